@@ -1,0 +1,28 @@
+# What every target of the project is compiled with: the plain baseline of the architecture,
+# hidden symbols, warnings as errors. Kernels raise the instruction set inside their own file.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+
+include(GNUInstallDirs)
+find_package(Threads REQUIRED)
+
+# Interface target that carries warnings and sanitizers to the project's own targets only.
+add_library(maskwise_compiler INTERFACE)
+target_compile_options(maskwise_compiler INTERFACE
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Werror)
+if(MASKWISE_SANITIZE)
+    target_compile_options(maskwise_compiler INTERFACE
+        -fsanitize=${MASKWISE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    target_link_options(maskwise_compiler INTERFACE -fsanitize=${MASKWISE_SANITIZE})
+endif()

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace maskwise {
+
+// Arithmetic on extents and byte strides that a client chose: nullopt where int64 overflows.
+inline std::optional<std::int64_t> checked_multiply(std::int64_t a, std::int64_t b) {
+    std::int64_t result = 0;
+    if (__builtin_mul_overflow(a, b, &result)) return std::nullopt;
+    return result;
+}
+
+inline std::optional<std::int64_t> checked_add(std::int64_t a, std::int64_t b) {
+    std::int64_t result = 0;
+    if (__builtin_add_overflow(a, b, &result)) return std::nullopt;
+    return result;
+}
+
+} // namespace maskwise

@@ -1,0 +1,25 @@
+#include "base/verbose.hpp"
+
+#include "base/environment.hpp"
+
+#include <cstdio>
+#include <string>
+
+namespace maskwise {
+
+int verbose_level() {
+    static const int level = [] {
+        const auto number = read_environment_number("MASKWISE_VERBOSE");
+        return number < 0 ? 0 : static_cast<int>(number > 2 ? 2 : number);
+    }();
+    return level;
+}
+
+void print_verbose(std::string_view text) {
+    std::string line = "maskwise,";
+    line.append(text);
+    line.push_back('\n');
+    std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+} // namespace maskwise
