@@ -3,10 +3,10 @@
 # and Debian's has no "libdnnl.so.3".
 function(maskwise_import_onednn target prefix)
     find_path(${target}_include oneapi/dnnl/dnnl_graph.h
-              PATHS "${prefix}/include" "${prefix}/usr/include" NO_DEFAULT_PATH)
+              PATHS "${prefix}/include" "${prefix}/usr/include" NO_DEFAULT_PATH NO_CACHE)
     find_library(${target}_library dnnl
                  PATHS "${prefix}/lib" "${prefix}/lib64" "${prefix}/usr/lib/x86_64-linux-gnu"
-                       "${prefix}/lib/${CMAKE_LIBRARY_ARCHITECTURE}" NO_DEFAULT_PATH)
+                       "${prefix}/lib/${CMAKE_LIBRARY_ARCHITECTURE}" NO_DEFAULT_PATH NO_CACHE)
     if(NOT ${target}_include OR NOT ${target}_library)
         message(FATAL_ERROR "no oneDNN with the Graph API below '${prefix}': "
                             "header ${${target}_include}, library ${${target}_library}")

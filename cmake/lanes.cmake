@@ -1,19 +1,113 @@
-# maskwise_for_each_lane(<callback macro>) calls <callback>(<name> <target>) once a lane, where
-# <target> is an imported library for that lane's oneDNN headers and libdnnl.
+# Lanes: the oneDNN installations that clients are compiled against and run with.
+#
+# MASKWISE_LANES lists them as "<name>=<prefix>;..."; left at "auto" it is what
+# `scripts/lane --list` prints. For each lane there is
+#
+#   onednn_<lane>          a target to link a client with: headers and libdnnl of that lane
+#   MASKWISE_LANE_NAMES    the list of names, newest first, to loop over
+#
+# A client is a program of its own in every lane (headers differ), a test is run by scripts/lane:
+#
+#   foreach(lane IN LISTS MASKWISE_LANE_NAMES)
+#       add_executable(ports_${lane} ports.cpp)
+#       target_link_libraries(ports_${lane} PRIVATE onednn_${lane} maskwise_compiler)
+#       maskwise_add_lane_test(NAME ports LANE ${lane} PLUGIN none    COMMAND ports_${lane})
+#       maskwise_add_lane_test(NAME ports LANE ${lane} PLUGIN preload COMMAND ports_${lane})
+#   endforeach()
+#
+# maskwise_add_lane_test(NAME <name> LANE <lane> COMMAND <target or program> [argument...]
+#                        [PLUGIN none|preload] [ENVIRONMENT VAR=value...] [LABELS label...]
+#                        [TIMEOUT seconds])
+#   adds the ctest test "<lane>/<name>" (PLUGIN none, the default) or "<lane>/<name>/preload",
+#   with the labels lane-<lane> and plugin-none or plugin-preload. PLUGIN preload puts the built
+#   libmaskwise_onednn.so in front by LD_PRELOAD (behind the sanitizer's runtime, where there is
+#   one). A client that links the plugin first (link order) uses PLUGIN none.
+#   `ctest -L lane-3.2` runs a lane, `ctest -R preload` everything behind the plugin.
+#
+# Lane 3.7 starts programs through its own loader: /proc/self/exe is that loader, so death tests
+# must use googletest's "fast" style and nothing may start itself again by /proc/self/exe.
 include(FindOneDNN)
 
+set(MASKWISE_LANE_RUNNER "${CMAKE_CURRENT_LIST_DIR}/../scripts/lane")
+
 function(maskwise_import_lanes)
+    set(lanes "${MASKWISE_LANES}")
+    if(lanes STREQUAL "auto")
+        execute_process(COMMAND "${MASKWISE_LANE_RUNNER}" --list OUTPUT_VARIABLE lanes
+                        OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+    endif()
     set(names "")
-    foreach(lane IN LISTS MASKWISE_LANES)
+    foreach(lane IN LISTS lanes)
         if(NOT lane MATCHES "^([A-Za-z0-9._-]+)=(.+)$")
             message(FATAL_ERROR "MASKWISE_LANES: '${lane}' is not <name>=<prefix>")
         endif()
         set(name "${CMAKE_MATCH_1}")
-        set(prefix "${CMAKE_MATCH_2}")
-        maskwise_import_onednn("onednn_${name}" "${prefix}")
+        maskwise_import_onednn("onednn_${name}" "${CMAKE_MATCH_2}")
         list(APPEND names "${name}")
     endforeach()
+    if(MASKWISE_BUILD_TESTS AND NOT names)
+        message(FATAL_ERROR "no oneDNN to test with: run scripts/setup, or give "
+                            "MASKWISE_LANES=<name>=<prefix>")
+    endif()
+    message(STATUS "oneDNN lanes: ${names}")
     set(MASKWISE_LANE_NAMES "${names}" PARENT_SCOPE)
 endfunction()
 
+# What a preloaded plugin needs in front of itself: a sanitizer's runtime must be the first library.
+function(maskwise_sanitizer_runtimes out)
+    set(runtimes "")
+    foreach(pair "address=libasan.so" "thread=libtsan.so")
+        string(REPLACE "=" ";" pair "${pair}")
+        list(GET pair 0 sanitizer)
+        list(GET pair 1 library)
+        if(MASKWISE_SANITIZE MATCHES "${sanitizer}")
+            execute_process(COMMAND "${CMAKE_CXX_COMPILER}" -print-file-name=${library}
+                            OUTPUT_VARIABLE path OUTPUT_STRIP_TRAILING_WHITESPACE)
+            file(REAL_PATH "${path}" path)
+            list(APPEND runtimes "${path}")
+        endif()
+    endforeach()
+    set(${out} "${runtimes}" PARENT_SCOPE)
+endfunction()
+
+function(maskwise_add_lane_test)
+    cmake_parse_arguments(arg "" "NAME;LANE;PLUGIN;TIMEOUT" "COMMAND;ENVIRONMENT;LABELS" ${ARGN})
+    set(name "${arg_LANE}/${arg_NAME}")
+    set(preload "")
+    if(arg_PLUGIN STREQUAL "preload")
+        string(APPEND name "/preload")
+        list(JOIN MASKWISE_SANITIZER_RUNTIMES ":" preload)
+        string(APPEND preload ":$<TARGET_FILE:maskwise_onednn>")
+        string(REGEX REPLACE "^:" "" preload "${preload}")
+        set(preload --preload "${preload}")
+    elseif(arg_PLUGIN AND NOT arg_PLUGIN STREQUAL "none")
+        message(FATAL_ERROR "maskwise_add_lane_test: PLUGIN '${arg_PLUGIN}' is not none or preload")
+    else()
+        set(arg_PLUGIN none)
+    endif()
+    list(POP_FRONT arg_COMMAND program)
+    if(TARGET "${program}")
+        set(program "$<TARGET_FILE:${program}>")
+    endif()
+    get_target_property(prefix onednn_${arg_LANE} ONEDNN_PREFIX)
+    add_test(NAME "${name}"
+             COMMAND "${MASKWISE_LANE_RUNNER}" ${preload} "${prefix}" -- "${program}" ${arg_COMMAND})
+    set_tests_properties("${name}" PROPERTIES
+        LABELS "lane-${arg_LANE};plugin-${arg_PLUGIN};${arg_LABELS}"
+        ENVIRONMENT "${MASKWISE_TEST_ENVIRONMENT};${arg_ENVIRONMENT}")
+    if(arg_TIMEOUT)
+        set_tests_properties("${name}" PROPERTIES TIMEOUT ${arg_TIMEOUT})
+    endif()
+endfunction()
+
 maskwise_import_lanes()
+maskwise_sanitizer_runtimes(MASKWISE_SANITIZER_RUNTIMES)
+
+# Leak suppressions name foreign libraries only.
+set(MASKWISE_TEST_ENVIRONMENT "")
+if(MASKWISE_SANITIZE)
+    set(MASKWISE_TEST_ENVIRONMENT
+        "LSAN_OPTIONS=suppressions=${CMAKE_CURRENT_LIST_DIR}/leaks.supp:print_suppressions=0"
+        "UBSAN_OPTIONS=print_stacktrace=1"
+        "TSAN_OPTIONS=halt_on_error=1")
+endif()

@@ -2,5 +2,6 @@ option(MASKWISE_BUILD_TESTS "Build the tests and the harness (needs at least one
 option(MASKWISE_STD_THREADS
        "Run plans on std::thread instead of oneTBB (ThreadSanitizer reports false races in oneTBB)" OFF)
 set(MASKWISE_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")
-# One entry a lane, "<name>=<prefix>": an installed oneDNN that the clients are compiled against.
-set(MASKWISE_LANES "" CACHE STRING "oneDNN installations that tests and harness are built for")
+# One entry a lane, "<name>=<prefix>": an installed oneDNN that the clients are compiled against;
+# "auto" takes what scripts/setup installed.
+set(MASKWISE_LANES "auto" CACHE STRING "oneDNN installations that tests and harness are built for")
