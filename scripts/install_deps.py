@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+"""Installs the pinned Python tools and the oneDNN lanes below .deps/.
+
+Each is put together in a directory beside its place and renamed when complete, with a stamp that
+holds the hash of its pins: an interrupted run leaves nothing half done, a repeated one does nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+DEPS = ROOT / ".deps"
+STAMP = ".maskwise-stamp"
+PARTIAL = ".partial-"
+RECIPE = "1"  # part of every stamp: raise it when the steps below change
+
+
+class Failure(Exception):
+    """Ends the run with one line for the user."""
+
+
+class Pins:
+    """A file of pins: comments, 'suite' and 'expect' lines, and what to install."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.text = path.read_text()
+        words = [line.split() for line in self.text.splitlines() if line and line[0] != "#"]
+        self.suite = next((line[1] for line in words if line[0] == "suite"), "")
+        self.expect = [(line[1], line[2]) for line in words if line[0] == "expect"]
+        self.items = [line[0] for line in words if len(line) == 1]
+
+    def stamp(self) -> str:
+        return hashlib.sha256(f"{RECIPE}\n{self.text}".encode()).hexdigest()
+
+    def size(self) -> str:
+        found = re.search(r"^# (about .*)$", self.text, re.MULTILINE)
+        return found.group(1) if found else "unknown size"
+
+
+def say(text: str) -> None:
+    print(f"scripts/setup: {text}", file=sys.stderr, flush=True)
+
+
+def run_quietly(what: str, command: list[str], cwd: Path | None = None) -> str:
+    """Runs a command; when it fails, its last telling line goes into the one message."""
+    result = subprocess.run(
+        command, cwd=cwd, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+    )
+    if result.returncode != 0:
+        lines = [line for line in result.stdout.splitlines() if line.strip()]
+        telling = [line for line in lines if re.match(r"(ERROR|E|Err)\b", line)] or lines
+        raise Failure(f"{what} failed: {telling[-1].strip() if telling else 'no output'}")
+    return result.stdout
+
+
+@contextlib.contextmanager
+def installer_lock() -> Iterator[None]:
+    """One installer a checkout; whoever holds the lock may clear what a killed one left."""
+    DEPS.mkdir(exist_ok=True)
+    with (DEPS / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("waiting for another scripts/setup in this checkout")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        for leftover in DEPS.glob(f"{PARTIAL}*"):
+            shutil.rmtree(leftover)
+        yield
+
+
+def is_current(place: Path, pins: Pins) -> bool:
+    stamp = place / STAMP
+    return stamp.is_file() and stamp.read_text().strip() == pins.stamp()
+
+
+def put_in_place(complete: Path, place: Path) -> None:
+    if place.exists():
+        old = Path(tempfile.mkdtemp(prefix=PARTIAL, dir=DEPS))
+        place.rename(old / "old")
+        complete.rename(place)
+        shutil.rmtree(old)
+    else:
+        complete.rename(place)
+
+
+def install(name: str, place: Path, pins: Pins, build: Callable[[Path, Pins], None]) -> None:
+    if is_current(place, pins):
+        return
+    with installer_lock():
+        if is_current(place, pins):
+            return
+        say(f"{name}: {pins.size()}")
+        start = time.monotonic()
+        work = Path(tempfile.mkdtemp(prefix=PARTIAL, dir=DEPS))
+        try:
+            tree = work / "tree"
+            tree.mkdir()
+            build(tree, pins)
+            (tree / STAMP).write_text(pins.stamp() + "\n")
+            put_in_place(tree, place)
+        except Failure as failure:
+            raise Failure(f"{name}: {failure}; nothing is left half done") from None
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+        say(f"{name}: ready after {time.monotonic() - start:.0f} s")
+
+
+def pip(python: Path, arguments: list[str]) -> None:
+    command = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    command += ["--no-deps", "--only-binary=:all:", "--no-compile", *arguments]
+    run_quietly("the download by pip", command)
+
+
+def build_tools(tree: Path, pins: Pins) -> None:
+    # Programs of this environment are started as `bin/python -m <tool>`, so it may be moved.
+    run_quietly("creating a Python environment", [sys.executable, "-m", "venv", str(tree)])
+    pip(tree / "bin/python", ["--requirement", str(pins.path)])
+
+
+def build_from_wheels(tree: Path, pins: Pins) -> None:
+    # The wheels carry include/ and lib/ for the prefix they are installed to.
+    python = DEPS / "tools/bin/python"
+    prefix = ["--ignore-installed", "--no-warn-script-location", "--prefix", str(tree)]
+    pip(python, [*prefix, "--requirement", str(pins.path)])
+
+
+def debian_mirror() -> str:
+    """The mirror that the user's own apt has for this machine's release."""
+    release = dict(
+        line.split("=", 1) for line in Path("/etc/os-release").read_text().splitlines() if "=" in line
+    )
+    suites = {release.get("VERSION_CODENAME", "").strip('"'), "stable", "oldstable"}
+    listing = run_quietly("reading the apt sources", ["apt-get", "update", "--print-uris"])
+    for line in listing.splitlines():
+        found = re.match(r"'(.+)/dists/([^/]+)/InRelease'", line)
+        if found and found.group(2) in suites:
+            return found.group(1)
+    raise Failure("no Debian mirror for this release among the sources of apt")
+
+
+def apt_options(work: Path, suite: str) -> list[str]:
+    """An apt of its own: only sources, lists and cache are replaced, proxies stay the user's."""
+    (work / "lists/partial").mkdir(parents=True)
+    (work / "cache/archives/partial").mkdir(parents=True)
+    (work / "status").touch()
+    keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
+    source = f"deb [arch=amd64 signed-by={keyring}] {debian_mirror()} {suite} main\n"
+    (work / "sources.list").write_text(source)
+    settings = {
+        "Dir::State": work,
+        "Dir::State::status": work / "status",
+        "Dir::Cache": work / "cache",
+        "Dir::Etc::sourcelist": work / "sources.list",
+        "Dir::Etc::sourceparts": "-",
+        "Dir::Etc::preferences": "/dev/null",
+        "Dir::Etc::preferencesparts": "/dev/null",
+        "APT::Architecture": "amd64",
+        "APT::Architectures": "amd64",
+        "APT::Sandbox::User": "",
+        "APT::Update::Error-Mode": "any",
+        "Acquire::Languages": "none",
+        "Acquire::Retries": "2",
+    }
+    return [word for key, value in settings.items() for word in ("-o", f"{key}={value}")]
+
+
+def build_from_debian(tree: Path, pins: Pins) -> None:
+    work = tree.parent / "apt"
+    work.mkdir()
+    options = apt_options(work, pins.suite)
+    run_quietly("apt-get update", ["apt-get", "-q", *options, "update"])
+    run_quietly("apt-get download", ["apt-get", "-q", *options, "download", *pins.items], cwd=work)
+    for package in sorted(work.glob("*.deb")):
+        run_quietly(f"unpacking {package.name}", ["dpkg", "-x", str(package), str(tree)])
+    for name, version in pins.expect:
+        if not list(work.glob(f"{name}_{version}*.deb")):
+            got = [path.name for path in work.glob(f"{name}_*.deb")]
+            raise Failure(f"expected {name} {version}, the mirror has {got}")
+    (tree / "include").symlink_to("usr/include")
+    (tree / "lib").symlink_to("usr/lib/x86_64-linux-gnu")
+    (tree / "ld-linux-x86-64.so.2").symlink_to("lib/ld-linux-x86-64.so.2")
+
+
+def try_lane(tree: Path) -> None:
+    """A lane is complete when its header is there and its libdnnl loads with all it needs."""
+    if not (tree / "include/oneapi/dnnl/dnnl_graph.h").exists():
+        raise Failure("no oneapi/dnnl/dnnl_graph.h in what was installed")
+    load = f"import ctypes; ctypes.CDLL('{tree}/lib/libdnnl.so').dnnl_graph_graph_create"
+    run_quietly(
+        "loading libdnnl", [str(ROOT / "scripts/lane"), str(tree), "--", sys.executable, "-c", load]
+    )
+
+
+def build_lane(tree: Path, pins: Pins) -> None:
+    (build_from_debian if pins.suite else build_from_wheels)(tree, pins)
+    try_lane(tree)
+
+
+def lane_pins(names: list[str]) -> list[Pins]:
+    known = {path.stem: path for path in sorted((ROOT / "scripts/lanes").glob("*.txt"))}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise Failure(f"no lane '{unknown[0]}'; there are {', '.join(known)}")
+    return [Pins(known[name]) for name in (names or known)]
+
+
+def install_all(lanes: list[str]) -> None:
+    install("Python tools", DEPS / "tools", Pins(ROOT / "scripts/tools.txt"), build_tools)
+    own = os.environ.get("MASKWISE_ONEDNN", "")
+    if own:
+        run_quietly(f"MASKWISE_ONEDNN={own}", [str(ROOT / "scripts/lane"), "--describe"])
+        return
+    if platform.machine() != "x86_64":
+        raise Failure("the lanes exist for x86-64 only; set MASKWISE_ONEDNN=<prefix of a oneDNN>")
+    for pins in lane_pins(lanes):
+        name = pins.path.stem
+        install(f"oneDNN lane {name}", DEPS / f"onednn-{name}", pins, build_lane)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("lanes", nargs="*", help="lanes to install (default: all)")
+    try:
+        install_all(parser.parse_args().lanes)
+    except Failure as failure:
+        say(str(failure))
+        return 1
+    except KeyboardInterrupt:
+        say("interrupted; nothing is left half done")
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
