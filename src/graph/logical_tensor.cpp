@@ -1,0 +1,37 @@
+#include "graph/logical_tensor.hpp"
+
+#include "base/checked.hpp"
+#include "base/error.hpp"
+
+#include <algorithm>
+
+namespace maskwise::graph {
+
+bool logical_tensor::shape_known() const {
+    return rank_known && std::find(extents.begin(), extents.end(), unknown_extent) == extents.end();
+}
+
+std::string shape_text(const logical_tensor& tensor) {
+    if (!tensor.rank_known) return "unknown rank";
+    std::string text = "{";
+    for (const std::int64_t extent : tensor.extents) {
+        if (text.size() > 1) text += ',';
+        text += extent == unknown_extent ? "?" : std::to_string(extent);
+    }
+    return text + '}';
+}
+
+tensor_desc to_desc(const logical_tensor& tensor) {
+    tensor_desc desc{tensor.type, tensor.extents, {}};
+    const auto width = static_cast<std::int64_t>(width_bytes(tensor.type));
+    for (const std::int64_t stride_elems : tensor.strides_elems) {
+        const auto stride_bytes = checked_multiply(stride_elems, width);
+        if (!stride_bytes)
+            throw invalid_argument("strides " + to_string(tensor.strides_elems) + " of tensor " +
+                                   std::to_string(tensor.id) + " leave 64 bits in bytes");
+        desc.strides_bytes.push_back(*stride_bytes);
+    }
+    return desc;
+}
+
+} // namespace maskwise::graph

@@ -1,0 +1,42 @@
+#pragma once
+
+#include "tensor/data_type.hpp"
+#include "tensor/dims.hpp"
+#include "tensor/tensor_desc.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace maskwise::graph {
+
+enum class layout_kind : std::uint8_t { undef, any, strided, opaque };
+enum class property_kind : std::uint8_t { undef, variable, constant, host_scalar };
+
+// An extent that the client left open.
+inline constexpr std::int64_t unknown_extent = INT64_MIN;
+
+// A value of the graph as the client describes it, at add_op or at compile. Strides are in elements
+// and meaningful where layout is strided and the shape is known.
+struct logical_tensor {
+    std::size_t id = 0;
+    data_type type = data_type::undef;
+    bool rank_known = false;
+    dims extents;
+    layout_kind layout = layout_kind::undef;
+    dims strides_elems;
+    property_kind property = property_kind::undef;
+
+    // Rank and every extent known. A negative extent that is not the marker counts as known: it is
+    // wrong, not open.
+    bool shape_known() const;
+};
+
+// For reasons: "{2,?,4}" or "unknown rank".
+std::string shape_text(const logical_tensor& tensor);
+
+// The engine's description of a strided tensor with known shape. Throws invalid_argument where the
+// byte strides leave int64.
+tensor_desc to_desc(const logical_tensor& tensor);
+
+} // namespace maskwise::graph

@@ -1,0 +1,112 @@
+#pragma once
+
+// The C ABI of oneDNN Graph as Maskwise sees it, declared here and not included from oneDNN: one
+// plugin binary serves every oneDNN from 3.2 on, whichever headers lie on the building machine.
+// tests/contract/abi_layout.cpp compares every declaration with the real headers of each lane.
+// Enumerations travel as int: a newer library may use values that this list does not know.
+
+#include <cstddef>
+#include <cstdint>
+
+extern "C" {
+struct dnnl_engine;
+struct dnnl_stream;
+struct dnnl_graph_allocator;
+struct dnnl_graph_tensor;
+struct dnnl_graph_op;
+struct dnnl_graph_graph;
+struct dnnl_graph_partition;
+struct dnnl_graph_compiled_partition;
+}
+
+namespace maskwise::onednn::abi {
+
+using engine = dnnl_engine*;
+using stream = dnnl_stream*;
+using allocator = dnnl_graph_allocator*;
+using tensor = dnnl_graph_tensor*;
+using const_tensor = const dnnl_graph_tensor*;
+using op = dnnl_graph_op*;
+using const_op = const dnnl_graph_op*;
+using graph = dnnl_graph_graph*;
+using const_graph = const dnnl_graph_graph*;
+using partition = dnnl_graph_partition*;
+using const_partition = const dnnl_graph_partition*;
+using compiled_partition = dnnl_graph_compiled_partition*;
+using const_compiled_partition = const dnnl_graph_compiled_partition*;
+
+using status = int;
+inline constexpr status success = 0;
+inline constexpr status out_of_memory = 1;
+inline constexpr status invalid_arguments = 2;
+inline constexpr status unimplemented = 3;
+inline constexpr status runtime_error = 5;
+inline constexpr status invalid_shape = 9;
+
+inline constexpr int max_ndims = 12;
+inline constexpr int unknown_ndims = -1;
+inline constexpr std::int64_t unknown_dim = INT64_MIN;
+
+struct logical_tensor {
+    std::size_t id;
+    int ndims;
+    std::int64_t dims[max_ndims];
+    int data_type;
+    int property;
+    int layout_type;
+    union {
+        std::int64_t strides[max_ndims];
+        std::size_t layout_id;
+    } layout;
+};
+
+struct inplace_pair {
+    std::size_t input_id;
+    std::size_t output_id;
+};
+
+struct version {
+    int major;
+    int minor;
+    int patch;
+    const char* hash;
+    unsigned cpu_runtime;
+    unsigned gpu_runtime;
+};
+
+inline constexpr unsigned runtime_threadpool = 8;
+inline constexpr unsigned runtime_sycl = 512;
+
+enum engine_kind : int { engine_cpu = 1 };
+enum layout_type : int { layout_undef = 0, layout_any = 1, layout_strided = 2, layout_opaque = 3 };
+enum property : int {
+    property_undef = 0,
+    property_variable = 1,
+    property_constant = 2,
+    property_host_scalar = 3
+};
+enum data_type : int {
+    type_undef = 0,
+    type_f16 = 1,
+    type_bf16 = 2,
+    type_f32 = 3,
+    type_s32 = 4,
+    type_s8 = 5,
+    type_u8 = 6,
+    type_f64 = 7,
+    type_boolean = 8,
+    type_s64 = 16
+};
+
+inline constexpr int op_kind_select = 81;
+inline constexpr int attr_auto_broadcast = 0x80;
+
+// Callbacks and foreign objects that Maskwise only passes on.
+using host_allocate = void* (*)(std::size_t, std::size_t);
+using host_deallocate = void (*)(void*);
+using sycl_allocate = void* (*)(std::size_t, std::size_t, const void*, const void*);
+using sycl_deallocate = void (*)(void*, const void*, const void*, void*);
+using opaque_callback = void (*)();
+using ocl_handle = void*;
+
+} // namespace maskwise::onednn::abi

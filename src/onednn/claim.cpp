@@ -1,0 +1,94 @@
+#include "onednn/claim.hpp"
+
+#include "base/error.hpp"
+#include "base/verbose.hpp"
+#include "graph/match.hpp"
+#include "onednn/real_library.hpp"
+#include "onednn/translate.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace maskwise::onednn {
+namespace {
+
+// The newest oneDNN whose function list this plugin knows. In front of a newer one, a function that
+// Maskwise does not export could be handed a compiled partition that only Maskwise compiled; so
+// there nothing is claimed that the real library cannot compile as well.
+constexpr int newest_known_major = 3;
+constexpr int newest_known_minor = 14;
+
+graph::op translate(const op_record& record) {
+    graph::op op;
+    op.id = record.id;
+    op.kind = record.kind == abi::op_kind_select ? graph::op_kind::select : graph::op_kind::other;
+    op.name = record.name.empty() ? "Select_" + std::to_string(record.id) : record.name;
+    const auto found = record.attributes.find(abi::attr_auto_broadcast);
+    if (found != record.attributes.end())
+        if (const auto* text = std::get_if<std::string>(&found->second)) op.auto_broadcast = *text;
+    for (const auto& input : record.inputs) op.inputs.push_back(from_abi(input));
+    for (const auto& output : record.outputs) op.outputs.push_back(from_abi(output));
+    return op;
+}
+
+bool claimable(const graph::op& op, bool real_supports, std::string& reason) {
+    if (!real_supports && real_is_newer_than_known()) {
+        reason = "oneDNN is newer than this Maskwise and does not support the partition";
+        return false;
+    }
+    return graph::can_claim(op, reason);
+}
+
+void report(bool claimed, const partition_record& record, const std::string& reason) {
+    if (verbose_level() < 1) return;
+    print_verbose((claimed ? "claim," : "refuse,") + std::to_string(record.id) + ',' +
+                  record.select.name + ',' +
+                  (claimed ? std::string("Select alone, oneDNN ") +
+                                 (record.real_supports ? "supports it" : "does not support it")
+                           : reason));
+}
+
+void claim(std::shared_ptr<partition_record> record, const op_record& op, abi::partition handle) {
+    record->select = translate(op);
+    call_real(&real_library::partition_get_id, abi::const_partition(handle), &record->id);
+    std::uint8_t supported = 0;
+    call_real(&real_library::partition_is_supported, abi::const_partition(handle), &supported);
+    record->real_supports = supported != 0;
+    std::string reason;
+    const bool claimed = claimable(record->select, record->real_supports, reason);
+    if (claimed) tables().partitions.insert(handle, record);
+    report(claimed, *record, reason);
+}
+
+const op_record* find_op(const graph_record& graph, std::size_t id) {
+    const auto found = std::find_if(graph.ops.begin(), graph.ops.end(),
+                                    [id](const auto& op) { return op->id == id; });
+    return found == graph.ops.end() ? nullptr : found->get();
+}
+
+} // namespace
+
+bool real_is_newer_than_known() {
+    return real().at_least(newest_known_major, newest_known_minor + 1);
+}
+
+void claim_partition(const graph_record& graph, abi::partition partition) {
+    std::size_t count = 0;
+    call_real(&real_library::partition_get_op_num, abi::const_partition(partition), &count);
+    if (count != 1) return;
+    std::size_t id = 0;
+    if (call_real(&real_library::partition_get_ops, partition, count, &id) != abi::success) return;
+    const op_record* op = find_op(graph, id);
+    if (op == nullptr || op->kind != abi::op_kind_select) return;
+    auto record = std::make_shared<partition_record>();
+    record->fpmath_mode = graph.fpmath_mode;
+    record->fpmath_applies_to_int = graph.fpmath_applies_to_int;
+    claim(std::move(record), *op, partition);
+}
+
+void claim_single_op(const op_record& op, int engine_kind, abi::partition partition) {
+    if (engine_kind != abi::engine_cpu || op.kind != abi::op_kind_select) return;
+    claim(std::make_shared<partition_record>(), op, partition);
+}
+
+} // namespace maskwise::onednn

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "onednn/abi.hpp"
+#include "onednn/records.hpp"
+
+#include <cstddef>
+#include <memory>
+
+namespace maskwise::onednn {
+
+// The arguments of dnnl_graph_partition_compile.
+struct compile_call {
+    abi::partition partition;
+    abi::compiled_partition compiled_partition;
+    std::size_t in_num;
+    const abi::logical_tensor** inputs;
+    std::size_t out_num;
+    const abi::logical_tensor** outputs;
+    abi::engine engine;
+};
+
+// Compiles a claimed partition and records the result for its handle. Types that the schema does
+// not know are left to the real library where that supports the partition: it computes some
+// mixtures. Any thread.
+abi::status compile_claimed(const std::shared_ptr<const partition_record>& partition,
+                            const compile_call& call);
+
+// Drops what is known of a handle that is about to be destroyed or compiled by the real library.
+void forget_compiled(abi::const_compiled_partition handle);
+
+} // namespace maskwise::onednn

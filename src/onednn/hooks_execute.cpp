@@ -1,0 +1,135 @@
+// Execution. A compiled partition that is not Maskwise's costs one probe. From 3.13 on the real
+// execute calls execute_v2 by its exported name and so comes back here: the forwarders hold nothing
+// while they forward.
+
+#include "exec/run_select.hpp"
+#include "onednn/forward.hpp"
+#include "onednn/onednn_verbose.hpp"
+#include "onednn/real_library.hpp"
+#include "onednn/records.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+namespace maskwise::onednn {
+namespace {
+
+// The arguments that every form of execute shares.
+struct execute_call {
+    abi::stream stream;
+    std::size_t num_inputs;
+    const abi::const_tensor* inputs;
+    std::size_t num_outputs;
+    const abi::const_tensor* outputs;
+};
+
+bool covers(const execute_call& call, const graph::compiled_select::positions& at) {
+    return call.stream != nullptr && call.inputs != nullptr && call.outputs != nullptr &&
+           std::max({at.cond, at.src_0, at.src_1}) < call.num_inputs && at.dst < call.num_outputs;
+}
+
+// The tensor's memory. A host scalar has none in the real library: `kept` then holds its value
+// while the caller uses the pointer.
+void* data_of(abi::const_tensor tensor, std::shared_ptr<const tensor_record>& kept) {
+    void* data = nullptr;
+    if (tensor == nullptr) return nullptr;
+    call_real(&real_library::tensor_get_data_handle, tensor, &data);
+    if (data != nullptr) return data;
+    kept = tables().tensors.find(tensor);
+    return kept && kept->scalar ? const_cast<std::byte*>(kept->scalar->data()) : nullptr;
+}
+
+// Tensors are positional in the lists of compile. Their own descriptions are not looked at, as the
+// real library does not: only their memory counts.
+abi::status run(const compiled_record& record, const execute_call& call) {
+    const auto& at = record.select.at;
+    std::shared_ptr<const tensor_record> kept[4];
+    const void* cond = data_of(call.inputs[at.cond], kept[0]);
+    const void* src_0 = data_of(call.inputs[at.src_0], kept[1]);
+    const void* src_1 = data_of(call.inputs[at.src_1], kept[2]);
+    void* dst = data_of(call.outputs[at.dst], kept[3]);
+    const bool is_complete =
+        cond != nullptr && src_0 != nullptr && src_1 != nullptr && dst != nullptr;
+    if (!is_complete) return record.select.is_empty ? abi::success : abi::invalid_arguments;
+    run_select(*record.select.plan, cond, src_0, src_1, dst);
+    return abi::success;
+}
+
+abi::status run_and_report(const compiled_record& record, const execute_call& call) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto status = run(record, call);
+    report_executed(record, std::chrono::steady_clock::now() - start);
+    return status;
+}
+
+// On SYCL the work already queued may produce the inputs: it is waited for, and what `deps` names
+// (a std::vector<sycl::event>, possibly of other queues) is waited for by the SYCL runtime itself.
+abi::status wait_for_inputs(abi::stream stream, const void* deps) {
+    if (!real().is_sycl()) return abi::success;
+    if (deps != nullptr && real().sycl_wait_for_events != nullptr)
+        real().sycl_wait_for_events(deps);
+    return call_real(&real_library::stream_wait, stream);
+}
+
+// A sycl::event the client passes for the result stays as it is: a default one counts as complete,
+// and the work is complete.
+abi::status execute_own(const compiled_record& record, const execute_call& call,
+                        const void* deps = nullptr) {
+    if (!covers(call, record.select.at)) return abi::invalid_arguments;
+    const auto waited = wait_for_inputs(call.stream, deps);
+    if (waited != abi::success) return waited;
+    return exec_lines_wanted() ? run_and_report(record, call) : run(record, call);
+}
+
+} // namespace
+
+abi::status dnnl_graph_compiled_partition_execute(abi::const_compiled_partition compiled_partition,
+                                                  abi::stream stream, std::size_t num_inputs,
+                                                  const abi::const_tensor* inputs,
+                                                  std::size_t num_outputs,
+                                                  const abi::const_tensor* outputs) {
+    if (const auto* record = tables().compiled.find(compiled_partition))
+        return execute_own(*record, {stream, num_inputs, inputs, num_outputs, outputs});
+    return call_real(&real_library::compiled_partition_execute, compiled_partition, stream,
+                     num_inputs, inputs, num_outputs, outputs);
+}
+
+// An older library has no scratchpads that a client could own: its first execute does the same.
+abi::status dnnl_graph_compiled_partition_execute_v2(
+    abi::const_compiled_partition compiled_partition, abi::stream stream, std::size_t num_inputs,
+    const abi::const_tensor* inputs, std::size_t num_outputs, const abi::const_tensor* outputs,
+    abi::const_tensor scratchpad) {
+    if (const auto* record = tables().compiled.find(compiled_partition))
+        return execute_own(*record, {stream, num_inputs, inputs, num_outputs, outputs});
+    if (real().compiled_partition_execute_v2 == nullptr)
+        return call_real(&real_library::compiled_partition_execute, compiled_partition, stream,
+                         num_inputs, inputs, num_outputs, outputs);
+    return call_real(&real_library::compiled_partition_execute_v2, compiled_partition, stream,
+                     num_inputs, inputs, num_outputs, outputs, scratchpad);
+}
+
+abi::status dnnl_graph_sycl_interop_compiled_partition_execute(
+    abi::const_compiled_partition compiled_partition, abi::stream stream, std::size_t num_inputs,
+    const abi::const_tensor* inputs, std::size_t num_outputs, const abi::const_tensor* outputs,
+    const void* deps, void* sycl_event) {
+    if (const auto* record = tables().compiled.find(compiled_partition))
+        return execute_own(*record, {stream, num_inputs, inputs, num_outputs, outputs}, deps);
+    return call_real(&real_library::sycl_interop_compiled_partition_execute, compiled_partition,
+                     stream, num_inputs, inputs, num_outputs, outputs, deps, sycl_event);
+}
+
+abi::status dnnl_graph_sycl_interop_compiled_partition_execute_v2(
+    abi::const_compiled_partition compiled_partition, abi::stream stream, std::size_t num_inputs,
+    const abi::const_tensor* inputs, std::size_t num_outputs, const abi::const_tensor* outputs,
+    abi::const_tensor scratchpad, const void* deps, void* sycl_event) {
+    if (const auto* record = tables().compiled.find(compiled_partition))
+        return execute_own(*record, {stream, num_inputs, inputs, num_outputs, outputs}, deps);
+    if (real().sycl_interop_compiled_partition_execute_v2 == nullptr)
+        return call_real(&real_library::sycl_interop_compiled_partition_execute, compiled_partition,
+                         stream, num_inputs, inputs, num_outputs, outputs, deps, sycl_event);
+    return call_real(&real_library::sycl_interop_compiled_partition_execute_v2, compiled_partition,
+                     stream, num_inputs, inputs, num_outputs, outputs, scratchpad, deps,
+                     sycl_event);
+}
+
+} // namespace maskwise::onednn

@@ -1,0 +1,107 @@
+// Graphs: what the client adds is remembered, and once the real library has partitioned, the
+// Selects that stand alone are claimed. Handles, order and ids stay the real library's.
+
+#include "onednn/active.hpp"
+#include "onednn/claim.hpp"
+#include "onednn/forward.hpp"
+#include "onednn/guard.hpp"
+#include "onednn/real_library.hpp"
+#include "onednn/records.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace maskwise::onednn {
+namespace {
+
+// Records a graph that the real library has just made, or takes it back.
+abi::status record_new_graph(abi::graph* graph, int engine_kind) {
+    const auto recorded = guarded([&] {
+        auto record = std::make_shared<graph_record>();
+        record->engine_kind = engine_kind;
+        int applies_to_int = 0;
+        call_real(&real_library::graph_get_fpmath_mode, *graph, &record->fpmath_mode,
+                  &applies_to_int);
+        record->fpmath_applies_to_int = applies_to_int != 0;
+        tables().graphs.insert(*graph, std::move(record));
+    });
+    if (recorded != abi::success) {
+        call_real(&real_library::graph_destroy, *graph);
+        *graph = nullptr;
+    }
+    return recorded;
+}
+
+void give_back(std::size_t count, abi::partition* partitions) {
+    for (std::size_t i = 0; i < count; ++i) {
+        tables().partitions.erase(partitions[i]);
+        call_real(&real_library::partition_destroy, partitions[i]);
+        partitions[i] = nullptr;
+    }
+}
+
+} // namespace
+
+abi::status dnnl_graph_graph_create(abi::graph* graph, int engine_kind) {
+    const auto status = call_real(&real_library::graph_create, graph, engine_kind);
+    if (status != abi::success || !active()) return status;
+    return record_new_graph(graph, engine_kind);
+}
+
+abi::status dnnl_graph_graph_create_with_fpmath_mode(abi::graph* graph, int engine_kind, int mode) {
+    const auto status =
+        call_real(&real_library::graph_create_with_fpmath_mode, graph, engine_kind, mode);
+    if (status != abi::success || !active()) return status;
+    const auto recorded = record_new_graph(graph, engine_kind);
+    if (recorded == abi::success) tables().graphs.find(*graph)->fpmath_mode = mode;
+    return recorded;
+}
+
+abi::status dnnl_graph_graph_destroy(abi::graph graph) {
+    if (graph != nullptr && active()) tables().graphs.erase(graph);
+    return call_real(&real_library::graph_destroy, graph);
+}
+
+abi::status dnnl_graph_graph_set_fpmath_mode(abi::graph graph, int mode, int apply_to_int) {
+    const auto status = call_real(&real_library::graph_set_fpmath_mode, graph, mode, apply_to_int);
+    if (status != abi::success || !active()) return status;
+    if (const auto record = tables().graphs.find(graph)) {
+        record->fpmath_mode = mode;
+        record->fpmath_applies_to_int = apply_to_int != 0;
+    }
+    return status;
+}
+
+abi::status dnnl_graph_add_op(abi::graph graph, abi::op op) {
+    const auto record = active() ? tables().graphs.find(graph) : nullptr;
+    const auto builder = record ? tables().ops.find(op) : nullptr;
+    if (!builder) return call_real(&real_library::add_op, graph, op);
+    // Room first: once the real library has the operator, recording it cannot fail.
+    const auto prepared = guarded([&] { record->ops.reserve(record->ops.size() + 1); });
+    if (prepared != abi::success) return prepared;
+    const auto status = call_real(&real_library::add_op, graph, op);
+    if (status != abi::success) return status;
+    record->ops.push_back(builder->current);
+    record->has_select |= builder->current->kind == abi::op_kind_select;
+    return status;
+}
+
+// The client may ask for more partitions than there are and then gets hollow objects that must not
+// be looked at; so the real count bounds the search.
+abi::status dnnl_graph_graph_get_partitions(abi::graph graph, std::size_t num,
+                                            abi::partition* partitions) {
+    const auto status = call_real(&real_library::graph_get_partitions, graph, num, partitions);
+    if (status != abi::success || !active()) return status;
+    const auto record = tables().graphs.find(graph);
+    if (!record || !record->has_select || record->engine_kind != abi::engine_cpu) return status;
+    std::size_t real_count = 0;
+    call_real(&real_library::graph_get_partition_num, abi::const_graph(graph), &real_count);
+    const auto claimed = guarded([&] {
+        for (std::size_t i = 0; i < std::min(num, real_count); ++i)
+            claim_partition(*record, partitions[i]);
+    });
+    if (claimed != abi::success) give_back(num, partitions);
+    return claimed;
+}
+
+} // namespace maskwise::onednn

@@ -1,0 +1,140 @@
+// Partitions and what is compiled from them. A compiled partition that is Maskwise's is an empty
+// shell to the real library: its handle is real, its queries are answered here.
+
+#include "base/verbose.hpp"
+#include "onednn/active.hpp"
+#include "onednn/claim.hpp"
+#include "onednn/compile.hpp"
+#include "onednn/forward.hpp"
+#include "onednn/guard.hpp"
+#include "onednn/real_library.hpp"
+#include "onednn/records.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+namespace maskwise::onednn {
+namespace {
+
+const compiled_record* find_compiled(abi::const_compiled_partition handle) {
+    return tables().compiled.find(handle);
+}
+
+// 1-D, u8, no bytes: the client skips the allocation.
+abi::logical_tensor empty_scratchpad() {
+    abi::logical_tensor empty{};
+    empty.id = SIZE_MAX;
+    empty.ndims = 1;
+    empty.data_type = abi::type_u8;
+    empty.property = abi::property_variable;
+    empty.layout_type = abi::layout_strided;
+    empty.layout.strides[0] = 1;
+    return empty;
+}
+
+const abi::logical_tensor* find_by_id(const std::vector<abi::logical_tensor>& tensors,
+                                      std::size_t id) {
+    const auto found = std::find_if(tensors.begin(), tensors.end(),
+                                    [id](const auto& tensor) { return tensor.id == id; });
+    return found == tensors.end() ? nullptr : &*found;
+}
+
+} // namespace
+
+abi::status dnnl_graph_partition_create_with_op(abi::partition* partition, abi::const_op op,
+                                                int engine_kind) {
+    const auto status =
+        call_real(&real_library::partition_create_with_op, partition, op, engine_kind);
+    if (status != abi::success || !active()) return status;
+    const auto builder = tables().ops.find(op);
+    if (!builder) return status;
+    const auto claimed =
+        guarded([&] { claim_single_op(*builder->current, engine_kind, *partition); });
+    if (claimed != abi::success) {
+        call_real(&real_library::partition_destroy, *partition);
+        *partition = nullptr;
+    }
+    return claimed;
+}
+
+abi::status dnnl_graph_partition_destroy(abi::partition partition) {
+    if (partition != nullptr && active()) tables().partitions.erase(partition);
+    return call_real(&real_library::partition_destroy, partition);
+}
+
+abi::status dnnl_graph_partition_is_supported(abi::const_partition partition,
+                                              std::uint8_t* is_supported) {
+    if (is_supported == nullptr || !active() || !tables().partitions.find(partition))
+        return call_real(&real_library::partition_is_supported, partition, is_supported);
+    *is_supported = 1;
+    return abi::success;
+}
+
+abi::status dnnl_graph_partition_compile(abi::partition partition,
+                                         abi::compiled_partition compiled_partition,
+                                         std::size_t in_num, const abi::logical_tensor** inputs,
+                                         std::size_t out_num, const abi::logical_tensor** outputs,
+                                         abi::engine engine) {
+    const auto record = active() ? tables().partitions.find(partition) : nullptr;
+    if (!record)
+        return call_real(&real_library::partition_compile, partition, compiled_partition, in_num,
+                         inputs, out_num, outputs, engine);
+    return compile_claimed(
+        record, {partition, compiled_partition, in_num, inputs, out_num, outputs, engine});
+}
+
+abi::status dnnl_graph_compiled_partition_destroy(abi::compiled_partition compiled_partition) {
+    if (compiled_partition != nullptr) forget_compiled(compiled_partition);
+    return call_real(&real_library::compiled_partition_destroy, compiled_partition);
+}
+
+// An id that is in neither list is answered by the real shell: blank, and success.
+abi::status
+dnnl_graph_compiled_partition_query_logical_tensor(abi::const_compiled_partition compiled_partition,
+                                                   std::size_t id,
+                                                   abi::logical_tensor* logical_tensor) {
+    const auto* record = find_compiled(compiled_partition);
+    const abi::logical_tensor* found = nullptr;
+    if (record != nullptr && logical_tensor != nullptr) {
+        found = find_by_id(record->inputs, id);
+        if (found == nullptr) found = find_by_id(record->outputs, id);
+    }
+    if (found == nullptr)
+        return call_real(&real_library::compiled_partition_query_logical_tensor, compiled_partition,
+                         id, logical_tensor);
+    *logical_tensor = *found;
+    return abi::success;
+}
+
+abi::status
+dnnl_graph_compiled_partition_get_inplace_ports(abi::const_compiled_partition compiled_partition,
+                                                std::size_t* num, const abi::inplace_pair** pairs) {
+    const auto* record = find_compiled(compiled_partition);
+    if (record == nullptr || num == nullptr || pairs == nullptr)
+        return call_real(&real_library::compiled_partition_get_inplace_ports, compiled_partition,
+                         num, pairs);
+    *num = record->select.src_0_may_be_dst ? 1 : 0;
+    *pairs = record->select.src_0_may_be_dst ? &record->inplace : nullptr;
+    return abi::success;
+}
+
+abi::status dnnl_graph_compiled_partition_get_scratchpad_logical_tensor(
+    abi::const_compiled_partition compiled_partition, abi::logical_tensor* logical_tensor) {
+    const bool is_own = find_compiled(compiled_partition) != nullptr;
+    if (!is_own && real().compiled_partition_get_scratchpad_logical_tensor != nullptr)
+        return call_real(&real_library::compiled_partition_get_scratchpad_logical_tensor,
+                         compiled_partition, logical_tensor);
+    if (compiled_partition == nullptr || logical_tensor == nullptr) return abi::invalid_arguments;
+    *logical_tensor = empty_scratchpad();
+    return abi::success;
+}
+
+} // namespace maskwise::onednn
+
+// For tests and tools, beside oneDNN's functions: 1 where Maskwise executes this compiled
+// partition.
+MASKWISE_EXPORT int
+maskwise_onednn_owns(maskwise::onednn::abi::const_compiled_partition compiled_partition) {
+    return maskwise::onednn::tables().compiled.find(compiled_partition) != nullptr ? 1 : 0;
+}

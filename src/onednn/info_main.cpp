@@ -1,0 +1,109 @@
+// maskwise-info: which libdnnl and libtbb a program started from here would get, whether the plugin
+// stands in front, and which kernels this CPU runs. With a program's path, the same for the
+// libraries that program names, in its search order.
+
+#include "base/cpu.hpp"
+#include "base/error.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <string>
+#include <unistd.h>
+
+namespace {
+
+constexpr const char* probe_name = "dnnl_graph_graph_create";
+
+struct onednn_version {
+    int major, minor, patch;
+    const char* hash;
+    unsigned cpu_runtime, gpu_runtime;
+};
+
+const char* file_of(const void* address) {
+    Dl_info info{};
+    return address != nullptr && dladdr(address, &info) != 0 ? info.dli_fname : nullptr;
+}
+
+void print_row(const char* what, const std::string& value) {
+    std::printf("%-14s %s\n", what, value.c_str());
+}
+
+std::string target_text() {
+    try {
+        return std::string(maskwise::to_string(maskwise::active_isa()));
+    } catch (const maskwise::error& failure) {
+        return failure.what();
+    }
+}
+
+std::string library_text(const char* soname, const char* symbol) {
+    void* handle = dlopen(soname, RTLD_LAZY);
+    if (handle == nullptr) return std::string("not found (") + dlerror() + ')';
+    const char* file = file_of(dlsym(handle, symbol));
+    return file != nullptr ? file : soname;
+}
+
+// Debian's package has another SONAME than everybody else's.
+const char* onednn_soname() {
+    for (const char* name : {"libdnnl.so.3", "libdnnl.so.3.6"})
+        if (dlopen(name, RTLD_LAZY) != nullptr) return name;
+    return "libdnnl.so.3";
+}
+
+std::string onednn_text() {
+    const char* soname = onednn_soname();
+    std::string text = library_text(soname, "dnnl_version");
+    void* handle = dlopen(soname, RTLD_LAZY);
+    if (handle == nullptr) return text;
+    using version_function = const onednn_version* (*)();
+    if (const auto version = reinterpret_cast<version_function>(dlsym(handle, "dnnl_version"))) {
+        const auto* v = version();
+        text += "  (oneDNN " + std::to_string(v->major) + '.' + std::to_string(v->minor) + '.' +
+                std::to_string(v->patch) + ')';
+    }
+    if (dlsym(handle, probe_name) == nullptr) text += "  without the Graph API";
+    return text;
+}
+
+std::string plugin_text() {
+    const char* file = file_of(dlsym(RTLD_DEFAULT, probe_name));
+    const bool in_front = file != nullptr && std::strstr(file, "libmaskwise_onednn") != nullptr;
+    if (in_front) return std::string("in front: ") + file;
+    return "not in front (set LD_PRELOAD=<prefix>/lib/libmaskwise_onednn.so)";
+}
+
+int print_environment() {
+    print_row("maskwise", MASKWISE_VERSION);
+    print_row("plugin", plugin_text());
+    print_row("libdnnl", onednn_text());
+    print_row("libtbb", library_text("libtbb.so.12", "TBB_runtime_interface_version"));
+    print_row("kernels", target_text());
+    const char* disable = std::getenv("MASKWISE_DISABLE");
+    if (disable != nullptr) print_row("switched off", std::string("MASKWISE_DISABLE=") + disable);
+    return 0;
+}
+
+// The dynamic loader lists what a program would load, in search order, when it is asked to trace.
+int print_program(char** arguments) {
+    std::printf("libraries of %s, first one wins:\n", arguments[0]);
+    std::fflush(stdout);
+    constexpr const char* command = "LD_TRACE_LOADED_OBJECTS=1 \"$0\" | "
+                                    "grep -E 'libmaskwise_onednn|libdnnl|libtbb[.]so'";
+    execl("/bin/sh", "sh", "-c", command, arguments[0], static_cast<char*>(nullptr));
+    std::perror("maskwise-info: cannot start a shell");
+    return 2;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    if (argc > 1 && std::strcmp(argv[1], "--help") == 0) {
+        std::puts("maskwise-info            what a program started from here would get\n"
+                  "maskwise-info PROGRAM    what PROGRAM would load, in search order");
+        return 0;
+    }
+    return argc > 1 ? print_program(argv + 1) : print_environment();
+}

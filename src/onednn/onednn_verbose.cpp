@@ -1,0 +1,164 @@
+#include "onednn/onednn_verbose.hpp"
+
+#include "base/environment.hpp"
+#include "base/verbose.hpp"
+#include "onednn/forward.hpp"
+#include "onednn/real_library.hpp"
+#include "plan/select_plan.hpp"
+
+#include <atomic>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+namespace maskwise::onednn {
+namespace {
+
+enum line_kinds : unsigned { no_lines = 0, exec_lines = 1, compile_lines = 2 };
+
+unsigned kinds_of_level(std::int64_t level) {
+    if (level <= 0) return no_lines;
+    return level == 1 ? exec_lines : exec_lines | compile_lines;
+}
+
+unsigned kinds_of_word(std::string_view word) {
+    if (word == "all" || word == "profile" || word == "2") return exec_lines | compile_lines;
+    if (word == "profile_exec" || word == "1") return exec_lines;
+    if (word == "profile_create") return compile_lines;
+    return no_lines;
+}
+
+unsigned kinds_of_environment() {
+    auto text = read_environment("ONEDNN_VERBOSE");
+    if (!text) text = read_environment("DNNL_VERBOSE");
+    unsigned kinds = no_lines;
+    std::string_view rest = text ? std::string_view(*text) : std::string_view();
+    while (!rest.empty()) {
+        const auto comma = rest.find(',');
+        kinds |= kinds_of_word(rest.substr(0, comma));
+        rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
+    }
+    return kinds;
+}
+
+std::atomic<unsigned>& wanted_kinds() {
+    static std::atomic<unsigned> kinds = kinds_of_environment();
+    return kinds;
+}
+
+const char* type_name(int type) {
+    switch (type) {
+    case abi::type_f16:
+        return "f16";
+    case abi::type_bf16:
+        return "bf16";
+    case abi::type_f32:
+        return "f32";
+    case abi::type_s32:
+        return "s32";
+    case abi::type_s8:
+        return "s8";
+    case abi::type_u8:
+        return "u8";
+    case abi::type_f64:
+        return "f64";
+    case abi::type_boolean:
+        return "boolean";
+    case abi::type_s64:
+        return "s64";
+    default:
+        return "undef";
+    }
+}
+
+const char* property_name(int property) {
+    switch (property) {
+    case abi::property_variable:
+        return "variable";
+    case abi::property_constant:
+        return "constant";
+    case abi::property_host_scalar:
+        return "host_scalar";
+    default:
+        return "undef";
+    }
+}
+
+const char* fpmath_name(int mode) {
+    constexpr const char* names[] = {"strict", "bf16", "f16", "any", "tf32"};
+    return mode >= 0 && mode < 5 ? names[mode] : "unknown";
+}
+
+// A 0-D tensor has no numbers to print: empty, where oneDNN prints whatever lies there.
+std::string join(const std::int64_t* values, int count, char separator) {
+    std::string text;
+    for (int i = 0; i < count; ++i) {
+        if (i > 0) text += separator;
+        text += std::to_string(values[i]);
+    }
+    return text;
+}
+
+std::string tensor_text(const char* role, std::size_t index, const abi::logical_tensor& tensor) {
+    return role + std::to_string(index) + '_' + type_name(tensor.data_type) + ':' +
+           std::to_string(tensor.id) + ":strided:" + property_name(tensor.property) + ':' +
+           join(tensor.dims, tensor.ndims, 'x') + ':' +
+           join(tensor.layout.strides, tensor.ndims, 's');
+}
+
+std::string tensors_text(const compiled_record& record) {
+    std::string text;
+    for (std::size_t i = 0; i < record.inputs.size(); ++i)
+        text += (i > 0 ? " " : "") + tensor_text("in", i, record.inputs[i]);
+    for (std::size_t i = 0; i < record.outputs.size(); ++i)
+        text += ' ' + tensor_text("out", i, record.outputs[i]);
+    return text;
+}
+
+void print_line(const char* event, const compiled_record& record, const char* scratchpad_owner,
+                double milliseconds) {
+    const auto& partition = *record.partition;
+    std::string line = "onednn_verbose,";
+    if (real().at_least(3, 6)) line += "v1,"; // the line's version came with 3.6
+    line += std::string("graph,") + event + ",cpu," + std::to_string(partition.id) +
+            ",misc_post_ops," + partition.select.name + ",," + tensors_text(record) +
+            ",fpm:" + fpmath_name(partition.fpmath_mode);
+    if (partition.fpmath_applies_to_int) line += ":true";
+    if (real().at_least(3, 13)) line += std::string(",scratchpad:") + scratchpad_owner + '0';
+    std::printf("%s,select,maskwise,%g\n", line.c_str(), milliseconds);
+    std::fflush(stdout);
+}
+
+} // namespace
+
+bool exec_lines_wanted() {
+    return (wanted_kinds().load(std::memory_order_relaxed) & exec_lines) != 0 ||
+           verbose_level() >= 2;
+}
+
+void report_compiled(const compiled_record& record,
+                     std::chrono::duration<double, std::milli> duration) {
+    if ((wanted_kinds().load(std::memory_order_relaxed) & compile_lines) != 0)
+        print_line("compile:cache_miss", record, "", duration.count());
+    if (verbose_level() >= 2)
+        print_verbose("compile," + std::to_string(record.partition->id) + ',' +
+                      to_string(*record.select.plan));
+}
+
+void report_executed(const compiled_record& record,
+                     std::chrono::duration<double, std::milli> duration) {
+    if ((wanted_kinds().load(std::memory_order_relaxed) & exec_lines) != 0)
+        print_line("exec", record, "library:", duration.count());
+    if (verbose_level() >= 2)
+        print_verbose("exec," + std::to_string(record.partition->id) + ',' +
+                      std::to_string(duration.count()) + " ms");
+}
+
+} // namespace maskwise::onednn
+
+MASKWISE_EXPORT int dnnl_set_verbose(int level) {
+    using namespace maskwise::onednn;
+    const auto status = call_real(&real_library::set_verbose, level);
+    if (status == abi::success) wanted_kinds() = kinds_of_level(level);
+    return status;
+}

@@ -1,0 +1,133 @@
+#include "onednn/real_library.hpp"
+
+#include <cstdio>
+#include <dlfcn.h>
+#include <link.h>
+#include <vector>
+
+namespace maskwise::onednn {
+namespace {
+
+// Any function that every oneDNN with the Graph API has; used to tell such a library.
+constexpr const char* probe_name = "dnnl_graph_graph_create";
+
+const void* base_of(const void* address) {
+    Dl_info info{};
+    return dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
+}
+
+bool is_this_plugin(const void* address) {
+    static const void* const own_base = base_of(reinterpret_cast<const void*>(&real));
+    return base_of(address) == own_base;
+}
+
+std::vector<std::string> loaded_objects() {
+    std::vector<std::string> names;
+    dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t, void* out) {
+            if (info->dlpi_name != nullptr && info->dlpi_name[0] != '\0')
+                static_cast<std::vector<std::string>*>(out)->emplace_back(info->dlpi_name);
+            return 0;
+        },
+        &names);
+    return names;
+}
+
+// A handle whose probe is another object's than the plugin's; null otherwise.
+void* open_foreign(const char* name, int flags) {
+    void* handle = dlopen(name, flags);
+    if (handle == nullptr) return nullptr;
+    const void* probe = dlsym(handle, probe_name);
+    if (probe != nullptr && !is_this_plugin(probe)) return handle;
+    dlclose(handle);
+    return nullptr;
+}
+
+// A client that opened libdnnl with RTLD_LOCAL (a Python extension does) hides it from RTLD_NEXT.
+// The name is matched because dlsym also searches an object's dependencies: any library that links
+// libdnnl would answer the probe.
+void* find_already_loaded() {
+    for (const std::string& name : loaded_objects()) {
+        if (name.find("libdnnl") == std::string::npos) continue;
+        if (void* handle = open_foreign(name.c_str(), RTLD_LAZY | RTLD_NOLOAD)) return handle;
+    }
+    return nullptr;
+}
+
+void* open_by_soname() {
+    for (const char* name : {"libdnnl.so.3", "libdnnl.so.3.6", "libdnnl.so"})
+        if (void* handle = open_foreign(name, RTLD_LAZY | RTLD_GLOBAL)) return handle;
+    return nullptr;
+}
+
+void* find_handle(std::string& how) {
+    if (const void* next = dlsym(RTLD_NEXT, probe_name); next != nullptr && !is_this_plugin(next)) {
+        how = "next in search order";
+        return RTLD_NEXT;
+    }
+    how = "already loaded";
+    if (void* handle = find_already_loaded()) return handle;
+    how = "opened";
+    return open_by_soname();
+}
+
+template <typename Function>
+void resolve(void* handle, const char* name, Function*& slot) {
+    void* address = dlsym(handle, name);
+    if (address == nullptr || is_this_plugin(address)) return;
+    slot = reinterpret_cast<Function*>(address);
+}
+
+void resolve_all(real_library& library, void* handle) {
+#define FORWARD(name, since, parameters, arguments)                                                \
+    resolve(handle, "dnnl_graph_" #name, library.name);
+#define HOOK(name, since, parameters, arguments) resolve(handle, "dnnl_graph_" #name, library.name);
+#include "onednn/functions.inc"
+#undef HOOK
+#undef FORWARD
+    resolve(handle, "dnnl_stream_wait", library.stream_wait);
+    resolve(handle, "dnnl_engine_get_kind", library.engine_get_kind);
+    resolve(handle, "dnnl_set_verbose", library.set_verbose);
+}
+
+void describe(real_library& library, void* handle) {
+    const abi::version* (*get_version)() = nullptr;
+    resolve(handle, "dnnl_version", get_version);
+    if (get_version != nullptr) library.version = *get_version();
+    Dl_info info{};
+    if (dladdr(reinterpret_cast<const void*>(library.graph_create), &info) != 0)
+        library.file = info.dli_fname;
+    if (library.is_sycl())
+        resolve(RTLD_DEFAULT, "_ZN4sycl3_V15event4waitERKSt6vectorIS1_SaIS1_EE",
+                library.sycl_wait_for_events);
+}
+
+real_library* load() {
+    auto* library = new real_library;
+    void* handle = find_handle(library->how);
+    if (handle != nullptr) resolve_all(*library, handle);
+    if (library->found()) {
+        describe(*library, handle);
+    } else {
+        std::fputs("maskwise: no libdnnl with the Graph API found (searched: next in the link "
+                   "order, libraries already loaded, libdnnl.so.3); every dnnl_graph function "
+                   "answers `unimplemented`\n",
+                   stderr);
+    }
+    return library;
+}
+
+} // namespace
+
+const real_library& real() {
+    static const real_library* const library = load();
+    return *library;
+}
+
+bool is_cpu_engine(abi::engine engine) {
+    int kind = 0;
+    return call_real(&real_library::engine_get_kind, engine, &kind) == abi::success &&
+           kind == abi::engine_cpu;
+}
+
+} // namespace maskwise::onednn

@@ -1,0 +1,53 @@
+#pragma once
+
+#include "onednn/abi.hpp"
+
+#include <string>
+
+namespace maskwise::onednn {
+
+// The oneDNN behind the plugin: its functions by pointer, never by exported name, since the
+// exported names are Maskwise's own. A pointer is null where that library does not have the
+// function.
+struct real_library {
+#define FORWARD(name, since, parameters, arguments) abi::status(*name) parameters = nullptr;
+#define HOOK(name, since, parameters, arguments) abi::status(*name) parameters = nullptr;
+#include "onednn/functions.inc"
+#undef HOOK
+#undef FORWARD
+    abi::status (*stream_wait)(abi::stream) = nullptr;
+    abi::status (*engine_get_kind)(abi::engine, int*) = nullptr;
+    abi::status (*set_verbose)(int) = nullptr;
+    // sycl::event::wait(const std::vector<sycl::event>&), from the SYCL runtime of the process.
+    void (*sycl_wait_for_events)(const void*) = nullptr;
+
+    std::string file;       // where the library was loaded from; empty when there is none
+    abi::version version{}; // all zero when there is none
+    std::string how;        // "next in search order", "already loaded", "opened"
+
+    bool found() const {
+        return graph_create != nullptr;
+    }
+    bool at_least(int major, int minor) const {
+        return version.major > major || (version.major == major && version.minor >= minor);
+    }
+    bool is_sycl() const {
+        return version.cpu_runtime == abi::runtime_sycl;
+    }
+};
+
+// Looked up on first use and kept for ever: exit handlers of the client may still destroy handles.
+// Any thread. When no libdnnl with the Graph API can be found, says so once on standard error.
+const real_library& real();
+
+// The real function with these arguments; `unimplemented` where the library lacks it. What it
+// throws passes through.
+template <typename... Parameters, typename... Arguments>
+abi::status call_real(abi::status (*real_library::*member)(Parameters...), Arguments... arguments) {
+    const auto function = real().*member;
+    return function != nullptr ? function(arguments...) : abi::unimplemented;
+}
+
+bool is_cpu_engine(abi::engine engine);
+
+} // namespace maskwise::onednn
