@@ -56,15 +56,22 @@ def say(text: str) -> None:
     print(f"scripts/setup: {text}", file=sys.stderr, flush=True)
 
 
+def telling_line(output: str) -> str:
+    """The line of a failed command's output that says most: the network's state, then errors."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    for pattern in (r".*Failed to fetch", r".*Retrying .* after connection broken", r"(ERROR|E): "):
+        found = [line for line in lines if re.match(pattern, line)]
+        if found:
+            return re.sub(r".*connection broken by '(?:.*?>: )?(.*?)'?\)?': .*", r"\1", found[-1])
+    return lines[-1] if lines else "it said nothing"
+
+
 def run_quietly(what: str, command: list[str], cwd: Path | None = None) -> str:
-    """Runs a command; when it fails, its last telling line goes into the one message."""
-    result = subprocess.run(
-        command, cwd=cwd, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
-    )
+    """Runs a command; when it fails, one line of its output goes into the message."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    result = subprocess.run(command, cwd=cwd, text=True, check=False, **pipes)
     if result.returncode != 0:
-        lines = [line for line in result.stdout.splitlines() if line.strip()]
-        telling = [line for line in lines if re.match(r"(ERROR|E|Err)\b", line)] or lines
-        raise Failure(f"{what} failed: {telling[-1].strip() if telling else 'no output'}")
+        raise Failure(f"{what} failed: {telling_line(result.stdout)}")
     return result.stdout
 
 
@@ -110,6 +117,7 @@ def install(name: str, place: Path, pins: Pins, build: Callable[[Path, Pins], No
         try:
             tree = work / "tree"
             tree.mkdir()
+            os.environ["TMPDIR"] = str(work)  # a killed pip leaves its downloads where we clear
             build(tree, pins)
             (tree / STAMP).write_text(pins.stamp() + "\n")
             put_in_place(tree, place)
