@@ -2,7 +2,7 @@
 """Installs the pinned Python tools and the oneDNN lanes below .deps/.
 
 Each is put together in a directory beside its place and renamed when complete, with a stamp that
-holds the hash of its pins: an interrupted run leaves nothing half done, a repeated one does nothing.
+holds the hash of its pins: an interrupted run leaves nothing half done, a repeated one is idle.
 """
 
 from __future__ import annotations
@@ -68,10 +68,9 @@ def telling_line(output: str) -> str:
 
 def run_quietly(what: str, command: list[str], cwd: Path | None = None) -> str:
     """Runs a command; when it fails, one line of its output goes into the message."""
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    result = subprocess.run(command, cwd=cwd, text=True, check=False, **pipes)
+    result = subprocess.run(command, cwd=cwd, text=True, capture_output=True, check=False)
     if result.returncode != 0:
-        raise Failure(f"{what} failed: {telling_line(result.stdout)}")
+        raise Failure(f"{what} failed: {telling_line(result.stdout + result.stderr)}")
     return result.stdout
 
 
@@ -150,7 +149,9 @@ def build_from_wheels(tree: Path, pins: Pins) -> None:
 def debian_mirror() -> str:
     """The mirror that the user's own apt has for this machine's release."""
     release = dict(
-        line.split("=", 1) for line in Path("/etc/os-release").read_text().splitlines() if "=" in line
+        line.split("=", 1)
+        for line in Path("/etc/os-release").read_text().splitlines()
+        if "=" in line
     )
     suites = {release.get("VERSION_CODENAME", "").strip('"'), "stable", "oldstable"}
     listing = run_quietly("reading the apt sources", ["apt-get", "update", "--print-uris"])

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Checks the built plugin: it exports exactly the functions of its list and asks for little.
+
+Exported is what src/onednn/functions.inc lists, no more and no less. It needs libc, libstdc++,
+libtbb and libhwy only, never libdnnl by name, carries no search path of its own, and everything it
+leaves undefined is found in what it needs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+NEEDED = re.compile(
+    r"^(libc|libm|libdl|libpthread|libstdc\+\+|libgcc_s|libtbb|libhwy|ld-linux-\S+)\.so[.\d]*$"
+)
+
+
+def tool(*command: str) -> str:
+    result = subprocess.run(command, text=True, capture_output=True, check=False)
+    if result.returncode != 0:
+        raise SystemExit(f"check_exports: {' '.join(command)}: {result.stderr.strip()}")
+    return result.stdout + result.stderr
+
+
+def listed_functions(functions: Path) -> set[str]:
+    names = re.findall(r"^(?:FORWARD|HOOK)\((\w+),", functions.read_text(), re.MULTILINE)
+    return {f"dnnl_graph_{name}" for name in names}
+
+
+def exported_symbols(library: Path) -> set[str]:
+    symbols = (
+        line.split() for line in tool("nm", "-D", "--defined-only", str(library)).splitlines()
+    )
+    # An absolute symbol (A) is the name of a version node, not something to call.
+    return {words[2].split("@")[0] for words in symbols if len(words) == 3 and words[1] != "A"}
+
+
+def dynamic_faults(library: Path) -> list[str]:
+    dynamic = tool("readelf", "-dW", str(library))
+    needed = re.findall(r"\(NEEDED\).*\[(.+)\]", dynamic)
+    faults = [f"needs {name}" for name in needed if not NEEDED.match(name)]
+    faults += [f"has a {kind}" for kind in re.findall(r"\((RPATH|RUNPATH)\)", dynamic)]
+    return faults
+
+
+def undefined_faults(library: Path) -> list[str]:
+    missing = re.findall(
+        r"(?:undefined symbol: (\S+)|(\S+) => not found)", tool("ldd", "-r", str(library))
+    )
+    return [f"finds nowhere {name or file}" for name, file in missing]
+
+
+def check(library: Path, functions: Path) -> list[str]:
+    listed, exported = listed_functions(functions), exported_symbols(library)
+    if not listed:
+        return [f"no function is listed in {functions}"]
+    faults = [f"does not export {name}" for name in sorted(listed - exported)]
+    faults += [f"exports {name}, which is not listed" for name in sorted(exported - listed)]
+    return faults + dynamic_faults(library) + undefined_faults(library)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("library", type=Path)
+    parser.add_argument("--functions", type=Path, default=ROOT / "src/onednn/functions.inc")
+    arguments = parser.parse_args()
+    faults = check(arguments.library, arguments.functions)
+    lines = [f"{arguments.library.name} {fault}" for fault in faults]
+    count = len(listed_functions(arguments.functions))
+    print("\n".join([*lines, f"exports: {count} functions, {len(faults)} faults"]))
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
