@@ -18,9 +18,9 @@ namespace {
 struct execute_call {
     abi::stream stream;
     std::size_t num_inputs;
-    const abi::const_tensor* inputs;
+    abi::const_tensor* inputs;
     std::size_t num_outputs;
-    const abi::const_tensor* outputs;
+    abi::const_tensor* outputs;
 };
 
 bool covers(const execute_call& call, const graph::compiled_select::positions& at) {
@@ -85,9 +85,9 @@ abi::status execute_own(const compiled_record& record, const execute_call& call,
 
 abi::status dnnl_graph_compiled_partition_execute(abi::const_compiled_partition compiled_partition,
                                                   abi::stream stream, std::size_t num_inputs,
-                                                  const abi::const_tensor* inputs,
+                                                  abi::const_tensor* inputs,
                                                   std::size_t num_outputs,
-                                                  const abi::const_tensor* outputs) {
+                                                  abi::const_tensor* outputs) {
     if (const auto* record = tables().compiled.find(compiled_partition))
         return execute_own(*record, {stream, num_inputs, inputs, num_outputs, outputs});
     return call_real(&real_library::compiled_partition_execute, compiled_partition, stream,
@@ -95,10 +95,11 @@ abi::status dnnl_graph_compiled_partition_execute(abi::const_compiled_partition 
 }
 
 // An older library has no scratchpads that a client could own: its first execute does the same.
-abi::status dnnl_graph_compiled_partition_execute_v2(
-    abi::const_compiled_partition compiled_partition, abi::stream stream, std::size_t num_inputs,
-    const abi::const_tensor* inputs, std::size_t num_outputs, const abi::const_tensor* outputs,
-    abi::const_tensor scratchpad) {
+abi::status
+dnnl_graph_compiled_partition_execute_v2(abi::const_compiled_partition compiled_partition,
+                                         abi::stream stream, std::size_t num_inputs,
+                                         abi::const_tensor* inputs, std::size_t num_outputs,
+                                         abi::const_tensor* outputs, abi::const_tensor scratchpad) {
     if (const auto* record = tables().compiled.find(compiled_partition))
         return execute_own(*record, {stream, num_inputs, inputs, num_outputs, outputs});
     if (real().compiled_partition_execute_v2 == nullptr)
@@ -110,7 +111,7 @@ abi::status dnnl_graph_compiled_partition_execute_v2(
 
 abi::status dnnl_graph_sycl_interop_compiled_partition_execute(
     abi::const_compiled_partition compiled_partition, abi::stream stream, std::size_t num_inputs,
-    const abi::const_tensor* inputs, std::size_t num_outputs, const abi::const_tensor* outputs,
+    abi::const_tensor* inputs, std::size_t num_outputs, abi::const_tensor* outputs,
     const void* deps, void* sycl_event) {
     if (const auto* record = tables().compiled.find(compiled_partition))
         return execute_own(*record, {stream, num_inputs, inputs, num_outputs, outputs}, deps);
@@ -120,7 +121,7 @@ abi::status dnnl_graph_sycl_interop_compiled_partition_execute(
 
 abi::status dnnl_graph_sycl_interop_compiled_partition_execute_v2(
     abi::const_compiled_partition compiled_partition, abi::stream stream, std::size_t num_inputs,
-    const abi::const_tensor* inputs, std::size_t num_outputs, const abi::const_tensor* outputs,
+    abi::const_tensor* inputs, std::size_t num_outputs, abi::const_tensor* outputs,
     abi::const_tensor scratchpad, const void* deps, void* sycl_event) {
     if (const auto* record = tables().compiled.find(compiled_partition))
         return execute_own(*record, {stream, num_inputs, inputs, num_outputs, outputs}, deps);

@@ -1,0 +1,110 @@
+"""Runs the transcript client with oneDNN alone and with the plugin in front and compares the two.
+
+Every difference must be named in the list of differences, and every entry of that list must occur
+in a lane that it names: the list is what Maskwise does otherwise than oneDNN, no more, no less.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ABSENT = "-"
+Key = tuple[str, str, int]  # scenario, call, how often that call was made before
+
+
+@dataclass
+class Rule:
+    """One line of the list: shell patterns, a lane list, and what it is for."""
+
+    lanes: list[str]
+    scenario: str
+    call: str
+    alone: str
+    plugin: str
+    used: bool = field(default=False)
+
+    def fits(self, key: Key, alone: str, plugin: str) -> bool:
+        pairs = ((key[0], self.scenario), (key[1], self.call))
+        values = ((alone, self.alone), (plugin, self.plugin))
+        return all(fnmatch.fnmatchcase(text, pattern) for text, pattern in (*pairs, *values))
+
+
+def read_rules(path: Path, lane: str) -> list[Rule]:
+    rules = []
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        text = line.split("#", 1)[0].strip()
+        if not text:
+            continue
+        cells = [cell.strip() for cell in text.split("|")]
+        if len(cells) != 5:
+            sys.exit(f"{path.name}:{number}: expected five cells, found {len(cells)}")
+        rule = Rule(cells[0].split(), *cells[1:])
+        if lane in rule.lanes:
+            rules.append(rule)
+    return rules
+
+
+def read_transcript(command: list[str]) -> dict[Key, str]:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)} ended with {done.returncode}\n{done.stderr}")
+    seen: Counter[tuple[str, str]] = Counter()
+    answers: dict[Key, str] = {}
+    for line in done.stdout.splitlines():
+        parts = line.split("|", 2)
+        if len(parts) != 3:
+            continue  # a library's own message
+        scenario, call, answer = parts
+        answers[scenario, call, seen[scenario, call]] = answer
+        seen[scenario, call] += 1
+    return answers
+
+
+def compare(alone: dict[Key, str], plugin: dict[Key, str], rules: list[Rule]) -> list[str]:
+    unexpected = []
+    for key in dict.fromkeys([*alone, *plugin]):
+        before, after = alone.get(key, ABSENT), plugin.get(key, ABSENT)
+        if before == after:
+            continue
+        fitting = [rule for rule in rules if rule.fits(key, before, after)]
+        for rule in fitting:
+            rule.used = True
+        if not fitting:
+            unexpected.append(f"{key[0]} | {key[1]} | {before} | {after}")
+    return unexpected
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("lane", "prefix", "runner", "client", "plugin"):
+        parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--differences", required=True, type=Path)
+    parser.add_argument("--before-preload", default="", help="libraries that must come first")
+    return parser.parse_args()
+
+
+def main() -> int:
+    arguments = parse_arguments()
+    rules = read_rules(arguments.differences, arguments.lane)
+    preload = ":".join(filter(None, (arguments.before_preload, arguments.plugin)))
+    tail = [arguments.prefix, "--", arguments.client]
+    alone = read_transcript([arguments.runner, *tail])
+    plugin = read_transcript([arguments.runner, "--preload", preload, *tail])
+    unexpected = compare(alone, plugin, rules)
+    unused = [rule for rule in rules if not rule.used]
+    for line in unexpected:
+        print(f"differs: {line}")
+    for rule in unused:
+        print(f"listed but not seen: {rule.scenario} | {rule.call} | {rule.alone} | {rule.plugin}")
+    print(f"{len(alone)} answers alone, {len(plugin)} with the plugin, {len(unexpected)} unlisted")
+    return 1 if unexpected or unused or not alone else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

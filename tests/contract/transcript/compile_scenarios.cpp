@@ -1,0 +1,264 @@
+// What compile, query and execute answer for one Select: shapes, layouts and wrong descriptions.
+
+#include "select_graph.hpp"
+
+namespace maskwise::contract {
+namespace {
+
+constexpr auto f32 = dnnl_f32;
+constexpr auto boolean = dnnl_boolean;
+constexpr std::int64_t unknown = DNNL_GRAPH_UNKNOWN_DIM;
+
+// Compiled with the tensors of the graph, in port order.
+select_case shapes(const dims& cond, const dims& src_0, const dims& src_1, const dims& dst,
+                   std::string auto_broadcast = "") {
+    return {dense(cond_id, boolean, cond), dense(src_0_id, f32, src_0), dense(src_1_id, f32, src_1),
+            dense(dst_id, f32, dst), std::move(auto_broadcast)};
+}
+
+select_case with_type(dnnl_data_type_t type) {
+    const dims all{2, 3, 4};
+    return {dense(cond_id, boolean, all), dense(src_0_id, type, all), dense(src_1_id, type, all),
+            dense(dst_id, type, all), ""};
+}
+
+select_case with_tensor(std::size_t id, const logical_tensor& tensor) {
+    select_case changed = shapes({2, 3, 4}, {2, 3, 4}, {2, 3, 4}, {2, 3, 4});
+    logical_tensor* const all[] = {&changed.cond, &changed.src_0, &changed.src_1, &changed.dst};
+    *all[id] = tensor;
+    return changed;
+}
+
+select_case with_unknown_dst(const select_case& base) {
+    select_case changed = base;
+    changed.dst = unknown_rank(dst_id, f32);
+    return changed;
+}
+
+select_case with_open_dst(const select_case& base) {
+    select_case changed = with_unknown_dst(base);
+    changed.dst.layout_type = dnnl_graph_layout_type_any;
+    return changed;
+}
+
+logical_tensor with_layout(logical_tensor tensor, dnnl_graph_layout_type_t layout) {
+    tensor.layout_type = layout;
+    return tensor;
+}
+
+struct named_case {
+    const char* name;
+    select_case what;
+};
+
+const std::vector<named_case>& legal_cases() {
+    static const std::vector<named_case> cases = {
+        {"same_shapes", shapes({2, 3, 4}, {2, 3, 4}, {2, 3, 4}, {2, 3, 4})},
+        {"none_same_shapes", shapes({2, 3}, {2, 3}, {2, 3}, {2, 3}, "none")},
+        {"numpy_spelled_out", shapes({2, 3}, {2, 3}, {2, 3}, {2, 3}, "numpy")},
+        {"cond_row", shapes({4}, {2, 3, 4}, {2, 3, 4}, {2, 3, 4})},
+        {"cond_column", shapes({3, 1}, {2, 3, 4}, {2, 3, 4}, {2, 3, 4})},
+        {"cond_scalar", shapes({}, {2, 3, 4}, {2, 3, 4}, {2, 3, 4})},
+        {"specification_first", shapes({4, 5}, {2, 3, 4, 5}, {2, 3, 4, 5}, {2, 3, 4, 5})},
+        {"specification_second", shapes({3, 1, 5}, {2, 3, 4, 5}, {2, 3, 4, 5}, {2, 3, 4, 5})},
+        {"src_0_scalar", shapes({2, 3, 4}, {1}, {2, 3, 4}, {2, 3, 4})},
+        {"src_1_rank_0", shapes({2, 3, 4}, {2, 3, 4}, {}, {2, 3, 4})},
+        {"two_way", shapes({2, 3, 4}, {2, 1, 4}, {3, 1}, {2, 3, 4})},
+        {"everything_rank_0", shapes({}, {}, {}, {})},
+        {"everything_one", shapes({1}, {1}, {1}, {1})},
+        {"rank_12",
+         shapes({2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 1, 3}, {2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 1, 3}, {3},
+                {2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 1, 3})},
+        {"zero_extent", shapes({0, 3}, {0, 3}, {0, 3}, {0, 3})},
+        {"zero_extent_broadcast", shapes({3}, {0, 1}, {1, 3}, {0, 3})},
+        {"dst_rank_unknown", with_unknown_dst(shapes({4}, {2, 3, 4}, {1}, {}))},
+        {"dst_extent_unknown", with_tensor(dst_id, dense(dst_id, f32, {2, unknown, 4}))},
+        {"dst_rank_unknown_any", with_open_dst(shapes({4}, {2, 3, 4}, {1}, {}))},
+        {"dst_extent_unknown_any", with_tensor(dst_id, any_layout(dst_id, f32, {2, unknown, 4}))},
+        {"dst_any", with_tensor(dst_id, any_layout(dst_id, f32, {2, 3, 4}))},
+        {"src_0_permuted", with_tensor(src_0_id, strided(src_0_id, f32, {2, 3, 4}, {1, 2, 6}))},
+        {"src_1_permuted", with_tensor(src_1_id, strided(src_1_id, f32, {2, 3, 4}, {1, 8, 2}))},
+        {"cond_permuted", with_tensor(cond_id, strided(cond_id, boolean, {2, 3, 4}, {1, 2, 6}))},
+        {"dst_permuted", with_tensor(dst_id, strided(dst_id, f32, {2, 3, 4}, {1, 2, 6}))},
+        {"src_0_padded_rows", with_tensor(src_0_id, strided(src_0_id, f32, {2, 3, 4}, {24, 8, 1}))},
+        {"dst_padded_rows", with_tensor(dst_id, strided(dst_id, f32, {2, 3, 4}, {24, 8, 1}))},
+        {"src_0_stride_0", with_tensor(src_0_id, strided(src_0_id, f32, {2, 3, 4}, {0, 0, 1}))},
+    };
+    return cases;
+}
+
+const std::vector<named_case>& wrong_cases() {
+    static const std::vector<named_case> cases = {
+        {"cond_does_not_broadcast", shapes({3, 5}, {2, 3, 4, 5}, {2, 3, 4, 5}, {2, 3, 4, 5})},
+        {"cond_wrong_extent", shapes({2, 4}, {2, 3, 4}, {2, 3, 4}, {2, 3, 4})},
+        {"cond_rank_above_dst", shapes({1, 2, 3}, {2, 3}, {2, 3}, {2, 3})},
+        {"cond_larger_than_sources", shapes({2, 3}, {1, 3}, {1, 3}, {2, 3})},
+        {"cond_larger_dst_unknown", with_unknown_dst(shapes({2, 3}, {1, 3}, {1, 3}, {}))},
+        {"sources_do_not_fit", shapes({2, 3}, {2, 3}, {2, 4}, {2, 3})},
+        {"none_with_broadcast", shapes({3}, {2, 3}, {2, 3}, {2, 3}, "none")},
+        {"dst_wrong_rank", shapes({2, 3}, {2, 3}, {2, 3}, {1, 2, 3})},
+        {"dst_wrong_extent", shapes({2, 3}, {2, 3}, {2, 3}, {2, 4})},
+        {"zero_extent_wrong_cond", shapes({5, 3}, {0, 3}, {0, 3}, {0, 3})},
+        {"negative_extent", with_tensor(src_0_id, dense(src_0_id, f32, {2, -3, 4}))},
+        {"input_extent_unknown", with_tensor(src_1_id, dense(src_1_id, f32, {2, unknown, 4}))},
+        {"input_rank_unknown", with_tensor(src_0_id, unknown_rank(src_0_id, f32))},
+        {"cond_any", with_tensor(cond_id, any_layout(cond_id, boolean, {2, 3, 4}))},
+        {"src_0_any", with_tensor(src_0_id, any_layout(src_0_id, f32, {2, 3, 4}))},
+        {"src_1_any", with_tensor(src_1_id, any_layout(src_1_id, f32, {2, 3, 4}))},
+        {"src_1_opaque", with_tensor(src_1_id, with_layout(dense(src_1_id, f32, {2, 3, 4}),
+                                                           dnnl_graph_layout_type_opaque))},
+        {"dst_undef_layout", with_tensor(dst_id, with_layout(dense(dst_id, f32, {2, 3, 4}),
+                                                             dnnl_graph_layout_type_undef))},
+        {"negative_stride", with_tensor(src_0_id, strided(src_0_id, f32, {2, 3, 4}, {12, -4, 1}))},
+        {"dst_overlaps", with_tensor(dst_id, strided(dst_id, f32, {2, 3, 4}, {12, 3, 1}))},
+        {"dst_stride_0", with_tensor(dst_id, strided(dst_id, f32, {2, 3, 4}, {12, 4, 0}))},
+        {"dst_all_strides_0", with_tensor(dst_id, strided(dst_id, f32, {2, 3, 4}, {0, 0, 0}))},
+    };
+    return cases;
+}
+
+const std::vector<named_case>& typed_cases() {
+    static const std::vector<named_case> cases = {
+        {"type_bf16", with_type(dnnl_bf16)},
+        {"type_f16", with_type(dnnl_f16)},
+    };
+    return cases;
+}
+
+void run_case(const transcript& out, const void* data) {
+    const auto& what = *static_cast<const select_case*>(data);
+    select_graph graph(out, what);
+    const auto partition = graph.partition();
+    if (partition == nullptr) return;
+    compile_and_execute(out, partition, {what.cond, what.src_0, what.src_1}, {what.dst});
+}
+
+// The lists given to compile differ from the ports: another order, more tensors, other types.
+void run_with_lists(const transcript& out, const std::vector<logical_tensor>& inputs,
+                    const std::vector<logical_tensor>& outputs) {
+    const select_case what = shapes({2, 3, 4}, {2, 3, 4}, {2, 3, 4}, {2, 3, 4});
+    select_graph graph(out, what);
+    const auto partition = graph.partition();
+    if (partition != nullptr) compile_and_execute(out, partition, inputs, outputs);
+}
+
+const logical_tensor cond_234 = dense(cond_id, boolean, {2, 3, 4});
+const logical_tensor src_0_234 = dense(src_0_id, f32, {2, 3, 4});
+const logical_tensor src_1_234 = dense(src_1_id, f32, {2, 3, 4});
+const logical_tensor dst_234 = dense(dst_id, f32, {2, 3, 4});
+
+void list_reordered(const transcript& out, const void*) {
+    run_with_lists(out, {src_1_234, cond_234, src_0_234}, {dst_234});
+}
+
+void list_with_extra(const transcript& out, const void*) {
+    run_with_lists(out, {dense(99, f32, {7}), cond_234, src_0_234, src_1_234}, {dst_234});
+}
+
+void list_with_repetition(const transcript& out, const void*) {
+    run_with_lists(out, {cond_234, src_0_234, cond_234, src_1_234, src_0_234}, {dst_234});
+}
+
+void list_without_src_1(const transcript& out, const void*) {
+    run_with_lists(out, {cond_234, src_0_234}, {dst_234});
+}
+
+void list_without_dst(const transcript& out, const void*) {
+    run_with_lists(out, {cond_234, src_0_234, src_1_234}, {dense(98, f32, {2, 3, 4})});
+}
+
+void list_with_other_type(const transcript& out, const void*) {
+    run_with_lists(
+        out,
+        {cond_234, dense(src_0_id, dnnl_bf16, {2, 3, 4}), dense(src_1_id, dnnl_bf16, {2, 3, 4})},
+        {dense(dst_id, dnnl_bf16, {2, 3, 4})});
+}
+
+void list_with_mixed_types(const transcript& out, const void*) {
+    run_with_lists(out, {cond_234, src_0_234, dense(src_1_id, dnnl_bf16, {2, 3, 4})}, {dst_234});
+}
+
+void list_with_s8_cond(const transcript& out, const void*) {
+    run_with_lists(out, {dense(cond_id, dnnl_s8, {2, 3, 4}), src_0_234, src_1_234}, {dst_234});
+}
+
+void list_with_undef_type(const transcript& out, const void*) {
+    run_with_lists(out, {cond_234, dense(src_0_id, dnnl_data_type_undef, {2, 3, 4}), src_1_234},
+                   {dst_234});
+}
+
+void list_with_other_shape(const transcript& out, const void*) {
+    run_with_lists(
+        out,
+        {dense(cond_id, boolean, {5}), dense(src_0_id, f32, {6, 5}), dense(src_1_id, f32, {6, 5})},
+        {dense(dst_id, f32, {6, 5})});
+}
+
+void same_source_twice(const transcript& out, const void*) {
+    select_case what = shapes({2, 3, 4}, {2, 3, 4}, {2, 3, 4}, {2, 3, 4});
+    what.src_1 = what.src_0;
+    select_graph graph(out, what);
+    const auto partition = graph.partition();
+    if (partition != nullptr)
+        compile_and_execute(out, partition, {what.cond, what.src_0}, {what.dst});
+}
+
+void constant_src_0(const transcript& out, const void*) {
+    select_case what = shapes({2, 3, 4}, {2, 3, 4}, {2, 3, 4}, {2, 3, 4});
+    what.src_0.property = dnnl_graph_tensor_property_constant;
+    run_case(out, &what);
+}
+
+void debug_policy(const transcript& out, const void*) {
+    const select_case what = shapes({4}, {2, 3, 4}, {2, 3, 4}, {2, 3, 4});
+    select_graph graph(out, what, dnnl_graph_partition_policy_debug);
+    const auto partition = graph.partition();
+    if (partition != nullptr)
+        compile_and_execute(out, partition, {what.cond, what.src_0, what.src_1}, {what.dst});
+}
+
+void compiled_twice(const transcript& out, const void*) {
+    const select_case what = shapes({2, 3, 4}, {2, 3, 4}, {2, 3, 4}, {2, 3, 4});
+    select_graph graph(out, what);
+    const auto partition = graph.partition();
+    if (partition == nullptr) return;
+    dnnl_graph_compiled_partition_t compiled = nullptr;
+    dnnl_graph_compiled_partition_create(&compiled, partition);
+    for (const std::int64_t rows : {2, 6}) {
+        const logical_tensor in[] = {dense(cond_id, boolean, {4}), dense(src_0_id, f32, {rows, 4}),
+                                     dense(src_1_id, f32, {rows, 4})};
+        const logical_tensor result = dense(dst_id, f32, {rows, 4});
+        const logical_tensor* inputs[] = {&in[0], &in[1], &in[2]};
+        const logical_tensor* outputs[] = {&result};
+        out.status("compile", dnnl_graph_partition_compile(partition, compiled, 3, inputs, 1,
+                                                           outputs, cpu_engine()));
+        logical_tensor answer{};
+        dnnl_graph_compiled_partition_query_logical_tensor(compiled, dst_id, &answer);
+        out.note("query", text_of(answer));
+    }
+    dnnl_graph_compiled_partition_destroy(compiled);
+}
+
+} // namespace
+
+void add_compile_scenarios(std::vector<scenario>& all) {
+    for (const auto* cases : {&legal_cases(), &wrong_cases(), &typed_cases()})
+        for (const auto& named : *cases)
+            all.push_back({std::string("compile/") + named.name, run_case, &named.what});
+    all.push_back({"compile/list_reordered", list_reordered});
+    all.push_back({"compile/list_with_extra", list_with_extra});
+    all.push_back({"compile/list_with_repetition", list_with_repetition});
+    all.push_back({"compile/list_without_src_1", list_without_src_1});
+    all.push_back({"compile/list_without_dst", list_without_dst});
+    all.push_back({"compile/list_with_other_type", list_with_other_type});
+    all.push_back({"compile/list_with_mixed_types", list_with_mixed_types});
+    all.push_back({"compile/list_with_s8_cond", list_with_s8_cond});
+    all.push_back({"compile/list_with_undef_type", list_with_undef_type});
+    all.push_back({"compile/list_with_other_shape", list_with_other_shape});
+    all.push_back({"compile/same_source_twice", same_source_twice});
+    all.push_back({"compile/constant_src_0", constant_src_0});
+    all.push_back({"compile/debug_policy", debug_policy});
+    all.push_back({"compile/compiled_twice", compiled_twice});
+}
+
+} // namespace maskwise::contract

@@ -1,0 +1,143 @@
+// Selects among other operators, and graphs that hold none: counts, order, ports, ids of operators.
+
+#include "select_graph.hpp"
+
+#include <algorithm>
+
+namespace maskwise::contract {
+namespace {
+
+constexpr auto f32 = dnnl_f32;
+constexpr auto boolean = dnnl_boolean;
+
+struct node {
+    std::size_t id;
+    dnnl_graph_op_kind_t kind;
+    std::vector<logical_tensor> inputs, outputs;
+};
+
+logical_tensor t(std::size_t id) {
+    return dense(id, f32, {4, 8});
+}
+logical_tensor mask(std::size_t id) {
+    return dense(id, boolean, {8});
+}
+logical_tensor square(std::size_t id) {
+    return dense(id, f32, {8, 8});
+}
+
+void note_ports(const transcript& out, dnnl_graph_partition_t partition) {
+    std::size_t count = 0;
+    dnnl_graph_partition_get_input_ports_num(partition, &count);
+    std::vector<logical_tensor> ports(count);
+    if (count > 0) dnnl_graph_partition_get_input_ports(partition, count, ports.data());
+    std::string text = "in";
+    for (const auto& port : ports) text += ' ' + std::to_string(port.id);
+    dnnl_graph_partition_get_output_ports_num(partition, &count);
+    ports.resize(count);
+    if (count > 0) dnnl_graph_partition_get_output_ports(partition, count, ports.data());
+    text += " out";
+    for (const auto& port : ports) text += ' ' + std::to_string(port.id);
+    out.note("ports", text);
+}
+
+void note_partition(const transcript& out, dnnl_graph_partition_t partition) {
+    std::size_t count = 0;
+    dnnl_graph_partition_get_op_num(partition, &count);
+    std::vector<std::size_t> ids(count);
+    dnnl_graph_partition_get_ops(partition, count, ids.data());
+    std::string text;
+    for (const std::size_t id : ids) text += ' ' + std::to_string(id);
+    out.note("ops", text);
+    std::uint8_t supported = 0;
+    dnnl_graph_partition_is_supported(partition, &supported);
+    out.note("supported", supported);
+    note_ports(out, partition);
+}
+
+void note_partitions(const transcript& out, dnnl_graph_graph_t graph,
+                     dnnl_graph_partition_policy_t policy) {
+    out.status("filter", dnnl_graph_graph_filter(graph, policy));
+    std::size_t count = 0;
+    dnnl_graph_graph_get_partition_num(graph, &count);
+    out.note("partitions", static_cast<std::int64_t>(count));
+    std::vector<dnnl_graph_partition_t> partitions(count);
+    if (count > 0) dnnl_graph_graph_get_partitions(graph, count, partitions.data());
+    for (auto* partition : partitions) {
+        note_partition(out, partition);
+        dnnl_graph_partition_destroy(partition);
+    }
+}
+
+void run(const transcript& out, const std::vector<node>& nodes) {
+    dnnl_graph_graph_t graph = nullptr;
+    dnnl_graph_graph_create(&graph, dnnl_cpu);
+    for (const auto& each : nodes) {
+        dnnl_graph_op_t op = nullptr;
+        dnnl_graph_op_create(&op, each.id, each.kind, "");
+        for (const auto& input : each.inputs) dnnl_graph_op_add_input(op, &input);
+        for (const auto& output : each.outputs) dnnl_graph_op_add_output(op, &output);
+        out.status("add_op", dnnl_graph_add_op(graph, op));
+        dnnl_graph_op_destroy(op); // the graph has its own copy
+    }
+    out.status("finalize", dnnl_graph_graph_finalize(graph));
+    note_partitions(out, graph, dnnl_graph_partition_policy_fusion);
+    note_partitions(out, graph, dnnl_graph_partition_policy_debug);
+    dnnl_graph_graph_destroy(graph);
+}
+
+void without_select(const transcript& out, const void*) {
+    run(out, {{1, dnnl_graph_op_add, {t(10), t(11)}, {t(12)}},
+              {2, dnnl_graph_op_relu, {t(12)}, {t(13)}}});
+}
+
+void select_then_relu(const transcript& out, const void*) {
+    run(out, {{1, dnnl_graph_op_select, {mask(10), t(11), t(12)}, {t(13)}},
+              {2, dnnl_graph_op_relu, {t(13)}, {t(14)}}});
+}
+
+void two_selects_sharing_inputs(const transcript& out, const void*) {
+    run(out, {{1, dnnl_graph_op_select, {mask(10), t(11), t(12)}, {t(13)}},
+              {2, dnnl_graph_op_select, {mask(10), t(12), t(11)}, {t(14)}}});
+}
+
+void chain_of_selects(const transcript& out, const void*) {
+    run(out, {{1, dnnl_graph_op_select, {mask(10), t(11), t(12)}, {t(13)}},
+              {2, dnnl_graph_op_select, {mask(15), t(13), t(12)}, {t(14)}}});
+}
+
+void matmul_feeds_select(const transcript& out, const void*) {
+    run(out, {{1, dnnl_graph_op_matmul, {t(10), square(11)}, {t(12)}},
+              {2, dnnl_graph_op_select, {mask(13), t(12), t(14)}, {t(15)}}});
+}
+
+void select_feeds_matmul(const transcript& out, const void*) {
+    run(out, {{1, dnnl_graph_op_select, {mask(10), t(11), t(12)}, {t(13)}},
+              {2, dnnl_graph_op_matmul, {t(13), square(14)}, {t(15)}}});
+}
+
+void select_feeds_end(const transcript& out, const void*) {
+    run(out, {{1, dnnl_graph_op_select, {mask(10), t(11), t(12)}, {t(13)}},
+              {2, dnnl_graph_op_end, {t(13)}, {}},
+              {3, dnnl_graph_op_relu, {t(13)}, {t(14)}}});
+}
+
+void duplicate_id(const transcript& out, const void*) {
+    run(out, {{1, dnnl_graph_op_relu, {t(11)}, {t(12)}},
+              {1, dnnl_graph_op_select, {mask(10), t(12), t(13)}, {t(14)}}});
+}
+
+} // namespace
+
+void add_graph_scenarios(std::vector<scenario>& all) {
+    all.push_back({"graph/without_select", without_select});
+    all.push_back({"graph/select_then_relu", select_then_relu});
+    all.push_back({"graph/two_selects_sharing_inputs", two_selects_sharing_inputs});
+    all.push_back({"graph/chain_of_selects", chain_of_selects});
+    all.push_back({"graph/matmul_feeds_select", matmul_feeds_select});
+    all.push_back({"graph/select_feeds_matmul", select_feeds_matmul});
+    all.push_back({"graph/select_feeds_end", select_feeds_end});
+    all.push_back({"graph/duplicate_id", duplicate_id});
+}
+
+} // namespace maskwise::contract

@@ -1,0 +1,122 @@
+// What add_op answers: types, counts and attributes of Select's schema.
+
+#include "select_graph.hpp"
+
+namespace maskwise::contract {
+namespace {
+
+const dims all{2, 3};
+
+struct schema_case {
+    const char* name;
+    std::vector<logical_tensor> inputs, outputs;
+};
+
+logical_tensor typed(std::size_t id, dnnl_data_type_t type) {
+    return dense(id, type, all);
+}
+
+const std::vector<schema_case>& cases() {
+    const auto c = typed(cond_id, dnnl_boolean);
+    const auto a = typed(src_0_id, dnnl_f32), b = typed(src_1_id, dnnl_f32);
+    const auto d = typed(dst_id, dnnl_f32);
+    static const std::vector<schema_case> table = {
+        {"right", {c, a, b}, {d}},
+        {"cond_u8", {typed(cond_id, dnnl_u8), a, b}, {d}},
+        {"cond_f32", {typed(cond_id, dnnl_f32), a, b}, {d}},
+        {"one_source_bf16", {c, typed(src_0_id, dnnl_bf16), b}, {d}},
+        {"dst_bf16", {c, a, b}, {typed(dst_id, dnnl_bf16)}},
+        {"s32",
+         {c, typed(src_0_id, dnnl_s32), typed(src_1_id, dnnl_s32)},
+         {typed(dst_id, dnnl_s32)}},
+        {"undef", {c, typed(src_0_id, dnnl_data_type_undef), b}, {d}},
+        {"two_inputs", {c, a}, {d}},
+        {"four_inputs", {c, a, b, typed(9, dnnl_f32)}, {d}},
+        {"no_output", {c, a, b}, {}},
+        {"two_outputs", {c, a, b}, {d, typed(9, dnnl_f32)}},
+    };
+    return table;
+}
+
+template <typename SetAttribute>
+void add_select(const transcript& out, const std::vector<logical_tensor>& inputs,
+                const std::vector<logical_tensor>& outputs, SetAttribute set_attribute) {
+    dnnl_graph_op_t op = nullptr;
+    dnnl_graph_graph_t graph = nullptr;
+    out.status("op_create", dnnl_graph_op_create(&op, 1, dnnl_graph_op_select, "sel"));
+    for (const auto& input : inputs) out.status("add_input", dnnl_graph_op_add_input(op, &input));
+    for (const auto& output : outputs)
+        out.status("add_output", dnnl_graph_op_add_output(op, &output));
+    set_attribute(op);
+    dnnl_graph_graph_create(&graph, dnnl_cpu);
+    out.status("add_op", dnnl_graph_add_op(graph, op));
+    dnnl_graph_partition_t partition = nullptr;
+    const auto status = dnnl_graph_partition_create_with_op(&partition, op, dnnl_cpu);
+    out.status("create_with_op", status);
+    std::uint8_t supported = 9;
+    if (partition != nullptr) dnnl_graph_partition_is_supported(partition, &supported);
+    out.note("supported", supported);
+    if (status == dnnl_success) dnnl_graph_partition_destroy(partition);
+    dnnl_graph_graph_destroy(graph);
+    dnnl_graph_op_destroy(op);
+}
+
+void run_case(const transcript& out, const void* data) {
+    const auto& what = *static_cast<const schema_case*>(data);
+    add_select(out, what.inputs, what.outputs, [](dnnl_graph_op_t) {});
+}
+
+const schema_case& right() {
+    return cases().front();
+}
+
+void attribute_pdpd(const transcript& out, const void*) {
+    add_select(out, right().inputs, right().outputs, [&](dnnl_graph_op_t op) {
+        out.status("set",
+                   dnnl_graph_op_set_attr_str(op, dnnl_graph_op_attr_auto_broadcast, "pdpd", 4));
+    });
+}
+
+void attribute_length_zero(const transcript& out, const void*) {
+    add_select(out, right().inputs, right().outputs, [&](dnnl_graph_op_t op) {
+        out.status("set",
+                   dnnl_graph_op_set_attr_str(op, dnnl_graph_op_attr_auto_broadcast, "none", 0));
+    });
+}
+
+void attribute_twice(const transcript& out, const void*) {
+    add_select(out, right().inputs, right().outputs, [&](dnnl_graph_op_t op) {
+        dnnl_graph_op_set_attr_str(op, dnnl_graph_op_attr_auto_broadcast, "pdpd", 4);
+        out.status("set",
+                   dnnl_graph_op_set_attr_str(op, dnnl_graph_op_attr_auto_broadcast, "none", 4));
+    });
+}
+
+void attribute_of_others(const transcript& out, const void*) {
+    add_select(out, right().inputs, right().outputs, [&](dnnl_graph_op_t op) {
+        const std::int64_t axis = 1;
+        out.status("set", dnnl_graph_op_set_attr_s64(op, dnnl_graph_op_attr_axis, &axis, 1));
+    });
+}
+
+void attribute_as_s64(const transcript& out, const void*) {
+    add_select(out, right().inputs, right().outputs, [&](dnnl_graph_op_t op) {
+        const std::int64_t value = 1;
+        out.status("set",
+                   dnnl_graph_op_set_attr_s64(op, dnnl_graph_op_attr_auto_broadcast, &value, 1));
+    });
+}
+
+} // namespace
+
+void add_schema_scenarios(std::vector<scenario>& all_scenarios) {
+    for (const auto& what : cases())
+        all_scenarios.push_back({std::string("schema/") + what.name, run_case, &what});
+    all_scenarios.push_back({"schema/attribute_pdpd", attribute_pdpd});
+    all_scenarios.push_back({"schema/attribute_length_zero", attribute_length_zero});
+    all_scenarios.push_back({"schema/attribute_twice", attribute_twice});
+    all_scenarios.push_back({"schema/attribute_of_others", attribute_of_others});
+    all_scenarios.push_back({"schema/attribute_as_s64", attribute_as_s64});
+}
+
+} // namespace maskwise::contract

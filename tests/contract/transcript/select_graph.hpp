@@ -1,0 +1,50 @@
+#pragma once
+
+#include "transcript.hpp"
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace maskwise::contract {
+
+inline constexpr std::size_t cond_id = 0, src_0_id = 1, src_1_id = 2, dst_id = 3;
+
+// A Select as a client describes it.
+struct select_case {
+    logical_tensor cond, src_0, src_1, dst;
+    std::string auto_broadcast; // empty: attribute not set
+};
+
+// Everything that a client makes of one Select, destroyed in order.
+class select_graph {
+public:
+    // Builds op and graph; notes the statuses of op_create and add_op.
+    select_graph(const transcript& out, const select_case& what,
+                 dnnl_graph_partition_policy_t policy = dnnl_graph_partition_policy_fusion);
+    ~select_graph();
+    select_graph(const select_graph&) = delete;
+    select_graph& operator=(const select_graph&) = delete;
+
+    dnnl_graph_graph_t graph() const { return graph_; }
+    dnnl_graph_op_t op() const { return op_; }
+
+    // Finalizes, filters, takes the partitions; notes their number. Null where there is none.
+    dnnl_graph_partition_t partition();
+
+private:
+    const transcript& out_;
+    dnnl_graph_partition_policy_t policy_;
+    dnnl_graph_op_t op_ = nullptr;
+    dnnl_graph_graph_t graph_ = nullptr;
+    std::vector<dnnl_graph_partition_t> partitions_;
+};
+
+// Compiles `partition` with these lists and, where that succeeds, notes the queried dst, in-place
+// pairs and scratchpad; executes it on data that depend on tensor id and position only and notes a
+// hash of every byte of dst's buffer.
+void compile_and_execute(const transcript& out, dnnl_graph_partition_t partition,
+                         const std::vector<logical_tensor>& inputs,
+                         const std::vector<logical_tensor>& outputs);
+
+} // namespace maskwise::contract
