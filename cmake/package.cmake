@@ -1,1 +1,22 @@
-# Install rules and the CMake package are added here by the folders' own lists.
+# What `cmake --install` puts down, and the CMake package by which a project finds it:
+# find_package(maskwise) gives maskwise::onednn, to be linked before oneDNN.
+include(CMakePackageConfigHelpers)
+
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/maskwise")
+if(TARGET maskwise_onednn)
+    set_target_properties(maskwise_onednn PROPERTIES EXPORT_NAME onednn)
+    install(TARGETS maskwise_onednn EXPORT maskwise_targets
+            LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+    install(TARGETS maskwise-info RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+    install(EXPORT maskwise_targets NAMESPACE maskwise:: FILE maskwise-targets.cmake
+            DESTINATION "${package_dir}")
+endif()
+configure_package_config_file(
+    "${CMAKE_CURRENT_LIST_DIR}/maskwise-config.cmake.in"
+    "${PROJECT_BINARY_DIR}/maskwise-config.cmake" INSTALL_DESTINATION "${package_dir}")
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/maskwise-config-version.cmake"
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/maskwise-config.cmake"
+              "${PROJECT_BINARY_DIR}/maskwise-config-version.cmake"
+        DESTINATION "${package_dir}")
+install(FILES LICENSE README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -39,8 +39,9 @@ class Pins:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.text = path.read_text()
-        words = [line.split() for line in self.text.splitlines() if line and line[0] != "#"]
-        self.suite = next((line[1] for line in words if line[0] == "suite"), "")
+        lines = [line.split("#", 1)[0].split() for line in self.text.splitlines()]
+        words = [line for line in lines if line]
+        self.suite = next((line[1] for line in words if line[0] == "suite" and line[1:]), "")
         self.expect = [(line[1], line[2]) for line in words if line[0] == "expect"]
         self.items = [line[0] for line in words if len(line) == 1]
 

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""A stranger's way: install into a new prefix, build examples/ against it elsewhere, run it.
+
+The example must print the same result with the plugin by link order and by LD_PRELOAD, and the
+plugin must say that it claimed the Select. What must be installed, and that nothing installed
+names the build tree, is checked, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+EXPECTED = "select: 1 -1e+09 3 -1e+09 5 -1e+09 7 -1e+09"
+INSTALLED = [
+    "lib/libmaskwise_onednn.so",
+    "lib/cmake/maskwise/maskwise-config.cmake",
+    "lib/cmake/maskwise/maskwise-targets.cmake",
+    "bin/maskwise-info",
+    "share/doc/maskwise/LICENSE",
+    "share/doc/maskwise/README.md",
+]
+
+
+def run(*command: str | Path, **environment: str) -> str:
+    result = subprocess.run(
+        [str(word) for word in command],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if result.returncode != 0:
+        raise SystemExit(f"{' '.join(map(str, command))}: {result.returncode}\n{result.stdout}")
+    return result.stdout
+
+
+def install(build: Path, prefix: Path) -> None:
+    run("cmake", "--install", build, "--prefix", prefix)
+    for name in INSTALLED:
+        if not (prefix / name).is_file():
+            raise SystemExit(f"cmake --install did not install {name}")
+    for path in prefix.rglob("*.cmake"):
+        if str(build) in path.read_text() or str(ROOT) in path.read_text():
+            raise SystemExit(f"{path.name} names the build tree")
+
+
+def build_examples(work: Path, prefix: Path, onednn: Path) -> Path:
+    build = work / "examples"
+    options = [f"-DCMAKE_PREFIX_PATH={prefix}", f"-DONEDNN_PREFIX={onednn}"]
+    run("cmake", "-S", ROOT / "examples", "-B", build, "-G", "Ninja", *options)
+    run("cmake", "--build", build)
+    return build
+
+
+def expect_claimed(output: str, way: str) -> None:
+    lines = output.splitlines()
+    said = [line for line in lines if "maskwise" in line.lower()]
+    if EXPECTED not in lines:
+        raise SystemExit(f"by {way}: no line '{EXPECTED}' in\n{output}")
+    if not said:
+        raise SystemExit(f"by {way}: the plugin said nothing:\n{output}")
+    print(f"by {way}: {EXPECTED}")
+
+
+def run_examples(examples: Path, prefix: Path, onednn: Path) -> None:
+    lane: list[str | Path] = [ROOT / "scripts/lane"]
+    plugin = prefix / "lib/libmaskwise_onednn.so"
+    linked = run(*lane, onednn, "--", examples / "select_linked", MASKWISE_VERBOSE="1")
+    expect_claimed(linked, "link order")
+    preload: list[str | Path] = [*lane, "--preload", plugin, onednn]
+    preloaded = run(*preload, "--", examples / "select", MASKWISE_VERBOSE="1")
+    expect_claimed(preloaded, "LD_PRELOAD")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", type=Path, required=True, help="Maskwise's build directory")
+    parser.add_argument("--onednn", type=Path, required=True, help="prefix of the lane's oneDNN")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        prefix = work / "prefix"
+        install(arguments.build, prefix)
+        run_examples(build_examples(work, prefix, arguments.onednn), prefix, arguments.onednn)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

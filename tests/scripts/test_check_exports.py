@@ -1,0 +1,67 @@
+"""Small libraries with one planted fault each: the export check names the fault."""
+
+import subprocess
+from pathlib import Path
+
+import check_exports
+import pytest
+
+LIST = "// a list\nFORWARD(one, 300, (int a), (a))\nHOOK(two, 306, (int a), (a))\n"
+ONE = "int dnnl_graph_one(int a) { return a; }\n"
+TWO = "int dnnl_graph_two(int a) { return a; }\n"
+
+
+def faults(root: Path, code: str, *flags: str) -> list[str]:
+    (root / "functions.inc").write_text(LIST)
+    (root / "plugin.c").write_text(code)
+    library = root / "libplugin.so"
+    command = ["gcc", "-shared", "-fPIC", "-o", str(library), str(root / "plugin.c"), *flags]
+    subprocess.run(command, check=True)
+    return check_exports.check(library, root / "functions.inc")
+
+
+def test_the_exact_list_passes(tmp_path: Path) -> None:
+    assert faults(tmp_path, ONE + TWO + "static int hidden(void) { return 1; }\n") == []
+
+
+def test_a_missing_export(tmp_path: Path) -> None:
+    assert faults(tmp_path, ONE) == ["does not export dnnl_graph_two"]
+
+
+def test_an_extra_export(tmp_path: Path) -> None:
+    extra = "int dnnl_graph_three(int a) { return a; }\n"
+    found = faults(tmp_path, ONE + TWO + extra)
+    assert found == ["exports dnnl_graph_three, which is not listed"]
+
+
+def test_an_exported_helper(tmp_path: Path) -> None:
+    found = faults(tmp_path, ONE + TWO + "int helper(void) { return 1; }\n")
+    assert found == ["exports helper, which is not listed"]
+
+
+@pytest.mark.parametrize("tags", ["--enable-new-dtags", "--disable-new-dtags"])
+def test_a_search_path(tmp_path: Path, tags: str) -> None:
+    found = faults(tmp_path, ONE + TWO, f"-Wl,{tags},-rpath,/opt/lib")
+    assert found == ["has a RUNPATH" if tags == "--enable-new-dtags" else "has a RPATH"]
+
+
+def test_a_needed_libdnnl(tmp_path: Path) -> None:
+    (tmp_path / "dnnl.c").write_text("int dnnl_version(void) { return 1; }\n")
+    dnnl = tmp_path / "libdnnl.so.3"
+    build = ["gcc", "-shared", "-fPIC", "-Wl,-soname,libdnnl.so.3", "-o", str(dnnl)]
+    subprocess.run([*build, str(tmp_path / "dnnl.c")], check=True)
+    found = faults(tmp_path, ONE + TWO, "-Wl,--no-as-needed", str(dnnl))
+    assert "needs libdnnl.so.3" in found
+
+
+def test_an_undefined_symbol(tmp_path: Path) -> None:
+    code = ONE + "int elsewhere(int);\nint dnnl_graph_two(int a) { return elsewhere(a); }\n"
+    assert faults(tmp_path, code) == ["finds nowhere elsewhere"]
+
+
+def test_an_empty_list_is_a_fault(tmp_path: Path) -> None:
+    (tmp_path / "empty.inc").write_text("// nothing\n")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(tmp_path / "a.so"), "-xc", "/dev/null"])
+    found = check_exports.check(tmp_path / "a.so", tmp_path / "empty.inc")
+    assert len(found) == 1
+    assert "no function is listed" in found[0]

@@ -1,0 +1,71 @@
+"""scripts/lane gives a program what its oneDNN needs, decided by the files of the installation."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from install_deps import ROOT
+
+
+def fake_lane(root: Path, *names: str) -> Path:
+    header = root / "include/oneapi/dnnl/dnnl_version.h"
+    header.parent.mkdir(parents=True)
+    numbers = (("MAJOR", 3), ("MINOR", 9), ("PATCH", 1))
+    header.write_text("".join(f"#define DNNL_VERSION_{name} {n}\n" for name, n in numbers))
+    (root / "lib").mkdir()
+    for name in ("libdnnl.so", *names):
+        (root / "lib" / name).touch()
+    return root
+
+
+def lane(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    clean = {k: v for k, v in os.environ.items() if k not in ("LD_LIBRARY_PATH", "MASKWISE_ONEDNN")}
+    command = [str(ROOT / "scripts/lane"), *arguments]
+    return subprocess.run(
+        command, text=True, capture_output=True, check=False, env={**clean, **variables}
+    )
+
+
+def test_library_path_goes_first(tmp_path: Path) -> None:
+    prefix = fake_lane(tmp_path / "a b")
+    out = lane(str(prefix), "--", "printenv", "LD_LIBRARY_PATH", LD_LIBRARY_PATH="/usr/local/lib")
+    assert out.stdout == f"{prefix}/lib:/usr/local/lib\n"
+
+
+def test_opencl_is_named_where_it_is(tmp_path: Path) -> None:
+    prefix = fake_lane(tmp_path / "sycl", "libintelocl.so")
+    out = lane(str(prefix), "--", "printenv", "OCL_ICD_FILENAMES")
+    assert out.stdout == f"{prefix}/lib/libintelocl.so\n"
+    assert (
+        lane(str(fake_lane(tmp_path / "native")), "--", "printenv", "OCL_ICD_FILENAMES").stdout
+        == ""
+    )
+
+
+def test_preload_reaches_the_program_only(tmp_path: Path) -> None:
+    out = lane(
+        "--preload", "libm.so.6", str(fake_lane(tmp_path / "x")), "--", "printenv", "LD_PRELOAD"
+    )
+    assert out.stdout == "libm.so.6\n"
+    assert out.stderr == ""
+
+
+def test_the_programs_status_is_kept(tmp_path: Path) -> None:
+    assert lane(str(fake_lane(tmp_path / "x")), "--", "sh", "-c", "exit 7").returncode == 7
+
+
+def test_own_installation_replaces_the_lanes(tmp_path: Path) -> None:
+    prefix = fake_lane(tmp_path / "own")
+    assert lane("--list", MASKWISE_ONEDNN=str(prefix)).stdout == f"yours={prefix}\n"
+    assert "oneDNN 3.9.1" in lane("--describe", MASKWISE_ONEDNN=str(prefix)).stdout
+
+
+def test_bad_use_is_one_line_and_status_2(tmp_path: Path) -> None:
+    for arguments in (
+        (str(tmp_path), "--", "true"),
+        (str(fake_lane(tmp_path / "x")), "--", "no-such-program"),
+    ):
+        out = lane(*arguments)
+        assert out.returncode == 2
+        assert out.stderr.startswith("scripts/lane: ")
+        assert out.stderr.count("\n") == 1
