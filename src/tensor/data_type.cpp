@@ -5,10 +5,12 @@ namespace maskwise {
 std::size_t width_bytes(data_type type) {
     switch (type) {
 #define MASKWISE_DATA_TYPE(name, width_bytes)                                                      \
-    case data_type::name: return width_bytes;
+    case data_type::name:                                                                          \
+        return width_bytes;
 #include "tensor/data_types.inc"
 #undef MASKWISE_DATA_TYPE
-    case data_type::undef: break;
+    case data_type::undef:
+        break;
     }
     return 0;
 }
@@ -16,10 +18,12 @@ std::size_t width_bytes(data_type type) {
 std::string_view to_string(data_type type) {
     switch (type) {
 #define MASKWISE_DATA_TYPE(name, width_bytes)                                                      \
-    case data_type::name: return #name;
+    case data_type::name:                                                                          \
+        return #name;
 #include "tensor/data_types.inc"
 #undef MASKWISE_DATA_TYPE
-    case data_type::undef: break;
+    case data_type::undef:
+        break;
     }
     return "undef";
 }

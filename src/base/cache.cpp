@@ -1,0 +1,74 @@
+#include "base/cache.hpp"
+
+#include "base/environment.hpp"
+#include "base/error.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+
+namespace maskwise {
+namespace {
+
+struct cache_level {
+    int level = 0; // 0: no more caches
+    bool holds_data = false;
+    std::int64_t bytes = 0;
+    std::int64_t sharing_threads = 1;
+};
+
+// The layout is the same in Intel's leaf 4 and AMD's leaf 0x8000001D.
+cache_level decode(const cpu_reader::registers& r) {
+    const std::uint32_t type = r.eax & 0x1f;
+    if (type == 0) return {};
+    cache_level result;
+    result.level = static_cast<int>(r.eax >> 5 & 7);
+    result.holds_data = type == 1 || type == 3;
+    result.sharing_threads = static_cast<std::int64_t>(r.eax >> 14 & 0xfff) + 1;
+    const std::int64_t line = (r.ebx & 0xfff) + 1, partitions = (r.ebx >> 12 & 0x3ff) + 1,
+                       ways = (r.ebx >> 22 & 0x3ff) + 1, sets = std::int64_t{r.ecx} + 1;
+    result.bytes = line * partitions * ways * sets;
+    return result;
+}
+
+bool is_amd(const cpu_reader& cpu) {
+    constexpr std::uint32_t cAMD = 0x444d4163; // last letters of "AuthenticAMD"
+    return cpu.cpuid(0, 0).ecx == cAMD;
+}
+
+} // namespace
+
+cache_facts read_caches(const cpu_reader& cpu) {
+    cache_facts facts{32 << 10, 512 << 10, 0};
+    std::int64_t last_level = 0;
+    for (std::uint32_t i = 0; i < 8; ++i) {
+        const cache_level cache = decode(cpu.cpuid(is_amd(cpu) ? 0x8000001dU : 4U, i));
+        if (cache.level == 0) break;
+        if (!cache.holds_data) continue;
+        if (cache.level == 1) facts.l1_bytes = cache.bytes;
+        if (cache.level == 2) facts.l2_bytes = cache.bytes;
+        if (cache.level == 3) last_level = cache.bytes / cache.sharing_threads;
+    }
+    facts.l1_bytes = std::clamp<std::int64_t>(facts.l1_bytes, 16 << 10, 256 << 10);
+    facts.l2_bytes = std::clamp<std::int64_t>(facts.l2_bytes, 128 << 10, 4 << 20);
+    // Between what L2 alone gives and 4 MB: no CPU in sale has more last-level cache per core, and
+    // a larger figure is that of a socket of which the guest owns a few cores.
+    facts.last_level_bytes = std::clamp<std::int64_t>(last_level, facts.l2_bytes, 4 << 20);
+    return facts;
+}
+
+std::int64_t stream_threshold_bytes() {
+    static const std::int64_t threshold = [] {
+        const auto text = read_environment("MASKWISE_STREAM_BYTES");
+        if (!text) return read_caches(native_cpu()).last_level_bytes;
+        std::int64_t bytes = 0;
+        const char* end = text->data() + text->size();
+        const auto [stop, failure] = std::from_chars(text->data(), end, bytes);
+        if (failure != std::errc{} || stop != end || bytes < 0)
+            throw invalid_argument("MASKWISE_STREAM_BYTES=" + *text + " is not a number of bytes");
+        return bytes;
+    }();
+    return threshold;
+}
+
+} // namespace maskwise

@@ -1,0 +1,108 @@
+#include "base/cpu.hpp"
+
+#include "base/environment.hpp"
+#include "base/error.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace maskwise {
+namespace {
+
+constexpr std::pair<isa, std::string_view> names[] = {
+    {isa::scalar, "scalar"}, {isa::sse4, "sse4"}, {isa::avx2, "avx2"},
+    {isa::avx512, "avx512"}, {isa::neon, "neon"}, {isa::sve, "sve"},
+};
+
+// oneDNN's words for x86 that leave less than avx512; every other word of its list leaves it all.
+// Source: oneDNN's developer guide, "CPU dispatcher control".
+constexpr std::pair<std::string_view, isa> onednn_words[] = {
+    {"SSE41", isa::sse4},     {"AVX", isa::sse4},         {"AVX2", isa::avx2},
+    {"AVX2_VNNI", isa::avx2}, {"AVX2_VNNI_2", isa::avx2},
+};
+
+bool has_bits(std::uint64_t value, std::initializer_list<int> bits) {
+    return std::all_of(bits.begin(), bits.end(), [&](int bit) { return (value >> bit & 1) != 0; });
+}
+
+// The feature sets are those that the kernels' compiler targets may use (hwy/ops/set_macros-inl.h).
+std::vector<isa> supported_x86(const cpu_reader& cpu) {
+    std::vector<isa> found{isa::scalar};
+    const auto leaf_1 = cpu.cpuid(1, 0);
+    const auto leaf_7 = cpu.cpuid(7, 0);
+    const std::uint64_t states = cpu.enabled_states();
+    // SSSE3, SSE4.1, SSE4.2, PCLMULQDQ, AES
+    if (!has_bits(leaf_1.ecx, {9, 19, 20, 1, 25})) return found;
+    found.push_back(isa::sse4);
+    // AVX, FMA, F16C; BMI1, AVX2, BMI2; LZCNT; the system saves XMM and YMM
+    const bool avx2 = has_bits(leaf_1.ecx, {28, 12, 29}) && has_bits(leaf_7.ebx, {3, 5, 8}) &&
+                      has_bits(cpu.cpuid(0x80000001U, 0).ecx, {5}) && has_bits(states, {1, 2});
+    if (!avx2) return found;
+    found.push_back(isa::avx2);
+    // AVX512 F, DQ, CD, BW, VL; the system saves mask registers and ZMM
+    if (has_bits(leaf_7.ebx, {16, 17, 28, 30, 31}) && has_bits(states, {5, 6, 7}))
+        found.push_back(isa::avx512);
+    return found;
+}
+
+[[maybe_unused]] std::vector<isa> supported_arm(const cpu_reader& cpu) {
+    constexpr int hwcap_aes = 3, hwcap_sve = 22;
+    std::vector<isa> found{isa::scalar};
+    if (has_bits(cpu.hwcap(), {hwcap_aes})) found.push_back(isa::neon);
+    if (has_bits(cpu.hwcap(), {hwcap_aes, hwcap_sve})) found.push_back(isa::sve);
+    return found;
+}
+
+std::string list_names(const std::vector<isa>& supported) {
+    std::string text;
+    for (const isa value : supported) {
+        if (!text.empty()) text += '|';
+        text += to_string(value);
+    }
+    return text;
+}
+
+isa parse_max_isa(const std::vector<isa>& supported, std::string_view max_isa) {
+    for (const isa value : supported)
+        if (to_string(value) == max_isa) return value;
+    throw invalid_argument("MASKWISE_MAX_ISA=" + std::string(max_isa) +
+                           " is unknown or not supported by this CPU, which has " +
+                           list_names(supported));
+}
+
+} // namespace
+
+std::string_view to_string(isa value) {
+    for (const auto& [known, name] : names)
+        if (known == value) return name;
+    return "?";
+}
+
+std::vector<isa> supported_isas(const cpu_reader& cpu) {
+#if defined(__aarch64__)
+    return supported_arm(cpu);
+#else
+    return supported_x86(cpu);
+#endif
+}
+
+isa choose_isa(const std::vector<isa>& supported, std::string_view max_isa,
+               std::string_view onednn_max_isa) {
+    isa chosen = max_isa.empty() ? supported.back() : parse_max_isa(supported, max_isa);
+    std::string word(onednn_max_isa);
+    for (char& c : word)
+        if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+    for (const auto& [known, cap] : onednn_words)
+        if (known == word && chosen > cap && chosen <= isa::avx512) chosen = cap;
+    return chosen;
+}
+
+isa active_isa() {
+    static const isa active =
+        choose_isa(supported_isas(native_cpu()), read_environment("MASKWISE_MAX_ISA").value_or(""),
+                   read_environment("ONEDNN_MAX_CPU_ISA").value_or(""));
+    return active;
+}
+
+} // namespace maskwise

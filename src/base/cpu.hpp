@@ -1,0 +1,49 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace maskwise {
+
+// Instruction sets that kernels are compiled for, lowest first within an architecture. The names
+// are those of MASKWISE_MAX_ISA.
+enum class isa : std::uint8_t { scalar, sse4, avx2, avx512, neon, sve };
+
+// "scalar", "sse4", "avx2", "avx512", "neon", "sve".
+std::string_view to_string(isa value);
+
+// Where CPU facts come from, so that tests can play any CPU.
+class cpu_reader {
+public:
+    struct registers {
+        std::uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
+    };
+    virtual ~cpu_reader() = default;
+    // x86: the CPUID leaf; all zero where the CPU has no such leaf.
+    virtual registers cpuid(std::uint32_t leaf, std::uint32_t subleaf) const = 0;
+    // x86: XCR0, the register states that the operating system saves; 0 without OSXSAVE.
+    virtual std::uint64_t enabled_states() const = 0;
+    // Arm: AT_HWCAP.
+    virtual std::uint64_t hwcap() const = 0;
+};
+
+// This machine.
+const cpu_reader& native_cpu();
+
+// Every instruction set the CPU and the operating system support, lowest first; never empty.
+std::vector<isa> supported_isas(const cpu_reader& cpu);
+
+// The highest of `supported` that both caps allow. `max_isa` is MASKWISE_MAX_ISA's value and
+// `onednn_max_isa` ONEDNN_MAX_CPU_ISA's; empty is no cap. Throws invalid_argument where max_isa is
+// unknown or not supported; words of oneDNN's that Maskwise does not know are no cap, since it is
+// not Maskwise's variable.
+isa choose_isa(const std::vector<isa>& supported, std::string_view max_isa,
+               std::string_view onednn_max_isa);
+
+// The instruction set that plans use in this process: choose_isa on this machine and environment,
+// decided at the first call. Throws invalid_argument, each time, as choose_isa does. Any thread.
+isa active_isa();
+
+} // namespace maskwise

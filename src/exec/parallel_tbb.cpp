@@ -1,0 +1,28 @@
+#include "exec/parallel.hpp"
+
+#include <tbb/global_control.h>
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include <algorithm>
+
+namespace maskwise {
+
+int available_threads() {
+    const auto allowed =
+        tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism);
+    return std::min(tbb::this_task_arena::max_concurrency(), static_cast<int>(allowed));
+}
+
+void parallel_run(std::int64_t chunks, chunk_fn body, const void* context) {
+    const tbb::blocked_range<std::int64_t> range(0, chunks, 1);
+    tbb::parallel_for(
+        range,
+        [=](const tbb::blocked_range<std::int64_t>& part) {
+            for (std::int64_t chunk = part.begin(); chunk < part.end(); ++chunk)
+                body(context, chunk);
+        },
+        tbb::simple_partitioner());
+}
+
+} // namespace maskwise

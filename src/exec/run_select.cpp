@@ -1,0 +1,67 @@
+#include "exec/run_select.hpp"
+
+#include "exec/parallel.hpp"
+#include "exec/tile_walk.hpp"
+
+#include <algorithm>
+
+namespace maskwise {
+namespace {
+
+// Below this, waking another thread costs more than it takes off.
+constexpr std::int64_t parallel_from_bytes = 256 << 10;
+// More parts than threads, so that one delayed thread does not delay all.
+constexpr std::int64_t parts_per_thread = 4;
+
+struct run_context {
+    const select_plan& plan;
+    select_fn kernel;
+    operand_pointers pointers;
+    std::int64_t parts;
+};
+
+void run_part(const void* raw_context, std::int64_t part) {
+    const auto& context = *static_cast<const run_context*>(raw_context);
+    const std::int64_t tiles = context.plan.tiles;
+    const std::int64_t each = tiles / context.parts, rest = tiles % context.parts;
+    const std::int64_t first = part * each + std::min(part, rest);
+    const std::int64_t last = first + each + (part < rest ? 1 : 0);
+    run_tiles(context.plan, context.kernel, context.pointers, first, last);
+    if (context.plan.key.store == store_policy::stream) finish_streaming();
+}
+
+std::int64_t choose_parts(const select_plan& plan) {
+    if (plan.moved_bytes < parallel_from_bytes || plan.tiles < 2) return 1;
+    const int threads = available_threads();
+    return threads < 2 ? 1 : std::min(plan.tiles, threads * parts_per_thread);
+}
+
+// The whole Select is one tile of operands that need no packing.
+void run_single_tile(const select_plan& plan, const operand_pointers& at) {
+    const auto& access = plan.access;
+    plan.run({at.cond, at.src_0, at.src_1, at.dst, plan.rows, plan.chunk * plan.columns_per_chunk,
+              access[op_cond].row_bytes, access[op_src_0].row_bytes, access[op_src_1].row_bytes,
+              access[op_dst].row_bytes});
+}
+
+} // namespace
+
+void run_select(const select_plan& plan, const void* cond, const void* src_0, const void* src_1,
+                void* dst) {
+    if (plan.tiles == 0) return;
+    const operand_pointers at{static_cast<const std::byte*>(cond),
+                              static_cast<const std::byte*>(src_0),
+                              static_cast<const std::byte*>(src_1), static_cast<std::byte*>(dst)};
+    if (plan.tiles == 1 && !plan.packs && plan.key.store == store_policy::plain)
+        return run_single_tile(plan, at);
+    // In place dst's lines are in the cache already, and most of them may not change at all.
+    const bool in_place = dst == src_0 || dst == src_1;
+    const std::int64_t parts = choose_parts(plan);
+    const run_context context{plan, in_place ? plan.run_plain : plan.run, at, parts};
+    if (parts == 1)
+        run_part(&context, 0);
+    else
+        parallel_run(parts, run_part, &context);
+}
+
+} // namespace maskwise

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace maskwise {
+
+// What a kernel may rely on and must keep. A kernel is called with one tile, a matrix of
+// rows x columns elements; everything it needs is in the tile, so it takes no lock, owns no memory
+// and may run on any number of threads at once.
+
+// How an operand moves along the columns: one element each, or the same element for the whole row.
+enum class column_class : std::uint8_t { unit, zero };
+
+// plain: ordinary stores. stream: stores past the caches, except for the parts of a row that do not
+// fill a cache line; the caller issues finish_streaming() before anybody else may read dst.
+enum class store_policy : std::uint8_t { plain, stream };
+
+// dst[r][c] = cond[r][c] != 0 ? src_0[r][c] : src_1[r][c].
+// Strides between rows are in bytes and may be 0. Elements are bits: any alignment, any content.
+// dst may be src_0 or src_1 where their row strides agree. A kernel reads cond, the source elements
+// that cond selects and others of the same rows, and nothing else; it writes dst's elements only.
+struct select_tile {
+    const std::byte* cond;
+    const std::byte* src_0;
+    const std::byte* src_1;
+    std::byte* dst;
+    std::int64_t rows;
+    std::int64_t columns;
+    std::int64_t cond_row_bytes;
+    std::int64_t src_0_row_bytes;
+    std::int64_t src_1_row_bytes;
+    std::int64_t dst_row_bytes;
+};
+using select_fn = void (*)(const select_tile&);
+
+// Moves between a scattered operand and a dense buffer. `groups` times `items` items; item i of
+// group g lies at strided + g * group_bytes + offsets[i], in the buffer one behind the other.
+//   gather:    an item is `item_bytes` bytes, copied into the buffer.
+//   scatter:   the same, from the buffer.
+//   splat:     an item is one element, repeated until it fills `item_bytes` in the buffer. May
+//   write
+//              up to splat_slack_bytes behind the last item.
+//   transpose: offsets unused; an item is one element and item i lies at i * item_stride_bytes;
+//              groups follow each other by one element (group_bytes is the width).
+// In the buffer groups are buffer_group_bytes apart.
+struct pack_tile {
+    std::byte* strided; // only read, except by scatter
+    std::byte* buffer;  // only written, except by scatter
+    const std::int32_t* offsets;
+    std::int64_t items;
+    std::int64_t groups;
+    std::int64_t group_bytes;
+    std::int64_t buffer_group_bytes;
+    std::int64_t item_bytes;
+    std::int64_t item_stride_bytes;
+};
+using pack_fn = void (*)(const pack_tile&);
+
+enum class pack_kind : std::uint8_t { gather, scatter, splat, transpose };
+
+inline constexpr std::int64_t splat_slack_bytes = 64;
+
+} // namespace maskwise

@@ -1,0 +1,89 @@
+// Compiles the kernels once for each instruction set of this architecture and makes one table of
+// each. The target is chosen from these tables by base/cpu.hpp, not by Highway's own dispatch:
+// Highway's choice is one for the whole process and not Maskwise's to change.
+
+// Targets that supported_isas() does not name are left out. EMU128 is given up for SCALAR, which
+// needs no vector extension of the compiler.
+#define HWY_COMPILE_ALL_ATTAINABLE
+#define HWY_BROKEN_EMU128 1
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE2 | HWY_SVE2_128 | HWY_SVE_256)
+
+#include "base/error.hpp"
+#include "kernel/kernel_table.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernel/kernels.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+#include "kernel/lanes-inl.hpp"
+#include "kernel/pack_kernel-inl.hpp"
+#include "kernel/select_kernel-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace maskwise {
+namespace HWY_NAMESPACE {
+
+#if HWY_TARGET == HWY_SCALAR
+constexpr isa this_target = isa::scalar;
+#elif HWY_TARGET == HWY_SSE4
+constexpr isa this_target = isa::sse4;
+#elif HWY_TARGET == HWY_AVX2
+constexpr isa this_target = isa::avx2;
+#elif HWY_TARGET == HWY_AVX3
+constexpr isa this_target = isa::avx512;
+#elif HWY_TARGET == HWY_NEON
+constexpr isa this_target = isa::neon;
+#elif HWY_TARGET == HWY_SVE
+constexpr isa this_target = isa::sve;
+#else
+#error "a Highway target without a name in isa"
+#endif
+
+constexpr select_kernel selects[] = {
+#define MASKWISE_SELECT_KERNEL(width, c, c_0, c_1, stores)                                         \
+    {{width, column_class::c, column_class::c_0, column_class::c_1, store_policy::stores},         \
+     select_tile_kernel<width, column_class::c, column_class::c_0, column_class::c_1,              \
+                        store_policy::stores>},
+#include "kernel/kernel_list.inc"
+#undef MASKWISE_SELECT_KERNEL
+};
+
+constexpr pack_kernel packs[] = {
+#define MASKWISE_PACK_KERNEL(kind, unit) {{pack_kind::kind, unit}, kind##_kernel<unit>},
+#include "kernel/kernel_list.inc"
+#undef MASKWISE_PACK_KERNEL
+};
+
+constexpr kernel_table table{this_target, selects, packs};
+
+} // namespace HWY_NAMESPACE
+} // namespace maskwise
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace maskwise {
+
+std::span<const kernel_table* const> kernel_tables() {
+    static constexpr const kernel_table* tables[] = {
+        &N_SCALAR::table,
+#if HWY_ARCH_X86
+        &N_SSE4::table,
+        &N_AVX2::table,
+        &N_AVX3::table,
+#elif HWY_ARCH_ARM
+        &N_NEON::table,
+#if HWY_TARGETS & HWY_SVE
+        &N_SVE::table,
+#endif
+#endif
+    };
+    return tables;
+}
+
+} // namespace maskwise
+#endif

@@ -1,0 +1,155 @@
+// The packing kernels for one Highway target; included once a target by kernels.cpp.
+//
+// gather, scatter and splat are loads and stores at precomputed offsets: two loads and a store for
+// an item, so about an item a cycle whatever its size up to 32 bytes. transpose moves blocks of
+// 16 x 16 bytes through registers: log2(16 / width) rounds of interleaving, two shuffles a cycle.
+
+#if defined(MASKWISE_KERNEL_PACK_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef MASKWISE_KERNEL_PACK_INL
+#undef MASKWISE_KERNEL_PACK_INL
+#else
+#define MASKWISE_KERNEL_PACK_INL
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace maskwise {
+namespace HWY_NAMESPACE {
+
+// Copies exactly `bytes` bytes, Unit <= bytes, and bytes <= 2 * Unit below the largest unit: the
+// last two moves overlap.
+template <std::size_t Unit, bool Exact>
+HWY_ATTR HWY_INLINE void copy_item(std::byte* to, const std::byte* from, std::size_t bytes) {
+    if constexpr (Exact) {
+        std::memcpy(to, from, Unit);
+    } else {
+        for (; Unit == 16 && bytes > 2 * Unit; bytes -= Unit, to += Unit, from += Unit)
+            std::memcpy(to, from, Unit);
+        std::byte first[Unit], last[Unit];
+        std::memcpy(first, from, Unit);
+        std::memcpy(last, from + bytes - Unit, Unit);
+        std::memcpy(to, first, Unit);
+        std::memcpy(to + bytes - Unit, last, Unit);
+    }
+}
+
+template <std::size_t Unit, bool Exact, bool Scatter>
+HWY_ATTR HWY_INLINE void move_items(const pack_tile& tile) {
+    const auto bytes = Exact ? Unit : static_cast<std::size_t>(tile.item_bytes);
+    for (std::int64_t g = 0; g < tile.groups; ++g) {
+        std::byte* strided = tile.strided + g * tile.group_bytes;
+        std::byte* buffer = tile.buffer + g * tile.buffer_group_bytes;
+        for (std::int64_t i = 0; i < tile.items; ++i, buffer += bytes) {
+            std::byte* item = strided + tile.offsets[i];
+            if constexpr (Scatter)
+                copy_item<Unit, Exact>(item, buffer, bytes);
+            else
+                copy_item<Unit, Exact>(buffer, item, bytes);
+        }
+    }
+}
+
+template <std::size_t Unit>
+HWY_ATTR void gather_kernel(const pack_tile& tile) {
+    if (tile.item_bytes == static_cast<std::int64_t>(Unit))
+        move_items<Unit, true, false>(tile);
+    else
+        move_items<Unit, false, false>(tile);
+}
+
+template <std::size_t Unit>
+HWY_ATTR void scatter_kernel(const pack_tile& tile) {
+    if (tile.item_bytes == static_cast<std::int64_t>(Unit))
+        move_items<Unit, true, true>(tile);
+    else
+        move_items<Unit, false, true>(tile);
+}
+
+// Each item overwrites what the one before it wrote too far.
+template <std::size_t Width>
+HWY_ATTR void splat_kernel(const pack_tile& tile) {
+    constexpr std::size_t step = 16;
+    const auto bytes = static_cast<std::size_t>(tile.item_bytes);
+    for (std::int64_t g = 0; g < tile.groups; ++g) {
+        const std::byte* strided = tile.strided + g * tile.group_bytes;
+        std::byte* buffer = tile.buffer + g * tile.buffer_group_bytes;
+        for (std::int64_t i = 0; i < tile.items; ++i, buffer += bytes) {
+            std::byte pattern[step];
+            for (std::size_t at = 0; at < step; at += Width)
+                std::memcpy(pattern + at, strided + tile.offsets[i], Width);
+            for (std::size_t at = 0; at < bytes; at += step)
+                std::memcpy(buffer + at, pattern, step);
+        }
+    }
+}
+
+template <std::size_t Width>
+HWY_ATTR HWY_INLINE void transpose_elements(const pack_tile& tile, std::int64_t first_group,
+                                            std::int64_t groups, std::int64_t first_item) {
+    for (std::int64_t g = first_group; g < first_group + groups; ++g)
+        for (std::int64_t i = first_item; i < tile.items; ++i)
+            std::memcpy(tile.buffer + g * tile.buffer_group_bytes + i * std::int64_t{Width},
+                        tile.strided + g * tile.group_bytes + i * tile.item_stride_bytes, Width);
+}
+
+#if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE // scalable vectors cannot stand in arrays
+
+// N x N elements, N = 16 / Width: rows of 16 bytes at `from` become columns at `to`.
+template <std::size_t Width>
+HWY_ATTR HWY_INLINE void transpose_block(const std::byte* from, std::int64_t from_stride,
+                                         std::byte* to, std::int64_t to_stride) {
+    using lane = lane_of<Width>;
+    constexpr std::size_t N = 16 / Width;
+    const hn::FixedTag<lane, N> d;
+    hn::VFromD<decltype(d)> v[N];
+    for (std::size_t k = 0; k < N; ++k)
+        v[k] = hn::LoadU(
+            d, reinterpret_cast<const lane*>(from + static_cast<std::int64_t>(k) * from_stride));
+    // Each round interleaves row k with row k + N / 2; after log2(N) rounds rows are columns.
+    for (std::size_t round = 1; round < N; round *= 2) {
+        hn::VFromD<decltype(d)> next[N];
+        for (std::size_t k = 0; k < N / 2; ++k) {
+            next[2 * k] = hn::InterleaveLower(d, v[k], v[k + N / 2]);
+            next[2 * k + 1] = hn::InterleaveUpper(d, v[k], v[k + N / 2]);
+        }
+        for (std::size_t k = 0; k < N; ++k) v[k] = next[k];
+    }
+    for (std::size_t k = 0; k < N; ++k)
+        hn::StoreU(v[k], d, reinterpret_cast<lane*>(to + static_cast<std::int64_t>(k) * to_stride));
+}
+
+// Along the groups first: there the source is contiguous, and each of its cache lines is used up
+// before the next ones push it out, even where the items are a power of two apart.
+template <std::size_t Width>
+HWY_ATTR void transpose_kernel(const pack_tile& tile) {
+    if constexpr (Width == 16) {
+        transpose_elements<Width>(tile, 0, tile.groups, 0);
+    } else {
+        constexpr std::int64_t N = 16 / Width;
+        const std::int64_t whole_groups = tile.groups / N * N;
+        const std::int64_t whole_items = tile.items / N * N;
+        for (std::int64_t i = 0; i < whole_items; i += N)
+            for (std::int64_t g = 0; g < whole_groups; g += N)
+                transpose_block<Width>(
+                    tile.strided + g * tile.group_bytes + i * tile.item_stride_bytes,
+                    tile.item_stride_bytes,
+                    tile.buffer + g * tile.buffer_group_bytes + i * std::int64_t{Width},
+                    tile.buffer_group_bytes);
+        transpose_elements<Width>(tile, 0, whole_groups, whole_items);
+        transpose_elements<Width>(tile, whole_groups, tile.groups - whole_groups, 0);
+    }
+}
+
+#else
+
+template <std::size_t Width>
+void transpose_kernel(const pack_tile& tile) {
+    transpose_elements<Width>(tile, 0, tile.groups, 0);
+}
+
+#endif
+
+} // namespace HWY_NAMESPACE
+} // namespace maskwise
+HWY_AFTER_NAMESPACE();
+
+#endif // per-target include guard

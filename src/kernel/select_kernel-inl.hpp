@@ -1,0 +1,318 @@
+// The Select kernels for one Highway target; included once a target by kernels.cpp.
+//
+// Cost model of the inner loop, AVX-512 on Zen 5 for 64 elements of 4 bytes: the block test is one
+// load of 64 cond bytes and two mask tests; then four times a widening load of 16 cond bytes, a
+// test, two loads of 64 bytes (one folded into the blend) and a store. About 10 cycles for 832
+// bytes, so memory beyond L1 is the bound, and the block test is free next to it.
+
+#if defined(MASKWISE_KERNEL_SELECT_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef MASKWISE_KERNEL_SELECT_INL
+#undef MASKWISE_KERNEL_SELECT_INL
+#else
+#define MASKWISE_KERNEL_SELECT_INL
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace maskwise {
+namespace HWY_NAMESPACE {
+
+// Reads a source that has one element per column.
+template <std::size_t Width>
+struct unit_source {
+    using lane = lane_of<Width>;
+    const std::byte* row;
+
+    template <class D>
+    HWY_ATTR HWY_INLINE hn::VFromD<D> load(D d, std::size_t i) const {
+        return hn::LoadU(d, reinterpret_cast<const lane*>(row + i * Width));
+    }
+    template <class D, class M>
+    HWY_ATTR HWY_INLINE hn::VFromD<D> load_some(D d, M mask, std::size_t i) const {
+        return hn::MaskedLoad(mask, d, reinterpret_cast<const lane*>(row + i * Width));
+    }
+    HWY_ATTR HWY_INLINE const std::byte* element(std::size_t i) const { return row + i * Width; }
+};
+
+// Reads a source that has one element per row.
+template <std::size_t Width>
+struct zero_source {
+    using lane = lane_of<Width>;
+    const std::byte* row;
+
+    template <class D>
+    HWY_ATTR HWY_INLINE hn::VFromD<D> load(D d, std::size_t) const {
+        lane value[Width > 8 ? 2 : 1];
+        std::memcpy(value, row, Width);
+        if constexpr (Width > 8) {
+            const auto odd = hn::Set(d, value[1]);
+            return hn::OddEven(odd, hn::Set(d, value[0]));
+        } else {
+            return hn::Set(d, value[0]);
+        }
+    }
+    template <class D, class M>
+    HWY_ATTR HWY_INLINE hn::VFromD<D> load_some(D d, M, std::size_t i) const {
+        return load(d, i);
+    }
+    HWY_ATTR HWY_INLINE const std::byte* element(std::size_t) const { return row; }
+};
+
+#if HWY_TARGET != HWY_SCALAR
+
+template <std::size_t Width>
+struct vectors {
+    using lane = lane_of<Width>;
+    using tag = hn::ScalableTag<lane>;
+    using byte_tag = hn::ScalableTag<std::uint8_t>;
+    static constexpr std::size_t lanes_per_element = Width > 8 ? 2 : 1;
+
+    static HWY_ATTR HWY_INLINE std::size_t elements() {
+        return hn::Lanes(tag()) / lanes_per_element;
+    }
+    // Elements whose cond bytes are tested together: at least four vectors of elements, and one
+    // vector of cond bytes.
+    static HWY_ATTR HWY_INLINE std::size_t block() {
+        constexpr std::size_t least = Width < 4 ? 256 / Width : 64;
+        return HWY_MAX(least, hn::Lanes(byte_tag()));
+    }
+};
+
+// Widens cond bytes to lanes of T; the value is only compared with zero.
+template <class D, class V8>
+HWY_ATTR HWY_INLINE hn::VFromD<D> widen(D d, V8 v) {
+    using T = hn::TFromD<D>;
+    if constexpr (sizeof(T) == 1) {
+        return v;
+    } else if constexpr (sizeof(T) == 8) {
+        return hn::PromoteTo(d, hn::PromoteTo(hn::Rebind<std::uint32_t, D>(), v));
+    } else {
+        return hn::PromoteTo(d, v);
+    }
+}
+
+// One lane per lane of D from the cond bytes at `cond`: all of them, or the first `count`.
+template <std::size_t Width, class D>
+HWY_ATTR HWY_INLINE hn::VFromD<D> load_cond(D d, const std::byte* cond) {
+    const hn::Rebind<std::uint8_t, D> d8;
+    if constexpr (Width == 16) {
+        const hn::Half<decltype(d8)> half;
+        const auto v = hn::ZeroExtendVector(d8, hn::LoadU(half, as_bytes(cond)));
+        return widen(d, hn::InterleaveLower(d8, v, v));
+    } else {
+        return widen(d, hn::LoadU(d8, as_bytes(cond)));
+    }
+}
+
+template <std::size_t Width, class D>
+HWY_ATTR HWY_INLINE hn::VFromD<D> load_some_cond(D d, const std::byte* cond, std::size_t count) {
+    const hn::Rebind<std::uint8_t, D> d8;
+    if constexpr (Width == 16) {
+        const hn::Half<decltype(d8)> half;
+        const auto some = hn::MaskedLoad(hn::FirstN(half, count), half, as_bytes(cond));
+        const auto v = hn::ZeroExtendVector(d8, some);
+        return widen(d, hn::InterleaveLower(d8, v, v));
+    } else {
+        return widen(d, hn::MaskedLoad(hn::FirstN(d8, count), d8, as_bytes(cond)));
+    }
+}
+
+template <store_policy Store, class D>
+HWY_ATTR HWY_INLINE void store_vector(hn::VFromD<D> v, D d, std::byte* to) {
+    auto* lanes = reinterpret_cast<hn::TFromD<D>*>(to);
+    if constexpr (Store == store_policy::stream)
+        hn::Stream(v, d, lanes);
+    else
+        hn::StoreU(v, d, lanes);
+}
+
+// One vector of elements from column i on.
+template <std::size_t Width, store_policy Store, class S0, class S1>
+HWY_ATTR HWY_INLINE void select_vector(const std::byte* cond, S0 src_0, S1 src_1, std::byte* dst,
+                                       std::size_t i) {
+    const typename vectors<Width>::tag d;
+    const auto is_false = hn::Eq(load_cond<Width>(d, cond + i), hn::Zero(d));
+    const auto v = hn::IfThenElse(is_false, src_1.load(d, i), src_0.load(d, i));
+    store_vector<Store>(v, d, dst + i * Width);
+}
+
+template <std::size_t Width, class S0, class S1>
+HWY_ATTR HWY_INLINE void select_elements(const std::byte* cond, S0 src_0, S1 src_1, std::byte* dst,
+                                         std::size_t i, std::size_t n) {
+    for (; i < n; ++i)
+        std::memmove(dst + i * Width,
+                     element_is_true(cond + i) ? src_0.element(i) : src_1.element(i), Width);
+}
+
+// The last n - i elements of a row of n; fewer than a vector.
+template <std::size_t Width, class S0, class S1>
+HWY_ATTR HWY_INLINE void select_tail(const std::byte* cond, S0 src_0, S1 src_1, std::byte* dst,
+                                     std::size_t i, std::size_t n) {
+#if HWY_MEM_OPS_MIGHT_FAULT
+    // Masked loads may touch a page that is not there, so the last whole vector of the row is done
+    // again: Select of an element that is already selected changes nothing, even in place.
+    const std::size_t vector = vectors<Width>::elements();
+    if (n >= vector)
+        select_vector<Width, store_policy::plain>(cond, src_0, src_1, dst, n - vector);
+    else
+        select_elements<Width>(cond, src_0, src_1, dst, i, n);
+#else
+    const typename vectors<Width>::tag d;
+    const auto some = hn::FirstN(d, (n - i) * vectors<Width>::lanes_per_element);
+    const auto is_false = hn::Eq(load_some_cond<Width>(d, cond + i, n - i), hn::Zero(d));
+    const auto v =
+        hn::IfThenElse(is_false, src_1.load_some(d, some, i), src_0.load_some(d, some, i));
+    hn::BlendedStore(v, some, d, reinterpret_cast<lane_of<Width>*>(dst + i * Width));
+#endif
+}
+
+template <std::size_t Width, store_policy Store, class S>
+HWY_ATTR HWY_INLINE void copy_block(S src, std::byte* dst, std::size_t i, std::size_t block) {
+    const typename vectors<Width>::tag d;
+    for (std::size_t j = 0; j < block; j += vectors<Width>::elements())
+        store_vector<Store>(src.load(d, i + j), d, dst + (i + j) * Width);
+}
+
+enum class block_mask { all_false, all_true, mixed };
+
+template <std::size_t Width>
+HWY_ATTR HWY_INLINE block_mask classify(const std::byte* cond, std::size_t block) {
+    const typename vectors<Width>::byte_tag d;
+    auto largest = hn::LoadU(d, as_bytes(cond));
+    auto smallest = largest;
+    for (std::size_t j = hn::Lanes(d); j < block; j += hn::Lanes(d)) {
+        const auto v = hn::LoadU(d, as_bytes(cond + j));
+        largest = hn::Or(largest, v);
+        smallest = hn::Min(smallest, v);
+    }
+    if (hn::AllTrue(d, hn::Eq(largest, hn::Zero(d)))) return block_mask::all_false;
+    if (hn::AllFalse(d, hn::Eq(smallest, hn::Zero(d)))) return block_mask::all_true;
+    return block_mask::mixed;
+}
+
+// A block whose cond bytes agree reads one side only, and writes nothing where that side is dst
+// itself. The two branches of a random mask are never taken, so they are predicted.
+template <std::size_t Width, store_policy Store, class S0, class S1>
+HWY_ATTR HWY_INLINE void select_block(const std::byte* cond, S0 src_0, S1 src_1, std::byte* dst,
+                                      std::size_t i, std::size_t block) {
+    switch (classify<Width>(cond + i, block)) {
+    case block_mask::all_false:
+        if (src_1.row != dst) copy_block<Width, Store>(src_1, dst, i, block);
+        return;
+    case block_mask::all_true:
+        if (src_0.row != dst) copy_block<Width, Store>(src_0, dst, i, block);
+        return;
+    case block_mask::mixed:
+        for (std::size_t j = 0; j < block; j += vectors<Width>::elements())
+            select_vector<Width, Store>(cond, src_0, src_1, dst, i + j);
+    }
+}
+
+// Elements before the first one at a cache line, or nullopt-like `n` where no whole block would
+// follow or elements straddle lines.
+template <std::size_t Width>
+HWY_ATTR HWY_INLINE std::size_t elements_to_line(const std::byte* dst, std::size_t n,
+                                                 std::size_t block) {
+    const std::size_t bytes = (0 - reinterpret_cast<std::uintptr_t>(dst)) % 64;
+    return bytes % Width != 0 || bytes / Width + block > n ? n : bytes / Width;
+}
+
+template <std::size_t Width, store_policy Store, class S0, class S1>
+HWY_ATTR HWY_INLINE void select_row(const std::byte* cond, S0 src_0, S1 src_1, std::byte* dst,
+                                    std::size_t n) {
+    const std::size_t vector = vectors<Width>::elements();
+    const std::size_t block = vectors<Width>::block();
+    std::size_t i = 0;
+    if constexpr (Store == store_policy::stream) {
+        const std::size_t line = elements_to_line<Width>(dst, n, block);
+        if (line < n) {
+            for (; i < line; i += vector)
+                select_vector<Width, store_policy::plain>(cond, src_0, src_1, dst, i);
+            for (i = line; i + block <= n; i += block)
+                select_block<Width, Store>(cond, src_0, src_1, dst, i, block);
+        }
+    }
+    for (; i + block <= n; i += block)
+        select_block<Width, store_policy::plain>(cond, src_0, src_1, dst, i, block);
+    for (; i + vector <= n; i += vector)
+        select_vector<Width, store_policy::plain>(cond, src_0, src_1, dst, i);
+    if (i < n) select_tail<Width>(cond, src_0, src_1, dst, i, n);
+}
+
+template <std::size_t Width, store_policy Store, class S>
+HWY_ATTR HWY_INLINE void move_row(S src, std::byte* dst, std::size_t n) {
+    if (src.row == dst) return;
+    const typename vectors<Width>::tag d;
+    const std::size_t vector = vectors<Width>::elements();
+    const std::size_t block = vectors<Width>::block();
+    std::size_t i = 0;
+    if constexpr (Store == store_policy::stream) {
+        const std::size_t line = elements_to_line<Width>(dst, n, block);
+        if (line < n) {
+            for (; i < line; i += vector)
+                copy_block<Width, store_policy::plain>(src, dst, i, vector);
+            for (i = line; i + block <= n; i += block) copy_block<Width, Store>(src, dst, i, block);
+        }
+    }
+    for (; i + block <= n; i += block) copy_block<Width, store_policy::plain>(src, dst, i, block);
+    for (; i + vector <= n; i += vector)
+        copy_block<Width, store_policy::plain>(src, dst, i, vector);
+    if (i == n) return;
+#if HWY_MEM_OPS_MIGHT_FAULT
+    if (n >= vector)
+        copy_block<Width, store_policy::plain>(src, dst, n - vector, vector);
+    else
+        for (; i < n; ++i) std::memcpy(dst + i * Width, src.element(i), Width);
+#else
+    const auto some = hn::FirstN(d, (n - i) * vectors<Width>::lanes_per_element);
+    hn::BlendedStore(src.load_some(d, some, i), some, d,
+                     reinterpret_cast<lane_of<Width>*>(dst + i * Width));
+#endif
+}
+
+#else // HWY_SCALAR: one element at a time in plain C++, no vector types
+
+template <std::size_t Width, store_policy Store, class S0, class S1>
+void select_row(const std::byte* cond, S0 src_0, S1 src_1, std::byte* dst, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) {
+        std::byte taken[2][Width];
+        std::memcpy(taken[0], src_1.element(i), Width);
+        std::memcpy(taken[1], src_0.element(i), Width);
+        std::memcpy(dst + i * Width, taken[element_is_true(cond + i) ? 1 : 0], Width);
+    }
+}
+
+template <std::size_t Width, store_policy Store, class S>
+void move_row(S src, std::byte* dst, std::size_t n) {
+    if (src.row == dst) return;
+    for (std::size_t i = 0; i < n; ++i) std::memcpy(dst + i * Width, src.element(i), Width);
+}
+
+#endif
+
+template <std::size_t Width, column_class Class>
+using source =
+    std::conditional_t<Class == column_class::unit, unit_source<Width>, zero_source<Width>>;
+
+template <std::size_t Width, column_class C, column_class C0, column_class C1, store_policy Store>
+HWY_ATTR void select_tile_kernel(const select_tile& tile) {
+    const auto n = static_cast<std::size_t>(tile.columns);
+    for (std::int64_t r = 0; r < tile.rows; ++r) {
+        const std::byte* cond = tile.cond + r * tile.cond_row_bytes;
+        const source<Width, C0> src_0{tile.src_0 + r * tile.src_0_row_bytes};
+        const source<Width, C1> src_1{tile.src_1 + r * tile.src_1_row_bytes};
+        std::byte* dst = tile.dst + r * tile.dst_row_bytes;
+        if constexpr (C == column_class::unit) {
+            select_row<Width, Store>(cond, src_0, src_1, dst, n);
+        } else if (element_is_true(cond)) {
+            move_row<Width, Store>(src_0, dst, n);
+        } else {
+            move_row<Width, Store>(src_1, dst, n);
+        }
+    }
+}
+
+} // namespace HWY_NAMESPACE
+} // namespace maskwise
+HWY_AFTER_NAMESPACE();
+
+#endif // per-target include guard

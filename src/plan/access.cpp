@@ -1,0 +1,164 @@
+#include "plan/access.hpp"
+
+#include <algorithm>
+
+namespace maskwise {
+namespace {
+
+// From this many items on, the groups around them are walked by the packing kernel's outer loop
+// instead of having offsets of their own.
+constexpr std::int64_t enough_items = 32;
+
+struct level {
+    std::int64_t extent;
+    std::int64_t stride_bytes;
+};
+
+// The loops of a flat tile as one operand sees them, innermost first, its own neighbours merged.
+struct levels {
+    int count = 0;
+    std::array<level, max_rank> values{};
+
+    level& operator[](int i) { return values[static_cast<std::size_t>(i)]; }
+    const level& operator[](int i) const { return values[static_cast<std::size_t>(i)]; }
+};
+
+levels levels_of(const loop_nest& nest, const tiling& tile, std::size_t operand) {
+    levels found;
+    for (int d = 0; d <= tile.column_loop; ++d) {
+        if (tile[d] == 1) continue;
+        const level next{tile[d], nest[d].stride_bytes[operand]};
+        if (found.count > 0) {
+            level& last = found[found.count - 1];
+            if (next.stride_bytes == last.extent * last.stride_bytes) {
+                last.extent *= next.extent;
+                continue;
+            }
+        }
+        found[found.count++] = next;
+    }
+    return found;
+}
+
+std::int64_t product(const levels& from, int first, int last) {
+    std::int64_t result = 1;
+    for (int i = first; i < last; ++i) result *= from[i].extent;
+    return result;
+}
+
+// Offsets of the items of levels first .. last - 1, innermost fastest.
+std::vector<std::int32_t> offsets_of(const levels& from, int first, int last) {
+    std::vector<std::int32_t> offsets(static_cast<std::size_t>(product(from, first, last)));
+    std::size_t filled = 1;
+    offsets[0] = 0;
+    for (int i = first; i < last; ++i) {
+        const auto stride = static_cast<std::int32_t>(from[i].stride_bytes);
+        const std::size_t end = filled * static_cast<std::size_t>(from[i].extent);
+        for (std::size_t k = filled; k < end; ++k) offsets[k] = offsets[k - filled] + stride;
+        filled = end;
+    }
+    return offsets;
+}
+
+int largest_power_of_two(std::int64_t bytes) {
+    int unit = 1;
+    while (unit < 16 && unit * 2 <= bytes) unit *= 2;
+    return unit;
+}
+
+access_kind moving_kind(std::size_t operand) {
+    return operand == op_dst ? access_kind::scatter : access_kind::gather;
+}
+
+pack_fn find_pack_for(const kernel_table& kernels, const operand_access& access, int unit) {
+    pack_kind kind = pack_kind::gather;
+    if (access.kind == access_kind::scatter) kind = pack_kind::scatter;
+    if (access.kind == access_kind::splat) kind = pack_kind::splat;
+    if (access.kind == access_kind::transpose) kind = pack_kind::transpose;
+    return find_pack(kernels, {kind, unit}).run;
+}
+
+// Levels from `first` on are items of access.item_bytes in the buffer.
+void lay_out_items(operand_access& access, const levels& from, int first,
+                   std::int64_t chunk_extent) {
+    const int last = from.count;
+    const std::int64_t inner = product(from, first, last - 1);
+    if (last - first >= 2 && inner >= enough_items && from[last - 1].extent == chunk_extent) {
+        access.offsets = offsets_of(from, first, last - 1);
+        access.items_per_step = inner;
+        access.groups_follow_chunk = true;
+        access.group_bytes = from[last - 1].stride_bytes;
+        access.buffer_group_bytes = inner * access.item_bytes;
+    } else {
+        access.offsets = offsets_of(from, first, last);
+        access.items_per_step = product(from, first, last) / chunk_extent;
+        access.items_follow_chunk = true;
+    }
+}
+
+operand_access flat_access(const loop_nest& nest, const tiling& tile, std::size_t operand,
+                           const kernel_table& kernels) {
+    const std::int64_t width = nest.width_bytes[operand];
+    const levels from = levels_of(nest, tile, operand);
+    operand_access access;
+    if (from.count == 0) return access;
+    if (from.count == 1 && from[0].stride_bytes == 0) access.columns = column_class::zero;
+    if (from.count == 1 && (from[0].stride_bytes == 0 || from[0].stride_bytes == width))
+        return access;
+    const std::int64_t chunk = tile[tile.column_loop];
+    access.buffer_bytes = product(from, 0, from.count) * width + splat_slack_bytes;
+    const bool run = from[0].stride_bytes == width, splat = from[0].stride_bytes == 0;
+    access.item_bytes = (run || splat) ? from[0].extent * width : width;
+    access.kind = splat ? access_kind::splat : moving_kind(operand);
+    if (run && from.count == 2 && from[1].stride_bytes == 0) {
+        access.kind = access_kind::repeat;
+        access.items_follow_chunk = true;
+        access.items_per_step = from[1].extent / chunk;
+        return access;
+    }
+    lay_out_items(access, from, (run || splat) ? 1 : 0, chunk);
+    const auto unit = splat ? static_cast<int>(width) : largest_power_of_two(access.item_bytes);
+    access.pack = find_pack_for(kernels, access, unit);
+    return access;
+}
+
+operand_access row_access(const loop_nest& nest, const tiling& tile, std::size_t operand,
+                          const kernel_table& kernels) {
+    const std::int64_t width = nest.width_bytes[operand];
+    const std::int64_t row_stride =
+        tile.row_loop < 0 ? 0 : nest[tile.row_loop].stride_bytes[operand];
+    operand_access access;
+    access.row_bytes = row_stride;
+    if (tile.column_loop < 0) return access;
+    const std::int64_t column_stride = nest[0].stride_bytes[operand];
+    if (column_stride == 0) access.columns = column_class::zero;
+    if (is_unit_or_zero(nest, 0, operand)) return access;
+    const std::int64_t rows = tile.row_loop < 0 ? 1 : tile[tile.row_loop];
+    access.row_bytes = tile[0] * width;
+    access.buffer_bytes = rows * access.row_bytes + splat_slack_bytes;
+    access.buffer_group_bytes = access.row_bytes;
+    access.group_bytes = row_stride;
+    access.items_follow_chunk = true;
+    access.items_per_step = 1;
+    access.item_bytes = width;
+    access.item_stride_bytes = column_stride;
+    const bool transpose = row_stride == width && operand != op_dst;
+    access.kind = transpose ? access_kind::transpose : moving_kind(operand);
+    if (!transpose) {
+        levels columns;
+        columns[columns.count++] = {tile[0], column_stride};
+        access.offsets = offsets_of(columns, 0, 1);
+    }
+    access.pack = find_pack_for(kernels, access, static_cast<int>(width));
+    return access;
+}
+
+} // namespace
+
+operand_access make_access(const loop_nest& nest, const tiling& tile, std::size_t operand,
+                           const kernel_table& kernels) {
+    return tile.form == tile_form::flat ? flat_access(nest, tile, operand, kernels)
+                                        : row_access(nest, tile, operand, kernels);
+}
+
+} // namespace maskwise

@@ -1,0 +1,52 @@
+#include "plan/loop_order.hpp"
+
+#include <algorithm>
+
+namespace maskwise {
+namespace {
+
+// What an operand may touch between two uses of the same bytes and still find them in L2.
+constexpr std::int64_t kept_in_cache_bytes = 128 << 10;
+
+void move_innermost(loop_order& order, int loop) {
+    const auto begin = order.loops.begin(), end = begin + order.count;
+    const auto at = std::find(begin, end, loop);
+    if (at != end) std::rotate(at, at + 1, end);
+}
+
+// Bytes that the operand covers in one round of the loop: those of all loops inside it.
+std::int64_t bytes_inside(const loop_nest& nest, int loop, std::size_t operand) {
+    std::int64_t bytes = nest.width_bytes[operand];
+    for (int d = 0; d < loop; ++d)
+        if (nest[d].stride_bytes[operand] != 0) bytes *= nest[d].extent;
+    return bytes;
+}
+
+void keep_shared_operands(loop_order& order, const loop_nest& nest) {
+    // cond first, then the wider sources: what is moved last lies innermost.
+    for (const std::size_t operand : {op_cond, op_src_1, op_src_0})
+        for (int d = nest.rank - 1; d > 0; --d)
+            if (nest[d].stride_bytes[operand] == 0 &&
+                bytes_inside(nest, d, operand) > kept_in_cache_bytes)
+                move_innermost(order, d);
+}
+
+void follow_cache_lines(loop_order& order, const loop_nest& nest, const tiling& tile) {
+    for (std::size_t o = 0; o < operand_count; ++o)
+        for (int d = 1; d < nest.rank; ++d)
+            if (nest[d].stride_bytes[o] == nest.width_bytes[o] && tile[d] < nest[d].extent)
+                move_innermost(order, d);
+}
+
+} // namespace
+
+loop_order choose_loop_order(const loop_nest& nest, const tiling& tile) {
+    loop_order order;
+    for (int d = nest.rank - 1; d >= 0; --d)
+        order.loops[static_cast<std::size_t>(order.count++)] = d;
+    keep_shared_operands(order, nest);
+    follow_cache_lines(order, nest, tile);
+    return order;
+}
+
+} // namespace maskwise

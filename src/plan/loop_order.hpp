@@ -1,0 +1,18 @@
+#pragma once
+
+#include "plan/tiling.hpp"
+
+namespace maskwise {
+
+// The nest's loops in the order in which tiles are walked, outermost first.
+struct loop_order {
+    int count = 0;
+    std::array<int, max_rank> loops{};
+};
+
+// dst's order, unless a source would be fetched again and again: an operand that is the same along
+// some loop (a mask shared by heads), or one whose cache lines run along some loop that the tile
+// does not cover, has that loop innermost. A pure function.
+loop_order choose_loop_order(const loop_nest& nest, const tiling& tile);
+
+} // namespace maskwise

@@ -1,0 +1,79 @@
+#include "base/cache.hpp"
+#include "base/verbose.hpp"
+#include "plan/plan_data.hpp"
+
+#include <mutex>
+#include <unordered_set>
+
+namespace maskwise {
+namespace {
+
+// Plans hold a few kilobytes each; a program with more live shapes than this compiles some again.
+constexpr std::size_t most_plans = 1024;
+
+struct desc_hash {
+    using is_transparent = void;
+
+    static std::size_t mix(std::size_t seed, std::int64_t value) {
+        return (seed ^ static_cast<std::size_t>(value)) * 0x9e3779b97f4a7c15ULL + (seed >> 29);
+    }
+    static std::size_t of(std::size_t seed, const tensor_desc& tensor) {
+        seed = mix(seed, static_cast<std::int64_t>(tensor.type));
+        for (const std::int64_t extent : tensor.extents) seed = mix(seed, extent);
+        for (const std::int64_t stride : tensor.strides_bytes) seed = mix(seed, stride);
+        return seed;
+    }
+    std::size_t operator()(const select_desc& desc) const {
+        return of(of(of(of(0, desc.cond), desc.src_0), desc.src_1), desc.dst);
+    }
+    std::size_t operator()(const std::shared_ptr<const select_plan>& plan) const {
+        return (*this)(plan->desc);
+    }
+};
+
+struct desc_equal {
+    using is_transparent = void;
+    using plan_pointer = std::shared_ptr<const select_plan>;
+
+    bool operator()(const select_desc& a, const plan_pointer& b) const { return a == b->desc; }
+    bool operator()(const plan_pointer& a, const select_desc& b) const { return a->desc == b; }
+    bool operator()(const plan_pointer& a, const plan_pointer& b) const {
+        return a->desc == b->desc;
+    }
+};
+
+struct plan_cache {
+    std::mutex mutex;
+    std::unordered_set<std::shared_ptr<const select_plan>, desc_hash, desc_equal> plans;
+};
+
+// Never destroyed: exit handlers of the client may still compile.
+plan_cache& cache() {
+    static auto* const the_cache = new plan_cache;
+    return *the_cache;
+}
+
+std::shared_ptr<const select_plan> find_plan(const select_desc& desc) {
+    const std::lock_guard lock(cache().mutex);
+    const auto found = cache().plans.find(desc);
+    return found == cache().plans.end() ? nullptr : *found;
+}
+
+void keep_plan(std::shared_ptr<const select_plan> plan) {
+    const std::lock_guard lock(cache().mutex);
+    auto& plans = cache().plans;
+    if (plans.size() >= most_plans) plans.erase(plans.begin());
+    plans.insert(std::move(plan));
+}
+
+} // namespace
+
+std::shared_ptr<const select_plan> make_select_plan(const select_desc& desc) {
+    if (auto known = find_plan(desc)) return known;
+    auto plan = build_plan(desc, active_isa(), stream_threshold_bytes());
+    if (verbose_level() >= 2) print_verbose("plan," + to_string(*plan));
+    keep_plan(plan);
+    return plan;
+}
+
+} // namespace maskwise

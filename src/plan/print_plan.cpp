@@ -1,0 +1,67 @@
+#include "plan/plan_data.hpp"
+
+namespace maskwise {
+namespace {
+
+std::string_view to_string(access_kind kind) {
+    switch (kind) {
+    case access_kind::direct:
+        return "direct";
+    case access_kind::repeat:
+        return "repeat";
+    case access_kind::gather:
+        return "gather";
+    case access_kind::scatter:
+        return "scatter";
+    case access_kind::splat:
+        return "splat";
+    case access_kind::transpose:
+        return "transpose";
+    }
+    return "?";
+}
+
+// "unit", "zero", or how the operand is packed.
+std::string access_text(const operand_access& access) {
+    if (access.kind != access_kind::direct) return std::string(to_string(access.kind));
+    return access.columns == column_class::unit ? "unit" : "zero";
+}
+
+void append(std::string& text, char separator, std::int64_t value) {
+    if (!text.empty()) text += separator;
+    text += std::to_string(value);
+}
+
+// "12x128x64": extents of the nest, outermost first.
+std::string nest_text(const loop_nest& nest) {
+    std::string text;
+    for (int d = nest.rank - 1; d >= 0; --d) append(text, 'x', nest[d].extent);
+    return text.empty() ? "1" : text;
+}
+
+// "2x40 12>128": tiles of each grid loop in the order of the walk, and those loops' extents.
+std::string grid_text(const select_plan& plan) {
+    std::string counts, extents;
+    for (int i = 0; i < plan.grid_rank; ++i) {
+        const grid_loop& loop = plan.grid[static_cast<std::size_t>(i)];
+        append(counts, 'x', loop.count);
+        append(extents, '>', loop.extent);
+    }
+    return counts.empty() ? "1" : counts + " order=" + extents;
+}
+
+} // namespace
+
+std::string to_string(const select_plan& plan) {
+    if (plan.tiles == 0) return "empty";
+    const std::string form = plan.tile.form == tile_form::flat ? "flat" : "rows";
+    return "nest=" + nest_text(plan.nest) + " tile=" + form + ':' + std::to_string(plan.rows) +
+           'x' + std::to_string(plan.chunk * plan.columns_per_chunk) + " grid=" + grid_text(plan) +
+           " cond=" + access_text(plan.access[op_cond]) +
+           " src_0=" + access_text(plan.access[op_src_0]) +
+           " src_1=" + access_text(plan.access[op_src_1]) +
+           " dst=" + access_text(plan.access[op_dst]) + " kernel=" + to_string(plan.key) +
+           " isa=" + std::string(to_string(plan.target));
+}
+
+} // namespace maskwise

@@ -1,0 +1,119 @@
+#include "plan/tiling.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace maskwise {
+namespace {
+
+// Below this many columns a tile of rows spends its time on row ends; such nests are flattened.
+constexpr std::int64_t least_columns = 32;
+// A direct tile: enough to hide the step from tile to tile, few enough to deal out to threads.
+constexpr std::int64_t direct_tile_elements = 16384;
+// A packed tile's buffers and offsets stay in L1 together.
+constexpr std::int64_t packed_buffer_bytes = 16384;
+constexpr std::int64_t flat_buffer_bytes = 8192;
+constexpr std::int64_t flat_tile_elements = 2048;
+// Offsets inside a tile are 32 bits.
+constexpr std::int64_t largest_offset = std::numeric_limits<std::int32_t>::max();
+
+// `extent` in equal chunks of at most `most` (or `step`), whole multiples of `step` where it is
+// cut.
+std::int64_t chunk_of(std::int64_t extent, std::int64_t most, std::int64_t step) {
+    most = std::max(most / step * step, step);
+    if (extent <= most) return extent;
+    const std::int64_t count = (extent + most - 1) / most;
+    const std::int64_t even = (extent + count - 1) / count;
+    return std::min(extent, (even + step - 1) / step * step);
+}
+
+std::int64_t largest_stride(const loop_dim& loop) {
+    return *std::max_element(loop.stride_bytes.begin(), loop.stride_bytes.end());
+}
+
+// How many elements of the loop a packed tile may hold so that offsets fit.
+std::int64_t offset_limit(const loop_dim& loop, std::int64_t room) {
+    const std::int64_t stride = largest_stride(loop);
+    return stride == 0 ? loop.extent : std::max<std::int64_t>(1, room / stride);
+}
+
+bool columns_are_direct(const loop_nest& nest) {
+    for (std::size_t o = 0; o < operand_count; ++o)
+        if (!is_unit_or_zero(nest, 0, o)) return false;
+    return true;
+}
+
+tiling empty_tile(tile_form form) {
+    tiling tile;
+    tile.form = form;
+    tile.extent.fill(1);
+    return tile;
+}
+
+tiling tile_direct_rows(const loop_nest& nest) {
+    tiling tile = empty_tile(tile_form::rows);
+    tile[0] = chunk_of(nest[0].extent, direct_tile_elements, 64);
+    if (nest.rank == 1) return tile;
+    tile.row_loop = 1;
+    tile[1] = chunk_of(nest[1].extent, direct_tile_elements / tile[0], 1);
+    return tile;
+}
+
+// The loop along which a source that is scattered in the columns is contiguous; else the next one.
+int choose_row_loop(const loop_nest& nest) {
+    for (int d = 1; d < nest.rank; ++d)
+        for (std::size_t o = 0; o < operand_count; ++o)
+            if (!is_unit_or_zero(nest, 0, o) && nest[d].stride_bytes[o] == nest.width_bytes[o] &&
+                nest[d].extent >= 8)
+                return d;
+    return nest.rank > 1 ? 1 : -1;
+}
+
+tiling tile_packed_rows(const loop_nest& nest) {
+    tiling tile = empty_tile(tile_form::rows);
+    const std::int64_t elements = packed_buffer_bytes / nest.width_bytes[op_dst];
+    const bool wide = nest.width_bytes[op_dst] >= 8;
+    tile.row_loop = choose_row_loop(nest);
+    const std::int64_t columns = tile.row_loop < 0 ? 1024 : wide ? 64 : 128;
+    tile[0] = chunk_of(nest[0].extent, std::min(columns, offset_limit(nest[0], largest_offset)), 1);
+    if (tile.row_loop < 0) return tile;
+    const std::int64_t rows = std::clamp<std::int64_t>(elements / tile[0], 1, 128);
+    tile[tile.row_loop] = chunk_of(nest[tile.row_loop].extent, rows, 16);
+    return tile;
+}
+
+tiling tile_flat(const loop_nest& nest) {
+    tiling tile = empty_tile(tile_form::flat);
+    std::int64_t room = std::min(flat_tile_elements, flat_buffer_bytes / nest.width_bytes[op_dst]);
+    std::int64_t reach = largest_offset;
+    for (int d = 0; d < nest.rank; ++d) {
+        const std::int64_t most = std::min(room, offset_limit(nest[d], reach));
+        tile.column_loop = d;
+        tile[d] = chunk_of(nest[d].extent, most, 1);
+        if (tile[d] < nest[d].extent || room / tile[d] < 2) break;
+        room /= tile[d];
+        reach -= (tile[d] - 1) * largest_stride(nest[d]);
+    }
+    return tile;
+}
+
+} // namespace
+
+bool is_unit_or_zero(const loop_nest& nest, int loop, std::size_t operand) {
+    const std::int64_t stride = nest[loop].stride_bytes[operand];
+    return stride == nest.width_bytes[operand] || (stride == 0 && operand != op_dst);
+}
+
+tiling choose_tiling(const loop_nest& nest) {
+    if (nest.rank == 0) {
+        tiling tile = empty_tile(tile_form::rows);
+        tile.column_loop = -1;
+        return tile;
+    }
+    const bool long_columns = nest[0].extent >= least_columns;
+    if (columns_are_direct(nest) && (long_columns || nest.rank == 1)) return tile_direct_rows(nest);
+    if (long_columns || nest.rank == 1) return tile_packed_rows(nest);
+    return tile_flat(nest);
+}
+
+} // namespace maskwise
