@@ -1,0 +1,38 @@
+#pragma once
+
+#include "support/oracle.hpp"
+
+#include <random>
+#include <string>
+
+namespace maskwise::test {
+
+using generator = std::mt19937_64;
+
+// A whole number of [least, most].
+std::int64_t draw(generator& random, std::int64_t least, std::int64_t most);
+bool one_in(generator& random, int n);
+
+// The seed of this run: MASKWISE_TEST_SEED, or a fixed number.
+std::uint64_t base_seed();
+
+// Layouts of one Select; data pointers are unset. Inputs broadcast one-way to dst.
+struct select_case {
+    std::int64_t width_bytes = 4;
+    view cond, src_0, src_1, dst;
+    int in_place = -1; // 0 or 1: dst has that source's layout and buffer
+};
+
+// Ranks 0 to 6, now and then 12; every broadcast class; permuted, padded and overlapping inputs,
+// dst permuted and with gaps; up to about `most_elements` elements of dst, now and then none.
+select_case make_case(generator& random, std::int64_t most_elements);
+
+// Random bits, so that NaN payloads and both zeros occur.
+void fill_random(generator& random, std::byte* data, std::size_t bytes);
+// A mask: random, runs, nearly constant, constant; true is any byte but 0.
+void fill_mask(generator& random, std::byte* data, std::size_t bytes);
+
+// Everything needed to see a failing case.
+std::string to_string(const select_case& c);
+
+} // namespace maskwise::test
