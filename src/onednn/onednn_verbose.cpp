@@ -99,20 +99,17 @@ std::string join(const std::int64_t* values, int count, char separator) {
     return text;
 }
 
-std::string tensor_text(const char* role, std::size_t index, const abi::logical_tensor& tensor) {
-    return role + std::to_string(index) + '_' + type_name(tensor.data_type) + ':' +
-           std::to_string(tensor.id) + ":strided:" + property_name(tensor.property) + ':' +
-           join(tensor.dims, tensor.ndims, 'x') + ':' +
-           join(tensor.layout.strides, tensor.ndims, 's');
-}
-
-std::string tensors_text(const compiled_record& record) {
-    std::string text;
-    for (std::size_t i = 0; i < record.inputs.size(); ++i)
-        text += (i > 0 ? " " : "") + tensor_text("in", i, record.inputs[i]);
-    for (std::size_t i = 0; i < record.outputs.size(); ++i)
-        text += ' ' + tensor_text("out", i, record.outputs[i]);
-    return text;
+void append_tensors(std::string& text, const char* role,
+                    const std::vector<abi::logical_tensor>& tensors) {
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        const abi::logical_tensor& tensor = tensors[i];
+        if (text.back() != ',') text += ' ';
+        text.append(role).append(std::to_string(i)).append("_").append(type_name(tensor.data_type));
+        text.append(":").append(std::to_string(tensor.id)).append(":strided:");
+        text.append(property_name(tensor.property)).append(":");
+        text.append(join(tensor.dims, tensor.ndims, 'x')).append(":");
+        text.append(join(tensor.layout.strides, tensor.ndims, 's'));
+    }
 }
 
 void print_line(const char* event, const compiled_record& record, const char* scratchpad_owner,
@@ -120,11 +117,13 @@ void print_line(const char* event, const compiled_record& record, const char* sc
     const auto& partition = *record.partition;
     std::string line = "onednn_verbose,";
     if (real().at_least(3, 6)) line += "v1,"; // the line's version came with 3.6
-    line += std::string("graph,") + event + ",cpu," + std::to_string(partition.id) +
-            ",misc_post_ops," + partition.select.name + ",," + tensors_text(record) +
-            ",fpm:" + fpmath_name(partition.fpmath_mode);
+    line.append("graph,").append(event).append(",cpu,").append(std::to_string(partition.id));
+    line.append(",misc_post_ops,").append(partition.select.name).append(",,");
+    append_tensors(line, "in", record.inputs);
+    append_tensors(line, "out", record.outputs);
+    line.append(",fpm:").append(fpmath_name(partition.fpmath_mode));
     if (partition.fpmath_applies_to_int) line += ":true";
-    if (real().at_least(3, 13)) line += std::string(",scratchpad:") + scratchpad_owner + '0';
+    if (real().at_least(3, 13)) line.append(",scratchpad:").append(scratchpad_owner).append("0");
     std::printf("%s,select,maskwise,%g\n", line.c_str(), milliseconds);
     std::fflush(stdout);
 }

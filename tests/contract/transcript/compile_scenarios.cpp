@@ -251,8 +251,8 @@ void add_compile_scenarios(std::vector<scenario>& all) {
     all.push_back({"compile/list_without_src_1", list_without_src_1});
     all.push_back({"compile/list_without_dst", list_without_dst});
     all.push_back({"compile/list_with_other_type", list_with_other_type});
-    all.push_back({"compile/list_with_mixed_types", list_with_mixed_types});
-    all.push_back({"compile/list_with_s8_cond", list_with_s8_cond});
+    all.push_back({"left_to_onednn/mixed_types", list_with_mixed_types});
+    all.push_back({"left_to_onednn/s8_cond", list_with_s8_cond});
     all.push_back({"compile/list_with_undef_type", list_with_undef_type});
     all.push_back({"compile/list_with_other_shape", list_with_other_shape});
     all.push_back({"compile/same_source_twice", same_source_twice});

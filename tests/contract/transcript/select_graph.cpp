@@ -38,11 +38,18 @@ std::size_t span_elements(const logical_tensor& tensor) {
     return static_cast<std::size_t>(last) + 1;
 }
 
+// A well mixed number for every position: neighbours share no bit by rule.
+std::uint32_t mixed(std::uint32_t value) {
+    value = (value ^ (value >> 16)) * 0x85ebca6bU;
+    value = (value ^ (value >> 13)) * 0xc2b2ae35U;
+    return value ^ (value >> 16);
+}
+
 // Finite numbers in every type: small integers in f32, exact in 16 bits as well.
 void fill(std::vector<std::uint8_t>& bytes, const logical_tensor& tensor) {
     const std::size_t width = width_of(tensor.data_type);
     for (std::size_t i = 0; i * width < bytes.size(); ++i) {
-        const auto seed = static_cast<std::uint32_t>((i + 1) * 2654435761U + tensor.id * 97);
+        const std::uint32_t seed = mixed(static_cast<std::uint32_t>(i * 16 + tensor.id));
         if (width == 4) {
             const auto value = static_cast<float>(seed >> 20);
             std::memcpy(&bytes[i * 4], &value, 4);

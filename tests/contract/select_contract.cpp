@@ -1,0 +1,175 @@
+// What a user gets from Select through the public API. The same binary runs with oneDNN alone and
+// with the plugin in front; MASKWISE_EXPECT says which it must find itself in.
+
+#include "select_client.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <fstream>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+
+namespace maskwise::contract {
+namespace {
+
+bool plugin_expected() {
+    const char* text = std::getenv("MASKWISE_EXPECT");
+    return text != nullptr && std::string(text) == "plugin";
+}
+
+struct buffers {
+    std::vector<std::uint8_t> cond, src_0, src_1, dst;
+};
+
+// Every bit pattern, NaN payloads among them, when Maskwise executes; oneDNN alone carries 16-bit
+// types through f32 and changes signalling NaNs, so there the exponent's top bit is cleared.
+buffers random_buffers(const client_select& what, unsigned seed, bool all_patterns) {
+    std::mt19937 random(seed);
+    const std::size_t width = width_of(what.type);
+    const auto fill = [&](const extents& shape, std::size_t bytes) {
+        std::vector<std::uint8_t> result(element_count(shape) * bytes);
+        for (auto& byte : result) byte = static_cast<std::uint8_t>(random());
+        if (!all_patterns && bytes > 1)
+            for (std::size_t i = bytes - 1; i < result.size(); i += bytes) result[i] &= 0xBF;
+        return result;
+    };
+    buffers made{fill(what.cond, 1), fill(what.src_0, width), fill(what.src_1, width), {}};
+    for (auto& byte : made.cond) byte = byte % 3 == 0 ? 0 : byte;
+    made.dst.resize(element_count(what.dst) * width, 0xEE);
+    return made;
+}
+
+bool supported(const client_select& what) {
+    return single_partition(what).is_supported();
+}
+
+void check(const client_select& what, unsigned seed) {
+    if (!supported(what)) {
+        ASSERT_FALSE(plugin_expected()) << "the plugin supports every Select";
+        GTEST_SKIP() << "this oneDNN does not support it alone";
+    }
+    const auto compiled = compile(what);
+    EXPECT_EQ(maskwise_owns(compiled), plugin_expected());
+    auto data = random_buffers(what, seed, plugin_expected());
+    execute(compiled, what, data.cond.data(), data.src_0.data(), data.src_1.data(),
+            data.dst.data());
+    EXPECT_EQ(data.dst, expected(what, data.cond.data(), data.src_0.data(), data.src_1.data()));
+}
+
+const std::vector<client_select>& shapes() {
+    static const std::vector<client_select> all = {
+        {{2, 3, 4, 5}, {2, 3, 4, 5}, {2, 3, 4, 5}, {2, 3, 4, 5}},
+        {{4, 5}, {2, 3, 4, 5}, {2, 3, 4, 5}, {2, 3, 4, 5}},
+        {{3, 1, 5}, {2, 3, 4, 5}, {2, 3, 4, 5}, {2, 3, 4, 5}},
+        {{1, 1, 1, 33}, {1}, {1, 4, 32, 33}, {1, 4, 32, 33}},
+        {{1, 1, 32, 33}, {1, 4, 32, 33}, {}, {1, 4, 32, 33}},
+        {{}, {7, 1}, {1, 9}, {7, 9}},
+        {{300, 1}, {300, 3}, {300, 3}, {300, 3}},
+        {{1}, {1}, {1}, {1}},
+        {{}, {}, {}, {}},
+        {{64, 1, 257}, {64, 33, 257}, {33, 1}, {64, 33, 257}},
+    };
+    return all;
+}
+
+class select_contract : public testing::TestWithParam<std::tuple<tensor_type, std::size_t>> {};
+
+TEST_P(select_contract, is_exact) {
+    client_select what = shapes()[std::get<1>(GetParam())];
+    what.type = std::get<0>(GetParam());
+    check(what, static_cast<unsigned>(std::get<1>(GetParam())));
+}
+
+INSTANTIATE_TEST_SUITE_P(types_and_shapes, select_contract,
+                         testing::Combine(testing::Values(tensor_type::f32, tensor_type::bf16,
+                                                          tensor_type::f16),
+                                          testing::Range<std::size_t>(0, 10)));
+
+TEST(process, finds_itself_where_it_expects) {
+    EXPECT_EQ(plugin_is_loaded(), plugin_expected());
+}
+
+TEST(process, has_one_libtbb) {
+    ASSERT_NO_THROW(engine());
+    std::ifstream maps("/proc/self/maps");
+    std::set<std::string> files;
+    for (std::string line; std::getline(maps, line);)
+        if (const auto at = line.find("/"); line.find("libtbb.so") != std::string::npos)
+            files.insert(line.substr(at));
+    if (plugin_expected())
+        EXPECT_EQ(files.size(), 1U);
+    else
+        EXPECT_LE(files.size(), 1U);
+}
+
+TEST(wrong_shapes, are_a_status_and_not_the_end_of_the_process) {
+    if (!plugin_expected()) GTEST_SKIP() << "oneDNN 3.13 ends the process here";
+    const client_select what{{3, 5}, {2, 3, 4, 5}, {2, 3, 4, 5}, {2, 3, 4, 5}};
+    try {
+        compile(what);
+        FAIL() << "compiled";
+    } catch (const dnnl::error& failure) {
+        EXPECT_EQ(failure.status, dnnl_invalid_shape);
+    }
+}
+
+TEST(execution, may_write_over_src_0) {
+    const client_select what{{64, 1}, {64, 100}, {64, 100}, {64, 100}};
+    if (!supported(what)) GTEST_SKIP() << "this oneDNN does not support it alone";
+    const auto compiled = compile(what);
+    const auto pairs = compiled.get_inplace_ports();
+    if (pairs.empty()) GTEST_SKIP() << "no in-place pair reported";
+    EXPECT_EQ(pairs, (std::vector<std::pair<std::size_t, std::size_t>>{{1, 3}}));
+    auto data = random_buffers(what, 5, plugin_expected());
+    const auto wanted = expected(what, data.cond.data(), data.src_0.data(), data.src_1.data());
+    execute(compiled, what, data.cond.data(), data.src_0.data(), data.src_1.data(),
+            data.src_0.data());
+    EXPECT_EQ(data.src_0, wanted);
+}
+
+TEST(execution, of_one_compiled_partition_by_many_threads) {
+    const client_select what{{1, 1, 64, 64}, {8, 4, 64, 64}, {1}, {8, 4, 64, 64}};
+    if (!supported(what)) GTEST_SKIP() << "this oneDNN does not support it alone";
+    if (!plugin_expected()) GTEST_SKIP() << "a second of reference code";
+    const auto compiled = compile(what);
+    std::atomic<int> wrong = 0;
+    std::vector<std::thread> threads;
+    for (unsigned seed = 0; seed < 4; ++seed)
+        threads.emplace_back([&, seed] {
+            auto data = random_buffers(what, seed, true);
+            const auto wanted =
+                expected(what, data.cond.data(), data.src_0.data(), data.src_1.data());
+            for (int repeat = 0; repeat < 20; ++repeat) {
+                std::fill(data.dst.begin(), data.dst.end(), std::uint8_t{0});
+                execute(compiled, what, data.cond.data(), data.src_0.data(), data.src_1.data(),
+                        data.dst.data());
+                if (data.dst != wanted) ++wrong;
+            }
+        });
+    for (auto& thread : threads) thread.join();
+    EXPECT_EQ(wrong, 0);
+}
+
+TEST(compiled_partition, outlives_graph_and_partition) {
+    const client_select what{{4}, {3, 4}, {3, 4}, {3, 4}};
+    if (!supported(what)) GTEST_SKIP() << "this oneDNN does not support it alone";
+    std::vector<dnnl::graph::compiled_partition> kept;
+    for (int i = 0; i < 2000; ++i) { // addresses are reused many times over
+        kept.push_back(compile(what));
+        if (kept.size() > 50) kept.erase(kept.begin(), kept.begin() + 25);
+    }
+    for (const auto& compiled : kept) {
+        auto data = random_buffers(what, 9, plugin_expected());
+        execute(compiled, what, data.cond.data(), data.src_0.data(), data.src_1.data(),
+                data.dst.data());
+        ASSERT_EQ(data.dst, expected(what, data.cond.data(), data.src_0.data(), data.src_1.data()));
+    }
+}
+
+} // namespace
+} // namespace maskwise::contract

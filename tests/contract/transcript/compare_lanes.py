@@ -1,0 +1,45 @@
+"""With the plugin in front, compiling and executing a Select answers alike in every lane.
+
+Runs the transcript client of each lane behind the plugin and compares all `compile/` scenarios with
+those of the first lane, answer by answer, hashes of dst included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from compare_transcripts import Key, read_transcript
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runner", required=True)
+    parser.add_argument("--preload", required=True)
+    parser.add_argument("lanes", nargs="+", metavar="PREFIX=CLIENT")
+    return parser.parse_args()
+
+
+def select_answers(runner: str, preload: str, lane: str) -> dict[Key, str]:
+    prefix, client = lane.split("=", 1)
+    answers = read_transcript([runner, "--preload", preload, prefix, "--", client], {})
+    return {key: answer for key, answer in answers.items() if key[0].startswith("compile/")}
+
+
+def main() -> int:
+    arguments = parse_arguments()
+    first, *others = arguments.lanes
+    reference = select_answers(arguments.runner, arguments.preload, first)
+    differences = 0
+    for lane in others:
+        answers = select_answers(arguments.runner, arguments.preload, lane)
+        for key in dict.fromkeys([*reference, *answers]):
+            if reference.get(key) != answers.get(key):
+                print(f"{lane}: {key[0]} | {key[1]} | {reference.get(key)} | {answers.get(key)}")
+                differences += 1
+    print(f"{len(reference)} answers, {len(others) + 1} lanes, {differences} differences")
+    return 1 if differences or not reference else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
