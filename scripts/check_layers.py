@@ -24,7 +24,7 @@ class Table:
         reached = {folder}
         waiting = [folder]
         while waiting:
-            for other in self.allowed[waiting.pop()] - reached:
+            for other in self.allowed.get(waiting.pop(), set()) - reached:
                 reached.add(other)
                 waiting.append(other)
         return reached
@@ -52,7 +52,7 @@ def fault_of(include: str, own: str, table: Table, src_folders: set[str]) -> str
         if include.startswith(prefix) and own in src_folders and own != owner:
             return f"only {owner}/ includes {prefix}"
     target = include.split("/", 1)[0]
-    if "/" in include and target in src_folders and target not in table.closure(own):
+    if "/" in include and target in src_folders and not {target, include} & table.closure(own):
         return f"{own} may not include {target}/"
     return ""
 

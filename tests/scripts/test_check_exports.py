@@ -8,16 +8,19 @@ import pytest
 
 LIST = "// a list\nFORWARD(one, 300, (int a), (a))\nHOOK(two, 306, (int a), (a))\n"
 ONE = "int dnnl_graph_one(int a) { return a; }\n"
+MAP = "{\n global:\n  dnnl_graph_*;\n  # why\n  owns;\n local:\n  *;\n};\n"
+OWNS = "int owns(void) { return 1; }\n"
 TWO = "int dnnl_graph_two(int a) { return a; }\n"
 
 
 def faults(root: Path, code: str, *flags: str) -> list[str]:
     (root / "functions.inc").write_text(LIST)
-    (root / "plugin.c").write_text(code)
+    (root / "exports.map").write_text(MAP)
+    (root / "plugin.c").write_text(OWNS + code)
     library = root / "libplugin.so"
     command = ["gcc", "-shared", "-fPIC", "-o", str(library), str(root / "plugin.c"), *flags]
     subprocess.run(command, check=True)
-    return check_exports.check(library, root / "functions.inc")
+    return check_exports.check(library, root)
 
 
 def test_the_exact_list_passes(tmp_path: Path) -> None:
@@ -60,8 +63,8 @@ def test_an_undefined_symbol(tmp_path: Path) -> None:
 
 
 def test_an_empty_list_is_a_fault(tmp_path: Path) -> None:
-    (tmp_path / "empty.inc").write_text("// nothing\n")
+    (tmp_path / "functions.inc").write_text("// nothing\n")
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(tmp_path / "a.so"), "-xc", "/dev/null"])
-    found = check_exports.check(tmp_path / "a.so", tmp_path / "empty.inc")
+    found = check_exports.check(tmp_path / "a.so", tmp_path)
     assert len(found) == 1
     assert "no function is listed" in found[0]
