@@ -1,0 +1,197 @@
+#include "client/execution.hpp"
+
+#include "data/strided.hpp"
+
+#include <fmt/format.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include <algorithm>
+
+namespace maskwise::bench {
+namespace {
+
+constexpr std::byte untouched{0x5a}; // what an output holds before it is written
+
+std::size_t width_of(const dnnl_graph_logical_tensor_t& lt) {
+    return info(static_cast<data_type>(lt.data_type)).size;
+}
+
+std::size_t byte_span(const dnnl_graph_logical_tensor_t& lt) {
+    return span_elems(shape_of(lt), strides_of(lt)) * width_of(lt);
+}
+
+} // namespace
+
+execution::execution(const library& lib, const program& p, const tensor_map& inputs,
+                     placement where, bool in_place)
+    : lib_(lib), program_(p) {
+    for (const program_step& step : p.steps()) {
+        add_inputs(step, inputs, where);
+        add_outputs(step, where, in_place);
+        bound_step& bound = steps_.emplace_back();
+        bound.compiled = step.compiled.get();
+        for (const auto& lt : step.inputs) bound.inputs.push_back(tensors_.at(lt.id).handle.get());
+        for (const auto& lt : step.outputs)
+            bound.outputs.push_back(tensors_.at(lt.id).handle.get());
+    }
+    for (auto& [id, s] : tensors_) {
+        const auto now = bytes_of(s);
+        if (where == placement::at_guard) s.before.assign(now.begin(), now.end());
+    }
+}
+
+void execution::add_inputs(const program_step& step, const tensor_map& values, placement where) {
+    for (const dnnl_graph_logical_tensor_t& lt : step.inputs) {
+        if (tensors_.count(lt.id) > 0) continue;
+        storage& s = tensors_[lt.id];
+        s.lt = lt;
+        s.buffer = guarded_buffer(byte_span(lt), where);
+        std::ranges::fill(s.buffer.bytes(), untouched);
+        scatter(values.at(lt.id), strides_of(lt), s.buffer.bytes());
+        make_handle(s);
+    }
+}
+
+void execution::add_outputs(const program_step& step, placement where, bool in_place) {
+    for (const dnnl_graph_logical_tensor_t& lt : step.outputs) {
+        storage& s = tensors_[lt.id];
+        s.lt = lt;
+        s.written = true;
+        if (const auto input = in_place ? in_place_input(step, lt.id) : std::nullopt) {
+            s.is_shared = true;
+            s.shares = *input;
+        } else {
+            s.buffer = guarded_buffer(byte_span(lt), where);
+            std::ranges::fill(s.buffer.bytes(), untouched);
+        }
+        make_handle(s);
+    }
+}
+
+std::optional<std::size_t> execution::in_place_input(const program_step& step,
+                                                     std::size_t output) const {
+    std::size_t count = 0;
+    const dnnl_graph_inplace_pair_t* pairs = nullptr;
+    call("dnnl_graph_compiled_partition_get_inplace_ports", [&] {
+        return dnnl_graph_compiled_partition_get_inplace_ports(step.compiled.get(), &count, &pairs);
+    });
+    // Only a graph input that nothing else reads: the values of the others are still needed.
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t input = pairs[i].input_id;
+        if (pairs[i].output_id == output && !tensors_.at(input).written && readers(input) == 1)
+            return input;
+    }
+    return std::nullopt;
+}
+
+std::size_t execution::readers(std::size_t id) const {
+    const auto& steps = program_.steps();
+    return static_cast<std::size_t>(
+        std::count_if(steps.begin(), steps.end(), [id](const program_step& step) {
+            return std::any_of(step.inputs.begin(), step.inputs.end(),
+                               [id](const auto& lt) { return lt.id == id; });
+        }));
+}
+
+void execution::make_handle(storage& s) {
+    if (static_cast<property>(s.lt.property) == property::host_scalar)
+        return call("dnnl_graph_tensor_create_scalar", [&] {
+            return lib_.tensor_create_scalar(s.handle.out(), &s.lt, bytes_of(s).data());
+        });
+    call("dnnl_graph_tensor_create", [&] {
+        return dnnl_graph_tensor_create(s.handle.out(), &s.lt, lib_.engine(), bytes_of(s).data());
+    });
+}
+
+std::span<std::byte> execution::bytes_of(const storage& s) const {
+    return s.is_shared ? tensors_.at(s.shares).buffer.bytes() : s.buffer.bytes();
+}
+
+void execution::run() {
+    for (const bound_step& step : steps_)
+        call("dnnl_graph_compiled_partition_execute", [&] {
+            auto inputs = step.inputs;
+            auto outputs = step.outputs;
+            if (lib_.compiled_partition_execute_v2)
+                return lib_.compiled_partition_execute_v2(step.compiled, lib_.stream(),
+                                                          inputs.size(), inputs.data(),
+                                                          outputs.size(), outputs.data(), nullptr);
+            return dnnl_graph_compiled_partition_execute(step.compiled, lib_.stream(),
+                                                         inputs.size(), inputs.data(),
+                                                         outputs.size(), outputs.data());
+        });
+}
+
+void execution::wait() {
+    call("dnnl_stream_wait", [&] { return dnnl_stream_wait(lib_.stream()); });
+}
+
+tensor execution::output(std::size_t id) const {
+    const storage& s = tensors_.at(id);
+    return gather(static_cast<data_type>(s.lt.data_type), shape_of(s.lt), strides_of(s.lt),
+                  bytes_of(s));
+}
+
+std::vector<std::size_t> execution::outputs() const {
+    std::vector<std::size_t> ids;
+    for (const program_step& step : program_.steps())
+        for (const auto& lt : step.outputs) ids.push_back(lt.id);
+    return ids;
+}
+
+std::string execution::damage_of(std::size_t id, const storage& s) const {
+    if (!s.buffer.intact()) return fmt::format("bytes around tensor {} were written", id);
+    const bool lent = std::any_of(tensors_.begin(), tensors_.end(), [id](const auto& other) {
+        return other.second.is_shared && other.second.shares == id;
+    });
+    const auto now = bytes_of(s);
+    if (s.is_shared || s.before.empty()) return "";
+    if (!s.written && !lent && !std::equal(now.begin(), now.end(), s.before.begin()))
+        return fmt::format("input {} was written", id);
+    const std::size_t changed =
+        changed_outside(now, s.before, shape_of(s.lt), strides_of(s.lt), width_of(s.lt));
+    if (changed > 0)
+        return fmt::format("{} bytes between the elements of tensor {} were written", changed, id);
+    return "";
+}
+
+std::string execution::damage() const {
+    for (const auto& [id, s] : tensors_)
+        if (std::string text = damage_of(id, s); !text.empty()) return text;
+    return "";
+}
+
+std::size_t execution::bytes() const {
+    std::size_t total = 0;
+    const auto add = [&](const std::vector<dnnl_graph_logical_tensor_t>& ports) {
+        std::vector<std::size_t> seen;
+        for (const dnnl_graph_logical_tensor_t& lt : ports) {
+            if (std::find(seen.begin(), seen.end(), lt.id) != seen.end()) continue;
+            seen.push_back(lt.id);
+            total += static_cast<std::size_t>(element_count(shape_of(lt))) * width_of(lt);
+        }
+    };
+    for (const program_step& step : program_.steps()) {
+        add(step.inputs);
+        add(step.outputs);
+    }
+    return total;
+}
+
+void execution::evict() const {
+#if defined(__x86_64__)
+    for (const auto& [id, s] : tensors_)
+        for (std::size_t i = 0; i < s.buffer.bytes().size(); i += 64)
+            _mm_clflush(s.buffer.bytes().data() + i);
+    _mm_mfence();
+#else
+    // Reading more than any cache holds pushes the buffers out.
+    static std::vector<unsigned char> sweep(std::size_t{256} << 20);
+    for (std::size_t i = 0; i < sweep.size(); i += 64) ++sweep[i];
+#endif
+}
+
+} // namespace maskwise::bench

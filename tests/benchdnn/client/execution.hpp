@@ -1,0 +1,66 @@
+#pragma once
+
+#include "client/program.hpp"
+#include "data/filler.hpp"
+#include "data/guarded_buffer.hpp"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace maskwise::bench {
+
+// Buffers and tensors for a compiled program; may be run any number of times.
+class execution {
+public:
+    // `inputs` holds dense values for every graph input. With `in_place` an output shares the
+    // buffer of the input that the library says it may overwrite. `p` must outlive this.
+    execution(const library& lib, const program& p, const tensor_map& inputs, placement where,
+              bool in_place);
+
+    void run();  // every partition in order; throws call_failed
+    void wait(); // until the stream has finished
+
+    tensor output(std::size_t id) const;      // dense
+    std::vector<std::size_t> outputs() const; // every tensor that a partition writes
+
+    // What was touched that must not be: bytes around or between the elements of an output, or
+    // an input. Empty when nothing was.
+    std::string damage() const;
+
+    std::size_t bytes() const; // distinct bytes read from inputs and written to outputs, summed
+                               // over the partitions
+    void evict() const;        // drops every buffer from the processor's caches
+
+private:
+    struct storage {
+        dnnl_graph_logical_tensor_t lt;
+        guarded_buffer buffer;
+        std::size_t shares = 0; // id whose buffer is used instead, where shared
+        bool is_shared = false;
+        bool written = false;
+        std::vector<std::byte> before; // contents before the first run
+        tensor_handle handle;
+    };
+    struct bound_step {
+        dnnl_graph_compiled_partition_t compiled;
+        std::vector<const_dnnl_graph_tensor_t> inputs;
+        std::vector<const_dnnl_graph_tensor_t> outputs;
+    };
+
+    void add_inputs(const program_step& step, const tensor_map& values, placement where);
+    void add_outputs(const program_step& step, placement where, bool in_place);
+    std::optional<std::size_t> in_place_input(const program_step& step, std::size_t output) const;
+    std::size_t readers(std::size_t id) const; // partitions that take the tensor as input
+    void make_handle(storage& s);
+    std::span<std::byte> bytes_of(const storage& s) const;
+    std::string damage_of(std::size_t id, const storage& s) const;
+
+    const library& lib_;
+    const program& program_;
+    std::map<std::size_t, storage> tensors_;
+    std::vector<bound_step> steps_;
+};
+
+} // namespace maskwise::bench

@@ -1,0 +1,116 @@
+#include "client/library.hpp"
+
+#include <fmt/format.h>
+
+#include <dlfcn.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include <exception>
+
+namespace maskwise::bench {
+namespace {
+
+// Functions newer than the oldest supported library are looked up, never linked.
+template <typename Function>
+Function find(const char* name) {
+    return reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
+}
+
+std::string runtime_name(unsigned runtime) {
+    switch (runtime) {
+    case DNNL_RUNTIME_SEQ:
+        return "sequential";
+    case DNNL_RUNTIME_OMP:
+        return "OpenMP";
+    case DNNL_RUNTIME_TBB:
+        return "TBB";
+    case DNNL_RUNTIME_THREADPOOL:
+        return "threadpool";
+    case DNNL_RUNTIME_SYCL:
+        return "SYCL";
+    default:
+        return fmt::format("{}", runtime);
+    }
+}
+
+std::string needs(std::string_view what, int minor) {
+    return fmt::format("{} needs oneDNN 3.{}, this is 3.{}", what, minor, dnnl_version()->minor);
+}
+
+std::string op_needs(const op& o, int minor) {
+    const op_kind_info* kind = find_op_kind(o.kind);
+    if (kind->since_minor > minor) return needs(o.kind, kind->since_minor);
+    for (const auto& [name, value] : o.attrs) {
+        const int since = find_attr(name)->since_minor;
+        if (since > minor) return needs(o.kind + "'s " + name, since);
+    }
+    if (o.kind == "SoftMax" && o.attrs.count("mode") > 0 && minor < 8)
+        return needs("SoftMax's mode", 8);
+    if (o.kind == "SoftMax" && o.outputs.size() > 1 && minor < 8)
+        return needs("SoftMax's statistics", 8);
+    return "";
+}
+
+} // namespace
+
+void call(const char* function, const std::function<dnnl_status_t()>& run) {
+    dnnl_status_t status = dnnl_success;
+    try {
+        status = run();
+    } catch (const std::exception& error) {
+        throw call_failed(function, call_failed::escaped,
+                          fmt::format("{} let a C++ exception out: {}", function, error.what()));
+    }
+    if (status != dnnl_success)
+        throw call_failed(function, static_cast<int>(status),
+                          fmt::format("{} answered {}", function, status_name(status)));
+}
+
+library::library()
+    : graph_set_fpmath_mode(find<set_fpmath>("dnnl_graph_graph_set_fpmath_mode")),
+      tensor_create_scalar(find<create_scalar>("dnnl_graph_tensor_create_scalar")),
+      compiled_partition_execute_v2(find<execute_v2>("dnnl_graph_compiled_partition_execute_v2")),
+      owns_(find<owns_query>("maskwise_onednn_owns")) {
+    call("dnnl_engine_create", [this] { return dnnl_engine_create(engine_.out(), dnnl_cpu, 0); });
+    call("dnnl_stream_create", [this] {
+        return dnnl_stream_create(stream_.out(), engine_.get(), dnnl_stream_default_flags);
+    });
+}
+
+std::string library::description() const {
+    const dnnl_version_t* v = dnnl_version();
+    return fmt::format("oneDNN {}.{}.{} (CPU runtime {}), Maskwise {}", v->major, v->minor,
+                       v->patch, runtime_name(v->cpu_runtime),
+                       maskwise_in_front() ? "in front" : "absent");
+}
+
+bool library::maskwise_owns(const_dnnl_graph_compiled_partition_t compiled) const {
+    return owns_ && owns_(compiled) != 0;
+}
+
+std::string library::lacks(const graph& g) const {
+    std::string reason;
+    for (const op& o : g.ops)
+        if (reason.empty()) reason = op_needs(o, minor());
+    for_each_tensor(g, [&](const logical_tensor& t) {
+        if (t.property_kind == property::host_scalar && minor() < 9 && reason.empty())
+            reason = needs("property host_scalar", 9);
+    });
+    return reason;
+}
+
+bool machine_lacks(data_type type) {
+#if defined(__x86_64__)
+    if (type == data_type::bf16) return __builtin_cpu_supports("avx512bw") == 0;
+    if (type == data_type::f16) {
+        unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+        const bool known = __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0;
+        return !known || (edx & (1U << 23)) == 0; // AVX512-FP16
+    }
+#endif
+    return false;
+}
+
+} // namespace maskwise::bench

@@ -1,0 +1,54 @@
+#pragma once
+
+#include "client/library.hpp"
+#include "model/graph.hpp"
+
+#include <vector>
+
+namespace maskwise::bench {
+
+// One partition, ready to execute. Ports are in port order, as compile got them.
+struct program_step {
+    partition_handle partition;
+    compiled_handle compiled;
+    std::vector<std::size_t> op_ids;
+    bool supported = false;
+    bool owned_by_maskwise = false;
+    std::vector<dnnl_graph_logical_tensor_t> inputs;
+    std::vector<dnnl_graph_logical_tensor_t> outputs; // after compile: what the library answered
+};
+
+// A graph given to the library: built, finalized, partitioned, compiled.
+class program {
+public:
+    // Builds and partitions. Throws call_failed.
+    program(const library& lib, const graph& g);
+
+    // Compiles every partition in order; outputs between partitions are asked for as `any` when
+    // `any_between`. Throws call_failed.
+    void compile(bool any_between);
+
+    const std::vector<program_step>& steps() const { return steps_; }
+    const graph& source() const { return graph_; }
+
+private:
+    void add_ops();
+    void take_partitions();
+    void read_ports(program_step& step) const;
+    void compile_step(program_step& step, bool any_between);
+    void query_outputs(program_step& step);
+    bool read_by_later_step(const program_step& step, std::size_t id) const;
+
+    const library& lib_;
+    graph graph_;
+    graph_handle handle_;
+    std::vector<program_step> steps_;
+    std::map<std::size_t, dnnl_graph_logical_tensor_t> produced_; // by the steps compiled so far
+};
+
+dnnl_graph_logical_tensor_t to_onednn(const logical_tensor& t);
+
+dims shape_of(const dnnl_graph_logical_tensor_t& t);
+dims strides_of(const dnnl_graph_logical_tensor_t& t);
+
+} // namespace maskwise::bench

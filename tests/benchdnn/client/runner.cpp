@@ -1,0 +1,240 @@
+#include "client/runner.hpp"
+
+#include "client/timing.hpp"
+#include "compare/compare.hpp"
+#include "input/case_reader.hpp"
+#include "input/rewrite.hpp"
+#include "model/infer_shapes.hpp"
+#include "oracle/oracle.hpp"
+#include "report/print_graph.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace maskwise::bench {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+double ms_since(clock::time_point start) {
+    return std::chrono::duration<double, std::milli>(clock::now() - start).count();
+}
+
+// Ends a case with a verdict that is no error of the harness.
+struct decided {
+    verdict state;
+    std::string reason;
+};
+
+verdict verdict_of(const call_failed& failure) {
+    if (failure.status == call_failed::escaped) return verdict::aborted;
+    if (failure.status == dnnl_invalid_arguments) return verdict::invalid_arguments;
+    if (failure.status == dnnl_unimplemented) return verdict::unimplemented;
+    return verdict::failed; // a wrong status is no reason to skip
+}
+
+// What a call that did not succeed means for the case.
+decided judge(const call_failed& failure, const std::string& expected) {
+    if (expected.empty()) return {verdict_of(failure), failure.what()};
+    if (failure.status == find_status(expected)) return {verdict::passed, ""};
+    const bool escaped = failure.status == call_failed::escaped;
+    return {escaped ? verdict::aborted : verdict::failed,
+            fmt::format("expected {}, but {}", expected, failure.what())};
+}
+
+bool holds_select(const graph& g, const program_step& step) {
+    return std::any_of(step.op_ids.begin(), step.op_ids.end(), [&](std::size_t id) {
+        return std::any_of(g.ops.begin(), g.ops.end(),
+                           [id](const op& o) { return o.id == id && o.kind == "Select"; });
+    });
+}
+
+std::string join_ids(const std::vector<std::size_t>& ids) {
+    return fmt::format("{}", fmt::join(ids, ","));
+}
+
+// A type that the partition's ops use and this machine has no instructions for.
+std::string lacking_type(const graph& g, const program_step& step) {
+    std::string lacking;
+    for (const op& o : g.ops) {
+        if (std::find(step.op_ids.begin(), step.op_ids.end(), o.id) == step.op_ids.end()) continue;
+        for (const auto* ports : {&o.inputs, &o.outputs})
+            for (const logical_tensor& t : *ports)
+                if (machine_lacks(t.dtype)) lacking = info(t.dtype).name;
+    }
+    return lacking;
+}
+
+select_summary summarize_select(const op& o) {
+    select_summary s;
+    s.dtype = info(o.outputs.at(0).dtype).name;
+    for (const logical_tensor* t :
+         {&o.inputs.at(0), &o.inputs.at(1), &o.inputs.at(2), &o.outputs.at(0)}) {
+        s.shapes.push_back(t->shape);
+        s.strides.push_back(t->strides.empty() ? dense_strides(t->shape) : t->strides);
+    }
+    return s;
+}
+
+} // namespace
+
+const library& runner::loaded() {
+    if (!library_) library_ = std::make_unique<library>();
+    return *library_;
+}
+
+case_result runner::run(const case_config& config) {
+    const auto start = clock::now();
+    timed_.reset();
+    program_.reset();
+    graph g = read_case(config.file);
+    rewrite(g, config);
+    if (verbose_ >= 7) fmt::print("{}\n", graph_text(g));
+    known_ = with_known_shapes(g);
+    case_result result;
+    result.state = verdict::listed;
+    if (!config.list_only) result = run_on_library(config, g);
+    for (const op& o : known_.ops)
+        if (o.kind == "Select" && o.inputs.size() == 3)
+            result.selects.push_back(summarize_select(o));
+    result.wall_ms = ms_since(start);
+    return result;
+}
+
+case_result runner::run_on_library(const case_config& config, const graph& g) {
+    case_result result;
+    const auto end = [&](const decided& d) {
+        result.state = d.state;
+        result.reason = d.reason;
+    };
+    try {
+        if (const std::string lacks = loaded().lacks(g); !lacks.empty())
+            throw decided{verdict::skipped, lacks};
+        program_ = std::make_unique<program>(loaded(), g);
+        judge_partitions(config, result);
+        compile(config, result);
+        if (!config.expect.empty() && config.expect != "success")
+            throw decided{verdict::failed,
+                          fmt::format("expected {}, but every call succeeded", config.expect)};
+        check_owner(config);
+        result.state = verdict::passed;
+        if (config.correctness) check_values(config, result);
+        if (config.performance && result.state == verdict::passed) measure(config, result);
+    } catch (const decided& d) {
+        end(d);
+    } catch (const call_failed& failure) {
+        end(judge(failure, config.expect));
+    } catch (const input_error& error) {
+        end({verdict::failed,
+             fmt::format("the library accepted what the oracle refuses: {}", error.what())});
+    } catch (const std::runtime_error& error) {
+        end({verdict::failed, error.what()});
+    }
+    summarize_partitions(result);
+    return result;
+}
+
+void runner::judge_partitions(const case_config& config, case_result& result) const {
+    const auto& steps = program_->steps();
+    for (const program_step& step : steps) {
+        if (step.supported) continue;
+        const std::string lacking = lacking_type(known_, step);
+        const std::string what =
+            fmt::format("partition of op {} is not supported", join_ids(step.op_ids));
+        if (!lacking.empty())
+            throw decided{verdict::skipped,
+                          fmt::format("{}: this machine has no {}", what, lacking)};
+        throw decided{verdict::unimplemented, what};
+    }
+    const auto expected = static_cast<std::size_t>(config.expected_n_partitions);
+    if (expected != 0 && steps.size() != expected)
+        throw decided{verdict::failed,
+                      fmt::format("expected {} partitions, got {}", expected, steps.size())};
+    summarize_partitions(result);
+}
+
+void runner::compile(const case_config& config, case_result& result) {
+    const auto start = clock::now();
+    program_->compile(config.performance && !config.correctness);
+    result.compile_ms = ms_since(start);
+}
+
+void runner::check_owner(const case_config& config) const {
+    if (config.owner.empty()) return;
+    const bool wanted = config.owner == "maskwise";
+    const bool any_select = has_op(known_, "Select");
+    for (const program_step& step : program_->steps())
+        if ((!any_select || holds_select(known_, step)) && step.owned_by_maskwise != wanted)
+            throw decided{verdict::failed,
+                          fmt::format("partition of op {} is executed by {}", join_ids(step.op_ids),
+                                      wanted ? "oneDNN" : "Maskwise")};
+}
+
+void runner::check_values(const case_config& config, case_result& result) {
+    const auto& steps = program_->steps();
+    const bool all_owned = std::all_of(steps.begin(), steps.end(), [&](const program_step& step) {
+        return step.owned_by_maskwise || !holds_select(known_, step);
+    });
+    fill_policy policy;
+    policy.mask = config.mask;
+    policy.any_true_byte = config.fill == "bits" || (config.fill == "auto" && all_owned);
+    policy.any_bits = policy.any_true_byte && bits_only(known_);
+    inputs_ = fill_inputs(known_, policy);
+    execution e(loaded(), *program_, inputs_, placement::at_guard, config.in_place);
+    e.run();
+    e.wait();
+    if (const std::string damage = e.damage(); !damage.empty())
+        throw decided{verdict::failed, damage};
+    if (const std::string kind = first_op_without_oracle(known_); !kind.empty())
+        throw decided{verdict::mistrusted, fmt::format("no oracle for {}: not compared", kind)};
+    const std::vector<std::size_t> ids = e.outputs();
+    const tensor_map expected = evaluate(known_, inputs_, {ids.begin(), ids.end()});
+    for (const std::size_t id : ids) {
+        const tensor& want = expected.at(id);
+        const logical_tensor& t = *find_tensor(known_, id);
+        const bool moved = want.dtype == t.dtype && bits_only(known_);
+        const comparison c = compare(want, e.output(id), tolerance_for(known_, t, moved));
+        result.errors += c.errors;
+        result.total += c.total;
+        if (c.errors > 0 && result.state == verdict::passed) {
+            result.state = verdict::failed;
+            result.reason = fmt::format("tensor {}: {}", id, c.first);
+        }
+    }
+}
+
+void runner::measure(const case_config& config, case_result& result) {
+    if (inputs_.empty() || !config.correctness) {
+        fill_policy policy;
+        policy.mask = config.mask;
+        inputs_ = fill_inputs(known_, policy);
+    }
+    timed_ = std::make_unique<execution>(loaded(), *program_, inputs_, placement::aligned,
+                                         config.in_place);
+    inputs_.clear();
+    cold_cache_ = config.cold_cache;
+    warm_up(*timed_);
+    result.perf = summarize(
+        take_samples(*timed_, config.fix_times_per_prb, config.max_ms_per_prb, cold_cache_),
+        timed_->bytes());
+}
+
+std::vector<double> runner::time_again(int samples, double max_ms) {
+    if (!timed_) return {};
+    return take_samples(*timed_, samples, max_ms, cold_cache_);
+}
+
+void runner::summarize_partitions(case_result& result) const {
+    result.partitions.clear();
+    if (!program_) return;
+    for (const program_step& step : program_->steps()) {
+        partition_summary& p = result.partitions.emplace_back();
+        p.op_ids = step.op_ids;
+        p.supported = step.supported;
+        if (step.compiled.get()) p.owner = step.owned_by_maskwise ? "maskwise" : "onednn";
+    }
+}
+
+} // namespace maskwise::bench

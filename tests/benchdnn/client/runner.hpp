@@ -1,0 +1,46 @@
+#pragma once
+
+#include "client/execution.hpp"
+#include "client/library.hpp"
+#include "input/case_config.hpp"
+#include "report/result.hpp"
+
+#include <memory>
+#include <vector>
+
+namespace maskwise::bench {
+
+// Runs tests in this process, one after the other.
+class runner {
+public:
+    explicit runner(int verbose = 0) : verbose_(verbose) {}
+
+    // Throws input_error when the case cannot be read or rewritten; every other outcome is a
+    // verdict. The last case stays ready for time_again.
+    case_result run(const case_config& config);
+
+    // More samples of the last case that ran, milliseconds; empty when it did not get that far.
+    std::vector<double> time_again(int samples, double max_ms);
+
+    const library& loaded();
+
+private:
+    case_result run_on_library(const case_config& config, const graph& g);
+    void judge_partitions(const case_config& config, case_result& result) const;
+    void compile(const case_config& config, case_result& result);
+    void check_owner(const case_config& config) const;
+    void check_values(const case_config& config, case_result& result);
+    void measure(const case_config& config, case_result& result);
+    void summarize_partitions(case_result& result) const;
+
+    int verbose_;
+    std::unique_ptr<library> library_;
+    // Of the last case, in the order of their dependence.
+    graph known_;
+    std::unique_ptr<program> program_;
+    tensor_map inputs_;
+    std::unique_ptr<execution> timed_;
+    bool cold_cache_ = false;
+};
+
+} // namespace maskwise::bench

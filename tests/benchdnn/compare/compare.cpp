@@ -1,0 +1,98 @@
+#include "compare/compare.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace maskwise::bench {
+namespace {
+
+// A single point may not be further off than this many tolerances, however near the norm is.
+constexpr double point_limit = 16.0;
+// The norm rule of oneDNN's driver for graphs with such data.
+constexpr double norm_limit = 3e-3;
+constexpr std::size_t points_per_miss = 1024;
+
+std::string describe(const tensor& expected, const tensor& got, std::size_t i) {
+    dims index(expected.shape.size());
+    auto rest = static_cast<std::int64_t>(i);
+    for (std::size_t d = index.size(); d-- > 0;) {
+        index[d] = rest % expected.shape[d];
+        rest /= expected.shape[d];
+    }
+    const auto hex = [i](const tensor& t) {
+        std::string text;
+        for (std::size_t b = t.width(); b-- > 0;)
+            text += fmt::format("{:02x}", std::to_integer<int>(t.bytes[i * t.width() + b]));
+        return text;
+    };
+    const double want = load_number(expected.dtype, expected.bytes.data() + i * expected.width());
+    const double have = load_number(got.dtype, got.bytes.data() + i * got.width());
+    return fmt::format("[{}] expected {} (0x{}), got {} (0x{})", fmt::join(index, ","), want,
+                       hex(expected), have, hex(got));
+}
+
+comparison compare_bytes(const tensor& expected, const tensor& got) {
+    comparison result{0, expected.count(), ""};
+    const std::size_t width = expected.width();
+    for (std::size_t i = 0; i < result.total; ++i) {
+        if (std::memcmp(&expected.bytes[i * width], &got.bytes[i * width], width) == 0) continue;
+        if (result.errors++ == 0) result.first = describe(expected, got, i);
+    }
+    return result;
+}
+
+double root_mean_square(const std::vector<double>& values) {
+    double sum = 0.0;
+    for (const double x : values)
+        if (std::isfinite(x)) sum += x * x;
+    return values.empty() ? 0.0 : std::sqrt(sum / static_cast<double>(values.size()));
+}
+
+// How many tolerances apart; 0 for equal infinities and NaN against NaN.
+double distance(double want, double have, double scale, const tolerance& allowed) {
+    if (std::isnan(want) && std::isnan(have)) return 0.0;
+    if (want == have) return 0.0;
+    const double limit = allowed.absolute + allowed.relative * std::max(std::fabs(want), scale);
+    const double error = std::fabs(want - have);
+    return std::isfinite(error) && limit > 0 ? error / limit
+                                             : std::numeric_limits<double>::infinity();
+}
+
+double norm_error(const std::vector<double>& want, const std::vector<double>& have) {
+    double difference = 0.0;
+    double size = 0.0;
+    for (std::size_t i = 0; i < want.size(); ++i) {
+        if (!std::isfinite(want[i])) continue;
+        difference += (want[i] - have[i]) * (want[i] - have[i]);
+        size += want[i] * want[i];
+    }
+    return size > 0 ? std::sqrt(difference / size) : std::sqrt(difference);
+}
+
+} // namespace
+
+comparison compare(const tensor& expected, const tensor& got, const tolerance& allowed) {
+    if (expected.count() != got.count())
+        return {1, 1,
+                fmt::format("shape {} instead of {}", to_text(got.shape), to_text(expected.shape))};
+    if (allowed.exact && expected.dtype == got.dtype) return compare_bytes(expected, got);
+    const std::vector<double> want = to_doubles(expected);
+    const std::vector<double> have = to_doubles(got);
+    const double scale = root_mean_square(want);
+    comparison result{0, want.size(), ""};
+    double furthest = 0.0;
+    for (std::size_t i = 0; i < want.size(); ++i) {
+        const double d = distance(want[i], have[i], scale, allowed);
+        furthest = std::max(furthest, d);
+        if (d > 1.0 && result.errors++ == 0) result.first = describe(expected, got, i);
+    }
+    const bool few = result.errors <= result.total / points_per_miss && furthest <= point_limit;
+    if (result.errors > 0 && allowed.norm_allowed && few && norm_error(want, have) <= norm_limit)
+        return {0, want.size(), ""};
+    return result;
+}
+
+} // namespace maskwise::bench

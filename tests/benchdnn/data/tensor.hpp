@@ -1,0 +1,36 @@
+#pragma once
+
+// The oracle's values: dense, row-major, owning. Shares nothing with src/.
+
+#include "model/graph.hpp"
+
+#include <cstddef>
+#include <vector>
+
+namespace maskwise::bench {
+
+struct tensor {
+    data_type dtype = data_type::undef;
+    dims shape;
+    std::vector<std::byte> bytes;
+
+    tensor() = default;
+    tensor(data_type type, dims extents);
+
+    std::size_t count() const;
+    std::size_t width() const { return info(dtype).size; } // bytes an element
+};
+
+// Numbers of a tensor and back, rounded to nearest even; integers saturate. Throws input_error
+// for a type without whole-byte elements that the oracle reads (f8, s4, u4).
+std::vector<double> to_doubles(const tensor& t);
+tensor from_doubles(data_type type, dims shape, const std::vector<double>& values);
+
+// One number of a type and back, at `at`.
+double load_number(data_type type, const std::byte* at);
+void store_number(data_type type, double value, std::byte* at);
+
+// Unit roundoff of a floating type (2^-24 for f32); 0 for the others.
+double roundoff(data_type type);
+
+} // namespace maskwise::bench

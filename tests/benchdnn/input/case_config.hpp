@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace maskwise::bench {
+
+// Everything that one test needs, in the words of the command line; a default is the empty
+// string or the value written here.
+struct case_config {
+    std::string file;
+
+    bool correctness = true;
+    bool performance = false;
+    bool list_only = false;
+
+    std::int64_t mb = 0; // 0: as in the file
+    std::string dt;      // "bf16" or "1:f32+2:bf16"
+    std::string op_kind;
+    std::string tensor_property;
+    std::string in_shapes;
+    std::string op_attrs;
+    std::string attr_fpmath;
+    int expected_n_partitions = 1; // 0: not checked
+
+    std::string mask = "auto";
+    std::string fill = "auto";
+    std::string owner;  // maskwise | onednn: who must execute the Selects
+    std::string expect; // status that the case must end with
+    bool in_place = false;
+
+    int fix_times_per_prb = 0; // 0: until the median is stable
+    double max_ms_per_prb = 3000;
+    bool cold_cache = false;
+
+    friend bool operator==(const case_config&, const case_config&) = default;
+};
+
+// The flags that reproduce the test, defaults left out; parses back to an equal case_config.
+std::vector<std::string> repro_flags(const case_config& config);
+std::string repro_line(const case_config& config);
+
+} // namespace maskwise::bench

@@ -1,0 +1,110 @@
+#include "input/command_line.hpp"
+
+#include "input/flags.hpp"
+#include "input/search_path.hpp"
+#include "model/graph.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <sstream>
+
+namespace maskwise::bench {
+namespace {
+
+// Every combination of the list options, in the nesting order of oneDNN's driver.
+void expand_case(const flag_state& state, const std::string& file, std::vector<case_config>& out) {
+    const auto each = [](const std::vector<std::string>& values, std::string& field, auto&& next) {
+        for (const std::string& value : values) {
+            field = value;
+            next();
+        }
+    };
+    case_config c = state.fixed;
+    c.file = file;
+    // clang-format off
+    each(state.in_shapes, c.in_shapes, [&] {
+    each(state.op_attrs, c.op_attrs, [&] {
+    each(state.attr_fpmath, c.attr_fpmath, [&] {
+    each(state.op_kind, c.op_kind, [&] {
+    each(state.tensor_property, c.tensor_property, [&] {
+    each(state.dt, c.dt, [&] {
+    each(state.mask, c.mask, [&] {
+    for (const std::int64_t mb : state.mb) {
+        c.mb = mb;
+        out.push_back(c);
+    }
+    }); }); }); }); }); }); });
+    // clang-format on
+}
+
+class parser {
+public:
+    explicit parser(const std::string& program) : search_(program) {}
+
+    void take(const std::string& token) {
+        if (token == "--graph") return; // the driver's name on oneDNN's own command line
+        const auto [name, value] = split_flag(token);
+        if (name == "case") {
+            expand_case(state_, search_.find(value, "case"), result_.cases);
+        } else if (name == "batch") {
+            take_batch(search_.find(value, "batch"));
+        } else if (name == "reset") {
+            state_ = flag_state{};
+        } else {
+            apply_flag(name, value, state_, result_.run);
+        }
+    }
+
+    command_line result() && { return std::move(result_); }
+
+private:
+    void take_batch(const std::string& path) {
+        if (++depth_ > 16) throw input_error("batch files nest deeper than 16 at '" + path + "'");
+        std::ifstream file(path);
+        std::stringstream text;
+        text << file.rdbuf();
+        try {
+            for (const std::string& token : tokenize_batch(text.str())) take(token);
+        } catch (const input_error& error) {
+            throw input_error(path + ": " + error.what());
+        }
+        --depth_;
+    }
+
+    search_path search_;
+    flag_state state_;
+    command_line result_;
+    int depth_ = 0;
+};
+
+} // namespace
+
+std::vector<std::string> tokenize_batch(const std::string& text) {
+    std::vector<std::string> tokens;
+    std::istringstream lines(text);
+    bool joins = false; // the token before ended with a backslash
+    for (std::string line; std::getline(lines, line);) {
+        std::istringstream words(line.substr(0, line.find('#')));
+        for (std::string word; words >> word;) {
+            const bool continues = word.back() == '\\';
+            if (continues) word.pop_back();
+            if (joins && !tokens.empty()) {
+                tokens.back() += word;
+            } else if (!word.empty() || continues) {
+                tokens.push_back(word);
+            }
+            joins = continues;
+        }
+    }
+    return tokens;
+}
+
+command_line parse_command_line(const std::vector<std::string>& arguments,
+                                const std::string& program) {
+    parser p(program);
+    for (const std::string& argument : arguments) p.take(argument);
+    return std::move(p).result();
+}
+
+} // namespace maskwise::bench

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "input/case_config.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace maskwise::bench {
+
+// What holds for the whole run, whichever case is next.
+struct run_options {
+    bool help = false;
+    bool list = false; // list the tests whatever their mode
+    bool serve = false;
+    bool isolate = false;
+    bool vs_onednn = false;
+    int threads = 0; // 0: as the process is given them
+    int verbose = 0;
+    std::string report;
+    std::string perf_template = "def";
+};
+
+struct command_line {
+    run_options run;
+    std::vector<case_config> cases; // in order, every list option multiplied out
+};
+
+// Options act on every later --case, as in oneDNN's driver; --batch reads more of them from a
+// file. `program` is this executable's path: case files are also looked for relative to it.
+// Throws input_error on an unknown flag, a bad value or a missing file.
+command_line parse_command_line(const std::vector<std::string>& arguments,
+                                const std::string& program);
+
+std::string help_text();
+
+// The tokens of a batch file: whitespace separates, '#' comments to the end of the line, a
+// trailing '\' joins the next token.
+std::vector<std::string> tokenize_batch(const std::string& text);
+
+} // namespace maskwise::bench

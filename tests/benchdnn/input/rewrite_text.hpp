@@ -1,0 +1,34 @@
+#pragma once
+
+// The small grammars inside the values of --in-shapes, --op-attrs and their like.
+
+#include "model/graph.hpp"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace maskwise::bench {
+
+struct shape_text {
+    std::optional<dims> shape; // not said: the layout alone changes
+    std::string tag;           // "acb": letters of the dims, outermost first
+    dims strides;
+};
+
+// "ID:TEXT+ID:TEXT" to pairs; empty text gives none. `flag` is for the error text.
+std::vector<std::pair<std::size_t, std::string>> parse_pairs(const std::string& text,
+                                                             const std::string& flag);
+
+std::vector<std::pair<std::size_t, shape_text>> parse_shapes(const std::string& text);
+
+// "NAME:VALUE*NAME:VALUE", the type by the attribute's name; lists are "1x2x3".
+std::vector<std::pair<std::string, attribute>> parse_attrs(const std::string& text);
+
+property parse_property(const std::string& word);
+
+// Dense strides of `shape` in the physical order of `tag`.
+dims strides_of_tag(const dims& shape, const std::string& tag);
+
+} // namespace maskwise::bench

@@ -1,0 +1,48 @@
+// maskwise-bench: runs graph cases in the JSON format of oneDNN's driver on whatever oneDNN the
+// process gets, checks the results against its own oracle, and measures. See docs/harness.md.
+
+#include "input/command_line.hpp"
+#include "model/graph.hpp"
+#include "process/own_command.hpp"
+#include "process/serve.hpp"
+#include "process/session.hpp"
+#include "process/threads.hpp"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+
+namespace {
+
+namespace bench = maskwise::bench;
+
+constexpr int input_fault = 2;
+
+int run(int argc, char** argv) {
+    bench::remember_command(argc, argv);
+    const std::vector<std::string> arguments(argv + 1, argv + argc);
+    const bench::command_line line = bench::parse_command_line(arguments, bench::own_path());
+    if (line.run.help) {
+        fmt::print("{}", bench::help_text());
+        return 0;
+    }
+    if (line.run.threads > 0) bench::limit_threads(line.run.threads, arguments);
+    if (line.run.serve) return bench::serve(line.run.verbose);
+    if (line.cases.empty()) throw bench::input_error("no --case and no --batch (see --help)");
+    return bench::run_session(line);
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    std::signal(SIGPIPE, SIG_IGN); // a child that died is noticed by its silence
+    try {
+        return run(argc, argv);
+    } catch (const std::exception& error) {
+        std::fflush(stdout);
+        fmt::print(stderr, "maskwise-bench: {}\n", error.what());
+        return input_fault;
+    }
+}

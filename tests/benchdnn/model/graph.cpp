@@ -1,0 +1,148 @@
+#include "model/graph.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace maskwise::bench {
+
+bool logical_tensor::is_known() const {
+    return rank_known &&
+           std::none_of(shape.begin(), shape.end(), [](auto d) { return d == unknown_dim; });
+}
+
+std::int64_t element_count(const dims& shape) {
+    std::int64_t count = 1;
+    for (const std::int64_t extent : shape) count *= extent;
+    return count;
+}
+
+dims dense_strides(const dims& shape) {
+    dims strides(shape.size(), 1);
+    // A zero extent counts as 1, as in oneDNN, so that no stride of an empty tensor is 0.
+    for (std::size_t i = shape.size(); i-- > 1;)
+        strides[i - 1] = strides[i] * std::max<std::int64_t>(shape[i], 1);
+    return strides;
+}
+
+std::string to_text(const dims& shape) {
+    if (shape.empty()) return "-";
+    const auto extent_text = [](std::int64_t extent) {
+        return extent == unknown_dim ? std::string("?") : fmt::format("{}", extent);
+    };
+    std::string text = extent_text(shape[0]);
+    for (std::size_t i = 1; i < shape.size(); ++i) text += 'x' + extent_text(shape[i]);
+    return text;
+}
+
+dims broadcast(const dims& a, const dims& b) {
+    const std::size_t rank = std::max(a.size(), b.size());
+    const auto extent = [rank](const dims& d, std::size_t i) {
+        const std::size_t missing = rank - d.size();
+        return i < missing ? 1 : d[i - missing];
+    };
+    dims result(rank);
+    for (std::size_t i = 0; i < rank; ++i) {
+        const std::int64_t x = extent(a, i);
+        const std::int64_t y = extent(b, i);
+        if (x != y && x != 1 && y != 1)
+            throw input_error("shapes " + to_text(a) + " and " + to_text(b) + " do not broadcast");
+        result[i] = x == 1 ? y : x;
+    }
+    return result;
+}
+
+dims broadcast_strides(const dims& shape, const dims& strides, const dims& target) {
+    dims result(target.size(), 0);
+    if (shape.size() > target.size())
+        throw input_error("shape " + to_text(shape) + " has a higher rank than " + to_text(target));
+    const std::size_t missing = target.size() - shape.size();
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+        if (shape[i] == 1) continue;
+        if (shape[i] != target[missing + i])
+            throw input_error("shape " + to_text(shape) + " does not broadcast onto " +
+                              to_text(target));
+        result[missing + i] = strides[i];
+    }
+    return result;
+}
+
+void for_each_tensor(graph& g, const std::function<void(logical_tensor&)>& visit) {
+    for (op& o : g.ops) {
+        for (logical_tensor& t : o.inputs) visit(t);
+        for (logical_tensor& t : o.outputs) visit(t);
+    }
+}
+
+void for_each_tensor(const graph& g, const std::function<void(const logical_tensor&)>& visit) {
+    for (const op& o : g.ops) {
+        for (const logical_tensor& t : o.inputs) visit(t);
+        for (const logical_tensor& t : o.outputs) visit(t);
+    }
+}
+
+const logical_tensor* find_tensor(const graph& g, std::size_t id) {
+    const logical_tensor* found = nullptr;
+    for_each_tensor(g, [&](const logical_tensor& t) {
+        if (t.id == id && !found) found = &t;
+    });
+    return found;
+}
+
+namespace {
+
+bool lists(const std::vector<logical_tensor>& tensors, std::size_t id) {
+    return std::any_of(tensors.begin(), tensors.end(),
+                       [id](const logical_tensor& t) { return t.id == id; });
+}
+
+} // namespace
+
+const op* find_producer(const graph& g, std::size_t id) {
+    for (const op& o : g.ops)
+        if (lists(o.outputs, id)) return &o;
+    return nullptr;
+}
+
+std::vector<const op*> find_consumers(const graph& g, std::size_t id) {
+    std::vector<const op*> consumers;
+    for (const op& o : g.ops)
+        if (lists(o.inputs, id)) consumers.push_back(&o);
+    return consumers;
+}
+
+std::vector<std::size_t> graph_inputs(const graph& g) {
+    std::vector<std::size_t> ids;
+    for (const op& o : g.ops)
+        for (const logical_tensor& t : o.inputs)
+            if (!find_producer(g, t.id) && std::find(ids.begin(), ids.end(), t.id) == ids.end())
+                ids.push_back(t.id);
+    return ids;
+}
+
+void sort_topologically(graph& g) {
+    std::set<std::size_t> waiting; // tensors that an op not yet placed will produce
+    for (const op& o : g.ops)
+        for (const logical_tensor& t : o.outputs) waiting.insert(t.id);
+    std::vector<op> sorted;
+    std::vector<op> rest = std::move(g.ops);
+    while (!rest.empty()) {
+        const auto ready = std::find_if(rest.begin(), rest.end(), [&](const op& o) {
+            return std::none_of(o.inputs.begin(), o.inputs.end(),
+                                [&](const logical_tensor& t) { return waiting.count(t.id) > 0; });
+        });
+        if (ready == rest.end())
+            throw input_error("the graph has a cycle through op " + std::to_string(rest[0].id));
+        for (const logical_tensor& t : ready->outputs) waiting.erase(t.id);
+        sorted.push_back(std::move(*ready));
+        rest.erase(ready);
+    }
+    g.ops = std::move(sorted);
+}
+
+bool has_op(const graph& g, std::string_view kind) {
+    return std::any_of(g.ops.begin(), g.ops.end(), [&](const op& o) { return o.kind == kind; });
+}
+
+} // namespace maskwise::bench

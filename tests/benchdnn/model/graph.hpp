@@ -1,0 +1,97 @@
+#pragma once
+
+// A graph as a case file describes it: plain values, no oneDNN object. Reader, rewriter, filler,
+// oracle and client all work on this.
+
+#include "model/names.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace maskwise::bench {
+
+using dims = std::vector<std::int64_t>;
+constexpr std::int64_t unknown_dim = std::numeric_limits<std::int64_t>::min();
+
+// A fault of the user's input (flag, file, case): one clear line, exit status 2.
+struct input_error : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+enum class layout { strided, any };
+enum class property { undef = 0, variable = 1, constant = 2, host_scalar = 3 };
+
+struct logical_tensor {
+    std::size_t id = 0;
+    data_type dtype = data_type::undef;
+    bool rank_known = true;
+    dims shape;   // empty: 0-D; an extent may be unknown_dim
+    dims strides; // in elements; empty: not said, dense row-major is meant
+    layout layout_kind = layout::strided;
+    property property_kind = property::undef;
+
+    bool is_known() const; // rank and every extent
+};
+
+using attribute = std::variant<bool, std::int64_t, float, std::string, std::vector<std::int64_t>,
+                               std::vector<float>>;
+
+struct op {
+    std::size_t id = 0;
+    std::string name;
+    std::string kind;
+    std::map<std::string, attribute> attrs;
+    std::vector<logical_tensor> inputs;
+    std::vector<logical_tensor> outputs;
+
+    // The attribute's value, or `otherwise` where the case does not give it.
+    template <typename T>
+    T attr(const std::string& key, T otherwise) const {
+        const auto hit = attrs.find(key);
+        if (hit == attrs.end()) return otherwise;
+        const T* value = std::get_if<T>(&hit->second);
+        if (!value)
+            throw input_error("op " + std::to_string(id) + ": attribute '" + key +
+                              "' has another type than its operator gives it");
+        return *value;
+    }
+};
+
+struct graph {
+    std::string fpmath_mode = "strict";
+    bool fpmath_apply_to_int = false;
+    std::vector<op> ops; // in topological order once read
+};
+
+std::int64_t element_count(const dims& shape);
+dims dense_strides(const dims& shape);
+std::string to_text(const dims& shape); // "2x3x4"; "-" for 0-D; "?" for unknown extents
+
+// Numpy broadcast of two shapes, right aligned. Throws input_error when they do not fit.
+dims broadcast(const dims& a, const dims& b);
+
+// Strides (elements) with which a tensor of `shape` and `strides` is read as if it had `target`:
+// right aligned, 0 where it is broadcast.
+dims broadcast_strides(const dims& shape, const dims& strides, const dims& target);
+
+void for_each_tensor(graph& g, const std::function<void(logical_tensor&)>& visit);
+void for_each_tensor(const graph& g, const std::function<void(const logical_tensor&)>& visit);
+
+// Any of the descriptions of tensor `id` (they all agree), or null.
+const logical_tensor* find_tensor(const graph& g, std::size_t id);
+const op* find_producer(const graph& g, std::size_t id);
+std::vector<const op*> find_consumers(const graph& g, std::size_t id);
+std::vector<std::size_t> graph_inputs(const graph& g); // ids without a producer, each once
+
+// Sorts g.ops so that producers precede consumers, stable. Throws input_error on a cycle.
+void sort_topologically(graph& g);
+
+bool has_op(const graph& g, std::string_view kind);
+
+} // namespace maskwise::bench

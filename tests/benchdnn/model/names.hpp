@@ -1,0 +1,67 @@
+#pragma once
+
+// The words of a case file and their numbers in oneDNN's C interface. The numbers never change
+// once assigned, so they are kept here instead of being taken from one version's header: the
+// harness is compiled against headers that are older than some of the operators it reads.
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace maskwise::bench {
+
+enum class data_type : int {
+    undef = 0,
+    f16 = 1,
+    bf16 = 2,
+    f32 = 3,
+    s32 = 4,
+    s8 = 5,
+    u8 = 6,
+    f64 = 7,
+    boolean = 8,
+    f8_e5m2 = 9,
+    f8_e4m3 = 10,
+    s4 = 11,
+    u4 = 12,
+    s64 = 16,
+};
+
+struct data_type_info {
+    std::string_view name;
+    data_type value;
+    std::size_t size; // bytes an element; 0 where elements share a byte
+};
+
+enum class attr_type { f32, f32s, s64, s64s, boolean, string };
+
+struct attr_info {
+    std::string_view name;
+    int value;
+    attr_type type;
+    int since_minor = 0; // first oneDNN 3.<minor> that knows it
+};
+
+struct op_kind_info {
+    std::string_view name;
+    int value;
+    int since_minor; // first oneDNN 3.<minor> whose add_op knows it; older ones may crash
+};
+
+std::span<const data_type_info> data_types();
+std::span<const op_kind_info> op_kinds();
+
+// Null when the name is unknown.
+const data_type_info* find_data_type(std::string_view name);
+const attr_info* find_attr(std::string_view name);
+const op_kind_info* find_op_kind(std::string_view name);
+
+const data_type_info& info(data_type type);
+bool is_floating(data_type type);
+
+// dnnl_status_t as the words of the C header without their prefix, and back (-1: no such word).
+std::string status_name(int status);
+int find_status(std::string_view name);
+
+} // namespace maskwise::bench

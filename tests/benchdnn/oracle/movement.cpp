@@ -1,0 +1,98 @@
+#include "data/walk.hpp"
+#include "oracle/ops.hpp"
+
+#include <cstring>
+
+namespace maskwise::bench {
+namespace {
+
+// A tensor whose f32 was produced by arithmetic meets one that was not: both become f64.
+tensor widened(const tensor& t, data_type type) {
+    return t.dtype == type ? t : from_doubles(type, t.shape, to_doubles(t));
+}
+
+void copy_selected(const tensor& cond, const tensor& src_0, const tensor& src_1, tensor& dst) {
+    const auto view = [&](const tensor& t) {
+        return broadcast_strides(t.shape, dense_strides(t.shape), dst.shape);
+    };
+    const std::array<dims, 4> strides{view(cond), view(src_0), view(src_1),
+                                      dense_strides(dst.shape)};
+    const auto width = static_cast<std::int64_t>(dst.width());
+    walk_rows<4>(dst.shape, strides, [&](const auto& at, std::int64_t extent) {
+        for (std::int64_t i = 0; i < extent; ++i) {
+            const auto step = [&](std::size_t k) { return at[k] + i * inner_stride(strides[k]); };
+            const bool first = cond.bytes[static_cast<std::size_t>(step(0))] != std::byte{0};
+            const std::byte* from =
+                first ? src_0.bytes.data() + step(1) * width : src_1.bytes.data() + step(2) * width;
+            std::memcpy(dst.bytes.data() + (at[3] + i) * width, from,
+                        static_cast<std::size_t>(width));
+        }
+    });
+}
+
+} // namespace
+
+std::vector<tensor> oracle_select(const op& o, const operands& in) {
+    const tensor& cond = *in.at(0);
+    const bool equal_types = in.at(1)->dtype == in.at(2)->dtype;
+    const data_type type = equal_types ? in[1]->dtype : data_type::f64;
+    const tensor src_0 = widened(*in[1], type);
+    const tensor src_1 = widened(*in[2], type);
+    if (o.attr<std::string>("auto_broadcast", "numpy") == "none" &&
+        (cond.shape != src_0.shape || src_0.shape != src_1.shape))
+        throw input_error("Select: shapes differ, auto_broadcast is none");
+    tensor dst(type, broadcast(src_0.shape, src_1.shape));
+    copy_selected(cond, src_0, src_1, dst);
+    return {dst};
+}
+
+std::vector<tensor> oracle_transpose(const op& o, const operands& in) {
+    const tensor& src = *in.at(0);
+    const dims order = o.attr<dims>("order", {});
+    const dims strides = dense_strides(src.shape);
+    dims shape;
+    dims permuted;
+    for (const std::int64_t axis : order) {
+        const std::size_t from = front_axis(axis, src.shape.size());
+        shape.push_back(src.shape[from]);
+        permuted.push_back(strides[from]);
+    }
+    tensor dst(src.dtype, shape);
+    const auto width = static_cast<std::int64_t>(src.width());
+    std::byte* out = dst.bytes.data();
+    walk_rows<1>(shape, {permuted}, [&](const auto& at, std::int64_t extent) {
+        for (std::int64_t i = 0; i < extent; ++i, out += width)
+            std::memcpy(out, src.bytes.data() + (at[0] + i * inner_stride(permuted)) * width,
+                        static_cast<std::size_t>(width));
+    });
+    return {dst};
+}
+
+std::vector<tensor> oracle_reshape(const op& o, const operands& in) {
+    tensor dst = *in.at(0);
+    dst.shape = o.outputs.at(0).shape;
+    if (dst.count() != in[0]->count())
+        throw input_error("cannot reshape " + to_text(in[0]->shape) + " to " + to_text(dst.shape));
+    return {dst};
+}
+
+std::vector<tensor> oracle_reorder(const op& o, const operands& in) {
+    if (o.inputs.at(0).dtype == o.outputs.at(0).dtype) return {*in.at(0)};
+    return {arithmetic_result(o, 0, in.at(0)->shape, to_doubles(*in[0]))};
+}
+
+std::vector<tensor> oracle_gen_index(const op& o, const operands& in) {
+    const dims& shape = in.at(0)->shape;
+    const std::size_t axis = front_axis(o.attr<std::int64_t>("axis", 0), shape.size());
+    dims strides(shape.size(), 0);
+    strides[axis] = 1;
+    std::vector<double> values;
+    values.reserve(in[0]->count());
+    walk_rows<1>(shape, {strides}, [&](const auto& at, std::int64_t extent) {
+        for (std::int64_t i = 0; i < extent; ++i)
+            values.push_back(static_cast<double>(at[0] + i * inner_stride(strides)));
+    });
+    return {from_doubles(o.outputs.at(0).dtype, shape, values)};
+}
+
+} // namespace maskwise::bench

@@ -1,0 +1,45 @@
+#pragma once
+
+// The operator groups; each returns the op's outputs in order.
+
+#include "oracle/oracle.hpp"
+
+namespace maskwise::bench {
+
+using op_oracle = std::vector<tensor> (*)(const op&, const operands&);
+
+// movement.cpp: elements keep their bits
+std::vector<tensor> oracle_select(const op& o, const operands& in);
+std::vector<tensor> oracle_transpose(const op& o, const operands& in);
+std::vector<tensor> oracle_reshape(const op& o, const operands& in);
+std::vector<tensor> oracle_reorder(const op& o, const operands& in);
+std::vector<tensor> oracle_gen_index(const op& o, const operands& in);
+
+// elementwise.cpp
+bool is_unary(const std::string& kind);
+bool is_binary(const std::string& kind);
+std::vector<tensor> oracle_unary(const op& o, const operands& in);
+std::vector<tensor> oracle_binary(const op& o, const operands& in);
+std::vector<tensor> oracle_type_cast(const op& o, const operands& in);
+
+// matmul.cpp
+std::vector<tensor> oracle_matmul(const op& o, const operands& in);
+
+// rows.cpp: along one axis or several
+std::vector<tensor> oracle_softmax(const op& o, const operands& in);
+std::vector<tensor> oracle_softmax_backward(const op& o, const operands& in);
+std::vector<tensor> oracle_reduce(const op& o, const operands& in);
+
+// quantize.cpp
+std::vector<tensor> oracle_quantize(const op& o, const operands& in);
+std::vector<tensor> oracle_dequantize(const op& o, const operands& in);
+std::vector<tensor> oracle_dynamic_dequantize(const op& o, const operands& in);
+
+// A result of arithmetic for output `index` of the op.
+tensor arithmetic_result(const op& o, std::size_t index, dims shape,
+                         const std::vector<double>& values);
+
+// `axis` of an op counted from the front. Throws input_error outside the rank.
+std::size_t front_axis(std::int64_t axis, std::size_t rank);
+
+} // namespace maskwise::bench

@@ -1,0 +1,85 @@
+#include "oracle/oracle.hpp"
+
+#include "oracle/ops.hpp"
+
+#include <algorithm>
+
+namespace maskwise::bench {
+namespace {
+
+op_oracle find_oracle(const std::string& kind) {
+    static const std::map<std::string, op_oracle> table{
+        {"Dequantize", oracle_dequantize}, {"DynamicDequantize", oracle_dynamic_dequantize},
+        {"GenIndex", oracle_gen_index},    {"MatMul", oracle_matmul},
+        {"Quantize", oracle_quantize},     {"ReduceL1", oracle_reduce},
+        {"ReduceL2", oracle_reduce},       {"ReduceMax", oracle_reduce},
+        {"ReduceMean", oracle_reduce},     {"ReduceMin", oracle_reduce},
+        {"ReduceProd", oracle_reduce},     {"ReduceSum", oracle_reduce},
+        {"Reorder", oracle_reorder},       {"Select", oracle_select},
+        {"SoftMax", oracle_softmax},       {"SoftMaxBackward", oracle_softmax_backward},
+        {"StaticReshape", oracle_reshape}, {"StaticTranspose", oracle_transpose},
+        {"TypeCast", oracle_type_cast},
+    };
+    const auto hit = table.find(kind);
+    if (hit != table.end()) return hit->second;
+    if (is_unary(kind)) return oracle_unary;
+    if (is_binary(kind)) return oracle_binary;
+    return nullptr;
+}
+
+bool still_read(const graph& g, std::size_t next, std::size_t id) {
+    for (std::size_t i = next; i < g.ops.size(); ++i)
+        for (const logical_tensor& t : g.ops[i].inputs)
+            if (t.id == id) return true;
+    return false;
+}
+
+} // namespace
+
+data_type arithmetic_type(data_type declared) {
+    return declared == data_type::f32 ? data_type::f64 : declared;
+}
+
+tensor arithmetic_result(const op& o, std::size_t index, dims shape,
+                         const std::vector<double>& values) {
+    return from_doubles(arithmetic_type(o.outputs.at(index).dtype), std::move(shape), values);
+}
+
+std::size_t front_axis(std::int64_t axis, std::size_t rank) {
+    const auto signed_rank = static_cast<std::int64_t>(rank);
+    if (axis < -signed_rank || axis >= signed_rank)
+        throw input_error("axis " + std::to_string(axis) + " is outside rank " +
+                          std::to_string(rank));
+    return static_cast<std::size_t>(axis < 0 ? axis + signed_rank : axis);
+}
+
+std::string first_op_without_oracle(const graph& g) {
+    for (const op& o : g.ops)
+        if (o.kind != "End" && !find_oracle(o.kind)) return o.kind;
+    return "";
+}
+
+std::vector<tensor> evaluate_op(const op& o, const operands& inputs) {
+    const op_oracle run = find_oracle(o.kind);
+    if (!run) throw input_error("no oracle for " + o.kind);
+    return run(o, inputs);
+}
+
+tensor_map evaluate(const graph& g, tensor_map values, const std::set<std::size_t>& wanted) {
+    for (std::size_t i = 0; i < g.ops.size(); ++i) {
+        const op& o = g.ops[i];
+        if (o.kind == "End") continue;
+        operands inputs;
+        for (const logical_tensor& t : o.inputs) inputs.push_back(&values.at(t.id));
+        std::vector<tensor> results = evaluate_op(o, inputs);
+        for (std::size_t j = 0; j < o.outputs.size(); ++j)
+            values.insert_or_assign(o.outputs[j].id, std::move(results.at(j)));
+        // Large graphs would not fit into memory with every intermediate kept.
+        std::erase_if(values, [&](const auto& entry) {
+            return wanted.count(entry.first) == 0 && !still_read(g, i + 1, entry.first);
+        });
+    }
+    return values;
+}
+
+} // namespace maskwise::bench

@@ -1,0 +1,74 @@
+#include "process/session.hpp"
+
+#include "client/runner.hpp"
+#include "client/timing.hpp"
+#include "model/graph.hpp"
+#include "process/worker.hpp"
+#include "report/reporter.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace maskwise::bench {
+namespace {
+
+constexpr int turns = 7;
+
+int samples_a_turn(const case_config& c) {
+    return c.fix_times_per_prb > 0 ? std::max(1, c.fix_times_per_prb / turns) : 5;
+}
+
+// Measures here and in the child without Maskwise by turns, so that a change of the machine's
+// clock or load meets both.
+void measure_in_turns(runner& here, worker& other, const case_config& config, case_result& result) {
+    case_config timed = config;
+    timed.correctness = false;
+    timed.performance = true;
+    timed.owner.clear();
+    timed.expect.clear();
+    timed.expected_n_partitions = 0;
+    timed.fix_times_per_prb = 1;
+    const case_result alone = other.run(timed);
+    if (!alone.perf) {
+        result.onednn_state = verdict_word(alone.state);
+        return;
+    }
+    const double budget = config.max_ms_per_prb / turns;
+    std::vector<double> mine;
+    std::vector<double> theirs;
+    for (int i = 0; i < turns; ++i) {
+        for (const double ms : other.time_again(samples_a_turn(config), budget))
+            theirs.push_back(ms);
+        for (const double ms : here.time_again(samples_a_turn(config), budget)) mine.push_back(ms);
+    }
+    if (theirs.empty()) {
+        result.onednn_state = verdict_word(verdict::aborted);
+        return;
+    }
+    result.perf = summarize(mine, result.perf->bytes);
+    result.perf_onednn = summarize(theirs, result.perf->bytes);
+}
+
+} // namespace
+
+int run_session(const command_line& line) {
+    reporter report(line.run, line.cases.size());
+    runner here(line.run.verbose);
+    worker isolated(worker::with::maskwise_as_here, line.run.verbose);
+    worker alone(worker::with::no_maskwise, line.run.verbose);
+    bool needs_library = false;
+    for (const case_config& config : line.cases) {
+        report.start(config);
+        case_config asked = config;
+        asked.list_only = config.list_only || line.run.list;
+        case_result result = line.run.isolate ? isolated.run(asked) : here.run(asked);
+        if (line.run.vs_onednn && !line.run.isolate && result.perf)
+            measure_in_turns(here, alone, config, result);
+        report.take(config, result);
+        needs_library = needs_library || !asked.list_only;
+    }
+    if (!needs_library) return report.finish("no library was asked");
+    return report.finish(line.run.isolate ? isolated.library() : here.loaded().description());
+}
+
+} // namespace maskwise::bench

@@ -1,0 +1,41 @@
+#include "process/threads.hpp"
+
+#include "model/graph.hpp"
+#include "process/own_command.hpp"
+
+#include <fmt/format.h>
+
+#include <sched.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
+
+namespace maskwise::bench {
+
+void limit_threads(int threads, const std::vector<std::string>& arguments) {
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+        throw std::system_error(errno, std::generic_category(), "sched_getaffinity");
+    const int available = CPU_COUNT(&allowed);
+    if (threads > available)
+        throw input_error(
+            fmt::format("--threads={}: the process has {} processors", threads, available));
+    const std::string count = std::to_string(threads);
+    const char* now = std::getenv("OMP_NUM_THREADS");
+    if (available == threads && now && count == now) return;
+    int left = available;
+    for (std::size_t cpu = CPU_SETSIZE; cpu-- > 0 && left > threads;) {
+        if (!CPU_ISSET(cpu, &allowed)) continue;
+        CPU_CLR(cpu, &allowed);
+        --left;
+    }
+    if (sched_setaffinity(0, sizeof allowed, &allowed) != 0)
+        throw std::system_error(errno, std::generic_category(), "sched_setaffinity");
+    setenv("OMP_NUM_THREADS", count.c_str(), 1);
+    setenv("DPCPP_CPU_NUM_CUS", count.c_str(), 1);
+    execute_self(arguments);
+    throw std::system_error(errno, std::generic_category(), "execv");
+}
+
+} // namespace maskwise::bench

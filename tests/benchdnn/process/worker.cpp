@@ -1,0 +1,138 @@
+#include "process/worker.hpp"
+
+#include "process/own_command.hpp"
+#include "report/result_json.hpp"
+
+#include <fmt/format.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+#include <system_error>
+
+namespace maskwise::bench {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+// LD_PRELOAD without the plugin, for a child that must get oneDNN alone.
+std::string preload_without_maskwise() {
+    const char* now = std::getenv("LD_PRELOAD");
+    std::string rest;
+    std::string entry;
+    for (const char* c = now ? now : "";; ++c) {
+        if (*c != ':' && *c != ' ' && *c != '\0') {
+            entry += *c;
+            continue;
+        }
+        if (!entry.empty() && entry.find("libmaskwise_onednn") == std::string::npos)
+            rest += (rest.empty() ? "" : ":") + entry;
+        entry.clear();
+        if (*c == '\0') return rest;
+    }
+}
+
+void close_pair(int (&ends)[2]) {
+    close(ends[0]);
+    close(ends[1]);
+}
+
+std::string signal_text(int status) {
+    if (WIFSIGNALED(status)) return fmt::format("killed by {}", strsignal(WTERMSIG(status)));
+    return fmt::format("ended with status {}", WEXITSTATUS(status));
+}
+
+} // namespace
+
+worker::~worker() {
+    stop();
+}
+
+void worker::start() {
+    int to_child[2];
+    int from_child[2];
+    if (pipe(to_child) != 0 || pipe(from_child) != 0)
+        throw std::system_error(errno, std::generic_category(), "pipe");
+    const std::string preload = preload_without_maskwise();
+    pid_ = fork();
+    if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "fork");
+    if (pid_ == 0) {
+        dup2(to_child[0], STDIN_FILENO);
+        dup2(from_child[1], STDOUT_FILENO);
+        close_pair(to_child);
+        close_pair(from_child);
+        if (what_ == with::no_maskwise) {
+            setenv("LD_PRELOAD", preload.c_str(), 1);
+            setenv("MASKWISE_DISABLE", "1", 1); // where the plugin is linked, not preloaded
+        }
+        execute_self({"--serve", fmt::format("-v{}", verbose_)});
+        _exit(127);
+    }
+    close(to_child[0]);
+    close(from_child[1]);
+    requests_ = fdopen(to_child[1], "w");
+    answers_ = fdopen(from_child[0], "r");
+}
+
+std::string worker::stop() {
+    if (pid_ < 0) return "";
+    std::fclose(requests_);
+    std::fclose(answers_);
+    int status = 0;
+    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+    pid_ = -1;
+    return signal_text(status);
+}
+
+bool worker::send(const std::string& line) {
+    if (pid_ < 0) start();
+    return std::fputs((line + "\n").c_str(), requests_) >= 0 && std::fflush(requests_) == 0;
+}
+
+bool worker::receive(std::string& line) {
+    char* buffer = nullptr;
+    std::size_t capacity = 0;
+    bool found = false;
+    while (!found) {
+        const ssize_t length = getline(&buffer, &capacity, answers_);
+        if (length <= 0) break;
+        line.assign(buffer, static_cast<std::size_t>(length));
+        found = line.rfind(answer_prefix, 0) == 0;
+        if (!found) std::fputs(line.c_str(), stdout);
+    }
+    std::free(buffer);
+    if (found) line.erase(0, std::strlen(answer_prefix));
+    return found;
+}
+
+case_result worker::run(const case_config& config) {
+    std::string line;
+    if (!send("run " + json(repro_flags(config)).dump()) || !receive(line)) {
+        case_result died;
+        died.state = verdict::aborted;
+        died.reason = "the client was " + stop();
+        return died;
+    }
+    const json answer = json::parse(line);
+    if (answer.contains("input_error"))
+        throw std::runtime_error(answer["input_error"].get<std::string>());
+    library_ = answer.value("library", library_);
+    return result_from_json(answer.at("result"));
+}
+
+std::vector<double> worker::time_again(int samples, double max_ms) {
+    std::string line;
+    if (!send(fmt::format("time {} {}", samples, max_ms)) || !receive(line)) {
+        stop();
+        return {};
+    }
+    return json::parse(line).at("samples").get<std::vector<double>>();
+}
+
+} // namespace maskwise::bench

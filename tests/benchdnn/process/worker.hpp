@@ -1,0 +1,48 @@
+#pragma once
+
+#include "input/case_config.hpp"
+#include "report/result.hpp"
+
+#include <sys/types.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace maskwise::bench {
+
+// This program again, as a child that runs tests on request (--serve): a crash costs the child
+// only, and a child without Maskwise can be measured in turns with one that has it.
+class worker {
+public:
+    enum class with { maskwise_as_here, no_maskwise };
+
+    worker(with what, int verbose) : what_(what), verbose_(verbose) {}
+    ~worker();
+    worker(const worker&) = delete;
+    worker& operator=(const worker&) = delete;
+
+    // A child that dies gives ABORTED; the next call starts a new one.
+    case_result run(const case_config& config);
+    std::vector<double> time_again(int samples, double max_ms);
+
+    const std::string& library() const { return library_; } // what the child said it runs on
+
+private:
+    void start();
+    std::string stop(); // how the child ended
+    bool send(const std::string& line);
+    bool receive(std::string& line); // the next line of protocol; others are passed through
+
+    with what_;
+    int verbose_;
+    pid_t pid_ = -1;
+    std::FILE* requests_ = nullptr;
+    std::FILE* answers_ = nullptr;
+    std::string library_;
+};
+
+// Marks the protocol's lines among what libraries print on standard output.
+constexpr const char* answer_prefix = "maskwise-bench-answer ";
+
+} // namespace maskwise::bench

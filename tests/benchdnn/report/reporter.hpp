@@ -1,0 +1,47 @@
+#pragma once
+
+#include "input/command_line.hpp"
+#include "report/result.hpp"
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace maskwise::bench {
+
+// Prints verdicts and measurements as oneDNN's driver does, keeps the counts, shows progress on a
+// terminal, and writes the JSON report at the end.
+class reporter {
+public:
+    reporter(const run_options& options, std::size_t tests);
+
+    void start(const case_config& config);
+    void take(const case_config& config, const case_result& result);
+
+    // The summary lines; writes the report file where asked for. Returns the exit status.
+    int finish(const std::string& library);
+
+private:
+    void print_verdict(const case_config& config, const case_result& result) const;
+    void print_measurement(const case_config& config, const case_result& result);
+    void show_progress() const;
+    void clear_progress() const;
+    void write_report(const std::string& library) const;
+
+    run_options options_;
+    std::size_t tests_;
+    bool terminal_;
+    std::chrono::steady_clock::time_point started_;
+    std::map<verdict, std::size_t> counts_;
+    std::vector<std::pair<case_config, case_result>> results_;
+    double total_min_ms_ = 0;
+    double total_mean_ms_ = 0;
+    std::size_t measured_ = 0;
+};
+
+// A measurement by the template of --perf-template ("def", "csv" or text with %words%).
+std::string format_measurement(const std::string& perf_template, const case_config& config,
+                               const case_result& result);
+
+} // namespace maskwise::bench

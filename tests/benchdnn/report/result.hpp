@@ -1,0 +1,68 @@
+#pragma once
+
+#include "input/case_config.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace maskwise::bench {
+
+// The states of oneDNN's driver, and ABORTED: the client died, or would have (a C++ exception
+// came out of a C function).
+enum class verdict {
+    passed,
+    failed,
+    skipped,
+    mistrusted,
+    unimplemented,
+    invalid_arguments,
+    listed,
+    aborted,
+};
+
+const char* verdict_word(verdict v);
+bool counts_as_failure(verdict v);
+
+struct measurement {
+    double min_ms = 0;
+    double median_ms = 0;
+    double mean_ms = 0;
+    double max_ms = 0;
+    int samples = 0;
+    std::size_t bytes = 0; // see execution::bytes
+
+    double gb_per_s(double ms) const {
+        return ms > 0 ? static_cast<double>(bytes) / ms * 1e-6 : 0.0;
+    }
+};
+
+struct partition_summary {
+    std::vector<std::size_t> op_ids;
+    bool supported = false;
+    std::string owner; // "maskwise", "onednn"; empty before compile
+};
+
+// The shapes and layouts of a Select, for the coverage script.
+struct select_summary {
+    std::string dtype;
+    std::vector<std::vector<std::int64_t>> shapes;  // cond, src_0, src_1, dst
+    std::vector<std::vector<std::int64_t>> strides; // in elements
+};
+
+struct case_result {
+    verdict state = verdict::failed;
+    std::string reason;
+    std::size_t errors = 0;
+    std::size_t total = 0;
+    double wall_ms = 0;
+    double compile_ms = 0;
+    std::vector<partition_summary> partitions;
+    std::vector<select_summary> selects;
+    std::optional<measurement> perf;
+    std::optional<measurement> perf_onednn; // the same client without Maskwise, in turns
+    std::string onednn_state;               // what that client said when it did not pass
+};
+
+} // namespace maskwise::bench
