@@ -13,7 +13,7 @@ int main() {
     // cond keeps or masks a column, src_1 is one value for all: both are broadcast to {2, 4}.
     const lt cond(0, lt::data_type::boolean, {1, 4}, lt::layout_type::strided);
     const lt src_0(1, lt::data_type::f32, {2, 4}, lt::layout_type::strided);
-    const lt src_1(2, lt::data_type::f32, {1}, lt::layout_type::strided);
+    const lt src_1(2, lt::data_type::f32, {1, 1}, lt::layout_type::strided);
     const lt dst(3, lt::data_type::f32, {2, 4}, lt::layout_type::strided);
     std::vector<std::uint8_t> keep{1, 0, 1, 0};
     std::vector<float> scores{1, 2, 3, 4, 5, 6, 7, 8}, masked{-1e9f}, result(8);

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks the built plugin: it exports exactly the functions of its list and asks for little.
 
-Exported is what src/onednn/functions.inc lists and what src/onednn/exports.map names in full, no more
-and no less. It needs libc, libstdc++, libtbb and libhwy only, never libdnnl by name, carries no
+Exported is what src/onednn/functions.inc lists and what src/onednn/exports.map names in full, no
+more and no less. It needs libc, libstdc++, libtbb and libhwy only, never libdnnl by name, carries no
 search path of its own, and everything it leaves undefined is found in what it needs.
 """
 
