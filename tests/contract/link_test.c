@@ -1,5 +1,6 @@
 /* Every function of the one list, by name, from C: it links, and each symbol is the plugin's own. */
 
+#define _GNU_SOURCE /* dladdr */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
