@@ -2,7 +2,7 @@
 """Checks the built plugin: it exports exactly the functions of its list and asks for little.
 
 Exported is what src/onednn/functions.inc lists and what src/onednn/exports.map names in full, no
-more and no less. It needs libc, libstdc++, libtbb and libhwy only, never libdnnl by name, carries no
+more and no less. It needs libc, libstdc++, libtbb and libhwy only, never libdnnl by name, has no
 search path of its own, and everything it leaves undefined is found in what it needs.
 """
 
