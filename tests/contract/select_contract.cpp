@@ -124,7 +124,7 @@ TEST(execution, may_write_over_the_reported_source) {
     const auto compiled = compile(what);
     const auto pairs = compiled.get_inplace_ports();
     if (pairs.empty()) GTEST_SKIP() << "no in-place pair reported";
-    if (plugin_expected()) EXPECT_EQ(pairs.size(), 1U);
+    EXPECT_TRUE(pairs.size() == 1 || !plugin_expected());
     auto data = random_buffers(what, 5, plugin_expected());
     const auto wanted = expected(what, data.cond.data(), data.src_0.data(), data.src_1.data());
     auto& shared = pairs.front().first == 1 ? data.src_0 : data.src_1;
