@@ -1,4 +1,5 @@
 option(MASKWISE_BUILD_TESTS "Build the tests and the harness (needs at least one oneDNN lane)" ON)
+option(MASKWISE_BUILD_BENCHMARKS "Build the engine's own benchmarks (needs Google Benchmark)" OFF)
 option(MASKWISE_STD_THREADS
        "Run plans on std::thread instead of oneTBB (ThreadSanitizer reports false races in oneTBB)" OFF)
 set(MASKWISE_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")
