@@ -129,7 +129,7 @@ void execution::wait() {
     call("dnnl_stream_wait", [&] { return dnnl_stream_wait(lib_.stream()); });
 }
 
-tensor execution::output(std::size_t id) const {
+tensor execution::value(std::size_t id) const {
     const storage& s = tensors_.at(id);
     return gather(static_cast<data_type>(s.lt.data_type), shape_of(s.lt), strides_of(s.lt),
                   bytes_of(s));

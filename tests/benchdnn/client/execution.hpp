@@ -22,7 +22,7 @@ public:
     void run();  // every partition in order; throws call_failed
     void wait(); // until the stream has finished
 
-    tensor output(std::size_t id) const;      // dense
+    tensor value(std::size_t id) const;       // of any port, dense
     std::vector<std::size_t> outputs() const; // every tensor that a partition writes
 
     // What was touched that must not be: bytes around or between the elements of an output, or

@@ -12,9 +12,11 @@
 namespace maskwise::bench {
 namespace {
 
-// Functions newer than the oldest supported library are looked up, never linked.
+// Functions newer than the oldest supported library are looked up, never linked. By version too:
+// a library in front may export what the one behind it lacks.
 template <typename Function>
-Function find(const char* name) {
+Function find(const char* name, int since_minor = 0) {
+    if (dnnl_version()->minor < since_minor) return nullptr;
     return reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
 }
 
@@ -69,9 +71,10 @@ void call(const char* function, const std::function<dnnl_status_t()>& run) {
 }
 
 library::library()
-    : graph_set_fpmath_mode(find<set_fpmath>("dnnl_graph_graph_set_fpmath_mode")),
-      tensor_create_scalar(find<create_scalar>("dnnl_graph_tensor_create_scalar")),
-      compiled_partition_execute_v2(find<execute_v2>("dnnl_graph_compiled_partition_execute_v2")),
+    : graph_set_fpmath_mode(find<set_fpmath>("dnnl_graph_graph_set_fpmath_mode", 7)),
+      tensor_create_scalar(find<create_scalar>("dnnl_graph_tensor_create_scalar", 9)),
+      compiled_partition_execute_v2(
+          find<execute_v2>("dnnl_graph_compiled_partition_execute_v2", 13)),
       owns_(find<owns_query>("maskwise_onednn_owns")) {
     call("dnnl_engine_create", [this] { return dnnl_engine_create(engine_.out(), dnnl_cpu, 0); });
     call("dnnl_stream_create", [this] {

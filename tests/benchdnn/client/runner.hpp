@@ -30,6 +30,7 @@ private:
     void compile(const case_config& config, case_result& result);
     void check_owner(const case_config& config) const;
     void check_values(const case_config& config, case_result& result);
+    void check_moved_bits(const execution& e) const;
     void measure(const case_config& config, case_result& result);
     void summarize_partitions(case_result& result) const;
 

@@ -1,0 +1,139 @@
+// Linked in front of oneDNN into maskwise-bench-faulty: the library's calls with one fault planted
+// in them, named by MASKWISE_BENCH_FAULT. The tests demand that the harness sees each of them.
+
+#include <oneapi/dnnl/dnnl_graph.h>
+
+#include <dlfcn.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+bool planted(const char* fault) {
+    const char* name = std::getenv("MASKWISE_BENCH_FAULT");
+    return name && std::string(name) == fault;
+}
+
+template <typename Function>
+Function* real(const char* name, Function*) {
+    return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+struct extent {
+    unsigned char* data;
+    std::size_t size;
+};
+
+// Every tensor of the client, so that a fault knows where its bytes end.
+std::map<const_dnnl_graph_tensor_t, extent>& tensors() {
+    static std::map<const_dnnl_graph_tensor_t, extent> all;
+    return all;
+}
+
+// To behind the last element, the harness's own bound; the faults meet f32 only.
+std::size_t byte_span(const dnnl_graph_logical_tensor_t& lt) {
+    std::int64_t last = 0;
+    for (int i = 0; i < lt.ndims; ++i) last += (lt.dims[i] - 1) * lt.layout.strides[i];
+    return (static_cast<std::size_t>(last) + 1) * sizeof(float);
+}
+
+using tensor_list = std::vector<const_dnnl_graph_tensor_t>;
+
+void spoil_inputs(tensor_list& inputs) {
+    if (planted("swapped_source") && inputs.size() == 3) std::swap(inputs[1], inputs[2]);
+}
+
+void spoil_memory(const tensor_list& inputs, const tensor_list& outputs) {
+    const extent dst = tensors().at(outputs.at(0));
+    if (planted("wrong_element")) dst.data[dst.size / 2 / 4 * 4 + 3] ^= 0x80; // the sign
+    if (planted("wrong_bit")) dst.data[dst.size / 2] ^= 1;
+    if (planted("write_past_end")) dst.data[dst.size] = 1;
+    if (planted("write_in_front")) dst.data[-1] = 1;
+    if (planted("write_input")) tensors().at(inputs.at(1)).data[0] ^= 1;
+    if (planted("write_between")) dst.data[dst.size - 5] ^= 1; // the gap of a view of stride 2
+}
+
+template <typename Execute>
+dnnl_status_t execute(std::size_t inputs_num, const_dnnl_graph_tensor_t* inputs,
+                      std::size_t outputs_num, const_dnnl_graph_tensor_t* outputs,
+                      const Execute& run) {
+    if (planted("not_executed")) return dnnl_success;
+    if (planted("execute_fails")) return dnnl_runtime_error;
+    tensor_list in(inputs, inputs + inputs_num);
+    const tensor_list out(outputs, outputs + outputs_num);
+    spoil_inputs(in);
+    const dnnl_status_t status = run(in.data());
+    spoil_memory(in, out);
+    return status;
+}
+
+} // namespace
+
+// The harness finds newer functions by dlsym, so the program must export these.
+#pragma GCC visibility push(default)
+extern "C" {
+
+dnnl_status_t dnnl_graph_tensor_create(dnnl_graph_tensor_t* tensor,
+                                       const dnnl_graph_logical_tensor_t* lt, dnnl_engine_t engine,
+                                       void* handle) {
+    const auto create = real("dnnl_graph_tensor_create", &dnnl_graph_tensor_create);
+    const dnnl_status_t status = create(tensor, lt, engine, handle);
+    if (status == dnnl_success)
+        tensors()[*tensor] = {static_cast<unsigned char*>(handle), byte_span(*lt)};
+    return status;
+}
+
+dnnl_status_t dnnl_graph_compiled_partition_execute(const_dnnl_graph_compiled_partition_t compiled,
+                                                    dnnl_stream_t stream, std::size_t inputs_num,
+                                                    const_dnnl_graph_tensor_t* inputs,
+                                                    std::size_t outputs_num,
+                                                    const_dnnl_graph_tensor_t* outputs) {
+    const auto run =
+        real("dnnl_graph_compiled_partition_execute", &dnnl_graph_compiled_partition_execute);
+    return execute(inputs_num, inputs, outputs_num, outputs, [&](const_dnnl_graph_tensor_t* in) {
+        return run(compiled, stream, inputs_num, in, outputs_num, outputs);
+    });
+}
+
+using execute_v2 = dnnl_status_t(const_dnnl_graph_compiled_partition_t, dnnl_stream_t, std::size_t,
+                                 const_dnnl_graph_tensor_t*, std::size_t,
+                                 const_dnnl_graph_tensor_t*, const_dnnl_graph_tensor_t);
+
+// Declared here: older headers do not.
+dnnl_status_t dnnl_graph_compiled_partition_execute_v2(
+    const_dnnl_graph_compiled_partition_t compiled, dnnl_stream_t stream, std::size_t inputs_num,
+    const_dnnl_graph_tensor_t* inputs, std::size_t outputs_num, const_dnnl_graph_tensor_t* outputs,
+    const_dnnl_graph_tensor_t scratchpad) {
+    auto* run =
+        reinterpret_cast<execute_v2*>(dlsym(RTLD_NEXT, "dnnl_graph_compiled_partition_execute_v2"));
+    return execute(inputs_num, inputs, outputs_num, outputs, [&](const_dnnl_graph_tensor_t* in) {
+        return run(compiled, stream, inputs_num, in, outputs_num, outputs, scratchpad);
+    });
+}
+
+dnnl_status_t
+dnnl_graph_partition_compile(dnnl_graph_partition_t partition,
+                             dnnl_graph_compiled_partition_t compiled, std::size_t in_num,
+                             const dnnl_graph_logical_tensor_t** inputs, std::size_t out_num,
+                             const dnnl_graph_logical_tensor_t** outputs, dnnl_engine_t engine) {
+    if (planted("wrong_status")) return dnnl_runtime_error;
+    if (planted("wrong_invalid")) return dnnl_invalid_arguments;
+    const auto compile = real("dnnl_graph_partition_compile", &dnnl_graph_partition_compile);
+    return compile(partition, compiled, in_num, inputs, out_num, outputs, engine);
+}
+
+// Policy debug never fuses: one partition an op.
+dnnl_status_t dnnl_graph_graph_filter(dnnl_graph_graph_t graph,
+                                      dnnl_graph_partition_policy_t policy) {
+    if (planted("partition_count")) policy = dnnl_graph_partition_policy_debug;
+    return real("dnnl_graph_graph_filter", &dnnl_graph_graph_filter)(graph, policy);
+}
+
+} // extern "C"
+#pragma GCC visibility pop
