@@ -101,11 +101,11 @@ public:
         packed& have = packed_[operand];
         if (have.from == from && rows <= have.rows && chunk <= have.chunk) return buffer(operand);
         have = {from, rows, chunk};
+        const pack_tile tile = describe(access, from, buffer(operand), rows, chunk);
         if (access.kind == access_kind::repeat)
-            repeat_pattern(buffer(operand), from, access.item_bytes,
-                           access.item_bytes * access.items_per_step * chunk);
+            repeat_pattern(tile.buffer, from, tile.item_bytes, tile.item_bytes * tile.items);
         else
-            access.pack(describe(access, from, buffer(operand), rows, chunk));
+            access.pack(tile);
         return buffer(operand);
     }
 
@@ -121,17 +121,26 @@ private:
         std::int64_t chunk = 0;
     };
 
-    static pack_tile describe(const operand_access& access, std::byte* strided, std::byte* buffer,
-                              std::int64_t rows, std::int64_t chunk) {
-        return {strided,
-                buffer,
-                access.offsets.data(),
-                access.items_per_step * (access.items_follow_chunk ? chunk : 1),
-                access.groups_follow_chunk ? chunk : rows,
-                access.group_bytes,
-                access.buffer_group_bytes,
-                access.item_bytes,
-                access.item_stride_bytes};
+    // A whole tile's counts, cut to `rows` and `chunk`. The part of a tile that the last chunk of
+    // the column loop holds is a whole number of items, groups or blocks.
+    pack_tile describe(const operand_access& access, std::byte* strided, std::byte* buffer,
+                       std::int64_t rows, std::int64_t chunk) const {
+        pack_tile tile{strided,
+                       buffer,
+                       access.offsets.data(),
+                       access.items,
+                       plan_.tile.form == tile_form::rows ? rows : access.groups,
+                       access.group_bytes,
+                       access.buffer_group_bytes,
+                       access.item_bytes,
+                       access.blocks,
+                       access.block_offsets.data()};
+        if (chunk == plan_.chunk) return tile;
+        std::int64_t& count = access.follower == follows_chunk::items    ? tile.items
+                              : access.follower == follows_chunk::groups ? tile.groups
+                                                                         : tile.blocks;
+        count = count / plan_.chunk * chunk;
+        return tile;
     }
 
     const select_plan& plan_;

@@ -34,16 +34,17 @@ struct select_tile {
 };
 using select_fn = void (*)(const select_tile&);
 
-// Moves between a scattered operand and a dense buffer. `groups` times `items` items; item i of
-// group g lies at strided + g * group_bytes + offsets[i], in the buffer one behind the other.
+// Moves between a scattered operand and a dense buffer: `groups` times `items` items. Item i of
+// group g lies at strided + g * group_bytes + offsets[i]; in the buffer items are one behind the
+// other and groups buffer_group_bytes apart.
 //   gather:    an item is `item_bytes` bytes, copied into the buffer.
 //   scatter:   the same, from the buffer.
 //   splat:     an item is one element, repeated until it fills `item_bytes` in the buffer. May
 //   write
 //              up to splat_slack_bytes behind the last item.
-//   transpose: offsets unused; an item is one element and item i lies at i * item_stride_bytes;
-//              groups follow each other by one element (group_bytes is the width).
-// In the buffer groups are buffer_group_bytes apart.
+//   transpose: an item is one element, and groups lie one element apart (group_bytes is the width).
+//              All of that `blocks` times: block b lies block_offsets[b] further on, and
+//              groups * buffer_group_bytes further on in the buffer.
 struct pack_tile {
     std::byte* strided; // only read, except by scatter
     std::byte* buffer;  // only written, except by scatter
@@ -53,7 +54,8 @@ struct pack_tile {
     std::int64_t group_bytes;
     std::int64_t buffer_group_bytes;
     std::int64_t item_bytes;
-    std::int64_t item_stride_bytes;
+    std::int64_t blocks;
+    const std::int32_t* block_offsets;
 };
 using pack_fn = void (*)(const pack_tile&);
 

@@ -83,27 +83,25 @@ HWY_ATTR void splat_kernel(const pack_tile& tile) {
 }
 
 template <std::size_t Width>
-HWY_ATTR HWY_INLINE void transpose_elements(const pack_tile& tile, std::int64_t first_group,
-                                            std::int64_t groups, std::int64_t first_item) {
-    for (std::int64_t g = first_group; g < first_group + groups; ++g)
-        for (std::int64_t i = first_item; i < tile.items; ++i)
-            std::memcpy(tile.buffer + g * tile.buffer_group_bytes + i * std::int64_t{Width},
-                        tile.strided + g * tile.group_bytes + i * tile.item_stride_bytes, Width);
+HWY_ATTR HWY_INLINE void transpose_elements(const std::byte* from, std::byte* to,
+                                            const pack_tile& tile) {
+    for (std::int64_t g = 0; g < tile.groups; ++g)
+        for (std::int64_t i = 0; i < tile.items; ++i)
+            std::memcpy(to + g * tile.buffer_group_bytes + i * std::int64_t{Width},
+                        from + g * std::int64_t{Width} + tile.offsets[i], Width);
 }
 
 #if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE // scalable vectors cannot stand in arrays
 
-// N x N elements, N = 16 / Width: rows of 16 bytes at `from` become columns at `to`.
-template <std::size_t Width>
-HWY_ATTR HWY_INLINE void transpose_block(const std::byte* from, std::int64_t from_stride,
+// N x N elements, N a power of two: N items, each N groups long, become N groups of N items.
+template <std::size_t Width, std::size_t N>
+HWY_ATTR HWY_INLINE void transpose_block(const std::byte* from, const std::int32_t* offsets,
                                          std::byte* to, std::int64_t to_stride) {
     using lane = lane_of<Width>;
-    constexpr std::size_t N = 16 / Width;
     const hn::FixedTag<lane, N> d;
     hn::VFromD<decltype(d)> v[N];
     for (std::size_t k = 0; k < N; ++k)
-        v[k] = hn::LoadU(
-            d, reinterpret_cast<const lane*>(from + static_cast<std::int64_t>(k) * from_stride));
+        v[k] = hn::LoadU(d, reinterpret_cast<const lane*>(from + offsets[k]));
     // Each round interleaves row k with row k + N / 2; after log2(N) rounds rows are columns.
     for (std::size_t round = 1; round < N; round *= 2) {
         hn::VFromD<decltype(d)> next[N];
@@ -118,35 +116,51 @@ HWY_ATTR HWY_INLINE void transpose_block(const std::byte* from, std::int64_t fro
 }
 
 // Along the groups first: there the source is contiguous, and each of its cache lines is used up
-// before the next ones push it out, even where the items are a power of two apart.
-template <std::size_t Width>
-HWY_ATTR void transpose_kernel(const pack_tile& tile) {
-    if constexpr (Width == 16) {
-        transpose_elements<Width>(tile, 0, tile.groups, 0);
+// before the next ones push it out, even where the items are a power of two apart. What does not
+// fill a block of N is done by one more block that overlaps the last one.
+template <std::size_t Width, std::size_t N>
+HWY_ATTR HWY_INLINE void transpose_blocks(const std::byte* from, std::byte* to,
+                                          const pack_tile& tile) {
+    constexpr auto step = static_cast<std::int64_t>(N);
+    for (std::int64_t next_i = 0; next_i < tile.items; next_i += step) {
+        const std::int64_t i = HWY_MIN(next_i, tile.items - step);
+        for (std::int64_t next_g = 0; next_g < tile.groups; next_g += step) {
+            const std::int64_t g = HWY_MIN(next_g, tile.groups - step);
+            transpose_block<Width, N>(from + g * std::int64_t{Width}, tile.offsets + i,
+                                      to + g * tile.buffer_group_bytes + i * std::int64_t{Width},
+                                      tile.buffer_group_bytes);
+        }
+    }
+}
+
+// The largest block that the tile is as wide and as high as.
+template <std::size_t Width, std::size_t N>
+HWY_ATTR HWY_INLINE void transpose_any(const std::byte* from, std::byte* to,
+                                       const pack_tile& tile) {
+    if constexpr (N < 2) {
+        transpose_elements<Width>(from, to, tile);
+    } else if (HWY_MIN(tile.items, tile.groups) >= static_cast<std::int64_t>(N)) {
+        transpose_blocks<Width, N>(from, to, tile);
     } else {
-        constexpr std::int64_t N = 16 / Width;
-        const std::int64_t whole_groups = tile.groups / N * N;
-        const std::int64_t whole_items = tile.items / N * N;
-        for (std::int64_t i = 0; i < whole_items; i += N)
-            for (std::int64_t g = 0; g < whole_groups; g += N)
-                transpose_block<Width>(
-                    tile.strided + g * tile.group_bytes + i * tile.item_stride_bytes,
-                    tile.item_stride_bytes,
-                    tile.buffer + g * tile.buffer_group_bytes + i * std::int64_t{Width},
-                    tile.buffer_group_bytes);
-        transpose_elements<Width>(tile, 0, whole_groups, whole_items);
-        transpose_elements<Width>(tile, whole_groups, tile.groups - whole_groups, 0);
+        transpose_any<Width, N / 2>(from, to, tile);
     }
 }
 
 #else
 
-template <std::size_t Width>
-void transpose_kernel(const pack_tile& tile) {
-    transpose_elements<Width>(tile, 0, tile.groups, 0);
+template <std::size_t Width, std::size_t N>
+void transpose_any(const std::byte* from, std::byte* to, const pack_tile& tile) {
+    transpose_elements<Width>(from, to, tile);
 }
 
 #endif
+
+template <std::size_t Width>
+HWY_ATTR void transpose_kernel(const pack_tile& tile) {
+    std::byte* to = tile.buffer;
+    for (std::int64_t b = 0; b < tile.blocks; ++b, to += tile.groups * tile.buffer_group_bytes)
+        transpose_any<Width, 16 / Width>(tile.strided + tile.block_offsets[b], to, tile);
+}
 
 } // namespace HWY_NAMESPACE
 } // namespace maskwise

@@ -78,22 +78,42 @@ pack_fn find_pack_for(const kernel_table& kernels, const operand_access& access,
     return find_pack(kernels, {kind, unit}).run;
 }
 
-// Levels from `first` on are items of access.item_bytes in the buffer.
-void lay_out_items(operand_access& access, const levels& from, int first,
-                   std::int64_t chunk_extent) {
+// Levels from `first` on are items of access.item_bytes in the buffer. Where there are many of them
+// the outermost level, which the tile's chunk is part of, becomes groups.
+void lay_out_items(operand_access& access, const levels& from, int first) {
     const int last = from.count;
     const std::int64_t inner = product(from, first, last - 1);
-    if (last - first >= 2 && inner >= enough_items && from[last - 1].extent == chunk_extent) {
-        access.offsets = offsets_of(from, first, last - 1);
-        access.items_per_step = inner;
-        access.groups_follow_chunk = true;
-        access.group_bytes = from[last - 1].stride_bytes;
-        access.buffer_group_bytes = inner * access.item_bytes;
-    } else {
-        access.offsets = offsets_of(from, first, last);
-        access.items_per_step = product(from, first, last) / chunk_extent;
-        access.items_follow_chunk = true;
-    }
+    const bool grouped = last - first >= 2 && inner >= enough_items;
+    access.offsets = offsets_of(from, first, grouped ? last - 1 : last);
+    access.items = static_cast<std::int64_t>(access.offsets.size());
+    if (!grouped) return;
+    access.follower = follows_chunk::groups;
+    access.groups = from[last - 1].extent;
+    access.group_bytes = from[last - 1].stride_bytes;
+    access.buffer_group_bytes = inner * access.item_bytes;
+}
+
+// The level along which the operand is contiguous, where packing by blocks pays; else -1.
+int transposed_level(const levels& from, std::int64_t width) {
+    constexpr std::int64_t least_extent = 4;
+    for (int i = 1; i < from.count; ++i)
+        if (from[i].stride_bytes == width && from[i].extent >= least_extent &&
+            product(from, 0, i) >= least_extent)
+            return i;
+    return -1;
+}
+
+// Levels inside `unit` are items, `unit` is the groups, those outside it are blocks.
+void lay_out_transpose(operand_access& access, const levels& from, int unit) {
+    access.kind = access_kind::transpose;
+    access.offsets = offsets_of(from, 0, unit);
+    access.block_offsets = offsets_of(from, unit + 1, from.count);
+    access.items = static_cast<std::int64_t>(access.offsets.size());
+    access.groups = from[unit].extent;
+    access.blocks = static_cast<std::int64_t>(access.block_offsets.size());
+    access.group_bytes = access.item_bytes;
+    access.buffer_group_bytes = access.items * access.item_bytes;
+    access.follower = unit + 1 == from.count ? follows_chunk::groups : follows_chunk::blocks;
 }
 
 operand_access flat_access(const loop_nest& nest, const tiling& tile, std::size_t operand,
@@ -105,50 +125,47 @@ operand_access flat_access(const loop_nest& nest, const tiling& tile, std::size_
     if (from.count == 1 && from[0].stride_bytes == 0) access.columns = column_class::zero;
     if (from.count == 1 && (from[0].stride_bytes == 0 || from[0].stride_bytes == width))
         return access;
-    const std::int64_t chunk = tile[tile.column_loop];
     access.buffer_bytes = product(from, 0, from.count) * width + splat_slack_bytes;
     const bool run = from[0].stride_bytes == width, splat = from[0].stride_bytes == 0;
+    const int unit = run || splat || operand == op_dst ? -1 : transposed_level(from, width);
     access.item_bytes = (run || splat) ? from[0].extent * width : width;
     access.kind = splat ? access_kind::splat : moving_kind(operand);
     if (run && from.count == 2 && from[1].stride_bytes == 0) {
         access.kind = access_kind::repeat;
-        access.items_follow_chunk = true;
-        access.items_per_step = from[1].extent / chunk;
+        access.items = from[1].extent;
         return access;
     }
-    lay_out_items(access, from, (run || splat) ? 1 : 0, chunk);
-    const auto unit = splat ? static_cast<int>(width) : largest_power_of_two(access.item_bytes);
-    access.pack = find_pack_for(kernels, access, unit);
+    if (unit > 0)
+        lay_out_transpose(access, from, unit);
+    else
+        lay_out_items(access, from, (run || splat) ? 1 : 0);
+    const bool moves_runs = !splat && unit < 0;
+    access.pack = find_pack_for(kernels, access,
+                                moves_runs ? largest_power_of_two(access.item_bytes)
+                                           : static_cast<int>(width));
     return access;
 }
 
 operand_access row_access(const loop_nest& nest, const tiling& tile, std::size_t operand,
                           const kernel_table& kernels) {
     const std::int64_t width = nest.width_bytes[operand];
-    const std::int64_t row_stride =
-        tile.row_loop < 0 ? 0 : nest[tile.row_loop].stride_bytes[operand];
     operand_access access;
-    access.row_bytes = row_stride;
+    access.row_bytes = tile.row_loop < 0 ? 0 : nest[tile.row_loop].stride_bytes[operand];
     if (tile.column_loop < 0) return access;
-    const std::int64_t column_stride = nest[0].stride_bytes[operand];
-    if (column_stride == 0) access.columns = column_class::zero;
+    if (nest[0].stride_bytes[operand] == 0) access.columns = column_class::zero;
     if (is_unit_or_zero(nest, 0, operand)) return access;
-    const std::int64_t rows = tile.row_loop < 0 ? 1 : tile[tile.row_loop];
-    access.row_bytes = tile[0] * width;
-    access.buffer_bytes = rows * access.row_bytes + splat_slack_bytes;
-    access.buffer_group_bytes = access.row_bytes;
-    access.group_bytes = row_stride;
-    access.items_follow_chunk = true;
-    access.items_per_step = 1;
+    levels columns;
+    columns[columns.count++] = {tile[0], nest[0].stride_bytes[operand]};
+    access.kind = access.row_bytes == width && operand != op_dst ? access_kind::transpose
+                                                                 : moving_kind(operand);
+    access.offsets = offsets_of(columns, 0, 1);
+    access.block_offsets = {0};
+    access.items = tile[0];
+    access.groups = tile.row_loop < 0 ? 1 : tile[tile.row_loop];
     access.item_bytes = width;
-    access.item_stride_bytes = column_stride;
-    const bool transpose = row_stride == width && operand != op_dst;
-    access.kind = transpose ? access_kind::transpose : moving_kind(operand);
-    if (!transpose) {
-        levels columns;
-        columns[columns.count++] = {tile[0], column_stride};
-        access.offsets = offsets_of(columns, 0, 1);
-    }
+    access.group_bytes = access.row_bytes;
+    access.row_bytes = access.buffer_group_bytes = tile[0] * width;
+    access.buffer_bytes = access.groups * access.row_bytes + splat_slack_bytes;
     access.pack = find_pack_for(kernels, access, static_cast<int>(width));
     return access;
 }

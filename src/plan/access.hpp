@@ -11,23 +11,25 @@ namespace maskwise {
 // once in memory fills the tile. The others are packed by the kernel of that name.
 enum class access_kind : std::uint8_t { direct, repeat, gather, scatter, splat, transpose };
 
-// How one operand reaches the kernel. A tile of `rows` rows whose column loop holds `chunk`
-// elements has, where the operand is packed,
-//   items_per_step * (items_follow_chunk ? chunk : 1) items and
-//   (groups_follow_chunk ? chunk : rows) groups.
+// Which count of a packed operand's items shrinks with the last, shorter tile of the column loop.
+enum class follows_chunk : std::uint8_t { items, groups, blocks };
+
+// How one operand reaches the kernel. The counts are those of a whole tile; in a tile of rows there
+// is one group per row.
 struct operand_access {
     access_kind kind = access_kind::direct;
     column_class columns = column_class::unit;
-    bool items_follow_chunk = false;
-    bool groups_follow_chunk = false;
+    follows_chunk follower = follows_chunk::items;
     std::int64_t row_bytes = 0; // between rows, as the select kernel sees it
-    std::int64_t items_per_step = 0;
+    std::int64_t items = 1;
+    std::int64_t groups = 1;
+    std::int64_t blocks = 1;
     std::int64_t item_bytes = 0;
-    std::int64_t item_stride_bytes = 0;
     std::int64_t group_bytes = 0;
     std::int64_t buffer_group_bytes = 0;
     std::int64_t buffer_bytes = 0; // with slack; 0 where direct
     std::vector<std::int32_t> offsets;
+    std::vector<std::int32_t> block_offsets;
     pack_fn pack = nullptr;
 };
 

@@ -6,14 +6,17 @@
 namespace maskwise {
 namespace {
 
-// Below this many columns a tile of rows spends its time on row ends; such nests are flattened.
-constexpr std::int64_t least_columns = 32;
+// Shorter rows spend their time on row ends, and their stores past the caches on partial cache
+// lines; such nests are flattened.
+constexpr std::int64_t least_row_bytes = 1024;
+// Rows that have to be packed along a loop far outside are worth it from here on.
+constexpr std::int64_t least_packed_columns = 16;
 // A direct tile: enough to hide the step from tile to tile, few enough to deal out to threads.
 constexpr std::int64_t direct_tile_elements = 16384;
 // A packed tile's buffers and offsets stay in L1 together.
 constexpr std::int64_t packed_buffer_bytes = 16384;
 constexpr std::int64_t flat_buffer_bytes = 8192;
-constexpr std::int64_t flat_tile_elements = 2048;
+constexpr std::int64_t flat_tile_elements = 4096;
 // Offsets inside a tile are 32 bits.
 constexpr std::int64_t largest_offset = std::numeric_limits<std::int32_t>::max();
 
@@ -97,6 +100,19 @@ tiling tile_flat(const loop_nest& nest) {
     return tile;
 }
 
+// True where the flat tile holds whole cache lines of every operand that is scattered in its
+// columns.
+bool reaches_cache_lines(const loop_nest& nest, const tiling& flat) {
+    for (std::size_t o = 0; o < operand_count; ++o) {
+        if (is_unit_or_zero(nest, 0, o)) continue;
+        for (int d = flat.column_loop; d < nest.rank; ++d) {
+            const bool whole = flat[d] * nest.width_bytes[o] >= 64 || flat[d] == nest[d].extent;
+            if (nest[d].stride_bytes[o] == nest.width_bytes[o] && !whole) return false;
+        }
+    }
+    return true;
+}
+
 } // namespace
 
 bool is_unit_or_zero(const loop_nest& nest, int loop, std::size_t operand) {
@@ -110,10 +126,12 @@ tiling choose_tiling(const loop_nest& nest) {
         tile.column_loop = -1;
         return tile;
     }
-    const bool long_columns = nest[0].extent >= least_columns;
-    if (columns_are_direct(nest) && (long_columns || nest.rank == 1)) return tile_direct_rows(nest);
-    if (long_columns || nest.rank == 1) return tile_packed_rows(nest);
-    return tile_flat(nest);
+    const bool long_rows = nest[0].extent * nest.width_bytes[op_dst] >= least_row_bytes;
+    if (columns_are_direct(nest) && (long_rows || nest.rank == 1)) return tile_direct_rows(nest);
+    if (long_rows || nest.rank == 1) return tile_packed_rows(nest);
+    const tiling flat = tile_flat(nest);
+    const bool reaches = reaches_cache_lines(nest, flat);
+    return reaches || nest[0].extent < least_packed_columns ? flat : tile_packed_rows(nest);
 }
 
 } // namespace maskwise
