@@ -97,14 +97,22 @@ class Row:
         ]
 
 
-HEADER = ["case (cond, src_0, src_1)", "type", "verdict", "oneDNN ms", "Maskwise ms", "times faster", "GB/s"]
+HEADER = [
+    "case (cond, src_0, src_1)",
+    "type",
+    "verdict",
+    "oneDNN ms",
+    "Maskwise ms",
+    "times faster",
+    "GB/s",
+]
 WIDTHS = [49, 5, 8, 13, 11, 12, 7]
 
 
 def print_row(cells: list[str]) -> None:
     text = "  ".join(
         cell.ljust(width) if i < 3 else cell.rjust(width)
-        for i, (cell, width) in enumerate(zip(cells, WIDTHS))
+        for i, (cell, width) in enumerate(zip(cells, WIDTHS, strict=True))
     )
     print(text.rstrip(), flush=True)
 

@@ -7,7 +7,9 @@
 #include <cpuid.h>
 #endif
 
+#include <algorithm>
 #include <exception>
+#include <set>
 
 namespace maskwise::bench {
 namespace {
@@ -41,6 +43,18 @@ std::string needs(std::string_view what, int minor) {
     return fmt::format("{} needs oneDNN 3.{}, this is 3.{}", what, minor, dnnl_version()->minor);
 }
 
+// MatMul, SoftMax and binary ops that read one floating type and write, or also read, another.
+bool has_mixed_types(const op& o) {
+    static const std::set<std::string> since_later{"Add",      "Divide",  "MatMul",
+                                                   "Multiply", "SoftMax", "Subtract"};
+    if (since_later.count(o.kind) == 0) return false;
+    const data_type first = o.inputs.at(0).dtype;
+    const auto other = [first](const logical_tensor& t) {
+        return t.dtype != first && is_floating(t.dtype) && is_floating(first);
+    };
+    return std::ranges::any_of(o.inputs, other) || other(o.outputs.at(0));
+}
+
 std::string op_needs(const op& o, int minor) {
     const op_kind_info* kind = find_op_kind(o.kind);
     if (kind->since_minor > minor) return needs(o.kind, kind->since_minor);
@@ -48,10 +62,11 @@ std::string op_needs(const op& o, int minor) {
         const int since = find_attr(name)->since_minor;
         if (since > minor) return needs(o.kind + "'s " + name, since);
     }
-    if (o.kind == "SoftMax" && o.attrs.count("mode") > 0 && minor < 8)
+    if (minor < 8 && o.kind == "SoftMax" && o.attrs.count("mode") > 0)
         return needs("SoftMax's mode", 8);
-    if (o.kind == "SoftMax" && o.outputs.size() > 1 && minor < 8)
-        return needs("SoftMax's statistics", 8);
+    if (minor < 10 && o.kind == "SoftMax" && o.outputs.size() > 1)
+        return needs("SoftMax's statistics", 10);
+    if (minor < 8 && has_mixed_types(o)) return needs(o.kind + " with two floating types", 8);
     return "";
 }
 

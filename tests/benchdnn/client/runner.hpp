@@ -30,6 +30,8 @@ private:
     void compile(const case_config& config, case_result& result);
     void check_owner(const case_config& config) const;
     void check_values(const case_config& config, case_result& result);
+    bool maskwise_owns_selects() const; // every Select there is, and there is one
+    void compare_outputs(const execution& e, case_result& result) const;
     void check_moved_bits(const execution& e) const;
     void measure(const case_config& config, case_result& result);
     void summarize_partitions(case_result& result) const;

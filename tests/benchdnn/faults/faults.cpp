@@ -46,7 +46,7 @@ std::size_t byte_span(const dnnl_graph_logical_tensor_t& lt) {
 using tensor_list = std::vector<const_dnnl_graph_tensor_t>;
 
 void spoil_inputs(tensor_list& inputs) {
-    if (planted("swapped_source") && inputs.size() == 3) std::swap(inputs[1], inputs[2]);
+    if (planted("swapped_source")) std::swap(inputs.at(inputs.size() - 2), inputs.back());
 }
 
 void spoil_memory(const tensor_list& inputs, const tensor_list& outputs) {

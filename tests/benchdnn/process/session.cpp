@@ -3,6 +3,7 @@
 #include "client/runner.hpp"
 #include "client/timing.hpp"
 #include "model/graph.hpp"
+#include "process/crash_note.hpp"
 #include "process/worker.hpp"
 #include "report/reporter.hpp"
 
@@ -61,6 +62,10 @@ int run_session(const command_line& line) {
         report.start(config);
         case_config asked = config;
         asked.list_only = config.list_only || line.run.list;
+        if (!asked.list_only && !line.run.isolate) {
+            here.loaded(); // a runtime that starts with it installs its handlers now
+            note_test(repro_line(config));
+        }
         case_result result = line.run.isolate ? isolated.run(asked) : here.run(asked);
         if (line.run.vs_onednn && !line.run.isolate && result.perf)
             measure_in_turns(here, alone, config, result);

@@ -1,0 +1,383 @@
+"""Tests of the client as a program: verdicts, exit statuses, planted faults, reports.
+
+Started by ctest once a lane:
+    test_client.py --lane LANE --bench FILE --faulty FILE [--preload LIBS] [--cases DIR]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+ROOT = Path(__file__).resolve().parents[2]
+INPUTS = ROOT / "benchdnn_inputs"
+SUMMARY = re.compile(r"^tests:(\d+) passed:(\d+) skipped:(\d+) .*failed:(\d+)", re.MULTILINE)
+
+
+@dataclass
+class Setup:
+    lane: str = ""
+    bench: str = ""
+    faulty: str = ""
+    preload: str = ""
+    cases: str = ""
+
+    @property
+    def minor(self) -> int:
+        return int(self.lane.split(".")[1]) if self.lane.startswith("3.") else 99
+
+
+SETUP = Setup()
+
+
+@dataclass
+class Outcome:
+    status: int
+    out: str
+    err: str
+
+    @property
+    def counts(self) -> tuple[int, int, int, int]:
+        """tests, passed, skipped, failed"""
+        match = SUMMARY.search(self.out)
+        assert match, self.out + self.err
+        tests, passed, skipped, failed = map(int, match.groups())
+        return tests, passed, skipped, failed
+
+
+def run(
+    *arguments: str,
+    plugin: bool = False,
+    fault: str | None = None,
+    cwd: Path = ROOT,
+    env: dict[str, str] | None = None,
+    stdin: str | None = None,
+) -> Outcome:
+    command = [str(ROOT / "scripts" / "lane")]
+    if plugin:
+        command += ["--preload", SETUP.preload]
+    program = SETUP.faulty if fault else SETUP.bench
+    command += [SETUP.lane, "--", program, *arguments]
+    environment = dict(os.environ, **(env or {}))
+    if fault:
+        environment["MASKWISE_BENCH_FAULT"] = fault
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=cwd, env=environment, input=stdin, timeout=300
+    )
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def case(name: str) -> str:
+    return f"--case={INPUTS / name}"
+
+
+ADD = case("op/add.json")
+SELECT = case("op/select.json")
+# Not a whole number of pages, so that a write in front does not trap.
+SUBTRACT = ["--in-shapes=0:3x5+1:3x5", case("op/subtract.json")]
+
+
+def needs_plugin(test: unittest.TestCase) -> None:
+    if not SETUP.preload:
+        test.skipTest("started without --preload")
+
+
+class CommandLine(unittest.TestCase):
+    def test_input_faults_are_one_line_and_exit_2(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            broken = Path(folder) / "broken.json"
+            broken.write_text('{"graph": [{"id": 0}]}')
+            for arguments in (
+                ["--fast"],
+                [],
+                ["--mode=Z", ADD],
+                ["--case=nowhere.json"],
+                ["--batch=nowhere"],
+                [f"--case={broken}"],
+                ["--in-shapes=7:2x3", ADD],
+                ["--threads=1000000", ADD],
+                ["--report=/no/such/folder/x.json", ADD],
+            ):
+                with self.subTest(arguments):
+                    outcome = run(*arguments)
+                    self.assertEqual(outcome.status, 2, outcome)
+                    self.assertRegex(outcome.err, r"\Amaskwise-bench: [^\n]+\n\Z")
+
+    def test_help_has_an_example_for_every_flag(self) -> None:
+        outcome = run("--help")
+        self.assertEqual(outcome.status, 0)
+        flags = re.findall(r"^  --([a-z-]+)", outcome.out, re.MULTILINE)
+        self.assertGreater(len(flags), 25)
+        self.assertEqual(outcome.out.count("example: "), len(flags))
+
+    def test_a_repro_line_can_be_pasted_back(self) -> None:
+        first = run("--in-shapes=0:2x8x24x40*abdc+1:24x1", "--dt=f32", ADD)
+        line = next(x for x in first.out.splitlines() if "__REPRO: " in x)
+        repro = line.split("__REPRO: ")[1]
+        self.assertIn("--in-shapes=0:2x8x24x40*abdc+1:24x1", repro)
+        second = run(*repro.split())
+        self.assertIn(f"__REPRO: {repro}\n", second.out)
+
+    def test_list_runs_nothing(self) -> None:
+        outcome = run("--mode=L", ADD, SELECT)
+        self.assertEqual(outcome.status, 0)
+        self.assertIn("1:LISTED __REPRO: --mode=L", outcome.out)
+        self.assertIn("no library was asked", outcome.out)
+
+    def test_verbose_prints_the_rewritten_graph_as_a_case(self) -> None:
+        outcome = run("-v7", "--in-shapes=0:3x5+1:5", "--mode=L", ADD)
+        text = outcome.out[outcome.out.index("{\n") : outcome.out.rindex("}\n") + 2]
+        with tempfile.TemporaryDirectory() as folder:
+            again = Path(folder) / "again.json"
+            again.write_text(text)
+            self.assertEqual(run(f"--case={again}").status, 0)
+
+
+class Verdicts(unittest.TestCase):
+    def test_a_right_case_passes(self) -> None:
+        outcome = run(ADD)
+        self.assertEqual(outcome.status, 0, outcome)
+        self.assertEqual(outcome.counts, (1, 1, 0, 0))
+
+    def test_an_operator_the_library_lacks_is_skipped_with_its_name(self) -> None:
+        outcome = run(case("op/gen_index.json"))
+        self.assertEqual(outcome.status, 0)
+        if SETUP.minor < 7:
+            self.assertRegex(outcome.out, r"0:SKIPPED \(GenIndex needs oneDNN 3.7")
+        else:
+            self.assertEqual(outcome.counts[1], 1)
+
+    def test_an_unexpected_status_fails(self) -> None:
+        outcome = run("--in-shapes=0:3+1:4", ADD)
+        self.assertEqual(outcome.status, 1)
+        self.assertRegex(outcome.out, r"0:(FAILED|INVALID_ARGUMENTS) \(dnnl_graph_\w+ answered")
+
+    def test_an_expected_status_passes_and_success_then_fails(self) -> None:
+        refused = run("--expect=invalid_graph_op", "--dt=0:s8", ADD)
+        self.assertEqual(refused.counts[1], 1, refused)
+        accepted = run("--expect=invalid_graph_op", ADD)
+        self.assertRegex(accepted.out, r"0:FAILED \(expected invalid_graph_op, but every call")
+
+    def test_a_partition_count_is_checked(self) -> None:
+        self.assertRegex(run("--expected-n-partitions=2", ADD).out, "expected 2 partitions, got 1")
+        self.assertEqual(run("--expected-n-partitions=0", ADD).status, 0)
+
+    def test_the_owner_is_checked(self) -> None:
+        self.assertRegex(run("--owner=maskwise", ADD).out, "FAILED .*executed by oneDNN")
+        self.assertEqual(run("--owner=onednn", ADD).status, 0)
+
+    def test_the_owner_with_the_plugin(self) -> None:
+        needs_plugin(self)
+        self.assertEqual(run("--owner=maskwise", SELECT, plugin=True).status, 0)
+        self.assertRegex(run("--owner=onednn", SELECT, plugin=True).out, "executed by Maskwise")
+
+    def test_a_dumped_graph_reads_back(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            dump = Path(folder)
+            run(ADD, cwd=dump, env={"ONEDNN_GRAPH_DUMP": "graph"})
+            files = [f for f in dump.glob("graph-*.json") if "partitioning" not in f.name]
+            if not files:
+                self.skipTest("this oneDNN was built without graph dumps")
+            outcome = run(f"--case={files[0]}")
+            self.assertEqual(outcome.counts[1], 1, outcome)
+
+
+class Faults(unittest.TestCase):
+    """Each fault that faults/faults.cpp plants is noticed."""
+
+    EXPECTED: ClassVar[dict[str, str]] = {
+        "wrong_element": r"FAILED \(tensor \d+: \[.*\(errors:1 ",
+        "write_in_front": r"FAILED \(bytes around tensor",
+        "write_past_end": r"ABORTED \(the client was ",
+        "write_input": r"FAILED \(input \d+ was written",
+        "not_executed": r"FAILED \(tensor .*0x5a5a5a5a",
+        "execute_fails": r"FAILED \(dnnl_graph_compiled_partition_execute answered runtime_error",
+        "swapped_source": r"FAILED \(tensor ",
+        "wrong_status": r"FAILED \(dnnl_graph_partition_compile answered runtime_error",
+        "wrong_invalid": r"INVALID_ARGUMENTS \(dnnl_graph_partition_compile",
+    }
+
+    def demand(self, fault: str, pattern: str, *arguments: str, plugin: bool = False) -> None:
+        with self.subTest(fault):
+            outcome = run("--isolate", *arguments, plugin=plugin, fault=fault)
+            self.assertRegex(outcome.out, f"0:{pattern}", outcome.err)
+            self.assertEqual(outcome.status, 1)
+
+    def test_without_a_fault_the_same_program_passes(self) -> None:
+        self.assertEqual(run("--isolate", *SUBTRACT, fault="none").status, 0)
+
+    def test_on_an_operator_of_onednn(self) -> None:
+        for fault, pattern in self.EXPECTED.items():
+            self.demand(fault, pattern, *SUBTRACT)
+
+    def test_on_a_select_of_maskwise(self) -> None:
+        needs_plugin(self)
+        self.assertEqual(run("--isolate", SELECT, plugin=True, fault="none").status, 0)
+        exact = {"wrong_bit": r"FAILED \(tensor 3: ", **self.EXPECTED}
+        for fault, pattern in exact.items():
+            self.demand(fault, pattern, SELECT, plugin=True)
+
+    def test_a_write_between_the_elements(self) -> None:
+        needs_plugin(self)
+        gaps = "--in-shapes=3:2x3x4x5*120x40x10x2"
+        self.assertEqual(run(gaps, SELECT, plugin=True, fault="none").status, 0)
+        pattern = r"FAILED \(1 bytes between the elements of tensor 3"
+        self.demand("write_between", pattern, gaps, SELECT, plugin=True)
+
+    def test_a_wrong_status_where_one_is_expected(self) -> None:
+        invalid = "--in-shapes=0:4x5+1:4x5+2:4x5+3:5x4"
+        pattern = r"FAILED \(expected invalid_shape, but dnnl_graph_partition_compile answered"
+        if SETUP.minor >= 5:
+            self.demand("wrong_invalid", pattern, "--expect=invalid_shape", invalid, SELECT)
+
+    def test_a_partition_count(self) -> None:
+        if SETUP.minor < 5:
+            self.skipTest("this oneDNN fuses no Select")
+        fused = case("pattern/matmul_select.json")
+        self.assertEqual(run(fused, fault="none").status, 0)
+        self.demand("partition_count", "FAILED .expected 1 partitions, got 2", fused)
+
+    def test_a_crash_without_isolation_names_the_test(self) -> None:
+        outcome = run(*SUBTRACT, fault="write_past_end")
+        self.assertNotIn(outcome.status, (0, 1, 2))
+        self.assertIn("subtract.json", outcome.err)
+
+    def test_the_batch_goes_on_after_a_crash(self) -> None:
+        outcome = run("--isolate", ADD, ADD, fault="write_past_end")
+        self.assertEqual(outcome.counts[0], 2)
+        self.assertIn("aborted:2", outcome.out)
+
+
+class Results(unittest.TestCase):
+    def test_the_report_repeats_the_verdicts(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            report = Path(folder) / "report.json"
+            run(f"--report={report}", "--mode=CP", "--fix-times-per-prb=3", ADD, "--mode=L", SELECT)
+            content = json.loads(report.read_text())
+        self.assertEqual(content["summary"], {"PASSED": 1, "LISTED": 1})
+        add, select = content["tests"]
+        self.assertEqual(add["state"], "PASSED")
+        self.assertEqual(add["perf"]["samples"], 3)
+        self.assertEqual(add["perf"]["bytes"], 3 * 4 * 2 * 8 * 24 * 40)
+        self.assertLessEqual(add["perf"]["min_ms"], add["perf"]["median_ms"])
+        self.assertEqual(select["selects"][0]["shapes"], [[2, 3, 4, 5]] * 4)
+
+    def test_performance_lines_follow_the_template(self) -> None:
+        outcome = run("--mode=P", "--fix-times-per-prb=2", "--perf-template=%name%:%samples%", ADD)
+        self.assertIn("add:2\n", outcome.out)
+        self.assertNotIn("PASSED", outcome.out)
+        self.assertIn("total perf: min(ms):", outcome.out)
+
+    def test_cold_caches_are_slower(self) -> None:
+        big = "--in-shapes=0:1024x1024+1:1024x1024"
+        time = ["--mode=P", "--perf-template=%~time%", "--fix-times-per-prb=15", big]
+        best = {
+            cache: min(
+                float(run(*time, f"--cold-cache={cache}", ADD).out.splitlines()[0])
+                for _ in range(2)
+            )
+            for cache in ("none", "all")
+        }
+        self.assertGreater(best["all"], best["none"])
+
+    def test_a_b_against_onednn(self) -> None:
+        needs_plugin(self)
+        time = ["--mode=P", "--fix-times-per-prb=7", "--vs-onednn", "--in-shapes=0:33+1:8x33+2:-"]
+        outcome = run(*time, SELECT, plugin=True)
+        if SETUP.minor < 5:
+            self.assertRegex(outcome.out, "vs-onednn: .*without Maskwise UNIMPLEMENTED")
+        else:
+            self.assertRegex(outcome.out, r"vs-onednn: \S+ ms, without Maskwise \S+ ms, \S+ times")
+
+    def test_threads_limit_the_process(self) -> None:
+        self.assertEqual(run("--threads=1", ADD).status, 0)
+
+    def test_requests_are_answered_line_by_line(self) -> None:
+        flags = json.dumps(["--mode=P", "--fix-times-per-prb=1", ADD])
+        outcome = run("--serve", stdin=f"run {flags}\ntime 4 1000\nsing\n")
+        answers = [
+            json.loads(line.split(" ", 1)[1])
+            for line in outcome.out.splitlines()
+            if line.startswith("maskwise-bench-answer ")
+        ]
+        self.assertEqual(answers[0]["result"]["state"], "PASSED")
+        self.assertEqual(len(answers[1]["samples"]), 4)
+        self.assertIn("unknown request", answers[2]["input_error"])
+
+
+class Batches(unittest.TestCase):
+    """Whole batches, with oneDNN alone and with the plugin in front."""
+
+    def demand_right(self, outcome: Outcome) -> None:
+        """What the library supports is right; what it does not is no fault of the harness."""
+        tests, passed, skipped, failed = outcome.counts
+        unimplemented = outcome.out.count(":UNIMPLEMENTED ")
+        self.assertEqual(failed, unimplemented, outcome.out[-4000:])
+        self.assertEqual(tests, passed + skipped + unimplemented)
+
+    def test_neighbours(self) -> None:
+        outcome = run("--batch=op_ci")
+        self.demand_right(outcome)
+        self.assertGreater(outcome.counts[1], 40)
+
+    def test_attention_with_onednn_alone(self) -> None:
+        self.demand_right(run("--batch=mha_ci"))
+
+    def test_attention_with_the_plugin(self) -> None:
+        needs_plugin(self)
+        self.demand_right(run("--batch=mha_ci", plugin=True))
+
+    def test_selects_with_onednn_alone(self) -> None:
+        outcome = run("--isolate", "--batch=select_ci")
+        if SETUP.minor == 7:  # it throws for a scalar or inner cond over two broadcast sources
+            self.assertEqual(outcome.counts[3], outcome.out.count(":ABORTED "))
+        else:
+            self.demand_right(outcome)
+
+    def test_selects_with_the_plugin(self) -> None:
+        needs_plugin(self)
+        outcome = run(
+            "--owner=maskwise", "--batch=select_ci", "--batch=select_invalid", plugin=True
+        )
+        tests, passed, _, _ = outcome.counts
+        self.assertEqual(passed, tests, outcome.out[-4000:])
+        self.assertGreater(tests, 350)
+
+    def test_cases_of_onednns_own_driver(self) -> None:
+        if not SETUP.cases:
+            self.skipTest("started without --cases")
+        files = sorted(Path(SETUP.cases).rglob("*.json"))
+        self.assertEqual(len(files), 19)
+        arguments = ["--expected-n-partitions=0"]
+        for file in files:
+            large = "hf-sdpa-bwd" in file.name
+            arguments += [f"--mb={8 if large else 0}", f"--case={file}"]
+        self.demand_right(run(*arguments))
+        if SETUP.preload:
+            self.demand_right(run(*arguments, plugin=True))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("lane", "bench", "faulty"):
+        parser.add_argument(f"--{name}", required=True)
+    for name in ("preload", "cases"):
+        parser.add_argument(f"--{name}", default="")
+    arguments, rest = parser.parse_known_args()
+    for name, value in vars(arguments).items():
+        setattr(SETUP, name, value)
+    os.environ.pop("LD_PRELOAD", None)
+    unittest.main(argv=[sys.argv[0], *rest])
+
+
+if __name__ == "__main__":
+    main()
