@@ -100,6 +100,7 @@ enum data_type : int {
 
 inline constexpr int op_kind_select = 81;
 inline constexpr int attr_auto_broadcast = 0x80;
+inline constexpr int dump_subgraph = 1;
 
 // Callbacks and foreign objects that Maskwise only passes on.
 using host_allocate = void* (*)(std::size_t, std::size_t);

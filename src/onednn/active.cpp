@@ -1,14 +1,42 @@
 #include "onednn/active.hpp"
 
 #include "base/environment.hpp"
+#include "onednn/forward.hpp"
 #include "onednn/real_library.hpp"
 
+#include <dlfcn.h>
+
 namespace maskwise::onednn {
+namespace {
+
+const char* reason_now() {
+    const auto& library = real();
+    if (read_environment_number("MASKWISE_DISABLE") != 0) return "MASKWISE_DISABLE is set";
+    if (!library.found()) return "no oneDNN with the Graph API";
+    if (library.version.major != 3 || !library.at_least(3, 2))
+        return "only oneDNN 3.2 and later 3.x are known";
+    if (library.version.cpu_runtime == abi::runtime_threadpool)
+        return "pools of the threadpool runtime may be asynchronous";
+    if (another_copy_is_in_front()) return "another copy of the plugin stands in front";
+    return nullptr;
+}
+
+} // namespace
+
+const char* why_inactive() {
+    static const char* const reason = reason_now();
+    return reason;
+}
 
 bool active() {
-    static const bool answer = read_environment_number("MASKWISE_DISABLE") == 0 && real().found() &&
-                               real().version.cpu_runtime != abi::runtime_threadpool;
+    static const bool answer = why_inactive() == nullptr;
     return answer;
+}
+
+// A copy loaded under another file name: the one that the program's calls reach does the work.
+bool another_copy_is_in_front() {
+    const void* first = dlsym(RTLD_DEFAULT, "maskwise_onednn_owns");
+    return first != nullptr && first != reinterpret_cast<const void*>(&maskwise_onednn_owns);
 }
 
 } // namespace maskwise::onednn

@@ -3,8 +3,15 @@
 namespace maskwise::onednn {
 
 // Whether Maskwise claims anything in this process: not under MASKWISE_DISABLE=1, not without a
-// real library, not in front of the threadpool runtime, whose pools may be asynchronous. Decided
-// once.
+// real library or with one of another major version, not in front of the threadpool runtime, whose
+// pools may be asynchronous, not behind another copy of itself. Decided once.
 bool active();
+
+// The reason in words, or null where Maskwise is active.
+const char* why_inactive();
+
+// Whether the plugin was loaded twice, under two file names, and this is the copy that the
+// program's calls do not reach first.
+bool another_copy_is_in_front();
 
 } // namespace maskwise::onednn

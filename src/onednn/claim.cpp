@@ -15,17 +15,21 @@ namespace {
 // The newest oneDNN whose function list this plugin knows. In front of a newer one, a function that
 // Maskwise does not export could be handed a compiled partition that only Maskwise compiled; so
 // there nothing is claimed that the real library cannot compile as well.
+// (The definition is for a test that plays an older Maskwise.)
+#ifndef MASKWISE_NEWEST_KNOWN_MINOR
+#define MASKWISE_NEWEST_KNOWN_MINOR 14
+#endif
 constexpr int newest_known_major = 3;
-constexpr int newest_known_minor = 14;
+constexpr int newest_known_minor = MASKWISE_NEWEST_KNOWN_MINOR;
 
 graph::op translate(const op_record& record) {
     graph::op op;
     op.id = record.id;
     op.kind = record.kind == abi::op_kind_select ? graph::op_kind::select : graph::op_kind::other;
-    op.name = record.name.empty() ? "Select_" + std::to_string(record.id) : record.name;
-    const auto found = record.attributes.find(abi::attr_auto_broadcast);
-    if (found != record.attributes.end())
-        if (const auto* text = std::get_if<std::string>(&found->second)) op.auto_broadcast = *text;
+    op.name =
+        record.name.empty() ? "Select_" + std::to_string(record.id) : std::string(record.name);
+    if (const attribute* found = record.find(abi::attr_auto_broadcast))
+        if (const auto* text = std::get_if<std::string>(found)) op.auto_broadcast = *text;
     for (const auto& input : record.inputs) op.inputs.push_back(from_abi(input));
     for (const auto& output : record.outputs) op.outputs.push_back(from_abi(output));
     return op;

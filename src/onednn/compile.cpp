@@ -1,12 +1,15 @@
 #include "onednn/compile.hpp"
 
+#include "base/error.hpp"
 #include "base/verbose.hpp"
 #include "onednn/claim.hpp"
+#include "onednn/dump.hpp"
 #include "onednn/guard.hpp"
 #include "onednn/onednn_verbose.hpp"
 #include "onednn/real_library.hpp"
 #include "onednn/translate.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <span>
 #include <string>
@@ -23,9 +26,11 @@ abi::status compile_with_real(const compile_call& call) {
 
 void report_refusal(const partition_record& partition, abi::status status,
                     const std::string& reason) {
-    if (verbose_level() >= 1)
+    if (verbose_level() < 1) return;
+    guarded([&] {
         print_verbose("refuse," + std::to_string(partition.id) + ',' + partition.select.name +
                       ",compile,status " + std::to_string(status) + ',' + reason);
+    });
 }
 
 bool has_nulls(const compile_call& call) {
@@ -57,19 +62,42 @@ std::unique_ptr<compiled_record> build(const std::shared_ptr<const partition_rec
     return record;
 }
 
-// A record that is replaced may still be read by an execution in flight: it is kept until the
-// handle is destroyed.
-void store(abi::compiled_partition handle, std::unique_ptr<compiled_record> record) {
-    compiled_record* const stored = record.get();
-    compiled_record* const previous = tables().compiled.exchange(handle, stored);
-    record.release();
-    stored->replaced = previous;
+// The pair holds for whoever executes: where that may be the real library, only if it agrees.
+bool real_agrees_with_inplace(const compile_call& call, const abi::inplace_pair& wanted) {
+    std::size_t count = 0;
+    const abi::inplace_pair* pairs = nullptr;
+    call_real(&real_library::compiled_partition_get_inplace_ports,
+              abi::const_compiled_partition(call.compiled_partition), &count, &pairs);
+    return std::any_of(pairs, pairs + count, [&](const auto& pair) {
+        return pair.input_id == wanted.input_id && pair.output_id == wanted.output_id;
+    });
+}
+
+// For functions of a newer oneDNN, which Maskwise does not export: they find a whole compiled
+// partition behind the handle, with dst laid out as Maskwise has answered.
+abi::status compile_for_newer_functions(const compile_call& call, compiled_record& record) {
+    std::vector<const abi::logical_tensor*> outputs;
+    for (const auto& output : record.outputs) outputs.push_back(&output);
+    compile_call resolved = call;
+    resolved.outputs = outputs.data();
+    const auto status = compile_with_real(resolved);
+    if (status == abi::success && record.select.src_0_may_be_dst)
+        record.select.src_0_may_be_dst = real_agrees_with_inplace(call, record.inplace);
+    return status;
+}
+
+// What the real library does at compile beside compiling.
+abi::status compile_by_real_as_well(const compile_call& call, compiled_record& record) {
+    if (real_is_newer_than_known()) return compile_for_newer_functions(call, record);
+    if (subgraph_dump_wanted()) guarded([&] { compile_with_real(call); }); // writes the file
+    return abi::success;
 }
 
 abi::status compile_own(const std::shared_ptr<const partition_record>& partition,
                         const compile_call& call, bool& leave_to_real) {
     const auto start = clock::now();
     std::string reason;
+    abi::status real_status = abi::success;
     const auto status = guarded(reason, [&] {
         const auto inputs = from_abi(std::span(call.inputs, call.in_num));
         const auto outputs = from_abi(std::span(call.outputs, call.out_num));
@@ -77,11 +105,14 @@ abi::status compile_own(const std::shared_ptr<const partition_record>& partition
                         !graph::types_fit_schema(partition->select, inputs, outputs);
         if (leave_to_real) return;
         auto record = build(partition, call, inputs, outputs);
+        real_status = compile_by_real_as_well(call, *record);
+        if (real_status != abi::success) throw invalid_argument("oneDNN refuses it");
         report_compiled(*record, std::chrono::duration<double, std::milli>(clock::now() - start));
-        store(call.compiled_partition, std::move(record));
+        tables().compiled.insert(call.compiled_partition, std::move(record));
     });
-    if (status != abi::success) report_refusal(*partition, status, reason);
-    return status;
+    const auto answer = real_status != abi::success ? real_status : status;
+    if (answer != abi::success) report_refusal(*partition, answer, reason);
+    return answer;
 }
 
 } // namespace
@@ -90,25 +121,17 @@ abi::status compile_claimed(const std::shared_ptr<const partition_record>& parti
                             const compile_call& call) {
     if (has_nulls(call)) return abi::invalid_arguments;
     if (!is_cpu_engine(call.engine)) return abi::invalid_arguments;
-    if (real_is_newer_than_known()) {
-        const auto status = compile_with_real(call);
-        if (status != abi::success) return status;
-    }
     bool leave_to_real = false;
     const auto status = compile_own(partition, call, leave_to_real);
     if (!leave_to_real) return status;
     report_refusal(*partition, abi::success, "types outside the schema, left to oneDNN");
-    forget_compiled(call.compiled_partition);
-    return compile_with_real(call);
+    return compile_by_real(call);
 }
 
-void forget_compiled(abi::const_compiled_partition handle) {
-    compiled_record* record = tables().compiled.remove(handle);
-    while (record != nullptr) {
-        compiled_record* const next = record->replaced;
-        delete record;
-        record = next;
-    }
+abi::status compile_by_real(const compile_call& call) {
+    const auto status = compile_with_real(call);
+    if (status == abi::success) tables().compiled.erase(call.compiled_partition);
+    return status;
 }
 
 } // namespace maskwise::onednn

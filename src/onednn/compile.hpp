@@ -25,7 +25,8 @@ struct compile_call {
 abi::status compile_claimed(const std::shared_ptr<const partition_record>& partition,
                             const compile_call& call);
 
-// Drops what is known of a handle that is about to be destroyed or compiled by the real library.
-void forget_compiled(abi::const_compiled_partition handle);
+// Compiles by the real library: what Maskwise had compiled into the handle before is forgotten,
+// once the real compile has succeeded. What the real library throws passes through.
+abi::status compile_by_real(const compile_call& call);
 
 } // namespace maskwise::onednn

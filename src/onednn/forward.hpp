@@ -14,3 +14,8 @@ namespace maskwise::onednn {
 }
 #undef HOOK
 #undef FORWARD
+
+// For tests and tools, beside oneDNN's functions: 1 where Maskwise executes this compiled
+// partition.
+MASKWISE_EXPORT int
+maskwise_onednn_owns(maskwise::onednn::abi::const_compiled_partition compiled_partition);

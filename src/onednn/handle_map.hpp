@@ -4,18 +4,20 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 
 namespace maskwise::onednn {
 
-// What Maskwise knows of a real handle, found without a lock: the map that `execute` probes.
+// What Maskwise knows of a real handle, found without a lock: ops, graphs, and the compiled
+// partitions that `execute` probes for.
 //
 // Buckets are lists of nodes that are only ever appended to; a node is emptied and filled again for
 // another handle of the same bucket, never freed. So a reader that walks a bucket while handles
 // come and go sees valid nodes throughout, and it dereferences a record only when the key is its
-// own handle. That record lives as long as the handle: a client that executes a handle while
-// destroying the same handle is wrong with oneDNN alone, too. Memory is bounded by the most handles
-// that were ever alive at once.
+// own handle. That record lives as long as the handle keeps its meaning: a client that uses a
+// handle while another thread destroys or compiles the same one is wrong with oneDNN alone, too.
+// Memory is bounded by the most handles that were ever alive at once.
 template <typename Record>
 class handle_map {
 public:
@@ -28,29 +30,28 @@ public:
         return nullptr;
     }
 
-    // Stores `record` for `handle` and returns the one it replaces, or null. The caller owns both.
-    // Throws std::bad_alloc and then stores nothing.
-    Record* exchange(const void* handle, Record* record) {
+    // Keeps `record` for `handle` in place of what was known of it. Throws std::bad_alloc and then
+    // changes nothing.
+    void insert(const void* handle, std::unique_ptr<Record> record) {
+        std::unique_ptr<Record> replaced; // freed after the lock is let go
         const std::lock_guard lock(mutex_);
         node& place = place_for(handle);
-        Record* previous = nullptr;
         if (place.handle.load(std::memory_order_relaxed) == handle)
-            previous = place.record.load(std::memory_order_relaxed);
-        place.record.store(record, std::memory_order_relaxed);
+            replaced.reset(place.record.load(std::memory_order_relaxed));
+        place.record.store(record.release(), std::memory_order_relaxed);
         place.handle.store(handle, std::memory_order_release);
-        return previous;
     }
 
-    // Forgets `handle` and returns its record, or null. The caller owns it.
-    Record* remove(const void* handle) {
+    // Forgets `handle`, if it is known.
+    void erase(const void* handle) {
+        std::unique_ptr<Record> erased;
         const std::lock_guard lock(mutex_);
         for (node* n = &bucket_of(handle); n != nullptr; n = n->next.load())
             if (n->handle.load(std::memory_order_relaxed) == handle) {
-                Record* record = n->record.load(std::memory_order_relaxed);
                 n->handle.store(nullptr, std::memory_order_release);
-                return record;
+                erased.reset(n->record.load(std::memory_order_relaxed));
+                return;
             }
-        return nullptr;
     }
 
 private:

@@ -4,6 +4,7 @@
 
 #include "exec/run_select.hpp"
 #include "onednn/forward.hpp"
+#include "onednn/guard.hpp"
 #include "onednn/onednn_verbose.hpp"
 #include "onednn/real_library.hpp"
 #include "onednn/records.hpp"
@@ -28,26 +29,31 @@ bool covers(const execute_call& call, const graph::compiled_select::positions& a
            std::max({at.cond, at.src_0, at.src_1}) < call.num_inputs && at.dst < call.num_outputs;
 }
 
-// The tensor's memory. A host scalar has none in the real library: `kept` then holds its value
-// while the caller uses the pointer.
-void* data_of(abi::const_tensor tensor, std::shared_ptr<const tensor_record>& kept) {
+void* memory_of(abi::const_tensor tensor) {
     void* data = nullptr;
-    if (tensor == nullptr) return nullptr;
-    call_real(&real_library::tensor_get_data_handle, tensor, &data);
-    if (data != nullptr) return data;
-    kept = tables().tensors.find(tensor);
-    return kept && kept->scalar ? const_cast<std::byte*>(kept->scalar->data()) : nullptr;
+    if (tensor != nullptr) call_real(&real_library::tensor_get_data_handle, tensor, &data);
+    return data;
+}
+
+// The memory of input `position`. A host scalar has none in the real library: `kept` then holds its
+// value while the caller uses the pointer.
+const void* source_of(const compiled_record& record, const execute_call& call, std::size_t position,
+                      std::shared_ptr<const tensor_record>& kept) {
+    if (const void* data = memory_of(call.inputs[position])) return data;
+    if (element_count(record.select.inputs[position].extents) != 1) return nullptr;
+    kept = tables().tensors.find(call.inputs[position]);
+    return kept && kept->scalar ? kept->scalar->data() : nullptr;
 }
 
 // Tensors are positional in the lists of compile. Their own descriptions are not looked at, as the
 // real library does not: only their memory counts.
 abi::status run(const compiled_record& record, const execute_call& call) {
     const auto& at = record.select.at;
-    std::shared_ptr<const tensor_record> kept[4];
-    const void* cond = data_of(call.inputs[at.cond], kept[0]);
-    const void* src_0 = data_of(call.inputs[at.src_0], kept[1]);
-    const void* src_1 = data_of(call.inputs[at.src_1], kept[2]);
-    void* dst = data_of(call.outputs[at.dst], kept[3]);
+    std::shared_ptr<const tensor_record> kept[3];
+    const void* cond = source_of(record, call, at.cond, kept[0]);
+    const void* src_0 = source_of(record, call, at.src_0, kept[1]);
+    const void* src_1 = source_of(record, call, at.src_1, kept[2]);
+    void* dst = memory_of(call.outputs[at.dst]);
     const bool is_complete =
         cond != nullptr && src_0 != nullptr && src_1 != nullptr && dst != nullptr;
     if (!is_complete) return record.select.is_empty ? abi::success : abi::invalid_arguments;
@@ -58,7 +64,7 @@ abi::status run(const compiled_record& record, const execute_call& call) {
 abi::status run_and_report(const compiled_record& record, const execute_call& call) {
     const auto start = std::chrono::steady_clock::now();
     const auto status = run(record, call);
-    report_executed(record, std::chrono::steady_clock::now() - start);
+    guarded([&] { report_executed(record, std::chrono::steady_clock::now() - start); });
     return status;
 }
 

@@ -17,12 +17,8 @@ namespace {
 // Records a graph that the real library has just made, or takes it back.
 abi::status record_new_graph(abi::graph* graph, int engine_kind) {
     const auto recorded = guarded([&] {
-        auto record = std::make_shared<graph_record>();
+        auto record = std::make_unique<graph_record>();
         record->engine_kind = engine_kind;
-        int applies_to_int = 0;
-        call_real(&real_library::graph_get_fpmath_mode, *graph, &record->fpmath_mode,
-                  &applies_to_int);
-        record->fpmath_applies_to_int = applies_to_int != 0;
         tables().graphs.insert(*graph, std::move(record));
     });
     if (recorded != abi::success) {
@@ -30,6 +26,21 @@ abi::status record_new_graph(abi::graph* graph, int engine_kind) {
         *graph = nullptr;
     }
     return recorded;
+}
+
+// Grows as a vector grows by itself: room for one more each time would copy the list each time.
+void make_room(std::vector<std::shared_ptr<const op_record>>& ops) {
+    if (ops.size() == ops.capacity()) ops.reserve(std::max<std::size_t>(8, 2 * ops.size()));
+}
+
+// The mode is in the verbose line of a Select. oneDNN does not tell it once the graph is finalized,
+// so it is asked for at the first Select; later changes come through the setter's hook.
+void note_select(abi::graph graph, graph_record& record) {
+    int applies_to_int = 0;
+    if (!std::exchange(record.has_select, true))
+        call_real(&real_library::graph_get_fpmath_mode, graph, &record.fpmath_mode,
+                  &applies_to_int);
+    record.fpmath_applies_to_int |= applies_to_int != 0;
 }
 
 void give_back(std::size_t count, abi::partition* partitions) {
@@ -65,7 +76,7 @@ abi::status dnnl_graph_graph_destroy(abi::graph graph) {
 abi::status dnnl_graph_graph_set_fpmath_mode(abi::graph graph, int mode, int apply_to_int) {
     const auto status = call_real(&real_library::graph_set_fpmath_mode, graph, mode, apply_to_int);
     if (status != abi::success || !active()) return status;
-    if (const auto record = tables().graphs.find(graph)) {
+    if (auto* const record = tables().graphs.find(graph)) {
         record->fpmath_mode = mode;
         record->fpmath_applies_to_int = apply_to_int != 0;
     }
@@ -73,16 +84,16 @@ abi::status dnnl_graph_graph_set_fpmath_mode(abi::graph graph, int mode, int app
 }
 
 abi::status dnnl_graph_add_op(abi::graph graph, abi::op op) {
-    const auto record = active() ? tables().graphs.find(graph) : nullptr;
-    const auto builder = record ? tables().ops.find(op) : nullptr;
-    if (!builder) return call_real(&real_library::add_op, graph, op);
+    auto* const record = active() ? tables().graphs.find(graph) : nullptr;
+    const auto* const builder = record != nullptr ? tables().ops.find(op) : nullptr;
+    if (builder == nullptr) return call_real(&real_library::add_op, graph, op);
     // Room first: once the real library has the operator, recording it cannot fail.
-    const auto prepared = guarded([&] { record->ops.reserve(record->ops.size() + 1); });
+    const auto prepared = guarded([&] { make_room(record->ops); });
     if (prepared != abi::success) return prepared;
     const auto status = call_real(&real_library::add_op, graph, op);
     if (status != abi::success) return status;
     record->ops.push_back(builder->current);
-    record->has_select |= builder->current->kind == abi::op_kind_select;
+    if (builder->current->kind == abi::op_kind_select) note_select(graph, *record);
     return status;
 }
 
@@ -92,8 +103,9 @@ abi::status dnnl_graph_graph_get_partitions(abi::graph graph, std::size_t num,
                                             abi::partition* partitions) {
     const auto status = call_real(&real_library::graph_get_partitions, graph, num, partitions);
     if (status != abi::success || !active()) return status;
-    const auto record = tables().graphs.find(graph);
-    if (!record || !record->has_select || record->engine_kind != abi::engine_cpu) return status;
+    const auto* const record = tables().graphs.find(graph);
+    if (record == nullptr || !record->has_select || record->engine_kind != abi::engine_cpu)
+        return status;
     std::size_t real_count = 0;
     call_real(&real_library::graph_get_partition_num, abi::const_graph(graph), &real_count);
     const auto claimed = guarded([&] {

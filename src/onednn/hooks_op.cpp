@@ -13,12 +13,8 @@ namespace maskwise::onednn {
 namespace {
 
 void record_new_op(abi::op handle, std::size_t id, int kind, const char* name) {
-    auto builder = std::make_shared<op_builder>();
-    builder->current = std::make_shared<op_record>();
-    builder->current->id = id;
-    builder->current->kind = kind;
-    builder->current->name = name;
-    tables().ops.insert(handle, std::move(builder));
+    auto record = std::make_shared<op_record>(id, kind, name);
+    tables().ops.insert(handle, std::make_unique<op_builder>(op_builder{std::move(record)}));
 }
 
 // Applies `change` to the record, if there is one. A change that cannot be recorded makes the
@@ -26,7 +22,7 @@ void record_new_op(abi::op handle, std::size_t id, int kind, const char* name) {
 template <typename Change>
 abi::status record_change(abi::op handle, Change&& change) {
     const abi::status recorded = guarded([&] {
-        if (const auto builder = tables().ops.find(handle)) change(builder->writable());
+        if (auto* const builder = tables().ops.find(handle)) change(builder->writable());
     });
     if (recorded != abi::success) tables().ops.erase(handle);
     return recorded;
@@ -34,9 +30,7 @@ abi::status record_change(abi::op handle, Change&& change) {
 
 template <typename Value>
 abi::status record_attribute(abi::op handle, int name, Value&& make_value) {
-    return record_change(handle, [&](op_record& record) {
-        record.attributes.insert_or_assign(name, attribute(make_value()));
-    });
+    return record_change(handle, [&](op_record& record) { record.set(name, make_value()); });
 }
 
 } // namespace

@@ -47,8 +47,8 @@ abi::status dnnl_graph_partition_create_with_op(abi::partition* partition, abi::
     const auto status =
         call_real(&real_library::partition_create_with_op, partition, op, engine_kind);
     if (status != abi::success || !active()) return status;
-    const auto builder = tables().ops.find(op);
-    if (!builder) return status;
+    const auto* const builder = tables().ops.find(op);
+    if (builder == nullptr) return status;
     const auto claimed =
         guarded([&] { claim_single_op(*builder->current, engine_kind, *partition); });
     if (claimed != abi::success) {
@@ -76,16 +76,14 @@ abi::status dnnl_graph_partition_compile(abi::partition partition,
                                          std::size_t in_num, const abi::logical_tensor** inputs,
                                          std::size_t out_num, const abi::logical_tensor** outputs,
                                          abi::engine engine) {
+    const compile_call call{partition, compiled_partition, in_num, inputs, out_num, outputs,
+                            engine};
     const auto record = active() ? tables().partitions.find(partition) : nullptr;
-    if (!record)
-        return call_real(&real_library::partition_compile, partition, compiled_partition, in_num,
-                         inputs, out_num, outputs, engine);
-    return compile_claimed(
-        record, {partition, compiled_partition, in_num, inputs, out_num, outputs, engine});
+    return record ? compile_claimed(record, call) : compile_by_real(call);
 }
 
 abi::status dnnl_graph_compiled_partition_destroy(abi::compiled_partition compiled_partition) {
-    if (compiled_partition != nullptr) forget_compiled(compiled_partition);
+    if (compiled_partition != nullptr) tables().compiled.erase(compiled_partition);
     return call_real(&real_library::compiled_partition_destroy, compiled_partition);
 }
 
@@ -132,9 +130,6 @@ abi::status dnnl_graph_compiled_partition_get_scratchpad_logical_tensor(
 
 } // namespace maskwise::onednn
 
-// For tests and tools, beside oneDNN's functions: 1 where Maskwise executes this compiled
-// partition.
-MASKWISE_EXPORT int
-maskwise_onednn_owns(maskwise::onednn::abi::const_compiled_partition compiled_partition) {
+int maskwise_onednn_owns(maskwise::onednn::abi::const_compiled_partition compiled_partition) {
     return maskwise::onednn::tables().compiled.find(compiled_partition) != nullptr ? 1 : 0;
 }

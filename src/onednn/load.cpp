@@ -47,24 +47,28 @@ void print_load_line() {
     print_verbose("load,version " MASKWISE_VERSION ",oneDNN " + std::to_string(version.major) +
                   '.' + std::to_string(version.minor) + '.' + std::to_string(version.patch) + ' ' +
                   runtime_text(version.cpu_runtime) + ',' + library.file + " (" + library.how +
-                  "),target " + isa_text() + (active() ? ",active" : ",inactive"));
+                  "),target " + isa_text() +
+                  (active() ? ",active" : std::string(",inactive: ") + why_inactive()));
 }
 
 bool onednn_is_in_process() {
     return dlsym(RTLD_NEXT, "dnnl_graph_graph_create") != nullptr;
 }
 
-// Linked behind libdnnl, every call of the program goes past the plugin, silently otherwise.
+// Linked behind libdnnl, every call of the program goes past the plugin, silently otherwise. Behind
+// another copy of itself the plugin stays out of the way.
 void warn_if_behind() {
     const void* first = dlsym(RTLD_DEFAULT, "dnnl_graph_graph_create");
     if (first == nullptr || first == reinterpret_cast<const void*>(&dnnl_graph_graph_create))
         return;
     Dl_info info{};
     dladdr(first, &info);
+    const char* const advice = another_copy_is_in_front()
+                                   ? "the plugin is loaded twice, this copy stays inactive"
+                                   : "link maskwise_onednn before dnnl, or use LD_PRELOAD";
     std::fprintf(stderr,
-                 "maskwise: loaded, but the program's oneDNN Graph calls go to %s first; link "
-                 "maskwise_onednn before dnnl, or use LD_PRELOAD\n",
-                 info.dli_fname != nullptr ? info.dli_fname : "another library");
+                 "maskwise: loaded, but the program's oneDNN Graph calls go to %s first; %s\n",
+                 info.dli_fname != nullptr ? info.dli_fname : "another library", advice);
 }
 
 [[gnu::constructor]] void on_load() {

@@ -10,6 +10,7 @@ namespace {
 
 // Any function that every oneDNN with the Graph API has; used to tell such a library.
 constexpr const char* probe_name = "dnnl_graph_graph_create";
+constexpr const char* sonames[] = {"libdnnl.so.3", "libdnnl.so.3.6", "libdnnl.so"};
 
 const void* base_of(const void* address) {
     Dl_info info{};
@@ -55,7 +56,7 @@ void* find_already_loaded() {
 }
 
 void* open_by_soname() {
-    for (const char* name : {"libdnnl.so.3", "libdnnl.so.3.6", "libdnnl.so"})
+    for (const char* name : sonames)
         if (void* handle = open_foreign(name, RTLD_LAZY | RTLD_GLOBAL)) return handle;
     return nullptr;
 }
@@ -97,23 +98,50 @@ void describe(real_library& library, void* handle) {
     Dl_info info{};
     if (dladdr(reinterpret_cast<const void*>(library.graph_create), &info) != 0)
         library.file = info.dli_fname;
-    if (library.is_sycl())
-        resolve(RTLD_DEFAULT, "_ZN4sycl3_V15event4waitERKSt6vectorIS1_SaIS1_EE",
-                library.sycl_wait_for_events);
+    if (!library.is_sycl()) return;
+    // Of the SYCL runtime that oneDNN itself uses, wherever the client has loaded it.
+    constexpr const char* wait_name = "_ZN4sycl3_V15event4waitERKSt6vectorIS1_SaIS1_EE";
+    resolve(RTLD_DEFAULT, wait_name, library.sycl_wait_for_events);
+    if (library.sycl_wait_for_events == nullptr)
+        resolve(handle, wait_name, library.sycl_wait_for_events);
+}
+
+// "<file>, oneDNN a.b.c" of a libdnnl that lacks the Graph API; empty where there is none at all.
+std::string describe_unfit() {
+    auto names = loaded_objects();
+    names.insert(names.end(), std::begin(sonames), std::end(sonames));
+    for (const std::string& name : names) {
+        if (name.find("libdnnl") == std::string::npos) continue;
+        void* handle = dlopen(name.c_str(), RTLD_LAZY);
+        void* address = handle != nullptr ? dlsym(handle, "dnnl_version") : nullptr;
+        if (address == nullptr) continue;
+        Dl_info info{};
+        const auto& version = *reinterpret_cast<const abi::version* (*)()>(address)();
+        return std::string(dladdr(address, &info) != 0 ? info.dli_fname : name.c_str()) +
+               ", oneDNN " + std::to_string(version.major) + '.' + std::to_string(version.minor) +
+               '.' + std::to_string(version.patch);
+    }
+    return {};
+}
+
+void report_missing() {
+    const std::string unfit = describe_unfit();
+    const std::string found = unfit.empty() ? "" : "; found " + unfit + ", which is without it";
+    std::fprintf(stderr,
+                 "maskwise: no libdnnl with the Graph API found (searched: next in the link order, "
+                 "libraries already loaded, libdnnl.so.3)%s; every dnnl_graph function answers "
+                 "`unimplemented`\n",
+                 found.c_str());
 }
 
 real_library* load() {
     auto* library = new real_library;
     void* handle = find_handle(library->how);
     if (handle != nullptr) resolve_all(*library, handle);
-    if (library->found()) {
+    if (library->found())
         describe(*library, handle);
-    } else {
-        std::fputs("maskwise: no libdnnl with the Graph API found (searched: next in the link "
-                   "order, libraries already loaded, libdnnl.so.3); every dnnl_graph function "
-                   "answers `unimplemented`\n",
-                   stderr);
-    }
+    else
+        report_missing();
     return library;
 }
 

@@ -7,13 +7,13 @@
 #include "onednn/side_table.hpp"
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -22,14 +22,28 @@ namespace maskwise::onednn {
 using attribute = std::variant<std::vector<float>, std::vector<std::int64_t>, bool, std::string>;
 
 // An operator as the client described it, in oneDNN's own numbers. Translated only for graphs that
-// hold a Select.
-struct op_record {
-    std::size_t id = 0;
-    int kind = 0;
-    std::string name;
-    std::map<int, attribute> attributes;
-    std::vector<abi::logical_tensor> inputs;
-    std::vector<abi::logical_tensor> outputs;
+// hold a Select. Every operator of every graph passes here, so one of usual size (three inputs, one
+// output, a short name) is a single allocation.
+class op_record {
+    static constexpr std::size_t room_bytes = 4 * sizeof(abi::logical_tensor) + 192;
+    alignas(std::max_align_t) std::array<std::byte, room_bytes> room_;
+    std::pmr::monotonic_buffer_resource pool_{room_.data(), room_.size()};
+
+public:
+    op_record(std::size_t op_id, int op_kind, const char* op_name);
+    op_record(const op_record& other);
+    op_record& operator=(const op_record&) = delete;
+    ~op_record() = default;
+
+    std::size_t id;
+    int kind;
+    std::pmr::string name{&pool_};
+    std::pmr::vector<std::pair<int, attribute>> attributes{&pool_}; // each name once
+    std::pmr::vector<abi::logical_tensor> inputs{&pool_};
+    std::pmr::vector<abi::logical_tensor> outputs{&pool_};
+
+    void set(int attribute_name, attribute value);
+    const attribute* find(int attribute_name) const; // null where it is not set
 };
 
 // The operator while the client still holds and may change it. add_op shares the current state; the
@@ -67,7 +81,6 @@ struct compiled_record {
     std::vector<abi::logical_tensor> inputs;  // as given to compile
     std::vector<abi::logical_tensor> outputs; // dst with shape and strides filled in
     abi::inplace_pair inplace{};
-    compiled_record* replaced = nullptr; // by a later compile of the same handle; freed with it
 };
 
 // A host scalar's value is unreachable in the real library once the tensor exists.
@@ -77,8 +90,8 @@ struct tensor_record {
 };
 
 struct side_tables {
-    side_table<op_builder> ops;
-    side_table<graph_record> graphs;
+    handle_map<op_builder> ops;
+    handle_map<graph_record> graphs;
     side_table<const partition_record> partitions;
     side_table<const tensor_record> tensors;
     handle_map<compiled_record> compiled;

@@ -1,0 +1,43 @@
+#include "onednn/dump.hpp"
+
+#include "base/environment.hpp"
+#include "onednn/forward.hpp"
+#include "onednn/real_library.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cctype>
+#include <string>
+
+namespace maskwise::onednn {
+namespace {
+
+// The words of the list are oneDNN's own to judge: where it writes nothing, a compile more is all
+// that a wrong guess costs.
+bool wanted_by_environment() {
+    auto text = read_environment("ONEDNN_GRAPH_DUMP");
+    if (!text) text = read_environment("DNNL_GRAPH_DUMP");
+    if (!text) return false;
+    std::transform(text->begin(), text->end(), text->begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return text->find("subgraph") != std::string::npos;
+}
+
+std::atomic<bool>& wanted() {
+    static std::atomic<bool> answer = wanted_by_environment();
+    return answer;
+}
+
+} // namespace
+
+bool subgraph_dump_wanted() {
+    return wanted().load(std::memory_order_relaxed);
+}
+
+abi::status dnnl_graph_set_dump_mode(int modes) {
+    const auto status = call_real(&real_library::set_dump_mode, modes);
+    if (status == abi::success) wanted() = (modes & abi::dump_subgraph) != 0;
+    return status;
+}
+
+} // namespace maskwise::onednn
