@@ -1,7 +1,8 @@
 """Tests of the client as a program: verdicts, exit statuses, planted faults, reports.
 
 Started by ctest once a lane:
-    test_client.py --lane LANE --bench FILE --faulty FILE [--preload LIBS] [--cases DIR]
+    test_client.py --lane LANE --prefix DIR --bench FILE --faulty FILE [--preload LIBS]
+                   [--cases DIR] [TEST...]
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import unittest
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
@@ -26,14 +28,18 @@ SUMMARY = re.compile(r"^tests:(\d+) passed:(\d+) skipped:(\d+) .*failed:(\d+)", 
 @dataclass
 class Setup:
     lane: str = ""
+    prefix: str = ""  # where the lane is installed, which scripts/lane takes too
     bench: str = ""
     faulty: str = ""
     preload: str = ""
     cases: str = ""
 
-    @property
+    @cached_property
     def minor(self) -> int:
-        return int(self.lane.split(".")[1]) if self.lane.startswith("3.") else 99
+        """Of the lane's oneDNN, as the client reports it."""
+        match = re.search(r"oneDNN 3\.(\d+)", run(ADD).out)
+        assert match, "the client does not start in this lane"
+        return int(match.group(1))
 
 
 SETUP = Setup()
@@ -66,7 +72,7 @@ def run(
     if plugin:
         command += ["--preload", SETUP.preload]
     program = SETUP.faulty if fault else SETUP.bench
-    command += [SETUP.lane, "--", program, *arguments]
+    command += [SETUP.prefix or SETUP.lane, "--", program, *arguments]
     environment = dict(os.environ, **(env or {}))
     if fault:
         environment["MASKWISE_BENCH_FAULT"] = fault
@@ -370,7 +376,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("lane", "bench", "faulty"):
         parser.add_argument(f"--{name}", required=True)
-    for name in ("preload", "cases"):
+    for name in ("prefix", "preload", "cases"):
         parser.add_argument(f"--{name}", default="")
     arguments, rest = parser.parse_known_args()
     for name, value in vars(arguments).items():
