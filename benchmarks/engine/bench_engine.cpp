@@ -138,11 +138,19 @@ result measure(const bench_case& c, int rounds) {
             to_string(*plan)};
 }
 
+std::string layout(const tensor_desc& tensor) {
+    return to_string(tensor.extents) + '@' + to_string(tensor.strides_bytes);
+}
+
 void print(const bench_case& c, const result& r) {
     std::printf("%5.2f %9.4f ms %6.1f GB/s (limit plain %8.4f stream %8.4f) %-18s %-7s %-8s %s\n",
                 r.fraction, r.ms, r.gigabytes_per_second, r.plain_limit_ms, r.stream_limit_ms,
                 c.name.c_str(), std::string(to_string(c.desc.dst.type)).c_str(),
                 std::string(to_string(c.mask)).c_str(), r.plan.c_str());
+    if (std::getenv("BENCH_LAYOUTS") != nullptr)
+        std::printf("      cond %s src_0 %s src_1 %s dst %s\n", layout(c.desc.cond).c_str(),
+                    layout(c.desc.src_0).c_str(), layout(c.desc.src_1).c_str(),
+                    layout(c.desc.dst).c_str());
     std::fflush(stdout);
 }
 

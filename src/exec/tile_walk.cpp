@@ -11,9 +11,9 @@ namespace {
 class tile_cursor {
 public:
     tile_cursor(const select_plan& plan, const operand_pointers& pointers, std::int64_t tile)
-        : plan_(plan), at_{const_cast<std::byte*>(pointers.cond),
-                           const_cast<std::byte*>(pointers.src_0),
-                           const_cast<std::byte*>(pointers.src_1), pointers.dst} {
+        : plan_(&plan), at_{const_cast<std::byte*>(pointers.cond),
+                            const_cast<std::byte*>(pointers.src_0),
+                            const_cast<std::byte*>(pointers.src_1), pointers.dst} {
         for (int i = plan.grid_rank - 1; i >= 0; --i) {
             const std::int64_t index = tile % loop(i).count;
             tile /= loop(i).count;
@@ -23,7 +23,7 @@ public:
     }
 
     void advance() {
-        for (int i = plan_.grid_rank - 1; i >= 0; --i) {
+        for (int i = plan_->grid_rank - 1; i >= 0; --i) {
             std::int64_t& index = index_[static_cast<std::size_t>(i)];
             if (++index < loop(i).count) {
                 move(i, 1);
@@ -35,11 +35,11 @@ public:
     }
 
     std::byte* at(std::size_t operand) const { return at_[operand]; }
-    std::int64_t rows() const { return part(plan_.row_grid, plan_.rows); }
-    std::int64_t chunk() const { return part(plan_.column_grid, plan_.chunk); }
+    std::int64_t rows() const { return part(plan_->row_grid, plan_->rows); }
+    std::int64_t chunk() const { return part(plan_->column_grid, plan_->chunk); }
 
 private:
-    const grid_loop& loop(int i) const { return plan_.grid[static_cast<std::size_t>(i)]; }
+    const grid_loop& loop(int i) const { return plan_->grid[static_cast<std::size_t>(i)]; }
 
     void move(int i, std::int64_t steps) {
         for (std::size_t o = 0; o < operand_count; ++o) at_[o] += loop(i).step_bytes[o] * steps;
@@ -50,7 +50,7 @@ private:
         return std::min(whole, loop(i).extent - index_[static_cast<std::size_t>(i)] * whole);
     }
 
-    const select_plan& plan_;
+    const select_plan* plan_;
     per_operand<std::byte*> at_;
     std::array<std::int64_t, max_rank> index_{};
 };
@@ -93,6 +93,13 @@ public:
     packer(const select_plan& plan, std::byte* scratch) : plan_(plan), scratch_(scratch) {}
 
     std::byte* buffer(std::size_t operand) const { return scratch_ + plan_.buffer_offset[operand]; }
+
+    // Asks for the operand's part of the next tile: while this one is packed memory would be idle,
+    // and the pieces of a scattered operand are too short for the hardware's prefetchers.
+    void ask_ahead(std::size_t operand, const std::byte* from, const std::byte* next) const {
+        if (next - from < 64 && from - next < 64) return; // mostly the same lines
+        for (const std::int32_t line : plan_.access[operand].lines) __builtin_prefetch(next + line);
+    }
 
     // The operand's part of the tile as the select kernel can read it.
     std::byte* read(std::size_t operand, std::byte* from, std::int64_t rows, std::int64_t chunk) {
@@ -149,11 +156,12 @@ private:
 };
 
 void run_packed_tile(const select_plan& plan, select_fn kernel, const tile_cursor& cursor,
-                     packer& pack) {
+                     const tile_cursor& next, packer& pack) {
     const std::int64_t rows = cursor.rows(), chunk = cursor.chunk();
     const bool scatters = plan.access[op_dst].kind != access_kind::direct;
     per_operand<std::byte*> at{cursor.at(op_cond), cursor.at(op_src_0), cursor.at(op_src_1),
                                cursor.at(op_dst)};
+    for (const std::size_t o : {op_cond, op_src_0, op_src_1}) pack.ask_ahead(o, at[o], next.at(o));
     at[op_cond] = pack.read(op_cond, at[op_cond], rows, chunk);
     const bool decided = plan.cond_is_constant, decision = *at[op_cond] != std::byte{0};
     if (!decided || decision) at[op_src_0] = pack.read(op_src_0, at[op_src_0], rows, chunk);
@@ -167,9 +175,11 @@ void run_packed_tiles(const select_plan& plan, select_fn kernel, tile_cursor cur
                       std::int64_t count) {
     alignas(64) std::byte scratch[max_scratch_bytes];
     packer pack(plan, scratch);
+    tile_cursor next = cursor;
     for (std::int64_t i = 0; i < count; ++i) {
-        if (i > 0) cursor.advance();
-        run_packed_tile(plan, kernel, cursor, pack);
+        cursor = next;
+        if (i + 1 < count) next.advance();
+        run_packed_tile(plan, kernel, cursor, next, pack);
     }
 }
 

@@ -15,21 +15,26 @@ HWY_BEFORE_NAMESPACE();
 namespace maskwise {
 namespace HWY_NAMESPACE {
 
-// Copies exactly `bytes` bytes, Unit <= bytes, and bytes <= 2 * Unit below the largest unit: the
-// last two moves overlap.
+// Copies exactly `bytes` bytes in moves of Unit bytes, of which the last two overlap. Unit <=
+// bytes.
+template <std::size_t Unit>
+HWY_ATTR HWY_INLINE void copy_run(std::byte* to, const std::byte* from, std::size_t bytes) {
+    for (; bytes > 2 * Unit; bytes -= Unit, to += Unit, from += Unit) std::memcpy(to, from, Unit);
+    std::byte first[Unit], last[Unit];
+    std::memcpy(first, from, Unit);
+    std::memcpy(last, from + bytes - Unit, Unit);
+    std::memcpy(to, first, Unit);
+    std::memcpy(to + bytes - Unit, last, Unit);
+}
+
 template <std::size_t Unit, bool Exact>
 HWY_ATTR HWY_INLINE void copy_item(std::byte* to, const std::byte* from, std::size_t bytes) {
-    if constexpr (Exact) {
+    if constexpr (Exact)
         std::memcpy(to, from, Unit);
-    } else {
-        for (; Unit == 16 && bytes > 2 * Unit; bytes -= Unit, to += Unit, from += Unit)
-            std::memcpy(to, from, Unit);
-        std::byte first[Unit], last[Unit];
-        std::memcpy(first, from, Unit);
-        std::memcpy(last, from + bytes - Unit, Unit);
-        std::memcpy(to, first, Unit);
-        std::memcpy(to + bytes - Unit, last, Unit);
-    }
+    else if (Unit == 16 && bytes >= HWY_MAX_BYTES)
+        copy_run<HWY_MAX(16, HWY_MAX_BYTES)>(to, from, bytes);
+    else
+        copy_run<Unit>(to, from, bytes);
 }
 
 template <std::size_t Unit, bool Exact, bool Scatter>
@@ -38,8 +43,11 @@ HWY_ATTR HWY_INLINE void move_items(const pack_tile& tile) {
     for (std::int64_t g = 0; g < tile.groups; ++g) {
         std::byte* strided = tile.strided + g * tile.group_bytes;
         std::byte* buffer = tile.buffer + g * tile.buffer_group_bytes;
-        for (std::int64_t i = 0; i < tile.items; ++i, buffer += bytes) {
-            std::byte* item = strided + tile.offsets[i];
+        const std::int32_t* const offsets = tile.offsets;
+        const std::int64_t items = tile.items;
+#pragma GCC unroll 8
+        for (std::int64_t i = 0; i < items; ++i, buffer += bytes) {
+            std::byte* item = strided + offsets[i];
             if constexpr (Scatter)
                 copy_item<Unit, Exact>(item, buffer, bytes);
             else
@@ -64,20 +72,28 @@ HWY_ATTR void scatter_kernel(const pack_tile& tile) {
         move_items<Unit, false, true>(tile);
 }
 
-// Each item overwrites what the one before it wrote too far.
+// Writes `bytes` bytes of the element at `from`, and up to Step - 1 more.
+template <std::size_t Width, std::size_t Step>
+HWY_ATTR HWY_INLINE void splat_item(std::byte* to, const std::byte* from, std::size_t bytes) {
+    std::byte pattern[Step];
+    for (std::size_t at = 0; at < Step; at += Width) std::memcpy(pattern + at, from, Width);
+    for (std::size_t at = 0; at < bytes; at += Step) std::memcpy(to + at, pattern, Step);
+}
+
+// Each item overwrites what the one before it wrote too far. Short items take short steps: a store
+// that overlaps the ones before it by much is a store too many.
 template <std::size_t Width>
 HWY_ATTR void splat_kernel(const pack_tile& tile) {
-    constexpr std::size_t step = 16;
     const auto bytes = static_cast<std::size_t>(tile.item_bytes);
     for (std::int64_t g = 0; g < tile.groups; ++g) {
         const std::byte* strided = tile.strided + g * tile.group_bytes;
         std::byte* buffer = tile.buffer + g * tile.buffer_group_bytes;
         for (std::int64_t i = 0; i < tile.items; ++i, buffer += bytes) {
-            std::byte pattern[step];
-            for (std::size_t at = 0; at < step; at += Width)
-                std::memcpy(pattern + at, strided + tile.offsets[i], Width);
-            for (std::size_t at = 0; at < bytes; at += step)
-                std::memcpy(buffer + at, pattern, step);
+            if (bytes <= 16)
+                splat_item<Width, 16>(buffer, strided + tile.offsets[i], bytes);
+            else
+                splat_item<Width, HWY_MAX(16, HWY_MAX_BYTES)>(buffer, strided + tile.offsets[i],
+                                                              bytes);
         }
     }
 }

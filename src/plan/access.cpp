@@ -95,7 +95,7 @@ void lay_out_items(operand_access& access, const levels& from, int first) {
 
 // The level along which the operand is contiguous, where packing by blocks pays; else -1.
 int transposed_level(const levels& from, std::int64_t width) {
-    constexpr std::int64_t least_extent = 4;
+    const std::int64_t least_extent = width == 1 ? 8 : 4;
     for (int i = 1; i < from.count; ++i)
         if (from[i].stride_bytes == width && from[i].extent >= least_extent &&
             product(from, 0, i) >= least_extent)
@@ -170,7 +170,43 @@ operand_access row_access(const loop_nest& nest, const tiling& tile, std::size_t
     return access;
 }
 
+// The tile's loops as the operand sees them, shortest stride first, without those it stands still
+// in.
+levels moving_levels(const loop_nest& nest, const tiling& tile, std::size_t operand) {
+    levels found;
+    for (int d = 0; d < nest.rank; ++d)
+        if (tile[d] > 1 && nest[d].stride_bytes[operand] != 0)
+            found[found.count++] = {tile[d], nest[d].stride_bytes[operand]};
+    std::sort(found.values.begin(), found.values.begin() + found.count,
+              [](const level& a, const level& b) { return a.stride_bytes < b.stride_bytes; });
+    return found;
+}
+
+std::int64_t tile_elements(const tiling& tile, const loop_nest& nest) {
+    std::int64_t elements = 1;
+    for (int d = 0; d < nest.rank; ++d) elements *= tile[d];
+    return elements;
+}
+
 } // namespace
+
+std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tiling& tile,
+                                        std::size_t operand) {
+    constexpr std::int64_t line_bytes = 64;
+    const levels moving = moving_levels(nest, tile, operand);
+    // Levels whose steps leave out no line make one dense piece; the others repeat it.
+    std::int64_t dense_bytes = nest.width_bytes[operand];
+    int i = 0;
+    for (; i < moving.count && moving[i].stride_bytes <= dense_bytes + line_bytes; ++i)
+        dense_bytes += (moving[i].extent - 1) * moving[i].stride_bytes;
+    levels spread;
+    spread[spread.count++] = {(dense_bytes + line_bytes - 1) / line_bytes, line_bytes};
+    for (; i < moving.count; ++i) spread[spread.count++] = moving[i];
+    // One dense piece is left to the hardware; so are lines that hold few elements each.
+    if (spread.count == 1 || product(spread, 0, spread.count) > tile_elements(tile, nest) / 8)
+        return {};
+    return offsets_of(spread, 0, spread.count);
+}
 
 operand_access make_access(const loop_nest& nest, const tiling& tile, std::size_t operand,
                            const kernel_table& kernels) {

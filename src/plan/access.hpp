@@ -30,8 +30,16 @@ struct operand_access {
     std::int64_t buffer_bytes = 0; // with slack; 0 where direct
     std::vector<std::int32_t> offsets;
     std::vector<std::int32_t> block_offsets;
+    // In plans that pack: offsets of the cache lines of a whole tile, to ask for them one tile
+    // ahead.
+    std::vector<std::int32_t> lines;
     pack_fn pack = nullptr;
 };
+
+// Offsets from a tile's first element to each cache line that the operand has in it; empty where
+// the hardware's prefetchers will do.
+std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tiling& tile,
+                                        std::size_t operand);
 
 operand_access make_access(const loop_nest& nest, const tiling& tile, std::size_t operand,
                            const kernel_table& kernels);

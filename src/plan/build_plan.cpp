@@ -47,6 +47,9 @@ void connect_operands(select_plan& plan, const kernel_table& kernels) {
         plan.packs = plan.packs || plan.access[o].kind != access_kind::direct;
     }
     assert(scratch <= max_scratch_bytes);
+    for (const std::size_t o : {op_cond, op_src_0, op_src_1})
+        if (plan.access[o].kind != access_kind::direct && plan.tiles > 1)
+            plan.access[o].lines = lines_of_tile(plan.nest, plan.tile, o);
     const operand_access& cond = plan.access[op_cond];
     plan.cond_is_constant =
         cond.columns == column_class::zero && (plan.rows == 1 || cond.row_bytes == 0);

@@ -15,6 +15,8 @@ constexpr std::int64_t least_packed_columns = 16;
 constexpr std::int64_t direct_tile_elements = 16384;
 // A packed tile's buffers and offsets stay in L1 together.
 constexpr std::int64_t packed_buffer_bytes = 16384;
+// Rows of a packed tile: enough to use up the cache lines of a source that runs along the rows.
+constexpr std::int64_t packed_rows = 64;
 constexpr std::int64_t flat_buffer_bytes = 8192;
 constexpr std::int64_t flat_tile_elements = 4096;
 // Offsets inside a tile are 32 bits.
@@ -75,13 +77,14 @@ int choose_row_loop(const loop_nest& nest) {
 tiling tile_packed_rows(const loop_nest& nest) {
     tiling tile = empty_tile(tile_form::rows);
     const std::int64_t elements = packed_buffer_bytes / nest.width_bytes[op_dst];
-    const bool wide = nest.width_bytes[op_dst] >= 8;
     tile.row_loop = choose_row_loop(nest);
-    const std::int64_t columns = tile.row_loop < 0 ? 1024 : wide ? 64 : 128;
-    tile[0] = chunk_of(nest[0].extent, std::min(columns, offset_limit(nest[0], largest_offset)), 1);
+    const std::int64_t row_extent = tile.row_loop < 0 ? 1 : nest[tile.row_loop].extent;
+    const std::int64_t columns = elements / std::min(row_extent, packed_rows);
+    const std::int64_t most = std::min(columns, std::int64_t{1024});
+    tile[0] = chunk_of(nest[0].extent, std::min(most, offset_limit(nest[0], largest_offset)), 1);
     if (tile.row_loop < 0) return tile;
-    const std::int64_t rows = std::clamp<std::int64_t>(elements / tile[0], 1, 128);
-    tile[tile.row_loop] = chunk_of(nest[tile.row_loop].extent, rows, 16);
+    const std::int64_t rows = std::clamp<std::int64_t>(elements / tile[0], 1, 2 * packed_rows);
+    tile[tile.row_loop] = chunk_of(row_extent, rows, 16);
     return tile;
 }
 

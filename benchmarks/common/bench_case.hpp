@@ -1,0 +1,39 @@
+#pragma once
+
+// A case as scripts/bench sends it to its processes, and where its data lie.
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace maskwise::bench {
+
+using json = nlohmann::json;
+
+// Extents and strides in elements, outermost first, as many of each. A stride of 0 repeats.
+struct operand {
+    std::vector<std::int64_t> extents;
+    std::vector<std::int64_t> strides_elems;
+};
+
+struct bench_case {
+    std::string name;
+    std::string dtype; // f32, bf16, f16
+    std::string mask;  // see fill_mask
+    std::uint64_t seed = 0;
+    std::string folder; // of the files cond, src_0, src_1, expected
+    operand cond, src_0, src_1, dst;
+};
+
+// Throws nlohmann::json::exception where a member is missing, std::invalid_argument on a type that
+// is not one of the three.
+bench_case parse_case(const json& from);
+
+std::int64_t width_bytes(const std::string& dtype);
+std::int64_t element_count(const operand& o);
+// Elements from the first to one past the last that the operand touches; 0 where it is empty.
+std::int64_t span_elems(const operand& o);
+
+} // namespace maskwise::bench

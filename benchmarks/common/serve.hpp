@@ -1,0 +1,28 @@
+#pragma once
+
+#include "common/bench_case.hpp"
+
+#include <functional>
+#include <vector>
+
+namespace maskwise::bench {
+
+// Answers each line of standard input, a JSON object, by one line of JSON on standard output until
+// the input ends. What libraries print on standard output goes to standard error. An exception's
+// text becomes the answer {"error": text}.
+int serve(const std::function<json(const json&)>& answer);
+
+// Seconds a call, `samples` of them but not many more than fit `max_seconds`, at least one. One
+// call before them is not counted, unless calls are slow. Short calls are repeated within a sample;
+// `wait` ends a sample.
+std::vector<double> take_samples(const std::function<void()>& call,
+                                 const std::function<void()>& wait, int samples,
+                                 double max_seconds);
+
+// Processors that this process may use.
+int processor_count();
+
+// The most memory this process had at once.
+std::int64_t peak_resident_bytes();
+
+} // namespace maskwise::bench

@@ -1,0 +1,67 @@
+"""A case's data as NumPy arrays, the same bytes for every peer."""
+
+from __future__ import annotations
+
+import mmap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+WIDTH = {"f32": 4, "bf16": 2, "f16": 2}
+
+
+class Refused(Exception):
+    """The peer has no form of this case."""
+
+
+def private(count: int, dtype: Any) -> Any:
+    """Pages of the process's own, as its other buffers are."""
+    bytes_needed = max(count, 1) * np.dtype(dtype).itemsize
+    return np.frombuffer(mmap.mmap(-1, bytes_needed), dtype=dtype)[:count]
+
+
+def span(operand: dict[str, Any]) -> int:
+    pairs = zip(operand["dims"], operand["strides"], strict=True)
+    return 1 + sum((extent - 1) * stride for extent, stride in pairs)
+
+
+class Operands:
+    """cond, src_0 and src_1 as the case lays them out, and room for dst."""
+
+    def __init__(self, case: dict[str, Any], value_type: Any) -> None:
+        self.case = case
+        self.folder = Path(case["folder"])
+        self.cond = self.read("cond", np.bool_)
+        self.src_0 = self.read("src_0", value_type)
+        self.src_1 = self.read("src_1", value_type)
+        self.dst = self.view(private(span(case["dst"]), value_type), case["dst"])
+
+    def read(self, name: str, dtype: Any) -> Any:
+        operand = self.case[name]
+        data = private(span(operand), dtype)
+        data[:] = np.fromfile(self.folder / name, dtype=dtype, count=data.size)
+        return self.view(data, operand)
+
+    @staticmethod
+    def view(data: Any, operand: dict[str, Any]) -> Any:
+        # A dimension that only repeats is one of extent 1: every peer broadcasts.
+        dims = [
+            extent if stride else 1
+            for extent, stride in zip(operand["dims"], operand["strides"], strict=True)
+        ]
+        strides = [stride * data.itemsize for stride in operand["strides"]]
+        return np.lib.stride_tricks.as_strided(data, dims, strides)
+
+    def require_dense(self) -> None:
+        for array in (self.cond, self.src_0, self.src_1, self.dst):
+            if not array.flags.c_contiguous:
+                raise Refused("takes dense operands only")
+
+    def is_expected(self, answer: Any) -> bool:
+        bits = np.uint32 if WIDTH[self.case["dtype"]] == 4 else np.uint16
+        count = span(self.case["dst"])
+        expected = self.view(
+            np.fromfile(self.folder / "expected", dtype=bits, count=count), self.case["dst"]
+        )
+        return answer.shape == expected.shape and bool(np.array_equal(answer.view(bits), expected))

@@ -1,0 +1,28 @@
+"""numexpr: where(cond, src_0, src_1) into an array that is there already."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numexpr
+import numpy as np
+from operands import Operands, Refused
+
+
+class Peer:
+    version = numexpr.__version__
+
+    def __init__(self, threads: int) -> None:
+        numexpr.set_num_threads(threads)
+        self.threads = threads
+        self.call: Any = None
+
+    def load(self, case: dict[str, Any]) -> bool:
+        if case["dtype"] != "f32":
+            raise Refused(f"has no {case['dtype']}")
+        of = Operands(case, np.float32)
+        values = {"cond": of.cond, "src_0": of.src_0, "src_1": of.src_1}
+        numexpr.evaluate("where(cond, src_0, src_1)", local_dict=values, out=of.dst)
+        # Parsed once; later calls go straight to the loop.
+        self.call = lambda: numexpr.re_evaluate(local_dict=values)
+        return of.is_expected(of.dst)

@@ -1,0 +1,85 @@
+"""Runs Select by one peer, request by request: the same requests as bench_client answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from operands import Refused
+
+SAMPLE_SECONDS = 100e-6
+SLOW_SECONDS = 0.1
+
+
+def time_calls(call: Callable[[], object], calls: int) -> float:
+    begin = time.perf_counter()
+    for _ in range(calls):
+        call()
+    return (time.perf_counter() - begin) / calls
+
+
+def take_samples(call: Callable[[], object], samples: int, max_seconds: float) -> list[float]:
+    """Seconds a call, by the same rule as the clients in C++."""
+    begin = time.perf_counter()
+    first = time_calls(call, 1)
+    if first > SLOW_SECONDS:
+        return [first]
+    second = time_calls(call, 16) if first < SAMPLE_SECONDS else first
+    calls = max(1, int(SAMPLE_SECONDS / second))
+    taken: list[float] = []
+    while len(taken) < samples:
+        taken.append(time_calls(call, calls))
+        if time.perf_counter() - begin > max_seconds:
+            break
+    return taken
+
+
+def make_peer(name: str, threads: int) -> Any:
+    if name == "onnxruntime":
+        from peer_onnxruntime import Peer
+    elif name == "openvino":
+        from peer_openvino import Peer
+    elif name == "numpy":
+        from peer_numpy import Peer
+    else:
+        from peer_numexpr import Peer
+    return Peer(threads)
+
+
+class Server:
+    def __init__(self, name: str) -> None:
+        self.peer = make_peer(name, len(os.sched_getaffinity(0)))
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        what = request["do"]
+        if what == "hello":
+            return {"version": self.peer.version, "threads": self.peer.threads}
+        if what == "load":
+            try:
+                return {"state": "right" if self.peer.load(request["case"]) else "wrong"}
+            except Refused as reason:
+                return {"state": "refused", "reason": str(reason)}
+        if what == "time":
+            samples, most = int(request["samples"]), float(request["max_seconds"])
+            return {"samples": take_samples(self.peer.call, samples, most)}
+        raise ValueError(f"unknown request {what!r}")
+
+
+def main() -> None:
+    out = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    server = Server(sys.argv[1])
+    for line in sys.stdin:
+        try:
+            reply = server.answer(json.loads(line))
+        except Exception as error:  # the text is what the user gets to see
+            reply = {"error": f"{type(error).__name__}: {error}"}
+        out.write(json.dumps(reply) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+"""The cases of each suite."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+WIDTH = {"f32": 4, "bf16": 2, "f16": 2}
+MASKS = ("random", "causal", "padding", "true", "runs")
+CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+SHAPES = Path(__file__).with_name("shapes.txt")
+
+
+@dataclass(frozen=True)
+class Operand:
+    """Extents, and strides in elements; a stride of 0 repeats."""
+
+    dims: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def __str__(self) -> str:
+        text = "x".join(map(str, self.dims)) or "-"
+        if self == dense(self.dims):
+            return text
+        return f"{text}@{'x'.join(map(str, self.strides))}"
+
+    def distinct(self) -> int:
+        """How many elements it has in memory."""
+        count = 1
+        for extent, stride in zip(self.dims, self.strides, strict=True):
+            count *= extent if stride else 1
+        return count
+
+
+@dataclass(frozen=True)
+class Case:
+    suite: str
+    name: str
+    cond: Operand
+    src_0: Operand
+    src_1: Operand
+    dst: Operand
+    dtype: str = "f32"
+    mask: str = "random"
+    seed: int = 1
+    what: str = field(default="", compare=False)
+
+    def bytes_apart(self) -> int:
+        """What lies in memory for it, every operand apart."""
+        width = WIDTH[self.dtype]
+        values = self.src_0.distinct() + self.src_1.distinct() + self.dst.distinct()
+        return self.cond.distinct() + values * width
+
+    def request(self, folder: str) -> dict[str, Any]:
+        operands = {
+            name: {"dims": operand.dims, "strides": operand.strides}
+            for name, operand in vars(self).items()
+            if isinstance(operand, Operand)
+        }
+        named = {"name": self.name, "dtype": self.dtype, "mask": self.mask, "seed": self.seed}
+        return {**operands, **named, "folder": folder}
+
+
+def laid_out(dims: tuple[int, ...], order: list[int], padding: int = 0) -> Operand:
+    """Dimensions in `order`, outermost first; `padding` elements behind each innermost row."""
+    strides = [0] * len(dims)
+    step = 1
+    for position, dim in enumerate(reversed(order)):
+        strides[dim] = step
+        step *= max(dims[dim], 1)
+        if position == 0:
+            step += padding
+    return Operand(dims, tuple(strides))
+
+
+def dense(dims: tuple[int, ...]) -> Operand:
+    return laid_out(dims, list(range(len(dims))))
+
+
+def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    rank = max(map(len, shapes))
+    filled = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+    return tuple(max(extents) for extents in zip(*filled, strict=True))
+
+
+def parse_operand(text: str) -> Operand:
+    """'2x3', '-' for a scalar, '2x3*ba' for dimensions that lie in another order."""
+    shape, _, order = text.partition("*")
+    dims = () if shape == "-" else tuple(map(int, shape.split("x")))
+    return laid_out(dims, [ord(letter) - ord("a") for letter in order]) if order else dense(dims)
+
+
+def shape_table() -> list[Case]:
+    cases = []
+    for line in SHAPES.read_text().splitlines():
+        if not line or line.startswith("#"):
+            continue
+        name, cond, src_0, src_1, mask, what = line.split(None, 5)
+        operands = [parse_operand(text) for text in (cond, src_0, src_1)]
+        shape = broadcast(*(operand.dims for operand in operands))
+        if broadcast(operands[1].dims, operands[2].dims) != shape:
+            operands[2] = Operand(shape, (0,) * len(shape))
+        cases.append(Case("select", name, *operands, dense(shape), mask=mask, what=what))
+    return cases
+
+
+def select_cases(full: bool) -> Iterator[Case]:
+    """Each row in three types with its own mask; in f32 with the others, where it is not tiny."""
+    for row in shape_table():
+        for dtype in WIDTH:
+            yield replace(row, dtype=dtype)
+        large = row.dst.distinct() >= 100_000
+        for mask in MASKS:
+            if mask != row.mask and (full or (large and len(row.cond.dims) > 0)):
+                yield replace(row, mask=mask)
+
+
+def small_cases() -> Iterator[Case]:
+    """1 to 64 Ki elements, everything of the same shape."""
+    for power in range(0, 17, 2):
+        flat = dense((1 << power,))
+        yield Case("small", f"{1 << power}", flat, flat, flat, flat)
+
+
+INNER = (1, 2, 3, 5, 7, 8, 15, 16, 24, 31, 32, 33, 63, 64, 100, 127, 128, 255, 1000, 1024, 4096)
+
+
+def beyond_cache_bytes() -> int:
+    """Twice the last-level cache as the system reports it, within reason."""
+    sizes = [path.read_text().strip() for path in CACHES.glob("index*/size")]
+    largest = max((int(size[:-1]) << 10 for size in sizes if size.endswith("K")), default=0)
+    return min(max(2 * largest, 64 << 20), 256 << 20)
+
+
+def draw_input(draw: random.Random, dims: tuple[int, ...]) -> Operand:
+    """The whole shape, some dimensions of it, its last ones, or a scalar; dense, transposed or
+    padded."""
+    kind = draw.choice(("whole", "whole", "some", "last", "scalar"))
+    if kind == "scalar":
+        return dense(())
+    shape = dims
+    if kind == "last":
+        shape = dims[draw.randrange(len(dims)) :]
+    if kind == "some":
+        shape = tuple(1 if draw.random() < 0.5 else extent for extent in dims)
+    order = list(range(len(shape)))
+    layout = draw.random()
+    if layout < 0.15:
+        draw.shuffle(order)
+    return laid_out(shape, order, draw.randint(1, 8) if layout > 0.85 else 0)
+
+
+def sweep_case(index: int) -> Case:
+    draw = random.Random(f"maskwise sweep {index}")
+    rank = draw.randint(1, 6)
+    dims = [draw.randint(1, 12) for _ in range(rank - 1)] + [draw.choice(INNER)]
+    dtype = draw.choice(list(WIDTH))
+    state = draw.getstate()
+    least = beyond_cache_bytes()
+    elements = least // (2 * WIDTH[dtype])
+    while True:
+        # The same choices again and again, for ever longer outer dimensions.
+        draw.setstate(state)
+        inside = 1
+        for extent in dims[1:]:
+            inside *= extent
+        dims[0] = max(1, elements // inside)
+        shape = tuple(dims)
+        inputs = [draw_input(draw, shape) for _ in range(3)]
+        order = list(range(rank))
+        if draw.random() < 0.1:
+            draw.shuffle(order)
+        dst = laid_out(shape, order, draw.randint(1, 8) if draw.random() < 0.1 else 0)
+        case = Case("sweep", str(index), *inputs, dst, dtype, seed=index)
+        if case.bytes_apart() >= least:
+            return case
+        elements = elements * 5 // 4
+
+
+def sweep_cases(count: int) -> Iterator[Case]:
+    return (sweep_case(index) for index in range(count))
+
+
+def cases_of(suite: str, full: bool) -> list[Case]:
+    if suite == "select":
+        return list(select_cases(full))
+    if suite == "small":
+        return list(small_cases())
+    return list(sweep_cases(2000 if full else 500))
+
