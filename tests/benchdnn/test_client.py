@@ -239,6 +239,12 @@ class Faults(unittest.TestCase):
         pattern = r"FAILED \(1 bytes between the elements of tensor 3"
         self.demand("write_between", pattern, gaps, SELECT, plugin=True)
 
+    def test_in_place_means_the_buffer_of_src_0(self) -> None:
+        needs_plugin(self)
+        outcome = run("--in-place", SELECT, plugin=True, fault="not_executed")
+        self.assertRegex(outcome.out, r"0:FAILED \(tensor 3")
+        self.assertNotIn("0x5a5a5a5a", outcome.out)  # what a buffer of its own would hold
+
     def test_a_wrong_status_where_one_is_expected(self) -> None:
         invalid = "--in-shapes=0:4x5+1:4x5+2:4x5+3:5x4"
         pattern = r"FAILED \(expected invalid_shape, but dnnl_graph_partition_compile answered"

@@ -111,17 +111,15 @@ std::span<std::byte> execution::bytes_of(const storage& s) const {
 }
 
 void execution::run() {
-    for (const bound_step& step : steps_)
+    for (bound_step& step : steps_)
         call("dnnl_graph_compiled_partition_execute", [&] {
-            auto inputs = step.inputs;
-            auto outputs = step.outputs;
             if (lib_.compiled_partition_execute_v2)
-                return lib_.compiled_partition_execute_v2(step.compiled, lib_.stream(),
-                                                          inputs.size(), inputs.data(),
-                                                          outputs.size(), outputs.data(), nullptr);
+                return lib_.compiled_partition_execute_v2(
+                    step.compiled, lib_.stream(), step.inputs.size(), step.inputs.data(),
+                    step.outputs.size(), step.outputs.data(), nullptr);
             return dnnl_graph_compiled_partition_execute(step.compiled, lib_.stream(),
-                                                         inputs.size(), inputs.data(),
-                                                         outputs.size(), outputs.data());
+                                                         step.inputs.size(), step.inputs.data(),
+                                                         step.outputs.size(), step.outputs.data());
         });
 }
 

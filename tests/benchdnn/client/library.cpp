@@ -8,7 +8,6 @@
 #endif
 
 #include <algorithm>
-#include <exception>
 #include <set>
 
 namespace maskwise::bench {
@@ -72,17 +71,14 @@ std::string op_needs(const op& o, int minor) {
 
 } // namespace
 
-void call(const char* function, const std::function<dnnl_status_t()>& run) {
-    dnnl_status_t status = dnnl_success;
-    try {
-        status = run();
-    } catch (const std::exception& error) {
-        throw call_failed(function, call_failed::escaped,
-                          fmt::format("{} let a C++ exception out: {}", function, error.what()));
-    }
-    if (status != dnnl_success)
-        throw call_failed(function, static_cast<int>(status),
-                          fmt::format("{} answered {}", function, status_name(status)));
+void throw_escaped(const char* function, const std::exception& error) {
+    throw call_failed(function, call_failed::escaped,
+                      fmt::format("{} let a C++ exception out: {}", function, error.what()));
+}
+
+void throw_refused(const char* function, dnnl_status_t status) {
+    throw call_failed(function, static_cast<int>(status),
+                      fmt::format("{} answered {}", function, status_name(status)));
 }
 
 library::library()

@@ -5,7 +5,7 @@
 #include "client/handles.hpp"
 #include "model/graph.hpp"
 
-#include <functional>
+#include <exception>
 #include <string>
 
 namespace maskwise::bench {
@@ -19,8 +19,20 @@ struct call_failed : std::runtime_error {
     static constexpr int escaped = -1;
 };
 
-// Runs one C call; throws call_failed unless it answers success.
-void call(const char* function, const std::function<dnnl_status_t()>& run);
+[[noreturn]] void throw_escaped(const char* function, const std::exception& error);
+[[noreturn]] void throw_refused(const char* function, dnnl_status_t status);
+
+// Runs one C call; throws call_failed unless it answers success. Inline: it is timed.
+template <typename Run>
+void call(const char* function, const Run& run) {
+    dnnl_status_t status = dnnl_success;
+    try {
+        status = run();
+    } catch (const std::exception& error) {
+        throw_escaped(function, error);
+    }
+    if (status != dnnl_success) throw_refused(function, status);
+}
 
 class library {
 public:

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,11 +38,6 @@ std::string preload_without_maskwise() {
     }
 }
 
-void close_pair(int (&ends)[2]) {
-    close(ends[0]);
-    close(ends[1]);
-}
-
 std::string signal_text(int status) {
     if (WIFSIGNALED(status)) return fmt::format("killed by {}", strsignal(WTERMSIG(status)));
     return fmt::format("ended with status {}", WEXITSTATUS(status));
@@ -56,16 +52,14 @@ worker::~worker() {
 void worker::start() {
     int to_child[2];
     int from_child[2];
-    if (pipe(to_child) != 0 || pipe(from_child) != 0)
-        throw std::system_error(errno, std::generic_category(), "pipe");
+    if (pipe2(to_child, O_CLOEXEC) != 0 || pipe2(from_child, O_CLOEXEC) != 0)
+        throw std::system_error(errno, std::generic_category(), "pipe2");
     const std::string preload = preload_without_maskwise();
     pid_ = fork();
     if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "fork");
     if (pid_ == 0) {
         dup2(to_child[0], STDIN_FILENO);
         dup2(from_child[1], STDOUT_FILENO);
-        close_pair(to_child);
-        close_pair(from_child);
         if (what_ == with::no_maskwise) {
             setenv("LD_PRELOAD", preload.c_str(), 1);
             setenv("MASKWISE_DISABLE", "1", 1); // where the plugin is linked, not preloaded
