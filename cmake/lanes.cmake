@@ -94,7 +94,7 @@ function(maskwise_add_lane_test)
              COMMAND "${MASKWISE_LANE_RUNNER}" ${preload} "${prefix}" -- "${program}" ${arg_COMMAND})
     set_tests_properties("${name}" PROPERTIES
         LABELS "lane-${arg_LANE};plugin-${arg_PLUGIN};${arg_LABELS}"
-        ENVIRONMENT "${MASKWISE_TEST_ENVIRONMENT};${arg_ENVIRONMENT}")
+        ENVIRONMENT "${arg_ENVIRONMENT}")
     if(arg_TIMEOUT)
         set_tests_properties("${name}" PROPERTIES TIMEOUT ${arg_TIMEOUT})
     endif()
@@ -102,12 +102,3 @@ endfunction()
 
 maskwise_import_lanes()
 maskwise_sanitizer_runtimes(MASKWISE_SANITIZER_RUNTIMES)
-
-# Leak suppressions name foreign libraries only.
-set(MASKWISE_TEST_ENVIRONMENT "")
-if(MASKWISE_SANITIZE)
-    set(MASKWISE_TEST_ENVIRONMENT
-        "LSAN_OPTIONS=suppressions=${CMAKE_CURRENT_LIST_DIR}/leaks.supp:print_suppressions=0"
-        "UBSAN_OPTIONS=print_stacktrace=1"
-        "TSAN_OPTIONS=halt_on_error=1")
-endif()
