@@ -26,10 +26,10 @@ graph::op translate(const op_record& record) {
     graph::op op;
     op.id = record.id;
     op.kind = record.kind == abi::op_kind_select ? graph::op_kind::select : graph::op_kind::other;
-    op.name =
-        record.name.empty() ? "Select_" + std::to_string(record.id) : std::string(record.name);
-    if (const attribute* found = record.find(abi::attr_auto_broadcast))
-        if (const auto* text = std::get_if<std::string>(found)) op.auto_broadcast = *text;
+    op.name = record.name.empty() ? "Select_" + std::to_string(record.id) : record.name;
+    const auto found = record.attributes.find(abi::attr_auto_broadcast);
+    if (found != record.attributes.end())
+        if (const auto* text = std::get_if<std::string>(&found->second)) op.auto_broadcast = *text;
     for (const auto& input : record.inputs) op.inputs.push_back(from_abi(input));
     for (const auto& output : record.outputs) op.outputs.push_back(from_abi(output));
     return op;
@@ -64,10 +64,11 @@ void claim(std::shared_ptr<partition_record> record, const op_record& op, abi::p
     report(claimed, *record, reason);
 }
 
+// The record of the first operator of that id; null where it is of no pattern's kind.
 const op_record* find_op(const graph_record& graph, std::size_t id) {
     const auto found = std::find_if(graph.ops.begin(), graph.ops.end(),
-                                    [id](const auto& op) { return op->id == id; });
-    return found == graph.ops.end() ? nullptr : found->get();
+                                    [id](const added_op& added) { return added.id == id; });
+    return found == graph.ops.end() ? nullptr : found->record.get();
 }
 
 } // namespace
