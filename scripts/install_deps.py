@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Installs the pinned Python tools and the oneDNN lanes below .deps/.
+"""Installs the pinned Python tools, the oneDNN lanes and, when asked, the peers below .deps/.
 
 Each is put together in a directory beside its place and renamed when complete, with a stamp that
 holds the hash of its pins: an interrupted run leaves nothing half done, a repeated one is idle.
@@ -134,7 +134,7 @@ def pip(python: Path, arguments: list[str]) -> None:
     run_quietly("the download by pip", command)
 
 
-def build_tools(tree: Path, pins: Pins) -> None:
+def build_environment(tree: Path, pins: Pins) -> None:
     # Programs of this environment are started as `bin/python -m <tool>`, so it may be moved.
     run_quietly("creating a Python environment", [sys.executable, "-m", "venv", str(tree)])
     pip(tree / "bin/python", ["--requirement", str(pins.path)])
@@ -230,7 +230,7 @@ def lane_pins(names: list[str]) -> list[Pins]:
 
 
 def install_all(lanes: list[str]) -> None:
-    install("Python tools", DEPS / "tools", Pins(ROOT / "scripts/tools.txt"), build_tools)
+    install("Python tools", DEPS / "tools", Pins(ROOT / "scripts/tools.txt"), build_environment)
     own = os.environ.get("MASKWISE_ONEDNN", "")
     if own:
         run_quietly(f"MASKWISE_ONEDNN={own}", [str(ROOT / "scripts/lane"), "--describe"])
@@ -245,8 +245,12 @@ def install_all(lanes: list[str]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("lanes", nargs="*", help="lanes to install (default: all)")
+    parser.add_argument("--peers", action="store_true", help="what scripts/bench compares with")
+    arguments = parser.parse_args()
     try:
-        install_all(parser.parse_args().lanes)
+        install_all(arguments.lanes)
+        if arguments.peers:
+            install("peers", DEPS / "peers", Pins(ROOT / "scripts/peers.txt"), build_environment)
     except Failure as failure:
         say(str(failure))
         return 1
