@@ -1,0 +1,141 @@
+// Every packing kernel of the list, on every instruction set of this machine, against plain loops.
+
+#include "support/case_generator.hpp"
+#include "support/guarded_buffer.hpp"
+
+#include "kernel/kernel_table.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+namespace maskwise::test {
+namespace {
+
+struct kernel_case {
+    isa target;
+    pack_kernel kernel;
+};
+
+std::vector<kernel_case> all_kernels() {
+    std::vector<kernel_case> cases;
+    for (const isa target : supported_isas(native_cpu()))
+        for (const pack_kernel& kernel : kernel_table_for(target).packs)
+            cases.push_back({target, kernel});
+    return cases;
+}
+
+// A random packing job: items at random places, the scattered side against guard pages.
+struct pack_job {
+    pack_job(generator& random, const pack_key& of) : key(of) {
+        const std::int64_t unit = key.unit_bytes;
+        transposes = key.kind == pack_kind::transpose;
+        item_bytes = draw_item_bytes(random);
+        items = draw(random, 1, 40);
+        groups = draw(random, 1, 40);
+        blocks = transposes ? draw(random, 1, 3) : 1;
+        const std::int64_t taken = key.kind == pack_kind::splat ? unit : item_bytes;
+        const std::int64_t item_space = (transposes ? groups * unit : taken) + draw(random, 0, 20);
+        group_bytes = transposes ? unit : items * item_space + draw(random, 0, 9);
+        for (std::int64_t i = 0; i < items; ++i)
+            offsets.push_back(static_cast<std::int32_t>(i * item_space));
+        std::shuffle(offsets.begin(), offsets.end(), random);
+        for (std::int64_t b = 0; b < blocks; ++b)
+            block_offsets.push_back(static_cast<std::int32_t>(b * items * item_space));
+        strided_bytes = block_offsets.back() + *std::max_element(offsets.begin(), offsets.end()) +
+                        (groups - 1) * group_bytes + taken;
+        buffer_group_bytes = items * item_bytes;
+        buffer_bytes = blocks * groups * buffer_group_bytes;
+    }
+
+    std::int64_t draw_item_bytes(generator& random) const {
+        const std::int64_t unit = key.unit_bytes;
+        if (transposes) return unit;
+        if (key.kind == pack_kind::splat) return unit * draw(random, 1, 90);
+        return one_in(random, 3) ? unit : draw(random, unit, unit == 16 ? 400 : 2 * unit - 1);
+    }
+
+    pack_tile tile(std::byte* strided, std::byte* buffer) const {
+        return {
+            strided,    buffer, offsets.data(),      items, groups, group_bytes, buffer_group_bytes,
+            item_bytes, blocks, block_offsets.data()};
+    }
+
+    template <class Move>
+    void for_each_item(Move&& move) const {
+        for (std::int64_t b = 0; b < blocks; ++b)
+            for (std::int64_t g = 0; g < groups; ++g)
+                for (std::int64_t i = 0; i < items; ++i)
+                    move(block_offsets[static_cast<std::size_t>(b)] + g * group_bytes +
+                             offsets[static_cast<std::size_t>(i)],
+                         (b * groups + g) * buffer_group_bytes + i * item_bytes);
+    }
+
+    pack_key key;
+    bool transposes = false;
+    std::int64_t item_bytes, items, groups, blocks, group_bytes;
+    std::int64_t strided_bytes, buffer_group_bytes, buffer_bytes;
+    std::vector<std::int32_t> offsets, block_offsets;
+};
+
+void check_scatter(generator& random, const pack_job& job, pack_fn run) {
+    const guarded_buffer strided(static_cast<std::size_t>(job.strided_bytes),
+                                 guarded_buffer::edge::back);
+    const guarded_buffer buffer(static_cast<std::size_t>(job.buffer_bytes),
+                                guarded_buffer::edge::front);
+    fill_random(random, strided.data(), strided.size());
+    fill_random(random, buffer.data(), buffer.size());
+    std::vector<std::byte> expected(strided.data(), strided.data() + strided.size());
+    job.for_each_item([&](std::int64_t from, std::int64_t to) {
+        std::memcpy(expected.data() + from, buffer.data() + to,
+                    static_cast<std::size_t>(job.item_bytes));
+    });
+    run(job.tile(strided.data(), buffer.data()));
+    ASSERT_EQ(std::memcmp(strided.data(), expected.data(), expected.size()), 0)
+        << "items of " << job.item_bytes << " bytes";
+}
+
+void check_read(generator& random, const pack_job& job, pack_fn run) {
+    const bool splats = job.key.kind == pack_kind::splat;
+    const std::int64_t slack = splats ? splat_slack_bytes : 0;
+    const auto edge = one_in(random, 2) ? guarded_buffer::edge::front : guarded_buffer::edge::back;
+    const guarded_buffer strided(static_cast<std::size_t>(job.strided_bytes), edge);
+    const guarded_buffer buffer(static_cast<std::size_t>(job.buffer_bytes + slack),
+                                guarded_buffer::edge::back);
+    fill_random(random, strided.data(), strided.size());
+    std::vector<std::byte> expected(static_cast<std::size_t>(job.buffer_bytes));
+    const std::int64_t piece = splats ? job.key.unit_bytes : job.item_bytes;
+    job.for_each_item([&](std::int64_t from, std::int64_t to) {
+        for (std::int64_t at = 0; at < job.item_bytes; at += piece)
+            std::memcpy(expected.data() + to + at, strided.data() + from,
+                        static_cast<std::size_t>(piece));
+    });
+    run(job.tile(strided.data(), buffer.data()));
+    ASSERT_EQ(std::memcmp(buffer.data(), expected.data(), expected.size()), 0)
+        << "items of " << job.item_bytes << " bytes, " << job.items << " items, " << job.groups
+        << " groups";
+}
+
+class pack_kernels : public ::testing::TestWithParam<kernel_case> {};
+
+TEST_P(pack_kernels, match_plain_loops) {
+    generator random(base_seed());
+    for (int i = 0; i < 300 && !HasFatalFailure(); ++i) {
+        const pack_job job(random, GetParam().kernel.key);
+        if (job.key.kind == pack_kind::scatter)
+            check_scatter(random, job, GetParam().kernel.run);
+        else
+            check_read(random, job, GetParam().kernel.run);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(every_kernel, pack_kernels, ::testing::ValuesIn(all_kernels()),
+                         [](const auto& parameter) {
+                             return std::string(maskwise::to_string(parameter.param.target)) + '_' +
+                                    to_string(parameter.param.kernel.key);
+                         });
+
+} // namespace
+} // namespace maskwise::test

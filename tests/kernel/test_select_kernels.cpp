@@ -1,0 +1,165 @@
+// Every Select kernel of the list, on every instruction set of this machine, against plain loops:
+// sizes around the vector, every alignment that matters, rows against pages that may not be
+// touched.
+
+#include "support/case_generator.hpp"
+#include "support/guarded_buffer.hpp"
+
+#include "kernel/kernel_table.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+namespace maskwise::test {
+namespace {
+
+struct kernel_case {
+    isa target;
+    select_kernel kernel;
+};
+
+std::vector<kernel_case> all_kernels() {
+    std::vector<kernel_case> cases;
+    for (const isa target : supported_isas(native_cpu()))
+        for (const select_kernel& kernel : kernel_table_for(target).selects)
+            cases.push_back({target, kernel});
+    return cases;
+}
+
+constexpr std::size_t rows = 3;
+
+std::size_t row_bytes(column_class columns, std::size_t width, std::size_t n) {
+    return columns == column_class::unit ? width * n : width;
+}
+
+// One operand: rows that end (or begin) at a guard page, shifted by a few bytes.
+struct operand {
+    operand(std::size_t bytes_per_row, std::size_t shift, guarded_buffer::edge edge)
+        : row_bytes(bytes_per_row), buffer(rows * bytes_per_row + shift, edge),
+          first(edge == guarded_buffer::edge::front ? buffer.data() + shift : buffer.data()) {}
+
+    std::byte* row(std::size_t r) const { return first + r * row_bytes; }
+
+    std::size_t row_bytes;
+    guarded_buffer buffer;
+    std::byte* first;
+};
+
+class tile_check {
+public:
+    tile_check(generator& random, const select_key& key, std::size_t n, int in_place)
+        : key_(key), n_(n), in_place_(in_place),
+          edge_(one_in(random, 2) ? guarded_buffer::edge::front : guarded_buffer::edge::back),
+          width_(static_cast<std::size_t>(key.width_bytes)),
+          cond_(row_bytes(key.cond, 1, n), shift(random), edge_),
+          src_0_(row_bytes(key.src_0, width_, n), shift(random), edge_),
+          src_1_(row_bytes(key.src_1, width_, n), shift(random), edge_),
+          dst_(width_ * n, shift(random), edge_) {
+        for (const operand* each : {&src_0_, &src_1_, &dst_})
+            fill_random(random, each->buffer.data(), each->buffer.size());
+        fill_mask(random, cond_.buffer.data(), cond_.buffer.size());
+        expect();
+    }
+
+    ::testing::AssertionResult run(select_fn kernel) {
+        const auto stride = [](const operand& o) { return static_cast<std::int64_t>(o.row_bytes); };
+        const operand& first = in_place_ == 0 ? dst_ : src_0_;
+        const operand& second = in_place_ == 1 ? dst_ : src_1_;
+        kernel({cond_.first, first.first, second.first, dst_.first, static_cast<std::int64_t>(rows),
+                static_cast<std::int64_t>(n_), stride(cond_), stride(first), stride(second),
+                stride(dst_)});
+        finish_streaming();
+        const std::byte* from = dst_.buffer.data();
+        if (expected_.empty() || std::memcmp(from, expected_.data(), expected_.size()) == 0)
+            return ::testing::AssertionSuccess();
+        return ::testing::AssertionFailure() << to_string(key_) << " n=" << n_;
+    }
+
+private:
+    static std::size_t shift(generator& random) {
+        return static_cast<std::size_t>(draw(random, 0, 70));
+    }
+
+    const std::byte* element(const operand& from, column_class columns, std::size_t width,
+                             std::size_t r, std::size_t c) const {
+        return from.row(r) + (columns == column_class::unit ? c * width : 0);
+    }
+
+    void expect() {
+        expected_.resize(dst_.buffer.size());
+        std::memcpy(expected_.data(), dst_.buffer.data(), expected_.size());
+        const auto offset = static_cast<std::size_t>(dst_.first - dst_.buffer.data());
+        for (std::size_t r = 0; r < rows; ++r)
+            for (std::size_t c = 0; c < n_; ++c) {
+                const bool taken = *element(cond_, key_.cond, 1, r, c) != std::byte{0};
+                if (in_place_ == (taken ? 0 : 1)) continue;
+                std::memcpy(expected_.data() + offset + (r * n_ + c) * width_,
+                            taken ? element(src_0_, key_.src_0, width_, r, c)
+                                  : element(src_1_, key_.src_1, width_, r, c),
+                            width_);
+            }
+    }
+
+    select_key key_;
+    std::size_t n_;
+    int in_place_;
+    guarded_buffer::edge edge_;
+    std::size_t width_;
+    operand cond_, src_0_, src_1_, dst_;
+    std::vector<std::byte> expected_;
+};
+
+// 0 to a little above two vectors of bytes, then around block sizes.
+std::vector<std::size_t> sizes() {
+    std::vector<std::size_t> found;
+    for (std::size_t n = 1; n <= 70; ++n) found.push_back(n);
+    for (const std::size_t n : {95U, 127U, 128U, 129U, 255U, 256U, 257U, 300U, 511U, 600U, 1100U})
+        found.push_back(n);
+    return found;
+}
+
+class select_kernels : public ::testing::TestWithParam<kernel_case> {};
+
+TEST_P(select_kernels, match_plain_loops) {
+    const select_key& key = GetParam().kernel.key;
+    generator random(base_seed());
+    for (const std::size_t n : sizes())
+        for (int i = 0; i < 3; ++i) {
+            tile_check check(random, key, n, -1);
+            ASSERT_TRUE(check.run(GetParam().kernel.run));
+        }
+}
+
+TEST_P(select_kernels, work_in_place) {
+    const select_key& key = GetParam().kernel.key;
+    generator random(base_seed() + 1);
+    for (const std::size_t n : sizes())
+        for (const int side : {0, 1}) {
+            if ((side == 0 ? key.src_0 : key.src_1) != column_class::unit) continue;
+            tile_check check(random, key, n, side);
+            ASSERT_TRUE(check.run(GetParam().kernel.run));
+        }
+}
+
+INSTANTIATE_TEST_SUITE_P(every_kernel, select_kernels, ::testing::ValuesIn(all_kernels()),
+                         [](const auto& parameter) {
+                             return std::string(maskwise::to_string(parameter.param.target)) + '_' +
+                                    to_string(parameter.param.kernel.key);
+                         });
+
+TEST(kernel_table, has_every_key_once_for_every_target) {
+    ASSERT_FALSE(kernel_tables().empty());
+    for (const kernel_table* table : kernel_tables()) {
+        EXPECT_EQ(table->selects.size(), 80U);
+        EXPECT_EQ(table->packs.size(), 20U);
+        for (const select_kernel& kernel : table->selects)
+            EXPECT_EQ(&find_select(*table, kernel.key), &kernel) << to_string(kernel.key);
+        for (const pack_kernel& kernel : table->packs)
+            EXPECT_EQ(&find_pack(*table, kernel.key), &kernel) << to_string(kernel.key);
+    }
+}
+
+} // namespace
+} // namespace maskwise::test
