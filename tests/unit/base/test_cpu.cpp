@@ -1,0 +1,139 @@
+#include "base/cache.hpp"
+#include "base/cpu.hpp"
+#include "base/error.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <utility>
+
+namespace maskwise {
+namespace {
+
+// Plays a CPU: the leaves it is given, zero elsewhere.
+class fake_cpu final : public cpu_reader {
+public:
+    std::map<std::pair<std::uint32_t, std::uint32_t>, registers> leaves;
+    std::uint64_t states = 0;
+
+    registers cpuid(std::uint32_t leaf, std::uint32_t subleaf) const override {
+        const auto found = leaves.find({leaf, subleaf});
+        return found == leaves.end() ? registers{} : found->second;
+    }
+    std::uint64_t enabled_states() const override { return states; }
+    std::uint64_t hwcap() const override { return 0; }
+};
+
+constexpr std::uint32_t bits(std::initializer_list<int> set) {
+    std::uint32_t value = 0;
+    for (const int bit : set) value |= 1U << bit;
+    return value;
+}
+
+fake_cpu skylake_server() {
+    fake_cpu cpu;
+    cpu.leaves[{1, 0}].ecx = bits({1, 9, 12, 19, 20, 25, 27, 28, 29});
+    cpu.leaves[{7, 0}].ebx = bits({3, 5, 8, 16, 17, 28, 30, 31});
+    cpu.leaves[{0x80000001U, 0}].ecx = bits({5});
+    cpu.states = bits({1, 2, 5, 6, 7});
+    return cpu;
+}
+
+TEST(supported_isas, finds_everything_of_an_avx512_cpu) {
+    EXPECT_EQ(supported_isas(skylake_server()),
+              (std::vector<isa>{isa::scalar, isa::sse4, isa::avx2, isa::avx512}));
+}
+
+TEST(supported_isas, believes_the_operating_system) {
+    fake_cpu cpu = skylake_server();
+    cpu.states = bits({1, 2}); // no ZMM saved: a kernel booted without AVX-512
+    EXPECT_EQ(supported_isas(cpu).back(), isa::avx2);
+    cpu.states = 0;
+    EXPECT_EQ(supported_isas(cpu).back(), isa::sse4);
+}
+
+TEST(supported_isas, needs_every_feature_of_a_set) {
+    for (const int missing : {16, 17, 28, 30, 31}) {
+        fake_cpu cpu = skylake_server();
+        cpu.leaves[{7, 0}].ebx &= ~bits({missing});
+        EXPECT_EQ(supported_isas(cpu).back(), isa::avx2) << missing;
+    }
+    for (const int missing : {3, 5, 8}) {
+        fake_cpu cpu = skylake_server();
+        cpu.leaves[{7, 0}].ebx &= ~bits({missing});
+        EXPECT_EQ(supported_isas(cpu).back(), isa::sse4) << missing;
+    }
+    EXPECT_EQ(supported_isas(fake_cpu()), std::vector<isa>{isa::scalar});
+}
+
+const std::vector<isa> all_x86{isa::scalar, isa::sse4, isa::avx2, isa::avx512};
+
+TEST(choose_isa, takes_the_highest_without_caps) {
+    EXPECT_EQ(choose_isa(all_x86, "", ""), isa::avx512);
+    EXPECT_EQ(choose_isa({isa::scalar, isa::sse4}, "", ""), isa::sse4);
+}
+
+TEST(choose_isa, obeys_max_isa) {
+    for (const isa wanted : all_x86) EXPECT_EQ(choose_isa(all_x86, to_string(wanted), ""), wanted);
+}
+
+TEST(choose_isa, refuses_what_is_unknown_or_not_there) {
+    EXPECT_THROW(choose_isa(all_x86, "avx1024", ""), invalid_argument);
+    EXPECT_THROW(choose_isa(all_x86, "AVX2", ""), invalid_argument);
+    EXPECT_THROW(choose_isa({isa::scalar, isa::sse4}, "avx512", ""), invalid_argument);
+    try {
+        choose_isa({isa::scalar, isa::sse4}, "avx2", "");
+        FAIL();
+    } catch (const invalid_argument& refusal) {
+        EXPECT_NE(std::string(refusal.what()).find("avx2"), std::string::npos);
+        EXPECT_NE(std::string(refusal.what()).find("scalar|sse4"), std::string::npos);
+    }
+}
+
+TEST(choose_isa, obeys_onednn_words) {
+    EXPECT_EQ(choose_isa(all_x86, "", "SSE41"), isa::sse4);
+    EXPECT_EQ(choose_isa(all_x86, "", "avx2"), isa::avx2);
+    EXPECT_EQ(choose_isa(all_x86, "", "AVX2_VNNI_2"), isa::avx2);
+    EXPECT_EQ(choose_isa(all_x86, "", "AVX512_CORE_AMX"), isa::avx512);
+    EXPECT_EQ(choose_isa(all_x86, "", "something new"), isa::avx512);
+    EXPECT_EQ(choose_isa(all_x86, "sse4", "AVX2"), isa::sse4);
+    EXPECT_EQ(choose_isa(all_x86, "avx2", "SSE41"), isa::sse4);
+}
+
+cpu_reader::registers cache_leaf(std::uint32_t type, std::uint32_t level, std::uint32_t kilobytes,
+                                 std::uint32_t threads) {
+    constexpr std::uint32_t ways = 16, line = 64;
+    return {type | level << 5 | (threads - 1) << 14, (ways - 1) << 22 | (line - 1),
+            kilobytes * 1024 / ways / line - 1, 0};
+}
+
+TEST(read_caches, divides_what_is_shared) {
+    fake_cpu cpu;
+    cpu.leaves[{4, 0}] = cache_leaf(1, 1, 32, 2);
+    cpu.leaves[{4, 1}] = cache_leaf(2, 1, 64, 2); // instructions
+    cpu.leaves[{4, 2}] = cache_leaf(3, 2, 1024, 2);
+    cpu.leaves[{4, 3}] = cache_leaf(3, 3, 32768, 16);
+    const cache_facts facts = read_caches(cpu);
+    EXPECT_EQ(facts.l1_bytes, 32 << 10);
+    EXPECT_EQ(facts.l2_bytes, 1024 << 10);
+    EXPECT_EQ(facts.last_level_bytes, 2 << 20);
+}
+
+// A guest of two cores that is told the socket's cache.
+TEST(read_caches, does_not_believe_a_socket_for_two_cores) {
+    fake_cpu cpu;
+    cpu.leaves[{0, 0}].ecx = 0x444d4163; // AuthenticAMD
+    cpu.leaves[{0x8000001dU, 0}] = cache_leaf(1, 1, 48, 1);
+    cpu.leaves[{0x8000001dU, 1}] = cache_leaf(3, 2, 1024, 1);
+    cpu.leaves[{0x8000001dU, 2}] = cache_leaf(3, 3, 32768, 2);
+    EXPECT_EQ(read_caches(cpu).last_level_bytes, 4 << 20);
+}
+
+TEST(read_caches, survives_a_cpu_that_says_nothing) {
+    const cache_facts facts = read_caches(fake_cpu());
+    EXPECT_GE(facts.l1_bytes, 16 << 10);
+    EXPECT_GE(facts.last_level_bytes, facts.l2_bytes);
+}
+
+} // namespace
+} // namespace maskwise

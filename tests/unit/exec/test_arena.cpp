@@ -1,0 +1,67 @@
+// The caller's task arena and global_control are respected, and calls from inside tasks work.
+
+#include "exec/parallel.hpp"
+#include "exec/run_select.hpp"
+#include "plan/select_plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <tbb/global_control.h>
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include <mutex>
+#include <set>
+#include <thread>
+#include <vector>
+
+namespace maskwise {
+namespace {
+
+TEST(available_threads, is_the_arenas) {
+    tbb::task_arena one(1);
+    EXPECT_EQ(one.execute([] { return available_threads(); }), 1);
+}
+
+TEST(available_threads, is_capped_by_global_control) {
+    const tbb::global_control cap(tbb::global_control::max_allowed_parallelism, 1);
+    EXPECT_EQ(available_threads(), 1);
+}
+
+struct thread_log {
+    std::mutex mutex;
+    std::set<std::thread::id> seen;
+};
+
+TEST(parallel_run, stays_in_an_arena_of_one) {
+    thread_log log;
+    tbb::task_arena one(1);
+    one.execute([&] {
+        parallel_run(
+            64,
+            [](const void* context, std::int64_t) {
+                auto& all = *static_cast<thread_log*>(const_cast<void*>(context));
+                const std::lock_guard lock(all.mutex);
+                all.seen.insert(std::this_thread::get_id());
+            },
+            &log);
+    });
+    EXPECT_EQ(log.seen.size(), 1U);
+}
+
+TEST(run_select, works_inside_tasks) {
+    constexpr std::int64_t n = 1 << 20;
+    const auto plan =
+        make_select_plan({dense_desc(data_type::boolean, {n}), dense_desc(data_type::u8, {n}),
+                          dense_desc(data_type::u8, {}), dense_desc(data_type::u8, {n})});
+    const std::vector<unsigned char> cond(n, 1), src_0(n, 5);
+    const unsigned char src_1 = 9;
+    std::vector<std::vector<unsigned char>> results(6, std::vector<unsigned char>(n));
+    tbb::parallel_for(std::size_t{0}, results.size(), [&](std::size_t i) {
+        run_select(*plan, cond.data(), src_0.data(), &src_1, results[i].data());
+    });
+    for (const auto& result : results) EXPECT_EQ(result, src_0);
+}
+
+} // namespace
+} // namespace maskwise

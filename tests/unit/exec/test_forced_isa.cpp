@@ -1,0 +1,53 @@
+// Run once for each value of MASKWISE_MAX_ISA; MASKWISE_TEST_EXPECT says what must happen: an
+// instruction set's name, or "refused".
+
+#include "base/error.hpp"
+#include "exec/run_select.hpp"
+#include "plan/plan_data.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+namespace maskwise {
+namespace {
+
+select_desc vector_of(std::int64_t n) {
+    return {dense_desc(data_type::boolean, {n}), dense_desc(data_type::f32, {n}),
+            dense_desc(data_type::f32, {n}), dense_desc(data_type::f32, {n})};
+}
+
+std::string expected() {
+    const char* text = std::getenv("MASKWISE_TEST_EXPECT");
+    return text == nullptr ? std::string(to_string(supported_isas(native_cpu()).back())) : text;
+}
+
+bool is_supported(const std::string& name) {
+    for (const isa value : supported_isas(native_cpu()))
+        if (to_string(value) == name) return true;
+    return false;
+}
+
+TEST(forced_isa, decides_which_kernel_runs) {
+    if (std::getenv("ONEDNN_MAX_CPU_ISA") != nullptr && !is_supported(expected()))
+        GTEST_SKIP() << "this CPU has no " << expected() << " to cap at";
+    if (expected() == "refused" || !is_supported(expected())) {
+        EXPECT_THROW(active_isa(), invalid_argument);
+        EXPECT_THROW(active_isa(), invalid_argument); // each time, not only the first
+        EXPECT_THROW(make_select_plan(vector_of(100)), invalid_argument);
+        return;
+    }
+    const auto plan = make_select_plan(vector_of(100));
+    EXPECT_EQ(to_string(plan->target), expected());
+    EXPECT_NE(to_string(*plan).find("isa=" + expected()), std::string::npos);
+    // The function that the plan calls is that table's and no other's.
+    for (const kernel_table* table : kernel_tables()) {
+        const bool chosen = to_string(table->target) == expected();
+        EXPECT_EQ(find_select(*table, plan->key).run == plan->run, chosen)
+            << to_string(table->target);
+    }
+}
+
+} // namespace
+} // namespace maskwise

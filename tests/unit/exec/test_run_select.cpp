@@ -1,0 +1,102 @@
+#include "exec/parallel.hpp"
+#include "exec/run_select.hpp"
+#include "plan/plan_data.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+namespace {
+std::atomic<long> allocations{0};
+}
+
+// Counts what the library under test allocates. Sanitizers bring operators of their own.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+void* operator new(std::size_t size) {
+    ++allocations;
+    if (void* memory = std::malloc(size)) return memory;
+    throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept {
+    std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+    std::free(memory);
+}
+#endif
+
+namespace maskwise {
+namespace {
+
+select_desc dense(const dims& cond, const dims& shape) {
+    return {dense_desc(data_type::boolean, cond), dense_desc(data_type::f32, shape),
+            dense_desc(data_type::f32, {}), dense_desc(data_type::f32, shape)};
+}
+
+struct select_buffers {
+    explicit select_buffers(std::size_t n) : cond(n), src_0(n), dst(n, -1.0F) {
+        for (std::size_t i = 0; i < n; ++i) cond[i] = static_cast<unsigned char>(i % 3 == 0);
+        std::iota(src_0.begin(), src_0.end(), 1.0F);
+    }
+    void run(const select_plan& plan) {
+        run_select(plan, cond.data(), src_0.data(), &src_1, dst.data());
+    }
+    bool is_right() const {
+        for (std::size_t i = 0; i < dst.size(); ++i)
+            if (dst[i] != (cond[i] != 0 ? src_0[i] : src_1)) return false;
+        return true;
+    }
+    std::vector<unsigned char> cond;
+    std::vector<float> src_0, dst;
+    float src_1 = -7.0F;
+};
+
+TEST(run_select, touches_nothing_where_dst_is_empty) {
+    const auto plan = make_select_plan(dense({0, 5}, {0, 5}));
+    run_select(*plan, nullptr, nullptr, nullptr, nullptr);
+}
+
+TEST(run_select, does_not_allocate_in_one_thread) {
+    for (const dims& shape : {dims{64}, dims{9, 7, 3}, dims{100, 100}}) {
+        const auto plan = make_select_plan(dense(shape, shape));
+        select_buffers data(static_cast<std::size_t>(element_count(shape)));
+        const long before = allocations;
+        data.run(*plan);
+        EXPECT_EQ(allocations, before);
+        EXPECT_TRUE(data.is_right());
+    }
+}
+
+TEST(run_select, one_plan_serves_many_threads) {
+    const auto plan = make_select_plan(dense({300, 1000}, {300, 1000}));
+    std::vector<select_buffers> data(4, select_buffers(300000));
+    {
+        std::vector<std::jthread> threads;
+        for (select_buffers& mine : data)
+            threads.emplace_back([&plan, &mine] {
+                for (int i = 0; i < 3; ++i) mine.run(*plan);
+            });
+    }
+    for (const select_buffers& each : data) EXPECT_TRUE(each.is_right());
+}
+
+TEST(parallel_run, calls_each_chunk_once) {
+    std::vector<std::atomic<int>> calls(1000);
+    parallel_run(
+        1000,
+        [](const void* context, std::int64_t chunk) {
+            auto& all = *static_cast<std::vector<std::atomic<int>>*>(const_cast<void*>(context));
+            ++all[static_cast<std::size_t>(chunk)];
+        },
+        &calls);
+    for (const auto& count : calls) EXPECT_EQ(count, 1);
+    EXPECT_GE(available_threads(), 1);
+}
+
+} // namespace
+} // namespace maskwise

@@ -1,0 +1,151 @@
+#include "base/error.hpp"
+#include "plan/loop_order.hpp"
+#include "plan/plan_data.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace maskwise {
+namespace {
+
+constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+
+select_desc dense(data_type type, const dims& cond, const dims& src_0, const dims& src_1,
+                  const dims& dst) {
+    return {dense_desc(data_type::boolean, cond), dense_desc(type, src_0), dense_desc(type, src_1),
+            dense_desc(type, dst)};
+}
+
+select_desc permuted() {
+    select_desc desc = dense(data_type::f32, {2, 3, 4}, {2, 3, 4}, {2, 3, 4}, {2, 3, 4});
+    for (tensor_desc* tensor : {&desc.cond, &desc.src_0, &desc.src_1, &desc.dst}) {
+        const auto width = static_cast<std::int64_t>(width_bytes(tensor->type));
+        tensor->strides_bytes = {width, 8 * width,
+                                 2 * width}; // the same permuted layout everywhere
+    }
+    return desc;
+}
+
+TEST(loop_nest, merges_what_is_one_loop) {
+    const dims big{16, 16, 256, 256};
+    const loop_nest same = make_loop_nest(dense(data_type::f32, big, big, big, big));
+    EXPECT_EQ(same.rank, 1);
+    EXPECT_EQ(same[0].extent, 16 * 16 * 256 * 256);
+    const loop_nest shared = make_loop_nest(dense(data_type::f32, {256, 256}, big, big, big));
+    EXPECT_EQ(shared.rank, 2);
+    EXPECT_EQ(shared[0].extent, 65536);
+    EXPECT_EQ(shared[1].stride_bytes[op_cond], 0);
+    EXPECT_EQ(make_loop_nest(permuted()).rank, 1);
+}
+
+TEST(loop_nest, has_no_loops_without_or_with_one_element) {
+    EXPECT_EQ(make_loop_nest(dense(data_type::f32, {}, {}, {}, {})).rank, 0);
+    EXPECT_EQ(make_loop_nest(dense(data_type::f32, {1, 1}, {}, {1}, {1, 1})).elements, 1);
+    EXPECT_EQ(make_loop_nest(dense(data_type::f32, {1}, {0, 4}, {4}, {0, 4})).elements, 0);
+}
+
+TEST(loop_nest, refuses_what_does_not_broadcast) {
+    EXPECT_THROW(make_loop_nest(dense(data_type::f32, {3}, {4}, {4}, {4})), invalid_shape);
+    EXPECT_THROW(make_loop_nest(dense(data_type::f32, {4}, {2, 4}, {4}, {4})), invalid_shape);
+}
+
+TEST(loop_nest, refuses_wrong_widths) {
+    select_desc desc = dense(data_type::f32, {4}, {4}, {4}, {4});
+    desc.src_1.type = data_type::bf16;
+    EXPECT_THROW(make_loop_nest(desc), invalid_argument);
+    desc = dense(data_type::f32, {4}, {4}, {4}, {4});
+    desc.cond.type = data_type::f16;
+    EXPECT_THROW(make_loop_nest(desc), invalid_argument);
+    EXPECT_THROW(make_loop_nest(dense(data_type::string, {4}, {4}, {4}, {4})), invalid_argument);
+}
+
+TEST(loop_nest, refuses_a_dst_that_overlaps) {
+    select_desc desc = dense(data_type::f32, {2, 4}, {2, 4}, {2, 4}, {2, 4});
+    for (const dims& strides : {dims{0, 4}, dims{4, 4}, dims{12, 4}, dims{16, 3}, dims{16, 0}}) {
+        desc.dst.strides_bytes = strides;
+        EXPECT_THROW(make_loop_nest(desc), invalid_argument) << to_string(strides);
+    }
+    desc.dst.strides_bytes = {20, 4};
+    EXPECT_NO_THROW(make_loop_nest(desc));
+    desc.dst.strides_bytes = {-16, 4};
+    EXPECT_THROW(make_loop_nest(desc), error);
+    desc.dst.strides_bytes = {16};
+    EXPECT_THROW(make_loop_nest(desc), invalid_argument);
+}
+
+TEST(loop_nest, refuses_byte_counts_that_overflow) {
+    select_desc desc = dense(data_type::f64, {1}, {1}, {1}, {4});
+    desc.dst.strides_bytes = {never / 2};
+    EXPECT_THROW(make_loop_nest(desc), invalid_shape);
+}
+
+std::string plan_of(const select_desc& desc, std::int64_t stream_from = never) {
+    return to_string(*build_plan(desc, isa::scalar, stream_from));
+}
+
+TEST(plan, prints_one_line) {
+    const dims big{16, 16, 256, 256};
+    const std::string text = plan_of(dense(data_type::f32, {256, 256}, big, {}, big), 0);
+    EXPECT_EQ(text, "nest=256x65536 tile=rows:1x16384 grid=256x4 order=256>65536 cond=unit "
+                    "src_0=unit src_1=zero dst=unit kernel=select_x32_uuz_stream isa=scalar");
+    EXPECT_EQ(plan_of(dense(data_type::f32, {0}, {0}, {0}, {0})), "empty");
+}
+
+TEST(plan, flattens_short_rows_and_packs_what_does_not_run_along) {
+    const std::string text = plan_of(dense(data_type::f32, {2048, 1}, {2048, 3}, {3}, {2048, 3}));
+    EXPECT_NE(text.find("tile=flat"), std::string::npos) << text;
+    EXPECT_NE(text.find("cond=splat src_0=unit src_1=repeat dst=unit"), std::string::npos) << text;
+}
+
+TEST(plan, transposes_in_blocks) {
+    select_desc desc = dense(data_type::f32, {512, 512}, {512, 512}, {512, 512}, {512, 512});
+    desc.src_1.strides_bytes = {4, 2048};
+    const std::string text = plan_of(desc);
+    EXPECT_NE(text.find("src_1=transpose dst=unit kernel=select_x32_uuu"), std::string::npos)
+        << text;
+}
+
+// A mask of 1 MB shared by heads must not be fetched once per head.
+TEST(plan, keeps_a_shared_mask_in_cache) {
+    const dims scores{2, 12, 1024, 1024};
+    const auto plan = build_plan(dense(data_type::f32, {1, 1, 1024, 1024}, scores, {}, scores),
+                                 isa::scalar, never);
+    ASSERT_EQ(plan->grid_rank, 2);
+    EXPECT_EQ(plan->grid[1].step_bytes[op_cond], 0) << to_string(*plan);
+}
+
+TEST(plan, scratch_has_room_for_every_width) {
+    for (const data_type type :
+         {data_type::u8, data_type::bf16, data_type::f32, data_type::f64, data_type::c128}) {
+        select_desc desc = dense(type, {300, 300}, {300, 300}, {300, 300}, {300, 300});
+        const auto width = static_cast<std::int64_t>(width_bytes(type));
+        for (tensor_desc* tensor : {&desc.src_0, &desc.src_1})
+            tensor->strides_bytes = {width, 300 * width};
+        desc.cond.strides_bytes = {1, 300};
+        desc.dst.strides_bytes = {1000 * width, 3 * width};
+        const auto plan = build_plan(desc, isa::scalar, never);
+        EXPECT_LE(plan->buffer_offset[op_dst] + plan->access[op_dst].buffer_bytes,
+                  max_scratch_bytes)
+            << to_string(*plan);
+    }
+}
+
+TEST(plan_cache, gives_the_same_plan_for_the_same_descriptor) {
+    const select_desc desc = dense(data_type::f32, {7, 5}, {7, 5}, {5}, {7, 5});
+    EXPECT_EQ(make_select_plan(desc), make_select_plan(desc));
+    const select_desc other = dense(data_type::bf16, {7, 5}, {7, 5}, {5}, {7, 5});
+    EXPECT_NE(make_select_plan(desc), make_select_plan(other));
+}
+
+TEST(plan_cache, is_bounded_and_keeps_answering) {
+    const auto first = make_select_plan(dense(data_type::u8, {9}, {9}, {9}, {9}));
+    for (std::int64_t n = 10; n < 3000; ++n) {
+        const auto plan = make_select_plan(dense(data_type::u8, {n}, {n}, {n}, {n}));
+        ASSERT_EQ(plan->nest.elements, n);
+    }
+    EXPECT_EQ(first->nest.elements, 9); // a plan that is in use outlives its place in the cache
+}
+
+} // namespace
+} // namespace maskwise

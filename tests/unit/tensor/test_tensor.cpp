@@ -1,0 +1,76 @@
+#include "base/error.hpp"
+#include "tensor/broadcast.hpp"
+#include "tensor/tensor_desc.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace maskwise {
+namespace {
+
+constexpr std::int64_t huge = std::numeric_limits<std::int64_t>::max() / 2;
+
+TEST(broadcast_numpy, aligns_at_the_last_dimension) {
+    EXPECT_EQ(broadcast_numpy({2, 3, 4, 5}, {4, 5}), (dims{2, 3, 4, 5}));
+    EXPECT_EQ(broadcast_numpy({4, 5}, {3, 1, 5}), (dims{3, 4, 5}));
+    EXPECT_EQ(broadcast_numpy({}, {7}), (dims{7}));
+    EXPECT_EQ(broadcast_numpy({}, {}), (dims{}));
+    EXPECT_EQ(broadcast_numpy({2, 1}, {1, 3}), (dims{2, 3}));
+}
+
+TEST(broadcast_numpy, counts_zero_as_numpy_does) {
+    EXPECT_EQ(broadcast_numpy({0, 3}, {1, 3}), (dims{0, 3}));
+    EXPECT_EQ(broadcast_numpy({0}, {}), (dims{0}));
+    EXPECT_THROW(broadcast_numpy({0}, {3}), invalid_shape);
+}
+
+TEST(broadcast_numpy, names_both_shapes) {
+    try {
+        broadcast_numpy({2, 3}, {4, 3});
+        FAIL();
+    } catch (const invalid_shape& refusal) {
+        EXPECT_NE(std::string(refusal.what()).find("{2,3}"), std::string::npos);
+        EXPECT_NE(std::string(refusal.what()).find("{4,3}"), std::string::npos);
+    }
+    EXPECT_THROW(broadcast_numpy({-1}, {1}), invalid_shape);
+}
+
+TEST(require_one_way, lets_only_from_grow) {
+    EXPECT_NO_THROW(require_one_way({4, 5}, {2, 3, 4, 5}, "cond"));
+    EXPECT_NO_THROW(require_one_way({3, 1, 5}, {2, 3, 4, 5}, "cond"));
+    EXPECT_NO_THROW(require_one_way({}, {2}, "cond"));
+    EXPECT_NO_THROW(require_one_way({1}, {0}, "cond"));
+    EXPECT_THROW(require_one_way({3, 5}, {2, 3, 4, 5}, "cond"), invalid_shape);
+    EXPECT_THROW(require_one_way({2}, {1}, "cond"), invalid_shape);
+    EXPECT_THROW(require_one_way({1, 1}, {1}, "cond"), invalid_shape);
+    EXPECT_THROW(require_one_way({1}, {-1}, "cond"), invalid_shape);
+}
+
+TEST(tensor_desc, dense_strides_count_the_type) {
+    EXPECT_EQ(dense_desc(data_type::f32, {2, 3, 4}).strides_bytes, (dims{48, 16, 4}));
+    EXPECT_EQ(dense_desc(data_type::bf16, {5}).strides_bytes, (dims{2}));
+    EXPECT_EQ(dense_desc(data_type::f32, {2, 0, 4}).strides_bytes, (dims{16, 16, 4}));
+    EXPECT_EQ(dense_desc(data_type::c128, {}).strides_bytes, (dims{}));
+    EXPECT_THROW(dense_desc(data_type::f64, {huge, huge}), invalid_shape);
+    EXPECT_THROW(dense_desc(data_type::f64, {-2}), invalid_shape);
+}
+
+TEST(tensor_desc, counts_elements) {
+    EXPECT_EQ(element_count({}), 1);
+    EXPECT_EQ(element_count({2, 3}), 6);
+    EXPECT_EQ(element_count({huge, huge, 0}), 0);
+    EXPECT_THROW(element_count({huge, 3}), invalid_shape);
+}
+
+TEST(tensor_desc, spans_to_the_last_byte) {
+    EXPECT_EQ(span_bytes(dense_desc(data_type::f32, {2, 3})), 24);
+    EXPECT_EQ(span_bytes({data_type::f32, {2, 3}, {100, 8}}), 100 + 16 + 4);
+    EXPECT_EQ(span_bytes({data_type::f32, {2, 0}, {100, 8}}), 0);
+    EXPECT_EQ(span_bytes({data_type::u8, {}, {}}), 1);
+    EXPECT_EQ(span_bytes({data_type::u8, {9}, {0}}), 1);
+    EXPECT_THROW(span_bytes({data_type::u8, {4}, {huge}}), invalid_shape);
+}
+
+} // namespace
+} // namespace maskwise
