@@ -93,7 +93,7 @@ dnnl_graph_compiled_partition_t select_call::compile() {
     dnnl_graph_compiled_partition_t made = nullptr;
     check(dnnl_graph_compiled_partition_create(&made, partition_), "compiled_partition_create");
     std::array<const dnnl_graph_logical_tensor_t*, 3> inputs{&tensors_[0], &tensors_[1],
-                                                                   &tensors_[2]};
+                                                             &tensors_[2]};
     const dnnl_graph_logical_tensor_t* output = &tensors_[3];
     const dnnl_status_t status = dnnl_graph_partition_compile(
         partition_, made, inputs.size(), inputs.data(), 1, &output, on_.engine());

@@ -190,4 +190,3 @@ def cases_of(suite: str, full: bool) -> list[Case]:
     if suite == "small":
         return list(small_cases())
     return list(sweep_cases(2000 if full else 500))
-

@@ -9,7 +9,7 @@ namespace maskwise {
 namespace {
 
 // Below this, waking another thread costs more than it takes off.
-constexpr std::int64_t parallel_from_bytes = 256 << 10;
+constexpr std::int64_t parallel_from_bytes = 1 << 20;
 // More parts than threads, so that one delayed thread does not delay all.
 constexpr std::int64_t parts_per_thread = 4;
 

@@ -1,0 +1,105 @@
+// Bytes per second of every kernel in the list, on every instruction set of this machine, from L1
+// to memory: bench_kernels --benchmark_filter='avx512/select_x32_uuu_plain/.*'
+
+#include "kernel/kernel_table.hpp"
+
+#include <benchmark/benchmark.h>
+
+#include <memory>
+#include <random>
+#include <vector>
+
+namespace maskwise::bench {
+namespace {
+
+constexpr std::int64_t sizes_bytes[] = {8 << 10, 256 << 10, 64 << 20}; // of dst: L1, L2, memory
+
+struct operands {
+    explicit operands(std::int64_t bytes)
+        : cond(static_cast<std::size_t>(bytes)), src_0(cond.size()), src_1(cond.size()),
+          dst(cond.size() + 64) {
+        std::mt19937_64 random(1);
+        for (std::byte& byte : cond) byte = static_cast<std::byte>(random() & 1);
+    }
+    std::byte* aligned_dst() {
+        void* at = dst.data();
+        std::size_t space = dst.size();
+        return static_cast<std::byte*>(std::align(64, dst.size() - 64, at, space));
+    }
+    std::vector<std::byte> cond, src_0, src_1, dst;
+};
+
+std::int64_t read_bytes(column_class columns, std::int64_t width) {
+    return columns == column_class::unit ? width : 0;
+}
+
+void run_select_kernel(benchmark::State& state, const select_kernel& kernel) {
+    const select_key& key = kernel.key;
+    const std::int64_t n = state.range(0) / key.width_bytes;
+    operands data(state.range(0));
+    const select_tile tile{data.cond.data(),
+                           data.src_0.data(),
+                           data.src_1.data(),
+                           data.aligned_dst(),
+                           1,
+                           n,
+                           0,
+                           0,
+                           0,
+                           0};
+    for ([[maybe_unused]] auto _ : state) {
+        kernel.run(tile);
+        benchmark::ClobberMemory();
+    }
+    const std::int64_t moved = read_bytes(key.cond, 1) + read_bytes(key.src_0, key.width_bytes) +
+                               read_bytes(key.src_1, key.width_bytes) + key.width_bytes;
+    state.SetBytesProcessed(state.iterations() * n * moved);
+}
+
+// 64 groups of 64 items, items two cache lines apart (or rows of a matrix, for transpose).
+void run_pack_kernel(benchmark::State& state, const pack_kernel& kernel) {
+    constexpr std::int64_t items = 64, groups = 64;
+    const std::int64_t unit = kernel.key.unit_bytes;
+    const bool transposes = kernel.key.kind == pack_kind::transpose;
+    const std::int64_t item_space = transposes ? groups * unit : 128;
+    std::vector<std::byte> strided(static_cast<std::size_t>(groups * items * item_space));
+    std::vector<std::byte> buffer(
+        static_cast<std::size_t>(items * groups * unit + splat_slack_bytes));
+    std::vector<std::int32_t> offsets;
+    for (std::int64_t i = 0; i < items; ++i)
+        offsets.push_back(static_cast<std::int32_t>(i * item_space));
+    const std::int32_t one_block = 0;
+    const pack_tile tile{strided.data(), buffer.data(), offsets.data(),
+                         items,          groups,        transposes ? unit : items * item_space,
+                         items * unit,   unit,          1,
+                         &one_block};
+    for ([[maybe_unused]] auto _ : state) {
+        kernel.run(tile);
+        benchmark::ClobberMemory();
+    }
+    state.SetBytesProcessed(state.iterations() * items * groups * unit * 2);
+}
+
+void register_table(const kernel_table& table) {
+    const std::string target(to_string(table.target));
+    for (const select_kernel& kernel : table.selects)
+        for (const std::int64_t bytes : sizes_bytes)
+            benchmark::RegisterBenchmark((target + '/' + to_string(kernel.key)).c_str(),
+                                         run_select_kernel, kernel)
+                ->Arg(bytes);
+    for (const pack_kernel& kernel : table.packs)
+        benchmark::RegisterBenchmark((target + '/' + to_string(kernel.key)).c_str(),
+                                     run_pack_kernel, kernel);
+}
+
+} // namespace
+} // namespace maskwise::bench
+
+int main(int argc, char** argv) {
+    for (const maskwise::isa target : maskwise::supported_isas(maskwise::native_cpu()))
+        maskwise::bench::register_table(maskwise::kernel_table_for(target));
+    benchmark::Initialize(&argc, argv);
+    if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+    benchmark::RunSpecifiedBenchmarks();
+    return 0;
+}

@@ -1,0 +1,112 @@
+"""Measures Select by Maskwise, by what people use instead, and the limit of the machine.
+
+Started by scripts/bench, which has everything installed and built.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+import extras
+import pictures
+import table
+import targets
+from cases import Case, cases_of
+from machine import machine_facts
+from measure import Bench, Effort, data_folder
+from results import Row, by_case, keep
+from worker import PEERS, ROOT, Worker, client, limit, peer
+
+RESULTS = ROOT / "build/bench"
+SUITES = ("select", "small", "sweep")
+
+
+def effort_for(suite: str, full: bool) -> Effort:
+    if suite == "sweep":
+        return Effort(turns=4, samples=3, seconds=0.03, variants=3)
+    if suite == "small":
+        return Effort(turns=9, samples=10, seconds=0.02)
+    return Effort(turns=11 if full else 5)
+
+
+def workers_for(suite: str, build: Path, lane: str) -> list[Worker]:
+    own = [client("maskwise", build, lane)]
+    if suite == "sweep":
+        return own
+    return [*own, client("onednn", build, lane), *(peer(name) for name in PEERS)]
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def run_cases(bench: Bench, cases: list[Case], effort: Effort) -> list[Row]:
+    rows: list[Row] = []
+    begin = time.monotonic()
+    for number, case in enumerate(cases, 1):
+        measured = bench.run(case, effort)
+        rows += measured
+        done = f"[{number}/{len(cases)} {time.monotonic() - begin:.0f}s] "
+        say(done + table.line({row.impl: row for row in measured}))
+    return rows
+
+
+def run_suite(suite: str, arguments: argparse.Namespace, cases: list[Case]) -> list[Row]:
+    effort = effort_for(suite, arguments.full)
+    say(f"\nsuite {suite}: {len(cases)} cases\n{table.header()}")
+    with data_folder() as folder:
+        workers = workers_for(suite, arguments.build, arguments.lane)
+        bench = Bench(limit(arguments.build), workers, folder)
+        try:
+            rows = run_cases(bench, cases, effort)
+            if suite == "small" and arguments.native:
+                rows += extras.native_row(bench, cases, arguments.build, arguments.native, effort)
+        finally:
+            bench.close()
+    return rows
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
+    parser.add_argument("suites", nargs="*", help=f"of {', '.join(SUITES)}; default: all")
+    parser.add_argument("--lane", default="3.13", help="the oneDNN to measure in front of")
+    parser.add_argument("--full", action="store_true", help="more cases, more repetitions")
+    parser.add_argument("--only", default="", help="cases by name, with commas (nothing is kept)")
+    parser.add_argument("--build", type=Path, required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--native", default="3.2", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    for suite in arguments.suites:
+        if suite not in SUITES:
+            parser.error(f"no suite '{suite}'; there are {', '.join(SUITES)}")
+    return arguments
+
+
+def main() -> int:
+    arguments = parse()
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    facts = machine_facts()
+    say("\n".join(f"{name}: {value}" for name, value in facts.items()))
+    every: list[Row] = []
+    for suite in arguments.suites or SUITES:
+        cases = cases_of(suite, arguments.full)
+        if arguments.only:
+            wanted = arguments.only.split(",")
+            cases = [case for case in cases if case.name in wanted]
+        rows = run_suite(suite, arguments, cases)
+        if not arguments.only:
+            every = keep(RESULTS / "results.json", suite, rows)
+    if arguments.only:
+        return 0
+    notes = extras.measure_notes(arguments.build, arguments.lane, arguments.native)
+    (RESULTS / "machine.json").write_text(json.dumps({**facts, **notes}, indent=1) + "\n")
+    pictures.draw_all(by_case(every), facts, RESULTS)
+    say(targets.report(by_case(every), notes, facts))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

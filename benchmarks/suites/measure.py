@@ -1,0 +1,117 @@
+"""Measures one case by every implementation, in turns."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cases import Case
+from results import Row, complete, make_row
+from worker import Died, Worker
+
+SLOW_SECONDS = 0.1  # a call slower than this is measured three times, not in every turn
+
+
+@dataclass
+class Effort:
+    """How long a case is measured."""
+
+    turns: int = 5
+    samples: int = 4  # in each turn
+    seconds: float = 0.025  # about, in each turn of one implementation
+    variants: int = 4  # of the limit that are measured after the first turn
+
+
+@dataclass
+class Taken:
+    """The samples of one implementation, or why there are none."""
+
+    samples: list[float] = field(default_factory=list)
+    failure: str = ""
+
+
+@contextmanager
+def data_folder() -> Iterator[str]:
+    """In memory where the system has such a place: disks are not what is measured."""
+    parent = "/dev/shm" if Path("/dev/shm").is_dir() else None
+    with tempfile.TemporaryDirectory(prefix="maskwise-bench-", dir=parent) as folder:
+        yield folder
+
+
+class Bench:
+    def __init__(self, limit: Worker, others: list[Worker], folder: str) -> None:
+        self.limit = limit
+        self.others = others
+        self.folder = folder
+        self.about = {worker.impl: worker.ask(do="hello") for worker in [limit, *others]}
+
+    def run(self, case: Case, effort: Effort) -> list[Row]:
+        request = case.request(self.folder)
+        needed = self.limit.ask(do="load", case=request)
+        taken = {worker.impl: self.load(worker, request) for worker in self.others}
+        variants: dict[str, dict[str, Any]] = {}
+        for turn in range(effort.turns):
+            for worker in self.others:
+                self.take(worker, taken[worker.impl], turn, effort)
+            self.take_limit(variants, turn, effort)
+        rows = [self.row(case, worker, taken[worker.impl]) for worker in self.others]
+        rows.append(self.limit_row(case, variants))
+        complete(rows, needed["read"] + needed["written"])
+        return rows
+
+    def load(self, worker: Worker, request: dict[str, Any]) -> Taken:
+        """Every implementation's answer is compared before it is timed."""
+        try:
+            answer = worker.ask(do="load", case=request)
+        except (Died, RuntimeError) as error:
+            return Taken(failure=str(error))
+        if answer["state"] == "wrong":
+            return Taken(failure="wrong answer")
+        if worker.impl == "maskwise" and answer["state"] == "right" and not answer["maskwise"]:
+            return Taken(failure="oneDNN ran it, not Maskwise")
+        return Taken(failure=answer.get("reason", ""))
+
+    def take(self, worker: Worker, taken: Taken, turn: int, effort: Effort) -> None:
+        slow = bool(taken.samples) and min(taken.samples) > SLOW_SECONDS
+        if taken.failure or (slow and turn >= 3):
+            return
+        try:
+            answer = worker.ask(do="time", samples=effort.samples, max_seconds=effort.seconds)
+        except (Died, RuntimeError) as error:
+            taken.failure = str(error)
+            taken.samples = []
+            return
+        taken.samples += answer["samples"]
+
+    def take_limit(self, variants: dict[str, dict[str, Any]], turn: int, effort: Effort) -> None:
+        best = effort.variants if turn else 0
+        samples = effort.samples if turn else 2
+        answer = self.limit.ask(do="time", samples=samples, max_seconds=effort.seconds, best=best)
+        for variant in answer["variants"]:
+            known = variants.setdefault(variant["variant"], {**variant, "samples": []})
+            if turn or effort.turns == 1:
+                known["samples"] += variant["samples"]
+
+    def row(self, case: Case, worker: Worker, taken: Taken) -> Row:
+        about = self.about[worker.impl]
+        version = str(about["version"])
+        if taken.failure:
+            version += f": {taken.failure}"
+        return make_row(case, worker.impl, version, taken.samples, about["threads"])
+
+    def limit_row(self, case: Case, variants: dict[str, dict[str, Any]]) -> Row:
+        """The variant whose median is the lowest."""
+        rows = [
+            make_row(case, "limit", name, variant["samples"], variant["threads"])
+            for name, variant in variants.items()
+            if len(variant["samples"]) >= 3
+        ]
+        return min(rows, key=Row.median)
+
+    def close(self) -> None:
+        for worker in [self.limit, *self.others]:
+            worker.close()

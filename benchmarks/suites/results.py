@@ -1,0 +1,89 @@
+"""What was measured, and the file that keeps it."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from cases import Case
+
+
+@dataclass
+class Row:
+    """One implementation on one case. Without times it refused the case, died of it or gave a wrong
+    answer; `version` then says which, behind a colon."""
+
+    suite: str
+    case: str
+    cond: str
+    src_0: str
+    src_1: str
+    dtype: str
+    mask: str
+    impl: str
+    version: str
+    seconds_median: float | None
+    seconds_min: float | None
+    bytes: int
+    limit_fraction: float | None
+    threads: int
+
+    def key(self) -> tuple[str, str, str, str]:
+        return self.suite, self.case, self.dtype, self.mask
+
+    def median(self) -> float:
+        assert self.seconds_median is not None
+        return self.seconds_median
+
+
+def make_row(case: Case, impl: str, version: str, samples: list[float], threads: int) -> Row:
+    return Row(
+        suite=case.suite,
+        case=case.name,
+        cond=str(case.cond),
+        src_0=str(case.src_0),
+        src_1=str(case.src_1),
+        dtype=case.dtype,
+        mask=case.mask,
+        impl=impl,
+        version=version,
+        seconds_median=statistics.median(samples) if samples else None,
+        seconds_min=min(samples) if samples else None,
+        bytes=0,
+        limit_fraction=None,
+        threads=threads,
+    )
+
+
+def complete(rows: list[Row], bytes_needed: int) -> None:
+    """Fills in the bytes of the case and how close each row comes to its limit."""
+    limit = next(row for row in rows if row.impl == "limit").median()
+    for row in rows:
+        row.bytes = bytes_needed
+        if row.seconds_median is not None:
+            row.limit_fraction = round(limit / row.seconds_median, 4)
+
+
+def load(path: Path) -> list[Row]:
+    if not path.exists():
+        return []
+    return [Row(**row) for row in json.loads(path.read_text())]
+
+
+def keep(path: Path, suite: str, rows: list[Row]) -> list[Row]:
+    """Replaces the suite's rows in the file; returns all that it then holds."""
+    every = [row for row in load(path) if row.suite != suite] + rows
+    partial = path.with_suffix(".partial")
+    partial.write_text("[\n" + ",\n".join(json.dumps(asdict(row)) for row in every) + "\n]\n")
+    partial.rename(path)
+    return every
+
+
+def by_case(rows: list[Row]) -> list[dict[str, Row]]:
+    """The rows of each case, by implementation, in the order in which they were measured."""
+    cases: dict[tuple[str, str, str, str], dict[str, Row]] = {}
+    for row in rows:
+        cases.setdefault(row.key(), {})[row.impl] = row
+    return list(cases.values())

@@ -1,0 +1,46 @@
+"""The table on the terminal: a line a case, while it runs."""
+
+from __future__ import annotations
+
+from results import Row
+
+OTHERS = ("onednn", "onnxruntime", "openvino", "numpy", "numexpr")
+
+
+def time_text(seconds: float | None) -> str:
+    if seconds is None:
+        return "-"
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.3g} us"
+    return f"{seconds * 1e3:.3g} ms"
+
+
+def header() -> str:
+    columns = "".join(f"{name:>12}" for name in OTHERS)
+    return (
+        f"{'case':<6}{'type':<6}{'mask':<14}{'moved':>9}{'limit':>10}"
+        f"{'maskwise':>10}{'of limit':>9}   times as long:{columns[15:]}"
+    )
+
+
+def ratio_text(row: Row | None, own: Row) -> str:
+    if row is None:
+        return ""
+    if row.seconds_median is None:
+        return "wrong" if row.version.endswith("wrong answer") else "-"
+    if own.seconds_median is None:
+        return time_text(row.seconds_median)
+    return f"{row.seconds_median / own.seconds_median:.3g}x"
+
+
+def line(rows: dict[str, Row]) -> str:
+    own, limit = rows["maskwise"], rows["limit"]
+    share = "-" if own.limit_fraction is None else f"{own.limit_fraction:.2f}"
+    columns = "".join(f"{ratio_text(rows.get(name), own):>12}" for name in OTHERS)
+    text = (
+        f"{own.case:<6}{own.dtype:<6}{own.mask:<14}{own.bytes / 1e6:>6.4g} MB"
+        f"{time_text(limit.seconds_median):>10}{time_text(own.seconds_median):>10}{share:>9}"
+    )
+    shapes = f"  {own.cond} | {own.src_0} | {own.src_1}"
+    failure = f"  !! {own.version}" if own.seconds_median is None else ""
+    return f"{text}   {columns}{shapes}{failure}"
