@@ -161,7 +161,7 @@ TEST_P(oracle, shapes_of_many_tiles) {
 
 // Large enough for run_select to use several threads.
 TEST_P(oracle, shapes_in_parallel) {
-    check(80, 2000000);
+    check(60, 4000000);
 }
 
 // The cases above would prove little if they missed a way in which tiles are made.
