@@ -30,7 +30,7 @@ def effort_for(suite: str, full: bool) -> Effort:
         return Effort(turns=4, samples=3, seconds=0.03, variants=3)
     if suite == "small":
         return Effort(turns=9, samples=10, seconds=0.02)
-    return Effort(turns=11 if full else 5)
+    return Effort(turns=11, repeats_slow=True) if full else Effort()
 
 
 def workers_for(suite: str, build: Path, lane: str) -> list[Worker]:

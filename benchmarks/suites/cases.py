@@ -46,6 +46,7 @@ class Case:
     dtype: str = "f32"
     mask: str = "random"
     seed: int = 1
+    own_mask: bool = field(default=True, compare=False)  # the one that its row of the table has
     what: str = field(default="", compare=False)
 
     def bytes_apart(self) -> int:
@@ -115,7 +116,7 @@ def select_cases(full: bool) -> Iterator[Case]:
         large = row.dst.distinct() >= 100_000
         for mask in MASKS:
             if mask != row.mask and (full or (large and len(row.cond.dims) > 0)):
-                yield replace(row, mask=mask)
+                yield replace(row, mask=mask, own_mask=False)
 
 
 def small_cases() -> Iterator[Case]:

@@ -24,6 +24,7 @@ class Effort:
     samples: int = 4  # in each turn
     seconds: float = 0.025  # about, in each turn of one implementation
     variants: int = 4  # of the limit that are measured after the first turn
+    repeats_slow: bool = False  # also where a call takes longer than SLOW_SECONDS
 
 
 @dataclass
@@ -48,20 +49,30 @@ class Bench:
         self.others = others
         self.folder = folder
         self.about = {worker.impl: worker.ask(do="hello") for worker in [limit, *others]}
+        self.slow: set[tuple[str, str]] = set()  # implementation and row of the table
 
     def run(self, case: Case, effort: Effort) -> list[Row]:
         request = case.request(self.folder)
         needed = self.limit.ask(do="load", case=request)
-        taken = {worker.impl: self.load(worker, request) for worker in self.others}
+        others = [worker for worker in self.others if self.is_worth_it(worker, case, effort)]
+        taken = {worker.impl: self.load(worker, request) for worker in others}
         variants: dict[str, dict[str, Any]] = {}
         for turn in range(effort.turns):
-            for worker in self.others:
+            for worker in others:
                 self.take(worker, taken[worker.impl], turn, effort)
             self.take_limit(variants, turn, effort)
-        rows = [self.row(case, worker, taken[worker.impl]) for worker in self.others]
+        rows = [self.row(case, worker, taken[worker.impl]) for worker in others]
         rows.append(self.limit_row(case, variants))
         complete(rows, needed["read"] + needed["written"])
+        self.slow |= {
+            (row.impl, case.name) for row in rows if (row.seconds_min or 0) > SLOW_SECONDS
+        }
         return rows
+
+    def is_worth_it(self, worker: Worker, case: Case, effort: Effort) -> bool:
+        """What took long with the row's own mask is not measured again with four others."""
+        own_mask = case.suite != "select" or case.own_mask
+        return own_mask or effort.repeats_slow or (worker.impl, case.name) not in self.slow
 
     def load(self, worker: Worker, request: dict[str, Any]) -> Taken:
         """Every implementation's answer is compared before it is timed."""
