@@ -1,20 +1,13 @@
 // Selects among other operators, and graphs that hold none: counts, order, ports, ids of operators.
 
+#include "graph_runner.hpp"
 #include "select_graph.hpp"
-
-#include <algorithm>
 
 namespace maskwise::contract {
 namespace {
 
 constexpr auto f32 = dnnl_f32;
 constexpr auto boolean = dnnl_boolean;
-
-struct node {
-    std::size_t id;
-    dnnl_graph_op_kind_t kind;
-    std::vector<logical_tensor> inputs, outputs;
-};
 
 logical_tensor t(std::size_t id) {
     return dense(id, f32, {4, 8});
@@ -69,6 +62,16 @@ void note_partitions(const transcript& out, dnnl_graph_graph_t graph,
     }
 }
 
+// What every tensor holds once the whole graph has run. The ids of partitions differ from run to
+// run; that they are fresh is a trap's test.
+void note_memory(const transcript& out, const std::vector<node>& nodes,
+                 dnnl_graph_partition_policy_t policy) {
+    const auto bytes = run_graph(nodes, policy);
+    out.note("runs", !bytes.empty());
+    for (const auto& [id, buffer] : bytes)
+        out.note("bytes of " + std::to_string(id), std::to_string(hash_of(buffer)));
+}
+
 void run(const transcript& out, const std::vector<node>& nodes) {
     dnnl_graph_graph_t graph = nullptr;
     dnnl_graph_graph_create(&graph, dnnl_cpu);
@@ -83,7 +86,10 @@ void run(const transcript& out, const std::vector<node>& nodes) {
     out.status("finalize", dnnl_graph_graph_finalize(graph));
     note_partitions(out, graph, dnnl_graph_partition_policy_fusion);
     note_partitions(out, graph, dnnl_graph_partition_policy_debug);
+    note_partitions(out, graph, dnnl_graph_partition_policy_fusion);
     dnnl_graph_graph_destroy(graph);
+    note_memory(out, nodes, dnnl_graph_partition_policy_fusion);
+    note_memory(out, nodes, dnnl_graph_partition_policy_debug);
 }
 
 void without_select(const transcript& out, const void*) {
@@ -127,6 +133,48 @@ void duplicate_id(const transcript& out, const void*) {
               {1, dnnl_graph_op_select, {mask(10), t(12), t(13)}, {t(14)}}});
 }
 
+logical_tensor scalar(std::size_t id) {
+    return dense(id, f32, {1});
+}
+
+// Scores, scale, mask, SoftMax, values: what a partition of attention is made of.
+void attention_with_mask(const transcript& out, const void*) {
+    run(out, {{1, dnnl_graph_op_matmul, {t(10), square(11)}, {t(12)}},
+              {2, dnnl_graph_op_divide, {t(12), scalar(13)}, {t(14)}},
+              {3, dnnl_graph_op_select, {mask(15), t(14), scalar(16)}, {t(17)}},
+              {4, dnnl_graph_op_softmax, {t(17)}, {t(18)}},
+              {5, dnnl_graph_op_matmul, {t(18), square(19)}, {t(20)}}});
+}
+
+// One mask and one source in three Selects, whose results meet again.
+void diamond_of_selects(const transcript& out, const void*) {
+    run(out, {{1, dnnl_graph_op_select, {mask(10), t(11), scalar(12)}, {t(13)}},
+              {2, dnnl_graph_op_select, {mask(10), scalar(12), t(11)}, {t(14)}},
+              {3, dnnl_graph_op_add, {t(13), t(14)}, {t(15)}},
+              {4, dnnl_graph_op_select, {mask(16), t(15), t(13)}, {t(17)}},
+              {5, dnnl_graph_op_relu, {t(17)}, {t(18)}}});
+}
+
+// Added last operator first: the order of partitions is the graph's, not the client's.
+void added_backwards(const transcript& out, const void*) {
+    run(out, {{3, dnnl_graph_op_relu, {t(15)}, {t(16)}},
+              {2, dnnl_graph_op_select, {mask(10), t(13), scalar(14)}, {t(15)}},
+              {1, dnnl_graph_op_add, {t(11), t(12)}, {t(13)}}});
+}
+
+void two_unconnected_selects(const transcript& out, const void*) {
+    run(out, {{1, dnnl_graph_op_select, {mask(10), t(11), t(12)}, {t(13)}},
+              {2, dnnl_graph_op_select, {mask(20), square(21), square(22)}, {square(23)}},
+              {3, dnnl_graph_op_relu, {t(30)}, {t(31)}}});
+}
+
+void select_between_matmuls(const transcript& out, const void*) {
+    run(out, {{1, dnnl_graph_op_matmul, {t(10), square(11)}, {t(12)}},
+              {2, dnnl_graph_op_relu, {t(12)}, {t(13)}},
+              {3, dnnl_graph_op_select, {mask(14), scalar(15), t(13)}, {t(16)}},
+              {4, dnnl_graph_op_matmul, {t(16), square(17)}, {t(18)}}});
+}
+
 } // namespace
 
 void add_graph_scenarios(std::vector<scenario>& all) {
@@ -138,6 +186,11 @@ void add_graph_scenarios(std::vector<scenario>& all) {
     all.push_back({"graph/select_feeds_matmul", select_feeds_matmul});
     all.push_back({"graph/select_feeds_end", select_feeds_end});
     all.push_back({"graph/duplicate_id", duplicate_id});
+    all.push_back({"graph/attention_with_mask", attention_with_mask});
+    all.push_back({"graph/diamond_of_selects", diamond_of_selects});
+    all.push_back({"graph/added_backwards", added_backwards});
+    all.push_back({"graph/two_unconnected_selects", two_unconnected_selects});
+    all.push_back({"graph/select_between_matmuls", select_between_matmuls});
 }
 
 } // namespace maskwise::contract

@@ -62,19 +62,12 @@ void fill(std::vector<std::uint8_t>& bytes, const logical_tensor& tensor) {
     }
 }
 
-std::uint64_t hash_of(const std::vector<std::uint8_t>& bytes) {
-    std::uint64_t hash = 1469598103934665603U;
-    for (const std::uint8_t byte : bytes) hash = (hash ^ byte) * 1099511628211U;
-    return hash;
-}
-
 struct bound_tensor {
     std::vector<std::uint8_t> bytes;
     dnnl_graph_tensor_t handle = nullptr;
 
     explicit bound_tensor(const logical_tensor& tensor) {
-        bytes.resize(span_elements(tensor) * width_of(tensor.data_type));
-        fill(bytes, tensor);
+        bytes = filled_buffer(tensor);
         dnnl_graph_tensor_create(&handle, &tensor, cpu_engine(),
                                  bytes.empty() ? nullptr : bytes.data());
     }
@@ -139,6 +132,18 @@ void execute(const transcript& out, dnnl_graph_compiled_partition_t compiled,
 }
 
 } // namespace
+
+std::vector<std::uint8_t> filled_buffer(const logical_tensor& tensor) {
+    std::vector<std::uint8_t> bytes(span_elements(tensor) * width_of(tensor.data_type));
+    fill(bytes, tensor);
+    return bytes;
+}
+
+std::uint64_t hash_of(const std::vector<std::uint8_t>& bytes) {
+    std::uint64_t hash = 1469598103934665603U;
+    for (const std::uint8_t byte : bytes) hash = (hash ^ byte) * 1099511628211U;
+    return hash;
+}
 
 select_graph::select_graph(const transcript& out, const select_case& what,
                            dnnl_graph_partition_policy_t policy)

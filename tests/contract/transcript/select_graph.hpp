@@ -10,6 +10,12 @@ namespace maskwise::contract {
 
 inline constexpr std::size_t cond_id = 0, src_0_id = 1, src_1_id = 2, dst_id = 3;
 
+// The bytes a strided tensor spans, filled with numbers that depend on its id and the position
+// only: finite in every type, small integers in f32.
+std::vector<std::uint8_t> filled_buffer(const logical_tensor& tensor);
+
+std::uint64_t hash_of(const std::vector<std::uint8_t>& bytes);
+
 // A Select as a client describes it.
 struct select_case {
     logical_tensor cond, src_0, src_1, dst;

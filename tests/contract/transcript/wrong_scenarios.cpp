@@ -1,0 +1,202 @@
+// Bad input of every kind: numbers that overflow, strides that lead astray, pointers and counts
+// that are wrong. A status or a right answer; for the rest see compile_scenarios.cpp.
+
+#include "graph_runner.hpp"
+#include "select_graph.hpp"
+
+#include <algorithm>
+
+namespace maskwise::contract {
+namespace {
+
+constexpr auto f32 = dnnl_f32;
+constexpr auto boolean = dnnl_boolean;
+constexpr std::int64_t huge = std::int64_t{1} << 62;
+
+struct wrong_case {
+    const char* name;
+    logical_tensor cond, src_0, src_1, dst;
+};
+
+wrong_case all_with(const char* name, const dims& extents, const dims& strides) {
+    return {name, strided(cond_id, boolean, extents, strides),
+            strided(src_0_id, f32, extents, strides), strided(src_1_id, f32, extents, strides),
+            strided(dst_id, f32, extents, strides)};
+}
+
+wrong_case with(const char* name, const logical_tensor& tensor) {
+    const dims all{2, 3, 4};
+    wrong_case made = all_with(name, all, row_major(all));
+    logical_tensor* const operands[] = {&made.cond, &made.src_0, &made.src_1, &made.dst};
+    *operands[tensor.id] = tensor;
+    return made;
+}
+
+logical_tensor with_rank(logical_tensor tensor, int rank) {
+    tensor.ndims = rank;
+    return tensor;
+}
+
+const std::vector<wrong_case>& cases() {
+    static const std::vector<wrong_case> all = {
+        all_with("elements_overflow", {huge, 8}, {8, 1}),
+        all_with("bytes_overflow", {huge}, {1}),
+        all_with("strides_overflow", {2, 2}, {huge, 1}),
+        all_with("negative_everywhere", {-2, 3}, {3, 1}),
+        with("src_0_stride_overflows", strided(src_0_id, f32, {2, 3, 4}, {huge, 4, 1})),
+        with("src_1_span_overflows", strided(src_1_id, f32, {2, 3, 4}, {INT64_MAX, INT64_MAX, 1})),
+        with("dst_span_overflows", strided(dst_id, f32, {2, 3, 4}, {huge / 2, huge / 4, 1})),
+        with("cond_negative_stride", strided(cond_id, boolean, {2, 3, 4}, {12, 4, -1})),
+        with("src_1_negative_stride", strided(src_1_id, f32, {2, 3, 4}, {-12, 4, 1})),
+        with("dst_negative_stride", strided(dst_id, f32, {2, 3, 4}, {12, -4, 1})),
+        with("cond_negative_extent", dense(cond_id, boolean, {2, 3, -4})),
+        with("src_1_negative_extent", dense(src_1_id, f32, {-2, 3, 4})),
+        with("dst_negative_extent", dense(dst_id, f32, {2, -3, 4})),
+        with("dst_rows_overlap", strided(dst_id, f32, {2, 3, 4}, {4, 4, 1})),
+        with("dst_interleaved_overlap", strided(dst_id, f32, {2, 3, 4}, {3, 2, 1})),
+        with("cond_rank_unknown", unknown_rank(cond_id, boolean)),
+        with("src_1_rank_unknown", unknown_rank(src_1_id, f32)),
+        with("src_0_rank_13", with_rank(dense(src_0_id, f32, {2, 3, 4}), 13)),
+        with("src_1_rank_minus_7", with_rank(dense(src_1_id, f32, {2, 3, 4}), -7)),
+        with("dst_rank_13", with_rank(dense(dst_id, f32, {2, 3, 4}), 13)),
+    };
+    return all;
+}
+
+void run_wrong_case(const transcript& out, const void* data) {
+    const auto& what = *static_cast<const wrong_case*>(data);
+    const select_case plain{dense(cond_id, boolean, {2, 3, 4}), dense(src_0_id, f32, {2, 3, 4}),
+                            dense(src_1_id, f32, {2, 3, 4}), dense(dst_id, f32, {2, 3, 4}), ""};
+    select_graph graph(out, plain);
+    const auto partition = graph.partition();
+    const auto compiled =
+        compile(partition, {what.cond, what.src_0, what.src_1}, {what.dst}, cpu_engine());
+    out.note("compiled", compiled != nullptr);
+}
+
+// A compiled Select and the four tensors that it may be executed with, one of them changed.
+struct ready {
+    logical_tensor cond = dense(cond_id, boolean, {40}), src_0 = dense(src_0_id, f32, {9, 40}),
+                   src_1 = dense(src_1_id, f32, {1}), dst = dense(dst_id, f32, {9, 40});
+    owned_graph graph = build({{1, dnnl_graph_op_select, {cond, src_0, src_1}, {dst}}});
+    owned_partition partition =
+        std::move(partitions_of(graph.get(), dnnl_graph_partition_policy_fusion)[0]);
+    owned_compiled compiled = is_supported(partition.get())
+                                  ? compile(partition.get(), {cond, src_0, src_1}, {dst})
+                                  : nullptr;
+};
+
+owned<dnnl_graph_tensor_t> tensor_at(const logical_tensor& what, void* data) {
+    dnnl_graph_tensor_t handle = nullptr;
+    dnnl_graph_tensor_create(&handle, &what, cpu_engine(), data);
+    return owned<dnnl_graph_tensor_t>(handle);
+}
+
+// Every buffer starts `shift` bytes behind an aligned address.
+void misaligned(const transcript& out, const void*) {
+    const ready r;
+    if (!r.compiled) return;
+    for (const std::size_t shift : {1U, 2U, 3U, 5U, 7U}) {
+        memory bytes;
+        std::vector<owned<dnnl_graph_tensor_t>> tensors;
+        for (const auto* tensor : {&r.cond, &r.src_0, &r.src_1, &r.dst}) {
+            auto& buffer = bytes[tensor->id] = filled_buffer(*tensor);
+            buffer.insert(buffer.begin(), shift, std::uint8_t{0});
+            tensors.push_back(tensor_at(*tensor, buffer.data() + shift));
+        }
+        const_dnnl_graph_tensor_t in[] = {tensors[0].get(), tensors[1].get(), tensors[2].get()};
+        const_dnnl_graph_tensor_t result[] = {tensors[3].get()};
+        out.status("execute", dnnl_graph_compiled_partition_execute(r.compiled.get(), cpu_stream(),
+                                                                    3, in, 1, result));
+        bytes[dst_id].erase(bytes[dst_id].begin(),
+                            bytes[dst_id].begin() + static_cast<std::ptrdiff_t>(shift));
+        out.note("hash", std::to_string(hash_of(bytes[dst_id])));
+    }
+}
+
+// DNNL_MEMORY_NONE is an ordinary state of a tensor; executing with it is not.
+void null_data(const transcript& out, const void* data) {
+    const auto missing = *static_cast<const std::size_t*>(data);
+    const ready r;
+    if (!r.compiled) return;
+    memory bytes;
+    std::vector<owned<dnnl_graph_tensor_t>> tensors;
+    for (const auto* tensor : {&r.cond, &r.src_0, &r.src_1, &r.dst}) {
+        auto& buffer = bytes[tensor->id] = filled_buffer(*tensor);
+        tensors.push_back(tensor_at(*tensor, tensor->id == missing ? nullptr : buffer.data()));
+    }
+    const_dnnl_graph_tensor_t in[] = {tensors[0].get(), tensors[1].get(), tensors[2].get()};
+    const_dnnl_graph_tensor_t result[] = {tensors[3].get()};
+    out.status("execute", dnnl_graph_compiled_partition_execute(r.compiled.get(), cpu_stream(), 3,
+                                                                in, 1, result));
+}
+
+// Fewer tensors than compile was given, null elements, null lists, no stream.
+void wrong_counts(const transcript& out, const void*) {
+    const ready r;
+    if (!r.compiled) return;
+    memory bytes;
+    std::vector<owned<dnnl_graph_tensor_t>> tensors;
+    for (const auto* tensor : {&r.cond, &r.src_0, &r.src_1, &r.dst})
+        tensors.push_back(tensor_at(*tensor, (bytes[tensor->id] = filled_buffer(*tensor)).data()));
+    const_dnnl_graph_tensor_t in[] = {tensors[0].get(), tensors[1].get(), tensors[2].get()};
+    const_dnnl_graph_tensor_t result[] = {tensors[3].get()};
+    const auto run = [&](std::size_t inputs, const_dnnl_graph_tensor_t* from, std::size_t outputs,
+                         const_dnnl_graph_tensor_t* to) {
+        return dnnl_graph_compiled_partition_execute(r.compiled.get(), cpu_stream(), inputs, from,
+                                                     outputs, to);
+    };
+    out.status("no inputs", run(0, nullptr, 1, result));
+    out.status("no outputs", run(3, in, 0, nullptr));
+    out.status("two inputs", run(2, in, 1, result));
+}
+
+void null_element(const transcript& out, const void*) {
+    const ready r;
+    if (!r.compiled) return;
+    const_dnnl_graph_tensor_t in[] = {nullptr, nullptr, nullptr};
+    const_dnnl_graph_tensor_t result[] = {nullptr};
+    out.status("execute", dnnl_graph_compiled_partition_execute(r.compiled.get(), cpu_stream(), 3,
+                                                                in, 1, result));
+}
+
+void compile_lists_of_nulls(const transcript& out, const void*) {
+    const ready r;
+    if (!is_supported(r.partition.get())) return;
+    dnnl_graph_compiled_partition_t compiled = nullptr;
+    dnnl_graph_compiled_partition_create(&compiled, r.partition.get());
+    const owned_compiled keeper(compiled);
+    const logical_tensor* in[] = {&r.cond, nullptr, &r.src_1};
+    const logical_tensor* result[] = {&r.dst};
+    out.status("null element", dnnl_graph_partition_compile(r.partition.get(), compiled, 3, in, 1,
+                                                            result, cpu_engine()));
+}
+
+void compile_empty_lists(const transcript& out, const void*) {
+    const ready r;
+    if (!is_supported(r.partition.get())) return;
+    dnnl_graph_compiled_partition_t compiled = nullptr;
+    dnnl_graph_compiled_partition_create(&compiled, r.partition.get());
+    const owned_compiled keeper(compiled);
+    out.status("empty lists", dnnl_graph_partition_compile(r.partition.get(), compiled, 0, nullptr,
+                                                           0, nullptr, cpu_engine()));
+}
+
+constexpr std::size_t operand_ids[] = {cond_id, src_0_id, src_1_id, dst_id};
+constexpr const char* operand_names[] = {"cond", "src_0", "src_1", "dst"};
+
+} // namespace
+
+void add_wrong_scenarios(std::vector<scenario>& all) {
+    for (const auto& what : cases())
+        all.push_back({std::string("wrong/") + what.name, run_wrong_case, &what});
+    for (const auto& id : operand_ids)
+        all.push_back({std::string("wrong/null_data_of_") + operand_names[id], null_data, &id});
+    all.push_back({"wrong/misaligned", misaligned});
+    all.push_back({"wrong/wrong_counts", wrong_counts});
+    all.push_back({"wrong/null_element", null_element});
+    all.push_back({"wrong/compile_lists_of_nulls", compile_lists_of_nulls});
+    all.push_back({"wrong/compile_empty_lists", compile_empty_lists});
+}
+
+} // namespace maskwise::contract
