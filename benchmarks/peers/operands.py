@@ -23,7 +23,7 @@ def private(count: int, dtype: Any) -> Any:
 
 def span(operand: dict[str, Any]) -> int:
     pairs = zip(operand["dims"], operand["strides"], strict=True)
-    return 1 + sum((extent - 1) * stride for extent, stride in pairs)
+    return 1 + sum(int((extent - 1) * stride) for extent, stride in pairs)
 
 
 class Operands:

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from operands import Refused
@@ -38,21 +39,10 @@ def take_samples(call: Callable[[], object], samples: int, max_seconds: float) -
     return taken
 
 
-def make_peer(name: str, threads: int) -> Any:
-    if name == "onnxruntime":
-        from peer_onnxruntime import Peer
-    elif name == "openvino":
-        from peer_openvino import Peer
-    elif name == "numpy":
-        from peer_numpy import Peer
-    else:
-        from peer_numexpr import Peer
-    return Peer(threads)
-
-
 class Server:
     def __init__(self, name: str) -> None:
-        self.peer = make_peer(name, len(os.sched_getaffinity(0)))
+        # Only the module of this peer is imported: each brings threads of its own.
+        self.peer: Any = import_module(f"peer_{name}").Peer(len(os.sched_getaffinity(0)))
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         what = request["do"]

@@ -99,12 +99,12 @@ def shape_table() -> list[Case]:
     for line in SHAPES.read_text().splitlines():
         if not line or line.startswith("#"):
             continue
-        name, cond, src_0, src_1, mask, what = line.split(None, 5)
-        operands = [parse_operand(text) for text in (cond, src_0, src_1)]
-        shape = broadcast(*(operand.dims for operand in operands))
-        if broadcast(operands[1].dims, operands[2].dims) != shape:
-            operands[2] = Operand(shape, (0,) * len(shape))
-        cases.append(Case("select", name, *operands, dense(shape), mask=mask, what=what))
+        name, *operands, mask, what = line.split(None, 5)
+        cond, src_0, src_1 = map(parse_operand, operands)
+        shape = broadcast(cond.dims, src_0.dims, src_1.dims)
+        if broadcast(src_0.dims, src_1.dims) != shape:
+            src_1 = Operand(shape, (0,) * len(shape))
+        cases.append(Case("select", name, cond, src_0, src_1, dense(shape), mask=mask, what=what))
     return cases
 
 
@@ -170,12 +170,12 @@ def sweep_case(index: int) -> Case:
             inside *= extent
         dims[0] = max(1, elements // inside)
         shape = tuple(dims)
-        inputs = [draw_input(draw, shape) for _ in range(3)]
+        cond, src_0, src_1 = (draw_input(draw, shape) for _ in range(3))
         order = list(range(rank))
         if draw.random() < 0.1:
             draw.shuffle(order)
         dst = laid_out(shape, order, draw.randint(1, 8) if draw.random() < 0.1 else 0)
-        case = Case("sweep", str(index), *inputs, dst, dtype, seed=index)
+        case = Case("sweep", str(index), cond, src_0, src_1, dst, dtype, seed=index)
         if case.bytes_apart() >= least:
             return case
         elements = elements * 5 // 4
