@@ -27,7 +27,8 @@ Function* real(const char* name, Function*) {
 
 struct extent {
     unsigned char* data;
-    std::size_t size;
+    std::size_t size; // bytes, of f32 elements
+    bool is_mask;
 };
 
 // Every tensor of the client, so that a fault knows where its bytes end.
@@ -59,6 +60,25 @@ void spoil_memory(const tensor_list& inputs, const tensor_list& outputs) {
     if (planted("write_between")) dst.data[dst.size - 5] ^= 1; // the gap of a view of stride 2
 }
 
+// One element of the mask the other way round, while the library runs.
+class flipped_mask {
+public:
+    explicit flipped_mask(const tensor_list& inputs) {
+        if (!planted("wrong_mask")) return;
+        for (const const_dnnl_graph_tensor_t input : inputs)
+            if (const extent e = tensors().at(input); e.is_mask) at_ = e.data + e.size / 4 / 2;
+        if (at_) *at_ ^= 1;
+    }
+    ~flipped_mask() {
+        if (at_) *at_ ^= 1;
+    }
+    flipped_mask(const flipped_mask&) = delete;
+    flipped_mask& operator=(const flipped_mask&) = delete;
+
+private:
+    unsigned char* at_ = nullptr;
+};
+
 template <typename Execute>
 dnnl_status_t execute(std::size_t inputs_num, const_dnnl_graph_tensor_t* inputs,
                       std::size_t outputs_num, const_dnnl_graph_tensor_t* outputs,
@@ -68,6 +88,7 @@ dnnl_status_t execute(std::size_t inputs_num, const_dnnl_graph_tensor_t* inputs,
     tensor_list in(inputs, inputs + inputs_num);
     const tensor_list out(outputs, outputs + outputs_num);
     spoil_inputs(in);
+    const flipped_mask flipped(in);
     const dnnl_status_t status = run(in.data());
     spoil_memory(in, out);
     return status;
@@ -85,7 +106,8 @@ dnnl_status_t dnnl_graph_tensor_create(dnnl_graph_tensor_t* tensor,
     const auto create = real("dnnl_graph_tensor_create", &dnnl_graph_tensor_create);
     const dnnl_status_t status = create(tensor, lt, engine, handle);
     if (status == dnnl_success)
-        tensors()[*tensor] = {static_cast<unsigned char*>(handle), byte_span(*lt)};
+        tensors()[*tensor] = {static_cast<unsigned char*>(handle), byte_span(*lt),
+                              lt->data_type == dnnl_boolean};
     return status;
 }
 

@@ -68,6 +68,14 @@ dims broadcast_strides(const dims& shape, const dims& strides, const dims& targe
     return result;
 }
 
+std::size_t front_axis(std::int64_t axis, std::size_t rank) {
+    const auto signed_rank = static_cast<std::int64_t>(rank);
+    if (axis < -signed_rank || axis >= signed_rank)
+        throw input_error("axis " + std::to_string(axis) + " is outside rank " +
+                          std::to_string(rank));
+    return static_cast<std::size_t>(axis < 0 ? axis + signed_rank : axis);
+}
+
 void for_each_tensor(graph& g, const std::function<void(logical_tensor&)>& visit) {
     for (op& o : g.ops) {
         for (logical_tensor& t : o.inputs) visit(t);

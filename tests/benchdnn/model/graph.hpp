@@ -80,6 +80,9 @@ dims broadcast(const dims& a, const dims& b);
 // right aligned, 0 where it is broadcast.
 dims broadcast_strides(const dims& shape, const dims& strides, const dims& target);
 
+// `axis` of an op counted from the front. Throws input_error outside the rank.
+std::size_t front_axis(std::int64_t axis, std::size_t rank);
+
 void for_each_tensor(graph& g, const std::function<void(logical_tensor&)>& visit);
 void for_each_tensor(const graph& g, const std::function<void(const logical_tensor&)>& visit);
 

@@ -9,14 +9,6 @@ namespace {
 
 using shapes = std::vector<dims>;
 
-std::size_t positive_axis(std::int64_t axis, std::size_t rank) {
-    const auto signed_rank = static_cast<std::int64_t>(rank);
-    if (axis < -signed_rank || axis >= signed_rank)
-        throw input_error("axis " + std::to_string(axis) + " is outside rank " +
-                          std::to_string(rank));
-    return static_cast<std::size_t>(axis < 0 ? axis + signed_rank : axis);
-}
-
 const dims& input_shape(const op& o, std::size_t index) {
     if (index >= o.inputs.size() || !o.inputs[index].is_known())
         throw input_error("op " + std::to_string(o.id) + " (" + o.kind + "): input " +
@@ -63,7 +55,7 @@ shapes infer_transpose(const op& o) {
     const dims order = o.attr<dims>("order", {});
     if (order.size() != in.size()) throw input_error("order does not fit " + to_text(in));
     dims result;
-    for (const std::int64_t axis : order) result.push_back(in[positive_axis(axis, in.size())]);
+    for (const std::int64_t axis : order) result.push_back(in[front_axis(axis, in.size())]);
     return {result};
 }
 
@@ -88,7 +80,7 @@ shapes infer_softmax(const op& o) {
     shapes result = same_as_first(o);
     if (o.outputs.size() > 1) { // the row statistics
         dims stats = result[0];
-        stats[positive_axis(o.attr<std::int64_t>("axis", 1), stats.size())] = 1;
+        stats[front_axis(o.attr<std::int64_t>("axis", 1), stats.size())] = 1;
         result.push_back(stats);
     }
     return result;
@@ -98,7 +90,7 @@ shapes infer_reduce(const op& o) {
     const dims& in = input_shape(o, 0);
     std::vector<bool> reduced(in.size(), false);
     for (const std::int64_t axis : o.attr<dims>("axes", {}))
-        reduced[positive_axis(axis, in.size())] = true;
+        reduced[front_axis(axis, in.size())] = true;
     const bool keep = o.attr<bool>("keep_dims", false);
     dims result;
     for (std::size_t i = 0; i < in.size(); ++i) {

@@ -39,7 +39,4 @@ std::vector<tensor> oracle_dynamic_dequantize(const op& o, const operands& in);
 tensor arithmetic_result(const op& o, std::size_t index, dims shape,
                          const std::vector<double>& values);
 
-// `axis` of an op counted from the front. Throws input_error outside the rank.
-std::size_t front_axis(std::int64_t axis, std::size_t rank);
-
 } // namespace maskwise::bench

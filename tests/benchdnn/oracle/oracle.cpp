@@ -45,14 +45,6 @@ tensor arithmetic_result(const op& o, std::size_t index, dims shape,
     return from_doubles(arithmetic_type(o.outputs.at(index).dtype), std::move(shape), values);
 }
 
-std::size_t front_axis(std::int64_t axis, std::size_t rank) {
-    const auto signed_rank = static_cast<std::int64_t>(rank);
-    if (axis < -signed_rank || axis >= signed_rank)
-        throw input_error("axis " + std::to_string(axis) + " is outside rank " +
-                          std::to_string(rank));
-    return static_cast<std::size_t>(axis < 0 ? axis + signed_rank : axis);
-}
-
 std::string first_op_without_oracle(const graph& g) {
     for (const op& o : g.ops)
         if (o.kind != "End" && !find_oracle(o.kind)) return o.kind;
