@@ -41,12 +41,13 @@ class Pins:
         self.text = path.read_text()
         lines = [line.split("#", 1)[0].split() for line in self.text.splitlines()]
         words = [line for line in lines if line]
+        self.meaning = "\n".join(" ".join(line) for line in words)  # a comment changes nothing
         self.suite = next((line[1] for line in words if line[0] == "suite" and line[1:]), "")
         self.expect = [(line[1], line[2]) for line in words if line[0] == "expect"]
         self.items = [line[0] for line in words if len(line) == 1]
 
     def stamp(self) -> str:
-        return hashlib.sha256(f"{RECIPE}\n{self.text}".encode()).hexdigest()
+        return hashlib.sha256(f"{RECIPE}\n{self.meaning}".encode()).hexdigest()
 
     def size(self) -> str:
         found = re.search(r"^# (about .*)$", self.text, re.MULTILINE)

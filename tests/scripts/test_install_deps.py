@@ -101,7 +101,9 @@ def test_a_failed_command_always_tells_something(output: str) -> None:
     assert install_deps.telling_line(output)
 
 
-@given(st.text(alphabet="ab=1\n# ", max_size=40))
-def test_the_stamp_follows_the_pins(text: str) -> None:
+@given(st.lists(st.text(alphabet="ab=1", min_size=1), max_size=4))
+def test_the_stamp_follows_the_pins_and_not_the_comments(items: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        assert pins(Path(folder), text).stamp() != pins(Path(folder), text + "#").stamp()
+        stamp = pins(Path(folder), "\n".join(items)).stamp()
+        assert stamp == pins(Path(folder), "# why\n\n" + "\n".join(items) + "  # and why").stamp()
+        assert stamp != pins(Path(folder), "\n".join([*items, "more"])).stamp()
