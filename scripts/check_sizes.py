@@ -101,7 +101,7 @@ def median(values: Iterable[int]) -> str:
 
 
 def print_medians(sizes: list[Size]) -> None:
-    for top in ("src", "tests", "scripts"):
+    for top in ("src", "tests", "benchmarks", "scripts"):
         own = [size for size in sizes if size.path.split("/", 1)[0] == top]
         functions = median(size.lines for size in own if size.name != "*")
         files = median(size.lines for size in own if size.name == "*")
