@@ -87,6 +87,11 @@ abi::status execute_own(const compiled_record& record, const execute_call& call,
     return exec_lines_wanted() ? run_and_report(record, call) : run(record, call);
 }
 
+// The SYCL functions exist in every oneDNN and answer `unimplemented` without SYCL.
+const compiled_record* find_sycl(abi::const_compiled_partition handle) {
+    return real().is_sycl() ? tables().compiled.find(handle) : nullptr;
+}
+
 } // namespace
 
 abi::status dnnl_graph_compiled_partition_execute(abi::const_compiled_partition compiled_partition,
@@ -119,7 +124,7 @@ abi::status dnnl_graph_sycl_interop_compiled_partition_execute(
     abi::const_compiled_partition compiled_partition, abi::stream stream, std::size_t num_inputs,
     abi::const_tensor* inputs, std::size_t num_outputs, abi::const_tensor* outputs,
     const void* deps, void* sycl_event) {
-    if (const auto* record = tables().compiled.find(compiled_partition))
+    if (const auto* record = find_sycl(compiled_partition))
         return execute_own(*record, {stream, num_inputs, inputs, num_outputs, outputs}, deps);
     return call_real(&real_library::sycl_interop_compiled_partition_execute, compiled_partition,
                      stream, num_inputs, inputs, num_outputs, outputs, deps, sycl_event);
@@ -129,7 +134,7 @@ abi::status dnnl_graph_sycl_interop_compiled_partition_execute_v2(
     abi::const_compiled_partition compiled_partition, abi::stream stream, std::size_t num_inputs,
     abi::const_tensor* inputs, std::size_t num_outputs, abi::const_tensor* outputs,
     abi::const_tensor scratchpad, const void* deps, void* sycl_event) {
-    if (const auto* record = tables().compiled.find(compiled_partition))
+    if (const auto* record = find_sycl(compiled_partition))
         return execute_own(*record, {stream, num_inputs, inputs, num_outputs, outputs}, deps);
     if (real().sycl_interop_compiled_partition_execute_v2 == nullptr)
         return call_real(&real_library::sycl_interop_compiled_partition_execute, compiled_partition,

@@ -1,0 +1,350 @@
+// The traps that a library in front of oneDNN's Graph API can fall into, one test each, by number.
+// The same binary runs with oneDNN alone and with the plugin in front (MASKWISE_EXPECT says which);
+// traps of the process itself (3, and the files of 9) are tests of
+// surroundings/test_surroundings.py.
+
+#include "graph_runner.hpp"
+#include "traps_support.hpp"
+
+#include "oneapi/dnnl/dnnl.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <set>
+#include <thread>
+
+namespace maskwise::contract {
+namespace {
+
+constexpr auto fusion = dnnl_graph_partition_policy_fusion;
+constexpr auto debug = dnnl_graph_partition_policy_debug;
+
+const logical_tensor cond = dense(0, dnnl_boolean, {40});
+const logical_tensor src_0 = dense(1, dnnl_f32, {9, 40});
+const logical_tensor src_1 = dense(2, dnnl_f32, {1});
+const logical_tensor dst = dense(3, dnnl_f32, {9, 40});
+const node select_node{7, dnnl_graph_op_select, {cond, src_0, src_1}, {dst}};
+
+// What a Select of these tensors must leave in dst.
+std::vector<std::uint8_t> expected(const node& select) {
+    memory bytes;
+    select_by_reference(select, bytes);
+    return bytes[select.outputs[0].id];
+}
+
+class traps : public testing::Test {
+protected:
+    // Skips where this oneDNN alone does not support Select.
+    void SetUp() override {
+        graph = build({select_node});
+        partition = std::move(partitions_of(graph.get(), fusion).at(0));
+        const bool supported = is_supported(partition.get());
+        ASSERT_TRUE(supported || !plugin_expected());
+        if (!supported) GTEST_SKIP() << "this oneDNN does not support Select alone";
+    }
+
+    owned_compiled compiled() {
+        auto made = compile(partition.get(), {cond, src_0, src_1}, {dst});
+        EXPECT_NE(made, nullptr);
+        EXPECT_EQ(maskwise_owns(made.get()), plugin_expected());
+        return made;
+    }
+
+    owned_graph graph;
+    owned_partition partition;
+};
+
+// 1: every function that takes a partition or a compiled partition gets a handle that Maskwise
+// executes, those that no public header declares and the SYCL ones as well.
+TEST_F(traps, trap_01_every_function_accepts_the_handles) {
+    std::size_t id = 0;
+    EXPECT_EQ(dnnl_graph_partition_get_id(partition.get(), &id), dnnl_success);
+    EXPECT_GT(id, 0U);
+    EXPECT_EQ(ops_of(partition.get()), std::vector<std::size_t>{7});
+    EXPECT_EQ(inputs_of(partition.get()).size(), 3U);
+    EXPECT_EQ(outputs_of(partition.get()).size(), 1U);
+    dnnl_engine_kind_t kind{};
+    EXPECT_EQ(dnnl_graph_partition_get_engine_kind(partition.get(), &kind), dnnl_success);
+    EXPECT_EQ(kind, dnnl_cpu);
+    EXPECT_NO_FATAL_FAILURE(ask_mangled_partition_kind(partition.get()));
+    const auto made = compiled();
+    EXPECT_EQ(execute_sycl(made.get(), select_node), is_sycl() ? dnnl_success : dnnl_unimplemented);
+    logical_tensor scratchpad = dense(9, dnnl_f32, {7});
+    const auto status = scratchpad_of(made.get(), &scratchpad);
+    const bool is_answered = status == dnnl_success && plugin_expected();
+    EXPECT_EQ(is_answered ? scratchpad.dims[0] : 0, 0);
+}
+
+// 2: from 3.13 on the real execute calls execute_v2 by its exported name, and so the plugin.
+TEST_F(traps, trap_02_the_real_library_calls_back) {
+    const node relu{1, dnnl_graph_op_relu, {dst}, {dense(4, dnnl_f32, {9, 40})}};
+    const auto bytes = run_graph({relu}, fusion);
+    ASSERT_FALSE(bytes.empty());
+    EXPECT_EQ(bytes.at(4), bytes.at(3)); // no negative number goes in
+    const std::size_t capacity = constant_cache_capacity();
+    EXPECT_EQ(set_constant_cache_capacity(capacity),
+              has_since(3, 4) ? dnnl_success : dnnl_unimplemented);
+}
+
+// 4: what the headers of a newer oneDNN declare answers on an older one, too.
+TEST_F(traps, trap_04_functions_that_old_libraries_lack) {
+    if (!plugin_expected()) GTEST_SKIP() << "these functions do not exist without the plugin";
+    const auto made = compiled();
+    EXPECT_EQ(execute_v2(made.get(), select_node), expected(select_node));
+    logical_tensor answer{};
+    EXPECT_EQ(scratchpad_of(made.get(), &answer), dnnl_success);
+    EXPECT_EQ(answer.ndims, 1);
+    EXPECT_EQ(logical_tensor_of_a_tensor(src_0).id, src_0.id);
+    EXPECT_EQ(set_fpmath_mode(build({}).get()),
+              has_since(3, 7) ? dnnl_invalid_graph : dnnl_unimplemented);
+    EXPECT_EQ(set_dump_mode(0), has_since(3, 11) ? dnnl_success : dnnl_unimplemented);
+    EXPECT_EQ(set_dump_mode(~0U), has_since(3, 11) ? dnnl_invalid_arguments : dnnl_unimplemented);
+    EXPECT_EQ(create_ocl_allocator(), dnnl_unimplemented);
+}
+
+// 5: execute follows the lists of compile, not the ports: another order, more and repeated tensors.
+TEST_F(traps, trap_05_positions_are_those_of_compile) {
+    const logical_tensor extra = dense(99, dnnl_f32, {5});
+    for (const auto& list :
+         std::vector<std::vector<logical_tensor>>{{src_1, cond, src_0},
+                                                  {extra, src_0, src_1, cond},
+                                                  {src_0, src_1, src_0, cond, src_1}}) {
+        const auto made = compile(partition.get(), list, {dst});
+        ASSERT_NE(made, nullptr);
+        memory bytes;
+        ASSERT_EQ(execute(made.get(), list, {dst}, bytes), dnnl_success);
+        EXPECT_EQ(bytes[dst.id], expected(select_node));
+    }
+}
+
+// 6: tensors given to execute may be described otherwise than at compile: only their memory counts.
+TEST_F(traps, trap_06_descriptions_of_executed_tensors_do_not_count) {
+    memory bytes;
+    select_by_reference(select_node, bytes);
+    bytes[dst.id].assign(bytes[dst.id].size(), 0xEE);
+    const auto made = compiled();
+    const auto flat = [](const logical_tensor& like, std::int64_t extent) {
+        return dense(like.id, like.data_type, {extent});
+    };
+    ASSERT_EQ(execute(made.get(), {flat(cond, 40), flat(src_0, 360), dense(2, dnnl_f32, {})},
+                      {strided(3, dnnl_f32, {40, 9}, {1, 40})}, bytes),
+              dnnl_success);
+    EXPECT_EQ(bytes[dst.id], expected(select_node));
+}
+
+// 7: asking for more partitions than there are is a success with hollow objects; every call gives
+// fresh handles with fresh ids; filter may run again with another policy.
+TEST_F(traps, trap_07_counts_and_fresh_handles) {
+    std::set<std::size_t> ids;
+    std::vector<owned_partition> kept;
+    for (const auto policy : {fusion, debug, fusion, debug}) {
+        for (auto& fresh : partitions_of(graph.get(), policy)) {
+            std::size_t id = 0;
+            dnnl_graph_partition_get_id(fresh.get(), &id);
+            EXPECT_TRUE(ids.insert(id).second) << id;
+            EXPECT_TRUE(is_supported(fresh.get()));
+            kept.push_back(std::move(fresh));
+        }
+    }
+    EXPECT_EQ(ids.size(), 4U);
+    dnnl_graph_partition_t more[3] = {};
+    ASSERT_EQ(dnnl_graph_graph_get_partitions(graph.get(), 3, more), dnnl_success);
+    EXPECT_TRUE(is_supported(more[0]));
+    for (auto* each : more) EXPECT_EQ(dnnl_graph_partition_destroy(each), dnnl_success);
+    graph.reset(); // partitions outlive their graph
+    for (const auto& each : kept)
+        EXPECT_NE(compile(each.get(), {cond, src_0, src_1}, {dst}), nullptr);
+}
+
+// 8: a Select that oneDNN fuses with its neighbours stays in that partition, and the counts stay.
+TEST_F(traps, trap_08_fused_selects_stay_fused) {
+    const logical_tensor a = dense(10, dnnl_f32, {9, 8}), b = dense(11, dnnl_f32, {8, 40});
+    const logical_tensor scores = dense(12, dnnl_f32, {9, 40});
+    const std::vector<node> nodes = {{1, dnnl_graph_op_matmul, {a, b}, {scores}},
+                                     {2, dnnl_graph_op_select, {cond, src_1, scores}, {dst}}};
+    const auto fused = build(nodes);
+    EXPECT_EQ(partitions_of(fused.get(), fusion).size(), has_since(3, 5) ? 1U : 2U);
+    EXPECT_EQ(partitions_of(fused.get(), debug).size(), 2U);
+    auto together = run_graph(nodes, fusion), apart = run_graph(nodes, debug);
+    ASSERT_FALSE(together.empty());
+    EXPECT_EQ(together[dst.id], apart[dst.id]);
+}
+
+// 9: the claimed operator is in the real graph as the client gave it; nothing stands in its place.
+TEST_F(traps, trap_09_nothing_is_put_in_place_of_the_select) {
+    const auto inputs = inputs_of(partition.get()), outputs = outputs_of(partition.get());
+    ASSERT_EQ(inputs.size(), 3U);
+    const logical_tensor* const given[] = {&cond, &src_0, &src_1};
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(is_equal(inputs[i], *given[i])) << i;
+    EXPECT_TRUE(is_equal(outputs.at(0), dst));
+    EXPECT_EQ(ops_of(partition.get()), std::vector<std::size_t>{select_node.id});
+}
+
+// 10: add_op copies: the client's operator may change or go at once. A second one with the same id
+// is ignored, with success. The length of a string attribute does not count.
+TEST_F(traps, trap_10_add_op_takes_a_snapshot) {
+    owned_graph other = build_open();
+    auto op = make_op(select_node);
+    ASSERT_EQ(dnnl_graph_op_set_attr_str(op.get(), dnnl_graph_op_attr_auto_broadcast, "numpy", 1),
+              dnnl_success);
+    ASSERT_EQ(dnnl_graph_add_op(other.get(), op.get()), dnnl_success);
+    dnnl_graph_op_set_attr_str(op.get(), dnnl_graph_op_attr_auto_broadcast, "none", 4);
+    dnnl_graph_op_add_input(op.get(), &cond);
+    op.reset();
+    const node same_id{
+        7, dnnl_graph_op_select, {cond, src_1, src_0}, {dense(50, dnnl_f32, {9, 40})}};
+    ASSERT_EQ(dnnl_graph_add_op(other.get(), make_op(same_id).get()), dnnl_success);
+    ASSERT_EQ(dnnl_graph_graph_finalize(other.get()), dnnl_success);
+    const auto partitions = partitions_of(other.get(), fusion);
+    ASSERT_EQ(partitions.size(), 1U);
+    const auto made = compile(partitions[0].get(), {cond, src_0, src_1}, {dst});
+    ASSERT_NE(made, nullptr);
+    memory bytes;
+    ASSERT_EQ(execute(made.get(), {cond, src_0, src_1}, {dst}, bytes), dnnl_success);
+    EXPECT_EQ(bytes[dst.id], expected(select_node));
+}
+
+// 11: a dst of any layout comes back strided; oneDNN's own helpers can read what was answered.
+TEST_F(traps, trap_11_no_opaque_layout_is_handed_out) {
+    const auto made =
+        compile(partition.get(), {cond, src_0, src_1}, {any_layout(3, dnnl_f32, {9, 40})});
+    ASSERT_NE(made, nullptr);
+    logical_tensor answer{};
+    ASSERT_EQ(dnnl_graph_compiled_partition_query_logical_tensor(made.get(), 3, &answer),
+              dnnl_success);
+    EXPECT_EQ(answer.layout_type, dnnl_graph_layout_type_strided);
+    std::size_t bytes = 0;
+    EXPECT_EQ(dnnl_graph_logical_tensor_get_mem_size(&answer, &bytes), dnnl_success);
+    EXPECT_EQ(bytes, 9U * 40 * 4);
+    EXPECT_TRUE(is_equal(answer, dst));
+}
+
+// 12: where oneDNN throws through the C boundary, Maskwise's Select answers a status; what
+// callbacks of the client throw still reaches the client through the plugin.
+TEST_F(traps, trap_12_exceptions_at_the_boundary) {
+    if (plugin_expected()) {
+        const logical_tensor wrong = dense(0, dnnl_boolean, {9, 3});
+        EXPECT_EQ(compile_status(partition.get(), {wrong, src_0, src_1}, {dst}),
+                  dnnl_invalid_shape);
+    }
+    EXPECT_TRUE(is_sycl() || a_throwing_allocator_reaches_the_client());
+}
+
+// 13: successes that one would not expect, and clients rely on.
+TEST_F(traps, trap_13_quirky_successes) {
+    const auto made = compiled();
+    logical_tensor answer = dense(42, dnnl_f32, {9});
+    EXPECT_EQ(dnnl_graph_compiled_partition_query_logical_tensor(made.get(), 55, &answer),
+              dnnl_success);
+    EXPECT_EQ(answer.ndims, -1);
+    const node wrong{1, dnnl_graph_op_select, {cond, src_0}, {dst}};
+    dnnl_graph_partition_t hollow = nullptr;
+    EXPECT_EQ(dnnl_graph_partition_create_with_op(&hollow, make_op(wrong).get(), dnnl_cpu),
+              dnnl_invalid_graph_op);
+    ASSERT_NE(hollow, nullptr);
+    EXPECT_FALSE(is_supported(hollow));
+    EXPECT_EQ(dnnl_graph_partition_destroy(hollow), dnnl_success);
+    for (const dims& extents : {dims{}, dims{0, 3}}) {
+        const node edge{1,
+                        dnnl_graph_op_select,
+                        {dense(0, dnnl_boolean, extents), dense(1, dnnl_f32, extents),
+                         dense(2, dnnl_f32, extents)},
+                        {dense(3, dnnl_f32, extents)}};
+        EXPECT_FALSE(run_graph({edge}, fusion).empty()) << extents.size();
+    }
+}
+
+// The partition of an operator without a graph is claimed like any other.
+TEST_F(traps, trap_13_partition_of_a_single_operator) {
+    dnnl_graph_partition_t raw = nullptr;
+    ASSERT_EQ(dnnl_graph_partition_create_with_op(&raw, make_op(select_node).get(), dnnl_cpu),
+              dnnl_success);
+    const owned_partition single(raw);
+    const auto made = compile(single.get(), {cond, src_0, src_1}, {dst});
+    ASSERT_NE(made, nullptr);
+    EXPECT_EQ(maskwise_owns(made.get()), plugin_expected());
+    memory bytes;
+    ASSERT_EQ(execute(made.get(), {cond, src_0, src_1}, {dst}, bytes), dnnl_success);
+    EXPECT_EQ(bytes[dst.id], expected(select_node));
+}
+
+// 14: the value of a host scalar cannot be asked for later; it is copied when the tensor is made.
+TEST_F(traps, trap_14_host_scalars) {
+    if (!plugin_expected()) GTEST_SKIP() << "oneDNN throws at compile";
+    if (!has_since(3, 9)) GTEST_SKIP() << "host scalars came with oneDNN 3.9";
+    for (const std::size_t slot : {1U, 2U}) {
+        node what{1, dnnl_graph_op_select, {cond, src_0, dense(2, dnnl_f32, {9, 40})}, {dst}};
+        what.inputs[slot] = host_scalar(what.inputs[slot].id);
+        EXPECT_EQ(run_with_host_scalar(what, slot, 42.5F), select_with_scalar(what, slot, 42.5F));
+    }
+}
+
+// 15: one compiled partition on many threads, graphs of their own on many threads, engines that
+// come and go.
+TEST_F(traps, trap_15_threads_and_lifetimes) {
+    const auto made = compiled();
+    partition.reset(); // a compiled partition outlives its partition and its graph
+    graph.reset();
+    const auto wanted = expected(select_node);
+    std::atomic<int> wrong = 0;
+    const auto execute_often = [&] {
+        memory bytes;
+        for (int i = 0; i < 50; ++i) {
+            bytes[dst.id].assign(wanted.size(), 0);
+            const auto status = execute(made.get(), {cond, src_0, src_1}, {dst}, bytes);
+            if (status != dnnl_success || bytes[dst.id] != wanted) ++wrong;
+        }
+    };
+    const auto build_often = [&] {
+        for (int i = 0; i < 10; ++i)
+            if (run_graph({select_node}, fusion)[dst.id] != wanted) ++wrong;
+    };
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; ++i) {
+        threads.emplace_back(execute_often);
+        threads.emplace_back(build_often);
+    }
+    for (auto& thread : threads) thread.join();
+    EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(traps, trap_15_engines_come_and_go) {
+    if (!plugin_expected()) GTEST_SKIP() << "oneDNN ties a compiled partition to one engine";
+    owned_compiled made;
+    for (int i = 0; i < 3; ++i) {
+        dnnl_engine_t engine = nullptr;
+        ASSERT_EQ(dnnl_engine_create(&engine, dnnl_cpu, 0), dnnl_success);
+        made = compile(partition.get(), {cond, src_0, src_1}, {dst}, engine);
+        ASSERT_NE(made, nullptr);
+        ASSERT_EQ(dnnl_engine_destroy(engine), dnnl_success);
+        memory bytes; // tensors and stream are of another engine of the same kind
+        ASSERT_EQ(execute(made.get(), {cond, src_0, src_1}, {dst}, bytes), dnnl_success);
+        EXPECT_EQ(bytes[dst.id], expected(select_node));
+    }
+}
+
+// A handle compiled by one, then by the other: the last compile is what executes.
+TEST_F(traps, one_handle_compiled_by_maskwise_and_by_onednn_in_turns) {
+    const logical_tensor relu_out = dense(30, dnnl_f32, {9, 40});
+    const auto relu_graph = build({{1, dnnl_graph_op_relu, {src_0}, {relu_out}}});
+    const auto relu = std::move(partitions_of(relu_graph.get(), fusion).at(0));
+    dnnl_graph_compiled_partition_t raw = nullptr;
+    ASSERT_EQ(dnnl_graph_compiled_partition_create(&raw, partition.get()), dnnl_success);
+    const owned_compiled handle(raw);
+    for (int turn = 0; turn < 3; ++turn) {
+        ASSERT_EQ(compile_into(raw, partition.get(), {cond, src_0, src_1}, {dst}), dnnl_success);
+        EXPECT_EQ(maskwise_owns(raw), plugin_expected());
+        memory bytes;
+        ASSERT_EQ(execute(raw, {cond, src_0, src_1}, {dst}, bytes), dnnl_success);
+        EXPECT_EQ(bytes[dst.id], expected(select_node));
+        ASSERT_EQ(compile_into(raw, relu.get(), {src_0}, {relu_out}), dnnl_success);
+        EXPECT_FALSE(maskwise_owns(raw));
+        ASSERT_EQ(execute(raw, {src_0}, {relu_out}, bytes), dnnl_success);
+        EXPECT_EQ(bytes[relu_out.id], bytes[src_0.id]);
+    }
+}
+
+} // namespace
+} // namespace maskwise::contract

@@ -1,0 +1,52 @@
+#pragma once
+
+// What the tests of the traps need besides the graph runner: functions that not every oneDNN has,
+// found by name as a client would find them that serves several versions.
+
+#include "graph_runner.hpp"
+
+#include <vector>
+
+namespace maskwise::contract {
+
+bool plugin_expected();
+bool maskwise_owns(dnnl_graph_compiled_partition_t compiled);
+bool has_since(int major, int minor); // whether the library in this process is that new
+bool is_sycl();
+bool is_equal(const logical_tensor& a, const logical_tensor& b);
+
+owned_graph build_open(); // empty, not finalized
+
+dnnl_status_t compile_into(dnnl_graph_compiled_partition_t compiled,
+                           dnnl_graph_partition_t partition,
+                           const std::vector<logical_tensor>& inputs,
+                           const std::vector<logical_tensor>& outputs);
+dnnl_status_t compile_status(dnnl_graph_partition_t partition,
+                             const std::vector<logical_tensor>& inputs,
+                             const std::vector<logical_tensor>& outputs);
+
+// Each answers `unimplemented` where the process has no such function.
+void ask_mangled_partition_kind(dnnl_graph_partition_t partition);
+dnnl_status_t execute_sycl(dnnl_graph_compiled_partition_t compiled, const node& what);
+dnnl_status_t scratchpad_of(dnnl_graph_compiled_partition_t compiled, logical_tensor* answer);
+std::size_t constant_cache_capacity();
+dnnl_status_t set_constant_cache_capacity(std::size_t megabytes);
+dnnl_status_t set_fpmath_mode(dnnl_graph_graph_t graph);
+dnnl_status_t set_dump_mode(unsigned modes);
+dnnl_status_t create_ocl_allocator();
+
+// dst's bytes after dnnl_graph_compiled_partition_execute_v2; empty where that fails.
+std::vector<std::uint8_t> execute_v2(dnnl_graph_compiled_partition_t compiled, const node& what);
+
+// What dnnl_graph_tensor_get_logical_tensor tells of a tensor made of `what`.
+logical_tensor logical_tensor_of_a_tensor(const logical_tensor& what);
+
+// An engine whose allocator throws; whether the client catches what it threw. Not on SYCL.
+bool a_throwing_allocator_reaches_the_client();
+
+// A 0-D f32 host scalar, and a Select whose input `slot` is one.
+logical_tensor host_scalar(std::size_t id);
+std::vector<std::uint8_t> run_with_host_scalar(const node& what, std::size_t slot, float value);
+std::vector<std::uint8_t> select_with_scalar(const node& what, std::size_t slot, float value);
+
+} // namespace maskwise::contract
