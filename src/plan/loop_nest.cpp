@@ -14,13 +14,13 @@ per_operand<const tensor_desc*> operands_of(const select_desc& desc) {
     return {&desc.cond, &desc.src_0, &desc.src_1, &desc.dst};
 }
 
-std::string describe(int which, const tensor_desc& tensor) {
-    return std::string(operand_names[static_cast<std::size_t>(which)]) + " (" +
-           std::string(to_string(tensor.type)) + ' ' + to_string(tensor.extents) +
-           ", strides in bytes " + to_string(tensor.strides_bytes) + ')';
+std::string describe(std::size_t which, const tensor_desc& tensor) {
+    return std::string(operand_names[which]) + " (" + std::string(to_string(tensor.type)) + ' ' +
+           to_string(tensor.extents) + ", strides in bytes " + to_string(tensor.strides_bytes) +
+           ')';
 }
 
-void check_operand(int which, const tensor_desc& tensor, const tensor_desc& dst) {
+void check_operand(std::size_t which, const tensor_desc& tensor, const tensor_desc& dst) {
     if (tensor.extents.rank() != tensor.strides_bytes.rank())
         throw invalid_argument(describe(which, tensor) + " has not one stride per extent");
     const std::size_t expected = which == op_cond ? 1 : width_bytes(dst.type);
@@ -31,7 +31,7 @@ void check_operand(int which, const tensor_desc& tensor, const tensor_desc& dst)
     for (const std::int64_t stride : tensor.strides_bytes)
         if (stride < 0) throw invalid_argument(describe(which, tensor) + " has a negative stride");
     span_bytes(tensor); // throws on overflow
-    require_one_way(tensor.extents, dst.extents, operand_names[static_cast<std::size_t>(which)]);
+    require_one_way(tensor.extents, dst.extents, operand_names[which]);
 }
 
 // Dimensions of dst that are longer than 1, outermost first, with each input's stride or 0.
@@ -91,8 +91,7 @@ void merge_neighbours(loop_nest& nest) {
 
 loop_nest make_loop_nest(const select_desc& desc) {
     const auto operands = operands_of(desc);
-    for (int o = 0; o < operand_count; ++o)
-        check_operand(o, *operands[static_cast<std::size_t>(o)], desc.dst);
+    for (std::size_t o = 0; o < operand_count; ++o) check_operand(o, *operands[o], desc.dst);
     loop_nest nest;
     const std::int64_t elements = element_count(desc.dst.extents);
     if (elements != 0) nest = align_operands(desc);

@@ -3,13 +3,14 @@
 #include "plan/select_plan.hpp"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace maskwise {
 
 // Operands are numbered in the order of select_desc.
-enum operand : int { op_cond, op_src_0, op_src_1, op_dst };
-inline constexpr int operand_count = 4;
+enum operand : std::size_t { op_cond, op_src_0, op_src_1, op_dst };
+inline constexpr std::size_t operand_count = 4;
 template <class T>
 using per_operand = std::array<T, operand_count>;
 
