@@ -72,7 +72,7 @@ void run_pack_kernel(benchmark::State& state, const pack_kernel& kernel) {
     const pack_tile tile{strided.data(), buffer.data(), offsets.data(),
                          items,          groups,        transposes ? unit : items * item_space,
                          items * unit,   unit,          1,
-                         &one_block};
+                         &one_block,     true};
     for ([[maybe_unused]] auto _ : state) {
         kernel.run(tile);
         benchmark::ClobberMemory();

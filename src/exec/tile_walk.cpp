@@ -141,7 +141,8 @@ private:
                        access.buffer_group_bytes,
                        access.item_bytes,
                        access.blocks,
-                       access.block_offsets.data()};
+                       access.block_offsets.data(),
+                       access.even_items};
         if (chunk == plan_.chunk) return tile;
         std::int64_t& count = access.follower == follows_chunk::items    ? tile.items
                               : access.follower == follows_chunk::groups ? tile.groups

@@ -56,6 +56,7 @@ struct pack_tile {
     std::int64_t item_bytes;
     std::int64_t blocks;
     const std::int32_t* block_offsets;
+    bool even_items; // transpose: each item is as far from the one before it as the second
 };
 using pack_fn = void (*)(const pack_tile&);
 

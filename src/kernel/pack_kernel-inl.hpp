@@ -149,6 +149,50 @@ HWY_ATTR HWY_INLINE void transpose_blocks(const std::byte* from, std::byte* to,
     }
 }
 
+// Two to four items side by side in the buffer: planes become pixels. N groups at a time, the last
+// ones again where N does not divide them.
+template <std::size_t Width>
+HWY_ATTR HWY_INLINE void interleave(const std::byte* from, std::byte* to, const pack_tile& tile) {
+    using lane = lane_of<Width>;
+    constexpr std::int64_t N = 16 / Width, width = Width;
+    const hn::FixedTag<lane, 16 / Width> d;
+    const auto load = [&](std::int64_t i, std::int64_t g) HWY_ATTR {
+        return hn::LoadU(d, reinterpret_cast<const lane*>(from + tile.offsets[i] + g * width));
+    };
+    for (std::int64_t next_g = 0; next_g < tile.groups; next_g += N) {
+        const std::int64_t g = HWY_MIN(next_g, tile.groups - N);
+        auto* out = reinterpret_cast<lane*>(to + g * tile.buffer_group_bytes);
+        if (tile.items == 2)
+            hn::StoreInterleaved2(load(0, g), load(1, g), d, out);
+        else if (tile.items == 3)
+            hn::StoreInterleaved3(load(0, g), load(1, g), load(2, g), d, out);
+        else
+            hn::StoreInterleaved4(load(0, g), load(1, g), load(2, g), load(3, g), d, out);
+    }
+}
+
+// Two to four groups side by side in the source: pixels become planes.
+template <std::size_t Width>
+HWY_ATTR HWY_INLINE void deinterleave(const std::byte* from, std::byte* to, const pack_tile& tile) {
+    using lane = lane_of<Width>;
+    constexpr std::int64_t N = 16 / Width, width = Width;
+    const hn::FixedTag<lane, 16 / Width> d;
+    for (std::int64_t next_i = 0; next_i < tile.items; next_i += N) {
+        const std::int64_t i = HWY_MIN(next_i, tile.items - N);
+        const auto* in = reinterpret_cast<const lane*>(from + tile.offsets[i]);
+        hn::VFromD<decltype(d)> v[4];
+        if (tile.groups == 2)
+            hn::LoadInterleaved2(d, in, v[0], v[1]);
+        else if (tile.groups == 3)
+            hn::LoadInterleaved3(d, in, v[0], v[1], v[2]);
+        else
+            hn::LoadInterleaved4(d, in, v[0], v[1], v[2], v[3]);
+        for (std::int64_t g = 0; g < tile.groups; ++g)
+            hn::StoreU(v[g], d,
+                       reinterpret_cast<lane*>(to + g * tile.buffer_group_bytes + i * width));
+    }
+}
+
 // The largest block that the tile is as wide and as high as.
 template <std::size_t Width, std::size_t N>
 HWY_ATTR HWY_INLINE void transpose_any(const std::byte* from, std::byte* to,

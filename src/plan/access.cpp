@@ -93,19 +93,25 @@ void lay_out_items(operand_access& access, const levels& from, int first) {
     access.buffer_group_bytes = inner * access.item_bytes;
 }
 
-// The level along which the operand is contiguous, where packing by blocks pays; else -1.
+// The level along which the operand is contiguous, where packing by blocks pays; else -1. Few items
+// or few groups pay where the others are many: planes and pixels.
 int transposed_level(const levels& from, std::int64_t width) {
-    const std::int64_t least_extent = width == 1 ? 8 : 4;
-    for (int i = 1; i < from.count; ++i)
-        if (from[i].stride_bytes == width && from[i].extent >= least_extent &&
-            product(from, 0, i) >= least_extent)
+    const std::int64_t few = width == 1 ? 8 : 4;
+    constexpr std::int64_t many = 32;
+    for (int i = 1; i < from.count; ++i) {
+        if (from[i].stride_bytes != width) continue;
+        const std::int64_t groups = from[i].extent, items = product(from, 0, i);
+        const bool pixels = from[0].stride_bytes == groups * width && from[0].extent == items;
+        if ((groups >= few && items >= few) || groups >= many || (pixels && items >= many))
             return i;
+    }
     return -1;
 }
 
 // Levels inside `unit` are items, `unit` is the groups, those outside it are blocks.
 void lay_out_transpose(operand_access& access, const levels& from, int unit) {
     access.kind = access_kind::transpose;
+    access.even_items = unit == 1;
     access.offsets = offsets_of(from, 0, unit);
     access.block_offsets = offsets_of(from, unit + 1, from.count);
     access.items = static_cast<std::int64_t>(access.offsets.size());
@@ -160,6 +166,7 @@ operand_access row_access(const loop_nest& nest, const tiling& tile, std::size_t
                                                                  : moving_kind(operand);
     access.offsets = offsets_of(columns, 0, 1);
     access.block_offsets = {0};
+    access.even_items = true;
     access.items = tile[0];
     access.groups = tile.row_loop < 0 ? 1 : tile[tile.row_loop];
     access.item_bytes = width;

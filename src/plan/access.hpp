@@ -20,6 +20,7 @@ struct operand_access {
     access_kind kind = access_kind::direct;
     column_class columns = column_class::unit;
     follows_chunk follower = follows_chunk::items;
+    bool even_items = false;    // one loop steps from item to item
     std::int64_t row_bytes = 0; // between rows, as the select kernel sees it
     std::int64_t items = 1;
     std::int64_t groups = 1;

@@ -65,12 +65,15 @@ tiling tile_direct_rows(const loop_nest& nest) {
 }
 
 // The loop along which a source that is scattered in the columns is contiguous; else the next one.
+// Short ones pay where the columns follow each other right behind them: pixels.
 int choose_row_loop(const loop_nest& nest) {
     for (int d = 1; d < nest.rank; ++d)
-        for (std::size_t o = 0; o < operand_count; ++o)
-            if (!is_unit_or_zero(nest, 0, o) && nest[d].stride_bytes[o] == nest.width_bytes[o] &&
-                nest[d].extent >= 8)
-                return d;
+        for (std::size_t o = 0; o < operand_count; ++o) {
+            if (is_unit_or_zero(nest, 0, o) || nest[d].stride_bytes[o] != nest.width_bytes[o])
+                continue;
+            const std::int64_t run_bytes = nest[d].extent * nest.width_bytes[o];
+            if (nest[d].extent >= 8 || nest[0].stride_bytes[o] == run_bytes) return d;
+        }
     return nest.rank > 1 ? 1 : -1;
 }
 

@@ -33,15 +33,18 @@ struct pack_job {
         const std::int64_t unit = key.unit_bytes;
         transposes = key.kind == pack_kind::transpose;
         item_bytes = draw_item_bytes(random);
-        items = draw(random, 1, 40);
-        groups = draw(random, 1, 40);
+        items = one_in(random, 3) ? draw(random, 1, 4) : draw(random, 1, 40);
+        groups = one_in(random, 3) ? draw(random, 1, 4) : draw(random, 1, 40);
         blocks = transposes ? draw(random, 1, 3) : 1;
         const std::int64_t taken = key.kind == pack_kind::splat ? unit : item_bytes;
-        const std::int64_t item_space = (transposes ? groups * unit : taken) + draw(random, 0, 20);
+        const bool dense = one_in(random, 3);
+        const std::int64_t item_space =
+            (transposes ? groups * unit : taken) + (dense ? 0 : draw(random, 0, 20));
         group_bytes = transposes ? unit : items * item_space + draw(random, 0, 9);
         for (std::int64_t i = 0; i < items; ++i)
             offsets.push_back(static_cast<std::int32_t>(i * item_space));
-        std::shuffle(offsets.begin(), offsets.end(), random);
+        even_items = dense || one_in(random, 2);
+        if (!even_items) std::shuffle(offsets.begin(), offsets.end(), random);
         for (std::int64_t b = 0; b < blocks; ++b)
             block_offsets.push_back(static_cast<std::int32_t>(b * items * item_space));
         strided_bytes = block_offsets.back() + *std::max_element(offsets.begin(), offsets.end()) +
@@ -58,9 +61,17 @@ struct pack_job {
     }
 
     pack_tile tile(std::byte* strided, std::byte* buffer) const {
-        return {
-            strided,    buffer, offsets.data(),      items, groups, group_bytes, buffer_group_bytes,
-            item_bytes, blocks, block_offsets.data()};
+        return {strided,
+                buffer,
+                offsets.data(),
+                items,
+                groups,
+                group_bytes,
+                buffer_group_bytes,
+                item_bytes,
+                blocks,
+                block_offsets.data(),
+                even_items};
     }
 
     template <class Move>
@@ -74,7 +85,7 @@ struct pack_job {
     }
 
     pack_key key;
-    bool transposes = false;
+    bool transposes = false, even_items = true;
     std::int64_t item_bytes, items, groups, blocks, group_bytes;
     std::int64_t strided_bytes, buffer_group_bytes, buffer_bytes;
     std::vector<std::int32_t> offsets, block_offsets;
