@@ -1,0 +1,134 @@
+// Prints the plan of every Select of the case set, each once: what the test of plans compares with
+// plans.txt. Instruction set and threshold are given, so that the lines are the same on any
+// machine.
+//   plan_lines <shape table> <batch file>...
+
+#include "input/case_reader.hpp"
+#include "input/command_line.hpp"
+#include "input/rewrite.hpp"
+#include "model/infer_shapes.hpp"
+#include "plan/plan_data.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+namespace maskwise {
+namespace {
+
+constexpr isa planned_isa = isa::avx512;
+constexpr std::int64_t planned_stream_bytes = 4 << 20;
+
+std::set<std::string> seen;
+
+std::string operand_text(const tensor_desc& tensor) {
+    std::string text = to_string(tensor.extents);
+    if (!(tensor == dense_desc(tensor.type, tensor.extents)))
+        text.append("@").append(to_string(tensor.strides_bytes));
+    return text;
+}
+
+void print_plan(const select_desc& desc) {
+    const std::string text = std::to_string(8 * width_bytes(desc.dst.type)) + " bits " +
+                             operand_text(desc.cond) + ' ' + operand_text(desc.src_0) + ' ' +
+                             operand_text(desc.src_1) + " -> " + operand_text(desc.dst);
+    if (!seen.insert(text).second) return;
+    std::string plan;
+    try {
+        plan = to_string(*build_plan(desc, planned_isa, planned_stream_bytes));
+    } catch (const std::exception& refusal) {
+        plan = std::string("refused: ") + refusal.what();
+    }
+    std::printf("%s: %s\n", text.c_str(), plan.c_str());
+}
+
+data_type type_of_width(std::size_t width) {
+    return width == 1 ? data_type::boolean : width == 2 ? data_type::bf16 : data_type::f32;
+}
+
+tensor_desc to_desc(const bench::logical_tensor& tensor) {
+    const std::size_t width = bench::info(tensor.dtype).size;
+    const auto strides =
+        tensor.strides.empty() ? bench::dense_strides(tensor.shape) : tensor.strides;
+    tensor_desc desc;
+    desc.type = type_of_width(width);
+    for (const std::int64_t extent : tensor.shape) desc.extents.push_back(extent);
+    for (const std::int64_t stride : strides)
+        desc.strides_bytes.push_back(stride * static_cast<std::int64_t>(width));
+    return desc;
+}
+
+void print_batch(const std::string& batch, const std::string& program) {
+    for (const bench::case_config& config :
+         bench::parse_command_line({"--batch=" + batch}, program).cases) {
+        bench::graph g = bench::read_case(config.file);
+        bench::rewrite(g, config);
+        g = bench::with_known_shapes(g);
+        for (const bench::op& o : g.ops)
+            if (o.kind == "Select" && o.outputs[0].is_known())
+                print_plan({to_desc(o.inputs[0]), to_desc(o.inputs[1]), to_desc(o.inputs[2]),
+                            to_desc(o.outputs[0])});
+    }
+}
+
+// "2x3", "-" for a scalar; "2x3*ba": the order of the dimensions in memory.
+bench::logical_tensor parse_operand(const std::string& text) {
+    bench::logical_tensor tensor;
+    std::istringstream words(text.substr(0, text.find('*')));
+    for (std::string extent; text[0] != '-' && std::getline(words, extent, 'x');)
+        tensor.shape.push_back(std::stoll(extent));
+    tensor.strides = bench::dense_strides(tensor.shape);
+    if (text.find('*') == std::string::npos) return tensor;
+    std::int64_t step = 1;
+    for (std::size_t at = text.size(); text[--at] != '*';) {
+        const auto d = static_cast<std::size_t>(text[at] - 'a');
+        tensor.strides.at(d) = step;
+        step *= tensor.shape.at(d);
+    }
+    return tensor;
+}
+
+void print_shape(const std::string& cond, const std::string& src_0, const std::string& src_1,
+                 bench::data_type type) {
+    bench::logical_tensor operands[] = {parse_operand(cond), parse_operand(src_0),
+                                        parse_operand(src_1)};
+    operands[0].dtype = bench::data_type::boolean;
+    operands[1].dtype = operands[2].dtype = type;
+    bench::logical_tensor dst = operands[2];
+    dst.shape = bench::broadcast(operands[1].shape, operands[2].shape);
+    const bench::dims all = bench::broadcast(operands[0].shape, dst.shape);
+    if (all != dst.shape) { // cond alone makes the shape: src_1 repeats over it
+        operands[2].shape = dst.shape = all;
+        operands[2].strides.assign(all.size(), 0);
+    }
+    dst.strides = bench::dense_strides(dst.shape);
+    print_plan({to_desc(operands[0]), to_desc(operands[1]), to_desc(operands[2]), to_desc(dst)});
+}
+
+void print_shape_table(const std::string& path) {
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) {
+        if (line.empty() || line[0] == '#') continue;
+        std::istringstream words(line);
+        std::string name, cond, src_0, src_1;
+        words >> name >> cond >> src_0 >> src_1;
+        for (const auto type : {bench::data_type::f32, bench::data_type::bf16})
+            print_shape(cond, src_0, src_1, type);
+    }
+}
+
+} // namespace
+} // namespace maskwise
+
+int main(int argc, char** argv) {
+    try {
+        maskwise::print_shape_table(argv[1]);
+        for (int i = 2; i < argc; ++i) maskwise::print_batch(argv[i], argv[0]);
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "plan_lines: %s\n", error.what());
+        return 1;
+    }
+}

@@ -1,0 +1,157 @@
+// What a Select reads and writes, counted while the shipped kernels run: a side that the mask does
+// not need is not read, dst that does not change is not written, and nothing is copied aside.
+
+#include "allocations.hpp"
+#include "exec/run_select.hpp"
+#include "exec/tile_walk.hpp"
+#include "plan/plan_data.hpp"
+#include "touched_pages.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+
+namespace maskwise::guard {
+namespace {
+
+constexpr std::int64_t rows = 32;
+const auto page = static_cast<std::int64_t>(watched_buffer::page_bytes());
+const std::int64_t columns = page; // of 4 bytes: a row is four pages
+constexpr std::int64_t always_stream = 0, never_stream = std::int64_t{1} << 40;
+
+struct touched {
+    std::vector<bool> src_0, src_1, dst;
+};
+
+std::vector<bool> pages_of_rows(const std::function<bool(std::int64_t)>& row) {
+    std::vector<bool> pages;
+    for (std::int64_t i = 0; i < rows * columns * 4 / page; ++i)
+        pages.push_back(row(i * page / (columns * 4)));
+    return pages;
+}
+
+bool even(std::int64_t row) {
+    return row % 2 == 0;
+}
+bool odd(std::int64_t row) {
+    return row % 2 != 0;
+}
+bool every(std::int64_t) {
+    return true;
+}
+bool none(std::int64_t) {
+    return false;
+}
+
+class bytes_touched : public testing::TestWithParam<std::tuple<isa, std::int64_t>> {
+protected:
+    // Runs on {rows, columns}, cond true in the rows that `is_true` names.
+    touched run(const dims& cond_extents, const std::function<bool(std::int64_t)>& is_true,
+                int in_place = -1) {
+        const auto bytes = static_cast<std::size_t>(rows * columns * 4);
+        const dims shape{rows, columns};
+        const tensor_desc values = dense_desc(data_type::f32, shape);
+        const tensor_desc mask = dense_desc(data_type::boolean, cond_extents);
+        const auto [target, stream_from] = GetParam();
+        const auto plan = build_plan({mask, values, values, values}, target, stream_from);
+        watched_buffer cond(static_cast<std::size_t>(element_count(cond_extents)));
+        const std::int64_t width = cond_extents[1];
+        for (std::int64_t r = 0; r < rows; ++r)
+            std::memset(cond.data() + r * width, is_true(r), static_cast<std::size_t>(width));
+        watched_buffer src_0(bytes), src_1(bytes), own_dst(bytes);
+        watched_buffer& dst = in_place == 0 ? src_0 : in_place == 1 ? src_1 : own_dst;
+        for (watched_buffer* source : {&src_0, &src_1})
+            if (source != &dst) source->begin(watched_buffer::watch::reads_and_writes);
+        dst.begin(watched_buffer::watch::writes);
+        run_select(*plan, cond.data(), src_0.data(), src_1.data(), dst.data());
+        return {src_0.end(), src_1.end(), dst.end()};
+    }
+};
+
+TEST_P(bytes_touched, rows_of_one_side_do_not_read_the_other) {
+    for (const dims& cond : {dims{rows, columns}, dims{rows, 1}}) {
+        const touched t = run(cond, even);
+        EXPECT_EQ(t.src_0, pages_of_rows(even)) << to_string(cond);
+        EXPECT_EQ(t.src_1, pages_of_rows(odd)) << to_string(cond);
+        EXPECT_EQ(t.dst, pages_of_rows(every)) << to_string(cond);
+    }
+}
+
+TEST_P(bytes_touched, a_mask_that_is_all_true_leaves_src_1_alone) {
+    EXPECT_EQ(run({rows, columns}, every).src_1, pages_of_rows(none));
+    EXPECT_EQ(run({rows, columns}, none).src_0, pages_of_rows(none));
+}
+
+TEST_P(bytes_touched, in_place_writes_only_what_changes) {
+    EXPECT_EQ(run({rows, columns}, even, 1).dst, pages_of_rows(even));
+    EXPECT_EQ(run({rows, columns}, even, 0).dst, pages_of_rows(odd));
+    EXPECT_EQ(run({rows, columns}, none, 1).dst, pages_of_rows(none));
+}
+
+// The scalar kernels are left out: they know no blocks and read both sides.
+std::vector<std::tuple<isa, std::int64_t>> vector_targets() {
+    std::vector<std::tuple<isa, std::int64_t>> result;
+    for (const isa target : supported_isas(native_cpu()))
+        if (target != isa::scalar)
+            for (const std::int64_t stream : {always_stream, never_stream})
+                result.emplace_back(target, stream);
+    return result;
+}
+
+INSTANTIATE_TEST_SUITE_P(targets, bytes_touched, testing::ValuesIn(vector_targets()),
+                         [](const auto& case_info) {
+                             return std::string(to_string(std::get<0>(case_info.param))) +
+                                    (std::get<1>(case_info.param) == always_stream ? "_stream"
+                                                                                   : "_plain");
+                         });
+
+// Stands in for a kernel and counts what it is asked to do.
+struct tile_count {
+    std::int64_t elements = 0;
+    const std::byte* lowest_cond = nullptr;
+    const std::byte* highest_cond = nullptr;
+};
+tile_count counted;
+
+void count_tile(const select_tile& tile) {
+    counted.elements += tile.rows * tile.columns;
+    const std::byte* last = tile.cond + (tile.rows - 1) * tile.cond_row_bytes;
+    if (!counted.lowest_cond || tile.cond < counted.lowest_cond) counted.lowest_cond = tile.cond;
+    if (last > counted.highest_cond) counted.highest_cond = last;
+}
+
+TEST(work, a_broadcast_mask_is_read_where_it_lies_and_each_element_is_done_once) {
+    const tensor_desc values = dense_desc(data_type::f32, {4, 6, 128, 256});
+    for (const dims& shape : {dims{128, 256}, dims{4, 1, 1, 256}, dims{4, 6, 128, 1}, dims{}}) {
+        const tensor_desc mask = dense_desc(data_type::boolean, shape);
+        const auto plan = build_plan({mask, values, values, values}, isa::scalar, never_stream);
+        std::vector<std::byte> cond(static_cast<std::size_t>(element_count(shape)));
+        counted = {};
+        // Only addresses of the values are formed; the counting kernel reads nothing.
+        run_tiles(*plan, count_tile, {cond.data(), nullptr, nullptr, nullptr}, 0, plan->tiles);
+        EXPECT_EQ(counted.elements, element_count(values.extents)) << to_string(shape);
+        EXPECT_GE(counted.lowest_cond, cond.data()) << to_string(shape);
+        EXPECT_LT(counted.highest_cond, cond.data() + cond.size()) << to_string(shape);
+    }
+}
+
+TEST(work, a_run_allocates_nothing) {
+    for (const dims& shape : {dims{64}, dims{32, 64}, dims{100, 3}, dims{3, 5, 7}}) {
+        const tensor_desc values = dense_desc(data_type::f32, shape);
+        dims row_shape = shape;
+        row_shape[shape.rank() - 1] = 1;
+        for (const dims& cond_shape : {shape, row_shape, dims{}}) {
+            const tensor_desc mask = dense_desc(data_type::boolean, cond_shape);
+            const auto plan = build_plan({mask, values, values, values}, isa::scalar, never_stream);
+            std::vector<float> data(static_cast<std::size_t>(element_count(shape)));
+            std::vector<char> cond(static_cast<std::size_t>(element_count(cond_shape)), 1);
+            const std::int64_t before = allocations();
+            run_select(*plan, cond.data(), data.data(), data.data(), data.data());
+            EXPECT_EQ(allocations() - before, 0) << to_string(cond_shape) << to_string(shape);
+        }
+    }
+}
+
+} // namespace
+} // namespace maskwise::guard

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace maskwise::guard {
+
+// A buffer that notes which of its pages are read or written, by taking them away and giving each
+// back at its first fault. Counts what kernels touch as they are shipped, on every instruction set.
+class watched_buffer {
+public:
+    enum class watch { reads_and_writes, writes };
+
+    explicit watched_buffer(std::size_t bytes);
+    ~watched_buffer();
+    watched_buffer(const watched_buffer&) = delete;
+    watched_buffer& operator=(const watched_buffer&) = delete;
+
+    std::byte* data() const;
+    void begin(watch what);
+    // Ends the watch: which pages were touched since begin.
+    std::vector<bool> end();
+
+    static std::size_t page_bytes();
+
+private:
+    struct state;
+    std::unique_ptr<state> state_;
+};
+
+} // namespace maskwise::guard
