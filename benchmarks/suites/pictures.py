@@ -55,7 +55,7 @@ def is_own_mask(rows: Rows, every: list[Rows]) -> bool:
 
 
 def finish(figure: Any, facts: dict[str, str], path: Path) -> None:
-    figure.text(0.01, 0.005, f"{facts['machine']}; {facts['began']}", fontsize=7, color="#666666")
+    figure.text(0.01, -0.03, f"{facts['machine']}; {facts['began']}", fontsize=7, color="#666666")
     figure.savefig(path, dpi=130, bbox_inches="tight")
     plt.close(figure)
 
@@ -92,6 +92,7 @@ def draw_select(cases: list[Rows], facts: dict[str, str], path: Path) -> None:
                 axes.text(1.05, y, f"{NAMES[impl]}: wrong answer", fontsize=7, color=colour)
     axes.axvline(1, color="black", linewidth=1.5)
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}x")
     axes.set_xlim(0.7, None)
     axes.set_yticks(range(len(cases)), [shape_text(rows) for rows in reversed(cases)], fontsize=8)
     axes.set_xlabel("time, as a multiple of the time in which the machine can move the bytes")
@@ -183,6 +184,8 @@ def draw_small(cases: list[Rows], facts: dict[str, str], path: Path) -> None:
             )
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}".replace(",", " "))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set_xlabel("elements (f32, all operands of the same shape)")
     axes.set_ylabel("microseconds a call")
     axes.set_title("Small Selects: what a call costs", loc="left")
