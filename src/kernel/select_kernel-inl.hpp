@@ -253,13 +253,19 @@ private:
     const std::byte* from_ = nullptr;
 };
 
-// Elements before the first one at a cache line, or nullopt-like `n` where no whole block would
-// follow or elements straddle lines.
+// Elements of a cache line, or of a vector where that is longer.
 template <std::size_t Width>
-HWY_ATTR HWY_INLINE std::size_t elements_to_line(const std::byte* dst, std::size_t n,
-                                                 std::size_t block) {
+HWY_ATTR HWY_INLINE std::size_t line_elements() {
+    return HWY_MAX(std::size_t{64} / Width, vectors<Width>::elements());
+}
+
+// Elements before the first cache line of the row, or `n` where no whole line follows or elements
+// straddle lines.
+template <std::size_t Width>
+HWY_ATTR HWY_INLINE std::size_t elements_to_line(const std::byte* dst, std::size_t n) {
     const std::size_t bytes = (0 - reinterpret_cast<std::uintptr_t>(dst)) % 64;
-    return bytes % Width != 0 || bytes / Width + block > n ? n : bytes / Width;
+    const std::size_t before = bytes / Width;
+    return bytes % Width != 0 || before + line_elements<Width>() > n ? n : before;
 }
 
 template <std::size_t Width, store_policy Store, class S0, class S1>
@@ -269,12 +275,15 @@ HWY_ATTR HWY_INLINE void select_row(const std::byte* cond, S0 src_0, S1 src_1, s
     const std::size_t block = vectors<Width>::block();
     std::size_t i = 0;
     if constexpr (Store == store_policy::stream) {
-        const std::size_t line = elements_to_line<Width>(dst, n, block);
-        if (line < n) {
-            for (; i < line; i += vector)
+        const std::size_t first = elements_to_line<Width>(dst, n), line = line_elements<Width>();
+        if (first < n) {
+            for (; i < first; i += vector)
                 select_vector<Width, store_policy::plain>(cond, src_0, src_1, dst, i);
-            for (i = line; i + block <= n; i += block)
+            for (i = first; i + block <= n; i += block)
                 select_block<Width, Store>(cond, src_0, src_1, dst, i, block);
+            for (; i + line <= n; i += line)
+                for (std::size_t j = i; j < i + line; j += vector)
+                    select_vector<Width, Store>(cond, src_0, src_1, dst, j);
         }
     }
     for (; i + block <= n; i += block)
@@ -292,14 +301,15 @@ HWY_ATTR HWY_INLINE void move_row(S src, std::byte* dst, std::size_t n, const Ah
     const std::size_t block = vectors<Width>::block();
     std::size_t i = 0;
     if constexpr (Store == store_policy::stream) {
-        const std::size_t line = elements_to_line<Width>(dst, n, block);
-        if (line < n) {
-            for (; i < line; i += vector)
+        const std::size_t first = elements_to_line<Width>(dst, n), line = line_elements<Width>();
+        if (first < n) {
+            for (; i < first; i += vector)
                 copy_block<Width, store_policy::plain>(src, dst, i, vector);
-            for (i = line; i + block <= n; i += block) {
+            for (i = first; i + block <= n; i += block) {
                 ahead(i, block);
                 copy_block<Width, Store>(src, dst, i, block);
             }
+            for (; i + line <= n; i += line) copy_block<Width, Store>(src, dst, i, line);
         }
     }
     for (; i + block <= n; i += block) copy_block<Width, store_policy::plain>(src, dst, i, block);

@@ -7,8 +7,9 @@ namespace maskwise {
 namespace {
 
 // Shorter rows spend their time on row ends, and their stores past the caches on partial cache
-// lines; such nests are flattened.
+// lines; such nests are flattened. Rows of whole cache lines have no ends to speak of.
 constexpr std::int64_t least_row_bytes = 1024;
+constexpr std::int64_t least_whole_row_bytes = 256;
 // Rows that have to be packed along a loop far outside are worth it from here on.
 constexpr std::int64_t least_packed_columns = 16;
 // A direct tile: enough to hide the step from tile to tile, few enough to deal out to threads.
@@ -40,6 +41,13 @@ std::int64_t largest_stride(const loop_dim& loop) {
 std::int64_t offset_limit(const loop_dim& loop, std::int64_t room) {
     const std::int64_t stride = largest_stride(loop);
     return stride == 0 ? loop.extent : std::max<std::int64_t>(1, room / stride);
+}
+
+bool rows_are_long(const loop_nest& nest) {
+    const std::int64_t bytes = nest[0].extent * nest.width_bytes[op_dst];
+    const bool whole_lines =
+        bytes % 64 == 0 && nest.rank > 1 && nest[1].stride_bytes[op_dst] % 64 == 0;
+    return bytes >= (whole_lines ? least_whole_row_bytes : least_row_bytes);
 }
 
 bool columns_are_direct(const loop_nest& nest) {
@@ -132,7 +140,7 @@ tiling choose_tiling(const loop_nest& nest) {
         tile.column_loop = -1;
         return tile;
     }
-    const bool long_rows = nest[0].extent * nest.width_bytes[op_dst] >= least_row_bytes;
+    const bool long_rows = rows_are_long(nest);
     if (columns_are_direct(nest) && (long_rows || nest.rank == 1)) return tile_direct_rows(nest);
     if (long_rows || nest.rank == 1) return tile_packed_rows(nest);
     const tiling flat = tile_flat(nest);
