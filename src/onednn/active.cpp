@@ -1,7 +1,6 @@
 #include "onednn/active.hpp"
 
 #include "base/environment.hpp"
-#include "onednn/forward.hpp"
 #include "onednn/real_library.hpp"
 
 #include <dlfcn.h>
@@ -36,7 +35,7 @@ bool active() {
 // A copy loaded under another file name: the one that the program's calls reach does the work.
 bool another_copy_is_in_front() {
     const void* first = dlsym(RTLD_DEFAULT, "maskwise_onednn_owns");
-    return first != nullptr && first != reinterpret_cast<const void*>(&maskwise_onednn_owns);
+    return first != nullptr && !is_this_plugin(first);
 }
 
 } // namespace maskwise::onednn

@@ -6,7 +6,6 @@
 #include "base/error.hpp"
 #include "base/verbose.hpp"
 #include "onednn/active.hpp"
-#include "onednn/forward.hpp"
 #include "onednn/real_library.hpp"
 
 #include <cstdio>
@@ -41,13 +40,20 @@ const char* runtime_text(unsigned runtime) {
     }
 }
 
+// A libtbb older than oneDNN's own is the first thing to look for where oneDNN finds no CPU.
+std::string tbb_text() {
+    Dl_info info{};
+    const void* address = dlsym(RTLD_DEFAULT, "TBB_runtime_interface_version");
+    return dladdr(address, &info) != 0 ? info.dli_fname : "not loaded";
+}
+
 void print_load_line() {
     const auto& library = real();
     const auto& version = library.version;
     print_verbose("load,version " MASKWISE_VERSION ",oneDNN " + std::to_string(version.major) +
                   '.' + std::to_string(version.minor) + '.' + std::to_string(version.patch) + ' ' +
                   runtime_text(version.cpu_runtime) + ',' + library.file + " (" + library.how +
-                  "),target " + isa_text() +
+                  "),libtbb " + tbb_text() + ",target " + isa_text() +
                   (active() ? ",active" : std::string(",inactive: ") + why_inactive()));
 }
 
@@ -59,8 +65,7 @@ bool onednn_is_in_process() {
 // another copy of itself the plugin stays out of the way.
 void warn_if_behind() {
     const void* first = dlsym(RTLD_DEFAULT, "dnnl_graph_graph_create");
-    if (first == nullptr || first == reinterpret_cast<const void*>(&dnnl_graph_graph_create))
-        return;
+    if (first == nullptr || is_this_plugin(first)) return;
     Dl_info info{};
     dladdr(first, &info);
     const char* const advice = another_copy_is_in_front()

@@ -17,11 +17,6 @@ const void* base_of(const void* address) {
     return dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
 }
 
-bool is_this_plugin(const void* address) {
-    static const void* const own_base = base_of(reinterpret_cast<const void*>(&real));
-    return base_of(address) == own_base;
-}
-
 std::vector<std::string> loaded_objects() {
     std::vector<std::string> names;
     dl_iterate_phdr(
@@ -146,6 +141,12 @@ real_library* load() {
 }
 
 } // namespace
+
+// Asked of a hidden function: the address of an exported one is that of whoever stands first.
+bool is_this_plugin(const void* address) {
+    static const void* const own_base = base_of(reinterpret_cast<const void*>(&real));
+    return base_of(address) == own_base;
+}
 
 const real_library& real() {
     static const real_library* const library = load();

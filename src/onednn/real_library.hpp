@@ -50,4 +50,7 @@ abi::status call_real(abi::status (*real_library::*member)(Parameters...), Argum
 
 bool is_cpu_engine(abi::engine engine);
 
+// Whether the address lies in this shared object, and not in another copy of it or in oneDNN.
+bool is_this_plugin(const void* address);
+
 } // namespace maskwise::onednn

@@ -1,0 +1,130 @@
+/* A plain client in C: a Select and a ReLU, compiled and executed. Prints what happened, a word a
+   line. Built as a program, as a library that a loader opens, and linked in several orders. */
+
+#define _GNU_SOURCE /* RTLD_DEFAULT */
+#include "oneapi/dnnl/dnnl.h"
+#include "oneapi/dnnl/dnnl_graph.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { rows = 3, columns = 5, elements = rows * columns };
+
+static dnnl_graph_logical_tensor_t tensor(size_t id, dnnl_data_type_t type, int ndims,
+                                          const dnnl_dims_t extents) {
+    dnnl_graph_logical_tensor_t made;
+    dnnl_graph_logical_tensor_init_with_dims(&made, id, type, ndims, extents,
+                                             dnnl_graph_layout_type_strided,
+                                             dnnl_graph_tensor_property_undef);
+    return made;
+}
+
+static dnnl_graph_partition_t only_partition(dnnl_graph_op_t op, dnnl_graph_graph_t* graph) {
+    dnnl_graph_partition_t partition = NULL;
+    dnnl_graph_graph_create(graph, dnnl_cpu);
+    dnnl_graph_add_op(*graph, op);
+    dnnl_graph_graph_finalize(*graph);
+    dnnl_graph_graph_filter(*graph, dnnl_graph_partition_policy_fusion);
+    dnnl_graph_graph_get_partitions(*graph, 1, &partition);
+    return partition;
+}
+
+static int is_maskwises(dnnl_graph_compiled_partition_t compiled) {
+    int (*owns)(dnnl_graph_compiled_partition_t) = NULL;
+    *(void**)&owns = dlsym(RTLD_DEFAULT, "maskwise_onednn_owns");
+    return owns != NULL && owns(compiled);
+}
+
+/* Executes `op` with these buffers; returns 0 where every step succeeded. */
+static int run(const char* name, dnnl_engine_t engine, dnnl_graph_op_t op, size_t inputs,
+               const dnnl_graph_logical_tensor_t* described, void* const* buffers) {
+    dnnl_graph_graph_t graph = NULL;
+    dnnl_graph_compiled_partition_t compiled = NULL;
+    dnnl_graph_tensor_t tensors[4];
+    const dnnl_graph_logical_tensor_t* list[4];
+    dnnl_stream_t stream = NULL;
+    uint8_t supported = 0;
+    for (size_t i = 0; i < inputs; ++i) dnnl_graph_op_add_input(op, &described[i]);
+    dnnl_graph_op_add_output(op, &described[inputs]);
+    dnnl_graph_partition_t partition = only_partition(op, &graph);
+    dnnl_graph_partition_is_supported(partition, &supported);
+    printf("%s supported %d\n", name, supported);
+    for (size_t i = 0; i <= inputs; ++i) {
+        list[i] = &described[i];
+        dnnl_graph_tensor_create(&tensors[i], &described[i], engine, buffers[i]);
+    }
+    dnnl_graph_compiled_partition_create(&compiled, partition);
+    int status =
+        dnnl_graph_partition_compile(partition, compiled, inputs, list, 1, list + inputs, engine);
+    printf("%s compile %d\n", name, status);
+    printf("%s maskwise %d\n", name, is_maskwises(compiled));
+    if (status == 0) {
+        dnnl_stream_create(&stream, engine, dnnl_stream_default_flags);
+        status = dnnl_graph_compiled_partition_execute(
+            compiled, stream, inputs, (const_dnnl_graph_tensor_t*)tensors, 1,
+            (const_dnnl_graph_tensor_t*)tensors + inputs);
+        dnnl_stream_wait(stream);
+        dnnl_stream_destroy(stream);
+        printf("%s execute %d\n", name, status);
+    }
+    for (size_t i = 0; i <= inputs; ++i) dnnl_graph_tensor_destroy(tensors[i]);
+    dnnl_graph_compiled_partition_destroy(compiled);
+    dnnl_graph_partition_destroy(partition);
+    dnnl_graph_graph_destroy(graph);
+    dnnl_graph_op_destroy(op);
+    return status;
+}
+
+static void run_select(dnnl_engine_t engine) {
+    const dnnl_dims_t all = {rows, columns}, row = {columns};
+    const dnnl_graph_logical_tensor_t described[] = {
+        tensor(0, dnnl_boolean, 1, row), tensor(1, dnnl_f32, 2, all), tensor(2, dnnl_f32, 2, all),
+        tensor(3, dnnl_f32, 2, all)};
+    uint8_t cond[columns];
+    float src_0[elements], src_1[elements], dst[elements];
+    for (int i = 0; i < columns; ++i) cond[i] = (uint8_t)(i % 3);
+    for (int i = 0; i < elements; ++i) {
+        src_0[i] = (float)(i + 1);
+        src_1[i] = (float)(i + 100);
+        dst[i] = -1;
+    }
+    void* const buffers[] = {cond, src_0, src_1, dst};
+    dnnl_graph_op_t op = NULL;
+    dnnl_graph_op_create(&op, 7, dnnl_graph_op_select, "chosen");
+    if (run("select", engine, op, 3, described, buffers) != 0) return;
+    int wrong = 0;
+    for (int i = 0; i < elements; ++i)
+        wrong += dst[i] != (cond[i % columns] != 0 ? src_0[i] : src_1[i]);
+    printf("select wrong %d\n", wrong);
+}
+
+static void run_relu(dnnl_engine_t engine) {
+    const dnnl_dims_t all = {rows, columns};
+    const dnnl_graph_logical_tensor_t described[] = {tensor(0, dnnl_f32, 2, all),
+                                                     tensor(1, dnnl_f32, 2, all)};
+    float src[elements], dst[elements];
+    for (int i = 0; i < elements; ++i) src[i] = (float)(i - 7);
+    void* const buffers[] = {src, dst};
+    dnnl_graph_op_t op = NULL;
+    dnnl_graph_op_create(&op, 8, dnnl_graph_op_relu, "rectified");
+    if (run("relu", engine, op, 1, described, buffers) != 0) return;
+    int wrong = 0;
+    for (int i = 0; i < elements; ++i) wrong += dst[i] != (src[i] > 0 ? src[i] : 0);
+    printf("relu wrong %d\n", wrong);
+}
+
+__attribute__((visibility("default"))) int run_client(void) {
+    dnnl_engine_t engine = NULL;
+    const int status = dnnl_engine_create(&engine, dnnl_cpu, 0);
+    printf("engine %d\n", status);
+    if (status != 0) return 1;
+    run_select(engine);
+    run_relu(engine);
+    dnnl_engine_destroy(engine);
+    return 0;
+}
+
+int main(void) {
+    return run_client();
+}

@@ -1,0 +1,347 @@
+"""The plugin where things are missing, old, doubled, in the wrong order or misspelt.
+
+Without --lane: what needs no oneDNN. With --lane NAME --prefix DIR: clients in front of that oneDNN.
+"""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass
+class Setting:
+    """What the build tells: where things are."""
+
+    runner: str = ""
+    plugin: str = ""
+    binaries: Path = field(default_factory=Path)
+    folder: Path = field(default_factory=Path)
+    before_preload: str = ""
+    lane: str = ""
+    prefix: str = ""
+
+
+SETTING = Setting()
+RIGHT = {"select compile": "0", "select execute": "0", "select wrong": "0", "relu wrong": "0"}
+ID = re.compile(r"\b1000\d\d\b")
+Done = subprocess.CompletedProcess[str]
+
+
+def run(
+    command: list[str], variables: dict[str, str] | None = None, cwd: str | None = None
+) -> Done:
+    environment = {**os.environ, **(variables or {})}
+    return subprocess.run(
+        command, env=environment, cwd=cwd, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+def preload(*libraries: str) -> str:
+    return ":".join(filter(None, (SETTING.before_preload, *libraries)))
+
+
+def in_lane(
+    program: str,
+    *arguments: str,
+    libraries: tuple[str, ...] = (),
+    variables: dict[str, str] | None = None,
+    cwd: str | None = None,
+) -> Done:
+    command = [SETTING.runner]
+    if libraries:
+        command += ["--preload", preload(*libraries)]
+    path = shutil.which(program) or str(SETTING.binaries / program)
+    return run([*command, SETTING.prefix, "--", path, *arguments], variables, cwd)
+
+
+def client(*libraries: str, **variables: str) -> Done:
+    return in_lane(f"client-{SETTING.lane}", libraries=libraries, variables=variables)
+
+
+def words(done: Done) -> dict[str, str]:
+    """`select compile 0` becomes {"select compile": "0"}."""
+    pairs = (line.rsplit(" ", 1) for line in done.stdout.splitlines() if " " in line)
+    return {pair[0]: pair[1] for pair in pairs}
+
+
+def onednn_lines(done: Done, event: str, op: str) -> list[list[str]]:
+    lines = [line.split(",") for line in done.stdout.splitlines() if "_verbose," in line]
+    return [fields for fields in lines if event in fields and op in fields]
+
+
+class Case(unittest.TestCase):
+    def assert_alive(self, done: Done) -> None:
+        self.assertGreaterEqual(done.returncode, 0, f"ended by a signal: {done.stderr}")
+
+    def assert_right(self, done: Done, by_maskwise: bool = True) -> None:
+        found = words(done)
+        self.assertEqual({key: found.get(key) for key in RIGHT}, RIGHT, done.stdout + done.stderr)
+        self.assertEqual(found["select maskwise"], str(int(by_maskwise)), done.stderr)
+        self.assertEqual(found["relu maskwise"], "0")
+
+
+class WithoutOnednn(Case):
+    """libdnnl is missing, without the Graph API, or of an unknown major version."""
+
+    def setUp(self) -> None:
+        if SETTING.lane:
+            self.skipTest("needs no lane")
+
+    def graph_only(self, library_path: str) -> Done:
+        program = str(SETTING.binaries / "graph_only")
+        return run([program], {"LD_LIBRARY_PATH": library_path, "MASKWISE_VERBOSE": "1"})
+
+    def test_libdnnl_is_missing(self) -> None:
+        done = self.graph_only("")
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(words(done)["create"], "3")  # unimplemented
+        self.assertEqual(done.stderr.count("no libdnnl with the Graph API found"), 1, done.stderr)
+
+    def test_libdnnl_is_without_the_graph_api(self) -> None:
+        done = self.graph_only(str(SETTING.folder / "without_graph"))
+        self.assertEqual(words(done)["create"], "3")
+        self.assertIn("oneDNN 2.1.0, which is without it", done.stderr)
+
+    def test_libdnnl_of_an_unknown_major_version_is_left_alone(self) -> None:
+        program = str(SETTING.binaries / "graph_only_secure")
+        done = run([program], {"MASKWISE_VERBOSE": "1"})
+        self.assertIn("inactive: only oneDNN 3.2 and later 3.x are known", done.stderr)
+
+    def test_programs_without_onednn_do_not_notice(self) -> None:
+        variables = {"LD_PRELOAD": preload(SETTING.plugin), "MASKWISE_VERBOSE": "2"}
+        done = run(["/bin/echo", "hello"], variables)
+        self.assertEqual((done.returncode, done.stdout), (0, "hello\n"))
+        self.assertNotIn("maskwise", done.stderr)
+
+    def test_set_user_id_programs_read_no_variables(self) -> None:
+        if os.geteuid() != 0:
+            self.skipTest("only root can make a set-user-id copy and become somebody else")
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder).chmod(0o755)
+            copy = shutil.copy(SETTING.binaries / "graph_only_secure", folder)
+            variables = {**os.environ, "MASKWISE_VERBOSE": "1"}
+            plain = run([copy], {"MASKWISE_VERBOSE": "1"})
+            self.assertIn("maskwise,load", plain.stderr)
+            Path(copy).chmod(stat.S_ISUID | 0o755)
+            done = subprocess.run(
+                [copy], env=variables, user=65534, capture_output=True, text=True, check=False
+            )
+        if words(done).get("secure") != "1":
+            self.skipTest(f"set-user-id has no effect here: {done.stderr.strip()}")
+        self.assertNotIn("maskwise,load", done.stderr)
+
+
+class LaneCase(Case):
+    def setUp(self) -> None:
+        if not SETTING.lane:
+            self.skipTest("needs a lane")
+
+
+class Loading(LaneCase):
+    """Ways in which the plugin and oneDNN come into a process."""
+
+    def test_preloaded(self) -> None:
+        self.assert_right(client(SETTING.plugin))
+
+    def test_linked_with_as_needed(self) -> None:
+        self.assert_right(in_lane(f"client_linked-{SETTING.lane}"))
+
+    def test_trap_03_as_needed_drops_libdnnl(self) -> None:
+        done = in_lane(f"graph_only_as_needed-{SETTING.lane}", variables={"MASKWISE_VERBOSE": "1"})
+        self.assertEqual(words(done)["create"], "0", done.stderr)
+        self.assertEqual(words(done)["finalized"], "1")
+
+    def test_trap_03_opened_with_rtld_local(self) -> None:
+        library = str(SETTING.binaries.parent / "lib" / f"client_library-{SETTING.lane}.so")
+        self.assert_right(in_lane("loader", library, libraries=(SETTING.plugin,)))
+        linked = str(SETTING.binaries.parent / "lib" / f"client_library_linked-{SETTING.lane}.so")
+        found = words(in_lane("loader", linked))
+        self.assertEqual({key: found.get(key) for key in RIGHT}, RIGHT)
+
+    def test_linked_behind_libdnnl(self) -> None:
+        alone, behind = client(), in_lane(f"client_behind-{SETTING.lane}")
+        self.assertEqual(behind.stdout, alone.stdout)
+        self.assertEqual(behind.stderr.count("maskwise: loaded, but"), 1, behind.stderr)
+        self.assertIn("link maskwise_onednn before dnnl", behind.stderr)
+
+    def test_loaded_twice(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            second = shutil.copy(SETTING.plugin, Path(folder) / "libmaskwise_second.so")
+            done = client(SETTING.plugin, str(second), MASKWISE_VERBOSE="1")
+        self.assert_right(done)
+        self.assertIn("loaded twice, this copy stays inactive", done.stderr)
+        self.assertEqual(done.stderr.count("maskwise,claim"), 1, done.stderr)
+
+    def test_an_older_libtbb_first(self) -> None:
+        """Debian's libtbb before the lane's: as with oneDNN alone, and the load line names it."""
+        found = glob.glob("/usr/lib/*/libtbb.so.12")
+        if not found:
+            self.skipTest("no libtbb.so.12 of the system's")
+        alone = client(found[0])
+        done = client(found[0], SETTING.plugin, MASKWISE_VERBOSE="1")
+        self.assertEqual(words(done)["engine"], words(alone)["engine"], done.stderr)
+        self.assertIn(f"libtbb {found[0]}", done.stderr)
+        if words(done)["engine"] == "0":
+            self.assert_right(done)
+
+    def test_a_libdnnl_newer_than_the_list(self) -> None:
+        """What Maskwise compiles, oneDNN has compiled, too: functions that Maskwise does not know
+        find it there."""
+        older = str(SETTING.binaries.parent / "lib" / "libmaskwise_older.so")
+        if words(client())["select supported"] == "0":
+            found = words(client(older))
+            self.assertEqual(found["select supported"], "0")  # nothing that oneDNN cannot do
+            return
+        self.assert_right(client(older))
+        # Left out: host scalars, which oneDNN cannot compile, and functions that nobody has here.
+        left_out = "*trap_14*" if SETTING.lane == "3.13" else "*trap_14*:*trap_04*"
+        done = in_lane(
+            f"traps-{SETTING.lane}",
+            f"--gtest_filter=-{left_out}",
+            libraries=(older,),
+            variables={"MASKWISE_EXPECT": "plugin"},
+        )
+        self.assertEqual(done.returncode, 0, done.stdout[-3000:])
+
+
+class Environment(LaneCase):
+    """Variables of any content."""
+
+    NAMES = (
+        "MASKWISE_VERBOSE MASKWISE_DISABLE MASKWISE_MAX_ISA MASKWISE_STREAM_BYTES ONEDNN_VERBOSE "
+        "DNNL_VERBOSE ONEDNN_GRAPH_DUMP ONEDNN_MAX_CPU_ISA"
+    ).split()
+    PIECES = ("", "0", "1", "2", "-1", "99999999999999999999", "all", "profile,", ",,,", "%s%n")
+
+    def test_disable_is_exactly_onednn(self) -> None:
+        alone, off = client(), client(SETTING.plugin, MASKWISE_DISABLE="1", MASKWISE_VERBOSE="1")
+        self.assertEqual((alone.stdout, alone.stderr), (off.stdout, off.stderr))
+
+    def test_variables_of_any_content(self) -> None:
+        generator = random.Random(5)
+        for _ in range(8 if SETTING.lane == "3.13" else 25):
+            variables = {name: self.any_text(generator) for name in self.NAMES}
+            with self.subTest(variables), tempfile.TemporaryDirectory() as folder:
+                done = in_lane(
+                    f"client-{SETTING.lane}",
+                    libraries=(SETTING.plugin,),
+                    variables=variables,
+                    cwd=folder,
+                )
+                self.assert_alive(done)
+                found = words(done)
+                self.assertIn(found.get("select wrong", "0"), "0")
+                self.assertEqual(found.get("relu wrong"), "0")
+
+    def any_text(self, generator: random.Random) -> str:
+        if generator.random() < 0.5:
+            return generator.choice(self.PIECES)
+        letters = bytes(generator.randrange(1, 256) for _ in range(generator.randrange(300)))
+        return os.fsdecode(letters)
+
+    def test_unknown_instruction_set_is_a_status(self) -> None:
+        done = client(SETTING.plugin, MASKWISE_MAX_ISA="sse9", MASKWISE_VERBOSE="1")
+        self.assertEqual(words(done)["select compile"], "2")
+        self.assertIn("sse9", done.stderr)
+        self.assertEqual(words(done)["relu wrong"], "0")
+
+
+class Diagnostics(LaneCase):
+    """Verbose lines, dumps and maskwise-info."""
+
+    def test_own_lines(self) -> None:
+        done = client(SETTING.plugin, MASKWISE_VERBOSE="1")
+        lines = [line for line in done.stderr.splitlines() if line.startswith("maskwise,")]
+        self.assertEqual(len(lines), 2, lines)
+        self.assertRegex(lines[0], rf"^maskwise,load,version .*,oneDNN {SETTING.lane}\.\d.*active$")
+        self.assertRegex(lines[1], r"^maskwise,claim,\d+,chosen,Select alone, oneDNN ")
+        self.assertEqual(done.stdout, client(SETTING.plugin).stdout)
+
+    def test_lines_in_onednns_format(self) -> None:
+        alone = client(ONEDNN_VERBOSE="2")
+        done = client(SETTING.plugin, ONEDNN_VERBOSE="2")
+        for event in ("exec", "compile:cache_miss"):
+            mine = onednn_lines(done, event, "chosen")
+            self.assertEqual(len(mine), 1, done.stdout)  # one execution is one line
+            self.assertEqual(mine[0][-2], "maskwise")
+            model = onednn_lines(alone, event, "chosen") or onednn_lines(alone, event, "rectified")
+            self.assertEqual(len(mine[0]), len(model[0]), (mine[0], model[0]))
+            if "chosen" in model[0]:  # all but kernel, backend and time
+                self.assertEqual(mine[0][:-3], model[0][:-3])
+
+    def test_level_1_has_no_compile_lines(self) -> None:
+        done = client(SETTING.plugin, ONEDNN_VERBOSE="1")
+        self.assertEqual(len(onednn_lines(done, "exec", "chosen")), 1)
+        self.assertEqual(onednn_lines(done, "compile:cache_miss", "chosen"), [])
+
+    def dumped(self, mode: str, *libraries: str) -> list[tuple[str, str]]:
+        """Names and texts without the ids: oneDNN counts on where it compiles and Maskwise not."""
+        with tempfile.TemporaryDirectory() as folder:
+            in_lane(
+                f"client-{SETTING.lane}",
+                libraries=libraries,
+                variables={"ONEDNN_GRAPH_DUMP": mode},
+                cwd=folder,
+            )
+            files = sorted(Path(folder).iterdir())
+            return [(ID.sub("ID", file.name), ID.sub("ID", file.read_text())) for file in files]
+
+    def test_trap_09_dumps_are_those_of_onednn(self) -> None:
+        for mode in ("graph", "subgraph", "graph,subgraph", "nothing"):
+            alone, done = self.dumped(mode), self.dumped(mode, SETTING.plugin)
+            with self.subTest(mode):
+                self.assertEqual(sorted(alone), sorted(done))
+        graph = self.dumped("graph", SETTING.plugin)
+        kinds = [op["kind"] for _, text in graph for op in json.loads(text)["graph"]]
+        self.assertNotIn("Wildcard", kinds)
+        if graph:  # not every build of oneDNN writes dumps
+            self.assertIn("Select", kinds)
+
+    def test_info(self) -> None:
+        text = in_lane("maskwise-info", libraries=(SETTING.plugin,)).stdout
+        self.assertIn(f"in front: {SETTING.plugin}", text)
+        self.assertRegex(text, rf"libdnnl +{SETTING.prefix}/.*\(oneDNN {SETTING.lane}\.")
+        self.assertRegex(text, r"libtbb +/")
+        self.assertRegex(text, r"kernels +(avx512|avx2|sse4|scalar)")
+        self.assertIn("not in front", in_lane("maskwise-info").stdout)
+
+    def test_info_of_a_program(self) -> None:
+        program = str(SETTING.binaries / f"client_linked-{SETTING.lane}")
+        done = in_lane("maskwise-info", program)
+        lines = done.stdout.splitlines()
+        found = [name for line in lines for name in ("libmaskwise", "libdnnl") if name in line]
+        self.assertEqual(found[:2], ["libmaskwise", "libdnnl"], done.stdout + done.stderr)
+
+
+def parse_arguments() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("runner", "plugin"):
+        parser.add_argument(f"--{name}", required=True)
+    for name in ("binaries", "folder"):
+        parser.add_argument(f"--{name}", required=True, type=Path)
+    for name in ("before-preload", "lane", "prefix"):
+        parser.add_argument(f"--{name}", default="")
+    arguments, rest = parser.parse_known_args()
+    for name, value in vars(arguments).items():
+        setattr(SETTING, name, value)
+    sys.argv[1:] = rest
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    parse_arguments()
+    unittest.main(verbosity=2)
