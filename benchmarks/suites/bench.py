@@ -45,10 +45,15 @@ def say(text: str) -> None:
 
 
 def run_cases(bench: Bench, cases: list[Case], effort: Effort) -> list[Row]:
+    """Interrupted, it ends with what was measured so far."""
     rows: list[Row] = []
     begin = time.monotonic()
     for number, case in enumerate(cases, 1):
-        measured = bench.run(case, effort)
+        try:
+            measured = bench.run(case, effort)
+        except KeyboardInterrupt:
+            say(f"interrupted after {number - 1} of {len(cases)} cases")
+            break
         rows += measured
         done = f"[{number}/{len(cases)} {time.monotonic() - begin:.0f}s] "
         say(done + table.line({row.impl: row for row in measured}))

@@ -109,13 +109,14 @@ def shape_table() -> list[Case]:
 
 
 def select_cases(full: bool) -> Iterator[Case]:
-    """Each row in three types with its own mask; in f32 with the others, where it is not tiny."""
-    for row in shape_table():
-        for dtype in WIDTH:
+    """Each row in three types with its own mask; then in f32 with the others, where it is large."""
+    for dtype in WIDTH:
+        for row in shape_table():
             yield replace(row, dtype=dtype)
+    for row in shape_table():
         large = row.dst.distinct() >= 100_000
         for mask in MASKS:
-            if mask != row.mask and (full or (large and len(row.cond.dims) > 0)):
+            if mask != row.mask and (full or large):
                 yield replace(row, mask=mask, own_mask=False)
 
 

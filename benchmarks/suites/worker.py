@@ -37,6 +37,7 @@ class Worker:
                 text=True,
                 bufsize=1,
                 env=self.environment,
+                start_new_session=True,  # an interrupt ends the run, not this process's answer
             )
         return self.process
 
