@@ -133,7 +133,9 @@ void rewrite_uniform_type(graph& g, data_type type) {
     for (const op& o : g.ops)
         if (o.kind == "SoftMax" && o.outputs.size() > 1) statistics.insert(o.outputs[1].id);
     for_each_tensor(g, [&](logical_tensor& t) {
-        if (is_floating(t.dtype) && statistics.count(t.id) == 0) t.dtype = type;
+        // Host scalars have types of their own (f32, s32, s64).
+        const bool data = t.property_kind != property::host_scalar && statistics.count(t.id) == 0;
+        if (data && is_floating(t.dtype)) t.dtype = type;
     });
 }
 
