@@ -1,6 +1,6 @@
 // overhead OPS ROUNDS: a graph without Select, a chain of OPS element-wise operators, taken from
-// graph_create to get_partitions ROUNDS times. Prints the nanoseconds of the fastest round; a number
-// that is compared with and without the plugin.
+// graph_create to get_partitions ROUNDS times. Prints the nanoseconds of the fastest round; a
+// number that is compared with and without the plugin.
 
 #include "oneapi/dnnl/dnnl_graph.h"
 
@@ -38,8 +38,7 @@ void add_ops(dnnl_graph_graph_t graph, std::size_t count) {
         if (adds) require(dnnl_graph_op_add_input(op, &input));
         require(dnnl_graph_op_add_output(op, &output));
         if (adds)
-            require(
-                dnnl_graph_op_set_attr_str(op, dnnl_graph_op_attr_auto_broadcast, "numpy", 5));
+            require(dnnl_graph_op_set_attr_str(op, dnnl_graph_op_attr_auto_broadcast, "numpy", 5));
         require(dnnl_graph_add_op(graph, op));
         require(dnnl_graph_op_destroy(op));
     }
@@ -64,13 +63,14 @@ void build_and_partition(std::size_t ops) {
 int main(int argc, char** argv) {
     if (argc != 3) return 2;
     const auto ops = static_cast<std::size_t>(std::atoi(argv[1]));
+    using clock = std::chrono::steady_clock;
+    const auto end = clock::now() + std::chrono::milliseconds(std::atoi(argv[2]));
     double fastest = std::numeric_limits<double>::max();
-    for (int round = std::atoi(argv[2]); round > 0; --round) {
-        const auto start = std::chrono::steady_clock::now();
+    for (auto start = clock::now(); start < end;) {
         build_and_partition(ops);
-        const std::chrono::duration<double, std::nano> taken =
-            std::chrono::steady_clock::now() - start;
-        fastest = std::min(fastest, taken.count());
+        const auto stop = clock::now();
+        fastest = std::min(fastest, std::chrono::duration<double, std::nano>(stop - start).count());
+        start = stop;
     }
     std::printf("%.0f\n", fastest);
     return 0;

@@ -222,9 +222,9 @@ class Environment(LaneCase):
     """Variables of any content."""
 
     NAMES = (
-        "MASKWISE_VERBOSE MASKWISE_DISABLE MASKWISE_MAX_ISA MASKWISE_STREAM_BYTES ONEDNN_VERBOSE "
-        "DNNL_VERBOSE ONEDNN_GRAPH_DUMP ONEDNN_MAX_CPU_ISA"
-    ).split()
+        *("MASKWISE_VERBOSE", "MASKWISE_DISABLE", "MASKWISE_MAX_ISA", "MASKWISE_STREAM_BYTES"),
+        *("ONEDNN_VERBOSE", "DNNL_VERBOSE", "ONEDNN_GRAPH_DUMP", "ONEDNN_MAX_CPU_ISA"),
+    )
     PIECES = ("", "0", "1", "2", "-1", "99999999999999999999", "all", "profile,", ",,,", "%s%n")
 
     def test_disable_is_exactly_onednn(self) -> None:
@@ -278,10 +278,12 @@ class Diagnostics(LaneCase):
             mine = onednn_lines(done, event, "chosen")
             self.assertEqual(len(mine), 1, done.stdout)  # one execution is one line
             self.assertEqual(mine[0][-2], "maskwise")
-            model = onednn_lines(alone, event, "chosen") or onednn_lines(alone, event, "rectified")
+            model = onednn_lines(alone, event, "chosen")
+            if not model:  # oneDNN 3.2 has the format, but no Select and no "v1" in its lines
+                self.assertEqual((SETTING.lane, len(mine[0])), ("3.2", 13), mine)
+                continue
             self.assertEqual(len(mine[0]), len(model[0]), (mine[0], model[0]))
-            if "chosen" in model[0]:  # all but kernel, backend and time
-                self.assertEqual(mine[0][:-3], model[0][:-3])
+            self.assertEqual(mine[0][:-3], model[0][:-3])  # then kernel, backend, time
 
     def test_level_1_has_no_compile_lines(self) -> None:
         done = client(SETTING.plugin, ONEDNN_VERBOSE="1")
