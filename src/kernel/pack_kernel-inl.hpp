@@ -216,10 +216,27 @@ void transpose_any(const std::byte* from, std::byte* to, const pack_tile& tile) 
 #endif
 
 template <std::size_t Width>
+HWY_ATTR HWY_INLINE void transpose_one(const std::byte* from, std::byte* to,
+                                       const pack_tile& tile) {
+#if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE
+    constexpr std::int64_t N = 16 / Width, width = Width;
+    if constexpr (N > 1) {
+        if (tile.items >= 2 && tile.items <= 4 && tile.groups >= N &&
+            tile.buffer_group_bytes == tile.items * width)
+            return interleave<Width>(from, to, tile);
+        if (tile.groups >= 2 && tile.groups <= 4 && tile.items >= HWY_MAX(N, 3) &&
+            tile.even_items && tile.offsets[1] == tile.groups * width)
+            return deinterleave<Width>(from, to, tile);
+    }
+#endif
+    transpose_any<Width, 16 / Width>(from, to, tile);
+}
+
+template <std::size_t Width>
 HWY_ATTR void transpose_kernel(const pack_tile& tile) {
     std::byte* to = tile.buffer;
     for (std::int64_t b = 0; b < tile.blocks; ++b, to += tile.groups * tile.buffer_group_bytes)
-        transpose_any<Width, 16 / Width>(tile.strided + tile.block_offsets[b], to, tile);
+        transpose_one<Width>(tile.strided + tile.block_offsets[b], to, tile);
 }
 
 } // namespace HWY_NAMESPACE

@@ -133,8 +133,10 @@ operand_access flat_access(const loop_nest& nest, const tiling& tile, std::size_
         return access;
     access.buffer_bytes = product(from, 0, from.count) * width + splat_slack_bytes;
     const bool run = from[0].stride_bytes == width, splat = from[0].stride_bytes == 0;
-    const int unit = run || splat || operand == op_dst ? -1 : transposed_level(from, width);
-    access.item_bytes = (run || splat) ? from[0].extent * width : width;
+    // A few copies of each element are a few planes that are the same one.
+    const bool long_splat = splat && from[0].extent > 4;
+    const int unit = run || long_splat || operand == op_dst ? -1 : transposed_level(from, width);
+    access.item_bytes = (run || (splat && unit < 0)) ? from[0].extent * width : width;
     access.kind = splat ? access_kind::splat : moving_kind(operand);
     if (run && from.count == 2 && from[1].stride_bytes == 0) {
         access.kind = access_kind::repeat;
