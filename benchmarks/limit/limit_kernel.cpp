@@ -17,66 +17,84 @@ namespace {
 constexpr std::int64_t line_bytes = 64;
 constexpr int parts_per_thread = 4;
 
-// What is read, then written, before the next piece.
-struct piece {
+// One thread's share, in cache lines: `read` lines are spread evenly over `written` lines, in
+// pieces of `piece` written lines.
+struct share {
     const std::byte* from;
-    std::int64_t read;
     std::byte* to;
+    std::int64_t read;
     std::int64_t written;
-    std::int64_t ahead;
+    std::int64_t piece;
+    std::int64_t ahead_bytes;
+    bool stream;
+
+    // Lines read before the piece that begins at the written line `at`. Cheap, since it stands in
+    // the inner loop: a division would take longer than a piece.
+    std::int64_t read_before(std::int64_t at) const {
+        return at >= written ? read : (at * per_line) >> fraction_bits;
+    }
+    static constexpr int fraction_bits = 20;
+    std::int64_t per_line = 0;
 };
 
 #if defined(__x86_64__)
 
-__attribute__((target("avx512f"))) inline __m512i line(const std::byte* from) {
-    return _mm512_loadu_si512(from);
-}
-
-__attribute__((target("avx512f"))) void move_avx512(const piece& p, bool stream) {
+// The sum goes into what is written, so that no read can be left out.
+__attribute__((target("avx512f"))) inline __m512i
+read_avx512(const std::byte* from, std::int64_t lines, std::int64_t ahead_bytes) {
     __m512i a = _mm512_setzero_si512(), b = a, c = a, d = a;
-    std::int64_t at = 0;
-    for (; at + 4 * line_bytes <= p.read; at += 4 * line_bytes) {
-        if (p.ahead > 0)
-            for (std::int64_t i = 0; i < 4; ++i)
-                _mm_prefetch(reinterpret_cast<const char*>(p.from + at + p.ahead + i * line_bytes),
-                             _MM_HINT_T0);
-        a = _mm512_or_si512(a, line(p.from + at));
-        b = _mm512_or_si512(b, line(p.from + at + 64));
-        c = _mm512_or_si512(c, line(p.from + at + 128));
-        d = _mm512_or_si512(d, line(p.from + at + 192));
+    std::int64_t i = 0;
+    for (; i + 4 <= lines; i += 4, from += 4 * line_bytes) {
+        if (ahead_bytes > 0)
+            for (std::int64_t at = 0; at < 4 * line_bytes; at += line_bytes)
+                _mm_prefetch(reinterpret_cast<const char*>(from + ahead_bytes + at), _MM_HINT_T0);
+        a = _mm512_or_si512(a, _mm512_loadu_si512(from));
+        b = _mm512_or_si512(b, _mm512_loadu_si512(from + 64));
+        c = _mm512_or_si512(c, _mm512_loadu_si512(from + 128));
+        d = _mm512_or_si512(d, _mm512_loadu_si512(from + 192));
     }
-    for (; at < p.read; at += line_bytes) a = _mm512_or_si512(a, line(p.from + at));
-    a = _mm512_or_si512(_mm512_or_si512(a, b), _mm512_or_si512(c, d));
-    if (p.written == 0) __asm__ volatile("" : : "v"(a));
-    for (at = 0; at < p.written; at += line_bytes) {
-        auto* to = reinterpret_cast<__m512i*>(p.to + at);
-        if (stream)
-            _mm512_stream_si512(to, a);
+    for (; i < lines; ++i, from += line_bytes) a = _mm512_or_si512(a, _mm512_loadu_si512(from));
+    return _mm512_or_si512(_mm512_or_si512(a, b), _mm512_or_si512(c, d));
+}
+
+__attribute__((target("avx512f"))) void move_avx512(const share& s) {
+    for (std::int64_t at = 0; at < s.written; at += s.piece) {
+        const std::int64_t end = std::min(at + s.piece, s.written), read = s.read_before(at);
+        const __m512i sum =
+            read_avx512(s.from + read * line_bytes, s.read_before(end) - read, s.ahead_bytes);
+        auto* to = reinterpret_cast<__m512i*>(s.to + at * line_bytes);
+        auto* const last = reinterpret_cast<__m512i*>(s.to + end * line_bytes);
+        if (s.stream)
+            for (; to != last; ++to) _mm512_stream_si512(to, sum);
         else
-            _mm512_store_si512(to, a);
+            for (; to != last; ++to) _mm512_store_si512(to, sum);
     }
 }
 
-__attribute__((target("avx2"))) inline __m256i half(const std::byte* from) {
-    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
-}
-
-__attribute__((target("avx2"))) void move_avx2(const piece& p, bool stream) {
+__attribute__((target("avx2"))) inline __m256i read_avx2(const std::byte* from, std::int64_t lines,
+                                                         std::int64_t ahead_bytes) {
     __m256i a = _mm256_setzero_si256(), b = a;
-    for (std::int64_t at = 0; at < p.read; at += line_bytes) {
-        if (p.ahead > 0)
-            _mm_prefetch(reinterpret_cast<const char*>(p.from + at + p.ahead), _MM_HINT_T0);
-        a = _mm256_or_si256(a, half(p.from + at));
-        b = _mm256_or_si256(b, half(p.from + at + 32));
+    for (std::int64_t i = 0; i < lines; ++i, from += line_bytes) {
+        if (ahead_bytes > 0)
+            _mm_prefetch(reinterpret_cast<const char*>(from + ahead_bytes), _MM_HINT_T0);
+        const auto* halves = reinterpret_cast<const __m256i*>(from);
+        a = _mm256_or_si256(a, _mm256_loadu_si256(halves));
+        b = _mm256_or_si256(b, _mm256_loadu_si256(halves + 1));
     }
-    a = _mm256_or_si256(a, b);
-    if (p.written == 0) __asm__ volatile("" : : "x"(a));
-    for (std::int64_t at = 0; at < p.written; at += 32) {
-        auto* to = reinterpret_cast<__m256i*>(p.to + at);
-        if (stream)
-            _mm256_stream_si256(to, a);
+    return _mm256_or_si256(a, b);
+}
+
+__attribute__((target("avx2"))) void move_avx2(const share& s) {
+    for (std::int64_t at = 0; at < s.written; at += s.piece) {
+        const std::int64_t end = std::min(at + s.piece, s.written), read = s.read_before(at);
+        const __m256i sum =
+            read_avx2(s.from + read * line_bytes, s.read_before(end) - read, s.ahead_bytes);
+        auto* to = reinterpret_cast<__m256i*>(s.to + at * line_bytes);
+        auto* const last = reinterpret_cast<__m256i*>(s.to + end * line_bytes);
+        if (s.stream)
+            for (; to != last; ++to) _mm256_stream_si256(to, sum);
         else
-            _mm256_store_si256(to, a);
+            for (; to != last; ++to) _mm256_store_si256(to, sum);
     }
 }
 
@@ -84,30 +102,31 @@ void finish(bool stream) {
     if (stream) _mm_sfence();
 }
 
-using move_fn = void (*)(const piece&, bool);
+using move_fn = void (*)(const share&);
 
 move_fn choose_move() {
-    if (__builtin_cpu_supports("avx512f")) return move_avx512;
-    return move_avx2;
+    return __builtin_cpu_supports("avx512f") ? move_avx512 : move_avx2;
 }
 
 #else
 
 // No streaming stores that C++ can ask for: both store kinds are plain, the compiler vectorises.
-void move_plain(const piece& p, bool) {
-    std::uint64_t sum = 0;
-    for (std::int64_t at = 0; at < p.read; at += 8) {
-        std::uint64_t word = 0;
-        std::memcpy(&word, p.from + at, 8);
-        sum |= word;
+void move_plain(const share& s) {
+    std::uint64_t sum[8] = {};
+    for (std::int64_t at = 0; at < s.written; at += s.piece) {
+        const std::int64_t end = std::min(at + s.piece, s.written);
+        for (std::int64_t i = s.read_before(at); i < s.read_before(end); ++i) {
+            std::uint64_t line[8];
+            std::memcpy(line, s.from + i * line_bytes, sizeof line);
+            for (int k = 0; k < 8; ++k) sum[k] |= line[k];
+        }
+        for (std::int64_t i = at; i < end; ++i) std::memcpy(s.to + i * line_bytes, sum, sizeof sum);
     }
-    for (std::int64_t at = 0; at < p.written; at += 8) std::memcpy(p.to + at, &sum, 8);
-    __asm__ volatile("" : : "r"(sum) : "memory");
 }
 
 void finish(bool) {}
 
-using move_fn = void (*)(const piece&, bool);
+using move_fn = void (*)(const share&);
 
 move_fn choose_move() {
     return move_plain;
@@ -115,34 +134,30 @@ move_fn choose_move() {
 
 #endif
 
-// Lines [first, last) of whichever side has more, and the share of the other that goes with them.
 void run_part(const limit_pass& pass, const limit_variant& variant, std::int64_t part,
               std::int64_t parts) {
     static const move_fn move = choose_move();
-    const std::int64_t read_lines = pass.read_bytes / line_bytes;
-    const std::int64_t write_lines = pass.written_bytes / line_bytes;
-    const std::int64_t pieces =
-        std::max({std::int64_t{1}, pass.written_bytes / variant.piece_bytes,
-                  write_lines == 0 ? pass.read_bytes / variant.piece_bytes : 0});
-    const auto edge = [pieces](std::int64_t lines, std::int64_t i) {
-        return static_cast<std::int64_t>(static_cast<double>(lines) * static_cast<double>(i) /
-                                         static_cast<double>(pieces)) *
-               line_bytes;
-    };
-    for (std::int64_t i = pieces * part / parts; i < pieces * (part + 1) / parts; ++i) {
-        const std::int64_t read = edge(read_lines, i), written = edge(write_lines, i);
-        move({pass.from + read, edge(read_lines, i + 1) - read, pass.to + written,
-              edge(write_lines, i + 1) - written, variant.ahead_bytes},
-             variant.stream);
-    }
+    const std::int64_t read = pass.read_bytes / line_bytes;
+    const std::int64_t written = pass.written_bytes / line_bytes;
+    const std::int64_t read_begin = read * part / parts, read_end = read * (part + 1) / parts;
+    const std::int64_t begin = written * part / parts, end = written * (part + 1) / parts;
+    share s{pass.from + read_begin * line_bytes,
+            pass.to + begin * line_bytes,
+            read_end - read_begin,
+            end - begin,
+            variant.piece_bytes / line_bytes,
+            variant.ahead_bytes,
+            variant.stream};
+    s.per_line = (s.read << share::fraction_bits) / std::max<std::int64_t>(1, s.written);
+    move(s);
     finish(variant.stream);
 }
 
 constexpr std::array variants{
 #define MASKWISE_LIMIT_PIECES(stream, threads)                                                     \
-    limit_variant{stream, threads, 64, 0}, limit_variant{stream, threads, 512, 0},                 \
+    limit_variant{stream, threads, 256, 0}, limit_variant{stream, threads, 1024, 0},               \
         limit_variant{stream, threads, 4096, 0}, limit_variant{stream, threads, 16384, 0},         \
-        limit_variant{stream, threads, 512, 1024}, limit_variant{stream, threads, 4096, 2048}
+        limit_variant{stream, threads, 1024, 1024}, limit_variant{stream, threads, 4096, 2048}
     MASKWISE_LIMIT_PIECES(false, false),
     MASKWISE_LIMIT_PIECES(true, false),
     MASKWISE_LIMIT_PIECES(false, true),

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from cases import Case
 from results import Row, complete, make_row
-from worker import Died, Worker
+from worker import ROOT, Died, Worker
 
 SLOW_SECONDS = 0.1  # a call slower than this is measured three times, not in every turn
 
@@ -41,6 +43,13 @@ def data_folder() -> Iterator[str]:
     parent = "/dev/shm" if Path("/dev/shm").is_dir() else None
     with tempfile.TemporaryDirectory(prefix="maskwise-bench-", dir=parent) as folder:
         yield folder
+
+
+@cache
+def maskwise_version() -> str:
+    found = re.search(r"project\(maskwise VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())
+    assert found
+    return found.group(1)
 
 
 class Bench:
@@ -110,6 +119,8 @@ class Bench:
     def row(self, case: Case, worker: Worker, taken: Taken) -> Row:
         about = self.about[worker.impl]
         version = str(about["version"])
+        if worker.impl == "maskwise":
+            version = f"{maskwise_version()} before oneDNN {version}"
         if taken.failure:
             version += f": {taken.failure}"
         return make_row(case, worker.impl, version, taken.samples, about["threads"])
