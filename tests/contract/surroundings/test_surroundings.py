@@ -1,12 +1,11 @@
 """The plugin where things are missing, old, doubled, in the wrong order or misspelt.
 
-Without --lane: what needs no oneDNN. With --lane NAME --prefix DIR: clients in front of that oneDNN.
+Without --lane: what needs no oneDNN. With --lane NAME --prefix DIR: clients of that oneDNN.
 """
 
 from __future__ import annotations
 
 import argparse
-import glob
 import json
 import os
 import random
@@ -188,7 +187,7 @@ class Loading(LaneCase):
 
     def test_an_older_libtbb_first(self) -> None:
         """Debian's libtbb before the lane's: as with oneDNN alone, and the load line names it."""
-        found = glob.glob("/usr/lib/*/libtbb.so.12")
+        found = [str(path) for path in Path("/usr/lib").glob("*/libtbb.so.12")]
         if not found:
             self.skipTest("no libtbb.so.12 of the system's")
         alone = client(found[0])
