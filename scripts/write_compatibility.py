@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the generated parts of docs/compatibility.md; with --check, tells whether they are current.
+"""Writes the generated parts of docs/compatibility.md; --check tells whether they are current.
 
 From src/onednn/functions.inc comes the table of functions, from the transcript tests' list of
 differences the table of differences. With --include DIR, also checks that every function that the
