@@ -9,6 +9,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from cases import shape_table
 from results import Row
 
 Rows = dict[str, Row]
@@ -54,25 +55,39 @@ def is_own_mask(rows: Rows, every: list[Rows]) -> bool:
     return row.dtype == "f32" and row.mask == first.mask
 
 
-def finish(figure: Any, facts: dict[str, str], path: Path) -> None:
-    figure.text(0.01, -0.03, f"{facts['machine']}; {facts['began']}", fontsize=7, color="#666666")
+def finish(figure: Any, axes: Any, facts: dict[str, str], path: Path) -> None:
+    axes.annotate(
+        f"{facts['machine']}; {facts['began']}",
+        (0, 0),
+        xytext=(0, -42),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        va="top",
+        fontsize=7,
+        color="#666666",
+    )
     figure.savefig(path, dpi=130, bbox_inches="tight")
     plt.close(figure)
 
 
-def shape_text(rows: Rows) -> str:
+def operand_text(text: str) -> str:
+    shape, _, strides = text.partition("@")
+    if shape == "-" or (strides and not any(int(stride) for stride in strides.split("x"))):
+        return "scalar"
+    return shape + ("ᵀ" if strides else "")
+
+
+def label(rows: Rows, what: dict[str, str]) -> str:
     row = rows["limit"]
-    operands = [
-        text.split("@")[0] + ("ᵀ" if "@" in text else "")
-        for text in (row.cond, row.src_0, row.src_1)
-    ]
-    operands = [text.replace("-", "scalar") for text in operands]
-    return f"{row.case}:  {' | '.join(operands)}"
+    operands = " | ".join(operand_text(text) for text in (row.cond, row.src_0, row.src_1))
+    return f"{what.get(row.case, row.case)}:  {operands}"
 
 
 def draw_select(cases: list[Rows], facts: dict[str, str], path: Path) -> None:
     """A line a shape, a dot an implementation: how many times as long as the limit."""
-    figure, axes = plt.subplots(figsize=(11, 0.3 * len(cases) + 1.6))
+    what = {case.name: case.what for case in shape_table()}
+    cases = sorted(cases, key=lambda rows: -rows["limit"].bytes)
+    figure, axes = plt.subplots(figsize=(9, 0.27 * len(cases) + 1.2))
     for y, rows in enumerate(reversed(cases)):
         limit = rows["limit"].median()
         axes.axhline(y, color="#eeeeee", linewidth=1, zorder=0)
@@ -94,11 +109,12 @@ def draw_select(cases: list[Rows], facts: dict[str, str], path: Path) -> None:
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}x")
     axes.set_xlim(0.7, None)
-    axes.set_yticks(range(len(cases)), [shape_text(rows) for rows in reversed(cases)], fontsize=8)
+    axes.set_ylim(-0.8, len(cases) - 0.2)
+    axes.set_yticks(range(len(cases)), [label(rows, what) for rows in reversed(cases)], fontsize=8)
     axes.set_xlabel("time, as a multiple of the time in which the machine can move the bytes")
     axes.set_title(
-        "Select, f32: every dot nearer to the black line is faster\n"
-        "cond | src_0 | src_1; the line at 1 is the limit of the memory",
+        "Select, f32: how many times as long as the memory needs"
+        "\ncond | src_0 | src_1; the black line is the limit; largest first",
         loc="left",
     )
     handles = [
@@ -113,7 +129,7 @@ def draw_select(cases: list[Rows], facts: dict[str, str], path: Path) -> None:
         for impl, colour in COLOURS.items()
     ]
     axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
-    finish(figure, facts, path)
+    finish(figure, axes, facts, path)
 
 
 def draw_types(cases: list[Rows], facts: dict[str, str], path: Path) -> None:
@@ -134,6 +150,7 @@ def draw_types(cases: list[Rows], facts: dict[str, str], path: Path) -> None:
             )
     axes.axhline(1, color="black", linewidth=1.5)
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set_ylim(0, 1.2)
     axes.set_xlabel("megabytes that the case must move")
     axes.set_ylabel("share of the limit that Maskwise reaches")
@@ -152,7 +169,7 @@ def draw_types(cases: list[Rows], facts: dict[str, str], path: Path) -> None:
     ]
     handles.append(plt.Line2D([], [], marker="X", linestyle="", color="#555555", label="other"))
     axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
-    finish(figure, facts, path)
+    finish(figure, axes, facts, path)
 
 
 def draw_small(cases: list[Rows], facts: dict[str, str], path: Path) -> None:
@@ -191,7 +208,7 @@ def draw_small(cases: list[Rows], facts: dict[str, str], path: Path) -> None:
     axes.set_title("Small Selects: what a call costs", loc="left")
     axes.grid(axis="y", color="#eeeeee")
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1))
-    finish(figure, facts, path)
+    finish(figure, axes, facts, path)
 
 
 def draw_sweep(cases: list[Rows], facts: dict[str, str], path: Path) -> None:
@@ -222,4 +239,4 @@ def draw_sweep(cases: list[Rows], facts: dict[str, str], path: Path) -> None:
         f"half below {middle:.2f}",
         loc="left",
     )
-    finish(figure, facts, path)
+    finish(figure, axes, facts, path)
