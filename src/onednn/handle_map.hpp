@@ -21,8 +21,10 @@ namespace maskwise::onednn {
 template <typename Record>
 class handle_map {
 public:
-    // The record of `handle` or null. Any thread, no lock.
+    // The record of `handle` or null. Any thread, no lock. Null is nobody's handle: it marks nodes
+    // that are empty, and what those still hold is not theirs.
     Record* find(const void* handle) const {
+        if (handle == nullptr) return nullptr;
         for (const node* n = &bucket_of(handle); n != nullptr;
              n = n->next.load(std::memory_order_acquire))
             if (n->handle.load(std::memory_order_acquire) == handle)
@@ -44,6 +46,7 @@ public:
 
     // Forgets `handle`, if it is known.
     void erase(const void* handle) {
+        if (handle == nullptr) return;
         std::unique_ptr<Record> erased;
         const std::lock_guard lock(mutex_);
         for (node* n = &bucket_of(handle); n != nullptr; n = n->next.load())

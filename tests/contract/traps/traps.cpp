@@ -328,6 +328,27 @@ TEST_F(traps, trap_15_engines_come_and_go) {
     }
 }
 
+// Null is nobody's handle, however many handles came and went.
+TEST_F(traps, null_handles_after_many_others) {
+    std::vector<owned_compiled> many;
+    std::vector<owned_graph> graphs;
+    std::vector<owned<dnnl_graph_op_t>> ops;
+    for (int i = 0; plugin_expected() && i < 4000; ++i) {
+        many.push_back(compile(partition.get(), {cond, src_0, src_1}, {dst}));
+        graphs.push_back(build_open());
+        ops.push_back(make_op(select_node));
+    }
+    many.clear();
+    graphs.clear();
+    ops.clear();
+    EXPECT_EQ(dnnl_graph_compiled_partition_execute(nullptr, cpu_stream(), 0, nullptr, 0, nullptr),
+              dnnl_invalid_arguments);
+    EXPECT_EQ(dnnl_graph_add_op(nullptr, make_op(select_node).get()), dnnl_invalid_arguments);
+    EXPECT_EQ(dnnl_graph_op_add_input(nullptr, &cond), dnnl_invalid_arguments);
+    EXPECT_EQ(dnnl_graph_compiled_partition_destroy(nullptr), dnnl_success);
+    EXPECT_EQ(dnnl_graph_op_destroy(nullptr), dnnl_success);
+}
+
 // A handle compiled by one, then by the other: the last compile is what executes.
 TEST_F(traps, one_handle_compiled_by_maskwise_and_by_onednn_in_turns) {
     const logical_tensor relu_out = dense(30, dnnl_f32, {9, 40});
