@@ -2,6 +2,7 @@
 
 #include "base/cpu.hpp"
 #include "kernel/contract.hpp"
+#include "kernel/row_contract.hpp"
 
 #include <span>
 #include <string>
@@ -38,6 +39,7 @@ struct kernel_table {
     isa target;
     std::span<const select_kernel> selects;
     std::span<const pack_kernel> packs;
+    row_kernels rows;
 };
 
 // One table for each instruction set compiled in. Running a kernel needs a CPU that supports it.

@@ -23,6 +23,7 @@
 
 #include "kernel/lanes-inl.hpp"
 #include "kernel/pack_kernel-inl.hpp"
+#include "kernel/row_kernel-inl.hpp"
 #include "kernel/select_kernel-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -60,7 +61,7 @@ constexpr pack_kernel packs[] = {
 #undef MASKWISE_PACK_KERNEL
 };
 
-constexpr kernel_table table{this_target, selects, packs};
+constexpr kernel_table table{this_target, selects, packs, rows};
 
 } // namespace HWY_NAMESPACE
 } // namespace maskwise

@@ -98,7 +98,16 @@ enum data_type : int {
     type_s64 = 16
 };
 
+inline constexpr int op_kind_add = 2;
+inline constexpr int op_kind_divide = 20;
+inline constexpr int op_kind_multiply = 46;
+inline constexpr int op_kind_soft_max = 64;
+inline constexpr int op_kind_subtract = 74;
 inline constexpr int op_kind_select = 81;
+inline constexpr int op_kind_gen_index = 84;
+inline constexpr int op_kind_greater_equal = 85;
+inline constexpr int attr_axis = 0x30;
+inline constexpr int attr_mode = 0x84;
 inline constexpr int attr_auto_broadcast = 0x80;
 inline constexpr int dump_subgraph = 1;
 

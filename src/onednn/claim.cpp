@@ -4,7 +4,8 @@
 #include "base/verbose.hpp"
 #include "graph/match.hpp"
 #include "onednn/real_library.hpp"
-#include "onednn/translate.hpp"
+#include "onednn/region.hpp"
+#include "onednn/translate_op.hpp"
 
 #include <algorithm>
 #include <string>
@@ -21,19 +22,6 @@ namespace {
 #endif
 constexpr int newest_known_major = 3;
 constexpr int newest_known_minor = MASKWISE_NEWEST_KNOWN_MINOR;
-
-graph::op translate(const op_record& record) {
-    graph::op op;
-    op.id = record.id;
-    op.kind = record.kind == abi::op_kind_select ? graph::op_kind::select : graph::op_kind::other;
-    op.name = record.name.empty() ? "Select_" + std::to_string(record.id) : record.name;
-    const auto found = record.attributes.find(abi::attr_auto_broadcast);
-    if (found != record.attributes.end())
-        if (const auto* text = std::get_if<std::string>(&found->second)) op.auto_broadcast = *text;
-    for (const auto& input : record.inputs) op.inputs.push_back(from_abi(input));
-    for (const auto& output : record.outputs) op.outputs.push_back(from_abi(output));
-    return op;
-}
 
 bool claimable(const graph::op& op, bool real_supports, std::string& reason) {
     if (!real_supports && real_is_newer_than_known()) {
@@ -64,13 +52,6 @@ void claim(std::shared_ptr<partition_record> record, const op_record& op, abi::p
     report(claimed, *record, reason);
 }
 
-// The record of the first operator of that id; null where it is of no pattern's kind.
-const op_record* find_op(const graph_record& graph, std::size_t id) {
-    const auto found = std::find_if(graph.ops.begin(), graph.ops.end(),
-                                    [id](const added_op& added) { return added.id == id; });
-    return found == graph.ops.end() ? nullptr : found->record.get();
-}
-
 } // namespace
 
 bool real_is_newer_than_known() {
@@ -80,10 +61,10 @@ bool real_is_newer_than_known() {
 void claim_partition(const graph_record& graph, abi::partition partition) {
     std::size_t count = 0;
     call_real(&real_library::partition_get_op_num, abi::const_partition(partition), &count);
-    if (count != 1) return;
+    if (count != 1) return note_region(graph, partition);
     std::size_t id = 0;
     if (call_real(&real_library::partition_get_ops, partition, count, &id) != abi::success) return;
-    const op_record* op = find_op(graph, id);
+    const auto op = find_op(graph, id);
     if (op == nullptr || op->kind != abi::op_kind_select) return;
     auto record = std::make_shared<partition_record>();
     record->fpmath_mode = graph.fpmath_mode;

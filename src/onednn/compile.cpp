@@ -33,20 +33,6 @@ void report_refusal(const partition_record& partition, abi::status status,
     });
 }
 
-bool has_nulls(const compile_call& call) {
-    return call.compiled_partition == nullptr || call.engine == nullptr ||
-           (call.in_num > 0 && call.inputs == nullptr) ||
-           (call.out_num > 0 && call.outputs == nullptr);
-}
-
-std::vector<abi::logical_tensor> copy_tensors(std::size_t count,
-                                              const abi::logical_tensor** tensors) {
-    std::vector<abi::logical_tensor> copies;
-    copies.reserve(count);
-    for (std::size_t i = 0; i < count; ++i) copies.push_back(*tensors[i]);
-    return copies;
-}
-
 std::unique_ptr<compiled_record> build(const std::shared_ptr<const partition_record>& partition,
                                        const compile_call& call,
                                        std::span<const graph::logical_tensor> inputs,
@@ -125,6 +111,20 @@ abi::status compile_own(const std::shared_ptr<const partition_record>& partition
 }
 
 } // namespace
+
+bool has_nulls(const compile_call& call) {
+    return call.compiled_partition == nullptr || call.engine == nullptr ||
+           (call.in_num > 0 && call.inputs == nullptr) ||
+           (call.out_num > 0 && call.outputs == nullptr);
+}
+
+std::vector<abi::logical_tensor> copy_tensors(std::size_t count,
+                                              const abi::logical_tensor** tensors) {
+    std::vector<abi::logical_tensor> copies;
+    copies.reserve(count);
+    for (std::size_t i = 0; i < count; ++i) copies.push_back(*tensors[i]);
+    return copies;
+}
 
 abi::status compile_claimed(const std::shared_ptr<const partition_record>& partition,
                             const compile_call& call) {

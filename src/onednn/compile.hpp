@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <vector>
 
 namespace maskwise::onednn {
 
@@ -18,6 +19,11 @@ struct compile_call {
     const abi::logical_tensor** outputs;
     abi::engine engine;
 };
+
+// Whether an argument is null that must not be; elements of the lists are not looked at.
+bool has_nulls(const compile_call& call);
+std::vector<abi::logical_tensor> copy_tensors(std::size_t count,
+                                              const abi::logical_tensor** tensors);
 
 // Compiles a claimed partition and records the result for its handle. Types that the schema does
 // not know are left to the real library where that supports the partition: it computes some

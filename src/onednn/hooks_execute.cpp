@@ -3,11 +3,13 @@
 // while they forward.
 
 #include "exec/run_select.hpp"
+#include "onednn/composite.hpp"
 #include "onednn/forward.hpp"
 #include "onednn/guard.hpp"
 #include "onednn/onednn_verbose.hpp"
 #include "onednn/real_library.hpp"
 #include "onednn/records.hpp"
+#include "onednn/tensor_data.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -29,20 +31,12 @@ bool covers(const execute_call& call, const graph::compiled_select::positions& a
            std::max({at.cond, at.src_0, at.src_1}) < call.num_inputs && at.dst < call.num_outputs;
 }
 
-void* memory_of(abi::const_tensor tensor) {
-    void* data = nullptr;
-    if (tensor != nullptr) call_real(&real_library::tensor_get_data_handle, tensor, &data);
-    return data;
-}
-
-// The memory of input `position`. A host scalar has none in the real library: `kept` then holds its
-// value while the caller uses the pointer.
+// A null handle of a tensor with several elements is an error, not a host scalar.
 const void* source_of(const compiled_record& record, const execute_call& call, std::size_t position,
                       std::shared_ptr<const tensor_record>& kept) {
-    if (const void* data = memory_of(call.inputs[position])) return data;
-    if (element_count(record.select.inputs[position].extents) != 1) return nullptr;
-    kept = tables().tensors.find(call.inputs[position]);
-    return kept && kept->scalar ? kept->scalar->data() : nullptr;
+    if (element_count(record.select.inputs[position].extents) != 1)
+        return memory_of(call.inputs[position]);
+    return data_of(call.inputs[position], kept);
 }
 
 // Tensors are positional in the lists of compile. Their own descriptions are not looked at, as the
@@ -81,9 +75,13 @@ abi::status wait_for_inputs(abi::stream stream, const void* deps) {
 // and the work is complete.
 abi::status execute_own(const compiled_record& record, const execute_call& call,
                         const void* deps = nullptr) {
-    if (!covers(call, record.select.at)) return abi::invalid_arguments;
+    if (!record.whole && !covers(call, record.select.at)) return abi::invalid_arguments;
+    if (call.stream == nullptr) return abi::invalid_arguments;
     const auto waited = wait_for_inputs(call.stream, deps);
     if (waited != abi::success) return waited;
+    if (record.whole)
+        return record.whole->execute(call.stream, call.num_inputs, call.inputs, call.num_outputs,
+                                     call.outputs);
     return exec_lines_wanted() ? run_and_report(record, call) : run(record, call);
 }
 

@@ -29,7 +29,7 @@ abi::status record_new_graph(abi::graph* graph, int engine_kind) {
 }
 
 // Grows as a vector grows by itself: room for one more each time would copy the list each time.
-void make_room(std::vector<added_op>& ops) {
+void make_room(std::vector<std::shared_ptr<const op_record>>& ops) {
     if (ops.size() == ops.capacity()) ops.reserve(std::max<std::size_t>(8, 2 * ops.size()));
 }
 
@@ -42,18 +42,9 @@ void note_select(abi::graph graph, graph_record& record) {
     record.fpmath_applies_to_int = applies_to_int != 0;
 }
 
-// Shares the operator's record as it is now: the client may change or destroy its operator at once.
-void note_added(abi::graph graph, graph_record& record, abi::op op) {
-    const auto* const builder = tables().ops.find(op);
-    added_op added{0, builder != nullptr ? builder->current : nullptr};
-    call_real(&real_library::op_get_id, abi::const_op(op), &added.id);
-    record.ops.push_back(std::move(added));
-    if (builder != nullptr) note_select(graph, record);
-}
-
 void give_back(std::size_t count, abi::partition* partitions) {
     for (std::size_t i = 0; i < count; ++i) {
-        tables().partitions.erase(partitions[i]);
+        forget_partition(partitions[i]);
         call_real(&real_library::partition_destroy, partitions[i]);
         partitions[i] = nullptr;
     }
@@ -93,12 +84,16 @@ abi::status dnnl_graph_graph_set_fpmath_mode(abi::graph graph, int mode, int app
 
 abi::status dnnl_graph_add_op(abi::graph graph, abi::op op) {
     auto* const record = active() ? tables().graphs.find(graph) : nullptr;
-    if (record == nullptr) return call_real(&real_library::add_op, graph, op);
+    const auto* const builder = record != nullptr ? tables().ops.find(op) : nullptr;
+    if (builder == nullptr) return call_real(&real_library::add_op, graph, op);
     // Room first: once the real library has the operator, recording it cannot fail.
     const auto prepared = guarded([&] { make_room(record->ops); });
     if (prepared != abi::success) return prepared;
     const auto status = call_real(&real_library::add_op, graph, op);
-    if (status == abi::success) note_added(graph, *record, op);
+    if (status != abi::success) return status;
+    // Shared as it is now: the client may change or destroy its operator at once.
+    record->ops.push_back(builder->current);
+    if (builder->current->kind == abi::op_kind_select) note_select(graph, *record);
     return status;
 }
 

@@ -1,6 +1,5 @@
-// Operators that a pattern looks at are recorded while the client builds them: the real library has
-// no getters for inputs and attributes. The real object is always made and changed first; its
-// status is the answer.
+// Operators are recorded while the client builds them: the real library has no getters for inputs
+// and attributes. The real object is always made and changed first; its status is the answer.
 
 #include "onednn/active.hpp"
 #include "onednn/forward.hpp"
@@ -13,43 +12,32 @@
 namespace maskwise::onednn {
 namespace {
 
-// The kinds whose inputs and attributes a pattern reads.
-bool is_recorded(int kind) {
-    return kind == abi::op_kind_select;
-}
-
 void record_new_op(abi::op handle, std::size_t id, int kind, const char* name) {
-    auto builder = std::make_unique<op_builder>();
-    builder->current = std::make_shared<op_record>();
-    builder->current->id = id;
-    builder->current->kind = kind;
-    builder->current->name = name;
-    tables().ops.insert(handle, std::move(builder));
+    auto record = std::make_shared<op_record>(id, kind, name);
+    tables().ops.insert(handle, std::make_unique<op_builder>(op_builder{std::move(record)}));
 }
 
 // Applies `change` to the record, if there is one. A change that cannot be recorded makes the
 // record useless: it is dropped, and with it any claim on the operator.
 template <typename Change>
 abi::status record_change(abi::op handle, Change&& change) {
-    auto* const builder = tables().ops.find(handle);
-    if (builder == nullptr) return abi::success;
-    const abi::status recorded = guarded([&] { change(builder->writable()); });
+    const abi::status recorded = guarded([&] {
+        if (auto* const builder = tables().ops.find(handle)) change(builder->writable());
+    });
     if (recorded != abi::success) tables().ops.erase(handle);
     return recorded;
 }
 
 template <typename Value>
 abi::status record_attribute(abi::op handle, int name, Value&& make_value) {
-    return record_change(handle, [&](op_record& record) {
-        record.attributes.insert_or_assign(name, attribute(make_value()));
-    });
+    return record_change(handle, [&](op_record& record) { record.set(name, make_value()); });
 }
 
 } // namespace
 
 abi::status dnnl_graph_op_create(abi::op* op, std::size_t id, int kind, const char* verbose_name) {
     const auto status = call_real(&real_library::op_create, op, id, kind, verbose_name);
-    if (status != abi::success || !is_recorded(kind) || !active()) return status;
+    if (status != abi::success || !active()) return status;
     const auto recorded = guarded([&] { record_new_op(*op, id, kind, verbose_name); });
     if (recorded != abi::success) {
         call_real(&real_library::op_destroy, *op);

@@ -9,6 +9,7 @@
 #include "onednn/guard.hpp"
 #include "onednn/real_library.hpp"
 #include "onednn/records.hpp"
+#include "onednn/region.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -59,7 +60,7 @@ abi::status dnnl_graph_partition_create_with_op(abi::partition* partition, abi::
 }
 
 abi::status dnnl_graph_partition_destroy(abi::partition partition) {
-    if (partition != nullptr && active()) tables().partitions.erase(partition);
+    if (partition != nullptr && active()) forget_partition(partition);
     return call_real(&real_library::partition_destroy, partition);
 }
 
@@ -78,8 +79,11 @@ abi::status dnnl_graph_partition_compile(abi::partition partition,
                                          abi::engine engine) {
     const compile_call call{partition, compiled_partition, in_num, inputs, out_num, outputs,
                             engine};
-    const auto record = active() ? tables().partitions.find(partition) : nullptr;
-    return record ? compile_claimed(record, call) : compile_by_real(call);
+    if (!active()) return compile_by_real(call);
+    if (const auto record = tables().partitions.find(partition))
+        return compile_claimed(record, call);
+    const auto region = tables().regions.find(partition);
+    return region ? compile_region(region, call) : compile_by_real(call);
 }
 
 abi::status dnnl_graph_compiled_partition_destroy(abi::compiled_partition compiled_partition) {

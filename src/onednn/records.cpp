@@ -1,10 +1,50 @@
 #include "onednn/records.hpp"
 
+#include <algorithm>
+
 namespace maskwise::onednn {
+
+op_record::op_record(std::size_t op_id, int op_kind, const char* op_name)
+    : id(op_id), kind(op_kind), name(op_name, &pool_) {
+    inputs.reserve(3);
+    outputs.reserve(1);
+}
+
+op_record::op_record(const op_record& other)
+    : id(other.id), kind(other.kind), name(other.name, &pool_),
+      attributes(other.attributes, &pool_), inputs(other.inputs, &pool_),
+      outputs(other.outputs, &pool_) {}
+
+void op_record::set(int attribute_name, attribute value) {
+    for (auto& [name_held, value_held] : attributes)
+        if (name_held == attribute_name) {
+            value_held = std::move(value);
+            return;
+        }
+    attributes.emplace_back(attribute_name, std::move(value));
+}
+
+const attribute* op_record::find(int attribute_name) const {
+    const auto found =
+        std::find_if(attributes.begin(), attributes.end(),
+                     [attribute_name](const auto& held) { return held.first == attribute_name; });
+    return found == attributes.end() ? nullptr : &found->second;
+}
+
+std::shared_ptr<const op_record> find_op(const graph_record& graph, std::size_t id) {
+    const auto found = std::find_if(graph.ops.begin(), graph.ops.end(),
+                                    [id](const auto& op) { return op->id == id; });
+    return found == graph.ops.end() ? nullptr : *found;
+}
 
 side_tables& tables() {
     static auto* const instance = new side_tables;
     return *instance;
+}
+
+void forget_partition(abi::partition partition) {
+    tables().partitions.erase(partition);
+    tables().regions.erase(partition);
 }
 
 } // namespace maskwise::onednn

@@ -9,10 +9,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -20,14 +21,29 @@ namespace maskwise::onednn {
 
 using attribute = std::variant<std::vector<float>, std::vector<std::int64_t>, bool, std::string>;
 
-// An operator as the client described it, in oneDNN's own numbers.
-struct op_record {
-    std::size_t id = 0;
-    int kind = 0;
-    std::string name;
-    std::map<int, attribute> attributes;
-    std::vector<abi::logical_tensor> inputs;
-    std::vector<abi::logical_tensor> outputs;
+// An operator as the client described it, in oneDNN's own numbers. Translated only for graphs that
+// hold a Select. Every operator of every graph passes here, so one of usual size (three inputs, one
+// output, a short name) is a single allocation.
+class op_record {
+    static constexpr std::size_t room_bytes = 4 * sizeof(abi::logical_tensor) + 192;
+    alignas(std::max_align_t) std::array<std::byte, room_bytes> room_;
+    std::pmr::monotonic_buffer_resource pool_{room_.data(), room_.size()};
+
+public:
+    op_record(std::size_t op_id, int op_kind, const char* op_name);
+    op_record(const op_record& other);
+    op_record& operator=(const op_record&) = delete;
+    ~op_record() = default;
+
+    std::size_t id;
+    int kind;
+    std::pmr::string name{&pool_};
+    std::pmr::vector<std::pair<int, attribute>> attributes{&pool_}; // each name once
+    std::pmr::vector<abi::logical_tensor> inputs{&pool_};
+    std::pmr::vector<abi::logical_tensor> outputs{&pool_};
+
+    void set(int attribute_name, attribute value);
+    const attribute* find(int attribute_name) const; // null where it is not set
 };
 
 // The operator while the client still holds and may change it. add_op shares the current state; the
@@ -41,20 +57,16 @@ struct op_builder {
     }
 };
 
-// oneDNN takes the first operator of an id and ignores the others, so every id is remembered. The
-// record is null for the kinds that no pattern looks at: a graph of those costs next to nothing.
-struct added_op {
-    std::size_t id;
-    std::shared_ptr<const op_record> record;
-};
-
 struct graph_record {
     int engine_kind = 0;
     int fpmath_mode = 0;
     bool fpmath_applies_to_int = false;
     bool has_select = false;
-    std::vector<added_op> ops; // in order of add_op
+    std::vector<std::shared_ptr<const op_record>> ops; // in order of add_op, ids may repeat
 };
+
+// The first operator of that id, which is the one that oneDNN took; null where there is none.
+std::shared_ptr<const op_record> find_op(const graph_record& graph, std::size_t id);
 
 // A partition that is Maskwise's: a Select alone.
 struct partition_record {
@@ -65,10 +77,14 @@ struct partition_record {
     graph::op select;
 };
 
+class composite;
+struct region_record;
+
 // What execute, query and verbose need of a compiled partition that is Maskwise's.
 struct compiled_record {
     std::shared_ptr<const partition_record> partition;
     graph::compiled_select select;
+    std::shared_ptr<composite> whole;         // instead of these two: a larger partition
     std::vector<abi::logical_tensor> inputs;  // as given to compile
     std::vector<abi::logical_tensor> outputs; // dst with shape and strides filled in
     abi::inplace_pair inplace{};
@@ -84,11 +100,14 @@ struct side_tables {
     handle_map<op_builder> ops;
     handle_map<graph_record> graphs;
     side_table<const partition_record> partitions;
+    side_table<const region_record> regions; // larger partitions that may become composites
     side_table<const tensor_record> tensors;
     handle_map<compiled_record> compiled;
 };
 
 // Never destroyed: exit handlers of the client still destroy handles.
 side_tables& tables();
+
+void forget_partition(abi::partition partition);
 
 } // namespace maskwise::onednn

@@ -1,0 +1,246 @@
+#include "graph/row_chain.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace maskwise::graph {
+namespace {
+
+// Why a partition is not a chain; caught in find_row_chain.
+struct no_chain {
+    std::string reason;
+};
+
+bool is_combination(op_kind kind) {
+    return kind == op_kind::add || kind == op_kind::subtract || kind == op_kind::multiply ||
+           kind == op_kind::divide;
+}
+
+row_operator operator_of(op_kind kind) {
+    switch (kind) {
+    case op_kind::subtract:
+        return row_operator::subtract;
+    case op_kind::multiply:
+        return row_operator::multiply;
+    case op_kind::divide:
+        return row_operator::divide;
+    default:
+        return row_operator::add;
+    }
+}
+
+bool commutes(op_kind kind) {
+    return kind == op_kind::add || kind == op_kind::multiply;
+}
+
+bool is_axis(const op& op, int from_end) {
+    const int rank = op.inputs[0].extents.rank();
+    return op.axis && (*op.axis == -from_end || *op.axis == rank - from_end);
+}
+
+// A chain broadcasts as numpy does; `none` is left to oneDNN, which compares the shapes.
+bool broadcasts(const op& op) {
+    return !op.auto_broadcast || *op.auto_broadcast == "numpy";
+}
+
+// The last two extents agree and are known: an index counts the scores' own rows and columns.
+bool has_matrix_of(const logical_tensor& a, const logical_tensor& b) {
+    const int rank_a = a.extents.rank(), rank_b = b.extents.rank();
+    if (!a.shape_known() || !b.shape_known() || rank_a < 2 || rank_b < 2) return false;
+    return a.extents[rank_a - 1] == b.extents[rank_b - 1] &&
+           a.extents[rank_a - 2] == b.extents[rank_b - 2];
+}
+
+class chain_finder {
+public:
+    chain_finder(const std::vector<op>& ops, const std::vector<std::size_t>& output_ids)
+        : output_ids_(output_ids) {
+        for (const op& each : ops) {
+            if (each.kind == op_kind::select) selects_.push_back(&each);
+            for (const auto& output : each.outputs) producers_[output.id] = &each;
+            for (const auto& input : each.inputs) users_[input.id].push_back(&each);
+        }
+    }
+
+    row_chain find();
+
+private:
+    const op* producer(std::size_t id) const {
+        const auto found = producers_.find(id);
+        return found == producers_.end() ? nullptr : found->second;
+    }
+    const op* only_user(std::size_t id) const;
+    bool is_private(std::size_t id, const op& user) const;
+    int add_operand(const logical_tensor& tensor);
+    void take_select(const op& select);
+    void take_causal_mask(const op& select, row_step& step);
+    void take_boundary(const logical_tensor& row_index, const logical_tensor& scores);
+    void grow_up();
+    void grow_down();
+    bool take_above(const op& maker);
+    bool take_below(const op& user);
+
+    const std::vector<std::size_t>& output_ids_;
+    std::vector<const op*> selects_;
+    std::map<std::size_t, const op*> producers_;
+    std::map<std::size_t, std::vector<const op*>> users_;
+    row_chain chain_;
+};
+
+// GenIndex reads a tensor's shape only: it does not count as a user of its values.
+const op* chain_finder::only_user(std::size_t id) const {
+    if (std::find(output_ids_.begin(), output_ids_.end(), id) != output_ids_.end()) return nullptr;
+    const op* only = nullptr;
+    const auto found = users_.find(id);
+    if (found == users_.end()) return nullptr;
+    for (const op* user : found->second) {
+        if (user->kind == op_kind::gen_index) continue;
+        if (only != nullptr) return nullptr;
+        only = user;
+    }
+    return only;
+}
+
+bool chain_finder::is_private(std::size_t id, const op& user) const {
+    return only_user(id) == &user;
+}
+
+int chain_finder::add_operand(const logical_tensor& tensor) {
+    chain_.operands.push_back(tensor);
+    return static_cast<int>(chain_.operands.size()) - 1;
+}
+
+void chain_finder::take_boundary(const logical_tensor& row_index, const logical_tensor& scores) {
+    std::size_t id = row_index.id;
+    for (const op* maker = producer(id);; maker = producer(id)) {
+        if (maker == nullptr) throw no_chain{"the mask's row index comes from outside"};
+        chain_.op_ids.push_back(maker->id);
+        if (maker->kind == op_kind::gen_index) {
+            if (!is_axis(*maker, 2) || !has_matrix_of(maker->inputs[0], scores))
+                throw no_chain{"the mask's first index is not the row's"};
+            return;
+        }
+        const bool moves = maker->kind == op_kind::add || maker->kind == op_kind::subtract;
+        if (!moves || maker->inputs[1].extents.rank() > 1 || only_user(id) == nullptr)
+            throw no_chain{"the mask's row index is made by other operators"};
+        chain_.boundary.push_back({maker->inputs[1], maker->kind == op_kind::subtract});
+        id = maker->inputs[0].id;
+    }
+}
+
+// GenIndex(row) [+ a - b] >= GenIndex(column): row i keeps the columns up to i + a - b.
+void chain_finder::take_causal_mask(const op& select, row_step& step) {
+    const std::size_t cond = select.inputs[0].id;
+    const op* compare = producer(cond);
+    if (compare->kind != op_kind::greater_equal || !is_private(cond, select))
+        throw no_chain{"the mask is made by operators other than GenIndex and GreaterEqual"};
+    chain_.op_ids.push_back(compare->id);
+    const op* column = producer(compare->inputs[1].id);
+    const logical_tensor& scores = select.inputs[1];
+    if (column == nullptr || column->kind != op_kind::gen_index || !is_axis(*column, 1) ||
+        !has_matrix_of(column->inputs[0], scores) || !is_private(compare->inputs[1].id, *compare) ||
+        !is_private(compare->inputs[0].id, *compare))
+        throw no_chain{"the mask does not compare a row with a column index"};
+    chain_.op_ids.push_back(column->id);
+    take_boundary(compare->inputs[0], scores);
+    step.kind = row_step_kind::select_causal;
+}
+
+void chain_finder::take_select(const op& select) {
+    const bool scores_on_src_0 = producer(select.inputs[1].id) != nullptr;
+    const bool scores_on_src_1 = producer(select.inputs[2].id) != nullptr;
+    if (scores_on_src_0 == scores_on_src_1)
+        throw no_chain{"not exactly one source of the Select is made in the partition"};
+    if (!broadcasts(select)) throw no_chain{"the Select does not broadcast"};
+    row_step step;
+    step.kind = scores_on_src_0 ? row_step_kind::select_kept : row_step_kind::select_masked;
+    if (producer(select.inputs[0].id) == nullptr)
+        step.cond = add_operand(select.inputs[0]);
+    else if (scores_on_src_0)
+        take_causal_mask(select, step);
+    else
+        throw no_chain{"a mask made in the partition keeps the scores where it is false"};
+    step.operand = add_operand(select.inputs[scores_on_src_0 ? 2 : 1]);
+    chain_.steps.push_back(step);
+    chain_.op_ids.push_back(select.id);
+    chain_.scores = select.inputs[scores_on_src_0 ? 1 : 2].id;
+    chain_.result = select.outputs[0].id;
+}
+
+// Takes the operator that makes the chain's first value, if it combines rows with an operand.
+bool chain_finder::take_above(const op& maker) {
+    if (!is_combination(maker.kind) || !broadcasts(maker) || only_user(chain_.scores) == nullptr)
+        return false;
+    std::size_t row = 0;
+    if (producer(maker.inputs[0].id) == nullptr && commutes(maker.kind)) row = 1;
+    const std::size_t other = 1 - row;
+    if (producer(maker.inputs[row].id) == nullptr || producer(maker.inputs[other].id) != nullptr)
+        return false;
+    row_step step;
+    step.op = operator_of(maker.kind);
+    step.operand = add_operand(maker.inputs[other]);
+    chain_.steps.insert(chain_.steps.begin(), step);
+    chain_.op_ids.push_back(maker.id);
+    chain_.scores = maker.inputs[row].id;
+    return true;
+}
+
+void chain_finder::grow_up() {
+    for (const op* maker = producer(chain_.scores); maker != nullptr && take_above(*maker);)
+        maker = producer(chain_.scores);
+}
+
+bool chain_finder::take_below(const op& user) {
+    row_step step;
+    if (user.kind == op_kind::soft_max && user.outputs.size() == 1 && is_axis(user, 1)) {
+        step.kind = row_step_kind::soft_max;
+        step.inf_as_zero = user.mode && *user.mode == "inf_as_zero";
+    } else if (is_combination(user.kind) && broadcasts(user)) {
+        const bool first = user.inputs[0].id == chain_.result;
+        if ((!first && !commutes(user.kind)) || user.inputs[0].id == user.inputs[1].id)
+            return false;
+        const logical_tensor& other = user.inputs[first ? 1 : 0];
+        if (producer(other.id) != nullptr) return false;
+        step.op = operator_of(user.kind);
+        step.operand = add_operand(other);
+    } else {
+        return false;
+    }
+    chain_.steps.push_back(step);
+    chain_.op_ids.push_back(user.id);
+    chain_.result = user.outputs[0].id;
+    return true;
+}
+
+void chain_finder::grow_down() {
+    while (chain_.steps.back().kind != row_step_kind::soft_max) {
+        const op* user = only_user(chain_.result);
+        if (user == nullptr || !take_below(*user)) return;
+    }
+}
+
+row_chain chain_finder::find() {
+    if (selects_.size() != 1)
+        throw no_chain{std::to_string(selects_.size()) + " Selects in one partition"};
+    take_select(*selects_.front());
+    if (only_user(chain_.scores) == nullptr)
+        throw no_chain{"the scores are used outside the chain, too"};
+    grow_up();
+    grow_down();
+    return std::move(chain_);
+}
+
+} // namespace
+
+std::optional<row_chain> find_row_chain(const std::vector<op>& ops,
+                                        const std::vector<std::size_t>& output_ids,
+                                        std::string& reason) {
+    try {
+        return chain_finder(ops, output_ids).find();
+    } catch (const no_chain& none) {
+        reason = none.reason;
+    }
+    return std::nullopt;
+}
+
+} // namespace maskwise::graph

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "graph/op.hpp"
+#include "plan/row_plan.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace maskwise::graph {
+
+// A number that moves the causal boundary: S_kv and S_q of a bottom-right mask, known at execution.
+struct boundary_term {
+    logical_tensor tensor;
+    bool is_subtracted = false;
+};
+
+// The chain of row operations around a Select inside a larger partition: everything from the value
+// that enters (the scores) to the one that leaves. Values between are used by the chain alone.
+struct row_chain {
+    std::size_t scores = 0; // tensor ids
+    std::size_t result = 0;
+    std::vector<logical_tensor> operands;
+    std::vector<row_step> steps; // operand and cond index `operands`
+    std::vector<boundary_term> boundary;
+    std::vector<std::size_t> op_ids; // of every operator the chain stands for
+};
+
+// Finds the chain in a partition given by its operators in topological order and the ids of its
+// output ports. Nothing is returned, and `reason` says why, where the partition has no such chain
+// or comes only near one: two Selects, a value used twice, SoftMax along another axis, a mask made
+// of other operators.
+std::optional<row_chain> find_row_chain(const std::vector<op>& ops,
+                                        const std::vector<std::size_t>& output_ids,
+                                        std::string& reason);
+
+} // namespace maskwise::graph

@@ -1,0 +1,278 @@
+#include "onednn/composite.hpp"
+
+#include "base/error.hpp"
+#include "onednn/guard.hpp"
+#include "onednn/real_library.hpp"
+#include "onednn/tensor_data.hpp"
+#include "onednn/translate.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <set>
+#include <span>
+
+namespace maskwise::onednn {
+namespace {
+
+// More than this inside one composite is left to oneDNN, whose own kernels work in pieces.
+constexpr std::size_t max_scratch_bytes = std::size_t{1} << 30;
+constexpr std::size_t alignment = 64;
+
+const abi::logical_tensor* find_by_id(std::span<const abi::logical_tensor> tensors,
+                                      std::size_t id) {
+    const auto found = std::find_if(tensors.begin(), tensors.end(),
+                                    [id](const auto& tensor) { return tensor.id == id; });
+    return found == tensors.end() ? nullptr : &*found;
+}
+
+// Row-major and without gaps: the layout in which rows are run.
+abi::logical_tensor dense(abi::logical_tensor tensor) {
+    if (tensor.ndims < 1) throw invalid_argument("the rank of the scores is not known");
+    tensor.layout_type = abi::layout_strided;
+    std::int64_t stride = 1;
+    for (int i = tensor.ndims - 1; i >= 0; --i) {
+        if (tensor.dims[i] <= 0) throw invalid_argument("the shape of the scores is not known");
+        tensor.layout.strides[i] = stride;
+        stride *= tensor.dims[i];
+    }
+    return tensor;
+}
+
+const abi::logical_tensor& described(const region_record& region, std::size_t id) {
+    for (const auto& op : region.ops)
+        if (const auto* output = find_by_id(op->outputs, id)) return *output;
+    throw invalid_argument("tensor " + std::to_string(id) + " is not made in the partition");
+}
+
+std::size_t bytes_of(const abi::logical_tensor& tensor) {
+    std::size_t bytes = 0;
+    if (call_real(&real_library::logical_tensor_get_mem_size, &tensor, &bytes) != abi::success)
+        throw invalid_argument("the size of tensor " + std::to_string(tensor.id) + " is not known");
+    return (bytes + alignment - 1) / alignment * alignment;
+}
+
+tensor_map by_id(const std::vector<abi::logical_tensor>& tensors) {
+    tensor_map map;
+    for (const auto& tensor : tensors) map.emplace(tensor.id, tensor);
+    return map;
+}
+
+using op_list = std::vector<const op_record*>;
+
+// Everything that needs the chain's result comes after it, everything else before.
+void divide_ops(const region_record& region, op_list& before, op_list& after) {
+    const auto& own = region.chain.op_ids;
+    std::set<std::size_t> made_after{region.chain.result};
+    for (const auto& op : region.ops) {
+        if (std::find(own.begin(), own.end(), op->id) != own.end()) continue;
+        const bool follows =
+            std::any_of(op->inputs.begin(), op->inputs.end(),
+                        [&](const auto& input) { return made_after.contains(input.id); });
+        if (follows)
+            for (const auto& output : op->outputs) made_after.insert(output.id);
+        (follows ? after : before).push_back(op.get());
+    }
+}
+
+bool makes(const op_list& ops, std::size_t id) {
+    return std::any_of(ops.begin(), ops.end(), [id](const op_record* op) {
+        return find_by_id(op->outputs, id) != nullptr;
+    });
+}
+
+} // namespace
+
+struct composite_scratch {
+    std::unique_ptr<std::byte[]> memory;
+    std::map<std::size_t, abi::tensor> tensors;
+
+    explicit composite_scratch(std::size_t bytes)
+        : memory(std::make_unique_for_overwrite<std::byte[]>(bytes + alignment)) {}
+
+    // Throws std::bad_alloc; what was made so far is destroyed with the object.
+    void make_tensors(const composite& owner) {
+        const auto start = reinterpret_cast<std::uintptr_t>(memory.get());
+        std::byte* const first = memory.get() + (alignment - start % alignment) % alignment;
+        for (const auto& [id, place] : owner.internal_) {
+            abi::tensor& made = tensors[id];
+            const auto status =
+                call_real(&real_library::tensor_create, &made, &place.tensor, owner.engine_,
+                          static_cast<void*>(first + place.offset_bytes));
+            if (status != abi::success) throw std::bad_alloc();
+        }
+    }
+    ~composite_scratch() {
+        for (const auto& [id, tensor] : tensors) call_real(&real_library::tensor_destroy, tensor);
+    }
+    composite_scratch(const composite_scratch&) = delete;
+    composite_scratch& operator=(const composite_scratch&) = delete;
+};
+
+// The client's tensors and those of one scratch, by id.
+class composite::bound_tensors : public tensor_lookup {
+public:
+    bound_tensors(const composite& owner, const composite_scratch& scratch,
+                  const abi::const_tensor* inputs, const abi::const_tensor* outputs)
+        : owner_(owner), scratch_(scratch), inputs_(inputs), outputs_(outputs) {}
+
+    abi::const_tensor find(std::size_t id) const override {
+        if (const auto found = scratch_.tensors.find(id); found != scratch_.tensors.end())
+            return found->second;
+        if (const auto* input = find_by_id(owner_.inputs_, id))
+            return inputs_[input - owner_.inputs_.data()];
+        const auto* output = find_by_id(owner_.outputs_, id);
+        return output != nullptr ? outputs_[output - owner_.outputs_.data()] : nullptr;
+    }
+
+private:
+    const composite& owner_;
+    const composite_scratch& scratch_;
+    const abi::const_tensor* inputs_;
+    const abi::const_tensor* outputs_;
+};
+
+composite::composite(const region_record& region, const std::vector<abi::logical_tensor>& inputs,
+                     const std::vector<abi::logical_tensor>& outputs, abi::engine engine)
+    : inputs_(inputs), outputs_(outputs), chain_(region.chain), engine_(engine) {
+    compile_parts(region, engine);
+    compile_rows(chain_);
+    if (scratch_bytes_ > max_scratch_bytes)
+        throw invalid_argument(std::to_string(scratch_bytes_) + " bytes of scratch are too many");
+}
+
+void composite::keep_inside(const abi::logical_tensor& tensor) {
+    internal_.emplace(tensor.id, internal_place{tensor, scratch_bytes_});
+    scratch_bytes_ += bytes_of(tensor);
+}
+
+// Rows are run in place where their type does not change.
+void composite::keep_result_inside() {
+    if (result_.data_type != scores_.data_type) return keep_inside(result_);
+    internal_.emplace(result_.id, internal_place{result_, internal_.at(scores_.id).offset_bytes});
+}
+
+composite::~composite() {
+    delete spare_.load();
+}
+
+// The result has the shape of the scores; its type is the graph's word.
+void composite::compile_parts(const region_record& region, abi::engine engine) {
+    op_list before, after;
+    divide_ops(region, before, after);
+    if (!makes(before, chain_.scores)) throw invalid_argument("no part makes the scores");
+    scores_ = dense(described(region, chain_.scores));
+    result_ = scores_;
+    result_.id = chain_.result;
+    result_.data_type = described(region, chain_.result).data_type;
+    before_ = std::make_unique<real_part>(before, region.settings, by_id(inputs_),
+                                          tensor_map{{scores_.id, scores_}}, engine);
+    for (const auto& [id, tensor] : before_->intermediates()) keep_inside(tensor);
+    keep_inside(scores_);
+    if (after.empty())
+        let_result_leave();
+    else
+        compile_after(after, region.settings, engine);
+}
+
+void composite::let_result_leave() {
+    for (auto& output : outputs_) {
+        if (output.id != result_.id) continue;
+        if (output.layout_type == abi::layout_any) output = result_;
+        result_ = output;
+        return;
+    }
+    throw invalid_argument("the chain's result is not asked for");
+}
+
+void composite::compile_after(const std::vector<const op_record*>& after,
+                              const graph_settings& settings, abi::engine engine) {
+    keep_result_inside();
+    auto given = by_id(inputs_);
+    given.emplace(result_.id, result_);
+    after_ = std::make_unique<real_part>(after, settings, given, by_id(outputs_), engine);
+    for (auto& output : outputs_) output = after_->outputs().at(output.id);
+    for (const auto& [id, tensor] : after_->intermediates()) keep_inside(tensor);
+}
+
+void composite::compile_rows(const graph::row_chain& chain) {
+    row_desc desc;
+    desc.scores = to_desc(from_abi(scores_));
+    desc.result = to_desc(from_abi(result_));
+    for (const auto& operand : chain.operands) {
+        const auto* given = find_by_id(inputs_, operand.id);
+        if (given == nullptr)
+            throw invalid_argument("tensor " + std::to_string(operand.id) +
+                                   " is not in the list given to compile");
+        auto described_operand = from_abi(*given);
+        if (described_operand.property == graph::property_kind::host_scalar)
+            described_operand.strides_elems = dims(described_operand.extents.rank(), 0);
+        desc.operands.push_back(to_desc(described_operand));
+    }
+    desc.steps = chain.steps;
+    rows_ = make_row_plan(desc);
+}
+
+std::string composite::describe() const {
+    return to_string(rows_);
+}
+
+std::unique_ptr<composite_scratch> composite::take_scratch() {
+    if (auto* spare = spare_.exchange(nullptr)) return std::unique_ptr<composite_scratch>(spare);
+    auto scratch = std::make_unique<composite_scratch>(scratch_bytes_);
+    scratch->make_tensors(*this);
+    return scratch;
+}
+
+void composite::give_back(std::unique_ptr<composite_scratch> scratch) {
+    delete spare_.exchange(scratch.release());
+}
+
+abi::status composite::run_chain(const bound_tensors& tensors) const {
+    std::array<std::shared_ptr<const tensor_record>, max_row_operands + 4> kept;
+    std::array<const void*, max_row_operands> operands{};
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < chain_.operands.size(); ++i)
+        operands[i] = data_of(tensors.find(chain_.operands[i].id), kept[next++]);
+    row_pointers at{data_of(tensors.find(scores_.id), kept[next]),
+                    data_of(tensors.find(result_.id), kept[next]),
+                    {operands.data(), chain_.operands.size()},
+                    0};
+    for (const auto& term : chain_.boundary) {
+        std::int32_t value = 0;
+        const void* data = data_of(tensors.find(term.tensor.id), kept[next]);
+        if (data == nullptr) return abi::invalid_arguments;
+        std::memcpy(&value, data, sizeof(value));
+        at.causal_offset += term.is_subtracted ? -std::int64_t{value} : value;
+    }
+    const bool is_complete =
+        at.scores != nullptr && at.result != nullptr &&
+        std::find(at.operands.begin(), at.operands.end(), nullptr) == at.operands.end();
+    if (!is_complete) return abi::invalid_arguments;
+    run_rows(rows_, at);
+    return abi::success;
+}
+
+abi::status composite::execute(abi::stream stream, std::size_t num_inputs,
+                               const abi::const_tensor* inputs, std::size_t num_outputs,
+                               const abi::const_tensor* outputs) {
+    if (stream == nullptr || inputs == nullptr || outputs == nullptr ||
+        num_inputs < inputs_.size() || num_outputs < outputs_.size())
+        return abi::invalid_arguments;
+    std::unique_ptr<composite_scratch> scratch;
+    const auto prepared = guarded([&] { scratch = take_scratch(); });
+    if (prepared != abi::success) return prepared;
+    const bound_tensors tensors(*this, *scratch, inputs, outputs);
+    auto status = before_->execute(stream, tensors);
+    if (status == abi::success && real().is_sycl())
+        status = call_real(&real_library::stream_wait, stream);
+    if (status == abi::success) status = run_chain(tensors);
+    if (status == abi::success && after_) status = after_->execute(stream, tensors);
+    // What the real part still reads must not be handed to the next execution before it is done.
+    if (status == abi::success && after_ && real().is_sycl())
+        status = call_real(&real_library::stream_wait, stream);
+    give_back(std::move(scratch));
+    return status;
+}
+
+} // namespace maskwise::onednn

@@ -1,0 +1,69 @@
+#pragma once
+
+#include "exec/run_rows.hpp"
+#include "graph/row_chain.hpp"
+#include "onednn/abi.hpp"
+#include "onednn/real_part.hpp"
+#include "onednn/records.hpp"
+#include "onednn/region.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace maskwise::onednn {
+
+// What one execution at a time needs: memory and tensors of the values inside the composite.
+struct composite_scratch;
+
+// The partition in three steps: what comes before the chain, the chain's rows, what comes after.
+// The outer two are oneDNN's, the middle is Maskwise's. Any number of threads may execute it.
+class composite {
+public:
+    // Throws invalid_argument where a part or the rows cannot be compiled: the partition is then
+    // oneDNN's as a whole.
+    composite(const region_record& region, const std::vector<abi::logical_tensor>& inputs,
+              const std::vector<abi::logical_tensor>& outputs, abi::engine engine);
+    ~composite();
+
+    // Outputs as compiled, in the order given.
+    const std::vector<abi::logical_tensor>& outputs() const { return outputs_; }
+    std::string describe() const;
+
+    // Tensors in the order of the lists given to compile.
+    abi::status execute(abi::stream stream, std::size_t num_inputs, const abi::const_tensor* inputs,
+                        std::size_t num_outputs, const abi::const_tensor* outputs);
+
+private:
+    friend struct composite_scratch;
+    struct internal_place {
+        abi::logical_tensor tensor;
+        std::size_t offset_bytes;
+    };
+    class bound_tensors;
+
+    void compile_parts(const region_record& region, abi::engine engine);
+    void compile_after(const std::vector<const op_record*>& after, const graph_settings& settings,
+                       abi::engine engine);
+    void let_result_leave();
+    void compile_rows(const graph::row_chain& chain);
+    void keep_inside(const abi::logical_tensor& tensor);
+    void keep_result_inside();
+    std::unique_ptr<composite_scratch> take_scratch();
+    void give_back(std::unique_ptr<composite_scratch> scratch);
+    abi::status run_chain(const bound_tensors& tensors) const;
+
+    std::vector<abi::logical_tensor> inputs_, outputs_;
+    graph::row_chain chain_;
+    abi::engine engine_;
+    abi::logical_tensor scores_{}, result_{};
+    std::unique_ptr<real_part> before_, after_;
+    row_plan rows_;
+    std::map<std::size_t, internal_place> internal_; // values that neither come in nor leave
+    std::size_t scratch_bytes_ = 0;
+    std::atomic<composite_scratch*> spare_ = nullptr;
+};
+
+} // namespace maskwise::onednn

@@ -1,0 +1,189 @@
+#include "onednn/real_part.hpp"
+
+#include "base/error.hpp"
+#include "onednn/real_library.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace maskwise::onednn {
+namespace {
+
+void require(abi::status status, const char* what) {
+    if (status != abi::success)
+        throw invalid_argument(std::string("oneDNN answers status ") + std::to_string(status) +
+                               " to " + what + " of a part");
+}
+
+struct op_handle {
+    abi::op op = nullptr;
+    ~op_handle() { call_real(&real_library::op_destroy, op); }
+};
+
+struct attribute_setter {
+    abi::op op;
+    int name;
+
+    void operator()(const std::vector<float>& value) const {
+        require(call_real(&real_library::op_set_attr_f32, op, name, value.data(), value.size()),
+                "set_attr_f32");
+    }
+    void operator()(const std::vector<std::int64_t>& value) const {
+        require(call_real(&real_library::op_set_attr_s64, op, name, value.data(), value.size()),
+                "set_attr_s64");
+    }
+    void operator()(bool value) const {
+        const std::uint8_t byte = value ? 1 : 0;
+        require(call_real(&real_library::op_set_attr_bool, op, name, &byte, std::size_t{1}),
+                "set_attr_bool");
+    }
+    void operator()(const std::string& value) const {
+        require(call_real(&real_library::op_set_attr_str, op, name, value.c_str(), value.size()),
+                "set_attr_str");
+    }
+};
+
+void add_op(abi::graph graph, const op_record& record) {
+    op_handle made;
+    require(
+        call_real(&real_library::op_create, &made.op, record.id, record.kind, record.name.c_str()),
+        "op_create");
+    for (const auto& [name, value] : record.attributes)
+        std::visit(attribute_setter{made.op, name}, value);
+    for (const auto& input : record.inputs)
+        require(call_real(&real_library::op_add_input, made.op, &input), "add_input");
+    for (const auto& output : record.outputs)
+        require(call_real(&real_library::op_add_output, made.op, &output), "add_output");
+    require(call_real(&real_library::add_op, graph, made.op), "add_op");
+}
+
+} // namespace
+
+std::vector<abi::logical_tensor> input_ports(abi::partition partition) {
+    std::size_t count = 0;
+    call_real(&real_library::partition_get_input_ports_num, abi::const_partition(partition),
+              &count);
+    std::vector<abi::logical_tensor> ports(count);
+    if (count > 0)
+        call_real(&real_library::partition_get_input_ports, abi::const_partition(partition), count,
+                  ports.data());
+    return ports;
+}
+
+std::vector<abi::logical_tensor> output_ports(abi::partition partition) {
+    std::size_t count = 0;
+    call_real(&real_library::partition_get_output_ports_num, abi::const_partition(partition),
+              &count);
+    std::vector<abi::logical_tensor> ports(count);
+    if (count > 0)
+        call_real(&real_library::partition_get_output_ports, abi::const_partition(partition), count,
+                  ports.data());
+    return ports;
+}
+
+real_part::real_part(const std::vector<const op_record*>& ops, const graph_settings& settings,
+                     const tensor_map& given, const tensor_map& wanted, abi::engine engine) {
+    try {
+        build_graph(ops, settings);
+        take_partitions();
+        tensor_map known = given;
+        for (auto& step : steps_) compile_step(step, known, wanted, engine);
+        for (const auto& [id, tensor] : wanted)
+            if (!outputs_.contains(id))
+                throw invalid_argument("tensor " + std::to_string(id) + " does not leave its part");
+    } catch (...) {
+        release();
+        throw;
+    }
+}
+
+real_part::~real_part() {
+    release();
+}
+
+void real_part::release() {
+    for (auto& step : steps_) {
+        call_real(&real_library::compiled_partition_destroy, step.compiled);
+        call_real(&real_library::partition_destroy, step.partition);
+    }
+    call_real(&real_library::graph_destroy, graph_);
+}
+
+void real_part::build_graph(const std::vector<const op_record*>& ops,
+                            const graph_settings& settings) {
+    require(call_real(&real_library::graph_create_with_fpmath_mode, &graph_, settings.engine_kind,
+                      settings.fpmath_mode),
+            "graph_create");
+    if (settings.fpmath_applies_to_int)
+        require(call_real(&real_library::graph_set_fpmath_mode, graph_, settings.fpmath_mode, 1),
+                "set_fpmath_mode");
+    for (const auto* op : ops) add_op(graph_, *op);
+    require(call_real(&real_library::graph_finalize, graph_), "finalize");
+}
+
+void real_part::take_partitions() {
+    constexpr int policy_fusion = 1;
+    require(call_real(&real_library::graph_filter, graph_, policy_fusion), "filter");
+    std::size_t count = 0;
+    call_real(&real_library::graph_get_partition_num, abi::const_graph(graph_), &count);
+    std::vector<abi::partition> partitions(count);
+    if (count > 0)
+        require(call_real(&real_library::graph_get_partitions, graph_, count, partitions.data()),
+                "get_partitions");
+    for (auto* partition : partitions) steps_.push_back({partition, nullptr, {}, {}});
+    for (const auto& step : steps_) {
+        std::uint8_t supported = 0;
+        call_real(&real_library::partition_is_supported, abi::const_partition(step.partition),
+                  &supported);
+        if (supported == 0) throw invalid_argument("oneDNN does not support a part alone");
+    }
+}
+
+// Intermediates leave with whatever layout oneDNN likes best.
+void real_part::compile_step(compiled_step& step, tensor_map& known, const tensor_map& wanted,
+                             abi::engine engine) {
+    std::vector<abi::logical_tensor> inputs, outputs;
+    for (const auto& port : input_ports(step.partition)) {
+        if (!known.contains(port.id))
+            throw invalid_argument("tensor " + std::to_string(port.id) + " of a part is not known");
+        inputs.push_back(known.at(port.id));
+        step.inputs.push_back(port.id);
+    }
+    for (auto port : output_ports(step.partition)) {
+        port.layout_type = abi::layout_any;
+        outputs.push_back(wanted.contains(port.id) ? wanted.at(port.id) : port);
+        step.outputs.push_back(port.id);
+    }
+    std::vector<const abi::logical_tensor*> in, out;
+    for (const auto& tensor : inputs) in.push_back(&tensor);
+    for (const auto& tensor : outputs) out.push_back(&tensor);
+    require(call_real(&real_library::compiled_partition_create, &step.compiled, step.partition),
+            "compiled_partition_create");
+    require(call_real(&real_library::partition_compile, step.partition, step.compiled, in.size(),
+                      in.data(), out.size(), out.data(), engine),
+            "compile");
+    for (auto& output : outputs) {
+        require(call_real(&real_library::compiled_partition_query_logical_tensor,
+                          abi::const_compiled_partition(step.compiled), output.id, &output),
+                "query");
+        known[output.id] = output;
+        (wanted.contains(output.id) ? outputs_ : intermediates_)[output.id] = output;
+    }
+}
+
+abi::status real_part::execute(abi::stream stream, const tensor_lookup& tensors) const {
+    for (const auto& step : steps_) {
+        abi::const_tensor inputs[64], outputs[16];
+        std::size_t in = 0, out = 0;
+        for (const std::size_t id : step.inputs) inputs[in++] = tensors.find(id);
+        for (const std::size_t id : step.outputs) outputs[out++] = tensors.find(id);
+        const auto status = call_real(&real_library::compiled_partition_execute,
+                                      abi::const_compiled_partition(step.compiled), stream, in,
+                                      static_cast<abi::const_tensor*>(inputs), out,
+                                      static_cast<abi::const_tensor*>(outputs));
+        if (status != abi::success) return status;
+    }
+    return abi::success;
+}
+
+} // namespace maskwise::onednn

@@ -1,0 +1,68 @@
+#pragma once
+
+#include "onednn/abi.hpp"
+#include "onednn/records.hpp"
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace maskwise::onednn {
+
+// How the graph that a part is cut from was set up: its parts get the same.
+struct graph_settings {
+    int engine_kind = abi::engine_cpu;
+    int fpmath_mode = 0;
+    bool fpmath_applies_to_int = false;
+};
+
+using tensor_map = std::map<std::size_t, abi::logical_tensor>;
+
+// Where the tensors of one execution are found by id.
+class tensor_lookup {
+public:
+    virtual ~tensor_lookup() = default;
+    virtual abi::const_tensor find(std::size_t id) const = 0;
+};
+
+std::vector<abi::logical_tensor> input_ports(abi::partition partition);
+std::vector<abi::logical_tensor> output_ports(abi::partition partition);
+
+// Operators of a larger partition that stay oneDNN's, as a graph of their own: the same ids and
+// attributes, partitioned and compiled by the real library.
+class real_part {
+public:
+    // `given` describes what comes in, `wanted` what must come out and how. Throws invalid_argument
+    // where the real library does not take, support or compile the operators.
+    real_part(const std::vector<const op_record*>& ops, const graph_settings& settings,
+              const tensor_map& given, const tensor_map& wanted, abi::engine engine);
+    ~real_part();
+    real_part(const real_part&) = delete;
+    real_part& operator=(const real_part&) = delete;
+
+    // Tensors that this part makes and uses itself: the caller provides memory for them.
+    const tensor_map& intermediates() const { return intermediates_; }
+    // As compiled, for the ids of `wanted`.
+    const tensor_map& outputs() const { return outputs_; }
+    abi::status execute(abi::stream stream, const tensor_lookup& tensors) const;
+
+private:
+    struct compiled_step {
+        abi::partition partition = nullptr;
+        abi::compiled_partition compiled = nullptr;
+        std::vector<std::size_t> inputs, outputs;
+    };
+
+    void build_graph(const std::vector<const op_record*>& ops, const graph_settings& settings);
+    void take_partitions();
+    void compile_step(compiled_step& step, tensor_map& known, const tensor_map& wanted,
+                      abi::engine engine);
+    void release();
+
+    abi::graph graph_ = nullptr;
+    std::vector<compiled_step> steps_;
+    tensor_map intermediates_, outputs_;
+};
+
+} // namespace maskwise::onednn

@@ -1,0 +1,76 @@
+#include "onednn/region.hpp"
+
+#include "base/verbose.hpp"
+#include "onednn/composite.hpp"
+#include "onednn/guard.hpp"
+#include "onednn/real_library.hpp"
+#include "onednn/translate_op.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace maskwise::onednn {
+namespace {
+
+void report(const char* what, std::size_t partition, const std::string& text) {
+    if (verbose_level() >= 1)
+        print_verbose(std::string(what) + ',' + std::to_string(partition) + ",composite," + text);
+}
+
+std::vector<std::size_t> output_ids(abi::partition partition) {
+    std::vector<std::size_t> ids;
+    for (const auto& port : output_ports(partition)) ids.push_back(port.id);
+    return ids;
+}
+
+// False where an operator of the partition was not recorded or none of them is a Select.
+bool collect_ops(const graph_record& graph, abi::partition partition, region_record& region) {
+    std::size_t count = 0;
+    call_real(&real_library::partition_get_op_num, abi::const_partition(partition), &count);
+    std::vector<std::size_t> ids(count);
+    if (call_real(&real_library::partition_get_ops, partition, count, ids.data()) != abi::success)
+        return false;
+    for (const std::size_t id : ids) {
+        auto op = find_op(graph, id);
+        if (!op) return false;
+        region.ops.push_back(std::move(op));
+    }
+    return std::any_of(region.ops.begin(), region.ops.end(),
+                       [](const auto& op) { return op->kind == abi::op_kind_select; });
+}
+
+} // namespace
+
+void note_region(const graph_record& graph, abi::partition partition) {
+    auto region = std::make_shared<region_record>();
+    if (!collect_ops(graph, partition, *region)) return;
+    region->settings = {graph.engine_kind, graph.fpmath_mode, graph.fpmath_applies_to_int};
+    call_real(&real_library::partition_get_id, abi::const_partition(partition), &region->id);
+    std::vector<graph::op> ops;
+    for (const auto& op : region->ops) ops.push_back(translate(*op));
+    std::string reason;
+    auto chain = graph::find_row_chain(ops, output_ids(partition), reason);
+    if (!chain) return report("refuse", region->id, reason);
+    region->chain = std::move(*chain);
+    tables().regions.insert(partition, std::move(region));
+}
+
+abi::status compile_region(const std::shared_ptr<const region_record>& region,
+                           const compile_call& call) {
+    if (has_nulls(call) || !is_cpu_engine(call.engine)) return compile_by_real(call);
+    std::string text;
+    const auto status = guarded(text, [&] {
+        auto record = std::make_unique<compiled_record>();
+        record->inputs = copy_tensors(call.in_num, call.inputs);
+        record->outputs = copy_tensors(call.out_num, call.outputs);
+        record->whole =
+            std::make_shared<composite>(*region, record->inputs, record->outputs, call.engine);
+        record->outputs = record->whole->outputs();
+        text = record->whole->describe();
+        tables().compiled.insert(call.compiled_partition, std::move(record));
+    });
+    report(status == abi::success ? "claim" : "refuse", region->id, text);
+    return status == abi::success ? status : compile_by_real(call);
+}
+
+} // namespace maskwise::onednn

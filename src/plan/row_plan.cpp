@@ -1,0 +1,118 @@
+#include "plan/row_plan.hpp"
+
+#include "base/error.hpp"
+
+#include <algorithm>
+
+namespace maskwise {
+namespace {
+
+row_type type_of(data_type type, const char* what) {
+    switch (type) {
+    case data_type::f32:
+        return row_type::f32;
+    case data_type::bf16:
+        return row_type::bf16;
+    case data_type::f16:
+        return row_type::f16;
+    default:
+        break;
+    }
+    throw invalid_argument(std::string(what) + " is " + std::string(to_string(type)) +
+                           "; rows are f32, bf16 or f16");
+}
+
+// Strides of `desc` in the dimensions of `shape`, right-aligned; 0 where it is broadcast.
+dims aligned_strides(const tensor_desc& desc, const dims& shape, const char* what) {
+    const int missing = shape.rank() - desc.extents.rank();
+    dims strides(shape.rank(), 0);
+    for (int i = 0; i < desc.extents.rank() && missing >= 0; ++i) {
+        const std::int64_t extent = desc.extents[i];
+        if (extent != 1 && extent != shape[missing + i])
+            throw invalid_argument(std::string(what) + ' ' + to_string(desc.extents) +
+                                   " does not broadcast to the rows of " + to_string(shape));
+        if (extent != 1) strides[missing + i] = desc.strides_bytes[i];
+    }
+    if (missing < 0)
+        throw invalid_argument(std::string(what) + ' ' + to_string(desc.extents) +
+                               " has more dimensions than " + to_string(shape));
+    return strides;
+}
+
+row_operand make_operand(const tensor_desc& desc, const dims& shape, bool is_cond,
+                         const char* what) {
+    row_operand operand;
+    if (!is_cond) operand.type = type_of(desc.type, what);
+    if (is_cond && desc.type != data_type::boolean)
+        throw invalid_argument("cond is " + std::string(to_string(desc.type)) +
+                               ", expected boolean");
+    const dims strides = aligned_strides(desc, shape, what);
+    const std::int64_t column_bytes = strides[shape.rank() - 1];
+    operand.is_scalar = column_bytes == 0;
+    if (column_bytes != 0 && column_bytes != static_cast<std::int64_t>(width_bytes(desc.type)))
+        throw invalid_argument(std::string(what) + " is not dense along the row: " +
+                               std::to_string(column_bytes) + " bytes a column");
+    for (int i = 0; i + 1 < shape.rank(); ++i) operand.strides_bytes.push_back(strides[i]);
+    return operand;
+}
+
+bool is_cond(const row_desc& desc, int index) {
+    return std::any_of(desc.steps.begin(), desc.steps.end(),
+                       [index](const row_step& step) { return step.cond == index; });
+}
+
+void require_sizes(const row_desc& desc) {
+    const dims& shape = desc.scores.extents;
+    if (shape.rank() < 1 || desc.result.extents != shape)
+        throw invalid_argument("scores " + to_string(shape) + " and result " +
+                               to_string(desc.result.extents) + " are not rows of one shape");
+    if (shape[shape.rank() - 1] > max_row_columns)
+        throw invalid_argument("rows of " + std::to_string(shape[shape.rank() - 1]) +
+                               " columns are longer than " + std::to_string(max_row_columns));
+    if (desc.operands.size() > max_row_operands)
+        throw invalid_argument(std::to_string(desc.operands.size()) + " operands are too many");
+}
+
+const char* name_of(const row_step& step) {
+    switch (step.kind) {
+    case row_step_kind::select_kept:
+    case row_step_kind::select_masked:
+        return "select";
+    case row_step_kind::select_causal:
+        return "select_causal";
+    case row_step_kind::soft_max:
+        return "soft_max";
+    default:
+        break;
+    }
+    constexpr const char* names[] = {"add", "subtract", "multiply", "divide"};
+    return names[static_cast<std::size_t>(step.op)];
+}
+
+} // namespace
+
+row_plan make_row_plan(const row_desc& desc) {
+    require_sizes(desc);
+    const dims& shape = desc.scores.extents;
+    row_plan plan;
+    plan.kernels = &kernel_table_for(active_isa()).rows;
+    for (int i = 0; i + 1 < shape.rank(); ++i) plan.outer.push_back(shape[i]);
+    plan.columns = shape[shape.rank() - 1];
+    plan.rows = element_count(plan.outer);
+    if (!plan.outer.empty()) plan.rows_in_matrix = plan.outer[plan.outer.rank() - 1];
+    plan.scores = make_operand(desc.scores, shape, false, "scores");
+    plan.result = make_operand(desc.result, shape, false, "the result");
+    for (std::size_t i = 0; i < desc.operands.size(); ++i)
+        plan.operands.push_back(make_operand(desc.operands[i], shape,
+                                             is_cond(desc, static_cast<int>(i)), "an operand"));
+    plan.steps = desc.steps;
+    return plan;
+}
+
+std::string to_string(const row_plan& plan) {
+    std::string text = std::to_string(plan.rows) + " rows of " + std::to_string(plan.columns) + ':';
+    for (const row_step& step : plan.steps) text.append(" ").append(name_of(step));
+    return text;
+}
+
+} // namespace maskwise
