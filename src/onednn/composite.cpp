@@ -60,25 +60,41 @@ tensor_map by_id(const std::vector<abi::logical_tensor>& tensors) {
 
 using op_list = std::vector<const op_record*>;
 
-// Everything that needs the chain's result comes after it, everything else before.
+// What the scores are made of comes before the chain, everything else after it.
 void divide_ops(const region_record& region, op_list& before, op_list& after) {
     const auto& own = region.chain.op_ids;
-    std::set<std::size_t> made_after{region.chain.result};
-    for (const auto& op : region.ops) {
-        if (std::find(own.begin(), own.end(), op->id) != own.end()) continue;
-        const bool follows =
-            std::any_of(op->inputs.begin(), op->inputs.end(),
-                        [&](const auto& input) { return made_after.contains(input.id); });
-        if (follows)
-            for (const auto& output : op->outputs) made_after.insert(output.id);
-        (follows ? after : before).push_back(op.get());
+    std::set<std::size_t> needed{region.chain.scores};
+    for (auto op = region.ops.rbegin(); op != region.ops.rend(); ++op) {
+        if (std::find(own.begin(), own.end(), (*op)->id) != own.end()) continue;
+        const auto& outputs = (*op)->outputs;
+        const bool is_needed = std::any_of(outputs.begin(), outputs.end(), [&](const auto& out) {
+            return needed.contains(out.id);
+        });
+        if (is_needed)
+            for (const auto& input : (*op)->inputs) needed.insert(input.id);
+        (is_needed ? before : after).push_back(op->get());
     }
+    std::reverse(before.begin(), before.end());
+    std::reverse(after.begin(), after.end());
 }
 
 bool makes(const op_list& ops, std::size_t id) {
     return std::any_of(ops.begin(), ops.end(), [id](const op_record* op) {
         return find_by_id(op->outputs, id) != nullptr;
     });
+}
+
+// Values that the part before makes and the part after uses, laid out as oneDNN likes.
+tensor_map handed_over(const region_record& region, const op_list& before, const op_list& after) {
+    tensor_map tensors;
+    for (const op_record* op : after)
+        for (const auto& input : op->inputs) {
+            if (!makes(before, input.id) || input.id == region.chain.scores) continue;
+            auto tensor = described(region, input.id);
+            tensor.layout_type = abi::layout_any;
+            tensors.emplace(input.id, tensor);
+        }
+    return tensors;
 }
 
 } // namespace
@@ -165,10 +181,11 @@ void composite::compile_parts(const region_record& region, abi::engine engine) {
     result_ = scores_;
     result_.id = chain_.result;
     result_.data_type = described(region, chain_.result).data_type;
-    before_ = std::make_unique<real_part>(before, region.settings, by_id(inputs_),
-                                          tensor_map{{scores_.id, scores_}}, engine);
+    auto wanted = handed_over(region, before, after);
+    wanted.emplace(scores_.id, scores_);
+    before_ = std::make_unique<real_part>(before, region.settings, by_id(inputs_), wanted, engine);
     for (const auto& [id, tensor] : before_->intermediates()) keep_inside(tensor);
-    keep_inside(scores_);
+    for (const auto& [id, tensor] : before_->outputs()) keep_inside(tensor);
     if (after.empty())
         let_result_leave();
     else
@@ -190,6 +207,7 @@ void composite::compile_after(const std::vector<const op_record*>& after,
     keep_result_inside();
     auto given = by_id(inputs_);
     given.emplace(result_.id, result_);
+    for (const auto& [id, tensor] : before_->outputs()) given.emplace(id, tensor);
     after_ = std::make_unique<real_part>(after, settings, given, by_id(outputs_), engine);
     for (auto& output : outputs_) output = after_->outputs().at(output.id);
     for (const auto& [id, tensor] : after_->intermediates()) keep_inside(tensor);
