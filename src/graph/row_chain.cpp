@@ -174,6 +174,7 @@ bool chain_finder::take_above(const op& maker) {
     std::size_t row = 0;
     if (producer(maker.inputs[0].id) == nullptr && commutes(maker.kind)) row = 1;
     const std::size_t other = 1 - row;
+    if (only_user(maker.inputs[row].id) == nullptr) return false; // rows are run in place
     if (producer(maker.inputs[row].id) == nullptr || producer(maker.inputs[other].id) != nullptr)
         return false;
     row_step step;

@@ -228,7 +228,7 @@ void composite::compile_rows(const graph::row_chain& chain) {
         desc.operands.push_back(to_desc(described_operand));
     }
     desc.steps = chain.steps;
-    rows_ = make_row_plan(desc);
+    rows_ = make_row_plan(desc, active_isa());
 }
 
 std::string composite::describe() const {

@@ -91,11 +91,11 @@ const char* name_of(const row_step& step) {
 
 } // namespace
 
-row_plan make_row_plan(const row_desc& desc) {
+row_plan make_row_plan(const row_desc& desc, isa target) {
     require_sizes(desc);
     const dims& shape = desc.scores.extents;
     row_plan plan;
-    plan.kernels = &kernel_table_for(active_isa()).rows;
+    plan.kernels = &kernel_table_for(target).rows;
     for (int i = 0; i + 1 < shape.rank(); ++i) plan.outer.push_back(shape[i]);
     plan.columns = shape[shape.rank() - 1];
     plan.rows = element_count(plan.outer);

@@ -59,8 +59,9 @@ inline constexpr std::int64_t max_row_columns = 8192;
 // More operands than this are never read by one chain.
 inline constexpr std::size_t max_row_operands = 6;
 
-// Throws invalid_argument where a type, a stride or a size is outside what rows can be run for.
-row_plan make_row_plan(const row_desc& desc);
+// A plan on the kernels of `target`. Throws invalid_argument where a type, a stride or a size is
+// outside what rows can be run for.
+row_plan make_row_plan(const row_desc& desc, isa target);
 
 // "16x32 rows of 33, f32 to f32: select_kept divide add soft_max".
 std::string to_string(const row_plan& plan);

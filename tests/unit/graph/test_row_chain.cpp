@@ -1,0 +1,211 @@
+// Which partitions hold a chain of rows, and which only come near one.
+
+#include "graph/row_chain.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace maskwise::graph {
+namespace {
+
+const dims matrix{1, 4, 8, 8};
+constexpr std::size_t query = 1, key = 2, scores = 3, factor = 4, scaled = 5, mask = 6, fill = 7,
+                      selected = 8, added = 9, bias = 10, weights = 11, value = 12, result = 13,
+                      rows_id = 20, columns_id = 21, moved = 22, term = 23;
+
+logical_tensor tensor(std::size_t id, const dims& extents = matrix) {
+    logical_tensor made;
+    made.id = id;
+    made.type = data_type::f32;
+    made.rank_known = true;
+    made.extents = extents;
+    return made;
+}
+
+op make(std::size_t id, op_kind kind, std::vector<logical_tensor> inputs, std::size_t output) {
+    op made;
+    made.id = id;
+    made.kind = kind;
+    made.inputs = std::move(inputs);
+    made.outputs = {tensor(output)};
+    return made;
+}
+
+op with_axis(op made, std::int64_t axis) {
+    made.axis = axis;
+    return made;
+}
+
+struct partition {
+    std::vector<op> ops;
+    std::vector<std::size_t> outputs{result};
+
+    op& at(std::size_t id) {
+        for (op& each : ops)
+            if (each.id == id) return each;
+        throw std::out_of_range("no such operator");
+    }
+    std::optional<row_chain> find(std::string& reason) const {
+        return find_row_chain(ops, outputs, reason);
+    }
+};
+
+// MatMul, Divide, Select, Add, SoftMax, MatMul: operators 1 to 6.
+partition attention() {
+    return {{make(1, op_kind::other, {tensor(query), tensor(key)}, scores),
+             make(2, op_kind::divide, {tensor(scores), tensor(factor, {1})}, scaled),
+             make(3, op_kind::select, {tensor(mask), tensor(scaled), tensor(fill, {})}, selected),
+             make(4, op_kind::add, {tensor(selected), tensor(bias)}, added),
+             with_axis(make(5, op_kind::soft_max, {tensor(added)}, weights), -1),
+             make(6, op_kind::other, {tensor(weights), tensor(value)}, result)}};
+}
+
+// The same with the mask made of indices: operators 10 to 12, and 13 that moves the boundary.
+partition causal() {
+    partition made = attention();
+    made.ops.insert(made.ops.begin() + 2,
+                    {with_axis(make(10, op_kind::gen_index, {tensor(scaled)}, rows_id), -2),
+                     with_axis(make(11, op_kind::gen_index, {tensor(scaled)}, columns_id), 3),
+                     make(13, op_kind::add, {tensor(rows_id), tensor(term, {})}, moved),
+                     make(12, op_kind::greater_equal, {tensor(moved), tensor(columns_id)}, mask)});
+    return made;
+}
+
+std::vector<row_step_kind> kinds(const row_chain& chain) {
+    std::vector<row_step_kind> result_kinds;
+    for (const row_step& step : chain.steps) result_kinds.push_back(step.kind);
+    return result_kinds;
+}
+
+TEST(row_chain, reaches_from_the_scale_to_the_soft_max) {
+    std::string reason;
+    const auto chain = attention().find(reason);
+    ASSERT_TRUE(chain) << reason;
+    EXPECT_EQ(chain->scores, scores);
+    EXPECT_EQ(chain->result, weights);
+    EXPECT_EQ(kinds(*chain), (std::vector{row_step_kind::combine, row_step_kind::select_kept,
+                                          row_step_kind::combine, row_step_kind::soft_max}));
+    EXPECT_EQ(chain->op_ids.size(), 4U);
+}
+
+TEST(row_chain, knows_which_source_the_scores_are) {
+    partition made = attention();
+    std::swap(made.at(3).inputs[1], made.at(3).inputs[2]);
+    std::string reason;
+    const auto chain = made.find(reason);
+    ASSERT_TRUE(chain) << reason;
+    EXPECT_EQ(chain->steps[1].kind, row_step_kind::select_masked);
+    EXPECT_EQ(chain->operands[static_cast<std::size_t>(chain->steps[1].operand)].id, fill);
+}
+
+TEST(row_chain, replaces_a_mask_of_indices) {
+    std::string reason;
+    const auto chain = causal().find(reason);
+    ASSERT_TRUE(chain) << reason;
+    EXPECT_EQ(chain->steps[1].kind, row_step_kind::select_causal);
+    ASSERT_EQ(chain->boundary.size(), 1U);
+    EXPECT_EQ(chain->boundary[0].tensor.id, term);
+    EXPECT_FALSE(chain->boundary[0].is_subtracted);
+    EXPECT_EQ(chain->op_ids.size(), 8U);
+}
+
+TEST(row_chain, keeps_inf_as_zero) {
+    partition made = attention();
+    made.at(5).mode = "inf_as_zero";
+    std::string reason;
+    EXPECT_TRUE(made.find(reason)->steps.back().inf_as_zero);
+    made.at(5).mode = "none";
+    EXPECT_FALSE(made.find(reason)->steps.back().inf_as_zero);
+}
+
+TEST(row_chain, ends_where_a_value_is_used_elsewhere) {
+    partition made = attention();
+    made.outputs.push_back(selected);
+    std::string reason;
+    const auto chain = made.find(reason);
+    ASSERT_TRUE(chain) << reason;
+    EXPECT_EQ(chain->result, selected);
+}
+
+TEST(row_chain, begins_where_a_value_is_used_elsewhere) {
+    partition made = attention();
+    made.ops.push_back(make(9, op_kind::other, {tensor(scores)}, 30));
+    std::string reason;
+    const auto chain = made.find(reason);
+    ASSERT_TRUE(chain) << reason;
+    EXPECT_EQ(chain->scores, scaled);
+}
+
+TEST(row_chain, leaves_an_operator_that_reads_its_row_on_the_wrong_side) {
+    partition made = attention();
+    made.at(4).kind = op_kind::subtract;
+    std::swap(made.at(4).inputs[0], made.at(4).inputs[1]);
+    std::string reason;
+    EXPECT_EQ(made.find(reason)->result, selected);
+}
+
+TEST(row_chain, leaves_a_soft_max_along_another_axis) {
+    partition made = attention();
+    made.at(5).axis = 1;
+    std::string reason;
+    EXPECT_EQ(made.find(reason)->result, added);
+}
+
+TEST(row_chain, leaves_a_soft_max_with_statistics) {
+    partition made = attention();
+    made.at(5).outputs.push_back(tensor(31));
+    std::string reason;
+    EXPECT_EQ(made.find(reason)->result, added);
+}
+
+struct near_miss {
+    const char* name;
+    std::function<void(partition&)> change;
+};
+
+class near_misses : public testing::TestWithParam<near_miss> {};
+
+TEST_P(near_misses, are_left_alone_with_a_reason) {
+    partition made = causal();
+    GetParam().change(made);
+    std::string reason;
+    EXPECT_FALSE(made.find(reason));
+    EXPECT_FALSE(reason.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    of_a_causal_mask, near_misses,
+    testing::Values(
+        near_miss{"swapped_sources",
+                  [](partition& p) { std::swap(p.at(3).inputs[1], p.at(3).inputs[2]); }},
+        near_miss{"swapped_comparison",
+                  [](partition& p) { std::swap(p.at(12).inputs[0], p.at(12).inputs[1]); }},
+        near_miss{"another_comparison", [](partition& p) { p.at(12).kind = op_kind::other; }},
+        near_miss{"row_index_of_another_axis", [](partition& p) { p.at(10).axis = 1; }},
+        near_miss{"column_index_of_another_axis", [](partition& p) { p.at(11).axis = 2; }},
+        near_miss{"index_of_another_shape",
+                  [](partition& p) {
+                      p.at(11).inputs[0].extents = dims{1, 4, 8, 1};
+                  }},
+        near_miss{
+            "mask_used_twice",
+            [](partition& p) { p.ops.push_back(make(14, op_kind::other, {tensor(mask)}, 32)); }},
+        near_miss{"mask_leaves", [](partition& p) { p.outputs.push_back(mask); }},
+        near_miss{"boundary_per_row",
+                  [](partition& p) {
+                      p.at(13).inputs[1].extents = {8, 1};
+                  }},
+        near_miss{"boundary_multiplied", [](partition& p) { p.at(13).kind = op_kind::multiply; }},
+        near_miss{"no_broadcast", [](partition& p) { p.at(3).auto_broadcast = "none"; }},
+        near_miss{"both_sources_made_inside",
+                  [](partition& p) { p.at(3).inputs[2] = tensor(scores); }},
+        near_miss{"two_selects",
+                  [](partition& p) {
+                      p.ops.push_back(
+                          make(15, op_kind::select, {tensor(33), tensor(result), tensor(34)}, 35));
+                  }}),
+    [](const auto& chosen) { return std::string(chosen.param.name); });
+
+} // namespace
+} // namespace maskwise::graph
