@@ -13,7 +13,7 @@ namespace maskwise::onednn {
 namespace {
 
 void record_new_op(abi::op handle, std::size_t id, int kind, const char* name) {
-    auto record = std::make_shared<op_record>(id, kind, name);
+    auto record = std::allocate_shared<op_record>(record_allocator<op_record>(), id, kind, name);
     tables().ops.insert(handle, std::make_unique<op_builder>(op_builder{std::move(record)}));
 }
 

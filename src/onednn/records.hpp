@@ -4,6 +4,7 @@
 #include "graph/op.hpp"
 #include "onednn/abi.hpp"
 #include "onednn/handle_map.hpp"
+#include "onednn/record_pool.hpp"
 #include "onednn/side_table.hpp"
 
 #include <array>
@@ -25,7 +26,7 @@ using attribute = std::variant<std::vector<float>, std::vector<std::int64_t>, bo
 // hold a Select. Every operator of every graph passes here, so one of usual size (three inputs, one
 // output, a short name) is a single allocation.
 class op_record {
-    static constexpr std::size_t room_bytes = 4 * sizeof(abi::logical_tensor) + 192;
+    static constexpr std::size_t room_bytes = 4 * sizeof(abi::logical_tensor);
     alignas(std::max_align_t) std::array<std::byte, room_bytes> room_;
     std::pmr::monotonic_buffer_resource pool_{room_.data(), room_.size()};
 
@@ -52,7 +53,8 @@ struct op_builder {
     std::shared_ptr<op_record> current;
 
     op_record& writable() {
-        if (current.use_count() > 1) current = std::make_shared<op_record>(*current);
+        if (current.use_count() > 1)
+            current = std::allocate_shared<op_record>(record_allocator<op_record>(), *current);
         return *current;
     }
 };
