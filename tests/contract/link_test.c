@@ -1,4 +1,5 @@
-/* Every function of the one list, by name, from C: it links, and each symbol is the plugin's own. */
+/* Every function of the one list, by name, from C: it links, and each symbol is the plugin's own.
+ */
 
 #define _GNU_SOURCE /* dladdr */
 #include <dlfcn.h>
