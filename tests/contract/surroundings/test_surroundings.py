@@ -53,6 +53,10 @@ def preload(*libraries: str) -> str:
     return ":".join(filter(None, (SETTING.before_preload, *libraries)))
 
 
+def run_verbose(program: str, **variables: str) -> Done:
+    return run([program], {"LD_PRELOAD": preload(), "MASKWISE_VERBOSE": "1", **variables})
+
+
 def in_lane(
     program: str,
     *arguments: str,
@@ -61,7 +65,7 @@ def in_lane(
     cwd: str | None = None,
 ) -> Done:
     command = [SETTING.runner]
-    if libraries:
+    if preload(*libraries):
         command += ["--preload", preload(*libraries)]
     path = shutil.which(program) or str(SETTING.binaries / program)
     return run([*command, SETTING.prefix, "--", path, *arguments], variables, cwd)
@@ -102,7 +106,7 @@ class WithoutOnednn(Case):
 
     def graph_only(self, library_path: str) -> Done:
         program = str(SETTING.binaries / "graph_only")
-        return run([program], {"LD_LIBRARY_PATH": library_path, "MASKWISE_VERBOSE": "1"})
+        return run_verbose(program, LD_LIBRARY_PATH=library_path)
 
     def test_libdnnl_is_missing(self) -> None:
         done = self.graph_only("")
@@ -117,7 +121,7 @@ class WithoutOnednn(Case):
 
     def test_libdnnl_of_an_unknown_major_version_is_left_alone(self) -> None:
         program = str(SETTING.binaries / "graph_only_secure")
-        done = run([program], {"MASKWISE_VERBOSE": "1"})
+        done = run_verbose(program)
         self.assertIn("inactive: only oneDNN 3.2 and later 3.x are known", done.stderr)
 
     def test_programs_without_onednn_do_not_notice(self) -> None:
@@ -133,7 +137,7 @@ class WithoutOnednn(Case):
             Path(folder).chmod(0o755)
             copy = shutil.copy(SETTING.binaries / "graph_only_secure", folder)
             variables = {**os.environ, "MASKWISE_VERBOSE": "1"}
-            plain = run([copy], {"MASKWISE_VERBOSE": "1"})
+            plain = run_verbose(copy)
             self.assertIn("maskwise,load", plain.stderr)
             Path(copy).chmod(stat.S_ISUID | 0o755)
             done = subprocess.run(

@@ -97,6 +97,23 @@ void without_select(const transcript& out, const void*) {
               {2, dnnl_graph_op_relu, {t(12)}, {t(13)}}});
 }
 
+// Maskwise leaves other engines than the CPU's to oneDNN.
+void gpu_engine_kind(const transcript& out, const void*) {
+    const auto op = make_op({1, dnnl_graph_op_select, {mask(10), t(11), t(12)}, {t(13)}});
+    dnnl_graph_graph_t graph = nullptr;
+    out.status("graph_create", dnnl_graph_graph_create(&graph, dnnl_gpu));
+    out.status("add_op", dnnl_graph_add_op(graph, op.get()));
+    out.status("finalize", dnnl_graph_graph_finalize(graph));
+    const auto partitions = partitions_of(graph, dnnl_graph_partition_policy_fusion);
+    for (const auto& partition : partitions)
+        out.note("is supported", is_supported(partition.get()));
+    dnnl_graph_graph_destroy(graph);
+    dnnl_graph_partition_t single = nullptr;
+    out.status("create_with_op", dnnl_graph_partition_create_with_op(&single, op.get(), dnnl_gpu));
+    out.note("is supported", is_supported(single));
+    dnnl_graph_partition_destroy(single);
+}
+
 void select_then_relu(const transcript& out, const void*) {
     run(out, {{1, dnnl_graph_op_select, {mask(10), t(11), t(12)}, {t(13)}},
               {2, dnnl_graph_op_relu, {t(13)}, {t(14)}}});
@@ -179,6 +196,7 @@ void select_between_matmuls(const transcript& out, const void*) {
 
 void add_graph_scenarios(std::vector<scenario>& all) {
     all.push_back({"graph/without_select", without_select});
+    all.push_back({"graph/gpu_engine_kind", gpu_engine_kind});
     all.push_back({"graph/select_then_relu", select_then_relu});
     all.push_back({"graph/two_selects_sharing_inputs", two_selects_sharing_inputs});
     all.push_back({"graph/chain_of_selects", chain_of_selects});
