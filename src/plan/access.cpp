@@ -61,9 +61,9 @@ std::vector<std::int32_t> offsets_of(const levels& from, int first, int last) {
 }
 
 int largest_power_of_two(std::int64_t bytes) {
-    int unit = 1;
+    std::int64_t unit = 1;
     while (unit < 16 && unit * 2 <= bytes) unit *= 2;
-    return unit;
+    return static_cast<int>(unit);
 }
 
 access_kind moving_kind(std::size_t operand) {

@@ -95,7 +95,8 @@ TEST(plan, prints_one_line) {
 TEST(plan, flattens_short_rows_and_packs_what_does_not_run_along) {
     const std::string text = plan_of(dense(data_type::f32, {2048, 1}, {2048, 3}, {3}, {2048, 3}));
     EXPECT_NE(text.find("tile=flat"), std::string::npos) << text;
-    EXPECT_NE(text.find("cond=transpose src_0=unit src_1=repeat dst=unit"), std::string::npos) << text;
+    EXPECT_NE(text.find("cond=transpose src_0=unit src_1=repeat dst=unit"), std::string::npos)
+        << text;
 }
 
 TEST(plan, transposes_in_blocks) {
