@@ -118,12 +118,13 @@ void ask_mangled_partition_kind(dnnl_graph_partition_t partition) {
          const_dnnl_graph_partition_t(partition), &kind);
 }
 
-dnnl_status_t execute_sycl(dnnl_graph_compiled_partition_t compiled, const node& what) {
+dnnl_status_t execute_sycl(dnnl_graph_compiled_partition_t compiled, const node& what,
+                           const void* deps) {
     auto bound = bind(what);
     return call("dnnl_graph_sycl_interop_compiled_partition_execute",
                 const_dnnl_graph_compiled_partition_t(compiled), cpu_stream(), bound.inputs.size(),
-                bound.inputs.data(), bound.outputs.size(), bound.outputs.data(),
-                static_cast<const void*>(nullptr), static_cast<void*>(nullptr));
+                bound.inputs.data(), bound.outputs.size(), bound.outputs.data(), deps,
+                static_cast<void*>(nullptr));
 }
 
 dnnl_status_t scratchpad_of(dnnl_graph_compiled_partition_t compiled, logical_tensor* answer) {

@@ -27,7 +27,9 @@ dnnl_status_t compile_status(dnnl_graph_partition_t partition,
 
 // Each answers `unimplemented` where the process has no such function.
 void ask_mangled_partition_kind(dnnl_graph_partition_t partition);
-dnnl_status_t execute_sycl(dnnl_graph_compiled_partition_t compiled, const node& what);
+// `deps` points to a std::vector<sycl::event> or is null.
+dnnl_status_t execute_sycl(dnnl_graph_compiled_partition_t compiled, const node& what,
+                           const void* deps);
 dnnl_status_t scratchpad_of(dnnl_graph_compiled_partition_t compiled, logical_tensor* answer);
 std::size_t constant_cache_capacity();
 dnnl_status_t set_constant_cache_capacity(std::size_t megabytes);
