@@ -40,7 +40,8 @@ void report(bool claimed, const partition_record& record, const std::string& rea
                            : reason));
 }
 
-void claim(std::shared_ptr<partition_record> record, const op_record& op, abi::partition handle) {
+void claim(const std::shared_ptr<partition_record>& record, const op_record& op,
+           abi::partition handle) {
     record->select = translate(op);
     call_real(&real_library::partition_get_id, abi::const_partition(handle), &record->id);
     std::uint8_t supported = 0;
@@ -69,7 +70,7 @@ void claim_partition(const graph_record& graph, abi::partition partition) {
     auto record = std::make_shared<partition_record>();
     record->fpmath_mode = graph.fpmath_mode;
     record->fpmath_applies_to_int = graph.fpmath_applies_to_int;
-    claim(std::move(record), *op, partition);
+    claim(record, *op, partition);
 }
 
 void claim_single_op(const op_record& op, int engine_kind, abi::partition partition) {
