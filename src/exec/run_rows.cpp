@@ -128,7 +128,8 @@ void row_walk::soft_max(bool inf_as_zero) {
     float* row = work_.row.data();
     const std::int64_t padded = padded_elems(kept_), masked = plan_.columns - kept_;
     fill(row + kept_, padded - kept_, minus_infinity);
-    float maximum = masked > 0 ? masked_ : minus_infinity;
+    float maximum = minus_infinity;
+    if (masked > 0) maximum = masked_;
     if (kept_ > 0) maximum = std::max(plan_.kernels->maximum(row, padded), maximum);
     if (inf_as_zero && maximum == minus_infinity) {
         fill(row, plan_.columns, 0.0F);

@@ -63,16 +63,18 @@ using op_list = std::vector<const op_record*>;
 // What the scores are made of comes before the chain, everything else after it.
 void divide_ops(const region_record& region, op_list& before, op_list& after) {
     const auto& own = region.chain.op_ids;
+    op_list last_first;
+    for (const auto& op : region.ops) last_first.push_back(op.get());
+    std::reverse(last_first.begin(), last_first.end());
     std::set<std::size_t> needed{region.chain.scores};
-    for (auto op = region.ops.rbegin(); op != region.ops.rend(); ++op) {
-        if (std::find(own.begin(), own.end(), (*op)->id) != own.end()) continue;
-        const auto& outputs = (*op)->outputs;
-        const bool is_needed = std::any_of(outputs.begin(), outputs.end(), [&](const auto& out) {
-            return needed.contains(out.id);
-        });
+    for (const op_record* op : last_first) {
+        if (std::find(own.begin(), own.end(), op->id) != own.end()) continue;
+        const bool is_needed =
+            std::any_of(op->outputs.begin(), op->outputs.end(),
+                        [&](const auto& output) { return needed.contains(output.id); });
         if (is_needed)
-            for (const auto& input : (*op)->inputs) needed.insert(input.id);
-        (is_needed ? before : after).push_back(op->get());
+            for (const auto& input : op->inputs) needed.insert(input.id);
+        (is_needed ? before : after).push_back(op);
     }
     std::reverse(before.begin(), before.end());
     std::reverse(after.begin(), after.end());
