@@ -87,6 +87,14 @@ def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(max(extents) for extents in zip(*filled, strict=True))
 
 
+def expand(operand: Operand, shape: tuple[int, ...]) -> Operand:
+    """The same elements with dst's extents: what repeats has a stride of 0."""
+    missing = len(shape) - len(operand.dims)
+    moves = [extent == whole for extent, whole in zip(operand.dims, shape[missing:], strict=True)]
+    own = (stride * move for stride, move in zip(operand.strides, moves, strict=True))
+    return Operand(shape, (0,) * missing + tuple(own))
+
+
 def parse_operand(text: str) -> Operand:
     """'2x3', '-' for a scalar, '2x3*ba' for dimensions that lie in another order."""
     shape, _, order = text.partition("*")
@@ -103,7 +111,7 @@ def shape_table() -> list[Case]:
         cond, src_0, src_1 = map(parse_operand, operands)
         shape = broadcast(cond.dims, src_0.dims, src_1.dims)
         if broadcast(src_0.dims, src_1.dims) != shape:
-            src_1 = Operand(shape, (0,) * len(shape))
+            src_1 = expand(src_1, shape)
         cases.append(Case("select", name, cond, src_0, src_1, dense(shape), mask=mask, what=what))
     return cases
 
@@ -176,6 +184,8 @@ def sweep_case(index: int) -> Case:
         if draw.random() < 0.1:
             draw.shuffle(order)
         dst = laid_out(shape, order, draw.randint(1, 8) if draw.random() < 0.1 else 0)
+        if broadcast(src_0.dims, src_1.dims) != shape:
+            src_1 = expand(src_1, shape)  # oneDNN Graph infers dst from these two
         case = Case("sweep", str(index), cond, src_0, src_1, dst, dtype, seed=index)
         if case.bytes_apart() >= least:
             return case

@@ -54,6 +54,8 @@ def test_the_sweep_is_the_same_each_time_and_larger_than_the_caches() -> None:
         assert case == cases.sweep_case(index)
         assert case.bytes_apart() >= cases.beyond_cache_bytes()
         assert len(case.dst.dims) <= 6
+        shape = cases.broadcast(case.src_0.dims, case.src_1.dims)
+        assert shape == case.dst.dims == cases.broadcast(shape, case.cond.dims)
 
 
 def measured(suite: str, seconds: float) -> list[results.Row]:
