@@ -109,7 +109,9 @@ def main() -> int:
     notes = extras.measure_notes(arguments.build, arguments.lane, arguments.native)
     (RESULTS / "machine.json").write_text(json.dumps({**facts, **notes}, indent=1) + "\n")
     pictures.draw_all(by_case(every), facts, RESULTS)
-    say(targets.report(by_case(every), notes, facts))
+    report = targets.report(by_case(every), notes, facts)
+    (RESULTS / "report.md").write_text(report + "\n")
+    say(report)
     return 0
 
 
