@@ -61,6 +61,8 @@ op read_op(const json& entry) {
     if (!find_op_kind(o.kind))
         throw input_error("op " + std::to_string(o.id) + ": unknown kind '" + o.kind + "'");
     for (const auto& [key, value] : entry.at("attrs").items()) {
+        // A dump made after partitioning says where each operator went: no attribute of its own.
+        if (key == "partition_id" || key == "backend") continue;
         if (!find_attr(key))
             throw input_error("op " + std::to_string(o.id) + ": unknown attribute '" + key + "'");
         o.attrs.emplace(key, read_attribute(key, value));
