@@ -55,9 +55,15 @@ abi::status run(const compiled_record& record, const execute_call& call) {
     return abi::success;
 }
 
+abi::status run_any(const compiled_record& record, const execute_call& call) {
+    if (!record.whole) return run(record, call);
+    return record.whole->execute(call.stream, call.num_inputs, call.inputs, call.num_outputs,
+                                 call.outputs);
+}
+
 abi::status run_and_report(const compiled_record& record, const execute_call& call) {
     const auto start = std::chrono::steady_clock::now();
-    const auto status = run(record, call);
+    const auto status = run_any(record, call);
     guarded([&] { report_executed(record, std::chrono::steady_clock::now() - start); });
     return status;
 }
@@ -79,10 +85,7 @@ abi::status execute_own(const compiled_record& record, const execute_call& call,
     if (call.stream == nullptr) return abi::invalid_arguments;
     const auto waited = wait_for_inputs(call.stream, deps);
     if (waited != abi::success) return waited;
-    if (record.whole)
-        return record.whole->execute(call.stream, call.num_inputs, call.inputs, call.num_outputs,
-                                     call.outputs);
-    return exec_lines_wanted() ? run_and_report(record, call) : run(record, call);
+    return exec_lines_wanted() ? run_and_report(record, call) : run_any(record, call);
 }
 
 // The SYCL functions exist in every oneDNN and answer `unimplemented` without SYCL.

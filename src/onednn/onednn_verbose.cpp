@@ -2,6 +2,7 @@
 
 #include "base/environment.hpp"
 #include "base/verbose.hpp"
+#include "onednn/composite.hpp"
 #include "onednn/forward.hpp"
 #include "onednn/real_library.hpp"
 #include "plan/select_plan.hpp"
@@ -118,13 +119,15 @@ void print_line(const char* event, const compiled_record& record, const char* sc
     std::string line = "onednn_verbose,";
     if (real().at_least(3, 6)) line += "v1,"; // the line's version came with 3.6
     line.append("graph,").append(event).append(",cpu,").append(std::to_string(partition.id));
-    line.append(",misc_post_ops,").append(partition.select.name).append(",,");
+    line.append(record.whole ? ",composite," : ",misc_post_ops,");
+    line.append(partition.select.name).append(",,");
     append_tensors(line, "in", record.inputs);
     append_tensors(line, "out", record.outputs);
     line.append(",fpm:").append(fpmath_name(partition.fpmath_mode));
     if (partition.fpmath_applies_to_int) line += ":true";
     if (real().at_least(3, 13)) line.append(",scratchpad:").append(scratchpad_owner).append("0");
-    std::printf("%s,select,maskwise,%g\n", line.c_str(), milliseconds);
+    line.append(record.whole ? ",composite" : ",select");
+    std::printf("%s,maskwise,%g\n", line.c_str(), milliseconds);
     std::fflush(stdout);
 }
 
@@ -141,7 +144,7 @@ void report_compiled(const compiled_record& record,
         print_line("compile:cache_miss", record, "", duration.count());
     if (verbose_level() >= 2)
         print_verbose("compile," + std::to_string(record.partition->id) + ',' +
-                      to_string(*record.select.plan));
+                      (record.whole ? record.whole->describe() : to_string(*record.select.plan)));
 }
 
 void report_executed(const compiled_record& record,

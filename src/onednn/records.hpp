@@ -86,7 +86,7 @@ struct region_record;
 struct compiled_record {
     std::shared_ptr<const partition_record> partition;
     graph::compiled_select select;
-    std::shared_ptr<composite> whole;         // instead of these two: a larger partition
+    std::shared_ptr<composite> whole;         // instead of a Select alone: a larger partition
     std::vector<abi::logical_tensor> inputs;  // as given to compile
     std::vector<abi::logical_tensor> outputs; // dst with shape and strides filled in
     abi::inplace_pair inplace{};

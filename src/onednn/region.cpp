@@ -1,12 +1,16 @@
 #include "onednn/region.hpp"
 
 #include "base/verbose.hpp"
+#include "onednn/claim.hpp"
 #include "onednn/composite.hpp"
+#include "onednn/dump.hpp"
 #include "onednn/guard.hpp"
+#include "onednn/onednn_verbose.hpp"
 #include "onednn/real_library.hpp"
 #include "onednn/translate_op.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 
 namespace maskwise::onednn {
@@ -39,6 +43,31 @@ bool collect_ops(const graph_record& graph, abi::partition partition, region_rec
                        [](const auto& op) { return op->kind == abi::op_kind_select; });
 }
 
+// What verbose lines tell of the partition: its operators by name, as oneDNN joins them.
+std::shared_ptr<const partition_record> label_of(const region_record& region) {
+    auto label = std::make_shared<partition_record>();
+    label->id = region.id;
+    label->real_supports = true;
+    label->fpmath_mode = region.settings.fpmath_mode;
+    label->fpmath_applies_to_int = region.settings.fpmath_applies_to_int;
+    for (const auto& op : region.ops) {
+        if (!label->select.name.empty()) label->select.name += ';';
+        label->select.name += op->name;
+    }
+    return label;
+}
+
+std::unique_ptr<compiled_record> build(const region_record& region, const compile_call& call) {
+    auto record = std::make_unique<compiled_record>();
+    record->partition = label_of(region);
+    record->inputs = copy_tensors(call.in_num, call.inputs);
+    record->outputs = copy_tensors(call.out_num, call.outputs);
+    record->whole =
+        std::make_shared<composite>(region, record->inputs, record->outputs, call.engine);
+    record->outputs = record->whole->outputs();
+    return record;
+}
+
 } // namespace
 
 void note_region(const graph_record& graph, abi::partition partition) {
@@ -58,15 +87,14 @@ void note_region(const graph_record& graph, abi::partition partition) {
 abi::status compile_region(const std::shared_ptr<const region_record>& region,
                            const compile_call& call) {
     if (has_nulls(call) || !is_cpu_engine(call.engine)) return compile_by_real(call);
+    if (real_is_newer_than_known()) return compile_by_real(call);
+    if (subgraph_dump_wanted()) guarded([&] { compile_by_real(call); }); // writes the file
+    const auto start = std::chrono::steady_clock::now();
     std::string text;
     const auto status = guarded(text, [&] {
-        auto record = std::make_unique<compiled_record>();
-        record->inputs = copy_tensors(call.in_num, call.inputs);
-        record->outputs = copy_tensors(call.out_num, call.outputs);
-        record->whole =
-            std::make_shared<composite>(*region, record->inputs, record->outputs, call.engine);
-        record->outputs = record->whole->outputs();
+        auto record = build(*region, call);
         text = record->whole->describe();
+        report_compiled(*record, std::chrono::steady_clock::now() - start);
         tables().compiled.insert(call.compiled_partition, std::move(record));
     });
     report(status == abi::success ? "claim" : "refuse", region->id, text);
