@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 NEEDED = re.compile(
-    r"^(libc|libm|libdl|libpthread|libstdc\+\+|libgcc_s|libtbb|libhwy|ld-linux-\S+)\.so[.\d]*$"
+    r"^(libc|libdl|libpthread|libstdc\+\+|libgcc_s|libtbb|libhwy|ld-linux-\S+)\.so[.\d]*$"
 )
 
 

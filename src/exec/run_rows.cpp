@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -38,6 +37,7 @@ private:
     void select(const row_step& step);
     void select_causal(const row_step& step, bool soft_max_follows);
     void soft_max(bool inf_as_zero);
+    float exponential(float value, float shift) const;
     void store_row(std::byte* to) const;
     void fill(float* from, std::int64_t count, float value) { std::fill_n(from, count, value); }
     float scalar(int operand) const;
@@ -123,6 +123,14 @@ void row_walk::select_causal(const row_step& step, bool soft_max_follows) {
     kept_ = plan_.columns;
 }
 
+// exp(value - shift) by the row kernel: the plugin needs no libm.
+float row_walk::exponential(float value, float shift) const {
+    float lanes[row_padding_elems];
+    std::fill_n(lanes, row_padding_elems, minus_infinity);
+    lanes[0] = value;
+    return plan_.kernels->exp_sum(lanes, shift, row_padding_elems);
+}
+
 // All masked columns have one value, so one exponential stands for them.
 void row_walk::soft_max(bool inf_as_zero) {
     float* row = work_.row.data();
@@ -136,7 +144,7 @@ void row_walk::soft_max(bool inf_as_zero) {
         kept_ = plan_.columns;
         return;
     }
-    const float one_masked = masked > 0 ? std::exp(masked_ - maximum) : 0.0F;
+    const float one_masked = masked > 0 ? exponential(masked_, maximum) : 0.0F;
     float sum = one_masked * static_cast<float>(masked);
     if (kept_ > 0) sum += plan_.kernels->exp_sum(row, maximum, padded);
     fill(row + kept_, masked, one_masked);
