@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+# Not libm: among what a program loads, oneDNN 3.2's own libraries rely on its place in the order.
 NEEDED = re.compile(
     r"^(libc|libdl|libpthread|libstdc\+\+|libgcc_s|libtbb|libhwy|ld-linux-\S+)\.so[.\d]*$"
 )

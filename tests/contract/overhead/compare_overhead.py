@@ -1,8 +1,8 @@
 """What the plugin adds to a graph without Select, from graph_create to get_partitions.
 
 Runs the client with oneDNN alone and behind the plugin in turns and compares the fastest rounds of
-both. The bound is 3 % or 1 microsecond, whichever is more. The test fails above twice the bound: from
-process to process the minima themselves differ by a percent or two, on a busy machine by more.
+both. The bound is 3 % or 1 microsecond, whichever is more. The test fails above twice the bound:
+from process to process the minima themselves differ by a percent or two, on a busy machine by more.
 """
 
 from __future__ import annotations
