@@ -6,7 +6,10 @@ set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/maskwise")
 if(TARGET maskwise_onednn)
     set_target_properties(maskwise_onednn PROPERTIES EXPORT_NAME onednn)
     install(TARGETS maskwise_onednn EXPORT maskwise_targets
-            LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+            LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+            INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+    install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/maskwise"
+            DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
     install(TARGETS maskwise-info RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
     install(EXPORT maskwise_targets NAMESPACE maskwise:: FILE maskwise-targets.cmake
             DESTINATION "${package_dir}")
