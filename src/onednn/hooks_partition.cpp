@@ -1,8 +1,6 @@
 // Partitions and what is compiled from them. A compiled partition that is Maskwise's is an empty
 // shell to the real library: its handle is real, its queries are answered here.
 
-#include "maskwise/onednn.h"
-
 #include "base/verbose.hpp"
 #include "onednn/active.hpp"
 #include "onednn/claim.hpp"
