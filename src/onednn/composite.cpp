@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <cstring>
 #include <set>
-#include <span>
 
 namespace maskwise::onednn {
 namespace {
@@ -18,13 +17,6 @@ namespace {
 // More than this inside one composite is left to oneDNN, whose own kernels work in pieces.
 constexpr std::size_t max_scratch_bytes = std::size_t{1} << 30;
 constexpr std::size_t alignment = 64;
-
-const abi::logical_tensor* find_by_id(std::span<const abi::logical_tensor> tensors,
-                                      std::size_t id) {
-    const auto found = std::find_if(tensors.begin(), tensors.end(),
-                                    [id](const auto& tensor) { return tensor.id == id; });
-    return found == tensors.end() ? nullptr : &*found;
-}
 
 // Row-major and without gaps: the layout in which rows are run.
 abi::logical_tensor dense(abi::logical_tensor tensor) {

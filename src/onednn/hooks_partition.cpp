@@ -34,13 +34,6 @@ abi::logical_tensor empty_scratchpad() {
     return empty;
 }
 
-const abi::logical_tensor* find_by_id(const std::vector<abi::logical_tensor>& tensors,
-                                      std::size_t id) {
-    const auto found = std::find_if(tensors.begin(), tensors.end(),
-                                    [id](const auto& tensor) { return tensor.id == id; });
-    return found == tensors.end() ? nullptr : &*found;
-}
-
 } // namespace
 
 abi::status dnnl_graph_partition_create_with_op(abi::partition* partition, abi::const_op op,

@@ -31,6 +31,13 @@ const attribute* op_record::find(int attribute_name) const {
     return found == attributes.end() ? nullptr : &found->second;
 }
 
+const abi::logical_tensor* find_by_id(std::span<const abi::logical_tensor> tensors,
+                                      std::size_t id) {
+    const auto found = std::find_if(tensors.begin(), tensors.end(),
+                                    [id](const auto& tensor) { return tensor.id == id; });
+    return found == tensors.end() ? nullptr : &*found;
+}
+
 std::shared_ptr<const op_record> find_op(const graph_record& graph, std::size_t id) {
     const auto found = std::find_if(graph.ops.begin(), graph.ops.end(),
                                     [id](const auto& op) { return op->id == id; });

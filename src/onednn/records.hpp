@@ -13,6 +13,7 @@
 #include <memory>
 #include <memory_resource>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
@@ -66,6 +67,9 @@ struct graph_record {
     bool has_select = false;
     std::vector<std::shared_ptr<const op_record>> ops; // in order of add_op, ids may repeat
 };
+
+// The first tensor of that id, or null.
+const abi::logical_tensor* find_by_id(std::span<const abi::logical_tensor> tensors, std::size_t id);
 
 // The first operator of that id, which is the one that oneDNN took; null where there is none.
 std::shared_ptr<const op_record> find_op(const graph_record& graph, std::size_t id);

@@ -10,12 +10,6 @@
 namespace maskwise::contract {
 namespace {
 
-std::vector<const logical_tensor*> pointers(const std::vector<logical_tensor>& tensors) {
-    std::vector<const logical_tensor*> result;
-    for (const auto& tensor : tensors) result.push_back(&tensor);
-    return result;
-}
-
 using owned_tensors = std::vector<owned<dnnl_graph_tensor_t>>;
 
 owned_tensors bind(const std::vector<logical_tensor>& tensors, memory& bytes) {

@@ -8,13 +8,14 @@
 #include <memory>
 
 namespace maskwise::contract {
-namespace {
 
 std::vector<const logical_tensor*> pointers(const std::vector<logical_tensor>& tensors) {
     std::vector<const logical_tensor*> result;
     for (const auto& tensor : tensors) result.push_back(&tensor);
     return result;
 }
+
+namespace {
 
 std::size_t width_of(dnnl_data_type_t type) {
     switch (type) {

@@ -16,6 +16,9 @@ std::vector<std::uint8_t> filled_buffer(const logical_tensor& tensor);
 
 std::uint64_t hash_of(const std::vector<std::uint8_t>& bytes);
 
+// The tensors as the C API takes a list of them; valid as long as `tensors` is.
+std::vector<const logical_tensor*> pointers(const std::vector<logical_tensor>& tensors);
+
 // A Select as a client describes it.
 struct select_case {
     logical_tensor cond, src_0, src_1, dst;
