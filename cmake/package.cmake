@@ -1,11 +1,12 @@
 # What `cmake --install` puts down, and the CMake package by which a project finds it:
-# find_package(maskwise) gives maskwise::onednn, to be linked before oneDNN.
+# find_package(maskwise) gives maskwise::maskwise, the C++ API, and
+# maskwise::onednn, the plugin, to be linked before oneDNN.
 include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/maskwise")
 if(TARGET maskwise_onednn)
     set_target_properties(maskwise_onednn PROPERTIES EXPORT_NAME onednn)
-    install(TARGETS maskwise_onednn EXPORT maskwise_targets
+    install(TARGETS maskwise maskwise_onednn EXPORT maskwise_targets
             LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
             INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
     install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/maskwise"

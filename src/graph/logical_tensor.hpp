@@ -1,7 +1,6 @@
 #pragma once
 
-#include "tensor/data_type.hpp"
-#include "tensor/dims.hpp"
+#include "maskwise/maskwise.hpp"
 #include "tensor/tensor_desc.hpp"
 
 #include <cstddef>

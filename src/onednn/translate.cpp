@@ -17,9 +17,9 @@ data_type type_from_abi(int type) {
     case abi::type_f32:
         return data_type::f32;
     case abi::type_s32:
-        return data_type::s32;
+        return data_type::i32;
     case abi::type_s8:
-        return data_type::s8;
+        return data_type::i8;
     case abi::type_u8:
         return data_type::u8;
     case abi::type_f64:
@@ -27,7 +27,7 @@ data_type type_from_abi(int type) {
     case abi::type_boolean:
         return data_type::boolean;
     case abi::type_s64:
-        return data_type::s64;
+        return data_type::i64;
     default:
         return data_type::undef;
     }

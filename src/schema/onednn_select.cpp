@@ -12,6 +12,7 @@ const select_schema& onednn_select() {
         .output = "dst",
         .cond_type = data_type::boolean,
         .value_types = value_types,
+        .has_auto_broadcast = true,
         .default_broadcast = auto_broadcast::numpy,
         .rule = broadcast_rule::two_step,
     };

@@ -40,6 +40,20 @@ std::optional<auto_broadcast> parse_auto_broadcast(std::string_view text) {
     return std::nullopt;
 }
 
+const select_schema& schema_of(dialect form) {
+    switch (form) {
+    case dialect::onednn_select:
+        return onednn_select();
+    case dialect::openvino_select_1:
+        return openvino_select_1();
+    case dialect::onnx_where_9:
+        return onnx_where_9();
+    case dialect::onnx_where_16:
+        return onnx_where_16();
+    }
+    throw invalid_argument("dialect " + std::to_string(static_cast<int>(form)) + " is unknown");
+}
+
 void check_types(const select_schema& schema, data_type cond, data_type src_0, data_type src_1,
                  data_type dst) {
     if (cond != schema.cond_type)
@@ -55,10 +69,14 @@ void check_types(const select_schema& schema, data_type cond, data_type src_0, d
 dims infer_dst(const select_schema& schema, auto_broadcast broadcast, const dims& cond,
                const dims& src_0, const dims& src_1) {
     if (broadcast == auto_broadcast::none) {
+        if (!schema.has_auto_broadcast)
+            throw invalid_argument(std::string(schema.dialect) +
+                                   " has no attribute auto_broadcast, given is none");
         if (!(cond == src_0 && src_0 == src_1)) throw_not_equal(schema, cond, src_0, src_1);
         return src_0;
     }
     dims dst = broadcast_numpy(src_0, src_1);
+    if (schema.rule == broadcast_rule::multidirectional) return broadcast_numpy(cond, dst);
     require_one_way(cond, dst, schema.inputs[0]);
     return dst;
 }

@@ -1,7 +1,6 @@
 #pragma once
 
-#include "tensor/data_type.hpp"
-#include "tensor/dims.hpp"
+#include "maskwise/maskwise.hpp"
 
 #include <array>
 #include <optional>
@@ -10,15 +9,13 @@
 
 namespace maskwise {
 
-// Whether inputs of different shapes are expanded. none: all three shapes are equal.
-enum class auto_broadcast { none, numpy };
-
 // nullopt for anything but "none" and "numpy".
 std::optional<auto_broadcast> parse_auto_broadcast(std::string_view text);
 
 // How the numpy form of a dialect joins three shapes.
 enum class broadcast_rule {
-    two_step, // src_0 and src_1 broadcast to each other, then cond one-way onto the result
+    two_step,        // src_0 and src_1 broadcast to each other, then cond one-way onto the result
+    multidirectional // all three broadcast to each other, so that cond may expand the result
 };
 
 // What a Select is in one dialect, as data: each dialect is one object of this type in one file.
@@ -28,18 +25,25 @@ struct select_schema {
     std::string_view output;
     data_type cond_type;
     std::span<const data_type> value_types; // src_0, src_1 and dst: one of these, all the same
+    bool has_auto_broadcast;                // else it is always the default
     auto_broadcast default_broadcast;
     broadcast_rule rule;
 };
 
-// oneDNN Graph's Select, as its specification has it.
 const select_schema& onednn_select();
+const select_schema& openvino_select_1();
+const select_schema& onnx_where_9();
+const select_schema& onnx_where_16();
+
+// Throws invalid_argument for a number that is no dialect.
+const select_schema& schema_of(dialect form);
 
 // Throws invalid_argument naming the dialect, the input and what was expected.
 void check_types(const select_schema& schema, data_type cond, data_type src_0, data_type src_1,
                  data_type dst);
 
-// The shape of dst. Throws invalid_shape with the shapes in the text.
+// The shape of dst. Throws invalid_shape with the shapes in the text, and invalid_argument for a
+// broadcast that the dialect does not have.
 dims infer_dst(const select_schema& schema, auto_broadcast broadcast, const dims& cond,
                const dims& src_0, const dims& src_1);
 

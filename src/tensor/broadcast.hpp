@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tensor/dims.hpp"
+#include "maskwise/maskwise.hpp"
 
 #include <string_view>
 

@@ -1,4 +1,4 @@
-#include "tensor/data_type.hpp"
+#include "maskwise/maskwise.hpp"
 
 namespace maskwise {
 

@@ -1,4 +1,4 @@
-#include "tensor/dims.hpp"
+#include "maskwise/maskwise.hpp"
 
 namespace maskwise {
 

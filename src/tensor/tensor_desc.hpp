@@ -1,21 +1,10 @@
 #pragma once
 
-#include "tensor/data_type.hpp"
-#include "tensor/dims.hpp"
+#include "maskwise/maskwise.hpp"
 
 #include <cstdint>
 
 namespace maskwise {
-
-// One operand as the client laid it out: extents and byte strides of the same rank, outermost
-// first. Strides may be any non-negative number on inputs (0 repeats an element).
-struct tensor_desc {
-    data_type type = data_type::undef;
-    dims extents;
-    dims strides_bytes;
-
-    friend bool operator==(const tensor_desc&, const tensor_desc&) = default;
-};
 
 // Row-major without gaps. An extent of 0 counts as 1 in the strides, as oneDNN counts it.
 // Throws invalid_shape where a byte count leaves int64.

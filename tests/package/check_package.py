@@ -18,7 +18,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 EXPECTED = "select: 1 -1e+09 3 -1e+09 5 -1e+09 7 -1e+09"
 INSTALLED = [
+    "lib/libmaskwise.so",
     "lib/libmaskwise_onednn.so",
+    "include/maskwise/maskwise.hpp",
     "lib/cmake/maskwise/maskwise-config.cmake",
     "lib/cmake/maskwise/maskwise-targets.cmake",
     "bin/maskwise-info",

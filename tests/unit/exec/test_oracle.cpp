@@ -38,7 +38,7 @@ data_type type_of_width(std::int64_t width_bytes) {
     case 8:
         return data_type::f64;
     default:
-        return data_type::c128;
+        return data_type::complex128;
     }
 }
 

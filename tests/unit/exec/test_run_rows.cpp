@@ -221,7 +221,7 @@ TEST(row_plan, refuses_what_rows_cannot_be) {
     row_desc wide = describe({1, 1, max_row_columns + 1, {soft_max_step(true)}, 0});
     EXPECT_THROW(make_row_plan(wide, isa::scalar), std::exception);
     row_desc typed = describe(what);
-    typed.scores.type = data_type::s32;
+    typed.scores.type = data_type::i32;
     EXPECT_THROW(make_row_plan(typed, isa::scalar), std::exception);
     row_desc larger = describe(what);
     larger.operands[matrix_operand].extents = dims{3, 2, 8};

@@ -118,7 +118,7 @@ TEST(plan, keeps_a_shared_mask_in_cache) {
 
 TEST(plan, scratch_has_room_for_every_width) {
     for (const data_type type :
-         {data_type::u8, data_type::bf16, data_type::f32, data_type::f64, data_type::c128}) {
+         {data_type::u8, data_type::bf16, data_type::f32, data_type::f64, data_type::complex128}) {
         select_desc desc = dense(type, {300, 300}, {300, 300}, {300, 300}, {300, 300});
         const auto width = static_cast<std::int64_t>(width_bytes(type));
         for (tensor_desc* tensor : {&desc.src_0, &desc.src_1})

@@ -51,7 +51,7 @@ TEST(tensor_desc, dense_strides_count_the_type) {
     EXPECT_EQ(dense_desc(data_type::f32, {2, 3, 4}).strides_bytes, (dims{48, 16, 4}));
     EXPECT_EQ(dense_desc(data_type::bf16, {5}).strides_bytes, (dims{2}));
     EXPECT_EQ(dense_desc(data_type::f32, {2, 0, 4}).strides_bytes, (dims{16, 16, 4}));
-    EXPECT_EQ(dense_desc(data_type::c128, {}).strides_bytes, (dims{}));
+    EXPECT_EQ(dense_desc(data_type::complex128, {}).strides_bytes, (dims{}));
     EXPECT_THROW(dense_desc(data_type::f64, {huge, huge}), invalid_shape);
     EXPECT_THROW(dense_desc(data_type::f64, {-2}), invalid_shape);
 }

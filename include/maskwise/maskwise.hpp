@@ -1,0 +1,218 @@
+// Maskwise: Select, dst = cond ? src_0 : src_1 with broadcasting, at memory speed on CPUs.
+//
+//   using namespace maskwise;
+//   const plan select = compile(dialect::onnx_where_16, {data_type::boolean, {4}},
+//                               {data_type::f32, {3, 4}}, {data_type::f32, {}});
+//   std::vector<float> dst(12);                        // select.dst() is f32 {3,4}, row-major
+//   select.execute(keep, scores, &masked, dst.data());
+//
+// C++20, no other header. Elements are moved, never computed with: NaN payloads and -0.0 stay as
+// they are, any cond byte but 0 is true. Every function may be called from any thread. What can
+// never be served throws one of the errors below; std::bad_alloc passes through.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#define MASKWISE_API __attribute__((visibility("default")))
+
+namespace maskwise {
+
+// What is thrown; the text holds the offending values.
+class MASKWISE_API error : public std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+// A type, attribute, layout, pointer or setting that can never be served.
+class MASKWISE_API invalid_argument : public error {
+    using error::error;
+};
+
+// Shapes that do not fit each other under the dialect's broadcast rule.
+class MASKWISE_API invalid_shape : public error {
+    using error::error;
+};
+
+// Type of an element. boolean is one byte; string is a std::string object, not characters.
+enum class data_type : std::uint8_t {
+    undef,
+    boolean,
+    i8,
+    u8,
+    i16,
+    u16,
+    f16,
+    bf16,
+    i32,
+    u32,
+    f32,
+    i64,
+    u64,
+    f64,
+    complex64,
+    complex128,
+    string,
+};
+
+// Bytes from one element to the next in a dense tensor; 0 for undef.
+MASKWISE_API std::size_t width_bytes(data_type type);
+// "f32", "boolean", ...; "undef" for anything else.
+MASKWISE_API std::string_view to_string(data_type type);
+
+inline constexpr int max_rank = 64;
+
+// Extents or strides of one tensor, outermost first: at most max_rank numbers, held in the object.
+// Rank 0 is a scalar. More numbers than max_rank throw invalid_shape.
+class dims {
+public:
+    dims() noexcept {}
+    dims(std::initializer_list<std::int64_t> values) : dims(values.begin(), values.size()) {}
+    explicit dims(std::span<const std::int64_t> values) : dims(values.data(), values.size()) {}
+    dims(int rank, std::int64_t value) : rank_(checked(static_cast<std::size_t>(rank))) {
+        std::fill(begin(), end(), value);
+    }
+    dims(const dims& other) noexcept : rank_(other.rank_) { copy(other.begin()); }
+    dims& operator=(const dims& other) noexcept {
+        if (this == &other) return *this;
+        rank_ = other.rank_;
+        copy(other.begin());
+        return *this;
+    }
+
+    int rank() const { return rank_; }
+    bool empty() const { return rank_ == 0; }
+    void push_back(std::int64_t value) {
+        if (rank_ == max_rank) refuse(max_rank + 1);
+        (*this)[rank_++] = value;
+    }
+
+    std::int64_t& operator[](int i) { return begin()[i]; }
+    std::int64_t operator[](int i) const { return begin()[i]; }
+    std::int64_t* begin() { return values_.data(); }
+    std::int64_t* end() { return begin() + rank_; }
+    const std::int64_t* begin() const { return values_.data(); }
+    const std::int64_t* end() const { return begin() + rank_; }
+
+    friend bool operator==(const dims& a, const dims& b) {
+        return std::equal(a.begin(), a.end(), b.begin(), b.end());
+    }
+
+private:
+    dims(const std::int64_t* values, std::size_t rank) : rank_(checked(rank)) { copy(values); }
+
+    static int checked(std::size_t rank) {
+        if (rank > max_rank) refuse(rank);
+        return static_cast<int>(rank);
+    }
+    [[noreturn]] static void refuse(std::size_t rank) {
+        throw invalid_shape(std::to_string(rank) + " dimensions are more than " +
+                            std::to_string(max_rank));
+    }
+    void copy(const std::int64_t* from) { std::copy_n(from, rank_, begin()); }
+
+    int rank_ = 0;
+    std::array<std::int64_t, max_rank> values_; // only the first rank_ have a value
+};
+
+// "{2,3,4}", "{}" for a scalar.
+MASKWISE_API std::string to_string(const dims& values);
+
+// How an operand lies in memory; owns no data. Strides are in bytes and one for each extent; left
+// empty they mean row-major without gaps. Inputs may have any strides: 0 repeats an element, a
+// negative one walks backwards from the address given to execute, which is that of element
+// {0,...,0}, and need not be aligned (string apart). Elements of dst may not overlap each other.
+struct tensor_desc {
+    data_type type = data_type::undef;
+    dims extents;
+    dims strides_bytes = {};
+
+    friend bool operator==(const tensor_desc&, const tensor_desc&) = default;
+};
+
+// The operator by its definitions. They differ in types, in the names of the inputs (in the texts
+// of errors; here always cond, src_0, src_1) and in the broadcast rule: in onnx_* all three inputs
+// broadcast to each other, in the others src_0 and src_1 do, and cond then to the result only.
+enum class dialect : std::uint8_t {
+    onednn_select,     // f32, bf16, f16
+    openvino_select_1, // all but complex64, complex128, string
+    onnx_where_9,      // all but bf16
+    onnx_where_16,     // all
+};
+
+// "onednn::Select", "openvino::Select-1", "onnx::Where-9", "onnx::Where-16".
+MASKWISE_API std::string_view to_string(dialect form);
+
+// Whether inputs of different shapes are expanded. none: all three shapes are equal. ONNX has no
+// such attribute, there it is always numpy.
+enum class auto_broadcast : std::uint8_t { none, numpy };
+
+class select_plan;
+
+// A compiled Select: immutable, a pointer to shared data, so cheap to copy, and any number of
+// threads may execute one at once.
+class MASKWISE_API plan {
+public:
+    // Type, extents and strides of the result; lives as long as the plan.
+    const tensor_desc& dst() const noexcept;
+
+    // dst = cond ? src_0 : src_1. The addresses of each operand's element {0,...,0}; memory stays
+    // the caller's. dst may be exactly src_0 or src_1 where their descriptions are equal; where it
+    // overlaps an input in any other way the result is undefined. An address may be null where its
+    // tensor has no element, else invalid_argument is thrown and nothing written. Returns when dst
+    // is written. Large Selects use the threads of the caller's oneTBB task arena. Neither
+    // allocates nor locks by itself, throws nothing else but what copying a std::string throws:
+    // then elements of dst hold their old or their new value.
+    void execute(const void* cond, const void* src_0, const void* src_1, void* dst) const;
+
+    // For the library.
+    explicit plan(std::shared_ptr<const select_plan> data) noexcept;
+
+private:
+    friend MASKWISE_API std::string to_string(const plan& of);
+    friend MASKWISE_API std::string explain(const plan& of);
+
+    std::shared_ptr<const select_plan> data_;
+};
+
+// Type and extents of the result, row-major without gaps. Throws as compile does.
+MASKWISE_API tensor_desc infer_dst(dialect form, const tensor_desc& cond, const tensor_desc& src_0,
+                                   const tensor_desc& src_1,
+                                   auto_broadcast broadcast = auto_broadcast::numpy);
+
+// The plan for operands of these layouts and a dense dst, or for the dst given. Plans are kept:
+// compiling the same again is a look-up. Throws invalid_argument for types that the dialect does
+// not have, for layouts that cannot be served and where MASKWISE_MAX_ISA is not an instruction set
+// of this machine; invalid_shape for shapes that do not broadcast, a dst of another shape, and
+// sizes beyond 64 bits.
+MASKWISE_API plan compile(dialect form, const tensor_desc& cond, const tensor_desc& src_0,
+                          const tensor_desc& src_1,
+                          auto_broadcast broadcast = auto_broadcast::numpy);
+MASKWISE_API plan compile(dialect form, const tensor_desc& cond, const tensor_desc& src_0,
+                          const tensor_desc& src_1, const tensor_desc& dst,
+                          auto_broadcast broadcast = auto_broadcast::numpy);
+
+// The plan in one line: loops, tile, how each operand is read, kernel, stores, instruction set. For
+// people and logs; the words may change with any version.
+MASKWISE_API std::string to_string(const plan& of);
+// The same in sentences, a line each: what is moved, how, and on how many threads at most.
+MASKWISE_API std::string explain(const plan& of);
+
+// "1.2.3" of the library that is loaded.
+MASKWISE_API std::string_view version() noexcept;
+// The instruction set that plans use: "scalar", "sse4", "avx2", "avx512", "neon" or "sve"; capped
+// by the environment's MASKWISE_MAX_ISA. Throws invalid_argument where that is none of this
+// machine's.
+MASKWISE_API std::string_view instruction_set();
+// The environment's MASKWISE_VERBOSE: 0, or 2 for a line on standard error for each plan compiled
+// and each execution. Read once.
+MASKWISE_API int verbose_level();
+
+} // namespace maskwise

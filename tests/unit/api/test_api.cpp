@@ -1,0 +1,99 @@
+// The public C++ API, as a client sees it: this file knows nothing but the public header.
+#include "maskwise/maskwise.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace maskwise;
+using enum data_type;
+
+template <class Error>
+void expect_refusal(const std::vector<std::string>& parts, const auto& call) {
+    try {
+        call();
+        FAIL() << "nothing was thrown";
+    } catch (const Error& refusal) {
+        const std::string text = refusal.what();
+        for (const std::string& part : parts)
+            EXPECT_NE(text.find(part), std::string::npos) << "no '" << part << "' in: " << text;
+    }
+}
+
+TEST(api, selects_through_a_plan) {
+    const plan select =
+        compile(dialect::onednn_select, {boolean, {1, 4}}, {f32, {2, 4}}, {f32, {}});
+    EXPECT_EQ(select.dst(), (tensor_desc{f32, {2, 4}, {16, 4}}));
+    const unsigned char cond[] = {1, 0, 2, 0};
+    const float src_0[] = {1, 2, 3, 4, 5, 6, 7, 8}, src_1 = -1;
+    std::vector<float> dst(8);
+    select.execute(cond, src_0, &src_1, dst.data());
+    EXPECT_EQ(dst, (std::vector<float>{1, -1, 3, -1, 5, -1, 7, -1}));
+}
+
+TEST(api, plans_are_values) {
+    const tensor_desc cond{boolean, {3}}, source{i64, {3}};
+    const plan first = compile(dialect::onnx_where_9, cond, source, source);
+    plan copy = first;
+    const plan moved = std::move(copy);
+    const bool mask[] = {true, false, true};
+    const std::int64_t src_0[] = {1, 2, 3}, src_1[] = {-1, -2, -3};
+    std::int64_t dst[3] = {};
+    moved.execute(mask, src_0, src_1, dst);
+    EXPECT_EQ(dst[0], 1);
+    EXPECT_EQ(dst[1], -2);
+    EXPECT_EQ(to_string(first), to_string(moved));
+}
+
+TEST(api, dst_is_laid_out_by_the_caller) {
+    const tensor_desc source{u16, {2, 3}};
+    const tensor_desc columns_first{u16, {2, 3}, {2, 4}};
+    const plan select =
+        compile(dialect::openvino_select_1, {boolean, {}}, source, source, columns_first);
+    EXPECT_EQ(select.dst(), columns_first);
+    const std::uint16_t src_0[] = {1, 2, 3, 4, 5, 6}, src_1[6] = {};
+    const bool cond = true;
+    std::vector<std::uint16_t> dst(6);
+    select.execute(&cond, src_0, src_1, dst.data());
+    EXPECT_EQ(dst, (std::vector<std::uint16_t>{1, 4, 2, 5, 3, 6}));
+}
+
+TEST(api, refusals_are_classes_of_their_own) {
+    const tensor_desc cond{boolean, {3}}, source{f32, {3}};
+    expect_refusal<invalid_argument>({"onednn::Select", "src_0", "f64"}, [&] {
+        compile(dialect::onednn_select, cond, {f64, {3}}, {f64, {3}});
+    });
+    expect_refusal<invalid_argument>({"onnx::Where-9", "auto_broadcast"}, [&] {
+        compile(dialect::onnx_where_9, cond, source, source, auto_broadcast::none);
+    });
+    expect_refusal<invalid_shape>({"{4}", "{3}"}, [&] {
+        compile(dialect::onnx_where_16, {boolean, {4}}, source, source);
+    });
+    expect_refusal<invalid_shape>({"onnx::Where-16", "output", "{3,1}", "{3}"}, [&] {
+        compile(dialect::onnx_where_16, cond, source, source, {f32, {3, 1}});
+    });
+    expect_refusal<invalid_argument>({"cond", "null", "{3}"}, [&] {
+        float dst[3];
+        compile(dialect::onnx_where_16, cond, source, source).execute(nullptr, dst, dst, dst);
+    });
+}
+
+TEST(api, dims_hold_as_many_numbers_as_numpy_has_dimensions) {
+    dims shape(max_rank, 1);
+    EXPECT_EQ(shape.rank(), 64);
+    EXPECT_THROW(shape.push_back(1), invalid_shape);
+    EXPECT_THROW(dims(std::span<const std::int64_t>(std::vector<std::int64_t>(65, 1))),
+                 invalid_shape);
+}
+
+TEST(api, answers_about_itself) {
+    EXPECT_EQ(version(), MASKWISE_EXPECTED_VERSION);
+    EXPECT_FALSE(instruction_set().empty());
+    EXPECT_EQ(verbose_level(), 0);
+}
+
+} // namespace
