@@ -14,6 +14,7 @@ public:
         : plan_(&plan), at_{const_cast<std::byte*>(pointers.cond),
                             const_cast<std::byte*>(pointers.src_0),
                             const_cast<std::byte*>(pointers.src_1), pointers.dst} {
+        for (std::size_t o = 0; o < operand_count; ++o) at_[o] += plan.nest.first_bytes[o];
         for (int i = plan.grid_rank - 1; i >= 0; --i) {
             const std::int64_t index = tile % loop(i).count;
             tile /= loop(i).count;

@@ -26,6 +26,9 @@ tensor_desc to_desc(const logical_tensor& tensor) {
     const auto width = static_cast<std::int64_t>(width_bytes(tensor.type));
     for (const std::int64_t stride_elems : tensor.strides_elems) {
         const auto stride_bytes = checked_multiply(stride_elems, width);
+        if (stride_elems < 0)
+            throw invalid_argument("strides " + to_string(tensor.strides_elems) + " of tensor " +
+                                   std::to_string(tensor.id) + " are negative");
         if (!stride_bytes)
             throw invalid_argument("strides " + to_string(tensor.strides_elems) + " of tensor " +
                                    std::to_string(tensor.id) + " leave 64 bits in bytes");

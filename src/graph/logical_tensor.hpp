@@ -35,7 +35,7 @@ struct logical_tensor {
 std::string shape_text(const logical_tensor& tensor);
 
 // The engine's description of a strided tensor with known shape. Throws invalid_argument where the
-// byte strides leave int64.
+// byte strides leave int64 or are negative, which oneDNN does not have.
 tensor_desc to_desc(const logical_tensor& tensor);
 
 } // namespace maskwise::graph

@@ -203,6 +203,8 @@ std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tiling& til
                                         std::size_t operand) {
     constexpr std::int64_t line_bytes = 64;
     const levels moving = moving_levels(nest, tile, operand);
+    // What runs backwards is left to the hardware, too.
+    if (moving.count > 0 && moving[0].stride_bytes < 0) return {};
     // Levels whose steps leave out no line make one dense piece; the others repeat it.
     std::int64_t dense_bytes = nest.width_bytes[operand];
     int i = 0;

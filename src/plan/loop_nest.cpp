@@ -28,8 +28,6 @@ void check_operand(std::size_t which, const tensor_desc& tensor, const tensor_de
         throw invalid_argument(describe(which, tensor) + " has elements of " +
                                std::to_string(width_bytes(tensor.type)) + " bytes, expected " +
                                (expected == 0 ? "1, 2, 4, 8 or 16" : std::to_string(expected)));
-    for (const std::int64_t stride : tensor.strides_bytes)
-        if (stride < 0) throw invalid_argument(describe(which, tensor) + " has a negative stride");
     span_bytes(tensor); // throws on overflow
     require_one_way(tensor.extents, dst.extents, operand_names[which]);
 }
@@ -50,6 +48,18 @@ loop_nest align_operands(const select_desc& desc) {
         nest[nest.rank++] = loop;
     }
     return nest;
+}
+
+// A loop that walks dst backwards is walked from its other end, so that dst's strides are positive.
+void turn_forward(loop_nest& nest) {
+    for (int d = 0; d < nest.rank; ++d) {
+        if (nest[d].stride_bytes[op_dst] >= 0) continue;
+        for (std::size_t o = 0; o < operand_count; ++o) {
+            std::int64_t& stride = nest[d].stride_bytes[o];
+            nest.first_bytes[o] += (nest[d].extent - 1) * stride;
+            stride = -stride;
+        }
+    }
 }
 
 void sort_by_dst_stride(loop_nest& nest) {
@@ -98,6 +108,7 @@ loop_nest make_loop_nest(const select_desc& desc) {
     nest.elements = elements;
     for (std::size_t o = 0; o < operand_count; ++o)
         nest.width_bytes[o] = static_cast<std::int64_t>(width_bytes(operands[o]->type));
+    turn_forward(nest);
     sort_by_dst_stride(nest);
     check_no_overlap(nest, desc.dst);
     merge_neighbours(nest);

@@ -20,11 +20,15 @@ struct loop_dim {
 };
 
 // A Select as nested loops over dst's elements, innermost first: no dimension of extent 1, ordered
-// by dst's stride, and no two neighbours that could be one.
+// by dst's stride, which is positive, and no two neighbours that could be one. Strides of inputs
+// may be negative.
 struct loop_nest {
     int rank = 0;
     std::array<loop_dim, max_rank> loops{};
     per_operand<std::int64_t> width_bytes{};
+    // From the operand's element {0,...,0} to where the loops begin; not 0 where dst runs
+    // backwards.
+    per_operand<std::int64_t> first_bytes{};
     std::int64_t elements = 0; // of dst; where 0 the rank is 0 as well
 
     const loop_dim& operator[](int i) const { return loops[static_cast<std::size_t>(i)]; }

@@ -34,7 +34,10 @@ std::int64_t chunk_of(std::int64_t extent, std::int64_t most, std::int64_t step)
 }
 
 std::int64_t largest_stride(const loop_dim& loop) {
-    return *std::max_element(loop.stride_bytes.begin(), loop.stride_bytes.end());
+    std::int64_t largest = 0;
+    for (const std::int64_t stride : loop.stride_bytes)
+        largest = std::max(largest, stride < 0 ? -stride : stride);
+    return largest;
 }
 
 // How many elements of the loop a packed tile may hold so that offsets fit.

@@ -10,16 +10,15 @@ namespace {
     throw invalid_shape("shape " + to_string(extents) + " has more bytes than 64 bits can count");
 }
 
-void require_no_negative(const dims& values, const char* what) {
-    for (const std::int64_t value : values)
-        if (value < 0)
-            throw invalid_shape(std::string("negative ") + what + " in " + to_string(values));
+void require_no_negative(const dims& extents) {
+    for (const std::int64_t extent : extents)
+        if (extent < 0) throw invalid_shape("negative extent in " + to_string(extents));
 }
 
 } // namespace
 
 tensor_desc dense_desc(data_type type, const dims& extents) {
-    require_no_negative(extents, "extent");
+    require_no_negative(extents);
     tensor_desc desc{type, extents, dims(extents.rank(), 0)};
     auto stride = static_cast<std::int64_t>(width_bytes(type));
     for (int d = extents.rank() - 1; d >= 0; --d) {
@@ -32,7 +31,7 @@ tensor_desc dense_desc(data_type type, const dims& extents) {
 }
 
 std::int64_t element_count(const dims& extents) {
-    require_no_negative(extents, "extent");
+    require_no_negative(extents);
     if (std::find(extents.begin(), extents.end(), 0) != extents.end()) return 0;
     std::int64_t count = 1;
     for (const std::int64_t extent : extents) {
@@ -44,12 +43,12 @@ std::int64_t element_count(const dims& extents) {
 }
 
 std::int64_t span_bytes(const tensor_desc& desc) {
-    require_no_negative(desc.strides_bytes, "stride");
     if (element_count(desc.extents) == 0) return 0;
     auto span = static_cast<std::int64_t>(width_bytes(desc.type));
     for (int d = 0; d < desc.extents.rank(); ++d) {
         const auto reach = checked_multiply(desc.extents[d] - 1, desc.strides_bytes[d]);
-        const auto next = reach ? checked_add(span, *reach) : std::nullopt;
+        const auto distance = reach && *reach < 0 ? checked_multiply(*reach, -1) : reach;
+        const auto next = distance ? checked_add(span, *distance) : std::nullopt;
         if (!next) throw_overflow(desc.extents);
         span = *next;
     }

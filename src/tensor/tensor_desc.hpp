@@ -15,7 +15,7 @@ tensor_desc dense_desc(data_type type, const dims& extents);
 std::int64_t element_count(const dims& extents);
 
 // Bytes from the first to one past the last byte that the descriptor can touch; 0 where empty.
-// Throws invalid_shape on overflow or a negative extent or stride.
+// Throws invalid_shape on overflow or a negative extent.
 std::int64_t span_bytes(const tensor_desc& desc);
 
 } // namespace maskwise

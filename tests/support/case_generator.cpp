@@ -16,7 +16,7 @@ std::int64_t draw_extent(generator& random, std::int64_t most) {
 }
 
 std::vector<std::int64_t> draw_shape(generator& random, std::int64_t most_elements) {
-    const std::int64_t rank = one_in(random, 40) ? draw(random, 7, 12) : draw(random, 0, 6);
+    const std::int64_t rank = one_in(random, 40) ? draw(random, 7, 64) : draw(random, 0, 6);
     std::vector<std::int64_t> extents(static_cast<std::size_t>(rank));
     std::int64_t room = std::max<std::int64_t>(1, most_elements >> draw(random, 0, 8));
     for (std::int64_t& extent : extents) {
@@ -29,20 +29,26 @@ std::vector<std::int64_t> draw_shape(generator& random, std::int64_t most_elemen
     return extents;
 }
 
-// Strides without overlap: dimensions in random or given order, with or without padding.
+// Strides without overlap: dimensions in random or given order, forwards or backwards, with or
+// without padding.
 void lay_out(generator& random, view& operand, std::int64_t width) {
     const std::size_t rank = operand.extents.size();
     std::vector<std::size_t> order(rank);
     std::iota(order.rbegin(), order.rend(), std::size_t{0});
     if (one_in(random, 3)) std::shuffle(order.begin(), order.end(), random);
     const bool padded = one_in(random, 3);
+    // Fields of a structure need not be a whole number of elements apart.
+    const std::int64_t unit = one_in(random, 4) ? 1 : width;
     std::int64_t stride = width * (one_in(random, 12) ? draw(random, 2, 3) : 1);
     operand.strides_bytes.assign(rank, 0);
     for (const std::size_t d : order) {
         operand.strides_bytes[d] = stride;
         stride *= std::max<std::int64_t>(operand.extents[d], 1);
-        if (padded && one_in(random, 2)) stride += width * draw(random, 1, 5);
+        if (padded && one_in(random, 2)) stride += unit * draw(random, 1, 5);
     }
+    if (one_in(random, 4))
+        for (std::int64_t& step : operand.strides_bytes)
+            if (one_in(random, 2)) step = -step;
 }
 
 view draw_input(generator& random, const std::vector<std::int64_t>& dst, std::int64_t width) {
@@ -56,7 +62,7 @@ view draw_input(generator& random, const std::vector<std::int64_t>& dst, std::in
     lay_out(random, operand, width);
     // Inputs may repeat elements or overlap in any way.
     for (std::int64_t& stride : operand.strides_bytes)
-        if (one_in(random, 25)) stride = one_in(random, 2) ? 0 : width * draw(random, 1, 9);
+        if (one_in(random, 25)) stride = one_in(random, 2) ? 0 : width * draw(random, -3, 9);
     return operand;
 }
 

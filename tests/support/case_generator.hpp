@@ -23,8 +23,9 @@ struct select_case {
     int in_place = -1; // 0 or 1: dst has that source's layout and buffer
 };
 
-// Ranks 0 to 6, now and then 12; every broadcast class; permuted, padded and overlapping inputs,
-// dst permuted and with gaps; up to about `most_elements` elements of dst, now and then none.
+// Ranks 0 to 6, now and then up to 64; every broadcast class; permuted, padded, overlapping and
+// backward inputs, dst permuted, backward and with gaps; up to about `most_elements` elements of
+// dst, now and then none.
 select_case make_case(generator& random, std::int64_t most_elements);
 
 // Random bits, so that NaN payloads and both zeros occur.

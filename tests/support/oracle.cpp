@@ -1,5 +1,6 @@
 #include "support/oracle.hpp"
 
+#include <cstdlib>
 #include <cstring>
 
 namespace maskwise::test {
@@ -23,11 +24,19 @@ bool advance(std::vector<std::int64_t>& index, const std::vector<std::int64_t>& 
 
 } // namespace
 
+std::int64_t bytes_below(const view& operand) {
+    std::int64_t below = 0;
+    for (std::size_t d = 0; d < operand.extents.size(); ++d)
+        if (operand.extents[d] > 1 && operand.strides_bytes[d] < 0)
+            below += (operand.extents[d] - 1) * -operand.strides_bytes[d];
+    return below;
+}
+
 std::int64_t span_bytes(const view& operand, std::int64_t width_bytes) {
     std::int64_t span = width_bytes;
     for (std::size_t d = 0; d < operand.extents.size(); ++d) {
         if (operand.extents[d] == 0) return 0;
-        span += (operand.extents[d] - 1) * operand.strides_bytes[d];
+        span += (operand.extents[d] - 1) * std::abs(operand.strides_bytes[d]);
     }
     return span;
 }

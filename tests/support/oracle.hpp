@@ -14,6 +14,9 @@ struct view {
     std::vector<std::int64_t> strides_bytes;
 };
 
+// Bytes from element {0,...,0} down to the lowest one: not 0 where strides are negative.
+std::int64_t bytes_below(const view& operand);
+
 // Bytes from the first to one past the last byte that the view can touch; 0 where it is empty.
 std::int64_t span_bytes(const view& operand, std::int64_t width_bytes);
 

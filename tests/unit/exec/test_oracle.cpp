@@ -50,7 +50,7 @@ public:
         place(random, layouts.dst, layouts.width_bytes, dst_);
         place_source(random, layouts.src_0, 0, src_0_);
         place_source(random, layouts.src_1, 1, src_1_);
-        fill_mask(random, layouts.cond.data, cond_->size());
+        fill_mask(random, cond_->data(), cond_->size());
         sources_ = {bytes(*src_0_), bytes(*src_1_)};
         expect();
     }
@@ -82,15 +82,15 @@ private:
             one_in(random, 2) ? guarded_buffer::edge::front : guarded_buffer::edge::back;
         const auto size = static_cast<std::size_t>(test::span_bytes(operand, width));
         into = std::make_shared<guarded_buffer>(size, edge);
-        operand.data = into->data();
-        fill_random(random, operand.data, size);
+        operand.data = into->data() + (size == 0 ? 0 : test::bytes_below(operand));
+        fill_random(random, into->data(), size);
     }
 
     void place_source(generator& random, view& operand, int which, buffer& into) {
         place(random, operand, layouts_.width_bytes, into);
         if (layouts_.in_place != which) return;
         into = dst_;
-        operand.data = dst_->data();
+        operand.data = layouts_.dst.data;
     }
 
     // Runs the reference on dst's buffer, keeps the result, puts the old bytes back.

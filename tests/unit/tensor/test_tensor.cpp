@@ -69,7 +69,9 @@ TEST(tensor_desc, spans_to_the_last_byte) {
     EXPECT_EQ(span_bytes({data_type::f32, {2, 0}, {100, 8}}), 0);
     EXPECT_EQ(span_bytes({data_type::u8, {}, {}}), 1);
     EXPECT_EQ(span_bytes({data_type::u8, {9}, {0}}), 1);
+    EXPECT_EQ(span_bytes({data_type::f32, {2, 3}, {-100, 8}}), 100 + 16 + 4);
     EXPECT_THROW(span_bytes({data_type::u8, {4}, {huge}}), invalid_shape);
+    EXPECT_THROW(span_bytes({data_type::u8, {2}, {INT64_MIN}}), invalid_shape);
 }
 
 } // namespace
