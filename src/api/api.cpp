@@ -1,5 +1,6 @@
 #include "base/verbose.hpp"
 #include "exec/run_select.hpp"
+#include "exec/run_strings.hpp"
 #include "plan/plan_data.hpp"
 #include "schema/select_schema.hpp"
 
@@ -67,7 +68,10 @@ void plan::execute(const void* cond, const void* src_0, const void* src_1, void*
         require_address(src_1, desc.src_1, "src_1");
         require_address(dst, desc.dst, "dst");
     }
-    run_select(*data_, cond, src_0, src_1, dst);
+    if (data_->desc.dst.type == data_type::string)
+        run_strings(*data_, cond, src_0, src_1, dst);
+    else
+        run_select(*data_, cond, src_0, src_1, dst);
 }
 
 std::string_view version() noexcept {

@@ -81,6 +81,7 @@ std::shared_ptr<const select_plan> build_plan(const select_desc& desc, isa targe
     plan->desc = desc;
     plan->target = target;
     plan->nest = make_loop_nest(desc);
+    if (desc.dst.type == data_type::string) return plan;
     plan->tile = choose_tiling(plan->nest);
     measure_tile(*plan);
     lay_out_grid(*plan);

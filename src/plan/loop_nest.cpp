@@ -25,9 +25,10 @@ void check_operand(std::size_t which, const tensor_desc& tensor, const tensor_de
         throw invalid_argument(describe(which, tensor) + " has not one stride per extent");
     const std::size_t expected = which == op_cond ? 1 : width_bytes(dst.type);
     if (expected == 0 || width_bytes(tensor.type) != expected)
-        throw invalid_argument(describe(which, tensor) + " has elements of " +
-                               std::to_string(width_bytes(tensor.type)) + " bytes, expected " +
-                               (expected == 0 ? "1, 2, 4, 8 or 16" : std::to_string(expected)));
+        throw invalid_argument(
+            describe(which, tensor) + " has elements of " +
+            std::to_string(width_bytes(tensor.type)) + " bytes, expected " +
+            (expected == 0 ? "1, 2, 4, 8, 16 or a string" : std::to_string(expected)));
     span_bytes(tensor); // throws on overflow
     require_one_way(tensor.extents, dst.extents, operand_names[which]);
 }

@@ -17,7 +17,8 @@ struct grid_loop {
     per_operand<std::int64_t> step_bytes{};
 };
 
-// A compiled Select. Everything is decided here; src/exec walks the grid and calls the kernels.
+// A compiled Select. Everything is decided here; src/exec walks the grid and calls the kernels. A
+// plan of strings is its nest; the rest is empty.
 class select_plan {
 public:
     select_desc desc;

@@ -53,7 +53,9 @@ std::string grid_text(const select_plan& plan) {
 } // namespace
 
 std::string to_string(const select_plan& plan) {
-    if (plan.tiles == 0) return "empty";
+    if (plan.nest.elements == 0) return "empty";
+    if (plan.desc.dst.type == data_type::string)
+        return "nest=" + nest_text(plan.nest) + " kernel=strings";
     const std::string form = plan.tile.form == tile_form::flat ? "flat" : "rows";
     return "nest=" + nest_text(plan.nest) + " tile=" + form + ':' + std::to_string(plan.rows) +
            'x' + std::to_string(plan.chunk * plan.columns_per_chunk) + " grid=" + grid_text(plan) +

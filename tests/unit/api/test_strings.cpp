@@ -1,0 +1,91 @@
+// Strings through the public API: objects that are copied, which may fail half way.
+#include "failing_new.hpp"
+#include "maskwise/maskwise.hpp"
+
+#include <gtest/gtest.h>
+
+#include <new>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace maskwise;
+using enum data_type;
+using strings = std::vector<std::string>;
+constexpr std::int64_t width = sizeof(std::string);
+
+// Short ones live in the object, long ones on the heap.
+strings make_strings(const std::string& name, std::size_t count) {
+    strings made;
+    for (std::size_t i = 0; i < count; ++i)
+        made.push_back(name + std::to_string(i) + (i % 3 == 0 ? std::string(40, '.') : ""));
+    return made;
+}
+
+TEST(strings, are_broadcast) {
+    const plan select =
+        compile(dialect::onnx_where_9, {boolean, {2, 1}}, {string, {3}}, {string, {}});
+    EXPECT_EQ(select.dst(), (tensor_desc{string, {2, 3}, {3 * width, width}}));
+    const bool cond[] = {true, false};
+    const strings x = make_strings("x", 3);
+    const std::string y = "a string that does not fit into the object itself";
+    strings dst(6, "old");
+    select.execute(cond, x.data(), &y, dst.data());
+    EXPECT_EQ(dst, (strings{x[0], x[1], x[2], y, y, y}));
+}
+
+TEST(strings, run_backwards_and_in_place) {
+    const tensor_desc backwards{string, {5}, {-width}};
+    const plan select =
+        compile(dialect::onnx_where_16, {boolean, {5}}, backwards, {string, {5}, {0}}, backwards);
+    const bool cond[] = {true, false, true, false, true};
+    strings x = make_strings("x", 5);
+    const strings before = x;
+    const std::string y = "y";
+    select.execute(cond, &x[4], &y, &x[4]);
+    EXPECT_EQ(x, (strings{before[0], y, before[2], y, before[4]}));
+}
+
+TEST(strings, are_selected_by_many_threads) {
+    constexpr std::int64_t rows = 301, columns = 107;
+    constexpr std::size_t count = rows * columns;
+    const plan select =
+        compile(dialect::onnx_where_16, {boolean, {rows, columns}},
+                {string, {rows, columns}, {width, rows * width}}, {string, {columns}});
+    std::vector<unsigned char> cond(count);
+    for (std::size_t i = 0; i < count; ++i) cond[i] = static_cast<unsigned char>(i * i % 7 % 2);
+    const strings x = make_strings("x", count), y = make_strings("y", columns);
+    strings dst(count);
+    select.execute(cond.data(), x.data(), y.data(), dst.data());
+    for (std::size_t r = 0; r < rows; ++r)
+        for (std::size_t c = 0; c < columns; ++c)
+            ASSERT_EQ(dst[r * columns + c], cond[r * columns + c] != 0 ? x[c * rows + r] : y[c]);
+}
+
+TEST(strings, that_cannot_be_copied_leave_old_or_new_ones) {
+    constexpr std::size_t count = 20000, planted = 123456;
+    const tensor_desc all{string, {count}};
+    const plan select = compile(dialect::onnx_where_16, {boolean, {count}}, all, {string, {}});
+    const std::vector<unsigned char> cond(count, 1);
+    strings x = make_strings("x", count);
+    x[count / 2] = std::string(planted, '!');
+    const std::string y, old = "old";
+    strings dst(count, old);
+    fail_allocations_of(planted + 1);
+    EXPECT_THROW(select.execute(cond.data(), x.data(), &y, dst.data()), std::bad_alloc);
+    fail_allocations_of(0);
+    EXPECT_EQ(dst[count / 2], old);
+    for (std::size_t i = 0; i < count; ++i) ASSERT_TRUE(dst[i] == x[i] || dst[i] == old) << i;
+    select.execute(cond.data(), x.data(), &y, dst.data());
+    EXPECT_EQ(dst, x);
+}
+
+TEST(strings, are_of_one_type) {
+    EXPECT_THROW(compile(dialect::onnx_where_16, {boolean, {2}}, {string, {2}}, {u8, {2}}),
+                 invalid_argument);
+    EXPECT_THROW(compile(dialect::openvino_select_1, {boolean, {2}}, {string, {2}}, {string, {2}}),
+                 invalid_argument);
+}
+
+} // namespace
