@@ -1,0 +1,54 @@
+#include "jit/expression_code.hpp"
+
+#include "base/error.hpp"
+#include "jit/generator_x86.hpp"
+
+#include <algorithm>
+#include <atomic>
+
+namespace maskwise::jit {
+namespace {
+
+constexpr std::size_t most_code_bytes = std::size_t{256} << 10;
+
+std::string next_name(isa target) {
+    static std::atomic<int> next{0};
+    return "maskwise_expression_" + std::to_string(next++) + '_' + std::string(to_string(target));
+}
+
+void check_inputs(const expression& what, std::size_t given) {
+    std::size_t inputs = 0;
+    for (const node& each : what.nodes) inputs += each.kind == node_kind::input ? 1U : 0U;
+    if (inputs != given)
+        throw invalid_argument("an expression of " + std::to_string(inputs) + " inputs, " +
+                               std::to_string(given) + " given");
+}
+
+} // namespace
+
+bool can_compile(isa target) {
+    if (target != isa::avx2 && target != isa::avx512) return false;
+    const std::vector<isa> supported = supported_isas(native_cpu());
+    return std::find(supported.begin(), supported.end(), target) != supported.end();
+}
+
+std::shared_ptr<const expression_code> compile(const expression& what,
+                                               std::span<const column_class> inputs,
+                                               store_policy stores, isa target) {
+    validate(what);
+    check_inputs(what, inputs.size());
+    if (!can_compile(target))
+        throw invalid_argument("expressions are compiled for avx2 and avx512, not for " +
+                               std::string(to_string(target)));
+    std::vector<std::byte> code(most_code_bytes);
+    try {
+        generator made(what, inputs, stores, target, code);
+        const std::size_t bytes = made.generate();
+        return std::make_shared<const expression_code>(std::span(code).first(bytes),
+                                                       next_name(target));
+    } catch (const Xbyak::Error& failure) {
+        throw invalid_argument("the expression cannot be compiled: " + std::string(failure.what()));
+    }
+}
+
+} // namespace maskwise::jit
