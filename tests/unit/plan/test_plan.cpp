@@ -57,7 +57,20 @@ TEST(loop_nest, refuses_wrong_widths) {
     desc = dense(data_type::f32, {4}, {4}, {4}, {4});
     desc.cond.type = data_type::f16;
     EXPECT_THROW(make_loop_nest(desc), invalid_argument);
-    EXPECT_THROW(make_loop_nest(dense(data_type::string, {4}, {4}, {4}, {4})), invalid_argument);
+    desc = dense(data_type::string, {4}, {4}, {4}, {4});
+    EXPECT_NO_THROW(make_loop_nest(desc));
+    desc.src_0.type = data_type::complex128;
+    EXPECT_THROW(make_loop_nest(desc), invalid_argument);
+}
+
+TEST(loop_nest, walks_a_backward_dst_from_its_other_end) {
+    select_desc desc = dense(data_type::f32, {2, 4}, {2, 4}, {2, 4}, {2, 4});
+    desc.dst.strides_bytes = {-16, -4};
+    desc.src_1.strides_bytes = {-16, -4};
+    const loop_nest nest = make_loop_nest(desc);
+    ASSERT_EQ(nest.rank, 1);
+    EXPECT_EQ(nest[0].stride_bytes, (per_operand<std::int64_t>{-1, -4, 4, 4}));
+    EXPECT_EQ(nest.first_bytes, (per_operand<std::int64_t>{7, 28, -28, -28}));
 }
 
 TEST(loop_nest, refuses_a_dst_that_overlaps) {
@@ -69,7 +82,9 @@ TEST(loop_nest, refuses_a_dst_that_overlaps) {
     desc.dst.strides_bytes = {20, 4};
     EXPECT_NO_THROW(make_loop_nest(desc));
     desc.dst.strides_bytes = {-16, 4};
-    EXPECT_THROW(make_loop_nest(desc), error);
+    EXPECT_NO_THROW(make_loop_nest(desc));
+    desc.dst.strides_bytes = {-12, 4};
+    EXPECT_THROW(make_loop_nest(desc), invalid_argument);
     desc.dst.strides_bytes = {16};
     EXPECT_THROW(make_loop_nest(desc), invalid_argument);
 }
