@@ -1,17 +1,10 @@
 #include "exec/run_select.hpp"
 
-#include "exec/parallel.hpp"
+#include "exec/parts.hpp"
 #include "exec/tile_walk.hpp"
-
-#include <algorithm>
 
 namespace maskwise {
 namespace {
-
-// Below this, waking another thread costs more than it takes off.
-constexpr std::int64_t parallel_from_bytes = 1 << 20;
-// More parts than threads, so that one delayed thread does not delay all.
-constexpr std::int64_t parts_per_thread = 4;
 
 struct run_context {
     const select_plan& plan;
@@ -22,18 +15,9 @@ struct run_context {
 
 void run_part(const void* raw_context, std::int64_t part) {
     const auto& context = *static_cast<const run_context*>(raw_context);
-    const std::int64_t tiles = context.plan.tiles;
-    const std::int64_t each = tiles / context.parts, rest = tiles % context.parts;
-    const std::int64_t first = part * each + std::min(part, rest);
-    const std::int64_t last = first + each + (part < rest ? 1 : 0);
+    const auto [first, last] = tiles_of_part(context.plan.tiles, part, context.parts);
     run_tiles(context.plan, context.kernel, context.pointers, first, last);
     if (context.plan.key.store == store_policy::stream) finish_streaming();
-}
-
-std::int64_t choose_parts(const select_plan& plan) {
-    if (plan.moved_bytes < parallel_from_bytes || plan.tiles < 2) return 1;
-    const int threads = available_threads();
-    return threads < 2 ? 1 : std::min(plan.tiles, threads * parts_per_thread);
 }
 
 // The whole Select is one tile of operands that need no packing.
@@ -58,7 +42,7 @@ void run_select(const select_plan& plan, const void* cond, const void* src_0, co
         return run_single_tile(plan, at);
     // In place dst's lines are in the cache already, and most of them may not change at all.
     const bool in_place = dst == src_0 || dst == src_1;
-    const std::int64_t parts = choose_parts(plan);
+    const std::int64_t parts = choose_parts(plan.moved_bytes, plan.tiles);
     const run_context context{plan, in_place ? plan.run_plain : plan.run, at, parts};
     if (parts == 1)
         run_part(&context, 0);

@@ -1,0 +1,64 @@
+#include "exec/run_expression.hpp"
+
+#include "exec/parts.hpp"
+#include "kernel/kernel_table.hpp"
+
+namespace maskwise {
+namespace {
+
+using operand_addresses = std::array<std::byte*, jit::max_operands>;
+
+struct run_context {
+    const expression_plan& plan;
+    operand_addresses at;
+    std::int64_t parts;
+};
+
+// Elements of a loop in one tile.
+std::int64_t step_of(const expression_plan& plan, int loop) {
+    return loop == 0 ? plan.columns : loop == 1 ? plan.rows : 1;
+}
+
+// Tiles count along the innermost loop first.
+void run_tile(const expression_plan& plan, const operand_addresses& at, std::int64_t number) {
+    jit::expression_tile tile{at, {}, 1, plan.columns};
+    for (int d = 0; d < plan.nest.rank; ++d) {
+        const auto& loop = plan.nest[d];
+        const std::int64_t step = step_of(plan, d), count = (loop.extent + step - 1) / step;
+        const std::int64_t first = number % count * step;
+        number /= count;
+        for (std::size_t o = 0; o < jit::max_operands; ++o)
+            tile.at[o] += first * loop.stride_bytes[o];
+        if (d == 0) tile.columns = std::min(step, loop.extent - first);
+        if (d == 1) {
+            tile.rows = std::min(step, loop.extent - first);
+            tile.row_bytes = loop.stride_bytes;
+        }
+    }
+    plan.code->run()(&tile);
+}
+
+void run_part(const void* raw_context, std::int64_t part) {
+    const auto& context = *static_cast<const run_context*>(raw_context);
+    const auto [first, last] = tiles_of_part(context.plan.tiles, part, context.parts);
+    for (std::int64_t tile = first; tile < last; ++tile) run_tile(context.plan, context.at, tile);
+    if (context.plan.stores == store_policy::stream) finish_streaming();
+}
+
+} // namespace
+
+void run_expression(const expression_plan& plan, std::span<const void* const> inputs, void* dst) {
+    if (plan.tiles == 0) return;
+    run_context context{plan, {}, choose_parts(plan.moved_bytes, plan.tiles)};
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+        context.at[i] = static_cast<std::byte*>(const_cast<void*>(inputs[i]));
+    context.at[jit::dst_operand] = static_cast<std::byte*>(dst);
+    for (std::size_t o = 0; o < jit::max_operands; ++o)
+        if (context.at[o] != nullptr) context.at[o] += plan.nest.first_bytes[o];
+    if (context.parts == 1)
+        run_part(&context, 0);
+    else
+        parallel_run(context.parts, run_part, &context);
+}
+
+} // namespace maskwise

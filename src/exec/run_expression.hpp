@@ -1,0 +1,13 @@
+#pragma once
+
+#include "plan/expression_plan.hpp"
+
+#include <span>
+
+namespace maskwise {
+
+// Runs the plan on these operands, inputs in the order of the plan's: on the caller's thread where
+// small, on more where large. Allocates nothing and takes no lock.
+void run_expression(const expression_plan& plan, std::span<const void* const> inputs, void* dst);
+
+} // namespace maskwise

@@ -1,0 +1,131 @@
+#pragma once
+
+#include "tensor/tensor_desc.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace maskwise {
+
+template <std::size_t Operands>
+struct basic_loop {
+    std::int64_t extent = 1;
+    std::array<std::int64_t, Operands> stride_bytes{};
+};
+
+// An element-wise operation as nested loops over dst's elements, innermost first: no dimension of
+// extent 1, ordered by dst's stride, which is positive, and no two neighbours that could be one.
+// dst is the last operand. Strides of inputs may be negative.
+template <std::size_t Operands>
+struct basic_loop_nest {
+    int rank = 0;
+    std::array<basic_loop<Operands>, max_rank> loops{};
+    std::array<std::int64_t, Operands> width_bytes{};
+    // From the operand's element {0,...,0} to where the loops begin; not 0 where dst runs
+    // backwards.
+    std::array<std::int64_t, Operands> first_bytes{};
+    std::int64_t elements = 0; // of dst; where 0 the rank is 0 as well
+
+    const basic_loop<Operands>& operator[](int i) const {
+        return loops[static_cast<std::size_t>(i)];
+    }
+    basic_loop<Operands>& operator[](int i) { return loops[static_cast<std::size_t>(i)]; }
+};
+
+// An operand that is not there is null: it stands still.
+template <std::size_t Operands>
+using operand_descs = std::array<const tensor_desc*, Operands>;
+
+namespace collapsing {
+
+// Dimensions of dst that are longer than 1, outermost first, with each input's stride or 0.
+template <std::size_t Operands>
+void align_operands(basic_loop_nest<Operands>& nest, const operand_descs<Operands>& operands) {
+    const tensor_desc& dst = *operands.back();
+    const int rank = dst.extents.rank();
+    for (int d = 0; d < rank; ++d) {
+        if (dst.extents[d] == 1) continue;
+        basic_loop<Operands> loop{dst.extents[d], {}};
+        for (std::size_t o = 0; o < Operands; ++o) {
+            if (operands[o] == nullptr) continue;
+            const int own = d - (rank - operands[o]->extents.rank());
+            const bool moves = own >= 0 && operands[o]->extents[own] != 1;
+            loop.stride_bytes[o] = moves ? operands[o]->strides_bytes[own] : 0;
+        }
+        nest[nest.rank++] = loop;
+    }
+}
+
+// A loop that walks dst backwards is walked from its other end, so that dst's strides are positive.
+template <std::size_t Operands>
+void turn_forward(basic_loop_nest<Operands>& nest) {
+    for (int d = 0; d < nest.rank; ++d) {
+        if (nest[d].stride_bytes.back() >= 0) continue;
+        for (std::size_t o = 0; o < Operands; ++o) {
+            std::int64_t& stride = nest[d].stride_bytes[o];
+            nest.first_bytes[o] += (nest[d].extent - 1) * stride;
+            stride = -stride;
+        }
+    }
+}
+
+template <std::size_t Operands>
+void sort_by_dst_stride(basic_loop_nest<Operands>& nest) {
+    std::sort(nest.loops.begin(), nest.loops.begin() + nest.rank, [](const auto& a, const auto& b) {
+        return a.stride_bytes.back() < b.stride_bytes.back();
+    });
+}
+
+template <std::size_t Operands>
+void merge_neighbours(basic_loop_nest<Operands>& nest) {
+    const auto is_one_loop = [](const auto& inner, const auto& outer) {
+        for (std::size_t o = 0; o < Operands; ++o)
+            if (outer.stride_bytes[o] != inner.extent * inner.stride_bytes[o]) return false;
+        return true;
+    };
+    int kept = 0;
+    for (int d = 1; d < nest.rank; ++d) {
+        if (is_one_loop(nest[kept], nest[d]))
+            nest[kept].extent *= nest[d].extent;
+        else
+            nest[++kept] = nest[d];
+    }
+    if (nest.rank > 0) nest.rank = kept + 1;
+}
+
+} // namespace collapsing
+
+// Whether elements of dst overlap: each stride must reach over everything inside it. Layouts that
+// interleave dimensions without overlap count, too: telling them apart is a search, and nobody
+// makes them. For nests before their neighbours are merged.
+template <std::size_t Operands>
+bool dst_overlaps(const basic_loop_nest<Operands>& nest) {
+    std::int64_t span = nest.width_bytes.back();
+    for (int d = 0; d < nest.rank; ++d) {
+        if (nest[d].stride_bytes.back() < span) return true;
+        span += (nest[d].extent - 1) * nest[d].stride_bytes.back();
+    }
+    return false;
+}
+
+// The nest of operands that broadcast one-way to dst and whose byte counts fit int64; `overlaps` is
+// called where elements of dst overlap.
+template <std::size_t Operands, class Overlaps>
+basic_loop_nest<Operands> collapse(const operand_descs<Operands>& operands,
+                                   const Overlaps& overlaps) {
+    basic_loop_nest<Operands> nest;
+    nest.elements = element_count(operands.back()->extents);
+    if (nest.elements != 0) collapsing::align_operands(nest, operands);
+    for (std::size_t o = 0; o < Operands; ++o)
+        if (operands[o] != nullptr)
+            nest.width_bytes[o] = static_cast<std::int64_t>(width_bytes(operands[o]->type));
+    collapsing::turn_forward(nest);
+    collapsing::sort_by_dst_stride(nest);
+    if (dst_overlaps(nest)) overlaps();
+    collapsing::merge_neighbours(nest);
+    return nest;
+}
+
+} // namespace maskwise

@@ -1,0 +1,184 @@
+// Expressions over whole tensors: every broadcast, dst in any order of dimensions, one thread and
+// all, against the oracle element by element.
+
+#include "exec/run_expression.hpp"
+
+#include "base/error.hpp"
+#include "jit/expression_oracle.hpp"
+#include "jit/expression_run.hpp"
+#include "support/guarded_buffer.hpp"
+
+#include <cstring>
+#include <numeric>
+
+namespace maskwise::test {
+namespace {
+
+using jit::expression;
+using jit::node;
+using jit::node_kind;
+
+constexpr std::array<int, 3> none{-1, -1, -1};
+
+// select(cond, x >= y ? x : y, z) + 0.5, of one type.
+expression masked_maximum(data_type type) {
+    expression what;
+    const int cond = what.add({node_kind::input, none, data_type::boolean});
+    const int x = what.add({node_kind::input, none, type});
+    const int y = what.add({node_kind::input, none, type});
+    const int z = what.add({node_kind::input, none, type});
+    const int compared = what.add({node_kind::greater_equal, {x, y, -1}});
+    const int larger = what.add({node_kind::select, {compared, x, y}});
+    const int selected = what.add({node_kind::select, {cond, larger, z}});
+    const int half = what.add({node_kind::constant, none, {}, 0.5F});
+    what.add({node_kind::add, {selected, half, -1}});
+    what.result = type;
+    return what;
+}
+
+// Row-major strides of the extents in the given order of dimensions.
+tensor_desc lay_out(data_type type, const dims& extents, const std::vector<int>& order) {
+    tensor_desc desc{type, extents, dims(extents.rank(), 0)};
+    auto stride = static_cast<std::int64_t>(width_bytes(type));
+    for (const int d : order) {
+        desc.strides_bytes[d] = stride;
+        stride *= std::max<std::int64_t>(extents[d], 1);
+    }
+    return desc;
+}
+
+std::int64_t offset_of(const tensor_desc& desc, const dims& shape, std::int64_t element) {
+    std::int64_t offset = 0;
+    for (int d = shape.rank() - 1; d >= 0; --d) {
+        const std::int64_t index = element % shape[d];
+        element /= shape[d];
+        const int own = d - (shape.rank() - desc.extents.rank());
+        if (own >= 0 && desc.extents[own] != 1) offset += index * desc.strides_bytes[own];
+    }
+    return offset;
+}
+
+struct tensor {
+    tensor_desc desc;
+    guarded_buffer memory;
+
+    explicit tensor(const tensor_desc& described)
+        : desc(described),
+          memory(static_cast<std::size_t>(span_bytes(described)), guarded_buffer::edge::back) {}
+
+    std::uint32_t element(const dims& shape, std::int64_t number) const {
+        std::uint32_t bits = 0;
+        std::memcpy(&bits, memory.data() + offset_of(desc, shape, number), width_bytes(desc.type));
+        return bits;
+    }
+};
+
+// Inputs drop leading dimensions or repeat along some, but run along dst's innermost loop.
+tensor_desc draw_input(generator& random, data_type type, const tensor_desc& dst,
+                       const std::vector<int>& order) {
+    for (;;) {
+        dims extents = dst.extents;
+        for (std::int64_t& extent : extents)
+            if (one_in(random, 3)) extent = 1;
+        const tensor_desc desc = lay_out(type, extents, order);
+        if (runs_along(desc, dst)) return desc;
+    }
+}
+
+class run_expression_test : public testing::TestWithParam<isa> {
+protected:
+    void check(const expression& what, const dims& shape, std::int64_t stream_from) {
+        std::vector<int> order(static_cast<std::size_t>(shape.rank()));
+        std::iota(order.rbegin(), order.rend(), 0);
+        if (one_in(random_, 2)) std::shuffle(order.begin(), order.end(), random_);
+        tensor dst(lay_out(what.result, shape, order));
+        expression_desc desc{what, {}, dst.desc};
+        std::vector<std::unique_ptr<tensor>> inputs;
+        std::vector<const void*> pointers;
+        for (const node& each : what.nodes) {
+            if (each.kind != node_kind::input) continue;
+            inputs.push_back(
+                std::make_unique<tensor>(draw_input(random_, each.type, dst.desc, order)));
+            fill(*inputs.back());
+            desc.inputs.push_back(inputs.back()->desc);
+            pointers.push_back(inputs.back()->memory.data());
+        }
+        const auto plan = make_expression_plan(desc, GetParam(), stream_from);
+        run_expression(*plan, pointers, dst.memory.data());
+        std::vector<std::uint32_t> elements(inputs.size());
+        for (std::int64_t i = 0; i < element_count(shape); ++i) {
+            for (std::size_t k = 0; k < inputs.size(); ++k)
+                elements[k] = inputs[k]->element(shape, i);
+            ASSERT_EQ(complain(evaluate(what, elements), dst.element(shape, i), what.result), "")
+                << "element " << i << ", " << to_string(*plan);
+        }
+    }
+
+    generator random_{base_seed()};
+
+private:
+    void fill(const tensor& to) {
+        const std::size_t width = width_bytes(to.desc.type);
+        for (std::size_t at = 0; at < to.memory.size(); at += width) {
+            const std::uint32_t bits = draw_element(random_, to.desc.type);
+            std::memcpy(to.memory.data() + at, &bits, width);
+        }
+    }
+};
+
+TEST_P(run_expression_test, agrees_on_every_broadcast) {
+    for (const data_type type : {data_type::f32, data_type::bf16, data_type::f16})
+        for (int i = 0; i < 300; ++i) {
+            const auto rank = draw(random_, 0, 5);
+            dims shape;
+            for (std::int64_t d = 0; d < rank; ++d)
+                shape.push_back(one_in(random_, 30) ? 0 : draw(random_, 1, 9));
+            if (rank > 0 && one_in(random_, 3)) shape[0] = draw(random_, 20, 80);
+            ASSERT_NO_FATAL_FAILURE(check(masked_maximum(type), shape, i % 2 == 0 ? 0 : 1 << 30));
+        }
+}
+
+// Tiles of many rows, rows of many tiles, and more than one thread.
+TEST_P(run_expression_test, agrees_where_large) {
+    const expression what = masked_maximum(data_type::f32);
+    for (const dims& shape : {dims{600000}, dims{3, 70000}, dims{2000, 130}, dims{20000, 3, 5}})
+        for (const std::int64_t stream_from : {0, 1 << 30})
+            ASSERT_NO_FATAL_FAILURE(check(what, shape, stream_from));
+}
+
+INSTANTIATE_TEST_SUITE_P(every_target, run_expression_test, testing::ValuesIn(jit_targets()),
+                         [](const auto& chosen) { return std::string(to_string(chosen.param)); });
+
+std::string refusal_of(const expression_desc& desc) {
+    try {
+        make_expression_plan(desc, jit_targets().back(), 0);
+    } catch (const error& refusal) {
+        return refusal.what();
+    }
+    return "";
+}
+
+TEST(expression_plan, refuses_what_it_cannot_walk) {
+    expression what;
+    what.add({node_kind::input, none, data_type::f32});
+    what.add({node_kind::abs, {0, -1, -1}});
+    what.result = data_type::f32;
+    const tensor_desc dst = dense_desc(data_type::f32, {4, 5});
+    EXPECT_EQ(refusal_of({what, {dst}, dst}), "");
+
+    tensor_desc across = dst;
+    across.strides_bytes = {4, 16};
+    EXPECT_FALSE(runs_along(across, dst));
+    EXPECT_NE(refusal_of({what, {across}, dst}).find("steps by 16 bytes"), std::string::npos);
+    EXPECT_NE(refusal_of({what, {dense_desc(data_type::f32, {4, 4})}, dst}).find("{4,4}"),
+              std::string::npos);
+    EXPECT_NE(refusal_of({what, {dense_desc(data_type::bf16, {4, 5})}, dst}).find("is not f32"),
+              std::string::npos);
+    EXPECT_NE(refusal_of({what, {}, dst}).find("more inputs"), std::string::npos);
+    tensor_desc overlapping = dst;
+    overlapping.strides_bytes = {4, 4};
+    EXPECT_NE(refusal_of({what, {dst}, overlapping}).find("overlap"), std::string::npos);
+}
+
+} // namespace
+} // namespace maskwise::test
