@@ -226,7 +226,9 @@ void composite::compile_rows(const graph::row_chain& chain) {
 }
 
 std::string composite::describe() const {
-    return to_string(rows_);
+    std::string text = to_string(rows_) + ": operators";
+    for (const std::size_t id : chain_.op_ids) text.append(" ").append(std::to_string(id));
+    return text;
 }
 
 std::unique_ptr<composite_scratch> composite::take_scratch() {

@@ -1,0 +1,152 @@
+"""The graphs of the attention suite: oneDNN's own files, longer sequences, parts cut out of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from worker import ROOT
+
+CASES = ROOT.parent / "shared/onednn-cases"
+BYTES = {"f32": 4, "s32": 4, "bf16": 2, "f16": 2, "s8": 1, "u8": 1, "boolean": 1, "s64": 8}
+UNKNOWN = -(1 << 63)
+# Where the sequences are taken from: the file, its extents of sequence and heads.
+SEQUENCES = {
+    "causal": ("sdpa-plain-implicit-causal-mask-fp32-bs1", 384, 16),
+    "padding": ("MHA-distill_bert-inf-fp32-bs1", 128, 12),
+}
+ALONE_COPIES = 6  # matrices of scores that oneDNN alone holds at a time, at most
+
+Graph = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class GraphCase:
+    name: str
+    file: Path
+    needed_bytes: int = 0
+
+    def load(self) -> Graph:
+        """With shapes filled in where the file leaves them open."""
+        graph: Graph = json.loads(self.file.read_text())
+        known: dict[int, list[int]] = {}
+        for op in graph["graph"]:
+            for tensor in op["inputs"]:
+                known.setdefault(tensor["id"], tensor["shape"])
+            for tensor in [*op["inputs"], *op["outputs"]]:
+                if UNKNOWN in tensor["shape"]:
+                    largest = max((known[t["id"]] for t in op["inputs"]), key=prod)
+                    tensor["shape"] = known.get(tensor["id"], largest)
+                    tensor["stride"] = dense_as_before(tensor["shape"], [])
+                known[tensor["id"]] = tensor["shape"]
+        return graph
+
+
+def tensors(graph: Graph) -> Iterator[dict[str, Any]]:
+    for op in graph["graph"]:
+        yield from op["inputs"]
+        yield from op["outputs"]
+
+
+def elements(tensor: dict[str, Any]) -> int:
+    return prod(tensor["shape"])
+
+
+def dense_as_before(shape: list[int], strides: list[int]) -> list[int]:
+    """Strides without gaps, dimensions in the order that the old ones had."""
+    known = len(strides) == len(shape) and UNKNOWN not in strides
+    # The last dimension lies innermost where strides do not say: unknown ones, extents of one.
+    order = sorted(range(len(shape)), key=lambda d: (strides[d] if known else 0, -d))
+    result, step = [1] * len(shape), 1
+    for d in order:
+        result[d] = step
+        step *= shape[d]
+    return result
+
+
+def resized(graph: Graph, extents: dict[int, int]) -> Graph:
+    """The graph with other extents of sequence and heads."""
+    for tensor in tensors(graph):
+        old = tensor["shape"]
+        if not any(extent in extents for extent in old):
+            continue
+        tensor["shape"] = [extents.get(extent, extent) for extent in old]
+        tensor["stride"] = dense_as_before(tensor["shape"], tensor["stride"])
+    return graph
+
+
+def files() -> list[GraphCase]:
+    return [GraphCase(path.stem, path) for path in sorted(CASES.glob("**/*.json"))]
+
+
+def sequences(full: bool, folder: Path) -> list[GraphCase]:
+    """Attention over longer sequences, written as files of their own."""
+    made = []
+    for kind, (stem, sequence, heads) in SEQUENCES.items():
+        file = next(case.file for case in files() if case.name == stem)
+        for new_heads in (12, 32) if full else (12,):
+            for length in (512, 1024, 2048, 4096) if full else (512, 1024, 2048):
+                graph = json.loads(file.read_text())
+                graph = resized(graph, {sequence: length, heads: new_heads})
+                name = f"{kind} 1x{new_heads}x{length}x{length}"
+                path = folder / f"{name.replace(' ', '-')}.json"
+                path.write_text(json.dumps(graph))
+                needed = ALONE_COPIES * 4 * new_heads * length * length
+                made.append(GraphCase(name, path, needed))
+    return made
+
+
+def inputs_of(ops: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    made = {tensor["id"] for op in ops for tensor in op["outputs"]}
+    used = {tensor["id"]: tensor for op in ops for tensor in op["inputs"]}
+    return {key: tensor for key, tensor in used.items() if key not in made}
+
+
+@dataclass
+class Parts:
+    """What oneDNN keeps before and after Maskwise's rows, and the bytes that these must move."""
+
+    before: Graph
+    after: Graph
+    row_bytes: int
+
+
+def split(graph: Graph, own_ids: set[int]) -> Parts:
+    """Cuts out the operators `own_ids`: what they need comes before, the rest after."""
+    ops = graph["graph"]
+    own = [op for op in ops if op["id"] in own_ids]
+    needed = set(inputs_of(own))
+    before, after = [], []
+    for op in reversed([op for op in ops if op["id"] not in own_ids]):
+        is_needed = any(tensor["id"] in needed for tensor in op["outputs"])
+        if is_needed:
+            needed |= {tensor["id"] for tensor in op["inputs"]}
+        (before if is_needed else after).insert(0, op)
+    return Parts(cut(graph, before), cut(graph, after), bytes_moved(ops, own))
+
+
+def bytes_moved(ops: list[dict[str, Any]], own: list[dict[str, Any]]) -> int:
+    """What comes in once, and what leaves once."""
+    own_ids = {op["id"] for op in own}
+    outside = [op for op in ops if op["id"] not in own_ids]
+    used = {tensor["id"] for op in outside for tensor in op["inputs"]}
+    inside = {tensor["id"] for op in own for tensor in op["inputs"]}
+    moved = list(inputs_of(own).values())
+    for op in own:
+        moved += [t for t in op["outputs"] if t["id"] in used or t["id"] not in inside]
+    return sum(elements(tensor) * BYTES[tensor["dtype"]] for tensor in moved)
+
+
+def cut(graph: Graph, ops: list[dict[str, Any]]) -> Graph:
+    """A graph of these operators; what comes in from the others is strided and dense."""
+    part: Graph = json.loads(json.dumps({**graph, "graph": ops}))
+    for op in part["graph"]:
+        for tensor in [*op["inputs"], *op["outputs"]]:
+            if tensor["layout_type"] == "undef":
+                tensor["layout_type"] = "strided"
+                tensor["stride"] = dense_as_before(tensor["shape"], [])
+    return part
