@@ -27,7 +27,7 @@ from worker import ROOT, Died, Worker, limit
 RESULTS = ROOT / "build/bench"
 ANSWER = "maskwise-bench-answer "
 TURNS = 6
-SAMPLES = 6
+SAMPLES = 60
 TURN_MS = 40.0
 SLOW_MS = 150.0  # a call slower than this is measured twice in all, not in every turn
 CHECKED_BYTES = 64 << 20  # larger graphs are not compared with the oracle: it takes minutes

@@ -1,4 +1,4 @@
-"""The graphs of the attention suite: oneDNN's own files, longer sequences, parts cut out of them."""
+"""The graphs of the attention suite: oneDNN's own files, longer sequences, parts of them."""
 
 from __future__ import annotations
 
@@ -120,7 +120,8 @@ def split(graph: Graph, own_ids: set[int]) -> Parts:
     ops = graph["graph"]
     own = [op for op in ops if op["id"] in own_ids]
     needed = set(inputs_of(own))
-    before, after = [], []
+    before: list[dict[str, Any]] = []
+    after: list[dict[str, Any]] = []
     for op in reversed([op for op in ops if op["id"] not in own_ids]):
         is_needed = any(tensor["id"] in needed for tensor in op["outputs"])
         if is_needed:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <limits>
 
@@ -12,16 +13,17 @@ namespace {
 
 constexpr std::int64_t parallel_from_elements = 16 << 10;
 constexpr std::int64_t parts_per_thread = 4;
+// Without a SoftMax nothing is held: pieces that stay in L1 with all their operands.
+constexpr std::int64_t streamed_columns = 1024;
 constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 
-// What one thread needs for one row. Operands that stay where they are from row to row are loaded
-// once.
-struct row_workspace {
-    alignas(64) std::array<float, max_row_columns> row;
-    alignas(64) std::array<float, max_row_columns> side;
-    alignas(64) std::array<std::byte, max_row_columns> cond;
-    const std::byte* loaded_side = nullptr;
-    const std::byte* loaded_cond = nullptr;
+// Columns of a row that are made in one way: the ones before a causal boundary from the scores, the
+// ones behind it from the masked value, which later steps may still change.
+struct column_range {
+    std::int64_t first = 0, last = 0;
+    const std::byte* from = nullptr;
+    float value = 0;
+    std::size_t first_action = 0;
 };
 
 class row_walk {
@@ -31,28 +33,37 @@ public:
     void run(std::int64_t first, std::int64_t last);
 
 private:
-    void run_row(std::int64_t number);
-    void apply(const row_step& step, bool soft_max_follows);
-    void combine(const row_step& step);
-    void select(const row_step& step);
-    void select_causal(const row_step& step, bool soft_max_follows);
-    void soft_max(bool inf_as_zero);
+    void run_row();
+    void bind();
+    void bind_causal(const row_step& step);
+    void bind_select(const row_step& step);
+    row_action action_of(const row_step& step) const;
+    float element_at(const std::byte* at, row_type type) const;
+    float run_piece(const column_range& range, std::int64_t first, std::int64_t last, float* to);
+    bool is_constant(const column_range& range) const {
+        return range.from == nullptr && range.first_action == action_count_;
+    }
+    template <typename Visit>
+    void for_each_piece(std::int64_t columns, Visit visit);
+    void stream_row();
+    void held_soft_max();
+    void long_soft_max();
+    void zero_row();
+    void finish_statistics(float maximum, float sum);
     float exponential(float value, float shift) const;
-    void store_row(std::byte* to) const;
-    void fill(float* from, std::int64_t count, float value) { std::fill_n(from, count, value); }
-    float scalar(int operand) const;
-    const float* side(int operand);
-    const std::byte* cond(int operand);
+    void store(const float* values, std::int64_t first, std::int64_t count, float factor) const;
+    void fill(const column_range& range, float value);
     const std::byte* address(const void* base, const row_operand& operand) const;
+    std::byte* result() const { return const_cast<std::byte*>(address(at_.result, plan_.result)); }
 
     const row_plan& plan_;
     const row_pointers& at_;
-    row_workspace work_;
     dims position_;
-    std::int64_t row_in_matrix_ = 0;
-    std::int64_t kept_ = 0; // columns that are computed; the others hold masked_
-    float masked_ = 0.0F;   // value of columns from kept_ on
-    float factor_ = 1.0F;   // applied when the row is stored
+    std::array<row_action, max_row_actions> actions_;
+    std::size_t action_count_ = 0;
+    std::array<column_range, 2> ranges_;
+    std::size_t range_count_ = 1;
+    alignas(64) std::array<float, held_row_columns + 2 * row_block_elems> buffer_;
 };
 
 const std::byte* row_walk::address(const void* base, const row_operand& operand) const {
@@ -61,131 +72,176 @@ const std::byte* row_walk::address(const void* base, const row_operand& operand)
     return bytes;
 }
 
-float row_walk::scalar(int operand) const {
-    const auto index = static_cast<std::size_t>(operand);
-    float values[row_padding_elems];
-    const row_operand& what = plan_.operands[index];
-    plan_.kernels->load(address(at_.operands[index], what), what.type, values, 1);
-    return values[0];
+// The frequent types here: calling a kernel for each row would cost more than a short row does.
+float row_walk::element_at(const std::byte* at, row_type type) const {
+    if (type == row_type::f16) {
+        float value[row_block_elems];
+        plan_.kernels->run({at, type, 0, nullptr, 0, 0, 1}, value);
+        return value[0];
+    }
+    std::uint32_t bits = 0;
+    std::byte* const to = reinterpret_cast<std::byte*>(&bits);
+    const std::int64_t width = bytes_of(type); // bf16 is the upper half of f32, little endian
+    std::memcpy(to + 4 - width, at, static_cast<std::size_t>(width));
+    return std::bit_cast<float>(bits);
 }
 
-const float* row_walk::side(int operand) {
-    const auto index = static_cast<std::size_t>(operand);
-    const row_operand& what = plan_.operands[index];
-    const std::byte* from = address(at_.operands[index], what);
-    if (from != work_.loaded_side)
-        plan_.kernels->load(from, what.type, work_.side.data(), plan_.columns);
-    work_.loaded_side = from;
-    return work_.side.data();
+// A side that is one element a row becomes a value.
+row_action row_walk::action_of(const row_step& step) const {
+    row_action action;
+    action.op = step.op;
+    if (step.operand < 0) return action;
+    const auto index = static_cast<std::size_t>(step.operand);
+    const row_operand& side = plan_.operands[index];
+    action.type = side.type;
+    action.side = address(at_.operands[index], side);
+    if (!side.is_scalar) return action;
+    action.value = element_at(action.side, side.type);
+    action.side = nullptr;
+    return action;
 }
 
-const std::byte* row_walk::cond(int operand) {
-    const auto index = static_cast<std::size_t>(operand);
-    const row_operand& what = plan_.operands[index];
-    const std::byte* from = address(at_.operands[index], what);
-    if (from == work_.loaded_cond) return work_.cond.data();
-    const auto columns = static_cast<std::size_t>(plan_.columns);
-    if (what.is_scalar)
-        std::memset(work_.cond.data(), std::to_integer<int>(*from), columns);
-    else
-        std::memcpy(work_.cond.data(), from, columns);
-    work_.loaded_cond = from;
-    return work_.cond.data();
-}
-
-void row_walk::combine(const row_step& step) {
-    const std::int64_t padded = padded_elems(plan_.columns);
-    const bool is_scalar = plan_.operands[static_cast<std::size_t>(step.operand)].is_scalar;
-    if (is_scalar)
-        plan_.kernels->combine_scalar(work_.row.data(), scalar(step.operand), step.op, padded);
-    else
-        plan_.kernels->combine(work_.row.data(), side(step.operand), step.op, padded);
-}
-
-void row_walk::select(const row_step& step) {
-    const std::int64_t padded = padded_elems(plan_.columns);
-    const bool keep_true = step.kind == row_step_kind::select_kept;
-    const std::byte* bytes = cond(step.cond);
-    if (plan_.operands[static_cast<std::size_t>(step.operand)].is_scalar)
-        plan_.kernels->select_scalar(work_.row.data(), bytes, scalar(step.operand), keep_true,
-                                     padded);
-    else
-        plan_.kernels->select(work_.row.data(), bytes, side(step.operand), keep_true, padded);
+// One byte of cond for the whole row takes one side or leaves the row as it is.
+void row_walk::bind_select(const row_step& step) {
+    const auto index = static_cast<std::size_t>(step.cond);
+    const row_operand& cond = plan_.operands[index];
+    const std::byte* bytes = address(at_.operands[index], cond);
+    row_action action = action_of(step);
+    if (!cond.is_scalar) {
+        action.cond = bytes;
+    } else {
+        const bool keeps = (*bytes != std::byte{0}) == (step.op == row_operator::select_kept);
+        if (keeps) return;
+        action.op = row_operator::replace;
+    }
+    actions_[action_count_++] = action;
 }
 
 // Columns up to the row's own number, moved by the offset, are kept.
-void row_walk::select_causal(const row_step& step, bool soft_max_follows) {
-    const std::int64_t boundary = row_in_matrix_ + at_.causal_offset + 1;
-    kept_ = std::clamp<std::int64_t>(boundary, 0, plan_.columns);
-    masked_ = scalar(step.operand);
-    if (soft_max_follows) return;
-    fill(work_.row.data() + kept_, plan_.columns - kept_, masked_);
-    kept_ = plan_.columns;
+void row_walk::bind_causal(const row_step& step) {
+    const std::int64_t in_matrix = position_.empty() ? 0 : position_[position_.rank() - 1];
+    const std::int64_t kept =
+        std::clamp<std::int64_t>(in_matrix + at_.causal_offset + 1, 0, plan_.columns);
+    const row_action masked = action_of(step); // one element a row: the plan sees to it
+    ranges_[0].last = kept;
+    ranges_[1] = {kept, plan_.columns, nullptr, masked.value, action_count_};
+    range_count_ = 2;
+}
+
+void row_walk::bind() {
+    action_count_ = 0;
+    range_count_ = 1;
+    ranges_[0] = {0, plan_.columns, address(at_.scores, plan_.scores), 0, 0};
+    for (const row_step& step : plan_.steps) {
+        if (step.kind == row_step_kind::select_causal)
+            bind_causal(step);
+        else if (step.cond >= 0)
+            bind_select(step);
+        else
+            actions_[action_count_++] = action_of(step);
+    }
+}
+
+float row_walk::run_piece(const column_range& range, std::int64_t first, std::int64_t last,
+                          float* to) {
+    return plan_.kernels->run({range.from, plan_.scores.type, range.value,
+                               actions_.data() + range.first_action,
+                               action_count_ - range.first_action, first, last - first},
+                              to);
+}
+
+void row_walk::store(const float* values, std::int64_t first, std::int64_t count,
+                     float factor) const {
+    const std::int64_t width = bytes_of(plan_.result.type);
+    plan_.kernels->store(values, {plan_.result.type, factor * plan_.scale, plan_.zero_point},
+                         result() + first * width, count);
+}
+
+void row_walk::fill(const column_range& range, float value) {
+    const std::int64_t width = bytes_of(plan_.result.type);
+    plan_.kernels->fill(value, {plan_.result.type, plan_.scale, plan_.zero_point},
+                        result() + range.first * width, range.last - range.first);
+}
+
+// visit(first column, count, maximum) with each piece in the buffer.
+template <typename Visit>
+void row_walk::for_each_piece(std::int64_t columns, Visit visit) {
+    for (std::size_t i = 0; i < range_count_; ++i)
+        for (std::int64_t at = ranges_[i].first; at < ranges_[i].last; at += columns) {
+            const std::int64_t count = std::min(columns, ranges_[i].last - at);
+            visit(at, count, run_piece(ranges_[i], at, at + count, buffer_.data()));
+        }
+}
+
+void row_walk::stream_row() {
+    for_each_piece(streamed_columns, [&](std::int64_t at, std::int64_t count, float) {
+        store(buffer_.data(), at, count, 1.0F);
+    });
 }
 
 // exp(value - shift) by the row kernel: the plugin needs no libm.
 float row_walk::exponential(float value, float shift) const {
-    float lanes[row_padding_elems];
-    std::fill_n(lanes, row_padding_elems, minus_infinity);
-    lanes[0] = value;
-    return plan_.kernels->exp_sum(lanes, shift, row_padding_elems);
+    float lanes[row_block_elems] = {value};
+    return plan_.kernels->exp_sum(lanes, shift, 1);
+}
+
+void row_walk::finish_statistics(float maximum, float sum) {
+    if (!plan_.statistics) return;
+    constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
+    const float value = sum > 0.0F ? maximum + plan_.kernels->log(sum) : not_a_number;
+    auto* to = const_cast<std::byte*>(address(at_.statistics, *plan_.statistics));
+    std::memcpy(to, &value, sizeof(value));
+}
+
+void row_walk::zero_row() {
+    fill({0, plan_.columns, nullptr, 0, 0}, 0.0F);
+    finish_statistics(0.0F, 1.0F);
 }
 
 // All masked columns have one value, so one exponential stands for them.
-void row_walk::soft_max(bool inf_as_zero) {
-    float* row = work_.row.data();
-    const std::int64_t padded = padded_elems(kept_), masked = plan_.columns - kept_;
-    fill(row + kept_, padded - kept_, minus_infinity);
-    float maximum = minus_infinity;
-    if (masked > 0) maximum = masked_;
-    if (kept_ > 0) maximum = std::max(plan_.kernels->maximum(row, padded), maximum);
-    if (inf_as_zero && maximum == minus_infinity) {
-        fill(row, plan_.columns, 0.0F);
-        kept_ = plan_.columns;
-        return;
-    }
-    const float one_masked = masked > 0 ? exponential(masked_, maximum) : 0.0F;
-    float sum = one_masked * static_cast<float>(masked);
-    if (kept_ > 0) sum += plan_.kernels->exp_sum(row, maximum, padded);
-    fill(row + kept_, masked, one_masked);
-    kept_ = plan_.columns;
-    factor_ = 1.0F / sum;
+void row_walk::held_soft_max() {
+    const column_range &computed = ranges_[0], &masked = ranges_[1];
+    const bool has_constant =
+        range_count_ == 2 && is_constant(masked) && masked.first < masked.last;
+    const std::int64_t held = has_constant ? computed.last : plan_.columns;
+    float maximum = has_constant ? masked.value : minus_infinity;
+    for (std::size_t i = 0; i < range_count_; ++i)
+        if (ranges_[i].first < ranges_[i].last && ranges_[i].first < held)
+            maximum = std::max(maximum, run_piece(ranges_[i], ranges_[i].first, ranges_[i].last,
+                                                  buffer_.data() + ranges_[i].first));
+    if (plan_.inf_as_zero && maximum == minus_infinity) return zero_row();
+    const float one_masked = has_constant ? exponential(masked.value, maximum) : 0.0F;
+    float sum = one_masked * static_cast<float>(plan_.columns - held);
+    if (held > 0) sum += plan_.kernels->exp_sum(buffer_.data(), maximum, held);
+    if (held > 0) store(buffer_.data(), 0, held, 1.0F / sum);
+    if (has_constant) fill(masked, one_masked / sum);
+    finish_statistics(maximum, sum);
 }
 
-void row_walk::apply(const row_step& step, bool soft_max_follows) {
-    switch (step.kind) {
-    case row_step_kind::combine:
-        return combine(step);
-    case row_step_kind::select_kept:
-    case row_step_kind::select_masked:
-        return select(step);
-    case row_step_kind::select_causal:
-        return select_causal(step, soft_max_follows);
-    case row_step_kind::soft_max:
-        return soft_max(step.inf_as_zero);
-    }
+// The sum is taken anew when a piece has a larger maximum than those before; the second pass makes
+// each piece again, knowing both.
+void row_walk::long_soft_max() {
+    float maximum = minus_infinity, sum = 0.0F;
+    for_each_piece(held_row_columns, [&](std::int64_t, std::int64_t count, float largest) {
+        const float higher = std::max(maximum, largest);
+        const float shift = higher == minus_infinity ? 0.0F : higher;
+        if (sum != 0.0F) sum *= exponential(maximum, shift);
+        sum += plan_.kernels->exp_sum(buffer_.data(), shift, count);
+        maximum = higher;
+    });
+    if (plan_.inf_as_zero && maximum == minus_infinity) return zero_row();
+    for_each_piece(held_row_columns, [&](std::int64_t at, std::int64_t count, float) {
+        plan_.kernels->exp_sum(buffer_.data(), maximum, count);
+        store(buffer_.data(), at, count, 1.0F / sum);
+    });
+    finish_statistics(maximum, sum);
 }
 
-// Without a SoftMax the selected values leave as they came, to the bit.
-void row_walk::store_row(std::byte* to) const {
-    if (factor_ == 1.0F && plan_.result.type == row_type::f32)
-        std::memcpy(to, work_.row.data(), static_cast<std::size_t>(plan_.columns) * sizeof(float));
-    else
-        plan_.kernels->store(work_.row.data(), factor_, to, plan_.result.type, plan_.columns);
-}
-
-void row_walk::run_row(std::int64_t number) {
-    row_in_matrix_ = number % plan_.rows_in_matrix;
-    kept_ = plan_.columns;
-    factor_ = 1.0F;
-    plan_.kernels->load(address(at_.scores, plan_.scores), plan_.scores.type, work_.row.data(),
-                        plan_.columns);
-    for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
-        const bool soft_max_follows =
-            i + 1 < plan_.steps.size() && plan_.steps[i + 1].kind == row_step_kind::soft_max;
-        apply(plan_.steps[i], soft_max_follows);
-    }
-    store_row(const_cast<std::byte*>(address(at_.result, plan_.result)));
+void row_walk::run_row() {
+    bind();
+    if (!plan_.has_soft_max) return stream_row();
+    if (plan_.columns <= held_row_columns) return held_soft_max();
+    long_soft_max();
 }
 
 void row_walk::run(std::int64_t first, std::int64_t last) {
@@ -196,7 +252,7 @@ void row_walk::run(std::int64_t first, std::int64_t last) {
         rest /= plan_.outer[i];
     }
     for (std::int64_t number = first; number < last; ++number) {
-        run_row(number);
+        run_row();
         for (int i = plan_.outer.rank() - 1; i >= 0; --i) {
             if (++position_[i] < plan_.outer[i]) break;
             position_[i] = 0;

@@ -12,6 +12,7 @@ struct row_pointers {
     const void* scores;
     void* result;
     std::span<const void* const> operands;
+    void* statistics = nullptr; // where the plan has them
     // Added to the row's number before the causal comparison: 0 is top-left, S_kv - S_q
     // bottom-right.
     std::int64_t causal_offset = 0;

@@ -153,7 +153,7 @@ void chain_finder::take_select(const op& select) {
         throw no_chain{"not exactly one source of the Select is made in the partition"};
     if (!broadcasts(select)) throw no_chain{"the Select does not broadcast"};
     row_step step;
-    step.kind = scores_on_src_0 ? row_step_kind::select_kept : row_step_kind::select_masked;
+    step.op = scores_on_src_0 ? row_operator::select_kept : row_operator::select_masked;
     if (producer(select.inputs[0].id) == nullptr)
         step.cond = add_operand(select.inputs[0]);
     else if (scores_on_src_0)

@@ -5,38 +5,76 @@
 
 namespace maskwise {
 
-// Arithmetic on one row of f32 in a buffer of the caller's: what stands around a Select in
-// attention (scale, mask, SoftMax). Buffers are padded: their size in elements is a multiple of
-// row_padding_elems, so that whole vectors may be computed and only load and store, which touch the
-// client's memory, count elements. Content of the padding is arbitrary but for maximum and exp_sum,
-// which want it to be -inf.
-inline constexpr std::int64_t row_padding_elems = 16;
+// Arithmetic on one row, or a piece of one, in f32: what stands around a Select in attention
+// (scale, mask, SoftMax). A row is brought through all its actions in registers, lies in a buffer
+// of the caller's in L1 between the passes of SoftMax, and leaves by `store`. The client's memory
+// is read and written for exactly the elements counted; buffers have room for whole blocks.
+inline constexpr std::int64_t row_block_elems = 64;
+// More actions than this are never in one chain.
+inline constexpr std::size_t max_row_actions = 12;
 
 constexpr std::int64_t padded_elems(std::int64_t elems) {
-    return (elems + row_padding_elems - 1) / row_padding_elems * row_padding_elems;
+    return (elems + row_block_elems - 1) / row_block_elems * row_block_elems;
 }
 
-enum class row_type : std::uint8_t { f32, bf16, f16 };
+// i8 and u8 can be stored only.
+enum class row_type : std::uint8_t { f32, bf16, f16, i8, u8 };
 
-enum class row_operator : std::uint8_t { add, subtract, multiply, divide };
+constexpr std::int64_t bytes_of(row_type type) {
+    return type == row_type::f32 ? 4 : type == row_type::i8 || type == row_type::u8 ? 1 : 2;
+}
+
+enum class row_operator : std::uint8_t {
+    add, // row op side
+    subtract,
+    multiply,
+    divide,
+    replace,       // the side
+    select_kept,   // cond ? row : side; bits are moved
+    select_masked, // cond ? side : row
+    exp,           // of the row
+    tanh,
+};
+
+// One operator on a row.
+struct row_action {
+    row_operator op = row_operator::add;
+    row_type type = row_type::f32;   // of the elements at side
+    const std::byte* side = nullptr; // of the row's column 0; null: every element is `value`
+    float value = 0;
+    const std::byte* cond =
+        nullptr; // of the row's column 0, one byte an element; any but 0 is true
+};
+
+// A piece of a row and what is done to it.
+struct row_piece {
+    const std::byte* from = nullptr; // the row's column 0; null: every element is `value`
+    row_type type = row_type::f32;
+    float value = 0;
+    const row_action* actions = nullptr;
+    std::size_t action_count = 0;
+    std::int64_t first = 0, elems = 0; // columns; at least one
+};
+
+// How values become elements: value * factor, and for i8 and u8 plus zero_point, saturated. Rounded
+// to nearest even. A factor of 1 leaves f32 as it is, to the bit.
+struct row_encoding {
+    row_type type = row_type::f32;
+    float factor = 1;
+    float zero_point = 0;
+};
 
 struct row_kernels {
-    // buffer[i] = from[i] as f32; `elems` elements, any alignment.
-    void (*load)(const std::byte* from, row_type type, float* buffer, std::int64_t elems);
-    // to[i] = buffer[i] * factor, rounded to nearest even; `elems` elements, any alignment.
-    void (*store)(const float* buffer, float factor, std::byte* to, row_type type,
-                  std::int64_t elems);
-    // buffer = buffer op side, for `padded` elements.
-    void (*combine)(float* buffer, const float* side, row_operator op, std::int64_t padded);
-    void (*combine_scalar)(float* buffer, float side, row_operator op, std::int64_t padded);
-    // buffer[i] = (cond[i] != 0) == keep_true ? buffer[i] : other[i]; bits are moved.
-    void (*select)(float* buffer, const std::byte* cond, const float* other, bool keep_true,
-                   std::int64_t padded);
-    void (*select_scalar)(float* buffer, const std::byte* cond, float other, bool keep_true,
-                          std::int64_t padded);
-    float (*maximum)(const float* buffer, std::int64_t padded);
-    // buffer[i] = exp(buffer[i] - shift); returns the sum. At most 2 units in the last place off.
-    float (*exp_sum)(float* buffer, float shift, std::int64_t padded);
+    // Writes the piece to buffer[0] on; what lies behind it, up to padded_elems(elems), is
+    // overwritten. Returns its maximum; NaNs may or may not count.
+    float (*run)(const row_piece& piece, float* buffer);
+    // buffer[i] = exp(buffer[i] - shift), not above 1; returns the sum. At most 2 units in the last
+    // place off; what would be below the least normal number is 0. Overwrites as run does.
+    float (*exp_sum)(float* buffer, float shift, std::int64_t elems);
+    // `elems` elements, any alignment: those of the buffer, or one value.
+    void (*store)(const float* buffer, const row_encoding& how, std::byte* to, std::int64_t elems);
+    void (*fill)(float value, const row_encoding& how, std::byte* to, std::int64_t elems);
+    float (*log)(float value);
 };
 
 } // namespace maskwise

@@ -13,7 +13,9 @@ HWY_BEFORE_NAMESPACE();
 namespace maskwise {
 namespace HWY_NAMESPACE {
 
-using row_d = hn::CappedTag<float, row_padding_elems>;
+// A block is four vectors in registers: few enough for 16 of them, enough to hide what the choice
+// of an operator costs.
+using row_d = hn::CappedTag<float, row_block_elems / 4>;
 using row_v = hn::VFromD<row_d>;
 
 HWY_ATTR HWY_INLINE std::int64_t row_lanes() {
@@ -51,153 +53,328 @@ HWY_ATTR HWY_INLINE void store_f16(row_v value, std::uint16_t* to) {
     hn::StoreU(hn::DemoteTo(d16, value), d16, reinterpret_cast<hwy::float16_t*>(to));
 }
 
-HWY_ATTR inline row_v load_elements(const std::byte* from, row_type type) {
-    if (type == row_type::f32) return hn::LoadU(row_d(), reinterpret_cast<const float*>(from));
+// Clamped first: a number beyond 32 bits has no nearest integer.
+template <typename Byte>
+HWY_ATTR HWY_INLINE void store_byte(row_v value, Byte* to) {
+    const hn::RebindToSigned<row_d> di;
+    const hn::Rebind<std::int16_t, row_d> d16;
+    const hn::Rebind<Byte, row_d> d8;
+    const auto low = hn::Set(row_d(), static_cast<float>(std::numeric_limits<Byte>::min()));
+    const auto high = hn::Set(row_d(), static_cast<float>(std::numeric_limits<Byte>::max()));
+    const auto whole = hn::NearestInt(hn::Min(hn::Max(value, low), high));
+    static_assert(sizeof(hn::TFromD<decltype(di)>) == sizeof(float));
+    hn::StoreU(hn::DemoteTo(d8, hn::DemoteTo(d16, whole)), d8, to);
+}
+
+template <row_type Type>
+HWY_ATTR HWY_INLINE row_v load_elements(const std::byte* from) {
+    if constexpr (Type == row_type::f32)
+        return hn::LoadU(row_d(), reinterpret_cast<const float*>(from));
     const auto* half = reinterpret_cast<const std::uint16_t*>(from);
-    return type == row_type::bf16 ? load_bf16(half) : load_f16(half);
+    if constexpr (Type == row_type::bf16) return load_bf16(half);
+    if constexpr (Type == row_type::f16) return load_f16(half);
 }
 
-HWY_ATTR inline void store_elements(row_v value, std::byte* to, row_type type) {
-    if (type == row_type::f32) return hn::StoreU(value, row_d(), reinterpret_cast<float*>(to));
-    auto* half = reinterpret_cast<std::uint16_t*>(to);
-    return type == row_type::bf16 ? store_bf16(value, half) : store_f16(value, half);
+template <row_type Type>
+HWY_ATTR HWY_INLINE void store_elements(row_v value, std::byte* to) {
+    if constexpr (Type == row_type::f32) hn::StoreU(value, row_d(), reinterpret_cast<float*>(to));
+    if constexpr (Type == row_type::bf16) store_bf16(value, reinterpret_cast<std::uint16_t*>(to));
+    if constexpr (Type == row_type::f16) store_f16(value, reinterpret_cast<std::uint16_t*>(to));
+    if constexpr (Type == row_type::i8) store_byte(value, reinterpret_cast<std::int8_t*>(to));
+    if constexpr (Type == row_type::u8) store_byte(value, reinterpret_cast<std::uint8_t*>(to));
 }
 
-constexpr std::int64_t bytes_of(row_type type) {
-    return type == row_type::f32 ? 4 : 2;
-}
-
-// Below one vector, said so that the compiler sees it, too.
-constexpr std::size_t rest_bytes(std::int64_t elems, std::int64_t width) {
-    return static_cast<std::size_t>(elems % row_padding_elems) * static_cast<std::size_t>(width);
-}
-
-// The last elements go through a small array: the client's memory ends with the row.
-HWY_ATTR inline void row_load(const std::byte* from, row_type type, float* buffer,
-                              std::int64_t elems) {
-    const std::int64_t width = bytes_of(type), lanes = row_lanes();
-    std::int64_t i = 0;
-    for (; i + lanes <= elems; i += lanes)
-        hn::StoreU(load_elements(from + i * width, type), row_d(), buffer + i);
-    if (i == elems) return;
-    std::byte rest[row_padding_elems * sizeof(float)] = {};
-    std::memcpy(rest, from + i * width, rest_bytes(elems - i, width));
-    hn::StoreU(load_elements(rest, type), row_d(), buffer + i);
-}
-
-HWY_ATTR inline void row_store(const float* buffer, float factor, std::byte* to, row_type type,
-                               std::int64_t elems) {
-    const std::int64_t width = bytes_of(type), lanes = row_lanes();
-    const auto scale = hn::Set(row_d(), factor);
-    std::int64_t i = 0;
-    for (; i + lanes <= elems; i += lanes)
-        store_elements(hn::Mul(hn::LoadU(row_d(), buffer + i), scale), to + i * width, type);
-    if (i == elems) return;
-    std::byte rest[row_padding_elems * sizeof(float)];
-    store_elements(hn::Mul(hn::LoadU(row_d(), buffer + i), scale), rest, type);
-    std::memcpy(to + i * width, rest, rest_bytes(elems - i, width));
+// exp(x) for x up to 0: x = n ln 2 + r, 2^n into the exponent of a polynomial of r. Adding 1.5 *
+// 2^23 rounds to an integer and leaves it in the lowest bits. NaN stays NaN.
+HWY_ATTR HWY_INLINE row_v exp_below_one(row_v x) {
+    const row_d d;
+    const hn::RebindToSigned<row_d> di;
+    const auto shifted = hn::MulAdd(x, hn::Set(d, 1.44269504F), hn::Set(d, 12582912.0F));
+    const auto n = hn::Sub(shifted, hn::Set(d, 12582912.0F));
+    auto r = hn::NegMulAdd(n, hn::Set(d, 0.693145752F), x);
+    r = hn::NegMulAdd(n, hn::Set(d, 1.42860677e-6F), r);
+    auto p = hn::MulAdd(hn::Set(d, 1.3863762e-3F), r, hn::Set(d, 8.36751e-3F));
+    p = hn::MulAdd(p, r, hn::Set(d, 4.1667238e-2F));
+    p = hn::MulAdd(p, r, hn::Set(d, 1.6666533e-1F));
+    p = hn::MulAdd(p, r, hn::Set(d, 0.5F));
+    p = hn::MulAdd(p, r, hn::Set(d, 1.0F));
+    p = hn::MulAdd(p, r, hn::Set(d, 1.0F));
+    const auto exponent = hn::ShiftLeft<23>(hn::BitCast(di, shifted));
+    const auto power = hn::BitCast(d, hn::Add(hn::BitCast(di, p), exponent));
+    return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.3F)), power);
 }
 
 template <row_operator Operator>
-HWY_ATTR HWY_INLINE row_v apply(row_v a, row_v b) {
-    if constexpr (Operator == row_operator::add) return hn::Add(a, b);
-    if constexpr (Operator == row_operator::subtract) return hn::Sub(a, b);
-    if constexpr (Operator == row_operator::multiply) return hn::Mul(a, b);
-    if constexpr (Operator == row_operator::divide) return hn::Div(a, b);
+HWY_ATTR HWY_INLINE row_v combined(row_v row, row_v side) {
+    if constexpr (Operator == row_operator::add) return hn::Add(row, side);
+    if constexpr (Operator == row_operator::subtract) return hn::Sub(row, side);
+    if constexpr (Operator == row_operator::multiply) return hn::Mul(row, side);
+    if constexpr (Operator == row_operator::divide) return hn::Div(row, side);
+    if constexpr (Operator == row_operator::replace) return side;
 }
 
-// A side that stands still has step 0 and lies in an array of one vector.
-template <row_operator Operator>
-HWY_ATTR inline void combine_by(float* buffer, const float* side, std::int64_t side_step,
-                                std::int64_t padded) {
+// The columns of a block's four vectors. At the end of a row they overlap: nothing behind it is
+// read, and making an element twice does no harm.
+struct row_columns {
+    std::int64_t a, b, c, d;
+};
+
+HWY_ATTR HWY_INLINE row_columns columns_at(std::int64_t first, std::int64_t last) {
     const std::int64_t lanes = row_lanes();
-    for (std::int64_t i = 0; i < padded; i += lanes) {
-        const auto other = hn::LoadU(row_d(), side + i * side_step);
-        hn::StoreU(apply<Operator>(hn::LoadU(row_d(), buffer + i), other), row_d(), buffer + i);
-    }
+    return {first, std::min(first + lanes, last), std::min(first + 2 * lanes, last),
+            std::min(first + 3 * lanes, last)};
 }
 
-HWY_ATTR inline void combine_any(float* buffer, const float* side, std::int64_t side_step,
-                                 row_operator op, std::int64_t padded) {
-    switch (op) {
-    case row_operator::add:
-        return combine_by<row_operator::add>(buffer, side, side_step, padded);
-    case row_operator::subtract:
-        return combine_by<row_operator::subtract>(buffer, side, side_step, padded);
-    case row_operator::multiply:
-        return combine_by<row_operator::multiply>(buffer, side, side_step, padded);
-    case row_operator::divide:
-        return combine_by<row_operator::divide>(buffer, side, side_step, padded);
-    }
+// Four vectors by reference, since vectors of unknown length cannot be members or elements.
+template <row_type Type>
+HWY_ATTR HWY_INLINE void load_block(const std::byte* from, const row_columns& at, row_v& a,
+                                    row_v& b, row_v& c, row_v& d) {
+    constexpr std::int64_t width = bytes_of(Type);
+    a = load_elements<Type>(from + at.a * width);
+    b = load_elements<Type>(from + at.b * width);
+    c = load_elements<Type>(from + at.c * width);
+    d = load_elements<Type>(from + at.d * width);
 }
 
-HWY_ATTR inline void row_combine(float* buffer, const float* side, row_operator op,
-                                 std::int64_t padded) {
-    combine_any(buffer, side, 1, op, padded);
+HWY_ATTR HWY_INLINE void load_any(const std::byte* from, row_type type, float value,
+                                  const row_columns& at, row_v& a, row_v& b, row_v& c, row_v& d) {
+    if (from == nullptr)
+        a = b = c = d = hn::Set(row_d(), value);
+    else if (type == row_type::f32)
+        load_block<row_type::f32>(from, at, a, b, c, d);
+    else if (type == row_type::bf16)
+        load_block<row_type::bf16>(from, at, a, b, c, d);
+    else
+        load_block<row_type::f16>(from, at, a, b, c, d);
 }
 
-HWY_ATTR inline void row_combine_scalar(float* buffer, float side, row_operator op,
-                                        std::int64_t padded) {
-    float sides[row_padding_elems];
-    hn::StoreU(hn::Set(row_d(), side), row_d(), sides);
-    combine_any(buffer, sides, 0, op, padded);
+template <row_operator Operator>
+HWY_ATTR HWY_INLINE void combine_block(row_v& a, row_v& b, row_v& c, row_v& d, row_v side_a,
+                                       row_v side_b, row_v side_c, row_v side_d) {
+    a = combined<Operator>(a, side_a);
+    b = combined<Operator>(b, side_b);
+    c = combined<Operator>(c, side_c);
+    d = combined<Operator>(d, side_d);
 }
 
-HWY_ATTR inline void select_by(float* buffer, const std::byte* cond, const float* other,
-                               std::int64_t other_step, bool keep_true, std::int64_t padded) {
+HWY_ATTR HWY_INLINE row_v selected(const std::byte* cond, row_v if_true, row_v if_false) {
     const hn::RebindToUnsigned<row_d> du;
     const hn::Rebind<std::uint8_t, row_d> d8;
-    const std::int64_t lanes = row_lanes();
-    for (std::int64_t i = 0; i < padded; i += lanes) {
-        const auto bytes = hn::PromoteTo(du, hn::LoadU(d8, as_bytes(cond + i)));
-        const auto is_false = hn::RebindMask(row_d(), hn::Eq(bytes, hn::Zero(du)));
-        const auto kept = hn::LoadU(row_d(), buffer + i);
-        const auto given = hn::LoadU(row_d(), other + i * other_step);
-        const auto chosen = keep_true ? hn::IfThenElse(is_false, given, kept)
-                                      : hn::IfThenElse(is_false, kept, given);
-        hn::StoreU(chosen, row_d(), buffer + i);
+    const auto bytes = hn::PromoteTo(du, hn::LoadU(d8, as_bytes(cond)));
+    const auto is_false = hn::RebindMask(row_d(), hn::Eq(bytes, hn::Zero(du)));
+    return hn::IfThenElse(is_false, if_false, if_true);
+}
+
+HWY_ATTR HWY_INLINE void select_block(const std::byte* cond, bool keep_true, const row_columns& at,
+                                      row_v& a, row_v& b, row_v& c, row_v& d, row_v side_a,
+                                      row_v side_b, row_v side_c, row_v side_d) {
+    if (keep_true) {
+        a = selected(cond + at.a, a, side_a);
+        b = selected(cond + at.b, b, side_b);
+        c = selected(cond + at.c, c, side_c);
+        d = selected(cond + at.d, d, side_d);
+    } else {
+        a = selected(cond + at.a, side_a, a);
+        b = selected(cond + at.b, side_b, b);
+        c = selected(cond + at.c, side_c, c);
+        d = selected(cond + at.d, side_d, d);
     }
 }
 
-HWY_ATTR inline void row_select(float* buffer, const std::byte* cond, const float* other,
-                                bool keep_true, std::int64_t padded) {
-    select_by(buffer, cond, other, 1, keep_true, padded);
-}
-
-HWY_ATTR inline void row_select_scalar(float* buffer, const std::byte* cond, float other,
-                                       bool keep_true, std::int64_t padded) {
-    float others[row_padding_elems];
-    hn::StoreU(hn::Set(row_d(), other), row_d(), others);
-    select_by(buffer, cond, others, 0, keep_true, padded);
-}
-
-// Two chains, since a maximum takes several cycles to arrive.
-HWY_ATTR inline float row_maximum(const float* buffer, std::int64_t padded) {
-    const std::int64_t lanes = row_lanes();
-    auto first = hn::LoadU(row_d(), buffer), second = first;
-    std::int64_t i = lanes;
-    for (; i + lanes < padded; i += 2 * lanes) {
-        first = hn::Max(first, hn::LoadU(row_d(), buffer + i));
-        second = hn::Max(second, hn::LoadU(row_d(), buffer + i + lanes));
+HWY_ATTR HWY_INLINE void unary_block(row_operator op, row_v& a, row_v& b, row_v& c, row_v& d) {
+    const row_d tag;
+    if (op == row_operator::exp) {
+        a = hn::Exp(tag, a);
+        b = hn::Exp(tag, b);
+        c = hn::Exp(tag, c);
+        d = hn::Exp(tag, d);
+    } else {
+        a = hn::Tanh(tag, a);
+        b = hn::Tanh(tag, b);
+        c = hn::Tanh(tag, c);
+        d = hn::Tanh(tag, d);
     }
-    for (; i < padded; i += lanes) first = hn::Max(first, hn::LoadU(row_d(), buffer + i));
-    return hn::GetLane(hn::MaxOfLanes(row_d(), hn::Max(first, second)));
 }
 
-HWY_ATTR inline float row_exp_sum(float* buffer, float shift, std::int64_t padded) {
-    const std::int64_t lanes = row_lanes();
-    const auto shifts = hn::Set(row_d(), shift);
-    auto sum = hn::Zero(row_d());
-    for (std::int64_t i = 0; i < padded; i += lanes) {
-        const auto value = hn::Exp(row_d(), hn::Sub(hn::LoadU(row_d(), buffer + i), shifts));
-        hn::StoreU(value, row_d(), buffer + i);
-        sum = hn::Add(sum, value);
+HWY_ATTR HWY_INLINE void act(const row_action& action, const row_columns& at, row_v& a, row_v& b,
+                             row_v& c, row_v& d) {
+    if (action.op >= row_operator::exp) return unary_block(action.op, a, b, c, d);
+    row_v side_a, side_b, side_c, side_d;
+    load_any(action.side, action.type, action.value, at, side_a, side_b, side_c, side_d);
+    switch (action.op) {
+    case row_operator::add:
+        return combine_block<row_operator::add>(a, b, c, d, side_a, side_b, side_c, side_d);
+    case row_operator::subtract:
+        return combine_block<row_operator::subtract>(a, b, c, d, side_a, side_b, side_c, side_d);
+    case row_operator::multiply:
+        return combine_block<row_operator::multiply>(a, b, c, d, side_a, side_b, side_c, side_d);
+    case row_operator::divide:
+        return combine_block<row_operator::divide>(a, b, c, d, side_a, side_b, side_c, side_d);
+    case row_operator::replace:
+        return combine_block<row_operator::replace>(a, b, c, d, side_a, side_b, side_c, side_d);
+    default:
+        return select_block(action.cond, action.op == row_operator::select_kept, at, a, b, c, d,
+                            side_a, side_b, side_c, side_d);
     }
-    return hn::GetLane(hn::SumOfLanes(row_d(), sum));
 }
 
-constexpr row_kernels rows{row_load,   row_store,         row_combine, row_combine_scalar,
-                           row_select, row_select_scalar, row_maximum, row_exp_sum};
+constexpr float row_minus_infinity = -std::numeric_limits<float>::infinity();
+
+// One block into `buffer`, which stands for column 0. Returns the maxima so far.
+HWY_ATTR HWY_INLINE row_v run_block(const row_piece& piece, const row_columns& at, float* buffer,
+                                    row_v maxima) {
+    const row_d tag;
+    row_v a, b, c, d;
+    load_any(piece.from, piece.type, piece.value, at, a, b, c, d);
+    for (std::size_t i = 0; i < piece.action_count; ++i) act(piece.actions[i], at, a, b, c, d);
+    hn::StoreU(a, tag, buffer + at.a);
+    hn::StoreU(b, tag, buffer + at.b);
+    hn::StoreU(c, tag, buffer + at.c);
+    hn::StoreU(d, tag, buffer + at.d);
+    return hn::Max(maxima, hn::Max(hn::Max(a, b), hn::Max(c, d)));
+}
+
+// Less than a vector goes through arrays on the stack: the client's memory ends with the row.
+struct row_rest {
+    row_action actions[max_row_actions];
+    std::byte sides[max_row_actions + 1][row_block_elems];
+    std::byte conds[max_row_actions][row_block_elems];
+};
+
+inline const std::byte* copy_rest(const std::byte* from, const row_piece& piece, std::int64_t width,
+                                  std::byte* to) {
+    if (from == nullptr) return nullptr;
+    std::memset(to, 0, row_block_elems);
+    std::memcpy(to, from + piece.first * width, static_cast<std::size_t>(piece.elems * width));
+    return to;
+}
+
+inline row_piece rest_of(const row_piece& piece, row_rest& rest) {
+    row_piece copy = piece;
+    copy.from = copy_rest(piece.from, piece, bytes_of(piece.type), rest.sides[max_row_actions]);
+    for (std::size_t i = 0; i < piece.action_count; ++i) {
+        row_action& action = rest.actions[i] = piece.actions[i];
+        action.side = copy_rest(action.side, piece, bytes_of(action.type), rest.sides[i]);
+        action.cond = copy_rest(action.cond, piece, 1, rest.conds[i]);
+    }
+    copy.actions = rest.actions;
+    copy.first = 0;
+    return copy;
+}
+
+HWY_ATTR inline float run_rest(const row_piece& piece, float* buffer) {
+    const row_d d;
+    row_rest rest;
+    run_block(rest_of(piece, rest), {0, 0, 0, 0}, buffer, hn::Zero(d));
+    const auto valid = hn::FirstN(d, static_cast<std::size_t>(piece.elems));
+    const auto values = hn::IfThenElse(valid, hn::LoadU(d, buffer), hn::Set(d, row_minus_infinity));
+    return hn::GetLane(hn::MaxOfLanes(d, values));
+}
+
+HWY_ATTR inline float row_run(const row_piece& piece, float* buffer) {
+    const row_d d;
+    const std::int64_t lanes = row_lanes();
+    if (piece.elems < lanes) return run_rest(piece, buffer);
+    auto maxima = hn::Set(d, row_minus_infinity);
+    const std::int64_t end = piece.first + piece.elems;
+    float* const column_0 = buffer - piece.first;
+    std::int64_t at = piece.first;
+    for (; at + 4 * lanes <= end; at += 4 * lanes)
+        maxima =
+            run_block(piece, {at, at + lanes, at + 2 * lanes, at + 3 * lanes}, column_0, maxima);
+    if (at < end)
+        maxima =
+            run_block(piece, columns_at(std::min(at, end - lanes), end - lanes), column_0, maxima);
+    return hn::GetLane(hn::MaxOfLanes(d, maxima));
+}
+
+// What lies behind the row counts as -inf.
+HWY_ATTR HWY_INLINE row_v exponentials(float* at, std::int64_t left, row_v shifts) {
+    const row_d d;
+    auto value = hn::LoadU(d, at);
+    if (left < row_lanes())
+        value =
+            hn::IfThenElse(hn::FirstN(d, static_cast<std::size_t>(std::max<std::int64_t>(left, 0))),
+                           value, hn::Set(d, row_minus_infinity));
+    const auto result = exp_below_one(hn::Sub(value, shifts));
+    hn::StoreU(result, d, at);
+    return result;
+}
+
+HWY_ATTR inline float row_exp_sum(float* buffer, float shift, std::int64_t elems) {
+    const row_d d;
+    const std::int64_t lanes = row_lanes();
+    const auto shifts = hn::Set(d, shift);
+    auto sum_0 = hn::Zero(d), sum_1 = sum_0;
+    std::int64_t i = 0;
+    for (; i + 2 * lanes <= elems; i += 2 * lanes) {
+        sum_0 = hn::Add(sum_0, exponentials(buffer + i, lanes, shifts));
+        sum_1 = hn::Add(sum_1, exponentials(buffer + i + lanes, lanes, shifts));
+    }
+    for (; i < elems; i += lanes)
+        sum_0 = hn::Add(sum_0, exponentials(buffer + i, elems - i, shifts));
+    return hn::GetLane(hn::SumOfLanes(d, hn::Add(sum_0, sum_1)));
+}
+
+// Vectors from `step` apart in the buffer; the last one overlaps the one before it.
+template <row_type Type>
+HWY_ATTR HWY_INLINE void store_by(const float* buffer, const row_encoding& how, std::byte* to,
+                                  std::int64_t elems, std::int64_t step) {
+    const row_d d;
+    const std::int64_t lanes = row_lanes(), width = bytes_of(Type);
+    const auto factor = hn::Set(d, how.factor), zero = hn::Set(d, how.zero_point);
+    const auto encoded = [&](std::int64_t i) HWY_ATTR {
+        const auto value = hn::LoadU(d, buffer + i * step);
+        if constexpr (bytes_of(Type) == 1) return hn::MulAdd(value, factor, zero);
+        return hn::Mul(value, factor);
+    };
+    if (elems < lanes) {
+        std::byte rest[row_block_elems];
+        store_elements<Type>(encoded(0), rest);
+        std::memcpy(to, rest, static_cast<std::size_t>(elems * width));
+        return;
+    }
+    for (std::int64_t i = 0; i + lanes <= elems; i += lanes)
+        store_elements<Type>(encoded(i), to + i * width);
+    store_elements<Type>(encoded(elems - lanes), to + (elems - lanes) * width);
+}
+
+HWY_ATTR inline void store_any(const float* buffer, const row_encoding& how, std::byte* to,
+                               std::int64_t elems, std::int64_t step) {
+    switch (how.type) {
+    case row_type::f32:
+        return store_by<row_type::f32>(buffer, how, to, elems, step);
+    case row_type::bf16:
+        return store_by<row_type::bf16>(buffer, how, to, elems, step);
+    case row_type::f16:
+        return store_by<row_type::f16>(buffer, how, to, elems, step);
+    case row_type::i8:
+        return store_by<row_type::i8>(buffer, how, to, elems, step);
+    case row_type::u8:
+        return store_by<row_type::u8>(buffer, how, to, elems, step);
+    }
+}
+
+HWY_ATTR inline void row_store(const float* buffer, const row_encoding& how, std::byte* to,
+                               std::int64_t elems) {
+    if (how.type != row_type::f32 || how.factor != 1.0F)
+        store_any(buffer, how, to, elems, 1);
+    else
+        std::memcpy(to, buffer, static_cast<std::size_t>(elems) * sizeof(float));
+}
+
+HWY_ATTR inline void row_fill(float value, const row_encoding& how, std::byte* to,
+                              std::int64_t elems) {
+    float values[row_block_elems];
+    hn::StoreU(hn::Set(row_d(), value), row_d(), values);
+    store_any(values, how, to, elems, 0);
+}
+
+HWY_ATTR inline float row_log(float value) {
+    return hn::GetLane(hn::Log(row_d(), hn::Set(row_d(), value)));
+}
+
+constexpr row_kernels rows{row_run, row_exp_sum, row_store, row_fill, row_log};
 
 } // namespace HWY_NAMESPACE
 } // namespace maskwise

@@ -7,7 +7,9 @@
 namespace maskwise {
 namespace {
 
-row_type type_of(data_type type, const char* what) {
+row_type type_of(data_type type, bool is_result, const char* what) {
+    if (is_result && type == data_type::i8) return row_type::i8;
+    if (is_result && type == data_type::u8) return row_type::u8;
     switch (type) {
     case data_type::f32:
         return row_type::f32;
@@ -39,11 +41,12 @@ dims aligned_strides(const tensor_desc& desc, const dims& shape, const char* wha
     return strides;
 }
 
-row_operand make_operand(const tensor_desc& desc, const dims& shape, bool is_cond,
-                         const char* what) {
+enum class role : std::uint8_t { input, cond, result };
+
+row_operand make_operand(const tensor_desc& desc, const dims& shape, role as, const char* what) {
     row_operand operand;
-    if (!is_cond) operand.type = type_of(desc.type, what);
-    if (is_cond && desc.type != data_type::boolean)
+    if (as != role::cond) operand.type = type_of(desc.type, as == role::result, what);
+    if (as == role::cond && desc.type != data_type::boolean)
         throw invalid_argument("cond is " + std::string(to_string(desc.type)) +
                                ", expected boolean");
     const dims strides = aligned_strides(desc, shape, what);
@@ -56,9 +59,12 @@ row_operand make_operand(const tensor_desc& desc, const dims& shape, bool is_con
     return operand;
 }
 
-bool is_cond(const row_desc& desc, int index) {
-    return std::any_of(desc.steps.begin(), desc.steps.end(),
-                       [index](const row_step& step) { return step.cond == index; });
+role role_of(const row_desc& desc, std::size_t index) {
+    return std::any_of(
+               desc.steps.begin(), desc.steps.end(),
+               [index](const row_step& step) { return step.cond == static_cast<int>(index); })
+               ? role::cond
+               : role::input;
 }
 
 void require_sizes(const row_desc& desc) {
@@ -66,33 +72,43 @@ void require_sizes(const row_desc& desc) {
     if (shape.rank() < 1 || desc.result.extents != shape)
         throw invalid_argument("scores " + to_string(shape) + " and result " +
                                to_string(desc.result.extents) + " are not rows of one shape");
-    if (shape[shape.rank() - 1] > max_row_columns)
-        throw invalid_argument("rows of " + std::to_string(shape[shape.rank() - 1]) +
-                               " columns are longer than " + std::to_string(max_row_columns));
-    if (desc.operands.size() > max_row_operands)
-        throw invalid_argument(std::to_string(desc.operands.size()) + " operands are too many");
+    if (desc.operands.size() > max_row_operands || desc.steps.size() > max_row_actions)
+        throw invalid_argument(std::to_string(desc.operands.size()) + " operands and " +
+                               std::to_string(desc.steps.size()) + " steps are too many");
+}
+
+void require_soft_max_last(const row_desc& desc) {
+    for (std::size_t i = 0; i + 1 < desc.steps.size(); ++i)
+        if (desc.steps[i].kind == row_step_kind::soft_max)
+            throw invalid_argument("step " + std::to_string(i) + " is a SoftMax, not the last");
 }
 
 const char* name_of(const row_step& step) {
-    switch (step.kind) {
-    case row_step_kind::select_kept:
-    case row_step_kind::select_masked:
-        return "select";
-    case row_step_kind::select_causal:
-        return "select_causal";
-    case row_step_kind::soft_max:
-        return "soft_max";
-    default:
-        break;
-    }
-    constexpr const char* names[] = {"add", "subtract", "multiply", "divide"};
+    if (step.kind == row_step_kind::select_causal) return "select_causal";
+    constexpr const char* names[] = {"add",    "subtract", "multiply", "divide", "replace",
+                                     "select", "select",   "exp",      "tanh"};
     return names[static_cast<std::size_t>(step.op)];
+}
+
+void require_one_masked_value(const row_plan& plan) {
+    for (const row_step& step : plan.steps)
+        if (step.kind == row_step_kind::select_causal &&
+            !plan.operands[static_cast<std::size_t>(step.operand)].is_scalar)
+            throw invalid_argument("the masked value of a causal mask changes along the row");
+}
+
+std::string end_of(const row_plan& plan) {
+    std::string text = plan.has_soft_max ? " soft_max" : "";
+    if (plan.statistics) text += " statistics";
+    if (plan.result.type == row_type::i8 || plan.result.type == row_type::u8) text += " quantize";
+    return text;
 }
 
 } // namespace
 
 row_plan make_row_plan(const row_desc& desc, isa target) {
     require_sizes(desc);
+    require_soft_max_last(desc);
     const dims& shape = desc.scores.extents;
     row_plan plan;
     plan.kernels = &kernel_table_for(target).rows;
@@ -100,19 +116,29 @@ row_plan make_row_plan(const row_desc& desc, isa target) {
     plan.columns = shape[shape.rank() - 1];
     plan.rows = element_count(plan.outer);
     if (!plan.outer.empty()) plan.rows_in_matrix = plan.outer[plan.outer.rank() - 1];
-    plan.scores = make_operand(desc.scores, shape, false, "scores");
-    plan.result = make_operand(desc.result, shape, false, "the result");
+    plan.scores = make_operand(desc.scores, shape, role::input, "scores");
+    plan.result = make_operand(desc.result, shape, role::result, "the result");
     for (std::size_t i = 0; i < desc.operands.size(); ++i)
-        plan.operands.push_back(make_operand(desc.operands[i], shape,
-                                             is_cond(desc, static_cast<int>(i)), "an operand"));
+        plan.operands.push_back(
+            make_operand(desc.operands[i], shape, role_of(desc, i), "an operand"));
     plan.steps = desc.steps;
+    if (!plan.steps.empty() && plan.steps.back().kind == row_step_kind::soft_max) {
+        plan.has_soft_max = true;
+        plan.inf_as_zero = plan.steps.back().inf_as_zero;
+        plan.steps.pop_back();
+    }
+    require_one_masked_value(plan);
+    plan.scale = desc.scale;
+    plan.zero_point = desc.zero_point;
+    if (desc.statistics)
+        plan.statistics = make_operand(*desc.statistics, shape, role::input, "statistics");
     return plan;
 }
 
 std::string to_string(const row_plan& plan) {
     std::string text = std::to_string(plan.rows) + " rows of " + std::to_string(plan.columns) + ':';
     for (const row_step& step : plan.steps) text.append(" ").append(name_of(step));
-    return text;
+    return text + end_of(plan);
 }
 
 } // namespace maskwise

@@ -12,17 +12,15 @@ namespace maskwise {
 
 // What is done to each row of a tensor of scores, in order: the chain around a Select in attention.
 enum class row_step_kind : std::uint8_t {
-    combine,       // row = row op operand
-    select_kept,   // row = cond ? row : operand
-    select_masked, // row = cond ? operand : row
+    elementwise,   // row = row op operand, row = op(row)
     select_causal, // row = (row number + offset >= column number) ? row : operand
-    soft_max,      // over the row
+    soft_max,      // over the row; the last step
 };
 
 struct row_step {
-    row_step_kind kind = row_step_kind::combine;
+    row_step_kind kind = row_step_kind::elementwise;
     row_operator op = row_operator::add;
-    int operand = -1;         // index into operands; -1 for soft_max
+    int operand = -1;         // index into operands; -1 for soft_max and operators of the row alone
     int cond = -1;            // index into operands, for select_kept and select_masked
     bool inf_as_zero = false; // soft_max: a row of -inf gives zeros, not NaN
 };
@@ -33,6 +31,11 @@ struct row_desc {
     tensor_desc scores, result;
     std::vector<tensor_desc> operands;
     std::vector<row_step> steps;
+    // Of i8 and u8 results: value * scale + zero_point, rounded.
+    float scale = 1;
+    float zero_point = 0;
+    // log(sum(exp(row))) of the SoftMax, f32, one element a row.
+    std::optional<tensor_desc> statistics;
 };
 
 // An operand as the walk over rows meets it.
@@ -50,14 +53,18 @@ struct row_plan {
     std::int64_t columns = 0;
     std::int64_t rows_in_matrix = 1; // last of outer: what the causal boundary counts
     row_operand scores, result;
+    std::optional<row_operand> statistics;
     std::vector<row_operand> operands;
-    std::vector<row_step> steps;
+    std::vector<row_step> steps; // without the soft_max
+    bool has_soft_max = false, inf_as_zero = false;
+    float scale = 1, zero_point = 0;
 };
 
-// Longest row whose buffers fit the run-time stack.
-inline constexpr std::int64_t max_row_columns = 8192;
+// Rows up to this are held in L1 from the first pass to the last; longer ones are computed twice,
+// in pieces.
+inline constexpr std::int64_t held_row_columns = 8192;
 // More operands than this are never read by one chain.
-inline constexpr std::size_t max_row_operands = 6;
+inline constexpr std::size_t max_row_operands = 8;
 
 // A plan on the kernels of `target`. Throws invalid_argument where a type, a stride or a size is
 // outside what rows can be run for.

@@ -72,10 +72,11 @@ partition causal() {
     return made;
 }
 
-std::vector<row_step_kind> kinds(const row_chain& chain) {
-    std::vector<row_step_kind> result_kinds;
-    for (const row_step& step : chain.steps) result_kinds.push_back(step.kind);
-    return result_kinds;
+std::vector<row_operator> operators(const row_chain& chain) {
+    std::vector<row_operator> list;
+    for (const row_step& step : chain.steps)
+        if (step.kind == row_step_kind::elementwise) list.push_back(step.op);
+    return list;
 }
 
 TEST(row_chain, reaches_from_the_scale_to_the_soft_max) {
@@ -84,8 +85,9 @@ TEST(row_chain, reaches_from_the_scale_to_the_soft_max) {
     ASSERT_TRUE(chain) << reason;
     EXPECT_EQ(chain->scores, scores);
     EXPECT_EQ(chain->result, weights);
-    EXPECT_EQ(kinds(*chain), (std::vector{row_step_kind::combine, row_step_kind::select_kept,
-                                          row_step_kind::combine, row_step_kind::soft_max}));
+    EXPECT_EQ(operators(*chain),
+              (std::vector{row_operator::divide, row_operator::select_kept, row_operator::add}));
+    EXPECT_EQ(chain->steps.back().kind, row_step_kind::soft_max);
     EXPECT_EQ(chain->op_ids.size(), 4U);
 }
 
@@ -95,7 +97,7 @@ TEST(row_chain, knows_which_source_the_scores_are) {
     std::string reason;
     const auto chain = made.find(reason);
     ASSERT_TRUE(chain) << reason;
-    EXPECT_EQ(chain->steps[1].kind, row_step_kind::select_masked);
+    EXPECT_EQ(chain->steps[1].op, row_operator::select_masked);
     EXPECT_EQ(chain->operands[static_cast<std::size_t>(chain->steps[1].operand)].id, fill);
 }
 
