@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Checks the built plugin: it exports exactly the functions of its list and asks for little.
+"""Checks the built libraries: they export exactly what is listed and ask for little.
 
-Exported is what src/onednn/functions.inc lists and what src/onednn/exports.map names in full, no
-more and no less. It needs libc, libstdc++, libtbb and libhwy only, never libdnnl by name, has no
-search path of its own, and everything it leaves undefined is found in what it needs.
+Of the plugin that is what src/onednn/functions.inc lists and what src/onednn/exports.map names in
+full, of libmaskwise.so what its header marks MASKWISE_API, no more and no less. They need libc,
+libstdc++, libtbb and libhwy only, never libdnnl by name, have no search path of their own, and
+everything left undefined is found in what they need.
 """
 
 from __future__ import annotations
@@ -40,6 +41,23 @@ def named_in_full(folder: Path) -> set[str]:
     return set(re.findall(r"^\s*(\w+);", text.split("local:")[0], re.MULTILINE))
 
 
+def declared_names(header: Path) -> set[str]:
+    """Classes and functions that the public header marks, each once however often overloaded."""
+    text = header.read_text()
+    classes = re.findall(r"^class MASKWISE_API (\w+)", text, re.MULTILINE)
+    return {*classes, *re.findall(r"^MASKWISE_API [^;()]*?(\w+)\(", text, re.MULTILINE)}
+
+
+def exported_names(library: Path) -> set[str]:
+    """First names below maskwise:: of the demangled exports; anything else in full."""
+    names = set()
+    for line in tool("nm", "-DC", "--defined-only", str(library)).splitlines():
+        symbol = line.split(maxsplit=2)[2]
+        found = re.match(r"(?:(?:typeinfo(?: name)?|vtable) for )?maskwise::(\w+)", symbol)
+        names.add(found.group(1) if found else symbol)
+    return names
+
+
 def exported_symbols(library: Path) -> set[str]:
     symbols = (
         line.split() for line in tool("nm", "-D", "--defined-only", str(library)).splitlines()
@@ -67,7 +85,17 @@ def check(library: Path, folder: Path) -> list[str]:
     listed, exported = listed_functions(folder), exported_symbols(library)
     if not listed:
         return [f"no function is listed in {folder}"]
-    listed |= named_in_full(folder)
+    return compare(library, listed | named_in_full(folder), exported)
+
+
+def check_api(library: Path, header: Path) -> list[str]:
+    declared = declared_names(header)
+    if not declared:
+        return [f"nothing is declared in {header}"]
+    return compare(library, declared, exported_names(library))
+
+
+def compare(library: Path, listed: set[str], exported: set[str]) -> list[str]:
     faults = [f"does not export {name}" for name in sorted(listed - exported)]
     faults += [f"exports {name}, which is not listed" for name in sorted(exported - listed)]
     return faults + dynamic_faults(library) + undefined_faults(library)
@@ -76,12 +104,20 @@ def check(library: Path, folder: Path) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("library", type=Path)
-    parser.add_argument("--lists", type=Path, default=ROOT / "src/onednn", help="their folder")
+    parser.add_argument(
+        "--lists", type=Path, default=ROOT / "src/onednn", help="the plugin's folder"
+    )
+    parser.add_argument("--header", type=Path, help="check the library of this public header")
     arguments = parser.parse_args()
-    faults = check(arguments.library, arguments.lists)
+    if arguments.header:
+        faults = check_api(arguments.library, arguments.header)
+        counts = f"{len(declared_names(arguments.header))} names"
+    else:
+        faults = check(arguments.library, arguments.lists)
+        listed = len(listed_functions(arguments.lists))
+        counts = f"{listed} + {len(named_in_full(arguments.lists))} functions"
     lines = [f"{arguments.library.name} {fault}" for fault in faults]
-    counts = f"{len(listed_functions(arguments.lists))} + {len(named_in_full(arguments.lists))}"
-    print("\n".join([*lines, f"exports: {counts} functions, {len(faults)} faults"]))
+    print("\n".join([*lines, f"exports: {counts}, {len(faults)} faults"]))
     return 1 if faults else 0
 
 

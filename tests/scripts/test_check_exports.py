@@ -68,3 +68,47 @@ def test_an_empty_list_is_a_fault(tmp_path: Path) -> None:
     found = check_exports.check(tmp_path / "a.so", tmp_path)
     assert len(found) == 1
     assert "no function is listed" in found[0]
+
+
+HEADER = """
+namespace maskwise {
+class MASKWISE_API plan {
+public:
+    int rank() const;
+};
+MASKWISE_API int compile(plan);
+MASKWISE_API int compile();
+int of_the_library();
+} // namespace maskwise
+"""
+API = '#define MASKWISE_API __attribute__((visibility("default")))\n' + HEADER
+BODY = """int maskwise::plan::rank() const { return 1; }
+int maskwise::compile(plan) { return 1; }
+int maskwise::of_the_library() { return 1; }
+"""
+OTHER_COMPILE = "int maskwise::compile() { return 2; }\n"
+
+
+def api_faults(root: Path, code: str) -> list[str]:
+    (root / "api.hpp").write_text(HEADER)
+    (root / "api.cpp").write_text(API + code)
+    library = root / "libapi.so"
+    command = ["g++", "-shared", "-fPIC", "-fvisibility=hidden", "-o", str(library)]
+    subprocess.run([*command, str(root / "api.cpp")], check=True)
+    return check_exports.check_api(library, root / "api.hpp")
+
+
+def test_an_api_as_declared_passes(tmp_path: Path) -> None:
+    assert api_faults(tmp_path, BODY + OTHER_COMPILE) == []
+
+
+def test_an_api_that_shows_more(tmp_path: Path) -> None:
+    extra = "namespace maskwise { MASKWISE_API int more() { return 1; } }\nMASKWISE_API int x;\n"
+    found = api_faults(tmp_path, BODY + OTHER_COMPILE + extra)
+    assert found == ["exports more, which is not listed", "exports x, which is not listed"]
+
+
+def test_an_api_that_lacks_a_function(tmp_path: Path) -> None:
+    assert api_faults(tmp_path, "int maskwise::plan::rank() const { return 1; }\n") == [
+        "does not export compile"
+    ]
