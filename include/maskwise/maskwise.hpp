@@ -165,8 +165,8 @@ public:
 
     // dst = cond ? src_0 : src_1. The addresses of each operand's element {0,...,0}; memory stays
     // the caller's. dst may be exactly src_0 or src_1 where their descriptions are equal; where it
-    // overlaps an input in any other way the result is undefined. An address may be null where its
-    // tensor has no element, else invalid_argument is thrown and nothing written. Returns when dst
+    // overlaps an input in any other way the result is undefined. Where dst has no element they may
+    // be null, else a null one throws invalid_argument and nothing is written. Returns when dst
     // is written. Large Selects use the threads of the caller's oneTBB task arena. Neither
     // allocates nor locks by itself, throws nothing else but what copying a std::string throws:
     // then elements of dst hold their old or their new value.

@@ -19,10 +19,14 @@ dims infer_extents(const select_schema& schema, const tensor_desc& cond, const t
     return infer_dst(schema, broadcast, cond.extents, src_0.extents, src_1.extents);
 }
 
-void require_address(const void* address, const tensor_desc& operand, const char* name) {
-    if (address == nullptr && element_count(operand.extents) != 0)
-        throw invalid_argument(std::string("the address of ") + name + " is null, its shape is " +
-                               to_string(operand.extents));
+void require_addresses(const select_desc& desc, const std::array<const void*, 4>& addresses) {
+    const std::pair<const char*, const tensor_desc*> operands[] = {
+        {"cond", &desc.cond}, {"src_0", &desc.src_0}, {"src_1", &desc.src_1}, {"dst", &desc.dst}};
+    for (std::size_t i = 0; i < addresses.size(); ++i)
+        if (addresses[i] == nullptr)
+            throw invalid_argument(std::string("the address of ") + operands[i].first +
+                                   " is null, its shape is " +
+                                   to_string(operands[i].second->extents));
 }
 
 } // namespace
@@ -61,13 +65,9 @@ const tensor_desc& plan::dst() const noexcept {
 }
 
 void plan::execute(const void* cond, const void* src_0, const void* src_1, void* dst) const {
-    if (cond == nullptr || src_0 == nullptr || src_1 == nullptr || dst == nullptr) {
-        const select_desc& desc = data_->desc;
-        require_address(cond, desc.cond, "cond");
-        require_address(src_0, desc.src_0, "src_0");
-        require_address(src_1, desc.src_1, "src_1");
-        require_address(dst, desc.dst, "dst");
-    }
+    if (data_->nest.elements == 0) return;
+    if (cond == nullptr || src_0 == nullptr || src_1 == nullptr || dst == nullptr)
+        require_addresses(data_->desc, {cond, src_0, src_1, dst});
     if (data_->desc.dst.type == data_type::string)
         run_strings(*data_, cond, src_0, src_1, dst);
     else

@@ -24,12 +24,27 @@ std::string list_types(std::span<const data_type> types) {
     return text;
 }
 
-[[noreturn]] void throw_not_equal(const select_schema& schema, const dims& cond, const dims& src_0,
-                                  const dims& src_1) {
-    throw invalid_shape(std::string(schema.dialect) + ": auto_broadcast none needs equal shapes, " +
-                        std::string(schema.inputs[0]) + " is " + to_string(cond) + ", " +
-                        std::string(schema.inputs[1]) + " is " + to_string(src_0) + ", " +
-                        std::string(schema.inputs[2]) + " is " + to_string(src_1));
+[[noreturn]] void throw_shapes(const select_schema& schema, const std::string& why,
+                               const std::array<const dims*, 3>& shapes) {
+    std::string text = std::string(schema.dialect) + ": " + why + ": ";
+    for (std::size_t i = 0; i < shapes.size(); ++i)
+        text.append(i == 0 ? "" : ", ")
+            .append(schema.inputs[i])
+            .append(" is ")
+            .append(to_string(*shapes[i]));
+    throw invalid_shape(text);
+}
+
+// "src_0 and src_1", in the dialect's words.
+std::string sources_of(const select_schema& schema) {
+    return std::string(schema.inputs[1]) + " and " + std::string(schema.inputs[2]);
+}
+
+// nullopt where cond does not fit the shape that the sources have together.
+std::optional<dims> join_cond(broadcast_rule rule, const dims& cond, const dims& sources) {
+    if (rule == broadcast_rule::multidirectional) return broadcast_numpy(cond, sources);
+    if (broadcasts_one_way(cond, sources)) return sources;
+    return std::nullopt;
 }
 
 } // namespace
@@ -68,17 +83,22 @@ void check_types(const select_schema& schema, data_type cond, data_type src_0, d
 
 dims infer_dst(const select_schema& schema, auto_broadcast broadcast, const dims& cond,
                const dims& src_0, const dims& src_1) {
+    const auto refuse = [&](const std::string& why) {
+        throw_shapes(schema, why, {&cond, &src_0, &src_1});
+    };
     if (broadcast == auto_broadcast::none) {
         if (!schema.has_auto_broadcast)
             throw invalid_argument(std::string(schema.dialect) +
                                    " has no attribute auto_broadcast, given is none");
-        if (!(cond == src_0 && src_0 == src_1)) throw_not_equal(schema, cond, src_0, src_1);
+        if (!(cond == src_0 && src_0 == src_1)) refuse("auto_broadcast none needs equal shapes");
         return src_0;
     }
-    dims dst = broadcast_numpy(src_0, src_1);
-    if (schema.rule == broadcast_rule::multidirectional) return broadcast_numpy(cond, dst);
-    require_one_way(cond, dst, schema.inputs[0]);
-    return dst;
+    const auto sources = broadcast_numpy(src_0, src_1);
+    if (!sources) refuse(sources_of(schema) + " do not broadcast to each other");
+    const auto dst = join_cond(schema.rule, cond, *sources);
+    if (!dst)
+        refuse(std::string(schema.inputs[0]) + " does not broadcast to " + sources_of(schema));
+    return *dst;
 }
 
 } // namespace maskwise

@@ -1,7 +1,5 @@
 #include "tensor/broadcast.hpp"
 
-#include "base/error.hpp"
-
 namespace maskwise {
 namespace {
 
@@ -11,41 +9,28 @@ std::int64_t aligned_extent(const dims& shape, int d, int rank) {
     return own < 0 ? 1 : shape[own];
 }
 
-void require_no_negative(const dims& shape) {
-    for (const std::int64_t extent : shape)
-        if (extent < 0) throw invalid_shape("negative extent in shape " + to_string(shape));
-}
-
 } // namespace
 
-dims broadcast_numpy(const dims& a, const dims& b) {
-    require_no_negative(a);
-    require_no_negative(b);
+std::optional<dims> broadcast_numpy(const dims& a, const dims& b) {
     const int rank = std::max(a.rank(), b.rank());
     dims result(rank, 1);
     for (int d = 0; d < rank; ++d) {
         const std::int64_t extent_a = aligned_extent(a, d, rank);
         const std::int64_t extent_b = aligned_extent(b, d, rank);
-        if (extent_a != extent_b && extent_a != 1 && extent_b != 1)
-            throw invalid_shape("shapes " + to_string(a) + " and " + to_string(b) +
-                                " do not broadcast to each other");
+        if (extent_a != extent_b && extent_a != 1 && extent_b != 1) return std::nullopt;
+        if (extent_a < 0 || extent_b < 0) return std::nullopt;
         result[d] = extent_a == 1 ? extent_b : extent_a;
     }
     return result;
 }
 
-void require_one_way(const dims& from, const dims& to, std::string_view what) {
-    require_no_negative(from);
-    require_no_negative(to);
-    const auto fail = [&] {
-        throw invalid_shape(std::string(what) + " of shape " + to_string(from) +
-                            " does not broadcast to " + to_string(to));
-    };
-    if (from.rank() > to.rank()) fail();
+bool broadcasts_one_way(const dims& from, const dims& to) {
+    if (from.rank() > to.rank()) return false;
     for (int d = 0; d < to.rank(); ++d) {
         const std::int64_t extent = aligned_extent(from, d, to.rank());
-        if (extent != 1 && extent != to[d]) fail();
+        if (to[d] < 0 || (extent != 1 && extent != to[d])) return false;
     }
+    return true;
 }
 
 } // namespace maskwise

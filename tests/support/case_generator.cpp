@@ -15,6 +15,29 @@ std::int64_t draw_extent(generator& random, std::int64_t most) {
     return std::min(usual[pick], std::max<std::int64_t>(most, 1));
 }
 
+void append_view(std::string& text, const char* name, const view& operand) {
+    text += std::string(" ") + name + "={";
+    for (const std::int64_t extent : operand.extents) text += std::to_string(extent) + ',';
+    text += "}@{";
+    for (const std::int64_t stride : operand.strides_bytes) text += std::to_string(stride) + ',';
+    text += '}';
+}
+
+} // namespace
+
+std::int64_t draw(generator& random, std::int64_t least, std::int64_t most) {
+    return std::uniform_int_distribution<std::int64_t>(least, most)(random);
+}
+
+bool one_in(generator& random, int n) {
+    return draw(random, 1, n) == 1;
+}
+
+std::uint64_t base_seed() {
+    const char* text = std::getenv("MASKWISE_TEST_SEED");
+    return text == nullptr ? 20260801 : std::strtoull(text, nullptr, 10);
+}
+
 std::vector<std::int64_t> draw_shape(generator& random, std::int64_t most_elements) {
     const std::int64_t rank = one_in(random, 40) ? draw(random, 7, 64) : draw(random, 0, 6);
     std::vector<std::int64_t> extents(static_cast<std::size_t>(rank));
@@ -64,29 +87,6 @@ view draw_input(generator& random, const std::vector<std::int64_t>& dst, std::in
     for (std::int64_t& stride : operand.strides_bytes)
         if (one_in(random, 25)) stride = one_in(random, 2) ? 0 : width * draw(random, -3, 9);
     return operand;
-}
-
-void append_view(std::string& text, const char* name, const view& operand) {
-    text += std::string(" ") + name + "={";
-    for (const std::int64_t extent : operand.extents) text += std::to_string(extent) + ',';
-    text += "}@{";
-    for (const std::int64_t stride : operand.strides_bytes) text += std::to_string(stride) + ',';
-    text += '}';
-}
-
-} // namespace
-
-std::int64_t draw(generator& random, std::int64_t least, std::int64_t most) {
-    return std::uniform_int_distribution<std::int64_t>(least, most)(random);
-}
-
-bool one_in(generator& random, int n) {
-    return draw(random, 1, n) == 1;
-}
-
-std::uint64_t base_seed() {
-    const char* text = std::getenv("MASKWISE_TEST_SEED");
-    return text == nullptr ? 20260801 : std::strtoull(text, nullptr, 10);
 }
 
 select_case make_case(generator& random, std::int64_t most_elements) {

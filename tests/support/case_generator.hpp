@@ -28,6 +28,12 @@ struct select_case {
 // dst, now and then none.
 select_case make_case(generator& random, std::int64_t most_elements);
 
+// The pieces it is made of. draw_shape: as above. draw_input: extents of dst or 1, dst's last
+// dimensions only now and then; strides as above. lay_out: strides without overlap for the extents.
+std::vector<std::int64_t> draw_shape(generator& random, std::int64_t most_elements);
+view draw_input(generator& random, const std::vector<std::int64_t>& dst, std::int64_t width_bytes);
+void lay_out(generator& random, view& operand, std::int64_t width_bytes);
+
 // Random bits, so that NaN payloads and both zeros occur.
 void fill_random(generator& random, std::byte* data, std::size_t bytes);
 // A mask: random, runs, nearly constant, constant; true is any byte but 0.

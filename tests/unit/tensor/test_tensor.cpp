@@ -22,29 +22,24 @@ TEST(broadcast_numpy, aligns_at_the_last_dimension) {
 TEST(broadcast_numpy, counts_zero_as_numpy_does) {
     EXPECT_EQ(broadcast_numpy({0, 3}, {1, 3}), (dims{0, 3}));
     EXPECT_EQ(broadcast_numpy({0}, {}), (dims{0}));
-    EXPECT_THROW(broadcast_numpy({0}, {3}), invalid_shape);
+    EXPECT_EQ(broadcast_numpy({0}, {3}), std::nullopt);
 }
 
-TEST(broadcast_numpy, names_both_shapes) {
-    try {
-        broadcast_numpy({2, 3}, {4, 3});
-        FAIL();
-    } catch (const invalid_shape& refusal) {
-        EXPECT_NE(std::string(refusal.what()).find("{2,3}"), std::string::npos);
-        EXPECT_NE(std::string(refusal.what()).find("{4,3}"), std::string::npos);
-    }
-    EXPECT_THROW(broadcast_numpy({-1}, {1}), invalid_shape);
+TEST(broadcast_numpy, refuses_other_extents_and_negative_ones) {
+    EXPECT_EQ(broadcast_numpy({2, 3}, {4, 3}), std::nullopt);
+    EXPECT_EQ(broadcast_numpy({-1}, {1}), std::nullopt);
+    EXPECT_EQ(broadcast_numpy({-1}, {-1}), std::nullopt);
 }
 
-TEST(require_one_way, lets_only_from_grow) {
-    EXPECT_NO_THROW(require_one_way({4, 5}, {2, 3, 4, 5}, "cond"));
-    EXPECT_NO_THROW(require_one_way({3, 1, 5}, {2, 3, 4, 5}, "cond"));
-    EXPECT_NO_THROW(require_one_way({}, {2}, "cond"));
-    EXPECT_NO_THROW(require_one_way({1}, {0}, "cond"));
-    EXPECT_THROW(require_one_way({3, 5}, {2, 3, 4, 5}, "cond"), invalid_shape);
-    EXPECT_THROW(require_one_way({2}, {1}, "cond"), invalid_shape);
-    EXPECT_THROW(require_one_way({1, 1}, {1}, "cond"), invalid_shape);
-    EXPECT_THROW(require_one_way({1}, {-1}, "cond"), invalid_shape);
+TEST(broadcasts_one_way, lets_only_from_grow) {
+    EXPECT_TRUE(broadcasts_one_way({4, 5}, {2, 3, 4, 5}));
+    EXPECT_TRUE(broadcasts_one_way({3, 1, 5}, {2, 3, 4, 5}));
+    EXPECT_TRUE(broadcasts_one_way({}, {2}));
+    EXPECT_TRUE(broadcasts_one_way({1}, {0}));
+    EXPECT_FALSE(broadcasts_one_way({3, 5}, {2, 3, 4, 5}));
+    EXPECT_FALSE(broadcasts_one_way({2}, {1}));
+    EXPECT_FALSE(broadcasts_one_way({1, 1}, {1}));
+    EXPECT_FALSE(broadcasts_one_way({1}, {-1}));
 }
 
 TEST(tensor_desc, dense_strides_count_the_type) {

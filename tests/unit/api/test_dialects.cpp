@@ -1,0 +1,233 @@
+// What each dialect's specification says, by the public API: types, broadcasting, attribute, texts.
+#include "maskwise/maskwise.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace maskwise;
+using enum data_type;
+
+constexpr data_type every_type[] = {boolean, i8,  u8,  i16, u16, f16,       bf16,       i32,
+                                    u32,     f32, i64, u64, f64, complex64, complex128, string};
+
+// The type lists of the specifications, in the words of this library.
+struct definition {
+    dialect form;
+    std::string name;
+    std::vector<std::string> inputs;
+    std::set<data_type> types;
+
+    friend void PrintTo(const definition& printed, std::ostream* out) { *out << printed.name; }
+};
+
+const std::set<data_type> onnx_9_types{boolean, i8,  u8,  i16, u16,       f16,        i32,   u32,
+                                       f32,     i64, u64, f64, complex64, complex128, string};
+
+std::set<data_type> with_bf16(std::set<data_type> types) {
+    types.insert(bf16);
+    return types;
+}
+
+const definition definitions[] = {
+    {dialect::onednn_select, "onednn::Select", {"cond", "src_0", "src_1"}, {f32, bf16, f16}},
+    {dialect::openvino_select_1,
+     "openvino::Select-1",
+     {"cond", "then", "else"},
+     {boolean, i8, u8, i16, u16, f16, bf16, i32, u32, f32, i64, u64, f64}},
+    {dialect::onnx_where_9, "onnx::Where-9", {"condition", "X", "Y"}, onnx_9_types},
+    {dialect::onnx_where_16, "onnx::Where-16", {"condition", "X", "Y"}, with_bf16(onnx_9_types)},
+};
+
+// The text of the refusal, or "" where there is none.
+template <class Error>
+std::string refusal(const auto& call) {
+    try {
+        call();
+    } catch (const Error& thrown) {
+        return thrown.what();
+    }
+    return "";
+}
+
+void expect_names(const std::string& text, const std::vector<std::string>& parts) {
+    for (const std::string& part : parts)
+        EXPECT_NE(text.find(part), std::string::npos) << "no '" << part << "' in: '" << text << "'";
+}
+
+class dialects : public testing::TestWithParam<definition> {};
+
+TEST_P(dialects, have_their_names) {
+    EXPECT_EQ(to_string(GetParam().form), GetParam().name);
+}
+
+TEST_P(dialects, take_exactly_their_types) {
+    for (const data_type type : every_type) {
+        const auto select = [&] {
+            return compile(GetParam().form, {boolean, {2}}, {type, {2}}, {type, {2}}).dst().type;
+        };
+        if (GetParam().types.contains(type)) {
+            EXPECT_EQ(select(), type) << to_string(type);
+        } else {
+            expect_names(refusal<invalid_argument>(select),
+                         {GetParam().name, GetParam().inputs[1], std::string(to_string(type)),
+                          "expected", "f32"});
+        }
+    }
+}
+
+TEST_P(dialects, take_a_boolean_condition_only) {
+    for (const data_type type : every_type) {
+        const std::string text = refusal<invalid_argument>([&] {
+            compile(GetParam().form, {type, {2}}, {f32, {2}}, {f32, {2}});
+        });
+        if (type == boolean)
+            EXPECT_EQ(text, "");
+        else
+            expect_names(text, {GetParam().name, GetParam().inputs[0], std::string(to_string(type)),
+                                "expected boolean"});
+    }
+}
+
+TEST_P(dialects, take_one_type_for_both_sources_and_dst) {
+    const tensor_desc cond{boolean, {2}}, a{f32, {2}}, b{f16, {2}};
+    expect_names(refusal<invalid_argument>([&] { compile(GetParam().form, cond, a, b); }),
+                 {GetParam().name, GetParam().inputs[2], "f16", "expected f32"});
+    expect_names(refusal<invalid_argument>([&] { compile(GetParam().form, cond, a, a, b); }),
+                 {GetParam().name, "f16", "expected f32"});
+}
+
+TEST_P(dialects, refuse_a_number_of_types_that_is_none) {
+    const tensor_desc cond{boolean, {2}}, none{undef, {2}};
+    EXPECT_THROW(compile(GetParam().form, cond, none, none), invalid_argument);
+}
+
+// An empty result is a result: nothing is read or written, addresses may be null.
+TEST_P(dialects, select_nothing_from_empty_tensors) {
+    const plan empty = compile(GetParam().form, {boolean, {3, 1}}, {f32, {1, 0}}, {f32, {3, 1}});
+    EXPECT_EQ(empty.dst().extents, (dims{3, 0}));
+    EXPECT_NO_THROW(empty.execute(nullptr, nullptr, nullptr, nullptr));
+}
+
+TEST_P(dialects, take_scalars) {
+    const plan select = compile(GetParam().form, {boolean, {}}, {f32, {}}, {f32, {}});
+    EXPECT_EQ(select.dst().extents, (dims{}));
+    const float src_0 = 1, src_1 = 2;
+    for (const bool cond : {false, true}) {
+        float dst = 0;
+        select.execute(&cond, &src_0, &src_1, &dst);
+        EXPECT_EQ(dst, cond ? 1 : 2);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(specification, dialects, testing::ValuesIn(definitions),
+                         [](const auto& parameter) {
+                             std::string name = parameter.param.name;
+                             for (char& c : name)
+                                 if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+                             return name;
+                         });
+
+tensor_desc of(data_type type, const dims& extents) {
+    return {type, extents};
+}
+
+dims infer(dialect form, const dims& cond, const dims& src_0, const dims& src_1,
+           auto_broadcast broadcast = auto_broadcast::numpy) {
+    return infer_dst(form, of(boolean, cond), of(f32, src_0), of(f32, src_1), broadcast).extents;
+}
+
+template <class T>
+std::vector<T> run(const plan& select, const std::vector<unsigned char>& cond,
+                   const std::vector<T>& src_0, const std::vector<T>& src_1) {
+    std::vector<T> dst(cond.size());
+    select.execute(cond.data(), src_0.data(), src_1.data(), dst.data());
+    return dst;
+}
+
+TEST(openvino_select_1, gives_the_result_of_its_specification) {
+    const plan select =
+        compile(dialect::openvino_select_1, of(boolean, {3, 2}), of(i32, {3, 2}), of(i32, {3, 2}));
+    EXPECT_EQ(
+        run<std::int32_t>(select, {0, 0, 1, 0, 1, 1}, {-1, 0, 1, 2, 3, 4}, {11, 10, 9, 8, 7, 6}),
+        (std::vector<std::int32_t>{11, 10, 1, 8, 3, 4}));
+}
+
+TEST(openvino_select_1, broadcasts_in_two_steps) {
+    constexpr auto form = dialect::openvino_select_1;
+    EXPECT_EQ(infer(form, {}, {2, 3}, {2, 3}), (dims{2, 3}));
+    EXPECT_EQ(infer(form, {3}, {2, 1}, {3}), (dims{2, 3}));
+    expect_names(refusal<invalid_shape>([] {
+                     infer(form, {4, 2, 3}, {2, 3}, {2, 3});
+                 }),
+                 {"cond", "{4,2,3}", "{2,3}"});
+    expect_names(refusal<invalid_shape>([] {
+                     infer(form, {2}, {2, 3}, {2, 4});
+                 }),
+                 {"{2,3}", "{2,4}"});
+}
+
+TEST(openvino_select_1, none_needs_equal_shapes) {
+    constexpr auto form = dialect::openvino_select_1;
+    EXPECT_EQ(infer(form, {2, 3}, {2, 3}, {2, 3}, auto_broadcast::none), (dims{2, 3}));
+    expect_names(refusal<invalid_shape>([] {
+                     infer(form, {}, {2, 3}, {2, 3}, auto_broadcast::none);
+                 }),
+                 {"openvino::Select-1", "cond is {}", "then is {2,3}", "else is {2,3}"});
+}
+
+// ONNX's node tests where_example and where_long_example.
+TEST(onnx_where, gives_the_results_of_its_examples) {
+    for (const dialect form : {dialect::onnx_where_9, dialect::onnx_where_16}) {
+        const std::vector<unsigned char> condition{1, 0, 1, 1};
+        const plan floats = compile(form, of(boolean, {2, 2}), of(f32, {2, 2}), of(f32, {2, 2}));
+        EXPECT_EQ(run<float>(floats, condition, {1, 2, 3, 4}, {9, 8, 7, 6}),
+                  (std::vector<float>{1, 8, 3, 4}));
+        const plan longs = compile(form, of(boolean, {2, 2}), of(i64, {2, 2}), of(i64, {2, 2}));
+        EXPECT_EQ(run<std::int64_t>(longs, condition, {1, 2, 3, 4}, {9, 8, 7, 6}),
+                  (std::vector<std::int64_t>{1, 8, 3, 4}));
+    }
+}
+
+// The shapes of ONNX's page on broadcasting, each operand in each place.
+TEST(onnx_where, broadcasts_all_three) {
+    const dims four{2, 3, 4, 5};
+    const std::pair<dims, dims> examples[] = {{four, {}},
+                                              {four, {5}},
+                                              {{4, 5}, four},
+                                              {{1, 4, 5}, {2, 3, 1, 1}},
+                                              {{3, 4, 5}, {2, 1, 1, 1}}};
+    for (const dialect form : {dialect::onnx_where_9, dialect::onnx_where_16})
+        for (const auto& [a, b] : examples)
+            for (const auto& [cond, src_0, src_1] :
+                 {std::array{a, b, b}, {b, a, b}, {b, b, a}, {a, a, b}, {a, b, a}, {b, a, a}})
+                EXPECT_EQ(infer(form, cond, src_0, src_1), four);
+    expect_names(refusal<invalid_shape>([] { infer(dialect::onnx_where_16, {4}, {3}, {1}); }),
+                 {"onnx::Where-16", "condition", "{4}", "{3}"});
+}
+
+TEST(onnx_where, lets_the_condition_expand_the_result) {
+    const plan select = compile(dialect::onnx_where_9, of(boolean, {3}), of(u8, {}), of(u8, {}));
+    EXPECT_EQ(run<unsigned char>(select, {1, 0, 1}, {7}, {9}),
+              (std::vector<unsigned char>{7, 9, 7}));
+}
+
+TEST(onnx_where, has_no_attribute) {
+    expect_names(refusal<invalid_argument>(
+                     [] { infer(dialect::onnx_where_16, {2}, {2}, {2}, auto_broadcast::none); }),
+                 {"onnx::Where-16", "auto_broadcast", "none"});
+}
+
+TEST(onednn_select, shares_its_rule_with_the_public_api) {
+    EXPECT_EQ(infer(dialect::onednn_select, {3, 1, 5}, {2, 3, 4, 5}, {}), (dims{2, 3, 4, 5}));
+    expect_names(refusal<invalid_shape>([] {
+                     infer(dialect::onednn_select, {3, 5}, {2, 3, 4, 5}, {2, 3, 4, 5});
+                 }),
+                 {"onednn::Select", "cond", "{3,5}", "{2,3,4,5}"});
+}
+
+} // namespace
