@@ -202,7 +202,8 @@ MASKWISE_API plan compile(dialect form, const tensor_desc& cond, const tensor_de
 // The plan in one line: loops, tile, how each operand is read, kernel, stores, instruction set. For
 // people and logs; the words may change with any version.
 MASKWISE_API std::string to_string(const plan& of);
-// The same in sentences, a line each: what is moved, how, and on how many threads at most.
+// The same in words: a line for how each operand is read or written, the kernel, the threads it
+// would use here and now.
 MASKWISE_API std::string explain(const plan& of);
 
 // "1.2.3" of the library that is loaded.

@@ -4,6 +4,8 @@
 #include "plan/plan_data.hpp"
 #include "schema/select_schema.hpp"
 
+#include <chrono>
+
 namespace maskwise {
 namespace {
 
@@ -27,6 +29,23 @@ void require_addresses(const select_desc& desc, const std::array<const void*, 4>
             throw invalid_argument(std::string("the address of ") + operands[i].first +
                                    " is null, its shape is " +
                                    to_string(operands[i].second->extents));
+}
+
+void run(const select_plan& plan, const void* cond, const void* src_0, const void* src_1,
+         void* dst) {
+    if (plan.desc.dst.type == data_type::string)
+        run_strings(plan, cond, src_0, src_1, dst);
+    else
+        run_select(plan, cond, src_0, src_1, dst);
+}
+
+void run_with_line(const select_plan& plan, const void* cond, const void* src_0, const void* src_1,
+                   void* dst) {
+    const auto start = std::chrono::steady_clock::now();
+    run(plan, cond, src_0, src_1, dst);
+    const std::chrono::duration<double, std::milli> spent =
+        std::chrono::steady_clock::now() - start;
+    print_verbose("exec," + to_string(plan) + ',' + std::to_string(spent.count()) + " ms");
 }
 
 } // namespace
@@ -68,10 +87,8 @@ void plan::execute(const void* cond, const void* src_0, const void* src_1, void*
     if (data_->nest.elements == 0) return;
     if (cond == nullptr || src_0 == nullptr || src_1 == nullptr || dst == nullptr)
         require_addresses(data_->desc, {cond, src_0, src_1, dst});
-    if (data_->desc.dst.type == data_type::string)
-        run_strings(*data_, cond, src_0, src_1, dst);
-    else
-        run_select(*data_, cond, src_0, src_1, dst);
+    if (verbose_level() >= 2) return run_with_line(*data_, cond, src_0, src_1, dst);
+    run(*data_, cond, src_0, src_1, dst);
 }
 
 std::string_view version() noexcept {

@@ -1,13 +1,73 @@
+#include "exec/parts.hpp"
 #include "plan/plan_data.hpp"
 
 namespace maskwise {
+namespace {
+
+std::string describe(const char* name, const tensor_desc& operand) {
+    return std::string(name) + ' ' + std::string(to_string(operand.type)) + ' ' +
+           to_string(operand.extents) + ", strides in bytes " + to_string(operand.strides_bytes);
+}
+
+std::string way_of(const operand_access& access, const char* reads) {
+    switch (access.kind) {
+    case access_kind::direct:
+        return access.columns == column_class::unit
+                   ? std::string(reads) + " where it lies"
+                   : "one element for each row, " + std::string(reads) + " once";
+    case access_kind::repeat:
+        return "a short pattern, repeated into a buffer";
+    case access_kind::gather:
+        return "gathered into a buffer";
+    case access_kind::scatter:
+        return "selected into a buffer, then scattered";
+    case access_kind::splat:
+        return "each element repeated into a buffer";
+    case access_kind::transpose:
+        return "transposed into a buffer";
+    }
+    return "?";
+}
+
+std::string threads_line(const select_plan& plan) {
+    const std::int64_t parts = choose_parts(plan.moved_bytes, plan.tiles);
+    return "at least " + std::to_string(plan.moved_bytes) + " bytes are moved, " +
+           (parts == 1
+                ? "on the caller's thread"
+                : "in " + std::to_string(parts) + " parts on the threads of its task arena") +
+           '\n';
+}
+
+std::string kernel_line(const select_plan& plan) {
+    const bool streams = plan.key.store == store_policy::stream;
+    return std::to_string(plan.tiles) + " tiles of " + std::to_string(plan.rows) + " rows by " +
+           std::to_string(plan.chunk * plan.columns_per_chunk) + " columns, kernel " +
+           to_string(plan.key) + " (" + std::string(to_string(plan.target)) + "), stores " +
+           (streams ? "past" : "through") + " the caches\n";
+}
+
+std::string operand_lines(const select_plan& plan) {
+    const auto& desc = plan.desc;
+    const auto line = [&](const char* name, const tensor_desc& operand, std::size_t which) {
+        return describe(name, operand) + ": " +
+               way_of(plan.access[which], which == op_dst ? "written" : "read") + '\n';
+    };
+    return line("cond", desc.cond, op_cond) + line("src_0", desc.src_0, op_src_0) +
+           line("src_1", desc.src_1, op_src_1) + line("dst", desc.dst, op_dst);
+}
+
+} // namespace
 
 std::string to_string(const plan& of) {
     return to_string(*of.data_);
 }
 
 std::string explain(const plan& of) {
-    return to_string(*of.data_) + '\n';
+    const select_plan& plan = *of.data_;
+    if (plan.nest.elements == 0) return "dst " + to_string(plan.desc.dst.extents) + " is empty\n";
+    if (plan.desc.dst.type == data_type::string)
+        return std::to_string(plan.nest.elements) + " strings are copied one by one\n";
+    return operand_lines(plan) + kernel_line(plan) + threads_line(plan);
 }
 
 } // namespace maskwise

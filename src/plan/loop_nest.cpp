@@ -28,10 +28,7 @@ void check_operand(std::size_t which, const tensor_desc& tensor, const tensor_de
             std::to_string(width_bytes(tensor.type)) + " bytes, expected " +
             (expected == 0 ? "1, 2, 4, 8, 16 or a string" : std::to_string(expected)));
     span_bytes(tensor); // throws on overflow
-    if (!broadcasts_one_way(tensor.extents, dst.extents))
-        throw invalid_shape(std::string(operand_names[which]) + " of shape " +
-                            to_string(tensor.extents) + " does not broadcast to " +
-                            to_string(dst.extents));
+    require_one_way(tensor.extents, dst.extents, operand_names[which]);
 }
 
 } // namespace

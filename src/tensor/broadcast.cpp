@@ -33,4 +33,10 @@ bool broadcasts_one_way(const dims& from, const dims& to) {
     return true;
 }
 
+void require_one_way(const dims& from, const dims& to, std::string_view what) {
+    if (!broadcasts_one_way(from, to))
+        throw invalid_shape(std::string(what) + " of shape " + to_string(from) +
+                            " does not broadcast to " + to_string(to));
+}
+
 } // namespace maskwise

@@ -3,6 +3,7 @@
 #include "maskwise/maskwise.hpp"
 
 #include <optional>
+#include <string_view>
 
 namespace maskwise {
 
@@ -16,5 +17,9 @@ std::optional<dims> broadcast_numpy(const dims& a, const dims& b);
 // Whether `from` can be expanded to `to` without changing `to`: rank(from) <= rank(to), each
 // aligned extent 1 or equal.
 bool broadcasts_one_way(const dims& from, const dims& to);
+
+// Throws invalid_shape with both shapes in the text where broadcasts_one_way is false. `what` names
+// the operand.
+void require_one_way(const dims& from, const dims& to, std::string_view what);
 
 } // namespace maskwise

@@ -90,6 +90,20 @@ TEST(api, dims_hold_as_many_numbers_as_numpy_has_dimensions) {
                  invalid_shape);
 }
 
+TEST(api, explains_its_plans) {
+    const tensor_desc cond{boolean, {4, 1}}, turned{u16, {4, 256}, {2, 8}}, value{u16, {}};
+    const plan select = compile(dialect::onnx_where_16, cond, turned, value);
+    const std::string line = to_string(select), text = explain(select);
+    EXPECT_NE(line.find("kernel=select_x16"), std::string::npos) << line;
+    EXPECT_EQ(line.find('\n'), std::string::npos) << line;
+    for (const char* part :
+         {"cond boolean {4,1}", "src_0 u16 {4,256}, strides in bytes {2,8}: transposed",
+          "src_1 u16 {}", "dst u16 {4,256}", "written", "select_x16", "caller's thread"})
+        EXPECT_NE(text.find(part), std::string::npos) << "no '" << part << "' in: " << text;
+    const std::string empty = explain(compile(dialect::onnx_where_9, cond, {u16, {4, 0}}, value));
+    EXPECT_NE(empty.find("{4,0} is empty"), std::string::npos) << empty;
+}
+
 TEST(api, answers_about_itself) {
     EXPECT_EQ(version(), MASKWISE_EXPECTED_VERSION);
     EXPECT_FALSE(instruction_set().empty());
