@@ -2,7 +2,8 @@
 """A stranger's way: install into a new prefix, build examples/ against it elsewhere, run it.
 
 The example must print the same result with the plugin by link order and by LD_PRELOAD, and the
-plugin must say that it claimed the Select. What must be installed, and that nothing installed
+plugin must say that it claimed the Select; the example of the C++ API prints the results of the
+dialects' specifications. What must be installed, and that nothing installed
 names the build tree, is checked, too.
 """
 
@@ -17,6 +18,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 EXPECTED = "select: 1 -1e+09 3 -1e+09 5 -1e+09 7 -1e+09"
+EXPECTED_OF_DIALECTS = """\
+oneDNN Select: 1 -1e+09 3 -1e+09 5 -1e+09 7 -1e+09
+OpenVINO Select-1: 11 10 1 8 3 4
+ONNX Where-16: a b c none none none
+refused: openvino::Select-1: cond does not broadcast to then and else: \
+cond is {2,3}, then is {3}, else is {}
+"""
 INSTALLED = [
     "lib/libmaskwise.so",
     "lib/libmaskwise_onednn.so",
@@ -71,6 +79,13 @@ def expect_claimed(output: str, way: str) -> None:
     print(f"by {way}: {EXPECTED}")
 
 
+def run_dialects(examples: Path) -> None:
+    output = run(examples / "dialects")
+    if output != EXPECTED_OF_DIALECTS:
+        raise SystemExit(f"expected\n{EXPECTED_OF_DIALECTS}\nthe example prints\n{output}")
+    print(output, end="")
+
+
 def run_examples(examples: Path, prefix: Path, onednn: Path) -> None:
     lane: list[str | Path] = [ROOT / "scripts/lane"]
     plugin = prefix / "lib/libmaskwise_onednn.so"
@@ -90,7 +105,9 @@ def main() -> int:
         work = Path(folder)
         prefix = work / "prefix"
         install(arguments.build, prefix)
-        run_examples(build_examples(work, prefix, arguments.onednn), prefix, arguments.onednn)
+        examples = build_examples(work, prefix, arguments.onednn)
+        run_dialects(examples)
+        run_examples(examples, prefix, arguments.onednn)
     return 0
 
 

@@ -1,0 +1,68 @@
+// One operator by its three definitions, through Maskwise's own C++ API: oneDNN's Select,
+// OpenVINO's Select-1, ONNX's Where-16.
+#include <maskwise/maskwise.hpp>
+
+#include <cstdint>
+#include <iostream>
+#include <string>
+#include <vector>
+
+using namespace maskwise;
+using enum data_type;
+
+template <class T>
+void print(const char* name, const std::vector<T>& values) {
+    std::cout << name << ':';
+    for (const T& value : values) std::cout << ' ' << value;
+    std::cout << '\n';
+}
+
+// A mask of columns and one value for what is masked: both are broadcast to {2,4}.
+void onednn() {
+    const plan select =
+        compile(dialect::onednn_select, {boolean, {1, 4}}, {f32, {2, 4}}, {f32, {}});
+    const bool keep[] = {true, false, true, false};
+    const float scores[] = {1, 2, 3, 4, 5, 6, 7, 8}, masked = -1e9f;
+    std::vector<float> dst(8);
+    select.execute(keep, scores, &masked, dst.data());
+    print("oneDNN Select", dst);
+}
+
+// The example of its specification.
+void openvino() {
+    const tensor_desc values{i32, {3, 2}};
+    const plan select = compile(dialect::openvino_select_1, {boolean, {3, 2}}, values, values);
+    const bool cond[] = {false, false, true, false, true, true};
+    const std::int32_t then_values[] = {-1, 0, 1, 2, 3, 4}, else_values[] = {11, 10, 9, 8, 7, 6};
+    std::vector<std::int32_t> dst(6);
+    select.execute(cond, then_values, else_values, dst.data());
+    print("OpenVINO Select-1", dst);
+}
+
+// The condition expands the result, X is read backwards without a copy, elements are strings.
+void onnx() {
+    constexpr std::int64_t step = sizeof(std::string);
+    const plan where =
+        compile(dialect::onnx_where_16, {boolean, {2, 1}}, {string, {3}, {-step}}, {string, {}});
+    const bool condition[] = {true, false};
+    const std::string x[] = {"c", "b", "a"}, y = "none";
+    std::vector<std::string> dst(6); // where.dst() is {2,3}
+    where.execute(condition, &x[2], &y, dst.data());
+    print("ONNX Where-16", dst);
+}
+
+// A refusal says what is wrong.
+void refusal() {
+    try {
+        compile(dialect::openvino_select_1, {boolean, {2, 3}}, {f32, {3}}, {f32, {}});
+    } catch (const invalid_shape& error) {
+        std::cout << "refused: " << error.what() << '\n';
+    }
+}
+
+int main() {
+    onednn();
+    openvino();
+    onnx();
+    refusal();
+}
