@@ -1,0 +1,110 @@
+"""What where() and explain() are given beside NumPy arrays and numbers, and what is NumPy's to do.
+
+Imported when the first such call is made.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maskwise import _core
+
+# Steps that numpy.shares_memory may take to find out; layouts of programs need a few.
+OVERLAP_STEPS = 10_000
+
+
+def is_dask(value: object) -> bool:
+    dask = sys.modules.get("dask.array")
+    return dask is not None and isinstance(value, dask.Array)
+
+
+def is_foreign(value: object) -> bool:
+    """An array of another library that speaks DLPack."""
+    return hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray | np.generic)
+
+
+def overrides_numpy(value: object) -> bool:
+    override = getattr(type(value), "__array_function__", None)
+    return override is not None and override is not np.ndarray.__array_function__
+
+
+def plain(value: Any) -> Any:
+    """The value as an exact array, or a number that may follow another operand's dtype."""
+    if is_foreign(value):
+        return _core.view(value, False)
+    for number in (int, float, complex):
+        if isinstance(value, number) and not isinstance(value, np.generic):
+            return value if isinstance(value, bool) else number(value)
+    return np.asarray(value)
+
+
+def answer_as(first: Any, result: NDArray[Any]) -> Any:
+    """The result as an object of the library that `first` is from, over the same memory."""
+    library: Any = sys.modules[type(first).__module__.partition(".")[0]]
+    if hasattr(first, "__array_namespace__"):
+        library = first.__array_namespace__()
+    return library.from_dlpack(_core.exported(result))
+
+
+def where(condition: Any, x: Any, y: Any, out: Any) -> Any:
+    operands = (condition, x, y)
+    if any(map(is_dask, operands)):
+        return where_blocks(condition, x, y, out)
+    if any(map(overrides_numpy, operands)):
+        return where_numpy(condition, x, y, out)
+    into = _core.view(out, True) if is_foreign(out) else out
+    if into is not None and not isinstance(into, np.ndarray):
+        raise TypeError(f"out must be a numpy.ndarray, not {type(out).__name__}")
+    result = _core.where(*map(plain, operands), out=into)
+    if out is not None:
+        return out
+    first = next((operand for operand in operands if is_foreign(operand)), None)
+    return result if first is None else answer_as(first, result)
+
+
+def where_blocks(condition: Any, x: Any, y: Any, out: Any) -> Any:
+    """Lazily, block by block."""
+    if out is not None:
+        raise TypeError("Dask arrays are not written to: out must be None")
+    from dask.array.core import elemwise
+
+    return elemwise(_core.where, condition, x, y)
+
+
+def where_numpy(condition: Any, x: Any, y: Any, out: Any) -> Any:
+    """numpy.where, and out as Maskwise checks it."""
+    result = np.where(condition, x, y)
+    if out is None:
+        return result
+    if out.shape != result.shape:
+        raise ValueError(f"out has shape {out.shape}, the operands broadcast to {result.shape}")
+    if out.dtype != result.dtype:
+        raise TypeError(f"out has dtype {out.dtype}, the result is {result.dtype}")
+    np.copyto(out, result)
+    return out
+
+
+def explain(condition: Any, x: Any, y: Any) -> str:
+    operands = (condition, x, y)
+    if any(map(is_dask, operands)):
+        return "dask: maskwise.where for each block\n"
+    if any(map(overrides_numpy, operands)):
+        return "numpy.where: an operand has an __array_function__ of its own\n"
+    return _core.explain(*map(plain, operands))
+
+
+def refuse_overlap(out: NDArray[Any], operand: NDArray[Any], name: str) -> None:
+    """Raises ValueError unless the two, whose memory lies interleaved, share no byte."""
+    try:
+        shared = np.shares_memory(out, operand, max_work=OVERLAP_STEPS)
+    except np.exceptions.TooHardError:
+        shared = True
+    if shared:
+        raise ValueError(
+            f"out, of shape {out.shape}, shares memory with {name}, of shape {operand.shape}, "
+            "and is not exactly x or y"
+        )

@@ -1,0 +1,50 @@
+"""select: the strict forms."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from maskwise import _core
+
+Dialect = Literal["onednn", "openvino", "onnx", "onnx-9"]
+
+
+def select(
+    cond: ArrayLike,
+    src_0: ArrayLike,
+    src_1: ArrayLike,
+    *,
+    auto_broadcast: Literal["numpy", "none"] = "numpy",
+    dialect: Dialect = "onednn",
+) -> NDArray[Any]:
+    """Elements of src_0 where cond is true, of src_1 elsewhere, by one operator's own rules.
+
+    Parameters
+    ----------
+    cond : array_like of bool
+    src_0, src_1 : array_like
+        Of one dtype, one that the dialect has; nothing is promoted.
+    auto_broadcast : "numpy" or "none"
+        "none" wants three equal shapes. ONNX has no such attribute: there it is always "numpy".
+    dialect : "onednn", "openvino", "onnx" or "onnx-9"
+        onednn::Select (float32, float16, ml_dtypes.bfloat16), openvino::Select-1 (every boolean,
+        integer and real dtype), onnx::Where-16 (complex and text, too) or onnx::Where-9 (no
+        bfloat16). In onnx all three shapes broadcast to each other; in the others src_0 and src_1
+        do, and cond then to their result only.
+
+    Returns
+    -------
+    A new row-major array of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        Shapes that do not fit; an unknown auto_broadcast or dialect.
+    TypeError
+        A cond that is not boolean, dtypes that differ or that the dialect does not have.
+    """
+    operands = [np.asarray(operand) for operand in (cond, src_0, src_1)]
+    return _core.select(*operands, auto_broadcast, dialect)

@@ -1,0 +1,166 @@
+// The extension module maskwise._core.
+#define MASKWISE_DEFINES_NUMPY_API
+#include "interchange.hpp"
+#include "request.hpp"
+#include "strict.hpp"
+#include "where.hpp"
+
+#include <nanobind/stl/string.h>
+
+#include <string>
+#include <string_view>
+
+namespace maskwise::python {
+namespace {
+
+using namespace nb::literals;
+
+constexpr const char* where_doc = R"(where(condition, x=<no value>, y=<no value>, /, *, out=None)
+--
+
+Elements of x where condition is true, of y elsewhere: numpy.where at memory speed.
+
+Parameters
+----------
+condition : array_like
+    Any dtype; what is not zero is true. bool, int8 and uint8 are read as they lie.
+x, y : array_like
+    Their dtypes are promoted as numpy.where promotes them; Python numbers follow the other side.
+    condition, x and y broadcast to each other and may have any strides.
+out : numpy.ndarray, optional
+    Takes the result: of the broadcast shape and the promoted dtype, writable. It may be x or y
+    itself, and share memory with no operand otherwise.
+
+Returns
+-------
+out, or a new array laid out as numpy.where's. Where the first array of the arguments comes from
+another library that speaks DLPack (jax, torch), an object of that library, without a copy; a Dask
+array where one of them is.
+
+Elements are moved as bits: NaN payloads and -0.0 stay. All boolean, integer, floating and complex
+dtypes, ml_dtypes.bfloat16, datetime64 and timedelta64 are Maskwise's own. Object, text, structured,
+longdouble and byte-swapped arrays, and the form with one argument, go to numpy.where; explain()
+tells. The GIL is released while elements are moved; do not write to the operands meanwhile.
+
+Raises
+------
+ValueError
+    Shapes that do not broadcast; an out of another shape, read-only, or that shares memory with an
+    operand in part.
+TypeError
+    dtypes without a common one; an out of another dtype, or that is no array.
+)";
+
+constexpr const char* explain_doc =
+    R"(explain(condition, x, y, /)
+--
+
+How where(condition, x, y) would run, as lines of text: by Maskwise or by numpy.where, why, and the
+plan. Moves no element. Raises what where raises for these arguments.
+)";
+
+nb::object others(const char* name) {
+    return nb::module_::import_("maskwise._others").attr(name);
+}
+
+nb::object where(nb::handle condition, nb::handle x, nb::handle y, nb::handle out) {
+    if (!are_plain(condition, x, y) || !(out.is_none() || PyArray_Check(out.ptr())))
+        return others("where")(condition, x, y, out);
+    const request made = make_request(condition, x, y);
+    if (made.how == way::numpy) return others("where_numpy")(condition, x, y, out);
+    return run(made, out);
+}
+
+std::string explain(nb::handle condition, nb::handle x, nb::handle y) {
+    if (!are_plain(condition, x, y))
+        return nb::cast<std::string>(others("explain")(condition, x, y));
+    const request made = make_request(condition, x, y);
+    switch (made.how) {
+    case way::numpy: return std::string("numpy.where: ") + made.why + "\n";
+    case way::cast: return std::string("maskwise, in pieces: ") + made.why + "\n";
+    case way::plan: break;
+    }
+    return std::string("maskwise: ") + made.why + "\n" + maskwise::explain(plan_of(made));
+}
+
+// Sets the Python exception for the C++ one that is being handled.
+PyObject* translate_exception() {
+    try {
+        throw;
+    } catch (nb::python_error& failure) {
+        failure.restore();
+    } catch (const nb::builtin_exception& failure) {
+        PyErr_SetString(PyExc_TypeError, failure.what());
+    } catch (const std::bad_alloc&) {
+        PyErr_NoMemory();
+    } catch (const error& failure) {
+        PyErr_SetString(PyExc_ValueError, failure.what());
+    } catch (const std::exception& failure) {
+        PyErr_SetString(PyExc_RuntimeError, failure.what());
+    }
+    return nullptr;
+}
+
+// The value of out=; none where it is not given. Null, with the exception set, for other keywords.
+PyObject* find_out(PyObject* const* values, PyObject* keywords) {
+    PyObject* out = Py_None;
+    for (Py_ssize_t i = 0; keywords != nullptr && i < PyTuple_GET_SIZE(keywords); ++i) {
+        PyObject* const keyword = PyTuple_GET_ITEM(keywords, i);
+        if (PyUnicode_CompareWithASCIIString(keyword, "out") != 0)
+            return PyErr_Format(PyExc_TypeError, "where() got an unexpected keyword argument '%U'",
+                                keyword);
+        out = values[i];
+    }
+    return out;
+}
+
+// Called once for each 64 elements of somebody's inner loop: a plain C entry, no binding layer.
+PyObject* enter_where(PyObject*, PyObject* const* arguments, Py_ssize_t count,
+                      PyObject* keywords) {
+    PyObject* const out = find_out(arguments + count, keywords);
+    if (out == nullptr) return nullptr;
+    try {
+        if (count == 3) return where(arguments[0], arguments[1], arguments[2], out).release().ptr();
+        if (count == 1 && out == Py_None)
+            return MASKWISE_IMPORTED("numpy", "where")(nb::handle(arguments[0])).release().ptr();
+    } catch (...) {
+        return translate_exception();
+    }
+    if (count == 2) {
+        PyErr_SetString(PyExc_ValueError, "either both or neither of x and y should be given");
+        return nullptr;
+    }
+    return PyErr_Format(PyExc_TypeError, "where() takes 1 or 3 positional arguments%s, got %zd",
+                        count == 1 ? ", 3 with out" : "", count);
+}
+
+PyMethodDef where_method{
+    "where", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(enter_where)),
+    METH_FASTCALL | METH_KEYWORDS, where_doc};
+
+void* import_numpy() {
+    import_array1(nullptr);
+    return &where_method;
+}
+
+} // namespace
+
+NB_MODULE(_core, module) {
+    if (import_numpy() == nullptr) throw nb::python_error();
+    nb::register_exception_translator([](const std::exception_ptr& caught, void*) {
+        try {
+            std::rethrow_exception(caught);
+        } catch (const error& failure) {
+            PyErr_SetString(PyExc_ValueError, failure.what());
+        }
+    });
+    module.attr("where") = own(PyCFunction_NewEx(&where_method, nullptr, module.attr("__name__").ptr()));
+    module.def("explain", &explain, explain_doc);
+    module.def("select", &select);
+    module.def("view", &view_of);
+    module.def("exported", &exported);
+    module.def("version", [] { return std::string(version()); });
+    module.def("instruction_set", [] { return std::string(instruction_set()); });
+}
+
+} // namespace maskwise::python

@@ -1,0 +1,129 @@
+#include "output.hpp"
+
+namespace maskwise::python {
+namespace {
+
+bool is_row_major(nb::handle array) {
+    return PyArray_IS_C_CONTIGUOUS(as_array(array));
+}
+
+// False where the shapes do not broadcast.
+bool widen(dims& to, PyArrayObject* operand) {
+    const int rank = PyArray_NDIM(operand);
+    dims wide(std::max(rank, to.rank()), 1);
+    std::copy(to.begin(), to.end(), wide.end() - to.rank());
+    std::int64_t* at = wide.end() - rank;
+    for (int i = 0; i < rank; ++i) {
+        const npy_intp extent = PyArray_DIM(operand, i);
+        if (at[i] != extent && at[i] != 1 && extent != 1) return false;
+        if (at[i] == 1) at[i] = extent;
+    }
+    to = wide;
+    return true;
+}
+
+bool broadcast(dims& to, const request& of) {
+    to = {};
+    return widen(to, as_array(of.condition)) && widen(to, as_array(of.x)) &&
+           widen(to, as_array(of.y));
+}
+
+nb::object allocate_row_major(const dims& extents, nb::handle dtype) {
+    return own(PyArray_Empty(extents.rank(), extents.begin(), as_dtype(dtype.inc_ref()), 0));
+}
+
+// NumPy's iterator knows which order of the dimensions suits all operands, and NumPy's words where
+// the shapes do not broadcast.
+nb::object allocate_in_their_order(const request& of) {
+    PyArrayObject* operands[] = {nullptr, as_array(of.condition), as_array(of.x), as_array(of.y)};
+    npy_uint32 flags[] = {NPY_ITER_WRITEONLY | NPY_ITER_ALLOCATE | NPY_ITER_NO_SUBTYPE,
+                          NPY_ITER_READONLY, NPY_ITER_READONLY, NPY_ITER_READONLY};
+    PyArray_Descr* dtypes[] = {as_dtype(of.dtype), nullptr, nullptr, nullptr};
+    NpyIter* const iterator = NpyIter_MultiNew(4, operands, NPY_ITER_ZEROSIZE_OK, NPY_KEEPORDER,
+                                               NPY_UNSAFE_CASTING, flags, dtypes);
+    if (iterator == nullptr) throw nb::python_error();
+    nb::object output = nb::borrow<nb::object>(
+        reinterpret_cast<PyObject*>(NpyIter_GetOperandArray(iterator)[0]));
+    if (NpyIter_Deallocate(iterator) != NPY_SUCCEED) throw nb::python_error();
+    return output;
+}
+
+struct byte_range {
+    const char* first;
+    const char* last; // one behind
+
+    bool meets(const byte_range& other) const { return first < other.last && other.first < last; }
+};
+
+byte_range range_of(PyArrayObject* array) {
+    const char* const data = PyArray_BYTES(array);
+    byte_range range{data, data + PyArray_ITEMSIZE(array)};
+    for (int i = 0; i < PyArray_NDIM(array); ++i) {
+        if (PyArray_DIM(array, i) == 0) return {data, data};
+        const npy_intp reach = (PyArray_DIM(array, i) - 1) * PyArray_STRIDE(array, i);
+        (reach < 0 ? range.first : range.last) += reach;
+    }
+    return range;
+}
+
+bool is_same_memory(PyArrayObject* a, PyArrayObject* b) {
+    if (PyArray_BYTES(a) != PyArray_BYTES(b) || PyArray_NDIM(a) != PyArray_NDIM(b)) return false;
+    for (int i = 0; i < PyArray_NDIM(a); ++i) {
+        if (PyArray_DIM(a, i) != PyArray_DIM(b, i)) return false;
+        if (PyArray_DIM(a, i) > 1 && PyArray_STRIDE(a, i) != PyArray_STRIDE(b, i)) return false;
+    }
+    return PyArray_ITEMSIZE(a) == PyArray_ITEMSIZE(b);
+}
+
+void check_overlap(nb::handle out, nb::handle operand, const char* name, bool may_be_same) {
+    if (!range_of(as_array(out)).meets(range_of(as_array(operand)))) return;
+    if (may_be_same && is_same_memory(as_array(out), as_array(operand))) return;
+    MASKWISE_IMPORTED("maskwise._others", "refuse_overlap")(out, operand, name);
+}
+
+bool has_shape(nb::handle array, const dims& extents) {
+    PyArrayObject* const of = as_array(array);
+    return std::equal(PyArray_DIMS(of), PyArray_DIMS(of) + PyArray_NDIM(of), extents.begin(),
+                      extents.end());
+}
+
+[[noreturn]] void refuse_shape(nb::handle out, const dims& extents) {
+    nb::list shape;
+    for (const std::int64_t extent : extents) shape.append(extent);
+    PyErr_Format(PyExc_ValueError, "out has shape %S, the operands broadcast to %S",
+                 nb::object(out.attr("shape")).ptr(), nb::tuple(shape).ptr());
+    throw nb::python_error();
+}
+
+[[noreturn]] void refuse_dtype(nb::handle out, nb::handle dtype) {
+    PyErr_Format(PyExc_TypeError, "out has dtype %S, the result is %S", dtype_of(out).ptr(),
+                 dtype.ptr());
+    throw nb::python_error();
+}
+
+} // namespace
+
+nb::object allocate_output(const request& of) {
+    if (is_row_major(of.condition) && is_row_major(of.x) && is_row_major(of.y))
+        if (dims extents; broadcast(extents, of)) return allocate_row_major(extents, of.dtype);
+    return allocate_in_their_order(of);
+}
+
+void check_output(const request& of, nb::handle out) {
+    if (!PyArray_Check(out.ptr())) {
+        PyErr_Format(PyExc_TypeError, "out must be a numpy.ndarray, not %s",
+                     Py_TYPE(out.ptr())->tp_name);
+        throw nb::python_error();
+    }
+    dims extents;
+    if (!broadcast(extents, of)) allocate_in_their_order(of); // throws NumPy's words
+    if (!has_shape(out, extents)) refuse_shape(out, extents);
+    if (PyArray_EquivTypes(PyArray_DESCR(as_array(out)), as_dtype(of.dtype)) == 0)
+        refuse_dtype(out, of.dtype);
+    if (PyArray_FailUnlessWriteable(as_array(out), "output array") != 0) throw nb::python_error();
+    check_overlap(out, of.condition, "condition", false);
+    check_overlap(out, of.x, "x", true);
+    check_overlap(out, of.y, "y", true);
+}
+
+} // namespace maskwise::python

@@ -1,0 +1,16 @@
+// The array that a result goes to.
+#pragma once
+
+#include "request.hpp"
+
+namespace maskwise::python {
+
+// A new array of the common shape, laid out as numpy.where would. Throws NumPy's own ValueError
+// where the shapes do not broadcast.
+nb::object allocate_output(const request& of);
+
+// Throws TypeError or ValueError where `out` cannot take the result: no array, another dtype or
+// shape, read-only, or memory of an operand that is not exactly that of x or y.
+void check_output(const request& of, nb::handle out);
+
+} // namespace maskwise::python

@@ -1,0 +1,107 @@
+#include "request.hpp"
+
+#include "dtypes.hpp"
+
+namespace maskwise::python {
+namespace {
+
+bool is_plain(nb::handle value) {
+    return PyArray_CheckExact(value.ptr()) || PyFloat_CheckExact(value.ptr()) ||
+           PyLong_CheckExact(value.ptr()) || PyBool_Check(value.ptr()) ||
+           PyComplex_CheckExact(value.ptr()) || PyArray_CheckScalar(value.ptr());
+}
+
+nb::object to_array(nb::handle value) {
+    if (PyArray_CheckExact(value.ptr())) return nb::borrow<nb::object>(value);
+    return own(PyArray_FROM_O(value.ptr()));
+}
+
+// Python's own numbers take the type of the array beside them where that can hold their kind. The
+// frequent cases of NumPy's rule; numpy.result_type knows the others.
+bool follows(nb::handle number, PyArray_Descr* array_dtype) {
+    const int other = array_dtype->type_num;
+    if (PyLong_CheckExact(number.ptr()))
+        return PyTypeNum_ISINTEGER(other) || PyTypeNum_ISFLOAT(other) || PyTypeNum_ISCOMPLEX(other);
+    return PyFloat_CheckExact(number.ptr()) &&
+           (PyTypeNum_ISFLOAT(other) || PyTypeNum_ISCOMPLEX(other));
+}
+
+bool is_same(PyArray_Descr* a, PyArray_Descr* b) {
+    if (a == b) return true;
+    if (a->type_num != b->type_num) return false;
+    return PyArray_EquivTypes(a, b) != 0;
+}
+
+nb::object common_dtype(nb::handle x, nb::handle y, const request& of) {
+    PyArray_Descr* const x_dtype = PyArray_DESCR(as_array(of.x));
+    PyArray_Descr* const y_dtype = PyArray_DESCR(as_array(of.y));
+    if (is_same(x_dtype, y_dtype) || (y.ptr() != of.y.ptr() && follows(y, x_dtype)))
+        return dtype_of(of.x);
+    if (x.ptr() != of.x.ptr() && follows(x, y_dtype)) return dtype_of(of.y);
+    return nb::borrow<nb::object>(MASKWISE_IMPORTED("numpy", "result_type")(x, y));
+}
+
+// A scalar costs nothing to cast; an array is left to the iterator.
+void cast_scalar(nb::object& operand, nb::handle dtype) {
+    PyArrayObject* const array = as_array(operand);
+    if (PyArray_NDIM(array) != 0 || is_same(PyArray_DESCR(array), as_dtype(dtype))) return;
+    operand = own(PyArray_CastToType(array, as_dtype(dtype.inc_ref()), 0));
+}
+
+// A byte is true unless it is 0, whatever its type says.
+bool is_truth_byte(nb::handle condition) {
+    const int type = PyArray_TYPE(as_array(condition));
+    return type == NPY_BOOL || type == NPY_BYTE || type == NPY_UBYTE;
+}
+
+bool lies_as(nb::handle array, nb::handle dtype) {
+    return is_same(PyArray_DESCR(as_array(array)), as_dtype(dtype));
+}
+
+void choose_way(request& of) {
+    if (type_of(PyArray_DESCR(as_array(of.condition))) == data_type::undef)
+        of.why = "the condition's dtype is none of Maskwise's";
+    else if (type_of(PyArray_DESCR(as_array(of.x))) == data_type::undef)
+        of.why = "the dtype of x is none of Maskwise's";
+    else if (type_of(PyArray_DESCR(as_array(of.y))) == data_type::undef)
+        of.why = "the dtype of y is none of Maskwise's";
+    else
+        of.how = way::cast;
+}
+
+} // namespace
+
+bool are_plain(nb::handle condition, nb::handle x, nb::handle y) {
+    return is_plain(condition) && is_plain(x) && is_plain(y);
+}
+
+request make_request(nb::handle condition, nb::handle x, nb::handle y) {
+    request made{to_array(condition), to_array(x), to_array(y), {}};
+    choose_way(made);
+    if (made.how == way::numpy) return made;
+    made.dtype = common_dtype(x, y, made);
+    made.type = type_of(as_dtype(made.dtype));
+    cast_scalar(made.x, made.dtype);
+    cast_scalar(made.y, made.dtype);
+    if (made.type == data_type::undef) {
+        made.how = way::numpy;
+        made.why = "the common dtype of x and y is none of Maskwise's";
+    } else if (!is_truth_byte(made.condition)) {
+        made.why = "the condition's truth is taken piece by piece";
+    } else if (!lies_as(made.x, made.dtype) || !lies_as(made.y, made.dtype)) {
+        made.why = "x and y differ in dtype and are cast piece by piece";
+    } else {
+        made.how = way::plan;
+        made.why = "the arrays are read as they lie";
+    }
+    return made;
+}
+
+tensor_desc describe(nb::handle array, data_type type) {
+    PyArrayObject* const of = as_array(array);
+    const auto rank = static_cast<std::size_t>(PyArray_NDIM(of));
+    const auto numbers = [&](const npy_intp* values) { return dims(std::span(values, rank)); };
+    return {type, numbers(PyArray_DIMS(of)), numbers(PyArray_STRIDES(of))};
+}
+
+} // namespace maskwise::python

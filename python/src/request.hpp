@@ -1,0 +1,36 @@
+// What where() was asked, and which way it goes. where() and explain() share it.
+#pragma once
+
+#include "numpy_api.hpp"
+
+#include <maskwise/maskwise.hpp>
+
+namespace maskwise::python {
+
+enum class way : std::uint8_t {
+    plan,  // one plan over the arrays as they lie
+    cast,  // NumPy's iterator casts piece by piece, a plan selects each piece
+    numpy, // numpy.where
+};
+
+struct request {
+    // condition, x and y as exact NumPy arrays. condition, x and y are those of the call, or scalars
+    // made arrays.
+    nb::object condition, x, y;
+    nb::object dtype; // of the result, a numpy.dtype; unset for way::numpy
+    data_type type = data_type::undef;
+    way how = way::numpy;
+    const char* why = "";
+};
+
+// Whether all three are NumPy arrays, NumPy scalars or Python numbers, which is what make_request
+// takes.
+bool are_plain(nb::handle condition, nb::handle x, nb::handle y);
+
+// Throws nb::python_error where NumPy refuses, for example types without a common one.
+request make_request(nb::handle condition, nb::handle x, nb::handle y);
+
+// The operand as the engine sees it.
+tensor_desc describe(nb::handle array, data_type type);
+
+} // namespace maskwise::python

@@ -1,0 +1,88 @@
+#include "strict.hpp"
+
+#include "dtypes.hpp"
+
+#include <string>
+
+namespace maskwise::python {
+namespace {
+
+struct named_dialect {
+    const char* name;
+    dialect form;
+};
+
+constexpr named_dialect dialects[] = {
+    {"onednn", dialect::onednn_select},
+    {"openvino", dialect::openvino_select_1},
+    {"onnx-9", dialect::onnx_where_9},
+    {"onnx", dialect::onnx_where_16},
+};
+
+dialect find_dialect(const char* name) {
+    std::string known;
+    for (const named_dialect& one : dialects) {
+        if (std::string_view(name) == one.name) return one.form;
+        known += known.empty() ? one.name : std::string(", ") + one.name;
+    }
+    throw nb::value_error(("dialect is '" + std::string(name) + "', expected one of " + known).c_str());
+}
+
+auto_broadcast find_broadcast(const char* name) {
+    if (std::string_view(name) == "numpy") return auto_broadcast::numpy;
+    if (std::string_view(name) == "none") return auto_broadcast::none;
+    throw nb::value_error(
+        ("auto_broadcast is '" + std::string(name) + "', expected numpy or none").c_str());
+}
+
+bool is_text(nb::handle array) {
+    const int type = PyArray_TYPE(as_array(array));
+    return type == NPY_OBJECT || type == NPY_UNICODE || type == NPY_VSTRING;
+}
+
+data_type strict_type(nb::handle array, const char* name) {
+    const data_type type =
+        is_text(array) ? data_type::string : type_of(PyArray_DESCR(as_array(array)));
+    const int number = PyArray_TYPE(as_array(array));
+    if (type != data_type::undef && !PyTypeNum_ISDATETIME(number)) return type;
+    PyErr_Format(PyExc_TypeError, "%s has dtype %S, which no dialect knows", name,
+                 dtype_of(array).ptr());
+    throw nb::python_error();
+}
+
+tensor_desc describe_strictly(nb::handle array, const char* name) {
+    return describe(array, strict_type(array, name));
+}
+
+nb::object new_array(const dims& extents, nb::handle dtype) {
+    return own(PyArray_Empty(extents.rank(), extents.begin(), as_dtype(dtype.inc_ref()), 0));
+}
+
+} // namespace
+
+nb::object select(nb::handle cond, nb::handle src_0, nb::handle src_1, const char* broadcast,
+                  const char* dialect_name) {
+    const dialect form = find_dialect(dialect_name);
+    const auto_broadcast rule = find_broadcast(broadcast);
+    const tensor_desc c = describe_strictly(cond, "cond");
+    const tensor_desc s_0 = describe_strictly(src_0, "src_0");
+    const tensor_desc s_1 = describe_strictly(src_1, "src_1");
+    try {
+        const tensor_desc result = infer_dst(form, c, s_0, s_1, rule);
+        // Text in NumPy is no std::string; its references are NumPy's to move.
+        if (result.type == data_type::string)
+            return MASKWISE_IMPORTED("numpy", "where")(cond, src_0, src_1);
+        nb::object dst = new_array(result.extents, dtype_of(src_0));
+        const plan made = compile(form, c, s_0, s_1, rule);
+        const nb::gil_scoped_release released;
+        made.execute(PyArray_DATA(as_array(cond)), PyArray_DATA(as_array(src_0)),
+                     PyArray_DATA(as_array(src_1)), PyArray_DATA(as_array(dst)));
+        return dst;
+    } catch (const invalid_shape&) {
+        throw;
+    } catch (const invalid_argument& failure) {
+        throw nb::type_error(failure.what());
+    }
+}
+
+} // namespace maskwise::python

@@ -1,0 +1,120 @@
+#include "where.hpp"
+
+#include "output.hpp"
+#include "plan_memory.hpp"
+
+#include <memory>
+#include <optional>
+
+namespace maskwise::python {
+namespace {
+
+// As NumPy's: for fewer elements handing the GIL over costs more than holding it.
+constexpr npy_intp release_from_elements = 500;
+// Elements of a piece that is cast: the buffers of three operands stay in L2.
+constexpr npy_intp cast_elements = 16 << 10;
+
+struct released_gil {
+    explicit released_gil(bool wanted) : state(wanted ? PyEval_SaveThread() : nullptr) {}
+    ~released_gil() {
+        if (state != nullptr) PyEval_RestoreThread(state);
+    }
+    released_gil(const released_gil&) = delete;
+    released_gil& operator=(const released_gil&) = delete;
+
+    PyThreadState* state;
+};
+
+void run_plan(const request& of, nb::handle dst) {
+    const plan select = find_plan(of.condition, of.x, of.y, dst, of.type);
+    PyArrayObject* const to = as_array(dst);
+    const released_gil gil(PyArray_SIZE(to) >= release_from_elements);
+    select.execute(PyArray_DATA(as_array(of.condition)), PyArray_DATA(as_array(of.x)),
+                   PyArray_DATA(as_array(of.y)), PyArray_DATA(to));
+}
+
+struct close_iterator {
+    void operator()(NpyIter* iterator) const { NpyIter_Deallocate(iterator); }
+};
+using iterator_pointer = std::unique_ptr<NpyIter, close_iterator>;
+
+// dst, condition, x, y: NumPy casts whatever differs from these dtypes into buffers.
+iterator_pointer open_iterator(const request& of, nb::handle dst) {
+    PyArrayObject* operands[] = {as_array(dst), as_array(of.condition), as_array(of.x),
+                                 as_array(of.y)};
+    npy_uint32 flags[] = {NPY_ITER_WRITEONLY | NPY_ITER_NO_BROADCAST, NPY_ITER_READONLY,
+                          NPY_ITER_READONLY, NPY_ITER_READONLY};
+    const nb::object boolean = own(PyArray_DescrFromType(NPY_BOOL));
+    PyArray_Descr* dtypes[] = {as_dtype(of.dtype), as_dtype(boolean), as_dtype(of.dtype),
+                               as_dtype(of.dtype)};
+    NpyIter* const iterator = NpyIter_AdvancedNew(
+        4, operands,
+        NPY_ITER_EXTERNAL_LOOP | NPY_ITER_BUFFERED | NPY_ITER_GROWINNER | NPY_ITER_ZEROSIZE_OK,
+        NPY_KEEPORDER, NPY_UNSAFE_CASTING, flags, dtypes, -1, nullptr, nullptr, cast_elements);
+    if (iterator == nullptr) throw nb::python_error();
+    return iterator_pointer(iterator);
+}
+
+// The plan of one piece, kept while the pieces are alike.
+class piece_plan {
+public:
+    explicit piece_plan(data_type type) : type_(type) {}
+
+    const plan& of(npy_intp count, const npy_intp* strides) {
+        if (!plan_ || count != count_ || !std::equal(strides, strides + 4, strides_)) {
+            const auto row = [&](int operand, data_type type) {
+                return tensor_desc{type, {count}, {strides[operand]}};
+            };
+            plan_ = compile(dialect::onnx_where_16, row(1, data_type::boolean), row(2, type_),
+                            row(3, type_), row(0, type_));
+            count_ = count;
+            std::copy_n(strides, 4, strides_);
+        }
+        return *plan_;
+    }
+
+private:
+    data_type type_;
+    npy_intp count_ = 0;
+    npy_intp strides_[4] = {};
+    std::optional<plan> plan_;
+};
+
+void run_casting(const request& of, nb::handle dst) {
+    if (PyArray_SIZE(as_array(dst)) == 0) return;
+    const iterator_pointer iterator = open_iterator(of, dst);
+    NpyIter_IterNextFunc* const next = NpyIter_GetIterNext(iterator.get(), nullptr);
+    if (next == nullptr) throw nb::python_error();
+    const npy_intp* const count = NpyIter_GetInnerLoopSizePtr(iterator.get());
+    const npy_intp* const strides = NpyIter_GetInnerStrideArray(iterator.get());
+    char* const* const at = NpyIter_GetDataPtrArray(iterator.get());
+    piece_plan piece(of.type);
+    {
+        const released_gil gil(!NpyIter_IterationNeedsAPI(iterator.get()));
+        do
+            piece.of(*count, strides).execute(at[1], at[2], at[3], at[0]);
+        while (next(iterator.get()) != 0);
+    }
+    if (PyErr_Occurred() != nullptr) throw nb::python_error(); // a cast failed
+}
+
+} // namespace
+
+nb::object run(const request& of, nb::handle out) {
+    nb::object dst = nb::borrow<nb::object>(out);
+    if (out.is_none())
+        dst = allocate_output(of);
+    else
+        check_output(of, out);
+    if (of.how == way::plan)
+        run_plan(of, dst);
+    else
+        run_casting(of, dst);
+    return dst;
+}
+
+plan plan_of(const request& of) {
+    return find_plan(of.condition, of.x, of.y, allocate_output(of), of.type);
+}
+
+} // namespace maskwise::python
