@@ -247,11 +247,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("lanes", nargs="*", help="lanes to install (default: all)")
     parser.add_argument("--peers", action="store_true", help="what scripts/bench compares with")
+    parser.add_argument("--python", action="store_true", help="what the Python package needs")
     arguments = parser.parse_args()
     try:
         install_all(arguments.lanes)
         if arguments.peers:
             install("peers", DEPS / "peers", Pins(ROOT / "scripts/peers.txt"), build_environment)
+        if arguments.python:
+            pins = Pins(ROOT / "scripts/python.txt")
+            install("Python package's needs", DEPS / "python", pins, build_environment)
     except Failure as failure:
         say(str(failure))
         return 1

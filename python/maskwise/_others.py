@@ -35,7 +35,7 @@ def overrides_numpy(value: object) -> bool:
 def plain(value: Any) -> Any:
     """The value as an exact array, or a number that may follow another operand's dtype."""
     if is_foreign(value):
-        return _core.view(value, False)
+        return _core.view(value)
     for number in (int, float, complex):
         if isinstance(value, number) and not isinstance(value, np.generic):
             return value if isinstance(value, bool) else number(value)
@@ -56,7 +56,7 @@ def where(condition: Any, x: Any, y: Any, out: Any) -> Any:
         return where_blocks(condition, x, y, out)
     if any(map(overrides_numpy, operands)):
         return where_numpy(condition, x, y, out)
-    into = _core.view(out, True) if is_foreign(out) else out
+    into = np.from_dlpack(out) if is_foreign(out) else out  # knows what may be written
     if into is not None and not isinstance(into, np.ndarray):
         raise TypeError(f"out must be a numpy.ndarray, not {type(out).__name__}")
     result = _core.where(*map(plain, operands), out=into)

@@ -61,7 +61,7 @@ nb::dlpack::dtype dlpack_type(data_type type) {
     }
 }
 
-nb::object view_memory(const any_array& memory, bool writable) {
+nb::object view_memory(const any_array& memory) {
     std::vector<npy_intp> extents, strides;
     nb::object dtype = dtype_for(memory.dtype());
     const auto width = static_cast<npy_intp>(memory.itemsize());
@@ -71,8 +71,7 @@ nb::object view_memory(const any_array& memory, bool writable) {
     }
     nb::object array = own(PyArray_NewFromDescr(
         &PyArray_Type, as_dtype(dtype.release()), static_cast<int>(extents.size()), extents.data(),
-        strides.data(), const_cast<void*>(memory.data()), writable ? NPY_ARRAY_WRITEABLE : 0,
-        nullptr));
+        strides.data(), const_cast<void*>(memory.data()), 0, nullptr));
     nb::capsule owner(new any_array(memory),
                       [](void* kept) noexcept { delete static_cast<any_array*>(kept); });
     if (PyArray_SetBaseObject(as_array(array), owner.release().ptr()) != 0)
@@ -80,25 +79,15 @@ nb::object view_memory(const any_array& memory, bool writable) {
     return array;
 }
 
-[[noreturn]] void refuse(nb::handle foreign, bool writable) {
-    PyErr_Format(PyExc_BufferError, "%s gives no %smemory of the CPU by DLPack",
-                 Py_TYPE(foreign.ptr())->tp_name, writable ? "writable " : "");
-    throw nb::python_error();
-}
-
 } // namespace
 
-nb::object view_of(nb::handle foreign, bool writable) {
+nb::object view_of(nb::handle foreign) {
     any_array memory;
-    if (writable) {
-        nb::ndarray<> writable_memory;
-        if (!nb::try_cast(foreign, writable_memory)) refuse(foreign, writable);
-        memory = any_array(writable_memory);
-    } else if (!nb::try_cast(foreign, memory)) {
-        refuse(foreign, writable);
-    }
-    if (memory.device_type() != nb::device::cpu::value) refuse(foreign, writable);
-    return view_memory(memory, writable);
+    if (nb::try_cast(foreign, memory) && memory.device_type() == nb::device::cpu::value)
+        return view_memory(memory);
+    PyErr_Format(PyExc_BufferError, "%s gives no memory of the CPU by DLPack",
+                 Py_TYPE(foreign.ptr())->tp_name);
+    throw nb::python_error();
 }
 
 nb::object exported(nb::handle array) {
@@ -109,7 +98,7 @@ nb::object exported(nb::handle array) {
         extents.push_back(static_cast<std::size_t>(PyArray_DIM(of, i)));
         strides.push_back(PyArray_STRIDE(of, i) / PyArray_ITEMSIZE(of));
     }
-    return nb::cast(nb::ndarray<>(PyArray_DATA(of), extents.size(), extents.data(), array,
+    return nb::cast(nb::ndarray<nb::array_api>(PyArray_DATA(of), extents.size(), extents.data(), array,
                                   strides.data(), dlpack_type(type_of(PyArray_DESCR(of)))));
 }
 
