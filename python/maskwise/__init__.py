@@ -4,14 +4,14 @@
     y = maskwise.where(mask, x, 0.0)                # numpy.where
     maskwise.where(mask, x, 0.0, out=y)             # into an array that is there
 
-`explain` says how a call would run, `select` is the operator by the strict rules of oneDNN, OpenVINO
-or ONNX, `maskwise.onnx_backend` runs ONNX models of Where, and `python -m maskwise` checks an
-installation.
+`explain` says how a call would run, `select` is the operator by the strict rules of oneDNN,
+OpenVINO or ONNX, `maskwise.onnx_backend` runs ONNX models of Where, and `python -m maskwise` checks
+an installation.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
 from maskwise._core import explain, instruction_set, version, where
 from maskwise._select import select
@@ -20,15 +20,15 @@ __all__ = ["explain", "instruction_set", "onednn_library", "select", "where"]
 __version__ = version()
 
 
-def onednn_library() -> Path:
-    """The plugin for programs of oneDNN Graph: what `LD_PRELOAD` takes.
+def onednn_library() -> str:
+    """Path of the plugin for programs of oneDNN Graph: what `LD_PRELOAD` takes.
 
     Raises
     ------
     FileNotFoundError
         The package was built without it.
     """
-    library = Path(__file__).with_name("lib") / "libmaskwise_onednn.so"
-    if not library.exists():
+    library = os.path.join(os.path.dirname(__file__), "lib", "libmaskwise_onednn.so")  # noqa: PTH118, PTH120
+    if not os.path.exists(library):  # noqa: PTH110
         raise FileNotFoundError(f"the plugin is not in this installation: no {library}")
     return library

@@ -36,10 +36,7 @@ def plain(value: Any) -> Any:
     """The value as an exact array, or a number that may follow another operand's dtype."""
     if is_foreign(value):
         return _core.view(value)
-    for number in (int, float, complex):
-        if isinstance(value, number) and not isinstance(value, np.generic):
-            return value if isinstance(value, bool) else number(value)
-    return np.asarray(value)
+    return value if type(value) in (bool, int, float, complex) else np.asarray(value)
 
 
 def answer_as(first: Any, result: NDArray[Any]) -> Any:
@@ -70,14 +67,13 @@ def where_blocks(condition: Any, x: Any, y: Any, out: Any) -> Any:
     """Lazily, block by block."""
     if out is not None:
         raise TypeError("Dask arrays are not written to: out must be None")
-    from dask.array.core import elemwise
-
+    elemwise: Any = sys.modules["dask.array"].elemwise
     return elemwise(_core.where, condition, x, y)
 
 
 def where_numpy(condition: Any, x: Any, y: Any, out: Any) -> Any:
     """numpy.where, and out as Maskwise checks it."""
-    result = np.where(condition, x, y)
+    result = _core.numpy_where(condition, x, y)
     if out is None:
         return result
     if out.shape != result.shape:
@@ -100,7 +96,7 @@ def explain(condition: Any, x: Any, y: Any) -> str:
 def refuse_overlap(out: NDArray[Any], operand: NDArray[Any], name: str) -> None:
     """Raises ValueError unless the two, whose memory lies interleaved, share no byte."""
     try:
-        shared = np.shares_memory(out, operand, max_work=OVERLAP_STEPS)
+        shared = np.shares_memory(out, operand, max_work=OVERLAP_STEPS)  # type: ignore[arg-type]
     except np.exceptions.TooHardError:
         shared = True
     if shared:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from maskwise import _core
+
+if TYPE_CHECKING:  # numpy.typing takes longer to import than all of this package
+    from numpy.typing import ArrayLike, NDArray
 
 Dialect = Literal["onednn", "openvino", "onnx", "onnx-9"]
 
@@ -46,5 +48,5 @@ def select(
     TypeError
         A cond that is not boolean, dtypes that differ or that the dialect does not have.
     """
-    operands = [np.asarray(operand) for operand in (cond, src_0, src_1)]
-    return _core.select(*operands, auto_broadcast, dialect)
+    a, b, c = (np.asarray(operand) for operand in (cond, src_0, src_1))
+    return _core.select(a, b, c, auto_broadcast, dialect)

@@ -19,12 +19,23 @@ nb::object dtype_for(nb::dlpack::dtype type) {
     }
     const char* kind = nullptr;
     switch (static_cast<code>(type.code)) {
-    case code::Bool: kind = "b"; break;
-    case code::Int: kind = "i"; break;
-    case code::UInt: kind = "u"; break;
-    case code::Float: kind = "f"; break;
-    case code::Complex: kind = "c"; break;
-    default: break;
+    case code::Bool:
+        kind = "b";
+        break;
+    case code::Int:
+        kind = "i";
+        break;
+    case code::UInt:
+        kind = "u";
+        break;
+    case code::Float:
+        kind = "f";
+        break;
+    case code::Complex:
+        kind = "c";
+        break;
+    default:
+        break;
     }
     if (kind == nullptr || type.lanes != 1 || type.bits % 8 != 0) {
         PyErr_Format(PyExc_TypeError, "no NumPy dtype for DLPack's type code %d of %d bits",
@@ -42,22 +53,29 @@ nb::dlpack::dtype dlpack_type(data_type type) {
     };
     using code = nb::dlpack::dtype_code;
     switch (type) {
-    case data_type::boolean: return of(code::Bool);
+    case data_type::boolean:
+        return of(code::Bool);
     case data_type::i8:
     case data_type::i16:
     case data_type::i32:
-    case data_type::i64: return of(code::Int);
+    case data_type::i64:
+        return of(code::Int);
     case data_type::u8:
     case data_type::u16:
     case data_type::u32:
-    case data_type::u64: return of(code::UInt);
+    case data_type::u64:
+        return of(code::UInt);
     case data_type::f16:
     case data_type::f32:
-    case data_type::f64: return of(code::Float);
-    case data_type::bf16: return of(code::Bfloat);
+    case data_type::f64:
+        return of(code::Float);
+    case data_type::bf16:
+        return of(code::Bfloat);
     case data_type::complex64:
-    case data_type::complex128: return of(code::Complex);
-    default: throw nb::type_error("no DLPack type for this dtype");
+    case data_type::complex128:
+        return of(code::Complex);
+    default:
+        throw nb::type_error("no DLPack type for this dtype");
     }
 }
 
@@ -98,8 +116,9 @@ nb::object exported(nb::handle array) {
         extents.push_back(static_cast<std::size_t>(PyArray_DIM(of, i)));
         strides.push_back(PyArray_STRIDE(of, i) / PyArray_ITEMSIZE(of));
     }
-    return nb::cast(nb::ndarray<nb::array_api>(PyArray_DATA(of), extents.size(), extents.data(), array,
-                                  strides.data(), dlpack_type(type_of(PyArray_DESCR(of)))));
+    return nb::cast(nb::ndarray<nb::array_api>(PyArray_DATA(of), extents.size(), extents.data(),
+                                               array, strides.data(),
+                                               dlpack_type(type_of(PyArray_DESCR(of)))));
 }
 
 } // namespace maskwise::python

@@ -5,12 +5,13 @@
 
 namespace maskwise::python {
 
-// A read-only NumPy array over the memory of any object with __dlpack__, bfloat16 included; it keeps
-// that memory alive. Throws nb::python_error: BufferError where the memory is not the CPU's,
+// A read-only NumPy array over the memory of any object with __dlpack__, bfloat16 included; it
+// keeps that memory alive. Throws nb::python_error: BufferError where the memory is not the CPU's,
 // TypeError for types that NumPy does not have.
 nb::object view_of(nb::handle foreign);
 
-// An object with __dlpack__ over a NumPy array's memory, bfloat16 included (numpy.ndarray.__dlpack__ refuses it).
+// An object with __dlpack__ over a NumPy array's memory, bfloat16 included
+// (numpy.ndarray.__dlpack__ refuses it).
 nb::object exported(nb::handle array);
 
 } // namespace maskwise::python

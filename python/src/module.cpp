@@ -76,9 +76,12 @@ std::string explain(nb::handle condition, nb::handle x, nb::handle y) {
         return nb::cast<std::string>(others("explain")(condition, x, y));
     const request made = make_request(condition, x, y);
     switch (made.how) {
-    case way::numpy: return std::string("numpy.where: ") + made.why + "\n";
-    case way::cast: return std::string("maskwise, in pieces: ") + made.why + "\n";
-    case way::plan: break;
+    case way::numpy:
+        return std::string("numpy.where: ") + made.why + "\n";
+    case way::cast:
+        return std::string("maskwise, in pieces: ") + made.why + "\n";
+    case way::plan:
+        break;
     }
     return std::string("maskwise: ") + made.why + "\n" + maskwise::explain(plan_of(made));
 }
@@ -115,14 +118,13 @@ PyObject* find_out(PyObject* const* values, PyObject* keywords) {
 }
 
 // Called once for each 64 elements of somebody's inner loop: a plain C entry, no binding layer.
-PyObject* enter_where(PyObject*, PyObject* const* arguments, Py_ssize_t count,
-                      PyObject* keywords) {
+PyObject* enter_where(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* keywords) {
     PyObject* const out = find_out(arguments + count, keywords);
     if (out == nullptr) return nullptr;
     try {
         if (count == 3) return where(arguments[0], arguments[1], arguments[2], out).release().ptr();
         if (count == 1 && out == Py_None)
-            return MASKWISE_IMPORTED("numpy", "where")(nb::handle(arguments[0])).release().ptr();
+            return numpy_where()(nb::handle(arguments[0])).release().ptr();
     } catch (...) {
         return translate_exception();
     }
@@ -134,9 +136,9 @@ PyObject* enter_where(PyObject*, PyObject* const* arguments, Py_ssize_t count,
                         count == 1 ? ", 3 with out" : "", count);
 }
 
-PyMethodDef where_method{
-    "where", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(enter_where)),
-    METH_FASTCALL | METH_KEYWORDS, where_doc};
+PyMethodDef where_method{"where",
+                         reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(enter_where)),
+                         METH_FASTCALL | METH_KEYWORDS, where_doc};
 
 void* import_numpy() {
     import_array1(nullptr);
@@ -147,6 +149,7 @@ void* import_numpy() {
 
 NB_MODULE(_core, module) {
     if (import_numpy() == nullptr) throw nb::python_error();
+    module.attr("numpy_where") = numpy_where();
     nb::register_exception_translator([](const std::exception_ptr& caught, void*) {
         try {
             std::rethrow_exception(caught);
@@ -154,13 +157,17 @@ NB_MODULE(_core, module) {
             PyErr_SetString(PyExc_ValueError, failure.what());
         }
     });
-    module.attr("where") = own(PyCFunction_NewEx(&where_method, nullptr, module.attr("__name__").ptr()));
+    module.attr("where") =
+        own(PyCFunction_NewEx(&where_method, nullptr, module.attr("__name__").ptr()));
     module.def("explain", &explain, explain_doc);
     module.def("select", &select);
     module.def("view", &view_of);
     module.def("exported", &exported);
     module.def("version", [] { return std::string(version()); });
-    module.def("instruction_set", [] { return std::string(instruction_set()); });
+    module.def(
+        "instruction_set", [] { return std::string(instruction_set()); },
+        "The kernels that run: avx512, avx2, sse4, scalar, neon or sve; MASKWISE_MAX_ISA caps\n"
+        "them. Raises ValueError where that is none of this machine's.");
 }
 
 } // namespace maskwise::python

@@ -34,11 +34,18 @@ inline nb::object dtype_of(nb::handle array) {
 }
 
 // Attribute of a module that is part of the package or of NumPy, looked up once.
-template <typename Tag> nb::handle imported(Tag, const char* module, const char* name) {
+template <typename Tag>
+nb::handle imported(Tag, const char* module, const char* name) {
     static const nb::object& value =
         *new nb::object(nb::module_::import_(module).attr(name)); // outlives the interpreter
     return value;
 }
 #define MASKWISE_IMPORTED(module, name) ::maskwise::python::imported([] {}, module, name)
+
+// NumPy's own. First called when the module is loaded: a program may put maskwise.where in its
+// place.
+inline nb::handle numpy_where() {
+    return MASKWISE_IMPORTED("numpy", "where");
+}
 
 } // namespace maskwise::python

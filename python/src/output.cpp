@@ -42,8 +42,8 @@ nb::object allocate_in_their_order(const request& of) {
     NpyIter* const iterator = NpyIter_MultiNew(4, operands, NPY_ITER_ZEROSIZE_OK, NPY_KEEPORDER,
                                                NPY_UNSAFE_CASTING, flags, dtypes);
     if (iterator == nullptr) throw nb::python_error();
-    nb::object output = nb::borrow<nb::object>(
-        reinterpret_cast<PyObject*>(NpyIter_GetOperandArray(iterator)[0]));
+    nb::object output =
+        nb::borrow<nb::object>(reinterpret_cast<PyObject*>(NpyIter_GetOperandArray(iterator)[0]));
     if (NpyIter_Deallocate(iterator) != NPY_SUCCEED) throw nb::python_error();
     return output;
 }

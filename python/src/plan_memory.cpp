@@ -50,8 +50,7 @@ bool make_key(call_key& key, std::initializer_list<nb::handle> operands, data_ty
     return true;
 }
 
-plan compile_for(nb::handle condition, nb::handle x, nb::handle y, nb::handle dst,
-                 data_type type) {
+plan compile_for(nb::handle condition, nb::handle x, nb::handle y, nb::handle dst, data_type type) {
     return compile(dialect::onnx_where_16, describe(condition, data_type::boolean),
                    describe(x, type), describe(y, type), describe(dst, type));
 }
@@ -61,7 +60,8 @@ plan compile_for(nb::handle condition, nb::handle x, nb::handle y, nb::handle ds
 plan find_plan(nb::handle condition, nb::handle x, nb::handle y, nb::handle dst, data_type type) {
     static std::array<slot, slots> recent; // guarded by the GIL
     call_key key;
-    if (!make_key(key, {condition, x, y, dst}, type)) return compile_for(condition, x, y, dst, type);
+    if (!make_key(key, {condition, x, y, dst}, type))
+        return compile_for(condition, x, y, dst, type);
     slot& at = recent[key.slot()];
     if (!at.found || !(at.key == key)) {
         at.found.reset();

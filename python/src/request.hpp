@@ -14,8 +14,8 @@ enum class way : std::uint8_t {
 };
 
 struct request {
-    // condition, x and y as exact NumPy arrays. condition, x and y are those of the call, or scalars
-    // made arrays.
+    // condition, x and y as exact NumPy arrays. condition, x and y are those of the call, or
+    // scalars made arrays.
     nb::object condition, x, y;
     nb::object dtype; // of the result, a numpy.dtype; unset for way::numpy
     data_type type = data_type::undef;

@@ -25,7 +25,8 @@ dialect find_dialect(const char* name) {
         if (std::string_view(name) == one.name) return one.form;
         known += known.empty() ? one.name : std::string(", ") + one.name;
     }
-    throw nb::value_error(("dialect is '" + std::string(name) + "', expected one of " + known).c_str());
+    throw nb::value_error(
+        ("dialect is '" + std::string(name) + "', expected one of " + known).c_str());
 }
 
 auto_broadcast find_broadcast(const char* name) {
@@ -70,8 +71,7 @@ nb::object select(nb::handle cond, nb::handle src_0, nb::handle src_1, const cha
     try {
         const tensor_desc result = infer_dst(form, c, s_0, s_1, rule);
         // Text in NumPy is no std::string; its references are NumPy's to move.
-        if (result.type == data_type::string)
-            return MASKWISE_IMPORTED("numpy", "where")(cond, src_0, src_1);
+        if (result.type == data_type::string) return numpy_where()(cond, src_0, src_1);
         nb::object dst = new_array(result.extents, dtype_of(src_0));
         const plan made = compile(form, c, s_0, s_1, rule);
         const nb::gil_scoped_release released;

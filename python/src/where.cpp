@@ -91,8 +91,7 @@ void run_casting(const request& of, nb::handle dst) {
     piece_plan piece(of.type);
     {
         const released_gil gil(!NpyIter_IterationNeedsAPI(iterator.get()));
-        do
-            piece.of(*count, strides).execute(at[1], at[2], at[3], at[0]);
+        do piece.of(*count, strides).execute(at[1], at[2], at[3], at[0]);
         while (next(iterator.get()) != 0);
     }
     if (PyErr_Occurred() != nullptr) throw nb::python_error(); // a cast failed

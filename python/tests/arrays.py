@@ -13,11 +13,16 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
-DTYPES = [np.dtype(name) for name in "? b B h H i I l L q Q e f d F D".split()] + [BFLOAT16]
+DTYPES = [
+    np.dtype(name)
+    for name in ["?", "b", "B", "h", "H", "i", "I", "l", "L", "q", "Q", "e", "f", "d", "F", "D"]
+] + [BFLOAT16]
 DATES = [np.dtype("M8[s]"), np.dtype("m8[ms]")]
 
 
-def random_array(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+def random_array(
+    random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> Array:
     """Any bits, NaN payloads among them; booleans of 0 and 1, as all of NumPy makes them."""
     count = int(np.prod(shape, dtype=np.int64))
     if dtype == np.bool_:

@@ -7,13 +7,12 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+import maskwise
 import numpy as np
 import pytest
 from arrays import BFLOAT16, DATES, DTYPES, Array, assert_same_bits, lay_out, operands, random_array
 from hypothesis import example, given
 from hypothesis import strategies as st
-
-import maskwise
 
 BOOL = np.dtype(bool)
 one_dtype = st.sampled_from(DTYPES + DATES).map(lambda dtype: (BOOL, dtype, dtype))

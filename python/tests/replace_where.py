@@ -1,0 +1,23 @@
+"""A plugin of pytest: np.where is maskwise.where, and its calls are counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import maskwise
+import numpy as np
+
+calls = 0
+
+
+def counted(*arguments: Any) -> Any:
+    global calls
+    calls += 1
+    return maskwise.where(*arguments)
+
+
+np.where = counted
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    terminalreporter.write_line(f"calls of maskwise.where: {calls}")

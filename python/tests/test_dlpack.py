@@ -1,0 +1,93 @@
+"""Arrays of other libraries: read where they lie, answered in kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import maskwise
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
+
+c = np.array([True, False, True])
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    ["bool", "int8", "int16", "int32", "uint8", "uint16", "uint32", "float16", "bfloat16"]
+    + ["float32", "complex64"],
+)
+def test_every_type_of_jax(dtype: str) -> None:
+    x = jnp.array([[0, 1, 2], [3, 4, 5]], dtype)
+    y = jnp.array([7, 8, 9], dtype)
+    got = maskwise.where(jnp.array(c), x, y)
+    assert isinstance(got, jax.Array) and got.dtype == x.dtype
+    assert np.asarray(got).tobytes() == np.where(c, np.asarray(x), np.asarray(y)).tobytes()
+
+
+def test_operands_are_not_copied() -> None:
+    x = jnp.arange(6.0).reshape(2, 3)
+    view = maskwise._core.view(x)
+    assert view.ctypes.data == x.unsafe_buffer_pointer()
+    assert not view.flags.writeable
+
+
+def test_the_answer_is_not_copied() -> None:
+    result = np.arange(64, dtype="f")  # as aligned as jax wants it
+    aligned = np.empty(64 + 16, "f")
+    start = -aligned.ctypes.data % 64 // 4
+    result = aligned[start : start + 64]
+    answer = jnp.from_dlpack(maskwise._core.exported(result))
+    assert answer.unsafe_buffer_pointer() == result.ctypes.data
+
+
+def test_the_first_array_decides() -> None:
+    x = jnp.arange(3.0)
+    assert isinstance(maskwise.where(c, x, np.zeros(3, "f")), jax.Array)
+    assert isinstance(maskwise.where(c, np.zeros(3, "f"), x), jax.Array)
+    assert isinstance(maskwise.where(c, 1.0, x), jax.Array)
+    assert maskwise.explain(c, 1.0, x).startswith("maskwise: ")
+
+
+def test_into_an_array_of_numpy() -> None:
+    out = np.zeros(3, "f")
+    assert maskwise.where(c, jnp.arange(3.0), 0.0, out=out) is out
+    assert out.tolist() == [0, 0, 2]
+
+
+def test_what_is_immutable_is_not_written() -> None:
+    out = jnp.zeros(3)
+    with pytest.raises(ValueError, match="read-only"):
+        maskwise.where(c, jnp.arange(3.0), 0.0, out=out)
+    assert np.asarray(out).tolist() == [0, 0, 0]
+
+
+def test_memory_lives_as_long_as_its_view() -> None:
+    for _ in range(100):
+        view = maskwise._core.view(jnp.arange(1000.0))
+        assert view[999] == 999
+
+
+class OnAnotherDevice:
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (2, 0)
+
+    def __dlpack__(self, **_: Any) -> Any:
+        raise BufferError("lies on another device")
+
+
+def test_another_device_is_refused() -> None:
+    with pytest.raises(BufferError, match="OnAnotherDevice"):
+        maskwise.where(c, OnAnotherDevice(), 0.0)
+
+
+def test_torch() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.arange(6.0, dtype=torch.bfloat16).reshape(2, 3)
+    got = maskwise.where(c, x, torch.tensor(7, dtype=torch.bfloat16))
+    assert torch.equal(got, torch.where(torch.tensor(c), x, torch.tensor(7.0)).to(torch.bfloat16))
+    out = torch.zeros(2, 3)
+    assert maskwise.where(c, x.float(), 0.0, out=out) is out
+    assert torch.equal(out, torch.where(torch.tensor(c), x.float(), 0.0))

@@ -1,0 +1,153 @@
+"""ONNX's own judges: its node tests by its backend runner, and its reference evaluator."""
+
+from __future__ import annotations
+
+import unittest
+from typing import Any
+
+import maskwise.onnx_backend as backend
+import numpy as np
+import onnx
+import onnx.backend.test
+import pytest
+from arrays import BFLOAT16, Array, assert_same_bits, random_array
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+
+MODELS = 2400
+TYPES = {
+    TensorProto.BOOL: np.dtype("?"),
+    TensorProto.INT8: np.dtype("b"),
+    TensorProto.INT16: np.dtype("h"),
+    TensorProto.INT32: np.dtype("i"),
+    TensorProto.INT64: np.dtype("l"),
+    TensorProto.UINT8: np.dtype("B"),
+    TensorProto.UINT16: np.dtype("H"),
+    TensorProto.UINT32: np.dtype("I"),
+    TensorProto.UINT64: np.dtype("L"),
+    TensorProto.FLOAT16: np.dtype("e"),
+    TensorProto.FLOAT: np.dtype("f"),
+    TensorProto.DOUBLE: np.dtype("d"),
+    TensorProto.COMPLEX64: np.dtype("F"),
+    TensorProto.COMPLEX128: np.dtype("D"),
+    TensorProto.STRING: np.dtype(object),
+    TensorProto.BFLOAT16: BFLOAT16,
+}
+
+
+def where_model(element: int, shapes: Any, opset: int = 16) -> onnx.ModelProto:
+    kinds = (TensorProto.BOOL, element, element)
+    inputs = [
+        helper.make_tensor_value_info(name, kind, shape)
+        for name, kind, shape in zip(("condition", "X", "Y"), kinds, shapes, strict=True)
+    ]
+    output = helper.make_tensor_value_info("output", element, [None] * max(map(len, shapes)))
+    node = helper.make_node("Where", ["condition", "X", "Y"], ["output"])
+    graph = helper.make_graph([node], "select", inputs, [output])
+    imports = [helper.make_opsetid("", opset)]
+    return helper.make_model(graph, opset_imports=imports, ir_version=10)
+
+
+def values(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    if dtype.kind == "O":
+        return random.choice(np.array(["", "a", "bcd"], object), shape).reshape(shape)
+    return random_array(random, shape, dtype)
+
+
+def draw_shapes(random: np.random.Generator) -> list[tuple[int, ...]]:
+    """Three shapes that broadcast to each other, condition's the largest in some."""
+    whole = [int(extent) for extent in random.integers(0, 8, int(random.integers(0, 5)))]
+    shapes = []
+    for _ in range(3):
+        start = int(random.integers(0, len(whole) + 1))
+        shapes.append(tuple(e if random.random() < 0.7 else 1 for e in whole[start:]))
+    return shapes
+
+
+def test_node_tests() -> None:
+    runner = onnx.backend.test.BackendTest(backend, __name__)
+    runner.include("^test_where_")
+    suite = unittest.TestSuite()
+    for case in runner.test_cases.values():
+        suite.addTests(unittest.defaultTestLoader.loadTestsFromTestCase(case))
+    result = unittest.TextTestRunner().run(suite)
+    ran = result.testsRun - len(result.skipped)
+    assert result.wasSuccessful(), result.failures + result.errors
+    assert ran == 2, "test_where_example_cpu and test_where_long_example_cpu"
+
+
+@pytest.mark.parametrize("element", TYPES, ids=TensorProto.DataType.Name)
+def test_against_the_reference_evaluator(element: int) -> None:
+    random = np.random.default_rng(element)
+    dtype = TYPES[element]
+    for _ in range(MODELS // len(TYPES)):
+        shapes = draw_shapes(random)
+        opset = int(random.integers(16 if dtype == BFLOAT16 else 9, 22))
+        model = where_model(element, shapes, opset)
+        feeds = {
+            "condition": values(random, shapes[0], np.dtype(bool)),
+            "X": values(random, shapes[1], dtype),
+            "Y": values(random, shapes[2], dtype),
+        }
+        (expected,) = ReferenceEvaluator(model).run(None, feeds)
+        (got,) = backend.run_model(model, list(feeds.values()))
+        if dtype.kind == "O":
+            assert (got.shape, got.tolist()) == (expected.shape, expected.tolist())
+        else:
+            assert_same_bits(got, np.asarray(expected))
+
+
+def test_models_of_several_nodes_and_initializers() -> None:
+    x = np.arange(6, dtype="f").reshape(2, 3)
+    nodes = [
+        helper.make_node("Where", ["condition", "X", "zero"], ["inner"]),
+        helper.make_node("Where", ["condition", "inner", "X"], ["output"]),
+    ]
+    zero = onnx.numpy_helper.from_array(np.zeros((), "f"), "zero")
+    one = where_model(TensorProto.FLOAT, [(3,), (2, 3), ()])
+    inputs = list(one.graph.input)[:2]
+    graph = helper.make_graph(nodes, "two", inputs, list(one.graph.output), [zero])
+    model = helper.make_model(graph, opset_imports=one.opset_import, ir_version=10)
+    condition = np.array([True, False, True])
+    (got,) = backend.prepare(model).run({"X": x, "condition": condition})
+    assert_same_bits(got, x)
+    with pytest.raises(ValueError, match="1 inputs given"):
+        backend.prepare(model).run([x])
+
+
+def test_a_node_alone() -> None:
+    node = helper.make_node("Where", ["a", "b", "c"], ["d"])
+    arrays = (np.array([True]), np.array([1], "i8"), np.array([2], "i8"))
+    assert backend.run_node(node, arrays)[0].tolist() == [1]
+    with pytest.raises(ValueError, match="operator Add"):
+        backend.run_node(helper.make_node("Add", ["a", "b"], ["c"]), arrays)
+
+
+def test_bfloat16_is_of_opset_16() -> None:
+    x = np.zeros(2, BFLOAT16)
+    node = helper.make_node("Where", ["a", "b", "c"], ["d"])
+    assert backend.run_node(node, (x == 0, x, x), opset_version=16)[0].dtype == BFLOAT16
+    with pytest.raises(TypeError, match="Where-9"):
+        backend.run_node(node, (x == 0, x, x), opset_version=9)
+
+
+def test_other_models_and_devices_are_refused() -> None:
+    model = where_model(TensorProto.FLOAT, [(), (), ()])
+    assert backend.is_compatible(model) and not backend.is_compatible(model, "CUDA:1")
+    assert backend.supports_device("CPU:0") and not backend.supports_device("CUDA")
+    other = onnx.ModelProto()
+    other.CopyFrom(model)
+    other.graph.node[0].op_type = "Mul"
+    del other.graph.node[0].input[0]
+    with pytest.raises(ValueError, match="Mul"):
+        backend.prepare(other)
+    with pytest.raises(ValueError, match="broadcast"):
+        arrays = [np.ones(extent, dtype) for extent, dtype in zip((2, 3, 1), "?ff", strict=True)]
+        backend.run_model(where_model(TensorProto.FLOAT, [(2,), (3,), (1,)]), arrays)
+
+
+def test_all_types_of_the_schema_are_tested() -> None:
+    schema = onnx.defs.get_schema("Where", 16)
+    listed = next(c for c in schema.type_constraints if c.type_param_str == "T")
+    assert len(listed.allowed_type_strs) == len(TYPES)
+    assert len(TYPES) * (MODELS // len(TYPES)) >= 2000

@@ -1,0 +1,85 @@
+"""The package as a whole: the doctor, types, libraries."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import maskwise
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "python/maskwise"
+
+
+def run(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-B", *command],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_doctor() -> None:
+    ran = run("-m", "maskwise", MASKWISE_MAX_ISA="scalar")
+    assert ran.returncode == 0, ran.stderr
+    for line in ("kernels        scalar", "same as NumPy  yes", "MASKWISE_MAX_ISA=scalar"):
+        assert line in ran.stdout
+    assert "LD_PRELOAD=" in ran.stdout and "libtbb.so.12" in ran.stdout
+
+
+def test_the_plugin_can_be_preloaded() -> None:
+    """It comes to life without a oneDNN, and does nothing."""
+    library = maskwise.onednn_library()
+    ran = run("-c", "print(open('/proc/self/maps').read())", LD_PRELOAD=library)
+    assert ran.returncode == 0
+    assert Path(library).resolve().name in ran.stdout and not ran.stderr
+
+
+def test_a_missing_plugin_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(maskwise, "__file__", str(tmp_path / "__init__.py"))
+    with pytest.raises(FileNotFoundError, match="not in this installation"):
+        maskwise.onednn_library()
+
+
+@pytest.mark.parametrize("order", ["maskwise, openvino", "openvino, maskwise"])
+def test_one_libtbb_whoever_comes_first(order: str) -> None:
+    pytest.importorskip("openvino")
+    code = f"""
+import {order}, numpy as np
+core = openvino.Core(); core.available_devices
+x = np.zeros(1_000_000)
+maskwise.where(x == 0, x, 1.0)
+print(len({{line.split()[-1] for line in open('/proc/self/maps') if 'libtbb.so' in line}}))
+"""
+    ran = run("-c", code)
+    assert (ran.returncode, ran.stdout) == (0, "1\n"), ran.stderr
+
+
+def test_types() -> None:
+    """mypy sees the package as a user's code does."""
+    options = ("--strict", "--config-file=", "--cache-dir", os.devnull)
+    ran = run("-m", "mypy", *options, str(PACKAGE))
+    assert ran.returncode == 0, ran.stdout
+
+
+def test_import_takes_nothing_along() -> None:
+    """Peers and what is rarely needed are imported when they are asked for."""
+    code = (
+        "import numpy, sys; before = set(sys.modules); import maskwise;"
+        "print(*(set(sys.modules) - before))"
+    )
+    ran = run("-c", code)
+    taken = {name.partition(".")[0] for name in ran.stdout.split()}
+    assert "maskwise" in taken and taken <= {"maskwise", "__future__", "atexit"}, taken
+
+
+def test_everything_public_says_what_it_takes() -> None:
+    for name in maskwise.__all__:
+        assert len(getattr(maskwise, name).__doc__) > 50, name
+    for word in ("Parameters", "Returns", "Raises", "out"):
+        assert word in str(maskwise.where.__doc__)

@@ -1,0 +1,152 @@
+"""Which calls are Maskwise's and which are NumPy's, by explain and by what happens."""
+
+from __future__ import annotations
+
+import enum
+import pickle
+import sys
+import threading
+from typing import Any
+
+import maskwise
+import numpy as np
+import pytest
+from arrays import assert_same_bits
+
+c = np.array([True, False, True])
+f = np.arange(3, dtype="f")
+NUMPYS = {
+    "object": np.array([1, "a", None], object),
+    "text": np.array(["a", "bc", "d"]),
+    "bytes": np.array([b"a", b"bc", b"d"]),
+    "variable text": np.array(["a", "bc", "d"], np.dtypes.StringDType()),
+    "structure": np.zeros(3, [("a", "i4"), ("b", "f4")]),
+    "longdouble": np.arange(3, dtype="g"),
+    "complex longdouble": np.arange(3, dtype="G"),
+    "byte-swapped": np.arange(3, dtype=">f4"),
+}
+
+
+@pytest.mark.parametrize("name", NUMPYS)
+def test_dtypes_that_go_to_numpy(name: str) -> None:
+    x = NUMPYS[name]
+    y = x[::-1].copy()
+    assert maskwise.explain(c, x, y).startswith("numpy.where: the dtype of x is none of")
+    expected, got = np.where(c, x, y), maskwise.where(c, x, y)
+    assert got.dtype == expected.dtype
+    assert got.tolist() == expected.tolist()
+    out = np.empty_like(expected)
+    assert maskwise.where(c, x, y, out=out) is out
+    assert out.tolist() == expected.tolist()
+
+
+def test_the_documented_list_is_the_whole_list() -> None:
+    """Every other dtype of NumPy's is Maskwise's own."""
+    for kind in np.typecodes["All"]:
+        if kind not in "OSUVgGmM":
+            x = np.zeros(3, kind)
+            assert maskwise.explain(c, x, x).startswith("maskwise: ")
+    for kind in ("M8[s]", "m8[s]"):
+        x = np.zeros(3, kind)
+        assert maskwise.explain(c, x, x).startswith("maskwise: ")
+
+
+def test_one_argument_is_numpys() -> None:
+    for got, expected in zip(maskwise.where(c), np.where(c), strict=True):
+        assert_same_bits(got, expected)
+
+
+def test_explain() -> None:
+    assert "kernel=select_x32" in maskwise.explain(c, f, 0.0)
+    assert maskwise.instruction_set() in maskwise.explain(c, f, 0.0)
+    assert "cast piece by piece" in maskwise.explain(c, f, f.astype("d"))
+    assert "truth is taken" in maskwise.explain(f, f, f)
+    assert "the condition's dtype" in maskwise.explain(c.astype(object), f, f)
+    assert "the dtype of y" in maskwise.explain(c, f, "a")
+    assert "kernel=select_x64" in maskwise.explain([True], [1], [2])
+    with pytest.raises(ValueError, match="could not be broadcast"):
+        maskwise.explain(c, f, f[:2])
+
+
+def test_array_likes() -> None:
+    assert_same_bits(maskwise.where([1, 0], [1, 2], (3.5, 4)), np.where([1, 0], [1, 2], (3.5, 4)))
+    assert_same_bits(maskwise.where(range(3), f, f + 1), np.where(range(3), f, f + 1))
+    with pytest.raises(ValueError, match="inhomogeneous"):
+        maskwise.where(c, [[1], [1, 2]], f)
+
+
+class Level(enum.IntEnum):
+    HIGH = 3
+
+
+def test_numbers_of_derived_types() -> None:
+    x = np.arange(3, dtype="i1")
+    assert_same_bits(maskwise.where(c, x, Level.HIGH), np.where(c, x, Level.HIGH))
+
+
+def test_subclasses_give_plain_arrays() -> None:
+    masked = np.ma.masked_array(f, [True, False, False])
+    for array in (masked, f.view(np.recarray), np.asmatrix(f)):
+        assert_same_bits(maskwise.where(c, array, 0), np.where(c, array, 0))
+
+
+class Overriding:
+    """An array of a library that has its own where."""
+
+    def __array_function__(self, function: Any, *_: object) -> str:
+        return function.__name__
+
+
+def test_array_function_is_asked() -> None:
+    assert maskwise.where(c, Overriding(), f) == "where"
+    assert "__array_function__" in maskwise.explain(c, Overriding(), f)
+
+
+def test_where_can_be_pickled() -> None:
+    assert pickle.loads(pickle.dumps(maskwise.where)) is maskwise.where
+
+
+def another_thread_runs_during(x: Any, calls: int) -> bool:
+    """Whether a waiting thread gets to run, where nobody is made to hand the GIL over."""
+    condition, out = np.ones(x.shape, bool), np.empty_like(x)
+    start, ran = threading.Event(), threading.Event()
+    thread = threading.Thread(target=lambda: start.wait() and ran.set())
+    thread.start()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    try:
+        start.set()
+        for _ in range(calls):
+            maskwise.where(condition, x, 1, out=out)
+            if ran.is_set():
+                return True
+        return False
+    finally:
+        sys.setswitchinterval(interval)
+        thread.join()
+
+
+def test_the_gil_is_released() -> None:
+    assert another_thread_runs_during(np.zeros(1 << 24, np.uint8), 1000)
+    assert another_thread_runs_during(np.zeros(1 << 20, np.float32), 1000)  # 1 is cast at once
+    assert not another_thread_runs_during(np.zeros(100, np.uint8), 1000)
+
+
+def test_threads_call_at_once() -> None:
+    """Recent plans are shared by all threads."""
+    failures = []
+
+    def call(seed: int) -> None:
+        random = np.random.default_rng(seed)
+        for _ in range(300):
+            shape = tuple(random.integers(1, 40, 2))
+            condition, x, y = random.random(shape) < 0.5, random.random(shape), random.random(shape)
+            if maskwise.where(condition, x, y).tobytes() != np.where(condition, x, y).tobytes():
+                failures.append(shape)
+
+    threads = [threading.Thread(target=call, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures

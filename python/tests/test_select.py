@@ -1,0 +1,91 @@
+"""The strict forms: each dialect's types and broadcast."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import maskwise
+import numpy as np
+import pytest
+from arrays import BFLOAT16, DTYPES, assert_same_bits, random_array
+
+COMPLEX = [np.dtype("F"), np.dtype("D")]
+TYPES = {
+    "onednn": [np.dtype("f"), np.dtype("e"), BFLOAT16],
+    "openvino": [dtype for dtype in DTYPES if dtype not in COMPLEX],
+    "onnx": DTYPES,
+    "onnx-9": [dtype for dtype in DTYPES if dtype != BFLOAT16],
+}
+c = np.array([True, False, True])
+f = np.arange(3, dtype="f")
+
+
+@pytest.mark.parametrize("dialect", TYPES)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_types(dialect: Any, dtype: np.dtype[Any]) -> None:
+    random = np.random.default_rng(1)
+    x, y = random_array(random, (4, 3), dtype), random_array(random, (3,), dtype)
+    if dtype in TYPES[dialect]:
+        assert_same_bits(maskwise.select(c, x, y, dialect=dialect), np.where(c, x, y))
+    else:
+        with pytest.raises(TypeError, match=r"::"):
+            maskwise.select(c, x, y, dialect=dialect)
+
+
+@pytest.mark.parametrize("dialect", TYPES)
+def test_cond_may_expand_the_result_in_onnx_only(dialect: Any) -> None:
+    cond = np.array([[True], [False]])
+    if dialect.startswith("onnx"):
+        assert_same_bits(maskwise.select(cond, f, f + 1, dialect=dialect), np.where(cond, f, f + 1))
+    else:
+        with pytest.raises(ValueError, match=r"\{2,1\}"):
+            maskwise.select(cond, f, f + 1, dialect=dialect)
+
+
+@pytest.mark.parametrize("dialect", ["onednn", "openvino"])
+def test_no_broadcast(dialect: Any) -> None:
+    same = maskwise.select(c, f, f + 1, auto_broadcast="none", dialect=dialect)
+    assert_same_bits(same, np.where(c, f, f + 1))
+    with pytest.raises(ValueError, match=r"\{3\}.*\{1\}|\{1\}.*\{3\}"):
+        maskwise.select(c, f, f[:1], auto_broadcast="none", dialect=dialect)
+
+
+def test_the_example_of_openvino() -> None:
+    cond = np.array([[False, False], [True, False], [True, True]])
+    then, other = np.array([[-1, 0], [1, 2], [3, 4]]), np.array([[11, 10], [9, 8], [7, 6]])
+    selected = maskwise.select(cond, then, other, dialect="openvino")
+    assert selected.tolist() == [[11, 10], [1, 8], [3, 4]]
+
+
+@pytest.mark.parametrize("dtype", [object, str, np.dtypes.StringDType()])
+def test_text_in_onnx(dtype: Any) -> None:
+    x, y = np.array(["a", "", "ccc"], dtype), np.array(["y"], dtype)
+    assert maskwise.select(c, x, y, dialect="onnx").tolist() == ["a", "y", "ccc"]
+    with pytest.raises(TypeError, match="string"):
+        maskwise.select(c, x, y)
+    with pytest.raises(ValueError, match=r"\{3\}"):
+        maskwise.select(c[:2], x, y, dialect="onnx")
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "arguments", "keywords"),
+    [
+        (TypeError, "cond", (f, f, f), {}),
+        (TypeError, "cond", (c.view("u1"), f, f), {}),
+        (TypeError, "f32.*f64|f64.*f32", (c, f, f.astype("d")), {"dialect": "openvino"}),
+        (
+            TypeError,
+            "src_1 has dtype longdouble|src_1 has dtype float128",
+            (c, f, f.astype("g")),
+            {},
+        ),
+        (TypeError, "src_0 has dtype datetime64", (c, f.astype("M8[s]"), f.astype("M8[s]")), {}),
+        (ValueError, "dialect is 'tosa', expected one of onednn", (c, f, f), {"dialect": "tosa"}),
+        (ValueError, "auto_broadcast is 'pdpd'", (c, f, f), {"auto_broadcast": "pdpd"}),
+    ],
+)
+def test_refusals(
+    kind: type[Exception], text: str, arguments: tuple[Any, ...], keywords: dict[str, Any]
+) -> None:
+    with pytest.raises(kind, match=text):
+        maskwise.select(*arguments, **keywords)
