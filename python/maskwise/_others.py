@@ -6,6 +6,7 @@ Imported when the first such call is made.
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -67,8 +68,7 @@ def where_blocks(condition: Any, x: Any, y: Any, out: Any) -> Any:
     """Lazily, block by block."""
     if out is not None:
         raise TypeError("Dask arrays are not written to: out must be None")
-    elemwise: Any = sys.modules["dask.array"].elemwise
-    return elemwise(_core.where, condition, x, y)
+    return import_module("dask.array.core").elemwise(_core.where, condition, x, y)
 
 
 def where_numpy(condition: Any, x: Any, y: Any, out: Any) -> Any:
