@@ -57,13 +57,13 @@ def test_one_argument_is_numpys() -> None:
 
 
 def test_explain() -> None:
-    assert "kernel=select_x32" in maskwise.explain(c, f, 0.0)
+    assert "select_x32" in maskwise.explain(c, f, 0.0)
     assert maskwise.instruction_set() in maskwise.explain(c, f, 0.0)
     assert "cast piece by piece" in maskwise.explain(c, f, f.astype("d"))
     assert "truth is taken" in maskwise.explain(f, f, f)
     assert "the condition's dtype" in maskwise.explain(c.astype(object), f, f)
     assert "the dtype of y" in maskwise.explain(c, f, "a")
-    assert "kernel=select_x64" in maskwise.explain([True], [1], [2])
+    assert "select_x64" in maskwise.explain([True], [1], [2])
     with pytest.raises(ValueError, match="could not be broadcast"):
         maskwise.explain(c, f, f[:2])
 
