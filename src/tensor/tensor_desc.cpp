@@ -7,7 +7,7 @@ namespace maskwise {
 namespace {
 
 [[noreturn]] void throw_overflow(const dims& extents) {
-    throw invalid_shape("shape " + to_string(extents) + " has more bytes than 64 bits can count");
+    throw invalid_shape("shape " + to_string(extents) + " has more bytes than can be addressed");
 }
 
 void require_no_negative(const dims& extents) {
@@ -49,7 +49,7 @@ std::int64_t span_bytes(const tensor_desc& desc) {
         const auto reach = checked_multiply(desc.extents[d] - 1, desc.strides_bytes[d]);
         const auto distance = reach && *reach < 0 ? checked_multiply(*reach, -1) : reach;
         const auto next = distance ? checked_add(span, *distance) : std::nullopt;
-        if (!next) throw_overflow(desc.extents);
+        if (!next || *next > max_span_bytes) throw_overflow(desc.extents);
         span = *next;
     }
     return span;

@@ -14,8 +14,11 @@ tensor_desc dense_desc(data_type type, const dims& extents);
 // or a negative extent.
 std::int64_t element_count(const dims& extents);
 
+// No address space is larger, and sums over the four operands of a Select stay within int64.
+inline constexpr std::int64_t max_span_bytes = std::int64_t{1} << 60;
+
 // Bytes from the first to one past the last byte that the descriptor can touch; 0 where empty.
-// Throws invalid_shape on overflow or a negative extent.
+// Throws invalid_shape above max_span_bytes and on a negative extent.
 std::int64_t span_bytes(const tensor_desc& desc);
 
 } // namespace maskwise

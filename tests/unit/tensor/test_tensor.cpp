@@ -67,6 +67,8 @@ TEST(tensor_desc, spans_to_the_last_byte) {
     EXPECT_EQ(span_bytes({data_type::f32, {2, 3}, {-100, 8}}), 100 + 16 + 4);
     EXPECT_THROW(span_bytes({data_type::u8, {4}, {huge}}), invalid_shape);
     EXPECT_THROW(span_bytes({data_type::u8, {2}, {INT64_MIN}}), invalid_shape);
+    EXPECT_EQ(span_bytes({data_type::u8, {2}, {max_span_bytes - 1}}), max_span_bytes);
+    EXPECT_THROW(span_bytes({data_type::u8, {2}, {max_span_bytes}}), invalid_shape);
 }
 
 } // namespace
