@@ -1,0 +1,198 @@
+#include "own_allocations.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <execinfo.h>
+#include <link.h>
+#include <mutex>
+#include <new>
+
+namespace maskwise::contract::own_allocations {
+namespace {
+
+struct range {
+    std::uintptr_t begin = 0, end = 0;
+    bool holds(const void* address) const {
+        const auto value = reinterpret_cast<std::uintptr_t>(address);
+        return value >= begin && value < end;
+    }
+};
+
+struct libraries {
+    range plugin, cxx, program;
+};
+
+range range_of(const dl_phdr_info& info) {
+    range found{~std::uintptr_t{0}, 0};
+    for (int i = 0; i < info.dlpi_phnum; ++i) {
+        const auto& segment = info.dlpi_phdr[i];
+        if (segment.p_type != PT_LOAD) continue;
+        found.begin = std::min<std::uintptr_t>(found.begin, info.dlpi_addr + segment.p_vaddr);
+        found.end =
+            std::max<std::uintptr_t>(found.end, info.dlpi_addr + segment.p_vaddr + segment.p_memsz);
+    }
+    return found;
+}
+
+int note_library(dl_phdr_info* info, std::size_t, void* raw) {
+    auto& found = *static_cast<libraries*>(raw);
+    const range here = range_of(*info);
+    if (here.holds(reinterpret_cast<const void*>(&note_library))) found.program = here;
+    if (std::strstr(info->dlpi_name, "libmaskwise_onednn") != nullptr) found.plugin = here;
+    if (std::strstr(info->dlpi_name, "libstdc++") != nullptr) found.cxx = here;
+    return 0;
+}
+
+libraries find_libraries() {
+    libraries found;
+    dl_iterate_phdr(note_library, &found);
+    return found;
+}
+
+// The blocks of Maskwise's that are alive: open addressing, never resized, since it runs inside
+// operator new.
+class block_set {
+public:
+    void insert(void* block) {
+        for (std::size_t i = hash(block);; i = (i + 1) % size)
+            if (blocks_[i] == nullptr || blocks_[i] == gone()) {
+                blocks_[i] = block;
+                ++count_;
+                return;
+            }
+    }
+    void erase(void* block) {
+        for (std::size_t i = hash(block); blocks_[i] != nullptr; i = (i + 1) % size)
+            if (blocks_[i] == block) {
+                blocks_[i] = gone();
+                --count_;
+                return;
+            }
+    }
+    std::int64_t count() const { return count_; }
+
+private:
+    static constexpr std::size_t size = 1 << 18;
+    static void* gone() { return reinterpret_cast<void*>(1); }
+    static std::size_t hash(const void* block) {
+        return (reinterpret_cast<std::uintptr_t>(block) >> 4) * 0x9E3779B1U % size;
+    }
+    std::array<void*, size> blocks_{};
+    std::int64_t count_ = 0;
+};
+
+std::atomic<bool> watching{false};
+std::mutex mutex; // of everything below
+libraries where;
+block_set blocks;
+std::int64_t until_failure = -1; // -1: none is to fail
+bool fails_onwards = false;
+bool has_failed = false;
+thread_local bool inside = false;
+
+// The first caller that is neither this program's operator new nor the C++ library.
+bool is_own_call() {
+    std::array<void*, 24> frames;
+    const int count = backtrace(frames.data(), static_cast<int>(frames.size()));
+    for (int i = 0; i < count; ++i) {
+        const void* frame = frames[static_cast<std::size_t>(i)];
+        if (where.plugin.holds(frame)) return true;
+        if (!where.program.holds(frame) && !where.cxx.holds(frame)) return false;
+    }
+    return false;
+}
+
+bool must_fail() {
+    if (until_failure < 0) return false;
+    if (until_failure > 0) {
+        --until_failure;
+        return false;
+    }
+    if (!fails_onwards) until_failure = -1;
+    return has_failed = true;
+}
+
+void* make(std::size_t bytes, std::size_t alignment) {
+    void* block =
+        alignment <= alignof(std::max_align_t)
+            ? std::malloc(bytes)
+            : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+    if (block == nullptr) throw std::bad_alloc();
+    return block;
+}
+
+void watch() {
+    void* frames[1];
+    backtrace(frames, 1); // loads the unwinder now
+    where = find_libraries();
+    watching = true;
+}
+
+} // namespace
+
+void* allocate(std::size_t bytes, std::size_t alignment) {
+    if (!watching || inside) return make(bytes, alignment);
+    inside = true;
+    const bool own = is_own_call();
+    inside = false;
+    if (!own) return make(bytes, alignment);
+    const std::lock_guard lock(mutex);
+    if (must_fail()) throw std::bad_alloc();
+    void* block = make(bytes, alignment);
+    blocks.insert(block);
+    return block;
+}
+
+void release(void* block) noexcept {
+    if (block != nullptr && watching) {
+        const std::lock_guard lock(mutex);
+        blocks.erase(block);
+    }
+    std::free(block);
+}
+
+void fail(std::int64_t nth, bool onwards) {
+    if (!watching) watch();
+    const std::lock_guard lock(mutex);
+    until_failure = nth;
+    fails_onwards = onwards;
+    has_failed = false;
+}
+
+bool stop() {
+    const std::lock_guard lock(mutex);
+    until_failure = -1;
+    return has_failed;
+}
+
+std::int64_t living() {
+    if (!watching) watch();
+    const std::lock_guard lock(mutex);
+    return blocks.count();
+}
+
+} // namespace maskwise::contract::own_allocations
+
+namespace own = maskwise::contract::own_allocations;
+
+void* operator new(std::size_t bytes) {
+    return own::allocate(bytes, 1);
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+    return own::allocate(bytes, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* block) noexcept {
+    own::release(block);
+}
+void operator delete(void* block, std::size_t) noexcept {
+    own::release(block);
+}
+void operator delete(void* block, std::align_val_t) noexcept {
+    own::release(block);
+}
+void operator delete(void* block, std::size_t, std::align_val_t) noexcept {
+    own::release(block);
+}

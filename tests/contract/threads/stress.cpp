@@ -1,0 +1,157 @@
+// A client with many threads: graphs are built, compiled, executed and destroyed at once, one
+// compiled partition is executed by all, handles come and go beside executions, callers bring task
+// arenas of their own, and a process forks.
+
+#include "graph_runner.hpp"
+#include "select_graph.hpp"
+
+#include "oneapi/dnnl/dnnl.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+#ifdef MASKWISE_STRESS_WITH_TBB
+#include <tbb/global_control.h>
+#include <tbb/task_arena.h>
+#endif
+
+namespace maskwise::contract {
+namespace {
+
+// The sanitizers take their time for each step; what they look for shows early.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr int rounds = 8;
+#else
+constexpr int rounds = 60;
+#endif
+constexpr int threads = 6;
+
+// Columns of one and rows of the other source repeat; large enough for several threads from 600 on.
+node select_of(std::int64_t n) {
+    return {
+        1,
+        dnnl_graph_op_select,
+        {dense(0, dnnl_boolean, {1, n}), dense(1, dnnl_f32, {n, 1}), dense(2, dnnl_f32, {n, n})},
+        {dense(3, dnnl_f32, {n, n})}};
+}
+
+std::vector<std::uint8_t> expected(const node& what) {
+    memory bytes;
+    select_by_reference(what, bytes);
+    return bytes.at(3);
+}
+
+// A compiled partition and what it must compute. The stream is the caller's: oneDNN's are not
+// shared between threads.
+class job {
+public:
+    explicit job(std::int64_t n) : select_(select_of(n)), expected_(contract::expected(select_)) {
+        const auto graph = build({select_});
+        partitions_ = partitions_of(graph.get(), dnnl_graph_partition_policy_fusion);
+        compiled_ = compile(partitions_.at(0).get(), select_.inputs, select_.outputs);
+    }
+
+    bool runs_right(dnnl_stream_t stream) const {
+        memory bytes;
+        return compiled_ &&
+               execute(compiled_.get(), select_.inputs, select_.outputs, bytes, stream) ==
+                   dnnl_success &&
+               bytes.at(3) == expected_;
+    }
+
+private:
+    node select_;
+    std::vector<std::uint8_t> expected_;
+    std::vector<owned_partition> partitions_;
+    owned_compiled compiled_;
+};
+
+class own_stream {
+public:
+    own_stream() { dnnl_stream_create(&stream_, cpu_engine(), dnnl_stream_default_flags); }
+    ~own_stream() { dnnl_stream_destroy(stream_); }
+    own_stream(const own_stream&) = delete;
+    own_stream& operator=(const own_stream&) = delete;
+    operator dnnl_stream_t() const { return stream_; }
+
+private:
+    dnnl_stream_t stream_ = nullptr;
+};
+
+// Runs body(thread) on each thread, all at once; how often it answered false.
+int failures(const std::function<bool(int, dnnl_stream_t)>& body) {
+    std::atomic<int> failed = 0;
+    std::atomic<int> waiting = threads;
+    cpu_engine();
+    std::vector<std::jthread> running;
+    for (int t = 0; t < threads; ++t)
+        running.emplace_back([&, t] {
+            const own_stream stream;
+            --waiting;
+            while (waiting > 0) std::this_thread::yield();
+            for (int round = 0; round < rounds; ++round)
+                if (!body(t * rounds + round, stream)) ++failed;
+        });
+    running.clear();
+    return failed;
+}
+
+TEST(stress, graphs_of_many_threads) {
+    EXPECT_EQ(failures([](int step, dnnl_stream_t stream) {
+                  return job(1 + step % 40).runs_right(stream);
+              }),
+              0);
+}
+
+TEST(stress, one_compiled_partition_for_all) {
+    const job shared(700);
+    EXPECT_EQ(failures([&](int, dnnl_stream_t stream) { return shared.runs_right(stream); }), 0);
+}
+
+// Half of the threads make and destroy what the table of handles holds beside the one in use.
+TEST(stress, handles_come_and_go_beside_executions) {
+    const job shared(64);
+    EXPECT_EQ(failures([&](int step, dnnl_stream_t stream) {
+                  if (step / rounds % 2 == 0) return shared.runs_right(stream);
+                  const job fleeting(3 + step % 5);
+                  return fleeting.runs_right(stream);
+              }),
+              0);
+}
+
+#ifdef MASKWISE_STRESS_WITH_TBB
+TEST(stress, callers_with_arenas_of_their_own) {
+    const job shared(700);
+    const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, 2);
+    EXPECT_EQ(failures([&](int step, dnnl_stream_t stream) {
+                  tbb::task_arena arena(1 + step % 3);
+                  return arena.execute([&] { return shared.runs_right(stream); });
+              }),
+              0);
+}
+#endif
+
+// Threads do not survive a fork: in the child Maskwise runs on the calling thread.
+TEST(stress, the_child_of_a_fork_runs_inline) {
+    if (dnnl_version()->cpu_runtime == DNNL_RUNTIME_SYCL)
+        GTEST_SKIP() << "a SYCL queue does not survive a fork";
+    const job before(700);
+    ASSERT_TRUE(before.runs_right(cpu_stream()));
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        _exit(before.runs_right(cpu_stream()) && job(710).runs_right(cpu_stream()) ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    EXPECT_TRUE(before.runs_right(cpu_stream()));
+}
+
+} // namespace
+} // namespace maskwise::contract
