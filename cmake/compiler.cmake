@@ -17,6 +17,13 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
 include(GNUInstallDirs)
 find_package(Threads REQUIRED)
 
+# Shared libraries name every library that they use; but clang's sanitizers are in the program, not
+# in a library that could be named.
+set(MASKWISE_NO_UNDEFINED "LINKER:-z,defs")
+if(MASKWISE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    set(MASKWISE_NO_UNDEFINED "")
+endif()
+
 # Interface target that carries warnings and sanitizers to the project's own targets only.
 add_library(maskwise_compiler INTERFACE)
 target_compile_options(maskwise_compiler INTERFACE
@@ -24,5 +31,8 @@ target_compile_options(maskwise_compiler INTERFACE
 if(MASKWISE_SANITIZE)
     target_compile_options(maskwise_compiler INTERFACE
         -fsanitize=${MASKWISE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    # Enumerations of the C ABI travel as int: a call through a pointer of oneDNN's type is meant.
+    target_compile_options(maskwise_compiler INTERFACE
+        $<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=function>)
     target_link_options(maskwise_compiler INTERFACE -fsanitize=${MASKWISE_SANITIZE})
 endif()

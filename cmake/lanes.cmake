@@ -36,6 +36,9 @@ function(maskwise_import_lanes)
         execute_process(COMMAND "${MASKWISE_LANE_RUNNER}" --list OUTPUT_VARIABLE lanes
                         OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
     endif()
+    if(CMAKE_CROSSCOMPILING)
+        set(lanes "") # they are this machine's
+    endif()
     set(names "")
     foreach(lane IN LISTS lanes)
         if(NOT lane MATCHES "^([A-Za-z0-9._-]+)=(.+)$")
@@ -45,7 +48,7 @@ function(maskwise_import_lanes)
         maskwise_import_onednn("onednn_${name}" "${CMAKE_MATCH_2}")
         list(APPEND names "${name}")
     endforeach()
-    if(MASKWISE_BUILD_TESTS AND NOT names)
+    if(MASKWISE_BUILD_TESTS AND "contract" IN_LIST MASKWISE_TEST_FOLDERS AND NOT names)
         message(FATAL_ERROR "no oneDNN to test with: run scripts/setup, or give "
                             "MASKWISE_LANES=<name>=<prefix>")
     endif()

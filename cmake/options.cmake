@@ -3,6 +3,9 @@ option(MASKWISE_BUILD_BENCHMARKS "Build the engine's own benchmarks (needs Googl
 option(MASKWISE_BUILD_PYTHON "Build the Python package (needs nanobind and NumPy in Python_EXECUTABLE)" OFF)
 option(MASKWISE_STD_THREADS
        "Run plans on std::thread instead of oneTBB (ThreadSanitizer reports false races in oneTBB)" OFF)
+# contract, benchdnn and package need at least one oneDNN lane.
+set(MASKWISE_TEST_FOLDERS support unit kernel contract benchdnn guard package scripts
+    CACHE STRING "Folders of tests/ to build")
 set(MASKWISE_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")
 # One entry a lane, "<name>=<prefix>": an installed oneDNN that the clients are compiled against;
 # "auto" takes what scripts/setup installed.

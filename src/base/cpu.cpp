@@ -27,7 +27,7 @@ bool has_bits(std::uint64_t value, std::initializer_list<int> bits) {
 }
 
 // The feature sets are those that the kernels' compiler targets may use (hwy/ops/set_macros-inl.h).
-std::vector<isa> supported_x86(const cpu_reader& cpu) {
+[[maybe_unused]] std::vector<isa> supported_x86(const cpu_reader& cpu) {
     std::vector<isa> found{isa::scalar};
     const auto leaf_1 = cpu.cpuid(1, 0);
     const auto leaf_7 = cpu.cpuid(7, 0);

@@ -81,9 +81,11 @@ HWY_ATTR HWY_INLINE void splat_item(std::byte* to, const std::byte* from, std::s
 }
 
 // Each item overwrites what the one before it wrote too far. Short items take short steps: a store
-// that overlaps the ones before it by much is a store too many.
+// that overlaps the ones before it by much is a store too many. HWY_MAX_BYTES of a scalable target
+// is its architecture's bound, more than the slack.
 template <std::size_t Width>
 HWY_ATTR void splat_kernel(const pack_tile& tile) {
+    constexpr std::size_t longest = HWY_MIN(HWY_MAX(16, HWY_MAX_BYTES), splat_slack_bytes);
     const auto bytes = static_cast<std::size_t>(tile.item_bytes);
     for (std::int64_t g = 0; g < tile.groups; ++g) {
         const std::byte* strided = tile.strided + g * tile.group_bytes;
@@ -92,8 +94,7 @@ HWY_ATTR void splat_kernel(const pack_tile& tile) {
             if (bytes <= 16)
                 splat_item<Width, 16>(buffer, strided + tile.offsets[i], bytes);
             else
-                splat_item<Width, HWY_MAX(16, HWY_MAX_BYTES)>(buffer, strided + tile.offsets[i],
-                                                              bytes);
+                splat_item<Width, longest>(buffer, strided + tile.offsets[i], bytes);
         }
     }
 }

@@ -296,7 +296,6 @@ HWY_ATTR HWY_INLINE void select_row(const std::byte* cond, S0 src_0, S1 src_1, s
 template <std::size_t Width, store_policy Store, class S, class Ahead>
 HWY_ATTR HWY_INLINE void move_row(S src, std::byte* dst, std::size_t n, const Ahead& ahead) {
     if (src.row == dst) return;
-    const typename vectors<Width>::tag d;
     const std::size_t vector = vectors<Width>::elements();
     const std::size_t block = vectors<Width>::block();
     std::size_t i = 0;
@@ -322,6 +321,7 @@ HWY_ATTR HWY_INLINE void move_row(S src, std::byte* dst, std::size_t n, const Ah
     else
         for (; i < n; ++i) std::memcpy(dst + i * Width, src.element(i), Width);
 #else
+    const typename vectors<Width>::tag d;
     const auto some = hn::FirstN(d, (n - i) * vectors<Width>::lanes_per_element);
     hn::BlendedStore(src.load_some(d, some, i), some, d,
                      reinterpret_cast<lane_of<Width>*>(dst + i * Width));

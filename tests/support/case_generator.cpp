@@ -25,8 +25,22 @@ void append_view(std::string& text, const char* name, const view& operand) {
 
 } // namespace
 
+// A fuzzer's bytes: as many as the range needs, so that one changed byte changes one draw.
+std::int64_t generator::draw(std::int64_t least, std::int64_t most) {
+    if (bytes_.empty()) return std::uniform_int_distribution<std::int64_t>(least, most)(random_);
+    const std::uint64_t range =
+        static_cast<std::uint64_t>(most) - static_cast<std::uint64_t>(least);
+    std::uint64_t value = 0;
+    for (std::uint64_t rest = range; rest > 0 && !bytes_.empty(); rest >>= 8) {
+        value = value << 8 | bytes_.front();
+        bytes_ = bytes_.subspan(1);
+    }
+    const std::uint64_t within = range == UINT64_MAX ? value : value % (range + 1);
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(least) + within);
+}
+
 std::int64_t draw(generator& random, std::int64_t least, std::int64_t most) {
-    return std::uniform_int_distribution<std::int64_t>(least, most)(random);
+    return random.draw(least, most);
 }
 
 bool one_in(generator& random, int n) {

@@ -2,12 +2,35 @@
 
 #include "support/oracle.hpp"
 
+#include <cstddef>
+#include <cstdint>
 #include <random>
+#include <span>
 #include <string>
 
 namespace maskwise::test {
 
-using generator = std::mt19937_64;
+// Where the draws of a case come from: random numbers of a seed, or a fuzzer's bytes while they
+// last and random numbers behind them.
+class generator {
+public:
+    using result_type = std::uint64_t;
+
+    explicit generator(std::uint64_t seed) : random_(seed) {}
+    explicit generator(std::span<const std::uint8_t> bytes)
+        : bytes_(bytes), random_(bytes.size()) {}
+
+    static constexpr result_type min() { return 0; }
+    static constexpr result_type max() { return UINT64_MAX; }
+    result_type operator()() { return random_(); }
+
+    // A whole number of [least, most].
+    std::int64_t draw(std::int64_t least, std::int64_t most);
+
+private:
+    std::span<const std::uint8_t> bytes_;
+    std::mt19937_64 random_;
+};
 
 // A whole number of [least, most].
 std::int64_t draw(generator& random, std::int64_t least, std::int64_t most);

@@ -15,13 +15,14 @@ class fake_cpu final : public cpu_reader {
 public:
     std::map<std::pair<std::uint32_t, std::uint32_t>, registers> leaves;
     std::uint64_t states = 0;
+    std::uint64_t capabilities = 0;
 
     registers cpuid(std::uint32_t leaf, std::uint32_t subleaf) const override {
         const auto found = leaves.find({leaf, subleaf});
         return found == leaves.end() ? registers{} : found->second;
     }
     std::uint64_t enabled_states() const override { return states; }
-    std::uint64_t hwcap() const override { return 0; }
+    std::uint64_t hwcap() const override { return capabilities; }
 };
 
 constexpr std::uint32_t bits(std::initializer_list<int> set) {
@@ -29,6 +30,21 @@ constexpr std::uint32_t bits(std::initializer_list<int> set) {
     for (const int bit : set) value |= 1U << bit;
     return value;
 }
+
+#if defined(__aarch64__)
+
+TEST(supported_isas, finds_what_the_system_tells_of_an_arm_cpu) {
+    fake_cpu cpu;
+    EXPECT_EQ(supported_isas(cpu), std::vector<isa>{isa::scalar});
+    cpu.capabilities = std::uint64_t{1} << 22; // SVE; the kernels may use AES besides
+    EXPECT_EQ(supported_isas(cpu), std::vector<isa>{isa::scalar});
+    cpu.capabilities = 1U << 3;
+    EXPECT_EQ(supported_isas(cpu), (std::vector<isa>{isa::scalar, isa::neon}));
+    cpu.capabilities = 1U << 3 | 1U << 22;
+    EXPECT_EQ(supported_isas(cpu), (std::vector<isa>{isa::scalar, isa::neon, isa::sve}));
+}
+
+#else
 
 fake_cpu skylake_server() {
     fake_cpu cpu;
@@ -65,6 +81,8 @@ TEST(supported_isas, needs_every_feature_of_a_set) {
     }
     EXPECT_EQ(supported_isas(fake_cpu()), std::vector<isa>{isa::scalar});
 }
+
+#endif
 
 const std::vector<isa> all_x86{isa::scalar, isa::sse4, isa::avx2, isa::avx512};
 

@@ -1,0 +1,18 @@
+# Toolchain for AArch64: Debian's cross compiler, the libraries of scripts/setup --aarch64.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
+
+set(libraries "${CMAKE_CURRENT_LIST_DIR}/../.deps/aarch64")
+set(CMAKE_FIND_ROOT_PATH "${libraries}")
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+# Its headers lie outside the compiler's own search.
+set(CMAKE_CXX_FLAGS_INIT "-isystem ${libraries}/usr/include")
+
+# QEMU_CPU in the environment chooses the CPU that is played.
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -L /usr/aarch64-linux-gnu)

@@ -1,0 +1,43 @@
+#pragma once
+
+#include "support/case_generator.hpp"
+
+#include "oneapi/dnnl/dnnl_graph.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace maskwise::fuzz {
+
+using test::generator;
+using logical_tensor = dnnl_graph_logical_tensor_t;
+
+struct op_description {
+    std::size_t id = 0;
+    dnnl_graph_op_kind_t kind{};
+    std::string auto_broadcast; // empty: not set
+    bool odd_attribute = false; // one that a Select does not have
+    std::vector<logical_tensor> inputs, outputs;
+};
+
+// A small graph, mostly of one Select, now and then with neighbours, repeated ids, types and
+// counts that no Select has.
+struct graph_description {
+    std::vector<op_description> ops;
+    dnnl_graph_partition_policy_t policy{};
+    bool finalized = true;
+    bool through_single_op = false; // partition_create_with_op instead of a graph
+};
+
+graph_description draw_graph(generator& random);
+
+// One Select's tensors as a client may give them to compile: those of the operator with shapes and
+// layouts filled in, or spoiled.
+struct compile_description {
+    std::vector<logical_tensor> inputs, outputs;
+};
+
+compile_description draw_compile(generator& random, const op_description& select);
+
+} // namespace maskwise::fuzz

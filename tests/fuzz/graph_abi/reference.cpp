@@ -1,0 +1,152 @@
+#include "reference.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace maskwise::fuzz {
+namespace {
+
+using extents = std::vector<std::int64_t>;
+constexpr std::int64_t large = 1 << 20;
+
+extents extents_of(const logical_tensor& tensor) {
+    return {tensor.dims, tensor.dims + std::max(tensor.ndims, 0)};
+}
+
+bool is_large(const logical_tensor& tensor) {
+    for (int i = 0; i < tensor.ndims; ++i)
+        if (tensor.dims[i] > large || tensor.layout.strides[i] > large) return true;
+    return false;
+}
+
+bool has_rank(const logical_tensor& tensor) {
+    return tensor.ndims >= 0 && tensor.ndims <= DNNL_MAX_NDIMS;
+}
+
+bool all_at_least_0(const std::int64_t* numbers, int count) {
+    return std::all_of(numbers, numbers + count, [](std::int64_t n) { return n >= 0; });
+}
+
+bool is_empty(const extents& shape) {
+    return std::find(shape.begin(), shape.end(), 0) != shape.end();
+}
+
+bool can_be_read(const logical_tensor& input) {
+    return has_rank(input) && all_at_least_0(input.dims, input.ndims) &&
+           input.layout_type == dnnl_graph_layout_type_strided &&
+           all_at_least_0(input.layout.strides, input.ndims);
+}
+
+bool is_value_type(dnnl_data_type_t type) {
+    return type == dnnl_f32 || type == dnnl_bf16 || type == dnnl_f16;
+}
+
+bool types_fit(const logical_tensor& cond, const logical_tensor& src_0, const logical_tensor& src_1,
+               const logical_tensor& dst) {
+    return cond.data_type == dnnl_boolean && is_value_type(src_0.data_type) &&
+           src_1.data_type == src_0.data_type && dst.data_type == src_0.data_type;
+}
+
+std::optional<extents> broadcast(const extents& a, const extents& b) {
+    extents result(std::max(a.size(), b.size()), 1);
+    for (std::size_t i = 0; i < result.size(); ++i) {
+        const std::int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1;
+        const std::int64_t y = i < b.size() ? b[b.size() - 1 - i] : 1;
+        if (x != y && x != 1 && y != 1) return std::nullopt;
+        result[result.size() - 1 - i] = x == 1 ? y : x;
+    }
+    return result;
+}
+
+std::optional<extents> infer(const op_description& select, const extents& cond,
+                             const extents& src_0, const extents& src_1) {
+    if (select.auto_broadcast == "none")
+        return cond == src_0 && src_0 == src_1 ? std::optional(src_0) : std::nullopt;
+    if (!select.auto_broadcast.empty() && select.auto_broadcast != "numpy") return std::nullopt;
+    const auto dst = broadcast(src_0, src_1);
+    if (!dst || broadcast(cond, *dst) != *dst) return std::nullopt;
+    return dst;
+}
+
+bool dims_agree(const logical_tensor& dst, const extents& inferred) {
+    if (dst.ndims == -1) return true;
+    if (dst.ndims != std::ssize(inferred)) return false;
+    for (int i = 0; i < dst.ndims; ++i)
+        if (dst.dims[i] != DNNL_GRAPH_UNKNOWN_DIM &&
+            dst.dims[i] != inferred[static_cast<std::size_t>(i)])
+            return false;
+    return true;
+}
+
+bool shape_is_given(const logical_tensor& dst) {
+    return dst.ndims >= 0 && all_at_least_0(dst.dims, dst.ndims);
+}
+
+// Dimensions nest: each steps over everything that lies inside it.
+bool elements_are_apart(const logical_tensor& dst) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> nest;
+    for (int i = 0; i < dst.ndims; ++i)
+        if (dst.dims[i] != 1) nest.emplace_back(dst.layout.strides[i], dst.dims[i]);
+    std::sort(nest.begin(), nest.end());
+    std::int64_t inside = 1;
+    for (const auto& [stride, extent] : nest) {
+        if (stride < inside) return false;
+        inside += (extent - 1) * stride;
+    }
+    return true;
+}
+
+struct operands {
+    const logical_tensor *cond, *src_0, *src_1, *dst;
+};
+
+std::optional<operands> find_all(const op_description& select, const compile_description& given) {
+    const operands found{
+        find(given.inputs, select.inputs[0].id), find(given.inputs, select.inputs[1].id),
+        find(given.inputs, select.inputs[2].id), find(given.outputs, select.outputs[0].id)};
+    if (!found.cond || !found.src_0 || !found.src_1 || !found.dst) return std::nullopt;
+    return found;
+}
+
+bool is_odd(const logical_tensor& tensor) {
+    return (has_rank(tensor) && is_large(tensor)) || tensor.property == 3 || tensor.ndims < -1 ||
+           tensor.ndims > DNNL_MAX_NDIMS;
+}
+
+} // namespace
+
+const logical_tensor* find(const std::vector<logical_tensor>& tensors, std::size_t id) {
+    const auto found = std::find_if(tensors.begin(), tensors.end(),
+                                    [id](const auto& tensor) { return tensor.id == id; });
+    return found == tensors.end() ? nullptr : &*found;
+}
+
+verdict judge(const op_description& select, const compile_description& given) {
+    const auto all = find_all(select, given);
+    if (!all) return verdict::must_refuse;
+    const auto& [cond, src_0, src_1, dst] = *all;
+    for (const auto* list : {&given.inputs, &given.outputs})
+        for (const auto& tensor : *list)
+            if (is_odd(tensor)) return verdict::either;
+    if (!can_be_read(*cond) || !can_be_read(*src_0) || !can_be_read(*src_1))
+        return verdict::must_refuse;
+    if (!types_fit(*cond, *src_0, *src_1, *dst)) return verdict::must_refuse;
+    const auto shape = infer(select, extents_of(*cond), extents_of(*src_0), extents_of(*src_1));
+    if (!shape || !dims_agree(*dst, *shape)) return verdict::must_refuse;
+    if (dst->layout_type == dnnl_graph_layout_type_any) return verdict::must_work;
+    if (dst->layout_type != dnnl_graph_layout_type_strided) return verdict::must_refuse;
+    if (!shape_is_given(*dst)) return verdict::must_work;
+    if (is_empty(*shape)) return verdict::either;
+    const bool apart = all_at_least_0(dst->layout.strides, dst->ndims) && elements_are_apart(*dst);
+    return apart ? verdict::must_work : verdict::must_refuse;
+}
+
+std::vector<std::int64_t> expected_extents(const op_description& select,
+                                           const compile_description& given) {
+    const auto all = find_all(select, given);
+    return infer(select, extents_of(*all->cond), extents_of(*all->src_0), extents_of(*all->src_1))
+        .value_or(extents{-1});
+}
+
+} // namespace maskwise::fuzz

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "description.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace maskwise::fuzz {
+
+// What compile may answer, by rules of this file's own: the words of the operator's specification
+// and of docs/compatibility.md. `either` where a description is both odd and harmless.
+enum class verdict { must_work, must_refuse, either };
+
+verdict judge(const op_description& select, const compile_description& given);
+
+// dst's extents; only where compile succeeded.
+std::vector<std::int64_t> expected_extents(const op_description& select,
+                                           const compile_description& given);
+
+// The first of the list with that id.
+const logical_tensor* find(const std::vector<logical_tensor>& tensors, std::size_t id);
+
+} // namespace maskwise::fuzz

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "support/case_generator.hpp"
+
+#include "base/cpu.hpp"
+#include "plan/select_plan.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace maskwise::test {
+
+// The engine's description of a case.
+select_desc describe(const select_case& layouts);
+
+// Builds the case's plan for `target`, runs it on random bytes between guard pages, whole or in
+// parts, and compares with the reference. Empty where all is right; else what is wrong, with the
+// case. Throws what build_plan throws.
+std::string checked_run(generator& random, select_case layouts, isa target);
+
+} // namespace maskwise::test
