@@ -34,7 +34,7 @@ class Failure(Exception):
 
 
 class Pins:
-    """A file of pins: comments, 'suite' and 'expect' lines, and what to install."""
+    """A file of pins: comments, 'suite', 'architecture' and 'expect' lines, what to install."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -42,9 +42,14 @@ class Pins:
         lines = [line.split("#", 1)[0].split() for line in self.text.splitlines()]
         words = [line for line in lines if line]
         self.meaning = "\n".join(" ".join(line) for line in words)  # a comment changes nothing
-        self.suite = next((line[1] for line in words if line[0] == "suite" and line[1:]), "")
+        self.suite = self.value(words, "suite", "")
+        self.architecture = self.value(words, "architecture", "amd64")
         self.expect = [(line[1], line[2]) for line in words if line[0] == "expect"]
         self.items = [line[0] for line in words if len(line) == 1]
+
+    @staticmethod
+    def value(words: list[list[str]], key: str, default: str) -> str:
+        return next((line[1] for line in words if line[0] == key and line[1:]), default)
 
     def stamp(self) -> str:
         return hashlib.sha256(f"{RECIPE}\n{self.meaning}".encode()).hexdigest()
@@ -164,13 +169,13 @@ def debian_mirror() -> str:
     raise Failure("no Debian mirror for this release among the sources of apt")
 
 
-def apt_options(work: Path, suite: str) -> list[str]:
+def apt_options(work: Path, suite: str, architecture: str) -> list[str]:
     """An apt of its own: only sources, lists and cache are replaced, proxies stay the user's."""
     (work / "lists/partial").mkdir(parents=True)
     (work / "cache/archives/partial").mkdir(parents=True)
     (work / "status").touch()
     keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
-    source = f"deb [arch=amd64 signed-by={keyring}] {debian_mirror()} {suite} main\n"
+    source = f"deb [arch={architecture} signed-by={keyring}] {debian_mirror()} {suite} main\n"
     (work / "sources.list").write_text(source)
     settings = {
         "Dir::State": work,
@@ -180,8 +185,8 @@ def apt_options(work: Path, suite: str) -> list[str]:
         "Dir::Etc::sourceparts": "-",
         "Dir::Etc::preferences": "/dev/null",
         "Dir::Etc::preferencesparts": "/dev/null",
-        "APT::Architecture": "amd64",
-        "APT::Architectures": "amd64",
+        "APT::Architecture": architecture,
+        "APT::Architectures": architecture,
         "APT::Sandbox::User": "",
         "APT::Update::Error-Mode": "any",
         "Acquire::Languages": "none",
@@ -193,7 +198,7 @@ def apt_options(work: Path, suite: str) -> list[str]:
 def build_from_debian(tree: Path, pins: Pins) -> None:
     work = tree.parent / "apt"
     work.mkdir()
-    options = apt_options(work, pins.suite)
+    options = apt_options(work, pins.suite, pins.architecture)
     run_quietly("apt-get update", ["apt-get", "-q", *options, "update"])
     run_quietly("apt-get download", ["apt-get", "-q", *options, "download", *pins.items], cwd=work)
     for package in sorted(work.glob("*.deb")):
@@ -202,9 +207,6 @@ def build_from_debian(tree: Path, pins: Pins) -> None:
         if not list(work.glob(f"{name}_{version}*.deb")):
             got = [path.name for path in work.glob(f"{name}_*.deb")]
             raise Failure(f"expected {name} {version}, the mirror has {got}")
-    (tree / "include").symlink_to("usr/include")
-    (tree / "lib").symlink_to("usr/lib/x86_64-linux-gnu")
-    (tree / "ld-linux-x86-64.so.2").symlink_to("lib/ld-linux-x86-64.so.2")
 
 
 def try_lane(tree: Path) -> None:
@@ -217,8 +219,15 @@ def try_lane(tree: Path) -> None:
     )
 
 
+def build_debian_lane(tree: Path, pins: Pins) -> None:
+    build_from_debian(tree, pins)
+    (tree / "include").symlink_to("usr/include")
+    (tree / "lib").symlink_to("usr/lib/x86_64-linux-gnu")
+    (tree / "ld-linux-x86-64.so.2").symlink_to("lib/ld-linux-x86-64.so.2")
+
+
 def build_lane(tree: Path, pins: Pins) -> None:
-    (build_from_debian if pins.suite else build_from_wheels)(tree, pins)
+    (build_debian_lane if pins.suite else build_from_wheels)(tree, pins)
     try_lane(tree)
 
 
@@ -248,6 +257,7 @@ def main() -> int:
     parser.add_argument("lanes", nargs="*", help="lanes to install (default: all)")
     parser.add_argument("--peers", action="store_true", help="what scripts/bench compares with")
     parser.add_argument("--python", action="store_true", help="what the Python package needs")
+    parser.add_argument("--aarch64", action="store_true", help="libraries for the cross build")
     arguments = parser.parse_args()
     try:
         install_all(arguments.lanes)
@@ -256,6 +266,9 @@ def main() -> int:
         if arguments.python:
             pins = Pins(ROOT / "scripts/python.txt")
             install("Python package's needs", DEPS / "python", pins, build_environment)
+        if arguments.aarch64:
+            pins = Pins(ROOT / "scripts/aarch64.txt")
+            install("AArch64 libraries", DEPS / "aarch64", pins, build_from_debian)
     except Failure as failure:
         say(str(failure))
         return 1

@@ -6,24 +6,19 @@ namespace maskwise::fuzz {
 
 // The functions that a graph is built and run with, once as the program sees them, with the plugin
 // in front, and once of the real library behind it.
-#define MASKWISE_FUZZ_CALLS(X)                                                                     \
-    X(op_create)                                                                                   \
-    X(op_destroy)                                                                                  \
-    X(op_add_input)                                                                                \
-    X(op_add_output) X(op_set_attr_f32) X(op_set_attr_s64) X(op_set_attr_bool) X(op_set_attr_str)  \
-        X(op_get_id) X(op_get_kind) X(graph_create) X(graph_destroy) X(add_op) X(graph_finalize)   \
-            X(graph_is_finalized) X(graph_filter) X(graph_get_partition_num)                       \
-                X(graph_get_partitions) X(partition_destroy) X(partition_create_with_op)           \
-                    X(partition_get_op_num) X(partition_get_ops) X(partition_compile)              \
-                        X(partition_get_input_ports_num) X(partition_get_input_ports)              \
-                            X(partition_get_output_ports_num) X(partition_get_output_ports)        \
-                                X(partition_is_supported) X(compiled_partition_create)             \
-                                    X(compiled_partition_destroy) X(compiled_partition_execute)    \
-                                        X(compiled_partition_query_logical_tensor)                 \
-                                            X(compiled_partition_get_inplace_ports)                \
-                                                X(tensor_create) X(tensor_destroy)                 \
-                                                    X(tensor_get_data_handle)                      \
-                                                        X(tensor_set_data_handle)
+// clang-format off
+#define MASKWISE_FUZZ_CALLS(X) \
+    X(op_create) X(op_destroy) X(op_add_input) X(op_add_output) X(op_set_attr_f32) \
+    X(op_set_attr_s64) X(op_set_attr_bool) X(op_set_attr_str) X(op_get_id) X(op_get_kind) \
+    X(graph_create) X(graph_destroy) X(add_op) X(graph_finalize) X(graph_is_finalized) \
+    X(graph_filter) X(graph_get_partition_num) X(graph_get_partitions) X(partition_destroy) \
+    X(partition_create_with_op) X(partition_get_op_num) X(partition_get_ops) \
+    X(partition_compile) X(partition_get_input_ports_num) X(partition_get_input_ports) \
+    X(partition_get_output_ports_num) X(partition_get_output_ports) X(partition_is_supported) \
+    X(compiled_partition_create) X(compiled_partition_destroy) X(compiled_partition_execute) \
+    X(compiled_partition_query_logical_tensor) X(compiled_partition_get_inplace_ports) \
+    X(tensor_create) X(tensor_destroy) X(tensor_get_data_handle) X(tensor_set_data_handle)
+// clang-format on
 
 struct api {
 #define X(name) decltype(&dnnl_graph_##name) name;
