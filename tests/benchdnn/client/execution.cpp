@@ -1,12 +1,9 @@
 #include "client/execution.hpp"
 
+#include "client/timing.hpp"
 #include "data/strided.hpp"
 
 #include <fmt/format.h>
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 #include <algorithm>
 
@@ -180,16 +177,7 @@ std::size_t execution::bytes() const {
 }
 
 void execution::evict() const {
-#if defined(__x86_64__)
-    for (const auto& [id, s] : tensors_)
-        for (std::size_t i = 0; i < s.buffer.bytes().size(); i += 64)
-            _mm_clflush(s.buffer.bytes().data() + i);
-    _mm_mfence();
-#else
-    // Reading more than any cache holds pushes the buffers out.
-    static std::vector<unsigned char> sweep(std::size_t{256} << 20);
-    for (std::size_t i = 0; i < sweep.size(); i += 64) ++sweep[i];
-#endif
+    for (const auto& [id, s] : tensors_) drop_from_caches(s.buffer.bytes());
 }
 
 } // namespace maskwise::bench

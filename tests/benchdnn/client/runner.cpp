@@ -2,6 +2,7 @@
 
 #include "client/timing.hpp"
 #include "compare/compare.hpp"
+#include "dialect/dialect_runner.hpp"
 #include "input/case_reader.hpp"
 #include "input/rewrite.hpp"
 #include "model/infer_shapes.hpp"
@@ -89,6 +90,7 @@ case_result runner::run(const case_config& config) {
     const auto start = clock::now();
     timed_.reset();
     program_.reset();
+    if (!config.dialect.empty()) return run_dialect(config);
     graph g = read_case(config.file);
     rewrite(g, config);
     if (verbose_ >= 7) fmt::print("{}\n", graph_text(g));

@@ -1,26 +1,18 @@
 #include "client/timing.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <numeric>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 namespace maskwise::bench {
 namespace {
 
-using clock = std::chrono::steady_clock;
-
-constexpr double sample_ms = 0.02;
-constexpr double slow_call_ms = 100;
 constexpr std::size_t stable_window = 8;
 constexpr double stable_change = 0.01;
-
-double time_calls(execution& e, int calls) {
-    const auto start = clock::now();
-    for (int i = 0; i < calls; ++i) e.run();
-    e.wait();
-    return std::chrono::duration<double, std::milli>(clock::now() - start).count() / calls;
-}
 
 double median(std::vector<double> values) {
     const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -28,39 +20,23 @@ double median(std::vector<double> values) {
     return *middle;
 }
 
-// The last few samples did not move the median.
+} // namespace
+
 bool is_stable(const std::vector<double>& samples) {
     if (samples.size() < 2 * stable_window) return false;
     const double before = median({samples.begin(), samples.end() - stable_window});
     return std::fabs(median(samples) - before) <= stable_change * before;
 }
 
-} // namespace
-
-void warm_up(execution& e) {
-    // The second call is the first one without page faults and sleeping threads; where a call is
-    // slow anyway, they do not show.
-    if (time_calls(e, 1) < slow_call_ms) time_calls(e, 1);
-}
-
-std::vector<double> take_samples(execution& e, int samples, double max_ms, bool cold_cache) {
-    std::vector<double> taken;
-    double spent = 0;
-    int calls = 1;
-    while (taken.empty() || spent < max_ms) {
-        if (cold_cache) e.evict();
-        const double ms = time_calls(e, calls);
-        spent += ms * calls;
-        // A cold call is one call: the second one would find the data in the caches.
-        if (calls == 1 && ms < sample_ms / 2 && !cold_cache) {
-            calls = static_cast<int>(sample_ms / std::max(ms, 1e-6)) + 1;
-            continue; // the first call only says how many make a sample
-        }
-        taken.push_back(ms);
-        if (samples > 0 && taken.size() >= static_cast<std::size_t>(samples)) break;
-        if (samples == 0 && is_stable(taken)) break;
-    }
-    return taken;
+void drop_from_caches(std::span<const std::byte> bytes) {
+#if defined(__x86_64__)
+    for (std::size_t i = 0; i < bytes.size(); i += 64) _mm_clflush(bytes.data() + i);
+    _mm_mfence();
+#else
+    // Reading more than any cache holds pushes the buffers out.
+    static std::vector<unsigned char> sweep(std::size_t{256} << 20);
+    for (std::size_t i = 0; i < sweep.size(); i += 64) ++sweep[i];
+#endif
 }
 
 measurement summarize(std::vector<double> samples, std::size_t bytes) {

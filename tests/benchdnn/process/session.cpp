@@ -7,6 +7,10 @@
 #include "process/worker.hpp"
 #include "report/reporter.hpp"
 
+#include <maskwise/maskwise.hpp>
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -50,6 +54,12 @@ void measure_in_turns(runner& here, worker& other, const case_config& config, ca
     result.perf_onednn = summarize(theirs, result.perf->bytes);
 }
 
+std::string about_dialects(const command_line& line) {
+    const auto runs_one = [](const case_config& c) { return !c.dialect.empty() && !c.list_only; };
+    if (line.run.list || std::ranges::none_of(line.cases, runs_one)) return "no library was asked";
+    return fmt::format("libmaskwise {} ({})", version(), instruction_set());
+}
+
 } // namespace
 
 int run_session(const command_line& line) {
@@ -62,7 +72,10 @@ int run_session(const command_line& line) {
         report.start(config);
         case_config asked = config;
         asked.list_only = config.list_only || line.run.list;
-        if (!asked.list_only && !line.run.isolate) {
+        if (line.run.vs_onednn && !config.dialect.empty())
+            throw input_error("--vs-onednn: a dialect has no oneDNN beside it");
+        const bool asks_library = !asked.list_only && config.dialect.empty();
+        if (asks_library && !line.run.isolate) {
             here.loaded(); // a runtime that starts with it installs its handlers now
             note_test(repro_line(config));
         }
@@ -70,9 +83,9 @@ int run_session(const command_line& line) {
         if (line.run.vs_onednn && !line.run.isolate && result.perf)
             measure_in_turns(here, alone, config, result);
         report.take(config, result);
-        needs_library = needs_library || !asked.list_only;
+        needs_library = needs_library || asks_library;
     }
-    if (!needs_library) return report.finish("no library was asked");
+    if (!needs_library) return report.finish(about_dialects(line));
     return report.finish(line.run.isolate ? isolated.library() : here.loaded().description());
 }
 
