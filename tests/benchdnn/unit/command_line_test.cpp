@@ -86,9 +86,9 @@ TEST_F(command_line_test, batch_files_have_comments_continuation_and_neighbours)
 TEST_F(command_line_test, a_dialect_takes_the_options_behind_it) {
     write("shapes", "--in-shapes=0:7+1:7+2:7\n");
     write("own", "--dialect=c --dt=u8\n");
-    const auto line =
-        parse({"--dialect=a", "--dt=i64,string", "--batch=" + path("shapes"), "--dialect=b",
-               "--reset", "--batch=" + path("own"), "--dt=f32", "--case=" + path("case.json")});
+    const auto line = parse({"--dialect=a", "--dt=i64,string", "--batch=" + path("shapes"),
+                             "--dialect=b", "--dt=i8", "--reset", "--batch=" + path("own"),
+                             "--dt=f32", "--case=" + path("case.json")});
     ASSERT_EQ(line.cases.size(), 5U);
     EXPECT_EQ(line.cases[1].dialect, "a");
     EXPECT_EQ(line.cases[1].dt, "string");
