@@ -2,6 +2,7 @@
 
 #include "graph/logical_tensor.hpp"
 
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -12,14 +13,11 @@ namespace maskwise::graph {
 // The operators that the matcher tells apart. `other` stands for every operator that Maskwise never
 // touches.
 enum class op_kind : std::uint8_t {
-    select,
-    add,
-    subtract,
-    multiply,
-    divide,
+#define MASKWISE_NODE(name, arguments) name,
+#include "jit/node_kinds.inc"
+#undef MASKWISE_NODE
     soft_max,
     gen_index,
-    greater_equal,
     other
 };
 
@@ -31,6 +29,9 @@ struct op {
     std::optional<std::string> auto_broadcast;
     std::optional<std::int64_t> axis;
     std::optional<std::string> mode; // of SoftMax
+    // LeakyReLU: alpha; Clamp: min and max; Quantize: scale and zero point, unset where it has one
+    // for each channel.
+    std::optional<std::array<float, 2>> numbers;
     std::vector<logical_tensor> inputs;
     std::vector<logical_tensor> outputs;
 };

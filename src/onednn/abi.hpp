@@ -98,17 +98,36 @@ enum data_type : int {
     type_s64 = 16
 };
 
+inline constexpr int op_kind_abs = 0;
 inline constexpr int op_kind_add = 2;
+inline constexpr int op_kind_clamp = 10;
 inline constexpr int op_kind_divide = 20;
+inline constexpr int op_kind_exp = 26;
+inline constexpr int op_kind_leaky_relu = 35;
+inline constexpr int op_kind_maximum = 40;
+inline constexpr int op_kind_minimum = 43;
 inline constexpr int op_kind_multiply = 46;
+inline constexpr int op_kind_quantize = 49;
+inline constexpr int op_kind_relu = 58;
+inline constexpr int op_kind_sigmoid = 62;
 inline constexpr int op_kind_soft_max = 64;
+inline constexpr int op_kind_sqrt = 68;
+inline constexpr int op_kind_square = 70;
 inline constexpr int op_kind_subtract = 74;
+inline constexpr int op_kind_tanh = 75;
+inline constexpr int op_kind_type_cast = 77;
 inline constexpr int op_kind_select = 81;
 inline constexpr int op_kind_gen_index = 84;
 inline constexpr int op_kind_greater_equal = 85;
+inline constexpr int attr_alpha = 0x1;
+inline constexpr int attr_max = 0x4;
+inline constexpr int attr_min = 0x5;
+inline constexpr int attr_scales = 0x20;
 inline constexpr int attr_axis = 0x30;
+inline constexpr int attr_zps = 0x4D;
 inline constexpr int attr_mode = 0x84;
 inline constexpr int attr_auto_broadcast = 0x80;
+inline constexpr int policy_fusion = 1;
 inline constexpr int dump_subgraph = 1;
 
 // Callbacks and foreign objects that Maskwise only passes on.

@@ -122,8 +122,7 @@ void real_part::build_graph(const std::vector<const op_record*>& ops,
 }
 
 void real_part::take_partitions() {
-    constexpr int policy_fusion = 1;
-    require(call_real(&real_library::graph_filter, graph_, policy_fusion), "filter");
+    require(call_real(&real_library::graph_filter, graph_, abi::policy_fusion), "filter");
     std::size_t count = 0;
     call_real(&real_library::graph_get_partition_num, abi::const_graph(graph_), &count);
     std::vector<abi::partition> partitions(count);

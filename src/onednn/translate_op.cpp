@@ -7,22 +7,15 @@ namespace {
 
 graph::op_kind kind_from_abi(int kind) {
     switch (kind) {
-    case abi::op_kind_select:
-        return graph::op_kind::select;
-    case abi::op_kind_add:
-        return graph::op_kind::add;
-    case abi::op_kind_subtract:
-        return graph::op_kind::subtract;
-    case abi::op_kind_multiply:
-        return graph::op_kind::multiply;
-    case abi::op_kind_divide:
-        return graph::op_kind::divide;
+#define MASKWISE_NODE(name, arguments)                                                             \
+    case abi::op_kind_##name:                                                                      \
+        return graph::op_kind::name;
+#include "jit/node_kinds.inc"
+#undef MASKWISE_NODE
     case abi::op_kind_soft_max:
         return graph::op_kind::soft_max;
     case abi::op_kind_gen_index:
         return graph::op_kind::gen_index;
-    case abi::op_kind_greater_equal:
-        return graph::op_kind::greater_equal;
     default:
         return graph::op_kind::other;
     }
@@ -42,6 +35,32 @@ std::optional<std::int64_t> number_attribute(const op_record& record, int name) 
                                                       : std::nullopt;
 }
 
+// The attribute where it is one number of that type.
+template <class Number>
+std::optional<float> one_number(const op_record& record, int name) {
+    const attribute* found = record.find(name);
+    const auto* numbers = found != nullptr ? std::get_if<std::vector<Number>>(found) : nullptr;
+    return numbers != nullptr && numbers->size() == 1
+               ? std::optional(static_cast<float>(numbers->front()))
+               : std::nullopt;
+}
+
+std::optional<std::array<float, 2>> numbers_of(const op_record& record) {
+    std::optional<float> first, second = 0.0F;
+    if (record.kind == abi::op_kind_leaky_relu) {
+        first = one_number<float>(record, abi::attr_alpha);
+    } else if (record.kind == abi::op_kind_clamp) {
+        first = one_number<float>(record, abi::attr_min);
+        second = one_number<float>(record, abi::attr_max);
+    } else if (record.kind == abi::op_kind_quantize) {
+        first = one_number<float>(record, abi::attr_scales);
+        if (record.find(abi::attr_zps) != nullptr)
+            second = one_number<std::int64_t>(record, abi::attr_zps);
+    }
+    if (!first || !second) return std::nullopt;
+    return std::array{*first, *second};
+}
+
 } // namespace
 
 graph::op translate(const op_record& record) {
@@ -53,6 +72,7 @@ graph::op translate(const op_record& record) {
     op.auto_broadcast = text_attribute(record, abi::attr_auto_broadcast);
     op.mode = text_attribute(record, abi::attr_mode);
     op.axis = number_attribute(record, abi::attr_axis);
+    op.numbers = numbers_of(record);
     for (const auto& input : record.inputs) op.inputs.push_back(from_abi(input));
     for (const auto& output : record.outputs) op.outputs.push_back(from_abi(output));
     return op;

@@ -97,7 +97,18 @@ CHECK_VALUE(abi::type_s32, dnnl_s32);
 CHECK_VALUE(abi::type_s8, dnnl_s8);
 CHECK_VALUE(abi::type_u8, dnnl_u8);
 CHECK_VALUE(abi::type_boolean, dnnl_boolean);
+#if DNNL_VERSION_MAJOR * 100 + DNNL_VERSION_MINOR >= 307 // has all of the list
+#define MASKWISE_NODE(name, arguments) CHECK_VALUE(abi::op_kind_##name, dnnl_graph_op_##name);
+#include "jit/node_kinds.inc"
+#undef MASKWISE_NODE
+#endif
 CHECK_VALUE(abi::op_kind_select, dnnl_graph_op_select);
+CHECK_VALUE(abi::attr_alpha, dnnl_graph_op_attr_alpha);
+CHECK_VALUE(abi::attr_max, dnnl_graph_op_attr_max);
+CHECK_VALUE(abi::attr_min, dnnl_graph_op_attr_min);
+CHECK_VALUE(abi::attr_scales, dnnl_graph_op_attr_scales);
+CHECK_VALUE(abi::attr_zps, dnnl_graph_op_attr_zps);
+CHECK_VALUE(abi::policy_fusion, dnnl_graph_partition_policy_fusion);
 CHECK_VALUE(abi::attr_auto_broadcast, dnnl_graph_op_attr_auto_broadcast);
 
 } // namespace
