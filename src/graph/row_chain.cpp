@@ -1,6 +1,7 @@
 #include "graph/row_chain.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 namespace maskwise::graph {
@@ -11,26 +12,29 @@ struct no_chain {
     std::string reason;
 };
 
-bool is_combination(op_kind kind) {
-    return kind == op_kind::add || kind == op_kind::subtract || kind == op_kind::multiply ||
-           kind == op_kind::divide;
-}
+// The elementwise operators that a row may pass on its way, before the Select and after it. One
+// more takes a line here, its arithmetic in the row kernel, and a test.
+struct row_form {
+    op_kind kind;
+    row_operator op;
+    std::size_t inputs;
+    bool commutes; // the row may be the second input
+};
 
-row_operator operator_of(op_kind kind) {
-    switch (kind) {
-    case op_kind::subtract:
-        return row_operator::subtract;
-    case op_kind::multiply:
-        return row_operator::multiply;
-    case op_kind::divide:
-        return row_operator::divide;
-    default:
-        return row_operator::add;
-    }
-}
+constexpr row_form row_forms[] = {
+    {op_kind::add, row_operator::add, 2, true},
+    {op_kind::subtract, row_operator::subtract, 2, false},
+    {op_kind::multiply, row_operator::multiply, 2, true},
+    {op_kind::divide, row_operator::divide, 2, false},
+    {op_kind::tanh, row_operator::tanh, 1, false},
+    {op_kind::exp, row_operator::exp, 1, false},
+};
 
-bool commutes(op_kind kind) {
-    return kind == op_kind::add || kind == op_kind::multiply;
+const row_form* find_form(op_kind kind) {
+    const auto* const found =
+        std::find_if(std::begin(row_forms), std::end(row_forms),
+                     [kind](const row_form& form) { return form.kind == kind; });
+    return found == std::end(row_forms) ? nullptr : found;
 }
 
 bool is_axis(const op& op, int from_end) {
@@ -70,6 +74,10 @@ private:
         return found == producers_.end() ? nullptr : found->second;
     }
     const op* only_user(std::size_t id) const;
+    bool is_used(std::size_t id) const { return is_output(id) || users_.contains(id); }
+    bool is_output(std::size_t id) const {
+        return std::find(output_ids_.begin(), output_ids_.end(), id) != output_ids_.end();
+    }
     bool is_private(std::size_t id, const op& user) const;
     int add_operand(const logical_tensor& tensor);
     void take_select(const op& select);
@@ -79,6 +87,8 @@ private:
     void grow_down();
     bool take_above(const op& maker);
     bool take_below(const op& user);
+    bool take_elementwise(const op& user, const row_form& form);
+    bool take_soft_max(const op& user);
 
     const std::vector<std::size_t>& output_ids_;
     std::vector<const op*> selects_;
@@ -89,7 +99,7 @@ private:
 
 // GenIndex reads a tensor's shape only: it does not count as a user of its values.
 const op* chain_finder::only_user(std::size_t id) const {
-    if (std::find(output_ids_.begin(), output_ids_.end(), id) != output_ids_.end()) return nullptr;
+    if (is_output(id)) return nullptr;
     const op* only = nullptr;
     const auto found = users_.find(id);
     if (found == users_.end()) return nullptr;
@@ -167,19 +177,18 @@ void chain_finder::take_select(const op& select) {
     chain_.result = select.outputs[0].id;
 }
 
-// Takes the operator that makes the chain's first value, if it combines rows with an operand.
+// Takes the operator that makes the chain's first value, if it changes rows by an operand.
 bool chain_finder::take_above(const op& maker) {
-    if (!is_combination(maker.kind) || !broadcasts(maker) || only_user(chain_.scores) == nullptr)
-        return false;
+    const row_form* form = find_form(maker.kind);
+    if (form == nullptr || !broadcasts(maker) || only_user(chain_.scores) == nullptr) return false;
     std::size_t row = 0;
-    if (producer(maker.inputs[0].id) == nullptr && commutes(maker.kind)) row = 1;
-    const std::size_t other = 1 - row;
+    if (form->commutes && producer(maker.inputs[0].id) == nullptr) row = 1;
     if (only_user(maker.inputs[row].id) == nullptr) return false; // rows are run in place
-    if (producer(maker.inputs[row].id) == nullptr || producer(maker.inputs[other].id) != nullptr)
-        return false;
+    if (producer(maker.inputs[row].id) == nullptr) return false;
+    if (form->inputs == 2 && producer(maker.inputs[1 - row].id) != nullptr) return false;
     row_step step;
-    step.op = operator_of(maker.kind);
-    step.operand = add_operand(maker.inputs[other]);
+    step.op = form->op;
+    if (form->inputs == 2) step.operand = add_operand(maker.inputs[1 - row]);
     chain_.steps.insert(chain_.steps.begin(), step);
     chain_.op_ids.push_back(maker.id);
     chain_.scores = maker.inputs[row].id;
@@ -191,30 +200,55 @@ void chain_finder::grow_up() {
         maker = producer(chain_.scores);
 }
 
-bool chain_finder::take_below(const op& user) {
+bool chain_finder::take_elementwise(const op& user, const row_form& form) {
+    const std::size_t row = user.inputs[0].id == chain_.result ? 0 : 1;
     row_step step;
-    if (user.kind == op_kind::soft_max && user.outputs.size() == 1 && is_axis(user, 1)) {
-        step.kind = row_step_kind::soft_max;
-        step.inf_as_zero = user.mode && *user.mode == "inf_as_zero";
-    } else if (is_combination(user.kind) && broadcasts(user)) {
-        const bool first = user.inputs[0].id == chain_.result;
-        if ((!first && !commutes(user.kind)) || user.inputs[0].id == user.inputs[1].id)
+    step.op = form.op;
+    if (form.inputs == 2) {
+        const logical_tensor& other = user.inputs[1 - row];
+        if (!broadcasts(user) || other.id == chain_.result || producer(other.id) != nullptr)
             return false;
-        const logical_tensor& other = user.inputs[first ? 1 : 0];
-        if (producer(other.id) != nullptr) return false;
-        step.op = operator_of(user.kind);
+        if (row == 1 && !form.commutes) return false;
         step.operand = add_operand(other);
-    } else {
-        return false;
     }
     chain_.steps.push_back(step);
+    return true;
+}
+
+// Statistics that nobody asks for are not made.
+bool chain_finder::take_soft_max(const op& user) {
+    if (!is_axis(user, 1)) return false;
+    row_step step;
+    step.kind = row_step_kind::soft_max;
+    step.inf_as_zero = user.mode && *user.mode == "inf_as_zero";
+    chain_.steps.push_back(step);
+    if (user.outputs.size() > 1 && is_used(user.outputs[1].id)) chain_.statistics = user.outputs[1];
+    return true;
+}
+
+// After SoftMax only the type may change: TypeCast, and Quantize with one scale for all.
+bool chain_finder::take_below(const op& user) {
+    const bool has_soft_max = chain_.steps.back().kind == row_step_kind::soft_max;
+    const row_form* form = find_form(user.kind);
+    bool taken = false;
+    if (user.kind == op_kind::type_cast) {
+        taken = true; // values between are f32; the last type counts
+    } else if (user.kind == op_kind::quantize && user.numbers) {
+        taken = true;
+        chain_.quantized = user.numbers;
+    } else if (user.kind == op_kind::soft_max && !has_soft_max) {
+        taken = take_soft_max(user);
+    } else if (form != nullptr && !has_soft_max) {
+        taken = take_elementwise(user, *form);
+    }
+    if (!taken) return false;
     chain_.op_ids.push_back(user.id);
     chain_.result = user.outputs[0].id;
     return true;
 }
 
 void chain_finder::grow_down() {
-    while (chain_.steps.back().kind != row_step_kind::soft_max) {
+    while (!chain_.quantized) {
         const op* user = only_user(chain_.result);
         if (user == nullptr || !take_below(*user)) return;
     }

@@ -3,6 +3,7 @@
 #include "graph/op.hpp"
 #include "plan/row_plan.hpp"
 
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -24,6 +25,8 @@ struct row_chain {
     std::vector<logical_tensor> operands;
     std::vector<row_step> steps; // operand and cond index `operands`
     std::vector<boundary_term> boundary;
+    std::optional<logical_tensor> statistics; // of a SoftMax in training, where somebody uses them
+    std::optional<std::array<float, 2>> quantized; // scale and zero point of the result
     std::vector<std::size_t> op_ids; // of every operator the chain stands for
 };
 

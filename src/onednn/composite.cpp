@@ -180,10 +180,26 @@ void composite::compile_parts(const region_record& region, abi::engine engine) {
     before_ = std::make_unique<real_part>(before, region.settings, by_id(inputs_), wanted, engine);
     for (const auto& [id, tensor] : before_->intermediates()) keep_inside(tensor);
     for (const auto& [id, tensor] : before_->outputs()) keep_inside(tensor);
+    if (chain_.statistics) place_statistics();
     if (after.empty())
         let_result_leave();
     else
         compile_after(after, region.settings, engine);
+}
+
+// One number a row, for the client or for the part after.
+void composite::place_statistics() {
+    statistics_ = scores_;
+    statistics_->id = chain_.statistics->id;
+    statistics_->data_type = abi::type_f32;
+    statistics_->dims[scores_.ndims - 1] = 1;
+    statistics_ = dense(*statistics_);
+    const auto wanted = std::find_if(outputs_.begin(), outputs_.end(), [&](const auto& output) {
+        return output.id == statistics_->id;
+    });
+    if (wanted == outputs_.end()) return keep_inside(*statistics_);
+    if (wanted->layout_type == abi::layout_any) *wanted = *statistics_;
+    statistics_ = *wanted;
 }
 
 void composite::let_result_leave() {
@@ -202,8 +218,14 @@ void composite::compile_after(const std::vector<const op_record*>& after,
     auto given = by_id(inputs_);
     given.emplace(result_.id, result_);
     for (const auto& [id, tensor] : before_->outputs()) given.emplace(id, tensor);
-    after_ = std::make_unique<real_part>(after, settings, given, by_id(outputs_), engine);
-    for (auto& output : outputs_) output = after_->outputs().at(output.id);
+    auto wanted = by_id(outputs_);
+    if (statistics_) {
+        given.emplace(statistics_->id, *statistics_);
+        wanted.erase(statistics_->id);
+    }
+    after_ = std::make_unique<real_part>(after, settings, given, wanted, engine);
+    for (auto& output : outputs_)
+        if (wanted.contains(output.id)) output = after_->outputs().at(output.id);
     for (const auto& [id, tensor] : after_->intermediates()) keep_inside(tensor);
 }
 
@@ -222,6 +244,11 @@ void composite::compile_rows(const graph::row_chain& chain) {
         desc.operands.push_back(to_desc(described_operand));
     }
     desc.steps = chain.steps;
+    if (statistics_) desc.statistics = to_desc(from_abi(*statistics_));
+    if (chain.quantized) {
+        desc.scale = 1.0F / (*chain.quantized)[0];
+        desc.zero_point = (*chain.quantized)[1];
+    }
     rows_ = make_row_plan(desc, active_isa());
 }
 
@@ -243,15 +270,15 @@ void composite::give_back(std::unique_ptr<composite_scratch> scratch) {
 }
 
 abi::status composite::run_chain(const bound_tensors& tensors) const {
-    std::array<std::shared_ptr<const tensor_record>, max_row_operands + 4> kept;
+    std::array<std::shared_ptr<const tensor_record>, max_row_operands + 1> kept;
     std::array<const void*, max_row_operands> operands{};
     std::size_t next = 0;
     for (std::size_t i = 0; i < chain_.operands.size(); ++i)
         operands[i] = data_of(tensors.find(chain_.operands[i].id), kept[next++]);
     row_pointers at{data_of(tensors.find(scores_.id), kept[next]),
                     data_of(tensors.find(result_.id), kept[next]),
-                    {operands.data(), chain_.operands.size()},
-                    0};
+                    {operands.data(), chain_.operands.size()}};
+    if (statistics_) at.statistics = memory_of(tensors.find(statistics_->id));
     for (const auto& term : chain_.boundary) {
         std::int32_t value = 0;
         const void* data = data_of(tensors.find(term.tensor.id), kept[next]);
@@ -261,6 +288,7 @@ abi::status composite::run_chain(const bound_tensors& tensors) const {
     }
     const bool is_complete =
         at.scores != nullptr && at.result != nullptr &&
+        (at.statistics != nullptr || !statistics_) &&
         std::find(at.operands.begin(), at.operands.end(), nullptr) == at.operands.end();
     if (!is_complete) return abi::invalid_arguments;
     run_rows(rows_, at);

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,7 @@ private:
     void compile_after(const std::vector<const op_record*>& after, const graph_settings& settings,
                        abi::engine engine);
     void let_result_leave();
+    void place_statistics();
     void compile_rows(const graph::row_chain& chain);
     void keep_inside(const abi::logical_tensor& tensor);
     void keep_result_inside();
@@ -59,6 +61,7 @@ private:
     graph::row_chain chain_;
     abi::engine engine_;
     abi::logical_tensor scores_{}, result_{};
+    std::optional<abi::logical_tensor> statistics_;
     std::unique_ptr<real_part> before_, after_;
     row_plan rows_;
     std::map<std::size_t, internal_place> internal_; // values that neither come in nor leave

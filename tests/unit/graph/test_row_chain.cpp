@@ -12,7 +12,8 @@ namespace {
 const dims matrix{1, 4, 8, 8};
 constexpr std::size_t query = 1, key = 2, scores = 3, factor = 4, scaled = 5, mask = 6, fill = 7,
                       selected = 8, added = 9, bias = 10, weights = 11, value = 12, result = 13,
-                      rows_id = 20, columns_id = 21, moved = 22, term = 23;
+                      rows_id = 20, columns_id = 21, moved = 22, term = 23, statistics = 31,
+                      bent = 40, capped = 41, cast = 42, bytes = 43;
 
 logical_tensor tensor(std::size_t id, const dims& extents = matrix) {
     logical_tensor made;
@@ -154,12 +155,142 @@ TEST(row_chain, leaves_a_soft_max_along_another_axis) {
     EXPECT_EQ(made.find(reason)->result, added);
 }
 
-TEST(row_chain, leaves_a_soft_max_with_statistics) {
+TEST(row_chain, makes_statistics_that_somebody_uses) {
     partition made = attention();
-    made.at(5).outputs.push_back(tensor(31));
+    made.at(5).outputs.push_back(tensor(statistics));
     std::string reason;
-    EXPECT_EQ(made.find(reason)->result, added);
+    EXPECT_FALSE(made.find(reason)->statistics);
+    made.outputs.push_back(statistics);
+    const auto chain = made.find(reason);
+    ASSERT_TRUE(chain && chain->statistics);
+    EXPECT_EQ(chain->statistics->id, statistics);
+    EXPECT_EQ(chain->result, weights);
 }
+
+// Divide, Tanh, Multiply: the scores pass three operators before the Select.
+TEST(row_chain, reaches_over_a_soft_cap) {
+    partition made = attention();
+    made.at(3).inputs[1] = tensor(capped);
+    made.ops.insert(made.ops.begin() + 2,
+                    {make(20, op_kind::tanh, {tensor(scaled)}, bent),
+                     make(21, op_kind::multiply, {tensor(factor, {1}), tensor(bent)}, capped)});
+    std::string reason;
+    const auto chain = made.find(reason);
+    ASSERT_TRUE(chain) << reason;
+    EXPECT_EQ(chain->scores, scores);
+    EXPECT_EQ(operators(*chain),
+              (std::vector{row_operator::divide, row_operator::tanh, row_operator::multiply,
+                           row_operator::select_kept, row_operator::add}));
+}
+
+// What the int8 forms have behind SoftMax: operators 7 and 8.
+partition quantized() {
+    partition made = attention();
+    made.at(6).inputs[0] = tensor(bytes);
+    op quantize = make(8, op_kind::quantize, {tensor(cast)}, bytes);
+    quantize.numbers = {0.5F, 3.0F};
+    made.ops.insert(made.ops.end() - 1,
+                    {make(7, op_kind::type_cast, {tensor(weights)}, cast), quantize});
+    return made;
+}
+
+TEST(row_chain, ends_with_a_quantize) {
+    std::string reason;
+    const auto chain = quantized().find(reason);
+    ASSERT_TRUE(chain) << reason;
+    EXPECT_EQ(chain->result, bytes);
+    EXPECT_EQ(chain->quantized, (std::array{0.5F, 3.0F}));
+}
+
+struct shorter_chain {
+    const char* name;
+    std::function<void(partition&)> change;
+    std::size_t result; // where the chain ends instead
+};
+
+class near_misses_below : public testing::TestWithParam<shorter_chain> {};
+
+TEST_P(near_misses_below, end_the_chain) {
+    partition made = quantized();
+    GetParam().change(made);
+    std::string reason;
+    const auto chain = made.find(reason);
+    ASSERT_TRUE(chain) << reason;
+    EXPECT_EQ(chain->result, GetParam().result);
+    EXPECT_FALSE(chain->quantized && chain->result != bytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    of_what_follows_the_select, near_misses_below,
+    testing::Values(
+        shorter_chain{"scale_for_each_channel", [](partition& p) { p.at(8).numbers.reset(); },
+                      cast},
+        shorter_chain{"cast_leaves", [](partition& p) { p.outputs.push_back(cast); }, cast},
+        shorter_chain{
+            "cast_used_twice",
+            [](partition& p) { p.ops.push_back(make(9, op_kind::other, {tensor(cast)}, 30)); },
+            cast},
+        shorter_chain{"arithmetic_behind_soft_max",
+                      [](partition& p) {
+                          p.at(7).kind = op_kind::multiply;
+                          p.at(7).inputs.push_back(tensor(factor, {1}));
+                      },
+                      weights},
+        shorter_chain{"second_soft_max",
+                      [](partition& p) {
+                          p.at(7).kind = op_kind::soft_max;
+                          p.at(7).axis = -1;
+                      },
+                      weights},
+        shorter_chain{"soft_max_along_another_axis", [](partition& p) { p.at(5).axis = 2; }, added},
+        shorter_chain{"soft_max_without_an_axis", [](partition& p) { p.at(5).axis.reset(); },
+                      added},
+        shorter_chain{"operand_made_inside",
+                      [](partition& p) {
+                          p.ops.insert(p.ops.begin(), make(9, op_kind::other, {tensor(30)}, bias));
+                      },
+                      selected},
+        shorter_chain{"added_to_itself", [](partition& p) { p.at(4).inputs[1] = tensor(selected); },
+                      selected},
+        shorter_chain{"add_without_broadcast",
+                      [](partition& p) { p.at(4).auto_broadcast = "none"; }, selected},
+        shorter_chain{"unknown_operator", [](partition& p) { p.at(4).kind = op_kind::other; },
+                      selected},
+        shorter_chain{"divides_by_the_row",
+                      [](partition& p) {
+                          p.at(4).kind = op_kind::divide;
+                          std::swap(p.at(4).inputs[0], p.at(4).inputs[1]);
+                      },
+                      selected}),
+    [](const auto& chosen) { return std::string(chosen.param.name); });
+
+struct later_start {
+    const char* name;
+    std::function<void(partition&)> change;
+};
+
+class near_misses_above : public testing::TestWithParam<later_start> {};
+
+TEST_P(near_misses_above, begin_behind_the_scale) {
+    partition made = attention();
+    GetParam().change(made);
+    std::string reason;
+    const auto chain = made.find(reason);
+    ASSERT_TRUE(chain) << reason;
+    EXPECT_EQ(chain->scores, scaled);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    of_what_precedes_the_select, near_misses_above,
+    testing::Values(
+        later_start{"scale_without_broadcast",
+                    [](partition& p) { p.at(2).auto_broadcast = "none"; }},
+        later_start{"scale_made_inside", [](partition& p) { p.at(2).inputs[1] = tensor(scores); }},
+        later_start{"unknown_operator", [](partition& p) { p.at(2).kind = op_kind::other; }},
+        later_start{"scores_leave", [](partition& p) { p.outputs.push_back(scores); }},
+        later_start{"divided_by_the_scores",
+                    [](partition& p) { std::swap(p.at(2).inputs[0], p.at(2).inputs[1]); }}),
+    [](const auto& chosen) { return std::string(chosen.param.name); });
 
 struct near_miss {
     const char* name;
@@ -194,6 +325,15 @@ INSTANTIATE_TEST_SUITE_P(
             "mask_used_twice",
             [](partition& p) { p.ops.push_back(make(14, op_kind::other, {tensor(mask)}, 32)); }},
         near_miss{"mask_leaves", [](partition& p) { p.outputs.push_back(mask); }},
+        near_miss{
+            "masked_scores_used_twice",
+            [](partition& p) { p.ops.push_back(make(14, op_kind::other, {tensor(scaled)}, 32)); }},
+        near_miss{"index_leaves", [](partition& p) { p.outputs.push_back(columns_id); }},
+        near_miss{
+            "mask_of_another_operator",
+            [](partition& p) {
+                p.at(12) = make(12, op_kind::other, {tensor(moved), tensor(columns_id)}, mask);
+            }},
         near_miss{"boundary_per_row",
                   [](partition& p) {
                       p.at(13).inputs[1].extents = {8, 1};
