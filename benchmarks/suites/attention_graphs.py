@@ -84,7 +84,7 @@ def files() -> list[GraphCase]:
 
 
 def without_newer_attributes(case: GraphCase, folder: Path) -> GraphCase:
-    """The same without what oneDNN 3.7 does not know; SoftMax's mode matters to rows of -inf only."""
+    """The same without what oneDNN 3.7 does not know; it matters to rows of -inf only."""
     graph = json.loads(case.file.read_text())
     for op in graph["graph"]:
         for name in ("mode", "accumulation_mode"):

@@ -11,7 +11,7 @@
 namespace maskwise {
 namespace {
 
-constexpr std::int64_t parallel_from_elements = 16 << 10;
+constexpr std::int64_t parallel_from_elements = 64 << 10;
 constexpr std::int64_t parts_per_thread = 4;
 // Without a SoftMax nothing is held: pieces that stay in L1 with all their operands.
 constexpr std::int64_t streamed_columns = 1024;

@@ -68,6 +68,15 @@ std::unique_ptr<compiled_record> build(const region_record& region, const compil
     return record;
 }
 
+// Measured in front of 3.7: there a mask that replaces the scores where it is true is arithmetic inside
+// oneDNN's own kernels, and nothing is gained.
+bool real_is_as_fast(const graph::row_chain& chain) {
+    const auto replaces = [](const row_step& step) {
+        return step.op == row_operator::select_masked;
+    };
+    return !real().at_least(3, 8) && std::any_of(chain.steps.begin(), chain.steps.end(), replaces);
+}
+
 } // namespace
 
 void note_region(const graph_record& graph, abi::partition partition) {
@@ -79,6 +88,10 @@ void note_region(const graph_record& graph, abi::partition partition) {
     for (const auto& op : region->ops) ops.push_back(translate(*op));
     std::string reason;
     auto chain = graph::find_row_chain(ops, output_ids(partition), reason);
+    if (chain && real_is_as_fast(*chain)) {
+        chain.reset();
+        reason = "this oneDNN is as fast with a mask that replaces scores";
+    }
     if (!chain) return report("refuse", region->id, reason);
     region->chain = std::move(*chain);
     tables().regions.insert(partition, std::move(region));

@@ -209,6 +209,7 @@ void runner::compare_outputs(const execution& e, case_result& result) const {
         const comparison c = compare(want, e.value(id), tolerance_for(known_, t, moved));
         result.errors += c.errors;
         result.total += c.total;
+        result.allowance_used = std::max(result.allowance_used, c.used);
         if (c.errors > 0 && result.state == verdict::passed) {
             result.state = verdict::failed;
             result.reason = fmt::format("tensor {}: {}", id, c.first);

@@ -89,9 +89,10 @@ comparison compare(const tensor& expected, const tensor& got, const tolerance& a
         furthest = std::max(furthest, d);
         if (d > 1.0 && result.errors++ == 0) result.first = describe(expected, got, i);
     }
+    result.used = std::min(furthest, 1e9); // a number in every format
     const bool few = result.errors <= result.total / points_per_miss && furthest <= point_limit;
     if (result.errors > 0 && allowed.norm_allowed && few && norm_error(want, have) <= norm_limit)
-        return {0, want.size(), ""};
+        return {0, want.size(), "", norm_error(want, have) / norm_limit};
     return result;
 }
 

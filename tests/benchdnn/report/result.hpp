@@ -56,6 +56,7 @@ struct case_result {
     std::string reason;
     std::size_t errors = 0;
     std::size_t total = 0;
+    double allowance_used = 0; // of the tolerance, by the output that is furthest off
     double wall_ms = 0;
     double compile_ms = 0;
     std::vector<partition_summary> partitions;

@@ -47,6 +47,7 @@ json to_json(const case_result& r) {
                {"reason", r.reason},
                {"errors", r.errors},
                {"total", r.total},
+               {"allowance_used", r.allowance_used},
                {"wall_ms", r.wall_ms},
                {"compile_ms", r.compile_ms}};
     entry["partitions"] = json::array();
@@ -69,6 +70,7 @@ case_result result_from_json(const json& entry) {
     r.reason = entry.at("reason");
     r.errors = entry.at("errors");
     r.total = entry.at("total");
+    r.allowance_used = entry.at("allowance_used");
     r.wall_ms = entry.at("wall_ms");
     r.compile_ms = entry.at("compile_ms");
     for (const json& p : entry.at("partitions"))

@@ -1,0 +1,253 @@
+"""Random attention graphs with the plugin in front, against the oracle.
+
+usage: fuzz_attention.py --lane LANE --bench FILE --preload LIBS [--seed N] [--count N]
+
+Shapes, strides, broadcasts of the mask, and the order of scale, cap, mask and addition are drawn. A
+graph of a seed and a number is always the same one. In f32 results may use at most 80 % of what the
+check allows, and a fair share of the graphs must be Maskwise's. oneDNN alone runs the same graphs: what
+it gets wrong itself (3.13 multiplies some layouts wrongly) is counted, not held against anybody.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+ALLOWANCE = 0.8
+LEAST_CLAIMED = 0.3
+
+Tensor = dict[str, Any]
+
+
+class Builder:
+    """A graph that grows by one operator after the other."""
+
+    def __init__(self, draw: random.Random) -> None:
+        self.draw = draw
+        self.ops: list[dict[str, Any]] = []
+        self.count = 0
+
+    def tensor(self, shape: list[int], dtype: str, permute: bool = False) -> Tensor:
+        # The last dimension stays innermost, as it does in programs.
+        order = list(range(len(shape) - 1))
+        if permute:
+            self.draw.shuffle(order)
+        order += [len(shape) - 1] if shape else []
+        strides, step = [0] * len(shape), 1
+        for dim in reversed(order):
+            strides[dim] = step
+            step *= shape[dim]
+        self.count += 1
+        described = {"id": self.count, "dtype": dtype, "shape": shape, "stride": strides}
+        return {**described, "layout_type": "strided", "property_type": "undef"}
+
+    def add(
+        self,
+        kind: str,
+        inputs: list[Tensor],
+        shape: list[int],
+        dtype: str,
+        **attrs: bool | int | str,
+    ) -> Tensor:
+        output = self.tensor(shape, dtype)
+        kinds = {bool: "bool", int: "s64", str: "string"}
+        described = {
+            name: {
+                "type": kinds[type(value)],
+                "value": int(value) if isinstance(value, bool) else value,
+            }
+            for name, value in attrs.items()
+        }
+        self.ops.append(
+            {
+                "id": len(self.ops),
+                "name": f"{kind}_{len(self.ops)}",
+                "kind": kind,
+                "attrs": described,
+                "inputs": inputs,
+                "outputs": [output],
+            }
+        )
+        return output
+
+    def binary(self, kind: str, a: Tensor, b: Tensor) -> Tensor:
+        pair = [a, b] if kind in ("Divide", "Subtract") or self.draw.random() < 0.7 else [b, a]
+        shape = a["shape"] if len(a["shape"]) >= len(b["shape"]) else b["shape"]
+        return self.add(kind, pair, shape, a["dtype"], auto_broadcast="numpy")
+
+    def operand(self, shape: list[int], dtype: str) -> Tensor:
+        """Something that broadcasts to the shape."""
+        kind = self.draw.choice(("scalar", "one", "row", "some", "whole"))
+        if kind == "scalar":
+            return self.tensor([], dtype)
+        if kind == "one":
+            return self.tensor([1], dtype)
+        if kind == "row":
+            return self.tensor([1] * (len(shape) - 1) + [shape[-1]], dtype)
+        if kind == "some":
+            return self.tensor([e if self.draw.random() < 0.5 else 1 for e in shape], dtype)
+        return self.tensor(list(shape), dtype)
+
+
+def causal_mask(build: Builder, scores: Tensor) -> Tensor:
+    shape = scores["shape"]
+    row = build.add("GenIndex", [scores], shape, "s32", axis=-2)
+    if build.draw.random() < 0.4:
+        for kind in ("Add", "Subtract"):
+            moved = build.tensor([], "s32")
+            row = build.add(kind, [row, moved], shape, "s32", auto_broadcast="numpy")
+    column = build.add("GenIndex", [scores], shape, "s32", axis=-1)
+    return build.add("GreaterEqual", [row, column], shape, "boolean", auto_broadcast="numpy")
+
+
+def masked(build: Builder, scores: Tensor, causal: bool) -> Tensor:
+    shape, dtype = scores["shape"], scores["dtype"]
+    other = build.tensor([1] if build.draw.random() < 0.8 else [], dtype)
+    cond = causal_mask(build, scores) if causal else build.operand(shape, "boolean")
+    sides = [scores, other]
+    if not causal and build.draw.random() < 0.4:
+        sides.reverse()
+    return build.add("Select", [cond, *sides], shape, dtype, auto_broadcast="numpy")
+
+
+def changed(build: Builder, scores: Tensor) -> Tensor:
+    """A scale, a cap or an addition."""
+    kind = build.draw.choice(("scale", "scale", "cap", "add"))
+    if kind == "add":
+        return build.binary("Add", scores, build.operand(scores["shape"], scores["dtype"]))
+    one = build.tensor([1], scores["dtype"])
+    scaled = build.binary(build.draw.choice(("Divide", "Multiply")), scores, one)
+    if kind == "scale":
+        return scaled
+    bent = build.add("Tanh", [scaled], scaled["shape"], scaled["dtype"])
+    return build.binary("Multiply", bent, build.tensor([1], scores["dtype"]))
+
+
+def attention(draw: random.Random) -> dict[str, Any]:
+    build = Builder(draw)
+    dtype = draw.choice(("f32", "f32", "bf16"))
+    rows, columns = draw.randint(1, 70), draw.choice((draw.randint(1, 70), 128, 130))
+    depth = draw.choice((8, 16, 32))
+    batch = [draw.randint(1, 2), draw.randint(1, 4)]
+    groups = [draw.randint(2, 3)] if draw.random() < 0.2 else []
+    own = batch + groups
+    shared = batch + [1] * len(groups)
+    permute = draw.random() < 0.4
+    turned = draw.random() < 0.5
+    query = build.tensor([*own, rows, depth], dtype, permute)
+    key = build.tensor(
+        [*shared, *((columns, depth) if turned else (depth, columns))], dtype, permute
+    )
+    between = "f32" if dtype == "bf16" and draw.random() < 0.5 else dtype
+    shape = [*own, rows, columns]
+    value = build.add("MatMul", [query, key], shape, between, transpose_a=False, transpose_b=turned)
+    for _ in range(draw.choice((0, 1, 1, 2))):
+        value = changed(build, value)
+    value = masked(build, value, draw.random() < 0.4)
+    if draw.random() < 0.3:
+        value = changed(build, value)
+    if draw.random() < 0.9:
+        mode = draw.choice(("none", "inf_as_zero"))
+        value = build.add("SoftMax", [value], shape, dtype, axis=-1, mode=mode)
+        values = build.tensor([*shared, columns, depth], dtype, permute)
+        build.add(
+            "MatMul",
+            [value, values],
+            [*own, rows, depth],
+            dtype,
+            transpose_a=False,
+            transpose_b=False,
+        )
+    return {
+        "version": "3.8.0",
+        "engine_kind": "cpu",
+        "fpmath_mode": "strict",
+        "fpmath_mode_apply_to_int": "false",
+        "input_ports": [],
+        "output_ports": [],
+        "graph": build.ops,
+    }
+
+
+Result = dict[str, Any]
+
+
+def run(arguments: argparse.Namespace, files: list[Path], preload: str) -> tuple[list[Result], int]:
+    """Runs all, with the plugin or alone; returns the results and the number of composites."""
+    report = files[0].parent / "report.json"
+    command = [str(ROOT / "scripts/lane")]
+    if preload:
+        command += ["--preload", preload]
+    command += [arguments.lane, "--", arguments.bench, f"--report={report}", "--isolate"]
+    command += ["--expected-n-partitions=0", *(f"--case={file}" for file in files)]
+    environment = {**os.environ, "MASKWISE_VERBOSE": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    if not report.exists():
+        raise SystemExit(f"fuzz_attention: the client wrote no report\n{done.stdout}{done.stderr}")
+    results: list[Result] = json.loads(report.read_text())["tests"]
+    report.unlink()
+    said = done.stdout + done.stderr
+    return results, len(re.findall(r"maskwise,claim,\d+,composite", said))
+
+
+def fault_of(own: Result, alone: Result) -> str:
+    """What is wrong with Maskwise's result and not with oneDNN's."""
+    if alone["state"] != "PASSED":
+        return ""
+    if own["state"] != "PASSED":
+        return f"{own['state']} {own['reason']}"
+    # Between 16-bit values the oracle rounds as often as oneDNN does, Maskwise less often.
+    allowance = ALLOWANCE if own["selects"][0]["dtype"] == "f32" else 1.0
+    allowed = max(allowance, alone["allowance_used"])
+    if own["allowance_used"] > allowed:
+        return f"{own['allowance_used']:.2f} of what the check allows"
+    return ""
+
+
+def write_graphs(arguments: argparse.Namespace, folder: Path) -> list[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [folder / f"{arguments.seed}-{number}.json" for number in range(arguments.count)]
+    for number, file in enumerate(files):
+        draw = random.Random(f"attention {arguments.seed} {number}")
+        file.write_text(json.dumps(attention(draw)))
+    return files
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--lane", required=True)
+    parser.add_argument("--bench", required=True, help="the harness's client of that lane")
+    parser.add_argument("--preload", required=True, help="the plugin")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--keep", type=Path, help="a folder for the graphs, to look at")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        files = write_graphs(arguments, arguments.keep or Path(temporary))
+        own, claimed = run(arguments, files, arguments.preload)
+        alone, _ = run(arguments, files, "")
+    faults = [
+        f"{file.stem}: {fault}"
+        for file, *pair in zip(files, own, alone, strict=True)
+        if (fault := fault_of(*pair))
+    ]
+    right = sum(result["state"] == "PASSED" for result in alone)
+    print(f"{len(files)} graphs, oneDNN alone gets {right} right, {claimed} composites")
+    print("\n".join(faults))
+    few = claimed < LEAST_CLAIMED * right
+    if few:
+        print(f"fewer than {LEAST_CLAIMED:.0%} of the graphs are Maskwise's")
+    return 1 if faults or few or right < len(files) / 2 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
