@@ -4,8 +4,9 @@ usage: fuzz_attention.py --lane LANE --bench FILE --preload LIBS [--seed N] [--c
 
 Shapes, strides, broadcasts of the mask, and the order of scale, cap, mask and addition are drawn. A
 graph of a seed and a number is always the same one. In f32 results may use at most 80 % of what the
-check allows, and a fair share of the graphs must be Maskwise's. oneDNN alone runs the same graphs: what
-it gets wrong itself (3.13 multiplies some layouts wrongly) is counted, not held against anybody.
+check allows, and a fair share of the graphs must be Maskwise's. oneDNN alone runs the same graphs:
+what it gets wrong itself (3.13 multiplies some layouts wrongly) is counted, not held against
+anybody.
 """
 
 from __future__ import annotations
