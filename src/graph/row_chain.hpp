@@ -27,7 +27,7 @@ struct row_chain {
     std::vector<boundary_term> boundary;
     std::optional<logical_tensor> statistics; // of a SoftMax in training, where somebody uses them
     std::optional<std::array<float, 2>> quantized; // scale and zero point of the result
-    std::vector<std::size_t> op_ids; // of every operator the chain stands for
+    std::vector<std::size_t> op_ids;               // of every operator the chain stands for
 };
 
 // Finds the chain in a partition given by its operators in topological order and the ids of its

@@ -68,8 +68,8 @@ std::unique_ptr<compiled_record> build(const region_record& region, const compil
     return record;
 }
 
-// Measured in front of 3.7: there a mask that replaces the scores where it is true is arithmetic inside
-// oneDNN's own kernels, and nothing is gained.
+// Measured in front of 3.7: there a mask that replaces the scores where it is true is arithmetic
+// inside oneDNN's own kernels, and nothing is gained.
 bool real_is_as_fast(const graph::row_chain& chain) {
     const auto replaces = [](const row_step& step) {
         return step.op == row_operator::select_masked;
