@@ -204,7 +204,8 @@ void row_walk::held_soft_max() {
     const bool has_constant =
         range_count_ == 2 && is_constant(masked) && masked.first < masked.last;
     const std::int64_t held = has_constant ? computed.last : plan_.columns;
-    float maximum = has_constant ? masked.value : minus_infinity;
+    float maximum = minus_infinity;
+    if (has_constant) maximum = masked.value;
     for (std::size_t i = 0; i < range_count_; ++i)
         if (ranges_[i].first < ranges_[i].last && ranges_[i].first < held)
             maximum = std::max(maximum, run_piece(ranges_[i], ranges_[i].first, ranges_[i].last,
