@@ -8,13 +8,10 @@
 #include "client/select_call.hpp"
 #include "common/serve.hpp"
 
-#include <cstring>
 #include <memory>
 
 namespace maskwise::bench {
 namespace {
-
-constexpr int untouched = 0x5a; // what dst holds before the first call, and `expected` in gaps
 
 class client {
 public:
@@ -25,7 +22,7 @@ public:
                     {"threads", processor_count()},
                     {"maskwise", maskwise_in_front()}};
         if (what == "load") return load(parse_case(request.at("case")));
-        if (what == "time") return time(request.at("samples"), request.at("max_seconds"));
+        if (what == "time") return measured_.time(request);
         if (what == "compile") return compile(parse_case(request.at("case")), request.at("count"));
         if (what == "peak_resident") return {{"bytes", peak_resident_bytes()}};
         throw std::invalid_argument("unknown request '" + what + "'");
@@ -33,38 +30,15 @@ public:
 
 private:
     json load(const bench_case& c) {
-        call_.reset();
         try {
-            call_ = std::make_unique<select_call>(device_, c);
+            auto call = std::make_unique<select_call>(device_, c);
+            const bool maskwise = call->is_maskwise();
+            json answer = measured_.load(c, std::move(call));
+            answer["maskwise"] = maskwise;
+            return answer;
         } catch (const refused& reason) {
             return {{"state", "refused"}, {"reason", reason.what()}};
         }
-        const std::int64_t width = width_bytes(c.dtype), dst_bytes = span_elems(c.dst) * width;
-        std::byte* const dst = buffers_[3].take(dst_bytes);
-        std::memset(dst, untouched, static_cast<std::size_t>(dst_bytes));
-        call_->bind({read("cond", c, span_elems(c.cond), 0),
-                     read("src_0", c, span_elems(c.src_0) * width, 1),
-                     read("src_1", c, span_elems(c.src_1) * width, 2), dst});
-        call_->execute();
-        call_->wait();
-        const shared_file expected(c.folder + "/expected", dst_bytes, false);
-        const bool right =
-            std::memcmp(dst, expected.data(), static_cast<std::size_t>(dst_bytes)) == 0;
-        return {{"state", right ? "right" : "wrong"}, {"maskwise", call_->is_maskwise()}};
-    }
-
-    std::byte* read(const std::string& name, const bench_case& c, std::int64_t bytes,
-                    std::size_t buffer) {
-        const shared_file file(c.folder + '/' + name, bytes, false);
-        std::byte* const to = buffers_[buffer].take(bytes);
-        std::memcpy(to, file.data(), static_cast<std::size_t>(bytes));
-        return to;
-    }
-
-    json time(int samples, double max_seconds) {
-        if (!call_) throw std::invalid_argument("nothing is loaded");
-        return {{"samples", take_samples([this] { call_->execute(); }, [this] { call_->wait(); },
-                                         samples, max_seconds)}};
     }
 
     // Each first compile is of a shape that this process has not seen. All graphs are built before:
@@ -87,8 +61,7 @@ private:
     }
 
     device device_;
-    std::array<arena, 4> buffers_;
-    std::unique_ptr<select_call> call_;
+    measured_call measured_;
 };
 
 } // namespace

@@ -4,7 +4,7 @@
 // nothing of Maskwise, whose plugin stands in front or not.
 
 #include "common/bench_case.hpp"
-#include "common/memory.hpp"
+#include "common/measured_call.hpp"
 
 #include <oneapi/dnnl/dnnl_graph.h>
 
@@ -37,19 +37,17 @@ std::string onednn_version();
 // Whether Maskwise's plugin is in this process.
 bool maskwise_in_front();
 
-class select_call {
+class select_call : public timed_call {
 public:
     enum class compiled { now, later };
 
     // Builds the graph and compiles it. Throws refused.
     select_call(const device& on, const bench_case& c, compiled when = compiled::now);
-    ~select_call();
-    select_call(const select_call&) = delete;
-    select_call& operator=(const select_call&) = delete;
+    ~select_call() override;
 
-    void bind(const std::array<void*, 4>& buffers); // cond, src_0, src_1, dst
-    void execute();                                 // maybe only queued on the stream
-    void wait();
+    void bind(const std::array<void*, 4>& buffers) override;
+    void execute() override;
+    void wait() override;
     // Seconds of dnnl_graph_partition_compile, `count` times with the same tensors.
     double time_compile(int count);
     bool is_maskwise() const; // whether Maskwise executes what was compiled

@@ -38,9 +38,16 @@ private:
     }
 
     void bind(std::int64_t read, std::int64_t written) {
-        // Prefetches run over the end of what is read.
-        pass_ = {from_.take(read + 4096), to_.take(written), read, written};
+        pass_ = {take_source(read + limit_slack_bytes), to_.take(written), read, written};
         fastest_.assign(limit_variants().size(), 1e9);
+    }
+
+    // Memory that holds random values; zeros would be written faster than a case's values.
+    const std::byte* take_source(std::int64_t bytes) {
+        std::byte* const from = from_.take(bytes);
+        if (bytes > filled_) fill_values(from, bytes, "f32", 1);
+        filled_ = std::max(filled_, bytes);
+        return from;
     }
 
     json time(int samples, double max_seconds, std::size_t best) {
@@ -74,6 +81,7 @@ private:
 
     int threads_ = processor_count();
     arena from_, to_;
+    std::int64_t filled_ = 0; // bytes of from_ that hold values
     limit_pass pass_{};
     std::vector<double> fastest_;
 };

@@ -21,15 +21,6 @@ std::uint64_t finite_bits(std::uint64_t bits, const std::string& dtype) {
     return (bits & 0x83ff83ff83ff83ffULL) | 0x3c003c003c003c00ULL;
 }
 
-void fill_values(std::byte* data, std::int64_t bytes, const bench_case& c, std::uint64_t salt) {
-    random_bits random(c.seed + salt);
-    for (std::int64_t at = 0; at < bytes; at += 8) {
-        const std::uint64_t bits = finite_bits(random(), c.dtype);
-        std::memcpy(data + at, &bits,
-                    static_cast<std::size_t>(std::min<std::int64_t>(8, bytes - at)));
-    }
-}
-
 // Bytes between neighbours along each dimension of dst, 0 where the operand is repeated.
 std::vector<std::int64_t> steps_bytes(const operand& o, const operand& dst, std::int64_t width) {
     const std::size_t rank = dst.extents.size(), own = o.extents.size();
@@ -95,6 +86,16 @@ private:
 
 } // namespace
 
+void fill_values(std::byte* data, std::int64_t bytes, const std::string& dtype,
+                 std::uint64_t seed) {
+    random_bits random(seed);
+    for (std::int64_t at = 0; at < bytes; at += 8) {
+        const std::uint64_t bits = finite_bits(random(), dtype);
+        std::memcpy(data + at, &bits,
+                    static_cast<std::size_t>(std::min<std::int64_t>(8, bytes - at)));
+    }
+}
+
 needed_bytes make_data(const bench_case& c) {
     const std::int64_t width = width_bytes(c.dtype);
     const std::array<std::int64_t, 4> bytes{span_elems(c.cond), span_elems(c.src_0) * width,
@@ -103,8 +104,8 @@ needed_bytes make_data(const bench_case& c) {
         src_0(c.folder + "/src_0", bytes[1], true), src_1(c.folder + "/src_1", bytes[2], true),
         expected(c.folder + "/expected", bytes[3], true);
     fill_mask(c, cond.data());
-    fill_values(src_0.data(), bytes[1], c, 1);
-    fill_values(src_1.data(), bytes[2], c, 2);
+    fill_values(src_0.data(), bytes[1], c.dtype, c.seed + 1);
+    fill_values(src_1.data(), bytes[2], c.dtype, c.seed + 2);
     std::memset(expected.data(), untouched, static_cast<std::size_t>(bytes[3]));
     return walk(c, {cond.data(), src_0.data(), src_1.data(), expected.data()}, width).needed();
 }

@@ -17,4 +17,7 @@ struct needed_bytes {
 // an operand does not broadcast to dst or the mask is unknown, std::system_error on files.
 needed_bytes make_data(const bench_case& c);
 
+// Values of random signs and mantissas, finite and not zero.
+void fill_values(std::byte* data, std::int64_t bytes, const std::string& dtype, std::uint64_t seed);
+
 } // namespace maskwise::bench

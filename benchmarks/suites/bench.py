@@ -19,10 +19,11 @@ from cases import Case, cases_of
 from machine import machine_facts
 from measure import Bench, Effort, data_folder
 from results import Row, by_case, keep
-from worker import PEERS, ROOT, Worker, client, limit, peer
+from worker import PEERS, ROOT, Worker, client, engine, limit, peer
 
 RESULTS = ROOT / "build/bench"
 SUITES = ("select", "small", "sweep")
+ENGINE = "engine"  # instead of a lane
 
 
 def effort_for(suite: str, full: bool) -> Effort:
@@ -34,6 +35,8 @@ def effort_for(suite: str, full: bool) -> Effort:
 
 
 def workers_for(suite: str, build: Path, lane: str) -> list[Worker]:
+    if lane == ENGINE:
+        return [engine(build)]
     own = [client("maskwise", build, lane)]
     if suite == "sweep":
         return own
@@ -57,6 +60,8 @@ def run_cases(bench: Bench, cases: list[Case], effort: Effort) -> list[Row]:
         rows += measured
         done = f"[{number}/{len(cases)} {time.monotonic() - begin:.0f}s] "
         say(done + table.line({row.impl: row for row in measured}))
+        if bench.plan:
+            say(f"    {bench.plan}")
     return rows
 
 
@@ -68,7 +73,7 @@ def run_suite(suite: str, arguments: argparse.Namespace, cases: list[Case]) -> l
         bench = Bench(limit(arguments.build), workers, folder)
         try:
             rows = run_cases(bench, cases, effort)
-            if suite == "small" and arguments.native:
+            if suite == "small" and arguments.native and arguments.lane != ENGINE:
                 rows += extras.native_row(bench, cases, arguments.build, arguments.native, effort)
         finally:
             bench.close()
@@ -78,7 +83,12 @@ def run_suite(suite: str, arguments: argparse.Namespace, cases: list[Case]) -> l
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     parser.add_argument("suites", nargs="*", help=f"of {', '.join(SUITES)}; default: all")
-    parser.add_argument("--lane", default="3.13", help="the oneDNN to measure in front of")
+    parser.add_argument(
+        "--lane",
+        default="3.13",
+        help="the oneDNN to measure in front of; 'engine': none, Maskwise alone, plans beside the"
+        " table (nothing is kept)",
+    )
     parser.add_argument("--full", action="store_true", help="more cases, more repetitions")
     parser.add_argument("--only", default="", help="cases by name, with commas (nothing is kept)")
     parser.add_argument("--build", type=Path, required=True, help=argparse.SUPPRESS)
@@ -96,15 +106,16 @@ def main() -> int:
     facts = machine_facts()
     say("\n".join(f"{name}: {value}" for name, value in facts.items()))
     every: list[Row] = []
+    passing = arguments.only or arguments.lane == ENGINE
     for suite in arguments.suites or SUITES:
         cases = cases_of(suite, arguments.full)
         if arguments.only:
             wanted = arguments.only.split(",")
             cases = [case for case in cases if case.name in wanted]
         rows = run_suite(suite, arguments, cases)
-        if not arguments.only:
+        if not passing:
             every = keep(RESULTS / "results.json", suite, rows)
-    if arguments.only:
+    if passing:
         return 0
     notes = extras.measure_notes(arguments.build, arguments.lane, arguments.native)
     (RESULTS / "machine.json").write_text(json.dumps({**facts, **notes}, indent=1) + "\n")

@@ -50,10 +50,10 @@ class Case:
     what: str = field(default="", compare=False)
 
     def bytes_apart(self) -> int:
-        """What lies in memory for it, every operand apart."""
-        width = WIDTH[self.dtype]
-        values = self.src_0.distinct() + self.src_1.distinct() + self.dst.distinct()
-        return self.cond.distinct() + values * width
+        """What it moves, every operand apart. One cond for all reads one side, maybe the smaller."""
+        sides = (self.src_0.distinct(), self.src_1.distinct())
+        read = min(sides) if self.cond.distinct() == 1 else sum(sides)
+        return self.cond.distinct() + (read + self.dst.distinct()) * WIDTH[self.dtype]
 
     def request(self, folder: str) -> dict[str, Any]:
         operands = {

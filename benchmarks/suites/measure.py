@@ -58,6 +58,7 @@ class Bench:
         self.others = others
         self.folder = folder
         self.about = {worker.impl: worker.ask(do="hello") for worker in [limit, *others]}
+        self.plan = ""  # of the case measured last, where the engine says it
         self.slow: set[tuple[str, str]] = set()  # implementation and row of the table
 
     def run(self, case: Case, effort: Effort) -> list[Row]:
@@ -89,6 +90,7 @@ class Bench:
             answer = worker.ask(do="load", case=request)
         except (Died, RuntimeError) as error:
             return Taken(failure=str(error))
+        self.plan = answer.get("plan", self.plan)
         if answer["state"] == "wrong":
             return Taken(failure="wrong answer")
         if worker.impl == "maskwise" and answer["state"] == "right" and not answer["maskwise"]:

@@ -75,6 +75,11 @@ def client(impl: str, build: Path, lane: str) -> Worker:
     return Worker(impl, command, {"MASKWISE_DISABLE": "0" if impl == "maskwise" else "1"})
 
 
+def engine(build: Path) -> Worker:
+    """Maskwise by its own functions, without oneDNN."""
+    return Worker("maskwise", [str(build / "bin/bench_client-engine")], {})
+
+
 def limit(build: Path) -> Worker:
     return Worker("limit", [str(build / "bin/bench_limit")], {})
 

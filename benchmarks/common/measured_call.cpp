@@ -1,0 +1,44 @@
+#include "common/measured_call.hpp"
+
+#include "common/serve.hpp"
+
+#include <cstring>
+#include <stdexcept>
+
+namespace maskwise::bench {
+namespace {
+
+constexpr int untouched = 0x5a; // what dst holds before the first call, and `expected` in gaps
+
+} // namespace
+
+json measured_call::load(const bench_case& c, std::unique_ptr<timed_call> call) {
+    call_ = std::move(call);
+    const std::int64_t width = width_bytes(c.dtype), dst_bytes = span_elems(c.dst) * width;
+    std::byte* const dst = buffers_[3].take(dst_bytes);
+    std::memset(dst, untouched, static_cast<std::size_t>(dst_bytes));
+    call_->bind({read("cond", c, span_elems(c.cond), 0),
+                 read("src_0", c, span_elems(c.src_0) * width, 1),
+                 read("src_1", c, span_elems(c.src_1) * width, 2), dst});
+    call_->execute();
+    call_->wait();
+    const shared_file expected(c.folder + "/expected", dst_bytes, false);
+    const bool right = std::memcmp(dst, expected.data(), static_cast<std::size_t>(dst_bytes)) == 0;
+    return {{"state", right ? "right" : "wrong"}};
+}
+
+std::byte* measured_call::read(const std::string& name, const bench_case& c, std::int64_t bytes,
+                               std::size_t buffer) {
+    const shared_file file(c.folder + '/' + name, bytes, false);
+    std::byte* const to = buffers_[buffer].take(bytes);
+    std::memcpy(to, file.data(), static_cast<std::size_t>(bytes));
+    return to;
+}
+
+json measured_call::time(const json& request) {
+    if (!call_) throw std::invalid_argument("nothing is loaded");
+    return {{"samples", take_samples([this] { call_->execute(); }, [this] { call_->wait(); },
+                                     request.at("samples"), request.at("max_seconds"))}};
+}
+
+} // namespace maskwise::bench

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "common/bench_case.hpp"
+#include "common/memory.hpp"
+
+#include <array>
+#include <memory>
+
+namespace maskwise::bench {
+
+// A Select as one implementation runs it.
+class timed_call {
+public:
+    timed_call() = default;
+    virtual ~timed_call() = default;
+    timed_call(const timed_call&) = delete;
+    timed_call& operator=(const timed_call&) = delete;
+
+    virtual void bind(const std::array<void*, 4>& buffers) = 0; // cond, src_0, src_1, dst
+    virtual void execute() = 0;                                 // maybe only queued
+    virtual void wait() {}
+};
+
+// The requests "load" and "time" of a process that measures.
+class measured_call {
+public:
+    // Runs the call once on the case's data: {"state": "right"} or "wrong". Throws what the call
+    // throws, std::system_error on files.
+    json load(const bench_case& c, std::unique_ptr<timed_call> call);
+    // {"samples": seconds}; throws std::invalid_argument where nothing is loaded.
+    json time(const json& request);
+
+private:
+    std::byte* read(const std::string& name, const bench_case& c, std::int64_t bytes,
+                    std::size_t buffer);
+
+    std::array<arena, 4> buffers_;
+    std::unique_ptr<timed_call> call_;
+};
+
+} // namespace maskwise::bench

@@ -1,0 +1,66 @@
+// bench_client-engine: Select by the engine's own functions, below any front end. The requests are
+// those of bench_client, without "compile"; "load" also answers the plan's line.
+
+#include "common/measured_call.hpp"
+#include "common/serve.hpp"
+
+#include "exec/run_select.hpp"
+#include "plan/select_plan.hpp"
+
+namespace maskwise::bench {
+namespace {
+
+tensor_desc describe(data_type type, const operand& o) {
+    tensor_desc desc{type, dims(0, 0), dims(0, 0)};
+    for (const std::int64_t extent : o.extents) desc.extents.push_back(extent);
+    for (const std::int64_t stride : o.strides_elems)
+        desc.strides_bytes.push_back(stride * static_cast<std::int64_t>(width_bytes(type)));
+    return desc;
+}
+
+select_desc describe(const bench_case& c) {
+    const data_type type = c.dtype == "f32"    ? data_type::f32
+                           : c.dtype == "bf16" ? data_type::bf16
+                                               : data_type::f16;
+    return {describe(data_type::boolean, c.cond), describe(type, c.src_0),
+            describe(type, c.src_1), describe(type, c.dst)};
+}
+
+class engine_call : public timed_call {
+public:
+    explicit engine_call(const bench_case& c) : plan_(make_select_plan(describe(c))) {}
+    const select_plan& plan() const { return *plan_; }
+
+    void bind(const std::array<void*, 4>& buffers) override { buffers_ = buffers; }
+    void execute() override {
+        run_select(*plan_, buffers_[0], buffers_[1], buffers_[2], buffers_[3]);
+    }
+
+private:
+    std::shared_ptr<const select_plan> plan_;
+    std::array<void*, 4> buffers_{};
+};
+
+json answer(measured_call& measured, const json& request) {
+    const std::string what = request.at("do");
+    if (what == "hello") return {{"version", "engine"}, {"threads", processor_count()}};
+    if (what == "time") return measured.time(request);
+    if (what == "peak_resident") return {{"bytes", peak_resident_bytes()}};
+    if (what != "load") throw std::invalid_argument("unknown request '" + what + "'");
+    const bench_case c = parse_case(request.at("case"));
+    auto call = std::make_unique<engine_call>(c);
+    const std::string plan = to_string(call->plan());
+    json answered = measured.load(c, std::move(call));
+    answered["maskwise"] = true;
+    answered["plan"] = plan;
+    return answered;
+}
+
+} // namespace
+} // namespace maskwise::bench
+
+int main() {
+    maskwise::bench::measured_call measured;
+    return maskwise::bench::serve(
+        [&](const auto& request) { return maskwise::bench::answer(measured, request); });
+}
