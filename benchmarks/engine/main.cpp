@@ -22,8 +22,8 @@ select_desc describe(const bench_case& c) {
     const data_type type = c.dtype == "f32"    ? data_type::f32
                            : c.dtype == "bf16" ? data_type::bf16
                                                : data_type::f16;
-    return {describe(data_type::boolean, c.cond), describe(type, c.src_0),
-            describe(type, c.src_1), describe(type, c.dst)};
+    return {describe(data_type::boolean, c.cond), describe(type, c.src_0), describe(type, c.src_1),
+            describe(type, c.dst)};
 }
 
 class engine_call : public timed_call {

@@ -146,7 +146,9 @@ constexpr std::array variants{
     MASKWISE_LIMIT_WAYS(stream, true), limit_variant{stream, true, 256, 0, 1},                     \
         limit_variant{stream, true, 16384, 0, 1}, limit_variant{stream, true, 512, 0, 2},          \
         limit_variant{stream, true, 4096, 0, 2}, limit_variant{stream, true, 1024, 1024, 1},       \
-        limit_variant{stream, true, 1024, 2048, 2}
+        limit_variant {                                                                            \
+        stream, true, 1024, 2048, 2                                                                \
+    }
     MASKWISE_LIMIT_WAYS(false, false),
     MASKWISE_LIMIT_WAYS(true, false),
     MASKWISE_LIMIT_WAYS_OF_ALL_THREADS(false),

@@ -40,8 +40,8 @@ std::string threads_line(const select_plan& plan) {
 
 std::string kernel_line(const select_plan& plan) {
     const bool streams = plan.key.store == store_policy::stream;
-    return std::to_string(plan.tiles) + " tiles of " + std::to_string(plan.rows) + " rows by " +
-           std::to_string(plan.chunk * plan.columns_per_chunk) + " columns, kernel " +
+    return std::to_string(plan.tiles) + " tiles of " + std::to_string(plan.shapes[0].rows) +
+           " rows by " + std::to_string(plan.shapes[0].columns) + " columns, kernel " +
            to_string(plan.key) + " (" + std::string(to_string(plan.target)) + "), stores " +
            (streams ? "past" : "through") + " the caches\n";
 }
@@ -50,7 +50,7 @@ std::string operand_lines(const select_plan& plan) {
     const auto& desc = plan.desc;
     const auto line = [&](const char* name, const tensor_desc& operand, std::size_t which) {
         return describe(name, operand) + ": " +
-               way_of(plan.access[which], which == op_dst ? "written" : "read") + '\n';
+               way_of(plan.shapes[0].access[which], which == op_dst ? "written" : "read") + '\n';
     };
     return line("cond", desc.cond, op_cond) + line("src_0", desc.src_0, op_src_0) +
            line("src_1", desc.src_1, op_src_1) + line("dst", desc.dst, op_dst);

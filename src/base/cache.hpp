@@ -17,8 +17,9 @@ struct cache_facts {
 // whole socket for a few cores, which overstated the usable share ten times where measured.
 cache_facts read_caches(const cpu_reader& cpu);
 
-// Bytes of dst from which plans store past the caches: MASKWISE_STREAM_BYTES, or what the caches
-// suggest. Decided at the first call. Throws invalid_argument on a value that is not a number.
+// Bytes moved, all operands together, from which plans store past the caches:
+// MASKWISE_STREAM_BYTES, or what the caches suggest. Decided at the first call. Throws
+// invalid_argument on a value that is not a number.
 std::int64_t stream_threshold_bytes();
 
 } // namespace maskwise

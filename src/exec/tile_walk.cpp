@@ -6,8 +6,13 @@
 namespace maskwise {
 namespace {
 
-// Where in the grid a thread is, and what that means for each operand. Divides once, at its start;
-// then counts like an odometer.
+// One tile: where it begins in each operand, and its size.
+struct tile_place {
+    per_operand<std::byte*> at;
+    const tile_shape* shape;
+};
+
+// Where in the grid a thread is. Divides once, at its start; then counts like an odometer.
 class tile_cursor {
 public:
     tile_cursor(const select_plan& plan, const operand_pointers& pointers, std::int64_t tile)
@@ -35,9 +40,13 @@ public:
         }
     }
 
-    std::byte* at(std::size_t operand) const { return at_[operand]; }
-    std::int64_t rows() const { return part(plan_->row_grid, plan_->rows); }
-    std::int64_t chunk() const { return part(plan_->column_grid, plan_->chunk); }
+    tile_place place() const {
+        std::size_t shape = 0;
+        for (int i = 0; i < plan_->grid_rank; ++i)
+            if (index_[static_cast<std::size_t>(i)] + 1 == loop(i).count)
+                shape += loop(i).last_shape;
+        return {at_, &plan_->shapes[shape]};
+    }
 
 private:
     const grid_loop& loop(int i) const { return plan_->grid[static_cast<std::size_t>(i)]; }
@@ -46,19 +55,13 @@ private:
         for (std::size_t o = 0; o < operand_count; ++o) at_[o] += loop(i).step_bytes[o] * steps;
     }
 
-    std::int64_t part(int i, std::int64_t whole) const {
-        if (i < 0) return whole;
-        return std::min(whole, loop(i).extent - index_[static_cast<std::size_t>(i)] * whole);
-    }
-
     const select_plan* plan_;
     per_operand<std::byte*> at_;
     std::array<std::int64_t, max_rank> index_{};
 };
 
-select_tile make_tile(const select_plan& plan, const per_operand<std::byte*>& at, std::int64_t rows,
-                      std::int64_t columns) {
-    const auto& access = plan.access;
+select_tile make_tile(const tile_shape& shape, const per_operand<std::byte*>& at) {
+    const auto& [rows, columns, access] = shape;
     return {at[op_cond],
             at[op_src_0],
             at[op_src_1],
@@ -71,13 +74,11 @@ select_tile make_tile(const select_plan& plan, const per_operand<std::byte*>& at
             access[op_dst].row_bytes};
 }
 
-void run_direct_tiles(const select_plan& plan, select_fn kernel, tile_cursor cursor,
-                      std::int64_t count) {
+void run_direct_tiles(select_fn kernel, tile_cursor& cursor, std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) {
         if (i > 0) cursor.advance();
-        kernel(make_tile(
-            plan, {cursor.at(op_cond), cursor.at(op_src_0), cursor.at(op_src_1), cursor.at(op_dst)},
-            cursor.rows(), cursor.chunk() * plan.columns_per_chunk));
+        const tile_place place = cursor.place();
+        kernel(make_tile(*place.shape, place.at));
     }
 }
 
@@ -97,59 +98,48 @@ public:
 
     // Asks for the operand's part of the next tile: while this one is packed memory would be idle,
     // and the pieces of a scattered operand are too short for the hardware's prefetchers.
-    void ask_ahead(std::size_t operand, const std::byte* from, const std::byte* next) const {
+    static void ask_ahead(const operand_access& access, const std::byte* from,
+                          const std::byte* next) {
         if (next - from < 64 && from - next < 64) return; // mostly the same lines
-        for (const std::int32_t line : plan_.access[operand].lines) __builtin_prefetch(next + line);
+        for (const std::int32_t line : access.lines) __builtin_prefetch(next + line);
     }
 
     // The operand's part of the tile as the select kernel can read it.
-    std::byte* read(std::size_t operand, std::byte* from, std::int64_t rows, std::int64_t chunk) {
-        const operand_access& access = plan_.access[operand];
+    std::byte* read(std::size_t operand, const operand_access& access, std::byte* from) {
         if (access.kind == access_kind::direct) return from;
         packed& have = packed_[operand];
-        if (have.from == from && rows <= have.rows && chunk <= have.chunk) return buffer(operand);
-        have = {from, rows, chunk};
-        const pack_tile tile = describe(access, from, buffer(operand), rows, chunk);
+        if (have.from == from && have.access == &access) return buffer(operand);
+        have = {from, &access};
         if (access.kind == access_kind::repeat)
-            repeat_pattern(tile.buffer, from, tile.item_bytes, tile.item_bytes * tile.items);
+            repeat_pattern(buffer(operand), from, access.item_bytes,
+                           access.item_bytes * access.items);
         else
-            access.pack(tile);
+            access.pack(describe(access, from, buffer(operand)));
         return buffer(operand);
     }
 
-    void write(std::byte* to, std::int64_t rows, std::int64_t chunk) const {
-        const operand_access& access = plan_.access[op_dst];
-        access.pack(describe(access, to, buffer(op_dst), rows, chunk));
+    void write(const operand_access& access, std::byte* to) const {
+        access.pack(describe(access, to, buffer(op_dst)));
     }
 
 private:
     struct packed {
         const std::byte* from = nullptr;
-        std::int64_t rows = 0;
-        std::int64_t chunk = 0;
+        const operand_access* access = nullptr;
     };
 
-    // A whole tile's counts, cut to `rows` and `chunk`. The part of a tile that the last chunk of
-    // the column loop holds is a whole number of items, groups or blocks.
-    pack_tile describe(const operand_access& access, std::byte* strided, std::byte* buffer,
-                       std::int64_t rows, std::int64_t chunk) const {
-        pack_tile tile{strided,
-                       buffer,
-                       access.offsets.data(),
-                       access.items,
-                       plan_.tile.form == tile_form::rows ? rows : access.groups,
-                       access.group_bytes,
-                       access.buffer_group_bytes,
-                       access.item_bytes,
-                       access.blocks,
-                       access.block_offsets.data(),
-                       access.even_items};
-        if (chunk == plan_.chunk) return tile;
-        std::int64_t& count = access.follower == follows_chunk::items    ? tile.items
-                              : access.follower == follows_chunk::groups ? tile.groups
-                                                                         : tile.blocks;
-        count = count / plan_.chunk * chunk;
-        return tile;
+    static pack_tile describe(const operand_access& access, std::byte* strided, std::byte* buffer) {
+        return {strided,
+                buffer,
+                access.offsets.data(),
+                access.items,
+                access.groups,
+                access.group_bytes,
+                access.buffer_group_bytes,
+                access.item_bytes,
+                access.blocks,
+                access.block_offsets.data(),
+                access.even_items};
     }
 
     const select_plan& plan_;
@@ -157,31 +147,32 @@ private:
     per_operand<packed> packed_{};
 };
 
-void run_packed_tile(const select_plan& plan, select_fn kernel, const tile_cursor& cursor,
-                     const tile_cursor& next, packer& pack) {
-    const std::int64_t rows = cursor.rows(), chunk = cursor.chunk();
-    const bool scatters = plan.access[op_dst].kind != access_kind::direct;
-    per_operand<std::byte*> at{cursor.at(op_cond), cursor.at(op_src_0), cursor.at(op_src_1),
-                               cursor.at(op_dst)};
-    for (const std::size_t o : {op_cond, op_src_0, op_src_1}) pack.ask_ahead(o, at[o], next.at(o));
-    at[op_cond] = pack.read(op_cond, at[op_cond], rows, chunk);
+void run_packed_tile(const select_plan& plan, select_fn kernel, const tile_place& place,
+                     const tile_place& next, packer& pack) {
+    const auto& access = place.shape->access;
+    const bool scatters = access[op_dst].kind != access_kind::direct;
+    per_operand<std::byte*> at = place.at;
+    for (const std::size_t o : {op_cond, op_src_0, op_src_1})
+        packer::ask_ahead(next.shape->access[o], at[o], next.at[o]);
+    at[op_cond] = pack.read(op_cond, access[op_cond], at[op_cond]);
     const bool decided = plan.cond_is_constant, decision = *at[op_cond] != std::byte{0};
-    if (!decided || decision) at[op_src_0] = pack.read(op_src_0, at[op_src_0], rows, chunk);
-    if (!decided || !decision) at[op_src_1] = pack.read(op_src_1, at[op_src_1], rows, chunk);
+    if (!decided || decision) at[op_src_0] = pack.read(op_src_0, access[op_src_0], at[op_src_0]);
+    if (!decided || !decision) at[op_src_1] = pack.read(op_src_1, access[op_src_1], at[op_src_1]);
     if (scatters) at[op_dst] = pack.buffer(op_dst);
-    kernel(make_tile(plan, at, rows, chunk * plan.columns_per_chunk));
-    if (scatters) pack.write(cursor.at(op_dst), rows, chunk);
+    kernel(make_tile(*place.shape, at));
+    if (scatters) pack.write(access[op_dst], place.at[op_dst]);
 }
 
-void run_packed_tiles(const select_plan& plan, select_fn kernel, tile_cursor cursor,
+void run_packed_tiles(const select_plan& plan, select_fn kernel, tile_cursor& cursor,
                       std::int64_t count) {
     alignas(64) std::byte scratch[max_scratch_bytes];
     packer pack(plan, scratch);
-    tile_cursor next = cursor;
+    tile_place place = cursor.place();
     for (std::int64_t i = 0; i < count; ++i) {
-        cursor = next;
-        if (i + 1 < count) next.advance();
-        run_packed_tile(plan, kernel, cursor, next, pack);
+        if (i + 1 < count) cursor.advance();
+        const tile_place next = cursor.place();
+        run_packed_tile(plan, kernel, place, next, pack);
+        place = next;
     }
 }
 
@@ -189,11 +180,11 @@ void run_packed_tiles(const select_plan& plan, select_fn kernel, tile_cursor cur
 
 void run_tiles(const select_plan& plan, select_fn kernel, const operand_pointers& pointers,
                std::int64_t first, std::int64_t last) {
-    const tile_cursor start(plan, pointers, first);
+    tile_cursor cursor(plan, pointers, first);
     if (plan.packs)
-        run_packed_tiles(plan, kernel, start, last - first);
+        run_packed_tiles(plan, kernel, cursor, last - first);
     else
-        run_direct_tiles(plan, kernel, start, last - first);
+        run_direct_tiles(kernel, cursor, last - first);
 }
 
 } // namespace maskwise

@@ -43,8 +43,8 @@ using select_fn = void (*)(const select_tile&);
 //   write
 //              up to splat_slack_bytes behind the last item.
 //   transpose: an item is one element, and groups lie one element apart (group_bytes is the width).
-//              All of that `blocks` times: block b lies block_offsets[b] further on, and
-//              groups * buffer_group_bytes further on in the buffer.
+// All of that `blocks` times: block b lies block_offsets[b] further on, and
+// groups * buffer_group_bytes further on in the buffer.
 struct pack_tile {
     std::byte* strided; // only read, except by scatter
     std::byte* buffer;  // only written, except by scatter

@@ -37,12 +37,23 @@ HWY_ATTR HWY_INLINE void copy_item(std::byte* to, const std::byte* from, std::si
         copy_run<Unit>(to, from, bytes);
 }
 
+template <class Move>
+HWY_ATTR HWY_INLINE void for_each_group(const pack_tile& tile, const Move& move) {
+    std::byte* buffer = tile.buffer;
+    for (std::int64_t b = 0; b < tile.blocks; ++b) {
+        std::byte* strided = tile.strided + tile.block_offsets[b];
+        for (std::int64_t g = 0; g < tile.groups; ++g) {
+            move(strided, buffer);
+            strided += tile.group_bytes;
+            buffer += tile.buffer_group_bytes;
+        }
+    }
+}
+
 template <std::size_t Unit, bool Exact, bool Scatter>
 HWY_ATTR HWY_INLINE void move_items(const pack_tile& tile) {
     const auto bytes = Exact ? Unit : static_cast<std::size_t>(tile.item_bytes);
-    for (std::int64_t g = 0; g < tile.groups; ++g) {
-        std::byte* strided = tile.strided + g * tile.group_bytes;
-        std::byte* buffer = tile.buffer + g * tile.buffer_group_bytes;
+    for_each_group(tile, [&](std::byte* strided, std::byte* buffer) HWY_ATTR {
         const std::int32_t* const offsets = tile.offsets;
         const std::int64_t items = tile.items;
 #pragma GCC unroll 8
@@ -53,7 +64,7 @@ HWY_ATTR HWY_INLINE void move_items(const pack_tile& tile) {
             else
                 copy_item<Unit, Exact>(buffer, item, bytes);
         }
-    }
+    });
 }
 
 template <std::size_t Unit>
@@ -87,16 +98,14 @@ template <std::size_t Width>
 HWY_ATTR void splat_kernel(const pack_tile& tile) {
     constexpr std::size_t longest = HWY_MIN(HWY_MAX(16, HWY_MAX_BYTES), splat_slack_bytes);
     const auto bytes = static_cast<std::size_t>(tile.item_bytes);
-    for (std::int64_t g = 0; g < tile.groups; ++g) {
-        const std::byte* strided = tile.strided + g * tile.group_bytes;
-        std::byte* buffer = tile.buffer + g * tile.buffer_group_bytes;
+    for_each_group(tile, [&](const std::byte* strided, std::byte* buffer) HWY_ATTR {
         for (std::int64_t i = 0; i < tile.items; ++i, buffer += bytes) {
             if (bytes <= 16)
                 splat_item<Width, 16>(buffer, strided + tile.offsets[i], bytes);
             else
                 splat_item<Width, longest>(buffer, strided + tile.offsets[i], bytes);
         }
-    }
+    });
 }
 
 template <std::size_t Width>
@@ -194,50 +203,54 @@ HWY_ATTR HWY_INLINE void deinterleave(const std::byte* from, std::byte* to, cons
     }
 }
 
-// The largest block that the tile is as wide and as high as.
-template <std::size_t Width, std::size_t N>
-HWY_ATTR HWY_INLINE void transpose_any(const std::byte* from, std::byte* to,
-                                       const pack_tile& tile) {
-    if constexpr (N < 2) {
-        transpose_elements<Width>(from, to, tile);
-    } else if (HWY_MIN(tile.items, tile.groups) >= static_cast<std::int64_t>(N)) {
-        transpose_blocks<Width, N>(from, to, tile);
-    } else {
-        transpose_any<Width, N / 2>(from, to, tile);
-    }
-}
-
 #else
 
 template <std::size_t Width, std::size_t N>
-void transpose_any(const std::byte* from, std::byte* to, const pack_tile& tile) {
+void transpose_blocks(const std::byte* from, std::byte* to, const pack_tile& tile) {
     transpose_elements<Width>(from, to, tile);
 }
 
 #endif
 
+template <class Move>
+HWY_ATTR HWY_INLINE void for_each_block(const pack_tile& tile, const Move& move) {
+    std::byte* to = tile.buffer;
+    for (std::int64_t b = 0; b < tile.blocks; ++b, to += tile.groups * tile.buffer_group_bytes)
+        move(tile.strided + tile.block_offsets[b], to);
+}
+
+// The largest block that the tile is as wide and as high as.
+template <std::size_t Width, std::size_t N>
+HWY_ATTR HWY_INLINE void transpose_by(const pack_tile& tile) {
+    if constexpr (N >= 2)
+        if (HWY_MIN(tile.items, tile.groups) < static_cast<std::int64_t>(N))
+            return transpose_by<Width, N / 2>(tile);
+    for_each_block(tile, [&](const std::byte* from, std::byte* to) HWY_ATTR {
+        if constexpr (N >= 2)
+            transpose_blocks<Width, N>(from, to, tile);
+        else
+            transpose_elements<Width>(from, to, tile);
+    });
+}
+
 template <std::size_t Width>
-HWY_ATTR HWY_INLINE void transpose_one(const std::byte* from, std::byte* to,
-                                       const pack_tile& tile) {
+HWY_ATTR void transpose_kernel(const pack_tile& tile) {
 #if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE
     constexpr std::int64_t N = 16 / Width, width = Width;
     if constexpr (N > 1) {
         if (tile.items >= 2 && tile.items <= 4 && tile.groups >= N &&
             tile.buffer_group_bytes == tile.items * width)
-            return interleave<Width>(from, to, tile);
+            return for_each_block(tile, [&](const std::byte* from, std::byte* to)
+                                            HWY_ATTR { interleave<Width>(from, to, tile); });
         if (tile.groups >= 2 && tile.groups <= 4 && tile.items >= HWY_MAX(N, 3) &&
             tile.even_items && tile.offsets[1] == tile.groups * width)
-            return deinterleave<Width>(from, to, tile);
+            return for_each_block(tile, [&](const std::byte* from, std::byte* to)
+                                            HWY_ATTR { deinterleave<Width>(from, to, tile); });
     }
+    transpose_by<Width, HWY_MAX(1, N)>(tile);
+#else
+    transpose_by<Width, 1>(tile);
 #endif
-    transpose_any<Width, 16 / Width>(from, to, tile);
-}
-
-template <std::size_t Width>
-HWY_ATTR void transpose_kernel(const pack_tile& tile) {
-    std::byte* to = tile.buffer;
-    for (std::int64_t b = 0; b < tile.blocks; ++b, to += tile.groups * tile.buffer_group_bytes)
-        transpose_one<Width>(tile.strided + tile.block_offsets[b], to, tile);
 }
 
 } // namespace HWY_NAMESPACE

@@ -8,35 +8,45 @@ namespace {
 // From this many items on, the groups around them are walked by the packing kernel's outer loop
 // instead of having offsets of their own.
 constexpr std::int64_t enough_items = 32;
+// What is asked for ahead leaves room in L1 for the tile at work.
+constexpr std::int64_t most_lines = 512;
 
 struct level {
     std::int64_t extent;
     std::int64_t stride_bytes;
 };
 
-// The loops of a flat tile as one operand sees them, innermost first, its own neighbours merged.
+// Loops of a tile as one operand sees them, innermost first, its own neighbours merged.
 struct levels {
     int count = 0;
     std::array<level, max_rank> values{};
 
     level& operator[](int i) { return values[static_cast<std::size_t>(i)]; }
     const level& operator[](int i) const { return values[static_cast<std::size_t>(i)]; }
-};
 
-levels levels_of(const loop_nest& nest, const tiling& tile, std::size_t operand) {
-    levels found;
-    for (int d = 0; d <= tile.column_loop; ++d) {
-        if (tile[d] == 1) continue;
-        const level next{tile[d], nest[d].stride_bytes[operand]};
-        if (found.count > 0) {
-            level& last = found[found.count - 1];
+    void add(level next) {
+        if (count > 0) {
+            level& last = values[static_cast<std::size_t>(count - 1)];
             if (next.stride_bytes == last.extent * last.stride_bytes) {
                 last.extent *= next.extent;
-                continue;
+                return;
             }
         }
-        found[found.count++] = next;
+        values[static_cast<std::size_t>(count++)] = next;
     }
+};
+
+level level_of(const loop_nest& nest, const tile_extents& extents, int d, std::size_t operand) {
+    return {extents[static_cast<std::size_t>(d)], nest[d].stride_bytes[operand]};
+}
+
+// Loops that whole tiles hold one element of are left out; a smaller tile keeps those in which it
+// happens to have one.
+levels columns_of(const loop_nest& nest, const tiling& tile, const tile_extents& extents,
+                  std::size_t operand) {
+    levels found;
+    for (int d = 0; d < tile.column_loops; ++d)
+        if (tile[d] > 1) found.add(level_of(nest, extents, d, operand));
     return found;
 }
 
@@ -66,10 +76,6 @@ int largest_power_of_two(std::int64_t bytes) {
     return static_cast<int>(unit);
 }
 
-access_kind moving_kind(std::size_t operand) {
-    return operand == op_dst ? access_kind::scatter : access_kind::gather;
-}
-
 pack_fn find_pack_for(const kernel_table& kernels, const operand_access& access, int unit) {
     pack_kind kind = pack_kind::gather;
     if (access.kind == access_kind::scatter) kind = pack_kind::scatter;
@@ -78,19 +84,20 @@ pack_fn find_pack_for(const kernel_table& kernels, const operand_access& access,
     return find_pack(kernels, {kind, unit}).run;
 }
 
-// Levels from `first` on are items of access.item_bytes in the buffer. Where there are many of them
-// the outermost level, which the tile's chunk is part of, becomes groups.
+// Levels from `first` on are items of access.item_bytes in the buffer. Offsets are kept for some
+// tens of them; the next level becomes the groups, and those outside it blocks.
 void lay_out_items(operand_access& access, const levels& from, int first) {
-    const int last = from.count;
-    const std::int64_t inner = product(from, first, last - 1);
-    const bool grouped = last - first >= 2 && inner >= enough_items;
-    access.offsets = offsets_of(from, first, grouped ? last - 1 : last);
+    int last = first;
+    while (last < from.count && product(from, first, last) < enough_items) ++last;
+    if (last + 1 == from.count && product(from, first, from.count) <= 2 * enough_items) ++last;
+    access.offsets = offsets_of(from, first, last);
     access.items = static_cast<std::int64_t>(access.offsets.size());
-    if (!grouped) return;
-    access.follower = follows_chunk::groups;
-    access.groups = from[last - 1].extent;
-    access.group_bytes = from[last - 1].stride_bytes;
-    access.buffer_group_bytes = inner * access.item_bytes;
+    access.buffer_group_bytes = access.items * access.item_bytes;
+    if (last == from.count) return;
+    access.groups = from[last].extent;
+    access.group_bytes = from[last].stride_bytes;
+    access.block_offsets = offsets_of(from, last + 1, from.count);
+    access.blocks = static_cast<std::int64_t>(access.block_offsets.size());
 }
 
 // The level along which the operand is contiguous, where packing by blocks pays; else -1. Few items
@@ -119,25 +126,20 @@ void lay_out_transpose(operand_access& access, const levels& from, int unit) {
     access.blocks = static_cast<std::int64_t>(access.block_offsets.size());
     access.group_bytes = access.item_bytes;
     access.buffer_group_bytes = access.items * access.item_bytes;
-    access.follower = unit + 1 == from.count ? follows_chunk::groups : follows_chunk::blocks;
 }
 
-operand_access flat_access(const loop_nest& nest, const tiling& tile, std::size_t operand,
-                           const kernel_table& kernels) {
-    const std::int64_t width = nest.width_bytes[operand];
-    const levels from = levels_of(nest, tile, operand);
+// The operand's elements, level by level, in a buffer; dst's from there.
+operand_access packed_access(const levels& from, std::int64_t width, bool is_dst,
+                             const kernel_table& kernels) {
     operand_access access;
-    if (from.count == 0) return access;
-    if (from.count == 1 && from[0].stride_bytes == 0) access.columns = column_class::zero;
-    if (from.count == 1 && (from[0].stride_bytes == 0 || from[0].stride_bytes == width))
-        return access;
     access.buffer_bytes = product(from, 0, from.count) * width + splat_slack_bytes;
+    access.block_offsets = {0};
     const bool run = from[0].stride_bytes == width, splat = from[0].stride_bytes == 0;
     // A few copies of each element are a few planes that are the same one.
     const bool long_splat = splat && from[0].extent > 4;
-    const int unit = run || long_splat || operand == op_dst ? -1 : transposed_level(from, width);
+    const int unit = run || long_splat || is_dst ? -1 : transposed_level(from, width);
     access.item_bytes = (run || (splat && unit < 0)) ? from[0].extent * width : width;
-    access.kind = splat ? access_kind::splat : moving_kind(operand);
+    access.kind = is_dst ? access_kind::scatter : splat ? access_kind::splat : access_kind::gather;
     if (run && from.count == 2 && from[1].stride_bytes == 0) {
         access.kind = access_kind::repeat;
         access.items = from[1].extent;
@@ -154,55 +156,37 @@ operand_access flat_access(const loop_nest& nest, const tiling& tile, std::size_
     return access;
 }
 
-operand_access row_access(const loop_nest& nest, const tiling& tile, std::size_t operand,
-                          const kernel_table& kernels) {
-    const std::int64_t width = nest.width_bytes[operand];
-    operand_access access;
-    access.row_bytes = tile.row_loop < 0 ? 0 : nest[tile.row_loop].stride_bytes[operand];
-    if (tile.column_loop < 0) return access;
-    if (nest[0].stride_bytes[operand] == 0) access.columns = column_class::zero;
-    if (is_unit_or_zero(nest, 0, operand)) return access;
-    levels columns;
-    columns[columns.count++] = {tile[0], nest[0].stride_bytes[operand]};
-    access.kind = access.row_bytes == width && operand != op_dst ? access_kind::transpose
-                                                                 : moving_kind(operand);
-    access.offsets = offsets_of(columns, 0, 1);
-    access.block_offsets = {0};
-    access.even_items = true;
-    access.items = tile[0];
-    access.groups = tile.row_loop < 0 ? 1 : tile[tile.row_loop];
-    access.item_bytes = width;
-    access.group_bytes = access.row_bytes;
-    access.row_bytes = access.buffer_group_bytes = tile[0] * width;
-    access.buffer_bytes = access.groups * access.row_bytes + splat_slack_bytes;
-    access.pack = find_pack_for(kernels, access, static_cast<int>(width));
-    return access;
-}
-
 // The tile's loops as the operand sees them, shortest stride first, without those it stands still
 // in.
-levels moving_levels(const loop_nest& nest, const tiling& tile, std::size_t operand) {
+levels moving_levels(const loop_nest& nest, const tile_extents& extents, std::size_t operand) {
     levels found;
-    for (int d = 0; d < nest.rank; ++d)
-        if (tile[d] > 1 && nest[d].stride_bytes[operand] != 0)
-            found[found.count++] = {tile[d], nest[d].stride_bytes[operand]};
+    for (int d = 0; d < nest.rank; ++d) {
+        const level next = level_of(nest, extents, d, operand);
+        if (next.extent > 1 && next.stride_bytes != 0) found[found.count++] = next;
+    }
     std::sort(found.values.begin(), found.values.begin() + found.count,
               [](const level& a, const level& b) { return a.stride_bytes < b.stride_bytes; });
     return found;
 }
 
-std::int64_t tile_elements(const tiling& tile, const loop_nest& nest) {
-    std::int64_t elements = 1;
-    for (int d = 0; d < nest.rank; ++d) elements *= tile[d];
-    return elements;
+// False where the tile walks the operand to and fro over more than a few lines.
+bool walks_on(const loop_nest& nest, const tile_extents& extents, std::size_t operand) {
+    std::int64_t farthest = 0;
+    for (int d = 0; d < nest.rank; ++d) {
+        const level next = level_of(nest, extents, d, operand);
+        if (next.extent == 1 || next.stride_bytes == 0) continue;
+        if (next.stride_bytes < farthest && farthest >= 512) return false;
+        farthest = std::max(farthest, next.stride_bytes);
+    }
+    return true;
 }
 
 } // namespace
 
-std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tiling& tile,
+std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tile_extents& extents,
                                         std::size_t operand) {
     constexpr std::int64_t line_bytes = 64;
-    const levels moving = moving_levels(nest, tile, operand);
+    const levels moving = moving_levels(nest, extents, operand);
     // What runs backwards is left to the hardware, too.
     if (moving.count > 0 && moving[0].stride_bytes < 0) return {};
     // Levels whose steps leave out no line make one dense piece; the others repeat it.
@@ -213,16 +197,34 @@ std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tiling& til
     levels spread;
     spread[spread.count++] = {(dense_bytes + line_bytes - 1) / line_bytes, line_bytes};
     for (; i < moving.count; ++i) spread[spread.count++] = moving[i];
-    // One dense piece is left to the hardware; so are lines that hold few elements each.
-    if (spread.count == 1 || product(spread, 0, spread.count) > tile_elements(tile, nest) / 8)
-        return {};
+    // One dense piece is left to the hardware, if the tile walks it from end to end; so are lines
+    // that hold few elements each.
+    const std::int64_t lines = product(spread, 0, spread.count);
+    if (spread.count == 1 && lines <= most_lines && !walks_on(nest, extents, operand))
+        return offsets_of(spread, 0, 1);
+    if (spread.count == 1 || lines > elements_of(extents) / 8) return {};
     return offsets_of(spread, 0, spread.count);
 }
 
-operand_access make_access(const loop_nest& nest, const tiling& tile, std::size_t operand,
-                           const kernel_table& kernels) {
-    return tile.form == tile_form::flat ? flat_access(nest, tile, operand, kernels)
-                                        : row_access(nest, tile, operand, kernels);
+operand_access make_access(const loop_nest& nest, const tiling& tile, const tile_extents& extents,
+                           std::size_t operand, const kernel_table& kernels) {
+    const std::int64_t width = nest.width_bytes[operand];
+    levels from = columns_of(nest, tile, extents, operand);
+    const bool still = from.count == 1 && from[0].stride_bytes == 0;
+    const bool runs = from.count == 0 || (from.count == 1 && from[0].stride_bytes == width);
+    level rows{1, 0};
+    if (tile.row_loop >= 0) rows = level_of(nest, extents, tile.row_loop, operand);
+    if (still || runs) {
+        operand_access direct;
+        direct.columns = still ? column_class::zero : column_class::unit;
+        direct.row_bytes = rows.stride_bytes;
+        return direct;
+    }
+    const std::int64_t row_bytes = product(from, 0, from.count) * width;
+    if (rows.stride_bytes != 0) from.add(rows);
+    operand_access packed = packed_access(from, width, operand == op_dst, kernels);
+    packed.row_bytes = rows.stride_bytes == 0 ? 0 : row_bytes;
+    return packed;
 }
 
 } // namespace maskwise

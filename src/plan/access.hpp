@@ -11,15 +11,10 @@ namespace maskwise {
 // once in memory fills the tile. The others are packed by the kernel of that name.
 enum class access_kind : std::uint8_t { direct, repeat, gather, scatter, splat, transpose };
 
-// Which count of a packed operand's items shrinks with the last, shorter tile of the column loop.
-enum class follows_chunk : std::uint8_t { items, groups, blocks };
-
-// How one operand reaches the kernel. The counts are those of a whole tile; in a tile of rows there
-// is one group per row.
+// How one operand reaches the kernel in tiles of one size.
 struct operand_access {
     access_kind kind = access_kind::direct;
     column_class columns = column_class::unit;
-    follows_chunk follower = follows_chunk::items;
     bool even_items = false;    // one loop steps from item to item
     std::int64_t row_bytes = 0; // between rows, as the select kernel sees it
     std::int64_t items = 1;
@@ -31,18 +26,19 @@ struct operand_access {
     std::int64_t buffer_bytes = 0; // with slack; 0 where direct
     std::vector<std::int32_t> offsets;
     std::vector<std::int32_t> block_offsets;
-    // In plans that pack: offsets of the cache lines of a whole tile, to ask for them one tile
-    // ahead.
+    // In plans that pack: offsets of the tile's cache lines, to ask for them one tile ahead.
     std::vector<std::int32_t> lines;
     pack_fn pack = nullptr;
 };
 
 // Offsets from a tile's first element to each cache line that the operand has in it; empty where
 // the hardware's prefetchers will do.
-std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tiling& tile,
+std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tile_extents& extents,
                                         std::size_t operand);
 
-operand_access make_access(const loop_nest& nest, const tiling& tile, std::size_t operand,
-                           const kernel_table& kernels);
+// `extents` are those of the tile, or smaller in loops that it cuts. Class and layout in the buffer
+// are the same for all of them.
+operand_access make_access(const loop_nest& nest, const tiling& tile, const tile_extents& extents,
+                           std::size_t operand, const kernel_table& kernels);
 
 } // namespace maskwise

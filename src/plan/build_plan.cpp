@@ -6,69 +6,79 @@
 namespace maskwise {
 namespace {
 
-grid_loop make_grid_loop(const loop_nest& nest, const tiling& tile, int loop) {
+// The index of a shape has one bit for each cut loop; the bit is set at that loop's last tile.
+tile_shape make_shape(const select_plan& plan, std::size_t index, const kernel_table& kernels) {
+    tile_extents extents = plan.tile.extent;
+    std::size_t bit = 1;
+    for (int d = 0; d < plan.nest.rank; ++d) {
+        const std::int64_t rest = plan.nest[d].extent % plan.tile[d];
+        if (rest == 0) continue;
+        if ((index & bit) != 0) extents[static_cast<std::size_t>(d)] = rest;
+        bit *= 2;
+    }
+    tile_shape shape;
+    const int row_loop = plan.tile.row_loop;
+    if (row_loop >= 0) shape.rows = extents[static_cast<std::size_t>(row_loop)];
+    shape.columns = elements_of(extents) / shape.rows;
+    for (std::size_t o = 0; o < operand_count; ++o) {
+        shape.access[o] = make_access(plan.nest, plan.tile, extents, o, kernels);
+        if (o != op_dst && shape.access[o].kind != access_kind::direct && plan.tiles > 1)
+            shape.access[o].lines = lines_of_tile(plan.nest, extents, o);
+    }
+    return shape;
+}
+
+grid_loop make_grid_loop(const select_plan& plan, int loop) {
     grid_loop result;
-    result.extent = nest[loop].extent;
-    result.tile = tile[loop];
-    result.count = (result.extent + result.tile - 1) / result.tile;
+    const std::int64_t tile = plan.tile[loop];
+    result.extent = plan.nest[loop].extent;
+    result.count = (result.extent + tile - 1) / tile;
     for (std::size_t o = 0; o < operand_count; ++o)
-        result.step_bytes[o] = nest[loop].stride_bytes[o] * result.tile;
+        result.step_bytes[o] = plan.nest[loop].stride_bytes[o] * tile;
+    if (result.extent % tile == 0) return result;
+    result.last_shape = 1;
+    for (int d = 0; d < loop; ++d)
+        if (plan.nest[d].extent % plan.tile[d] != 0) result.last_shape *= 2;
     return result;
 }
 
-void lay_out_grid(select_plan& plan) {
+// Returns how many shapes of tiles there are.
+std::size_t lay_out_grid(select_plan& plan) {
     const loop_order order = choose_loop_order(plan.nest, plan.tile);
     plan.tiles = plan.nest.elements == 0 ? 0 : 1;
+    std::size_t shapes = 1;
     for (int i = 0; i < order.count; ++i) {
-        const int loop = order.loops[static_cast<std::size_t>(i)];
-        const grid_loop next = make_grid_loop(plan.nest, plan.tile, loop);
+        const grid_loop next = make_grid_loop(plan, order.loops[static_cast<std::size_t>(i)]);
         if (next.count == 1) continue;
-        if (loop == plan.tile.row_loop) plan.row_grid = plan.grid_rank;
-        if (loop == plan.tile.column_loop) plan.column_grid = plan.grid_rank;
+        if (next.last_shape != 0) shapes *= 2;
         plan.grid[static_cast<std::size_t>(plan.grid_rank++)] = next;
         plan.tiles *= next.count;
     }
+    return shapes;
 }
 
-void measure_tile(select_plan& plan) {
-    const tiling& tile = plan.tile;
-    if (tile.row_loop >= 0) plan.rows = tile[tile.row_loop];
-    if (tile.column_loop >= 0) plan.chunk = tile[tile.column_loop];
-    if (tile.form == tile_form::flat)
-        for (int d = 0; d < tile.column_loop; ++d) plan.columns_per_chunk *= tile[d];
-}
-
-void connect_operands(select_plan& plan, const kernel_table& kernels) {
+void connect_operands(select_plan& plan, std::size_t shapes, const kernel_table& kernels) {
+    for (std::size_t i = 0; i < shapes; ++i) plan.shapes.push_back(make_shape(plan, i, kernels));
     std::int64_t scratch = 0;
     for (std::size_t o = 0; o < operand_count; ++o) {
-        plan.access[o] = make_access(plan.nest, plan.tile, o, kernels);
+        const operand_access& access = plan.shapes[0].access[o];
         plan.buffer_offset[o] = scratch;
-        scratch += (plan.access[o].buffer_bytes + 63) / 64 * 64;
-        plan.packs = plan.packs || plan.access[o].kind != access_kind::direct;
+        scratch += (access.buffer_bytes + 63) / 64 * 64;
+        plan.packs = plan.packs || access.kind != access_kind::direct;
     }
     assert(scratch <= max_scratch_bytes);
-    for (const std::size_t o : {op_cond, op_src_0, op_src_1})
-        if (plan.access[o].kind != access_kind::direct && plan.tiles > 1)
-            plan.access[o].lines = lines_of_tile(plan.nest, plan.tile, o);
-    const operand_access& cond = plan.access[op_cond];
+    const operand_access& cond = plan.shapes[0].access[op_cond];
     plan.cond_is_constant =
-        cond.columns == column_class::zero && (plan.rows == 1 || cond.row_bytes == 0);
-}
-
-std::int64_t distinct_bytes(const loop_nest& nest, std::size_t operand) {
-    std::int64_t bytes = nest.width_bytes[operand];
-    for (int d = 0; d < nest.rank; ++d)
-        if (nest[d].stride_bytes[operand] != 0) bytes *= nest[d].extent;
-    return bytes;
+        cond.columns == column_class::zero && (plan.shapes[0].rows == 1 || cond.row_bytes == 0);
 }
 
 void choose_kernels(select_plan& plan, const kernel_table& kernels, std::int64_t stream_from) {
-    const std::int64_t dst_bytes = plan.nest.elements * plan.nest.width_bytes[op_dst];
-    const bool direct = plan.access[op_dst].kind == access_kind::direct;
-    plan.key = {static_cast<int>(plan.nest.width_bytes[op_dst]), plan.access[op_cond].columns,
-                plan.access[op_src_0].columns, plan.access[op_src_1].columns, store_policy::plain};
+    const auto& access = plan.shapes[0].access;
+    const bool direct = access[op_dst].kind == access_kind::direct;
+    plan.key = {static_cast<int>(plan.nest.width_bytes[op_dst]), access[op_cond].columns,
+                access[op_src_0].columns, access[op_src_1].columns, store_policy::plain};
     plan.run_plain = find_select(kernels, plan.key).run;
-    if (direct && dst_bytes >= stream_from) plan.key.store = store_policy::stream;
+    if (direct && plan.moved_bytes >= stream_from) plan.key.store = store_policy::stream;
     plan.run = find_select(kernels, plan.key).run;
 }
 
@@ -83,12 +93,10 @@ std::shared_ptr<const select_plan> build_plan(const select_desc& desc, isa targe
     plan->nest = make_loop_nest(desc);
     if (desc.dst.type == data_type::string) return plan;
     plan->tile = choose_tiling(plan->nest);
-    measure_tile(*plan);
-    lay_out_grid(*plan);
-    connect_operands(*plan, kernels);
-    choose_kernels(*plan, kernels, stream_from_bytes);
+    connect_operands(*plan, lay_out_grid(*plan), kernels);
     for (std::size_t o = 0; o < operand_count; ++o)
         plan->moved_bytes += plan->tiles == 0 ? 0 : distinct_bytes(plan->nest, o);
+    choose_kernels(*plan, kernels, stream_from_bytes);
     return plan;
 }
 

@@ -18,6 +18,9 @@ using per_operand = std::array<T, operand_count>;
 using loop_dim = basic_loop<operand_count>;
 using loop_nest = basic_loop_nest<operand_count>;
 
+// How many bytes the operand has in memory: loops that it stands still in do not count.
+std::int64_t distinct_bytes(const loop_nest& nest, std::size_t operand);
+
 // Validates as make_select_plan says, then normalises.
 loop_nest make_loop_nest(const select_desc& desc);
 

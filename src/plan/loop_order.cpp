@@ -1,12 +1,16 @@
 #include "plan/loop_order.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace maskwise {
 namespace {
 
 // What an operand may touch between two uses of the same bytes and still find them in L2.
 constexpr std::int64_t kept_in_cache_bytes = 128 << 10;
+
+// Pieces from here on share few of their lines with the next tile.
+constexpr std::int64_t long_piece_bytes = 512;
 
 void move_innermost(loop_order& order, int loop) {
     const auto begin = order.loops.begin(), end = begin + order.count;
@@ -31,11 +35,24 @@ void keep_shared_operands(loop_order& order, const loop_nest& nest) {
                 move_innermost(order, d);
 }
 
+// The loop in which the operand goes on right behind the tile's short pieces; -1 where pieces are
+// longer or there is no such loop.
+int next_in_memory(const loop_nest& nest, const tiling& tile, std::size_t operand) {
+    int nearest = -1;
+    const auto stride = [&](int d) { return std::abs(nest[d].stride_bytes[operand]); };
+    for (int d = 0; d < nest.rank; ++d)
+        if (tile[d] < nest[d].extent && stride(d) != 0 &&
+            (nearest < 0 || stride(d) < stride(nearest)))
+            nearest = d;
+    const bool is_short = nearest >= 0 && tile[nearest] * stride(nearest) < long_piece_bytes;
+    return is_short ? nearest : -1;
+}
+
+// Lines that the tile ends in are used up, or completed, by the next one.
 void follow_cache_lines(loop_order& order, const loop_nest& nest, const tiling& tile) {
     for (std::size_t o = 0; o < operand_count; ++o)
-        for (int d = 1; d < nest.rank; ++d)
-            if (nest[d].stride_bytes[o] == nest.width_bytes[o] && tile[d] < nest[d].extent)
-                move_innermost(order, d);
+        if (distinct_bytes(nest, o) > kept_in_cache_bytes)
+            move_innermost(order, next_in_memory(nest, tile, o));
 }
 
 } // namespace

@@ -7,14 +7,21 @@
 namespace maskwise {
 
 // What the run-time scratch of one thread may hold: it lies on the stack.
-inline constexpr std::int64_t max_scratch_bytes = 80 << 10;
+inline constexpr std::int64_t max_scratch_bytes = 160 << 10;
 
 // One loop over tiles.
 struct grid_loop {
     std::int64_t count = 1;  // tiles
     std::int64_t extent = 1; // elements
-    std::int64_t tile = 1;   // elements of a tile; the last tile has the rest
     per_operand<std::int64_t> step_bytes{};
+    std::size_t last_shape = 0; // at its last tile, to add to the index of select_plan::shapes
+};
+
+// Tiles of one size: rows and columns as the select kernel sees them, and how operands reach it.
+struct tile_shape {
+    std::int64_t rows = 1;
+    std::int64_t columns = 1;
+    per_operand<operand_access> access;
 };
 
 // A compiled Select. Everything is decided here; src/exec walks the grid and calls the kernels. A
@@ -32,15 +39,9 @@ public:
     std::array<grid_loop, max_rank> grid{};
     std::int64_t tiles = 0;
 
-    // A whole tile: rows, elements of the column loop, and columns for each of those. Where a grid
-    // loop cuts rows or columns its last tile is smaller (index into grid, or -1).
-    std::int64_t rows = 1;
-    std::int64_t chunk = 1;
-    std::int64_t columns_per_chunk = 1;
-    int row_grid = -1;
-    int column_grid = -1;
-
-    per_operand<operand_access> access;
+    // The whole tile first, then the smaller ones at the ends of loops that tiles do not divide:
+    // one for each set of such loops.
+    std::vector<tile_shape> shapes;
     per_operand<std::int64_t> buffer_offset{};
     bool packs = false;            // some operand is not direct
     bool cond_is_constant = false; // one cond byte decides a whole tile

@@ -33,9 +33,9 @@ void append(std::string& text, char separator, std::int64_t value) {
 }
 
 // "12x128x64": extents of the nest, outermost first.
-std::string nest_text(const loop_nest& nest) {
+std::string nest_text(int rank, auto&& extent_of) {
     std::string text;
-    for (int d = nest.rank - 1; d >= 0; --d) append(text, 'x', nest[d].extent);
+    for (int d = rank - 1; d >= 0; --d) append(text, 'x', extent_of(d));
     return text.empty() ? "1" : text;
 }
 
@@ -54,15 +54,16 @@ std::string grid_text(const select_plan& plan) {
 
 std::string to_string(const select_plan& plan) {
     if (plan.nest.elements == 0) return "empty";
-    if (plan.desc.dst.type == data_type::string)
-        return "nest=" + nest_text(plan.nest) + " kernel=strings";
-    const std::string form = plan.tile.form == tile_form::flat ? "flat" : "rows";
-    return "nest=" + nest_text(plan.nest) + " tile=" + form + ':' + std::to_string(plan.rows) +
-           'x' + std::to_string(plan.chunk * plan.columns_per_chunk) + " grid=" + grid_text(plan) +
-           " cond=" + access_text(plan.access[op_cond]) +
-           " src_0=" + access_text(plan.access[op_src_0]) +
-           " src_1=" + access_text(plan.access[op_src_1]) +
-           " dst=" + access_text(plan.access[op_dst]) + " kernel=" + to_string(plan.key) +
+    const std::string nest =
+        "nest=" + nest_text(plan.nest.rank, [&](int d) { return plan.nest[d].extent; });
+    if (plan.desc.dst.type == data_type::string) return nest + " kernel=strings";
+    const tile_shape& whole = plan.shapes[0];
+    return nest + " box=" + nest_text(plan.nest.rank, [&](int d) { return plan.tile[d]; }) +
+           " tile=" + std::to_string(whole.rows) + 'x' + std::to_string(whole.columns) +
+           " grid=" + grid_text(plan) + " cond=" + access_text(whole.access[op_cond]) +
+           " src_0=" + access_text(whole.access[op_src_0]) +
+           " src_1=" + access_text(whole.access[op_src_1]) +
+           " dst=" + access_text(whole.access[op_dst]) + " kernel=" + to_string(plan.key) +
            " isa=" + std::string(to_string(plan.target));
 }
 

@@ -4,22 +4,29 @@
 
 namespace maskwise {
 
-// rows: a tile is a chunk of the innermost loop (columns) times a chunk of another loop (rows).
-// flat: a tile is all of the innermost loops and a chunk of the next one, walked as one long row.
-enum class tile_form : std::uint8_t { rows, flat };
+using tile_extents = std::array<std::int64_t, max_rank>;
 
+// A tile is a box: some elements of each loop. To the select kernel it is a matrix: its columns are
+// the loops [0, column_loops) of the box, its rows one more loop.
 struct tiling {
-    tile_form form = tile_form::rows;
-    int column_loop = 0; // the loop whose chunk is a tile's width; -1 where the nest is one element
-    int row_loop = -1;   // -1: a tile has one row
-    // Elements of each loop in one tile: 1 for loops outside the tile.
-    std::array<std::int64_t, max_rank> extent{};
+    tile_extents extent{}; // elements of each loop in one tile: 1 for loops outside the tile
+    int column_loops = 0;
+    int row_loop = -1; // -1: one row
+    // dst does not lie in one piece along the columns: the box is one row in a buffer, and
+    // scattered from there.
+    bool scatters = false;
 
     std::int64_t operator[](int i) const { return extent[static_cast<std::size_t>(i)]; }
     std::int64_t& operator[](int i) { return extent[static_cast<std::size_t>(i)]; }
 };
 
-// Chooses form and size of the tiles; a pure function of the nest.
+// At most so many loops are cut into tiles that leave a smaller one at the end.
+inline constexpr int most_cut_loops = 3;
+
+// Elements of a box.
+std::int64_t elements_of(const tile_extents& extents);
+
+// Chooses the tile; a pure function of the nest.
 tiling choose_tiling(const loop_nest& nest);
 
 // True where the operand steps by its own width, or not at all, along the loop.

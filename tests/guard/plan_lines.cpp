@@ -20,7 +20,7 @@ namespace maskwise {
 namespace {
 
 constexpr isa planned_isa = isa::avx512;
-constexpr std::int64_t planned_stream_bytes = 4 << 20;
+constexpr std::int64_t planned_stream_bytes = 24 << 20;
 
 std::set<std::string> seen;
 

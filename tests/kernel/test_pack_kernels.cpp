@@ -35,7 +35,7 @@ struct pack_job {
         item_bytes = draw_item_bytes(random);
         items = one_in(random, 3) ? draw(random, 1, 4) : draw(random, 1, 40);
         groups = one_in(random, 3) ? draw(random, 1, 4) : draw(random, 1, 40);
-        blocks = transposes ? draw(random, 1, 3) : 1;
+        blocks = draw(random, 1, 3);
         const std::int64_t taken = key.kind == pack_kind::splat ? unit : item_bytes;
         const bool dense = one_in(random, 3);
         const std::int64_t item_space =
@@ -45,8 +45,10 @@ struct pack_job {
             offsets.push_back(static_cast<std::int32_t>(i * item_space));
         even_items = dense || one_in(random, 2);
         if (!even_items) std::shuffle(offsets.begin(), offsets.end(), random);
+        const std::int64_t block_space =
+            items * item_space + (transposes ? 0 : (groups - 1) * group_bytes);
         for (std::int64_t b = 0; b < blocks; ++b)
-            block_offsets.push_back(static_cast<std::int32_t>(b * items * item_space));
+            block_offsets.push_back(static_cast<std::int32_t>(b * block_space));
         strided_bytes = block_offsets.back() + *std::max_element(offsets.begin(), offsets.end()) +
                         (groups - 1) * group_bytes + taken;
         buffer_group_bytes = items * item_bytes;

@@ -118,6 +118,31 @@ select_case make_case(generator& random, std::int64_t most_elements) {
     return made;
 }
 
+select_case make_permuted_case(generator& random) {
+    select_case made;
+    made.width_bytes = std::int64_t{1} << draw(random, 0, 4);
+    const std::int64_t rank = draw(random, 3, 4), most = rank == 3 ? 150 : 40;
+    std::vector<std::int64_t> extents;
+    for (std::int64_t d = 0; d < rank; ++d) extents.push_back(draw(random, 10, most));
+    std::vector<std::size_t> order(extents.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    for (view* operand : {&made.cond, &made.src_0, &made.src_1, &made.dst}) {
+        std::shuffle(order.begin(), order.end(), random);
+        operand->extents = extents;
+        operand->strides_bytes.assign(extents.size(), 0);
+        std::int64_t stride = operand == &made.cond ? 1 : made.width_bytes;
+        for (const std::size_t d : order) {
+            operand->strides_bytes[d] = stride;
+            stride *= extents[d];
+        }
+    }
+    if (one_in(random, 4)) {
+        made.in_place = static_cast<int>(draw(random, 0, 1));
+        (made.in_place == 0 ? made.src_0 : made.src_1) = made.dst;
+    }
+    return made;
+}
+
 void fill_random(generator& random, std::byte* data, std::size_t bytes) {
     for (std::size_t at = 0; at < bytes; at += 8) {
         const std::uint64_t bits = random();

@@ -57,6 +57,10 @@ std::vector<std::int64_t> draw_shape(generator& random, std::int64_t most_elemen
 view draw_input(generator& random, const std::vector<std::int64_t>& dst, std::int64_t width_bytes);
 void lay_out(generator& random, view& operand, std::int64_t width_bytes);
 
+// Three or four dimensions of tens of elements, whole operands, each dense in an order of its own:
+// no tile holds a whole loop of all of them.
+select_case make_permuted_case(generator& random);
+
 // Random bits, so that NaN payloads and both zeros occur.
 void fill_random(generator& random, std::byte* data, std::size_t bytes);
 // A mask: random, runs, nearly constant, constant; true is any byte but 0.

@@ -7,14 +7,13 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
 
 namespace maskwise::test {
 namespace {
 
-void check_case(std::uint64_t seed, isa target, std::int64_t most_elements) {
-    generator random(seed);
-    const select_case layouts = make_case(random, most_elements);
+void check_case(generator& random, std::uint64_t seed, isa target, const select_case& layouts) {
     SCOPED_TRACE("MASKWISE_TEST_SEED for this case: " + std::to_string(seed) + '\n' +
                  to_string(layouts));
     ASSERT_EQ(checked_run(random, layouts, target), "");
@@ -34,8 +33,14 @@ constexpr std::uint64_t thinned(std::uint64_t cases) {
 class oracle : public ::testing::TestWithParam<isa> {
 protected:
     void check(std::uint64_t cases, std::int64_t most_elements) const {
-        for (std::uint64_t i = 0; i < thinned(cases) && !HasFatalFailure(); ++i)
-            check_case(base_seed() + i, GetParam(), most_elements);
+        check(cases, [&](generator& random) { return make_case(random, most_elements); });
+    }
+    void check(std::uint64_t cases, const std::function<select_case(generator&)>& make) const {
+        for (std::uint64_t i = 0; i < thinned(cases) && !HasFatalFailure(); ++i) {
+            generator random(base_seed() + i);
+            const select_case made = make(random);
+            check_case(random, base_seed() + i, GetParam(), made);
+        }
     }
 };
 
@@ -45,6 +50,10 @@ TEST_P(oracle, small_shapes) {
 
 TEST_P(oracle, shapes_of_many_tiles) {
     check(1500, 100000);
+}
+
+TEST_P(oracle, permuted_shapes) {
+    check(40, make_permuted_case);
 }
 
 // Large enough for run_select to use several threads.
@@ -57,16 +66,19 @@ TEST(oracle_coverage, every_form_and_access_occurs) {
     std::map<std::string, int> seen;
     for (std::uint64_t i = 0; i < 1500; ++i) {
         generator random(base_seed() + i);
-        const auto plan = build_plan(describe(make_case(random, 100000)), isa::scalar, 0);
-        ++seen[plan->tile.form == tile_form::flat ? "flat" : "rows"];
-        seen["split columns"] += plan->column_grid >= 0;
-        seen["split rows"] += plan->row_grid >= 0;
+        const bool permuted = i % 3 == 0;
+        const select_case made = permuted ? make_permuted_case(random) : make_case(random, 100000);
+        const auto plan = build_plan(describe(made), isa::scalar, 0);
+        if (plan->tiles == 0) continue;
+        ++seen[plan->shapes[0].rows > 1 ? "rows" : "one row"];
+        ++seen[std::to_string(plan->shapes.size()) + " shapes"];
         seen["constant cond"] += plan->cond_is_constant && plan->packs;
         for (std::size_t o = 0; o < operand_count; ++o)
             ++seen[std::to_string(o) + '/' +
-                   std::to_string(static_cast<int>(plan->access[o].kind))];
+                   std::to_string(static_cast<int>(plan->shapes[0].access[o].kind))];
     }
-    for (const char* what : {"flat", "rows", "split columns", "split rows", "constant cond"})
+    for (const char* what :
+         {"one row", "rows", "1 shapes", "2 shapes", "4 shapes", "8 shapes", "constant cond"})
         EXPECT_GE(seen[what], 20) << what;
     for (const access_kind kind : {access_kind::direct, access_kind::repeat, access_kind::gather,
                                    access_kind::splat, access_kind::transpose})

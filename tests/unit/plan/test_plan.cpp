@@ -102,14 +102,15 @@ std::string plan_of(const select_desc& desc, std::int64_t stream_from = never) {
 TEST(plan, prints_one_line) {
     const dims big{16, 16, 256, 256};
     const std::string text = plan_of(dense(data_type::f32, {256, 256}, big, {}, big), 0);
-    EXPECT_EQ(text, "nest=256x65536 tile=rows:1x16384 grid=256x4 order=256>65536 cond=unit "
-                    "src_0=unit src_1=zero dst=unit kernel=select_x32_uuz_stream isa=scalar");
+    EXPECT_EQ(text,
+              "nest=256x65536 box=1x16384 tile=1x16384 grid=256x4 order=256>65536 "
+              "cond=unit src_0=unit src_1=zero dst=unit kernel=select_x32_uuz_stream isa=scalar");
     EXPECT_EQ(plan_of(dense(data_type::f32, {0}, {0}, {0}, {0})), "empty");
 }
 
 TEST(plan, flattens_short_rows_and_packs_what_does_not_run_along) {
     const std::string text = plan_of(dense(data_type::f32, {2048, 1}, {2048, 3}, {3}, {2048, 3}));
-    EXPECT_NE(text.find("tile=flat"), std::string::npos) << text;
+    EXPECT_NE(text.find("box=512x3 tile=1x1536"), std::string::npos) << text;
     EXPECT_NE(text.find("cond=transpose src_0=unit src_1=repeat dst=unit"), std::string::npos)
         << text;
 }
@@ -141,7 +142,7 @@ TEST(plan, scratch_has_room_for_every_width) {
         desc.cond.strides_bytes = {1, 300};
         desc.dst.strides_bytes = {1000 * width, 3 * width};
         const auto plan = build_plan(desc, isa::scalar, never);
-        EXPECT_LE(plan->buffer_offset[op_dst] + plan->access[op_dst].buffer_bytes,
+        EXPECT_LE(plan->buffer_offset[op_dst] + plan->shapes[0].access[op_dst].buffer_bytes,
                   max_scratch_bytes)
             << to_string(*plan);
     }

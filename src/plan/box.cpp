@@ -1,0 +1,142 @@
+#include "plan/box.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <vector>
+
+namespace maskwise {
+namespace {
+
+constexpr std::int64_t line_bytes = 64;
+// Pieces of an operand that a box aims at, and what a box may hold of one operand for it.
+constexpr std::int64_t longest_run_bytes = 256;
+constexpr std::int64_t largest_box_bytes = 32 << 10;
+// A box is at least so large; its buffers and offsets stay in L1 together.
+constexpr std::int64_t usual_box_bytes = 8192;
+constexpr std::int64_t usual_box_elements = 4096;
+// Operands of which there is less stay in the cache anyway.
+constexpr std::int64_t cached_bytes = 256 << 10;
+// Offsets inside a box are 32 bits.
+constexpr std::int64_t largest_offset = std::numeric_limits<std::int32_t>::max();
+
+class box {
+public:
+    explicit box(const loop_nest& nest) : nest_(nest) { extent_.fill(1); }
+
+    // Grows the box until pieces of the operand are `bytes` long, where it has such pieces and the
+    // box may be so large.
+    void reach(std::size_t operand, std::int64_t bytes) {
+        std::int64_t run = nest_.width_bytes[operand];
+        for (const int d : by_stride(operand)) {
+            const std::int64_t step = stride(d, operand);
+            if (run >= bytes || step > run + line_bytes) return;
+            grow(d, std::max(at(d), (bytes - run + step - 1) / step + 1), largest());
+            if (at(d) < nest_[d].extent) return;
+            run += (at(d) - 1) * step;
+        }
+    }
+
+    // Grows the box along dst to the usual size.
+    void fill() {
+        const std::int64_t usual =
+            std::min(usual_box_elements, usual_box_bytes / nest_.width_bytes[op_dst]);
+        for (int d = 0; d < nest_.rank; ++d) {
+            const std::int64_t room = usual / (elements_ / at(d));
+            if (room < 2) return;
+            grow(d, room, usual);
+        }
+    }
+
+    // Cut loops in chunks of equal size, of whole cache lines where operands run along them.
+    tile_extents extents() const {
+        tile_extents even = extent_;
+        for (int d = 0; d < nest_.rank; ++d)
+            even[static_cast<std::size_t>(d)] = chunk_of(nest_[d].extent, at(d), step(d));
+        return even;
+    }
+
+private:
+    std::int64_t at(int d) const { return extent_[static_cast<std::size_t>(d)]; }
+    std::int64_t largest() const { return largest_box_bytes / nest_.width_bytes[op_dst]; }
+
+    std::int64_t step(int d) const {
+        std::int64_t widest = 0;
+        for (std::size_t o = 0; o < operand_count; ++o)
+            if (nest_[d].stride_bytes[o] == nest_.width_bytes[o])
+                widest = std::max(widest, nest_.width_bytes[o]);
+        return widest == 0 ? 1 : std::min(line_bytes / widest, at(d));
+    }
+
+    std::int64_t stride(int d, std::size_t operand) const {
+        return std::abs(nest_[d].stride_bytes[operand]);
+    }
+
+    std::int64_t largest_stride(int d) const {
+        std::int64_t largest = 0;
+        for (std::size_t o = 0; o < operand_count; ++o) largest = std::max(largest, stride(d, o));
+        return largest;
+    }
+
+    // The most elements of the loop with which offsets fit and no more than `most` are in the box.
+    std::int64_t room_for(int d, std::int64_t most) const {
+        std::int64_t reach = largest_offset;
+        for (int other = 0; other < nest_.rank; ++other)
+            if (other != d) reach -= (at(other) - 1) * largest_stride(other);
+        const std::int64_t stride = std::max<std::int64_t>(1, largest_stride(d));
+        return std::min(most / (elements_ / at(d)), reach / stride + 1);
+    }
+
+    int cut_loops() const {
+        int count = 0;
+        for (int d = 0; d < nest_.rank; ++d) count += at(d) > 1 && at(d) < nest_[d].extent;
+        return count;
+    }
+
+    void grow(int d, std::int64_t wanted, std::int64_t most) {
+        const std::int64_t extent = nest_[d].extent, room = room_for(d, most);
+        // A loop is better taken whole than cut in two.
+        std::int64_t next = extent <= 2 * wanted && extent <= room ? extent : wanted;
+        next = std::min({next, extent, room});
+        if (next < extent && at(d) == 1 && cut_loops() == most_cut_loops) return;
+        if (next <= at(d)) return;
+        elements_ = elements_ / at(d) * next;
+        extent_[static_cast<std::size_t>(d)] = next;
+    }
+
+    // The loops along which the operand moves, shortest stride first.
+    std::vector<int> by_stride(std::size_t operand) const {
+        std::vector<int> loops;
+        for (int d = 0; d < nest_.rank; ++d)
+            if (nest_[d].stride_bytes[operand] != 0) loops.push_back(d);
+        std::sort(loops.begin(), loops.end(),
+                  [&](int a, int b) { return stride(a, operand) < stride(b, operand); });
+        return loops;
+    }
+
+    const loop_nest& nest_;
+    tile_extents extent_;
+    std::int64_t elements_ = 1;
+};
+
+} // namespace
+
+std::int64_t chunk_of(std::int64_t extent, std::int64_t most, std::int64_t step) {
+    if (extent <= most) return extent;
+    most = std::max(most / step * step, step);
+    const std::int64_t count = (extent + most - 1) / most;
+    const std::int64_t even = (extent + count - 1) / count;
+    return std::min(extent, (even + step - 1) / step * step);
+}
+
+tile_extents choose_box(const loop_nest& nest) {
+    box tile(nest);
+    for (std::int64_t bytes = line_bytes; bytes <= longest_run_bytes; bytes *= 2)
+        for (const std::size_t o : {op_dst, op_src_0, op_src_1, op_cond})
+            if (distinct_bytes(nest, o) > cached_bytes)
+                tile.reach(o, o == op_dst ? 2 * bytes : bytes); // lines in part cost twice
+    tile.fill();
+    return tile.extents();
+}
+
+} // namespace maskwise
