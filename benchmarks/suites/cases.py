@@ -50,7 +50,7 @@ class Case:
     what: str = field(default="", compare=False)
 
     def bytes_apart(self) -> int:
-        """What it moves, every operand apart. One cond for all reads one side, maybe the smaller."""
+        """What it moves, every operand apart; one cond for all reads one side of the two."""
         sides = (self.src_0.distinct(), self.src_1.distinct())
         read = min(sides) if self.cond.distinct() == 1 else sum(sides)
         return self.cond.distinct() + (read + self.dst.distinct()) * WIDTH[self.dtype]
