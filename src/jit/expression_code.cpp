@@ -1,7 +1,9 @@
 #include "jit/expression_code.hpp"
 
 #include "base/error.hpp"
+#if defined(__x86_64__)
 #include "jit/generator_x86.hpp"
+#endif
 
 #include <algorithm>
 #include <atomic>
@@ -9,9 +11,9 @@
 namespace maskwise::jit {
 namespace {
 
-constexpr std::size_t most_code_bytes = std::size_t{256} << 10;
+[[maybe_unused]] constexpr std::size_t most_code_bytes = std::size_t{256} << 10;
 
-std::string next_name(isa target) {
+[[maybe_unused]] std::string next_name(isa target) {
     static std::atomic<int> next{0};
     return "maskwise_expression_" + std::to_string(next++) + '_' + std::string(to_string(target));
 }
@@ -23,6 +25,27 @@ void check_inputs(const expression& what, std::size_t given) {
         throw invalid_argument("an expression of " + std::to_string(inputs) + " inputs, " +
                                std::to_string(given) + " given");
 }
+
+#if defined(__x86_64__)
+std::shared_ptr<const expression_code> generate(const expression& what,
+                                                std::span<const column_class> inputs,
+                                                store_policy stores, isa target) {
+    std::vector<std::byte> code(most_code_bytes);
+    try {
+        generator made(what, inputs, stores, target, code);
+        const std::size_t bytes = made.generate();
+        return std::make_shared<const expression_code>(std::span(code).first(bytes),
+                                                       next_name(target));
+    } catch (const Xbyak::Error& failure) {
+        throw invalid_argument("the expression cannot be compiled: " + std::string(failure.what()));
+    }
+}
+#else
+std::shared_ptr<const expression_code> generate(const expression&, std::span<const column_class>,
+                                                store_policy, isa) {
+    return nullptr; // can_compile() is true nowhere
+}
+#endif
 
 } // namespace
 
@@ -40,15 +63,7 @@ std::shared_ptr<const expression_code> compile(const expression& what,
     if (!can_compile(target))
         throw invalid_argument("expressions are compiled for avx2 and avx512, not for " +
                                std::string(to_string(target)));
-    std::vector<std::byte> code(most_code_bytes);
-    try {
-        generator made(what, inputs, stores, target, code);
-        const std::size_t bytes = made.generate();
-        return std::make_shared<const expression_code>(std::span(code).first(bytes),
-                                                       next_name(target));
-    } catch (const Xbyak::Error& failure) {
-        throw invalid_argument("the expression cannot be compiled: " + std::string(failure.what()));
-    }
+    return generate(what, inputs, stores, target);
 }
 
 } // namespace maskwise::jit
