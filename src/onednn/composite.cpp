@@ -94,16 +94,16 @@ tensor_map handed_over(const region_record& region, const op_list& before, const
 } // namespace
 
 struct composite_scratch {
-    std::unique_ptr<std::byte[]> memory;
+    std::unique_ptr<std::byte[]> memory; // null: the client's
     std::map<std::size_t, abi::tensor> tensors;
 
-    explicit composite_scratch(std::size_t bytes)
-        : memory(std::make_unique_for_overwrite<std::byte[]>(bytes + alignment)) {}
+    composite_scratch() = default;
 
-    // Throws std::bad_alloc; what was made so far is destroyed with the object.
-    void make_tensors(const composite& owner) {
-        const auto start = reinterpret_cast<std::uintptr_t>(memory.get());
-        std::byte* const first = memory.get() + (alignment - start % alignment) % alignment;
+    // On `given`, which has scratch_bytes() of its owner. Throws std::bad_alloc; what was made so
+    // far is destroyed with the object.
+    void make_tensors(const composite& owner, std::byte* given) {
+        const auto start = reinterpret_cast<std::uintptr_t>(given);
+        std::byte* const first = given + (alignment - start % alignment) % alignment;
         for (const auto& [id, place] : owner.internal_) {
             abi::tensor& made = tensors[id];
             const auto status =
@@ -258,15 +258,23 @@ std::string composite::describe() const {
     return text;
 }
 
-std::unique_ptr<composite_scratch> composite::take_scratch() {
-    if (auto* spare = spare_.exchange(nullptr)) return std::unique_ptr<composite_scratch>(spare);
-    auto scratch = std::make_unique<composite_scratch>(scratch_bytes_);
-    scratch->make_tensors(*this);
+std::size_t composite::scratch_bytes() const {
+    return scratch_bytes_ == 0 ? 0 : scratch_bytes_ + alignment;
+}
+
+// The client's memory where it gives some, else of the last execution or new.
+std::unique_ptr<composite_scratch> composite::take_scratch(void* given) {
+    auto scratch = std::unique_ptr<composite_scratch>(given ? nullptr : spare_.exchange(nullptr));
+    if (scratch) return scratch;
+    scratch = std::make_unique<composite_scratch>();
+    if (given == nullptr)
+        scratch->memory = std::make_unique_for_overwrite<std::byte[]>(scratch_bytes());
+    scratch->make_tensors(*this, given ? static_cast<std::byte*>(given) : scratch->memory.get());
     return scratch;
 }
 
 void composite::give_back(std::unique_ptr<composite_scratch> scratch) {
-    delete spare_.exchange(scratch.release());
+    if (scratch->memory) delete spare_.exchange(scratch.release());
 }
 
 abi::status composite::run_chain(const bound_tensors& tensors) const {
@@ -297,12 +305,12 @@ abi::status composite::run_chain(const bound_tensors& tensors) const {
 
 abi::status composite::execute(abi::stream stream, std::size_t num_inputs,
                                const abi::const_tensor* inputs, std::size_t num_outputs,
-                               const abi::const_tensor* outputs) {
+                               const abi::const_tensor* outputs, void* scratchpad) {
     if (stream == nullptr || inputs == nullptr || outputs == nullptr ||
         num_inputs < inputs_.size() || num_outputs < outputs_.size())
         return abi::invalid_arguments;
     std::unique_ptr<composite_scratch> scratch;
-    const auto prepared = guarded([&] { scratch = take_scratch(); });
+    const auto prepared = guarded([&] { scratch = take_scratch(scratchpad); });
     if (prepared != abi::success) return prepared;
     const bound_tensors tensors(*this, *scratch, inputs, outputs);
     auto status = before_->execute(stream, tensors);

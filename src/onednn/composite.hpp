@@ -33,9 +33,13 @@ public:
     const std::vector<abi::logical_tensor>& outputs() const { return outputs_; }
     std::string describe() const;
 
-    // Tensors in the order of the lists given to compile.
+    // What an execution needs between its parts, at any alignment.
+    std::size_t scratch_bytes() const;
+    // Tensors in the order of the lists given to compile. `scratchpad` has scratch_bytes() that no
+    // other execution uses at the time; null: the composite's own memory.
     abi::status execute(abi::stream stream, std::size_t num_inputs, const abi::const_tensor* inputs,
-                        std::size_t num_outputs, const abi::const_tensor* outputs);
+                        std::size_t num_outputs, const abi::const_tensor* outputs,
+                        void* scratchpad);
 
 private:
     friend struct composite_scratch;
@@ -53,7 +57,7 @@ private:
     void compile_rows(const graph::row_chain& chain);
     void keep_inside(const abi::logical_tensor& tensor);
     void keep_result_inside();
-    std::unique_ptr<composite_scratch> take_scratch();
+    std::unique_ptr<composite_scratch> take_scratch(void* given);
     void give_back(std::unique_ptr<composite_scratch> scratch);
     abi::status run_chain(const bound_tensors& tensors) const;
 

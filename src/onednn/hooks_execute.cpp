@@ -24,6 +24,7 @@ struct execute_call {
     abi::const_tensor* inputs;
     std::size_t num_outputs;
     abi::const_tensor* outputs;
+    abi::const_tensor scratchpad = nullptr;
 };
 
 bool covers(const execute_call& call, const graph::compiled_select::positions& at) {
@@ -57,8 +58,9 @@ abi::status run(const compiled_record& record, const execute_call& call) {
 
 abi::status run_any(const compiled_record& record, const execute_call& call) {
     if (!record.whole) return run(record, call);
+    void* const scratch = call.scratchpad != nullptr ? memory_of(call.scratchpad) : nullptr;
     return record.whole->execute(call.stream, call.num_inputs, call.inputs, call.num_outputs,
-                                 call.outputs);
+                                 call.outputs, scratch);
 }
 
 abi::status run_and_report(const compiled_record& record, const execute_call& call) {
@@ -113,7 +115,7 @@ dnnl_graph_compiled_partition_execute_v2(abi::const_compiled_partition compiled_
                                          abi::const_tensor* inputs, std::size_t num_outputs,
                                          abi::const_tensor* outputs, abi::const_tensor scratchpad) {
     if (const auto* record = tables().compiled.find(compiled_partition))
-        return execute_own(*record, {stream, num_inputs, inputs, num_outputs, outputs});
+        return execute_own(*record, {stream, num_inputs, inputs, num_outputs, outputs, scratchpad});
     if (real().compiled_partition_execute_v2 == nullptr)
         return call_real(&real_library::compiled_partition_execute, compiled_partition, stream,
                          num_inputs, inputs, num_outputs, outputs);
@@ -136,7 +138,8 @@ abi::status dnnl_graph_sycl_interop_compiled_partition_execute_v2(
     abi::const_tensor* inputs, std::size_t num_outputs, abi::const_tensor* outputs,
     abi::const_tensor scratchpad, const void* deps, void* sycl_event) {
     if (const auto* record = find_sycl(compiled_partition))
-        return execute_own(*record, {stream, num_inputs, inputs, num_outputs, outputs}, deps);
+        return execute_own(*record, {stream, num_inputs, inputs, num_outputs, outputs, scratchpad},
+                           deps);
     if (real().sycl_interop_compiled_partition_execute_v2 == nullptr)
         return call_real(&real_library::sycl_interop_compiled_partition_execute, compiled_partition,
                          stream, num_inputs, inputs, num_outputs, outputs, deps, sycl_event);

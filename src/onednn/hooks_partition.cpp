@@ -5,6 +5,7 @@
 #include "onednn/active.hpp"
 #include "onednn/claim.hpp"
 #include "onednn/compile.hpp"
+#include "onednn/composite.hpp"
 #include "onednn/forward.hpp"
 #include "onednn/guard.hpp"
 #include "onednn/real_library.hpp"
@@ -22,16 +23,17 @@ const compiled_record* find_compiled(abi::const_compiled_partition handle) {
     return tables().compiled.find(handle);
 }
 
-// 1-D, u8, no bytes: the client skips the allocation.
-abi::logical_tensor empty_scratchpad() {
-    abi::logical_tensor empty{};
-    empty.id = SIZE_MAX;
-    empty.ndims = 1;
-    empty.data_type = abi::type_u8;
-    empty.property = abi::property_variable;
-    empty.layout_type = abi::layout_strided;
-    empty.layout.strides[0] = 1;
-    return empty;
+// 1-D, u8. Without bytes the client skips the allocation.
+abi::logical_tensor scratchpad_of(std::size_t bytes) {
+    abi::logical_tensor scratchpad{};
+    scratchpad.id = SIZE_MAX;
+    scratchpad.ndims = 1;
+    scratchpad.dims[0] = static_cast<std::int64_t>(bytes);
+    scratchpad.data_type = abi::type_u8;
+    scratchpad.property = abi::property_variable;
+    scratchpad.layout_type = abi::layout_strided;
+    scratchpad.layout.strides[0] = 1;
+    return scratchpad;
 }
 
 } // namespace
@@ -116,12 +118,12 @@ dnnl_graph_compiled_partition_get_inplace_ports(abi::const_compiled_partition co
 
 abi::status dnnl_graph_compiled_partition_get_scratchpad_logical_tensor(
     abi::const_compiled_partition compiled_partition, abi::logical_tensor* logical_tensor) {
-    const bool is_own = find_compiled(compiled_partition) != nullptr;
-    if (!is_own && real().compiled_partition_get_scratchpad_logical_tensor != nullptr)
+    const auto* own = find_compiled(compiled_partition);
+    if (own == nullptr && real().compiled_partition_get_scratchpad_logical_tensor != nullptr)
         return call_real(&real_library::compiled_partition_get_scratchpad_logical_tensor,
                          compiled_partition, logical_tensor);
     if (compiled_partition == nullptr || logical_tensor == nullptr) return abi::invalid_arguments;
-    *logical_tensor = empty_scratchpad();
+    *logical_tensor = scratchpad_of(own != nullptr && own->whole ? own->whole->scratch_bytes() : 0);
     return abi::success;
 }
 

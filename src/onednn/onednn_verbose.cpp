@@ -125,7 +125,9 @@ void print_line(const char* event, const compiled_record& record, const char* sc
     append_tensors(line, "out", record.outputs);
     line.append(",fpm:").append(fpmath_name(partition.fpmath_mode));
     if (partition.fpmath_applies_to_int) line += ":true";
-    if (real().at_least(3, 13)) line.append(",scratchpad:").append(scratchpad_owner).append("0");
+    const std::size_t scratch_bytes = record.whole ? record.whole->scratch_bytes() : 0;
+    if (real().at_least(3, 13))
+        line.append(",scratchpad:").append(scratchpad_owner).append(std::to_string(scratch_bytes));
     line.append(record.whole ? ",composite" : ",select");
     std::printf("%s,maskwise,%g\n", line.c_str(), milliseconds);
     std::fflush(stdout);

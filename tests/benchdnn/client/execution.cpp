@@ -33,6 +33,7 @@ execution::execution(const library& lib, const program& p, const tensor_map& inp
         for (const auto& lt : step.inputs) bound.inputs.push_back(tensors_.at(lt.id).handle.get());
         for (const auto& lt : step.outputs)
             bound.outputs.push_back(tensors_.at(lt.id).handle.get());
+        add_scratchpad(bound);
     }
     for (auto& [id, s] : tensors_) {
         const auto now = bytes_of(s);
@@ -93,6 +94,20 @@ std::size_t execution::readers(std::size_t id) const {
         }));
 }
 
+// Where the library asks for memory of the client's, it gets some, as from oneDNN's own driver.
+void execution::add_scratchpad(bound_step& step) {
+    if (lib_.compiled_partition_get_scratchpad == nullptr) return;
+    dnnl_graph_logical_tensor_t lt;
+    call("dnnl_graph_compiled_partition_get_scratchpad_logical_tensor",
+         [&] { return lib_.compiled_partition_get_scratchpad(step.compiled, &lt); });
+    if (lt.dims[0] == 0) return;
+    storage& s = scratchpads_.emplace_back();
+    s.lt = lt;
+    s.buffer = guarded_buffer(static_cast<std::size_t>(lt.dims[0]), placement::aligned);
+    make_handle(s);
+    step.scratchpad = s.handle.get();
+}
+
 void execution::make_handle(storage& s) {
     if (static_cast<property>(s.lt.property) == property::host_scalar)
         return call("dnnl_graph_tensor_create_scalar", [&] {
@@ -113,7 +128,7 @@ void execution::run() {
             if (lib_.compiled_partition_execute_v2)
                 return lib_.compiled_partition_execute_v2(
                     step.compiled, lib_.stream(), step.inputs.size(), step.inputs.data(),
-                    step.outputs.size(), step.outputs.data(), nullptr);
+                    step.outputs.size(), step.outputs.data(), step.scratchpad);
             return dnnl_graph_compiled_partition_execute(step.compiled, lib_.stream(),
                                                          step.inputs.size(), step.inputs.data(),
                                                          step.outputs.size(), step.outputs.data());
@@ -156,6 +171,8 @@ std::string execution::damage_of(std::size_t id, const storage& s) const {
 std::string execution::damage() const {
     for (const auto& [id, s] : tensors_)
         if (std::string text = damage_of(id, s); !text.empty()) return text;
+    for (const storage& s : scratchpads_)
+        if (!s.buffer.intact()) return "bytes around a scratchpad were written";
     return "";
 }
 

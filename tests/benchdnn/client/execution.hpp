@@ -4,6 +4,7 @@
 #include "data/filler.hpp"
 #include "data/guarded_buffer.hpp"
 
+#include <list>
 #include <map>
 #include <optional>
 #include <string>
@@ -47,12 +48,14 @@ private:
         dnnl_graph_compiled_partition_t compiled;
         std::vector<const_dnnl_graph_tensor_t> inputs;
         std::vector<const_dnnl_graph_tensor_t> outputs;
+        const_dnnl_graph_tensor_t scratchpad = nullptr;
     };
 
     void add_inputs(const program_step& step, const tensor_map& values, placement where);
     void add_outputs(const program_step& step, placement where, bool in_place);
     std::optional<std::size_t> in_place_input(const program_step& step, std::size_t output) const;
     std::size_t readers(std::size_t id) const; // partitions that take the tensor as input
+    void add_scratchpad(bound_step& step);
     void make_handle(storage& s);
     std::span<std::byte> bytes_of(const storage& s) const;
     std::string damage_of(std::size_t id, const storage& s) const;
@@ -60,6 +63,7 @@ private:
     const library& lib_;
     const program& program_;
     std::map<std::size_t, storage> tensors_;
+    std::list<storage> scratchpads_;
     std::vector<bound_step> steps_;
 };
 

@@ -86,6 +86,8 @@ library::library()
       tensor_create_scalar(find<create_scalar>("dnnl_graph_tensor_create_scalar", 9)),
       compiled_partition_execute_v2(
           find<execute_v2>("dnnl_graph_compiled_partition_execute_v2", 13)),
+      compiled_partition_get_scratchpad(find<query_scratchpad>(
+          "dnnl_graph_compiled_partition_get_scratchpad_logical_tensor", 13)),
       owns_(find<owns_query>("maskwise_onednn_owns")) {
     call("dnnl_engine_create", [this] { return dnnl_engine_create(engine_.out(), dnnl_cpu, 0); });
     call("dnnl_stream_create", [this] {

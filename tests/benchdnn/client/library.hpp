@@ -58,9 +58,12 @@ public:
     using execute_v2 = dnnl_status_t (*)(const_dnnl_graph_compiled_partition_t, dnnl_stream_t,
                                          std::size_t, const_dnnl_graph_tensor_t*, std::size_t,
                                          const_dnnl_graph_tensor_t*, const_dnnl_graph_tensor_t);
+    using query_scratchpad = dnnl_status_t (*)(const_dnnl_graph_compiled_partition_t,
+                                               dnnl_graph_logical_tensor_t*);
     set_fpmath graph_set_fpmath_mode;
     create_scalar tensor_create_scalar;
     execute_v2 compiled_partition_execute_v2;
+    query_scratchpad compiled_partition_get_scratchpad;
 
 private:
     using owns_query = int (*)(const_dnnl_graph_compiled_partition_t);
