@@ -1,0 +1,146 @@
+"""maskwise.where beside numpy.where, in turns, in one process: two tables.
+
+Started by `scripts/bench python`, which has the package built.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import maskwise
+import ml_dtypes
+import numpy as np
+
+TURNS = 25
+SAMPLE_SECONDS = 300e-6
+MILLION = 1 << 20
+WIDTHS = ("u1", "u2", "f4", "f8", "c16")
+
+
+@dataclass
+class Case:
+    name: str
+    condition: Any
+    x: Any
+    y: Any
+
+
+@dataclass
+class Row:
+    """Seconds a call, medians."""
+
+    case: Case
+    numpy: float
+    new: float
+    out: float
+
+    def text(self) -> str:
+        cells = [shown(self.numpy)]
+        for seconds in (self.new, self.out):
+            cells += [shown(seconds), f"{self.numpy / seconds:.1f}x"]
+        return f"| {self.case.name} | {' | '.join(cells)} |"
+
+
+def shown(seconds: float) -> str:
+    return f"{seconds * 1e3:.2f} ms" if seconds > 1e-3 else f"{seconds * 1e6:.3g} us"
+
+
+def numbers(random: np.random.Generator, shape: Any, dtype: Any) -> Any:
+    return (random.random(shape) * 100).astype(dtype)
+
+
+def cases() -> Iterator[Case]:
+    random = np.random.default_rng(1)
+    for count in (64, 4096, 65536, MILLION, 16 * MILLION):
+        x, y = (numbers(random, count, "f4") for _ in range(2))
+        yield Case(f"f32, {count} random", random.random(count) < 0.5, x, y)
+    x, y = (numbers(random, MILLION, "f4") for _ in range(2))
+    yield Case(f"f32, {MILLION} all true", np.ones(MILLION, bool), x, y)
+    for dtype in (np.int64, np.bool_, ml_dtypes.bfloat16, np.complex128):
+        x, y = (numbers(random, MILLION, dtype) for _ in range(2))
+        name = np.dtype(dtype).name
+        yield Case(f"{name}, {MILLION} random", random.random(MILLION) < 0.5, x, y)
+    scores = numbers(random, (12, 1024, 1024), "f4")
+    yield Case("f32, causal 1024x1024 over 12 heads, 0.0", np.tri(1024, dtype=bool), scores, 0.0)
+    square = numbers(random, (1024, 1024), "f4")
+    mask = random.random((1024, 1024)) < 0.5
+    yield Case("f32, 1024x1024, x transposed", mask, square.T, square)
+    wide = square.astype("f8")
+    yield Case("f32 and f64, 1024x1024 random", mask, square, wide)
+    yield Case("f32, 1024x1024, condition i64", mask.astype("i8"), square, square.copy())
+
+
+def seconds_a_call(call: Callable[[], object], calls: int) -> float:
+    begin = time.perf_counter()
+    for _ in range(calls):
+        call()
+    return (time.perf_counter() - begin) / calls
+
+
+def in_turns(forms: list[Callable[[], object]]) -> list[float]:
+    """The median of each form; every turn measures each once."""
+    calls = [max(1, int(SAMPLE_SECONDS / seconds_a_call(form, 3))) for form in forms]
+    samples: list[list[float]] = [[] for _ in forms]
+    for _ in range(TURNS):
+        for taken, form, count in zip(samples, forms, calls, strict=True):
+            taken.append(seconds_a_call(form, count))
+    return [statistics.median(taken) for taken in samples]
+
+
+def measure(case: Case) -> Row:
+    arguments = (case.condition, case.x, case.y)
+    out = np.where(*arguments)
+    if maskwise.where(*arguments).tobytes() != out.tobytes():
+        sys.exit(f"{case.name}: the answers differ")
+    forms = [
+        lambda: np.where(*arguments),
+        lambda: maskwise.where(*arguments),
+        lambda: maskwise.where(*arguments, out=out),
+    ]
+    return Row(case, *in_turns(forms))
+
+
+def bytes_a_second(dst_bytes: int) -> dict[str, float]:
+    """Of cond, two sources and dst, one rate for each width."""
+    random = np.random.default_rng(2)
+    forms, moved = [], []
+    for dtype in map(np.dtype, WIDTHS):
+        count = dst_bytes // dtype.itemsize
+        x, y = (numbers(random, count, dtype) for _ in range(2))
+        condition, out = random.random(count) < 0.5, np.empty_like(x)
+        forms.append(lambda c=condition, x=x, y=y, out=out: maskwise.where(c, x, y, out=out))
+        moved.append(count * (1 + 3 * dtype.itemsize))
+    pairs = zip(WIDTHS, moved, in_turns(forms), strict=True)
+    return {dtype: count / seconds for dtype, count, seconds in pairs}
+
+
+def import_seconds() -> float:
+    """What `import maskwise` adds to `import numpy`."""
+    code = (
+        "import time, numpy; begin = time.perf_counter(); import maskwise;"
+        "print(time.perf_counter() - begin)"
+    )
+    command = [sys.executable, "-c", code]
+    return statistics.median(float(subprocess.check_output(command)) for _ in range(9))
+
+
+def main() -> None:
+    print("| case | numpy.where | maskwise.where | | with out= | |\n|---|---|---|---|---|---|")
+    for case in cases():
+        print(measure(case).text(), flush=True)
+    print("\n| width | in L2 | beyond the caches |\n|---|---|---|")
+    near, far = bytes_a_second(96 << 10), bytes_a_second(64 << 20)
+    for dtype in WIDTHS:
+        rates = [f"{rate[dtype] / 1e9:.0f} GB/s" for rate in (near, far)]
+        print(f"| {8 * np.dtype(dtype).itemsize} bits | {' | '.join(rates)} |")
+    print(f"\nimport maskwise after numpy: {import_seconds() * 1e3:.1f} ms")
+
+
+if __name__ == "__main__":
+    main()
