@@ -121,9 +121,9 @@ void check_output(const request& of, nb::handle out) {
     if (PyArray_EquivTypes(PyArray_DESCR(as_array(out)), as_dtype(of.dtype)) == 0)
         refuse_dtype(out, of.dtype);
     if (PyArray_FailUnlessWriteable(as_array(out), "output array") != 0) throw nb::python_error();
-    check_overlap(out, of.condition, "condition", false);
-    check_overlap(out, of.x, "x", true);
-    check_overlap(out, of.y, "y", true);
+    check_overlap(out, of.given[0], "condition", false);
+    check_overlap(out, of.given[1], "x", true);
+    check_overlap(out, of.given[2], "y", true);
 }
 
 } // namespace maskwise::python

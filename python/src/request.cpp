@@ -41,11 +41,14 @@ nb::object common_dtype(nb::handle x, nb::handle y, const request& of) {
     return nb::borrow<nb::object>(MASKWISE_IMPORTED("numpy", "result_type")(x, y));
 }
 
-// A scalar costs nothing to cast; an array is left to the iterator.
-void cast_scalar(nb::object& operand, nb::handle dtype) {
+// What is no larger than a piece of the iterator's is cast at once: a row that is repeated is cast
+// once, and the others may stay where they lie. Another order than the dense one would be lost, and
+// numpy.where's result follows it.
+void cast_if_small(nb::object& operand, nb::handle dtype) {
     PyArrayObject* const array = as_array(operand);
-    if (PyArray_NDIM(array) != 0 || is_same(PyArray_DESCR(array), as_dtype(dtype))) return;
-    operand = own(PyArray_CastToType(array, as_dtype(dtype.inc_ref()), 0));
+    if (is_same(PyArray_DESCR(array), as_dtype(dtype))) return;
+    if (PyArray_SIZE(array) <= cast_elements && PyArray_IS_C_CONTIGUOUS(array))
+        operand = own(PyArray_CastToType(array, as_dtype(dtype.inc_ref()), 0));
 }
 
 // A byte is true unless it is 0, whatever its type says.
@@ -76,23 +79,31 @@ bool are_plain(nb::handle condition, nb::handle x, nb::handle y) {
 }
 
 request make_request(nb::handle condition, nb::handle x, nb::handle y) {
-    request made{to_array(condition), to_array(x), to_array(y), {}};
+    request made;
+    made.condition = made.given[0] = to_array(condition);
+    made.x = made.given[1] = to_array(x);
+    made.y = made.given[2] = to_array(y);
     choose_way(made);
     if (made.how == way::numpy) return made;
     made.dtype = common_dtype(x, y, made);
     made.type = type_of(as_dtype(made.dtype));
-    cast_scalar(made.x, made.dtype);
-    cast_scalar(made.y, made.dtype);
     if (made.type == data_type::undef) {
         made.how = way::numpy;
         made.why = "the common dtype of x and y is none of Maskwise's";
-    } else if (!is_truth_byte(made.condition)) {
+        return made;
+    }
+    cast_if_small(made.x, made.dtype);
+    cast_if_small(made.y, made.dtype);
+    if (!is_truth_byte(made.condition))
+        cast_if_small(made.condition, own(PyArray_DescrFromType(NPY_BOOL)));
+    if (!is_truth_byte(made.condition)) {
         made.why = "the condition's truth is taken piece by piece";
     } else if (!lies_as(made.x, made.dtype) || !lies_as(made.y, made.dtype)) {
         made.why = "x and y differ in dtype and are cast piece by piece";
     } else {
         made.how = way::plan;
-        made.why = "the arrays are read as they lie";
+        made.why =
+            "what has the result's dtype is read as it lies, small operands of another are cast";
     }
     return made;
 }

@@ -13,11 +13,14 @@ enum class way : std::uint8_t {
     numpy, // numpy.where
 };
 
+// Elements of a piece that is cast: the buffers of three operands stay in L2.
+inline constexpr npy_intp cast_elements = 16 << 10;
+
+// All arrays are exact NumPy arrays.
 struct request {
-    // condition, x and y as exact NumPy arrays. condition, x and y are those of the call, or
-    // scalars made arrays.
-    nb::object condition, x, y;
-    nb::object dtype; // of the result, a numpy.dtype; unset for way::numpy
+    nb::object given[3];        // condition, x and y of the call
+    nb::object condition, x, y; // the same, or what small ones were cast to
+    nb::object dtype;           // of the result, a numpy.dtype; unset for way::numpy
     data_type type = data_type::undef;
     way how = way::numpy;
     const char* why = "";

@@ -11,8 +11,6 @@ namespace {
 
 // As NumPy's: for fewer elements handing the GIL over costs more than holding it.
 constexpr npy_intp release_from_elements = 500;
-// Elements of a piece that is cast: the buffers of three operands stay in L2.
-constexpr npy_intp cast_elements = 16 << 10;
 
 struct released_gil {
     explicit released_gil(bool wanted) : state(wanted ? PyEval_SaveThread() : nullptr) {}

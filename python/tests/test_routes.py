@@ -59,8 +59,11 @@ def test_one_argument_is_numpys() -> None:
 def test_explain() -> None:
     assert "select_x32" in maskwise.explain(c, f, 0.0)
     assert maskwise.instruction_set() in maskwise.explain(c, f, 0.0)
-    assert "cast piece by piece" in maskwise.explain(c, f, f.astype("d"))
-    assert "truth is taken" in maskwise.explain(f, f, f)
+    large = np.zeros(20_000)
+    assert "cast piece by piece" in maskwise.explain(c[0], large, large.astype("f"))
+    assert "truth is taken piece by piece" in maskwise.explain(large, large, large)
+    for operands in ((c, f, f.astype("d")), (f, f, f), (large == 0, large, np.float32(1))):
+        assert "small operands of another are cast" in maskwise.explain(*operands)
     assert "the condition's dtype" in maskwise.explain(c.astype(object), f, f)
     assert "the dtype of y" in maskwise.explain(c, f, "a")
     assert "select_x64" in maskwise.explain([True], [1], [2])
