@@ -42,7 +42,8 @@ nb::object dtype_for(nb::dlpack::dtype type) {
                      int{type.code}, int{type.bits});
         throw nb::python_error();
     }
-    const std::string name = kind + std::to_string(type.bits / 8);
+    std::string name(kind);
+    name += std::to_string(type.bits / 8);
     return MASKWISE_IMPORTED("numpy", "dtype")(name.c_str());
 }
 
