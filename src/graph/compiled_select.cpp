@@ -1,10 +1,10 @@
 #include "graph/compiled_select.hpp"
 
 #include "base/error.hpp"
+#include "graph/compile_checks.hpp"
 #include "graph/output_layout.hpp"
 #include "schema/select_schema.hpp"
 
-#include <algorithm>
 #include <string>
 
 namespace maskwise::graph {
@@ -13,58 +13,12 @@ namespace {
 enum input_slot : std::size_t { cond_slot, src_0_slot, src_1_slot };
 constexpr const char* input_names[] = {"cond", "src_0", "src_1"};
 
-std::optional<std::size_t> find_position(std::span<const logical_tensor> tensors, std::size_t id) {
-    const auto found = std::find_if(tensors.begin(), tensors.end(),
-                                    [id](const logical_tensor& tensor) { return tensor.id == id; });
-    if (found == tensors.end()) return std::nullopt;
-    return static_cast<std::size_t>(found - tensors.begin());
-}
-
-std::size_t position_of(std::span<const logical_tensor> tensors, const logical_tensor& port,
-                        const char* name) {
-    if (const auto position = find_position(tensors, port.id)) return *position;
-    throw invalid_argument(std::string(name) + " (tensor " + std::to_string(port.id) +
-                           ") is not in the list given to compile");
-}
-
 compiled_select::positions find_positions(const op& select, std::span<const logical_tensor> inputs,
                                           std::span<const logical_tensor> outputs) {
     return {position_of(inputs, select.inputs[cond_slot], input_names[cond_slot]),
             position_of(inputs, select.inputs[src_0_slot], input_names[src_0_slot]),
             position_of(inputs, select.inputs[src_1_slot], input_names[src_1_slot]),
             position_of(outputs, select.outputs[0], "dst")};
-}
-
-// A host scalar has no layout: its value travels with the tensor.
-void require_readable(const logical_tensor& input, const char* name) {
-    if (!input.shape_known())
-        throw invalid_argument(std::string("the shape of ") + name +
-                               " is not known at compile: " + shape_text(input));
-    for (const std::int64_t extent : input.extents)
-        if (extent < 0)
-            throw invalid_shape(std::string(name) + " has a negative extent: " + shape_text(input));
-    if (input.layout != layout_kind::strided && input.property != property_kind::host_scalar)
-        throw invalid_argument(std::string(name) +
-                               " has a layout that cannot be read; only strided "
-                               "inputs can");
-}
-
-void require_fitting_dst(const logical_tensor& dst, const dims& inferred) {
-    if (!dst.rank_known) return;
-    bool fits = dst.extents.rank() == inferred.rank();
-    for (int i = 0; fits && i < inferred.rank(); ++i)
-        fits = dst.extents[i] == unknown_extent || dst.extents[i] == inferred[i];
-    if (!fits)
-        throw invalid_shape("dst is given as " + shape_text(dst) + ", inferred is " +
-                            to_string(inferred));
-}
-
-auto_broadcast broadcast_of(const op& select) {
-    const auto& schema = onednn_select();
-    if (!select.auto_broadcast) return schema.default_broadcast;
-    if (const auto parsed = parse_auto_broadcast(*select.auto_broadcast)) return *parsed;
-    throw invalid_argument("auto_broadcast is '" + *select.auto_broadcast +
-                           "', expected none or numpy");
 }
 
 select_desc describe(const compiled_select& compiled) {

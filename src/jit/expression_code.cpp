@@ -51,7 +51,7 @@ std::shared_ptr<const expression_code> generate(const expression&, std::span<con
 
 bool can_compile(isa target) {
     if (target != isa::avx2 && target != isa::avx512) return false;
-    const std::vector<isa> supported = supported_isas(native_cpu());
+    static const std::vector<isa> supported = supported_isas(native_cpu());
     return std::find(supported.begin(), supported.end(), target) != supported.end();
 }
 

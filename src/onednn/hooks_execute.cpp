@@ -12,6 +12,7 @@
 #include "onednn/tensor_data.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 
 namespace maskwise::onednn {
@@ -30,6 +31,13 @@ struct execute_call {
 bool covers(const execute_call& call, const graph::compiled_select::positions& at) {
     return call.stream != nullptr && call.inputs != nullptr && call.outputs != nullptr &&
            std::max({at.cond, at.src_0, at.src_1}) < call.num_inputs && at.dst < call.num_outputs;
+}
+
+bool covers(const execute_call& call, const graph::compiled_expression& expression) {
+    const auto& at = expression.input_positions;
+    return call.stream != nullptr && call.inputs != nullptr && call.outputs != nullptr &&
+           *std::max_element(at.begin(), at.end()) < call.num_inputs &&
+           expression.dst_position < call.num_outputs;
 }
 
 // A null handle of a tensor with several elements is an error, not a host scalar.
@@ -56,7 +64,22 @@ abi::status run(const compiled_record& record, const execute_call& call) {
     return abi::success;
 }
 
+abi::status run_merged(const graph::compiled_expression& expression, const execute_call& call) {
+    std::array<std::shared_ptr<const tensor_record>, jit::max_inputs> kept;
+    std::array<const void*, jit::max_inputs> inputs{};
+    const std::size_t count = expression.input_positions.size();
+    void* dst = memory_of(call.outputs[expression.dst_position]);
+    bool is_complete = dst != nullptr;
+    for (std::size_t i = 0; i < count; ++i) {
+        inputs[i] = data_of(call.inputs[expression.input_positions[i]], kept[i]);
+        is_complete = is_complete && inputs[i] != nullptr;
+    }
+    if (!is_complete) return expression.is_empty ? abi::success : abi::invalid_arguments;
+    return guarded([&] { graph::run(expression, std::span(inputs).first(count), dst); });
+}
+
 abi::status run_any(const compiled_record& record, const execute_call& call) {
+    if (record.expression) return run_merged(*record.expression, call);
     if (!record.whole) return run(record, call);
     void* const scratch = call.scratchpad != nullptr ? memory_of(call.scratchpad) : nullptr;
     return record.whole->execute(call.stream, call.num_inputs, call.inputs, call.num_outputs,
@@ -83,7 +106,9 @@ abi::status wait_for_inputs(abi::stream stream, const void* deps) {
 // and the work is complete.
 abi::status execute_own(const compiled_record& record, const execute_call& call,
                         const void* deps = nullptr) {
-    if (!record.whole && !covers(call, record.select.at)) return abi::invalid_arguments;
+    const bool is_covered = record.whole || (record.expression ? covers(call, *record.expression)
+                                                               : covers(call, record.select.at));
+    if (!is_covered) return abi::invalid_arguments;
     if (call.stream == nullptr) return abi::invalid_arguments;
     const auto waited = wait_for_inputs(call.stream, deps);
     if (waited != abi::success) return waited;

@@ -5,6 +5,7 @@
 #include "onednn/claim.hpp"
 #include "onednn/forward.hpp"
 #include "onednn/guard.hpp"
+#include "onednn/merge.hpp"
 #include "onednn/real_library.hpp"
 #include "onednn/records.hpp"
 
@@ -97,13 +98,32 @@ abi::status dnnl_graph_add_op(abi::graph graph, abi::op op) {
     return status;
 }
 
+abi::status dnnl_graph_graph_filter(abi::graph graph, int policy) {
+    const auto status = call_real(&real_library::graph_filter, graph, policy);
+    auto* const record = active() ? tables().graphs.find(graph) : nullptr;
+    if (record == nullptr) return status;
+    record->merged.clear();
+    // Without memory, or with a tensor that cannot be read, nothing is merged.
+    if (status == abi::success) guarded([&] { note_filter(graph, *record, policy); });
+    return status;
+}
+
+abi::status dnnl_graph_graph_get_partition_num(abi::const_graph graph, std::size_t* num) {
+    const auto status = call_real(&real_library::graph_get_partition_num, graph, num);
+    if (status != abi::success || !active()) return status;
+    if (const auto* const record = tables().graphs.find(graph)) *num -= merged_away(*record);
+    return status;
+}
+
 // The client may ask for more partitions than there are and then gets hollow objects that must not
 // be looked at; so the real count bounds the search.
 abi::status dnnl_graph_graph_get_partitions(abi::graph graph, std::size_t num,
                                             abi::partition* partitions) {
+    const auto* const record = active() ? tables().graphs.find(graph) : nullptr;
+    if (record != nullptr && !record->merged.empty() && num > 0 && partitions != nullptr)
+        return get_merged_partitions(graph, *record, num, partitions);
     const auto status = call_real(&real_library::graph_get_partitions, graph, num, partitions);
-    if (status != abi::success || !active()) return status;
-    const auto* const record = tables().graphs.find(graph);
+    if (status != abi::success) return status;
     if (record == nullptr || !record->has_select || record->engine_kind != abi::engine_cpu)
         return status;
     std::size_t real_count = 0;

@@ -8,6 +8,7 @@
 #include "onednn/composite.hpp"
 #include "onednn/forward.hpp"
 #include "onednn/guard.hpp"
+#include "onednn/merge.hpp"
 #include "onednn/real_library.hpp"
 #include "onednn/records.hpp"
 #include "onednn/region.hpp"
@@ -76,7 +77,7 @@ abi::status dnnl_graph_partition_compile(abi::partition partition,
                             engine};
     if (!active()) return compile_by_real(call);
     if (const auto record = tables().partitions.find(partition))
-        return compile_claimed(record, call);
+        return record->merged ? compile_merged(record, call) : compile_claimed(record, call);
     const auto region = tables().regions.find(partition);
     return region ? compile_region(region, call) : compile_by_real(call);
 }

@@ -128,9 +128,14 @@ void print_line(const char* event, const compiled_record& record, const char* sc
     const std::size_t scratch_bytes = record.whole ? record.whole->scratch_bytes() : 0;
     if (real().at_least(3, 13))
         line.append(",scratchpad:").append(scratchpad_owner).append(std::to_string(scratch_bytes));
-    line.append(record.whole ? ",composite" : ",select");
+    line.append(record.whole ? ",composite" : record.expression ? ",expression" : ",select");
     std::printf("%s,maskwise,%g\n", line.c_str(), milliseconds);
     std::fflush(stdout);
+}
+
+std::string plan_text(const compiled_record& record) {
+    if (record.whole) return record.whole->describe();
+    return record.expression ? to_string(*record.expression->plan) : to_string(*record.select.plan);
 }
 
 } // namespace
@@ -145,8 +150,7 @@ void report_compiled(const compiled_record& record,
     if ((wanted_kinds().load(std::memory_order_relaxed) & compile_lines) != 0)
         print_line("compile:cache_miss", record, "", duration.count());
     if (verbose_level() >= 2)
-        print_verbose("compile," + std::to_string(record.partition->id) + ',' +
-                      (record.whole ? record.whole->describe() : to_string(*record.select.plan)));
+        print_verbose("compile," + std::to_string(record.partition->id) + ',' + plan_text(record));
 }
 
 void report_executed(const compiled_record& record,

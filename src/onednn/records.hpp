@@ -1,5 +1,6 @@
 #pragma once
 
+#include "graph/compiled_expression.hpp"
 #include "graph/compiled_select.hpp"
 #include "graph/op.hpp"
 #include "onednn/abi.hpp"
@@ -60,12 +61,15 @@ struct op_builder {
     }
 };
 
+struct merged_record;
+
 struct graph_record {
     int engine_kind = 0;
     int fpmath_mode = 0;
     bool fpmath_applies_to_int = false;
     bool has_select = false;
-    std::vector<std::shared_ptr<const op_record>> ops; // in order of add_op, ids may repeat
+    std::vector<std::shared_ptr<const op_record>> ops;        // in order of add_op, ids may repeat
+    std::vector<std::shared_ptr<const merged_record>> merged; // by the last filter
 };
 
 // The first tensor of that id, or null.
@@ -74,13 +78,14 @@ const abi::logical_tensor* find_by_id(std::span<const abi::logical_tensor> tenso
 // The first operator of that id, which is the one that oneDNN took; null where there is none.
 std::shared_ptr<const op_record> find_op(const graph_record& graph, std::size_t id);
 
-// A partition that is Maskwise's: a Select alone.
+// A partition that is Maskwise's: a Select alone, or what was merged around one.
 struct partition_record {
     std::size_t id = 0;
     bool real_supports = false; // oneDNN could run it, too
     int fpmath_mode = 0;
     bool fpmath_applies_to_int = false;
     graph::op select;
+    std::shared_ptr<const merged_record> merged; // then select has no more than a name
 };
 
 class composite;
@@ -90,8 +95,9 @@ struct region_record;
 struct compiled_record {
     std::shared_ptr<const partition_record> partition;
     graph::compiled_select select;
-    std::shared_ptr<composite> whole;         // instead of a Select alone: a larger partition
-    std::vector<abi::logical_tensor> inputs;  // as given to compile
+    std::shared_ptr<composite> whole; // instead of a Select alone: a larger partition
+    std::shared_ptr<const graph::compiled_expression> expression; // or a merged one
+    std::vector<abi::logical_tensor> inputs;                      // as given to compile
     std::vector<abi::logical_tensor> outputs; // dst with shape and strides filled in
     abi::inplace_pair inplace{};
 };

@@ -423,6 +423,13 @@ class Batches(unittest.TestCase):
         needs_plugin(self)
         self.demand_right(run("--batch=mha_ci", plugin=True))
 
+    def test_merged_neighbours(self) -> None:
+        needs_plugin(self)
+        outcome = run("--batch=merge_ci", plugin=True)
+        tests, passed, _, _ = outcome.counts
+        self.assertEqual(passed, tests, outcome.out[-4000:])
+        self.assertEqual(tests, 17)
+
     def test_selects_with_onednn_alone(self) -> None:
         outcome = run("--isolate", "--batch=select_ci")
         if SETUP.minor == 7:  # it throws for a scalar or inner cond over two broadcast sources

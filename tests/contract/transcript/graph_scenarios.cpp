@@ -19,7 +19,13 @@ logical_tensor square(std::size_t id) {
     return dense(id, f32, {8, 8});
 }
 
-void note_ports(const transcript& out, dnnl_graph_partition_t partition) {
+// Notes are named by the policy: what fusion merges is listed as a difference, debug has none.
+std::string name_of(dnnl_graph_partition_policy_t policy) {
+    return policy == dnnl_graph_partition_policy_fusion ? "fusion " : "debug ";
+}
+
+void note_ports(const transcript& out, const std::string& prefix,
+                dnnl_graph_partition_t partition) {
     std::size_t count = 0;
     dnnl_graph_partition_get_input_ports_num(partition, &count);
     std::vector<logical_tensor> ports(count);
@@ -31,21 +37,22 @@ void note_ports(const transcript& out, dnnl_graph_partition_t partition) {
     if (count > 0) dnnl_graph_partition_get_output_ports(partition, count, ports.data());
     text += " out";
     for (const auto& port : ports) text += ' ' + std::to_string(port.id);
-    out.note("ports", text);
+    out.note(prefix + "ports", text);
 }
 
-void note_partition(const transcript& out, dnnl_graph_partition_t partition) {
+void note_partition(const transcript& out, const std::string& prefix,
+                    dnnl_graph_partition_t partition) {
     std::size_t count = 0;
     dnnl_graph_partition_get_op_num(partition, &count);
     std::vector<std::size_t> ids(count);
     dnnl_graph_partition_get_ops(partition, count, ids.data());
     std::string text;
     for (const std::size_t id : ids) text += ' ' + std::to_string(id);
-    out.note("ops", text);
+    out.note(prefix + "ops", text);
     std::uint8_t supported = 0;
     dnnl_graph_partition_is_supported(partition, &supported);
-    out.note("supported", supported);
-    note_ports(out, partition);
+    out.note(prefix + "supported", supported);
+    note_ports(out, prefix, partition);
 }
 
 void note_partitions(const transcript& out, dnnl_graph_graph_t graph,
@@ -53,11 +60,11 @@ void note_partitions(const transcript& out, dnnl_graph_graph_t graph,
     out.status("filter", dnnl_graph_graph_filter(graph, policy));
     std::size_t count = 0;
     dnnl_graph_graph_get_partition_num(graph, &count);
-    out.note("partitions", static_cast<std::int64_t>(count));
+    out.note(name_of(policy) + "partitions", static_cast<std::int64_t>(count));
     std::vector<dnnl_graph_partition_t> partitions(count);
     if (count > 0) dnnl_graph_graph_get_partitions(graph, count, partitions.data());
     for (auto* partition : partitions) {
-        note_partition(out, partition);
+        note_partition(out, name_of(policy), partition);
         dnnl_graph_partition_destroy(partition);
     }
 }
@@ -69,7 +76,8 @@ void note_memory(const transcript& out, const std::vector<node>& nodes,
     const auto bytes = run_graph(nodes, policy);
     out.note("runs", !bytes.empty());
     for (const auto& [id, buffer] : bytes)
-        out.note("bytes of " + std::to_string(id), std::to_string(hash_of(buffer)));
+        out.note(name_of(policy) + "bytes of " + std::to_string(id),
+                 std::to_string(hash_of(buffer)));
 }
 
 void run(const transcript& out, const std::vector<node>& nodes) {

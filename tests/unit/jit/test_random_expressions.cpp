@@ -124,6 +124,8 @@ TEST_P(random_expressions, agree_with_double_precision) {
             ASSERT_NE(std::string(refusal.what()).find("registers at once"), std::string::npos)
                 << refusal.what() << '\n'
                 << to_string(what);
+            // What the graph merges is this small, so that it never fails to compile.
+            ASSERT_GT(what.nodes.size(), 10U) << to_string(what);
             ++refused;
         }
     }

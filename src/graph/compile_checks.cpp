@@ -1,0 +1,53 @@
+#include "graph/compile_checks.hpp"
+
+#include "base/error.hpp"
+#include "schema/select_schema.hpp"
+
+#include <algorithm>
+
+namespace maskwise::graph {
+
+std::optional<std::size_t> find_position(std::span<const logical_tensor> tensors, std::size_t id) {
+    const auto found = std::find_if(tensors.begin(), tensors.end(),
+                                    [id](const logical_tensor& tensor) { return tensor.id == id; });
+    if (found == tensors.end()) return std::nullopt;
+    return static_cast<std::size_t>(found - tensors.begin());
+}
+
+std::size_t position_of(std::span<const logical_tensor> tensors, const logical_tensor& port,
+                        const std::string& name) {
+    if (const auto position = find_position(tensors, port.id)) return *position;
+    throw invalid_argument(name + " (tensor " + std::to_string(port.id) +
+                           ") is not in the list given to compile");
+}
+
+void require_readable(const logical_tensor& input, const std::string& name) {
+    if (!input.shape_known())
+        throw invalid_argument("the shape of " + name +
+                               " is not known at compile: " + shape_text(input));
+    for (const std::int64_t extent : input.extents)
+        if (extent < 0) throw invalid_shape(name + " has a negative extent: " + shape_text(input));
+    if (input.layout != layout_kind::strided && input.property != property_kind::host_scalar)
+        throw invalid_argument(name + " has a layout that cannot be read; only strided "
+                                      "inputs can");
+}
+
+void require_fitting_dst(const logical_tensor& dst, const dims& inferred) {
+    if (!dst.rank_known) return;
+    bool fits = dst.extents.rank() == inferred.rank();
+    for (int i = 0; fits && i < inferred.rank(); ++i)
+        fits = dst.extents[i] == unknown_extent || dst.extents[i] == inferred[i];
+    if (!fits)
+        throw invalid_shape("dst is given as " + shape_text(dst) + ", inferred is " +
+                            to_string(inferred));
+}
+
+auto_broadcast broadcast_of(const op& from) {
+    const auto& schema = onednn_select();
+    if (!from.auto_broadcast) return schema.default_broadcast;
+    if (const auto parsed = parse_auto_broadcast(*from.auto_broadcast)) return *parsed;
+    throw invalid_argument("auto_broadcast is '" + *from.auto_broadcast +
+                           "', expected none or numpy");
+}
+
+} // namespace maskwise::graph

@@ -1,0 +1,161 @@
+#include "graph/compiled_expression.hpp"
+
+#include "base/cache.hpp"
+#include "base/error.hpp"
+#include "exec/run_expression.hpp"
+#include "exec/run_select.hpp"
+#include "graph/compile_checks.hpp"
+#include "graph/output_layout.hpp"
+#include "schema/select_schema.hpp"
+#include "tensor/broadcast.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace maskwise::graph {
+namespace {
+
+constexpr std::size_t alignment = 64;
+
+using shape_map = std::map<std::size_t, dims>; // by tensor
+
+dims infer_shape(const op& from, const shape_map& shapes) {
+    const auto shape = [&](std::size_t i) -> const dims& { return shapes.at(from.inputs[i].id); };
+    if (from.kind == op_kind::select)
+        return infer_dst(onednn_select(), broadcast_of(from), shape(0), shape(1), shape(2));
+    if (from.inputs.size() == 1) return shape(0);
+    const bool fits = broadcast_of(from) == auto_broadcast::numpy || shape(0) == shape(1);
+    const auto joined = broadcast_numpy(shape(0), shape(1));
+    if (!fits || !joined)
+        throw invalid_shape(from.name + ": " + to_string(shape(0)) + " and " + to_string(shape(1)) +
+                            " do not broadcast");
+    return *joined;
+}
+
+dims infer_root(const expression_group& group, const compiled_expression& compiled) {
+    shape_map shapes;
+    for (std::size_t i = 0; i < group.input_ids.size(); ++i)
+        shapes[group.input_ids[i]] = compiled.inputs[compiled.input_positions[i]].extents;
+    for (const op& each : group.ops) shapes[each.outputs[0].id] = infer_shape(each, shapes);
+    return shapes.at(group.ops.back().outputs[0].id);
+}
+
+void find_operands(const expression_group& group, compiled_expression& compiled) {
+    for (const std::size_t id : group.input_ids) {
+        const std::string name = "input " + std::to_string(compiled.input_positions.size());
+        logical_tensor port;
+        port.id = id;
+        compiled.input_positions.push_back(position_of(compiled.inputs, port, name));
+        require_readable(compiled.inputs[compiled.input_positions.back()], name);
+    }
+    compiled.dst_position = position_of(compiled.outputs, group.ops.back().outputs[0], "dst");
+}
+
+// dst follows the first input of its shape, as it would follow a Select's source.
+void complete_dst(const dims& shape, compiled_expression& compiled) {
+    logical_tensor& dst = compiled.outputs[compiled.dst_position];
+    require_fitting_dst(dst, shape);
+    const logical_tensor* model = &compiled.inputs[compiled.input_positions.front()];
+    for (const std::size_t position : compiled.input_positions) {
+        const logical_tensor& input = compiled.inputs[position];
+        if (model->extents == shape) break;
+        model = &input;
+    }
+    complete_output(dst, shape, {model});
+}
+
+// The extents of `operand` without gaps, its dimensions in the order of dst's strides.
+tensor_desc in_order_of(const tensor_desc& dst, const tensor_desc& operand) {
+    const int rank = operand.extents.rank(), missing = dst.extents.rank() - rank;
+    std::vector<int> order(static_cast<std::size_t>(rank));
+    std::iota(order.rbegin(), order.rend(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+        return dst.strides_bytes[missing + a] < dst.strides_bytes[missing + b];
+    });
+    tensor_desc dense{operand.type, operand.extents, dims(rank, 0)};
+    auto stride = static_cast<std::int64_t>(width_bytes(operand.type));
+    for (const int d : order) {
+        dense.strides_bytes[d] = stride;
+        stride *= std::max<std::int64_t>(operand.extents[d], 1);
+    }
+    return dense;
+}
+
+void add_reordering(compiled_expression& compiled, std::size_t operand, const tensor_desc& from,
+                    const tensor_desc& to, const tensor_desc& inside) {
+    const tensor_desc cond = dense_desc(data_type::boolean, {});
+    compiled.reorderings.push_back(
+        {make_select_plan({cond, from, from, to}), operand, compiled.scratch_bytes});
+    const auto bytes = static_cast<std::size_t>(span_bytes(inside));
+    compiled.scratch_bytes += (bytes + alignment - 1) / alignment * alignment;
+}
+
+tensor_desc describe_input(const logical_tensor& input) {
+    logical_tensor still = input;
+    if (input.property == property_kind::host_scalar)
+        still.strides_elems = dims(input.extents.rank(), 0);
+    return to_desc(still);
+}
+
+void make_plan(const expression_group& group, compiled_expression& compiled) {
+    const tensor_desc dst = to_desc(compiled.outputs[compiled.dst_position]);
+    tensor_desc run_dst = dst;
+    if (!runs_along(dst, dst)) {
+        run_dst = in_order_of(dst, dst);
+        add_reordering(compiled, jit::dst_operand, run_dst, dst, run_dst);
+    }
+    expression_desc desc{group.what, {}, run_dst};
+    for (const std::size_t position : compiled.input_positions) {
+        const tensor_desc given = describe_input(compiled.inputs[position]);
+        tensor_desc input = given;
+        if (!runs_along(given, run_dst)) {
+            input = in_order_of(run_dst, given);
+            add_reordering(compiled, desc.inputs.size(), given, input, input);
+        }
+        desc.inputs.push_back(input);
+    }
+    compiled.plan = make_expression_plan(std::move(desc), active_isa(), stream_threshold_bytes());
+}
+
+} // namespace
+
+compiled_expression compile_group(const expression_group& group,
+                                  std::span<const logical_tensor> inputs,
+                                  std::span<const logical_tensor> outputs) {
+    compiled_expression compiled;
+    compiled.inputs.assign(inputs.begin(), inputs.end());
+    compiled.outputs.assign(outputs.begin(), outputs.end());
+    find_operands(group, compiled);
+    const dims shape = infer_root(group, compiled);
+    complete_dst(shape, compiled);
+    compiled.is_empty = element_count(shape) == 0;
+    make_plan(group, compiled);
+    return compiled;
+}
+
+void run(const compiled_expression& compiled, std::span<const void* const> inputs, void* dst) {
+    if (compiled.reorderings.empty()) return run_expression(*compiled.plan, inputs, dst);
+    const auto scratch =
+        std::make_unique_for_overwrite<std::byte[]>(compiled.scratch_bytes + alignment);
+    const auto start = reinterpret_cast<std::uintptr_t>(scratch.get());
+    std::byte* const first = scratch.get() + (alignment - start % alignment) % alignment;
+    std::array<const void*, jit::max_inputs> operands{};
+    std::copy(inputs.begin(), inputs.end(), operands.begin());
+    void* result = dst;
+    constexpr bool always = true;
+    for (const reordering& each : compiled.reorderings) {
+        std::byte* const inside = first + each.offset_bytes;
+        if (each.operand == jit::dst_operand) {
+            result = inside;
+            continue;
+        }
+        const void* from = inputs[each.operand];
+        run_select(*each.plan, &always, from, from, inside);
+        operands[each.operand] = inside;
+    }
+    run_expression(*compiled.plan, std::span(operands).first(inputs.size()), result);
+    if (result != dst) run_select(*compiled.reorderings[0].plan, &always, result, result, dst);
+}
+
+} // namespace maskwise::graph

@@ -1,0 +1,46 @@
+#pragma once
+
+#include "graph/expression_group.hpp"
+#include "plan/expression_plan.hpp"
+#include "plan/select_plan.hpp"
+
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace maskwise::graph {
+
+// An operand that does not lie along dst's innermost loop is brought into dst's order before the
+// loop runs; dst itself, where its elements are not neighbours, is written in order first and
+// spread afterwards.
+struct reordering {
+    std::shared_ptr<const select_plan> plan; // a Select whose cond is true copies
+    std::size_t operand = 0;                 // the expression's input; jit::dst_operand
+    std::size_t offset_bytes = 0;            // in the scratch memory
+};
+
+// A group compiled for the tensors of one compile call. Immutable; any number of threads may
+// execute it at once.
+struct compiled_expression {
+    std::vector<std::size_t> input_positions; // by the expression's inputs, in the client's list
+    std::size_t dst_position = 0;
+    std::vector<logical_tensor> inputs;  // as given
+    std::vector<logical_tensor> outputs; // as given, dst with shape and strides filled in
+    std::shared_ptr<const expression_plan> plan;
+    std::vector<reordering> reorderings; // mostly none
+    std::size_t scratch_bytes = 0;
+    bool is_empty = false; // dst has no elements: pointers may be null
+};
+
+// Compiles the group, its tensors matched by id (first occurrence), extras ignored. Shapes are
+// inferred operator by operator. Throws invalid_argument (missing id, unknown shape, unreadable
+// layout, other types than in the graph) and invalid_shape.
+compiled_expression compile_group(const expression_group& group,
+                                  std::span<const logical_tensor> inputs,
+                                  std::span<const logical_tensor> outputs);
+
+// Executes on the expression's inputs in their order. Throws std::bad_alloc, and only where there
+// are reorderings.
+void run(const compiled_expression& compiled, std::span<const void* const> inputs, void* dst);
+
+} // namespace maskwise::graph

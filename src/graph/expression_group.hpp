@@ -1,0 +1,31 @@
+#pragma once
+
+#include "graph/op.hpp"
+#include "jit/expression.hpp"
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace maskwise::graph {
+
+// Operators around a Select that make one value by element-wise work, so that one loop can run them
+// all: a tree whose inner values nobody else uses. It is convex, since what leaves it leaves at its
+// root.
+struct expression_group {
+    std::vector<op> ops; // each after those whose values it uses; the root is last
+    // The inputs of the operators, slot by slot, but for the inner values.
+    std::vector<logical_tensor> inputs;
+    jit::expression what;
+    std::vector<std::size_t> input_ids; // tensors by the expression's inputs; each once
+};
+
+// The groups of two operators and more in a graph, each operator in one at most. `stands_alone`
+// tells by id whether the operator is a partition of its own that may be merged. What is found
+// depends on what is known when the graph is built, and holds for every shape and layout it can be
+// compiled for.
+std::vector<expression_group> find_groups(std::span<const op> graph,
+                                          const std::function<bool(std::size_t)>& stands_alone);
+
+} // namespace maskwise::graph
