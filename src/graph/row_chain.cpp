@@ -37,6 +37,14 @@ const row_form* find_form(op_kind kind) {
     return found == std::end(row_forms) ? nullptr : found;
 }
 
+// What is kept between two operators has the type that the graph gives it.
+std::optional<row_step> rounding_to(data_type type) {
+    row_step step;
+    step.op = type == data_type::bf16 ? row_operator::round_bf16 : row_operator::round_f16;
+    if (type == data_type::bf16 || type == data_type::f16) return step;
+    return std::nullopt;
+}
+
 bool is_axis(const op& op, int from_end) {
     const int rank = op.inputs[0].extents.rank();
     return op.axis && (*op.axis == -from_end || *op.axis == rank - from_end);
@@ -83,6 +91,7 @@ private:
     void take_select(const op& select);
     void take_causal_mask(const op& select, row_step& step);
     void take_boundary(const logical_tensor& row_index, const logical_tensor& scores);
+    void add_rounding(const op& user);
     void grow_up();
     void grow_down();
     bool take_above(const op& maker);
@@ -189,6 +198,8 @@ bool chain_finder::take_above(const op& maker) {
     row_step step;
     step.op = form->op;
     if (form->inputs == 2) step.operand = add_operand(maker.inputs[1 - row]);
+    if (const auto rounding = rounding_to(maker.outputs[0].type))
+        chain_.steps.insert(chain_.steps.begin(), *rounding);
     chain_.steps.insert(chain_.steps.begin(), step);
     chain_.op_ids.push_back(maker.id);
     chain_.scores = maker.inputs[row].id;
@@ -198,6 +209,10 @@ bool chain_finder::take_above(const op& maker) {
 void chain_finder::grow_up() {
     for (const op* maker = producer(chain_.scores); maker != nullptr && take_above(*maker);)
         maker = producer(chain_.scores);
+}
+
+void chain_finder::add_rounding(const op& user) {
+    if (const auto rounding = rounding_to(user.outputs[0].type)) chain_.steps.push_back(*rounding);
 }
 
 bool chain_finder::take_elementwise(const op& user, const row_form& form) {
@@ -212,6 +227,7 @@ bool chain_finder::take_elementwise(const op& user, const row_form& form) {
         step.operand = add_operand(other);
     }
     chain_.steps.push_back(step);
+    add_rounding(user);
     return true;
 }
 
@@ -232,7 +248,8 @@ bool chain_finder::take_below(const op& user) {
     const row_form* form = find_form(user.kind);
     bool taken = false;
     if (user.kind == op_kind::type_cast) {
-        taken = true; // values between are f32; the last type counts
+        taken = true;
+        if (!has_soft_max) add_rounding(user);
     } else if (user.kind == op_kind::quantize && user.numbers) {
         taken = true;
         chain_.quantized = user.numbers;

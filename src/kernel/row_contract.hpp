@@ -34,6 +34,8 @@ enum class row_operator : std::uint8_t {
     select_masked, // cond ? side : row
     exp,           // of the row
     tanh,
+    round_bf16, // to the nearest number of that type, even where two are as near
+    round_f16,
 };
 
 // One operator on a row.

@@ -8,81 +8,11 @@
 #endif
 
 #include "hwy/contrib/math/math-inl.h"
+#include "kernel/row_elements-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace maskwise {
 namespace HWY_NAMESPACE {
-
-// A block is four vectors in registers: few enough for 16 of them, enough to hide what the choice
-// of an operator costs.
-using row_d = hn::CappedTag<float, row_block_elems / 4>;
-using row_v = hn::VFromD<row_d>;
-
-HWY_ATTR HWY_INLINE std::int64_t row_lanes() {
-    return static_cast<std::int64_t>(hn::Lanes(row_d()));
-}
-
-HWY_ATTR HWY_INLINE row_v load_bf16(const std::uint16_t* from) {
-    const hn::RebindToUnsigned<row_d> du;
-    const hn::Rebind<std::uint16_t, row_d> d16;
-    return hn::BitCast(row_d(), hn::ShiftLeft<16>(hn::PromoteTo(du, hn::LoadU(d16, from))));
-}
-
-HWY_ATTR HWY_INLINE row_v load_f16(const std::uint16_t* from) {
-    const hn::Rebind<hwy::float16_t, row_d> d16;
-    return hn::PromoteTo(row_d(), hn::LoadU(d16, reinterpret_cast<const hwy::float16_t*>(from)));
-}
-
-// Round to nearest even by adding just under half a unit; NaNs stay NaNs and become quiet.
-HWY_ATTR HWY_INLINE void store_bf16(row_v value, std::uint16_t* to) {
-    const hn::RebindToUnsigned<row_d> du;
-    const hn::RebindToSigned<row_d> di;
-    const hn::Rebind<std::uint16_t, row_d> d16;
-    const auto bits = hn::BitCast(du, value);
-    const auto high = hn::ShiftRight<16>(bits);
-    const auto odd = hn::And(high, hn::Set(du, 1));
-    const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7FFF))));
-    const auto quiet = hn::Or(high, hn::Set(du, 0x40));
-    const auto is_nan = hn::RebindMask(du, hn::IsNaN(value));
-    const auto result = hn::IfThenElse(is_nan, quiet, rounded);
-    hn::StoreU(hn::DemoteTo(d16, hn::BitCast(di, result)), d16, to);
-}
-
-HWY_ATTR HWY_INLINE void store_f16(row_v value, std::uint16_t* to) {
-    const hn::Rebind<hwy::float16_t, row_d> d16;
-    hn::StoreU(hn::DemoteTo(d16, value), d16, reinterpret_cast<hwy::float16_t*>(to));
-}
-
-// Clamped first: a number beyond 32 bits has no nearest integer.
-template <typename Byte>
-HWY_ATTR HWY_INLINE void store_byte(row_v value, Byte* to) {
-    const hn::RebindToSigned<row_d> di;
-    const hn::Rebind<std::int16_t, row_d> d16;
-    const hn::Rebind<Byte, row_d> d8;
-    const auto low = hn::Set(row_d(), static_cast<float>(std::numeric_limits<Byte>::min()));
-    const auto high = hn::Set(row_d(), static_cast<float>(std::numeric_limits<Byte>::max()));
-    const auto whole = hn::NearestInt(hn::Min(hn::Max(value, low), high));
-    static_assert(sizeof(hn::TFromD<decltype(di)>) == sizeof(float));
-    hn::StoreU(hn::DemoteTo(d8, hn::DemoteTo(d16, whole)), d8, to);
-}
-
-template <row_type Type>
-HWY_ATTR HWY_INLINE row_v load_elements(const std::byte* from) {
-    if constexpr (Type == row_type::f32)
-        return hn::LoadU(row_d(), reinterpret_cast<const float*>(from));
-    const auto* half = reinterpret_cast<const std::uint16_t*>(from);
-    if constexpr (Type == row_type::bf16) return load_bf16(half);
-    if constexpr (Type == row_type::f16) return load_f16(half);
-}
-
-template <row_type Type>
-HWY_ATTR HWY_INLINE void store_elements(row_v value, std::byte* to) {
-    if constexpr (Type == row_type::f32) hn::StoreU(value, row_d(), reinterpret_cast<float*>(to));
-    if constexpr (Type == row_type::bf16) store_bf16(value, reinterpret_cast<std::uint16_t*>(to));
-    if constexpr (Type == row_type::f16) store_f16(value, reinterpret_cast<std::uint16_t*>(to));
-    if constexpr (Type == row_type::i8) store_byte(value, reinterpret_cast<std::int8_t*>(to));
-    if constexpr (Type == row_type::u8) store_byte(value, reinterpret_cast<std::uint8_t*>(to));
-}
 
 // exp(x) for x up to 0: x = n ln 2 + r, 2^n into the exponent of a polynomial of r. Adding 1.5 *
 // 2^23 rounds to an integer and leaves it in the lowest bits. NaN stays NaN.
@@ -181,18 +111,41 @@ HWY_ATTR HWY_INLINE void select_block(const std::byte* cond, bool keep_true, con
     }
 }
 
+HWY_ATTR HWY_INLINE row_v rounded_to_f16(row_v row) {
+    if constexpr (has_f16_conversion)
+        return hn::PromoteTo(row_d(), hn::DemoteTo(hn::Rebind<hwy::float16_t, row_d>(), row));
+    else
+        return from_f16_bits(f16_bits(row));
+}
+
+template <row_operator Operator>
+HWY_ATTR HWY_INLINE row_v changed(row_v row) {
+    const row_d d;
+    if constexpr (Operator == row_operator::exp) return hn::Exp(d, row);
+    if constexpr (Operator == row_operator::tanh) return hn::Tanh(d, row);
+    if constexpr (Operator == row_operator::round_bf16)
+        return hn::BitCast(d, hn::ShiftLeft<16>(bf16_bits(row)));
+    if constexpr (Operator == row_operator::round_f16) return rounded_to_f16(row);
+}
+
+template <row_operator Operator>
+HWY_ATTR HWY_INLINE void change_block(row_v& a, row_v& b, row_v& c, row_v& d) {
+    a = changed<Operator>(a);
+    b = changed<Operator>(b);
+    c = changed<Operator>(c);
+    d = changed<Operator>(d);
+}
+
 HWY_ATTR HWY_INLINE void unary_block(row_operator op, row_v& a, row_v& b, row_v& c, row_v& d) {
-    const row_d tag;
-    if (op == row_operator::exp) {
-        a = hn::Exp(tag, a);
-        b = hn::Exp(tag, b);
-        c = hn::Exp(tag, c);
-        d = hn::Exp(tag, d);
-    } else {
-        a = hn::Tanh(tag, a);
-        b = hn::Tanh(tag, b);
-        c = hn::Tanh(tag, c);
-        d = hn::Tanh(tag, d);
+    switch (op) {
+    case row_operator::exp:
+        return change_block<row_operator::exp>(a, b, c, d);
+    case row_operator::tanh:
+        return change_block<row_operator::tanh>(a, b, c, d);
+    case row_operator::round_bf16:
+        return change_block<row_operator::round_bf16>(a, b, c, d);
+    default:
+        return change_block<row_operator::round_f16>(a, b, c, d);
     }
 }
 

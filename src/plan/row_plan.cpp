@@ -85,8 +85,9 @@ void require_soft_max_last(const row_desc& desc) {
 
 const char* name_of(const row_step& step) {
     if (step.kind == row_step_kind::select_causal) return "select_causal";
-    constexpr const char* names[] = {"add",    "subtract", "multiply", "divide", "replace",
-                                     "select", "select",   "exp",      "tanh"};
+    constexpr const char* names[] = {"add",     "subtract",   "multiply", "divide",
+                                     "replace", "select",     "select",   "exp",
+                                     "tanh",    "round_bf16", "round_f16"};
     return names[static_cast<std::size_t>(step.op)];
 }
 

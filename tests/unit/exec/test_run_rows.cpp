@@ -64,6 +64,14 @@ double operand_at(const data& from, int operand, std::size_t element, std::size_
     return operand == row_operand_number ? from.row[column] : from.matrix[element];
 }
 
+// To the nearest number with so many bits, even where two are as near.
+double rounded(double value, int bits, int lowest_exponent) {
+    if (value == 0 || !std::isfinite(value)) return value;
+    const int exponent = std::max(std::ilogb(value), lowest_exponent);
+    const double unit = std::ldexp(1.0, exponent + 1 - bits);
+    return std::nearbyint(value / unit) * unit;
+}
+
 double combined(double a, double b, row_operator op) {
     switch (op) {
     case row_operator::add:
@@ -78,6 +86,10 @@ double combined(double a, double b, row_operator op) {
         return std::exp(a);
     case row_operator::tanh:
         return std::tanh(a);
+    case row_operator::round_bf16:
+        return rounded(a, 8, -126);
+    case row_operator::round_f16:
+        return rounded(a, 11, -14);
     default:
         return b;
     }
@@ -158,6 +170,8 @@ const std::vector<std::vector<row_step>>& chains() {
         {combine(divide, scalar_operand), combine(tanh, -1), combine(multiply, scalar_operand),
          select(select_kept, scalar_operand), soft_max_step(true)},
         {combine(tanh, -1), causal(scalar_operand), combine(exp, -1)},
+        {combine(round_bf16, -1), combine(multiply, matrix_operand)},
+        {combine(round_f16, -1), select(select_kept, scalar_operand), combine(add, scalar_operand)},
     };
     return all;
 }
@@ -254,6 +268,66 @@ TEST_P(run_rows_test, quantizes) {
             ASSERT_NEAR(got, wanted, 0.5001) << i;
         }
     }
+}
+
+// Rows without operands or arithmetic: from one type to another.
+template <typename From, typename To>
+std::vector<To> converted(const std::vector<From>& from, data_type type, data_type result,
+                          isa target) {
+    const dims shape{1, static_cast<std::int64_t>(from.size())};
+    row_desc desc;
+    desc.scores = dense_desc(type, shape);
+    desc.result = dense_desc(result, shape);
+    std::vector<To> to(from.size());
+    run_rows(make_row_plan(desc, target), {from.data(), to.data(), {}});
+    return to;
+}
+
+double half_value(std::uint16_t half) {
+    const int exponent = half >> 10 & 31, mantissa = half & 1023;
+    const double magnitude =
+        exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, exponent - 25);
+    const double value = exponent == 31 ? infinity : magnitude;
+    return half >> 15 != 0 ? -value : value;
+}
+
+bool is_nan_half(std::uint16_t half) {
+    return (half & 0x7FFF) > 0x7C00;
+}
+
+TEST_P(run_rows_test, reads_and_writes_every_f16) {
+    std::vector<std::uint16_t> halves(1 << 16);
+    for (std::size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<std::uint16_t>(i);
+    const auto values =
+        converted<std::uint16_t, float>(halves, data_type::f16, data_type::f32, GetParam());
+    const auto back =
+        converted<float, std::uint16_t>(values, data_type::f32, data_type::f16, GetParam());
+    for (std::size_t i = 0; i < halves.size(); ++i) {
+        if (is_nan_half(halves[i])) {
+            ASSERT_TRUE(std::isnan(values[i]) && is_nan_half(back[i])) << i;
+            continue;
+        }
+        ASSERT_EQ(values[i], half_value(halves[i])) << i;
+        ASSERT_EQ(back[i], halves[i]) << i;
+    }
+}
+
+TEST_P(run_rows_test, rounds_to_the_nearest_f16) {
+    // Halfway cases go to the even one, the last finite number is 65504, the least is 2^-24.
+    const std::vector<std::pair<float, std::uint16_t>> cases = {
+        {1.0F + 0x1p-11F, 0x3C00}, {1.0F + 0x3p-11F, 0x3C02}, {-1.0F - 0x1.8p-11F, 0xBC01},
+        {65504.0F, 0x7BFF},        {65519.0F, 0x7BFF},        {65520.0F, 0x7C00},
+        {-1e30F, 0xFC00},          {0x1p-24F, 0x0001},        {0x1p-25F, 0x0000},
+        {0x1.8p-25F, 0x0001},      {-0x1.8p-24F, 0x8002},     {0x1.FFFp-15F, 0x0400},
+        {0x1.FF8p-15F, 0x03FF},    {-0.0F, 0x8000},           {1e-30F, 0x0000},
+        {0x1.FFEp0F, 0x4000},
+    };
+    std::vector<float> values;
+    for (const auto& [value, wanted] : cases) values.push_back(value);
+    const auto halves =
+        converted<float, std::uint16_t>(values, data_type::f32, data_type::f16, GetParam());
+    for (std::size_t i = 0; i < cases.size(); ++i)
+        EXPECT_EQ(halves[i], cases[i].second) << cases[i].first;
 }
 
 INSTANTIATE_TEST_SUITE_P(every_target, run_rows_test,

@@ -194,6 +194,18 @@ partition quantized() {
     return made;
 }
 
+TEST(row_chain, rounds_to_the_types_between_operators) {
+    partition made = attention();
+    made.at(2).outputs[0].type = data_type::bf16;
+    made.at(4).outputs[0].type = data_type::f16;
+    std::string reason;
+    const auto chain = made.find(reason);
+    ASSERT_TRUE(chain) << reason;
+    EXPECT_EQ(operators(*chain),
+              (std::vector{row_operator::divide, row_operator::round_bf16,
+                           row_operator::select_kept, row_operator::add, row_operator::round_f16}));
+}
+
 TEST(row_chain, ends_with_a_quantize) {
     std::string reason;
     const auto chain = quantized().find(reason);
