@@ -3,7 +3,7 @@
 usage: fuzz_attention.py --lane LANE --bench FILE --preload LIBS [--seed N] [--count N]
 
 Shapes, strides, broadcasts of the mask, and the order of scale, cap, mask and addition are drawn. A
-graph of a seed and a number is always the same one. In f32 results may use at most 80 % of what the
+graph of a seed and a number is always the same one. Results may use at most 80 % of what the
 check allows, and a fair share of the graphs must be Maskwise's. oneDNN alone runs the same graphs:
 what it gets wrong itself (3.13 multiplies some layouts wrongly) is counted, not held against
 anybody.
@@ -207,8 +207,7 @@ def fault_of(own: Result, alone: Result) -> str:
     if own["state"] != "PASSED":
         return f"{own['state']} {own['reason']}"
     # Between 16-bit values the oracle rounds as often as oneDNN does, Maskwise less often.
-    allowance = ALLOWANCE if own["selects"][0]["dtype"] == "f32" else 1.0
-    allowed = max(allowance, alone["allowance_used"])
+    allowed = max(ALLOWANCE, alone["allowance_used"])
     if own["allowance_used"] > allowed:
         return f"{own['allowance_used']:.2f} of what the check allows"
     return ""
