@@ -40,7 +40,7 @@ void destroy(partition_list& partitions) {
 
 // Where nothing may be merged the client sees what oneDNN made.
 bool may_merge(const graph_record& record, int policy) {
-    return policy == abi::policy_fusion && record.has_select &&
+    return policy == abi::policy_fusion && record.has_select && record.ops.size() > 1 &&
            record.engine_kind == abi::engine_cpu && !real_is_newer_than_known() &&
            !subgraph_dump_wanted() && jit::can_compile(active_isa());
 }
