@@ -22,7 +22,7 @@ import attention_graphs as graphs
 import attention_report as report
 from machine import machine_facts
 from results import Row, keep
-from worker import ROOT, Died, Worker, limit
+from worker import ROOT, Died, Worker, lane_command, limit
 
 RESULTS = ROOT / "build/bench"
 NEWEST_LANE = "3.13"
@@ -38,11 +38,8 @@ class Client(Worker):
     """The harness's client: it checks a graph, compiles it once and then measures it again."""
 
     def __init__(self, impl: str, build: Path, lane: str) -> None:
-        command = [str(ROOT / "scripts/lane")]
-        if impl == "maskwise":
-            command += ["--preload", str(build / "lib/libmaskwise_onednn.so")]
-        bench = build / ("bin/maskwise-bench" + ("" if lane == NEWEST_LANE else f"-{lane}"))
-        command += [lane, "--", str(bench), "--serve"]
+        program = "maskwise-bench" + ("" if lane == NEWEST_LANE else f"-{lane}")
+        command = [*lane_command(impl, build, lane, program), "--serve"]
         super().__init__(f"attention-{impl}", command, {"MASKWISE_VERBOSE": "1"})
 
     def request(self, text: str) -> dict[str, Any]:

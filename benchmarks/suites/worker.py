@@ -66,12 +66,17 @@ class Worker:
             self.process = None
 
 
-def client(impl: str, build: Path, lane: str) -> Worker:
-    """The client of oneDNN Graph, with Maskwise in front or without."""
+def lane_command(impl: str, build: Path, lane: str, program: str) -> list[str]:
+    """Runs a program of the build in front of that oneDNN, with Maskwise before it or without."""
     command = [str(ROOT / "scripts/lane")]
     if impl == "maskwise":
         command += ["--preload", str(build / "lib/libmaskwise_onednn.so")]
-    command += [lane, "--", str(build / f"bin/bench_client-{lane}")]
+    return [*command, lane, "--", str(build / "bin" / program)]
+
+
+def client(impl: str, build: Path, lane: str) -> Worker:
+    """The client of oneDNN Graph, with Maskwise in front or without."""
+    command = lane_command(impl, build, lane, f"bench_client-{lane}")
     return Worker(impl, command, {"MASKWISE_DISABLE": "0" if impl == "maskwise" else "1"})
 
 

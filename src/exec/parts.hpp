@@ -23,6 +23,14 @@ struct tile_range {
     std::int64_t first, last;
 };
 
+// All parts of one call, on the caller's thread where there is one.
+inline void run_parts(std::int64_t parts, chunk_fn run, const void* context) {
+    if (parts == 1)
+        run(context, 0);
+    else
+        parallel_run(parts, run, context);
+}
+
 // The tiles of one part; parts differ by one tile at most.
 inline tile_range tiles_of_part(std::int64_t tiles, std::int64_t part, std::int64_t parts) {
     const std::int64_t each = tiles / parts, rest = tiles % parts;

@@ -55,10 +55,7 @@ void run_expression(const expression_plan& plan, std::span<const void* const> in
     context.at[jit::dst_operand] = static_cast<std::byte*>(dst);
     for (std::size_t o = 0; o < jit::max_operands; ++o)
         if (context.at[o] != nullptr) context.at[o] += plan.nest.first_bytes[o];
-    if (context.parts == 1)
-        run_part(&context, 0);
-    else
-        parallel_run(context.parts, run_part, &context);
+    run_parts(context.parts, run_part, &context);
 }
 
 } // namespace maskwise

@@ -1,6 +1,6 @@
 #include "exec/run_rows.hpp"
 
-#include "exec/parallel.hpp"
+#include "exec/parts.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,6 @@ namespace maskwise {
 namespace {
 
 constexpr std::int64_t parallel_from_elements = 64 << 10;
-constexpr std::int64_t parts_per_thread = 4;
 // Without a SoftMax nothing is held: pieces that stay in L1 with all their operands.
 constexpr std::int64_t streamed_columns = 1024;
 constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
@@ -269,9 +268,8 @@ struct run_context {
 
 void run_part(const void* raw_context, std::int64_t part) {
     const auto& context = *static_cast<const run_context*>(raw_context);
-    const std::int64_t rows = context.plan.rows;
-    row_walk(context.plan, context.at)
-        .run(rows * part / context.parts, rows * (part + 1) / context.parts);
+    const auto [first, last] = tiles_of_part(context.plan.rows, part, context.parts);
+    row_walk(context.plan, context.at).run(first, last);
 }
 
 } // namespace
@@ -282,10 +280,7 @@ void run_rows(const row_plan& plan, const row_pointers& at) {
     const bool is_small = plan.rows * plan.columns < parallel_from_elements || threads < 2;
     const std::int64_t parts = is_small ? 1 : std::min(plan.rows, threads * parts_per_thread);
     const run_context context{plan, at, parts};
-    if (parts == 1)
-        run_part(&context, 0);
-    else
-        parallel_run(parts, run_part, &context);
+    run_parts(parts, run_part, &context);
 }
 
 } // namespace maskwise

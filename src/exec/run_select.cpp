@@ -43,10 +43,7 @@ void run_select(const select_plan& plan, const void* cond, const void* src_0, co
     const bool in_place = dst == src_0 || dst == src_1;
     const std::int64_t parts = choose_parts(plan.moved_bytes, plan.tiles);
     const run_context context{plan, in_place ? plan.run_plain : plan.run, at, parts};
-    if (parts == 1)
-        run_part(&context, 0);
-    else
-        parallel_run(parts, run_part, &context);
+    run_parts(parts, run_part, &context);
 }
 
 } // namespace maskwise

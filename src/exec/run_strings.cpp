@@ -1,6 +1,6 @@
 #include "exec/run_strings.hpp"
 
-#include "exec/parallel.hpp"
+#include "exec/parts.hpp"
 #include "plan/plan_data.hpp"
 
 #include <algorithm>
@@ -88,10 +88,7 @@ void run_strings(const select_plan& plan, const void* cond, const void* src_0, c
                            {element(cond, first[op_cond]), element(src_0, first[op_src_0]),
                             element(src_1, first[op_src_1]), element(dst, first[op_dst])}};
     const std::int64_t parts = (plan.nest.elements + strings_per_part - 1) / strings_per_part;
-    if (parts == 1)
-        run_part(&context, 0);
-    else
-        parallel_run(parts, run_part, &context);
+    run_parts(parts, run_part, &context);
     if (context.failure) std::rethrow_exception(context.failure);
 }
 

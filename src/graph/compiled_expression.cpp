@@ -91,13 +91,6 @@ void add_reordering(compiled_expression& compiled, std::size_t operand, const te
     compiled.scratch_bytes += (bytes + alignment - 1) / alignment * alignment;
 }
 
-tensor_desc describe_input(const logical_tensor& input) {
-    logical_tensor still = input;
-    if (input.property == property_kind::host_scalar)
-        still.strides_elems = dims(input.extents.rank(), 0);
-    return to_desc(still);
-}
-
 void make_plan(const expression_group& group, compiled_expression& compiled) {
     const tensor_desc dst = to_desc(compiled.outputs[compiled.dst_position]);
     tensor_desc run_dst = dst;
@@ -107,7 +100,7 @@ void make_plan(const expression_group& group, compiled_expression& compiled) {
     }
     expression_desc desc{group.what, {}, run_dst};
     for (const std::size_t position : compiled.input_positions) {
-        const tensor_desc given = describe_input(compiled.inputs[position]);
+        const tensor_desc given = to_input_desc(compiled.inputs[position]);
         tensor_desc input = given;
         if (!runs_along(given, run_dst)) {
             input = in_order_of(run_dst, given);

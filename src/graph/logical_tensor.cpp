@@ -37,4 +37,11 @@ tensor_desc to_desc(const logical_tensor& tensor) {
     return desc;
 }
 
+tensor_desc to_input_desc(const logical_tensor& input) {
+    logical_tensor still = input;
+    if (input.property == property_kind::host_scalar)
+        still.strides_elems = dims(input.extents.rank(), 0);
+    return to_desc(still);
+}
+
 } // namespace maskwise::graph

@@ -38,4 +38,7 @@ std::string shape_text(const logical_tensor& tensor);
 // byte strides leave int64 or are negative, which oneDNN does not have.
 tensor_desc to_desc(const logical_tensor& tensor);
 
+// The same of an input that may be a host scalar, which has no layout.
+tensor_desc to_input_desc(const logical_tensor& input);
+
 } // namespace maskwise::graph

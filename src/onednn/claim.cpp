@@ -4,6 +4,7 @@
 #include "base/verbose.hpp"
 #include "graph/match.hpp"
 #include "onednn/real_library.hpp"
+#include "onednn/real_partition.hpp"
 #include "onednn/region.hpp"
 #include "onednn/translate_op.hpp"
 
@@ -60,12 +61,9 @@ bool real_is_newer_than_known() {
 }
 
 void claim_partition(const graph_record& graph, abi::partition partition) {
-    std::size_t count = 0;
-    call_real(&real_library::partition_get_op_num, abi::const_partition(partition), &count);
-    if (count != 1) return note_region(graph, partition);
-    std::size_t id = 0;
-    if (call_real(&real_library::partition_get_ops, partition, count, &id) != abi::success) return;
-    const auto op = find_op(graph, id);
+    const auto ids = op_ids(partition);
+    if (ids.size() != 1) return note_region(graph, partition);
+    const auto op = find_op(graph, ids[0]);
     if (op == nullptr || op->kind != abi::op_kind_select) return;
     auto record = std::make_shared<partition_record>();
     record->fpmath_mode = graph.fpmath_mode;

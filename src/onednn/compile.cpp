@@ -24,15 +24,6 @@ abi::status compile_with_real(const compile_call& call) {
                      call.in_num, call.inputs, call.out_num, call.outputs, call.engine);
 }
 
-void report_refusal(const partition_record& partition, abi::status status,
-                    const std::string& reason) {
-    if (verbose_level() < 1) return;
-    guarded([&] {
-        print_verbose("refuse," + std::to_string(partition.id) + ',' + partition.select.name +
-                      ",compile,status " + std::to_string(status) + ',' + reason);
-    });
-}
-
 std::unique_ptr<compiled_record> build(const std::shared_ptr<const partition_record>& partition,
                                        const compile_call& call,
                                        std::span<const graph::logical_tensor> inputs,
@@ -116,6 +107,15 @@ bool has_nulls(const compile_call& call) {
     return call.compiled_partition == nullptr || call.engine == nullptr ||
            (call.in_num > 0 && call.inputs == nullptr) ||
            (call.out_num > 0 && call.outputs == nullptr);
+}
+
+void report_refusal(const partition_record& partition, abi::status status,
+                    const std::string& reason) {
+    if (verbose_level() < 1) return;
+    guarded([&] {
+        print_verbose("refuse," + std::to_string(partition.id) + ',' + partition.select.name +
+                      ",compile,status " + std::to_string(status) + ',' + reason);
+    });
 }
 
 std::vector<abi::logical_tensor> copy_tensors(std::size_t count,

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace maskwise::onednn {
@@ -24,6 +25,10 @@ struct compile_call {
 bool has_nulls(const compile_call& call);
 std::vector<abi::logical_tensor> copy_tensors(std::size_t count,
                                               const abi::logical_tensor** tensors);
+
+// One verbose line, where they are wanted, for a compile that Maskwise does not do.
+void report_refusal(const partition_record& partition, abi::status status,
+                    const std::string& reason);
 
 // Compiles a claimed partition and records the result for its handle. Types that the schema does
 // not know are left to the real library where that supports the partition: it computes some

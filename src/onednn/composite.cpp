@@ -238,10 +238,7 @@ void composite::compile_rows(const graph::row_chain& chain) {
         if (given == nullptr)
             throw invalid_argument("tensor " + std::to_string(operand.id) +
                                    " is not in the list given to compile");
-        auto described_operand = from_abi(*given);
-        if (described_operand.property == graph::property_kind::host_scalar)
-            described_operand.strides_elems = dims(described_operand.extents.rank(), 0);
-        desc.operands.push_back(to_desc(described_operand));
+        desc.operands.push_back(to_input_desc(from_abi(*given)));
     }
     desc.steps = chain.steps;
     if (statistics_) desc.statistics = to_desc(from_abi(*statistics_));

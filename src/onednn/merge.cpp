@@ -6,7 +6,7 @@
 #include "onednn/dump.hpp"
 #include "onednn/guard.hpp"
 #include "onednn/real_library.hpp"
-#include "onednn/real_part.hpp"
+#include "onednn/real_partition.hpp"
 #include "onednn/translate_op.hpp"
 
 #include <algorithm>
@@ -20,14 +20,6 @@ namespace maskwise::onednn {
 namespace {
 
 using partition_list = std::vector<abi::partition>;
-
-std::vector<std::size_t> ops_of(abi::partition partition) {
-    std::size_t count = 0;
-    call_real(&real_library::partition_get_op_num, abi::const_partition(partition), &count);
-    std::vector<std::size_t> ids(count);
-    if (count > 0) call_real(&real_library::partition_get_ops, partition, count, ids.data());
-    return ids;
-}
 
 void destroy(partition_list& partitions) {
     for (abi::partition& each : partitions) {
@@ -64,7 +56,7 @@ std::set<std::size_t> single_ops(abi::graph graph, const graph_record& record) {
                                 partitions.data()) != abi::success)
         return found;
     for (auto* const each : partitions) {
-        const auto ids = ops_of(each);
+        const auto ids = op_ids(each);
         std::uint8_t supported = 0;
         call_real(&real_library::partition_is_supported, abi::const_partition(each), &supported);
         const auto op = ids.size() == 1 ? find_op(record, ids[0]) : nullptr;
@@ -105,13 +97,6 @@ struct listed {
     std::shared_ptr<const merged_record> merged;
     std::vector<std::size_t> inputs, outputs; // ids of tensors
 };
-
-std::vector<std::size_t> ids_of(const std::vector<abi::logical_tensor>& tensors) {
-    std::vector<std::size_t> ids(tensors.size());
-    std::transform(tensors.begin(), tensors.end(), ids.begin(),
-                   [](const auto& tensor) { return tensor.id; });
-    return ids;
-}
 
 // Always the earliest partition of those whose inputs are there: the order of the list where it is
 // topological already.
@@ -156,15 +141,15 @@ void claim_merged(const graph_record& graph, const listed& from) {
     tables().partitions.insert(from.handle, std::move(record));
 }
 
-// Takes the members of groups out of the real list; what is left is in topological order.
-partition_list merge(const graph_record& graph, partition_list& real) {
+// Takes the members of groups out of the list; what is left is in topological order.
+void merge(const graph_record& graph, partition_list& partitions) {
     std::map<std::size_t, std::shared_ptr<const merged_record>> groups; // by operator
     for (const auto& each : graph.merged)
         for (const std::size_t id : each->op_ids) groups[id] = each;
     std::vector<listed> list;
     partition_list dropped;
-    for (auto* const each : real) {
-        const auto ids = ops_of(each);
+    for (auto* const each : partitions) {
+        const auto ids = op_ids(each);
         const auto found = ids.size() == 1 ? groups.find(ids[0]) : groups.end();
         const auto group = found == groups.end() ? nullptr : found->second;
         if (group && group->op_ids.back() != ids[0])
@@ -182,9 +167,8 @@ partition_list merge(const graph_record& graph, partition_list& real) {
         else
             claim_partition(graph, list[i].handle);
     }
-    real = merged;
+    partitions = std::move(merged);
     destroy(dropped);
-    return merged;
 }
 
 } // namespace
@@ -221,7 +205,7 @@ abi::status get_merged_partitions(abi::graph graph, const graph_record& record, 
         if (status != abi::success) return real.clear();
         hollow.assign(real.begin() + static_cast<std::ptrdiff_t>(real_count), real.end());
         real.resize(real_count);
-        real = merge(record, real);
+        merge(record, real);
         real.insert(real.end(), hollow.begin(), hollow.end());
     });
     if (status != abi::success) return status;

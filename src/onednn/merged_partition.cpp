@@ -14,15 +14,6 @@
 namespace maskwise::onednn {
 namespace {
 
-void report_refusal(const partition_record& partition, abi::status status,
-                    const std::string& reason) {
-    if (verbose_level() < 1) return;
-    guarded([&] {
-        print_verbose("refuse," + std::to_string(partition.id) + ',' + partition.select.name +
-                      ",compile,status " + std::to_string(status) + ',' + reason);
-    });
-}
-
 std::unique_ptr<compiled_record> build(const std::shared_ptr<const partition_record>& partition,
                                        const compile_call& call) {
     const auto inputs = from_abi(std::span(call.inputs, call.in_num));

@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "onednn/real_library.hpp"
+#include "onednn/real_partition.hpp"
 
 #include <cstdint>
 #include <string>
@@ -58,28 +59,6 @@ void add_op(abi::graph graph, const op_record& record) {
 }
 
 } // namespace
-
-std::vector<abi::logical_tensor> input_ports(abi::partition partition) {
-    std::size_t count = 0;
-    call_real(&real_library::partition_get_input_ports_num, abi::const_partition(partition),
-              &count);
-    std::vector<abi::logical_tensor> ports(count);
-    if (count > 0)
-        call_real(&real_library::partition_get_input_ports, abi::const_partition(partition), count,
-                  ports.data());
-    return ports;
-}
-
-std::vector<abi::logical_tensor> output_ports(abi::partition partition) {
-    std::size_t count = 0;
-    call_real(&real_library::partition_get_output_ports_num, abi::const_partition(partition),
-              &count);
-    std::vector<abi::logical_tensor> ports(count);
-    if (count > 0)
-        call_real(&real_library::partition_get_output_ports, abi::const_partition(partition), count,
-                  ports.data());
-    return ports;
-}
 
 real_part::real_part(const std::vector<const op_record*>& ops, const graph_settings& settings,
                      const tensor_map& given, const tensor_map& wanted, abi::engine engine) {
@@ -138,6 +117,9 @@ void real_part::take_partitions() {
     }
 }
 
+// Handles of one step lie on the stack when it is executed.
+constexpr std::size_t max_step_inputs = 64, max_step_outputs = 16;
+
 // Intermediates leave with whatever layout oneDNN likes best.
 void real_part::compile_step(compiled_step& step, tensor_map& known, const tensor_map& wanted,
                              abi::engine engine) {
@@ -153,6 +135,9 @@ void real_part::compile_step(compiled_step& step, tensor_map& known, const tenso
         outputs.push_back(wanted.contains(port.id) ? wanted.at(port.id) : port);
         step.outputs.push_back(port.id);
     }
+    if (inputs.size() > max_step_inputs || outputs.size() > max_step_outputs)
+        throw invalid_argument("a part has " + std::to_string(inputs.size()) + " inputs and " +
+                               std::to_string(outputs.size()) + " outputs, which are too many");
     std::vector<const abi::logical_tensor*> in, out;
     for (const auto& tensor : inputs) in.push_back(&tensor);
     for (const auto& tensor : outputs) out.push_back(&tensor);
@@ -172,7 +157,7 @@ void real_part::compile_step(compiled_step& step, tensor_map& known, const tenso
 
 abi::status real_part::execute(abi::stream stream, const tensor_lookup& tensors) const {
     for (const auto& step : steps_) {
-        abi::const_tensor inputs[64], outputs[16];
+        abi::const_tensor inputs[max_step_inputs], outputs[max_step_outputs];
         std::size_t in = 0, out = 0;
         for (const std::size_t id : step.inputs) inputs[in++] = tensors.find(id);
         for (const std::size_t id : step.outputs) outputs[out++] = tensors.find(id);

@@ -26,9 +26,6 @@ public:
     virtual abi::const_tensor find(std::size_t id) const = 0;
 };
 
-std::vector<abi::logical_tensor> input_ports(abi::partition partition);
-std::vector<abi::logical_tensor> output_ports(abi::partition partition);
-
 // Operators of a larger partition that stay oneDNN's, as a graph of their own: the same ids and
 // attributes, partitioned and compiled by the real library.
 class real_part {

@@ -7,6 +7,7 @@
 #include "onednn/guard.hpp"
 #include "onednn/onednn_verbose.hpp"
 #include "onednn/real_library.hpp"
+#include "onednn/real_partition.hpp"
 #include "onednn/translate_op.hpp"
 
 #include <algorithm>
@@ -21,20 +22,9 @@ void report(const char* what, std::size_t partition, const std::string& text) {
         print_verbose(std::string(what) + ',' + std::to_string(partition) + ",composite," + text);
 }
 
-std::vector<std::size_t> output_ids(abi::partition partition) {
-    std::vector<std::size_t> ids;
-    for (const auto& port : output_ports(partition)) ids.push_back(port.id);
-    return ids;
-}
-
 // False where an operator of the partition was not recorded or none of them is a Select.
 bool collect_ops(const graph_record& graph, abi::partition partition, region_record& region) {
-    std::size_t count = 0;
-    call_real(&real_library::partition_get_op_num, abi::const_partition(partition), &count);
-    std::vector<std::size_t> ids(count);
-    if (call_real(&real_library::partition_get_ops, partition, count, ids.data()) != abi::success)
-        return false;
-    for (const std::size_t id : ids) {
+    for (const std::size_t id : op_ids(partition)) {
         auto op = find_op(graph, id);
         if (!op) return false;
         region.ops.push_back(std::move(op));
@@ -105,7 +95,7 @@ void note_region(const graph_record& graph, abi::partition partition) {
     std::vector<graph::op> ops;
     for (const auto& op : region->ops) ops.push_back(translate(*op));
     std::string reason;
-    auto chain = graph::find_row_chain(ops, output_ids(partition), reason);
+    auto chain = graph::find_row_chain(ops, ids_of(output_ports(partition)), reason);
     if (chain && masks_by_arithmetic(*chain)) {
         chain.reset();
         reason = "this oneDNN is as fast with a mask that replaces scores";
