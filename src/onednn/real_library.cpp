@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <dlfcn.h>
 #include <link.h>
+#include <new>
+#include <string>
 #include <vector>
 
 namespace maskwise::onednn {
@@ -42,10 +44,14 @@ void* open_foreign(const char* name, int flags) {
 // A client that opened libdnnl with RTLD_LOCAL (a Python extension does) hides it from RTLD_NEXT.
 // The name is matched because dlsym also searches an object's dependencies: any library that links
 // libdnnl would answer the probe.
-void* find_already_loaded() {
-    for (const std::string& name : loaded_objects()) {
-        if (name.find("libdnnl") == std::string::npos) continue;
-        if (void* handle = open_foreign(name.c_str(), RTLD_LAZY | RTLD_NOLOAD)) return handle;
+void* find_already_loaded() noexcept {
+    try {
+        for (const std::string& name : loaded_objects()) {
+            if (name.find("libdnnl") == std::string::npos) continue;
+            if (void* handle = open_foreign(name.c_str(), RTLD_LAZY | RTLD_NOLOAD)) return handle;
+        }
+    } catch (const std::bad_alloc&) {
+        // The search by soname, which comes next, needs no list.
     }
     return nullptr;
 }
@@ -56,7 +62,7 @@ void* open_by_soname() {
     return nullptr;
 }
 
-void* find_handle(std::string& how) {
+void* find_handle(const char*& how) {
     if (const void* next = dlsym(RTLD_NEXT, probe_name); next != nullptr && !is_this_plugin(next)) {
         how = "next in search order";
         return RTLD_NEXT;
@@ -119,9 +125,14 @@ std::string describe_unfit() {
     return {};
 }
 
-void report_missing() {
-    const std::string unfit = describe_unfit();
-    const std::string found = unfit.empty() ? "" : "; found " + unfit + ", which is without it";
+void report_missing() noexcept {
+    std::string found;
+    try {
+        if (const auto unfit = describe_unfit(); !unfit.empty())
+            found = "; found " + unfit + ", which is without it";
+    } catch (const std::bad_alloc&) {
+        found.clear();
+    }
     std::fprintf(stderr,
                  "maskwise: no libdnnl with the Graph API found (searched: next in the link order, "
                  "libraries already loaded, libdnnl.so.3)%s; every dnnl_graph function answers "
@@ -129,12 +140,12 @@ void report_missing() {
                  found.c_str());
 }
 
-real_library* load() {
-    auto* library = new real_library;
-    void* handle = find_handle(library->how);
-    if (handle != nullptr) resolve_all(*library, handle);
-    if (library->found())
-        describe(*library, handle);
+real_library load() noexcept {
+    real_library library;
+    void* handle = find_handle(library.how);
+    if (handle != nullptr) resolve_all(library, handle);
+    if (library.found())
+        describe(library, handle);
     else
         report_missing();
     return library;
@@ -148,9 +159,9 @@ bool is_this_plugin(const void* address) {
     return base_of(address) == own_base;
 }
 
-const real_library& real() {
-    static const real_library* const library = load();
-    return *library;
+const real_library& real() noexcept {
+    static const real_library library = load();
+    return library;
 }
 
 bool is_cpu_engine(abi::engine engine) {

@@ -2,8 +2,6 @@
 
 #include "onednn/abi.hpp"
 
-#include <string>
-
 namespace maskwise::onednn {
 
 // The oneDNN behind the plugin: its functions by pointer, never by exported name, since the
@@ -21,9 +19,9 @@ struct real_library {
     // sycl::event::wait(const std::vector<sycl::event>&), from the SYCL runtime of the process.
     void (*sycl_wait_for_events)(const void*) = nullptr;
 
-    std::string file;       // where the library was loaded from; empty when there is none
+    const char* file = "";  // where the library was loaded from; empty when there is none
     abi::version version{}; // all zero when there is none
-    std::string how;        // "next in search order", "already loaded", "opened"
+    const char* how = "";   // "next in search order", "already loaded", "opened"
 
     bool found() const {
         return graph_create != nullptr;
@@ -38,7 +36,7 @@ struct real_library {
 
 // Looked up on first use and kept for ever: exit handlers of the client may still destroy handles.
 // Any thread. When no libdnnl with the Graph API can be found, says so once on standard error.
-const real_library& real();
+const real_library& real() noexcept;
 
 // The real function with these arguments; `unimplemented` where the library lacks it. What it
 // throws passes through.
