@@ -20,7 +20,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLE_SECONDS = 1.0
-ROUNDS_PER_SECOND = 20  # more than any machine does
+ENDLESS = 1_000_000_000  # rounds; SECONDS ends them
+BATCHES = ("select_smoke", "mha_smoke")
 ALLOWED_GROWTH_BYTES = 16 << 20  # what allocators keep; a leak of 5 KB a case is more in a minute
 
 
@@ -71,21 +72,14 @@ def growth(samples: list[Sample]) -> list[str]:
     return faults
 
 
-def rounds_file(work: Path, rounds: int) -> Path:
-    """A batch that runs the smoke batches `rounds` times: one process for all of them."""
-    names = ("select_smoke", "mha_smoke")
-    line = " ".join(f"--reset --batch={ROOT / 'benchdnn_inputs' / name}" for name in names)
-    path = work / "soak_batch"
-    path.write_text(f"{line}\n" * rounds)
-    return path
-
-
-def start(lane: str, batch: Path, log: Path) -> subprocess.Popen[bytes]:
+def start(lane: str, log: Path) -> subprocess.Popen[bytes]:
     client = ROOT / "build/release/bin" / bench_name(lane)
     plugin = ROOT / "build/release/lib/libmaskwise_onednn.so"
     command = [str(ROOT / "scripts/lane"), "--preload", str(plugin), lane, "--", str(client)]
+    batches = [f"--batch={ROOT / 'benchdnn_inputs' / name}" for name in BATCHES]
+    command += [f"--rounds={ENDLESS}", batches[0], "--reset", batches[1]]
     with log.open("wb") as output:
-        return subprocess.Popen([*command, f"--batch={batch}"], stdout=output, stderr=output)
+        return subprocess.Popen(command, stdout=output, stderr=output)
 
 
 def bench_name(lane: str) -> str:
@@ -106,7 +100,7 @@ def soak(seconds: float, lane: str) -> int:
     load = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     samples: list[Sample] = []
     try:
-        process = start(lane, rounds_file(work, int(seconds * ROUNDS_PER_SECOND) + 1), log)
+        process = start(lane, log)
         watch(process, samples, time.monotonic() + seconds)
         ended_alone = process.poll() is not None
         for each in (*children(process.pid), process.pid):

@@ -15,6 +15,7 @@ struct run_options {
     bool serve = false;
     bool isolate = false;
     bool vs_onednn = false;
+    int rounds = 1;  // how often every case is run
     int threads = 0; // 0: as the process is given them
     int verbose = 0;
     std::string report;

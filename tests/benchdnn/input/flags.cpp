@@ -155,6 +155,8 @@ constexpr flag flags[] = {
      [](flag_state&, run_options& r, const std::string& v) { r.list = parse_bool(v); }},
     {"isolate", "", "run tests in a child process; a crash becomes ABORTED", "--isolate",
      [](flag_state&, run_options& r, const std::string& v) { r.isolate = parse_bool(v); }},
+    {"rounds", "N", "run every test N times over, in order", "--rounds=100 --batch=select_smoke",
+     [](flag_state&, run_options& r, const std::string& v) { r.rounds = parse_number<int>(v, 1); }},
     {"threads", "N", "let the process use N processors", "--threads=1",
      [](flag_state&, run_options& r, const std::string& v) { r.threads = parse_threads(v); }},
     {"report", "FILE", "write every verdict and measurement as JSON", "--report=result.json",

@@ -60,33 +60,54 @@ std::string about_dialects(const command_line& line) {
     return fmt::format("libmaskwise {} ({})", version(), instruction_set());
 }
 
+// Where the cases of one run go.
+class session {
+public:
+    explicit session(const command_line& line)
+        : line_(line),
+          report_(line.run, line.cases.size() * static_cast<std::size_t>(line.run.rounds)),
+          here_(line.run.verbose), isolated_(worker::with::maskwise_as_here, line.run.verbose),
+          alone_(worker::with::no_maskwise, line.run.verbose) {}
+
+    void run(const case_config& config) {
+        report_.start(config);
+        case_config asked = config;
+        asked.list_only = config.list_only || line_.run.list;
+        if (line_.run.vs_onednn && !config.dialect.empty())
+            throw input_error("--vs-onednn: a dialect has no oneDNN beside it");
+        const bool asks_library = !asked.list_only && config.dialect.empty();
+        if (asks_library && !line_.run.isolate) {
+            here_.loaded(); // a runtime that starts with it installs its handlers now
+            note_test(repro_line(config));
+        }
+        case_result result = line_.run.isolate ? isolated_.run(asked) : here_.run(asked);
+        if (line_.run.vs_onednn && !line_.run.isolate && result.perf)
+            measure_in_turns(here_, alone_, config, result);
+        report_.take(config, result);
+        needs_library_ = needs_library_ || asks_library;
+    }
+
+    int finish() {
+        if (!needs_library_) return report_.finish(about_dialects(line_));
+        return report_.finish(line_.run.isolate ? isolated_.library()
+                                                : here_.loaded().description());
+    }
+
+private:
+    const command_line& line_;
+    reporter report_;
+    runner here_;
+    worker isolated_, alone_;
+    bool needs_library_ = false;
+};
+
 } // namespace
 
 int run_session(const command_line& line) {
-    reporter report(line.run, line.cases.size());
-    runner here(line.run.verbose);
-    worker isolated(worker::with::maskwise_as_here, line.run.verbose);
-    worker alone(worker::with::no_maskwise, line.run.verbose);
-    bool needs_library = false;
-    for (const case_config& config : line.cases) {
-        report.start(config);
-        case_config asked = config;
-        asked.list_only = config.list_only || line.run.list;
-        if (line.run.vs_onednn && !config.dialect.empty())
-            throw input_error("--vs-onednn: a dialect has no oneDNN beside it");
-        const bool asks_library = !asked.list_only && config.dialect.empty();
-        if (asks_library && !line.run.isolate) {
-            here.loaded(); // a runtime that starts with it installs its handlers now
-            note_test(repro_line(config));
-        }
-        case_result result = line.run.isolate ? isolated.run(asked) : here.run(asked);
-        if (line.run.vs_onednn && !line.run.isolate && result.perf)
-            measure_in_turns(here, alone, config, result);
-        report.take(config, result);
-        needs_library = needs_library || asks_library;
-    }
-    if (!needs_library) return report.finish(about_dialects(line));
-    return report.finish(line.run.isolate ? isolated.library() : here.loaded().description());
+    session all(line);
+    for (int round = 0; round < line.run.rounds; ++round)
+        for (const case_config& config : line.cases) all.run(config);
+    return all.finish();
 }
 
 } // namespace maskwise::bench

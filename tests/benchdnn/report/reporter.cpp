@@ -35,7 +35,8 @@ void reporter::start(const case_config& config) {
 
 void reporter::take(const case_config& config, const case_result& result) {
     clear_progress();
-    results_.emplace_back(config, result);
+    if (!options_.report.empty()) results_.emplace_back(config, result);
+    ++done_;
     ++counts_[result.state];
     const bool only_measured = !config.correctness && result.state == verdict::passed;
     if (!only_measured) print_verdict(config, result);
@@ -48,7 +49,7 @@ void reporter::take(const case_config& config, const case_result& result) {
 }
 
 void reporter::print_verdict(const case_config& config, const case_result& result) const {
-    std::string line = fmt::format("{}:{}", results_.size() - 1, verdict_word(result.state));
+    std::string line = fmt::format("{}:{}", done_ - 1, verdict_word(result.state));
     if (!result.reason.empty()) line += fmt::format(" ({})", result.reason);
     if (result.errors > 0)
         line += fmt::format(" (errors:{} total:{})", result.errors, result.total);
@@ -74,10 +75,9 @@ void reporter::print_measurement(const case_config& config, const case_result& r
 void reporter::show_progress() const {
     if (!terminal_) return;
     const double spent = seconds_since(started_);
-    const std::size_t done = results_.size();
     const double left =
-        done == 0 ? 0 : spent / static_cast<double>(done) * static_cast<double>(tests_ - done);
-    fmt::print(stderr, "\r[{}/{}] {:.0f} s, about {:.0f} s left\033[K", done, tests_, spent, left);
+        done_ == 0 ? 0 : spent / static_cast<double>(done_) * static_cast<double>(tests_ - done_);
+    fmt::print(stderr, "\r[{}/{}] {:.0f} s, about {:.0f} s left\033[K", done_, tests_, spent, left);
 }
 
 void reporter::clear_progress() const {
@@ -95,9 +95,9 @@ int reporter::finish(const std::string& library) {
         if (counts_as_failure(state)) failed += number;
     fmt::print("tests:{} passed:{} skipped:{} mistrusted:{} unimplemented:{} invalid_arguments:{} "
                "failed:{} listed:{}",
-               results_.size(), count(verdict::passed), count(verdict::skipped),
-               count(verdict::mistrusted), count(verdict::unimplemented),
-               count(verdict::invalid_arguments), failed, count(verdict::listed));
+               done_, count(verdict::passed), count(verdict::skipped), count(verdict::mistrusted),
+               count(verdict::unimplemented), count(verdict::invalid_arguments), failed,
+               count(verdict::listed));
     if (count(verdict::aborted) > 0) fmt::print(" aborted:{}", count(verdict::aborted));
     fmt::print("\n");
     if (measured_ > 0)

@@ -34,7 +34,8 @@ private:
     bool terminal_;
     std::chrono::steady_clock::time_point started_;
     std::map<verdict, std::size_t> counts_;
-    std::vector<std::pair<case_config, case_result>> results_;
+    std::size_t done_ = 0;
+    std::vector<std::pair<case_config, case_result>> results_; // only for a report
     double total_min_ms_ = 0;
     double total_mean_ms_ = 0;
     std::size_t measured_ = 0;
