@@ -3,8 +3,8 @@ option(MASKWISE_BUILD_BENCHMARKS "Build the engine's own benchmarks (needs Googl
 option(MASKWISE_BUILD_PYTHON "Build the Python package (needs nanobind and NumPy in Python_EXECUTABLE)" OFF)
 option(MASKWISE_STD_THREADS
        "Run plans on std::thread instead of oneTBB (ThreadSanitizer reports false races in oneTBB)" OFF)
-# contract, benchdnn and package need at least one oneDNN lane.
-set(MASKWISE_TEST_FOLDERS support unit kernel contract benchdnn guard package scripts
+# contract, benchdnn and package need at least one oneDNN lane; fuzz needs support and unit.
+set(MASKWISE_TEST_FOLDERS support unit kernel contract benchdnn guard package scripts fuzz
     CACHE STRING "Folders of tests/ to build")
 set(MASKWISE_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")
 # One entry a lane, "<name>=<prefix>": an installed oneDNN that the clients are compiled against;

@@ -1,10 +1,11 @@
 // The C ABI of oneDNN Graph: bytes become a graph of Selects and the calls of a client. Up to the
-// partitions every status must be the one that oneDNN alone gives; what Maskwise compiles must work
-// or be refused as the rules of graph_abi/reference.cpp say, and dst must hold the reference's
-// bytes.
+// partitions every status must be the one that oneDNN alone gives, and the partitions are oneDNN's,
+// but for those that the policy allows to be merged; what Maskwise compiles must work or be refused
+// as the rules of graph_abi/reference.cpp say, and dst must hold the reference's bytes.
 
 #include "graph_abi/api.hpp"
 #include "graph_abi/reference.hpp"
+#include "graph_abi/session.hpp"
 
 #include "support/oracle.hpp"
 
@@ -14,6 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
 
 namespace maskwise::fuzz {
@@ -35,89 +37,6 @@ dnnl_stream_t stream() {
     if (made == nullptr) dnnl_stream_create(&made, engine(), dnnl_stream_default_flags);
     return made;
 }
-
-// Everything one side has made, and what each call answered.
-struct session {
-    const api& calls;
-    std::vector<int> answers;
-    std::vector<dnnl_graph_op_t> ops;
-    dnnl_graph_graph_t graph = nullptr;
-    std::vector<dnnl_graph_partition_t> partitions;
-
-    void note(int answer) { answers.push_back(answer); }
-};
-
-void build_op(session& s, const op_description& what) {
-    dnnl_graph_op_t op = nullptr;
-    s.note(s.calls.op_create(&op, what.id, what.kind, "op"));
-    for (const auto& input : what.inputs) s.note(s.calls.op_add_input(op, &input));
-    for (const auto& output : what.outputs) s.note(s.calls.op_add_output(op, &output));
-    if (!what.auto_broadcast.empty())
-        s.note(s.calls.op_set_attr_str(op, dnnl_graph_op_attr_auto_broadcast,
-                                       what.auto_broadcast.c_str(), 1));
-    const std::int64_t axis = 1;
-    if (what.odd_attribute) s.note(s.calls.op_set_attr_s64(op, dnnl_graph_op_attr_axis, &axis, 1));
-    s.ops.push_back(op);
-}
-
-void note_partition(session& s, dnnl_graph_partition_t partition) {
-    std::size_t count = 0;
-    s.note(s.calls.partition_get_op_num(partition, &count));
-    std::vector<std::size_t> ids(count);
-    s.note(s.calls.partition_get_ops(partition, count, ids.data()));
-    for (const auto id : ids) s.note(static_cast<int>(id));
-    s.note(s.calls.partition_get_input_ports_num(partition, &count));
-    s.note(static_cast<int>(count));
-    s.note(s.calls.partition_get_output_ports_num(partition, &count));
-    s.note(static_cast<int>(count));
-}
-
-void take_partitions(session& s, const graph_description& what) {
-    std::size_t count = 0;
-    s.note(s.calls.graph_filter(s.graph, what.policy));
-    s.note(s.calls.graph_get_partition_num(s.graph, &count));
-    s.partitions.resize(count);
-    if (count > 0) s.note(s.calls.graph_get_partitions(s.graph, count, s.partitions.data()));
-    for (auto* partition : s.partitions) note_partition(s, partition);
-}
-
-void build_graph(session& s, const graph_description& what) {
-    s.note(s.calls.graph_create(&s.graph, dnnl_cpu));
-    for (const auto& op : what.ops) {
-        build_op(s, op);
-        s.note(s.calls.add_op(s.graph, s.ops.back()));
-    }
-    if (what.finalized) s.note(s.calls.graph_finalize(s.graph));
-    take_partitions(s, what);
-}
-
-// On an error the real library leaves an object behind that may only be destroyed.
-void build_single(session& s, const graph_description& what) {
-    build_op(s, what.ops[0]);
-    dnnl_graph_partition_t partition = nullptr;
-    s.note(s.calls.partition_create_with_op(&partition, s.ops[0], dnnl_cpu));
-    if (s.answers.back() == dnnl_success) {
-        s.partitions.push_back(partition);
-        note_partition(s, partition);
-    } else if (partition != nullptr) {
-        s.calls.partition_destroy(partition);
-    }
-}
-
-void build(session& s, const graph_description& what) {
-    if (what.through_single_op)
-        build_single(s, what);
-    else
-        build_graph(s, what);
-}
-
-void destroy(session& s) {
-    for (auto* partition : s.partitions) s.calls.partition_destroy(partition);
-    s.calls.graph_destroy(s.graph);
-    for (auto* op : s.ops) s.calls.op_destroy(op);
-}
-
-// ---- what Maskwise compiles ----
 
 struct buffers {
     std::vector<std::vector<std::byte>> bytes;
@@ -179,23 +98,65 @@ std::size_t position(const std::vector<logical_tensor>& list, std::size_t id) {
     return static_cast<std::size_t>(find(list, id) - list.data());
 }
 
-void run(generator& random, const op_description& select, compile_description given,
+// What one partition computes: a Select, whose dst may go through a ReLU that was merged with it.
+struct claimed {
+    op_description select; // its output is the partition's
+    bool has_relu = false;
+};
+
+template <typename Change>
+void change_words(std::vector<std::byte>& bytes, std::int64_t width, Change&& change) {
+    for (std::size_t at = 0; at + static_cast<std::size_t>(width) <= bytes.size();
+         at += static_cast<std::size_t>(width)) {
+        std::uint32_t word = 0;
+        std::memcpy(&word, &bytes[at], static_cast<std::size_t>(width));
+        word = change(word, std::uint32_t{1} << (width * 8 - 1));
+        std::memcpy(&bytes[at], &word, static_cast<std::size_t>(width));
+    }
+}
+
+// Finite numbers and no -0.0, so that the bits of a ReLU's result are known.
+void make_ordinary(std::vector<std::byte>& bytes, std::int64_t width) {
+    change_words(bytes, width, [](std::uint32_t word, std::uint32_t sign) {
+        word &= ~(sign >> 1); // the exponent's highest bit
+        return word == sign ? 0 : word;
+    });
+}
+
+// ReLU of a selected value is the selected one of two ReLUs.
+void apply_relu(std::vector<std::byte>& bytes, std::int64_t width) {
+    change_words(bytes, width, [](std::uint32_t word, std::uint32_t sign) {
+        return (word & sign) != 0 ? 0 : word;
+    });
+}
+
+std::vector<std::byte> expected_bytes(const claimed& what, const compile_description& given,
+                                      buffers& in, std::vector<std::byte> dst,
+                                      const logical_tensor& dst_tensor) {
+    const std::int64_t width = width_of(dst_tensor);
+    std::vector<std::byte> sources[3];
+    test::view operands[3];
+    for (std::size_t i = 0; i < 3; ++i) {
+        const std::size_t at = position(given.inputs, what.select.inputs[i].id);
+        operands[i] = view_of(given.inputs[at], i == 0 ? 1 : width);
+        if (what.has_relu && i > 0) make_ordinary(in.bytes[at], width);
+        sources[i] = in.bytes[at];
+        if (what.has_relu && i > 0) apply_relu(sources[i], width);
+        operands[i].data = sources[i].data();
+    }
+    test::view result = view_of(dst_tensor, width);
+    result.data = dst.data();
+    test::select_reference(operands[0], operands[1], operands[2], result, width);
+    return dst;
+}
+
+void run(generator& random, const claimed& what, const compile_description& given,
          dnnl_graph_compiled_partition_t compiled) {
     buffers in, out;
     bind(random, given.inputs, in);
     bind(random, given.outputs, out);
-    const std::size_t at = position(given.outputs, select.outputs[0].id);
-    auto wanted = out.bytes[at];
-    const std::int64_t width = width_of(given.outputs[at]);
-    test::view operands[4];
-    for (std::size_t i = 0; i < 3; ++i) {
-        const std::size_t p = position(given.inputs, select.inputs[i].id);
-        operands[i] = view_of(given.inputs[p], i == 0 ? 1 : width);
-        operands[i].data = in.bytes[p].data();
-    }
-    operands[3] = view_of(given.outputs[at], width);
-    operands[3].data = wanted.data();
-    test::select_reference(operands[0], operands[1], operands[2], operands[3], width);
+    const std::size_t at = position(given.outputs, what.select.outputs[0].id);
+    const auto wanted = expected_bytes(what, given, in, out.bytes[at], given.outputs[at]);
     std::vector<const_dnnl_graph_tensor_t> ins(in.tensors.begin(), in.tensors.end());
     std::vector<const_dnnl_graph_tensor_t> outs(out.tensors.begin(), out.tensors.end());
     const int status = with_plugin().compiled_partition_execute(
@@ -206,8 +167,9 @@ void run(generator& random, const op_description& select, compile_description gi
         for (auto* tensor : *list) with_plugin().tensor_destroy(tensor);
 }
 
-void check_compiled(generator& random, const op_description& select, compile_description given,
+void check_compiled(generator& random, const claimed& what, compile_description given,
                     dnnl_graph_compiled_partition_t compiled) {
+    const op_description& select = what.select;
     logical_tensor dst{};
     with_plugin().compiled_partition_query_logical_tensor(compiled, select.outputs[0].id, &dst);
     const auto extents = expected_extents(select, given);
@@ -217,7 +179,7 @@ void check_compiled(generator& random, const op_description& select, compile_des
     given.outputs[position(given.outputs, dst.id)] = dst;
     // Extra outputs have no memory that is meant.
     given.outputs.resize(position(given.outputs, dst.id) + 1);
-    run(random, select, given, compiled);
+    run(random, what, given, compiled);
 }
 
 std::vector<const logical_tensor*> pointers(const std::vector<logical_tensor>& list) {
@@ -226,7 +188,8 @@ std::vector<const logical_tensor*> pointers(const std::vector<logical_tensor>& l
     return result;
 }
 
-void compile(generator& random, const op_description& select, dnnl_graph_partition_t partition) {
+void compile(generator& random, const claimed& what, dnnl_graph_partition_t partition) {
+    const op_description& select = what.select;
     const auto given = draw_compile(random, select);
     dnnl_graph_compiled_partition_t compiled = nullptr;
     with_plugin().compiled_partition_create(&compiled, partition);
@@ -238,42 +201,44 @@ void compile(generator& random, const op_description& select, dnnl_graph_partiti
         fail("compile refuses with " + std::to_string(status) + " what must work");
     if (expected == verdict::must_refuse && status == dnnl_success)
         fail("compile takes what it must refuse");
-    if (status == dnnl_success) check_compiled(random, select, given, compiled);
+    if (status == dnnl_success) check_compiled(random, what, given, compiled);
     with_plugin().compiled_partition_destroy(compiled);
 }
 
 // Ids may repeat: the first operator of an id is the one in the graph.
-const op_description* only_op(const graph_description& graph, dnnl_graph_partition_t partition) {
-    std::size_t count = 0, id = 0;
-    with_plugin().partition_get_op_num(partition, &count);
-    if (count != 1) return nullptr;
-    with_plugin().partition_get_ops(partition, 1, &id);
-    const auto found = std::find_if(graph.ops.begin(), graph.ops.end(),
-                                    [id](const auto& op) { return op.id == id; });
-    return found->kind == dnnl_graph_op_select ? &*found : nullptr;
+std::optional<claimed> find_claimed(const graph_description& graph, const partition_note& note) {
+    const auto find_op = [&graph](std::size_t id) {
+        return *std::find_if(graph.ops.begin(), graph.ops.end(),
+                             [id](const auto& op) { return op.id == id; });
+    };
+    claimed found{find_op(note.ops[0]), note.ops.size() == 2};
+    if (found.select.kind != dnnl_graph_op_select || note.ops.size() > 2) return std::nullopt;
+    if (found.has_relu) found.select.outputs = find_op(note.ops[1]).outputs;
+    return found;
 }
 
 void compile_all(generator& random, const graph_description& graph, session& s) {
-    for (auto* partition : s.partitions) {
-        const auto* select = only_op(graph, partition);
-        if (select == nullptr) continue;
+    for (std::size_t i = 0; i < s.partitions.size(); ++i) {
+        const auto what = find_claimed(graph, s.notes[i]);
+        if (!what) continue;
         std::uint8_t supported = 0;
-        s.calls.partition_is_supported(partition, &supported);
+        s.calls.partition_is_supported(s.partitions[i], &supported);
         if (supported == 0) fail("a Select that the real library takes is not supported");
         for (auto times = draw(random, 1, 20); times > 0; --times)
-            compile(random, *select, partition);
+            compile(random, *what, s.partitions[i]);
     }
 }
 
 void check(generator& random) {
     const auto description = draw_graph(random);
-    session own{with_plugin(), {}, {}, nullptr, {}}, other{real(), {}, {}, nullptr, {}};
-    build(own, description);
-    build(other, description);
-    if (own.answers != other.answers) fail("the plugin answers otherwise than oneDNN alone");
-    destroy(other);
+    session own(with_plugin()), other(real());
+    own.build(description);
+    other.build(description);
+    const std::string wrong = complain(own, other, description);
+    if (!wrong.empty()) fail(wrong);
+    other.destroy();
     compile_all(random, description, own);
-    destroy(own);
+    own.destroy();
 }
 
 } // namespace

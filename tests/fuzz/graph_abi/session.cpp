@@ -1,0 +1,110 @@
+#include "session.hpp"
+
+#include <algorithm>
+
+namespace maskwise::fuzz {
+
+void session::build_op(const op_description& what) {
+    dnnl_graph_op_t op = nullptr;
+    note(calls.op_create(&op, what.id, what.kind, "op"));
+    for (const auto& input : what.inputs) note(calls.op_add_input(op, &input));
+    for (const auto& output : what.outputs) note(calls.op_add_output(op, &output));
+    if (!what.auto_broadcast.empty())
+        note(calls.op_set_attr_str(op, dnnl_graph_op_attr_auto_broadcast,
+                                   what.auto_broadcast.c_str(), 1));
+    const std::int64_t axis = 1;
+    if (what.odd_attribute) note(calls.op_set_attr_s64(op, dnnl_graph_op_attr_axis, &axis, 1));
+    ops.push_back(op);
+}
+
+void session::note_partition(dnnl_graph_partition_t partition) {
+    partition_note made;
+    std::size_t count = 0;
+    made.answers.push_back(calls.partition_get_op_num(partition, &count));
+    made.ops.resize(count);
+    made.answers.push_back(calls.partition_get_ops(partition, count, made.ops.data()));
+    made.answers.push_back(calls.partition_get_input_ports_num(partition, &count));
+    made.answers.push_back(static_cast<int>(count));
+    made.answers.push_back(calls.partition_get_output_ports_num(partition, &count));
+    made.answers.push_back(static_cast<int>(count));
+    notes.push_back(std::move(made));
+}
+
+void session::build_graph(const graph_description& what) {
+    note(calls.graph_create(&graph, dnnl_cpu));
+    for (const auto& op : what.ops) {
+        build_op(op);
+        note(calls.add_op(graph, ops.back()));
+    }
+    if (what.finalized) note(calls.graph_finalize(graph));
+    std::size_t count = 0;
+    note(calls.graph_filter(graph, what.policy));
+    note(calls.graph_get_partition_num(graph, &count));
+    partitions.resize(count);
+    if (count > 0) note(calls.graph_get_partitions(graph, count, partitions.data()));
+    for (auto* partition : partitions) note_partition(partition);
+}
+
+// On an error the real library leaves an object behind that may only be destroyed.
+void session::build_single(const graph_description& what) {
+    build_op(what.ops[0]);
+    dnnl_graph_partition_t partition = nullptr;
+    note(calls.partition_create_with_op(&partition, ops[0], dnnl_cpu));
+    if (answers.back() == dnnl_success) {
+        partitions.push_back(partition);
+        note_partition(partition);
+    } else if (partition != nullptr) {
+        calls.partition_destroy(partition);
+    }
+}
+
+void session::build(const graph_description& what) {
+    if (what.through_single_op)
+        build_single(what);
+    else
+        build_graph(what);
+}
+
+void session::destroy() {
+    for (auto* partition : partitions) calls.partition_destroy(partition);
+    calls.graph_destroy(graph);
+    for (auto* op : ops) calls.op_destroy(op);
+}
+
+namespace {
+
+// Takes the partition out of the list; false where it is not there.
+bool take(std::vector<partition_note>& from, const partition_note& what) {
+    const auto found = std::find(from.begin(), from.end(), what);
+    if (found == from.end()) return false;
+    from.erase(found);
+    return true;
+}
+
+bool take_single(std::vector<partition_note>& from, std::size_t op) {
+    const auto found = std::find_if(from.begin(), from.end(), [op](const auto& each) {
+        return each.ops == std::vector<std::size_t>{op};
+    });
+    if (found == from.end()) return false;
+    from.erase(found);
+    return true;
+}
+
+} // namespace
+
+std::string complain(const session& own, const session& other, const graph_description& what) {
+    if (own.answers != other.answers) return "the plugin answers otherwise than oneDNN alone";
+    if (own.notes == other.notes) return {};
+    if (what.policy != dnnl_graph_partition_policy_fusion || what.through_single_op)
+        return "the partitions are others than oneDNN's";
+    auto left = other.notes;
+    for (const auto& each : own.notes) {
+        if (take(left, each)) continue;
+        if (each.ops.size() < 2) return "a partition that oneDNN does not have";
+        for (const std::size_t op : each.ops)
+            if (!take_single(left, op)) return "merged what is no partition of one operator";
+    }
+    return left.empty() ? "" : "a partition of oneDNN's is missing";
+}
+
+} // namespace maskwise::fuzz

@@ -1,0 +1,47 @@
+#pragma once
+
+#include "api.hpp"
+#include "description.hpp"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace maskwise::fuzz {
+
+// What a partition tells about itself.
+struct partition_note {
+    std::vector<std::size_t> ops;
+    std::vector<int> answers; // of each query, and the numbers of its ports
+
+    bool operator==(const partition_note&) const = default;
+};
+
+// Everything one side has made, and what each call answered.
+struct session {
+    const api& calls;
+    std::vector<int> answers;
+    std::vector<dnnl_graph_op_t> ops;
+    dnnl_graph_graph_t graph = nullptr;
+    std::vector<dnnl_graph_partition_t> partitions;
+    std::vector<partition_note> notes; // of each partition
+
+    explicit session(const api& whose) : calls(whose) {}
+
+    // Makes the graph and takes its partitions.
+    void build(const graph_description& what);
+    void destroy();
+
+private:
+    void note(int answer) { answers.push_back(answer); }
+    void build_op(const op_description& what);
+    void build_graph(const graph_description& what);
+    void build_single(const graph_description& what);
+    void note_partition(dnnl_graph_partition_t partition);
+};
+
+// Empty where `own` may differ from oneDNN alone as it does: not at all, but for partitions of one
+// operator each that are one of several, which only the policy `fusion` allows.
+std::string complain(const session& own, const session& other, const graph_description& what);
+
+} // namespace maskwise::fuzz
