@@ -154,7 +154,35 @@ void fill_in(generator& random, logical_tensor& tensor, const std::vector<std::i
     if (one_in(random, 4)) relay(random, tensor);
 }
 
+void append(std::string& text, const char* name, const std::vector<logical_tensor>& tensors) {
+    for (const auto& tensor : tensors) {
+        text += std::string(name) + ' ' + std::to_string(tensor.id) + ": type " +
+                std::to_string(tensor.data_type) + " layout " + std::to_string(tensor.layout_type) +
+                " property " + std::to_string(tensor.property) + " rank " +
+                std::to_string(tensor.ndims);
+        for (int i = 0; i < std::min(tensor.ndims, DNNL_MAX_NDIMS); ++i)
+            text += (i == 0 ? " " : " x ") + std::to_string(tensor.dims[i]) + '@' +
+                    std::to_string(tensor.layout.strides[i]);
+        text += '\n';
+    }
+}
+
 } // namespace
+
+std::string to_string(const op_description& op) {
+    std::string text = "op " + std::to_string(op.id) + " kind " + std::to_string(op.kind) + " '" +
+                       op.auto_broadcast + "'\n";
+    append(text, "  input", op.inputs);
+    append(text, "  output", op.outputs);
+    return text;
+}
+
+std::string to_string(const compile_description& given) {
+    std::string text;
+    append(text, "  given input", given.inputs);
+    append(text, "  given output", given.outputs);
+    return text;
+}
 
 graph_description draw_graph(generator& random) {
     graph_description graph;

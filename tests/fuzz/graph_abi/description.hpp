@@ -40,4 +40,8 @@ struct compile_description {
 
 compile_description draw_compile(generator& random, const op_description& select);
 
+// Everything needed to see a failing case, a line each.
+std::string to_string(const op_description& op);
+std::string to_string(const compile_description& given);
+
 } // namespace maskwise::fuzz

@@ -122,6 +122,12 @@ const logical_tensor* find(const std::vector<logical_tensor>& tensors, std::size
     return found == tensors.end() ? nullptr : &*found;
 }
 
+bool is_select(const op_description& op) {
+    return op.kind == dnnl_graph_op_select && !op.odd_attribute && op.inputs.size() == 3 &&
+           op.outputs.size() == 1 &&
+           types_fit(op.inputs[0], op.inputs[1], op.inputs[2], op.outputs[0]);
+}
+
 verdict judge(const op_description& select, const compile_description& given) {
     const auto all = find_all(select, given);
     if (!all) return verdict::must_refuse;

@@ -7,6 +7,10 @@
 
 namespace maskwise::fuzz {
 
+// Whether the operator is a Select by its specification: partition_create_with_op takes others, too,
+// which are oneDNN's.
+bool is_select(const op_description& op);
+
 // What compile may answer, by rules of this file's own: the words of the operator's specification
 // and of docs/compatibility.md. `either` where a description is both odd and harmless.
 enum class verdict { must_work, must_refuse, either };
