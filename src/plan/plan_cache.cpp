@@ -36,7 +36,6 @@ struct desc_equal {
     using plan_pointer = std::shared_ptr<const select_plan>;
 
     bool operator()(const select_desc& a, const plan_pointer& b) const { return a == b->desc; }
-    bool operator()(const plan_pointer& a, const select_desc& b) const { return a->desc == b; }
     bool operator()(const plan_pointer& a, const plan_pointer& b) const {
         return a->desc == b->desc;
     }

@@ -180,5 +180,19 @@ TEST(expression_plan, refuses_what_it_cannot_walk) {
     EXPECT_NE(refusal_of({what, {dst}, overlapping}).find("overlap"), std::string::npos);
 }
 
+TEST(expression_plan, streams_from_the_threshold_on) {
+    expression what;
+    what.add({node_kind::input, none, data_type::f32});
+    what.add({node_kind::abs, {0, -1, -1}});
+    what.result = data_type::f32;
+    const tensor_desc dst = dense_desc(data_type::f32, {4, 5});
+    constexpr std::int64_t dst_bytes = 4 * 5 * 4;
+    const auto line = [&](std::int64_t from) {
+        return to_string(*make_expression_plan({what, {dst}, dst}, jit_targets().back(), from));
+    };
+    EXPECT_NE(line(dst_bytes).find(",stream,"), std::string::npos) << line(dst_bytes);
+    EXPECT_NE(line(dst_bytes + 1).find(",plain,"), std::string::npos) << line(dst_bytes + 1);
+}
+
 } // namespace
 } // namespace maskwise::test

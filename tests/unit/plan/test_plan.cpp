@@ -123,6 +123,43 @@ TEST(plan, transposes_in_blocks) {
         << text;
 }
 
+// dst has `groups` rows of `items`, src_1's rows are dst's columns, `gap` elements apart.
+std::string plan_of_transposed(std::int64_t groups, std::int64_t items, std::int64_t gap) {
+    const dims shape{groups, items};
+    select_desc desc = dense(data_type::f32, shape, shape, shape, shape);
+    desc.src_1.strides_bytes = {4, 4 * (groups + gap)};
+    return plan_of(desc);
+}
+
+// Blocks of four by four, 32 rows of any length, or 32 dense pixels of any size.
+TEST(plan, transposes_where_blocks_pay) {
+    const auto transposes = [](std::int64_t groups, std::int64_t items, std::int64_t gap) {
+        const std::string text = plan_of_transposed(groups, items, gap);
+        return text.find("src_1=transpose") != std::string::npos;
+    };
+    EXPECT_TRUE(transposes(4, 4, 1));
+    EXPECT_FALSE(transposes(3, 4, 1));
+    EXPECT_FALSE(transposes(4, 3, 1));
+    EXPECT_TRUE(transposes(32, 3, 1));
+    EXPECT_FALSE(transposes(31, 3, 1));
+    EXPECT_TRUE(transposes(3, 32, 0));
+    EXPECT_FALSE(transposes(3, 31, 0));
+    EXPECT_FALSE(transposes(3, 32, 1));
+}
+
+TEST(plan, streams_from_the_threshold_on) {
+    const select_desc desc = dense(data_type::f32, {64}, {64}, {}, {64});
+    const std::int64_t moved = 64 + 64 * 4 + 4 + 64 * 4;
+    EXPECT_EQ(build_plan(desc, isa::scalar, never)->moved_bytes, moved);
+    EXPECT_EQ(build_plan(desc, isa::scalar, moved)->key.store, store_policy::stream);
+    EXPECT_EQ(build_plan(desc, isa::scalar, moved + 1)->key.store, store_policy::plain);
+}
+
+TEST(plan, takes_two_rows_where_two_fit) {
+    const std::string text = plan_of(dense(data_type::f32, {8192}, {8, 8192}, {}, {8, 8192}));
+    EXPECT_NE(text.find("box=2x8192"), std::string::npos) << text;
+}
+
 // A mask of 1 MB shared by heads must not be fetched once per head.
 TEST(plan, keeps_a_shared_mask_in_cache) {
     const dims scores{2, 12, 1024, 1024};
