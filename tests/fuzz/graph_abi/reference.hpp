@@ -7,8 +7,8 @@
 
 namespace maskwise::fuzz {
 
-// Whether the operator is a Select by its specification: partition_create_with_op takes others, too,
-// which are oneDNN's.
+// Whether the operator is a Select by its specification: partition_create_with_op takes others,
+// too, which are oneDNN's.
 bool is_select(const op_description& op);
 
 // What compile may answer, by rules of this file's own: the words of the operator's specification
