@@ -147,6 +147,7 @@ composite::composite(const region_record& region, const std::vector<abi::logical
     : inputs_(inputs), outputs_(outputs), chain_(region.chain), engine_(engine) {
     compile_parts(region, engine);
     compile_rows(chain_);
+    keep_scratchpad();
     if (scratch_bytes_ > max_scratch_bytes)
         throw invalid_argument(std::to_string(scratch_bytes_) + " bytes of scratch are too many");
 }
@@ -160,6 +161,14 @@ void composite::keep_inside(const abi::logical_tensor& tensor) {
 void composite::keep_result_inside() {
     if (result_.data_type != scores_.data_type) return keep_inside(result_);
     internal_.emplace(result_.id, internal_place{result_, internal_.at(scores_.id).offset_bytes});
+}
+
+// One for both parts, which never run at the same time. Left to the library, it would be allocated
+// anew in every execution, and above 128 KiB every page of it touched for the first time.
+void composite::keep_scratchpad() {
+    const std::size_t bytes =
+        std::max(before_->scratch_bytes(), after_ ? after_->scratch_bytes() : 0);
+    if (bytes > 0) keep_inside(scratchpad_of(bytes));
 }
 
 composite::~composite() {

@@ -57,6 +57,7 @@ private:
     void compile_rows(const graph::row_chain& chain);
     void keep_inside(const abi::logical_tensor& tensor);
     void keep_result_inside();
+    void keep_scratchpad();
     std::unique_ptr<composite_scratch> take_scratch(void* given);
     void give_back(std::unique_ptr<composite_scratch> scratch);
     abi::status run_chain(const bound_tensors& tensors) const;

@@ -24,19 +24,6 @@ const compiled_record* find_compiled(abi::const_compiled_partition handle) {
     return tables().compiled.find(handle);
 }
 
-// 1-D, u8. Without bytes the client skips the allocation.
-abi::logical_tensor scratchpad_of(std::size_t bytes) {
-    abi::logical_tensor scratchpad{};
-    scratchpad.id = SIZE_MAX;
-    scratchpad.ndims = 1;
-    scratchpad.dims[0] = static_cast<std::int64_t>(bytes);
-    scratchpad.data_type = abi::type_u8;
-    scratchpad.property = abi::property_variable;
-    scratchpad.layout_type = abi::layout_strided;
-    scratchpad.layout.strides[0] = 1;
-    return scratchpad;
-}
-
 } // namespace
 
 abi::status dnnl_graph_partition_create_with_op(abi::partition* partition, abi::const_op op,

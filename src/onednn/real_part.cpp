@@ -4,7 +4,9 @@
 #include "onednn/real_library.hpp"
 #include "onednn/real_partition.hpp"
 
+#include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 
 namespace maskwise::onednn {
@@ -59,6 +61,18 @@ void add_op(abi::graph graph, const op_record& record) {
 }
 
 } // namespace
+
+abi::logical_tensor scratchpad_of(std::size_t bytes) {
+    abi::logical_tensor scratchpad{};
+    scratchpad.id = scratchpad_id;
+    scratchpad.ndims = 1;
+    scratchpad.dims[0] = static_cast<std::int64_t>(bytes);
+    scratchpad.data_type = abi::type_u8;
+    scratchpad.property = abi::property_variable;
+    scratchpad.layout_type = abi::layout_strided;
+    scratchpad.layout.strides[0] = 1;
+    return scratchpad;
+}
 
 real_part::real_part(const std::vector<const op_record*>& ops, const graph_settings& settings,
                      const tensor_map& given, const tensor_map& wanted, abi::engine engine) {
@@ -153,18 +167,44 @@ void real_part::compile_step(compiled_step& step, tensor_map& known, const tenso
         known[output.id] = output;
         (wanted.contains(output.id) ? outputs_ : intermediates_)[output.id] = output;
     }
+    ask_for_scratch(step);
 }
 
+void real_part::ask_for_scratch(const compiled_step& step) {
+    if (real().compiled_partition_execute_v2 == nullptr) return;
+    abi::logical_tensor scratchpad{};
+    require(call_real(&real_library::compiled_partition_get_scratchpad_logical_tensor,
+                      abi::const_compiled_partition(step.compiled), &scratchpad),
+            "get_scratchpad_logical_tensor");
+    scratch_bytes_ = std::max(scratch_bytes_, static_cast<std::size_t>(scratchpad.dims[0]));
+}
+
+namespace {
+
+using tensor_span = std::span<abi::const_tensor>;
+
+// Before 3.13 nobody but the library owns its scratchpad.
+abi::status run_step(abi::const_compiled_partition compiled, abi::stream stream, tensor_span in,
+                     tensor_span out, abi::const_tensor scratchpad) {
+    if (real().compiled_partition_execute_v2 == nullptr)
+        return call_real(&real_library::compiled_partition_execute, compiled, stream, in.size(),
+                         in.data(), out.size(), out.data());
+    return call_real(&real_library::compiled_partition_execute_v2, compiled, stream, in.size(),
+                     in.data(), out.size(), out.data(), scratchpad);
+}
+
+} // namespace
+
 abi::status real_part::execute(abi::stream stream, const tensor_lookup& tensors) const {
+    const abi::const_tensor scratchpad = scratch_bytes_ > 0 ? tensors.find(scratchpad_id) : nullptr;
     for (const auto& step : steps_) {
+        // Steps depend on each other and share the scratchpad, and a stream may be out of order.
+        if (&step != steps_.data() && real().is_sycl()) call_real(&real_library::stream_wait, stream);
         abi::const_tensor inputs[max_step_inputs], outputs[max_step_outputs];
         std::size_t in = 0, out = 0;
         for (const std::size_t id : step.inputs) inputs[in++] = tensors.find(id);
         for (const std::size_t id : step.outputs) outputs[out++] = tensors.find(id);
-        const auto status = call_real(&real_library::compiled_partition_execute,
-                                      abi::const_compiled_partition(step.compiled), stream, in,
-                                      static_cast<abi::const_tensor*>(inputs), out,
-                                      static_cast<abi::const_tensor*>(outputs));
+        const auto status = run_step(step.compiled, stream, {inputs, in}, {outputs, out}, scratchpad);
         if (status != abi::success) return status;
     }
     return abi::success;

@@ -4,6 +4,7 @@
 #include "onednn/records.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <vector>
@@ -26,6 +27,12 @@ public:
     virtual abi::const_tensor find(std::size_t id) const = 0;
 };
 
+// The id of scratchpads, which no tensor of a client has.
+inline constexpr std::size_t scratchpad_id = SIZE_MAX;
+// Memory of oneDNN's own for one execution, as it describes it: 1-D, u8. Without bytes a client
+// skips the allocation.
+abi::logical_tensor scratchpad_of(std::size_t bytes);
+
 // Operators of a larger partition that stay oneDNN's, as a graph of their own: the same ids and
 // attributes, partitioned and compiled by the real library.
 class real_part {
@@ -42,6 +49,10 @@ public:
     const tensor_map& intermediates() const { return intermediates_; }
     // As compiled, for the ids of `wanted`.
     const tensor_map& outputs() const { return outputs_; }
+    // What the library would allocate by itself in every execution, where it lets the caller do
+    // that: then execute looks up a tensor of so many bytes as scratchpad_id.
+    std::size_t scratch_bytes() const { return scratch_bytes_; }
+    // On SYCL the last step may still run when this returns.
     abi::status execute(abi::stream stream, const tensor_lookup& tensors) const;
 
 private:
@@ -55,11 +66,13 @@ private:
     void take_partitions();
     void compile_step(compiled_step& step, tensor_map& known, const tensor_map& wanted,
                       abi::engine engine);
+    void ask_for_scratch(const compiled_step& step);
     void release();
 
     abi::graph graph_ = nullptr;
     std::vector<compiled_step> steps_;
     tensor_map intermediates_, outputs_;
+    std::size_t scratch_bytes_ = 0; // of the step that needs most
 };
 
 } // namespace maskwise::onednn
