@@ -25,6 +25,11 @@ struct column_range {
     std::size_t first_action = 0;
 };
 
+// Bytes from a row's operands to the next row's.
+struct row_move {
+    std::int64_t side = 0, cond = 0;
+};
+
 class row_walk {
 public:
     row_walk(const row_plan& plan, const row_pointers& at) : plan_(plan), at_(at) {}
@@ -33,9 +38,14 @@ public:
 
 private:
     void run_row();
+    void next_row();
     void bind();
+    void move_down();
     void bind_causal(const row_step& step);
+    void set_boundary();
     void bind_select(const row_step& step);
+    void add_action(const row_action& action, const row_step& step);
+    std::int64_t move_of(int operand);
     row_action action_of(const row_step& step) const;
     float element_at(const std::byte* at, row_type type) const;
     float run_piece(const column_range& range, std::int64_t first, std::int64_t last, float* to);
@@ -53,12 +63,18 @@ private:
     void store(const float* values, std::int64_t first, std::int64_t count, float factor) const;
     void fill(const column_range& range, float value);
     const std::byte* address(const void* base, const row_operand& operand) const;
-    std::byte* result() const { return const_cast<std::byte*>(address(at_.result, plan_.result)); }
+    std::int64_t number_in_matrix() const {
+        return position_.empty() ? 0 : position_[position_.rank() - 1];
+    }
 
     const row_plan& plan_;
     const row_pointers& at_;
     dims position_;
+    std::byte* result_ = nullptr;
     std::array<row_action, max_row_actions> actions_;
+    // From a row of a matrix to the next, as long as nothing was read for the first alone.
+    std::array<row_move, max_row_actions> moves_;
+    bool may_move_ = false;
     std::size_t action_count_ = 0;
     std::array<column_range, 2> ranges_;
     std::size_t range_count_ = 1;
@@ -78,11 +94,14 @@ float row_walk::element_at(const std::byte* at, row_type type) const {
         plan_.kernels->run({at, type, 0, nullptr, 0, 0, 1}, value);
         return value[0];
     }
-    std::uint32_t bits = 0;
-    std::byte* const to = reinterpret_cast<std::byte*>(&bits);
-    const std::int64_t width = bytes_of(type); // bf16 is the upper half of f32, little endian
-    std::memcpy(to + 4 - width, at, static_cast<std::size_t>(width));
-    return std::bit_cast<float>(bits);
+    if (type == row_type::f32) {
+        float value;
+        std::memcpy(&value, at, sizeof(value));
+        return value;
+    }
+    std::uint16_t upper_half;
+    std::memcpy(&upper_half, at, sizeof(upper_half));
+    return std::bit_cast<float>(std::uint32_t{upper_half} << 16);
 }
 
 // A side that is one element a row becomes a value.
@@ -110,26 +129,48 @@ void row_walk::bind_select(const row_step& step) {
         action.cond = bytes;
     } else {
         const bool keeps = (*bytes != std::byte{0}) == (step.op == row_operator::select_kept);
+        may_move_ = may_move_ && move_of(step.cond) == 0;
         if (keeps) return;
         action.op = row_operator::replace;
     }
+    add_action(action, step);
+}
+
+std::int64_t row_walk::move_of(int operand) {
+    const dims& strides = plan_.operands[static_cast<std::size_t>(operand)].strides_bytes;
+    return strides.empty() ? 0 : strides[strides.rank() - 1];
+}
+
+void row_walk::add_action(const row_action& action, const row_step& step) {
+    row_move& move = moves_[action_count_];
+    move = {};
+    if (action.cond != nullptr) move.cond = move_of(step.cond);
+    if (action.side != nullptr)
+        move.side = move_of(step.operand);
+    else if (step.operand >= 0)
+        may_move_ = may_move_ && move_of(step.operand) == 0;
     actions_[action_count_++] = action;
 }
 
-// Columns up to the row's own number, moved by the offset, are kept.
 void row_walk::bind_causal(const row_step& step) {
-    const std::int64_t in_matrix = position_.empty() ? 0 : position_[position_.rank() - 1];
-    const std::int64_t kept =
-        std::clamp<std::int64_t>(in_matrix + at_.causal_offset + 1, 0, plan_.columns);
     const row_action masked = action_of(step); // one element a row: the plan sees to it
-    ranges_[0].last = kept;
-    ranges_[1] = {kept, plan_.columns, nullptr, masked.value, action_count_};
+    may_move_ = may_move_ && move_of(step.operand) == 0;
+    ranges_[1] = {0, plan_.columns, nullptr, masked.value, action_count_};
     range_count_ = 2;
+    set_boundary();
+}
+
+// Columns up to the row's own number, moved by the offset, are kept.
+void row_walk::set_boundary() {
+    ranges_[0].last = ranges_[1].first =
+        std::clamp<std::int64_t>(number_in_matrix() + at_.causal_offset + 1, 0, plan_.columns);
 }
 
 void row_walk::bind() {
     action_count_ = 0;
     range_count_ = 1;
+    may_move_ = true;
+    result_ = const_cast<std::byte*>(address(at_.result, plan_.result));
     ranges_[0] = {0, plan_.columns, address(at_.scores, plan_.scores), 0, 0};
     for (const row_step& step : plan_.steps) {
         if (step.kind == row_step_kind::select_causal)
@@ -137,8 +178,29 @@ void row_walk::bind() {
         else if (step.cond >= 0)
             bind_select(step);
         else
-            actions_[action_count_++] = action_of(step);
+            add_action(action_of(step), step);
     }
+}
+
+void row_walk::move_down() {
+    const int last = plan_.outer.rank() - 1;
+    result_ += plan_.result.strides_bytes[last];
+    ranges_[0].from += plan_.scores.strides_bytes[last];
+    for (std::size_t i = 0; i < action_count_; ++i) {
+        if (actions_[i].side != nullptr) actions_[i].side += moves_[i].side;
+        if (actions_[i].cond != nullptr) actions_[i].cond += moves_[i].cond;
+    }
+    if (range_count_ == 2) set_boundary();
+}
+
+void row_walk::next_row() {
+    int i = plan_.outer.rank() - 1;
+    if (++position_[i] < plan_.outer[i] && may_move_) return move_down();
+    while (position_[i] == plan_.outer[i]) {
+        position_[i] = 0;
+        ++position_[--i];
+    }
+    bind();
 }
 
 float row_walk::run_piece(const column_range& range, std::int64_t first, std::int64_t last,
@@ -153,13 +215,13 @@ void row_walk::store(const float* values, std::int64_t first, std::int64_t count
                      float factor) const {
     const std::int64_t width = bytes_of(plan_.result.type);
     plan_.kernels->store(values, {plan_.result.type, factor * plan_.scale, plan_.zero_point},
-                         result() + first * width, count);
+                         result_ + first * width, count);
 }
 
 void row_walk::fill(const column_range& range, float value) {
     const std::int64_t width = bytes_of(plan_.result.type);
     plan_.kernels->fill(value, {plan_.result.type, plan_.scale, plan_.zero_point},
-                        result() + range.first * width, range.last - range.first);
+                        result_ + range.first * width, range.last - range.first);
 }
 
 // visit(first column, count, maximum) with each piece in the buffer.
@@ -238,7 +300,6 @@ void row_walk::long_soft_max() {
 }
 
 void row_walk::run_row() {
-    bind();
     if (!plan_.has_soft_max) return stream_row();
     if (plan_.columns <= held_row_columns) return held_soft_max();
     long_soft_max();
@@ -251,12 +312,11 @@ void row_walk::run(std::int64_t first, std::int64_t last) {
         position_[i] = rest % plan_.outer[i];
         rest /= plan_.outer[i];
     }
-    for (std::int64_t number = first; number < last; ++number) {
+    bind();
+    run_row();
+    for (std::int64_t number = first + 1; number < last; ++number) {
+        next_row();
         run_row();
-        for (int i = plan_.outer.rank() - 1; i >= 0; --i) {
-            if (++position_[i] < plan_.outer[i]) break;
-            position_[i] = 0;
-        }
     }
 }
 

@@ -43,16 +43,16 @@ HWY_ATTR HWY_INLINE row_v combined(row_v row, row_v side) {
     if constexpr (Operator == row_operator::replace) return side;
 }
 
-// The columns of a block's four vectors. At the end of a row they overlap: nothing behind it is
-// read, and making an element twice does no harm.
+// The columns of a block's four vectors: that of the first and how far behind it the others are,
+// constants inside a row, so that addresses are one register and a number. At the end of a row they
+// overlap: nothing behind it is read, and making an element twice does no harm.
 struct row_columns {
-    std::int64_t a, b, c, d;
+    std::int64_t first, b, c, d;
 };
 
 HWY_ATTR HWY_INLINE row_columns columns_at(std::int64_t first, std::int64_t last) {
-    const std::int64_t lanes = row_lanes();
-    return {first, std::min(first + lanes, last), std::min(first + 2 * lanes, last),
-            std::min(first + 3 * lanes, last)};
+    const std::int64_t lanes = row_lanes(), rest = last - first;
+    return {first, std::min(lanes, rest), std::min(2 * lanes, rest), std::min(3 * lanes, rest)};
 }
 
 // Four vectors by reference, since vectors of unknown length cannot be members or elements.
@@ -60,7 +60,8 @@ template <row_type Type>
 HWY_ATTR HWY_INLINE void load_block(const std::byte* from, const row_columns& at, row_v& a,
                                     row_v& b, row_v& c, row_v& d) {
     constexpr std::int64_t width = bytes_of(Type);
-    a = load_elements<Type>(from + at.a * width);
+    from += at.first * width;
+    a = load_elements<Type>(from);
     b = load_elements<Type>(from + at.b * width);
     c = load_elements<Type>(from + at.c * width);
     d = load_elements<Type>(from + at.d * width);
@@ -98,13 +99,14 @@ HWY_ATTR HWY_INLINE row_v selected(const std::byte* cond, row_v if_true, row_v i
 HWY_ATTR HWY_INLINE void select_block(const std::byte* cond, bool keep_true, const row_columns& at,
                                       row_v& a, row_v& b, row_v& c, row_v& d, row_v side_a,
                                       row_v side_b, row_v side_c, row_v side_d) {
+    cond += at.first;
     if (keep_true) {
-        a = selected(cond + at.a, a, side_a);
+        a = selected(cond, a, side_a);
         b = selected(cond + at.b, b, side_b);
         c = selected(cond + at.c, c, side_c);
         d = selected(cond + at.d, d, side_d);
     } else {
-        a = selected(cond + at.a, side_a, a);
+        a = selected(cond, side_a, a);
         b = selected(cond + at.b, side_b, b);
         c = selected(cond + at.c, side_c, c);
         d = selected(cond + at.d, side_d, d);
@@ -180,7 +182,8 @@ HWY_ATTR HWY_INLINE row_v run_block(const row_piece& piece, const row_columns& a
     row_v a, b, c, d;
     load_any(piece.from, piece.type, piece.value, at, a, b, c, d);
     for (std::size_t i = 0; i < piece.action_count; ++i) act(piece.actions[i], at, a, b, c, d);
-    hn::StoreU(a, tag, buffer + at.a);
+    buffer += at.first;
+    hn::StoreU(a, tag, buffer);
     hn::StoreU(b, tag, buffer + at.b);
     hn::StoreU(c, tag, buffer + at.c);
     hn::StoreU(d, tag, buffer + at.d);
@@ -233,8 +236,7 @@ HWY_ATTR inline float row_run(const row_piece& piece, float* buffer) {
     float* const column_0 = buffer - piece.first;
     std::int64_t at = piece.first;
     for (; at + 4 * lanes <= end; at += 4 * lanes)
-        maxima =
-            run_block(piece, {at, at + lanes, at + 2 * lanes, at + 3 * lanes}, column_0, maxima);
+        maxima = run_block(piece, {at, lanes, 2 * lanes, 3 * lanes}, column_0, maxima);
     if (at < end)
         maxima =
             run_block(piece, columns_at(std::min(at, end - lanes), end - lanes), column_0, maxima);

@@ -199,12 +199,14 @@ abi::status real_part::execute(abi::stream stream, const tensor_lookup& tensors)
     const abi::const_tensor scratchpad = scratch_bytes_ > 0 ? tensors.find(scratchpad_id) : nullptr;
     for (const auto& step : steps_) {
         // Steps depend on each other and share the scratchpad, and a stream may be out of order.
-        if (&step != steps_.data() && real().is_sycl()) call_real(&real_library::stream_wait, stream);
+        if (&step != steps_.data() && real().is_sycl())
+            call_real(&real_library::stream_wait, stream);
         abi::const_tensor inputs[max_step_inputs], outputs[max_step_outputs];
         std::size_t in = 0, out = 0;
         for (const std::size_t id : step.inputs) inputs[in++] = tensors.find(id);
         for (const std::size_t id : step.outputs) outputs[out++] = tensors.find(id);
-        const auto status = run_step(step.compiled, stream, {inputs, in}, {outputs, out}, scratchpad);
+        const auto status =
+            run_step(step.compiled, stream, {inputs, in}, {outputs, out}, scratchpad);
         if (status != abi::success) return status;
     }
     return abi::success;
