@@ -89,7 +89,11 @@ abi::status run_any(const compiled_record& record, const execute_call& call) {
 abi::status run_and_report(const compiled_record& record, const execute_call& call) {
     const auto start = std::chrono::steady_clock::now();
     const auto status = run_any(record, call);
-    guarded([&] { report_executed(record, std::chrono::steady_clock::now() - start); });
+    const bool is_given = record.whole && call.scratchpad != nullptr;
+    guarded([&] {
+        report_executed(record, is_given ? "user" : "library",
+                        std::chrono::steady_clock::now() - start);
+    });
     return status;
 }
 

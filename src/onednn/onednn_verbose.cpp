@@ -126,8 +126,11 @@ void print_line(const char* event, const compiled_record& record, const char* sc
     line.append(",fpm:").append(fpmath_name(partition.fpmath_mode));
     if (partition.fpmath_applies_to_int) line += ":true";
     const std::size_t scratch_bytes = record.whole ? record.whole->scratch_bytes() : 0;
-    if (real().at_least(3, 13))
-        line.append(",scratchpad:").append(scratchpad_owner).append(std::to_string(scratch_bytes));
+    if (real().at_least(3, 13)) {
+        line += ",scratchpad:";
+        if (scratchpad_owner != nullptr) line.append(scratchpad_owner).append(":");
+        line += std::to_string(scratch_bytes);
+    }
     line.append(record.whole ? ",composite" : record.expression ? ",expression" : ",select");
     std::printf("%s,maskwise,%g\n", line.c_str(), milliseconds);
     std::fflush(stdout);
@@ -148,15 +151,15 @@ bool exec_lines_wanted() {
 void report_compiled(const compiled_record& record,
                      std::chrono::duration<double, std::milli> duration) {
     if ((wanted_kinds().load(std::memory_order_relaxed) & compile_lines) != 0)
-        print_line("compile:cache_miss", record, "", duration.count());
+        print_line("compile:cache_miss", record, nullptr, duration.count());
     if (verbose_level() >= 2)
         print_verbose("compile," + std::to_string(record.partition->id) + ',' + plan_text(record));
 }
 
-void report_executed(const compiled_record& record,
+void report_executed(const compiled_record& record, const char* scratchpad_owner,
                      std::chrono::duration<double, std::milli> duration) {
     if ((wanted_kinds().load(std::memory_order_relaxed) & exec_lines) != 0)
-        print_line("exec", record, "library:", duration.count());
+        print_line("exec", record, scratchpad_owner, duration.count());
     if (verbose_level() >= 2)
         print_verbose("exec," + std::to_string(record.partition->id) + ',' +
                       std::to_string(duration.count()) + " ms");

@@ -14,7 +14,8 @@ bool exec_lines_wanted();
 
 void report_compiled(const compiled_record& record,
                      std::chrono::duration<double, std::milli> duration);
-void report_executed(const compiled_record& record,
+// `scratchpad_owner` is "user" or "library", as oneDNN calls them.
+void report_executed(const compiled_record& record, const char* scratchpad_owner,
                      std::chrono::duration<double, std::milli> duration);
 
 } // namespace maskwise::onednn

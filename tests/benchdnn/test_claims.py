@@ -1,0 +1,113 @@
+"""Which attention graphs are Maskwise's on oneDNN 3.8 and newer, and whose memory they use.
+
+usage: test_claims.py --lane LANE --bench FILE --preload LIBS
+
+The gate of src/onednn/region.cpp for masks of the scores' own shape, from both of its sides.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fuzz_attention import ROOT, Builder
+
+OWN_SHAPE = "this oneDNN is as fast with a mask of the scores' own shape"
+DEPTH = 8
+
+
+@dataclass(frozen=True)
+class Case:
+    """A scaled or capped, then masked SoftMax between two MatMuls, and what becomes of it."""
+
+    name: str
+    cond: tuple[int, ...]
+    wanted: str  # in the verbose line
+    shape: tuple[int, ...] = (2, 3, 40, 33)
+    has_cap: bool = False
+
+    def graph(self) -> dict[str, Any]:
+        build, shape = Builder(random.Random(0)), list(self.shape)
+        batch, (rows, columns) = shape[:-2], shape[-2:]
+        query = build.tensor([*batch, rows, DEPTH], "f32")
+        key = build.tensor([*batch, DEPTH, columns], "f32")
+        untouched = {"transpose_a": False, "transpose_b": False}
+        numpy = {"auto_broadcast": "numpy"}
+        value = build.add("MatMul", [query, key], shape, "f32", **untouched)
+        if self.has_cap:
+            value = build.add("Divide", [value, build.tensor([1], "f32")], shape, "f32", **numpy)
+            value = build.add("Tanh", [value], shape, "f32")
+        value = build.add("Multiply", [value, build.tensor([1], "f32")], shape, "f32", **numpy)
+        mask = [build.tensor(list(self.cond), "boolean"), value, build.tensor([1], "f32")]
+        value = build.add("Select", mask, shape, "f32", **numpy)
+        value = build.add("SoftMax", [value], shape, "f32", axis=-1, mode="inf_as_zero")
+        last = build.tensor([*batch, columns, DEPTH], "f32")
+        build.add("MatMul", [value, last], [*batch, rows, DEPTH], "f32", **untouched)
+        head = {"version": "3.8.0", "engine_kind": "cpu", "fpmath_mode": "strict"}
+        ports: dict[str, Any] = {"input_ports": [], "output_ports": [], "graph": build.ops}
+        return {**head, "fpmath_mode_apply_to_int": "false", **ports}
+
+
+CASES = [
+    Case("broadcast", (1, 1, 40, 33), "claim"),
+    Case("broadcast over one extent", (2, 3, 1, 33), "claim"),
+    Case("own shape", (2, 3, 40, 33), OWN_SHAPE),
+    Case("own shape, two steps more", (2, 3, 40, 33), "claim", has_cap=True),
+    Case("own shape, 4 Mi scores", (1, 1, 2048, 2048), "claim", (1, 1, 2048, 2048)),
+    Case("own shape, a column less", (1, 1, 2048, 2047), OWN_SHAPE, (1, 1, 2048, 2047)),
+]
+
+
+def run(arguments: argparse.Namespace, file: Path) -> str:
+    command = [str(ROOT / "scripts/lane"), "--preload", arguments.preload, arguments.lane, "--"]
+    command += [arguments.bench, "--mode=P", "--fix-times-per-prb=1", "--expected-n-partitions=0"]
+    settings = {"MASKWISE_VERBOSE": "1", "ONEDNN_VERBOSE": "1"}
+    done = subprocess.run(
+        [*command, f"--case={file}"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **settings},
+        check=False,
+    )
+    return done.stdout + done.stderr
+
+
+def faults_of(case: Case, said: str) -> list[str]:
+    lines = re.findall(r"maskwise,((?:claim|refuse),\d+,composite,.*)", said)
+    if len(lines) != 1 or case.wanted not in lines[0]:
+        return [f"{case.name}: expected one line with '{case.wanted}', got {lines}"]
+    # The client gives memory wherever it is asked for; a part that allocates some says library.
+    owners = re.findall(r"graph,exec,.*?,scratchpad:(\w+):(\d+)", said)
+    kept = [owner for owner, size in owners if owner != "user" and size != "0"]
+    if not owners or kept:
+        return [f"{case.name}: scratchpads of {owners}"]
+    return []
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--lane", required=True)
+    parser.add_argument("--bench", required=True, help="the harness's client of that lane")
+    parser.add_argument("--preload", required=True, help="the plugin")
+    arguments = parser.parse_args()
+    faults = []
+    with tempfile.TemporaryDirectory() as folder:
+        for number, case in enumerate(CASES):
+            file = Path(folder) / f"{number}.json"
+            file.write_text(json.dumps(case.graph()))
+            faults += faults_of(case, run(arguments, file))
+    print("\n".join(faults) or f"{len(CASES)} graphs")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
