@@ -15,8 +15,8 @@ namespace maskwise {
 namespace HWY_NAMESPACE {
 
 // exp(x) for x up to 0, to 1.4 units in the last place near 0: 2^(n + f) with n whole, a polynomial
-// of f (least largest relative error on [-0.5, 0.5], 1 at 0) and 2^n into its exponent. Adding 1.5 *
-// 2^23 rounds to an integer and leaves it in the lowest bits. NaN stays NaN.
+// of f (least largest relative error on [-0.5, 0.5], 1 at 0) and 2^n into its exponent. Adding 1.5
+// * 2^23 rounds to an integer and leaves it in the lowest bits. NaN stays NaN.
 HWY_ATTR HWY_INLINE row_v exp_below_one(row_v x) {
     const row_d d;
     const hn::RebindToSigned<row_d> di;
