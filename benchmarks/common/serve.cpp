@@ -17,14 +17,24 @@ using clock = std::chrono::steady_clock;
 // Below this a sample would measure the clock.
 constexpr double sample_seconds = 100e-6;
 constexpr double slow_seconds = 0.1;
+// Uncounted calls until then: the working set comes into the cache that can hold it over several
+// passes, and a sleeping thread of oneTBB's misses whole calls of 0.1 ms while it wakes.
+constexpr double warm_seconds = 2e-3;
+
+double seconds_since(clock::time_point begin) {
+    return std::chrono::duration<double>(clock::now() - begin).count();
+}
+
+std::int64_t calls_of_sample(double seconds_of_call) {
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(sample_seconds / seconds_of_call));
+}
 
 double time_calls(const std::function<void()>& call, const std::function<void()>& wait,
                   std::int64_t calls) {
     const auto begin = clock::now();
     for (std::int64_t i = 0; i < calls; ++i) call();
     wait();
-    const std::chrono::duration<double> spent = clock::now() - begin;
-    return spent.count() / static_cast<double>(calls);
+    return seconds_since(begin) / static_cast<double>(calls);
 }
 
 } // namespace
@@ -50,15 +60,15 @@ std::vector<double> take_samples(const std::function<void()>& call,
                                  const std::function<void()>& wait, int samples,
                                  double max_seconds) {
     const auto begin = clock::now();
-    const double first = time_calls(call, wait, 1);
-    if (first > slow_seconds) return {first};
-    const double second = first < sample_seconds ? time_calls(call, wait, 16) : first;
-    const auto calls =
-        std::max<std::int64_t>(1, static_cast<std::int64_t>(sample_seconds / second));
+    double latest = time_calls(call, wait, 1);
+    if (latest > slow_seconds) return {latest};
+    while (seconds_since(begin) < warm_seconds)
+        latest = time_calls(call, wait, calls_of_sample(latest));
+    const std::int64_t calls = calls_of_sample(latest);
     std::vector<double> taken;
     while (static_cast<int>(taken.size()) < samples) {
         taken.push_back(time_calls(call, wait, calls));
-        if (std::chrono::duration<double>(clock::now() - begin).count() > max_seconds) break;
+        if (seconds_since(begin) > max_seconds) break;
     }
     return taken;
 }

@@ -12,9 +12,9 @@ namespace maskwise::bench {
 // text becomes the answer {"error": text}.
 int serve(const std::function<json(const json&)>& answer);
 
-// Seconds a call, `samples` of them but not many more than fit `max_seconds`, at least one. One
-// call before them is not counted, unless calls are slow. Short calls are repeated within a sample;
-// `wait` ends a sample.
+// Seconds a call, `samples` of them but not many more than fit `max_seconds`, at least one. Calls
+// before them, one and as many as fit 2 ms, are not counted, unless calls are slow. Short calls are
+// repeated within a sample; `wait` ends a sample.
 std::vector<double> take_samples(const std::function<void()>& call,
                                  const std::function<void()>& wait, int samples,
                                  double max_seconds);

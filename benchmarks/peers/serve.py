@@ -14,6 +14,7 @@ from operands import Refused
 
 SAMPLE_SECONDS = 100e-6
 SLOW_SECONDS = 0.1
+WARM_SECONDS = 2e-3
 
 
 def time_calls(call: Callable[[], object], calls: int) -> float:
@@ -23,14 +24,19 @@ def time_calls(call: Callable[[], object], calls: int) -> float:
     return (time.perf_counter() - begin) / calls
 
 
+def calls_of_sample(seconds_of_call: float) -> int:
+    return max(1, int(SAMPLE_SECONDS / seconds_of_call))
+
+
 def take_samples(call: Callable[[], object], samples: int, max_seconds: float) -> list[float]:
     """Seconds a call, by the same rule as the clients in C++."""
     begin = time.perf_counter()
-    first = time_calls(call, 1)
-    if first > SLOW_SECONDS:
-        return [first]
-    second = time_calls(call, 16) if first < SAMPLE_SECONDS else first
-    calls = max(1, int(SAMPLE_SECONDS / second))
+    latest = time_calls(call, 1)
+    if latest > SLOW_SECONDS:
+        return [latest]
+    while time.perf_counter() - begin < WARM_SECONDS:
+        latest = time_calls(call, calls_of_sample(latest))
+    calls = calls_of_sample(latest)
     taken: list[float] = []
     while len(taken) < samples:
         taken.append(time_calls(call, calls))
