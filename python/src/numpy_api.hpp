@@ -33,11 +33,12 @@ inline nb::object dtype_of(nb::handle array) {
     return nb::borrow<nb::object>(reinterpret_cast<PyObject*>(PyArray_DESCR(as_array(array))));
 }
 
-// Attribute of a module that is part of the package or of NumPy, looked up once.
+// Attribute of a module that is part of the package or of NumPy, looked up once. The GIL guards the
+// pointer: an import hands it over, and who waits for a guard of C++'s would keep it.
 template <typename Tag>
 nb::handle imported(Tag, const char* module, const char* name) {
-    static const nb::object& value =
-        *new nb::object(nb::module_::import_(module).attr(name)); // outlives the interpreter
+    static PyObject* value = nullptr; // outlives the interpreter
+    if (value == nullptr) value = nb::object(nb::module_::import_(module).attr(name)).release().ptr();
     return value;
 }
 #define MASKWISE_IMPORTED(module, name) ::maskwise::python::imported([] {}, module, name)

@@ -8,7 +8,7 @@ namespace {
 bool is_plain(nb::handle value) {
     return PyArray_CheckExact(value.ptr()) || PyFloat_CheckExact(value.ptr()) ||
            PyLong_CheckExact(value.ptr()) || PyBool_Check(value.ptr()) ||
-           PyComplex_CheckExact(value.ptr()) || PyArray_CheckScalar(value.ptr());
+           PyComplex_CheckExact(value.ptr()) || PyArray_IsScalar(value.ptr(), Generic);
 }
 
 nb::object to_array(nb::handle value) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import pickle
+import subprocess
 import sys
 import threading
 from typing import Any
@@ -105,6 +106,18 @@ def test_array_function_is_asked() -> None:
     assert "__array_function__" in maskwise.explain(c, Overriding(), f)
 
 
+class Quantity(np.ndarray):
+    """A subclass that has its own where."""
+
+    def __array_function__(self, function: Any, *_: object) -> str:
+        return function.__name__
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_array_function_of_a_subclass_is_asked(shape: tuple[int, ...]) -> None:
+    assert maskwise.where(c, np.ones(shape).view(Quantity), 0.0) == "where"
+
+
 def test_where_can_be_pickled() -> None:
     assert pickle.loads(pickle.dumps(maskwise.where)) is maskwise.where
 
@@ -153,3 +166,32 @@ def test_threads_call_at_once() -> None:
     for thread in threads:
         thread.join()
     assert not failures
+
+
+# What is imported at its first use is imported slowly here, by two threads at once.
+IMPORT_IN_TWO_THREADS = """
+import sys, threading, time
+import numpy as np
+import maskwise
+
+class Slow:
+    def find_spec(self, name, *_):
+        if name == "maskwise._others":
+            time.sleep(0.2)
+
+def call():
+    both = np.zeros((4, 2))
+    maskwise.where(np.ones(4, bool), both[:, 0], 1.0, out=both[:, 1])
+
+sys.meta_path.insert(0, Slow())
+threads = [threading.Thread(target=call) for _ in range(2)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_first_calls_of_two_threads_end() -> None:
+    command = [sys.executable, "-B", "-c", IMPORT_IN_TWO_THREADS]
+    subprocess.run(command, check=True, timeout=200)

@@ -30,13 +30,15 @@ void parallel_run(std::int64_t chunks, chunk_fn body, const void* context) {
         return;
     }
     const tbb::blocked_range<std::int64_t> range(0, chunks, 1);
+    // Bound to the caller's group, chunks would be left out where that is cancelled.
+    tbb::task_group_context own(tbb::task_group_context::isolated);
     tbb::parallel_for(
         range,
         [=](const tbb::blocked_range<std::int64_t>& part) {
             for (std::int64_t chunk = part.begin(); chunk < part.end(); ++chunk)
                 body(context, chunk);
         },
-        tbb::simple_partitioner());
+        tbb::simple_partitioner(), own);
 }
 
 } // namespace maskwise

@@ -14,13 +14,14 @@ HWY_BEFORE_NAMESPACE();
 namespace maskwise {
 namespace HWY_NAMESPACE {
 
-// exp(x) for x up to 0, to 1.4 units in the last place near 0: 2^(n + f) with n whole, a polynomial
-// of f (least largest relative error on [-0.5, 0.5], 1 at 0) and 2^n into its exponent. Adding 1.5
-// * 2^23 rounds to an integer and leaves it in the lowest bits. NaN stays NaN.
+// exp(x) for x up to 0, to 1.4 units in the last place near 0: 2^(n + f) with n whole, 2^n times a
+// polynomial of f (least largest relative error on [-0.5, 0.5], 1 at 0). Adding 1.5 * 2^23 + 127
+// rounds to an integer and leaves n, with the exponent's offset, in the lowest bits. Multiplied by
+// whatever its bits give there, NaN stays NaN.
 HWY_ATTR HWY_INLINE row_v exp_below_one(row_v x) {
     const row_d d;
     const hn::RebindToSigned<row_d> di;
-    const auto log2_e = hn::Set(d, 1.44269504F), magic = hn::Set(d, 12582912.0F);
+    const auto log2_e = hn::Set(d, 1.44269504F), magic = hn::Set(d, 12582912.0F + 127.0F);
     const auto shifted = hn::MulAdd(x, log2_e, magic);
     const auto f = hn::MulSub(x, log2_e, hn::Sub(shifted, magic));
     auto p = hn::MulAdd(hn::Set(d, 1.3264728e-3F), f, hn::Set(d, 9.671513e-3F));
@@ -28,9 +29,8 @@ HWY_ATTR HWY_INLINE row_v exp_below_one(row_v x) {
     p = hn::MulAdd(p, f, hn::Set(d, 2.4022242e-1F));
     p = hn::MulAdd(p, f, hn::Set(d, 6.9314700e-1F));
     p = hn::MulAdd(p, f, hn::Set(d, 1.0F));
-    const auto exponent = hn::ShiftLeft<23>(hn::BitCast(di, shifted));
-    const auto power = hn::BitCast(d, hn::Add(hn::BitCast(di, p), exponent));
-    return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.3F)), power);
+    const auto power = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, shifted)));
+    return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.3F)), hn::Mul(p, power));
 }
 
 template <row_operator Operator>
@@ -119,10 +119,16 @@ HWY_ATTR HWY_INLINE row_v rounded_to_f16(row_v row) {
         return from_f16_bits(f16_bits(row));
 }
 
+// Highway's is for numbers up to 104, where it is infinity already, and takes NaN for 0.
+HWY_ATTR HWY_INLINE row_v exp_of_any(row_v x) {
+    const row_d d;
+    return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, hn::Min(x, hn::Set(d, 104.0F))));
+}
+
 template <row_operator Operator>
 HWY_ATTR HWY_INLINE row_v changed(row_v row) {
     const row_d d;
-    if constexpr (Operator == row_operator::exp) return hn::Exp(d, row);
+    if constexpr (Operator == row_operator::exp) return exp_of_any(row);
     if constexpr (Operator == row_operator::tanh) return hn::Tanh(d, row);
     if constexpr (Operator == row_operator::round_bf16)
         return hn::BitCast(d, hn::ShiftLeft<16>(bf16_bits(row)));

@@ -63,5 +63,25 @@ TEST(run_select, works_inside_tasks) {
     for (const auto& result : results) EXPECT_EQ(result, src_0);
 }
 
+// The caller's group is the caller's: that it is cancelled says nothing about what runs inside.
+TEST(run_select, is_complete_where_the_callers_tasks_are_cancelled) {
+    constexpr std::int64_t n = 1 << 22;
+    const auto plan =
+        make_select_plan({dense_desc(data_type::boolean, {n}), dense_desc(data_type::u8, {n}),
+                          dense_desc(data_type::u8, {}), dense_desc(data_type::u8, {n})});
+    const std::vector<unsigned char> cond(n, 1), src_0(n, 5);
+    const unsigned char src_1 = 9;
+    std::vector<unsigned char> result(n);
+    tbb::task_group_context callers;
+    tbb::parallel_for(
+        0, 1,
+        [&](int) {
+            callers.cancel_group_execution();
+            run_select(*plan, cond.data(), src_0.data(), &src_1, result.data());
+        },
+        callers);
+    EXPECT_EQ(result, src_0);
+}
+
 } // namespace
 } // namespace maskwise

@@ -330,6 +330,45 @@ TEST_P(run_rows_test, rounds_to_the_nearest_f16) {
         EXPECT_EQ(halves[i], cases[i].second) << cases[i].first;
 }
 
+// One row of f32 through the steps, without operands.
+std::vector<float> through(const std::vector<float>& row, const std::vector<row_step>& steps,
+                           isa target) {
+    row_desc desc;
+    desc.scores = desc.result =
+        dense_desc(data_type::f32, {1, static_cast<std::int64_t>(row.size())});
+    desc.steps = steps;
+    std::vector<float> result(row.size());
+    run_rows(make_row_plan(desc, target), {row.data(), result.data(), {}});
+    return result;
+}
+
+TEST_P(run_rows_test, exponentials_are_infinity_and_zero_and_nan_where_they_should) {
+    constexpr float inf = std::numeric_limits<float>::infinity();
+    const std::vector<float> row = {0,    1,    -1,   88.7F, 89,  104, 104.5F, 178, 400,
+                                    1000, 1e9F, 3e38F, inf,  -inf, -3e38F, -105, NAN, -NAN};
+    const auto got = through(row, {combine(row_operator::exp, -1)}, GetParam());
+    for (std::size_t i = 0; i < row.size(); ++i) {
+        const float wanted = std::exp(row[i]);
+        if (std::isnan(wanted))
+            EXPECT_TRUE(std::isnan(got[i])) << row[i];
+        else if (std::isinf(wanted))
+            EXPECT_EQ(got[i], wanted) << row[i];
+        else
+            EXPECT_NEAR(got[i], wanted, 1e-6 * std::abs(wanted)) << row[i];
+    }
+}
+
+// Whatever the bits behind its exponent: memory that was never written is often all ones.
+TEST_P(run_rows_test, a_nan_makes_its_whole_row_nan) {
+    for (const std::uint32_t bits : {0x7FC00000U, 0x7FC00001U, 0x7F800001U, 0xFFFFFFFFU})
+        for (const std::size_t at : {std::size_t{0}, std::size_t{20}, std::size_t{32}}) {
+            std::vector<float> row(33, 0.5F);
+            std::memcpy(&row[at], &bits, sizeof bits);
+            for (const float value : through(row, {soft_max_step(false)}, GetParam()))
+                ASSERT_TRUE(std::isnan(value)) << std::hex << bits << " at " << at;
+        }
+}
+
 INSTANTIATE_TEST_SUITE_P(every_target, run_rows_test,
                          testing::ValuesIn(supported_isas(native_cpu())),
                          [](const auto& chosen) { return std::string(to_string(chosen.param)); });
