@@ -111,6 +111,7 @@ nb::object view_of(nb::handle foreign) {
 
 nb::object exported(nb::handle array) {
     PyArrayObject* const of = as_array(array);
+    if (PyTypeNum_ISDATETIME(PyArray_TYPE(of))) throw nb::type_error("no DLPack type for dates");
     std::vector<std::size_t> extents;
     std::vector<std::int64_t> strides;
     for (int i = 0; i < PyArray_NDIM(of); ++i) {

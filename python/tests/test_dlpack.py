@@ -83,6 +83,12 @@ def test_another_device_is_refused() -> None:
         maskwise.where(c, OnAnotherDevice(), 0.0)
 
 
+def test_dates_are_no_numbers_to_others() -> None:
+    dates = np.zeros(3, "M8[s]")
+    with pytest.raises(TypeError, match="dates"):
+        maskwise.where(jnp.array(c), dates, dates)
+
+
 def test_torch() -> None:
     torch = pytest.importorskip("torch")
     x = torch.arange(6.0, dtype=torch.bfloat16).reshape(2, 3)

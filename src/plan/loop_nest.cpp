@@ -18,6 +18,13 @@ std::string describe(std::size_t which, const tensor_desc& tensor) {
            ')';
 }
 
+bool keeps_strings_aligned(const tensor_desc& tensor) {
+    constexpr std::int64_t alignment = alignof(std::string);
+    for (int d = 0; d < tensor.extents.rank(); ++d)
+        if (tensor.extents[d] > 1 && tensor.strides_bytes[d] % alignment != 0) return false;
+    return true;
+}
+
 void check_operand(std::size_t which, const tensor_desc& tensor, const tensor_desc& dst) {
     if (tensor.extents.rank() != tensor.strides_bytes.rank())
         throw invalid_argument(describe(which, tensor) + " has not one stride per extent");
@@ -27,6 +34,9 @@ void check_operand(std::size_t which, const tensor_desc& tensor, const tensor_de
             describe(which, tensor) + " has elements of " +
             std::to_string(width_bytes(tensor.type)) + " bytes, expected " +
             (expected == 0 ? "1, 2, 4, 8, 16 or a string" : std::to_string(expected)));
+    if (tensor.type == data_type::string && !keeps_strings_aligned(tensor))
+        throw invalid_argument(describe(which, tensor) + " has strings off their alignment of " +
+                               std::to_string(alignof(std::string)) + " bytes");
     span_bytes(tensor); // throws on overflow
     require_one_way(tensor.extents, dst.extents, operand_names[which]);
 }

@@ -3,6 +3,7 @@
 #include "plan/plan_data.hpp"
 
 #include <mutex>
+#include <pthread.h>
 #include <unordered_set>
 
 namespace maskwise {
@@ -51,6 +52,11 @@ plan_cache& cache() {
     static auto* const the_cache = new plan_cache;
     return *the_cache;
 }
+
+// A fork waits for the lock: held by a thread that the child does not have, it would stay so there.
+[[maybe_unused]] const int watching_forks =
+    pthread_atfork([] { cache().mutex.lock(); }, [] { cache().mutex.unlock(); },
+                   [] { cache().mutex.unlock(); });
 
 std::shared_ptr<const select_plan> find_plan(const select_desc& desc) {
     const std::lock_guard lock(cache().mutex);

@@ -81,6 +81,16 @@ TEST(strings, that_cannot_be_copied_leave_old_or_new_ones) {
     EXPECT_EQ(dst, x);
 }
 
+TEST(strings, are_refused_off_their_alignment) {
+    const auto compile_by = [](std::int64_t stride) {
+        compile(dialect::onnx_where_16, {boolean, {2}}, {string, {2}, {stride}}, {string, {}});
+    };
+    for (const std::int64_t aligned : {width, -width, 2 * width, std::int64_t{0}})
+        EXPECT_NO_THROW(compile_by(aligned)) << aligned;
+    for (const std::int64_t odd : {width + 1, 1 - width, width + 4})
+        EXPECT_THROW(compile_by(odd), invalid_argument) << odd;
+}
+
 TEST(strings, are_of_one_type) {
     EXPECT_THROW(compile(dialect::onnx_where_16, {boolean, {2}}, {string, {2}}, {u8, {2}}),
                  invalid_argument);

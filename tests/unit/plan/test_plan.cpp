@@ -4,7 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <limits>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
 
 namespace maskwise {
 namespace {
@@ -199,6 +203,32 @@ TEST(plan_cache, is_bounded_and_keeps_answering) {
         ASSERT_EQ(plan->nest.elements, n);
     }
     EXPECT_EQ(first->nest.elements, 9); // a plan that is in use outlives its place in the cache
+}
+
+// While other threads compile; a child that waits for ever is ended by its alarm.
+TEST(plan_cache, is_there_in_the_child_of_a_fork) {
+#ifdef __SANITIZE_THREAD__
+    GTEST_SKIP() << "ThreadSanitizer has no children of processes with threads";
+#endif
+    const select_desc desc = dense(data_type::u8, {9}, {9}, {9}, {9});
+    std::atomic<bool> done{false};
+    const auto compile = [&] {
+        while (!done) make_select_plan(desc);
+    };
+    std::jthread first(compile), second(compile);
+    int failures = 0;
+    for (int i = 0; i < 100 && failures == 0; ++i) {
+        const pid_t child = fork();
+        if (child == 0) {
+            alarm(60);
+            _exit(make_select_plan(desc) ? 0 : 1);
+        }
+        int status = -1;
+        waitpid(child, &status, 0);
+        failures += status != 0;
+    }
+    done = true;
+    EXPECT_EQ(failures, 0);
 }
 
 } // namespace
