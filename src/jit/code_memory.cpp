@@ -47,6 +47,19 @@ void publish(const std::byte* code, std::size_t bytes, const std::string& name) 
 
 } // namespace
 
+bool code_can_be_executed() {
+    static const bool allowed = [] {
+        const std::size_t bytes = whole_pages(1);
+        void* page =
+            mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (page == MAP_FAILED) return false;
+        const bool executable = mprotect(page, bytes, PROT_READ | PROT_EXEC) == 0;
+        munmap(page, bytes);
+        return executable;
+    }();
+    return allowed;
+}
+
 void code_memory::unmap::operator()(std::byte* pages) const {
     munmap(pages, bytes);
 }

@@ -36,4 +36,7 @@ private:
     std::string name_;
 };
 
+// Whether the system lets pages that were written be executed; asked once. Hardened ones do not.
+bool code_can_be_executed();
+
 } // namespace maskwise::jit

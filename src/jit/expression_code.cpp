@@ -50,7 +50,7 @@ std::shared_ptr<const expression_code> generate(const expression&, std::span<con
 } // namespace
 
 bool can_compile(isa target) {
-    if (target != isa::avx2 && target != isa::avx512) return false;
+    if ((target != isa::avx2 && target != isa::avx512) || !code_can_be_executed()) return false;
     static const std::vector<isa> supported = supported_isas(native_cpu());
     return std::find(supported.begin(), supported.end(), target) != supported.end();
 }

@@ -40,7 +40,8 @@ private:
     code_memory memory_;
 };
 
-// Whether code for `target` can be made: avx2 and avx512, where this CPU has them.
+// Whether code for `target` can be made: avx2 and avx512, where this CPU has them and the system
+// lets new code be executed.
 bool can_compile(isa target);
 
 // One loop over a row; `inputs` says of each input whether it steps along the row by one element or
