@@ -1,6 +1,7 @@
 #include "strict.hpp"
 
 #include "dtypes.hpp"
+#include "released_gil.hpp"
 
 #include <string>
 
@@ -74,7 +75,7 @@ nb::object select(nb::handle cond, nb::handle src_0, nb::handle src_1, const cha
         if (result.type == data_type::string) return numpy_where()(cond, src_0, src_1);
         nb::object dst = new_array(result.extents, dtype_of(src_0));
         const plan made = compile(form, c, s_0, s_1, rule);
-        const nb::gil_scoped_release released;
+        const released_gil gil(true);
         made.execute(PyArray_DATA(as_array(cond)), PyArray_DATA(as_array(src_0)),
                      PyArray_DATA(as_array(src_1)), PyArray_DATA(as_array(dst)));
         return dst;

@@ -2,6 +2,7 @@
 
 #include "output.hpp"
 #include "plan_memory.hpp"
+#include "released_gil.hpp"
 
 #include <memory>
 #include <optional>
@@ -11,17 +12,6 @@ namespace {
 
 // As NumPy's: for fewer elements handing the GIL over costs more than holding it.
 constexpr npy_intp release_from_elements = 500;
-
-struct released_gil {
-    explicit released_gil(bool wanted) : state(wanted ? PyEval_SaveThread() : nullptr) {}
-    ~released_gil() {
-        if (state != nullptr) PyEval_RestoreThread(state);
-    }
-    released_gil(const released_gil&) = delete;
-    released_gil& operator=(const released_gil&) = delete;
-
-    PyThreadState* state;
-};
 
 void run_plan(const request& of, nb::handle dst) {
     const plan select = find_plan(of.condition, of.x, of.y, dst, of.type);

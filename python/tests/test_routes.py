@@ -195,3 +195,32 @@ for thread in threads:
 def test_first_calls_of_two_threads_end() -> None:
     command = [sys.executable, "-B", "-c", IMPORT_IN_TWO_THREADS]
     subprocess.run(command, check=True, timeout=200)
+
+
+# The main thread ends while others move elements or wait for the GIL.
+END_AMID_CALLS = """
+import sys, threading, time
+import numpy as np
+import maskwise
+
+condition, x, y = np.zeros(100_000, bool), np.ones(100_000, "f"), np.ones(100_000)
+call = {
+    "plan": lambda: maskwise.where(condition, x, x),
+    "cast": lambda: maskwise.where(condition, x, y),
+    "select": lambda: maskwise.select(condition, x, x),
+}[sys.argv[1]]
+
+def forever():
+    while True:
+        call()
+
+for _ in range(3):
+    threading.Thread(target=forever, daemon=True).start()
+time.sleep(0.1)
+"""
+
+
+@pytest.mark.parametrize("form", ["plan", "cast", "select"])
+def test_the_interpreter_ends_amid_calls(form: str) -> None:
+    command = [sys.executable, "-B", "-c", END_AMID_CALLS, form]
+    subprocess.run(command, check=True, timeout=200)
