@@ -128,7 +128,8 @@ MASKWISE_API std::string to_string(const dims& values);
 // How an operand lies in memory; owns no data. Strides are in bytes and one for each extent; left
 // empty they mean row-major without gaps. Inputs may have any strides: 0 repeats an element, a
 // negative one walks backwards from the address given to execute, which is that of element
-// {0,...,0}, and need not be aligned (string apart). Elements of dst may not overlap each other.
+// {0,...,0}, and need not be aligned (string apart: strides off its alignment are refused).
+// Elements of dst may not overlap each other.
 struct tensor_desc {
     data_type type = data_type::undef;
     dims extents;

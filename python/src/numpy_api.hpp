@@ -38,7 +38,8 @@ inline nb::object dtype_of(nb::handle array) {
 template <typename Tag>
 nb::handle imported(Tag, const char* module, const char* name) {
     static PyObject* value = nullptr; // outlives the interpreter
-    if (value == nullptr) value = nb::object(nb::module_::import_(module).attr(name)).release().ptr();
+    if (value == nullptr)
+        value = nb::object(nb::module_::import_(module).attr(name)).release().ptr();
     return value;
 }
 #define MASKWISE_IMPORTED(module, name) ::maskwise::python::imported([] {}, module, name)

@@ -54,9 +54,8 @@ plan_cache& cache() {
 }
 
 // A fork waits for the lock: held by a thread that the child does not have, it would stay so there.
-[[maybe_unused]] const int watching_forks =
-    pthread_atfork([] { cache().mutex.lock(); }, [] { cache().mutex.unlock(); },
-                   [] { cache().mutex.unlock(); });
+[[maybe_unused]] const int watching_forks = pthread_atfork(
+    [] { cache().mutex.lock(); }, [] { cache().mutex.unlock(); }, [] { cache().mutex.unlock(); });
 
 std::shared_ptr<const select_plan> find_plan(const select_desc& desc) {
     const std::lock_guard lock(cache().mutex);

@@ -344,8 +344,8 @@ std::vector<float> through(const std::vector<float>& row, const std::vector<row_
 
 TEST_P(run_rows_test, exponentials_are_infinity_and_zero_and_nan_where_they_should) {
     constexpr float inf = std::numeric_limits<float>::infinity();
-    const std::vector<float> row = {0,    1,    -1,   88.7F, 89,  104, 104.5F, 178, 400,
-                                    1000, 1e9F, 3e38F, inf,  -inf, -3e38F, -105, NAN, -NAN};
+    const std::vector<float> row = {0,    1,    -1,    88.7F, 89,   104,    104.5F, 178, 400,
+                                    1000, 1e9F, 3e38F, inf,   -inf, -3e38F, -105,   NAN, -NAN};
     const auto got = through(row, {combine(row_operator::exp, -1)}, GetParam());
     for (std::size_t i = 0; i < row.size(); ++i) {
         const float wanted = std::exp(row[i]);
