@@ -1,4 +1,5 @@
 #include "base/error.hpp"
+#include "plan/box.hpp"
 #include "plan/loop_order.hpp"
 #include "plan/plan_data.hpp"
 
@@ -157,6 +158,14 @@ TEST(plan, streams_from_the_threshold_on) {
     EXPECT_EQ(build_plan(desc, isa::scalar, never)->moved_bytes, moved);
     EXPECT_EQ(build_plan(desc, isa::scalar, moved)->key.store, store_policy::stream);
     EXPECT_EQ(build_plan(desc, isa::scalar, moved + 1)->key.store, store_policy::plain);
+}
+
+// Even chunks of whole steps: also where a step is more than fits.
+TEST(plan, cuts_loops_in_chunks_of_whole_steps) {
+    EXPECT_EQ(chunk_of(100, 100, 8), 100);
+    EXPECT_EQ(chunk_of(100, 60, 8), 56);
+    EXPECT_EQ(chunk_of(100, 3, 8), 8);
+    EXPECT_EQ(chunk_of(5, 3, 8), 5);
 }
 
 TEST(plan, takes_two_rows_where_two_fit) {
