@@ -55,6 +55,20 @@ TEST(loop_nest, refuses_what_does_not_broadcast) {
     EXPECT_THROW(make_loop_nest(dense(data_type::f32, {4}, {2, 4}, {4}, {4})), invalid_shape);
 }
 
+TEST(loop_nest, names_the_operand_that_it_refuses) {
+    const auto text = [](const dims& cond, const dims& src_0, const dims& src_1) {
+        try {
+            make_loop_nest(dense(data_type::f32, cond, src_0, src_1, {4}));
+        } catch (const invalid_shape& refusal) {
+            return std::string(refusal.what());
+        }
+        return std::string("taken");
+    };
+    EXPECT_NE(text({3}, {4}, {4}).find("cond"), std::string::npos);
+    EXPECT_NE(text({4}, {3}, {4}).find("src_0"), std::string::npos);
+    EXPECT_NE(text({4}, {4}, {3}).find("src_1"), std::string::npos);
+}
+
 TEST(loop_nest, refuses_wrong_widths) {
     select_desc desc = dense(data_type::f32, {4}, {4}, {4}, {4});
     desc.src_1.type = data_type::bf16;
