@@ -35,7 +35,7 @@ TARGETS = (
     "select_contract-3.2",
 )
 TESTS = (
-    "schema|infer_dst|check_types|plan|loop|run_select|run_rows|run_expression|row_chain|chain|"
+    "onednn_select|broadcast|plan|loop|run_select|run_rows|run_expression|row_chain|chain|"
     "api|dialect|"
     "3.2/select_contract/preload|oracle_coverage|small_shapes/(scalar|avx2)"
 )
