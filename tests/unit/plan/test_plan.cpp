@@ -182,11 +182,6 @@ TEST(plan, cuts_loops_in_chunks_of_whole_steps) {
     EXPECT_EQ(chunk_of(5, 3, 8), 5);
 }
 
-TEST(plan, takes_two_rows_where_two_fit) {
-    const std::string text = plan_of(dense(data_type::f32, {8192}, {8, 8192}, {}, {8, 8192}));
-    EXPECT_NE(text.find("box=2x8192"), std::string::npos) << text;
-}
-
 // A mask of 1 MB shared by heads must not be fetched once per head.
 TEST(plan, keeps_a_shared_mask_in_cache) {
     const dims scores{2, 12, 1024, 1024};
