@@ -76,6 +76,9 @@ using source =
 
 #if HWY_TARGET != HWY_SCALAR
 
+// AVX-512 and SVE keep masks in registers of their own, which are slower to combine and test.
+constexpr bool masks_are_vectors = HWY_MAX_BYTES <= 32;
+
 template <std::size_t Width>
 struct vectors {
     using lane = lane_of<Width>;
@@ -89,6 +92,7 @@ struct vectors {
     // Elements whose cond bytes are tested together: at least four vectors of elements, and one
     // vector of cond bytes.
     static HWY_ATTR HWY_INLINE std::size_t block() {
+        if constexpr (Width == 1 && masks_are_vectors) return 4 * hn::Lanes(byte_tag());
         constexpr std::size_t least = Width < 4 ? 256 / Width : 64;
         return HWY_MAX(least, hn::Lanes(byte_tag()));
     }
@@ -206,11 +210,66 @@ HWY_ATTR HWY_INLINE block_mask classify(const std::byte* cond, std::size_t block
     return block_mask::mixed;
 }
 
+// Elements of a byte: the masks of a block stay in registers from its test to the blends. Loading
+// cond twice made it slower by a quarter.
+template <store_policy Store, class S0, class S1>
+HWY_ATTR HWY_INLINE void select_block_of_bytes(const std::byte* cond, S0 src_0, S1 src_1,
+                                               std::byte* dst, std::size_t i) {
+    const vectors<1>::tag d;
+    const std::size_t vector = hn::Lanes(d);
+    const auto is_false = [=](std::size_t k) HWY_ATTR {
+        return hn::Eq(hn::LoadU(d, as_bytes(cond + i + k * vector)), hn::Zero(d));
+    };
+    const auto m0 = is_false(0), m1 = is_false(1), m2 = is_false(2), m3 = is_false(3);
+    if (hn::AllTrue(d, hn::And(hn::And(m0, m1), hn::And(m2, m3)))) {
+        if (src_1.row != dst) copy_block<1, Store>(src_1, dst, i, 4 * vector);
+    } else if (hn::AllFalse(d, hn::Or(hn::Or(m0, m1), hn::Or(m2, m3)))) {
+        if (src_0.row != dst) copy_block<1, Store>(src_0, dst, i, 4 * vector);
+    } else {
+        const auto select = [=](auto mask, std::size_t k) HWY_ATTR {
+            const std::size_t at = i + k * vector;
+            store_vector<Store>(hn::IfThenElse(mask, src_1.load(d, at), src_0.load(d, at)), d,
+                                dst + at);
+        };
+        select(m0, 0);
+        select(m1, 1);
+        select(m2, 2);
+        select(m3, 3);
+    }
+}
+
+// Where a vector holds one or two elements. (On SVE, whose vectors may be long, nowhere.)
+template <std::size_t Width>
+constexpr bool few_a_vector = HWY_MAX_BYTES <= 2 * Width;
+
+// There widening cond for each vector costs more than moving the elements: 16 cond bytes are tested
+// at once, and each vector takes its own from the front of what is left of them.
+template <std::size_t Width, store_policy Store, class S0, class S1>
+HWY_ATTR HWY_INLINE void select_few_a_vector(const std::byte* cond, S0 src_0, S1 src_1,
+                                             std::byte* dst, std::size_t i, std::size_t block) {
+    constexpr std::size_t step = HWY_MAX_BYTES / Width;
+    const typename vectors<Width>::tag d;
+    const typename vectors<Width>::byte_tag d8;
+    const auto own = hn::ShiftRight<Width == 8 ? 3 : 4>(hn::Iota(d8, 0));
+    for (std::size_t j = i; j < i + block;) {
+        const auto cond_bytes = hn::LoadDup128(d8, as_bytes(cond + j));
+        auto left = hn::VecFromMask(d8, hn::Eq(cond_bytes, hn::Zero(d8)));
+        for (const std::size_t end = j + 16; j < end; j += step) {
+            const auto is_false = hn::MaskFromVec(hn::BitCast(d, hn::TableLookupBytes(left, own)));
+            store_vector<Store>(hn::IfThenElse(is_false, src_1.load(d, j), src_0.load(d, j)), d,
+                                dst + j * Width);
+            left = hn::ShiftRightBytes<step>(d8, left);
+        }
+    }
+}
+
 // A block whose cond bytes agree reads one side only, and writes nothing where that side is dst
 // itself. The two branches of a random mask are never taken, so they are predicted.
 template <std::size_t Width, store_policy Store, class S0, class S1>
 HWY_ATTR HWY_INLINE void select_block(const std::byte* cond, S0 src_0, S1 src_1, std::byte* dst,
                                       std::size_t i, std::size_t block) {
+    if constexpr (Width == 1 && masks_are_vectors)
+        return select_block_of_bytes<Store>(cond, src_0, src_1, dst, i);
     switch (classify<Width>(cond + i, block)) {
     case block_mask::all_false:
         if (src_1.row != dst) copy_block<Width, Store>(src_1, dst, i, block);
@@ -219,6 +278,8 @@ HWY_ATTR HWY_INLINE void select_block(const std::byte* cond, S0 src_0, S1 src_1,
         if (src_0.row != dst) copy_block<Width, Store>(src_0, dst, i, block);
         return;
     case block_mask::mixed:
+        if constexpr (few_a_vector<Width>)
+            return select_few_a_vector<Width, Store>(cond, src_0, src_1, dst, i, block);
         for (std::size_t j = 0; j < block; j += vectors<Width>::elements())
             select_vector<Width, Store>(cond, src_0, src_1, dst, i + j);
     }
