@@ -33,9 +33,17 @@ def overrides_numpy(value: object) -> bool:
     return override is not None and override is not np.ndarray.__array_function__
 
 
+def refuse_negated(value: Any) -> None:
+    """torch marks tensors that are to be negated when read; its DLPack drops the mark."""
+    is_neg = getattr(value, "is_neg", None)
+    if is_neg is not None and is_neg():
+        raise BufferError("the elements of this tensor are negated when read: call resolve_neg()")
+
+
 def plain(value: Any) -> Any:
     """The value as an exact array, or a number that may follow another operand's dtype."""
     if is_foreign(value):
+        refuse_negated(value)
         return _core.view(value)
     return value if type(value) in (bool, int, float, complex) else np.asarray(value)
 
@@ -48,13 +56,22 @@ def answer_as(first: Any, result: NDArray[Any]) -> Any:
     return library.from_dlpack(_core.exported(result))
 
 
+def writable(out: Any) -> Any:
+    """An array over the memory of `out`, by NumPy, which knows what may be written."""
+    refuse_negated(out)
+    try:
+        return np.from_dlpack(out)
+    except RuntimeError as failure:
+        raise TypeError(f"out is a {type(out).__name__} that NumPy does not take: {failure}") from None
+
+
 def where(condition: Any, x: Any, y: Any, out: Any) -> Any:
     operands = (condition, x, y)
     if any(map(is_dask, operands)):
         return where_blocks(condition, x, y, out)
     if any(map(overrides_numpy, operands)):
         return where_numpy(condition, x, y, out)
-    into = np.from_dlpack(out) if is_foreign(out) else out  # knows what may be written
+    into = writable(out) if is_foreign(out) else out
     if into is not None and not isinstance(into, np.ndarray):
         raise TypeError(f"out must be a numpy.ndarray, not {type(out).__name__}")
     result = _core.where(*map(plain, operands), out=into)

@@ -101,12 +101,14 @@ nb::object view_memory(const any_array& memory) {
 } // namespace
 
 nb::object view_of(nb::handle foreign) {
-    any_array memory;
-    if (nb::try_cast(foreign, memory) && memory.device_type() == nb::device::cpu::value)
-        return view_memory(memory);
-    PyErr_Format(PyExc_BufferError, "%s gives no memory of the CPU by DLPack",
-                 Py_TYPE(foreign.ptr())->tp_name);
-    throw nb::python_error();
+    const nb::object device = foreign.attr("__dlpack_device__")();
+    if (nb::cast<int>(nb::int_(device[0])) != nb::device::cpu::value) {
+        PyErr_Format(PyExc_BufferError, "%s does not lie on the CPU but on DLPack's device %S",
+                     Py_TYPE(foreign.ptr())->tp_name, device.ptr());
+        throw nb::python_error();
+    }
+    // Asked by its method: nanobind, given the object, goes around a library that refuses.
+    return view_memory(nb::cast<any_array>(foreign.attr("__dlpack__")()));
 }
 
 nb::object exported(nb::handle array) {
