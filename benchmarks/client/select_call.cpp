@@ -22,7 +22,9 @@ owns_function owns() {
 
 dnnl_data_type_t type_of(const std::string& dtype) {
     if (dtype == "f32") return dnnl_f32;
-    return dtype == "bf16" ? dnnl_bf16 : dnnl_f16;
+    if (dtype == "bf16") return dnnl_bf16;
+    if (dtype == "f16") return dnnl_f16;
+    throw std::invalid_argument("oneDNN Graph's Select has no " + dtype);
 }
 
 dnnl_graph_logical_tensor_t describe(std::size_t id, dnnl_data_type_t type, const operand& o) {

@@ -30,7 +30,10 @@ bench_case parse_case(const json& from) {
 std::int64_t width_bytes(const std::string& dtype) {
     if (dtype == "f32") return 4;
     if (dtype == "bf16" || dtype == "f16") return 2;
-    throw std::invalid_argument("no element type '" + dtype + "'; there are f32, bf16, f16");
+    if (dtype == "i64") return 8;
+    if (dtype == "bool") return 1;
+    throw std::invalid_argument("no element type '" + dtype +
+                                "'; there are f32, bf16, f16, i64, bool");
 }
 
 std::int64_t element_count(const operand& o) {

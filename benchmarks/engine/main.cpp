@@ -18,10 +18,15 @@ tensor_desc describe(data_type type, const operand& o) {
     return desc;
 }
 
+data_type type_of(const std::string& dtype) {
+    if (dtype == "bool") return data_type::boolean;
+    if (dtype == "i64") return data_type::i64;
+    if (dtype == "f32") return data_type::f32;
+    return dtype == "bf16" ? data_type::bf16 : data_type::f16;
+}
+
 select_desc describe(const bench_case& c) {
-    const data_type type = c.dtype == "f32"    ? data_type::f32
-                           : c.dtype == "bf16" ? data_type::bf16
-                                               : data_type::f16;
+    const data_type type = type_of(c.dtype);
     return {describe(data_type::boolean, c.cond), describe(type, c.src_0), describe(type, c.src_1),
             describe(type, c.dst)};
 }

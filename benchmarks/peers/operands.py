@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-WIDTH = {"f32": 4, "bf16": 2, "f16": 2}
+BITS = {"f32": np.uint32, "bf16": np.uint16, "f16": np.uint16, "i64": np.uint64, "bool": np.uint8}
 
 
 class Refused(Exception):
@@ -59,7 +59,7 @@ class Operands:
                 raise Refused("takes dense operands only")
 
     def is_expected(self, answer: Any) -> bool:
-        bits = np.uint32 if WIDTH[self.case["dtype"]] == 4 else np.uint16
+        bits = BITS[self.case["dtype"]]
         count = span(self.case["dst"])
         expected = self.view(
             np.fromfile(self.folder / "expected", dtype=bits, count=count), self.case["dst"]

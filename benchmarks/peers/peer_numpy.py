@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 from operands import Operands
 
-BITS = {"f32": np.float32, "f16": np.float16, "bf16": np.uint16}
+BITS = {
+    "f32": np.float32,
+    "f16": np.float16,
+    "bf16": np.uint16,
+    "i64": np.int64,
+    "bool": np.bool_,
+}
 
 
 class Peer:

@@ -13,6 +13,8 @@ TYPES = {
     "f32": (np.float32, TensorProto.FLOAT),
     "f16": (np.float16, TensorProto.FLOAT16),
     "bf16": (np.uint16, TensorProto.BFLOAT16),
+    "i64": (np.int64, TensorProto.INT64),
+    "bool": (np.bool_, TensorProto.BOOL),
 }
 
 

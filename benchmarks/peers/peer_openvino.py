@@ -13,6 +13,8 @@ TYPES = {
     "f32": (np.float32, ov.Type.f32),
     "f16": (np.float16, ov.Type.f16),
     "bf16": (np.uint16, ov.Type.bf16),
+    "i64": (np.int64, ov.Type.i64),
+    "bool": (np.bool_, ov.Type.boolean),
 }
 
 

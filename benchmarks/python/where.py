@@ -1,22 +1,27 @@
 """maskwise.where beside numpy.where, in turns, in one process: two tables.
 
-Started by `scripts/bench python`, which has the package built.
+Started by `scripts/bench python`, which has the package built. build/bench/results.json keeps the
+rows.
 """
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import maskwise
 import ml_dtypes
 import numpy as np
+import results
 
+RESULTS = Path(__file__).resolve().parents[2] / "build/bench/results.json"
 TURNS = 25
 SAMPLE_SECONDS = 300e-6
 MILLION = 1 << 20
@@ -32,7 +37,7 @@ class Case:
 
 
 @dataclass
-class Row:
+class Times:
     """Seconds a call, medians."""
 
     case: Case
@@ -45,6 +50,36 @@ class Row:
         for seconds in (self.new, self.out):
             cells += [shown(seconds), f"{self.numpy / seconds:.1f}x"]
         return f"| {self.case.name} | {' | '.join(cells)} |"
+
+    def rows(self) -> list[results.Row]:
+        """As results.json keeps them. The limit is the C++ suites' to measure."""
+        operands = (self.case.condition, self.case.x, self.case.y)
+        shapes = ["x".join(map(str, np.shape(operand))) or "-" for operand in operands]
+        answer = np.where(*operands)
+        moved = answer.nbytes + sum(np.asarray(operand).nbytes for operand in operands)
+        cores = len(os.sched_getaffinity(0))
+        forms = [
+            ("numpy", np.__version__, self.numpy, 1),
+            ("maskwise", maskwise.__version__, self.new, cores),
+            ("maskwise, out=", maskwise.__version__, self.out, cores),
+        ]
+        return [
+            results.Row(
+                "python",
+                self.case.name,
+                *shapes,
+                answer.dtype.name,
+                "",
+                impl,
+                version,
+                seconds,
+                None,
+                moved,
+                None,
+                threads,
+            )
+            for impl, version, seconds, threads in forms
+        ]
 
 
 def shown(seconds: float) -> str:
@@ -93,7 +128,7 @@ def in_turns(forms: list[Callable[[], object]]) -> list[float]:
     return [statistics.median(taken) for taken in samples]
 
 
-def measure(case: Case) -> Row:
+def measure(case: Case) -> Times:
     arguments = (case.condition, case.x, case.y)
     out = np.where(*arguments)
     if maskwise.where(*arguments).tobytes() != out.tobytes():
@@ -103,15 +138,15 @@ def measure(case: Case) -> Row:
         lambda: maskwise.where(*arguments),
         lambda: maskwise.where(*arguments, out=out),
     ]
-    return Row(case, *in_turns(forms))
+    return Times(case, *in_turns(forms))
 
 
-def bytes_a_second(dst_bytes: int) -> dict[str, float]:
-    """Of cond, two sources and dst, one rate for each width."""
+def bytes_a_second(set_bytes: int) -> dict[str, float]:
+    """One rate for each width: cond, two sources and dst count, and are as large together."""
     random = np.random.default_rng(2)
     forms, moved = [], []
     for dtype in map(np.dtype, WIDTHS):
-        count = dst_bytes // dtype.itemsize
+        count = set_bytes // (1 + 3 * dtype.itemsize)
         x, y = (numbers(random, count, dtype) for _ in range(2))
         condition, out = random.random(count) < 0.5, np.empty_like(x)
         forms.append(lambda c=condition, x=x, y=y, out=out: maskwise.where(c, x, y, out=out))
@@ -132,10 +167,15 @@ def import_seconds() -> float:
 
 def main() -> None:
     print("| case | numpy.where | maskwise.where | | with out= | |\n|---|---|---|---|---|---|")
+    rows: list[results.Row] = []
     for case in cases():
-        print(measure(case).text(), flush=True)
-    print("\n| width | in L2 | beyond the caches |\n|---|---|---|")
-    near, far = bytes_a_second(96 << 10), bytes_a_second(64 << 20)
+        times = measure(case)
+        rows += times.rows()
+        print(times.text(), flush=True)
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    results.keep(RESULTS, "python", rows)
+    print("\n| width | 400 KB | 256 MB |\n|---|---|---|")
+    near, far = bytes_a_second(400 << 10), bytes_a_second(256 << 20)
     for dtype in WIDTHS:
         rates = [f"{rate[dtype] / 1e9:.0f} GB/s" for rate in (near, far)]
         print(f"| {8 * np.dtype(dtype).itemsize} bits | {' | '.join(rates)} |")

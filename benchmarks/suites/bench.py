@@ -22,7 +22,7 @@ from results import Row, by_case, keep
 from worker import PEERS, ROOT, Worker, client, engine, limit, peer
 
 RESULTS = ROOT / "build/bench"
-SUITES = ("select", "small", "sweep")
+SUITES = ("select", "small", "sweep", "types")
 ENGINE = "engine"  # instead of a lane
 
 
@@ -37,6 +37,8 @@ def effort_for(suite: str, full: bool) -> Effort:
 def workers_for(suite: str, build: Path, lane: str) -> list[Worker]:
     if lane == ENGINE:
         return [engine(build)]
+    if suite == "types":
+        return [engine(build), *(peer(name) for name in PEERS)]
     own = [client("maskwise", build, lane)]
     if suite == "sweep":
         return own
@@ -119,8 +121,9 @@ def main() -> int:
         return 0
     notes = extras.measure_notes(arguments.build, arguments.lane, arguments.native)
     (RESULTS / "machine.json").write_text(json.dumps({**facts, **notes}, indent=1) + "\n")
-    pictures.draw_all(by_case(every), facts, RESULTS)
-    report = targets.report(by_case(every), notes, facts)
+    cases_measured = by_case([row for row in every if row.suite in SUITES])
+    pictures.draw_all(cases_measured, facts, RESULTS)
+    report = targets.report(cases_measured, notes, facts)
     (RESULTS / "report.md").write_text(report + "\n")
     say(report)
     return 0

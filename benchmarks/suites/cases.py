@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-WIDTH = {"f32": 4, "bf16": 2, "f16": 2}
+WIDTH = {"f32": 4, "bf16": 2, "f16": 2, "i64": 8, "bool": 1}
+GRAPH_TYPES = ("f32", "bf16", "f16")  # of oneDNN Graph's Select
 MASKS = ("random", "causal", "padding", "true", "runs")
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 SHAPES = Path(__file__).with_name("shapes.txt")
@@ -118,7 +119,7 @@ def shape_table() -> list[Case]:
 
 def select_cases(full: bool) -> Iterator[Case]:
     """Each row in three types with its own mask; then in f32 with the others, where it is large."""
-    for dtype in WIDTH:
+    for dtype in GRAPH_TYPES:
         for row in shape_table():
             yield replace(row, dtype=dtype)
     for row in shape_table():
@@ -133,6 +134,14 @@ def small_cases() -> Iterator[Case]:
     for power in range(0, 17, 2):
         flat = dense((1 << power,))
         yield Case("small", f"{1 << power}", flat, flat, flat, flat)
+
+
+def type_cases() -> Iterator[Case]:
+    """What programs select in types that oneDNN Graph's Select does not have."""
+    for dtype in ("i64", "bool"):
+        for row in shape_table():
+            if row.name in ("19", "20", "21", "30", "31", "33", "35"):
+                yield replace(row, suite="types", dtype=dtype)
 
 
 INNER = (1, 2, 3, 5, 7, 8, 15, 16, 24, 31, 32, 33, 63, 64, 100, 127, 128, 255, 1000, 1024, 4096)
@@ -167,7 +176,7 @@ def sweep_case(index: int) -> Case:
     draw = random.Random(f"maskwise sweep {index}")
     rank = draw.randint(1, 6)
     dims = [draw.randint(1, 12) for _ in range(rank - 1)] + [draw.choice(INNER)]
-    dtype = draw.choice(list(WIDTH))
+    dtype = draw.choice(GRAPH_TYPES)
     state = draw.getstate()
     least = beyond_cache_bytes()
     elements = least // (2 * WIDTH[dtype])
@@ -201,4 +210,6 @@ def cases_of(suite: str, full: bool) -> list[Case]:
         return list(select_cases(full))
     if suite == "small":
         return list(small_cases())
+    if suite == "types":
+        return list(type_cases())
     return list(sweep_cases(2000 if full else 500))

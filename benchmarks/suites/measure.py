@@ -122,7 +122,8 @@ class Bench:
         about = self.about[worker.impl]
         version = str(about["version"])
         if worker.impl == "maskwise":
-            version = f"{maskwise_version()} before oneDNN {version}"
+            before = "" if version == "engine" else f" before oneDNN {version}"
+            version = maskwise_version() + before
         if taken.failure:
             version += f": {taken.failure}"
         return make_row(case, worker.impl, version, taken.samples, about["threads"])

@@ -62,7 +62,9 @@ def writable(out: Any) -> Any:
     try:
         return np.from_dlpack(out)
     except RuntimeError as failure:
-        raise TypeError(f"out is a {type(out).__name__} that NumPy does not take: {failure}") from None
+        raise TypeError(
+            f"out is a {type(out).__name__} that NumPy does not take: {failure}"
+        ) from None
 
 
 def where(condition: Any, x: Any, y: Any, out: Any) -> Any:
