@@ -11,7 +11,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,7 @@ class Times:
     def rows(self) -> list[results.Row]:
         """As results.json keeps them. The limit is the C++ suites' to measure."""
         operands = (self.case.condition, self.case.x, self.case.y)
-        shapes = ["x".join(map(str, np.shape(operand))) or "-" for operand in operands]
+        cond, src_0, src_1 = ("x".join(map(str, np.shape(o))) or "-" for o in operands)
         answer = np.where(*operands)
         moved = answer.nbytes + sum(np.asarray(operand).nbytes for operand in operands)
         cores = len(os.sched_getaffinity(0))
@@ -65,18 +65,20 @@ class Times:
         ]
         return [
             results.Row(
-                "python",
-                self.case.name,
-                *shapes,
-                answer.dtype.name,
-                "",
-                impl,
-                version,
-                seconds,
-                None,
-                moved,
-                None,
-                threads,
+                suite="python",
+                case=self.case.name,
+                cond=cond,
+                src_0=src_0,
+                src_1=src_1,
+                dtype=answer.dtype.name,
+                mask="",
+                impl=impl,
+                version=version,
+                seconds_median=seconds,
+                seconds_min=None,
+                bytes=moved,
+                limit_fraction=None,
+                threads=threads,
             )
             for impl, version, seconds, threads in forms
         ]
@@ -118,7 +120,7 @@ def seconds_a_call(call: Callable[[], object], calls: int) -> float:
     return (time.perf_counter() - begin) / calls
 
 
-def in_turns(forms: list[Callable[[], object]]) -> list[float]:
+def in_turns(forms: Sequence[Callable[[], object]]) -> list[float]:
     """The median of each form; every turn measures each once."""
     calls = [max(1, int(SAMPLE_SECONDS / seconds_a_call(form, 3))) for form in forms]
     samples: list[list[float]] = [[] for _ in forms]
