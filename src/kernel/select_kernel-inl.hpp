@@ -250,7 +250,8 @@ HWY_ATTR HWY_INLINE void select_few_a_vector(const std::byte* cond, S0 src_0, S1
     constexpr std::size_t step = HWY_MAX_BYTES / Width;
     const typename vectors<Width>::tag d;
     const typename vectors<Width>::byte_tag d8;
-    const auto own = hn::ShiftRight<Width == 8 ? 3 : 4>(hn::Iota(d8, 0));
+    constexpr int shift = Width == 8 ? 3 : 4; // from a byte's place to its element's
+    const auto own = hn::ShiftRight<shift>(hn::Iota(d8, 0));
     for (std::size_t j = i; j < i + block;) {
         const auto cond_bytes = hn::LoadDup128(d8, as_bytes(cond + j));
         auto left = hn::VecFromMask(d8, hn::Eq(cond_bytes, hn::Zero(d8)));
