@@ -1,6 +1,6 @@
 """maskwise.where beside numpy.where on drawn layouts: broadcast, transposed, stepped, reversed.
 
-usage: layouts.py [COUNT [FIRST]]; started by `scripts/bench python`. Every case has more than 4 Ki
+usage: layouts.py [COUNT]; started by `scripts/bench python`. Every case has more than 4 Ki
 elements; how many are slower than NumPy's, and which most.
 """
 
@@ -88,9 +88,9 @@ def times_as_fast(case: Case) -> float | None:
 
 
 def main() -> None:
-    count, first = (int(text) for text in (sys.argv[1:] + ["500", "0"][len(sys.argv) - 1 :])[:2])
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 500
     found = []
-    for index in range(first, first + count):
+    for index in range(count):
         case = draw_case(index)
         speed = times_as_fast(case)
         if speed is not None:
