@@ -48,6 +48,15 @@ def test_every_row_of_the_table_is_a_case_that_broadcasts() -> None:
         assert shape == case.dst.dims == cases.broadcast(shape, case.cond.dims), case.name
 
 
+def test_types_are_those_that_the_graph_api_lacks() -> None:
+    found = cases.cases_of("types", full=False)
+    assert {case.dtype for case in found} == {"i64", "bool"}
+    assert {case.suite for case in found} == {"types"}
+    moved = {(case.name, case.dtype): case.bytes_apart() for case in found}
+    assert moved["20", "i64"] == 4 + 3 * 4 * 8
+    assert moved["20", "bool"] == 4 + 3 * 4
+
+
 def test_the_sweep_is_the_same_each_time_and_larger_than_the_caches() -> None:
     for index in range(40):
         case = cases.sweep_case(index)
