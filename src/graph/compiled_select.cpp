@@ -22,8 +22,9 @@ compiled_select::positions find_positions(const op& select, std::span<const logi
 }
 
 select_desc describe(const compiled_select& compiled) {
-    return {to_desc(compiled.inputs[compiled.at.cond]), to_desc(compiled.inputs[compiled.at.src_0]),
-            to_desc(compiled.inputs[compiled.at.src_1]),
+    return {to_input_desc(compiled.inputs[compiled.at.cond]),
+            to_input_desc(compiled.inputs[compiled.at.src_0]),
+            to_input_desc(compiled.inputs[compiled.at.src_1]),
             to_desc(compiled.outputs[compiled.at.dst])};
 }
 

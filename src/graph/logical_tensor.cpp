@@ -22,6 +22,9 @@ std::string shape_text(const logical_tensor& tensor) {
 }
 
 tensor_desc to_desc(const logical_tensor& tensor) {
+    if (tensor.layout != layout_kind::strided || !tensor.shape_known())
+        throw invalid_argument("tensor " + std::to_string(tensor.id) + ' ' + shape_text(tensor) +
+                               " has no known shape and strides");
     tensor_desc desc{tensor.type, tensor.extents, {}};
     const auto width = static_cast<std::int64_t>(width_bytes(tensor.type));
     for (const std::int64_t stride_elems : tensor.strides_elems) {
@@ -34,13 +37,16 @@ tensor_desc to_desc(const logical_tensor& tensor) {
                                    std::to_string(tensor.id) + " leave 64 bits in bytes");
         desc.strides_bytes.push_back(*stride_bytes);
     }
+    span_bytes(desc); // throws where that is more than can be addressed
     return desc;
 }
 
 tensor_desc to_input_desc(const logical_tensor& input) {
     logical_tensor still = input;
-    if (input.property == property_kind::host_scalar)
+    if (input.property == property_kind::host_scalar) {
+        still.layout = layout_kind::strided;
         still.strides_elems = dims(input.extents.rank(), 0);
+    }
     return to_desc(still);
 }
 

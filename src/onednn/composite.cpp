@@ -1,5 +1,6 @@
 #include "onednn/composite.hpp"
 
+#include "base/checked.hpp"
 #include "base/error.hpp"
 #include "onednn/guard.hpp"
 #include "onednn/real_library.hpp"
@@ -26,7 +27,9 @@ abi::logical_tensor dense(abi::logical_tensor tensor) {
     for (int i = tensor.ndims - 1; i >= 0; --i) {
         if (tensor.dims[i] <= 0) throw invalid_argument("the shape of the scores is not known");
         tensor.layout.strides[i] = stride;
-        stride *= tensor.dims[i];
+        const auto next = checked_multiply(stride, tensor.dims[i]);
+        if (!next) throw invalid_argument("the scores have more elements than 64 bits count");
+        stride = *next;
     }
     return tensor;
 }
@@ -41,6 +44,9 @@ std::size_t bytes_of(const abi::logical_tensor& tensor) {
     std::size_t bytes = 0;
     if (call_real(&real_library::logical_tensor_get_mem_size, &tensor, &bytes) != abi::success)
         throw invalid_argument("the size of tensor " + std::to_string(tensor.id) + " is not known");
+    if (bytes > max_scratch_bytes) // what is not known to oneDNN has SIZE_MAX
+        throw invalid_argument(std::to_string(bytes) + " bytes of tensor " +
+                               std::to_string(tensor.id) + " are too many to keep");
     return (bytes + alignment - 1) / alignment * alignment;
 }
 
@@ -145,11 +151,20 @@ private:
 composite::composite(const region_record& region, const std::vector<abi::logical_tensor>& inputs,
                      const std::vector<abi::logical_tensor>& outputs, abi::engine engine)
     : inputs_(inputs), outputs_(outputs), chain_(region.chain), engine_(engine) {
+    for (const std::size_t id : region.output_ids) require_given(id);
     compile_parts(region, engine);
     compile_rows(chain_);
     keep_scratchpad();
     if (scratch_bytes_ > max_scratch_bytes)
         throw invalid_argument(std::to_string(scratch_bytes_) + " bytes of scratch are too many");
+}
+
+// oneDNN may survive an output that is left out or open; its parts may not.
+void composite::require_given(std::size_t output) const {
+    const auto* given = find_by_id(outputs_, output);
+    if (given == nullptr)
+        throw invalid_argument("output " + std::to_string(output) + " is not asked for");
+    if (given->layout_type != abi::layout_any) to_desc(from_abi(*given)); // throws where it is open
 }
 
 void composite::keep_inside(const abi::logical_tensor& tensor) {
@@ -238,16 +253,23 @@ void composite::compile_after(const std::vector<const op_record*>& after,
     for (const auto& [id, tensor] : after_->intermediates()) keep_inside(tensor);
 }
 
+tensor_desc composite::describe_input(std::size_t id) const {
+    if (const auto* given = find_by_id(inputs_, id)) return to_input_desc(from_abi(*given));
+    throw invalid_argument("tensor " + std::to_string(id) + " is not in the list given to compile");
+}
+
 void composite::compile_rows(const graph::row_chain& chain) {
     row_desc desc;
     desc.scores = to_desc(from_abi(scores_));
     desc.result = to_desc(from_abi(result_));
-    for (const auto& operand : chain.operands) {
-        const auto* given = find_by_id(inputs_, operand.id);
-        if (given == nullptr)
-            throw invalid_argument("tensor " + std::to_string(operand.id) +
-                                   " is not in the list given to compile");
-        desc.operands.push_back(to_input_desc(from_abi(*given)));
+    for (const auto& operand : chain.operands)
+        desc.operands.push_back(describe_input(operand.id));
+    for (const auto& term : chain.boundary) {
+        const auto given = describe_input(term.tensor.id);
+        if (given.type != data_type::i32 || element_count(given.extents) != 1)
+            throw invalid_argument("the causal boundary is moved by " +
+                                   std::string(to_string(given.type)) + ' ' +
+                                   to_string(given.extents) + ", not by one i32");
     }
     desc.steps = chain.steps;
     if (statistics_) desc.statistics = to_desc(from_abi(*statistics_));
@@ -305,8 +327,7 @@ abi::status composite::run_chain(const bound_tensors& tensors) const {
         (at.statistics != nullptr || !statistics_) &&
         std::find(at.operands.begin(), at.operands.end(), nullptr) == at.operands.end();
     if (!is_complete) return abi::invalid_arguments;
-    run_rows(rows_, at);
-    return abi::success;
+    return guarded([&] { run_rows(rows_, at); });
 }
 
 abi::status composite::execute(abi::stream stream, std::size_t num_inputs,

@@ -54,6 +54,8 @@ private:
                        abi::engine engine);
     void let_result_leave();
     void place_statistics();
+    void require_given(std::size_t output) const;
+    tensor_desc describe_input(std::size_t id) const;
     void compile_rows(const graph::row_chain& chain);
     void keep_inside(const abi::logical_tensor& tensor);
     void keep_result_inside();

@@ -60,8 +60,8 @@ abi::status run(const compiled_record& record, const execute_call& call) {
     const bool is_complete =
         cond != nullptr && src_0 != nullptr && src_1 != nullptr && dst != nullptr;
     if (!is_complete) return record.select.is_empty ? abi::success : abi::invalid_arguments;
-    run_select(*record.select.plan, cond, src_0, src_1, dst);
-    return abi::success;
+    // oneTBB throws where it has no memory for its tasks.
+    return guarded([&] { run_select(*record.select.plan, cond, src_0, src_1, dst); });
 }
 
 abi::status run_merged(const graph::compiled_expression& expression, const execute_call& call) {

@@ -18,8 +18,10 @@ namespace maskwise::onednn {
 namespace {
 
 void report(const char* what, std::size_t partition, const std::string& text) {
-    if (verbose_level() >= 1)
+    if (verbose_level() < 1) return;
+    guarded([&] {
         print_verbose(std::string(what) + ',' + std::to_string(partition) + ",composite," + text);
+    });
 }
 
 // False where an operator of the partition was not recorded or none of them is a Select.
@@ -94,8 +96,9 @@ void note_region(const graph_record& graph, abi::partition partition) {
     call_real(&real_library::partition_get_id, abi::const_partition(partition), &region->id);
     std::vector<graph::op> ops;
     for (const auto& op : region->ops) ops.push_back(translate(*op));
+    region->output_ids = ids_of(output_ports(partition));
     std::string reason;
-    auto chain = graph::find_row_chain(ops, ids_of(output_ports(partition)), reason);
+    auto chain = graph::find_row_chain(ops, region->output_ids, reason);
     if (chain && masks_by_arithmetic(*chain)) {
         chain.reset();
         reason = "this oneDNN is as fast with a mask that replaces scores";

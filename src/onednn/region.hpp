@@ -18,6 +18,7 @@ struct region_record {
     std::size_t id = 0; // of the partition
     graph_settings settings;
     std::vector<std::shared_ptr<const op_record>> ops; // in topological order
+    std::vector<std::size_t> output_ids;
     graph::row_chain chain;
 };
 

@@ -61,6 +61,12 @@ std::optional<std::array<float, 2>> numbers_of(const op_record& record) {
     return std::array{*first, *second};
 }
 
+// What cannot be a rank is an unknown one: nothing but compile has to know it.
+graph::logical_tensor as_described(abi::logical_tensor tensor) {
+    if (tensor.ndims < 0 || tensor.ndims > abi::max_ndims) tensor.ndims = abi::unknown_ndims;
+    return from_abi(tensor);
+}
+
 } // namespace
 
 graph::op translate(const op_record& record) {
@@ -73,8 +79,8 @@ graph::op translate(const op_record& record) {
     op.mode = text_attribute(record, abi::attr_mode);
     op.axis = number_attribute(record, abi::attr_axis);
     op.numbers = numbers_of(record);
-    for (const auto& input : record.inputs) op.inputs.push_back(from_abi(input));
-    for (const auto& output : record.outputs) op.outputs.push_back(from_abi(output));
+    for (const auto& input : record.inputs) op.inputs.push_back(as_described(input));
+    for (const auto& output : record.outputs) op.outputs.push_back(as_described(output));
     return op;
 }
 

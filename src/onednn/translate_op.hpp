@@ -6,7 +6,7 @@
 namespace maskwise::onednn {
 
 // A recorded operator in Maskwise's words; kinds that the matcher does not tell apart are `other`.
-// Throws invalid_argument for a tensor whose rank is outside -1..12.
+// A rank outside 0..12 counts as unknown. Throws std::bad_alloc.
 graph::op translate(const op_record& record);
 
 } // namespace maskwise::onednn

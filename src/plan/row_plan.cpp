@@ -1,6 +1,7 @@
 #include "plan/row_plan.hpp"
 
 #include "base/error.hpp"
+#include "plan/collapse.hpp"
 
 #include <algorithm>
 
@@ -57,6 +58,23 @@ row_operand make_operand(const tensor_desc& desc, const dims& shape, role as, co
                                std::to_string(column_bytes) + " bytes a column");
     for (int i = 0; i + 1 < shape.rank(); ++i) operand.strides_bytes.push_back(strides[i]);
     return operand;
+}
+
+// Rows are written by several threads at once.
+void require_apart(const tensor_desc& written, const char* what) {
+    collapse<1>({&written}, [&] {
+        throw invalid_argument(std::string(what) + " with strides in bytes " +
+                               to_string(written.strides_bytes) + " has elements that overlap");
+    });
+}
+
+row_operand make_statistics(const tensor_desc& desc, dims shape) {
+    shape[shape.rank() - 1] = 1;
+    if (desc.type != data_type::f32 || desc.extents != shape)
+        throw invalid_argument("statistics are " + std::string(to_string(desc.type)) + ' ' +
+                               to_string(desc.extents) + ", expected f32 " + to_string(shape));
+    require_apart(desc, "statistics");
+    return make_operand(desc, shape, role::input, "statistics");
 }
 
 role role_of(const row_desc& desc, std::size_t index) {
@@ -119,6 +137,7 @@ row_plan make_row_plan(const row_desc& desc, isa target) {
     if (!plan.outer.empty()) plan.rows_in_matrix = plan.outer[plan.outer.rank() - 1];
     plan.scores = make_operand(desc.scores, shape, role::input, "scores");
     plan.result = make_operand(desc.result, shape, role::result, "the result");
+    require_apart(desc.result, "the result");
     for (std::size_t i = 0; i < desc.operands.size(); ++i)
         plan.operands.push_back(
             make_operand(desc.operands[i], shape, role_of(desc, i), "an operand"));
@@ -132,7 +151,7 @@ row_plan make_row_plan(const row_desc& desc, isa target) {
     plan.scale = desc.scale;
     plan.zero_point = desc.zero_point;
     if (desc.statistics)
-        plan.statistics = make_operand(*desc.statistics, shape, role::input, "statistics");
+        plan.statistics = make_statistics(*desc.statistics, shape);
     return plan;
 }
 

@@ -122,6 +122,27 @@ void gpu_engine_kind(const transcript& out, const void*) {
     dnnl_graph_partition_destroy(single);
 }
 
+// No rank at all: a partition is made all the same, since only compile looks at ranks.
+void impossible_rank(const transcript& out, const void*) {
+    for (const int rank : {-7, 13}) {
+        logical_tensor source = t(11);
+        source.ndims = rank;
+        const node select{1, dnnl_graph_op_select, {mask(10), source, t(12)}, {t(13)}};
+        const auto graph = build({select});
+        out.status("filter",
+                   dnnl_graph_graph_filter(graph.get(), dnnl_graph_partition_policy_fusion));
+        dnnl_graph_partition_t partition = nullptr;
+        out.status("get_partitions", dnnl_graph_graph_get_partitions(graph.get(), 1, &partition));
+        const owned_partition keeper(partition);
+        out.note("is supported", is_supported(partition));
+        out.note("compiled", compile(partition, {mask(10), t(11), t(12)}, {t(13)}) != nullptr);
+        dnnl_graph_partition_t single = nullptr;
+        out.status("create_with_op", dnnl_graph_partition_create_with_op(
+                                         &single, make_op(select).get(), dnnl_cpu));
+        dnnl_graph_partition_destroy(single);
+    }
+}
+
 void select_then_relu(const transcript& out, const void*) {
     run(out, {{1, dnnl_graph_op_select, {mask(10), t(11), t(12)}, {t(13)}},
               {2, dnnl_graph_op_relu, {t(13)}, {t(14)}}});
@@ -205,6 +226,7 @@ void select_between_matmuls(const transcript& out, const void*) {
 void add_graph_scenarios(std::vector<scenario>& all) {
     all.push_back({"graph/without_select", without_select});
     all.push_back({"graph/gpu_engine_kind", gpu_engine_kind});
+    all.push_back({"graph/impossible_rank", impossible_rank});
     all.push_back({"graph/select_then_relu", select_then_relu});
     all.push_back({"graph/two_selects_sharing_inputs", two_selects_sharing_inputs});
     all.push_back({"graph/chain_of_selects", chain_of_selects});

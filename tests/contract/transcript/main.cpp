@@ -57,6 +57,7 @@ int main(int argc, char** argv) {
     add_handle_scenarios(all);
     add_graph_scenarios(all);
     add_wrong_scenarios(all);
+    add_attention_scenarios(all);
     std::vector<scenario> chosen;
     std::copy_if(all.begin(), all.end(), std::back_inserter(chosen),
                  [&](const scenario& candidate) {

@@ -390,6 +390,16 @@ TEST(row_plan, refuses_what_rows_cannot_be) {
     row_desc larger = describe(what);
     larger.operands[matrix_operand].extents = dims{3, 2, 8};
     EXPECT_THROW(make_row_plan(larger, isa::scalar), std::exception);
+    row_desc overlapping = describe(what);
+    overlapping.result.strides_bytes[1] = 4;
+    EXPECT_THROW(make_row_plan(overlapping, isa::scalar), invalid_argument);
+    for (const auto& statistics :
+         {dense_desc(data_type::bf16, {1, 2, 1}), dense_desc(data_type::f32, {1, 2, 8}),
+          dense_desc(data_type::f32, {1, 1, 1})}) {
+        row_desc with = describe(what);
+        with.statistics = statistics;
+        EXPECT_THROW(make_row_plan(with, isa::scalar), invalid_argument);
+    }
 }
 
 } // namespace
