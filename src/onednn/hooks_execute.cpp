@@ -41,9 +41,9 @@ bool covers(const execute_call& call, const graph::compiled_expression& expressi
 }
 
 // A null handle of a tensor with several elements is an error, not a host scalar.
-const void* source_of(const compiled_record& record, const execute_call& call, std::size_t position,
-                      std::shared_ptr<const tensor_record>& kept) {
-    if (element_count(record.select.inputs[position].extents) != 1)
+const void* source_of(const std::vector<graph::logical_tensor>& compiled, const execute_call& call,
+                      std::size_t position, std::shared_ptr<const tensor_record>& kept) {
+    if (element_count(compiled[position].extents) != 1)
         return memory_of(call.inputs[position]);
     return data_of(call.inputs[position], kept);
 }
@@ -53,9 +53,10 @@ const void* source_of(const compiled_record& record, const execute_call& call, s
 abi::status run(const compiled_record& record, const execute_call& call) {
     const auto& at = record.select.at;
     std::shared_ptr<const tensor_record> kept[3];
-    const void* cond = source_of(record, call, at.cond, kept[0]);
-    const void* src_0 = source_of(record, call, at.src_0, kept[1]);
-    const void* src_1 = source_of(record, call, at.src_1, kept[2]);
+    const auto& compiled = record.select.inputs;
+    const void* cond = source_of(compiled, call, at.cond, kept[0]);
+    const void* src_0 = source_of(compiled, call, at.src_0, kept[1]);
+    const void* src_1 = source_of(compiled, call, at.src_1, kept[2]);
     void* dst = memory_of(call.outputs[at.dst]);
     const bool is_complete =
         cond != nullptr && src_0 != nullptr && src_1 != nullptr && dst != nullptr;
@@ -71,7 +72,7 @@ abi::status run_merged(const graph::compiled_expression& expression, const execu
     void* dst = memory_of(call.outputs[expression.dst_position]);
     bool is_complete = dst != nullptr;
     for (std::size_t i = 0; i < count; ++i) {
-        inputs[i] = data_of(call.inputs[expression.input_positions[i]], kept[i]);
+        inputs[i] = source_of(expression.inputs, call, expression.input_positions[i], kept[i]);
         is_complete = is_complete && inputs[i] != nullptr;
     }
     if (!is_complete) return expression.is_empty ? abi::success : abi::invalid_arguments;
