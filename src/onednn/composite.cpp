@@ -97,6 +97,11 @@ tensor_map handed_over(const region_record& region, const op_list& before, const
     return tensors;
 }
 
+bool is_one_element(const row_operand& operand) {
+    const auto& strides = operand.strides_bytes;
+    return operand.is_scalar && std::count(strides.begin(), strides.end(), 0) == strides.rank();
+}
+
 } // namespace
 
 struct composite_scratch {
@@ -262,8 +267,7 @@ void composite::compile_rows(const graph::row_chain& chain) {
     row_desc desc;
     desc.scores = to_desc(from_abi(scores_));
     desc.result = to_desc(from_abi(result_));
-    for (const auto& operand : chain.operands)
-        desc.operands.push_back(describe_input(operand.id));
+    for (const auto& operand : chain.operands) desc.operands.push_back(describe_input(operand.id));
     for (const auto& term : chain.boundary) {
         const auto given = describe_input(term.tensor.id);
         if (given.type != data_type::i32 || element_count(given.extents) != 1)
@@ -309,10 +313,13 @@ abi::status composite::run_chain(const bound_tensors& tensors) const {
     std::array<std::shared_ptr<const tensor_record>, max_row_operands + 1> kept;
     std::array<const void*, max_row_operands> operands{};
     std::size_t next = 0;
-    for (std::size_t i = 0; i < chain_.operands.size(); ++i)
-        operands[i] = data_of(tensors.find(chain_.operands[i].id), kept[next++]);
-    row_pointers at{data_of(tensors.find(scores_.id), kept[next]),
-                    data_of(tensors.find(result_.id), kept[next]),
+    for (std::size_t i = 0; i < chain_.operands.size(); ++i) {
+        const auto* tensor = tensors.find(chain_.operands[i].id);
+        operands[i] =
+            is_one_element(rows_.operands[i]) ? data_of(tensor, kept[next++]) : memory_of(tensor);
+    }
+    row_pointers at{memory_of(tensors.find(scores_.id)),
+                    memory_of(tensors.find(result_.id)),
                     {operands.data(), chain_.operands.size()}};
     if (statistics_) at.statistics = memory_of(tensors.find(statistics_->id));
     for (const auto& term : chain_.boundary) {

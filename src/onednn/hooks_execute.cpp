@@ -43,8 +43,7 @@ bool covers(const execute_call& call, const graph::compiled_expression& expressi
 // A null handle of a tensor with several elements is an error, not a host scalar.
 const void* source_of(const std::vector<graph::logical_tensor>& compiled, const execute_call& call,
                       std::size_t position, std::shared_ptr<const tensor_record>& kept) {
-    if (element_count(compiled[position].extents) != 1)
-        return memory_of(call.inputs[position]);
+    if (element_count(compiled[position].extents) != 1) return memory_of(call.inputs[position]);
     return data_of(call.inputs[position], kept);
 }
 

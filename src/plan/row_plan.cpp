@@ -150,8 +150,7 @@ row_plan make_row_plan(const row_desc& desc, isa target) {
     require_one_masked_value(plan);
     plan.scale = desc.scale;
     plan.zero_point = desc.zero_point;
-    if (desc.statistics)
-        plan.statistics = make_statistics(*desc.statistics, shape);
+    if (desc.statistics) plan.statistics = make_statistics(*desc.statistics, shape);
     return plan;
 }
 

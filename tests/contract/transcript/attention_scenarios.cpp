@@ -1,5 +1,5 @@
-// A MatMul whose scores a Select masks is one partition of oneDNN's, which Maskwise takes over where
-// it can: whatever a client compiles it with, the answers are oneDNN's.
+// A MatMul whose scores a Select masks is one partition of oneDNN's, which Maskwise takes over
+// where it can: whatever a client compiles it with, the answers are oneDNN's.
 
 #include "graph_runner.hpp"
 #include "select_graph.hpp"
@@ -105,12 +105,10 @@ void run_scores(const transcript& out, const void* data) {
     const auto& what = *static_cast<const attention_case*>(data);
     const auto in = graph_inputs();
     const auto product = dense(scores, f32, matrix), quotient = dense(scaled, f32, matrix);
-    const auto graph = build({{1, dnnl_graph_op_matmul, {in[0], in[1]}, {product}},
-                              {2, dnnl_graph_op_divide, {product, in[2]}, {quotient}},
-                              {3,
-                               dnnl_graph_op_select,
-                               {in[3], quotient, in[4]},
-                               {dense(result, f32, matrix)}}});
+    const auto graph =
+        build({{1, dnnl_graph_op_matmul, {in[0], in[1]}, {product}},
+               {2, dnnl_graph_op_divide, {product, in[2]}, {quotient}},
+               {3, dnnl_graph_op_select, {in[3], quotient, in[4]}, {dense(result, f32, matrix)}}});
     const auto partitions = partitions_of(graph.get(), dnnl_graph_partition_policy_fusion);
     out.note("partitions", static_cast<std::int64_t>(partitions.size()));
     if (partitions.size() != 1 || !is_supported(partitions[0].get())) return;
@@ -228,7 +226,8 @@ void run_causal(const transcript& out, const void* data) {
     out.note("partitions", static_cast<std::int64_t>(partitions.size()));
     if (partitions.size() != 1) return;
     auto inputs = inputs_of(partitions[0].get());
-    auto outputs = what.has_outputs ? outputs_of(partitions[0].get()) : std::vector<logical_tensor>();
+    auto outputs =
+        what.has_outputs ? outputs_of(partitions[0].get()) : std::vector<logical_tensor>();
     for (auto* list : {&inputs, &outputs})
         for (auto& each : *list) each = changed_by(what.at_compile, each);
     const auto compiled = compile(partitions[0].get(), inputs, outputs);

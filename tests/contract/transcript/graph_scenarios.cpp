@@ -137,8 +137,8 @@ void impossible_rank(const transcript& out, const void*) {
         out.note("is supported", is_supported(partition));
         out.note("compiled", compile(partition, {mask(10), t(11), t(12)}, {t(13)}) != nullptr);
         dnnl_graph_partition_t single = nullptr;
-        out.status("create_with_op", dnnl_graph_partition_create_with_op(
-                                         &single, make_op(select).get(), dnnl_cpu));
+        out.status("create_with_op",
+                   dnnl_graph_partition_create_with_op(&single, make_op(select).get(), dnnl_cpu));
         dnnl_graph_partition_destroy(single);
     }
 }

@@ -288,6 +288,22 @@ TEST_F(traps, trap_14_host_scalars) {
     }
 }
 
+TEST_F(traps, trap_14_a_host_scalar_is_one_element) {
+    if (!plugin_expected()) GTEST_SKIP() << "oneDNN reads it without a look";
+    if (!has_since(3, 9)) GTEST_SKIP() << "host scalars came with oneDNN 3.9";
+    constexpr std::size_t wrong = 20;
+    const auto matrix = [](std::size_t id) { return dense(id, dnnl_f32, {8, 8}); };
+    const auto mask = dense(10, dnnl_boolean, {8});
+    const node alone{1, dnnl_graph_op_select, {mask, matrix(11), matrix(wrong)}, {matrix(12)}};
+    const node maker{2, dnnl_graph_op_matmul, {matrix(13), matrix(14)}, {matrix(11)}};
+    const node user{3, dnnl_graph_op_add, {matrix(12), matrix(wrong)}, {matrix(15)}};
+    node other = alone;
+    other.inputs[2] = matrix(16);
+    const std::vector<node> clients[] = {{alone}, {maker, alone}, {other, user}};
+    for (const auto& nodes : clients)
+        EXPECT_EQ(status_with_host_scalar(nodes, wrong), dnnl_invalid_arguments) << nodes.size();
+}
+
 // 15: one compiled partition on many threads, graphs of their own on many threads, engines that
 // come and go.
 TEST_F(traps, trap_15_threads_and_lifetimes) {

@@ -200,6 +200,18 @@ logical_tensor host_scalar(std::size_t id) {
     return made;
 }
 
+namespace {
+
+owned<dnnl_graph_tensor_t> scalar_tensor(std::size_t id, float value) {
+    const logical_tensor what = host_scalar(id);
+    dnnl_graph_tensor_t made = nullptr;
+    call("dnnl_graph_tensor_create_scalar", &made, &what, static_cast<void*>(&value));
+    value = -1; // the tensor has its own copy
+    return owned<dnnl_graph_tensor_t>(made);
+}
+
+} // namespace
+
 std::vector<std::uint8_t> run_with_host_scalar(const node& what, std::size_t slot, float value) {
     const auto graph = build({what});
     const auto partitions = partitions_of(graph.get(), dnnl_graph_partition_policy_fusion);
@@ -211,11 +223,7 @@ std::vector<std::uint8_t> run_with_host_scalar(const node& what, std::size_t slo
             bound.add(bound.inputs, what.inputs[i]);
             continue;
         }
-        dnnl_graph_tensor_t scalar = nullptr;
-        call("dnnl_graph_tensor_create_scalar", &scalar, &what.inputs[i],
-             static_cast<void*>(&value));
-        value = -1; // the tensor has its own copy
-        bound.add(bound.inputs, owned<dnnl_graph_tensor_t>(scalar));
+        bound.add(bound.inputs, scalar_tensor(what.inputs[i].id, value));
     }
     bound.add(bound.outputs, what.outputs[0]);
     const auto status =
@@ -231,6 +239,24 @@ std::vector<std::uint8_t> select_with_scalar(const node& what, std::size_t slot,
     std::memcpy(buffer.data(), &value, sizeof(value));
     select_by_reference(what, bytes);
     return bytes[what.outputs[0].id];
+}
+
+dnnl_status_t status_with_host_scalar(const std::vector<node>& nodes, std::size_t scalar) {
+    const auto graph = build(nodes);
+    const auto partitions = partitions_of(graph.get(), dnnl_graph_partition_policy_fusion);
+    auto* const partition = partitions.at(0).get();
+    const auto inputs = inputs_of(partition), outputs = outputs_of(partition);
+    const auto compiled = compile(partition, inputs, outputs);
+    bound_node bound;
+    for (const auto& input : inputs) {
+        if (input.id == scalar)
+            bound.add(bound.inputs, scalar_tensor(input.id, 42.5F));
+        else
+            bound.add(bound.inputs, input);
+    }
+    bound.add(bound.outputs, outputs.at(0));
+    return dnnl_graph_compiled_partition_execute(compiled.get(), cpu_stream(), bound.inputs.size(),
+                                                 bound.inputs.data(), 1, bound.outputs.data());
 }
 
 } // namespace maskwise::contract

@@ -51,4 +51,8 @@ logical_tensor host_scalar(std::size_t id);
 std::vector<std::uint8_t> run_with_host_scalar(const node& what, std::size_t slot, float value);
 std::vector<std::uint8_t> select_with_scalar(const node& what, std::size_t slot, float value);
 
+// Executes the first partition of a graph with a host scalar in place of the tensor `scalar`,
+// whatever that is in the graph.
+dnnl_status_t status_with_host_scalar(const std::vector<node>& nodes, std::size_t scalar);
+
 } // namespace maskwise::contract
