@@ -86,7 +86,12 @@ abi::status dnnl_graph_graph_set_fpmath_mode(abi::graph graph, int mode, int app
 abi::status dnnl_graph_add_op(abi::graph graph, abi::op op) {
     auto* const record = active() ? tables().graphs.find(graph) : nullptr;
     const auto* const builder = record != nullptr ? tables().ops.find(op) : nullptr;
-    if (builder == nullptr) return call_real(&real_library::add_op, graph, op);
+    if (builder == nullptr) {
+        const auto status = call_real(&real_library::add_op, graph, op);
+        // Who uses which value is not known any more: all of the graph is left to oneDNN.
+        if (record != nullptr && status == abi::success) tables().graphs.erase(graph);
+        return status;
+    }
     // Room first: once the real library has the operator, recording it cannot fail.
     const auto prepared = guarded([&] { make_room(record->ops); });
     if (prepared != abi::success) return prepared;

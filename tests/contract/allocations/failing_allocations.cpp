@@ -187,6 +187,29 @@ TEST_P(failing_allocations, are_a_status_and_leak_nothing) {
     EXPECT_GT(nth, 10) << "Maskwise's allocations were not found";
 }
 
+// A client that goes on with an operator of which Maskwise could not keep everything: what that
+// operator reads is not merged away.
+TEST(failing_allocations_of_an_operator, keep_its_inputs_alive) {
+    const auto t = [](std::size_t id) { return dense(id, dnnl_f32, {4, 8}); };
+    const node select{
+        1, dnnl_graph_op_select, {dense(10, dnnl_boolean, {8}), t(11), t(12)}, {t(13)}};
+    const auto reader = make_op({3, dnnl_graph_op_wildcard, {t(13)}, {t(15)}});
+    own_allocations::fail(0, true);
+    for (std::size_t id = 20; id < 30; ++id) {
+        const auto input = t(id);
+        dnnl_graph_op_add_input(reader.get(), &input);
+    }
+    ASSERT_TRUE(own_allocations::stop());
+    dnnl_graph_graph_t made = nullptr;
+    const auto created = dnnl_graph_graph_create(&made, dnnl_cpu);
+    const auto graph = keep(created, made);
+    need(dnnl_graph_add_op(made, make_op(select).get()));
+    need(dnnl_graph_add_op(made, make_op({2, dnnl_graph_op_relu, {t(13)}, {t(14)}}).get()));
+    need(dnnl_graph_add_op(made, reader.get()));
+    need(dnnl_graph_graph_finalize(made));
+    EXPECT_EQ(checked_partitions(made).size(), 3U);
+}
+
 INSTANTIATE_TEST_SUITE_P(clients, failing_allocations,
                          testing::Values(std::pair{&one_select, false},
                                          std::pair{&one_select, true}, std::pair{&attention, false},
