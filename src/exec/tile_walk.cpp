@@ -97,11 +97,12 @@ public:
     std::byte* buffer(std::size_t operand) const { return scratch_ + plan_.buffer_offset[operand]; }
 
     // Asks for the operand's part of the next tile: while this one is packed memory would be idle,
-    // and the pieces of a scattered operand are too short for the hardware's prefetchers.
+    // and the pieces of a scattered operand are too short for the hardware's prefetchers. Into L2:
+    // where pieces are a power of two apart, few of them fit in L1 together.
     static void ask_ahead(const operand_access& access, const std::byte* from,
                           const std::byte* next) {
         if (next - from < 64 && from - next < 64) return; // mostly the same lines
-        for (const std::int32_t line : access.lines) __builtin_prefetch(next + line);
+        for (const std::int32_t line : access.lines) __builtin_prefetch(next + line, 0, 2);
     }
 
     // The operand's part of the tile as the select kernel can read it.
