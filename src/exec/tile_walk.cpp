@@ -119,6 +119,11 @@ public:
         return buffer(operand);
     }
 
+    // Where the select kernel may look for an operand of which it takes nothing.
+    std::byte* unread(std::size_t operand, const operand_access& access, std::byte* from) const {
+        return access.kind == access_kind::direct ? from : buffer(operand);
+    }
+
     void write(const operand_access& access, std::byte* to) const {
         access.pack(describe(access, to, buffer(op_dst)));
     }
@@ -140,6 +145,8 @@ private:
                 access.item_bytes,
                 access.blocks,
                 access.block_offsets.data(),
+                access.group_places.data(),
+                access.block_places.data(),
                 access.even_items};
     }
 
@@ -148,17 +155,34 @@ private:
     per_operand<packed> packed_{};
 };
 
-void run_packed_tile(const select_plan& plan, select_fn kernel, const tile_place& place,
-                     const tile_place& next, packer& pack) {
+// Whether all cond bytes of the tile are one value: then one side need not be packed. True bytes of
+// several values only cost the packing.
+bool is_uniform(const tile_shape& shape, const std::byte* cond) {
+    const operand_access& access = shape.access[op_cond];
+    const bool moves = access.columns == column_class::unit;
+    const std::int64_t rows = access.row_bytes == 0 ? 1 : shape.rows;
+    for (std::int64_t r = 0; r < rows; ++r) {
+        const std::byte* const row = cond + r * access.row_bytes;
+        if (*row != *cond) return false;
+        if (moves && std::memcmp(row, row + 1, static_cast<std::size_t>(shape.columns - 1)) != 0)
+            return false;
+    }
+    return true;
+}
+
+void run_packed_tile(select_fn kernel, const tile_place& place, const tile_place& next,
+                     packer& pack) {
     const auto& access = place.shape->access;
     const bool scatters = access[op_dst].kind != access_kind::direct;
     per_operand<std::byte*> at = place.at;
     for (const std::size_t o : {op_cond, op_src_0, op_src_1})
         packer::ask_ahead(next.shape->access[o], at[o], next.at[o]);
     at[op_cond] = pack.read(op_cond, access[op_cond], at[op_cond]);
-    const bool decided = plan.cond_is_constant, decision = *at[op_cond] != std::byte{0};
-    if (!decided || decision) at[op_src_0] = pack.read(op_src_0, access[op_src_0], at[op_src_0]);
-    if (!decided || !decision) at[op_src_1] = pack.read(op_src_1, access[op_src_1], at[op_src_1]);
+    const bool decided = is_uniform(*place.shape, at[op_cond]);
+    const operand other = *at[op_cond] == std::byte{0} ? op_src_0 : op_src_1;
+    for (const std::size_t o : {op_src_0, op_src_1})
+        at[o] = decided && o == other ? pack.unread(o, access[o], at[o])
+                                      : pack.read(o, access[o], at[o]);
     if (scatters) at[op_dst] = pack.buffer(op_dst);
     kernel(make_tile(*place.shape, at));
     if (scatters) pack.write(access[op_dst], place.at[op_dst]);
@@ -172,7 +196,7 @@ void run_packed_tiles(const select_plan& plan, select_fn kernel, tile_cursor& cu
     for (std::int64_t i = 0; i < count; ++i) {
         if (i + 1 < count) cursor.advance();
         const tile_place next = cursor.place();
-        run_packed_tile(plan, kernel, place, next, pack);
+        run_packed_tile(kernel, place, next, pack);
         place = next;
     }
 }

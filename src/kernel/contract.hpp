@@ -40,11 +40,13 @@ using select_fn = void (*)(const select_tile&);
 //   gather:    an item is `item_bytes` bytes, copied into the buffer.
 //   scatter:   the same, from the buffer.
 //   splat:     an item is one element, repeated until it fills `item_bytes` in the buffer. May
-//   write
-//              up to splat_slack_bytes behind the last item.
+//              write up to pack_slack_bytes behind the last item.
 //   transpose: an item is one element, and groups lie one element apart (group_bytes is the width).
-// All of that `blocks` times: block b lies block_offsets[b] further on, and
-// groups * buffer_group_bytes further on in the buffer.
+//              In the buffer group g begins at group_places[g]; buffer_group_bytes is 0 where these
+//              are not evenly apart. Where groups are one behind the other it may write up to
+//              pack_slack_bytes behind the last one.
+// All of that `blocks` times: block b lies block_offsets[b] further on, and in the buffer
+// groups * buffer_group_bytes, for transpose block_places[b], further on.
 struct pack_tile {
     std::byte* strided; // only read, except by scatter
     std::byte* buffer;  // only written, except by scatter
@@ -56,12 +58,14 @@ struct pack_tile {
     std::int64_t item_bytes;
     std::int64_t blocks;
     const std::int32_t* block_offsets;
+    const std::int32_t* group_places;
+    const std::int32_t* block_places;
     bool even_items; // transpose: each item is as far from the one before it as the second
 };
 using pack_fn = void (*)(const pack_tile&);
 
 enum class pack_kind : std::uint8_t { gather, scatter, splat, transpose };
 
-inline constexpr std::int64_t splat_slack_bytes = 64;
+inline constexpr std::int64_t pack_slack_bytes = 64;
 
 } // namespace maskwise

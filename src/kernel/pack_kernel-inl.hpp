@@ -96,7 +96,7 @@ HWY_ATTR HWY_INLINE void splat_item(std::byte* to, const std::byte* from, std::s
 // is its architecture's bound, more than the slack.
 template <std::size_t Width>
 HWY_ATTR void splat_kernel(const pack_tile& tile) {
-    constexpr std::size_t longest = HWY_MIN(HWY_MAX(16, HWY_MAX_BYTES), splat_slack_bytes);
+    constexpr std::size_t longest = HWY_MIN(HWY_MAX(16, HWY_MAX_BYTES), pack_slack_bytes);
     const auto bytes = static_cast<std::size_t>(tile.item_bytes);
     for_each_group(tile, [&](const std::byte* strided, std::byte* buffer) HWY_ATTR {
         for (std::int64_t i = 0; i < tile.items; ++i, buffer += bytes) {
@@ -113,21 +113,23 @@ HWY_ATTR HWY_INLINE void transpose_elements(const std::byte* from, std::byte* to
                                             const pack_tile& tile) {
     for (std::int64_t g = 0; g < tile.groups; ++g)
         for (std::int64_t i = 0; i < tile.items; ++i)
-            std::memcpy(to + g * tile.buffer_group_bytes + i * std::int64_t{Width},
+            std::memcpy(to + tile.group_places[g] + i * std::int64_t{Width},
                         from + g * std::int64_t{Width} + tile.offsets[i], Width);
 }
 
 #if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE // scalable vectors cannot stand in arrays
 
 // N x N elements, N a power of two: N items, each N groups long, become N groups of N items.
+// Where there are fewer items the rest of their N is anything.
 template <std::size_t Width, std::size_t N>
 HWY_ATTR HWY_INLINE void transpose_block(const std::byte* from, const std::int32_t* offsets,
-                                         std::byte* to, std::int64_t to_stride) {
+                                         std::size_t items, std::byte* to,
+                                         const std::int32_t* places) {
     using lane = lane_of<Width>;
     const hn::FixedTag<lane, N> d;
     hn::VFromD<decltype(d)> v[N];
     for (std::size_t k = 0; k < N; ++k)
-        v[k] = hn::LoadU(d, reinterpret_cast<const lane*>(from + offsets[k]));
+        v[k] = hn::LoadU(d, reinterpret_cast<const lane*>(from + offsets[HWY_MIN(k, items - 1)]));
     // Each round interleaves row k with row k + N / 2; after log2(N) rounds rows are columns.
     for (std::size_t round = 1; round < N; round *= 2) {
         hn::VFromD<decltype(d)> next[N];
@@ -138,7 +140,7 @@ HWY_ATTR HWY_INLINE void transpose_block(const std::byte* from, const std::int32
         for (std::size_t k = 0; k < N; ++k) v[k] = next[k];
     }
     for (std::size_t k = 0; k < N; ++k)
-        hn::StoreU(v[k], d, reinterpret_cast<lane*>(to + static_cast<std::int64_t>(k) * to_stride));
+        hn::StoreU(v[k], d, reinterpret_cast<lane*>(to + places[k]));
 }
 
 // Along the groups first: there the source is contiguous, and each of its cache lines is used up
@@ -149,12 +151,12 @@ HWY_ATTR HWY_INLINE void transpose_blocks(const std::byte* from, std::byte* to,
                                           const pack_tile& tile) {
     constexpr auto step = static_cast<std::int64_t>(N);
     for (std::int64_t next_i = 0; next_i < tile.items; next_i += step) {
-        const std::int64_t i = HWY_MIN(next_i, tile.items - step);
+        const std::int64_t i = HWY_MAX(0, HWY_MIN(next_i, tile.items - step));
         for (std::int64_t next_g = 0; next_g < tile.groups; next_g += step) {
             const std::int64_t g = HWY_MIN(next_g, tile.groups - step);
             transpose_block<Width, N>(from + g * std::int64_t{Width}, tile.offsets + i,
-                                      to + g * tile.buffer_group_bytes + i * std::int64_t{Width},
-                                      tile.buffer_group_bytes);
+                                      static_cast<std::size_t>(HWY_MIN(step, tile.items)),
+                                      to + i * std::int64_t{Width}, tile.group_places + g);
         }
     }
 }
@@ -198,8 +200,7 @@ HWY_ATTR HWY_INLINE void deinterleave(const std::byte* from, std::byte* to, cons
         else
             hn::LoadInterleaved4(d, in, v[0], v[1], v[2], v[3]);
         for (std::int64_t g = 0; g < tile.groups; ++g)
-            hn::StoreU(v[g], d,
-                       reinterpret_cast<lane*>(to + g * tile.buffer_group_bytes + i * width));
+            hn::StoreU(v[g], d, reinterpret_cast<lane*>(to + tile.group_places[g] + i * width));
     }
 }
 
@@ -214,17 +215,21 @@ void transpose_blocks(const std::byte* from, std::byte* to, const pack_tile& til
 
 template <class Move>
 HWY_ATTR HWY_INLINE void for_each_block(const pack_tile& tile, const Move& move) {
-    std::byte* to = tile.buffer;
-    for (std::int64_t b = 0; b < tile.blocks; ++b, to += tile.groups * tile.buffer_group_bytes)
-        move(tile.strided + tile.block_offsets[b], to);
+    for (std::int64_t b = 0; b < tile.blocks; ++b)
+        move(tile.strided + tile.block_offsets[b], tile.buffer + tile.block_places[b]);
 }
 
-// The largest block that the tile is as wide and as high as.
+// Blocks of N: as many groups as that, and as many items. Where groups lie one behind the other in
+// the buffer more than half of the items will do: what a group writes too far the next one, or the
+// slack, takes.
 template <std::size_t Width, std::size_t N>
 HWY_ATTR HWY_INLINE void transpose_by(const pack_tile& tile) {
-    if constexpr (N >= 2)
-        if (HWY_MIN(tile.items, tile.groups) < static_cast<std::int64_t>(N))
+    if constexpr (N >= 2) {
+        const bool dense = tile.buffer_group_bytes == tile.items * std::int64_t{Width};
+        const auto least = static_cast<std::int64_t>(dense ? N / 2 + 1 : N);
+        if (tile.items < least || tile.groups < static_cast<std::int64_t>(N))
             return transpose_by<Width, N / 2>(tile);
+    }
     for_each_block(tile, [&](const std::byte* from, std::byte* to) HWY_ATTR {
         if constexpr (N >= 2)
             transpose_blocks<Width, N>(from, to, tile);

@@ -1,5 +1,7 @@
 #include "plan/access.hpp"
 
+#include "plan/transposition.hpp"
+
 #include <algorithm>
 
 namespace maskwise {
@@ -10,31 +12,6 @@ namespace {
 constexpr std::int64_t enough_items = 32;
 // What is asked for ahead leaves room in L1 for the tile at work.
 constexpr std::int64_t most_lines = 512;
-
-struct level {
-    std::int64_t extent;
-    std::int64_t stride_bytes;
-};
-
-// Loops of a tile as one operand sees them, innermost first, its own neighbours merged.
-struct levels {
-    int count = 0;
-    std::array<level, max_rank> values{};
-
-    level& operator[](int i) { return values[static_cast<std::size_t>(i)]; }
-    const level& operator[](int i) const { return values[static_cast<std::size_t>(i)]; }
-
-    void add(level next) {
-        if (count > 0) {
-            level& last = values[static_cast<std::size_t>(count - 1)];
-            if (next.stride_bytes == last.extent * last.stride_bytes) {
-                last.extent *= next.extent;
-                return;
-            }
-        }
-        values[static_cast<std::size_t>(count++)] = next;
-    }
-};
 
 level level_of(const loop_nest& nest, const tile_extents& extents, int d, std::size_t operand) {
     return {extents[static_cast<std::size_t>(d)], nest[d].stride_bytes[operand]};
@@ -50,38 +27,26 @@ levels columns_of(const loop_nest& nest, const tiling& tile, const tile_extents&
     return found;
 }
 
-std::int64_t product(const levels& from, int first, int last) {
-    std::int64_t result = 1;
-    for (int i = first; i < last; ++i) result *= from[i].extent;
-    return result;
-}
-
-// Offsets of the items of levels first .. last - 1, innermost fastest.
-std::vector<std::int32_t> offsets_of(const levels& from, int first, int last) {
-    std::vector<std::int32_t> offsets(static_cast<std::size_t>(product(from, first, last)));
-    std::size_t filled = 1;
-    offsets[0] = 0;
-    for (int i = first; i < last; ++i) {
-        const auto stride = static_cast<std::int32_t>(from[i].stride_bytes);
-        const std::size_t end = filled * static_cast<std::size_t>(from[i].extent);
-        for (std::size_t k = filled; k < end; ++k) offsets[k] = offsets[k - filled] + stride;
-        filled = end;
-    }
-    return offsets;
-}
-
 int largest_power_of_two(std::int64_t bytes) {
     std::int64_t unit = 1;
     while (unit < 16 && unit * 2 <= bytes) unit *= 2;
     return static_cast<int>(unit);
 }
 
-pack_fn find_pack_for(const kernel_table& kernels, const operand_access& access, int unit) {
-    pack_kind kind = pack_kind::gather;
-    if (access.kind == access_kind::scatter) kind = pack_kind::scatter;
-    if (access.kind == access_kind::splat) kind = pack_kind::splat;
-    if (access.kind == access_kind::transpose) kind = pack_kind::transpose;
-    return find_pack(kernels, {kind, unit}).run;
+pack_fn find_pack_for(const kernel_table& kernels, const operand_access& access,
+                      std::int64_t width) {
+    const int unit = static_cast<int>(width), run = largest_power_of_two(access.item_bytes);
+    const auto find = [&](pack_kind kind, int of) { return find_pack(kernels, {kind, of}).run; };
+    switch (access.kind) {
+    case access_kind::scatter:
+        return find(pack_kind::scatter, run);
+    case access_kind::splat:
+        return find(pack_kind::splat, unit);
+    case access_kind::transpose:
+        return find(pack_kind::transpose, unit);
+    default:
+        return find(pack_kind::gather, run);
+    }
 }
 
 // Levels from `first` on are items of access.item_bytes in the buffer. Offsets are kept for some
@@ -100,59 +65,63 @@ void lay_out_items(operand_access& access, const levels& from, int first) {
     access.blocks = static_cast<std::int64_t>(access.block_offsets.size());
 }
 
-// The level along which the operand is contiguous, where packing by blocks pays; else -1. Few items
-// or few groups pay where the others are many: planes and pixels.
-int transposed_level(const levels& from, std::int64_t width) {
-    const std::int64_t few = width == 1 ? 8 : 4;
-    constexpr std::int64_t many = 32;
-    for (int i = 1; i < from.count; ++i) {
-        if (from[i].stride_bytes != width) continue;
-        const std::int64_t groups = from[i].extent, items = product(from, 0, i);
-        const bool pixels = from[0].stride_bytes == groups * width && from[0].extent == items;
-        if ((groups >= few && items >= few) || groups >= many || (pixels && items >= many))
-            return i;
-    }
-    return -1;
+std::vector<std::int32_t> offsets_of(const std::vector<placed_level>& of,
+                                     std::int64_t (*step)(const placed_level&)) {
+    levels steps;
+    for (const placed_level& each : of) steps[steps.count++] = {each.from.extent, step(each)};
+    return offsets_of(steps, 0, steps.count);
 }
 
-// Levels inside `unit` are items, `unit` is the groups, those outside it are blocks.
-void lay_out_transpose(operand_access& access, const levels& from, int unit) {
+std::vector<std::int32_t> places_of(const std::vector<placed_level>& of) {
+    return offsets_of(of, [](const placed_level& each) { return each.place_bytes; });
+}
+
+void lay_out_transpose(operand_access& access, const levels& from, const transposition& t) {
     access.kind = access_kind::transpose;
-    access.even_items = unit == 1;
-    access.offsets = offsets_of(from, 0, unit);
-    access.block_offsets = offsets_of(from, unit + 1, from.count);
+    access.even_items = t.items == 1;
+    access.offsets = offsets_of(from, 0, t.items);
+    access.group_places = places_of(t.groups);
+    access.block_offsets =
+        offsets_of(t.blocks, [](const placed_level& each) { return each.from.stride_bytes; });
+    access.block_places = places_of(t.blocks);
     access.items = static_cast<std::int64_t>(access.offsets.size());
-    access.groups = from[unit].extent;
+    access.groups = product(t.groups);
     access.blocks = static_cast<std::int64_t>(access.block_offsets.size());
     access.group_bytes = access.item_bytes;
-    access.buffer_group_bytes = access.items * access.item_bytes;
+    access.buffer_group_bytes = t.groups.size() == 1 ? t.groups[0].place_bytes : 0;
+}
+
+// Runs of elements side by side, or copies of one, or single elements.
+void lay_out_moves(operand_access& access, const levels& from, bool splat, bool run) {
+    if (splat) access.kind = access_kind::splat;
+    if (splat || run) access.item_bytes *= from[0].extent;
+    lay_out_items(access, from, splat || run ? 1 : 0);
 }
 
 // The operand's elements, level by level, in a buffer; dst's from there.
 operand_access packed_access(const levels& from, std::int64_t width, bool is_dst,
                              const kernel_table& kernels) {
     operand_access access;
-    access.buffer_bytes = product(from, 0, from.count) * width + splat_slack_bytes;
+    access.buffer_bytes = product(from, 0, from.count) * width + pack_slack_bytes;
     access.block_offsets = {0};
+    access.item_bytes = width;
+    access.kind = is_dst ? access_kind::scatter : access_kind::gather;
     const bool run = from[0].stride_bytes == width, splat = from[0].stride_bytes == 0;
-    // A few copies of each element are a few planes that are the same one.
-    const bool long_splat = splat && from[0].extent > 4;
-    const int unit = run || long_splat || is_dst ? -1 : transposed_level(from, width);
-    access.item_bytes = (run || (splat && unit < 0)) ? from[0].extent * width : width;
-    access.kind = is_dst ? access_kind::scatter : splat ? access_kind::splat : access_kind::gather;
     if (run && from.count == 2 && from[1].stride_bytes == 0) {
         access.kind = access_kind::repeat;
+        access.item_bytes *= from[0].extent;
         access.items = from[1].extent;
         return access;
     }
-    if (unit > 0)
-        lay_out_transpose(access, from, unit);
+    // A few copies of each element are a few planes that are the same one.
+    transposition blocks;
+    if (!is_dst && !run && (!splat || from[0].extent <= 4))
+        blocks = choose_transposition(from, width);
+    if (!blocks.groups.empty())
+        lay_out_transpose(access, from, blocks);
     else
-        lay_out_items(access, from, (run || splat) ? 1 : 0);
-    const bool moves_runs = !splat && unit < 0;
-    access.pack = find_pack_for(kernels, access,
-                                moves_runs ? largest_power_of_two(access.item_bytes)
-                                           : static_cast<int>(width));
+        lay_out_moves(access, from, splat, run);
+    access.pack = find_pack_for(kernels, access, width);
     return access;
 }
 

@@ -26,6 +26,8 @@ struct operand_access {
     std::int64_t buffer_bytes = 0; // with slack; 0 where direct
     std::vector<std::int32_t> offsets;
     std::vector<std::int32_t> block_offsets;
+    std::vector<std::int32_t> group_places; // transpose: in the buffer, of the block
+    std::vector<std::int32_t> block_places; // transpose: in the buffer
     // In plans that pack: offsets of the tile's cache lines, to ask for them one tile ahead.
     std::vector<std::int32_t> lines;
     pack_fn pack = nullptr;

@@ -15,8 +15,9 @@ constexpr std::int64_t largest_box_bytes = 32 << 10;
 // A box is at least so large; its buffers and offsets stay in L1 together.
 constexpr std::int64_t usual_box_bytes = 8192;
 constexpr std::int64_t usual_box_elements = 4096;
-// Operands of which there is less stay in the cache anyway.
+// Operands of which there is less stay in L2 anyway, or in L1.
 constexpr std::int64_t cached_bytes = 256 << 10;
+constexpr std::int64_t cached_in_l1_bytes = 32 << 10;
 // Offsets inside a box are 32 bits.
 constexpr std::int64_t largest_offset = std::numeric_limits<std::int32_t>::max();
 
@@ -135,6 +136,9 @@ tile_extents choose_box(const loop_nest& nest) {
         for (const std::size_t o : {op_dst, op_src_0, op_src_1, op_cond})
             if (distinct_bytes(nest, o) > cached_bytes)
                 tile.reach(o, o == op_dst ? 2 * bytes : bytes); // lines in part cost twice
+    // Whole lines of what is in L2 where there is room left.
+    for (const std::size_t o : {op_src_0, op_src_1, op_cond})
+        if (distinct_bytes(nest, o) > cached_in_l1_bytes) tile.reach(o, line_bytes);
     tile.fill();
     return tile.extents();
 }

@@ -67,9 +67,6 @@ void connect_operands(select_plan& plan, std::size_t shapes, const kernel_table&
         plan.packs = plan.packs || access.kind != access_kind::direct;
     }
     assert(scratch <= max_scratch_bytes);
-    const operand_access& cond = plan.shapes[0].access[op_cond];
-    plan.cond_is_constant =
-        cond.columns == column_class::zero && (plan.shapes[0].rows == 1 || cond.row_bytes == 0);
 }
 
 void choose_kernels(select_plan& plan, const kernel_table& kernels, std::int64_t stream_from) {

@@ -53,6 +53,19 @@ struct pack_job {
                         (groups - 1) * group_bytes + taken;
         buffer_group_bytes = items * item_bytes;
         buffer_bytes = blocks * groups * buffer_group_bytes;
+        place_groups(random);
+    }
+
+    // Groups in the buffer one behind the other, or, for transpose, in any order.
+    void place_groups(generator& random) {
+        for (std::int64_t g = 0; g < groups; ++g)
+            group_places.push_back(static_cast<std::int32_t>(g * buffer_group_bytes));
+        for (std::int64_t b = 0; b < blocks; ++b)
+            block_places.push_back(static_cast<std::int32_t>(b * groups * buffer_group_bytes));
+        if (!transposes || one_in(random, 2)) return;
+        std::shuffle(group_places.begin(), group_places.end(), random);
+        std::shuffle(block_places.begin(), block_places.end(), random);
+        buffer_group_bytes = 0;
     }
 
     std::int64_t draw_item_bytes(generator& random) const {
@@ -73,6 +86,8 @@ struct pack_job {
                 item_bytes,
                 blocks,
                 block_offsets.data(),
+                group_places.data(),
+                block_places.data(),
                 even_items};
     }
 
@@ -83,14 +98,22 @@ struct pack_job {
                 for (std::int64_t i = 0; i < items; ++i)
                     move(block_offsets[static_cast<std::size_t>(b)] + g * group_bytes +
                              offsets[static_cast<std::size_t>(i)],
-                         (b * groups + g) * buffer_group_bytes + i * item_bytes);
+                         block_places[static_cast<std::size_t>(b)] +
+                             group_places[static_cast<std::size_t>(g)] + i * item_bytes);
+    }
+
+    void expect_item(const std::byte* from, std::byte* to) const {
+        const std::int64_t unit = key.unit_bytes;
+        const std::int64_t step = key.kind == pack_kind::splat ? unit : item_bytes;
+        for (std::int64_t at = 0; at < item_bytes; at += step)
+            std::memcpy(to + at, from, static_cast<std::size_t>(step));
     }
 
     pack_key key;
     bool transposes = false, even_items = true;
     std::int64_t item_bytes, items, groups, blocks, group_bytes;
     std::int64_t strided_bytes, buffer_group_bytes, buffer_bytes;
-    std::vector<std::int32_t> offsets, block_offsets;
+    std::vector<std::int32_t> offsets, block_offsets, group_places, block_places;
 };
 
 void check_scatter(generator& random, const pack_job& job, pack_fn run) {
@@ -111,19 +134,16 @@ void check_scatter(generator& random, const pack_job& job, pack_fn run) {
 }
 
 void check_read(generator& random, const pack_job& job, pack_fn run) {
-    const bool splats = job.key.kind == pack_kind::splat;
-    const std::int64_t slack = splats ? splat_slack_bytes : 0;
+    const bool moves = job.key.kind == pack_kind::gather;
+    const std::int64_t slack = moves ? 0 : pack_slack_bytes;
     const auto edge = one_in(random, 2) ? guarded_buffer::edge::front : guarded_buffer::edge::back;
     const guarded_buffer strided(static_cast<std::size_t>(job.strided_bytes), edge);
     const guarded_buffer buffer(static_cast<std::size_t>(job.buffer_bytes + slack),
                                 guarded_buffer::edge::back);
     fill_random(random, strided.data(), strided.size());
     std::vector<std::byte> expected(static_cast<std::size_t>(job.buffer_bytes));
-    const std::int64_t piece = splats ? job.key.unit_bytes : job.item_bytes;
     job.for_each_item([&](std::int64_t from, std::int64_t to) {
-        for (std::int64_t at = 0; at < job.item_bytes; at += piece)
-            std::memcpy(expected.data() + to + at, strided.data() + from,
-                        static_cast<std::size_t>(piece));
+        job.expect_item(strided.data() + from, expected.data() + to);
     });
     run(job.tile(strided.data(), buffer.data()));
     ASSERT_EQ(std::memcmp(buffer.data(), expected.data(), expected.size()), 0)

@@ -1,0 +1,68 @@
+#include "plan/transposition.hpp"
+
+#include <algorithm>
+
+namespace maskwise {
+namespace {
+
+std::vector<placed_level> place(const levels& from, std::int64_t width) {
+    std::vector<placed_level> placed;
+    for (int i = 0; i < from.count; ++i) placed.push_back({from[i], product(from, 0, i) * width});
+    return placed;
+}
+
+// Groups are `run` of the levels, which lie side by side in the operand; items are all levels
+// inside the innermost of them; what is left are blocks.
+transposition transpose_along(const levels& from, const std::vector<int>& run, std::int64_t width) {
+    const std::vector<placed_level> placed = place(from, width);
+    transposition found;
+    found.items = *std::min_element(run.begin(), run.end());
+    for (const int i : run) found.groups.push_back(placed[static_cast<std::size_t>(i)]);
+    for (int i = found.items; i < from.count; ++i)
+        if (std::find(run.begin(), run.end(), i) == run.end())
+            found.blocks.push_back(placed[static_cast<std::size_t>(i)]);
+    return found;
+}
+
+// Whether packing by blocks pays. Few items or few groups do where the others are many: planes and
+// pixels.
+bool pays(const levels& from, const transposition& t, std::int64_t width) {
+    const std::int64_t few = width == 1 ? 8 : 4;
+    constexpr std::int64_t many = 32;
+    const std::int64_t groups = product(t.groups), items = product(from, 0, t.items);
+    const bool pixels = from[0].stride_bytes == groups * width && from[0].extent == items;
+    return (groups >= few && items >= few) || groups >= many || (pixels && items >= many);
+}
+
+} // namespace
+
+std::int64_t product(const std::vector<placed_level>& of) {
+    std::int64_t result = 1;
+    for (const placed_level& each : of) result *= each.from.extent;
+    return result;
+}
+
+transposition choose_transposition(const levels& from, std::int64_t width) {
+    const auto used = [&](std::int64_t count) { return std::min(count, 16 / width); };
+    transposition best;
+    std::int64_t most_used = 0;
+    std::vector<int> run;
+    std::int64_t run_bytes = width;
+    for (;;) {
+        int next = 1;
+        while (next < from.count &&
+               (from[next].stride_bytes != run_bytes || from[next].extent == 1))
+            ++next;
+        if (next == from.count) return best;
+        run.push_back(next);
+        run_bytes *= from[next].extent;
+        transposition with = transpose_along(from, run, width);
+        const std::int64_t elements =
+            used(product(with.groups)) * used(product(from, 0, with.items));
+        if (elements <= most_used || !pays(from, with, width)) continue;
+        best = with;
+        most_used = elements;
+    }
+}
+
+} // namespace maskwise
