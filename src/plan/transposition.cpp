@@ -7,6 +7,7 @@ namespace {
 
 std::vector<placed_level> place(const levels& from, std::int64_t width) {
     std::vector<placed_level> placed;
+    placed.reserve(static_cast<std::size_t>(from.count));
     for (int i = 0; i < from.count; ++i) placed.push_back({from[i], product(from, 0, i) * width});
     return placed;
 }
