@@ -40,6 +40,14 @@ void publish(const std::byte* code, std::size_t bytes, const std::string& name) 
                static_cast<std::size_t>(length));
 }
 
+// Writable pages, or MAP_FAILED.
+void* map_pages(std::size_t bytes) {
+    return mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+bool make_executable(void* pages, std::size_t bytes) {
+    return mprotect(pages, bytes, PROT_READ | PROT_EXEC) == 0;
+}
+
 [[noreturn]] void fail(const char* what, std::size_t bytes) {
     throw error(std::string(what) + " for " + std::to_string(bytes) +
                 " bytes of machine code: " + std::generic_category().message(errno));
@@ -50,10 +58,9 @@ void publish(const std::byte* code, std::size_t bytes, const std::string& name) 
 bool code_can_be_executed() {
     static const bool allowed = [] {
         const std::size_t bytes = whole_pages(1);
-        void* page =
-            mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        void* page = map_pages(bytes);
         if (page == MAP_FAILED) return false;
-        const bool executable = mprotect(page, bytes, PROT_READ | PROT_EXEC) == 0;
+        const bool executable = make_executable(page, bytes);
         munmap(page, bytes);
         return executable;
     }();
@@ -67,11 +74,11 @@ void code_memory::unmap::operator()(std::byte* pages) const {
 code_memory::code_memory(std::span<const std::byte> code, const std::string& name)
     : size_(code.size()), name_(name) {
     const std::size_t bytes = whole_pages(code.size());
-    void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* pages = map_pages(bytes);
     if (pages == MAP_FAILED) fail("no memory", bytes);
     pages_ = std::unique_ptr<std::byte, unmap>(static_cast<std::byte*>(pages), unmap{bytes});
     std::memcpy(pages, code.data(), code.size());
-    if (mprotect(pages, bytes, PROT_READ | PROT_EXEC) != 0) fail("no executable memory", bytes);
+    if (!make_executable(pages, bytes)) fail("no executable memory", bytes);
     publish(pages_.get(), size_, name_);
 }
 

@@ -10,6 +10,7 @@
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
+#include <memory>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -49,38 +50,47 @@ TEST(parallel_run, stays_in_an_arena_of_one) {
     EXPECT_EQ(log.seen.size(), 1U);
 }
 
+// Takes `n` bytes of src_0; src_1 is a scalar.
+struct all_true_select {
+    explicit all_true_select(std::int64_t n)
+        : cond(static_cast<std::size_t>(n), 1), src_0(cond.size(), 5),
+          plan(
+              make_select_plan({dense_desc(data_type::boolean, {n}), dense_desc(data_type::u8, {n}),
+                                dense_desc(data_type::u8, {}), dense_desc(data_type::u8, {n})})) {}
+
+    std::vector<unsigned char> empty_result() const {
+        return std::vector<unsigned char>(cond.size());
+    }
+    void run(std::vector<unsigned char>& dst) const {
+        run_select(*plan, cond.data(), src_0.data(), &src_1, dst.data());
+    }
+
+    std::vector<unsigned char> cond, src_0;
+    unsigned char src_1 = 9;
+    std::shared_ptr<const select_plan> plan;
+};
+
 TEST(run_select, works_inside_tasks) {
-    constexpr std::int64_t n = 1 << 20;
-    const auto plan =
-        make_select_plan({dense_desc(data_type::boolean, {n}), dense_desc(data_type::u8, {n}),
-                          dense_desc(data_type::u8, {}), dense_desc(data_type::u8, {n})});
-    const std::vector<unsigned char> cond(n, 1), src_0(n, 5);
-    const unsigned char src_1 = 9;
-    std::vector<std::vector<unsigned char>> results(6, std::vector<unsigned char>(n));
-    tbb::parallel_for(std::size_t{0}, results.size(), [&](std::size_t i) {
-        run_select(*plan, cond.data(), src_0.data(), &src_1, results[i].data());
-    });
-    for (const auto& result : results) EXPECT_EQ(result, src_0);
+    const all_true_select select(1 << 20);
+    std::vector<std::vector<unsigned char>> results(6, select.empty_result());
+    tbb::parallel_for(std::size_t{0}, results.size(),
+                      [&](std::size_t i) { select.run(results[i]); });
+    for (const auto& result : results) EXPECT_EQ(result, select.src_0);
 }
 
 // The caller's group is the caller's: that it is cancelled says nothing about what runs inside.
 TEST(run_select, is_complete_where_the_callers_tasks_are_cancelled) {
-    constexpr std::int64_t n = 1 << 22;
-    const auto plan =
-        make_select_plan({dense_desc(data_type::boolean, {n}), dense_desc(data_type::u8, {n}),
-                          dense_desc(data_type::u8, {}), dense_desc(data_type::u8, {n})});
-    const std::vector<unsigned char> cond(n, 1), src_0(n, 5);
-    const unsigned char src_1 = 9;
-    std::vector<unsigned char> result(n);
+    const all_true_select select(1 << 22);
+    auto result = select.empty_result();
     tbb::task_group_context callers;
     tbb::parallel_for(
         0, 1,
         [&](int) {
             callers.cancel_group_execution();
-            run_select(*plan, cond.data(), src_0.data(), &src_1, result.data());
+            select.run(result);
         },
         callers);
-    EXPECT_EQ(result, src_0);
+    EXPECT_EQ(result, select.src_0);
 }
 
 } // namespace

@@ -158,11 +158,16 @@ std::string refusal_of(const expression_desc& desc) {
     return "";
 }
 
-TEST(expression_plan, refuses_what_it_cannot_walk) {
+expression abs_of_f32() {
     expression what;
     what.add({node_kind::input, none, data_type::f32});
     what.add({node_kind::abs, {0, -1, -1}});
     what.result = data_type::f32;
+    return what;
+}
+
+TEST(expression_plan, refuses_what_it_cannot_walk) {
+    const expression what = abs_of_f32();
     const tensor_desc dst = dense_desc(data_type::f32, {4, 5});
     EXPECT_EQ(refusal_of({what, {dst}, dst}), "");
 
@@ -181,10 +186,7 @@ TEST(expression_plan, refuses_what_it_cannot_walk) {
 }
 
 TEST(expression_plan, streams_from_the_threshold_on) {
-    expression what;
-    what.add({node_kind::input, none, data_type::f32});
-    what.add({node_kind::abs, {0, -1, -1}});
-    what.result = data_type::f32;
+    const expression what = abs_of_f32();
     const tensor_desc dst = dense_desc(data_type::f32, {4, 5});
     constexpr std::int64_t dst_bytes = 4 * 5 * 4;
     const auto line = [&](std::int64_t from) {
