@@ -17,9 +17,6 @@ using clock = std::chrono::steady_clock;
 // Below this a sample would measure the clock.
 constexpr double sample_seconds = 100e-6;
 constexpr double slow_seconds = 0.1;
-// Uncounted calls until then: the working set comes into the cache that can hold it over several
-// passes, and a sleeping thread of oneTBB's misses whole calls of 0.1 ms while it wakes.
-constexpr double warm_seconds = 2e-3;
 
 double seconds_since(clock::time_point begin) {
     return std::chrono::duration<double>(clock::now() - begin).count();
@@ -57,18 +54,18 @@ int serve(const std::function<json(const json&)>& answer) {
 }
 
 std::vector<double> take_samples(const std::function<void()>& call,
-                                 const std::function<void()>& wait, int samples,
-                                 double max_seconds) {
+                                 const std::function<void()>& wait, int samples, double max_seconds,
+                                 double warm) {
     const auto begin = clock::now();
     double latest = time_calls(call, wait, 1);
     if (latest > slow_seconds) return {latest};
-    while (seconds_since(begin) < warm_seconds)
-        latest = time_calls(call, wait, calls_of_sample(latest));
+    while (seconds_since(begin) < warm) latest = time_calls(call, wait, calls_of_sample(latest));
     const std::int64_t calls = calls_of_sample(latest);
+    const auto counted = clock::now();
     std::vector<double> taken;
     while (static_cast<int>(taken.size()) < samples) {
         taken.push_back(time_calls(call, wait, calls));
-        if (seconds_since(begin) > max_seconds) break;
+        if (seconds_since(counted) > max_seconds) break;
     }
     return taken;
 }

@@ -28,13 +28,14 @@ ENGINE = "engine"  # instead of a lane
 
 def effort_for(suite: str, full: bool) -> Effort:
     if suite == "sweep":
-        return Effort(turns=4, samples=3, seconds=0.03, variants=3)
+        return Effort(turns=1, pairs=8, samples=3, ways=3)
     if suite == "small":
-        return Effort(turns=9, samples=10, seconds=0.02)
+        return Effort(turns=9, pairs=1, samples=10)
     return Effort(turns=11, repeats_slow=True) if full else Effort()
 
 
 def workers_for(suite: str, build: Path, lane: str) -> list[Worker]:
+    """Maskwise, then its peers."""
     if lane == ENGINE:
         return [engine(build)]
     if suite == "types":
@@ -72,7 +73,7 @@ def run_suite(suite: str, arguments: argparse.Namespace, cases: list[Case]) -> l
     say(f"\nsuite {suite}: {len(cases)} cases\n{table.header()}")
     with data_folder() as folder:
         workers = workers_for(suite, arguments.build, arguments.lane)
-        bench = Bench(limit(arguments.build), workers, folder)
+        bench = Bench(limit(arguments.build), workers[0], workers[1:], folder)
         try:
             rows = run_cases(bench, cases, effort)
             if suite == "small" and arguments.native and arguments.lane != ENGINE:

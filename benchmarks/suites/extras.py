@@ -27,7 +27,7 @@ def native_row(
     worker = client("maskwise", build, lane)
     named = replace(case, name=f"64 on {lane}")
     try:
-        native = Bench(bench.limit, [worker], bench.folder)
+        native = Bench(bench.limit, worker, [], bench.folder)
         return native.run(named, effort)
     finally:
         worker.close()

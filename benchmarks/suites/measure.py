@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import statistics
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,9 +24,10 @@ class Effort:
     """How long a case is measured."""
 
     turns: int = 5
-    samples: int = 4  # in each turn
-    seconds: float = 0.025  # about, in each turn of one implementation
-    variants: int = 4  # of the limit that are measured after the first turn
+    pairs: int = 2  # of Maskwise and the limit, one right after the other, in each turn
+    samples: int = 4  # of one implementation in each turn or pair
+    seconds: float = 0.015  # about, for them
+    ways: int = 4  # of the limit that are measured in each pair
     repeats_slow: bool = False  # also where a call takes longer than SLOW_SECONDS
 
 
@@ -35,6 +37,14 @@ class Taken:
 
     samples: list[float] = field(default_factory=list)
     failure: str = ""
+
+
+@dataclass
+class Way:
+    """A way of the limit to move the bytes."""
+
+    threads: int
+    samples: list[float] = field(default_factory=list)
 
 
 @contextmanager
@@ -53,27 +63,31 @@ def maskwise_version() -> str:
 
 
 class Bench:
-    def __init__(self, limit: Worker, others: list[Worker], folder: str) -> None:
+    def __init__(self, limit: Worker, own: Worker, peers: list[Worker], folder: str) -> None:
         self.limit = limit
-        self.others = others
+        self.own = own
+        self.peers = peers
         self.folder = folder
-        self.about = {worker.impl: worker.ask(do="hello") for worker in [limit, *others]}
+        self.about = {worker.impl: worker.ask(do="hello") for worker in [limit, own, *peers]}
         self.plan = ""  # of the case measured last, where the engine says it
         self.slow: set[tuple[str, str]] = set()  # implementation and row of the table
 
     def run(self, case: Case, effort: Effort) -> list[Row]:
         request = case.request(self.folder)
         needed = self.limit.ask(do="load", case=request)
-        others = [worker for worker in self.others if self.is_worth_it(worker, case, effort)]
-        taken = {worker.impl: self.load(worker, request) for worker in others}
-        variants: dict[str, dict[str, Any]] = {}
+        peers = [worker for worker in self.peers if self.is_worth_it(worker, case, effort)]
+        taken = {worker.impl: self.load(worker, request) for worker in [self.own, *peers]}
+        self.limit.ask(do="time", samples=2, max_seconds=effort.seconds, best=0)  # to rank them
+        ways: dict[str, Way] = {}
+        shares: list[float | None] = []
         for turn in range(effort.turns):
-            for worker in others:
+            for worker in peers:
                 self.take(worker, taken[worker.impl], turn, effort)
-            self.take_limit(variants, turn, effort)
-        rows = [self.row(case, worker, taken[worker.impl]) for worker in others]
-        rows.append(self.limit_row(case, variants))
-        complete(rows, needed["read"] + needed["written"])
+            for _ in range(effort.pairs):
+                shares.append(self.take_pair(ways, taken[self.own.impl], turn, effort))
+        rows = [self.row(case, worker, taken[worker.impl]) for worker in [self.own, *peers]]
+        rows.append(self.limit_row(case, ways))
+        complete(rows, needed["read"] + needed["written"], [s for s in shares if s is not None])
         self.slow |= {
             (row.impl, case.name) for row in rows if (row.seconds_min or 0) > SLOW_SECONDS
         }
@@ -97,26 +111,32 @@ class Bench:
             return Taken(failure="oneDNN ran it, not Maskwise")
         return Taken(failure=answer.get("reason", ""))
 
-    def take(self, worker: Worker, taken: Taken, turn: int, effort: Effort) -> None:
+    def take(self, worker: Worker, taken: Taken, turn: int, effort: Effort) -> list[float]:
+        """The new samples, none where there can be none."""
         slow = bool(taken.samples) and min(taken.samples) > SLOW_SECONDS
         if taken.failure or (slow and turn >= 3):
-            return
+            return []
         try:
             answer = worker.ask(do="time", samples=effort.samples, max_seconds=effort.seconds)
         except (Died, RuntimeError) as error:
             taken.failure = str(error)
             taken.samples = []
-            return
-        taken.samples += answer["samples"]
+            return []
+        samples: list[float] = answer["samples"]
+        taken.samples += samples
+        return samples
 
-    def take_limit(self, variants: dict[str, dict[str, Any]], turn: int, effort: Effort) -> None:
-        best = effort.variants if turn else 0
-        samples = effort.samples if turn else 2
-        answer = self.limit.ask(do="time", samples=samples, max_seconds=effort.seconds, best=best)
-        for variant in answer["variants"]:
-            known = variants.setdefault(variant["variant"], {**variant, "samples": []})
-            if turn or effort.turns == 1:
-                known["samples"] += variant["samples"]
+    def take_pair(self, ways: dict[str, Way], own: Taken, turn: int, effort: Effort) -> float | None:
+        """The limit's time over Maskwise's, measured right after each other."""
+        mine = self.take(self.own, own, turn, effort)
+        answer = self.limit.ask(
+            do="time", samples=effort.samples, max_seconds=effort.seconds, best=effort.ways
+        )
+        for way in answer["variants"]:
+            known = ways.setdefault(way["variant"], Way(way["threads"]))
+            known.samples += way["samples"]
+        best = min(statistics.median(way["samples"]) for way in answer["variants"])
+        return best / statistics.median(mine) if mine else None
 
     def row(self, case: Case, worker: Worker, taken: Taken) -> Row:
         about = self.about[worker.impl]
@@ -128,15 +148,15 @@ class Bench:
             version += f": {taken.failure}"
         return make_row(case, worker.impl, version, taken.samples, about["threads"])
 
-    def limit_row(self, case: Case, variants: dict[str, dict[str, Any]]) -> Row:
-        """The variant whose median is the lowest."""
+    def limit_row(self, case: Case, ways: dict[str, Way]) -> Row:
+        """The way whose median is the lowest."""
         rows = [
-            make_row(case, "limit", name, variant["samples"], variant["threads"])
-            for name, variant in variants.items()
-            if len(variant["samples"]) >= 3
+            make_row(case, "limit", name, way.samples, way.threads)
+            for name, way in ways.items()
+            if len(way.samples) >= 3
         ]
         return min(rows, key=Row.median)
 
     def close(self) -> None:
-        for worker in [self.limit, *self.others]:
+        for worker in [self.limit, self.own, *self.peers]:
             worker.close()

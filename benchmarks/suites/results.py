@@ -57,12 +57,16 @@ def make_row(case: Case, impl: str, version: str, samples: list[float], threads:
     )
 
 
-def complete(rows: list[Row], bytes_needed: int) -> None:
-    """Fills in the bytes of the case and how close each row comes to its limit."""
+def complete(rows: list[Row], bytes_needed: int, shares: list[float]) -> None:
+    """Fills in the bytes of the case and how close each row comes to its limit. Maskwise's is the
+    median of `shares`, the limit's time over its own in pairs of measurements: a machine whose
+    memory is twice as fast in one second as in the next would make a ratio of medians a lottery."""
     limit = next(row for row in rows if row.impl == "limit").median()
     for row in rows:
         row.bytes = bytes_needed
-        if row.seconds_median is not None:
+        if row.impl == "maskwise":
+            row.limit_fraction = round(statistics.median(shares), 4) if shares else None
+        elif row.seconds_median is not None:
             row.limit_fraction = round(limit / row.seconds_median, 4)
 
 
