@@ -1,6 +1,7 @@
 #include "plan/loop_order.hpp"
 #include "plan/plan_data.hpp"
 
+#include <algorithm>
 #include <cassert>
 
 namespace maskwise {
@@ -69,6 +70,24 @@ void connect_operands(select_plan& plan, std::size_t shapes, const kernel_table&
     assert(scratch <= max_scratch_bytes);
 }
 
+// Of a row with one cond only the side that it takes is touched, and where the row is some lines
+// long the other side's lines stay out of the caches.
+bool takes_sides_by_row(const select_plan& plan) {
+    constexpr std::int64_t some_lines_bytes = 256;
+    const tile_shape& shape = plan.shapes[0];
+    return shape.access[op_cond].columns == column_class::zero &&
+           shape.columns * plan.nest.width_bytes[op_dst] >= some_lines_bytes;
+}
+
+std::int64_t count_moved_bytes(const select_plan& plan) {
+    if (plan.tiles == 0) return 0;
+    const auto bytes = [&](std::size_t o) { return distinct_bytes(plan.nest, o); };
+    std::int64_t sources = bytes(op_src_0) + bytes(op_src_1);
+    if (takes_sides_by_row(plan))
+        sources = std::min(sources, std::max({bytes(op_src_0), bytes(op_src_1), bytes(op_dst)}));
+    return bytes(op_cond) + sources + bytes(op_dst);
+}
+
 void choose_kernels(select_plan& plan, const kernel_table& kernels, std::int64_t stream_from) {
     const auto& access = plan.shapes[0].access;
     const bool direct = access[op_dst].kind == access_kind::direct;
@@ -91,8 +110,7 @@ std::shared_ptr<const select_plan> build_plan(const select_desc& desc, isa targe
     if (desc.dst.type == data_type::string) return plan;
     plan->tile = choose_tiling(plan->nest);
     connect_operands(*plan, lay_out_grid(*plan), kernels);
-    for (std::size_t o = 0; o < operand_count; ++o)
-        plan->moved_bytes += plan->tiles == 0 ? 0 : distinct_bytes(plan->nest, o);
+    plan->moved_bytes = count_moved_bytes(*plan);
     choose_kernels(*plan, kernels, stream_from_bytes);
     return plan;
 }

@@ -48,7 +48,7 @@ public:
     select_key key{};
     select_fn run_plain = nullptr; // key with plain stores: for dst that is read as a source
     select_fn run = nullptr;
-    std::int64_t moved_bytes = 0; // dst and what is read of the sources, each byte once
+    std::int64_t moved_bytes = 0; // dst and what is read of the sources, each byte at most once
 };
 
 // Builds a plan without looking at the cache or the environment.

@@ -174,6 +174,17 @@ TEST(plan, streams_from_the_threshold_on) {
     EXPECT_EQ(build_plan(desc, isa::scalar, moved + 1)->key.store, store_policy::plain);
 }
 
+// The other side of a row is not touched, unless it shares lines with neighbours.
+TEST(plan, counts_one_side_where_a_row_has_one_cond) {
+    const auto moved = [](std::int64_t columns) {
+        const dims shape{64, columns};
+        const select_desc desc = dense(data_type::f32, {64, 1}, shape, shape, shape);
+        return build_plan(desc, isa::scalar, never)->moved_bytes;
+    };
+    EXPECT_EQ(moved(1000), 64 + 2 * 64 * 1000 * 4);
+    EXPECT_EQ(moved(30), 64 + 3 * 64 * 30 * 4);
+}
+
 // Even chunks of whole steps: also where a step is more than fits.
 TEST(plan, cuts_loops_in_chunks_of_whole_steps) {
     EXPECT_EQ(chunk_of(100, 100, 8), 100);
