@@ -13,8 +13,8 @@ namespace maskwise::bench {
 int serve(const std::function<json(const json&)>& answer);
 
 // Uncounted calls until then: the working set comes into the cache that can hold it over several
-// passes, and the system may wake a thread of oneTBB's on the caller's processor and take two of its
-// ticks, 8 ms, to move it to the idle one.
+// passes, and the system may wake a thread of oneTBB's on the caller's processor and take two of
+// its ticks, 8 ms, to move it to the idle one.
 inline constexpr double warm_seconds = 10e-3;
 
 // Seconds a call, `samples` of them but not many more than fit `max_seconds`, at least one. Calls

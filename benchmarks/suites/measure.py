@@ -126,7 +126,9 @@ class Bench:
         taken.samples += samples
         return samples
 
-    def take_pair(self, ways: dict[str, Way], own: Taken, turn: int, effort: Effort) -> float | None:
+    def take_pair(
+        self, ways: dict[str, Way], own: Taken, turn: int, effort: Effort
+    ) -> float | None:
         """The limit's time over Maskwise's, measured right after each other."""
         mine = self.take(self.own, own, turn, effort)
         answer = self.limit.ask(
