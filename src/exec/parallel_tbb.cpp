@@ -5,40 +5,58 @@
 #include <tbb/task_arena.h>
 
 #include <algorithm>
+#include <atomic>
 #include <pthread.h>
 
 namespace maskwise {
 namespace {
 
-// oneTBB's threads do not exist in the child of a fork, and nothing would start new ones.
-bool is_forked_child = false;
-[[maybe_unused]] const int watching_forks =
-    pthread_atfork(nullptr, nullptr, [] { is_forked_child = true; });
+// oneTBB's threads do not survive a fork, and nothing would start new ones: a child that is made
+// after they may have been started runs on the calling thread.
+std::atomic<bool> is_tbb_used = false;
+bool is_without_threads = false;
+
+bool is_tbb_used_by_this_thread() {
+    return tbb::this_task_arena::current_thread_index() != tbb::task_arena::not_initialized;
+}
+
+[[maybe_unused]] const int watching_forks = pthread_atfork(
+    [] {
+        if (is_tbb_used_by_this_thread()) is_tbb_used = true;
+    },
+    nullptr, [] { is_without_threads = is_tbb_used; });
+
+void note_use() {
+    if (!is_tbb_used.load(std::memory_order_relaxed)) is_tbb_used = true;
+}
 
 } // namespace
 
 int available_threads() {
-    if (is_forked_child) return 1;
+    if (is_without_threads) return 1;
+    note_use();
     const auto allowed =
         tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism);
     return std::min(tbb::this_task_arena::max_concurrency(), static_cast<int>(allowed));
 }
 
 void parallel_run(std::int64_t chunks, chunk_fn body, const void* context) {
-    if (is_forked_child) {
+    if (is_without_threads) {
         for (std::int64_t chunk = 0; chunk < chunks; ++chunk) body(context, chunk);
         return;
     }
+    note_use();
     const tbb::blocked_range<std::int64_t> range(0, chunks, 1);
-    // Bound to the caller's group, chunks would be left out where that is cancelled.
-    tbb::task_group_context own(tbb::task_group_context::isolated);
-    tbb::parallel_for(
-        range,
-        [=](const tbb::blocked_range<std::int64_t>& part) {
-            for (std::int64_t chunk = part.begin(); chunk < part.end(); ++chunk)
-                body(context, chunk);
-        },
-        tbb::simple_partitioner(), own);
+    const auto run = [=](const tbb::blocked_range<std::int64_t>& part) {
+        for (std::int64_t chunk = part.begin(); chunk < part.end(); ++chunk) body(context, chunk);
+    };
+    // While this thread waits for the others it must not begin a task of the caller's, who may hold
+    // a lock that the task wants.
+    tbb::this_task_arena::isolate([&] {
+        // Bound to the caller's group, chunks would be left out where that is cancelled.
+        tbb::task_group_context own(tbb::task_group_context::isolated);
+        tbb::parallel_for(range, run, tbb::simple_partitioner(), own);
+    });
 }
 
 } // namespace maskwise

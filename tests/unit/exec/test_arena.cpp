@@ -10,6 +10,8 @@
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -48,6 +50,44 @@ TEST(parallel_run, stays_in_an_arena_of_one) {
             &log);
     });
     EXPECT_EQ(log.seen.size(), 1U);
+}
+
+// What a caller's thread and another one do to each other inside one parallel_run.
+struct meeting {
+    explicit meeting(tbb::task_arena& where) : arena(where) {}
+
+    tbb::task_arena& arena;
+    const std::thread::id caller = std::this_thread::get_id();
+    std::atomic<bool> has_helper = false, is_caller_taken = false;
+};
+
+// For some time at most: nobody promises that a second thread comes, nor that the task is begun.
+void wait_for(const std::atomic<bool>& what) {
+    for (int i = 0; i < 200 && !what; ++i)
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+}
+
+// The caller's chunk waits for a second thread; that one hands the arena a task, and keeps the
+// caller waiting for its own chunk.
+void meet(const void* context, std::int64_t) {
+    const auto& shared = *static_cast<const std::shared_ptr<meeting>*>(context);
+    if (std::this_thread::get_id() == shared->caller) return wait_for(shared->has_helper);
+    shared->has_helper = true;
+    shared->arena.enqueue([shared] {
+        if (std::this_thread::get_id() == shared->caller) shared->is_caller_taken = true;
+    });
+    wait_for(shared->is_caller_taken);
+}
+
+// The caller may hold a lock that its other tasks want: where it waits inside for the chunks of
+// other threads it must not begin one of them.
+TEST(parallel_run, begins_no_task_of_the_callers_meanwhile) {
+    tbb::task_arena arena(2);
+    for (int i = 0; i < 5; ++i) {
+        const auto shared = std::make_shared<meeting>(arena);
+        arena.execute([&] { parallel_run(2, meet, &shared); });
+        EXPECT_FALSE(shared->is_caller_taken);
+    }
 }
 
 // Takes `n` bytes of src_0; src_1 is a scalar.
