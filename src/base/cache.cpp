@@ -2,6 +2,7 @@
 
 #include "base/environment.hpp"
 #include "base/error.hpp"
+#include "base/first_use.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -58,7 +59,7 @@ cache_facts read_caches(const cpu_reader& cpu) {
 }
 
 std::int64_t stream_threshold_bytes() {
-    static const std::int64_t threshold = [] {
+    return at_first_use<[]() -> std::int64_t {
         const auto text = read_environment("MASKWISE_STREAM_BYTES");
         // Six shares, measured on two cores of Zen 5: whether a fill, a copy, a masked fill or a
         // Select of three operands, plain stores are faster up to about 20 MB moved in all, and
@@ -70,8 +71,7 @@ std::int64_t stream_threshold_bytes() {
         if (failure != std::errc{} || stop != end || bytes < 0)
             throw invalid_argument("MASKWISE_STREAM_BYTES=" + *text + " is not a number of bytes");
         return bytes;
-    }();
-    return threshold;
+    }>();
 }
 
 } // namespace maskwise

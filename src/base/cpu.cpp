@@ -2,6 +2,7 @@
 
 #include "base/environment.hpp"
 #include "base/error.hpp"
+#include "base/first_use.hpp"
 
 #include <algorithm>
 #include <string>
@@ -99,10 +100,11 @@ isa choose_isa(const std::vector<isa>& supported, std::string_view max_isa,
 }
 
 isa active_isa() {
-    static const isa active =
-        choose_isa(supported_isas(native_cpu()), read_environment("MASKWISE_MAX_ISA").value_or(""),
-                   read_environment("ONEDNN_MAX_CPU_ISA").value_or(""));
-    return active;
+    return at_first_use<[] {
+        return choose_isa(supported_isas(native_cpu()),
+                          read_environment("MASKWISE_MAX_ISA").value_or(""),
+                          read_environment("ONEDNN_MAX_CPU_ISA").value_or(""));
+    }>();
 }
 
 } // namespace maskwise

@@ -1,6 +1,7 @@
 #include "base/verbose.hpp"
 
 #include "base/environment.hpp"
+#include "base/first_use.hpp"
 
 #include <cstdio>
 #include <string>
@@ -8,11 +9,10 @@
 namespace maskwise {
 
 int verbose_level() {
-    static const int level = [] {
+    return at_first_use<[] {
         const auto number = read_environment_number("MASKWISE_VERBOSE");
         return number < 0 ? 0 : static_cast<int>(number > 2 ? 2 : number);
-    }();
-    return level;
+    }>();
 }
 
 void print_verbose(std::string_view text) {

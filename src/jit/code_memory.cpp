@@ -2,6 +2,7 @@
 
 #include "base/environment.hpp"
 #include "base/error.hpp"
+#include "base/first_use.hpp"
 #include "base/verbose.hpp"
 
 #include <cerrno>
@@ -56,15 +57,14 @@ bool make_executable(void* pages, std::size_t bytes) {
 } // namespace
 
 bool code_can_be_executed() {
-    static const bool allowed = [] {
+    return at_first_use<[] {
         const std::size_t bytes = whole_pages(1);
         void* page = map_pages(bytes);
         if (page == MAP_FAILED) return false;
         const bool executable = make_executable(page, bytes);
         munmap(page, bytes);
         return executable;
-    }();
-    return allowed;
+    }>();
 }
 
 void code_memory::unmap::operator()(std::byte* pages) const {

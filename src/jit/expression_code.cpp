@@ -1,6 +1,7 @@
 #include "jit/expression_code.hpp"
 
 #include "base/error.hpp"
+#include "base/first_use.hpp"
 #if defined(__x86_64__)
 #include "jit/generator_x86.hpp"
 #endif
@@ -51,7 +52,7 @@ std::shared_ptr<const expression_code> generate(const expression&, std::span<con
 
 bool can_compile(isa target) {
     if ((target != isa::avx2 && target != isa::avx512) || !code_can_be_executed()) return false;
-    static const std::vector<isa> supported = supported_isas(native_cpu());
+    const auto& supported = at_first_use<[] { return supported_isas(native_cpu()); }>();
     return std::find(supported.begin(), supported.end(), target) != supported.end();
 }
 

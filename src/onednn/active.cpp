@@ -1,6 +1,7 @@
 #include "onednn/active.hpp"
 
 #include "base/environment.hpp"
+#include "base/first_use.hpp"
 #include "onednn/real_library.hpp"
 
 #include <dlfcn.h>
@@ -23,13 +24,11 @@ const char* reason_now() {
 } // namespace
 
 const char* why_inactive() {
-    static const char* const reason = reason_now();
-    return reason;
+    return at_first_use<reason_now>();
 }
 
 bool active() {
-    static const bool answer = why_inactive() == nullptr;
-    return answer;
+    return why_inactive() == nullptr;
 }
 
 // A copy loaded under another file name: the one that the program's calls reach does the work.

@@ -1,6 +1,7 @@
 #include "onednn/dump.hpp"
 
 #include "base/environment.hpp"
+#include "base/first_use.hpp"
 #include "onednn/forward.hpp"
 #include "onednn/real_library.hpp"
 
@@ -24,8 +25,7 @@ bool wanted_by_environment() {
 }
 
 std::atomic<bool>& wanted() {
-    static std::atomic<bool> answer = wanted_by_environment();
-    return answer;
+    return at_first_use<[] { return std::atomic<bool>(wanted_by_environment()); }>();
 }
 
 } // namespace

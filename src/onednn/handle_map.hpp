@@ -57,6 +57,10 @@ public:
             }
     }
 
+    // No handle comes or goes meanwhile: around a fork.
+    void lock() { mutex_.lock(); }
+    void unlock() { mutex_.unlock(); }
+
 private:
     struct node {
         std::atomic<const void*> handle = nullptr;

@@ -1,6 +1,7 @@
 #include "onednn/onednn_verbose.hpp"
 
 #include "base/environment.hpp"
+#include "base/first_use.hpp"
 #include "base/verbose.hpp"
 #include "onednn/composite.hpp"
 #include "onednn/forward.hpp"
@@ -43,8 +44,7 @@ unsigned kinds_of_environment() {
 }
 
 std::atomic<unsigned>& wanted_kinds() {
-    static std::atomic<unsigned> kinds = kinds_of_environment();
-    return kinds;
+    return at_first_use<[] { return std::atomic<unsigned>(kinds_of_environment()); }>();
 }
 
 const char* type_name(int type) {

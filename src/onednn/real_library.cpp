@@ -1,5 +1,7 @@
 #include "onednn/real_library.hpp"
 
+#include "base/first_use.hpp"
+
 #include <cstdio>
 #include <dlfcn.h>
 #include <link.h>
@@ -155,13 +157,11 @@ real_library load() noexcept {
 
 // Asked of a hidden function: the address of an exported one is that of whoever stands first.
 bool is_this_plugin(const void* address) {
-    static const void* const own_base = base_of(reinterpret_cast<const void*>(&real));
-    return base_of(address) == own_base;
+    return base_of(address) == base_of(reinterpret_cast<const void*>(&real));
 }
 
 const real_library& real() noexcept {
-    static const real_library library = load();
-    return library;
+    return at_first_use<load>();
 }
 
 bool is_cpu_engine(abi::engine engine) {

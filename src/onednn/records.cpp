@@ -1,6 +1,9 @@
 #include "onednn/records.hpp"
 
+#include "base/first_use.hpp"
+
 #include <algorithm>
+#include <pthread.h>
 
 namespace maskwise::onednn {
 
@@ -45,9 +48,33 @@ std::shared_ptr<const op_record> find_op(const graph_record& graph, std::size_t 
 }
 
 side_tables& tables() {
-    static auto* const instance = new side_tables;
-    return *instance;
+    return *at_first_use<[] { return std::make_unique<side_tables>().release(); }>();
 }
+
+namespace {
+
+template <typename Act>
+void for_each_table(Act&& act) {
+    side_tables& all = tables();
+    act(all.ops);
+    act(all.graphs);
+    act(all.partitions);
+    act(all.regions);
+    act(all.tensors);
+    act(all.compiled);
+}
+
+void lock_all() {
+    for_each_table([](auto& table) { table.lock(); });
+}
+void unlock_all() {
+    for_each_table([](auto& table) { table.unlock(); });
+}
+
+// Held by a thread that the child does not have, a table would stay locked there.
+[[maybe_unused]] const int watching_forks = pthread_atfork(lock_all, unlock_all, unlock_all);
+
+} // namespace
 
 void forget_partition(abi::partition partition) {
     tables().partitions.erase(partition);

@@ -39,6 +39,14 @@ public:
         s.records.erase(found);
     }
 
+    // The whole table, around a fork.
+    void lock() {
+        for (shard& s : shards_) s.mutex.lock();
+    }
+    void unlock() {
+        for (shard& s : shards_) s.mutex.unlock();
+    }
+
 private:
     struct shard {
         mutable std::mutex mutex;

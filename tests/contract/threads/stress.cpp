@@ -136,6 +136,33 @@ TEST(stress, callers_with_arenas_of_their_own) {
 }
 #endif
 
+// Other threads are in the middle of Maskwise's tables when the child is made.
+TEST(stress, the_child_of_a_fork_beside_building_threads_builds) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    GTEST_SKIP() << "the sanitizer's own memory does not survive such a fork";
+#endif
+    const node select = select_of(8);
+    ASSERT_TRUE(build({select})); // what oneDNN makes once is made
+    std::atomic<bool> is_over = false;
+    const auto keep_building = [&] {
+        while (!is_over) build({select});
+    };
+    std::jthread first(keep_building), second(keep_building);
+    int failed = 0;
+    for (int i = 0; i < 50 && failed == 0; ++i) {
+        const pid_t child = fork();
+        if (child == 0) {
+            alarm(60);
+            _exit(build({select}) ? 0 : 1);
+        }
+        int status = -1;
+        waitpid(child, &status, 0);
+        failed += status != 0;
+    }
+    is_over = true;
+    EXPECT_EQ(failed, 0);
+}
+
 // Threads do not survive a fork: in the child Maskwise runs on the calling thread.
 TEST(stress, the_child_of_a_fork_runs_inline) {
     if (dnnl_version()->cpu_runtime == DNNL_RUNTIME_SYCL)

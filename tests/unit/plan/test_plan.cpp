@@ -240,7 +240,6 @@ TEST(plan_cache, is_there_in_the_child_of_a_fork) {
     GTEST_SKIP() << "ThreadSanitizer has no children of processes with threads";
 #endif
     const select_desc desc = dense(data_type::u8, {9}, {9}, {9}, {9});
-    make_select_plan(desc); // what is read once a process is read
     std::atomic<bool> done{false};
     const auto compile = [&] {
         while (!done) make_select_plan(desc);

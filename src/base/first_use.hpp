@@ -1,0 +1,25 @@
+#pragma once
+
+#include <atomic>
+#include <mutex>
+
+namespace maskwise {
+
+// Held while a value is made at its first use. A fork waits for it: C++'s guard of a static
+// variable would stay locked in a child that is made meanwhile.
+std::unique_lock<std::recursive_mutex> lock_first_use();
+
+// What make() returns, called once a process, at first use; any thread. What it throws is thrown,
+// and the next call tries again.
+template <auto make>
+auto& at_first_use() {
+    using value = decltype(make());
+    static constinit std::atomic<value*> known{nullptr};
+    if (value* found = known.load(std::memory_order_acquire)) return *found;
+    const auto lock = lock_first_use();
+    static value made = make();
+    known.store(&made, std::memory_order_release);
+    return made;
+}
+
+} // namespace maskwise
