@@ -9,8 +9,8 @@ namespace {
 std::recursive_mutex mutex; // recursive: making one value may use another for the first time
 
 // A recursive mutex knows its owner by a number that the thread does not keep in the child.
-[[maybe_unused]] const int watching_forks = pthread_atfork(
-    [] { mutex.lock(); }, [] { mutex.unlock(); }, [] { std::construct_at(&mutex); });
+[[maybe_unused]] const int watching_forks =
+    pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); }, [] { std::construct_at(&mutex); });
 
 } // namespace
 

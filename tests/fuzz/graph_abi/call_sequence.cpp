@@ -48,7 +48,8 @@ private:
     template <typename Handle, typename Function>
     void destroy(both<Handle>& handle, Function api::*function) {
         if (handle[0] == nullptr) return;
-        call("destroy", [&](const api& side, std::size_t i) { return (side.*function)(handle[i]); });
+        call("destroy",
+             [&](const api& side, std::size_t i) { return (side.*function)(handle[i]); });
         handle = {};
     }
 
@@ -56,9 +57,8 @@ private:
     template <typename Value, typename Handle, typename Function>
     void ask(const char* name, const both<Handle>& handle, Function api::*function) {
         both<Value> told{};
-        call(name, [&](const api& side, std::size_t i) {
-            return (side.*function)(handle[i], &told[i]);
-        });
+        call(name,
+             [&](const api& side, std::size_t i) { return (side.*function)(handle[i], &told[i]); });
         if (told[0] != told[1] && wrong_.empty()) wrong_ = std::string(name) + " tells otherwise";
     }
 
@@ -88,10 +88,10 @@ private:
     }
 
     template <typename Function>
-    void add(const both<dnnl_graph_op_t>& op, const logical_tensor& tensor, Function api::*function) {
-        call("op_add", [&](const api& side, std::size_t i) {
-            return (side.*function)(op[i], &tensor);
-        });
+    void add(const both<dnnl_graph_op_t>& op, const logical_tensor& tensor,
+             Function api::*function) {
+        call("op_add",
+             [&](const api& side, std::size_t i) { return (side.*function)(op[i], &tensor); });
     }
 
     void change(const both<dnnl_graph_op_t>& op, const op_description& what) {
@@ -129,18 +129,17 @@ private:
         case 1:
             return destroy(graph, &api::graph_destroy);
         case 2:
-            call("graph_finalize", [&](const api& side, std::size_t i) {
-                return side.graph_finalize(graph[i]);
-            });
+            call("graph_finalize",
+                 [&](const api& side, std::size_t i) { return side.graph_finalize(graph[i]); });
             return;
         case 3:
             return ask<std::uint8_t>("graph_is_finalized", graph, &api::graph_is_finalized);
         case 4:
-            return ask<std::size_t>("graph_get_partition_num", graph, &api::graph_get_partition_num);
+            return ask<std::size_t>("graph_get_partition_num", graph,
+                                    &api::graph_get_partition_num);
         default:
-            call("add_op", [&](const api& side, std::size_t i) {
-                return side.add_op(graph[i], op[i]);
-            });
+            call("add_op",
+                 [&](const api& side, std::size_t i) { return side.add_op(graph[i], op[i]); });
         }
     }
 

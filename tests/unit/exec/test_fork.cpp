@@ -64,14 +64,17 @@ int fork_beside_first_compile(std::chrono::microseconds delay) {
     });
     while (!has_begun) std::this_thread::yield();
     const auto moment = std::chrono::steady_clock::now() + delay;
-    while (std::chrono::steady_clock::now() < moment) {}
+    while (std::chrono::steady_clock::now() < moment) {
+    }
     return answer_of_child([] { return select_works() ? 0 : 1; });
 }
 
 TEST(fork_of_a_process, may_fall_into_the_first_compile_of_another_thread) {
     for (int i = 0; i < 200; ++i)
-        ASSERT_EQ(answer_of_child([i] { return fork_beside_first_compile(std::chrono::microseconds(i)); }),
-                  0) << i;
+        ASSERT_EQ(answer_of_child(
+                      [i] { return fork_beside_first_compile(std::chrono::microseconds(i)); }),
+                  0)
+            << i;
 }
 
 } // namespace
