@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
+#include <string>
 
 namespace maskwise::graph {
 namespace {
@@ -42,6 +44,7 @@ dims infer_root(const expression_group& group, const compiled_expression& compil
 }
 
 void find_operands(const expression_group& group, compiled_expression& compiled) {
+    compiled.input_positions.clear();
     for (const std::size_t id : group.input_ids) {
         const std::string name = "input " + std::to_string(compiled.input_positions.size());
         logical_tensor port;
@@ -50,6 +53,54 @@ void find_operands(const expression_group& group, compiled_expression& compiled)
         require_readable(compiled.inputs[compiled.input_positions.back()], name);
     }
     compiled.dst_position = position_of(compiled.outputs, group.ops.back().outputs[0], "dst");
+}
+
+bool is_value(data_type type) {
+    return type == data_type::f32 || type == data_type::bf16 || type == data_type::f16;
+}
+
+// A client may describe its tensors with other types than at add_op, as it may for a Select alone.
+// Values between the operators then follow: each type of the graph becomes the one given for it.
+using type_map = std::map<data_type, data_type>;
+
+void note_type(type_map& types, data_type recorded, data_type given) {
+    const auto [known, is_new] = types.try_emplace(recorded, given);
+    const bool is_allowed = given == recorded || (is_value(given) && is_value(recorded));
+    if (!is_allowed || known->second != given)
+        throw invalid_argument("a merged partition of " + std::string(to_string(recorded)) +
+                               " is given " + std::string(to_string(given)) +
+                               (is_new ? "" : " and " + std::string(to_string(known->second))));
+}
+
+type_map given_types(const expression_group& group, const compiled_expression& compiled) {
+    type_map types;
+    for (std::size_t i = 0; i < group.input_ids.size(); ++i) {
+        const auto recorded =
+            std::find_if(group.inputs.begin(), group.inputs.end(),
+                         [&](const auto& input) { return input.id == group.input_ids[i]; });
+        note_type(types, recorded->type, compiled.inputs[compiled.input_positions[i]].type);
+    }
+    note_type(types, group.ops.back().outputs[0].type,
+              compiled.outputs[compiled.dst_position].type);
+    return types;
+}
+
+// Nothing where the types are those of the graph.
+std::optional<expression_group> with_given_types(const expression_group& group,
+                                                 const compiled_expression& compiled) {
+    const type_map types = given_types(group, compiled);
+    if (std::all_of(types.begin(), types.end(), [](const auto& t) { return t.first == t.second; }))
+        return std::nullopt;
+    auto ops = group.ops;
+    for (op& each : ops)
+        for (auto* list : {&each.inputs, &each.outputs})
+            for (auto& tensor : *list)
+                if (const auto found = types.find(tensor.type); found != types.end())
+                    tensor.type = found->second;
+    auto groups = find_groups(ops, [](std::size_t) { return true; });
+    if (groups.size() != 1 || groups[0].ops.size() != ops.size())
+        throw invalid_argument("the operators cannot be merged with the types given");
+    return std::move(groups[0]);
 }
 
 // dst follows the first input of its shape, as it would follow a Select's source.
@@ -113,13 +164,16 @@ void make_plan(const expression_group& group, compiled_expression& compiled) {
 
 } // namespace
 
-compiled_expression compile_group(const expression_group& group,
+compiled_expression compile_group(const expression_group& recorded,
                                   std::span<const logical_tensor> inputs,
                                   std::span<const logical_tensor> outputs) {
     compiled_expression compiled;
     compiled.inputs.assign(inputs.begin(), inputs.end());
     compiled.outputs.assign(outputs.begin(), outputs.end());
-    find_operands(group, compiled);
+    find_operands(recorded, compiled);
+    const auto typed = with_given_types(recorded, compiled);
+    const expression_group& group = typed ? *typed : recorded;
+    if (typed) find_operands(group, compiled);
     const dims shape = infer_root(group, compiled);
     complete_dst(shape, compiled);
     compiled.is_empty = element_count(shape) == 0;

@@ -33,8 +33,9 @@ struct compiled_expression {
 };
 
 // Compiles the group, its tensors matched by id (first occurrence), extras ignored. Shapes are
-// inferred operator by operator. Throws invalid_argument (missing id, unknown shape, unreadable
-// layout, other types than in the graph) and invalid_shape.
+// inferred operator by operator. f32, bf16 and f16 of the graph may be given as another of these,
+// one for one; values between the operators follow. Throws invalid_argument (missing id, unknown
+// shape, unreadable layout, types otherwise than in the graph) and invalid_shape.
 compiled_expression compile_group(const expression_group& group,
                                   std::span<const logical_tensor> inputs,
                                   std::span<const logical_tensor> outputs);

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ostream>
+#include <string>
 #include <vector>
 
 namespace maskwise::test {
@@ -17,6 +19,12 @@ namespace {
 struct kernel_case {
     isa target;
     pack_kernel kernel;
+
+    std::string name() const {
+        return std::string(maskwise::to_string(target)) + '_' + to_string(kernel.key);
+    }
+    // Otherwise GoogleTest prints the bytes, also those between the members.
+    friend void PrintTo(const kernel_case& what, std::ostream* to) { *to << what.name(); }
 };
 
 std::vector<kernel_case> all_kernels() {
@@ -165,10 +173,7 @@ TEST_P(pack_kernels, match_plain_loops) {
 }
 
 INSTANTIATE_TEST_SUITE_P(every_kernel, pack_kernels, ::testing::ValuesIn(all_kernels()),
-                         [](const auto& parameter) {
-                             return std::string(maskwise::to_string(parameter.param.target)) + '_' +
-                                    to_string(parameter.param.kernel.key);
-                         });
+                         [](const auto& parameter) { return parameter.param.name(); });
 
 } // namespace
 } // namespace maskwise::test

@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <ostream>
+#include <string>
 #include <vector>
 
 namespace maskwise::test {
@@ -18,6 +20,12 @@ namespace {
 struct kernel_case {
     isa target;
     select_kernel kernel;
+
+    std::string name() const {
+        return std::string(maskwise::to_string(target)) + '_' + to_string(kernel.key);
+    }
+    // Otherwise GoogleTest prints the bytes, also those between the members.
+    friend void PrintTo(const kernel_case& what, std::ostream* to) { *to << what.name(); }
 };
 
 std::vector<kernel_case> all_kernels() {
@@ -144,10 +152,7 @@ TEST_P(select_kernels, work_in_place) {
 }
 
 INSTANTIATE_TEST_SUITE_P(every_kernel, select_kernels, ::testing::ValuesIn(all_kernels()),
-                         [](const auto& parameter) {
-                             return std::string(maskwise::to_string(parameter.param.target)) + '_' +
-                                    to_string(parameter.param.kernel.key);
-                         });
+                         [](const auto& parameter) { return parameter.param.name(); });
 
 TEST(kernel_table, has_every_key_once_for_every_target) {
     ASSERT_FALSE(kernel_tables().empty());

@@ -107,8 +107,11 @@ bool is_own_call(const void* caller) {
     if (!where.program.holds(caller) && !where.cxx.holds(caller)) return false;
     std::array<void*, 24> frames;
     const int count = backtrace(frames.data(), static_cast<int>(frames.size()));
-    for (int i = 0; i < count; ++i) {
-        const void* frame = frames[static_cast<std::size_t>(i)];
+    auto frame_of = [&](int i) { return frames[static_cast<std::size_t>(i)]; };
+    int i = 0;
+    while (i < count && !where.program.holds(frame_of(i))) ++i; // a sanitizer's own backtrace
+    for (; i < count; ++i) {
+        const void* frame = frame_of(i);
         if (where.plugin.holds(frame)) return true;
         if (!where.program.holds(frame) && !where.cxx.holds(frame)) return false;
     }

@@ -1,5 +1,7 @@
 // What is merged around a Select, and what nearly is.
 
+#include "base/error.hpp"
+#include "graph/compiled_expression.hpp"
 #include "graph/expression_group.hpp"
 
 #include <gtest/gtest.h>
@@ -172,6 +174,32 @@ TEST(expression_group, stays_small) {
     made.add(op_kind::select, {tensor(100, boolean), tensor(101), tensor(102)}, tensor(0));
     for (std::size_t i = 0; i < 20; ++i) made.add(op_kind::tanh, {tensor(i)}, tensor(i + 1));
     EXPECT_EQ(made.groups(), (ids{{0, 1, 2, 3, 4, 5, 6}}));
+}
+
+// Compiled with tensors of one type, but for input 2.
+compiled_expression compile_as(data_type type, data_type of_2) {
+    const auto group = find_groups(compare_select_tanh().ops, [](std::size_t) { return true; })[0];
+    const std::vector<logical_tensor> inputs{tensor(0, type), tensor(1, type), tensor(2, of_2)};
+    std::vector<logical_tensor> outputs{tensor(5, type)};
+    outputs[0].layout = layout_kind::any;
+    return compile_group(group, inputs, outputs);
+}
+
+std::vector<data_type> types_of(const jit::expression& what) {
+    std::vector<data_type> types;
+    for (const auto& node : what.nodes)
+        if (node.kind == jit::node_kind::input) types.push_back(node.type);
+    types.push_back(what.result);
+    return types;
+}
+
+TEST(expression_group, is_compiled_for_the_types_given) {
+    if (!jit::can_compile(active_isa())) GTEST_SKIP() << "no expression is compiled here";
+    for (const data_type type : {f32, data_type::bf16, data_type::f16})
+        EXPECT_EQ(types_of(compile_as(type, type).plan->desc.what),
+                  (std::vector<data_type>{type, type, type, type}));
+    EXPECT_THROW(compile_as(data_type::bf16, f32), invalid_argument);
+    EXPECT_THROW(compile_as(data_type::i32, data_type::i32), invalid_argument);
 }
 
 } // namespace
