@@ -128,8 +128,11 @@ void spoil(generator& random, logical_tensor& tensor) {
     case 6:
         tensor.data_type = draw_type(random, dnnl_f16);
         break;
-    default:
-        tensor.layout.strides[at % 4] += draw(random, -2, 6);
+    default: {
+        const auto step = draw(random, -2, 6);
+        std::int64_t& stride = tensor.layout.strides[at % 4];
+        if (__builtin_add_overflow(stride, step, &stride)) stride = step;
+    }
     }
 }
 
