@@ -83,7 +83,10 @@ void run_pack_kernel(benchmark::State& state, const pack_kernel& kernel) {
                          &one_block,
                          group_places.data(),
                          &one_block,
-                         true};
+                         true,
+                         nullptr,
+                         nullptr,
+                         0};
     for ([[maybe_unused]] auto _ : state) {
         kernel.run(tile);
         benchmark::ClobberMemory();

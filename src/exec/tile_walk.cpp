@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 namespace maskwise {
 namespace {
@@ -96,26 +97,39 @@ public:
 
     std::byte* buffer(std::size_t operand) const { return scratch_ + plan_.buffer_offset[operand]; }
 
-    // Asks for the operand's part of the next tile: while this one is packed memory would be idle,
-    // and the pieces of a scattered operand are too short for the hardware's prefetchers. Into L2:
-    // where pieces are a power of two apart, few of them fit in L1 together.
-    static void ask_ahead(const operand_access& access, const std::byte* from,
-                          const std::byte* next) {
-        if (next - from < 64 && from - next < 64) return; // mostly the same lines
-        for (const std::int32_t line : access.lines) __builtin_prefetch(next + line, 0, 2);
-    }
+    // Lines of the next tile: while this one is packed memory would be idle, and the pieces of a
+    // scattered operand are too short for the hardware's prefetchers.
+    struct ahead {
+        const std::byte* at;
+        std::span<const std::int32_t> lines;
+
+        ahead(const operand_access& access, const std::byte* from, const std::byte* next)
+            : at(next), lines(access.lines) {
+            if (next - from < 64 && from - next < 64) lines = {}; // mostly the same lines
+        }
+        void ask() const {
+            for (const std::int32_t line : lines) __builtin_prefetch(at + line, 0, 2);
+        }
+    };
 
     // The operand's part of the tile as the select kernel can read it.
-    std::byte* read(std::size_t operand, const operand_access& access, std::byte* from) {
-        if (access.kind == access_kind::direct) return from;
+    std::byte* read(std::size_t operand, const operand_access& access, std::byte* from,
+                    const ahead& next) {
+        if (access.kind == access_kind::direct) {
+            next.ask();
+            return from;
+        }
         packed& have = packed_[operand];
-        if (have.from == from && have.access == &access) return buffer(operand);
+        if (have.from == from && have.access == &access) {
+            next.ask();
+            return buffer(operand);
+        }
         have = {from, &access};
         if (access.kind == access_kind::repeat)
             repeat_pattern(buffer(operand), from, access.item_bytes,
                            access.item_bytes * access.items);
         else
-            access.pack(describe(access, from, buffer(operand)));
+            access.pack(describe(access, from, buffer(operand), next));
         return buffer(operand);
     }
 
@@ -124,8 +138,8 @@ public:
         return access.kind == access_kind::direct ? from : buffer(operand);
     }
 
-    void write(const operand_access& access, std::byte* to) const {
-        access.pack(describe(access, to, buffer(op_dst)));
+    void write(const operand_access& access, std::byte* to, const ahead& next) const {
+        access.pack(describe(access, to, buffer(op_dst), next));
     }
 
 private:
@@ -134,7 +148,8 @@ private:
         const operand_access* access = nullptr;
     };
 
-    static pack_tile describe(const operand_access& access, std::byte* strided, std::byte* buffer) {
+    static pack_tile describe(const operand_access& access, std::byte* strided, std::byte* buffer,
+                              const ahead& next) {
         return {strided,
                 buffer,
                 access.offsets.data(),
@@ -147,7 +162,10 @@ private:
                 access.block_offsets.data(),
                 access.group_places.data(),
                 access.block_places.data(),
-                access.even_items};
+                access.even_items,
+                next.at,
+                next.lines.data(),
+                static_cast<std::int64_t>(next.lines.size())};
     }
 
     const select_plan& plan_;
@@ -175,17 +193,23 @@ void run_packed_tile(select_fn kernel, const tile_place& place, const tile_place
     const auto& access = place.shape->access;
     const bool scatters = access[op_dst].kind != access_kind::direct;
     per_operand<std::byte*> at = place.at;
-    for (const std::size_t o : {op_cond, op_src_0, op_src_1})
-        packer::ask_ahead(next.shape->access[o], at[o], next.at[o]);
-    at[op_cond] = pack.read(op_cond, access[op_cond], at[op_cond]);
+    const auto ahead_of = [&](std::size_t o) {
+        return packer::ahead(next.shape->access[o], place.at[o], next.at[o]);
+    };
+    at[op_cond] = pack.read(op_cond, access[op_cond], at[op_cond], ahead_of(op_cond));
     const bool decided = is_uniform(*place.shape, at[op_cond]);
     const operand other = *at[op_cond] == std::byte{0} ? op_src_0 : op_src_1;
-    for (const std::size_t o : {op_src_0, op_src_1})
-        at[o] = decided && o == other ? pack.unread(o, access[o], at[o])
-                                      : pack.read(o, access[o], at[o]);
+    for (const std::size_t o : {op_src_0, op_src_1}) {
+        if (decided && o == other) {
+            ahead_of(o).ask();
+            at[o] = pack.unread(o, access[o], at[o]);
+        } else {
+            at[o] = pack.read(o, access[o], at[o], ahead_of(o));
+        }
+    }
     if (scatters) at[op_dst] = pack.buffer(op_dst);
     kernel(make_tile(*place.shape, at));
-    if (scatters) pack.write(access[op_dst], place.at[op_dst]);
+    if (scatters) pack.write(access[op_dst], place.at[op_dst], ahead_of(op_dst));
 }
 
 void run_packed_tiles(const select_plan& plan, select_fn kernel, tile_cursor& cursor,

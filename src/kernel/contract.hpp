@@ -61,6 +61,11 @@ struct pack_tile {
     const std::int32_t* group_places;
     const std::int32_t* block_places;
     bool even_items; // transpose: each item is as far from the one before it as the second
+    // Cache lines that are asked for on the way, some after each group or block of registers: all
+    // at once would hold up what this tile loads. They may lie anywhere.
+    const std::byte* ahead;
+    const std::int32_t* ahead_offsets;
+    std::int64_t ahead_lines;
 };
 using pack_fn = void (*)(const pack_tile&);
 

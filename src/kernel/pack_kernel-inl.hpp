@@ -37,12 +37,34 @@ HWY_ATTR HWY_INLINE void copy_item(std::byte* to, const std::byte* from, std::si
         copy_run<Unit>(to, from, bytes);
 }
 
+// Asks for the tile's lines ahead, spread evenly over so many steps. Into L2: where pieces are a
+// power of two apart, few of them fit in L1 together.
+class ask_ahead {
+public:
+    HWY_ATTR HWY_INLINE ask_ahead(const pack_tile& tile, std::int64_t steps)
+        : from_(tile.ahead), next_(tile.ahead_offsets), end_(next_ + tile.ahead_lines),
+          each_((tile.ahead_lines + steps - 1) / steps) {}
+
+    HWY_ATTR HWY_INLINE void step() {
+        const std::int32_t* const last = end_ - next_ > each_ ? next_ + each_ : end_;
+        for (; next_ < last; ++next_) __builtin_prefetch(from_ + *next_, 0, 2);
+    }
+
+private:
+    const std::byte* from_;
+    const std::int32_t* next_;
+    const std::int32_t* end_;
+    std::int64_t each_;
+};
+
 template <class Move>
 HWY_ATTR HWY_INLINE void for_each_group(const pack_tile& tile, const Move& move) {
     std::byte* buffer = tile.buffer;
+    ask_ahead ahead(tile, tile.blocks * tile.groups);
     for (std::int64_t b = 0; b < tile.blocks; ++b) {
         std::byte* strided = tile.strided + tile.block_offsets[b];
         for (std::int64_t g = 0; g < tile.groups; ++g) {
+            ahead.step();
             move(strided, buffer);
             strided += tile.group_bytes;
             buffer += tile.buffer_group_bytes;
@@ -110,8 +132,8 @@ HWY_ATTR void splat_kernel(const pack_tile& tile) {
 
 template <std::size_t Width>
 HWY_ATTR HWY_INLINE void transpose_elements(const std::byte* from, std::byte* to,
-                                            const pack_tile& tile) {
-    for (std::int64_t g = 0; g < tile.groups; ++g)
+                                            const pack_tile& tile, ask_ahead& ahead) {
+    for (std::int64_t g = 0; g < tile.groups; ++g, ahead.step())
         for (std::int64_t i = 0; i < tile.items; ++i)
             std::memcpy(to + tile.group_places[g] + i * std::int64_t{Width},
                         from + g * std::int64_t{Width} + tile.offsets[i], Width);
@@ -148,12 +170,13 @@ HWY_ATTR HWY_INLINE void transpose_block(const std::byte* from, const std::int32
 // fill a block of N is done by one more block that overlaps the last one.
 template <std::size_t Width, std::size_t N>
 HWY_ATTR HWY_INLINE void transpose_blocks(const std::byte* from, std::byte* to,
-                                          const pack_tile& tile) {
+                                          const pack_tile& tile, ask_ahead& ahead) {
     constexpr auto step = static_cast<std::int64_t>(N);
     for (std::int64_t next_i = 0; next_i < tile.items; next_i += step) {
         const std::int64_t i = HWY_MAX(0, HWY_MIN(next_i, tile.items - step));
         for (std::int64_t next_g = 0; next_g < tile.groups; next_g += step) {
             const std::int64_t g = HWY_MIN(next_g, tile.groups - step);
+            ahead.step();
             transpose_block<Width, N>(from + g * std::int64_t{Width}, tile.offsets + i,
                                       static_cast<std::size_t>(HWY_MIN(step, tile.items)),
                                       to + i * std::int64_t{Width}, tile.group_places + g);
@@ -164,7 +187,8 @@ HWY_ATTR HWY_INLINE void transpose_blocks(const std::byte* from, std::byte* to,
 // Two to four items side by side in the buffer: planes become pixels. N groups at a time, the last
 // ones again where N does not divide them.
 template <std::size_t Width>
-HWY_ATTR HWY_INLINE void interleave(const std::byte* from, std::byte* to, const pack_tile& tile) {
+HWY_ATTR HWY_INLINE void interleave(const std::byte* from, std::byte* to, const pack_tile& tile,
+                                    ask_ahead& ahead) {
     using lane = lane_of<Width>;
     constexpr std::int64_t N = 16 / Width, width = Width;
     const hn::FixedTag<lane, 16 / Width> d;
@@ -173,6 +197,7 @@ HWY_ATTR HWY_INLINE void interleave(const std::byte* from, std::byte* to, const 
     };
     for (std::int64_t next_g = 0; next_g < tile.groups; next_g += N) {
         const std::int64_t g = HWY_MIN(next_g, tile.groups - N);
+        ahead.step();
         auto* out = reinterpret_cast<lane*>(to + g * tile.buffer_group_bytes);
         if (tile.items == 2)
             hn::StoreInterleaved2(load(0, g), load(1, g), d, out);
@@ -185,12 +210,14 @@ HWY_ATTR HWY_INLINE void interleave(const std::byte* from, std::byte* to, const 
 
 // Two to four groups side by side in the source: pixels become planes.
 template <std::size_t Width>
-HWY_ATTR HWY_INLINE void deinterleave(const std::byte* from, std::byte* to, const pack_tile& tile) {
+HWY_ATTR HWY_INLINE void deinterleave(const std::byte* from, std::byte* to, const pack_tile& tile,
+                                      ask_ahead& ahead) {
     using lane = lane_of<Width>;
     constexpr std::int64_t N = 16 / Width, width = Width;
     const hn::FixedTag<lane, 16 / Width> d;
     for (std::int64_t next_i = 0; next_i < tile.items; next_i += N) {
         const std::int64_t i = HWY_MIN(next_i, tile.items - N);
+        ahead.step();
         const auto* in = reinterpret_cast<const lane*>(from + tile.offsets[i]);
         hn::VFromD<decltype(d)> v[4];
         if (tile.groups == 2)
@@ -207,16 +234,24 @@ HWY_ATTR HWY_INLINE void deinterleave(const std::byte* from, std::byte* to, cons
 #else
 
 template <std::size_t Width, std::size_t N>
-void transpose_blocks(const std::byte* from, std::byte* to, const pack_tile& tile) {
-    transpose_elements<Width>(from, to, tile);
+void transpose_blocks(const std::byte* from, std::byte* to, const pack_tile& tile,
+                      ask_ahead& ahead) {
+    transpose_elements<Width>(from, to, tile, ahead);
 }
 
 #endif
 
+// `steps` of a block: each asks for lines once.
 template <class Move>
-HWY_ATTR HWY_INLINE void for_each_block(const pack_tile& tile, const Move& move) {
+HWY_ATTR HWY_INLINE void for_each_block(const pack_tile& tile, std::int64_t steps,
+                                        const Move& move) {
+    ask_ahead ahead(tile, tile.blocks * steps);
     for (std::int64_t b = 0; b < tile.blocks; ++b)
-        move(tile.strided + tile.block_offsets[b], tile.buffer + tile.block_places[b]);
+        move(tile.strided + tile.block_offsets[b], tile.buffer + tile.block_places[b], ahead);
+}
+
+inline std::int64_t steps_of(std::int64_t count, std::int64_t each) {
+    return (count + each - 1) / each;
 }
 
 // Blocks of N: as many groups as that, and as many items. Where groups lie one behind the other in
@@ -230,12 +265,15 @@ HWY_ATTR HWY_INLINE void transpose_by(const pack_tile& tile) {
         if (tile.items < least || tile.groups < static_cast<std::int64_t>(N))
             return transpose_by<Width, N / 2>(tile);
     }
-    for_each_block(tile, [&](const std::byte* from, std::byte* to) HWY_ATTR {
-        if constexpr (N >= 2)
-            transpose_blocks<Width, N>(from, to, tile);
-        else
-            transpose_elements<Width>(from, to, tile);
-    });
+    constexpr auto n = static_cast<std::int64_t>(N);
+    const std::int64_t steps = steps_of(tile.groups, n) * steps_of(tile.items, n);
+    for_each_block(tile, N >= 2 ? steps : tile.groups,
+                   [&](const std::byte* from, std::byte* to, ask_ahead& ahead) HWY_ATTR {
+                       if constexpr (N >= 2)
+                           transpose_blocks<Width, N>(from, to, tile, ahead);
+                       else
+                           transpose_elements<Width>(from, to, tile, ahead);
+                   });
 }
 
 template <std::size_t Width>
@@ -245,12 +283,14 @@ HWY_ATTR void transpose_kernel(const pack_tile& tile) {
     if constexpr (N > 1) {
         if (tile.items >= 2 && tile.items <= 4 && tile.groups >= N &&
             tile.buffer_group_bytes == tile.items * width)
-            return for_each_block(tile, [&](const std::byte* from, std::byte* to)
-                                            HWY_ATTR { interleave<Width>(from, to, tile); });
+            return for_each_block(tile, steps_of(tile.groups, N),
+                                  [&](const std::byte* from, std::byte* to, ask_ahead& ahead)
+                                      HWY_ATTR { interleave<Width>(from, to, tile, ahead); });
         if (tile.groups >= 2 && tile.groups <= 4 && tile.items >= HWY_MAX(N, 3) &&
             tile.even_items && tile.offsets[1] == tile.groups * width)
-            return for_each_block(tile, [&](const std::byte* from, std::byte* to)
-                                            HWY_ATTR { deinterleave<Width>(from, to, tile); });
+            return for_each_block(tile, steps_of(tile.items, N),
+                                  [&](const std::byte* from, std::byte* to, ask_ahead& ahead)
+                                      HWY_ATTR { deinterleave<Width>(from, to, tile, ahead); });
     }
     transpose_by<Width, HWY_MAX(1, N)>(tile);
 #else

@@ -138,22 +138,10 @@ levels moving_levels(const loop_nest& nest, const tile_extents& extents, std::si
     return found;
 }
 
-// False where the tile walks the operand to and fro over more than a few lines.
-bool walks_on(const loop_nest& nest, const tile_extents& extents, std::size_t operand) {
-    std::int64_t farthest = 0;
-    for (int d = 0; d < nest.rank; ++d) {
-        const level next = level_of(nest, extents, d, operand);
-        if (next.extent == 1 || next.stride_bytes == 0) continue;
-        if (next.stride_bytes < farthest && farthest >= 512) return false;
-        farthest = std::max(farthest, next.stride_bytes);
-    }
-    return true;
-}
-
 } // namespace
 
 std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tile_extents& extents,
-                                        std::size_t operand) {
+                                        std::size_t operand, bool direct) {
     constexpr std::int64_t line_bytes = 64;
     const levels moving = moving_levels(nest, extents, operand);
     // What runs backwards is left to the hardware, too.
@@ -166,12 +154,11 @@ std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tile_extent
     levels spread;
     spread[spread.count++] = {(dense_bytes + line_bytes - 1) / line_bytes, line_bytes};
     for (; i < moving.count; ++i) spread[spread.count++] = moving[i];
-    // One dense piece is left to the hardware, if the tile walks it from end to end; so are lines
+    // One dense piece that the kernel reads from end to end is left to the hardware; so are lines
     // that hold few elements each.
     const std::int64_t lines = product(spread, 0, spread.count);
-    if (spread.count == 1 && lines <= most_lines && !walks_on(nest, extents, operand))
-        return offsets_of(spread, 0, 1);
-    if (spread.count == 1 || lines > elements_of(extents) / 8) return {};
+    const bool dense = spread.count == 1;
+    if (dense ? direct || lines > most_lines : lines > elements_of(extents) / 8) return {};
     return offsets_of(spread, 0, spread.count);
 }
 

@@ -28,15 +28,16 @@ struct operand_access {
     std::vector<std::int32_t> block_offsets;
     std::vector<std::int32_t> group_places; // transpose: in the buffer, of the block
     std::vector<std::int32_t> block_places; // transpose: in the buffer
-    // In plans that pack: offsets of the tile's cache lines, to ask for them one tile ahead.
+    // In plans that pack: offsets of the tile's cache lines, to ask for them one tile ahead. dst
+    // has them where it is scattered: a line must be there before a part of it is written.
     std::vector<std::int32_t> lines;
     pack_fn pack = nullptr;
 };
 
 // Offsets from a tile's first element to each cache line that the operand has in it; empty where
-// the hardware's prefetchers will do.
+// the hardware's prefetchers will do. `direct`: the select kernel reads it where it lies.
 std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tile_extents& extents,
-                                        std::size_t operand);
+                                        std::size_t operand, bool direct);
 
 // `extents` are those of the tile, or smaller in loops that it cuts. Class and layout in the buffer
 // are the same for all of them.

@@ -21,10 +21,15 @@ tile_shape make_shape(const select_plan& plan, std::size_t index, const kernel_t
     const int row_loop = plan.tile.row_loop;
     if (row_loop >= 0) shape.rows = extents[static_cast<std::size_t>(row_loop)];
     shape.columns = elements_of(extents) / shape.rows;
+    bool packs = false;
     for (std::size_t o = 0; o < operand_count; ++o) {
         shape.access[o] = make_access(plan.nest, plan.tile, extents, o, kernels);
-        if (o != op_dst && shape.access[o].kind != access_kind::direct && plan.tiles > 1)
-            shape.access[o].lines = lines_of_tile(plan.nest, extents, o);
+        packs = packs || shape.access[o].kind != access_kind::direct;
+    }
+    for (std::size_t o = 0; packs && plan.tiles > 1 && o < operand_count; ++o) {
+        const bool direct = shape.access[o].kind == access_kind::direct;
+        if (o != op_dst || !direct)
+            shape.access[o].lines = lines_of_tile(plan.nest, extents, o, direct);
     }
     return shape;
 }

@@ -96,7 +96,10 @@ struct pack_job {
                 block_offsets.data(),
                 group_places.data(),
                 block_places.data(),
-                even_items};
+                even_items,
+                strided,
+                offsets.data(),
+                items};
     }
 
     template <class Move>
