@@ -86,7 +86,10 @@ void run_pack_kernel(benchmark::State& state, const pack_kernel& kernel) {
                          true,
                          nullptr,
                          nullptr,
-                         0};
+                         0,
+                         0,
+                         nullptr,
+                         nullptr};
     for ([[maybe_unused]] auto _ : state) {
         kernel.run(tile);
         benchmark::ClobberMemory();

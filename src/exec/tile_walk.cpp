@@ -13,14 +13,20 @@ struct tile_place {
     const tile_shape* shape;
 };
 
+// Where the plan's loops begin in each operand.
+per_operand<std::byte*> loops_begin(const select_plan& plan, const operand_pointers& pointers) {
+    per_operand<std::byte*> at{const_cast<std::byte*>(pointers.cond),
+                               const_cast<std::byte*>(pointers.src_0),
+                               const_cast<std::byte*>(pointers.src_1), pointers.dst};
+    for (std::size_t o = 0; o < operand_count; ++o) at[o] += plan.nest.first_bytes[o];
+    return at;
+}
+
 // Where in the grid a thread is. Divides once, at its start; then counts like an odometer.
 class tile_cursor {
 public:
-    tile_cursor(const select_plan& plan, const operand_pointers& pointers, std::int64_t tile)
-        : plan_(&plan), at_{const_cast<std::byte*>(pointers.cond),
-                            const_cast<std::byte*>(pointers.src_0),
-                            const_cast<std::byte*>(pointers.src_1), pointers.dst} {
-        for (std::size_t o = 0; o < operand_count; ++o) at_[o] += plan.nest.first_bytes[o];
+    tile_cursor(const select_plan& plan, const per_operand<std::byte*>& begin, std::int64_t tile)
+        : plan_(&plan), at_(begin) {
         for (int i = plan.grid_rank - 1; i >= 0; --i) {
             const std::int64_t index = tile % loop(i).count;
             tile /= loop(i).count;
@@ -93,7 +99,8 @@ void repeat_pattern(std::byte* to, const std::byte* pattern, std::int64_t patter
 // The buffers of one thread for the operands that are packed.
 class packer {
 public:
-    packer(const select_plan& plan, std::byte* scratch) : plan_(plan), scratch_(scratch) {}
+    packer(const select_plan& plan, const per_operand<std::byte*>& begin, std::byte* scratch)
+        : plan_(plan), begin_(begin), scratch_(scratch) {}
 
     std::byte* buffer(std::size_t operand) const { return scratch_ + plan_.buffer_offset[operand]; }
 
@@ -129,7 +136,7 @@ public:
             repeat_pattern(buffer(operand), from, access.item_bytes,
                            access.item_bytes * access.items);
         else
-            access.pack(describe(access, from, buffer(operand), next));
+            access.pack(describe(operand, access, from, next));
         return buffer(operand);
     }
 
@@ -139,7 +146,7 @@ public:
     }
 
     void write(const operand_access& access, std::byte* to, const ahead& next) const {
-        access.pack(describe(access, to, buffer(op_dst), next));
+        access.pack(describe(op_dst, access, to, next));
     }
 
 private:
@@ -148,10 +155,12 @@ private:
         const operand_access* access = nullptr;
     };
 
-    static pack_tile describe(const operand_access& access, std::byte* strided, std::byte* buffer,
-                              const ahead& next) {
+    pack_tile describe(std::size_t operand, const operand_access& access, std::byte* strided,
+                       const ahead& next) const {
+        const bool windows =
+            strided - begin_[operand] + access.windows_reach <= plan_.windows_end[operand];
         return {strided,
-                buffer,
+                buffer(operand),
                 access.offsets.data(),
                 access.items,
                 access.groups,
@@ -165,10 +174,14 @@ private:
                 access.even_items,
                 next.at,
                 next.lines.data(),
-                static_cast<std::int64_t>(next.lines.size())};
+                static_cast<std::int64_t>(next.lines.size()),
+                windows ? access.windows.count : 0,
+                access.windows.offsets.data(),
+                access.windows.shuffles.data()};
     }
 
     const select_plan& plan_;
+    per_operand<std::byte*> begin_;
     std::byte* scratch_;
     per_operand<packed> packed_{};
 };
@@ -212,10 +225,11 @@ void run_packed_tile(select_fn kernel, const tile_place& place, const tile_place
     if (scatters) pack.write(access[op_dst], place.at[op_dst], ahead_of(op_dst));
 }
 
-void run_packed_tiles(const select_plan& plan, select_fn kernel, tile_cursor& cursor,
+void run_packed_tiles(const select_plan& plan, select_fn kernel,
+                      const per_operand<std::byte*>& begin, tile_cursor& cursor,
                       std::int64_t count) {
     alignas(64) std::byte scratch[max_scratch_bytes];
-    packer pack(plan, scratch);
+    packer pack(plan, begin, scratch);
     tile_place place = cursor.place();
     for (std::int64_t i = 0; i < count; ++i) {
         if (i + 1 < count) cursor.advance();
@@ -229,9 +243,10 @@ void run_packed_tiles(const select_plan& plan, select_fn kernel, tile_cursor& cu
 
 void run_tiles(const select_plan& plan, select_fn kernel, const operand_pointers& pointers,
                std::int64_t first, std::int64_t last) {
-    tile_cursor cursor(plan, pointers, first);
+    const per_operand<std::byte*> begin = loops_begin(plan, pointers);
+    tile_cursor cursor(plan, begin, first);
     if (plan.packs)
-        run_packed_tiles(plan, kernel, cursor, last - first);
+        run_packed_tiles(plan, kernel, begin, cursor, last - first);
     else
         run_direct_tiles(kernel, cursor, last - first);
 }

@@ -37,7 +37,13 @@ using select_fn = void (*)(const select_tile&);
 // Moves between a scattered operand and a dense buffer: `groups` times `items` items. Item i of
 // group g lies at strided + g * group_bytes + offsets[i]; in the buffer items are one behind the
 // other and groups buffer_group_bytes apart.
-//   gather:    an item is `item_bytes` bytes, copied into the buffer.
+//   gather:    an item is `item_bytes` bytes, copied into the buffer. With `windows` > 0 a kernel
+//   may
+//              instead put each 16 bytes of a group's part of the buffer, the last ones ending with
+//              it, together from as many windows: number w of register r are the 16 bytes at
+//              window_offsets[r * windows + w], of which the 16 numbers at
+//              window_shuffles + (r * windows + w) * 16 pick bytes, 0x80 none. Bytes between items
+//              are read then, too.
 //   scatter:   the same, from the buffer.
 //   splat:     an item is one element, repeated until it fills `item_bytes` in the buffer. May
 //              write up to pack_slack_bytes behind the last item.
@@ -66,11 +72,16 @@ struct pack_tile {
     const std::byte* ahead;
     const std::int32_t* ahead_offsets;
     std::int64_t ahead_lines;
+    std::int64_t windows;
+    const std::int32_t* window_offsets;
+    const std::uint8_t* window_shuffles;
 };
 using pack_fn = void (*)(const pack_tile&);
 
 enum class pack_kind : std::uint8_t { gather, scatter, splat, transpose };
 
 inline constexpr std::int64_t pack_slack_bytes = 64;
+inline constexpr std::int64_t window_bytes = 16;
+inline constexpr std::int64_t most_windows = 8;
 
 } // namespace maskwise

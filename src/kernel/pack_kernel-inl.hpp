@@ -1,8 +1,9 @@
 // The packing kernels for one Highway target; included once a target by kernels.cpp.
 //
 // gather, scatter and splat are loads and stores at precomputed offsets: two loads and a store for
-// an item, so about an item a cycle whatever its size up to 32 bytes. transpose moves blocks of
-// 16 x 16 bytes through registers: log2(16 / width) rounds of interleaving, two shuffles a cycle.
+// an item, so about an item a cycle whatever its size up to 32 bytes; where windows of 16 bytes
+// hold several items each, gather takes about a cycle for a window. transpose moves blocks of 16 x
+// 16 bytes through registers: log2(16 / width) rounds of interleaving, two shuffles a cycle.
 
 #if defined(MASKWISE_KERNEL_PACK_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_PACK_INL
@@ -89,8 +90,39 @@ HWY_ATTR HWY_INLINE void move_items(const pack_tile& tile) {
     });
 }
 
+#if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE
+
+template <std::int64_t Windows>
+HWY_ATTR void gather_windows(const pack_tile& tile) {
+    if constexpr (Windows < most_windows)
+        if (tile.windows > Windows) return gather_windows<Windows + 1>(tile);
+    const hn::FixedTag<std::uint8_t, window_bytes> d;
+    for_each_group(tile, [&](const std::byte* strided, std::byte* buffer) HWY_ATTR {
+        const std::int32_t* offsets = tile.window_offsets;
+        const std::uint8_t* shuffles = tile.window_shuffles;
+        const auto picked = [&](std::int64_t w) HWY_ATTR {
+            return hn::TableLookupBytesOr0(hn::LoadU(d, as_bytes(strided + offsets[w])),
+                                           hn::LoadU(d, shuffles + w * window_bytes));
+        };
+        const std::int64_t last = tile.buffer_group_bytes - window_bytes;
+        for (std::int64_t at = 0; at < last + window_bytes; at += window_bytes) {
+            auto all = picked(0);
+#pragma GCC unroll 8
+            for (std::int64_t w = 1; w < Windows; ++w) all = hn::Or(all, picked(w));
+            hn::StoreU(all, d, reinterpret_cast<std::uint8_t*>(buffer + HWY_MIN(at, last)));
+            offsets += Windows;
+            shuffles += Windows * window_bytes;
+        }
+    });
+}
+
+#endif
+
 template <std::size_t Unit>
 HWY_ATTR void gather_kernel(const pack_tile& tile) {
+#if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE
+    if (tile.windows > 0) return gather_windows<1>(tile);
+#endif
     if (tile.item_bytes == static_cast<std::int64_t>(Unit))
         move_items<Unit, true, false>(tile);
     else

@@ -98,6 +98,17 @@ void lay_out_moves(operand_access& access, const levels& from, bool splat, bool 
     lay_out_items(access, from, splat || run ? 1 : 0);
 }
 
+void lay_out_windows(operand_access& access) {
+    access.windows = choose_windows(access.offsets, access.item_bytes);
+    if (access.windows.count == 0) return;
+    const auto farthest = [](const std::vector<std::int32_t>& of) {
+        return std::int64_t{*std::max_element(of.begin(), of.end())};
+    };
+    access.windows_reach = farthest(access.windows.offsets) + window_bytes +
+                           std::max<std::int64_t>(0, (access.groups - 1) * access.group_bytes) +
+                           farthest(access.block_offsets);
+}
+
 // The operand's elements, level by level, in a buffer; dst's from there.
 operand_access packed_access(const levels& from, std::int64_t width, bool is_dst,
                              const kernel_table& kernels) {
@@ -121,6 +132,7 @@ operand_access packed_access(const levels& from, std::int64_t width, bool is_dst
         lay_out_transpose(access, from, blocks);
     else
         lay_out_moves(access, from, splat, run);
+    if (access.kind == access_kind::gather) lay_out_windows(access);
     access.pack = find_pack_for(kernels, access, width);
     return access;
 }

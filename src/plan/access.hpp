@@ -2,6 +2,7 @@
 
 #include "kernel/kernel_table.hpp"
 #include "plan/tiling.hpp"
+#include "plan/windows.hpp"
 
 #include <vector>
 
@@ -28,6 +29,8 @@ struct operand_access {
     std::vector<std::int32_t> block_offsets;
     std::vector<std::int32_t> group_places; // transpose: in the buffer, of the block
     std::vector<std::int32_t> block_places; // transpose: in the buffer
+    byte_windows windows;                   // gather
+    std::int64_t windows_reach = 0; // bytes from the tile's first element to the end of all windows
     // In plans that pack: offsets of the tile's cache lines, to ask for them one tile ahead. dst
     // has them where it is scattered: a line must be there before a part of it is written.
     std::vector<std::int32_t> lines;

@@ -70,6 +70,7 @@ void connect_operands(select_plan& plan, std::size_t shapes, const kernel_table&
         const operand_access& access = plan.shapes[0].access[o];
         plan.buffer_offset[o] = scratch;
         scratch += (access.buffer_bytes + 63) / 64 * 64;
+        if (access.kind == access_kind::gather) plan.windows_end[o] = windows_end(plan.nest, o);
         plan.packs = plan.packs || access.kind != access_kind::direct;
     }
     assert(scratch <= max_scratch_bytes);
@@ -93,13 +94,25 @@ std::int64_t count_moved_bytes(const select_plan& plan) {
     return bytes(op_cond) + sources + bytes(op_dst);
 }
 
+// Rows of few cache lines that do not begin and end with one: every second line or so is written in
+// part, and so read first. Ordinary stores let the hardware read it ahead.
+bool rows_end_within_lines(const select_plan& plan) {
+    constexpr std::int64_t line_bytes = 64, few_lines = 4;
+    const tile_shape& whole = plan.shapes[0];
+    const std::int64_t bytes = whole.columns * plan.nest.width_bytes[op_dst];
+    const std::int64_t step = whole.access[op_dst].row_bytes;
+    return whole.rows > 1 && bytes < few_lines * line_bytes &&
+           (bytes % line_bytes != 0 || step % line_bytes != 0);
+}
+
 void choose_kernels(select_plan& plan, const kernel_table& kernels, std::int64_t stream_from) {
     const auto& access = plan.shapes[0].access;
     const bool direct = access[op_dst].kind == access_kind::direct;
     plan.key = {static_cast<int>(plan.nest.width_bytes[op_dst]), access[op_cond].columns,
                 access[op_src_0].columns, access[op_src_1].columns, store_policy::plain};
     plan.run_plain = find_select(kernels, plan.key).run;
-    if (direct && plan.moved_bytes >= stream_from) plan.key.store = store_policy::stream;
+    if (direct && plan.moved_bytes >= stream_from && !rows_end_within_lines(plan))
+        plan.key.store = store_policy::stream;
     plan.run = find_select(kernels, plan.key).run;
 }
 

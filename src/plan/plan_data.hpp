@@ -43,7 +43,8 @@ public:
     // one for each set of such loops.
     std::vector<tile_shape> shapes;
     per_operand<std::int64_t> buffer_offset{};
-    bool packs = false; // some operand is not direct
+    per_operand<std::int64_t> windows_end{}; // see the function
+    bool packs = false;                      // some operand is not direct
 
     select_key key{};
     select_fn run_plain = nullptr; // key with plain stores: for dst that is read as a source

@@ -62,6 +62,7 @@ struct pack_job {
         buffer_group_bytes = items * item_bytes;
         buffer_bytes = blocks * groups * buffer_group_bytes;
         place_groups(random);
+        if (key.kind == pack_kind::gather && one_in(random, 2)) place_windows();
     }
 
     // Groups in the buffer one behind the other, or, for transpose, in any order.
@@ -74,6 +75,47 @@ struct pack_job {
         std::shuffle(group_places.begin(), group_places.end(), random);
         std::shuffle(block_places.begin(), block_places.end(), random);
         buffer_group_bytes = 0;
+    }
+
+    // One window for every run of up to 16 bytes that lies side by side, where there are few
+    // enough. The last ones end behind the items.
+    void place_windows() {
+        const std::int64_t bytes = items * item_bytes;
+        if (bytes < window_bytes) return;
+        for (std::int64_t at = 0; at < bytes; at += window_bytes)
+            windows = std::max(windows, add_register(std::min(at, bytes - window_bytes)));
+        if (windows > most_windows) {
+            windows = 0;
+            return;
+        }
+        for (const auto& [first, places] : registers) {
+            for (std::int64_t w = 0; w < windows; ++w) {
+                const bool known = w < std::ssize(first);
+                window_offsets.push_back(known ? first[static_cast<std::size_t>(w)] : first[0]);
+                for (const std::int32_t place : places) {
+                    const std::int32_t from = place - window_offsets.back();
+                    const bool inside = known && from >= 0 && from < window_bytes;
+                    window_shuffles.push_back(static_cast<std::uint8_t>(inside ? from : 0x80));
+                }
+            }
+        }
+        strided_bytes = std::max(
+            strided_bytes, block_offsets.back() + (groups - 1) * group_bytes + window_bytes +
+                               *std::max_element(window_offsets.begin(), window_offsets.end()));
+    }
+
+    // How many windows the 16 bytes of the buffer from `at` on are in.
+    std::int64_t add_register(std::int64_t at) {
+        std::vector<std::int32_t> first, places;
+        for (std::int64_t b = at; b < at + window_bytes; ++b)
+            places.push_back(offsets[static_cast<std::size_t>(b / item_bytes)] +
+                             static_cast<std::int32_t>(b % item_bytes));
+        std::vector<std::int32_t> sorted = places;
+        std::sort(sorted.begin(), sorted.end());
+        for (const std::int32_t place : sorted)
+            if (first.empty() || place - first.back() >= window_bytes) first.push_back(place);
+        registers.push_back({first, places});
+        return std::ssize(first);
     }
 
     std::int64_t draw_item_bytes(generator& random) const {
@@ -99,7 +141,10 @@ struct pack_job {
                 even_items,
                 strided,
                 offsets.data(),
-                items};
+                items,
+                windows,
+                window_offsets.data(),
+                window_shuffles.data()};
     }
 
     template <class Move>
@@ -125,6 +170,14 @@ struct pack_job {
     std::int64_t item_bytes, items, groups, blocks, group_bytes;
     std::int64_t strided_bytes, buffer_group_bytes, buffer_bytes;
     std::vector<std::int32_t> offsets, block_offsets, group_places, block_places;
+
+    struct window_register {
+        std::vector<std::int32_t> windows, places;
+    };
+    std::int64_t windows = 0;
+    std::vector<window_register> registers;
+    std::vector<std::int32_t> window_offsets;
+    std::vector<std::uint8_t> window_shuffles;
 };
 
 void check_scatter(generator& random, const pack_job& job, pack_fn run) {

@@ -166,6 +166,25 @@ TEST(plan, transposes_where_blocks_pay) {
     EXPECT_FALSE(transposes(3, 32, 1));
 }
 
+// 300 rows of 7 runs of 3 bytes of cond, 8 bytes from run to run.
+select_desc short_runs(std::int64_t row_bytes) {
+    select_desc desc = dense(data_type::bf16, {300, 7, 3}, {}, {300, 7, 3}, {300, 7, 3});
+    desc.cond.strides_bytes = {row_bytes, 8, 1};
+    return desc;
+}
+
+TEST(plan, puts_short_runs_together_from_windows) {
+    const auto plan = build_plan(short_runs(56), isa::scalar, never);
+    const operand_access& cond = plan->shapes[0].access[op_cond];
+    EXPECT_EQ(cond.kind, access_kind::gather);
+    EXPECT_EQ(cond.windows.count, 3) << "16 bytes of the buffer lie in 43";
+    EXPECT_EQ(plan->windows_end[op_cond], 299 * 56 + 6 * 8 + 3);
+}
+
+TEST(plan, windows_do_not_look_where_pages_may_be_missing) {
+    EXPECT_EQ(build_plan(short_runs(8192), isa::scalar, never)->windows_end[op_cond], 0);
+}
+
 TEST(plan, streams_from_the_threshold_on) {
     const select_desc desc = dense(data_type::f32, {64}, {64}, {}, {64});
     const std::int64_t moved = 64 + 64 * 4 + 4 + 64 * 4;
@@ -186,6 +205,18 @@ TEST(plan, counts_one_side_where_a_row_has_one_cond) {
 }
 
 // Even chunks of whole steps: also where a step is more than fits.
+TEST(plan, does_not_stream_short_rows_that_end_within_lines) {
+    const auto stores = [](std::int64_t columns, std::int64_t row_elems) {
+        const dims shape{4096, columns};
+        select_desc desc = dense(data_type::bf16, {1}, shape, {}, shape);
+        desc.dst.strides_bytes = {2 * row_elems, 2};
+        return build_plan(desc, isa::scalar, 1 << 10)->key.store;
+    };
+    EXPECT_EQ(stores(64, 67), store_policy::plain);
+    EXPECT_EQ(stores(64, 96), store_policy::stream);
+    EXPECT_EQ(stores(600, 603), store_policy::stream);
+}
+
 TEST(plan, cuts_loops_in_chunks_of_whole_steps) {
     EXPECT_EQ(chunk_of(100, 100, 8), 100);
     EXPECT_EQ(chunk_of(100, 60, 8), 56);
