@@ -150,10 +150,32 @@ levels moving_levels(const loop_nest& nest, const tile_extents& extents, std::si
     return found;
 }
 
+// Whether moving the items in dst's order goes through the operand's memory from end to end, but
+// for a line or two.
+bool walks_on(const loop_nest& nest, const tile_extents& extents, std::size_t operand) {
+    constexpr std::int64_t few_lines_bytes = 128;
+    std::int64_t reached = 0;
+    for (int d = 0; d < nest.rank; ++d) {
+        const level next = level_of(nest, extents, d, operand);
+        if (next.extent == 1 || next.stride_bytes == 0) continue;
+        if (next.stride_bytes < reached && reached > few_lines_bytes) return false;
+        reached = std::max(reached, (next.extent - 1) * next.stride_bytes);
+    }
+    return true;
+}
+
+// Whether the hardware's prefetchers see where one dense piece goes on. What is transposed goes
+// forward, too, but takes long enough that asking pays where other operands are packed beside it.
+bool is_foreseen(const loop_nest& nest, const tile_extents& extents, std::size_t operand,
+                 access_kind kind, bool packed_alone) {
+    if (kind == access_kind::direct) return true;
+    return kind == access_kind::transpose ? packed_alone : walks_on(nest, extents, operand);
+}
+
 } // namespace
 
 std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tile_extents& extents,
-                                        std::size_t operand, bool direct) {
+                                        std::size_t operand, access_kind kind, bool packed_alone) {
     constexpr std::int64_t line_bytes = 64;
     const levels moving = moving_levels(nest, extents, operand);
     // What runs backwards is left to the hardware, too.
@@ -166,11 +188,12 @@ std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tile_extent
     levels spread;
     spread[spread.count++] = {(dense_bytes + line_bytes - 1) / line_bytes, line_bytes};
     for (; i < moving.count; ++i) spread[spread.count++] = moving[i];
-    // One dense piece that the kernel reads from end to end is left to the hardware; so are lines
-    // that hold few elements each.
+    // Lines that hold few elements each are left to the hardware as well.
     const std::int64_t lines = product(spread, 0, spread.count);
-    const bool dense = spread.count == 1;
-    if (dense ? direct || lines > most_lines : lines > elements_of(extents) / 8) return {};
+    if (spread.count > 1
+            ? lines > elements_of(extents) / 8
+            : lines > most_lines || is_foreseen(nest, extents, operand, kind, packed_alone))
+        return {};
     return offsets_of(spread, 0, spread.count);
 }
 

@@ -38,9 +38,10 @@ struct operand_access {
 };
 
 // Offsets from a tile's first element to each cache line that the operand has in it; empty where
-// the hardware's prefetchers will do. `direct`: the select kernel reads it where it lies.
+// the hardware's prefetchers will do. `packed_alone`: no other operand is gathered, scattered or
+// transposed.
 std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tile_extents& extents,
-                                        std::size_t operand, bool direct);
+                                        std::size_t operand, access_kind kind, bool packed_alone);
 
 // `extents` are those of the tile, or smaller in loops that it cuts. Class and layout in the buffer
 // are the same for all of them.

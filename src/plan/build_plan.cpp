@@ -7,6 +7,22 @@
 namespace maskwise {
 namespace {
 
+void add_lines(tile_shape& shape, const loop_nest& nest, const tile_extents& extents) {
+    bool packs = false;
+    int moved = 0; // operands whose elements are moved one by one
+    for (const operand_access& access : shape.access) {
+        const bool is_pattern =
+            access.kind == access_kind::repeat || access.kind == access_kind::splat;
+        packs = packs || access.kind != access_kind::direct;
+        moved += access.kind != access_kind::direct && !is_pattern;
+    }
+    for (std::size_t o = 0; packs && o < operand_count; ++o) {
+        const access_kind kind = shape.access[o].kind;
+        if (o != op_dst || kind != access_kind::direct)
+            shape.access[o].lines = lines_of_tile(nest, extents, o, kind, moved == 1);
+    }
+}
+
 // The index of a shape has one bit for each cut loop; the bit is set at that loop's last tile.
 tile_shape make_shape(const select_plan& plan, std::size_t index, const kernel_table& kernels) {
     tile_extents extents = plan.tile.extent;
@@ -21,16 +37,9 @@ tile_shape make_shape(const select_plan& plan, std::size_t index, const kernel_t
     const int row_loop = plan.tile.row_loop;
     if (row_loop >= 0) shape.rows = extents[static_cast<std::size_t>(row_loop)];
     shape.columns = elements_of(extents) / shape.rows;
-    bool packs = false;
-    for (std::size_t o = 0; o < operand_count; ++o) {
+    for (std::size_t o = 0; o < operand_count; ++o)
         shape.access[o] = make_access(plan.nest, plan.tile, extents, o, kernels);
-        packs = packs || shape.access[o].kind != access_kind::direct;
-    }
-    for (std::size_t o = 0; packs && plan.tiles > 1 && o < operand_count; ++o) {
-        const bool direct = shape.access[o].kind == access_kind::direct;
-        if (o != op_dst || !direct)
-            shape.access[o].lines = lines_of_tile(plan.nest, extents, o, direct);
-    }
+    if (plan.tiles > 1) add_lines(shape, plan.nest, extents);
     return shape;
 }
 
