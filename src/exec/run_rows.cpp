@@ -32,7 +32,8 @@ struct row_move {
 
 class row_walk {
 public:
-    row_walk(const row_plan& plan, const row_pointers& at) : plan_(plan), at_(at) {}
+    row_walk(const row_plan& plan, const row_pointers& at)
+        : plan_(plan), at_(at), streams_(plan.streams && at.scores != at.result) {}
 
     void run(std::int64_t first, std::int64_t last);
 
@@ -69,6 +70,7 @@ private:
 
     const row_plan& plan_;
     const row_pointers& at_;
+    const bool streams_;
     dims position_;
     std::byte* result_ = nullptr;
     std::array<row_action, max_row_actions> actions_;
@@ -214,13 +216,13 @@ float row_walk::run_piece(const column_range& range, std::int64_t first, std::in
 void row_walk::store(const float* values, std::int64_t first, std::int64_t count,
                      float factor) const {
     const std::int64_t width = bytes_of(plan_.result.type);
-    plan_.kernels->store(values, {plan_.result.type, factor * plan_.scale, plan_.zero_point},
+    plan_.kernels->store(values, {plan_.result.type, factor * plan_.scale, plan_.zero_point, streams_},
                          result_ + first * width, count);
 }
 
 void row_walk::fill(const column_range& range, float value) {
     const std::int64_t width = bytes_of(plan_.result.type);
-    plan_.kernels->fill(value, {plan_.result.type, plan_.scale, plan_.zero_point},
+    plan_.kernels->fill(value, {plan_.result.type, plan_.scale, plan_.zero_point, streams_},
                         result_ + range.first * width, range.last - range.first);
 }
 
@@ -318,6 +320,7 @@ void row_walk::run(std::int64_t first, std::int64_t last) {
         next_row();
         run_row();
     }
+    if (streams_) finish_streaming();
 }
 
 struct run_context {

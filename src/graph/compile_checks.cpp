@@ -21,12 +21,16 @@ std::size_t position_of(std::span<const logical_tensor> tensors, const logical_t
                            ") is not in the list given to compile");
 }
 
-void require_readable(const logical_tensor& input, const std::string& name) {
+void require_known_shape(const logical_tensor& input, const std::string& name) {
     if (!input.shape_known())
         throw invalid_argument("the shape of " + name +
                                " is not known at compile: " + shape_text(input));
     for (const std::int64_t extent : input.extents)
         if (extent < 0) throw invalid_shape(name + " has a negative extent: " + shape_text(input));
+}
+
+void require_readable(const logical_tensor& input, const std::string& name) {
+    require_known_shape(input, name);
     if (input.layout != layout_kind::strided && input.property != property_kind::host_scalar)
         throw invalid_argument(name + " has a layout that cannot be read; only strided "
                                       "inputs can");

@@ -19,8 +19,11 @@ std::optional<std::size_t> find_position(std::span<const logical_tensor> tensors
 std::size_t position_of(std::span<const logical_tensor> tensors, const logical_tensor& port,
                         const std::string& name);
 
-// Throws invalid_argument or invalid_shape where the shape is not known, an extent is negative or
-// the layout is not strided. A host scalar has no layout: its value travels with the tensor.
+// Throws invalid_argument or invalid_shape where the shape is not known or an extent is negative.
+void require_known_shape(const logical_tensor& input, const std::string& name);
+
+// The same, and invalid_argument where the layout is not strided. A host scalar has no layout: its
+// value travels with the tensor.
 void require_readable(const logical_tensor& input, const std::string& name);
 
 // Throws invalid_shape where what the client says of dst's shape is not what was inferred.

@@ -5,12 +5,10 @@
 #include "exec/run_expression.hpp"
 #include "exec/run_select.hpp"
 #include "graph/compile_checks.hpp"
+#include "graph/infer_shapes.hpp"
 #include "graph/output_layout.hpp"
-#include "schema/select_schema.hpp"
-#include "tensor/broadcast.hpp"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -20,27 +18,11 @@ namespace {
 
 constexpr std::size_t alignment = 64;
 
-using shape_map = std::map<std::size_t, dims>; // by tensor
-
-dims infer_shape(const op& from, const shape_map& shapes) {
-    const auto shape = [&](std::size_t i) -> const dims& { return shapes.at(from.inputs[i].id); };
-    if (from.kind == op_kind::select)
-        return infer_dst(onednn_select(), broadcast_of(from), shape(0), shape(1), shape(2));
-    if (from.inputs.size() == 1) return shape(0);
-    const bool fits = broadcast_of(from) == auto_broadcast::numpy || shape(0) == shape(1);
-    const auto joined = broadcast_numpy(shape(0), shape(1));
-    if (!fits || !joined)
-        throw invalid_shape(from.name + ": " + to_string(shape(0)) + " and " + to_string(shape(1)) +
-                            " do not broadcast");
-    return *joined;
-}
-
 dims infer_root(const expression_group& group, const compiled_expression& compiled) {
     shape_map shapes;
     for (std::size_t i = 0; i < group.input_ids.size(); ++i)
         shapes[group.input_ids[i]] = compiled.inputs[compiled.input_positions[i]].extents;
-    for (const op& each : group.ops) shapes[each.outputs[0].id] = infer_shape(each, shapes);
-    return shapes.at(group.ops.back().outputs[0].id);
+    return infer_result(group.ops, std::move(shapes));
 }
 
 void find_operands(const expression_group& group, compiled_expression& compiled) {
@@ -178,13 +160,25 @@ compiled_expression compile_group(const expression_group& recorded,
     complete_dst(shape, compiled);
     compiled.is_empty = element_count(shape) == 0;
     make_plan(group, compiled);
+    if (!compiled.reorderings.empty()) compiled.spare = std::make_shared<spare_memory>();
     return compiled;
+}
+
+std::optional<std::size_t> input_under_dst(const compiled_expression& compiled) {
+    const logical_tensor& dst = compiled.outputs[compiled.dst_position];
+    if (!compiled.reorderings.empty()) return std::nullopt;
+    for (const std::size_t position : compiled.input_positions) {
+        const logical_tensor& input = compiled.inputs[position];
+        if (input.property != property_kind::host_scalar && input.type == dst.type &&
+            input.extents == dst.extents && input.strides_elems == dst.strides_elems)
+            return position;
+    }
+    return std::nullopt;
 }
 
 void run(const compiled_expression& compiled, std::span<const void* const> inputs, void* dst) {
     if (compiled.reorderings.empty()) return run_expression(*compiled.plan, inputs, dst);
-    const auto scratch =
-        std::make_unique_for_overwrite<std::byte[]>(compiled.scratch_bytes + alignment);
+    auto scratch = compiled.spare->take(compiled.scratch_bytes + alignment);
     const auto start = reinterpret_cast<std::uintptr_t>(scratch.get());
     std::byte* const first = scratch.get() + (alignment - start % alignment) % alignment;
     std::array<const void*, jit::max_inputs> operands{};
@@ -203,6 +197,7 @@ void run(const compiled_expression& compiled, std::span<const void* const> input
     }
     run_expression(*compiled.plan, std::span(operands).first(inputs.size()), result);
     if (result != dst) run_select(*compiled.reorderings[0].plan, &always, result, result, dst);
+    compiled.spare->give_back(std::move(scratch));
 }
 
 } // namespace maskwise::graph

@@ -4,8 +4,12 @@
 #include "plan/expression_plan.hpp"
 #include "plan/select_plan.hpp"
 
+#include <atomic>
+#include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace maskwise::graph {
@@ -19,6 +23,20 @@ struct reordering {
     std::size_t offset_bytes = 0;            // in the scratch memory
 };
 
+// Memory of the last execution, kept for the next. Any thread.
+class spare_memory {
+public:
+    ~spare_memory() { delete[] kept_.load(); }
+    std::unique_ptr<std::byte[]> take(std::size_t bytes) {
+        std::unique_ptr<std::byte[]> found(kept_.exchange(nullptr));
+        return found ? std::move(found) : std::make_unique_for_overwrite<std::byte[]>(bytes);
+    }
+    void give_back(std::unique_ptr<std::byte[]> memory) { delete[] kept_.exchange(memory.release()); }
+
+private:
+    std::atomic<std::byte*> kept_ = nullptr;
+};
+
 // A group compiled for the tensors of one compile call. Immutable; any number of threads may
 // execute it at once.
 struct compiled_expression {
@@ -29,6 +47,7 @@ struct compiled_expression {
     std::shared_ptr<const expression_plan> plan;
     std::vector<reordering> reorderings; // mostly none
     std::size_t scratch_bytes = 0;
+    std::shared_ptr<spare_memory> spare; // of so many bytes, for reorderings
     bool is_empty = false; // dst has no elements: pointers may be null
 };
 
@@ -40,8 +59,12 @@ compiled_expression compile_group(const expression_group& group,
                                   std::span<const logical_tensor> inputs,
                                   std::span<const logical_tensor> outputs);
 
+// The first of the client's inputs whose elements are dst's in type and place: dst may lie there,
+// since the loop reads each element before it writes it. Host scalars have no place.
+std::optional<std::size_t> input_under_dst(const compiled_expression& compiled);
+
 // Executes on the expression's inputs in their order. Throws std::bad_alloc, and only where there
-// are reorderings.
+// are reorderings and no execution has left its memory.
 void run(const compiled_expression& compiled, std::span<const void* const> inputs, void* dst);
 
 } // namespace maskwise::graph

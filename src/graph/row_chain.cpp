@@ -1,16 +1,12 @@
 #include "graph/row_chain.hpp"
 
+#include "graph/chain_finder.hpp"
+
 #include <algorithm>
 #include <iterator>
-#include <map>
 
 namespace maskwise::graph {
 namespace {
-
-// Why a partition is not a chain; caught in find_row_chain.
-struct no_chain {
-    std::string reason;
-};
 
 // The elementwise operators that a row may pass on its way, before the Select and after it. One
 // more takes a line here, its arithmetic in the row kernel, and a test.
@@ -45,66 +41,54 @@ std::optional<row_step> rounding_to(data_type type) {
     return std::nullopt;
 }
 
-bool is_axis(const op& op, int from_end) {
-    const int rank = op.inputs[0].extents.rank();
-    return op.axis && (*op.axis == -from_end || *op.axis == rank - from_end);
-}
-
 // A chain broadcasts as numpy does; `none` is left to oneDNN, which compares the shapes.
 bool broadcasts(const op& op) {
     return !op.auto_broadcast || *op.auto_broadcast == "numpy";
 }
 
-// The last two extents agree and are known: an index counts the scores' own rows and columns.
-bool has_matrix_of(const logical_tensor& a, const logical_tensor& b) {
-    const int rank_a = a.extents.rank(), rank_b = b.extents.rank();
-    if (!a.shape_known() || !b.shape_known() || rank_a < 2 || rank_b < 2) return false;
-    return a.extents[rank_a - 1] == b.extents[rank_b - 1] &&
-           a.extents[rank_a - 2] == b.extents[rank_b - 2];
+constexpr std::size_t no_row = SIZE_MAX;
+
+bool same_known_shape(const logical_tensor& a, const logical_tensor& b) {
+    return a.shape_known() && b.shape_known() && a.extents == b.extents;
 }
 
-class chain_finder {
-public:
-    chain_finder(const std::vector<op>& ops, const std::vector<std::size_t>& output_ids)
-        : output_ids_(output_ids) {
-        for (const op& each : ops) {
-            if (each.kind == op_kind::select) selects_.push_back(&each);
-            for (const auto& output : each.outputs) producers_[output.id] = &each;
-            for (const auto& input : each.inputs) users_[input.id].push_back(&each);
-        }
-    }
+} // namespace
 
-    row_chain find();
+bool is_axis(const op& op, int from_end) {
+    const int rank = op.inputs[0].extents.rank();
+    return op.axis && (*op.axis == -from_end || *op.axis == rank - from_end);
+}
 
-private:
-    const op* producer(std::size_t id) const {
-        const auto found = producers_.find(id);
-        return found == producers_.end() ? nullptr : found->second;
-    }
-    const op* only_user(std::size_t id) const;
-    bool is_used(std::size_t id) const { return is_output(id) || users_.contains(id); }
-    bool is_output(std::size_t id) const {
-        return std::find(output_ids_.begin(), output_ids_.end(), id) != output_ids_.end();
-    }
-    bool is_private(std::size_t id, const op& user) const;
-    int add_operand(const logical_tensor& tensor);
-    void take_select(const op& select);
-    void take_causal_mask(const op& select, row_step& step);
-    void take_boundary(const logical_tensor& row_index, const logical_tensor& scores);
-    void add_rounding(const op& user);
-    void grow_up();
-    void grow_down();
-    bool take_above(const op& maker);
-    bool take_below(const op& user);
-    bool take_elementwise(const op& user, const row_form& form);
-    bool take_soft_max(const op& user);
+chain_finder::chain_finder(std::span<const op> partition,
+                           const std::vector<std::size_t>& output_ids)
+    : output_ids_(&output_ids) {
+    add_ops(partition);
+}
 
-    const std::vector<std::size_t>& output_ids_;
-    std::vector<const op*> selects_;
-    std::map<std::size_t, const op*> producers_;
-    std::map<std::size_t, std::vector<const op*>> users_;
-    row_chain chain_;
-};
+chain_finder::chain_finder(std::span<const op> graph,
+                           const std::function<bool(std::size_t)>& stands_alone)
+    : stands_alone_(&stands_alone) {
+    add_ops(graph);
+}
+
+void chain_finder::add_ops(std::span<const op> ops) {
+    for (const op& each : ops) {
+        for (const auto& input : each.inputs) users_[input.id].push_back(&each);
+        if (!may_take(each)) continue;
+        for (const auto& output : each.outputs) producers_[output.id] = &each;
+    }
+}
+
+const op* chain_finder::producer(std::size_t id) const {
+    const auto found = producers_.find(id);
+    return found == producers_.end() ? nullptr : found->second;
+}
+
+// What nobody uses leaves a graph.
+bool chain_finder::is_output(std::size_t id) const {
+    if (!is_partition()) return !users_.contains(id);
+    return std::find(output_ids_->begin(), output_ids_->end(), id) != output_ids_->end();
+}
 
 // GenIndex reads a tensor's shape only: it does not count as a user of its values.
 const op* chain_finder::only_user(std::size_t id) const {
@@ -120,81 +104,54 @@ const op* chain_finder::only_user(std::size_t id) const {
     return only;
 }
 
-bool chain_finder::is_private(std::size_t id, const op& user) const {
-    return only_user(id) == &user;
-}
-
 int chain_finder::add_operand(const logical_tensor& tensor) {
     chain_.operands.push_back(tensor);
     return static_cast<int>(chain_.operands.size()) - 1;
 }
 
-void chain_finder::take_boundary(const logical_tensor& row_index, const logical_tensor& scores) {
-    std::size_t id = row_index.id;
-    for (const op* maker = producer(id);; maker = producer(id)) {
-        if (maker == nullptr) throw no_chain{"the mask's row index comes from outside"};
-        chain_.op_ids.push_back(maker->id);
-        if (maker->kind == op_kind::gen_index) {
-            if (!is_axis(*maker, 2) || !has_matrix_of(maker->inputs[0], scores))
-                throw no_chain{"the mask's first index is not the row's"};
-            return;
-        }
-        const bool moves = maker->kind == op_kind::add || maker->kind == op_kind::subtract;
-        if (!moves || maker->inputs[1].extents.rank() > 1 || only_user(id) == nullptr)
-            throw no_chain{"the mask's row index is made by other operators"};
-        chain_.boundary.push_back({maker->inputs[1], maker->kind == op_kind::subtract});
-        id = maker->inputs[0].id;
-    }
-}
-
-// GenIndex(row) [+ a - b] >= GenIndex(column): row i keeps the columns up to i + a - b.
-void chain_finder::take_causal_mask(const op& select, row_step& step) {
-    const std::size_t cond = select.inputs[0].id;
-    const op* compare = producer(cond);
-    if (compare->kind != op_kind::greater_equal || !is_private(cond, select))
-        throw no_chain{"the mask is made by operators other than GenIndex and GreaterEqual"};
-    chain_.op_ids.push_back(compare->id);
-    const op* column = producer(compare->inputs[1].id);
-    const logical_tensor& scores = select.inputs[1];
-    if (column == nullptr || column->kind != op_kind::gen_index || !is_axis(*column, 1) ||
-        !has_matrix_of(column->inputs[0], scores) || !is_private(compare->inputs[1].id, *compare) ||
-        !is_private(compare->inputs[0].id, *compare))
-        throw no_chain{"the mask does not compare a row with a column index"};
-    chain_.op_ids.push_back(column->id);
-    take_boundary(compare->inputs[0], scores);
-    step.kind = row_step_kind::select_causal;
+// Which of the two inputs is the row: `no_row` where that cannot be told.
+std::size_t chain_finder::row_of(const op& user, std::size_t a, std::size_t b) const {
+    const auto may_be = [&](std::size_t i) {
+        const logical_tensor& input = user.inputs[i];
+        if (is_partition()) return producer(input.id) != nullptr;
+        return same_known_shape(input, user.outputs[0]);
+    };
+    if (may_be(a) && (a == b || !may_be(b))) return a;
+    if (!may_be(a)) return may_be(b) ? b : no_row;
+    if (is_partition()) return no_row;
+    return producer(user.inputs[a].id) == nullptr && producer(user.inputs[b].id) != nullptr ? b : a;
 }
 
 void chain_finder::take_select(const op& select) {
-    const bool scores_on_src_0 = producer(select.inputs[1].id) != nullptr;
-    const bool scores_on_src_1 = producer(select.inputs[2].id) != nullptr;
-    if (scores_on_src_0 == scores_on_src_1)
-        throw no_chain{"not exactly one source of the Select is made in the partition"};
+    const std::size_t row = row_of(select, 1, 2);
+    if (row == no_row)
+        throw no_chain{is_partition()
+                           ? "not exactly one source of the Select is made in the partition"
+                           : "no source of the Select has the result's shape"};
     if (!broadcasts(select)) throw no_chain{"the Select does not broadcast"};
     row_step step;
-    step.op = scores_on_src_0 ? row_operator::select_kept : row_operator::select_masked;
-    if (producer(select.inputs[0].id) == nullptr)
-        step.cond = add_operand(select.inputs[0]);
-    else if (scores_on_src_0)
-        take_causal_mask(select, step);
+    step.op = row == 1 ? row_operator::select_kept : row_operator::select_masked;
+    if (try_causal_mask(select, step.op))
+        step.kind = row_step_kind::select_causal;
     else
-        throw no_chain{"a mask made in the partition keeps the scores where it is false"};
-    step.operand = add_operand(select.inputs[scores_on_src_0 ? 2 : 1]);
+        step.cond = add_operand(select.inputs[0]);
+    step.operand = add_operand(select.inputs[3 - row]);
     chain_.steps.push_back(step);
     chain_.op_ids.push_back(select.id);
-    chain_.scores = select.inputs[scores_on_src_0 ? 1 : 2].id;
+    chain_.scores = select.inputs[row].id;
     chain_.result = select.outputs[0].id;
 }
 
-// Takes the operator that makes the chain's first value, if it changes rows by an operand.
+// Takes the operator that makes the chain's first value, if it changes rows by an operand. Inside a
+// partition rows are run in place, so its input must be the chain's alone.
 bool chain_finder::take_above(const op& maker) {
     const row_form* form = find_form(maker.kind);
-    if (form == nullptr || !broadcasts(maker) || only_user(chain_.scores) == nullptr) return false;
-    std::size_t row = 0;
-    if (form->commutes && producer(maker.inputs[0].id) == nullptr) row = 1;
-    if (only_user(maker.inputs[row].id) == nullptr) return false; // rows are run in place
-    if (producer(maker.inputs[row].id) == nullptr) return false;
-    if (form->inputs == 2 && producer(maker.inputs[1 - row].id) != nullptr) return false;
+    if (form == nullptr || !broadcasts(maker) || !may_take(maker)) return false;
+    const std::size_t row = row_of(maker, 0, form->inputs - 1);
+    if (row == no_row || (row == 1 && !form->commutes)) return false;
+    const logical_tensor& input = maker.inputs[row];
+    if (is_partition() && only_user(input.id) == nullptr) return false;
+    if (form->inputs == 2 && is_made_beside(maker.inputs[1 - row].id)) return false;
     row_step step;
     step.op = form->op;
     if (form->inputs == 2) step.operand = add_operand(maker.inputs[1 - row]);
@@ -202,28 +159,38 @@ bool chain_finder::take_above(const op& maker) {
         chain_.steps.insert(chain_.steps.begin(), *rounding);
     chain_.steps.insert(chain_.steps.begin(), step);
     chain_.op_ids.push_back(maker.id);
-    chain_.scores = maker.inputs[row].id;
+    chain_.scores = input.id;
     return true;
 }
 
+// An operator may take a step, one that rounds, and an operand; a SoftMax is to find room, too.
+bool chain_finder::is_full() const {
+    return chain_.steps.size() + 3 > max_row_actions ||
+           chain_.operands.size() + 1 > max_row_operands;
+}
+
 void chain_finder::grow_up() {
-    for (const op* maker = producer(chain_.scores); maker != nullptr && take_above(*maker);)
-        maker = producer(chain_.scores);
+    while (!is_full() && only_user(chain_.scores) != nullptr) {
+        const op* maker = producer(chain_.scores);
+        if (maker == nullptr || !take_above(*maker)) return;
+    }
 }
 
 void chain_finder::add_rounding(const op& user) {
     if (const auto rounding = rounding_to(user.outputs[0].type)) chain_.steps.push_back(*rounding);
 }
 
-bool chain_finder::take_elementwise(const op& user, const row_form& form) {
+bool chain_finder::take_elementwise(const op& user) {
+    const row_form& form = *find_form(user.kind);
     const std::size_t row = user.inputs[0].id == chain_.result ? 0 : 1;
     row_step step;
     step.op = form.op;
     if (form.inputs == 2) {
         const logical_tensor& other = user.inputs[1 - row];
-        if (!broadcasts(user) || other.id == chain_.result || producer(other.id) != nullptr)
+        if (!broadcasts(user) || other.id == chain_.result || is_made_beside(other.id))
             return false;
         if (row == 1 && !form.commutes) return false;
+        if (!is_partition() && !same_known_shape(user.inputs[row], user.outputs[0])) return false;
         step.operand = add_operand(other);
     }
     chain_.steps.push_back(step);
@@ -255,8 +222,8 @@ bool chain_finder::take_below(const op& user) {
         chain_.quantized = user.numbers;
     } else if (user.kind == op_kind::soft_max && !has_soft_max) {
         taken = take_soft_max(user);
-    } else if (form != nullptr && !has_soft_max) {
-        taken = take_elementwise(user, *form);
+    } else if (form != nullptr && !has_soft_max && !is_full()) {
+        taken = take_elementwise(user);
     }
     if (!taken) return false;
     chain_.op_ids.push_back(user.id);
@@ -267,28 +234,32 @@ bool chain_finder::take_below(const op& user) {
 void chain_finder::grow_down() {
     while (!chain_.quantized) {
         const op* user = only_user(chain_.result);
-        if (user == nullptr || !take_below(*user)) return;
+        if (user == nullptr || !may_take(*user) || !take_below(*user)) return;
     }
 }
 
-row_chain chain_finder::find() {
-    if (selects_.size() != 1)
-        throw no_chain{std::to_string(selects_.size()) + " Selects in one partition"};
-    take_select(*selects_.front());
-    if (only_user(chain_.scores) == nullptr)
+row_chain chain_finder::find(const op& select) {
+    chain_ = {};
+    take_select(select);
+    if (is_partition() && only_user(chain_.scores) == nullptr)
         throw no_chain{"the scores are used outside the chain, too"};
-    grow_up();
     grow_down();
+    grow_up();
     return std::move(chain_);
 }
-
-} // namespace
 
 std::optional<row_chain> find_row_chain(const std::vector<op>& ops,
                                         const std::vector<std::size_t>& output_ids,
                                         std::string& reason) {
+    std::vector<const op*> selects;
+    for (const op& each : ops)
+        if (each.kind == op_kind::select) selects.push_back(&each);
+    if (selects.size() != 1) {
+        reason = std::to_string(selects.size()) + " Selects in one partition";
+        return std::nullopt;
+    }
     try {
-        return chain_finder(ops, output_ids).find();
+        return chain_finder(ops, output_ids).find(*selects.front());
     } catch (const no_chain& none) {
         reason = none.reason;
     }

@@ -5,7 +5,9 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,5 +39,17 @@ struct row_chain {
 std::optional<row_chain> find_row_chain(const std::vector<op>& ops,
                                         const std::vector<std::size_t>& output_ids,
                                         std::string& reason);
+
+// A chain whose operators are partitions of their own so far.
+struct merged_chain {
+    row_chain chain;
+    std::vector<op> ops; // each after those whose values it uses; the last makes the result
+};
+
+// The chains in a graph that are worth merging: those with a SoftMax, or with a causal mask. Each
+// operator is in one at most; `stands_alone` tells by id which may be taken. Shapes must be known
+// where they decide which input is the row. Linear in the size of the graph.
+std::vector<merged_chain> find_row_chains(std::span<const op> graph,
+                                          const std::function<bool(std::size_t)>& stands_alone);
 
 } // namespace maskwise::graph

@@ -46,12 +46,26 @@ HWY_ATTR HWY_INLINE row_v combined(row_v row, row_v side) {
 // constants inside a row, so that addresses are one register and a number. At the end of a row they
 // overlap: nothing behind it is read, and making an element twice does no harm.
 struct row_columns {
-    std::int64_t first, b, c, d;
+    std::int64_t first, a, b, c, d;
 };
 
-HWY_ATTR HWY_INLINE row_columns columns_at(std::int64_t first, std::int64_t last) {
-    const std::int64_t lanes = row_lanes(), rest = last - first;
-    return {first, std::min(lanes, rest), std::min(2 * lanes, rest), std::min(3 * lanes, rest)};
+// Where a block at the end of a row lies in memory and in the buffer. The buffer has room behind
+// the row, so there vectors stand side by side: one that overlaps another would be read back from
+// two stores at once, which waits until both have left the core. Vectors from number `short_from`
+// on are moved to the front by `moved` elements.
+struct row_end {
+    row_columns from, to;
+    std::int64_t short_from, moved;
+};
+
+HWY_ATTR HWY_INLINE row_end end_of_row(std::int64_t first, std::int64_t elems) {
+    const std::int64_t lanes = row_lanes(), last = (elems - 1) / lanes, rest = elems - lanes;
+    const auto load = [&](std::int64_t i) { return i < last ? i * lanes : rest; };
+    const auto store = [&](std::int64_t i) { return std::min(i, last) * lanes; };
+    return {{first, load(0), load(1), load(2), load(3)},
+            {first, store(0), store(1), store(2), store(3)},
+            last,
+            last * lanes - rest};
 }
 
 // Four vectors by reference, since vectors of unknown length cannot be members or elements.
@@ -60,7 +74,7 @@ HWY_ATTR HWY_INLINE void load_block(const std::byte* from, const row_columns& at
                                     row_v& b, row_v& c, row_v& d) {
     constexpr std::int64_t width = bytes_of(Type);
     from += at.first * width;
-    a = load_elements<Type>(from);
+    a = load_elements<Type>(from + at.a * width);
     b = load_elements<Type>(from + at.b * width);
     c = load_elements<Type>(from + at.c * width);
     d = load_elements<Type>(from + at.d * width);
@@ -100,12 +114,12 @@ HWY_ATTR HWY_INLINE void select_block(const std::byte* cond, bool keep_true, con
                                       row_v side_b, row_v side_c, row_v side_d) {
     cond += at.first;
     if (keep_true) {
-        a = selected(cond, a, side_a);
+        a = selected(cond + at.a, a, side_a);
         b = selected(cond + at.b, b, side_b);
         c = selected(cond + at.c, c, side_c);
         d = selected(cond + at.d, d, side_d);
     } else {
-        a = selected(cond, side_a, a);
+        a = selected(cond + at.a, side_a, a);
         b = selected(cond + at.b, side_b, b);
         c = selected(cond + at.c, side_c, c);
         d = selected(cond + at.d, side_d, d);
@@ -180,19 +194,50 @@ HWY_ATTR HWY_INLINE void act(const row_action& action, const row_columns& at, ro
 
 constexpr float row_minus_infinity = -std::numeric_limits<float>::infinity();
 
-// One block into `buffer`, which stands for column 0. Returns the maxima so far.
-HWY_ATTR HWY_INLINE row_v run_block(const row_piece& piece, const row_columns& at, float* buffer,
-                                    row_v maxima) {
+HWY_ATTR HWY_INLINE void store_block(const row_columns& at, float* buffer, row_v a, row_v b,
+                                     row_v c, row_v d) {
     const row_d tag;
-    row_v a, b, c, d;
-    load_any(piece.from, piece.type, piece.value, at, a, b, c, d);
-    for (std::size_t i = 0; i < piece.action_count; ++i) act(piece.actions[i], at, a, b, c, d);
     buffer += at.first;
-    hn::StoreU(a, tag, buffer);
+    hn::StoreU(a, tag, buffer + at.a);
     hn::StoreU(b, tag, buffer + at.b);
     hn::StoreU(c, tag, buffer + at.c);
     hn::StoreU(d, tag, buffer + at.d);
+}
+
+HWY_ATTR HWY_INLINE void make_block(const row_piece& piece, const row_columns& at, row_v& a,
+                                    row_v& b, row_v& c, row_v& d) {
+    load_any(piece.from, piece.type, piece.value, at, a, b, c, d);
+    for (std::size_t i = 0; i < piece.action_count; ++i) act(piece.actions[i], at, a, b, c, d);
+}
+
+// One block into `buffer`, which stands for column 0. Returns the maxima so far.
+HWY_ATTR HWY_INLINE row_v run_block(const row_piece& piece, const row_columns& at, float* buffer,
+                                    row_v maxima) {
+    row_v a, b, c, d;
+    make_block(piece, at, a, b, c, d);
+    store_block(at, buffer, a, b, c, d);
     return hn::Max(maxima, hn::Max(hn::Max(a, b), hn::Max(c, d)));
+}
+
+// The last elements of the vector first; what follows them is the vector's beginning.
+HWY_ATTR HWY_INLINE row_v moved_to_front(row_v value, std::int64_t moved) {
+    const row_d d;
+    const hn::RebindToSigned<row_d> di;
+    const auto from = hn::Add(hn::Iota(di, 0), hn::Set(di, static_cast<std::int32_t>(moved)));
+    const auto wrapped = hn::And(from, hn::Set(di, static_cast<std::int32_t>(row_lanes() - 1)));
+    return hn::TableLookupLanes(value, hn::IndicesFromVec(d, wrapped));
+}
+
+HWY_ATTR HWY_INLINE row_v run_end(const row_piece& piece, const row_end& at, float* buffer,
+                                  row_v maxima) {
+    row_v a, b, c, d;
+    make_block(piece, at.from, a, b, c, d);
+    maxima = hn::Max(maxima, hn::Max(hn::Max(a, b), hn::Max(c, d)));
+    if (at.short_from <= 0) a = moved_to_front(a, at.moved);
+    if (at.short_from <= 1) b = moved_to_front(b, at.moved);
+    if (at.short_from <= 2) c = moved_to_front(c, at.moved);
+    store_block(at.to, buffer, a, b, c, moved_to_front(d, at.moved));
+    return maxima;
 }
 
 // Less than a vector goes through arrays on the stack: the client's memory ends with the row.
@@ -226,7 +271,7 @@ inline row_piece rest_of(const row_piece& piece, row_rest& rest) {
 HWY_ATTR inline float run_rest(const row_piece& piece, float* buffer) {
     const row_d d;
     row_rest rest;
-    run_block(rest_of(piece, rest), {0, 0, 0, 0}, buffer, hn::Zero(d));
+    run_block(rest_of(piece, rest), {0, 0, 0, 0, 0}, buffer, hn::Zero(d));
     const auto valid = hn::FirstN(d, static_cast<std::size_t>(piece.elems));
     const auto values = hn::IfThenElse(valid, hn::LoadU(d, buffer), hn::Set(d, row_minus_infinity));
     return hn::GetLane(hn::MaxOfLanes(d, values));
@@ -241,10 +286,8 @@ HWY_ATTR inline float row_run(const row_piece& piece, float* buffer) {
     float* const column_0 = buffer - piece.first;
     std::int64_t at = piece.first;
     for (; at + 4 * lanes <= end; at += 4 * lanes)
-        maxima = run_block(piece, {at, lanes, 2 * lanes, 3 * lanes}, column_0, maxima);
-    if (at < end)
-        maxima =
-            run_block(piece, columns_at(std::min(at, end - lanes), end - lanes), column_0, maxima);
+        maxima = run_block(piece, {at, 0, lanes, 2 * lanes, 3 * lanes}, column_0, maxima);
+    if (at < end) maxima = run_end(piece, end_of_row(at, end - at), column_0, maxima);
     return hn::GetLane(hn::MaxOfLanes(d, maxima));
 }
 
@@ -276,7 +319,14 @@ HWY_ATTR inline float row_exp_sum(float* buffer, float shift, std::int64_t elems
     return hn::GetLane(hn::SumOfLanes(d, hn::Add(sum_0, sum_1)));
 }
 
-// Vectors from `step` apart in the buffer; the last one overlaps the one before it.
+template <row_type Type>
+HWY_ATTR HWY_INLINE bool may_stream(const std::byte* to) {
+    const auto vector_bytes = static_cast<std::uintptr_t>(row_lanes()) * sizeof(float);
+    return Type == row_type::f32 && reinterpret_cast<std::uintptr_t>(to) % vector_bytes == 0;
+}
+
+// Vectors from `step` apart in the buffer. The last one overlaps the one before it where there are
+// no masks, at the price of reading it back from two stores of exp_sum.
 template <row_type Type>
 HWY_ATTR HWY_INLINE void store_by(const float* buffer, const row_encoding& how, std::byte* to,
                                   std::int64_t elems, std::int64_t step) {
@@ -294,9 +344,17 @@ HWY_ATTR HWY_INLINE void store_by(const float* buffer, const row_encoding& how, 
         std::memcpy(to, rest, static_cast<std::size_t>(elems * width));
         return;
     }
-    for (std::int64_t i = 0; i + lanes <= elems; i += lanes)
-        store_elements<Type>(encoded(i), to + i * width);
-    store_elements<Type>(encoded(elems - lanes), to + (elems - lanes) * width);
+    std::int64_t i = 0;
+    if (how.streamed && may_stream<Type>(to))
+        for (; i + lanes <= elems; i += lanes)
+            hn::Stream(encoded(i), d, reinterpret_cast<float*>(to + i * width));
+    for (; i + lanes <= elems; i += lanes) store_elements<Type>(encoded(i), to + i * width);
+    if (i == elems) return;
+    if constexpr (Type == row_type::f32 && HWY_TARGET == HWY_AVX3)
+        hn::BlendedStore(encoded(i), hn::FirstN(d, static_cast<std::size_t>(elems - i)), d,
+                         reinterpret_cast<float*>(to + i * width));
+    else
+        store_elements<Type>(encoded(elems - lanes), to + (elems - lanes) * width);
 }
 
 HWY_ATTR inline void store_any(const float* buffer, const row_encoding& how, std::byte* to,
@@ -317,7 +375,7 @@ HWY_ATTR inline void store_any(const float* buffer, const row_encoding& how, std
 
 HWY_ATTR inline void row_store(const float* buffer, const row_encoding& how, std::byte* to,
                                std::int64_t elems) {
-    if (how.type != row_type::f32 || how.factor != 1.0F)
+    if (how.type != row_type::f32 || how.factor != 1.0F || how.streamed)
         store_any(buffer, how, to, elems, 1);
     else
         std::memcpy(to, buffer, static_cast<std::size_t>(elems) * sizeof(float));

@@ -35,7 +35,8 @@ std::unique_ptr<compiled_record> build(const std::shared_ptr<const partition_rec
     record->outputs = copy_tensors(call.out_num, call.outputs);
     const auto& at = record->select.at;
     record->outputs[at.dst] = to_abi(record->select.outputs[at.dst], record->outputs[at.dst]);
-    record->inplace = {record->inputs[at.src_0].id, record->outputs[at.dst].id};
+    if (record->select.src_0_may_be_dst)
+        record->inplace = {record->inputs[at.src_0].id, record->outputs[at.dst].id};
     return record;
 }
 
@@ -58,8 +59,8 @@ abi::status compile_for_newer_functions(const compile_call& call, compiled_recor
     compile_call resolved = call;
     resolved.outputs = outputs.data();
     const auto status = compile_with_real(resolved);
-    if (status == abi::success && record.select.src_0_may_be_dst)
-        record.select.src_0_may_be_dst = real_agrees_with_inplace(call, record.inplace);
+    if (status == abi::success && record.inplace && !real_agrees_with_inplace(call, *record.inplace))
+        record.inplace.reset();
     return status;
 }
 

@@ -1,5 +1,6 @@
 #include "onednn/composite.hpp"
 
+#include "base/cache.hpp"
 #include "base/checked.hpp"
 #include "base/error.hpp"
 #include "onednn/guard.hpp"
@@ -58,11 +59,16 @@ tensor_map by_id(const std::vector<abi::logical_tensor>& tensors) {
 
 using op_list = std::vector<const op_record*>;
 
+op_list ops_of(const region_record& region) {
+    op_list list;
+    for (const auto& op : region.ops) list.push_back(op.get());
+    return list;
+}
+
 // What the scores are made of comes before the chain, everything else after it.
 void divide_ops(const region_record& region, op_list& before, op_list& after) {
     const auto& own = region.chain.op_ids;
-    op_list last_first;
-    for (const auto& op : region.ops) last_first.push_back(op.get());
+    op_list last_first = ops_of(region);
     std::reverse(last_first.begin(), last_first.end());
     std::set<std::size_t> needed{region.chain.scores};
     for (const op_record* op : last_first) {
@@ -157,8 +163,14 @@ composite::composite(const region_record& region, const std::vector<abi::logical
                      const std::vector<abi::logical_tensor>& outputs, abi::engine engine)
     : inputs_(inputs), outputs_(outputs), chain_(region.chain), engine_(engine) {
     for (const std::size_t id : region.output_ids) require_given(id);
-    compile_parts(region, engine);
-    compile_rows(chain_);
+    if (chain_.op_ids.empty()) {
+        after_ = std::make_unique<real_part>(ops_of(region), region.settings, by_id(inputs_),
+                                             by_id(outputs_), engine);
+        take_outputs();
+    } else {
+        compile_parts(region, engine);
+        compile_rows(chain_);
+    }
     keep_scratchpad();
     if (scratch_bytes_ > max_scratch_bytes)
         throw invalid_argument(std::to_string(scratch_bytes_) + " bytes of scratch are too many");
@@ -186,8 +198,8 @@ void composite::keep_result_inside() {
 // One for both parts, which never run at the same time. Left to the library, it would be allocated
 // anew in every execution, and above 128 KiB every page of it touched for the first time.
 void composite::keep_scratchpad() {
-    const std::size_t bytes =
-        std::max(before_->scratch_bytes(), after_ ? after_->scratch_bytes() : 0);
+    const std::size_t bytes = std::max(before_ ? before_->scratch_bytes() : 0,
+                                       after_ ? after_->scratch_bytes() : 0);
     if (bytes > 0) keep_inside(scratchpad_of(bytes));
 }
 
@@ -199,21 +211,25 @@ composite::~composite() {
 void composite::compile_parts(const region_record& region, abi::engine engine) {
     op_list before, after;
     divide_ops(region, before, after);
-    if (!makes(before, chain_.scores)) throw invalid_argument("no part makes the scores");
-    scores_ = dense(described(region, chain_.scores));
-    result_ = scores_;
+    const auto* const given = find_by_id(inputs_, chain_.scores);
+    scores_ = given != nullptr ? *given : dense(described(region, chain_.scores));
+    result_ = dense(scores_);
     result_.id = chain_.result;
     result_.data_type = described(region, chain_.result).data_type;
-    auto wanted = handed_over(region, before, after);
-    wanted.emplace(scores_.id, scores_);
-    before_ = std::make_unique<real_part>(before, region.settings, by_id(inputs_), wanted, engine);
-    for (const auto& [id, tensor] : before_->intermediates()) keep_inside(tensor);
-    for (const auto& [id, tensor] : before_->outputs()) keep_inside(tensor);
+    if (given == nullptr) compile_before(before, handed_over(region, before, after), region, engine);
     if (chain_.statistics) place_statistics();
     if (after.empty())
         let_result_leave();
     else
         compile_after(after, region.settings, engine);
+}
+
+void composite::compile_before(const std::vector<const op_record*>& before, tensor_map wanted,
+                               const region_record& region, abi::engine engine) {
+    wanted.emplace(scores_.id, scores_);
+    before_ = std::make_unique<real_part>(before, region.settings, by_id(inputs_), wanted, engine);
+    for (const auto& [id, tensor] : before_->intermediates()) keep_inside(tensor);
+    for (const auto& [id, tensor] : before_->outputs()) keep_inside(tensor);
 }
 
 // One number a row, for the client or for the part after.
@@ -246,15 +262,22 @@ void composite::compile_after(const std::vector<const op_record*>& after,
     keep_result_inside();
     auto given = by_id(inputs_);
     given.emplace(result_.id, result_);
-    for (const auto& [id, tensor] : before_->outputs()) given.emplace(id, tensor);
+    if (before_)
+        for (const auto& [id, tensor] : before_->outputs()) given.emplace(id, tensor);
     auto wanted = by_id(outputs_);
     if (statistics_) {
         given.emplace(statistics_->id, *statistics_);
         wanted.erase(statistics_->id);
     }
     after_ = std::make_unique<real_part>(after, settings, given, wanted, engine);
+    take_outputs();
+}
+
+// As the part after lays them out.
+void composite::take_outputs() {
     for (auto& output : outputs_)
-        if (wanted.contains(output.id)) output = after_->outputs().at(output.id);
+        if (const auto made = after_->outputs().find(output.id); made != after_->outputs().end())
+            output = made->second;
     for (const auto& [id, tensor] : after_->intermediates()) keep_inside(tensor);
 }
 
@@ -281,13 +304,26 @@ void composite::compile_rows(const graph::row_chain& chain) {
         desc.scale = 1.0F / (*chain.quantized)[0];
         desc.zero_point = (*chain.quantized)[1];
     }
-    rows_ = make_row_plan(desc, active_isa());
+    rows_ = make_row_plan(desc, active_isa(), stream_threshold_bytes());
 }
 
 std::string composite::describe() const {
+    if (rows_.kernels == nullptr) return "oneDNN operator by operator";
     std::string text = to_string(rows_) + ": operators";
     for (const std::size_t id : chain_.op_ids) text.append(" ").append(std::to_string(id));
     return text;
+}
+
+std::optional<abi::inplace_pair> composite::inplace() const {
+    const bool is_alone = rows_.kernels != nullptr && !before_ && !after_;
+    const bool is_operand =
+        std::any_of(chain_.operands.begin(), chain_.operands.end(),
+                    [this](const auto& operand) { return operand.id == chain_.scores; });
+    if (!is_alone || is_operand || scores_.data_type != result_.data_type ||
+        !std::equal(scores_.layout.strides, scores_.layout.strides + scores_.ndims,
+                    result_.layout.strides))
+        return std::nullopt;
+    return abi::inplace_pair{scores_.id, result_.id};
 }
 
 std::size_t composite::scratch_bytes() const {
@@ -347,10 +383,10 @@ abi::status composite::execute(abi::stream stream, std::size_t num_inputs,
     const auto prepared = guarded([&] { scratch = take_scratch(scratchpad); });
     if (prepared != abi::success) return prepared;
     const bound_tensors tensors(*this, *scratch, inputs, outputs);
-    auto status = before_->execute(stream, tensors);
-    if (status == abi::success && real().is_sycl())
+    auto status = before_ ? before_->execute(stream, tensors) : abi::success;
+    if (status == abi::success && before_ && real().is_sycl())
         status = call_real(&real_library::stream_wait, stream);
-    if (status == abi::success) status = run_chain(tensors);
+    if (status == abi::success && rows_.kernels != nullptr) status = run_chain(tensors);
     if (status == abi::success && after_) status = after_->execute(stream, tensors);
     // What the real part still reads must not be handed to the next execution before it is done.
     if (status == abi::success && after_ && real().is_sycl())

@@ -20,7 +20,8 @@ namespace maskwise::onednn {
 struct composite_scratch;
 
 // The partition in three steps: what comes before the chain, the chain's rows, what comes after.
-// The outer two are oneDNN's, the middle is Maskwise's. Any number of threads may execute it.
+// The outer two are oneDNN's, the middle is Maskwise's. A merged partition has no outer steps; with
+// an empty chain it is oneDNN's as a whole. Any number of threads may execute it.
 class composite {
 public:
     // Throws invalid_argument where a part or the rows cannot be compiled: the partition is then
@@ -32,6 +33,8 @@ public:
     // Outputs as compiled, in the order given.
     const std::vector<abi::logical_tensor>& outputs() const { return outputs_; }
     std::string describe() const;
+    // Where the rows are all there is: the scores may be overwritten by a result of their layout.
+    std::optional<abi::inplace_pair> inplace() const;
 
     // What an execution needs between its parts, at any alignment.
     std::size_t scratch_bytes() const;
@@ -50,8 +53,11 @@ private:
     class bound_tensors;
 
     void compile_parts(const region_record& region, abi::engine engine);
+    void compile_before(const std::vector<const op_record*>& before, tensor_map wanted,
+                        const region_record& region, abi::engine engine);
     void compile_after(const std::vector<const op_record*>& after, const graph_settings& settings,
                        abi::engine engine);
+    void take_outputs();
     void let_result_leave();
     void place_statistics();
     void require_given(std::size_t output) const;

@@ -99,8 +99,8 @@ dnnl_graph_compiled_partition_get_inplace_ports(abi::const_compiled_partition co
     if (record == nullptr || num == nullptr || pairs == nullptr)
         return call_real(&real_library::compiled_partition_get_inplace_ports, compiled_partition,
                          num, pairs);
-    *num = record->select.src_0_may_be_dst ? 1 : 0;
-    *pairs = record->select.src_0_may_be_dst ? &record->inplace : nullptr;
+    *num = record->inplace ? 1 : 0;
+    *pairs = record->inplace ? &*record->inplace : nullptr;
     return abi::success;
 }
 

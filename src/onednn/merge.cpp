@@ -1,6 +1,7 @@
 #include "onednn/merge.hpp"
 
 #include "base/verbose.hpp"
+#include "graph/row_chain.hpp"
 #include "jit/expression_code.hpp"
 #include "onednn/claim.hpp"
 #include "onednn/dump.hpp"
@@ -46,12 +47,15 @@ std::vector<graph::op> translate_all(const graph_record& record) {
     return ops;
 }
 
-// Partitions that the real library can run, of one operator; Select is supported here in any case.
-std::set<std::size_t> single_ops(abi::graph graph, const graph_record& record) {
+// By operator, whether the real library runs it as a partition of its own. Only a Select is here
+// where it does not.
+using single_op_map = std::map<std::size_t, bool>;
+
+single_op_map single_ops(abi::graph graph, const graph_record& record) {
     std::size_t count = 0;
     call_real(&real_library::graph_get_partition_num, abi::const_graph(graph), &count);
     partition_list partitions(count);
-    std::set<std::size_t> found;
+    single_op_map found;
     if (count == 0 || call_real(&real_library::graph_get_partitions, graph, count,
                                 partitions.data()) != abi::success)
         return found;
@@ -60,7 +64,8 @@ std::set<std::size_t> single_ops(abi::graph graph, const graph_record& record) {
         std::uint8_t supported = 0;
         call_real(&real_library::partition_is_supported, abi::const_partition(each), &supported);
         const auto op = ids.size() == 1 ? find_op(record, ids[0]) : nullptr;
-        if (op && (supported != 0 || op->kind == abi::op_kind_select)) found.insert(ids[0]);
+        if (op && (supported != 0 || op->kind == abi::op_kind_select))
+            found[ids[0]] = supported != 0;
     }
     destroy(partitions);
     return found;
@@ -81,13 +86,55 @@ std::vector<abi::logical_tensor> as_given(const graph_record& graph,
     return given;
 }
 
-std::shared_ptr<const merged_record> make_record(const graph_record& graph,
-                                                 graph::expression_group&& group) {
+// The record of operators in topological order, the last of which makes dst.
+std::shared_ptr<merged_record> make_record(const graph_record& graph, std::vector<graph::op> ops,
+                                           const std::vector<graph::logical_tensor>& inputs) {
     auto record = std::make_shared<merged_record>();
-    for (const auto& op : group.ops) record->op_ids.push_back(op.id);
-    record->inputs = as_given(graph, record->op_ids, group.inputs);
-    record->outputs = {find_op(graph, record->op_ids.back())->outputs[0]};
+    std::vector<std::shared_ptr<const op_record>> given;
+    for (const auto& op : ops) {
+        record->op_ids.push_back(op.id);
+        given.push_back(find_op(graph, op.id));
+    }
+    record->names = joined_names(given);
+    record->inputs = as_given(graph, record->op_ids, inputs);
+    record->outputs = {given.back()->outputs[0]};
+    record->ops = std::move(ops);
+    return record;
+}
+
+std::shared_ptr<const merged_record> make_loop(const graph_record& graph,
+                                               graph::expression_group&& group) {
+    auto record = make_record(graph, group.ops, group.inputs);
     record->group = std::move(group);
+    return record;
+}
+
+// Slot by slot, but for the values between the operators.
+std::vector<graph::logical_tensor> outer_inputs(const std::vector<graph::op>& ops) {
+    std::set<std::size_t> inner;
+    for (const auto& op : ops)
+        for (const auto& output : op.outputs) inner.insert(output.id);
+    std::vector<graph::logical_tensor> inputs;
+    for (const auto& op : ops)
+        for (const auto& input : op.inputs)
+            if (!inner.contains(input.id)) inputs.push_back(input);
+    return inputs;
+}
+
+std::shared_ptr<const merged_record> make_rows(const graph_record& graph,
+                                               graph::merged_chain&& found) {
+    const auto inputs = outer_inputs(found.ops);
+    auto record = make_record(graph, std::move(found.ops), inputs);
+    auto rows = std::make_shared<region_record>();
+    rows->settings = {graph.engine_kind, graph.fpmath_mode, graph.fpmath_applies_to_int};
+    for (const std::size_t id : record->op_ids) rows->ops.push_back(find_op(graph, id));
+    if (found.chain.statistics)
+        for (const auto& op : rows->ops)
+            if (const auto* output = find_by_id(op->outputs, found.chain.statistics->id))
+                record->outputs.push_back(*output);
+    rows->output_ids = ids_of(record->outputs);
+    rows->chain = std::move(found.chain);
+    record->rows = std::move(rows);
     return record;
 }
 
@@ -131,10 +178,7 @@ void claim_merged(const graph_record& graph, const listed& from) {
     record->fpmath_applies_to_int = graph.fpmath_applies_to_int;
     record->merged = from.merged;
     call_real(&real_library::partition_get_id, abi::const_partition(from.handle), &record->id);
-    for (const auto& op : from.merged->group.ops) {
-        if (!record->select.name.empty()) record->select.name += ';';
-        record->select.name += op.name;
-    }
+    record->select.name = from.merged->names;
     if (verbose_level() >= 1)
         print_verbose("claim," + std::to_string(record->id) + ',' + record->select.name +
                       ",merged from " + std::to_string(from.merged->op_ids.size()) + " partitions");
@@ -177,11 +221,21 @@ void note_filter(abi::graph graph, graph_record& record, int policy) {
     record.merged.clear();
     if (!may_merge(record, policy)) return;
     const auto ops = translate_all(record);
-    if (graph::find_groups(ops, [](std::size_t) { return true; }).empty()) return;
-    const auto single = single_ops(graph, record);
+    const auto any = [](std::size_t) { return true; };
+    if (graph::find_groups(ops, any).empty() && graph::find_row_chains(ops, any).empty()) return;
+    auto single = single_ops(graph, record);
     std::vector<std::shared_ptr<const merged_record>> merged;
-    for (auto& group : graph::find_groups(ops, [&](std::size_t id) { return single.contains(id); }))
-        merged.push_back(make_record(record, std::move(group)));
+    const auto is_supported = [&](std::size_t id) {
+        const auto found = single.find(id);
+        return found != single.end() && found->second;
+    };
+    for (auto& chain : graph::find_row_chains(ops, is_supported)) {
+        merged.push_back(make_rows(record, std::move(chain)));
+        for (const std::size_t id : merged.back()->op_ids) single.erase(id);
+    }
+    const auto is_single = [&](std::size_t id) { return single.contains(id); };
+    for (auto& group : graph::find_groups(ops, is_single))
+        merged.push_back(make_loop(record, std::move(group)));
     record.merged = std::move(merged);
 }
 

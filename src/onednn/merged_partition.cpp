@@ -1,10 +1,14 @@
 // A merged partition once the client has it: what it is asked, and its compilation.
 
+#include "base/error.hpp"
 #include "base/verbose.hpp"
+#include "graph/compile_checks.hpp"
+#include "graph/infer_shapes.hpp"
 #include "onednn/guard.hpp"
 #include "onednn/merge.hpp"
 #include "onednn/onednn_verbose.hpp"
 #include "onednn/real_library.hpp"
+#include "onednn/region.hpp"
 #include "onednn/translate.hpp"
 
 #include <chrono>
@@ -14,6 +18,30 @@
 namespace maskwise::onednn {
 namespace {
 
+// Shapes that oneDNN might not survive are refused; layouts are its to read where rows cannot.
+void require_fitting_shapes(const merged_record& merged, const compile_call& call) {
+    const auto inputs = from_abi(std::span(call.inputs, call.in_num));
+    const auto outputs = from_abi(std::span(call.outputs, call.out_num));
+    graph::shape_map shapes;
+    for (const auto& port : merged.inputs) {
+        const std::string name = "tensor " + std::to_string(port.id);
+        const auto position = graph::find_position(inputs, port.id);
+        if (!position) throw invalid_argument(name + " is not in the list given to compile");
+        const auto& given = inputs[*position];
+        graph::require_known_shape(given, name);
+        shapes[port.id] = given.extents;
+    }
+    const auto& dst = merged.ops.back().outputs[0];
+    graph::require_fitting_dst(outputs[graph::position_of(outputs, dst, "dst")],
+                               graph::infer_result(merged.ops, std::move(shapes)));
+}
+
+std::unique_ptr<compiled_record> build_rows(const std::shared_ptr<const partition_record>& partition,
+                                            const compile_call& call) {
+    require_fitting_shapes(*partition->merged, call);
+    return build_merged_rows(partition, call);
+}
+
 std::unique_ptr<compiled_record> build(const std::shared_ptr<const partition_record>& partition,
                                        const compile_call& call) {
     const auto inputs = from_abi(std::span(call.inputs, call.in_num));
@@ -21,11 +49,14 @@ std::unique_ptr<compiled_record> build(const std::shared_ptr<const partition_rec
     auto record = std::make_unique<compiled_record>();
     record->partition = partition;
     record->expression = std::make_shared<const graph::compiled_expression>(
-        graph::compile_group(partition->merged->group, inputs, outputs));
+        graph::compile_group(*partition->merged->group, inputs, outputs));
     record->inputs = copy_tensors(call.in_num, call.inputs);
     record->outputs = copy_tensors(call.out_num, call.outputs);
-    auto& dst = record->outputs[record->expression->dst_position];
-    dst = to_abi(record->expression->outputs[record->expression->dst_position], dst);
+    const auto& expression = *record->expression;
+    auto& dst = record->outputs[expression.dst_position];
+    dst = to_abi(expression.outputs[expression.dst_position], dst);
+    if (const auto position = graph::input_under_dst(expression))
+        record->inplace = {record->inputs[*position].id, dst.id};
     return record;
 }
 
@@ -37,7 +68,7 @@ abi::status compile_merged(const std::shared_ptr<const partition_record>& partit
     const auto start = std::chrono::steady_clock::now();
     std::string reason;
     const auto status = guarded(reason, [&] {
-        auto record = build(partition, call);
+        auto record = partition->merged->group ? build(partition, call) : build_rows(partition, call);
         report_compiled(*record, std::chrono::steady_clock::now() - start);
         tables().compiled.insert(call.compiled_partition, std::move(record));
     });

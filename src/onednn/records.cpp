@@ -47,6 +47,15 @@ std::shared_ptr<const op_record> find_op(const graph_record& graph, std::size_t 
     return found == graph.ops.end() ? nullptr : *found;
 }
 
+std::string joined_names(std::span<const std::shared_ptr<const op_record>> ops) {
+    std::string names;
+    for (const auto& op : ops) {
+        if (!names.empty()) names += ';';
+        names += op->name;
+    }
+    return names;
+}
+
 side_tables& tables() {
     return *at_first_use<[] { return std::make_unique<side_tables>().release(); }>();
 }

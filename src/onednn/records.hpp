@@ -78,6 +78,9 @@ const abi::logical_tensor* find_by_id(std::span<const abi::logical_tensor> tenso
 // The first operator of that id, which is the one that oneDNN took; null where there is none.
 std::shared_ptr<const op_record> find_op(const graph_record& graph, std::size_t id);
 
+// Names as oneDNN joins them in the lines of a partition.
+std::string joined_names(std::span<const std::shared_ptr<const op_record>> ops);
+
 // A partition that is Maskwise's: a Select alone, or what was merged around one.
 struct partition_record {
     std::size_t id = 0;
@@ -99,7 +102,7 @@ struct compiled_record {
     std::shared_ptr<const graph::compiled_expression> expression; // or a merged one
     std::vector<abi::logical_tensor> inputs;                      // as given to compile
     std::vector<abi::logical_tensor> outputs; // dst with shape and strides filled in
-    abi::inplace_pair inplace{};
+    std::optional<abi::inplace_pair> inplace; // dst may lie where this input lies
 };
 
 // A host scalar's value is unreachable in the real library once the tensor exists.

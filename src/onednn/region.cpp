@@ -5,6 +5,7 @@
 #include "onednn/composite.hpp"
 #include "onednn/dump.hpp"
 #include "onednn/guard.hpp"
+#include "onednn/merge.hpp"
 #include "onednn/onednn_verbose.hpp"
 #include "onednn/real_library.hpp"
 #include "onednn/real_partition.hpp"
@@ -42,21 +43,21 @@ std::shared_ptr<const partition_record> label_of(const region_record& region) {
     label->real_supports = true;
     label->fpmath_mode = region.settings.fpmath_mode;
     label->fpmath_applies_to_int = region.settings.fpmath_applies_to_int;
-    for (const auto& op : region.ops) {
-        if (!label->select.name.empty()) label->select.name += ';';
-        label->select.name += op->name;
-    }
+    label->select.name = joined_names(region.ops);
     return label;
 }
 
-std::unique_ptr<compiled_record> build(const region_record& region, const compile_call& call) {
+std::unique_ptr<compiled_record> build(const region_record& region,
+                                       std::shared_ptr<const partition_record> partition,
+                                       const compile_call& call) {
     auto record = std::make_unique<compiled_record>();
-    record->partition = label_of(region);
+    record->partition = std::move(partition);
     record->inputs = copy_tensors(call.in_num, call.inputs);
     record->outputs = copy_tensors(call.out_num, call.outputs);
     record->whole =
         std::make_shared<composite>(region, record->inputs, record->outputs, call.engine);
     record->outputs = record->whole->outputs();
+    record->inplace = record->whole->inplace();
     return record;
 }
 
@@ -119,13 +120,32 @@ abi::status compile_region(const std::shared_ptr<const region_record>& region,
     const auto start = std::chrono::steady_clock::now();
     std::string text;
     const auto status = guarded(text, [&] {
-        auto record = build(*region, call);
+        auto record = build(*region, label_of(*region), call);
         text = record->whole->describe();
         report_compiled(*record, std::chrono::steady_clock::now() - start);
         tables().compiled.insert(call.compiled_partition, std::move(record));
     });
     report(status == abi::success ? "claim" : "refuse", region->id, text);
     return status == abi::success ? status : compile_by_real(call);
+}
+
+// A merged partition has been promised for every layout: what rows cannot be run for is compiled
+// by oneDNN, operator by operator.
+std::unique_ptr<compiled_record>
+build_merged_rows(const std::shared_ptr<const partition_record>& partition,
+                  const compile_call& call) {
+    const region_record& region = *partition->merged->rows;
+    std::unique_ptr<compiled_record> record;
+    std::string text;
+    const auto status = guarded(text, [&] { record = build(region, partition, call); });
+    if (status == abi::success) {
+        report("claim", partition->id, record->whole->describe());
+        return record;
+    }
+    report("refuse", partition->id, text);
+    region_record without_rows = region;
+    without_rows.chain = {};
+    return build(without_rows, partition, call);
 }
 
 } // namespace maskwise::onednn

@@ -31,4 +31,10 @@ void note_region(const graph_record& graph, abi::partition partition);
 abi::status compile_region(const std::shared_ptr<const region_record>& region,
                            const compile_call& call);
 
+// Compiles a partition that was merged as a chain of rows. Throws where oneDNN cannot compile it
+// either.
+std::unique_ptr<compiled_record>
+build_merged_rows(const std::shared_ptr<const partition_record>& partition,
+                  const compile_call& call);
+
 } // namespace maskwise::onednn

@@ -125,7 +125,7 @@ std::string end_of(const row_plan& plan) {
 
 } // namespace
 
-row_plan make_row_plan(const row_desc& desc, isa target) {
+row_plan make_row_plan(const row_desc& desc, isa target, std::int64_t stream_from_bytes) {
     require_sizes(desc);
     require_soft_max_last(desc);
     const dims& shape = desc.scores.extents;
@@ -150,6 +150,9 @@ row_plan make_row_plan(const row_desc& desc, isa target) {
     require_one_masked_value(plan);
     plan.scale = desc.scale;
     plan.zero_point = desc.zero_point;
+    plan.streams = plan.rows > 0 && plan.columns > 0 &&
+                   plan.columns * (bytes_of(plan.scores.type) + bytes_of(plan.result.type)) >=
+                       stream_from_bytes / plan.rows;
     if (desc.statistics) plan.statistics = make_statistics(*desc.statistics, shape);
     return plan;
 }

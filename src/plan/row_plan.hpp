@@ -4,6 +4,7 @@
 #include "tensor/tensor_desc.hpp"
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -58,6 +59,7 @@ struct row_plan {
     std::vector<row_step> steps; // without the soft_max
     bool has_soft_max = false, inf_as_zero = false;
     float scale = 1, zero_point = 0;
+    bool streams = false; // stores past the caches, where the result is not in the scores' place
 };
 
 // Rows up to this are held in L1 from the first pass to the last; longer ones are computed twice,
@@ -67,8 +69,10 @@ inline constexpr std::int64_t held_row_columns = 8192;
 inline constexpr std::size_t max_row_operands = 8;
 
 // A plan on the kernels of `target`. Throws invalid_argument where a type, a stride or a size is
-// outside what rows can be run for.
-row_plan make_row_plan(const row_desc& desc, isa target);
+// outside what rows can be run for. Results that with the scores are `stream_from_bytes` or more are
+// stored past the caches.
+row_plan make_row_plan(const row_desc& desc, isa target,
+                       std::int64_t stream_from_bytes = std::numeric_limits<std::int64_t>::max());
 
 // "16x32 rows of 33, f32 to f32: select_kept divide add soft_max".
 std::string to_string(const row_plan& plan);

@@ -430,6 +430,14 @@ class Batches(unittest.TestCase):
         self.assertEqual(passed, tests, outcome.out[-4000:])
         self.assertEqual(tests, 17)
 
+    def test_merged_rows(self) -> None:
+        needs_plugin(self)
+        if SETUP.minor < 7:
+            self.skipTest("this oneDNN has no Select and no GenIndex of its own")
+        outcome = run("--batch=merge_rows_ci", plugin=True)
+        tests, passed, _, _ = outcome.counts
+        self.assertEqual((tests, passed), (8, 8), outcome.out[-4000:])
+
     def test_selects_with_onednn_alone(self) -> None:
         outcome = run("--isolate", "--batch=select_ci")
         if SETUP.minor == 7:  # it throws for a scalar or inner cond over two broadcast sources

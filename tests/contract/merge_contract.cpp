@@ -360,6 +360,29 @@ TEST(merge, takes_any_layout) {
             }
 }
 
+// exp(0) and the sum may lie in one place: the client is told so, and it holds.
+TEST(merge, runs_in_place_where_it_says_so) {
+    if (!plugin_expected()) GTEST_SKIP() << "oneDNN runs three partitions";
+    const auto merged = exp_select_add().partitions();
+    const auto inputs = merged[0].get_input_ports();
+    const auto compiled = merged[0].compile(inputs, merged[0].get_output_ports(), engine());
+    const auto pairs = compiled.get_inplace_ports();
+    ASSERT_EQ(pairs.size(), 1U);
+    EXPECT_EQ(pairs[0], std::make_pair(std::size_t{0}, std::size_t{6}));
+    std::vector<float> x(element_count(shape), 0.5F), y{0.25F}, z(x.size(), 2.0F);
+    std::vector<std::uint8_t> cond(4 * 33);
+    for (std::size_t i = 0; i < cond.size(); ++i) cond[i] = i % 3 == 0 ? 1 : 0;
+    compiled.execute(stream(),
+                     {{inputs[0], engine(), x.data()},
+                      {inputs[1], engine(), cond.data()},
+                      {inputs[2], engine(), y.data()},
+                      {inputs[3], engine(), z.data()}},
+                     {{merged[0].get_output_ports()[0], engine(), x.data()}});
+    stream().wait();
+    for (std::size_t i = 0; i < x.size(); ++i)
+        ASSERT_NEAR(x[i], (i % cond.size() % 3 == 0 ? std::exp(0.5F) : 0.25F) + 2.0F, 1e-5F) << i;
+}
+
 TEST(merge, refuses_wrong_shapes_with_a_status) {
     if (!plugin_expected()) GTEST_SKIP() << "oneDNN runs three partitions";
     const auto merged = exp_select_add().partitions();

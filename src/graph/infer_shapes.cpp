@@ -1,0 +1,34 @@
+#include "graph/infer_shapes.hpp"
+
+#include "base/error.hpp"
+#include "graph/compile_checks.hpp"
+#include "schema/select_schema.hpp"
+#include "tensor/broadcast.hpp"
+
+namespace maskwise::graph {
+namespace {
+
+dims infer_shape(const op& from, const shape_map& shapes) {
+    const auto shape = [&](std::size_t i) -> const dims& { return shapes.at(from.inputs[i].id); };
+    if (from.kind == op_kind::select)
+        return infer_dst(onednn_select(), broadcast_of(from), shape(0), shape(1), shape(2));
+    if (from.inputs.size() == 1) return shape(0);
+    const bool fits = broadcast_of(from) == auto_broadcast::numpy || shape(0) == shape(1);
+    const auto joined = broadcast_numpy(shape(0), shape(1));
+    if (!fits || !joined)
+        throw invalid_shape(from.name + ": " + to_string(shape(0)) + " and " + to_string(shape(1)) +
+                            " do not broadcast");
+    return *joined;
+}
+
+} // namespace
+
+dims infer_result(std::span<const op> ops, shape_map shapes) {
+    for (const op& each : ops) {
+        const dims shape = infer_shape(each, shapes);
+        for (const auto& output : each.outputs) shapes[output.id] = shape;
+    }
+    return shapes.at(ops.back().outputs[0].id);
+}
+
+} // namespace maskwise::graph

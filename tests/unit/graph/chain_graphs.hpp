@@ -1,0 +1,77 @@
+#pragma once
+
+#include "graph/row_chain.hpp"
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+// Attention as a list of operators, for tests of what is found in it.
+namespace maskwise::graph {
+
+inline const dims matrix{1, 4, 8, 8};
+inline constexpr std::size_t query = 1, key = 2, scores = 3, factor = 4, scaled = 5, mask = 6, fill = 7,
+                      selected = 8, added = 9, bias = 10, weights = 11, value = 12, result = 13,
+                      rows_id = 20, columns_id = 21, moved = 22, term = 23, statistics = 31,
+                      bent = 40, capped = 41, cast = 42, bytes = 43;
+
+inline logical_tensor tensor(std::size_t id, const dims& extents = matrix) {
+    logical_tensor made;
+    made.id = id;
+    made.type = data_type::f32;
+    made.rank_known = true;
+    made.extents = extents;
+    return made;
+}
+
+inline op make(std::size_t id, op_kind kind, std::vector<logical_tensor> inputs, std::size_t output) {
+    op made;
+    made.id = id;
+    made.kind = kind;
+    made.inputs = std::move(inputs);
+    made.outputs = {tensor(output)};
+    return made;
+}
+
+inline op with_axis(op made, std::int64_t axis) {
+    made.axis = axis;
+    return made;
+}
+
+struct partition {
+    std::vector<op> ops;
+    std::vector<std::size_t> outputs{result};
+
+    op& at(std::size_t id) {
+        for (op& each : ops)
+            if (each.id == id) return each;
+        throw std::out_of_range("no such operator");
+    }
+    std::optional<row_chain> find(std::string& reason) const {
+        return find_row_chain(ops, outputs, reason);
+    }
+};
+
+// MatMul, Divide, Select, Add, SoftMax, MatMul: operators 1 to 6.
+inline partition attention() {
+    return {{make(1, op_kind::other, {tensor(query), tensor(key)}, scores),
+             make(2, op_kind::divide, {tensor(scores), tensor(factor, {1})}, scaled),
+             make(3, op_kind::select, {tensor(mask), tensor(scaled), tensor(fill, {})}, selected),
+             make(4, op_kind::add, {tensor(selected), tensor(bias)}, added),
+             with_axis(make(5, op_kind::soft_max, {tensor(added)}, weights), -1),
+             make(6, op_kind::other, {tensor(weights), tensor(value)}, result)}};
+}
+
+// The same with the mask made of indices: operators 10 to 12, and 13 that moves the boundary.
+inline partition causal() {
+    partition made = attention();
+    made.ops.insert(made.ops.begin() + 2,
+                    {with_axis(make(10, op_kind::gen_index, {tensor(scaled)}, rows_id), -2),
+                     with_axis(make(11, op_kind::gen_index, {tensor(scaled)}, columns_id), 3),
+                     make(13, op_kind::add, {tensor(rows_id), tensor(term, {})}, moved),
+                     make(12, op_kind::greater_equal, {tensor(moved), tensor(columns_id)}, mask)});
+    return made;
+}
+
+} // namespace maskwise::graph

@@ -1,0 +1,151 @@
+// Which operators that are partitions of their own become one chain of rows, and which do not.
+
+#include "graph/row_chain.hpp"
+#include "unit/graph/chain_graphs.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+namespace maskwise::graph {
+namespace {
+
+// The same operators as partitions of their own, without the MatMuls.
+partition middle(bool is_causal) {
+    partition made = is_causal ? causal() : attention();
+    std::erase_if(made.ops, [](const op& each) { return each.id == 1 || each.id == 6; });
+    return made;
+}
+
+std::vector<merged_chain> merged(const partition& from,
+                                 const std::function<bool(std::size_t)>& stands_alone =
+                                     [](std::size_t) { return true; }) {
+    return find_row_chains(from.ops, stands_alone);
+}
+
+std::vector<std::size_t> ids_of(const merged_chain& chain) {
+    std::vector<std::size_t> ids;
+    for (const op& each : chain.ops) ids.push_back(each.id);
+    return ids;
+}
+
+TEST(merged_chain, is_made_of_what_stands_alone) {
+    const auto found = merged(middle(false));
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(ids_of(found[0]), (std::vector<std::size_t>{2, 3, 4, 5}));
+    EXPECT_EQ(found[0].chain.scores, scores);
+    EXPECT_EQ(found[0].chain.result, weights);
+}
+
+TEST(merged_chain, has_its_makers_before_its_users) {
+    partition made = middle(true);
+    std::reverse(made.ops.begin(), made.ops.end());
+    const auto found = merged(made);
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(ids_of(found[0]), (std::vector<std::size_t>{2, 10, 13, 11, 12, 3, 4, 5}));
+    EXPECT_EQ(found[0].chain.steps[1].kind, row_step_kind::select_causal);
+}
+
+TEST(merged_chain, takes_a_mask_that_another_partition_makes) {
+    partition made = middle(false);
+    made.ops.push_back(make(9, op_kind::other, {tensor(30)}, mask));
+    EXPECT_EQ(merged(made, [](std::size_t id) { return id != 9; }).size(), 1U);
+}
+
+TEST(merged_chain, takes_its_row_by_its_shape) {
+    partition made = middle(false);
+    made.at(2).kind = op_kind::multiply;
+    std::swap(made.at(2).inputs[0], made.at(2).inputs[1]);
+    std::swap(made.at(3).inputs[1], made.at(3).inputs[2]);
+    const auto found = merged(made);
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].chain.scores, scores);
+    EXPECT_EQ(found[0].chain.steps[1].op, row_operator::select_masked);
+}
+
+TEST(merged_chain, gives_one_operator_to_one_chain) {
+    partition made = middle(false);
+    made.ops.push_back(
+        make(15, op_kind::select, {tensor(33), tensor(weights), tensor(34, {})}, 35));
+    made.ops.push_back(with_axis(make(16, op_kind::soft_max, {tensor(35)}, 36), -1));
+    const auto found = merged(made);
+    ASSERT_EQ(found.size(), 2U);
+    EXPECT_EQ(ids_of(found[1]), (std::vector<std::size_t>{15, 16}));
+}
+
+// What a smaller chain is, or none: the operators that are merged in the end.
+struct smaller_merge {
+    const char* name;
+    std::function<void(partition&)> change;
+    std::vector<std::size_t> ops;
+};
+
+class near_misses_of_merging : public testing::TestWithParam<smaller_merge> {};
+
+TEST_P(near_misses_of_merging, leave_operators_alone) {
+    partition made = middle(true);
+    GetParam().change(made);
+    const auto found = merged(made);
+    EXPECT_EQ(found.empty() ? std::vector<std::size_t>{} : ids_of(found[0]), GetParam().ops);
+}
+
+const std::vector<std::size_t> behind_the_mask{3, 4, 5}, no_merge;
+
+INSTANTIATE_TEST_SUITE_P(
+    of_single_operators, near_misses_of_merging,
+    testing::Values(
+        smaller_merge{
+            "scaled_scores_used_twice",
+            [](partition& p) { p.ops.push_back(make(14, op_kind::other, {tensor(scaled)}, 32)); },
+            {10, 13, 11, 12, 3, 4, 5}},
+        smaller_merge{
+            "another_gen_index_on_an_inner_value",
+            [](partition& p) {
+                p.ops.push_back(with_axis(make(14, op_kind::gen_index, {tensor(scaled)}, 32), -1));
+            },
+            no_merge},
+        smaller_merge{"swapped_comparison",
+                      [](partition& p) { std::swap(p.at(12).inputs[0], p.at(12).inputs[1]); },
+                      no_merge}, // GenIndex still uses what Divide makes
+        smaller_merge{"mask_used_twice",
+                      [](partition& p) {
+                          p.ops.push_back(make(14, op_kind::other, {tensor(mask)}, 32));
+                          p.at(10).inputs[0] = p.at(11).inputs[0] = tensor(scores);
+                      },
+                      {2, 3, 4, 5}},
+        smaller_merge{"another_comparison",
+                      [](partition& p) {
+                          p.at(12).kind = op_kind::other;
+                          p.at(10).inputs[0] = p.at(11).inputs[0] = tensor(scores);
+                      },
+                      {2, 3, 4, 5}},
+        smaller_merge{"soft_max_along_another_axis_without_indices",
+                      [](partition& p) {
+                          p.at(5).axis = 1;
+                          p.at(12).kind = op_kind::other;
+                      },
+                      no_merge},
+        smaller_merge{"broadcast_in_between",
+                      [](partition& p) {
+                          p.at(2).inputs[0] = tensor(scores, {1, 1, 8, 8});
+                          p.at(2).outputs[0] = p.at(10).inputs[0] = p.at(11).inputs[0] =
+                              p.at(3).inputs[1] = tensor(scaled, {1, 1, 8, 8});
+                      },
+                      no_merge},
+        smaller_merge{"rows_of_whole_numbers",
+                      [](partition& p) { p.at(3).outputs[0].type = data_type::i32; }, no_merge},
+        smaller_merge{"select_without_broadcast",
+                      [](partition& p) { p.at(3).auto_broadcast = "none"; }, no_merge}),
+    [](const auto& chosen) { return std::string(chosen.param.name); });
+
+TEST(merged_chain, keeps_away_from_what_is_no_partition_alone) {
+    for (const std::size_t alone : {3U, 5U})
+        EXPECT_TRUE(merged(middle(false), [&](std::size_t id) { return id == alone; }).empty());
+    const auto found = merged(middle(false), [](std::size_t id) { return id != 2; });
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(ids_of(found[0]), behind_the_mask);
+}
+
+} // namespace
+} // namespace maskwise::graph
