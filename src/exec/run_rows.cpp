@@ -216,7 +216,8 @@ float row_walk::run_piece(const column_range& range, std::int64_t first, std::in
 void row_walk::store(const float* values, std::int64_t first, std::int64_t count,
                      float factor) const {
     const std::int64_t width = bytes_of(plan_.result.type);
-    plan_.kernels->store(values, {plan_.result.type, factor * plan_.scale, plan_.zero_point, streams_},
+    plan_.kernels->store(values,
+                         {plan_.result.type, factor * plan_.scale, plan_.zero_point, streams_},
                          result_ + first * width, count);
 }
 

@@ -31,7 +31,9 @@ public:
         std::unique_ptr<std::byte[]> found(kept_.exchange(nullptr));
         return found ? std::move(found) : std::make_unique_for_overwrite<std::byte[]>(bytes);
     }
-    void give_back(std::unique_ptr<std::byte[]> memory) { delete[] kept_.exchange(memory.release()); }
+    void give_back(std::unique_ptr<std::byte[]> memory) {
+        delete[] kept_.exchange(memory.release());
+    }
 
 private:
     std::atomic<std::byte*> kept_ = nullptr;
@@ -48,7 +50,7 @@ struct compiled_expression {
     std::vector<reordering> reorderings; // mostly none
     std::size_t scratch_bytes = 0;
     std::shared_ptr<spare_memory> spare; // of so many bytes, for reorderings
-    bool is_empty = false; // dst has no elements: pointers may be null
+    bool is_empty = false;               // dst has no elements: pointers may be null
 };
 
 // Compiles the group, its tensors matched by id (first occurrence), extras ignored. Shapes are

@@ -62,8 +62,7 @@ std::vector<merged_chain> find_row_chains(std::span<const op> graph,
     chain_finder finder(graph, is_free);
     std::vector<merged_chain> found;
     for (const op& each : graph) {
-        if (each.kind != op_kind::select || !is_free(each.id) ||
-            !is_row_type(each.outputs[0].type))
+        if (each.kind != op_kind::select || !is_free(each.id) || !is_row_type(each.outputs[0].type))
             continue;
         try {
             merged_chain next{finder.find(each), {}};

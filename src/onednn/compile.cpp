@@ -59,7 +59,8 @@ abi::status compile_for_newer_functions(const compile_call& call, compiled_recor
     compile_call resolved = call;
     resolved.outputs = outputs.data();
     const auto status = compile_with_real(resolved);
-    if (status == abi::success && record.inplace && !real_agrees_with_inplace(call, *record.inplace))
+    if (status == abi::success && record.inplace &&
+        !real_agrees_with_inplace(call, *record.inplace))
         record.inplace.reset();
     return status;
 }

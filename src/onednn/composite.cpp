@@ -198,8 +198,8 @@ void composite::keep_result_inside() {
 // One for both parts, which never run at the same time. Left to the library, it would be allocated
 // anew in every execution, and above 128 KiB every page of it touched for the first time.
 void composite::keep_scratchpad() {
-    const std::size_t bytes = std::max(before_ ? before_->scratch_bytes() : 0,
-                                       after_ ? after_->scratch_bytes() : 0);
+    const std::size_t bytes =
+        std::max(before_ ? before_->scratch_bytes() : 0, after_ ? after_->scratch_bytes() : 0);
     if (bytes > 0) keep_inside(scratchpad_of(bytes));
 }
 
@@ -216,7 +216,8 @@ void composite::compile_parts(const region_record& region, abi::engine engine) {
     result_ = dense(scores_);
     result_.id = chain_.result;
     result_.data_type = described(region, chain_.result).data_type;
-    if (given == nullptr) compile_before(before, handed_over(region, before, after), region, engine);
+    if (given == nullptr)
+        compile_before(before, handed_over(region, before, after), region, engine);
     if (chain_.statistics) place_statistics();
     if (after.empty())
         let_result_leave();

@@ -16,11 +16,11 @@ namespace maskwise::onednn {
 
 // Partitions of one operator that the client gets as one, and what it can ask about it.
 struct merged_record {
-    std::optional<graph::expression_group> group; // run by one loop
-    std::shared_ptr<const region_record> rows;    // or as a chain of rows
-    std::vector<graph::op> ops; // in topological order, as op_ids
-    std::string names;          // of all, for verbose lines
-    std::vector<std::size_t> op_ids; // the last one's handle is kept
+    std::optional<graph::expression_group> group;     // run by one loop
+    std::shared_ptr<const region_record> rows;        // or as a chain of rows
+    std::vector<graph::op> ops;                       // in topological order, as op_ids
+    std::string names;                                // of all, for verbose lines
+    std::vector<std::size_t> op_ids;                  // the last one's handle is kept
     std::vector<abi::logical_tensor> inputs, outputs; // as given at add_op, slot by slot
 };
 

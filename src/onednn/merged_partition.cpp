@@ -36,8 +36,8 @@ void require_fitting_shapes(const merged_record& merged, const compile_call& cal
                                graph::infer_result(merged.ops, std::move(shapes)));
 }
 
-std::unique_ptr<compiled_record> build_rows(const std::shared_ptr<const partition_record>& partition,
-                                            const compile_call& call) {
+std::unique_ptr<compiled_record>
+build_rows(const std::shared_ptr<const partition_record>& partition, const compile_call& call) {
     require_fitting_shapes(*partition->merged, call);
     return build_merged_rows(partition, call);
 }
@@ -68,7 +68,8 @@ abi::status compile_merged(const std::shared_ptr<const partition_record>& partit
     const auto start = std::chrono::steady_clock::now();
     std::string reason;
     const auto status = guarded(reason, [&] {
-        auto record = partition->merged->group ? build(partition, call) : build_rows(partition, call);
+        auto record =
+            partition->merged->group ? build(partition, call) : build_rows(partition, call);
         report_compiled(*record, std::chrono::steady_clock::now() - start);
         tables().compiled.insert(call.compiled_partition, std::move(record));
     });

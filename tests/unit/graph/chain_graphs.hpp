@@ -11,10 +11,10 @@
 namespace maskwise::graph {
 
 inline const dims matrix{1, 4, 8, 8};
-inline constexpr std::size_t query = 1, key = 2, scores = 3, factor = 4, scaled = 5, mask = 6, fill = 7,
-                      selected = 8, added = 9, bias = 10, weights = 11, value = 12, result = 13,
-                      rows_id = 20, columns_id = 21, moved = 22, term = 23, statistics = 31,
-                      bent = 40, capped = 41, cast = 42, bytes = 43;
+inline constexpr std::size_t query = 1, key = 2, scores = 3, factor = 4, scaled = 5, mask = 6,
+                             fill = 7, selected = 8, added = 9, bias = 10, weights = 11, value = 12,
+                             result = 13, rows_id = 20, columns_id = 21, moved = 22, term = 23,
+                             statistics = 31, bent = 40, capped = 41, cast = 42, bytes = 43;
 
 inline logical_tensor tensor(std::size_t id, const dims& extents = matrix) {
     logical_tensor made;
@@ -25,7 +25,8 @@ inline logical_tensor tensor(std::size_t id, const dims& extents = matrix) {
     return made;
 }
 
-inline op make(std::size_t id, op_kind kind, std::vector<logical_tensor> inputs, std::size_t output) {
+inline op make(std::size_t id, op_kind kind, std::vector<logical_tensor> inputs,
+               std::size_t output) {
     op made;
     made.id = id;
     made.kind = kind;

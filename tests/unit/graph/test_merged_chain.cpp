@@ -18,9 +18,9 @@ partition middle(bool is_causal) {
     return made;
 }
 
-std::vector<merged_chain> merged(const partition& from,
-                                 const std::function<bool(std::size_t)>& stands_alone =
-                                     [](std::size_t) { return true; }) {
+std::vector<merged_chain> merged(
+    const partition& from,
+    const std::function<bool(std::size_t)>& stands_alone = [](std::size_t) { return true; }) {
     return find_row_chains(from.ops, stands_alone);
 }
 
@@ -99,12 +99,12 @@ INSTANTIATE_TEST_SUITE_P(
             "scaled_scores_used_twice",
             [](partition& p) { p.ops.push_back(make(14, op_kind::other, {tensor(scaled)}, 32)); },
             {10, 13, 11, 12, 3, 4, 5}},
-        smaller_merge{
-            "another_gen_index_on_an_inner_value",
-            [](partition& p) {
-                p.ops.push_back(with_axis(make(14, op_kind::gen_index, {tensor(scaled)}, 32), -1));
-            },
-            no_merge},
+        smaller_merge{"another_gen_index_on_an_inner_value",
+                      [](partition& p) {
+                          p.ops.push_back(
+                              with_axis(make(14, op_kind::gen_index, {tensor(scaled)}, 32), -1));
+                      },
+                      no_merge},
         smaller_merge{"swapped_comparison",
                       [](partition& p) { std::swap(p.at(12).inputs[0], p.at(12).inputs[1]); },
                       no_merge}, // GenIndex still uses what Divide makes
