@@ -14,12 +14,12 @@ import statistics
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import attention_graphs as graphs
 import attention_report as report
+from attention_measured import Measured
 from machine import machine_facts
 from results import Row, keep
 from worker import ROOT, Died, Worker, lane_command, limit
@@ -64,33 +64,6 @@ class Client(Worker):
     def time(self, samples: int) -> list[float]:
         taken: list[float] = self.request(f"time {samples} {TURN_MS}")["samples"]
         return taken
-
-
-@dataclass
-class Measured:
-    """Milliseconds of one case in one lane."""
-
-    case: str
-    lane: str
-    library: str = ""
-    state: str = ""  # why there are no times, where there are none
-    claim: str = ""  # what Maskwise says that it runs
-    samples: dict[str, list[float]] = field(default_factory=dict)
-    row_bytes: int = 0
-
-    def median(self, part: str) -> float | None:
-        taken = self.samples.get(part)
-        return statistics.median(taken) if taken else None
-
-    def times_faster(self) -> float | None:
-        alone, own = self.median("onednn"), self.median("maskwise")
-        return alone / own if alone and own else None
-
-    def ceiling(self) -> float | None:
-        """What oneDNN keeps, and the bytes of the rest at the speed of memory or cache."""
-        parts = [self.median(name) for name in ("before", "after", "rows at the limit")]
-        known = [part for part in parts if part is not None]
-        return sum(known) if self.median("rows at the limit") is not None else None
 
 
 def claimed_operators(build: Path, lane: str, file: Path) -> tuple[set[int], str]:
@@ -238,7 +211,7 @@ def run_lane(arguments: argparse.Namespace, lane: str) -> list[Measured]:
     if lane != NEWEST_LANE:
         cases = [graphs.without_newer_attributes(case, folder) for case in cases]
     else:
-        cases += graphs.sequences(arguments.full, folder)
+        cases += graphs.middles(folder) + graphs.sequences(arguments.full, folder)
     wanted = arguments.only.split(",") if arguments.only else [case.name for case in cases]
     suite = Suite(arguments, lane, folder)
     every = []

@@ -111,6 +111,50 @@ def sequences(full: bool, folder: Path) -> list[GraphCase]:
     return made
 
 
+MIDDLE = [1, 12, 1024, 1024]
+
+
+def described(number: int, shape: list[int], dtype: str) -> dict[str, Any]:
+    strides = dense_as_before(shape, [])
+    tensor = {"id": number, "dtype": dtype, "shape": shape, "stride": strides}
+    return {**tensor, "layout_type": "strided", "property_type": "variable"}
+
+
+def middle(is_causal: bool) -> Graph:
+    """Scale, mask and SoftMax without MatMuls: Maskwise makes one partition of them."""
+    ops: list[dict[str, Any]] = []
+
+    def add(kind: str, inputs: list[Any], dtype: str = "f32", axis: int | None = None) -> Any:
+        attrs: dict[str, Any] = {"axis": {"type": "s64", "value": axis}} if axis else {}
+        if kind in ("Divide", "GreaterEqual", "Select"):
+            attrs["auto_broadcast"] = {"type": "string", "value": "numpy"}
+        output = described(100 + len(ops), MIDDLE, dtype)
+        head = {"id": len(ops), "name": f"{kind}_{len(ops)}", "kind": kind, "attrs": attrs}
+        ops.append({**head, "inputs": inputs, "outputs": [output]})
+        return output
+
+    scores = add("Divide", [described(0, MIDDLE, "f32"), described(1, [1], "f32")])
+    mask: Any = described(2, [1, 1, *MIDDLE[2:]], "boolean")
+    if is_causal:
+        indices = [add("GenIndex", [scores], "s32", axis) for axis in (-2, -1)]
+        mask = add("GreaterEqual", indices, "boolean")
+    kept = add("Select", [mask, scores, described(3, [1], "f32")])
+    add("SoftMax", [kept], axis=-1)
+    head = {"version": "3.8.0", "engine_kind": "cpu", "fpmath_mode": "strict"}
+    ports: dict[str, Any] = {"input_ports": [], "output_ports": []}
+    return {**head, "fpmath_mode_apply_to_int": "false", **ports, "graph": ops}
+
+
+def middles(folder: Path) -> list[GraphCase]:
+    """The middle of attention alone, with a mask from memory and with a causal one."""
+    made = []
+    for kind in ("mask", "causal"):
+        path = folder / f"middle-{kind}.json"
+        path.write_text(json.dumps(middle(kind == "causal")))
+        made.append(GraphCase(f"middle {kind} 1x12x1024x1024", path))
+    return made
+
+
 def inputs_of(ops: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
     made = {tensor["id"] for op in ops for tensor in op["outputs"]}
     used = {tensor["id"]: tensor for op in ops for tensor in op["inputs"]}

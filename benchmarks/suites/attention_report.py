@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import matplotlib
+from attention_measured import Measured
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
-
-if TYPE_CHECKING:
-    from attention import Measured
 
 # Times as fast as oneDNN alone, to be reached on lane 3.13. Everything else: never slower.
 TIMES = {
@@ -24,6 +21,7 @@ TIMES = {
     "MHA-distill_bert-inf-int8-bs1": 10.0,
 }
 OF_CEILING = 0.8
+OF_LIMIT = 0.7  # of the middle alone, whose ceiling is one read and one write
 NOISE = 0.97  # "never slower" within what two measurements of the same differ
 PARTS = {
     "before": ("oneDNN's part before", "#c1440e"),
@@ -81,8 +79,9 @@ def targets(every: list[Measured]) -> str:
         wanted = TIMES.get(measured.case) if measured.lane == "3.13" else None
         target = f"{wanted:g}" if wanted else "1"
         shown = "-" if share is None else f"{share:.2f}"
-        if share is not None and share < OF_CEILING:
-            shown += f" (to reach: {OF_CEILING})"
+        least = OF_LIMIT if measured.case.startswith("middle") else OF_CEILING
+        if share is not None and share < least:
+            shown += f" (to reach: {least})"
         rows.append(
             f"| {measured.case} | {measured.lane} | {target} | {times:.2f} | {verdict(measured)} "
             f"| {shown} |"
