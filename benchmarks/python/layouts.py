@@ -1,6 +1,6 @@
 """maskwise.where beside numpy.where on drawn layouts: broadcast, transposed, stepped, reversed.
 
-usage: layouts.py [COUNT]; started by `scripts/bench python`. Every case has more than 4 Ki
+usage: layouts.py [COUNT [SEED]]; started by `scripts/bench python`. Every case has more than 4 Ki
 elements; how many are slower than NumPy's, and which most.
 """
 
@@ -57,8 +57,8 @@ class Case:
     arguments: tuple[Any, Any, Any]
 
 
-def draw_case(index: int) -> Case:
-    draw = random.Random(f"maskwise layouts {index}")
+def draw_case(index: int, seed: str) -> Case:
+    draw = random.Random(f"maskwise layouts {seed}{index}")
     shape, dtype = draw_shape(draw), draw.choice(DTYPES)
     mask, kind = draw_mask(draw)
     values = np.random.default_rng(index).integers(0, 100, 65521).astype(dtype)
@@ -89,9 +89,10 @@ def times_as_fast(case: Case) -> float | None:
 
 def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 500
+    seed = f"{sys.argv[2]} " if len(sys.argv) > 2 else ""
     found = []
     for index in range(count):
-        case = draw_case(index)
+        case = draw_case(index, seed)
         speed = times_as_fast(case)
         if speed is not None:
             found.append((speed, case.name))

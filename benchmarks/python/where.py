@@ -25,6 +25,7 @@ RESULTS = Path(__file__).resolve().parents[2] / "build/bench/results.json"
 TURNS = 25
 SAMPLE_SECONDS = 300e-6
 MILLION = 1 << 20
+PAGE = 4096
 WIDTHS = ("u1", "u2", "f4", "f8", "c16")
 
 
@@ -143,14 +144,30 @@ def measure(case: Case) -> Times:
     return Times(case, *in_turns(forms))
 
 
+class Room:
+    """Memory for arrays: each begins at the start of a page, whatever NumPy's allocator would do."""
+
+    def __init__(self, count: int, array_bytes: int) -> None:
+        self.step = -(-array_bytes // PAGE) * PAGE
+        memory = np.zeros(count * self.step + PAGE, "u1")
+        self.free = memory[-memory.ctypes.data % PAGE :]
+
+    def place(self, values: Any) -> Any:
+        room, self.free = self.free[: values.nbytes], self.free[self.step :]
+        array = room.view(values.dtype)
+        array[...] = values
+        return array
+
+
 def bytes_a_second(set_bytes: int) -> dict[str, float]:
     """One rate for each width: cond, two sources and dst count, and are as large together."""
     random = np.random.default_rng(2)
     forms, moved = [], []
     for dtype in map(np.dtype, WIDTHS):
         count = set_bytes // (1 + 3 * dtype.itemsize)
-        x, y = (numbers(random, count, dtype) for _ in range(2))
-        condition, out = random.random(count) < 0.5, np.empty_like(x)
+        room = Room(4, count * dtype.itemsize)
+        condition = room.place(random.random(count) < 0.5)
+        x, y, out = (room.place(numbers(random, count, dtype)) for _ in range(3))
         forms.append(lambda c=condition, x=x, y=y, out=out: maskwise.where(c, x, y, out=out))
         moved.append(count * (1 + 3 * dtype.itemsize))
     pairs = zip(WIDTHS, moved, in_turns(forms), strict=True)

@@ -1,6 +1,6 @@
-"""What where() and explain() are given beside NumPy arrays and numbers, and what is NumPy's to do.
+"""What where(), explain() and select() are given beside NumPy arrays and numbers.
 
-Imported when the first such call is made.
+And what is NumPy's to do. Imported when the first such call is made.
 """
 
 from __future__ import annotations
@@ -48,12 +48,21 @@ def plain(value: Any) -> Any:
     return value if type(value) in (bool, int, float, complex) else np.asarray(value)
 
 
-def answer_as(first: Any, result: NDArray[Any]) -> Any:
-    """The result as an object of the library that `first` is from, over the same memory."""
+def in_kind(operands: tuple[Any, ...], result: NDArray[Any]) -> Any:
+    """The result as an object of the first foreign operand's library, over the same memory."""
+    first = next((operand for operand in operands if is_foreign(operand)), None)
+    if first is None:
+        return result
     library: Any = sys.modules[type(first).__module__.partition(".")[0]]
     if hasattr(first, "__array_namespace__"):
         library = first.__array_namespace__()
     return library.from_dlpack(_core.exported(result))
+
+
+def select(operands: tuple[Any, Any, Any], auto_broadcast: str, dialect: str) -> Any:
+    """maskwise.select of what are not three arrays of NumPy's."""
+    a, b, c = (np.asarray(plain(operand)) for operand in operands)
+    return in_kind(operands, _core.select(a, b, c, auto_broadcast, dialect))
 
 
 def writable(out: Any) -> Any:
@@ -79,8 +88,7 @@ def where(condition: Any, x: Any, y: Any, out: Any) -> Any:
     result = _core.where(*map(plain, operands), out=into)
     if out is not None:
         return out
-    first = next((operand for operand in operands if is_foreign(operand)), None)
-    return result if first is None else answer_as(first, result)
+    return in_kind(operands, result)
 
 
 def where_blocks(condition: Any, x: Any, y: Any, out: Any) -> Any:

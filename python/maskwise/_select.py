@@ -28,7 +28,8 @@ def select(
     ----------
     cond : array_like of bool
     src_0, src_1 : array_like
-        Of one dtype, one that the dialect has; nothing is promoted.
+        Of one dtype, one that the dialect has; nothing is promoted. Arrays that speak DLPack
+        (jax, torch) are read where they lie.
     auto_broadcast : "numpy" or "none"
         "none" wants three equal shapes. ONNX has no such attribute: there it is always "numpy".
     dialect : "onednn", "openvino", "onnx" or "onnx-9"
@@ -39,7 +40,8 @@ def select(
 
     Returns
     -------
-    A new row-major array of the broadcast shape.
+    A new row-major array of the broadcast shape; where the first array of the arguments comes from
+    another library that speaks DLPack, an object of that library over it.
 
     Raises
     ------
@@ -47,6 +49,12 @@ def select(
         Shapes that do not fit; an unknown auto_broadcast or dialect.
     TypeError
         A cond that is not boolean, dtypes that differ or that the dialect does not have.
+    BufferError
+        Memory that is not the CPU's, or that its library does not lend.
     """
-    a, b, c = (np.asarray(operand) for operand in (cond, src_0, src_1))
-    return _core.select(a, b, c, auto_broadcast, dialect)
+    operands = (cond, src_0, src_1)
+    if not all(type(operand) is np.ndarray for operand in operands):
+        from maskwise import _others
+
+        return _others.select(operands, auto_broadcast, dialect)
+    return _core.select(*operands, auto_broadcast, dialect)

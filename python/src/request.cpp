@@ -32,9 +32,20 @@ bool is_same(PyArray_Descr* a, PyArray_Descr* b) {
     return PyArray_EquivTypes(a, b) != 0;
 }
 
+// Two of Python's integers are int64 to NumPy however large they are; as an array one is uint64.
+bool are_large_integers(nb::handle x, nb::handle y, const request& of) {
+    const auto is_int64 = [](nb::handle array) {
+        return PyArray_TYPE(as_array(array)) == NPY_LONG;
+    };
+    return PyLong_CheckExact(x.ptr()) && PyLong_CheckExact(y.ptr()) &&
+           !(is_int64(of.x) && is_int64(of.y));
+}
+
 nb::object common_dtype(nb::handle x, nb::handle y, const request& of) {
     PyArray_Descr* const x_dtype = PyArray_DESCR(as_array(of.x));
     PyArray_Descr* const y_dtype = PyArray_DESCR(as_array(of.y));
+    if (are_large_integers(x, y, of))
+        return nb::borrow<nb::object>(MASKWISE_IMPORTED("numpy", "result_type")(x, y));
     if (is_same(x_dtype, y_dtype) || (y.ptr() != of.y.ptr() && follows(y, x_dtype)))
         return dtype_of(of.x);
     if (x.ptr() != of.x.ptr() && follows(x, y_dtype)) return dtype_of(of.y);

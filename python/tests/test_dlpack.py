@@ -51,6 +51,19 @@ def test_the_first_array_decides() -> None:
     assert maskwise.explain(c, 1.0, x).startswith("maskwise: ")
 
 
+@pytest.mark.parametrize("dialect", ["onednn", "openvino", "onnx", "onnx-9"])
+def test_the_strict_forms_answer_in_kind(dialect: Any) -> None:
+    x = jnp.arange(6.0).reshape(2, 3)
+    expected = np.where(c, np.asarray(x), np.zeros(3, "f"))
+    for operands in ((jnp.array(c), x, jnp.zeros(3)), (c, np.asarray(x), jnp.zeros(3))):
+        got = maskwise.select(*operands, dialect=dialect)
+        assert isinstance(got, jax.Array) and got.dtype == x.dtype
+        assert np.asarray(got).tobytes() == expected.tobytes()
+    assert type(maskwise.select([True], [np.float32(1)], np.zeros(1, "f"))) is np.ndarray
+    with pytest.raises(BufferError, match="another|device"):
+        maskwise.select(c, OnAnotherDevice(), x)
+
+
 def test_into_an_array_of_numpy() -> None:
     out = np.zeros(3, "f")
     assert maskwise.where(c, jnp.arange(3.0), 0.0, out=out) is out

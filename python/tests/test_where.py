@@ -112,6 +112,26 @@ def test_numbers_follow_the_array(number: Any, dtype: np.dtype[Any], second: boo
         assert_same_bits(maskwise.where(*arguments), expected)
 
 
+@given(numbers, numbers)
+@example(2**63, 1)
+@example(2**63, 2**63)
+@example(-1, 2**64 - 1)
+@example(2**63, True)
+def test_two_numbers(x: Any, y: Any) -> None:
+    condition = np.array([True, False, True])
+    try:
+        expected = np.where(condition, x, y)
+    except (TypeError, OverflowError) as failure:
+        with pytest.raises(type(failure)):
+            maskwise.where(condition, x, y)
+        return
+    got = maskwise.where(condition, x, y)
+    if expected.dtype == object:
+        assert got.tolist() == expected.tolist()
+    else:
+        assert_same_bits(got, expected)
+
+
 def test_a_number_that_does_not_fit_warns_as_numpy_does() -> None:
     array = np.zeros(3, "f4")
     for where in (np.where, maskwise.where):

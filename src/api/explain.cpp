@@ -21,6 +21,8 @@ std::string way_of(const operand_access& access, const char* reads) {
         return "gathered into a buffer";
     case access_kind::scatter:
         return "selected into a buffer, then scattered";
+    case access_kind::step:
+        return "gathered at one distance into a buffer";
     case access_kind::splat:
         return "each element repeated into a buffer";
     case access_kind::transpose:

@@ -45,6 +45,8 @@ using select_fn = void (*)(const select_tile&);
 //              window_shuffles + (r * windows + w) * 16 pick bytes, 0x80 none. Bytes between items
 //              are read then, too.
 //   scatter:   the same, from the buffer.
+//   step:      as gather, an item is one element, and each lies offsets[1] behind the one before it
+//              (before it where that is negative). Other offsets are not read.
 //   splat:     an item is one element, repeated until it fills `item_bytes` in the buffer. May
 //              write up to pack_slack_bytes behind the last item.
 //   transpose: an item is one element, and groups lie one element apart (group_bytes is the width).
@@ -78,7 +80,7 @@ struct pack_tile {
 };
 using pack_fn = void (*)(const pack_tile&);
 
-enum class pack_kind : std::uint8_t { gather, scatter, splat, transpose };
+enum class pack_kind : std::uint8_t { gather, scatter, step, splat, transpose };
 
 inline constexpr std::int64_t pack_slack_bytes = 64;
 inline constexpr std::int64_t window_bytes = 16;

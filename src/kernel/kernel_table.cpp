@@ -17,6 +17,8 @@ std::string_view to_string(pack_kind kind) {
         return "gather";
     case pack_kind::scatter:
         return "scatter";
+    case pack_kind::step:
+        return "step";
     case pack_kind::splat:
         return "splat";
     case pack_kind::transpose:

@@ -40,6 +40,8 @@ pack_fn find_pack_for(const kernel_table& kernels, const operand_access& access,
     switch (access.kind) {
     case access_kind::scatter:
         return find(pack_kind::scatter, run);
+    case access_kind::step:
+        return find(pack_kind::step, unit);
     case access_kind::splat:
         return find(pack_kind::splat, unit);
     case access_kind::transpose:
@@ -49,8 +51,17 @@ pack_fn find_pack_for(const kernel_table& kernels, const operand_access& access,
     }
 }
 
+// Level `next` becomes the groups, those outside it blocks.
+void lay_out_groups(operand_access& access, const levels& from, int next) {
+    if (next == from.count) return;
+    access.groups = from[next].extent;
+    access.group_bytes = from[next].stride_bytes;
+    access.block_offsets = offsets_of(from, next + 1, from.count);
+    access.blocks = static_cast<std::int64_t>(access.block_offsets.size());
+}
+
 // Levels from `first` on are items of access.item_bytes in the buffer. Offsets are kept for some
-// tens of them; the next level becomes the groups, and those outside it blocks.
+// tens of them.
 void lay_out_items(operand_access& access, const levels& from, int first) {
     int last = first;
     while (last < from.count && product(from, first, last) < enough_items) ++last;
@@ -58,11 +69,20 @@ void lay_out_items(operand_access& access, const levels& from, int first) {
     access.offsets = offsets_of(from, first, last);
     access.items = static_cast<std::int64_t>(access.offsets.size());
     access.buffer_group_bytes = access.items * access.item_bytes;
-    if (last == from.count) return;
-    access.groups = from[last].extent;
-    access.group_bytes = from[last].stride_bytes;
-    access.block_offsets = offsets_of(from, last + 1, from.count);
-    access.blocks = static_cast<std::int64_t>(access.block_offsets.size());
+    lay_out_groups(access, from, last);
+}
+
+// Many elements at one distance; few of them go with the next level's.
+bool steps(const levels& from) {
+    return from[0].extent >= enough_items;
+}
+
+void lay_out_steps(operand_access& access, const levels& from) {
+    access.kind = access_kind::step;
+    access.offsets = {0, static_cast<std::int32_t>(from[0].stride_bytes)};
+    access.items = from[0].extent;
+    access.buffer_group_bytes = access.items * access.item_bytes;
+    lay_out_groups(access, from, 1);
 }
 
 std::vector<std::int32_t> offsets_of(const std::vector<placed_level>& of,
@@ -130,6 +150,8 @@ operand_access packed_access(const levels& from, std::int64_t width, bool is_dst
         blocks = choose_transposition(from, width);
     if (!blocks.groups.empty())
         lay_out_transpose(access, from, blocks);
+    else if (!is_dst && !run && !splat && steps(from))
+        lay_out_steps(access, from);
     else
         lay_out_moves(access, from, splat, run);
     if (access.kind == access_kind::gather) lay_out_windows(access);

@@ -10,7 +10,7 @@ namespace maskwise {
 
 // direct: the kernel reads (or writes) the operand where it lies. repeat: a short pattern that lies
 // once in memory fills the tile. The others are packed by the kernel of that name.
-enum class access_kind : std::uint8_t { direct, repeat, gather, scatter, splat, transpose };
+enum class access_kind : std::uint8_t { direct, repeat, gather, scatter, step, splat, transpose };
 
 // How one operand reaches the kernel in tiles of one size.
 struct operand_access {

@@ -13,6 +13,8 @@ std::string_view to_string(access_kind kind) {
         return "gather";
     case access_kind::scatter:
         return "scatter";
+    case access_kind::step:
+        return "step";
     case access_kind::splat:
         return "splat";
     case access_kind::transpose:

@@ -17,6 +17,7 @@ constexpr std::int64_t least_whole_row_bytes = 256;
 constexpr std::int64_t least_direct_bytes = 64;
 // A direct tile: enough to hide the step from tile to tile, few enough to deal out to threads.
 constexpr std::int64_t direct_tile_elements = 16384;
+constexpr std::int64_t direct_tile_bytes = 64 << 10;
 
 // Rows of so many elements of the innermost loop.
 bool rows_are_long(const loop_nest& nest, std::int64_t elements) {
@@ -35,8 +36,10 @@ bool columns_are_direct(const loop_nest& nest) {
 tile_extents direct_rows(const loop_nest& nest) {
     tile_extents extent;
     extent.fill(1);
-    extent[0] = chunk_of(nest[0].extent, direct_tile_elements, 64);
-    if (nest.rank > 1) extent[1] = chunk_of(nest[1].extent, direct_tile_elements / extent[0], 1);
+    const std::int64_t most =
+        std::min(direct_tile_elements, direct_tile_bytes / nest.width_bytes[op_dst]);
+    extent[0] = chunk_of(nest[0].extent, most, 64);
+    if (nest.rank > 1) extent[1] = chunk_of(nest[1].extent, most / extent[0], 1);
     return extent;
 }
 

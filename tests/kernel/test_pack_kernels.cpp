@@ -53,16 +53,35 @@ struct pack_job {
             offsets.push_back(static_cast<std::int32_t>(i * item_space));
         even_items = dense || one_in(random, 2);
         if (!even_items) std::shuffle(offsets.begin(), offsets.end(), random);
+        if (key.kind == pack_kind::step) space_items(random);
         const std::int64_t block_space =
             items * item_space + (transposes ? 0 : (groups - 1) * group_bytes);
         for (std::int64_t b = 0; b < blocks; ++b)
             block_offsets.push_back(static_cast<std::int32_t>(b * block_space));
-        strided_bytes = block_offsets.back() + *std::max_element(offsets.begin(), offsets.end()) +
+        const auto [lowest, highest] = std::minmax_element(offsets.begin(), offsets.end());
+        first_bytes = std::max(0, -*lowest);
+        strided_bytes = first_bytes + block_offsets.back() + std::max(0, *highest) +
                         (groups - 1) * group_bytes + taken;
         buffer_group_bytes = items * item_bytes;
         buffer_bytes = blocks * groups * buffer_group_bytes;
         place_groups(random);
         if (key.kind == pack_kind::gather && one_in(random, 2)) place_windows();
+    }
+
+    // One distance between items: a few elements, which vectors know, or any number of bytes, up or
+    // down. Groups then overlap, so that the last element of each is next to unreadable memory
+    // once.
+    void space_items(generator& random) {
+        const std::int64_t unit = key.unit_bytes;
+        if (one_in(random, 2)) items = draw(random, 1, 400);
+        std::int64_t step = draw(random, 1, 5) * unit;
+        if (one_in(random, 4)) step = draw(random, 1, 90);
+        if (one_in(random, 2)) step = -step;
+        offsets.clear();
+        for (std::int64_t i = 0; i < items; ++i)
+            offsets.push_back(static_cast<std::int32_t>(i * step));
+        if (items == 1) offsets.push_back(static_cast<std::int32_t>(step));
+        group_bytes = draw(random, 0, 9);
     }
 
     // Groups in the buffer one behind the other, or, for transpose, in any order.
@@ -120,13 +139,13 @@ struct pack_job {
 
     std::int64_t draw_item_bytes(generator& random) const {
         const std::int64_t unit = key.unit_bytes;
-        if (transposes) return unit;
+        if (transposes || key.kind == pack_kind::step) return unit;
         if (key.kind == pack_kind::splat) return unit * draw(random, 1, 90);
         return one_in(random, 3) ? unit : draw(random, unit, unit == 16 ? 400 : 2 * unit - 1);
     }
 
     pack_tile tile(std::byte* strided, std::byte* buffer) const {
-        return {strided,
+        return {strided + first_bytes,
                 buffer,
                 offsets.data(),
                 items,
@@ -152,8 +171,8 @@ struct pack_job {
         for (std::int64_t b = 0; b < blocks; ++b)
             for (std::int64_t g = 0; g < groups; ++g)
                 for (std::int64_t i = 0; i < items; ++i)
-                    move(block_offsets[static_cast<std::size_t>(b)] + g * group_bytes +
-                             offsets[static_cast<std::size_t>(i)],
+                    move(first_bytes + block_offsets[static_cast<std::size_t>(b)] +
+                             g * group_bytes + offsets[static_cast<std::size_t>(i)],
                          block_places[static_cast<std::size_t>(b)] +
                              group_places[static_cast<std::size_t>(g)] + i * item_bytes);
     }
@@ -168,6 +187,7 @@ struct pack_job {
     pack_key key;
     bool transposes = false, even_items = true;
     std::int64_t item_bytes, items, groups, blocks, group_bytes;
+    std::int64_t first_bytes = 0; // of item 0 in the strided memory: others may lie before it
     std::int64_t strided_bytes, buffer_group_bytes, buffer_bytes;
     std::vector<std::int32_t> offsets, block_offsets, group_places, block_places;
 
@@ -198,7 +218,7 @@ void check_scatter(generator& random, const pack_job& job, pack_fn run) {
 }
 
 void check_read(generator& random, const pack_job& job, pack_fn run) {
-    const bool moves = job.key.kind == pack_kind::gather;
+    const bool moves = job.key.kind == pack_kind::gather || job.key.kind == pack_kind::step;
     const std::int64_t slack = moves ? 0 : pack_slack_bytes;
     const auto edge = one_in(random, 2) ? guarded_buffer::edge::front : guarded_buffer::edge::back;
     const guarded_buffer strided(static_cast<std::size_t>(job.strided_bytes), edge);
