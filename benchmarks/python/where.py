@@ -145,7 +145,7 @@ def measure(case: Case) -> Times:
 
 
 class Room:
-    """Memory for arrays: each begins at the start of a page, whatever NumPy's allocator would do."""
+    """Memory for arrays: each begins a page, wherever NumPy's allocator would put it."""
 
     def __init__(self, count: int, array_bytes: int) -> None:
         self.step = -(-array_bytes // PAGE) * PAGE

@@ -60,7 +60,7 @@ def test_the_strict_forms_answer_in_kind(dialect: Any) -> None:
         assert isinstance(got, jax.Array) and got.dtype == x.dtype
         assert np.asarray(got).tobytes() == expected.tobytes()
     assert type(maskwise.select([True], [np.float32(1)], np.zeros(1, "f"))) is np.ndarray
-    with pytest.raises(BufferError, match="another|device"):
+    with pytest.raises(BufferError, match="OnAnotherDevice"):
         maskwise.select(c, OnAnotherDevice(), x)
 
 
