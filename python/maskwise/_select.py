@@ -52,9 +52,9 @@ def select(
     BufferError
         Memory that is not the CPU's, or that its library does not lend.
     """
-    operands = (cond, src_0, src_1)
-    if not all(type(operand) is np.ndarray for operand in operands):
-        from maskwise import _others
+    if type(cond) is type(src_0) is type(src_1) is np.ndarray:
+        return _core.select(cond, src_0, src_1, auto_broadcast, dialect)
+    from maskwise import _others
 
-        return _others.select(operands, auto_broadcast, dialect)
-    return _core.select(*operands, auto_broadcast, dialect)
+    selected: NDArray[Any] = _others.select((cond, src_0, src_1), auto_broadcast, dialect)
+    return selected  # or what in_kind makes of it

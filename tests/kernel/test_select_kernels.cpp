@@ -158,7 +158,7 @@ TEST(kernel_table, has_every_key_once_for_every_target) {
     ASSERT_FALSE(kernel_tables().empty());
     for (const kernel_table* table : kernel_tables()) {
         EXPECT_EQ(table->selects.size(), 80U);
-        EXPECT_EQ(table->packs.size(), 20U);
+        EXPECT_EQ(table->packs.size(), 25U);
         for (const select_kernel& kernel : table->selects)
             EXPECT_EQ(&find_select(*table, kernel.key), &kernel) << to_string(kernel.key);
         for (const pack_kernel& kernel : table->packs)
