@@ -29,7 +29,7 @@ Branches = dict[tuple[str, int, int], int]  # ... and which way out of the line
 
 
 def gcov_reports(work: Path) -> Iterator[dict[str, Any]]:
-    notes = [path for path in BUILD.glob("src/**/*.gcda")]
+    notes = list(BUILD.glob("**/src/**/*.gcda"))
     for start in range(0, len(notes), 20):
         some = [str(path) for path in notes[start : start + 20]]
         command = ["gcov-12", "--json-format", "--branch-probabilities", *some]

@@ -26,7 +26,7 @@ class string_cursor {
 public:
     string_cursor(const loop_nest& nest, const per_operand<std::byte*>& at, std::int64_t element)
         : nest_(nest), at_(at) {
-        for (int d = 0; d < nest.rank; ++d) {
+        for (const int d : nest.numbers()) {
             index_[static_cast<std::size_t>(d)] = element % nest[d].extent;
             move(d, element % nest[d].extent);
             element /= nest[d].extent;
@@ -40,7 +40,7 @@ public:
     }
 
     void advance() {
-        for (int d = 0; d < nest_.rank; ++d) {
+        for (const int d : nest_.numbers()) {
             std::int64_t& index = index_[static_cast<std::size_t>(d)];
             if (++index < nest_[d].extent) return move(d, 1);
             move(d, 1 - index);
@@ -50,7 +50,7 @@ public:
 
 private:
     void move(int d, std::int64_t steps) {
-        for (std::size_t o = 0; o < operand_count; ++o) at_[o] += nest_[d].stride_bytes[o] * steps;
+        for (const std::size_t o : every_operand) at_[o] += nest_[d].stride_bytes[o] * steps;
     }
 
     const loop_nest& nest_;

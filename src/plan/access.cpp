@@ -163,11 +163,11 @@ operand_access packed_access(const levels& from, std::int64_t width, bool is_dst
 // in.
 levels moving_levels(const loop_nest& nest, const tile_extents& extents, std::size_t operand) {
     levels found;
-    for (int d = 0; d < nest.rank; ++d) {
+    for (const int d : nest.numbers()) {
         const level next = level_of(nest, extents, d, operand);
         if (next.extent > 1 && next.stride_bytes != 0) found[found.count++] = next;
     }
-    std::sort(found.values.begin(), found.values.begin() + found.count,
+    std::sort(found.begin(), found.end(),
               [](const level& a, const level& b) { return a.stride_bytes < b.stride_bytes; });
     return found;
 }
@@ -177,7 +177,7 @@ levels moving_levels(const loop_nest& nest, const tile_extents& extents, std::si
 bool walks_on(const loop_nest& nest, const tile_extents& extents, std::size_t operand) {
     constexpr std::int64_t few_lines_bytes = 128;
     std::int64_t reached = 0;
-    for (int d = 0; d < nest.rank; ++d) {
+    for (const int d : nest.numbers()) {
         const level next = level_of(nest, extents, d, operand);
         if (next.extent == 1 || next.stride_bytes == 0) continue;
         if (next.stride_bytes < reached && reached > few_lines_bytes) return false;

@@ -42,7 +42,7 @@ public:
     void fill() {
         const std::int64_t usual =
             std::min(usual_box_elements, usual_box_bytes / nest_.width_bytes[op_dst]);
-        for (int d = 0; d < nest_.rank; ++d) {
+        for (const int d : nest_.numbers()) {
             const std::int64_t room = usual / (elements_ / at(d));
             if (room < 2) return;
             grow(d, room, usual);
@@ -52,7 +52,7 @@ public:
     // Cut loops in chunks of equal size, of whole cache lines where operands run along them.
     tile_extents extents() const {
         tile_extents even = extent_;
-        for (int d = 0; d < nest_.rank; ++d)
+        for (const int d : nest_.numbers())
             even[static_cast<std::size_t>(d)] = chunk_of(nest_[d].extent, at(d), step(d));
         return even;
     }
@@ -63,7 +63,7 @@ private:
 
     std::int64_t step(int d) const {
         std::int64_t widest = 0;
-        for (std::size_t o = 0; o < operand_count; ++o)
+        for (const std::size_t o : every_operand)
             if (nest_[d].stride_bytes[o] == nest_.width_bytes[o])
                 widest = std::max(widest, nest_.width_bytes[o]);
         return widest == 0 ? 1 : std::min(line_bytes / widest, at(d));
@@ -75,14 +75,14 @@ private:
 
     std::int64_t largest_stride(int d) const {
         std::int64_t largest = 0;
-        for (std::size_t o = 0; o < operand_count; ++o) largest = std::max(largest, stride(d, o));
+        for (const std::size_t o : every_operand) largest = std::max(largest, stride(d, o));
         return largest;
     }
 
     // The most elements of the loop with which offsets fit and no more than `most` are in the box.
     std::int64_t room_for(int d, std::int64_t most) const {
         std::int64_t reach = largest_offset;
-        for (int other = 0; other < nest_.rank; ++other)
+        for (const int other : nest_.numbers())
             if (other != d) reach -= (at(other) - 1) * largest_stride(other);
         const std::int64_t stride = std::max<std::int64_t>(1, largest_stride(d));
         return std::min(most / (elements_ / at(d)), reach / stride + 1);
@@ -90,7 +90,7 @@ private:
 
     int cut_loops() const {
         int count = 0;
-        for (int d = 0; d < nest_.rank; ++d) count += at(d) > 1 && at(d) < nest_[d].extent;
+        for (const int d : nest_.numbers()) count += at(d) > 1 && at(d) < nest_[d].extent;
         return count;
     }
 
@@ -108,7 +108,7 @@ private:
     // The loops along which the operand moves, shortest stride first.
     std::vector<int> by_stride(std::size_t operand) const {
         std::vector<int> loops;
-        for (int d = 0; d < nest_.rank; ++d)
+        for (const int d : nest_.numbers())
             if (nest_[d].stride_bytes[operand] != 0) loops.push_back(d);
         std::sort(loops.begin(), loops.end(),
                   [&](int a, int b) { return stride(a, operand) < stride(b, operand); });

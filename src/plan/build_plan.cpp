@@ -16,7 +16,8 @@ void add_lines(tile_shape& shape, const loop_nest& nest, const tile_extents& ext
         packs = packs || access.kind != access_kind::direct;
         moved += access.kind != access_kind::direct && !is_pattern;
     }
-    for (std::size_t o = 0; packs && o < operand_count; ++o) {
+    if (!packs) return;
+    for (const std::size_t o : every_operand) {
         const access_kind kind = shape.access[o].kind;
         if (o != op_dst || kind != access_kind::direct)
             shape.access[o].lines = lines_of_tile(nest, extents, o, kind, moved == 1);
@@ -27,7 +28,7 @@ void add_lines(tile_shape& shape, const loop_nest& nest, const tile_extents& ext
 tile_shape make_shape(const select_plan& plan, std::size_t index, const kernel_table& kernels) {
     tile_extents extents = plan.tile.extent;
     std::size_t bit = 1;
-    for (int d = 0; d < plan.nest.rank; ++d) {
+    for (const int d : plan.nest.numbers()) {
         const std::int64_t rest = plan.nest[d].extent % plan.tile[d];
         if (rest == 0) continue;
         if ((index & bit) != 0) extents[static_cast<std::size_t>(d)] = rest;
@@ -37,7 +38,7 @@ tile_shape make_shape(const select_plan& plan, std::size_t index, const kernel_t
     const int row_loop = plan.tile.row_loop;
     if (row_loop >= 0) shape.rows = extents[static_cast<std::size_t>(row_loop)];
     shape.columns = elements_of(extents) / shape.rows;
-    for (std::size_t o = 0; o < operand_count; ++o)
+    for (const std::size_t o : every_operand)
         shape.access[o] = make_access(plan.nest, plan.tile, extents, o, kernels);
     if (plan.tiles > 1) add_lines(shape, plan.nest, extents);
     return shape;
@@ -48,7 +49,7 @@ grid_loop make_grid_loop(const select_plan& plan, int loop) {
     const std::int64_t tile = plan.tile[loop];
     result.extent = plan.nest[loop].extent;
     result.count = (result.extent + tile - 1) / tile;
-    for (std::size_t o = 0; o < operand_count; ++o)
+    for (const std::size_t o : every_operand)
         result.step_bytes[o] = plan.nest[loop].stride_bytes[o] * tile;
     if (result.extent % tile == 0) return result;
     result.last_shape = 1;
@@ -75,7 +76,7 @@ std::size_t lay_out_grid(select_plan& plan) {
 void connect_operands(select_plan& plan, std::size_t shapes, const kernel_table& kernels) {
     for (std::size_t i = 0; i < shapes; ++i) plan.shapes.push_back(make_shape(plan, i, kernels));
     std::int64_t scratch = 0;
-    for (std::size_t o = 0; o < operand_count; ++o) {
+    for (const std::size_t o : every_operand) {
         const operand_access& access = plan.shapes[0].access[o];
         plan.buffer_offset[o] = scratch;
         scratch += (access.buffer_bytes + 63) / 64 * 64;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <ranges>
 
 namespace maskwise {
 
@@ -32,6 +33,12 @@ struct basic_loop_nest {
         return loops[static_cast<std::size_t>(i)];
     }
     basic_loop<Operands>& operator[](int i) { return loops[static_cast<std::size_t>(i)]; }
+
+    auto begin() const { return loops.begin(); }
+    auto end() const { return loops.begin() + rank; }
+    auto begin() { return loops.begin(); }
+    auto end() { return loops.begin() + rank; }
+    auto numbers() const { return std::views::iota(0, rank); }
 };
 
 // An operand that is not there is null: it stands still.
@@ -61,19 +68,18 @@ void align_operands(basic_loop_nest<Operands>& nest, const operand_descs<Operand
 // A loop that walks dst backwards is walked from its other end, so that dst's strides are positive.
 template <std::size_t Operands>
 void turn_forward(basic_loop_nest<Operands>& nest) {
-    for (int d = 0; d < nest.rank; ++d) {
-        if (nest[d].stride_bytes.back() >= 0) continue;
+    for (basic_loop<Operands>& loop : nest) {
+        if (loop.stride_bytes.back() >= 0) continue;
         for (std::size_t o = 0; o < Operands; ++o) {
-            std::int64_t& stride = nest[d].stride_bytes[o];
-            nest.first_bytes[o] += (nest[d].extent - 1) * stride;
-            stride = -stride;
+            nest.first_bytes[o] += (loop.extent - 1) * loop.stride_bytes[o];
+            loop.stride_bytes[o] = -loop.stride_bytes[o];
         }
     }
 }
 
 template <std::size_t Operands>
 void sort_by_dst_stride(basic_loop_nest<Operands>& nest) {
-    std::sort(nest.loops.begin(), nest.loops.begin() + nest.rank, [](const auto& a, const auto& b) {
+    std::sort(nest.begin(), nest.end(), [](const auto& a, const auto& b) {
         return a.stride_bytes.back() < b.stride_bytes.back();
     });
 }
@@ -103,11 +109,20 @@ void merge_neighbours(basic_loop_nest<Operands>& nest) {
 template <std::size_t Operands>
 bool dst_overlaps(const basic_loop_nest<Operands>& nest) {
     std::int64_t span = nest.width_bytes.back();
-    for (int d = 0; d < nest.rank; ++d) {
-        if (nest[d].stride_bytes.back() < span) return true;
-        span += (nest[d].extent - 1) * nest[d].stride_bytes.back();
+    for (const basic_loop<Operands>& loop : nest) {
+        if (loop.stride_bytes.back() < span) return true;
+        span += (loop.extent - 1) * loop.stride_bytes.back();
     }
     return false;
+}
+
+// How many bytes the operand has in memory: loops that it stands still in do not count.
+template <std::size_t Operands>
+std::int64_t distinct_bytes(const basic_loop_nest<Operands>& nest, std::size_t operand) {
+    std::int64_t bytes = nest.width_bytes[operand];
+    for (const basic_loop<Operands>& loop : nest)
+        if (loop.stride_bytes[operand] != 0) bytes *= loop.extent;
+    return bytes;
 }
 
 // The nest of operands that broadcast one-way to dst and whose byte counts fit int64; `overlaps` is

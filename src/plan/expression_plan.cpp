@@ -41,7 +41,7 @@ void check_inputs(const expression_desc& desc) {
 
 expression_nest make_nest(const expression_desc& desc) {
     operand_descs<jit::max_operands> operands{};
-    for (std::size_t i = 0; i < desc.inputs.size(); ++i) operands[i] = &desc.inputs[i];
+    std::ranges::transform(desc.inputs, operands.begin(), [](const auto& each) { return &each; });
     operands[jit::dst_operand] = &desc.dst;
     return collapse<jit::max_operands>(operands, [&] {
         throw invalid_argument("dst (" + describe(desc.dst) + ") has elements that overlap");
@@ -56,20 +56,13 @@ column_class class_of(const expression_nest& nest, std::size_t operand, const te
                            " bytes along dst's innermost loop");
 }
 
-std::int64_t distinct_bytes(const expression_nest& nest, std::size_t operand) {
-    std::int64_t bytes = nest.width_bytes[operand];
-    for (int d = 0; d < nest.rank; ++d)
-        if (nest[d].stride_bytes[operand] != 0) bytes *= nest[d].extent;
-    return bytes;
-}
-
 void choose_tiles(expression_plan& plan) {
     const expression_nest& nest = plan.nest;
     if (nest.rank > 0) plan.columns = std::min(nest[0].extent, most_columns);
     if (nest.rank > 1)
         plan.rows = std::clamp<std::int64_t>(elements_per_tile / plan.columns, 1, nest[1].extent);
     plan.tiles = 1;
-    for (int d = 0; d < nest.rank; ++d) {
+    for (const int d : nest.numbers()) {
         const std::int64_t step = d == 0 ? plan.columns : d == 1 ? plan.rows : 1;
         plan.tiles *= (nest[d].extent + step - 1) / step;
     }

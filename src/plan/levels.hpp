@@ -18,6 +18,8 @@ struct levels {
 
     level& operator[](int i) { return values[static_cast<std::size_t>(i)]; }
     const level& operator[](int i) const { return values[static_cast<std::size_t>(i)]; }
+    auto begin() { return values.begin(); }
+    auto end() { return values.begin() + count; }
 
     void add(level next) {
         if (count > 0) {

@@ -43,16 +43,9 @@ void check_operand(std::size_t which, const tensor_desc& tensor, const tensor_de
 
 } // namespace
 
-std::int64_t distinct_bytes(const loop_nest& nest, std::size_t operand) {
-    std::int64_t bytes = nest.width_bytes[operand];
-    for (int d = 0; d < nest.rank; ++d)
-        if (nest[d].stride_bytes[operand] != 0) bytes *= nest[d].extent;
-    return bytes;
-}
-
 loop_nest make_loop_nest(const select_desc& desc) {
     const auto operands = operands_of(desc);
-    for (std::size_t o = 0; o < operand_count; ++o) check_operand(o, *operands[o], desc.dst);
+    for (const std::size_t o : every_operand) check_operand(o, *operands[o], desc.dst);
     return collapse<operand_count>(operands, [&] {
         throw invalid_argument(describe(op_dst, desc.dst) + " has elements that overlap");
     });

@@ -14,12 +14,10 @@ enum operand : std::size_t { op_cond, op_src_0, op_src_1, op_dst };
 inline constexpr std::size_t operand_count = 4;
 template <class T>
 using per_operand = std::array<T, operand_count>;
+inline constexpr per_operand<std::size_t> every_operand{op_cond, op_src_0, op_src_1, op_dst};
 
 using loop_dim = basic_loop<operand_count>;
 using loop_nest = basic_loop_nest<operand_count>;
-
-// How many bytes the operand has in memory: loops that it stands still in do not count.
-std::int64_t distinct_bytes(const loop_nest& nest, std::size_t operand);
 
 // Validates as make_select_plan says, then normalises.
 loop_nest make_loop_nest(const select_desc& desc);

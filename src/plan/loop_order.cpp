@@ -40,7 +40,7 @@ void keep_shared_operands(loop_order& order, const loop_nest& nest) {
 int next_in_memory(const loop_nest& nest, const tiling& tile, std::size_t operand) {
     int nearest = -1;
     const auto stride = [&](int d) { return std::abs(nest[d].stride_bytes[operand]); };
-    for (int d = 0; d < nest.rank; ++d)
+    for (const int d : nest.numbers())
         if (tile[d] < nest[d].extent && stride(d) != 0 &&
             (nearest < 0 || stride(d) < stride(nearest)))
             nearest = d;
@@ -50,7 +50,7 @@ int next_in_memory(const loop_nest& nest, const tiling& tile, std::size_t operan
 
 // Lines that the tile ends in are used up, or completed, by the next one.
 void follow_cache_lines(loop_order& order, const loop_nest& nest, const tiling& tile) {
-    for (std::size_t o = 0; o < operand_count; ++o)
+    for (const std::size_t o : every_operand)
         if (distinct_bytes(nest, o) > kept_in_cache_bytes)
             move_innermost(order, next_in_memory(nest, tile, o));
 }

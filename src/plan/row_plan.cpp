@@ -138,9 +138,9 @@ row_plan make_row_plan(const row_desc& desc, isa target, std::int64_t stream_fro
     plan.scores = make_operand(desc.scores, shape, role::input, "scores");
     plan.result = make_operand(desc.result, shape, role::result, "the result");
     require_apart(desc.result, "the result");
-    for (std::size_t i = 0; i < desc.operands.size(); ++i)
+    for (const tensor_desc& operand : desc.operands)
         plan.operands.push_back(
-            make_operand(desc.operands[i], shape, role_of(desc, i), "an operand"));
+            make_operand(operand, shape, role_of(desc, plan.operands.size()), "an operand"));
     plan.steps = desc.steps;
     if (!plan.steps.empty() && plan.steps.back().kind == row_step_kind::soft_max) {
         plan.has_soft_max = true;

@@ -28,7 +28,7 @@ bool rows_are_long(const loop_nest& nest, std::int64_t elements) {
 }
 
 bool columns_are_direct(const loop_nest& nest) {
-    for (std::size_t o = 0; o < operand_count; ++o)
+    for (const std::size_t o : every_operand)
         if (!is_unit_or_zero(nest, 0, o)) return false;
     return true;
 }

@@ -76,6 +76,26 @@ graph::compiled_partition compile(const client_select& what) {
     return single_partition(what).compile(inputs_of(what), {output_of(what)}, engine());
 }
 
+void compile_again(const graph::partition& partition, const graph::compiled_partition& handle,
+                   const client_select& what) {
+    const auto described = [](std::size_t id, tensor_type type, const extents& shape) {
+        dnnl_graph_logical_tensor_t made;
+        dnnl::error::wrap_c_api(
+            dnnl_graph_logical_tensor_init_with_dims(
+                &made, id, static_cast<dnnl_data_type_t>(type), static_cast<int>(shape.size()),
+                shape.data(), dnnl_graph_layout_type_strided, dnnl_graph_tensor_property_undef),
+            "cannot describe a tensor");
+        return made;
+    };
+    const auto cond = described(0, tensor_type::boolean, what.cond);
+    const auto src_0 = described(1, what.type, what.src_0);
+    const auto src_1 = described(2, what.type, what.src_1), dst = described(3, what.type, what.dst);
+    const dnnl_graph_logical_tensor_t *inputs[] = {&cond, &src_0, &src_1}, *outputs[] = {&dst};
+    dnnl::error::wrap_c_api(dnnl_graph_partition_compile(partition.get(), handle.get(), 3, inputs,
+                                                         1, outputs, engine().get()),
+                            "cannot compile a handle again");
+}
+
 void execute(const graph::compiled_partition& compiled, const client_select& what, const void* cond,
              const void* src_0, const void* src_1, void* dst) {
     const auto in = inputs_of(what);

@@ -32,6 +32,10 @@ dnnl::stream& stream();
 dnnl::graph::partition single_partition(const client_select& what);
 dnnl::graph::compiled_partition compile(const client_select& what);
 
+// Compiles the partition on a handle that is compiled already.
+void compile_again(const dnnl::graph::partition& partition,
+                   const dnnl::graph::compiled_partition& handle, const client_select& what);
+
 // Executes on these bytes; dst has the bytes of the whole output.
 void execute(const dnnl::graph::compiled_partition& compiled, const client_select& what,
              const void* cond, const void* src_0, const void* src_1, void* dst);

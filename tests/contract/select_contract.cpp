@@ -155,6 +155,20 @@ TEST(execution, of_one_compiled_partition_by_many_threads) {
     EXPECT_EQ(wrong, 0);
 }
 
+TEST(compiled_partition, is_what_was_compiled_last) {
+    if (!plugin_expected()) GTEST_SKIP() << "what oneDNN makes of this is its own";
+    const client_select small{{4}, {3, 4}, {3, 4}, {3, 4}};
+    const client_select large{{50, 1}, {50, 60}, {60}, {50, 60}};
+    const auto compiled = compile(small);
+    for (const client_select& what : {large, small}) {
+        compile_again(single_partition(what), compiled, what);
+        auto data = random_buffers(what, 11, true);
+        execute(compiled, what, data.cond.data(), data.src_0.data(), data.src_1.data(),
+                data.dst.data());
+        EXPECT_EQ(data.dst, expected(what, data.cond.data(), data.src_0.data(), data.src_1.data()));
+    }
+}
+
 TEST(compiled_partition, outlives_graph_and_partition) {
     const client_select what{{4}, {3, 4}, {3, 4}, {3, 4}};
     if (!supported(what)) GTEST_SKIP() << "this oneDNN does not support it alone";

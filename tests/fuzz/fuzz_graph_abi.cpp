@@ -8,6 +8,7 @@
 #include "graph_abi/reference.hpp"
 #include "graph_abi/session.hpp"
 
+#include "support/onednn_types.hpp"
 #include "support/oracle.hpp"
 
 #include "oneapi/dnnl/dnnl.h"
@@ -51,27 +52,15 @@ test::view view_of(const logical_tensor& tensor, std::int64_t width) {
     return made;
 }
 
-std::int64_t width_of(const logical_tensor& tensor) {
-    switch (tensor.data_type) {
-    case dnnl_f32:
-    case dnnl_s32:
-        return 4;
-    case dnnl_f16:
-    case dnnl_bf16:
-        return 2;
-    default:
-        return 1;
-    }
-}
-
 void bind(generator& random, const std::vector<logical_tensor>& list, buffers& to) {
     for (const auto& tensor : list) {
         const bool is_usual = tensor.ndims >= 0 && tensor.layout_type == 2;
-        const auto size =
-            is_usual ? test::span_bytes(view_of(tensor, width_of(tensor)), width_of(tensor)) : 1;
+        const auto size = is_usual ? test::span_bytes(view_of(tensor, test::width_bytes(tensor)),
+                                                      test::width_bytes(tensor))
+                                   : 1;
         auto& bytes = to.bytes.emplace_back(static_cast<std::size_t>(size) + 1);
         test::fill_random(random, bytes.data(), bytes.size());
-        if (width_of(tensor) == 1) test::fill_mask(random, bytes.data(), bytes.size());
+        if (test::width_bytes(tensor) == 1) test::fill_mask(random, bytes.data(), bytes.size());
         dnnl_graph_tensor_t made = nullptr;
         with_plugin().tensor_create(&made, &tensor, engine(), bytes.data());
         to.tensors.push_back(made);
@@ -134,7 +123,7 @@ void apply_relu(std::vector<std::byte>& bytes, std::int64_t width) {
 std::vector<std::byte> expected_bytes(const claimed& what, const compile_description& given,
                                       buffers& in, std::vector<std::byte> dst,
                                       const logical_tensor& dst_tensor) {
-    const std::int64_t width = width_of(dst_tensor);
+    const std::int64_t width = test::width_bytes(dst_tensor);
     std::vector<std::byte> sources[3];
     test::view operands[3];
     for (std::size_t i = 0; i < 3; ++i) {

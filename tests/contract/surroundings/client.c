@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { rows = 3, columns = 5, elements = rows * columns };
@@ -116,6 +117,8 @@ static void run_relu(dnnl_engine_t engine) {
 
 __attribute__((visibility("default"))) int run_client(void) {
     dnnl_engine_t engine = NULL;
+    const char* verbose = getenv("CLIENT_SETS_VERBOSE");
+    if (verbose != NULL) dnnl_set_verbose(atoi(verbose));
     const int status = dnnl_engine_create(&engine, dnnl_cpu, 0);
     printf("engine %d\n", status);
     if (status != 0) return 1;

@@ -293,6 +293,25 @@ class Diagnostics(LaneCase):
         self.assertEqual(len(onednn_lines(done, "exec", "chosen")), 1)
         self.assertEqual(onednn_lines(done, "compile:cache_miss", "chosen"), [])
 
+    def assert_kinds(
+        self, done: subprocess.CompletedProcess[str], execs: int, creates: int
+    ) -> None:
+        self.assertEqual(len(onednn_lines(done, "exec", "chosen")), execs, done.stdout)
+        self.assertEqual(len(onednn_lines(done, "compile:cache_miss", "chosen")), creates)
+
+    def test_words_choose_the_kinds_of_lines(self) -> None:
+        kinds = {"profile_exec": (1, 0), "profile_create": (0, 1), "none": (0, 0), "all": (1, 1)}
+        for word, (execs, creates) in {**kinds, "1,profile_create": (1, 1)}.items():
+            with self.subTest(word):
+                self.assert_kinds(client(SETTING.plugin, DNNL_VERBOSE=word), execs, creates)
+
+    def test_the_client_may_choose_the_level(self) -> None:
+        for level, (execs, creates) in {"0": (0, 0), "1": (1, 0), "2": (1, 1)}.items():
+            before = "2" if level == "0" else "0"
+            done = client(SETTING.plugin, ONEDNN_VERBOSE=before, CLIENT_SETS_VERBOSE=level)
+            with self.subTest(level):
+                self.assert_kinds(done, execs, creates)
+
     def dumped(self, mode: str, *libraries: str) -> list[tuple[str, str]]:
         """Names and texts without the ids: oneDNN counts on where it compiles and Maskwise not."""
         with tempfile.TemporaryDirectory() as folder:

@@ -1,5 +1,7 @@
 #include "select_graph.hpp"
 
+#include "support/onednn_types.hpp"
+
 #include "oneapi/dnnl/dnnl.h"
 
 #include <algorithm>
@@ -17,17 +19,8 @@ std::vector<const logical_tensor*> pointers(const std::vector<logical_tensor>& t
 
 namespace {
 
-std::size_t width_of(dnnl_data_type_t type) {
-    switch (type) {
-    case dnnl_f32:
-    case dnnl_s32:
-        return 4;
-    case dnnl_f16:
-    case dnnl_bf16:
-        return 2;
-    default:
-        return 1;
-    }
+std::size_t width_of(const logical_tensor& tensor) {
+    return static_cast<std::size_t>(test::width_bytes(tensor));
 }
 
 std::size_t span_elements(const logical_tensor& tensor) {
@@ -48,7 +41,7 @@ std::uint32_t mixed(std::uint32_t value) {
 
 // Finite numbers in every type: small integers in f32, exact in 16 bits as well.
 void fill(std::vector<std::uint8_t>& bytes, const logical_tensor& tensor) {
-    const std::size_t width = width_of(tensor.data_type);
+    const std::size_t width = width_of(tensor);
     for (std::size_t i = 0; i * width < bytes.size(); ++i) {
         const std::uint32_t seed = mixed(static_cast<std::uint32_t>(i * 16 + tensor.id));
         if (width == 4) {
@@ -135,7 +128,7 @@ void execute(const transcript& out, dnnl_graph_compiled_partition_t compiled,
 } // namespace
 
 std::vector<std::uint8_t> filled_buffer(const logical_tensor& tensor) {
-    std::vector<std::uint8_t> bytes(span_elements(tensor) * width_of(tensor.data_type));
+    std::vector<std::uint8_t> bytes(span_elements(tensor) * width_of(tensor));
     fill(bytes, tensor);
     return bytes;
 }

@@ -76,6 +76,9 @@ TEST(api, refusals_are_classes_of_their_own) {
     expect_refusal<invalid_shape>({"onnx::Where-16", "output", "{3,1}", "{3}"}, [&] {
         compile(dialect::onnx_where_16, cond, source, source, {f32, {3, 1}});
     });
+    expect_refusal<invalid_argument>({"dialect 77", "unknown"}, [&] {
+        compile(static_cast<dialect>(77), cond, source, source);
+    });
     expect_refusal<invalid_argument>({"cond", "null", "{3}"}, [&] {
         float dst[3];
         compile(dialect::onnx_where_16, cond, source, source).execute(nullptr, dst, dst, dst);
@@ -102,6 +105,23 @@ TEST(api, explains_its_plans) {
         EXPECT_NE(text.find(part), std::string::npos) << "no '" << part << "' in: " << text;
     const std::string empty = explain(compile(dialect::onnx_where_9, cond, {u16, {4, 0}}, value));
     EXPECT_NE(empty.find("{4,0} is empty"), std::string::npos) << empty;
+}
+
+// The level is read once a process.
+TEST(api_death_test, writes_a_line_for_each_execution_on_demand) {
+    testing::FLAGS_gtest_death_test_style = "threadsafe";
+    const auto run = [] {
+        setenv("MASKWISE_VERBOSE", "2", 1);
+        const bool cond[] = {true, false};
+        const float src_0[] = {1, 2}, src_1[] = {3, 4};
+        float dst[2] = {};
+        const tensor_desc values{f32, {2}};
+        compile(dialect::onednn_select, {boolean, {2}}, values, values)
+            .execute(cond, src_0, src_1, dst);
+        std::exit(dst[0] == 1 && dst[1] == 4 ? 0 : 1);
+    };
+    EXPECT_EXIT(run(), testing::ExitedWithCode(0),
+                "maskwise,exec,nest=2 [^\n]*kernel=select_x32_uuu_plain isa=[^\n]*,[^\n]* ms\n");
 }
 
 TEST(api, answers_about_itself) {

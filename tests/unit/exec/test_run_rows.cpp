@@ -312,6 +312,23 @@ TEST_P(run_rows_test, reads_and_writes_every_f16) {
     }
 }
 
+TEST_P(run_rows_test, reads_the_masked_value_in_every_type) {
+    const std::vector<float> scores{1, 2, 3, 4, 5, 6, 7, 8};
+    const std::vector<float> wanted{1, 2.5F, 2.5F, 2.5F, 5, 6, 2.5F, 2.5F};
+    const std::pair<data_type, std::uint32_t> bits_of_2_5[] = {
+        {data_type::f32, 0x40200000}, {data_type::bf16, 0x4020}, {data_type::f16, 0x4100}};
+    for (const auto& [type, bits] : bits_of_2_5) {
+        row_desc desc;
+        desc.scores = desc.result = dense_desc(data_type::f32, {2, 4});
+        desc.operands = {dense_desc(type, {})};
+        desc.steps = {causal(scalar_operand)};
+        std::vector<float> result(scores.size());
+        const void* operands[] = {&bits};
+        run_rows(make_row_plan(desc, GetParam()), {scores.data(), result.data(), operands});
+        EXPECT_EQ(result, wanted) << to_string(type);
+    }
+}
+
 TEST_P(run_rows_test, rounds_to_the_nearest_f16) {
     // Halfway cases go to the even one, the last finite number is 65504, the least is 2^-24.
     const std::vector<std::pair<float, std::uint16_t>> cases = {
@@ -377,19 +394,19 @@ TEST(row_plan, refuses_what_rows_cannot_be) {
     example what{1, 2, 8, {soft_max_step(true)}, 0};
     row_desc strided = describe(what);
     strided.operands[row_operand_number].strides_bytes[0] = 8;
-    EXPECT_THROW(make_row_plan(strided, isa::scalar), std::exception);
+    EXPECT_THROW(make_row_plan(strided, isa::scalar), invalid_argument);
     EXPECT_THROW(
         make_row_plan(describe({1, 1, 8, {soft_max_step(true), combine(row_operator::exp, -1)}, 0}),
                       isa::scalar),
-        std::exception);
+        invalid_argument);
     EXPECT_THROW(make_row_plan(describe({1, 1, 8, {causal(row_operand_number)}, 0}), isa::scalar),
-                 std::exception);
+                 invalid_argument);
     row_desc typed = describe(what);
     typed.scores.type = data_type::i32;
-    EXPECT_THROW(make_row_plan(typed, isa::scalar), std::exception);
+    EXPECT_THROW(make_row_plan(typed, isa::scalar), invalid_argument);
     row_desc larger = describe(what);
     larger.operands[matrix_operand].extents = dims{3, 2, 8};
-    EXPECT_THROW(make_row_plan(larger, isa::scalar), std::exception);
+    EXPECT_THROW(make_row_plan(larger, isa::scalar), invalid_argument);
     row_desc overlapping = describe(what);
     overlapping.result.strides_bytes[1] = 4;
     EXPECT_THROW(make_row_plan(overlapping, isa::scalar), invalid_argument);

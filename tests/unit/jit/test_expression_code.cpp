@@ -155,6 +155,20 @@ TEST(expression_refusals, say_why) {
     EXPECT_EQ(refusal_of({}), "an expression has 1 to 64 nodes, not 0");
 }
 
+TEST(expression, prints_its_nodes_with_their_numbers) {
+    expression what;
+    const int input = what.add({node_kind::input, none, data_type::bf16});
+    const int half = what.add({node_kind::constant, none, {}, 0.5F});
+    const int sum = what.add({node_kind::add, {input, half, -1}});
+    const int leaky = what.add({node_kind::leaky_relu, {sum, -1, -1}, {}, 0.25F});
+    const int clamped = what.add({node_kind::clamp, {leaky, -1, -1}, {}, -1.0F, 6.0F});
+    what.add({node_kind::quantize, {clamped, -1, -1}, data_type::u8, 0.125F, 3.0F});
+    what.result = data_type::u8;
+    EXPECT_EQ(to_string(what),
+              "0=input():bf16 1=constant(0.5) 2=add(0,1) 3=leaky_relu(2,0.25) 4=clamp(3,-1,6) "
+              "5=quantize(4,0.125,3):u8 -> u8");
+}
+
 // Constants stay in registers for the whole loop.
 TEST(expression_refusals, count_registers) {
     expression what;

@@ -150,6 +150,32 @@ std::string plan_of_transposed(std::int64_t groups, std::int64_t items, std::int
     return plan_of(desc);
 }
 
+TEST(plan, names_every_way_to_pack) {
+    select_desc desc = dense(data_type::f32, {300, 1}, {300, 8}, {300, 8}, {300, 8});
+    desc.src_0.strides_bytes = {96, 12};
+    desc.dst.strides_bytes = {80, 8};
+    const std::string text = plan_of(desc);
+    EXPECT_NE(
+        text.find("cond=splat src_0=gather src_1=unit dst=scatter kernel=select_x32_uuu_plain"),
+        std::string::npos)
+        << text;
+}
+
+// A loop that tiles do not divide has a smaller tile at its end; a shape for each set of them.
+TEST(plan, has_a_shape_for_each_set_of_cut_loops) {
+    for (const auto& [rows, columns] :
+         {std::pair{64, 128}, std::pair{64, 500}, std::pair{1000, 1000}}) {
+        const dims shape{rows, columns};
+        select_desc desc = dense(data_type::f32, shape, shape, shape, shape);
+        desc.src_1.strides_bytes = {4, 4 * std::int64_t{rows}};
+        const auto plan = build_plan(desc, isa::scalar, never);
+        std::size_t wanted = 1;
+        for (int d = 0; d < plan->nest.rank; ++d)
+            if (plan->nest[d].extent % plan->tile[d] != 0) wanted *= 2;
+        EXPECT_EQ(plan->shapes.size(), wanted) << to_string(*plan);
+    }
+}
+
 // Blocks of four by four, 32 rows of any length, or 32 dense pixels of any size.
 TEST(plan, transposes_where_blocks_pay) {
     const auto transposes = [](std::int64_t groups, std::int64_t items, std::int64_t gap) {

@@ -1,0 +1,119 @@
+// A Select alone as the client describes it: what is claimed, and what compile refuses and why.
+
+#include "base/error.hpp"
+#include "graph/compiled_select.hpp"
+#include "graph/match.hpp"
+
+#include <gtest/gtest.h>
+
+namespace maskwise::graph {
+namespace {
+
+logical_tensor dense(std::size_t id, data_type type, const dims& extents) {
+    logical_tensor made{id, type, true, extents, layout_kind::strided, extents, {}};
+    std::int64_t step = 1;
+    for (int d = extents.rank() - 1; d >= 0; step *= extents[d--]) made.strides_elems[d] = step;
+    return made;
+}
+
+op select(data_type type = data_type::f32) {
+    op made;
+    made.kind = op_kind::select;
+    made.inputs = {dense(0, data_type::boolean, {2, 3}), dense(1, type, {2, 3}),
+                   dense(2, type, {2, 3})};
+    made.outputs = {dense(3, type, {2, 3})};
+    return made;
+}
+
+std::string reason_against(const op& candidate) {
+    std::string reason;
+    return can_claim(candidate, reason) ? "claimed" : reason;
+}
+
+TEST(can_claim, wants_a_select_of_three_inputs_and_one_output) {
+    EXPECT_EQ(reason_against(select()), "claimed");
+    const std::string other = "not a Select of three inputs and one output";
+    op made = select();
+    made.kind = op_kind::add;
+    EXPECT_EQ(reason_against(made), other);
+    made = select();
+    made.inputs.pop_back();
+    EXPECT_EQ(reason_against(made), other);
+    made = select();
+    made.outputs.push_back(made.outputs[0]);
+    EXPECT_EQ(reason_against(made), other);
+}
+
+TEST(can_claim, wants_the_types_of_the_schema) {
+    for (const data_type type : {data_type::f32, data_type::bf16, data_type::f16})
+        EXPECT_EQ(reason_against(select(type)), "claimed") << to_string(type);
+    EXPECT_EQ(reason_against(select(data_type::i32)),
+              "onednn::Select: src_0 is i32, expected f32|bf16|f16");
+    op made = select();
+    made.outputs[0].type = data_type::f16;
+    EXPECT_NE(reason_against(made).find("dst is f16"), std::string::npos);
+}
+
+TEST(types_fit_schema, looks_at_what_is_given_to_compile) {
+    const op made = select();
+    auto inputs = made.inputs;
+    EXPECT_TRUE(types_fit_schema(made, inputs, made.outputs));
+    inputs[2].type = data_type::bf16;
+    EXPECT_FALSE(types_fit_schema(made, inputs, made.outputs));
+}
+
+std::string refusal_of(const op& made) {
+    try {
+        compile_select(made, made.inputs, made.outputs);
+    } catch (const error& refusal) {
+        return refusal.what();
+    }
+    return "compiled";
+}
+
+TEST(compile_select, refuses_an_unknown_word_for_broadcasting) {
+    op made = select();
+    made.auto_broadcast = "pdpd";
+    EXPECT_EQ(refusal_of(made), "auto_broadcast is 'pdpd', expected none or numpy");
+    made.auto_broadcast = "none";
+    EXPECT_EQ(refusal_of(made), "compiled");
+}
+
+TEST(compile_select, refuses_a_dst_of_another_shape) {
+    op made = select();
+    made.outputs[0] = dense(3, data_type::f32, {3, 3});
+    EXPECT_EQ(refusal_of(made), "dst is given as {3,3}, inferred is {2,3}");
+    made.outputs[0] = dense(3, data_type::f32, {2, 2, 3});
+    EXPECT_EQ(refusal_of(made), "dst is given as {2,2,3}, inferred is {2,3}");
+}
+
+TEST(to_desc, counts_strides_in_bytes) {
+    const logical_tensor rows = dense(4, data_type::bf16, {5, 7});
+    EXPECT_EQ(to_desc(rows).strides_bytes, (dims{14, 2}));
+}
+
+TEST(to_desc, refuses_what_no_engine_can_read) {
+    const auto refusal = [](const auto& change) {
+        logical_tensor made = dense(4, data_type::f32, {2, 3});
+        change(made);
+        try {
+            to_desc(made);
+        } catch (const error& failure) {
+            return std::string(failure.what());
+        }
+        return std::string("taken");
+    };
+    EXPECT_EQ(refusal([](auto& made) { made.layout = layout_kind::any; }),
+              "tensor 4 {2,3} has no known shape and strides");
+    EXPECT_EQ(refusal([](auto& made) { made.extents[0] = unknown_extent; }),
+              "tensor 4 {?,3} has no known shape and strides");
+    EXPECT_EQ(refusal([](auto& made) { made.rank_known = false; }),
+              "tensor 4 unknown rank has no known shape and strides");
+    EXPECT_EQ(refusal([](auto& made) { made.strides_elems[1] = -1; }),
+              "strides {3,-1} of tensor 4 are negative");
+    EXPECT_EQ(refusal([](auto& made) { made.strides_elems[0] = INT64_MAX / 2; }),
+              "strides {4611686018427387903,1} of tensor 4 leave 64 bits in bytes");
+}
+
+} // namespace
+} // namespace maskwise::graph

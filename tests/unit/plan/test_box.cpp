@@ -1,0 +1,108 @@
+// How large tiles are and what of them is asked for ahead: no result depends on it, only speed.
+
+#include "plan/access.hpp"
+#include "plan/box.hpp"
+
+#include <gtest/gtest.h>
+
+namespace maskwise {
+namespace {
+
+using offsets = std::vector<std::int32_t>;
+
+// f32 operands of `rows` by `columns`, innermost loop first; src_1 lies column by column.
+loop_nest transposed(std::int64_t rows, std::int64_t columns) {
+    loop_nest nest;
+    nest.rank = 2;
+    nest.width_bytes = {1, 4, 4, 4};
+    nest.loops[0] = {columns, {0, 0, 4 * rows, 4}};
+    nest.loops[1] = {rows, {0, 0, 4, 4 * columns}};
+    nest.elements = rows * columns;
+    return nest;
+}
+
+tile_extents extents(std::int64_t inner, std::int64_t outer) {
+    tile_extents made;
+    made.fill(1);
+    made[0] = inner;
+    made[1] = outer;
+    return made;
+}
+
+// 4 MB each: pieces of 256 bytes of src_1 and, as stores of parts of lines cost twice, of 512 of
+// dst: 32 KB, all that a box may hold.
+TEST(box, holds_long_pieces_of_operands_in_memory) {
+    EXPECT_EQ(choose_box(transposed(1024, 1024)), extents(128, 64));
+}
+
+// 160 KB each: whole cache lines of src_1, and 2048 elements together: 128 of dst, of which two
+// equal chunks of whole lines make 200.
+TEST(box, holds_whole_lines_of_operands_in_l2) {
+    EXPECT_EQ(choose_box(transposed(200, 200)), extents(112, 16));
+}
+
+// 16 KB each: what is in L1 is taken as it comes, dst first.
+TEST(box, fills_up_along_dst_for_operands_in_l1) {
+    EXPECT_EQ(choose_box(transposed(64, 64)), extents(64, 32));
+}
+
+// Two elements 2 GB apart have no place in one box: offsets are 32 bits.
+TEST(box, spans_no_more_than_offsets_can) {
+    loop_nest nest = transposed(64, 64);
+    nest.loops[0].stride_bytes[op_src_1] = std::int64_t{1} << 31;
+    EXPECT_EQ(choose_box(nest)[0], 1);
+    nest.loops[0].stride_bytes[op_src_1] = (std::int64_t{1} << 31) / 8;
+    EXPECT_LE((choose_box(nest)[0] - 1) * nest[0].stride_bytes[op_src_1], INT32_MAX);
+    EXPECT_GT(choose_box(nest)[0], 1);
+}
+
+// src_0 as a tile of `inner` by `outer` elements that are so many bytes apart.
+offsets asked_for(std::int64_t inner, std::int64_t inner_bytes, std::int64_t outer,
+                  std::int64_t outer_bytes) {
+    loop_nest nest = transposed(outer, inner);
+    nest.loops[0].stride_bytes[op_src_0] = inner_bytes;
+    nest.loops[1].stride_bytes[op_src_0] = outer_bytes;
+    return lines_of_tile(nest, extents(inner, outer), op_src_0);
+}
+
+offsets multiples(std::int32_t step, std::int32_t count) {
+    offsets made(static_cast<std::size_t>(count));
+    for (std::int32_t i = 0; i < count; ++i) made[static_cast<std::size_t>(i)] = i * step;
+    return made;
+}
+
+// Of pieces that are so many bytes apart.
+offsets lines_of_pieces(std::int32_t pieces, std::int32_t apart, std::int32_t lines) {
+    offsets made;
+    for (std::int32_t piece = 0; piece < pieces; ++piece)
+        for (std::int32_t line = 0; line < lines; ++line) made.push_back(piece * apart + line * 64);
+    return made;
+}
+
+TEST(lines_of_tile, are_all_lines_of_pieces_apart) {
+    EXPECT_EQ(asked_for(64, 4, 16, 4096), lines_of_pieces(16, 4096, 4));
+    EXPECT_EQ(asked_for(16, 4096, 64, 4), lines_of_pieces(16, 4096, 4)); // however it is walked
+}
+
+// A step of up to a line more than what lies inside it leaves out no line.
+TEST(lines_of_tile, count_pieces_with_small_gaps_as_one) {
+    EXPECT_EQ(asked_for(4, 512 + 64, 128, 4), multiples(64, (3 * 576 + 512) / 64));
+    EXPECT_EQ(asked_for(4, 512 + 68, 128, 4), lines_of_pieces(4, 580, 8));
+}
+
+TEST(lines_of_tile, leave_to_the_hardware_what_it_foresees) {
+    EXPECT_EQ(asked_for(128, 4, 32, 512), offsets());          // one piece from end to end
+    EXPECT_EQ(asked_for(32, 512, 128, 4), multiples(64, 256)); // the same to and fro
+    EXPECT_EQ(asked_for(32, 504, 126, 4), offsets());          // to and fro over few lines
+    EXPECT_EQ(asked_for(64, -4, 16, 4096), offsets());         // backwards
+}
+
+TEST(lines_of_tile, are_few) {
+    EXPECT_EQ(asked_for(64, 512, 128, 4), multiples(64, 512));
+    EXPECT_EQ(asked_for(65, 512, 128, 4), offsets());          // L1 holds the tile at work, too
+    EXPECT_EQ(asked_for(16, 4096, 8, 4), multiples(4096, 16)); // eight elements a line
+    EXPECT_EQ(asked_for(16, 4096, 7, 4), offsets());
+}
+
+} // namespace
+} // namespace maskwise
