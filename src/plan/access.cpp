@@ -167,8 +167,7 @@ levels moving_levels(const loop_nest& nest, const tile_extents& extents, std::si
         const level next = level_of(nest, extents, d, operand);
         if (next.extent > 1 && next.stride_bytes != 0) found[found.count++] = next;
     }
-    std::sort(found.begin(), found.end(),
-              [](const level& a, const level& b) { return a.stride_bytes < b.stride_bytes; });
+    std::ranges::sort(found, {}, &level::stride_bytes);
     return found;
 }
 

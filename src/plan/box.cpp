@@ -110,8 +110,7 @@ private:
         std::vector<int> loops;
         for (const int d : nest_.numbers())
             if (nest_[d].stride_bytes[operand] != 0) loops.push_back(d);
-        std::sort(loops.begin(), loops.end(),
-                  [&](int a, int b) { return stride(a, operand) < stride(b, operand); });
+        std::ranges::sort(loops, {}, [&](int d) { return stride(d, operand); });
         return loops;
     }
 

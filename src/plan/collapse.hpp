@@ -6,9 +6,16 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <ranges>
+#include <numeric>
+#include <span>
 
 namespace maskwise {
+
+inline constexpr auto loop_numbers = [] {
+    std::array<int, max_rank> numbers{};
+    std::iota(numbers.begin(), numbers.end(), 0);
+    return numbers;
+}();
 
 template <std::size_t Operands>
 struct basic_loop {
@@ -38,7 +45,10 @@ struct basic_loop_nest {
     auto end() const { return loops.begin() + rank; }
     auto begin() { return loops.begin(); }
     auto end() { return loops.begin() + rank; }
-    auto numbers() const { return std::views::iota(0, rank); }
+    // 0 ... rank - 1.
+    std::span<const int> numbers() const {
+        return std::span(loop_numbers).first(static_cast<std::size_t>(rank));
+    }
 };
 
 // An operand that is not there is null: it stands still.
@@ -79,9 +89,7 @@ void turn_forward(basic_loop_nest<Operands>& nest) {
 
 template <std::size_t Operands>
 void sort_by_dst_stride(basic_loop_nest<Operands>& nest) {
-    std::sort(nest.begin(), nest.end(), [](const auto& a, const auto& b) {
-        return a.stride_bytes.back() < b.stride_bytes.back();
-    });
+    std::ranges::sort(nest, {}, [](const auto& loop) { return loop.stride_bytes.back(); });
 }
 
 template <std::size_t Operands>

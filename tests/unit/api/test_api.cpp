@@ -108,7 +108,7 @@ TEST(api, explains_its_plans) {
 }
 
 // The level is read once a process.
-TEST(api_death_test, writes_a_line_for_each_execution_on_demand) {
+TEST(api_death_test, writes_lines_of_plans_and_executions_on_demand) {
     testing::FLAGS_gtest_death_test_style = "threadsafe";
     const auto run = [] {
         setenv("MASKWISE_VERBOSE", "2", 1);
@@ -121,6 +121,7 @@ TEST(api_death_test, writes_a_line_for_each_execution_on_demand) {
         std::exit(dst[0] == 1 && dst[1] == 4 ? 0 : 1);
     };
     EXPECT_EXIT(run(), testing::ExitedWithCode(0),
+                "maskwise,plan,nest=2 [^\n]*\n"
                 "maskwise,exec,nest=2 [^\n]*kernel=select_x32_uuu_plain isa=[^\n]*,[^\n]* ms\n");
 }
 
