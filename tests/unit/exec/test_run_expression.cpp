@@ -196,5 +196,15 @@ TEST(expression_plan, streams_from_the_threshold_on) {
     EXPECT_NE(line(dst_bytes + 1).find(",plain,"), std::string::npos) << line(dst_bytes + 1);
 }
 
+TEST(expression_plan, streams_from_the_threshold_on) {
+    const tensor_desc values = dense_desc(data_type::f32, {64});
+    const expression_desc desc{masked_maximum(data_type::f32),
+                               {dense_desc(data_type::boolean, {64}), values, values, values},
+                               values};
+    const isa target = jit_targets().back();
+    EXPECT_EQ(make_expression_plan(desc, target, 256)->stores, store_policy::stream);
+    EXPECT_EQ(make_expression_plan(desc, target, 257)->stores, store_policy::plain);
+}
+
 } // namespace
 } // namespace maskwise::test
