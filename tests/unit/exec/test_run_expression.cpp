@@ -185,7 +185,7 @@ TEST(expression_plan, refuses_what_it_cannot_walk) {
     EXPECT_NE(refusal_of({what, {dst}, overlapping}).find("overlap"), std::string::npos);
 }
 
-TEST(expression_plan, streams_from_the_threshold_on) {
+TEST(expression_plan, streams_from_the_threshold_on_and_says_so) {
     const expression what = abs_of_f32();
     const tensor_desc dst = dense_desc(data_type::f32, {4, 5});
     constexpr std::int64_t dst_bytes = 4 * 5 * 4;
@@ -196,14 +196,17 @@ TEST(expression_plan, streams_from_the_threshold_on) {
     EXPECT_NE(line(dst_bytes + 1).find(",plain,"), std::string::npos) << line(dst_bytes + 1);
 }
 
-TEST(expression_plan, streams_from_the_threshold_on) {
+TEST(expression_plan, streams_from_the_threshold_on_and_says_so) {
     const tensor_desc values = dense_desc(data_type::f32, {64});
     const expression_desc desc{masked_maximum(data_type::f32),
                                {dense_desc(data_type::boolean, {64}), values, values, values},
                                values};
     const isa target = jit_targets().back();
     EXPECT_EQ(make_expression_plan(desc, target, 256)->stores, store_policy::stream);
-    EXPECT_EQ(make_expression_plan(desc, target, 257)->stores, store_policy::plain);
+    const auto plain = make_expression_plan(desc, target, 257);
+    EXPECT_EQ(plain->stores, store_policy::plain);
+    EXPECT_EQ(to_string(*plain).rfind("expression,64,tile 1x64,plain,0=input():boolean ", 0), 0U)
+        << to_string(*plain);
 }
 
 } // namespace
