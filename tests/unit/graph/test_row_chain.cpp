@@ -77,6 +77,16 @@ TEST(row_chain, begins_where_a_value_is_used_elsewhere) {
     EXPECT_EQ(chain->scores, scaled);
 }
 
+TEST(row_chain, takes_an_operator_that_commutes_on_either_side) {
+    partition made = attention();
+    std::swap(made.at(4).inputs[0], made.at(4).inputs[1]);
+    std::string reason;
+    const auto chain = made.find(reason);
+    ASSERT_TRUE(chain) << reason;
+    EXPECT_EQ(chain->result, weights);
+    EXPECT_EQ(chain->operands[static_cast<std::size_t>(chain->steps[2].operand)].id, bias);
+}
+
 TEST(row_chain, leaves_an_operator_that_reads_its_row_on_the_wrong_side) {
     partition made = attention();
     made.at(4).kind = op_kind::subtract;
