@@ -186,17 +186,6 @@ TEST(expression_plan, refuses_what_it_cannot_walk) {
 }
 
 TEST(expression_plan, streams_from_the_threshold_on_and_says_so) {
-    const expression what = abs_of_f32();
-    const tensor_desc dst = dense_desc(data_type::f32, {4, 5});
-    constexpr std::int64_t dst_bytes = 4 * 5 * 4;
-    const auto line = [&](std::int64_t from) {
-        return to_string(*make_expression_plan({what, {dst}, dst}, jit_targets().back(), from));
-    };
-    EXPECT_NE(line(dst_bytes).find(",stream,"), std::string::npos) << line(dst_bytes);
-    EXPECT_NE(line(dst_bytes + 1).find(",plain,"), std::string::npos) << line(dst_bytes + 1);
-}
-
-TEST(expression_plan, streams_from_the_threshold_on_and_says_so) {
     const tensor_desc values = dense_desc(data_type::f32, {64});
     const expression_desc desc{masked_maximum(data_type::f32),
                                {dense_desc(data_type::boolean, {64}), values, values, values},
