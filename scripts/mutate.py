@@ -46,8 +46,8 @@ STAGES = (
         "3.2/(select|merge)_contract/preload",
     ),
 )
-# Tests of programs that the stage does not build: these may hold the fault before. And an oracle for
-# every instruction set would show no more.
+# Tests of programs that the stage does not build: these may hold the fault before. And an oracle
+# for every instruction set would show no more.
 LEFT_OUT = "NOT_BUILT|fuzz/|shares_its_rule|oracle.*/(sse4|avx512)|in_parallel"
 
 # What is replaced by what. Comparisons stand between blanks, as clang-format writes them, so that
