@@ -56,13 +56,13 @@ TEST(box, spans_no_more_than_offsets_can) {
     EXPECT_GT(choose_box(nest)[0], 1);
 }
 
-// src_0 as a tile of `inner` by `outer` elements that are so many bytes apart.
+// src_0 as a tile of `inner` by `outer` elements that are so many bytes apart, gathered.
 offsets asked_for(std::int64_t inner, std::int64_t inner_bytes, std::int64_t outer,
                   std::int64_t outer_bytes) {
     loop_nest nest = transposed(outer, inner);
     nest.loops[0].stride_bytes[op_src_0] = inner_bytes;
     nest.loops[1].stride_bytes[op_src_0] = outer_bytes;
-    return lines_of_tile(nest, extents(inner, outer), op_src_0);
+    return lines_of_tile(nest, extents(inner, outer), op_src_0, access_kind::gather, false);
 }
 
 offsets multiples(std::int32_t step, std::int32_t count) {
@@ -93,7 +93,8 @@ TEST(lines_of_tile, count_pieces_with_small_gaps_as_one) {
 TEST(lines_of_tile, leave_to_the_hardware_what_it_foresees) {
     EXPECT_EQ(asked_for(128, 4, 32, 512), offsets());          // one piece from end to end
     EXPECT_EQ(asked_for(32, 512, 128, 4), multiples(64, 256)); // the same to and fro
-    EXPECT_EQ(asked_for(32, 504, 126, 4), offsets());          // to and fro over few lines
+    EXPECT_EQ(asked_for(3, 64, 16, 4), offsets());             // to and fro over three lines
+    EXPECT_EQ(asked_for(4, 64, 16, 4), multiples(64, 4));      // over more
     EXPECT_EQ(asked_for(64, -4, 16, 4096), offsets());         // backwards
 }
 
