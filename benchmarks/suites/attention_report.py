@@ -42,17 +42,12 @@ def number(value: float | None, width: int, digits: int = 3) -> str:
     return f"{value:>{width}.{digits}f}" if value is not None else f"{'-':>{width}}"
 
 
-def of_ceiling(measured: Measured) -> float | None:
-    own, ceiling = measured.median("maskwise"), measured.ceiling()
-    return ceiling / own if own and ceiling else None
-
-
 def line(measured: Measured) -> str:
     if measured.state:
         return f"{measured.case:<48}  {measured.state}"
     text = f"{measured.case:<48}{number(measured.median('onednn'), 11)}"
     text += f"{number(measured.median('maskwise'), 12)}{number(measured.times_faster(), 8, 2)}"
-    text += f"{number(measured.ceiling(), 12)}{number(of_ceiling(measured), 7, 2)}"
+    text += f"{number(measured.ceiling(), 12)}{number(measured.of_ceiling(), 7, 2)}"
     for part in ("before", "after", "rows at the limit"):
         text += number(measured.median(part), 9)
     return f"{text}  {measured.claim or 'nothing'}"
@@ -73,7 +68,7 @@ def targets(every: list[Measured]) -> str:
         "|---|---|---|---|---|---|",
     ]
     for measured in every:
-        times, share = measured.times_faster(), of_ceiling(measured)
+        times, share = measured.times_faster(), measured.of_ceiling()
         if times is None:
             continue
         wanted = TIMES.get(measured.case) if measured.lane == "3.13" else None
