@@ -16,6 +16,11 @@ constexpr std::int64_t parallel_from_elements = 64 << 10;
 constexpr std::int64_t streamed_columns = 1024;
 constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 
+constexpr std::int64_t whole_lines(std::int64_t columns) {
+    constexpr std::int64_t columns_of_line = 16; // of f32
+    return (columns + columns_of_line - 1) / columns_of_line * columns_of_line;
+}
+
 // Columns of a row that are made in one way: the ones before a causal boundary from the scores, the
 // ones behind it from the masked value, which later steps may still change.
 struct column_range {
@@ -62,7 +67,7 @@ private:
     void finish_statistics(float maximum, float sum);
     float exponential(float value, float shift) const;
     void store(const float* values, std::int64_t first, std::int64_t count, float factor) const;
-    void fill(const column_range& range, float value);
+    void fill(std::int64_t first, float value); // to the end of the row
     const std::byte* address(const void* base, const row_operand& operand) const;
     std::int64_t number_in_matrix() const {
         return position_.empty() ? 0 : position_[position_.rank() - 1];
@@ -221,10 +226,10 @@ void row_walk::store(const float* values, std::int64_t first, std::int64_t count
                          result_ + first * width, count);
 }
 
-void row_walk::fill(const column_range& range, float value) {
+void row_walk::fill(std::int64_t first, float value) {
     const std::int64_t width = bytes_of(plan_.result.type);
     plan_.kernels->fill(value, {plan_.result.type, plan_.scale, plan_.zero_point, streams_},
-                        result_ + range.first * width, range.last - range.first);
+                        result_ + first * width, plan_.columns - first);
 }
 
 // visit(first column, count, maximum) with each piece in the buffer.
@@ -258,7 +263,7 @@ void row_walk::finish_statistics(float maximum, float sum) {
 }
 
 void row_walk::zero_row() {
-    fill({0, plan_.columns, nullptr, 0, 0}, 0.0F);
+    fill(0, 0.0F);
     finish_statistics(0.0F, 1.0F);
 }
 
@@ -278,8 +283,12 @@ void row_walk::held_soft_max() {
     const float one_masked = has_constant ? exponential(masked.value, maximum) : 0.0F;
     float sum = one_masked * static_cast<float>(plan_.columns - held);
     if (held > 0) sum += plan_.kernels->exp_sum(buffer_.data(), maximum, held);
-    if (held > 0) store(buffer_.data(), 0, held, 1.0F / sum);
-    if (has_constant) fill(masked, one_masked / sum);
+    // The cache line in which the constant begins is written whole, so that what follows is
+    // aligned.
+    const std::int64_t stored = std::min(plan_.columns, whole_lines(held));
+    std::fill(buffer_.data() + held, buffer_.data() + stored, one_masked);
+    if (stored > 0) store(buffer_.data(), 0, stored, 1.0F / sum);
+    if (stored < plan_.columns) fill(stored, one_masked * (1.0F / sum));
     finish_statistics(maximum, sum);
 }
 
