@@ -63,6 +63,7 @@ private:
     void stream_row();
     void held_soft_max();
     void long_soft_max();
+    const std::byte* scores_ahead() const;
     void zero_row();
     void finish_statistics(float maximum, float sum);
     float exponential(float value, float shift) const;
@@ -251,7 +252,7 @@ void row_walk::stream_row() {
 // exp(value - shift) by the row kernel: the plugin needs no libm.
 float row_walk::exponential(float value, float shift) const {
     float lanes[row_block_elems] = {value};
-    return plan_.kernels->exp_sum(lanes, shift, 1);
+    return plan_.kernels->exp_sum(lanes, shift, 1, nullptr);
 }
 
 void row_walk::finish_statistics(float maximum, float sum) {
@@ -265,6 +266,16 @@ void row_walk::finish_statistics(float maximum, float sum) {
 void row_walk::zero_row() {
     fill(0, 0.0F);
     finish_statistics(0.0F, 1.0F);
+}
+
+// Between a row's exponentials and its stores nothing is read, and the memory would stand still.
+const std::byte* row_walk::scores_ahead() const {
+    if (!plan_.streams || !may_move_ || plan_.outer.empty() || ranges_[0].from == nullptr ||
+        plan_.scores.type != row_type::f32)
+        return nullptr;
+    constexpr std::int64_t ahead_bytes = 16 << 10; // twice as fast as one row of 4 KB; L1 holds it
+    const std::int64_t rows = std::max<std::int64_t>(1, ahead_bytes / (4 * plan_.columns));
+    return ranges_[0].from + rows * plan_.scores.strides_bytes[plan_.outer.rank() - 1];
 }
 
 // All masked columns have one value, so one exponential stands for them.
@@ -282,7 +293,7 @@ void row_walk::held_soft_max() {
     if (plan_.inf_as_zero && maximum == minus_infinity) return zero_row();
     const float one_masked = has_constant ? exponential(masked.value, maximum) : 0.0F;
     float sum = one_masked * static_cast<float>(plan_.columns - held);
-    if (held > 0) sum += plan_.kernels->exp_sum(buffer_.data(), maximum, held);
+    if (held > 0) sum += plan_.kernels->exp_sum(buffer_.data(), maximum, held, scores_ahead());
     // The cache line in which the constant begins is written whole, so that what follows is
     // aligned.
     const std::int64_t stored = std::min(plan_.columns, whole_lines(held));
@@ -300,12 +311,12 @@ void row_walk::long_soft_max() {
         const float higher = std::max(maximum, largest);
         const float shift = higher == minus_infinity ? 0.0F : higher;
         if (sum != 0.0F) sum *= exponential(maximum, shift);
-        sum += plan_.kernels->exp_sum(buffer_.data(), shift, count);
+        sum += plan_.kernels->exp_sum(buffer_.data(), shift, count, nullptr);
         maximum = higher;
     });
     if (plan_.inf_as_zero && maximum == minus_infinity) return zero_row();
     for_each_piece(held_row_columns, [&](std::int64_t at, std::int64_t count, float) {
-        plan_.kernels->exp_sum(buffer_.data(), maximum, count);
+        plan_.kernels->exp_sum(buffer_.data(), maximum, count, nullptr);
         store(buffer_.data(), at, count, 1.0F / sum);
     });
     finish_statistics(maximum, sum);

@@ -73,8 +73,9 @@ struct row_kernels {
     // overwritten. Returns its maximum; NaNs may or may not count.
     float (*run)(const row_piece& piece, float* buffer);
     // buffer[i] = exp(buffer[i] - shift), not above 1; returns the sum. At most 2 units in the last
-    // place off; what would be below the least normal number is 0. Overwrites as run does.
-    float (*exp_sum)(float* buffer, float shift, std::int64_t elems);
+    // place off; what would be below the least normal number is 0. Overwrites as run does. Asks for
+    // the 4 * elems bytes at `next` meanwhile, if that is not null.
+    float (*exp_sum)(float* buffer, float shift, std::int64_t elems, const std::byte* next);
     // `elems` elements, any alignment: those of the buffer, or one value.
     void (*store)(const float* buffer, const row_encoding& how, std::byte* to, std::int64_t elems);
     void (*fill)(float value, const row_encoding& how, std::byte* to, std::int64_t elems);

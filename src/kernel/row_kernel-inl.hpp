@@ -304,13 +304,18 @@ HWY_ATTR HWY_INLINE row_v exponentials(float* at, std::int64_t left, row_v shift
     return result;
 }
 
-HWY_ATTR inline float row_exp_sum(float* buffer, float shift, std::int64_t elems) {
+HWY_ATTR inline float row_exp_sum(float* buffer, float shift, std::int64_t elems,
+                                  const std::byte* next) {
     const row_d d;
     const std::int64_t lanes = row_lanes();
     const auto shifts = hn::Set(d, shift);
     auto sum_0 = hn::Zero(d), sum_1 = sum_0;
     std::int64_t i = 0;
     for (; i + 2 * lanes <= elems; i += 2 * lanes) {
+        if (next != nullptr) {
+            hwy::Prefetch(next + i * 4);
+            hwy::Prefetch(next + (i + lanes) * 4);
+        }
         sum_0 = hn::Add(sum_0, exponentials(buffer + i, lanes, shifts));
         sum_1 = hn::Add(sum_1, exponentials(buffer + i + lanes, lanes, shifts));
     }
