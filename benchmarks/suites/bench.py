@@ -28,7 +28,7 @@ ENGINE = "engine"  # instead of a lane
 
 def effort_for(suite: str, full: bool) -> Effort:
     if suite == "sweep":
-        return Effort(turns=1, pairs=8, samples=3, ways=3)
+        return Effort(turns=1, pairs=4, samples=3, ways=2)
     if suite == "small":
         return Effort(turns=9, pairs=1, samples=10)
     return Effort(turns=11, repeats_slow=True) if full else Effort()

@@ -27,7 +27,7 @@ class Effort:
     pairs: int = 2  # of Maskwise and the limit, one right after the other, in each turn
     samples: int = 4  # of one implementation in each turn or pair
     seconds: float = 0.015  # about, for them
-    ways: int = 4  # of the limit that are measured in each pair
+    ways: int = 3  # of the limit that are measured in each pair
     repeats_slow: bool = False  # also where a call takes longer than SLOW_SECONDS
 
 
