@@ -23,7 +23,7 @@ SLOW_SECONDS = 0.1  # a call slower than this is measured three times, not in ev
 class Effort:
     """How long a case is measured."""
 
-    turns: int = 5
+    turns: int = 4
     pairs: int = 2  # of Maskwise and the limit, one right after the other, in each turn
     samples: int = 4  # of one implementation in each turn or pair
     seconds: float = 0.015  # about, for them
