@@ -112,7 +112,8 @@ public:
 
         ahead(const operand_access& access, const std::byte* from, const std::byte* next)
             : at(next), lines(access.lines) {
-            if (next - from < 64 && from - next < 64) lines = {}; // mostly the same lines
+            if (next - from < line_bytes && from - next < line_bytes)
+                lines = {}; // mostly the same lines
         }
         void ask() const {
             for (const std::int32_t line : lines) __builtin_prefetch(at + line, 0, 2);

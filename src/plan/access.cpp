@@ -197,7 +197,6 @@ bool is_foreseen(const loop_nest& nest, const tile_extents& extents, std::size_t
 
 std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tile_extents& extents,
                                         std::size_t operand, access_kind kind, bool packed_alone) {
-    constexpr std::int64_t line_bytes = 64;
     const levels moving = moving_levels(nest, extents, operand);
     // What runs backwards is left to the hardware, too.
     if (moving.count > 0 && moving[0].stride_bytes < 0) return {};

@@ -8,7 +8,6 @@
 namespace maskwise {
 namespace {
 
-constexpr std::int64_t line_bytes = 64;
 // Pieces of an operand that a box aims at, and what a box may hold of one operand for it.
 constexpr std::int64_t longest_run_bytes = 256;
 constexpr std::int64_t largest_box_bytes = 32 << 10;

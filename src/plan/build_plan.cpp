@@ -107,7 +107,7 @@ std::int64_t count_moved_bytes(const select_plan& plan) {
 // Rows of few cache lines that do not begin and end with one: every second line or so is written in
 // part, and so read first. Ordinary stores let the hardware read it ahead.
 bool rows_end_within_lines(const select_plan& plan) {
-    constexpr std::int64_t line_bytes = 64, few_lines = 4;
+    constexpr std::int64_t few_lines = 4;
     const tile_shape& whole = plan.shapes[0];
     const std::int64_t bytes = whole.columns * plan.nest.width_bytes[op_dst];
     const std::int64_t step = whole.access[op_dst].row_bytes;

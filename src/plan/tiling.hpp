@@ -20,6 +20,8 @@ struct tiling {
     std::int64_t& operator[](int i) { return extent[static_cast<std::size_t>(i)]; }
 };
 
+inline constexpr std::int64_t line_bytes = 64; // of the caches
+
 // At most so many loops are cut into tiles that leave a smaller one at the end.
 inline constexpr int most_cut_loops = 3;
 
