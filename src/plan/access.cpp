@@ -202,12 +202,12 @@ std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tile_extent
     if (moving.count > 0 && moving[0].stride_bytes < 0) return {};
     // Levels whose steps leave out no line make one dense piece; the others repeat it.
     std::int64_t dense_bytes = nest.width_bytes[operand];
-    int i = 0;
-    for (; i < moving.count && moving[i].stride_bytes <= dense_bytes + line_bytes; ++i)
-        dense_bytes += (moving[i].extent - 1) * moving[i].stride_bytes;
+    auto next = moving.begin();
+    for (; next != moving.end() && next->stride_bytes <= dense_bytes + line_bytes; ++next)
+        dense_bytes += (next->extent - 1) * next->stride_bytes;
     levels spread;
     spread[spread.count++] = {(dense_bytes + line_bytes - 1) / line_bytes, line_bytes};
-    for (; i < moving.count; ++i) spread[spread.count++] = moving[i];
+    for (; next != moving.end(); ++next) spread[spread.count++] = *next;
     // Lines that hold few elements each are left to the hardware as well.
     const std::int64_t lines = product(spread, 0, spread.count);
     if (spread.count > 1

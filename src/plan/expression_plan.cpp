@@ -58,9 +58,8 @@ column_class class_of(const expression_nest& nest, std::size_t operand, const te
 
 void choose_tiles(expression_plan& plan) {
     const expression_nest& nest = plan.nest;
-    if (nest.rank > 0) plan.columns = std::min(nest[0].extent, most_columns);
-    if (nest.rank > 1)
-        plan.rows = std::clamp<std::int64_t>(elements_per_tile / plan.columns, 1, nest[1].extent);
+    plan.columns = std::min(nest[0].extent, most_columns); // 1 where there is no such loop
+    plan.rows = std::clamp<std::int64_t>(elements_per_tile / plan.columns, 1, nest[1].extent);
     plan.tiles = 1;
     for (const int d : nest.numbers()) {
         const std::int64_t step = d == 0 ? plan.columns : d == 1 ? plan.rows : 1;

@@ -20,6 +20,8 @@ struct levels {
     const level& operator[](int i) const { return values[static_cast<std::size_t>(i)]; }
     auto begin() { return values.begin(); }
     auto end() { return values.begin() + count; }
+    auto begin() const { return values.begin(); }
+    auto end() const { return values.begin() + count; }
 
     void add(level next) {
         if (count > 0) {

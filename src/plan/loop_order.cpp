@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <span>
 
 namespace maskwise {
 namespace {
@@ -21,15 +22,16 @@ void move_innermost(loop_order& order, int loop) {
 // Bytes that the operand covers in one round of the loop: those of all loops inside it.
 std::int64_t bytes_inside(const loop_nest& nest, int loop, std::size_t operand) {
     std::int64_t bytes = nest.width_bytes[operand];
-    for (int d = 0; d < loop; ++d)
+    for (const int d : nest.numbers().first(static_cast<std::size_t>(loop)))
         if (nest[d].stride_bytes[operand] != 0) bytes *= nest[d].extent;
     return bytes;
 }
 
 void keep_shared_operands(loop_order& order, const loop_nest& nest) {
+    const auto outermost_first = order.loops;
     // cond first, then the wider sources: what is moved last lies innermost.
     for (const std::size_t operand : {op_cond, op_src_1, op_src_0})
-        for (int d = nest.rank - 1; d > 0; --d)
+        for (const int d : std::span(outermost_first).first(nest.numbers().size()))
             if (nest[d].stride_bytes[operand] == 0 &&
                 bytes_inside(nest, d, operand) > kept_in_cache_bytes)
                 move_innermost(order, d);
@@ -58,9 +60,8 @@ void follow_cache_lines(loop_order& order, const loop_nest& nest, const tiling& 
 } // namespace
 
 loop_order choose_loop_order(const loop_nest& nest, const tiling& tile) {
-    loop_order order;
-    for (int d = nest.rank - 1; d >= 0; --d)
-        order.loops[static_cast<std::size_t>(order.count++)] = d;
+    loop_order order{nest.rank, {}};
+    std::ranges::reverse_copy(nest.numbers(), order.loops.begin());
     keep_shared_operands(order, nest);
     follow_cache_lines(order, nest, tile);
     return order;

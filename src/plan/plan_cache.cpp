@@ -38,7 +38,7 @@ struct desc_equal {
 
     bool operator()(const select_desc& a, const plan_pointer& b) const { return a == b->desc; }
     bool operator()(const plan_pointer& a, const plan_pointer& b) const {
-        return a->desc == b->desc;
+        return (*this)(a->desc, b);
     }
 };
 

@@ -134,7 +134,6 @@ row_plan make_row_plan(const row_desc& desc, isa target, std::int64_t stream_fro
     for (int i = 0; i + 1 < shape.rank(); ++i) plan.outer.push_back(shape[i]);
     plan.columns = shape[shape.rank() - 1];
     plan.rows = element_count(plan.outer);
-    if (!plan.outer.empty()) plan.rows_in_matrix = plan.outer[plan.outer.rank() - 1];
     plan.scores = make_operand(desc.scores, shape, role::input, "scores");
     plan.result = make_operand(desc.result, shape, role::result, "the result");
     require_apart(desc.result, "the result");
@@ -150,9 +149,9 @@ row_plan make_row_plan(const row_desc& desc, isa target, std::int64_t stream_fro
     require_one_masked_value(plan);
     plan.scale = desc.scale;
     plan.zero_point = desc.zero_point;
-    plan.streams = plan.rows > 0 && plan.columns > 0 &&
-                   plan.columns * (bytes_of(plan.scores.type) + bytes_of(plan.result.type)) >=
-                       stream_from_bytes / plan.rows;
+    const std::int64_t row_bytes =
+        plan.columns * (bytes_of(plan.scores.type) + bytes_of(plan.result.type));
+    plan.streams = plan.rows > 0 && row_bytes >= stream_from_bytes / plan.rows;
     if (desc.statistics) plan.statistics = make_statistics(*desc.statistics, shape);
     return plan;
 }

@@ -52,7 +52,6 @@ struct row_plan {
     dims outer;            // extents before the last
     std::int64_t rows = 0; // their product
     std::int64_t columns = 0;
-    std::int64_t rows_in_matrix = 1; // last of outer: what the causal boundary counts
     row_operand scores, result;
     std::optional<row_operand> statistics;
     std::vector<row_operand> operands;

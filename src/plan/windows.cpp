@@ -56,7 +56,7 @@ void add_shuffle(byte_windows& to, const byte_places& places, std::int32_t windo
 byte_windows choose_windows(std::span<const std::int32_t> offsets, std::int64_t item_bytes) {
     const auto items = static_cast<std::int64_t>(offsets.size());
     const std::int64_t bytes = items * item_bytes;
-    if (item_bytes >= register_bytes || bytes < register_bytes) return {};
+    if (bytes < register_bytes) return {};
     const std::int64_t registers = (bytes + register_bytes - 1) / register_bytes;
     const std::int64_t moves = items * moves_of(item_bytes);
     std::vector<byte_places> places;
@@ -66,7 +66,8 @@ byte_windows choose_windows(std::span<const std::int32_t> offsets, std::int64_t 
         places.push_back(places_of(offsets, item_bytes, first));
         const auto windows = static_cast<std::int64_t>(cover(places.back()).size());
         found.count = std::max(found.count, windows);
-        if (found.count > most_windows || 2 * registers * found.count > moves) return {};
+        // Of items of one byte a register has 16: so there are never more than most_windows.
+        if (2 * registers * found.count > moves) return {};
     }
     for (const byte_places& each : places) {
         std::vector<std::int32_t> windows = cover(each);
@@ -82,9 +83,9 @@ byte_windows choose_windows(std::span<const std::int32_t> offsets, std::int64_t 
 std::int64_t windows_end(const loop_nest& nest, std::size_t operand) {
     std::vector<std::pair<std::int64_t, std::int64_t>> loops; // stride, bytes to the last element
     std::int64_t end = nest.width_bytes[operand];
-    for (int d = 0; d < nest.rank; ++d) {
-        const std::int64_t stride = nest[d].stride_bytes[operand];
-        const std::int64_t last = (nest[d].extent - 1) * stride;
+    for (const auto& loop : nest) {
+        const std::int64_t stride = loop.stride_bytes[operand];
+        const std::int64_t last = (loop.extent - 1) * stride;
         loops.emplace_back(std::abs(stride), std::abs(last));
         end += std::max<std::int64_t>(0, last);
     }

@@ -198,5 +198,22 @@ TEST(expression_plan, streams_from_the_threshold_on_and_says_so) {
         << to_string(*plain);
 }
 
+// 16 Ki elements: of long rows a part, of short ones many.
+TEST(expression_plan, has_tiles_of_as_many_elements) {
+    const auto tile = [](const dims& shape) {
+        tensor_desc apart = dense_desc(data_type::f32, shape);
+        if (shape.rank() > 1) apart.strides_bytes[0] += 4;
+        const auto plan =
+            make_expression_plan({abs_of_f32(), {apart}, apart}, jit_targets().back(), INT64_MAX);
+        return std::array{plan->rows, plan->columns, plan->tiles};
+    };
+    EXPECT_EQ(tile({20000}), (std::array<std::int64_t, 3>{1, 16384, 2}));
+    EXPECT_EQ(tile({16384}), (std::array<std::int64_t, 3>{1, 16384, 1}));
+    EXPECT_EQ(tile({100, 1000}), (std::array<std::int64_t, 3>{16, 1000, 7}));
+    EXPECT_EQ(tile({5, 1000}), (std::array<std::int64_t, 3>{5, 1000, 1}));
+    EXPECT_EQ(tile({3, 40000}), (std::array<std::int64_t, 3>{1, 16384, 9}));
+    EXPECT_EQ(tile({}), (std::array<std::int64_t, 3>{1, 1, 1}));
+}
+
 } // namespace
 } // namespace maskwise::test

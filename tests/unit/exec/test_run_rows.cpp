@@ -390,6 +390,47 @@ INSTANTIATE_TEST_SUITE_P(every_target, run_rows_test,
                          testing::ValuesIn(supported_isas(native_cpu())),
                          [](const auto& chosen) { return std::string(to_string(chosen.param)); });
 
+// As many steps, or operands, as there may be and no more.
+TEST(row_plan, has_room_for_so_many) {
+    row_desc desc = describe({1, 2, 8, {}});
+    desc.steps.assign(max_row_actions, combine(row_operator::exp, -1));
+    desc.operands.assign(max_row_operands, dense_desc(data_type::f32, {}));
+    EXPECT_NO_THROW(make_row_plan(desc, isa::scalar));
+    row_desc more_steps = desc, more_operands = desc;
+    more_steps.steps.push_back(desc.steps[0]);
+    more_operands.operands.push_back(desc.operands[0]);
+    EXPECT_THROW(make_row_plan(more_steps, isa::scalar), invalid_argument);
+    EXPECT_THROW(make_row_plan(more_operands, isa::scalar), invalid_argument);
+}
+
+TEST(row_plan, refuses_other_shapes) {
+    row_desc desc = describe({1, 2, 8, {}});
+    desc.result = dense_desc(data_type::f32, {1, 2, 9});
+    EXPECT_THROW(make_row_plan(desc, isa::scalar), invalid_argument);
+    desc = {};
+    desc.scores = desc.result = dense_desc(data_type::f32, {});
+    EXPECT_THROW(make_row_plan(desc, isa::scalar), invalid_argument);
+}
+
+TEST(row_plan, prints_one_line) {
+    row_desc desc = describe({3, 2, 8, {causal(scalar_operand), soft_max_step(false)}});
+    EXPECT_EQ(to_string(make_row_plan(desc, isa::scalar)), "6 rows of 8: select_causal soft_max");
+    desc.statistics = dense_desc(data_type::f32, {3, 2, 1});
+    for (const data_type type : {data_type::i8, data_type::u8}) {
+        desc.result = dense_desc(type, {3, 2, 8});
+        EXPECT_EQ(to_string(make_row_plan(desc, isa::scalar)),
+                  "6 rows of 8: select_causal soft_max statistics quantize");
+    }
+}
+
+// 6 rows of 8 scores and results of 4 bytes each.
+TEST(row_plan, streams_from_the_threshold_on) {
+    const row_desc desc = describe({3, 2, 8, {}});
+    EXPECT_TRUE(make_row_plan(desc, isa::scalar, 384).streams);
+    EXPECT_FALSE(make_row_plan(desc, isa::scalar, 390).streams);
+    EXPECT_FALSE(make_row_plan(describe({0, 2, 8, {}}), isa::scalar, 0).streams);
+}
+
 TEST(row_plan, refuses_what_rows_cannot_be) {
     example what{1, 2, 8, {soft_max_step(true)}, 0};
     row_desc strided = describe(what);

@@ -38,6 +38,13 @@ TEST(merged_chain, is_made_of_what_stands_alone) {
     EXPECT_EQ(found[0].chain.result, weights);
 }
 
+// Element-wise operators alone are expressions.
+TEST(merged_chain, has_a_soft_max_or_a_mask_of_indices) {
+    partition made = middle(false);
+    made.ops.pop_back();
+    EXPECT_TRUE(merged(made).empty());
+}
+
 TEST(merged_chain, has_its_makers_before_its_users) {
     partition made = middle(true);
     std::reverse(made.ops.begin(), made.ops.end());
@@ -62,6 +69,19 @@ TEST(merged_chain, takes_its_row_by_its_shape) {
     ASSERT_EQ(found.size(), 1U);
     EXPECT_EQ(found[0].chain.scores, scores);
     EXPECT_EQ(found[0].chain.steps[1].op, row_operator::select_masked);
+}
+
+// Of two sources of the result's shape the one that is made here, and of two of them the first.
+TEST(merged_chain, takes_the_first_of_two_rows) {
+    partition made = middle(false);
+    made.at(3).inputs[2] = tensor(fill);
+    EXPECT_EQ(merged(made)[0].chain.scores, scores);
+    std::swap(made.at(3).inputs[1], made.at(3).inputs[2]);
+    EXPECT_EQ(merged(made)[0].chain.scores, scores);
+    made.ops.insert(made.ops.begin(), make(9, op_kind::other, {tensor(30)}, fill));
+    EXPECT_EQ(merged(made)[0].chain.scores, fill);
+    std::erase_if(made.ops, [](const op& each) { return each.id == 2 || each.id == 9; });
+    EXPECT_EQ(merged(made)[0].chain.scores, fill);
 }
 
 TEST(merged_chain, gives_one_operator_to_one_chain) {

@@ -2,6 +2,7 @@
 
 #include "plan/access.hpp"
 #include "plan/box.hpp"
+#include "unit/plan/nests.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,21 +13,11 @@ using offsets = std::vector<std::int32_t>;
 
 // f32 operands of `rows` by `columns`, innermost loop first; src_1 lies column by column.
 loop_nest transposed(std::int64_t rows, std::int64_t columns) {
-    loop_nest nest;
-    nest.rank = 2;
-    nest.width_bytes = {1, 4, 4, 4};
-    nest.loops[0] = {columns, {0, 0, 4 * rows, 4}};
-    nest.loops[1] = {rows, {0, 0, 4, 4 * columns}};
-    nest.elements = rows * columns;
-    return nest;
+    return nest_of({{columns, {0, 0, 4 * rows, 4}}, {rows, {0, 0, 4, 4 * columns}}});
 }
 
 tile_extents extents(std::int64_t inner, std::int64_t outer) {
-    tile_extents made;
-    made.fill(1);
-    made[0] = inner;
-    made[1] = outer;
-    return made;
+    return extents_of({inner, outer});
 }
 
 // 4 MB each: pieces of 256 bytes of src_1 and, as stores of parts of lines cost twice, of 512 of
@@ -44,6 +35,17 @@ TEST(box, holds_whole_lines_of_operands_in_l2) {
 // 16 KB each: what is in L1 is taken as it comes, dst first.
 TEST(box, fills_up_along_dst_for_operands_in_l1) {
     EXPECT_EQ(choose_box(transposed(64, 64)), extents(64, 32));
+}
+
+// src_0 in pieces of 32 bytes, `step` from one to the next, along the outermost loop.
+std::int64_t pieces_of_tile(std::int64_t step) {
+    return choose_box(
+        nest_of({{1000, {0, 1 << 20, 0, 4}}, {8, {0, 4, 0, 4000}}, {64, {0, step, 0, 32000}}}))[2];
+}
+
+TEST(box, reaches_over_gaps_of_a_line) {
+    EXPECT_EQ(pieces_of_tile(96), 4); // 32 + 3 * 96 bytes are the first 256 and more
+    EXPECT_EQ(pieces_of_tile(100), 1);
 }
 
 // Two elements 2 GB apart have no place in one box: offsets are 32 bits.
@@ -95,6 +97,7 @@ TEST(lines_of_tile, leave_to_the_hardware_what_it_foresees) {
     EXPECT_EQ(asked_for(32, 512, 128, 4), multiples(64, 256)); // the same to and fro
     EXPECT_EQ(asked_for(3, 64, 16, 4), offsets());             // to and fro over three lines
     EXPECT_EQ(asked_for(4, 64, 16, 4), multiples(64, 4));      // over more
+    EXPECT_EQ(asked_for(4, 64, 16, 192), offsets());           // from where it ended
     EXPECT_EQ(asked_for(64, -4, 16, 4096), offsets());         // backwards
 }
 

@@ -1,0 +1,180 @@
+// How an operand's elements become items, groups and blocks of the packing kernels. That they
+// arrive is the oracle's to say; here stands what decides how fast.
+
+#include "plan/access.hpp"
+#include "plan/plan_data.hpp"
+#include "unit/plan/nests.hpp"
+
+#include <gtest/gtest.h>
+
+namespace maskwise {
+namespace {
+
+using offsets = std::vector<std::int32_t>;
+
+const kernel_table& kernels() {
+    return kernel_table_for(isa::scalar);
+}
+
+struct step {
+    std::int64_t extent;
+    std::int64_t bytes;
+};
+
+// src_0 as a tile that is one row of all these loops, innermost first.
+operand_access access_of(const std::vector<step>& steps, std::int64_t width = 4,
+                         std::size_t operand = op_src_0) {
+    std::vector<loop_dim> loops;
+    for (const step& each : steps) {
+        loop_dim next{each.extent, {}};
+        next.stride_bytes[operand] = each.bytes;
+        loops.push_back(next);
+    }
+    loop_nest nest = nest_of(loops);
+    nest.width_bytes[operand] = width;
+    tiling tile;
+    tile.extent.fill(1);
+    tile.column_loops = nest.rank;
+    for (const int d : nest.numbers()) tile[d] = nest[d].extent;
+    return make_access(nest, tile, tile.extent, operand, kernels());
+}
+
+struct counts {
+    std::int64_t items, groups, blocks;
+    bool operator==(const counts&) const = default;
+};
+
+counts counts_of(const operand_access& access) {
+    return {access.items, access.groups, access.blocks};
+}
+
+void PrintTo(const counts& of, std::ostream* out) {
+    *out << of.items << " items, " << of.groups << " groups, " << of.blocks << " blocks";
+}
+
+// Offsets are kept for 32 items and more, and for up to 64 where that is all.
+TEST(access, keeps_offsets_of_some_tens_of_items) {
+    const auto gathered = [](std::vector<step> steps) { return counts_of(access_of(steps)); };
+    EXPECT_EQ(gathered({{8, 100}, {3, 1000}, {5, 9000}}), (counts{120, 1, 1}));
+    EXPECT_EQ(gathered({{8, 100}, {4, 1000}, {5, 9000}}), (counts{32, 5, 1}));
+    EXPECT_EQ(gathered({{8, 100}, {4, 1000}, {2, 9000}}), (counts{64, 1, 1}));
+    EXPECT_EQ(gathered({{3, 100}, {11, 1000}, {2, 19000}}), (counts{33, 2, 1}));
+    EXPECT_EQ(gathered({{8, 100}, {4, 1000}, {2, 9000}, {7, 50000}}), (counts{32, 2, 7}));
+}
+
+TEST(access, tells_where_items_groups_and_blocks_lie) {
+    const operand_access access = access_of({{8, 100}, {4, 1000}, {2, 9000}, {3, 50000}});
+    EXPECT_EQ(access.kind, access_kind::gather);
+    EXPECT_EQ(access.offsets[9], 1100);
+    EXPECT_EQ(access.group_bytes, 9000);
+    EXPECT_EQ(access.buffer_group_bytes, 32 * 4);
+    EXPECT_EQ(access.block_offsets, (offsets{0, 50000, 100000}));
+    EXPECT_EQ(access.buffer_bytes, 8 * 4 * 2 * 3 * 4 + pack_slack_bytes);
+    EXPECT_EQ(access.row_bytes, 0);
+}
+
+TEST(access, steps_over_many_elements_at_one_distance) {
+    EXPECT_EQ(access_of({{31, 8}, {5, 900}}).kind, access_kind::gather);
+    const operand_access access = access_of({{32, 8}, {5, 900}, {3, 9000}});
+    EXPECT_EQ(access.kind, access_kind::step);
+    EXPECT_EQ(counts_of(access), (counts{32, 5, 3}));
+    EXPECT_EQ(access.offsets, (offsets{0, 8}));
+    EXPECT_EQ(access.buffer_group_bytes, 32 * 4);
+    EXPECT_EQ(access_of({{32, 8}, {5, 900}}, 4, op_dst).kind, access_kind::scatter);
+}
+
+// Up to four copies of each element are planes; more are stores of one register.
+TEST(access, repeats_elements_by_planes_where_copies_are_few) {
+    EXPECT_EQ(access_of({{4, 0}, {40, 4}}).kind, access_kind::transpose);
+    const operand_access access = access_of({{5, 0}, {40, 4}});
+    EXPECT_EQ(access.kind, access_kind::splat);
+    EXPECT_EQ(access.item_bytes, 5 * 4);
+    EXPECT_EQ(counts_of(access), (counts{40, 1, 1}));
+    EXPECT_EQ(access_of({{4, 0}, {40, 8}}).kind, access_kind::splat);
+}
+
+TEST(access, repeats_a_pattern_where_it_lies) {
+    const operand_access access = access_of({{6, 4}, {50, 0}});
+    EXPECT_EQ(access.kind, access_kind::repeat);
+    EXPECT_EQ(access.item_bytes, 6 * 4);
+    EXPECT_EQ(access.items, 50);
+    EXPECT_EQ(access_of({{6, 4}, {50, 0}, {2, 24}}).kind, access_kind::gather);
+    EXPECT_EQ(access_of({{6, 4}, {50, 100}}).kind, access_kind::gather);
+}
+
+TEST(access, moves_runs_with_the_widest_unit_that_fits) {
+    const auto moves = [](std::int64_t bytes, int unit) {
+        const operand_access access = access_of({{bytes, 1}, {50, 100}}, 1);
+        EXPECT_EQ(access.item_bytes, bytes);
+        return access.pack == find_pack(kernels(), {pack_kind::gather, unit}).run;
+    };
+    EXPECT_TRUE(moves(3, 2));
+    EXPECT_TRUE(moves(4, 4));
+    EXPECT_TRUE(moves(15, 8));
+    EXPECT_TRUE(moves(16, 16));
+    EXPECT_TRUE(moves(40, 16));
+}
+
+// Runs of three bytes, eight to each group of 24 in the buffer; blocks of five groups.
+TEST(access, knows_how_far_windows_reach) {
+    const operand_access access = access_of({{3, 1}, {40, 8}, {5, 400}, {2, 9000}}, 1);
+    ASSERT_GT(access.windows.count, 0);
+    const std::int64_t last_window = 39 * 8 + 2 - 15 / 8 * 8;
+    EXPECT_GE(access.windows_reach, 39 * 8 + 3 + 4 * 400 + 9000);
+    EXPECT_LE(access.windows_reach, last_window + 16 + 8 + 4 * 400 + 9000);
+    const operand_access backwards = access_of({{3, 1}, {40, 8}, {5, -400}, {2, 9000}}, 1);
+    EXPECT_EQ(backwards.windows_reach, access.windows_reach - 4 * 400);
+}
+
+TEST(access, transposes_even_and_uneven_groups) {
+    const operand_access even = access_of({{8, 4000}, {40, 4}});
+    EXPECT_EQ(even.kind, access_kind::transpose);
+    EXPECT_TRUE(even.even_items);
+    EXPECT_EQ(even.buffer_group_bytes, 8 * 4);
+    EXPECT_EQ(counts_of(even), (counts{8, 40, 1}));
+    const operand_access uneven = access_of({{3, 4000}, {5, 90000}, {40, 4}});
+    EXPECT_EQ(uneven.kind, access_kind::transpose);
+    EXPECT_FALSE(uneven.even_items);
+    EXPECT_EQ(counts_of(uneven), (counts{15, 40, 1}));
+}
+
+tensor_desc strided(const dims& extents, const dims& strides_bytes) {
+    return {data_type::f32, extents, strides_bytes};
+}
+
+// 300 times 16 by 16 elements, of which sources may lie column by column: dense pieces of memory.
+// One of them alone is foreseen by the hardware; a pattern that is repeated is none that moves.
+TEST(access, asks_for_what_is_transposed_beside_another) {
+    const dims shape{300, 16, 16};
+    const tensor_desc turned = strided(shape, {1024, 4, 64});
+    const auto lines = [&](const tensor_desc& src_0) {
+        const auto plan = build_plan(
+            {dense_desc(data_type::boolean, {}), src_0, turned, dense_desc(data_type::f32, shape)},
+            isa::scalar, INT64_MAX);
+        EXPECT_EQ(plan->shapes[0].access[op_src_1].kind, access_kind::transpose);
+        return plan->shapes[0].access[op_src_1].lines.size();
+    };
+    EXPECT_EQ(lines(dense_desc(data_type::f32, shape)), 0U);
+    EXPECT_EQ(lines(dense_desc(data_type::f32, {16, 16})), 0U);
+    EXPECT_GT(lines(turned), 0U);
+}
+
+// Where nothing is packed the kernel's own loads go ahead; where all is, each operand has lines.
+TEST(access, asks_for_lines_where_something_is_packed) {
+    const auto lines = [](const tensor_desc& cond, const tensor_desc& source,
+                          const tensor_desc& dst) {
+        const auto plan = build_plan({cond, source, source, dst}, isa::scalar, INT64_MAX);
+        std::size_t found = 0;
+        for (const operand_access& access : plan->shapes[0].access) found += access.lines.size();
+        return found;
+    };
+    const dims rows{2560, 64}, planes{300, 16, 16};
+    const tensor_desc one = dense_desc(data_type::boolean, {});
+    EXPECT_EQ(lines(one, strided(rows, {4096, 4}), dense_desc(data_type::f32, rows)), 0U);
+    tensor_desc cond = dense_desc(data_type::boolean, planes);
+    cond.strides_bytes = {2 * 256, 2, 2 * 16};
+    EXPECT_GT(lines(cond, strided(planes, {1024, 4, 64}), strided(planes, {2048, 128, 8})), 0U);
+}
+
+} // namespace
+} // namespace maskwise

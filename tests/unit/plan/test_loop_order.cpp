@@ -1,0 +1,106 @@
+// In which order tiles are walked: no result depends on it, only speed.
+
+#include "plan/loop_order.hpp"
+#include "unit/plan/nests.hpp"
+
+#include <gtest/gtest.h>
+
+namespace maskwise {
+namespace {
+
+// Outermost first; the tile covers so many elements of each loop, or all of them.
+std::vector<int> order_of(const loop_nest& nest, std::vector<std::int64_t> tile_inner_first = {}) {
+    tiling tile;
+    for (const loop_dim& loop : nest)
+        if (tile_inner_first.size() < static_cast<std::size_t>(nest.rank))
+            tile_inner_first.push_back(loop.extent);
+    tile.extent = extents_of(tile_inner_first);
+    const loop_order order = choose_loop_order(nest, tile);
+    return {order.loops.begin(), order.loops.begin() + order.count};
+}
+
+using loops = std::vector<int>;
+
+constexpr std::int64_t kept_bytes = 128 << 10;
+
+TEST(loop_order, is_that_of_dst) {
+    EXPECT_EQ(order_of(nest_of({{100, {1, 4, 4, 4}}, {100, {100, 400, 400, 500}}})), (loops{1, 0}));
+}
+
+// An operand of more than 128 KB that is the same along a loop is not fetched again for it.
+TEST(loop_order, keeps_what_is_shared) {
+    const auto shared = [](std::int64_t bytes) {
+        return order_of(nest_of({{bytes, {1, 4, 4, 4}}, {3, {0, 0, 4 * bytes, 4 * bytes}}}));
+    };
+    EXPECT_EQ(shared(kept_bytes / 4), (loops{1, 0})); // src_0 has just as much
+    EXPECT_EQ(shared(kept_bytes / 4 + 1), (loops{0, 1}));
+}
+
+// Loops inside the shared one count where the operand moves along them.
+TEST(loop_order, counts_what_lies_inside_the_shared_loop) {
+    const auto order = [](std::int64_t cond_bytes) {
+        return order_of(nest_of(
+            {{1000, {1, 0, 0, 4}}, {200, {cond_bytes, 0, 0, 4000}}, {3, {0, 0, 0, 800000}}}));
+    };
+    EXPECT_EQ(order(1000), (loops{1, 0, 2}));
+    EXPECT_EQ(order(0), (loops{2, 1, 0}));
+}
+
+// src_0's loop lies inside src_1's, and that inside cond's.
+TEST(loop_order, moves_the_loop_of_src_0_last) {
+    constexpr std::int64_t n = 200000, row = 4 * n;
+    EXPECT_EQ(order_of(nest_of({{n, {1, 4, 4, 4}},
+                                {2, {0, row, row, row}},
+                                {2, {n, 0, 2 * row, 2 * row}},
+                                {2, {2 * n, 2 * row, 0, 4 * row}}})),
+              (loops{0, 1, 3, 2}));
+}
+
+// src_1 lies column by column, and the tile has whole rows of dst: src_1 goes on in the next row.
+loops transposed(std::int64_t columns, std::int64_t rows, std::int64_t rows_of_tile) {
+    return order_of(nest_of({{columns, {0, 0, 4 * rows, 4}}, {rows, {0, 0, 4, 4 * columns}}}),
+                    {columns, rows_of_tile});
+}
+
+TEST(loop_order, goes_on_in_lines_that_the_tile_ends_in) {
+    EXPECT_EQ(transposed(200, 1000, 127), (loops{0, 1}));
+    EXPECT_EQ(transposed(200, 1000, 128), (loops{1, 0})); // 512 bytes share few lines
+    EXPECT_EQ(transposed(128, 257, 10), (loops{0, 1}));
+    EXPECT_EQ(transposed(128, 256, 10), (loops{1, 0})); // 128 KB stay in L2
+}
+
+TEST(loop_order, goes_on_for_each_operand) {
+    const auto order = [](const per_operand<std::int64_t>& inner,
+                          const per_operand<std::int64_t>& outer) {
+        return order_of(nest_of({{1000, inner}, {1000, outer}}), {1000, 10});
+    };
+    EXPECT_EQ(order({1000, 0, 0, 4}, {1, 0, 0, 4000}), (loops{0, 1}));
+    EXPECT_EQ(order({0, 4000, 0, 4}, {0, 4, 0, 4000}), (loops{0, 1}));
+    EXPECT_EQ(order({0, 0, -4000, 4}, {0, 0, -4, 4000}), (loops{0, 1}));
+    EXPECT_EQ(order({0, 0, 0, 4}, {0, 0, 0, 4000}), (loops{1, 0}));
+}
+
+// Of two loops that the tile cuts the one with the shorter stride; dst has the last word.
+TEST(loop_order, goes_on_where_memory_does) {
+    const auto order = [](std::int64_t middle_bytes, std::int64_t outer_bytes) {
+        return order_of(nest_of({{100, {0, 0, 40000, 4}},
+                                 {100, {0, 0, middle_bytes, 400}},
+                                 {1000, {0, 0, outer_bytes, 40000}}}),
+                        {100, 10, 10});
+    };
+    EXPECT_EQ(order(4, 400), (loops{2, 0, 1}));
+    EXPECT_EQ(order(400, 4), (loops{1, 0, 2}));
+    EXPECT_EQ(order(0, 4), (loops{1, 0, 2}));
+    EXPECT_EQ(order(4, 4), (loops{2, 0, 1}));
+    const loop_nest both = nest_of({{1000, {0, 0, 4000, 4}}, {1000, {0, 0, 4, 4000}}});
+    EXPECT_EQ(order_of(both, {10, 10}), (loops{1, 0}));
+}
+
+// The loop that the tile has whole does not go on.
+TEST(loop_order, goes_on_behind_rows_that_the_tile_has_whole) {
+    EXPECT_EQ(order_of(nest_of({{100, {1, 4, 4, 4}}, {1000, {100, 400, 400, 400}}}), {100, 1}),
+              (loops{0, 1}));
+}
+
+} // namespace
+} // namespace maskwise

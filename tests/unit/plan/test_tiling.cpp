@@ -1,0 +1,95 @@
+// Which nests are tiled by whole rows and which by boxes, and how dst sees a box: no result depends
+// on it, only speed.
+
+#include "plan/tiling.hpp"
+#include "unit/plan/nests.hpp"
+
+#include <gtest/gtest.h>
+
+namespace maskwise {
+namespace {
+
+// All operands run along; rows of dst begin `row_bytes` apart.
+tiling rows_of(std::int64_t columns, std::int64_t rows, std::int64_t row_bytes) {
+    return choose_tiling(nest_of({{columns, {1, 4, 4, 4}}, {rows, {0, 0, 0, row_bytes}}}));
+}
+
+TEST(tiling, has_whole_rows_of_a_kilobyte) {
+    EXPECT_EQ(rows_of(256, 640, 1028).extent, extents_of({256, 64}));
+    EXPECT_LT(elements_of(rows_of(255, 640, 1024).extent), 4096); // a box
+}
+
+// Stores of whole lines have no ends that they share.
+TEST(tiling, has_whole_rows_of_few_whole_lines) {
+    EXPECT_EQ(rows_of(64, 2560, 320).extent, extents_of({64, 256}));
+    EXPECT_LT(elements_of(rows_of(48, 2560, 320).extent), 4096);
+    EXPECT_LT(elements_of(rows_of(64, 2560, 324).extent), 4096);
+    EXPECT_LT(elements_of(rows_of(72, 2560, 320).extent), 4096);
+}
+
+TEST(tiling, cuts_one_loop_in_even_chunks_of_whole_lines) {
+    const auto tile_of = [](std::int64_t extent, std::int64_t width) {
+        loop_nest nest = nest_of({{extent, {1, width, width, width}}});
+        nest.width_bytes = {1, width, width, width};
+        return choose_tiling(nest)[0];
+    };
+    EXPECT_EQ(tile_of(16384, 4), 16384);
+    EXPECT_EQ(tile_of(16385, 4), 8256);
+    EXPECT_EQ(tile_of(16384, 8), 8192); // 64 KB
+    EXPECT_EQ(tile_of(16384, 1), 16384);
+    EXPECT_EQ(tile_of(10, 4), 10);
+}
+
+TEST(tiling, has_no_loops_where_the_nest_has_none) {
+    const tiling tile = choose_tiling(nest_of({}));
+    EXPECT_EQ(elements_of(tile.extent), 1);
+    EXPECT_EQ(tile.row_loop, -1);
+}
+
+// Rows in a matrix: where they are long, what repeats from row to row stays where it lies.
+TEST(tiling, splits_long_rows_from_each_other) {
+    const tiling tile = choose_tiling(nest_of({{256, {1, 4, 4, 4}}, {64, {0, 1024, 1024, 1024}}}));
+    EXPECT_EQ(tile.column_loops, 1);
+    EXPECT_EQ(tile.row_loop, 1);
+    EXPECT_FALSE(tile.scatters);
+}
+
+// src_1 lies the other way round, so that tiles are boxes.
+TEST(tiling, makes_one_row_of_short_rows) {
+    const tiling tile = choose_tiling(nest_of({{32, {1, 4, 256, 4}}, {64, {32, 128, 4, 128}}}));
+    EXPECT_EQ(tile.column_loops, 2);
+    EXPECT_EQ(tile.row_loop, -1);
+    EXPECT_FALSE(tile.scatters);
+}
+
+TEST(tiling, makes_one_row_of_three_dense_loops) {
+    const tiling tile = choose_tiling(
+        nest_of({{64, {1, 4, 128, 4}}, {4, {64, 256, 32, 256}}, {8, {256, 1024, 4, 1024}}}));
+    EXPECT_EQ(tile.extent, extents_of({64, 4, 8}));
+    EXPECT_EQ(tile.column_loops, 3);
+    EXPECT_EQ(tile.row_loop, -1);
+    EXPECT_FALSE(tile.scatters);
+}
+
+// Pieces of dst of less than a line, or more than one loop of pieces, are written from a buffer.
+TEST(tiling, scatters_pieces_shorter_than_a_line) {
+    const auto tile_of = [](std::int64_t columns) {
+        return choose_tiling(nest_of({{columns, {1, 4, 4, 4}}, {16, {0, 0, 0, 400}}}));
+    };
+    EXPECT_TRUE(tile_of(15).scatters);
+    EXPECT_EQ(tile_of(15).column_loops, 2);
+    EXPECT_EQ(tile_of(15).row_loop, -1);
+    EXPECT_FALSE(tile_of(16).scatters);
+    EXPECT_EQ(tile_of(16).column_loops, 1);
+    EXPECT_EQ(tile_of(16).row_loop, 1);
+}
+
+TEST(tiling, scatters_over_more_than_one_loop) {
+    const tiling tile = choose_tiling(
+        nest_of({{32, {1, 4, 4, 4}}, {5, {32, 128, 128, 256}}, {7, {160, 640, 640, 2000}}}));
+    EXPECT_TRUE(tile.scatters);
+    EXPECT_EQ(tile.column_loops, 3);
+}
+
+} // namespace
+} // namespace maskwise

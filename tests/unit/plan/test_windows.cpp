@@ -1,0 +1,95 @@
+// Which windows of 16 bytes registers are put together from, and how far windows may look.
+
+#include "plan/windows.hpp"
+#include "unit/plan/nests.hpp"
+
+#include <gtest/gtest.h>
+
+namespace maskwise {
+namespace {
+
+using offsets = std::vector<std::int32_t>;
+using shuffles = std::vector<std::uint8_t>;
+
+constexpr std::uint8_t none = 0x80;
+
+offsets multiples(std::int32_t step, std::int32_t count) {
+    offsets made;
+    for (std::int32_t i = 0; i < count; ++i) made.push_back(i * step);
+    return made;
+}
+
+TEST(windows, pick_every_second_pair_of_bytes_out_of_two) {
+    const byte_windows found = choose_windows(multiples(4, 8), 2);
+    EXPECT_EQ(found.count, 2);
+    EXPECT_EQ(found.offsets, (offsets{0, 16}));
+    EXPECT_EQ(found.shuffles,
+              (shuffles{0,    1,    4,    5,    8,    9,    12,   13,   none, none, none,
+                        none, none, none, none, none, none, none, none, none, none, none,
+                        none, none, 0,    1,    4,    5,    8,    9,    12,   13}));
+}
+
+// The second register ends with the buffer: its bytes are those from the fifth on.
+TEST(windows, of_the_last_register_end_with_the_buffer) {
+    EXPECT_EQ(choose_windows(multiples(2, 20), 1).offsets, (offsets{0, 16, 8, 24}));
+}
+
+TEST(windows, are_as_many_for_every_register) {
+    offsets of = multiples(1, 16);
+    for (const std::int32_t place : multiples(2, 16)) of.push_back(100 + place);
+    const byte_windows found = choose_windows(of, 1);
+    EXPECT_EQ(found.offsets, (offsets{0, 0, 100, 116}));
+    EXPECT_EQ(shuffles(found.shuffles.begin() + 16, found.shuffles.begin() + 32),
+              shuffles(16, none));
+    EXPECT_EQ(found.shuffles.size(), 4U * 16);
+}
+
+// Runs of one byte each, of which so many lie near each other.
+std::int64_t windows_of(std::int32_t windows) {
+    offsets of;
+    for (std::int32_t i = 0; i < 16; ++i) of.push_back(i % windows * 100 + i / windows);
+    return choose_windows(of, 1).count;
+}
+
+// A window takes as long as two moves; a run of three bytes is two moves.
+TEST(windows, are_taken_where_moves_take_as_long) {
+    EXPECT_EQ(windows_of(8), 8);
+    EXPECT_EQ(windows_of(9), 0);
+    EXPECT_EQ(choose_windows({{0, 100, 200, 300, 400, 500}}, 3).count, 0); // 12 moves, 2 x 6
+    EXPECT_EQ(choose_windows({{0, 3, 100, 103, 200, 203}}, 3).count, 3);
+    EXPECT_EQ(choose_windows({{0, 100, 200, 300, 400, 500, 600, 700}}, 2).count, 0); // 8 moves
+    EXPECT_EQ(choose_windows({{0, 2, 100, 102, 200, 202, 300, 302}}, 2).count, 4);
+}
+
+TEST(windows, fill_whole_registers_only) {
+    EXPECT_EQ(choose_windows(multiples(2, 16), 1).count, 2);
+    EXPECT_EQ(choose_windows(multiples(2, 15), 1).count, 0);
+    EXPECT_EQ(choose_windows(multiples(100, 4), 16).count, 0);
+}
+
+// cond of 10 by 10 by 10 bytes at these distances.
+std::int64_t end_of(std::int64_t inner, std::int64_t middle, std::int64_t outer) {
+    return windows_end(
+        nest_of({{10, {inner, 0, 0, 4}}, {10, {middle, 0, 0, 40}}, {10, {outer, 0, 0, 400}}}),
+        op_cond);
+}
+
+TEST(windows, end_with_the_last_element) {
+    EXPECT_EQ(end_of(1, 20, 300), 9 + 180 + 2700 + 1);
+    EXPECT_EQ(end_of(300, 20, 1), 9 + 180 + 2700 + 1);
+    EXPECT_EQ(end_of(1, -20, 300), 9 + 2700 + 1); // the loops begin at its end
+    EXPECT_EQ(end_of(1, 0, 300), 9 + 2700 + 1);
+}
+
+// A gap of 2 KB may be, counted from the end of what lies inside.
+TEST(windows, do_not_look_over_long_gaps) {
+    EXPECT_EQ(end_of(1, 10 + 2048, 30000), 0);
+    EXPECT_NE(end_of(1, 10 + 2048, 9 * 2058 + 10 + 2048), 0);
+    EXPECT_EQ(end_of(1, 10 + 2049, 9 * 2058 + 10), 0);
+    EXPECT_EQ(end_of(1, 10 + 2048, 9 * 2058 + 10 + 2049), 0);
+    EXPECT_NE(end_of(1, -10 - 2048, 0), 0);
+    EXPECT_EQ(end_of(1, -10 - 2049, 0), 0);
+}
+
+} // namespace
+} // namespace maskwise
