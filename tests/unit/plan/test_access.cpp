@@ -138,6 +138,12 @@ TEST(access, transposes_even_and_uneven_groups) {
     EXPECT_EQ(counts_of(uneven), (counts{15, 40, 1}));
 }
 
+// Four elements side by side fill the registers as well as 32 do.
+TEST(access, transposes_no_more_groups_than_pay) {
+    EXPECT_EQ(counts_of(access_of({{8, 4096}, {4, 4}, {3, 100000}, {8, 16}})), (counts{8, 4, 24}));
+    EXPECT_EQ(counts_of(access_of({{8, 4096}, {2, 4}, {3, 100000}, {8, 8}})), (counts{8, 16, 3}));
+}
+
 tensor_desc strided(const dims& extents, const dims& strides_bytes) {
     return {data_type::f32, extents, strides_bytes};
 }
@@ -159,21 +165,28 @@ TEST(access, asks_for_what_is_transposed_beside_another) {
     EXPECT_GT(lines(turned), 0U);
 }
 
-// Where nothing is packed the kernel's own loads go ahead; where all is, each operand has lines.
+// Where nothing is packed the kernel's own loads go ahead. dst is asked for where it is written in
+// parts.
 TEST(access, asks_for_lines_where_something_is_packed) {
     const auto lines = [](const tensor_desc& cond, const tensor_desc& source,
                           const tensor_desc& dst) {
         const auto plan = build_plan({cond, source, source, dst}, isa::scalar, INT64_MAX);
-        std::size_t found = 0;
-        for (const operand_access& access : plan->shapes[0].access) found += access.lines.size();
-        return found;
+        const auto& access = plan->shapes[0].access;
+        return std::pair(access[op_src_0].lines.size(), access[op_dst].lines.size());
     };
-    const dims rows{2560, 64}, planes{300, 16, 16};
     const tensor_desc one = dense_desc(data_type::boolean, {});
-    EXPECT_EQ(lines(one, strided(rows, {4096, 4}), dense_desc(data_type::f32, rows)), 0U);
+    const dims rows{2560, 64}, planes{300, 16, 16};
+    const tensor_desc apart = strided(rows, {4096, 4});
+    EXPECT_EQ(lines(one, apart, apart), std::pair(std::size_t{0}, std::size_t{0}));
+    const auto [of_columns, of_rows] = lines(one, strided(rows, {4, 4 * 2560}), apart);
+    EXPECT_GT(of_columns, 0U);
+    EXPECT_EQ(of_rows, 0U);
     tensor_desc cond = dense_desc(data_type::boolean, planes);
     cond.strides_bytes = {2 * 256, 2, 2 * 16};
-    EXPECT_GT(lines(cond, strided(planes, {1024, 4, 64}), strided(planes, {2048, 128, 8})), 0U);
+    const auto [of_source, of_parts] =
+        lines(cond, strided(planes, {1024, 4, 64}), strided(planes, {4096, 256, 8}));
+    EXPECT_GT(of_source, 0U);
+    EXPECT_GT(of_parts, 0U);
 }
 
 } // namespace

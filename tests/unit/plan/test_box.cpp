@@ -43,6 +43,12 @@ std::int64_t pieces_of_tile(std::int64_t step) {
         nest_of({{1000, {0, 1 << 20, 0, 4}}, {8, {0, 4, 0, 4000}}, {64, {0, step, 0, 32000}}}))[2];
 }
 
+// Elements 1.5 GB apart, and eight beside each of them: all within 2 GB.
+TEST(box, spans_as_much_as_offsets_can) {
+    const loop_nest nest = nest_of({{2, {0, 0, 1500000000, 4}}, {8, {0, 0, 4, 8}}});
+    EXPECT_EQ(choose_box(nest), extents(2, 8));
+}
+
 TEST(box, reaches_over_gaps_of_a_line) {
     EXPECT_EQ(pieces_of_tile(96), 4); // 32 + 3 * 96 bytes are the first 256 and more
     EXPECT_EQ(pieces_of_tile(100), 1);
