@@ -109,8 +109,8 @@ private:
             next.type = output.type;
         if (has_numbers(from.kind) && !from.numbers) throw invalid_argument("other attributes");
         if (from.numbers) next.alpha = (*from.numbers)[0], next.beta = (*from.numbers)[1];
-        for (std::size_t i = 0; i < from.inputs.size(); ++i)
-            next.arguments[i] = nodes_.at(from.inputs[i].id);
+        std::ranges::transform(from.inputs, next.arguments.begin(),
+                               [&](const logical_tensor& input) { return nodes_.at(input.id); });
         nodes_[output.id] = rounded(group_.what.add(next), from);
     }
 
@@ -175,12 +175,13 @@ private:
     // Makers stand before their users: in front is always right.
     bool grow_up(std::vector<const op*>& members) {
         for (const op* user : members)
-            for (std::size_t i = 0; i < user->inputs.size(); ++i) {
-                const bool is_cond = user->kind == op_kind::select && i == 0;
-                const op* maker = maker_of(user->inputs[i]);
+            for (const logical_tensor& input : user->inputs) {
+                const bool is_cond =
+                    user->kind == op_kind::select && &input == &user->inputs.front();
+                const op* maker = maker_of(input);
                 if (maker == nullptr ||
                     !joins(members, *maker, is_cond ? makes_cond : makes_source) ||
-                    only_user(user->inputs[i].id) != user ||
+                    only_user(input.id) != user ||
                     !same_known_shape(maker->outputs[0], user->outputs[0]))
                     continue;
                 std::vector<const op*> larger = members;
