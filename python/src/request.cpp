@@ -97,6 +97,10 @@ request make_request(nb::handle condition, nb::handle x, nb::handle y) {
     choose_way(made);
     if (made.how == way::numpy) return made;
     made.dtype = common_dtype(x, y, made);
+    // A result has none of its operands' notes.
+    if (PyDataType_METADATA(as_dtype(made.dtype)) != nullptr)
+        made.dtype = nb::borrow<nb::object>(
+            MASKWISE_IMPORTED("numpy", "result_type")(made.dtype, made.dtype));
     made.type = type_of(as_dtype(made.dtype));
     if (made.type == data_type::undef) {
         made.how = way::numpy;

@@ -174,6 +174,16 @@ def test_more_layouts_than_are_remembered() -> None:
         assert_same_bits(maskwise.where(x < 7, x, 0.5), np.where(x < 7, x, 0.5))
 
 
+@pytest.mark.parametrize("kind", ["f8", "M8[s]", "c16"])
+def test_metadata_of_a_dtype_is_left_behind(kind: str) -> None:
+    noted = np.zeros(3, np.dtype(kind, metadata={"unit": "m"}))
+    for y in (noted, np.zeros(3, kind)):
+        got, expected = maskwise.where([1, 0, 1], noted, y), np.where([1, 0, 1], noted, y)
+        assert_same_bits(got, expected)
+        assert got.dtype.metadata is expected.dtype.metadata is None
+    assert maskwise.where([1, 0, 1], noted, noted, out=noted) is noted
+
+
 def test_misaligned_memory_is_read_as_it_lies() -> None:
     random = np.random.default_rng(5)
     x = lay_out(random, random_array(random, (9, 50), np.dtype("d")), "misaligned")
