@@ -135,3 +135,16 @@ def test_an_unknown_instruction_set_is_an_error() -> None:
     )
     assert ran.returncode == 1
     assert "ValueError" in ran.stderr and "avx9" in ran.stderr
+
+
+@pytest.mark.parametrize("kind", ["O", "S3"])
+def test_what_numpy_selects_is_not_written_over_in_part(kind: str) -> None:
+    memory = np.arange(8).astype(kind)
+    before = memory.tolist()
+    condition = np.array([True, False, True, False])
+    for out in (memory[1:5], memory[3::-1], memory[:8:2]):
+        with pytest.raises(ValueError, match="shares memory with x"):
+            maskwise.where(condition, memory[:4], memory[4:].copy(), out=out)
+    assert memory.tolist() == before
+    expected = np.where(condition, memory[:4], memory[4:]).tolist()
+    assert maskwise.where(condition, memory[:4], memory[4:], out=memory[:4]).tolist() == expected
