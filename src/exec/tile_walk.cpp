@@ -68,7 +68,7 @@ private:
 };
 
 select_tile make_tile(const tile_shape& shape, const per_operand<std::byte*>& at) {
-    const auto& [rows, columns, access] = shape;
+    const auto& [rows, columns, access, pick_offsets] = shape;
     return {at[op_cond],
             at[op_src_0],
             at[op_src_1],
@@ -202,8 +202,19 @@ bool is_uniform(const tile_shape& shape, const std::byte* cond) {
     return true;
 }
 
-void run_packed_tile(select_fn kernel, const tile_place& place, const tile_place& next,
-                     packer& pack) {
+// Takes each element from its side; neither is packed.
+void pick_tile(const select_plan& plan, const tile_shape& shape,
+               const per_operand<std::byte*>& at) {
+    select_tile tile = make_tile(shape, at);
+    if (const int rows = plan.tile.row_loop; rows >= 0) {
+        tile.src_0_row_bytes = plan.nest[rows].stride_bytes[op_src_0];
+        tile.src_1_row_bytes = plan.nest[rows].stride_bytes[op_src_1];
+    }
+    plan.pick(tile, shape.pick_offsets.data());
+}
+
+void run_packed_tile(const select_plan& plan, select_fn kernel, const tile_place& place,
+                     const tile_place& next, packer& pack) {
     const auto& access = place.shape->access;
     const bool scatters = access[op_dst].kind != access_kind::direct;
     per_operand<std::byte*> at = place.at;
@@ -211,18 +222,22 @@ void run_packed_tile(select_fn kernel, const tile_place& place, const tile_place
         return packer::ahead(next.shape->access[o], place.at[o], next.at[o]);
     };
     at[op_cond] = pack.read(op_cond, access[op_cond], at[op_cond], ahead_of(op_cond));
-    const bool decided = is_uniform(*place.shape, at[op_cond]);
-    const operand other = *at[op_cond] == std::byte{0} ? op_src_0 : op_src_1;
-    for (const std::size_t o : {op_src_0, op_src_1}) {
-        if (decided && o == other) {
-            ahead_of(o).ask();
-            at[o] = pack.unread(o, access[o], at[o]);
-        } else {
-            at[o] = pack.read(o, access[o], at[o], ahead_of(o));
-        }
-    }
     if (scatters) at[op_dst] = pack.buffer(op_dst);
-    kernel(make_tile(*place.shape, at));
+    const bool decided = is_uniform(*place.shape, at[op_cond]);
+    if (!decided && !place.shape->pick_offsets.empty()) {
+        pick_tile(plan, *place.shape, at);
+    } else {
+        const operand other = *at[op_cond] == std::byte{0} ? op_src_0 : op_src_1;
+        for (const std::size_t o : {op_src_0, op_src_1}) {
+            if (decided && o == other) {
+                ahead_of(o).ask();
+                at[o] = pack.unread(o, access[o], at[o]);
+            } else {
+                at[o] = pack.read(o, access[o], at[o], ahead_of(o));
+            }
+        }
+        kernel(make_tile(*place.shape, at));
+    }
     if (scatters) pack.write(access[op_dst], place.at[op_dst], ahead_of(op_dst));
 }
 
@@ -235,7 +250,7 @@ void run_packed_tiles(const select_plan& plan, select_fn kernel,
     for (std::int64_t i = 0; i < count; ++i) {
         if (i + 1 < count) cursor.advance();
         const tile_place next = cursor.place();
-        run_packed_tile(kernel, place, next, pack);
+        run_packed_tile(plan, kernel, place, next, pack);
         place = next;
     }
 }

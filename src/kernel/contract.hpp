@@ -34,6 +34,10 @@ struct select_tile {
 };
 using select_fn = void (*)(const select_tile&);
 
+// The same where both sources are scattered, and only what cond selects is read: element c of a row
+// lies offsets[2 * c] behind the row's first one in src_1, offsets[2 * c + 1] in src_0.
+using pick_fn = void (*)(const select_tile&, const std::int32_t* offsets);
+
 // Moves between a scattered operand and a dense buffer: `groups` times `items` items. Item i of
 // group g lies at strided + g * group_bytes + offsets[i]; in the buffer items are one behind the
 // other and groups buffer_group_bytes apart.

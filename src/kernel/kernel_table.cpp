@@ -27,6 +27,10 @@ std::string_view to_string(pack_kind kind) {
     return "?";
 }
 
+char letter_of(column_class in_columns) {
+    return in_columns == column_class::unit ? 'u' : 'z';
+}
+
 template <class Entry, class Key>
 const Entry& find(std::span<const Entry> entries, const Key& key) {
     for (const Entry& entry : entries)
@@ -46,6 +50,10 @@ const select_kernel& find_select(const kernel_table& table, const select_key& ke
     return find(table.selects, key);
 }
 
+const pick_kernel& find_pick(const kernel_table& table, const pick_key& key) {
+    return find(table.picks, key);
+}
+
 const pack_kernel& find_pack(const kernel_table& table, const pack_key& key) {
     return find(table.packs, key);
 }
@@ -53,8 +61,12 @@ const pack_kernel& find_pack(const kernel_table& table, const pack_key& key) {
 std::string to_string(const select_key& key) {
     std::string text = "select_x" + std::to_string(key.width_bytes * 8) + '_';
     for (const column_class in_columns : {key.cond, key.src_0, key.src_1})
-        text += in_columns == column_class::unit ? 'u' : 'z';
+        text += letter_of(in_columns);
     return text + (key.store == store_policy::stream ? "_stream" : "_plain");
+}
+
+std::string to_string(const pick_key& key) {
+    return "pick_x" + std::to_string(key.width_bytes * 8) + '_' + letter_of(key.cond);
 }
 
 std::string to_string(const pack_key& key) {

@@ -22,6 +22,18 @@ struct select_kernel {
     select_fn run;
 };
 
+struct pick_key {
+    int width_bytes;
+    column_class cond;
+
+    friend bool operator==(const pick_key&, const pick_key&) = default;
+};
+
+struct pick_kernel {
+    pick_key key;
+    pick_fn run;
+};
+
 struct pack_key {
     pack_kind kind;
     int unit_bytes;
@@ -38,6 +50,7 @@ struct pack_kernel {
 struct kernel_table {
     isa target;
     std::span<const select_kernel> selects;
+    std::span<const pick_kernel> picks;
     std::span<const pack_kernel> packs;
     row_kernels rows;
 };
@@ -50,10 +63,13 @@ const kernel_table& kernel_table_for(isa target);
 
 // The entry of the list; every key of the list is in every table. Throws invalid_argument else.
 const select_kernel& find_select(const kernel_table& table, const select_key& key);
+const pick_kernel& find_pick(const kernel_table& table, const pick_key& key);
 const pack_kernel& find_pack(const kernel_table& table, const pack_key& key);
 
 // "select_x32_uuz_stream": bits of an element, classes of cond, src_0, src_1 (u, z), stores.
 std::string to_string(const select_key& key);
+// "pick_x128_u": bits of an element, class of cond.
+std::string to_string(const pick_key& key);
 // "gather_4": kind and unit in bytes.
 std::string to_string(const pack_key& key);
 

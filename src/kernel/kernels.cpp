@@ -25,6 +25,7 @@
 #include "kernel/lanes-inl.hpp"
 #include "kernel/pack_kernel-inl.hpp"
 #include "kernel/pack_step-inl.hpp"
+#include "kernel/pick_kernel-inl.hpp"
 #include "kernel/row_kernel-inl.hpp"
 #include "kernel/select_kernel-inl.hpp"
 
@@ -57,13 +58,20 @@ constexpr select_kernel selects[] = {
 #undef MASKWISE_SELECT_KERNEL
 };
 
+constexpr pick_kernel picks[] = {
+#define MASKWISE_PICK_KERNEL(width, c)                                                             \
+    {{width, column_class::c}, pick_tile_kernel<width, column_class::c>},
+#include "kernel/kernel_list.inc"
+#undef MASKWISE_PICK_KERNEL
+};
+
 constexpr pack_kernel packs[] = {
 #define MASKWISE_PACK_KERNEL(kind, unit) {{pack_kind::kind, unit}, kind##_kernel<unit>},
 #include "kernel/kernel_list.inc"
 #undef MASKWISE_PACK_KERNEL
 };
 
-constexpr kernel_table table{this_target, selects, packs, rows};
+constexpr kernel_table table{this_target, selects, picks, packs, rows};
 
 } // namespace HWY_NAMESPACE
 } // namespace maskwise

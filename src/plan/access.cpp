@@ -217,6 +217,12 @@ std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tile_extent
     return offsets_of(spread, 0, spread.count);
 }
 
+std::vector<std::int32_t> column_offsets(const loop_nest& nest, const tiling& tile,
+                                         const tile_extents& extents, std::size_t operand) {
+    const levels columns = columns_of(nest, tile, extents, operand);
+    return offsets_of(columns, 0, columns.count);
+}
+
 operand_access make_access(const loop_nest& nest, const tiling& tile, const tile_extents& extents,
                            std::size_t operand, const kernel_table& kernels) {
     const std::int64_t width = nest.width_bytes[operand];

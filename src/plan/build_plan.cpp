@@ -24,6 +24,34 @@ void add_lines(tile_shape& shape, const loop_nest& nest, const tile_extents& ext
     }
 }
 
+// Whether packing the operand moves its elements one by one, and again for each row and tile.
+bool is_moved_singly(const select_plan& plan, const operand_access& access, std::size_t operand) {
+    const bool in_runs = access.item_bytes != plan.nest.width_bytes[operand];
+    if (access.kind != access_kind::step && access.kind != access_kind::transpose &&
+        (access.kind != access_kind::gather || in_runs))
+        return false;
+    for (const int d : plan.nest.numbers()) {
+        const bool within_columns =
+            d < plan.tile.column_loops && plan.tile[d] == plan.nest[d].extent;
+        if (!within_columns && plan.nest[d].stride_bytes[operand] == 0) return false;
+    }
+    return true;
+}
+
+// Packing narrower elements takes whole vectors, and was faster.
+std::vector<std::int32_t> pick_offsets(const select_plan& plan, const tile_shape& shape,
+                                       const tile_extents& extents) {
+    constexpr std::int64_t picked_width_bytes = 16;
+    if (plan.nest.width_bytes[op_dst] != picked_width_bytes) return {};
+    for (const std::size_t o : {op_src_0, op_src_1})
+        if (!is_moved_singly(plan, shape.access[o], o)) return {};
+    const auto of = [&](std::size_t o) { return column_offsets(plan.nest, plan.tile, extents, o); };
+    const auto of_0 = of(op_src_0), of_1 = of(op_src_1);
+    std::vector<std::int32_t> both;
+    for (std::size_t c = 0; c < of_0.size(); ++c) both.insert(both.end(), {of_1[c], of_0[c]});
+    return both;
+}
+
 // The index of a shape has one bit for each cut loop; the bit is set at that loop's last tile.
 tile_shape make_shape(const select_plan& plan, std::size_t index, const kernel_table& kernels) {
     tile_extents extents = plan.tile.extent;
@@ -40,6 +68,7 @@ tile_shape make_shape(const select_plan& plan, std::size_t index, const kernel_t
     shape.columns = elements_of(extents) / shape.rows;
     for (const std::size_t o : every_operand)
         shape.access[o] = make_access(plan.nest, plan.tile, extents, o, kernels);
+    shape.pick_offsets = pick_offsets(plan, shape, extents);
     if (plan.tiles > 1) add_lines(shape, plan.nest, extents);
     return shape;
 }
@@ -123,6 +152,8 @@ void choose_kernels(select_plan& plan, const kernel_table& kernels, std::int64_t
     plan.run_plain = find_select(kernels, plan.key).run;
     if (direct && plan.moved_bytes >= stream_from && !rows_end_within_lines(plan))
         plan.key.store = store_policy::stream;
+    if (!plan.shapes[0].pick_offsets.empty())
+        plan.pick = find_pick(kernels, {plan.key.width_bytes, plan.key.cond}).run;
     plan.run = find_select(kernels, plan.key).run;
 }
 

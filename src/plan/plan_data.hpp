@@ -22,6 +22,8 @@ struct tile_shape {
     std::int64_t rows = 1;
     std::int64_t columns = 1;
     per_operand<operand_access> access;
+    // For pick_fn, which runs where the tile takes from both sides; empty where packing is faster.
+    std::vector<std::int32_t> pick_offsets;
 };
 
 // A compiled Select. Everything is decided here; src/exec walks the grid and calls the kernels. A
@@ -49,6 +51,7 @@ public:
     select_key key{};
     select_fn run_plain = nullptr; // key with plain stores: for dst that is read as a source
     select_fn run = nullptr;
+    pick_fn pick = nullptr;       // where the shapes have pick_offsets
     std::int64_t moved_bytes = 0; // dst and what is read of the sources, each byte at most once
 };
 

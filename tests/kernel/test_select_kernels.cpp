@@ -154,13 +154,77 @@ TEST_P(select_kernels, work_in_place) {
 INSTANTIATE_TEST_SUITE_P(every_kernel, select_kernels, ::testing::ValuesIn(all_kernels()),
                          [](const auto& parameter) { return parameter.param.name(); });
 
+struct pick_case {
+    isa target;
+    pick_kernel kernel;
+
+    friend void PrintTo(const pick_case& what, std::ostream* to) {
+        *to << maskwise::to_string(what.target) << '_' << to_string(what.kernel.key);
+    }
+};
+
+std::vector<pick_case> all_picks() {
+    std::vector<pick_case> cases;
+    for (const isa target : supported_isas(native_cpu()))
+        for (const pick_kernel& kernel : kernel_table_for(target).picks)
+            cases.push_back({target, kernel});
+    return cases;
+}
+
+class pick_kernels : public ::testing::TestWithParam<pick_case> {};
+
+// Elements lie anywhere in each source's row; those that cond does not select behind its last page.
+TEST_P(pick_kernels, read_what_is_selected_where_it_lies) {
+    const auto [width_bytes, cond_class] = GetParam().kernel.key;
+    const auto width = static_cast<std::size_t>(width_bytes);
+    generator random(base_seed() + 2);
+    for (const std::size_t n : sizes()) {
+        const std::size_t places = 3 * n;
+        operand cond(row_bytes(cond_class, 1, n), 0, guarded_buffer::edge::back);
+        operand dst(width * n, 0, guarded_buffer::edge::back);
+        const operand src[] = {{width * places, 0, guarded_buffer::edge::back},
+                               {width * places, 0, guarded_buffer::edge::back}};
+        for (const operand& each : src) fill_random(random, each.buffer.data(), each.buffer.size());
+        fill_mask(random, cond.buffer.data(), cond.buffer.size());
+        const auto stride = [](const operand& o) { return static_cast<std::int64_t>(o.row_bytes); };
+        for (std::size_t r = 0; r < rows; ++r) {
+            std::vector<std::int32_t> offsets;
+            std::vector<std::byte> expected(width * n);
+            for (std::size_t c = 0; c < n; ++c) {
+                const auto own = cond.row(r)[cond_class == column_class::unit ? c : 0];
+                const std::size_t side = own != std::byte{0} ? 0 : 1;
+                const auto place =
+                    width * static_cast<std::size_t>(draw(random, 0, static_cast<int>(places) - 1));
+                const auto beyond = static_cast<std::int32_t>(rows * width * places);
+                offsets.push_back(side == 1 ? static_cast<std::int32_t>(place) : beyond);
+                offsets.push_back(side == 0 ? static_cast<std::int32_t>(place) : beyond);
+                std::memcpy(&expected[c * width], src[side].row(r) + place, width);
+            }
+            GetParam().kernel.run({cond.row(r), src[0].row(r), src[1].row(r), dst.row(r), 1,
+                                   static_cast<std::int64_t>(n), stride(cond), stride(src[0]),
+                                   stride(src[1]), stride(dst)},
+                                  offsets.data());
+            ASSERT_EQ(std::memcmp(dst.row(r), expected.data(), expected.size()), 0) << "n=" << n;
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(every_kernel, pick_kernels, ::testing::ValuesIn(all_picks()),
+                         [](const auto& parameter) {
+                             return std::string(to_string(parameter.param.target)) + '_' +
+                                    to_string(parameter.param.kernel.key);
+                         });
+
 TEST(kernel_table, has_every_key_once_for_every_target) {
     ASSERT_FALSE(kernel_tables().empty());
     for (const kernel_table* table : kernel_tables()) {
         EXPECT_EQ(table->selects.size(), 80U);
+        EXPECT_EQ(table->picks.size(), 2U);
         EXPECT_EQ(table->packs.size(), 25U);
         for (const select_kernel& kernel : table->selects)
             EXPECT_EQ(&find_select(*table, kernel.key), &kernel) << to_string(kernel.key);
+        for (const pick_kernel& kernel : table->picks)
+            EXPECT_EQ(&find_pick(*table, kernel.key), &kernel) << to_string(kernel.key);
         for (const pack_kernel& kernel : table->packs)
             EXPECT_EQ(&find_pack(*table, kernel.key), &kernel) << to_string(kernel.key);
     }

@@ -74,12 +74,13 @@ TEST(oracle_coverage, every_form_and_access_occurs) {
         ++seen[std::to_string(plan->shapes.size()) + " shapes"];
         seen["cond a row"] +=
             plan->packs && plan->shapes[0].access[op_cond].columns == column_class::zero;
+        seen["picks"] += plan->pick != nullptr;
         for (std::size_t o = 0; o < operand_count; ++o)
             ++seen[std::to_string(o) + '/' +
                    std::to_string(static_cast<int>(plan->shapes[0].access[o].kind))];
     }
     for (const char* what :
-         {"one row", "rows", "1 shapes", "2 shapes", "4 shapes", "8 shapes", "cond a row"})
+         {"one row", "rows", "1 shapes", "2 shapes", "4 shapes", "8 shapes", "cond a row", "picks"})
         EXPECT_GE(seen[what], 20) << what;
     for (const access_kind kind : {access_kind::direct, access_kind::repeat, access_kind::gather,
                                    access_kind::splat, access_kind::transpose})

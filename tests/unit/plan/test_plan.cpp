@@ -160,6 +160,25 @@ TEST(plan, names_ways_to_pack) {
         << text;
 }
 
+// Sources of 16 bytes that move one by one are taken element by element, unless one of them stays
+// from row to row or lies in runs.
+TEST(plan, picks_wide_elements_that_lie_apart) {
+    const auto text_of = [](data_type type, const dims& src_1, std::int64_t step) {
+        select_desc desc = dense(type, {40, 300}, {40, 300}, src_1, {40, 300});
+        const auto width = static_cast<std::int64_t>(width_bytes(type));
+        desc.src_0.strides_bytes = {600 * width, 2 * width};
+        desc.src_1.strides_bytes = {300 * step * width, step * width};
+        return plan_of(desc);
+    };
+    const auto picks = [&](auto... of) {
+        return text_of(of...).find("mixed=pick") != std::string::npos;
+    };
+    EXPECT_TRUE(picks(data_type::complex128, dims{40, 300}, 3));
+    EXPECT_FALSE(picks(data_type::f64, dims{40, 300}, 3));
+    EXPECT_FALSE(picks(data_type::complex128, dims{40, 300}, 1));
+    EXPECT_FALSE(picks(data_type::complex128, dims{1, 300}, 3));
+}
+
 // A loop that tiles do not divide has a smaller tile at its end; a shape for each set of them.
 TEST(plan, has_a_shape_for_each_set_of_cut_loops) {
     for (const auto& [rows, columns] :
