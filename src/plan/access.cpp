@@ -193,6 +193,19 @@ bool is_foreseen(const loop_nest& nest, const tile_extents& extents, std::size_t
     return kind == access_kind::transpose ? packed_alone : walks_on(nest, extents, operand);
 }
 
+// Wherever in a line a piece begins: one that does not begin with a line ends in one more.
+std::vector<std::int32_t> a_byte_in_each_line(const std::vector<std::int32_t>& pieces,
+                                              std::int64_t last_byte) {
+    std::vector<std::int32_t> found;
+    found.reserve(pieces.size() * static_cast<std::size_t>(last_byte / line_bytes + 2));
+    for (const std::int32_t piece : pieces) {
+        for (std::int64_t at = 0; at < last_byte; at += line_bytes)
+            found.push_back(piece + static_cast<std::int32_t>(at));
+        found.push_back(piece + static_cast<std::int32_t>(last_byte));
+    }
+    return found;
+}
+
 } // namespace
 
 std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tile_extents& extents,
@@ -201,20 +214,20 @@ std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tile_extent
     // What runs backwards is left to the hardware, too.
     if (moving.count > 0 && moving[0].stride_bytes < 0) return {};
     // Levels whose steps leave out no line make one dense piece; the others repeat it.
-    std::int64_t dense_bytes = nest.width_bytes[operand];
+    std::int64_t last_byte = nest.width_bytes[operand] - 1;
     auto next = moving.begin();
-    for (; next != moving.end() && next->stride_bytes <= dense_bytes + line_bytes; ++next)
-        dense_bytes += (next->extent - 1) * next->stride_bytes;
-    levels spread;
-    spread[spread.count++] = {(dense_bytes + line_bytes - 1) / line_bytes, line_bytes};
-    for (; next != moving.end(); ++next) spread[spread.count++] = *next;
+    for (; next != moving.end() && next->stride_bytes <= last_byte + 1 + line_bytes; ++next)
+        last_byte += (next->extent - 1) * next->stride_bytes;
+    levels pieces;
+    for (; next != moving.end(); ++next) pieces[pieces.count++] = *next;
     // Lines that hold few elements each are left to the hardware as well.
-    const std::int64_t lines = product(spread, 0, spread.count);
-    if (spread.count > 1
-            ? lines > elements_of(extents) / 8
+    const std::int64_t lines = last_byte / line_bytes + 1;
+    const std::int64_t all_lines = lines * product(pieces, 0, pieces.count);
+    if (pieces.count > 0
+            ? all_lines > elements_of(extents) / 8
             : lines > most_lines || is_foreseen(nest, extents, operand, kind, packed_alone))
         return {};
-    return offsets_of(spread, 0, spread.count);
+    return a_byte_in_each_line(offsets_of(pieces, 0, pieces.count), last_byte);
 }
 
 std::vector<std::int32_t> column_offsets(const loop_nest& nest, const tiling& tile,

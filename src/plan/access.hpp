@@ -37,9 +37,9 @@ struct operand_access {
     pack_fn pack = nullptr;
 };
 
-// Offsets from a tile's first element to each cache line that the operand has in it; empty where
-// the hardware's prefetchers will do. `packed_alone`: no other operand is gathered, scattered or
-// transposed.
+// Offsets from a tile's first element to a byte in each cache line of the operand in it; empty
+// where the hardware's prefetchers will do. `packed_alone`: no other operand is gathered, scattered
+// or transposed.
 std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tile_extents& extents,
                                         std::size_t operand, access_kind kind, bool packed_alone);
 

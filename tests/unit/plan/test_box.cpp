@@ -73,44 +73,44 @@ offsets asked_for(std::int64_t inner, std::int64_t inner_bytes, std::int64_t out
     return lines_of_tile(nest, extents(inner, outer), op_src_0, access_kind::gather, false);
 }
 
-offsets multiples(std::int32_t step, std::int32_t count) {
-    offsets made(static_cast<std::size_t>(count));
-    for (std::int32_t i = 0; i < count; ++i) made[static_cast<std::size_t>(i)] = i * step;
+// Of pieces that are so many bytes apart: a byte in each line, wherever in one a piece begins.
+offsets lines_of_pieces(std::int32_t pieces, std::int32_t apart, std::int32_t bytes) {
+    offsets made;
+    for (std::int32_t piece = 0; piece < pieces; ++piece) {
+        for (std::int32_t at = 0; at < bytes - 1; at += 64) made.push_back(piece * apart + at);
+        made.push_back(piece * apart + bytes - 1);
+    }
     return made;
 }
 
-// Of pieces that are so many bytes apart.
-offsets lines_of_pieces(std::int32_t pieces, std::int32_t apart, std::int32_t lines) {
-    offsets made;
-    for (std::int32_t piece = 0; piece < pieces; ++piece)
-        for (std::int32_t line = 0; line < lines; ++line) made.push_back(piece * apart + line * 64);
-    return made;
+offsets lines_of(std::int32_t bytes) {
+    return lines_of_pieces(1, 0, bytes);
 }
 
 TEST(lines_of_tile, are_all_lines_of_pieces_apart) {
-    EXPECT_EQ(asked_for(64, 4, 16, 4096), lines_of_pieces(16, 4096, 4));
-    EXPECT_EQ(asked_for(16, 4096, 64, 4), lines_of_pieces(16, 4096, 4)); // however it is walked
+    EXPECT_EQ(asked_for(64, 4, 16, 4096), lines_of_pieces(16, 4096, 256));
+    EXPECT_EQ(asked_for(16, 4096, 64, 4), lines_of_pieces(16, 4096, 256)); // however it is walked
 }
 
 // A step of up to a line more than what lies inside it leaves out no line.
 TEST(lines_of_tile, count_pieces_with_small_gaps_as_one) {
-    EXPECT_EQ(asked_for(4, 512 + 64, 128, 4), multiples(64, (3 * 576 + 512) / 64));
-    EXPECT_EQ(asked_for(4, 512 + 68, 128, 4), lines_of_pieces(4, 580, 8));
+    EXPECT_EQ(asked_for(4, 512 + 64, 128, 4), lines_of(3 * 576 + 512));
+    EXPECT_EQ(asked_for(4, 512 + 68, 128, 4), lines_of_pieces(4, 580, 512));
 }
 
 TEST(lines_of_tile, leave_to_the_hardware_what_it_foresees) {
     EXPECT_EQ(asked_for(128, 4, 32, 512), offsets());          // one piece from end to end
-    EXPECT_EQ(asked_for(32, 512, 128, 4), multiples(64, 256)); // the same to and fro
+    EXPECT_EQ(asked_for(32, 512, 128, 4), lines_of(256 * 64)); // the same to and fro
     EXPECT_EQ(asked_for(3, 64, 16, 4), offsets());             // to and fro over three lines
-    EXPECT_EQ(asked_for(4, 64, 16, 4), multiples(64, 4));      // over more
+    EXPECT_EQ(asked_for(4, 64, 16, 4), lines_of(256));         // over more
     EXPECT_EQ(asked_for(4, 64, 16, 192), offsets());           // from where it ended
     EXPECT_EQ(asked_for(64, -4, 16, 4096), offsets());         // backwards
 }
 
 TEST(lines_of_tile, are_few) {
-    EXPECT_EQ(asked_for(64, 512, 128, 4), multiples(64, 512));
-    EXPECT_EQ(asked_for(65, 512, 128, 4), offsets());          // L1 holds the tile at work, too
-    EXPECT_EQ(asked_for(16, 4096, 8, 4), multiples(4096, 16)); // eight elements a line
+    EXPECT_EQ(asked_for(64, 512, 128, 4), lines_of(512 * 64));
+    EXPECT_EQ(asked_for(65, 512, 128, 4), offsets()); // L1 holds the tile at work, too
+    EXPECT_EQ(asked_for(16, 4096, 8, 4), lines_of_pieces(16, 4096, 32)); // eight elements a line
     EXPECT_EQ(asked_for(16, 4096, 7, 4), offsets());
 }
 
