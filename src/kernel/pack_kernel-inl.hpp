@@ -173,17 +173,30 @@ HWY_ATTR HWY_INLINE void transpose_elements(const std::byte* from, std::byte* to
 
 #if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE // scalable vectors cannot stand in arrays
 
-// N x N elements, N a power of two: N items, each N groups long, become N groups of N items.
-// Where there are fewer items the rest of their N is anything.
-template <std::size_t Width, std::size_t N>
+// Blocks vectors of 16 bytes, each from the item N further on than the one before it, as one
+// vector.
+template <std::size_t Width, std::size_t N, std::size_t Blocks>
+HWY_ATTR HWY_INLINE auto load_items(const std::byte* from, const std::int32_t* offsets) {
+    using lane = lane_of<Width>;
+    const hn::FixedTag<lane, N * Blocks> d;
+    if constexpr (Blocks == 1)
+        return hn::LoadU(d, reinterpret_cast<const lane*>(from + *offsets));
+    else
+        return hn::Combine(d, load_items<Width, N, Blocks / 2>(from, offsets + N * Blocks / 2),
+                           load_items<Width, N, Blocks / 2>(from, offsets));
+}
+
+// Blocks * N items, each N groups long, N a power of two, become N groups of as many items.
+// Where there are fewer than N items the rest of them is anything.
+template <std::size_t Width, std::size_t N, std::size_t Blocks>
 HWY_ATTR HWY_INLINE void transpose_block(const std::byte* from, const std::int32_t* offsets,
                                          std::size_t items, std::byte* to,
                                          const std::int32_t* places) {
     using lane = lane_of<Width>;
-    const hn::FixedTag<lane, N> d;
+    const hn::FixedTag<lane, N * Blocks> d;
     hn::VFromD<decltype(d)> v[N];
     for (std::size_t k = 0; k < N; ++k)
-        v[k] = hn::LoadU(d, reinterpret_cast<const lane*>(from + offsets[HWY_MIN(k, items - 1)]));
+        v[k] = load_items<Width, N, Blocks>(from, offsets + HWY_MIN(k, items - 1));
     // Each round interleaves row k with row k + N / 2; after log2(N) rounds rows are columns.
     for (std::size_t round = 1; round < N; round *= 2) {
         hn::VFromD<decltype(d)> next[N];
@@ -199,19 +212,20 @@ HWY_ATTR HWY_INLINE void transpose_block(const std::byte* from, const std::int32
 
 // Along the groups first: there the source is contiguous, and each of its cache lines is used up
 // before the next ones push it out, even where the items are a power of two apart. What does not
-// fill a block of N is done by one more block that overlaps the last one.
-template <std::size_t Width, std::size_t N>
+// fill a block is done by one more block that overlaps the last one.
+template <std::size_t Width, std::size_t N, std::size_t Blocks>
 HWY_ATTR HWY_INLINE void transpose_blocks(const std::byte* from, std::byte* to,
                                           const pack_tile& tile, ask_ahead& ahead) {
-    constexpr auto step = static_cast<std::int64_t>(N);
+    constexpr auto step = static_cast<std::int64_t>(N * Blocks);
+    constexpr auto step_groups = static_cast<std::int64_t>(N);
     for (std::int64_t next_i = 0; next_i < tile.items; next_i += step) {
         const std::int64_t i = HWY_MAX(0, HWY_MIN(next_i, tile.items - step));
-        for (std::int64_t next_g = 0; next_g < tile.groups; next_g += step) {
-            const std::int64_t g = HWY_MIN(next_g, tile.groups - step);
+        for (std::int64_t next_g = 0; next_g < tile.groups; next_g += step_groups) {
+            const std::int64_t g = HWY_MIN(next_g, tile.groups - step_groups);
             ahead.step();
-            transpose_block<Width, N>(from + g * std::int64_t{Width}, tile.offsets + i,
-                                      static_cast<std::size_t>(HWY_MIN(step, tile.items)),
-                                      to + i * std::int64_t{Width}, tile.group_places + g);
+            transpose_block<Width, N, Blocks>(from + g * std::int64_t{Width}, tile.offsets + i,
+                                              static_cast<std::size_t>(HWY_MIN(step, tile.items)),
+                                              to + i * std::int64_t{Width}, tile.group_places + g);
         }
     }
 }
@@ -265,7 +279,7 @@ HWY_ATTR HWY_INLINE void deinterleave(const std::byte* from, std::byte* to, cons
 
 #else
 
-template <std::size_t Width, std::size_t N>
+template <std::size_t Width, std::size_t N, std::size_t Blocks>
 void transpose_blocks(const std::byte* from, std::byte* to, const pack_tile& tile,
                       ask_ahead& ahead) {
     transpose_elements<Width>(from, to, tile, ahead);
@@ -286,23 +300,27 @@ inline std::int64_t steps_of(std::int64_t count, std::int64_t each) {
     return (count + each - 1) / each;
 }
 
-// Blocks of N: as many groups as that, and as many items. Where groups lie one behind the other in
-// the buffer more than half of the items will do: what a group writes too far the next one, or the
-// slack, takes.
-template <std::size_t Width, std::size_t N>
+// Blocks of N: as many groups as that, and as many items, or twice as many where vectors are so
+// wide. Where groups lie one behind the other in the buffer more than half of the items will do:
+// what a group writes too far the next one, or the slack, takes.
+template <std::size_t Width, std::size_t N, std::size_t Blocks>
 HWY_ATTR HWY_INLINE void transpose_by(const pack_tile& tile) {
+    if constexpr (Blocks >= 2) {
+        if (tile.items < static_cast<std::int64_t>(N * Blocks))
+            return transpose_by<Width, N, Blocks / 2>(tile);
+    }
     if constexpr (N >= 2) {
         const bool dense = tile.buffer_group_bytes == tile.items * std::int64_t{Width};
         const auto least = static_cast<std::int64_t>(dense ? N / 2 + 1 : N);
         if (tile.items < least || tile.groups < static_cast<std::int64_t>(N))
-            return transpose_by<Width, N / 2>(tile);
+            return transpose_by<Width, N / 2, 1>(tile);
     }
-    constexpr auto n = static_cast<std::int64_t>(N);
-    const std::int64_t steps = steps_of(tile.groups, n) * steps_of(tile.items, n);
+    const std::int64_t steps =
+        steps_of(tile.groups, std::int64_t{N}) * steps_of(tile.items, std::int64_t{N * Blocks});
     for_each_block(tile, N >= 2 ? steps : tile.groups,
                    [&](const std::byte* from, std::byte* to, ask_ahead& ahead) HWY_ATTR {
                        if constexpr (N >= 2)
-                           transpose_blocks<Width, N>(from, to, tile, ahead);
+                           transpose_blocks<Width, N, Blocks>(from, to, tile, ahead);
                        else
                            transpose_elements<Width>(from, to, tile, ahead);
                    });
@@ -324,9 +342,11 @@ HWY_ATTR void transpose_kernel(const pack_tile& tile) {
                                   [&](const std::byte* from, std::byte* to, ask_ahead& ahead)
                                       HWY_ATTR { deinterleave<Width>(from, to, tile, ahead); });
     }
-    transpose_by<Width, HWY_MAX(1, N)>(tile);
+    // Not four: rows a power of two apart then meet in L1, and are no faster where they do not.
+    constexpr std::size_t blocks = N >= 2 ? HWY_MIN(HWY_MAX_BYTES / 16, 2) : 1;
+    transpose_by<Width, HWY_MAX(1, N), blocks>(tile);
 #else
-    transpose_by<Width, 1>(tile);
+    transpose_by<Width, 1, 1>(tile);
 #endif
 }
 

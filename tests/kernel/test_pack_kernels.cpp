@@ -43,6 +43,8 @@ struct pack_job {
         item_bytes = draw_item_bytes(random);
         items = one_in(random, 3) ? draw(random, 1, 4) : draw(random, 1, 40);
         groups = one_in(random, 3) ? draw(random, 1, 4) : draw(random, 1, 40);
+        // Elements of a byte are transposed by 32 items at once.
+        if (transposes && one_in(random, 4)) items = draw(random, 1, 100);
         blocks = draw(random, 1, 3);
         const std::int64_t taken = key.kind == pack_kind::splat ? unit : item_bytes;
         const bool dense = one_in(random, 3);
