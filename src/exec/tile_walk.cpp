@@ -213,32 +213,40 @@ void pick_tile(const select_plan& plan, const tile_shape& shape,
     plan.pick(tile, shape.pick_offsets.data());
 }
 
+packer::ahead ahead_of(std::size_t o, const tile_place& place, const tile_place& next) {
+    return {next.shape->access[o], place.at[o], next.at[o]};
+}
+
+// Both sources, or the one that a decided tile takes.
+void read_sources(const tile_place& place, const tile_place& next, bool decided, packer& pack,
+                  per_operand<std::byte*>& at) {
+    const operand other = *at[op_cond] == std::byte{0} ? op_src_0 : op_src_1;
+    for (const std::size_t o : {op_src_0, op_src_1}) {
+        const operand_access& access = place.shape->access[o];
+        if (decided && o == other) {
+            ahead_of(o, place, next).ask();
+            at[o] = pack.unread(o, access, at[o]);
+        } else {
+            at[o] = pack.read(o, access, at[o], ahead_of(o, place, next));
+        }
+    }
+}
+
 void run_packed_tile(const select_plan& plan, select_fn kernel, const tile_place& place,
                      const tile_place& next, packer& pack) {
     const auto& access = place.shape->access;
     const bool scatters = access[op_dst].kind != access_kind::direct;
     per_operand<std::byte*> at = place.at;
-    const auto ahead_of = [&](std::size_t o) {
-        return packer::ahead(next.shape->access[o], place.at[o], next.at[o]);
-    };
-    at[op_cond] = pack.read(op_cond, access[op_cond], at[op_cond], ahead_of(op_cond));
+    at[op_cond] = pack.read(op_cond, access[op_cond], at[op_cond], ahead_of(op_cond, place, next));
     if (scatters) at[op_dst] = pack.buffer(op_dst);
     const bool decided = is_uniform(*place.shape, at[op_cond]);
-    if (!decided && !place.shape->pick_offsets.empty()) {
+    if (!decided && plan.pick != nullptr) {
         pick_tile(plan, *place.shape, at);
     } else {
-        const operand other = *at[op_cond] == std::byte{0} ? op_src_0 : op_src_1;
-        for (const std::size_t o : {op_src_0, op_src_1}) {
-            if (decided && o == other) {
-                ahead_of(o).ask();
-                at[o] = pack.unread(o, access[o], at[o]);
-            } else {
-                at[o] = pack.read(o, access[o], at[o], ahead_of(o));
-            }
-        }
+        read_sources(place, next, decided, pack, at);
         kernel(make_tile(*place.shape, at));
     }
-    if (scatters) pack.write(access[op_dst], place.at[op_dst], ahead_of(op_dst));
+    if (scatters) pack.write(access[op_dst], place.at[op_dst], ahead_of(op_dst, place, next));
 }
 
 void run_packed_tiles(const select_plan& plan, select_fn kernel,

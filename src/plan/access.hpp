@@ -43,12 +43,12 @@ struct operand_access {
 std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tile_extents& extents,
                                         std::size_t operand, access_kind kind, bool packed_alone);
 
-// `extents` are those of the tile, or smaller in loops that it cuts. Class and layout in the buffer
-// are the same for all of them.
 // Offsets in bytes of a row's elements in the operand, in dst's order.
 std::vector<std::int32_t> column_offsets(const loop_nest& nest, const tiling& tile,
                                          const tile_extents& extents, std::size_t operand);
 
+// `extents` are those of the tile, or smaller in loops that it cuts. Class and layout in the buffer
+// are the same for all of them.
 operand_access make_access(const loop_nest& nest, const tiling& tile, const tile_extents& extents,
                            std::size_t operand, const kernel_table& kernels);
 

@@ -38,13 +38,17 @@ bool is_moved_singly(const select_plan& plan, const operand_access& access, std:
     return true;
 }
 
-// Packing narrower elements takes whole vectors, and was faster.
-std::vector<std::int32_t> pick_offsets(const select_plan& plan, const tile_shape& shape,
-                                       const tile_extents& extents) {
+// Packing narrower elements takes whole vectors, and was faster. The whole tile decides for all: a
+// smaller one may happen to have runs of one element.
+bool picks(const select_plan& plan) {
     constexpr std::int64_t picked_width_bytes = 16;
-    if (plan.nest.width_bytes[op_dst] != picked_width_bytes) return {};
-    for (const std::size_t o : {op_src_0, op_src_1})
-        if (!is_moved_singly(plan, shape.access[o], o)) return {};
+    const auto& access = plan.shapes[0].access;
+    return plan.nest.width_bytes[op_dst] == picked_width_bytes &&
+           is_moved_singly(plan, access[op_src_0], op_src_0) &&
+           is_moved_singly(plan, access[op_src_1], op_src_1);
+}
+
+std::vector<std::int32_t> pick_offsets(const select_plan& plan, const tile_extents& extents) {
     const auto of = [&](std::size_t o) { return column_offsets(plan.nest, plan.tile, extents, o); };
     const auto of_0 = of(op_src_0), of_1 = of(op_src_1);
     std::vector<std::int32_t> both;
@@ -53,7 +57,7 @@ std::vector<std::int32_t> pick_offsets(const select_plan& plan, const tile_shape
 }
 
 // The index of a shape has one bit for each cut loop; the bit is set at that loop's last tile.
-tile_shape make_shape(const select_plan& plan, std::size_t index, const kernel_table& kernels) {
+tile_extents extents_of_shape(const select_plan& plan, std::size_t index) {
     tile_extents extents = plan.tile.extent;
     std::size_t bit = 1;
     for (const int d : plan.nest.numbers()) {
@@ -62,13 +66,17 @@ tile_shape make_shape(const select_plan& plan, std::size_t index, const kernel_t
         if ((index & bit) != 0) extents[static_cast<std::size_t>(d)] = rest;
         bit *= 2;
     }
+    return extents;
+}
+
+tile_shape make_shape(const select_plan& plan, const tile_extents& extents,
+                      const kernel_table& kernels) {
     tile_shape shape;
     const int row_loop = plan.tile.row_loop;
     if (row_loop >= 0) shape.rows = extents[static_cast<std::size_t>(row_loop)];
     shape.columns = elements_of(extents) / shape.rows;
     for (const std::size_t o : every_operand)
         shape.access[o] = make_access(plan.nest, plan.tile, extents, o, kernels);
-    shape.pick_offsets = pick_offsets(plan, shape, extents);
     if (plan.tiles > 1) add_lines(shape, plan.nest, extents);
     return shape;
 }
@@ -103,7 +111,11 @@ std::size_t lay_out_grid(select_plan& plan) {
 }
 
 void connect_operands(select_plan& plan, std::size_t shapes, const kernel_table& kernels) {
-    for (std::size_t i = 0; i < shapes; ++i) plan.shapes.push_back(make_shape(plan, i, kernels));
+    for (std::size_t i = 0; i < shapes; ++i)
+        plan.shapes.push_back(make_shape(plan, extents_of_shape(plan, i), kernels));
+    if (picks(plan))
+        for (std::size_t i = 0; i < shapes; ++i)
+            plan.shapes[i].pick_offsets = pick_offsets(plan, extents_of_shape(plan, i));
     std::int64_t scratch = 0;
     for (const std::size_t o : every_operand) {
         const operand_access& access = plan.shapes[0].access[o];

@@ -56,6 +56,18 @@ TEST_P(oracle, permuted_shapes) {
     check(40, make_permuted_case);
 }
 
+// src_0 lies in runs, but the last of each is one element, as all of src_1 are.
+TEST_P(oracle, runs_that_end_in_one_element) {
+    const view cond{nullptr, {5, 129, 1}, {129, 1, 1}};
+    const auto source = [](std::vector<std::int64_t> strides_bytes) {
+        return view{nullptr, {5, 129, 257}, std::move(strides_bytes)};
+    };
+    check(5, [&](generator&) {
+        return select_case{16, cond, source({4160, 20800, 16}), source({16, 80, 10320}),
+                           source({530448, 4112, 16})};
+    });
+}
+
 // Large enough for run_select to use several threads.
 TEST_P(oracle, shapes_in_parallel) {
     check(60, 4000000);
