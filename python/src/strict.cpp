@@ -42,7 +42,19 @@ bool is_text(nb::handle array) {
     return type == NPY_OBJECT || type == NPY_UNICODE || type == NPY_VSTRING;
 }
 
+// An array of objects stands for one of strings only where it holds nothing else.
+void require_strings(nb::handle array, const char* name) {
+    if (PyArray_TYPE(as_array(array)) != NPY_OBJECT) return;
+    for (const nb::handle element : array.attr("flat"))
+        if (!PyUnicode_Check(element.ptr())) {
+            PyErr_Format(PyExc_TypeError, "%s holds %R, expected str in an array of objects", name,
+                         element.ptr());
+            throw nb::python_error();
+        }
+}
+
 data_type strict_type(nb::handle array, const char* name) {
+    require_strings(array, name);
     const data_type type =
         is_text(array) ? data_type::string : type_of(PyArray_DESCR(as_array(array)));
     const int number = PyArray_TYPE(as_array(array));

@@ -67,6 +67,12 @@ def test_text_in_onnx(dtype: Any) -> None:
         maskwise.select(c[:2], x, y, dialect="onnx")
 
 
+def test_objects_that_are_no_text() -> None:
+    x = np.array(["a", 7, "c"], object)
+    with pytest.raises(TypeError, match="src_1 holds 7, expected str"):
+        maskwise.select(c, x[[0, 2, 2]], x, dialect="onnx")
+
+
 @pytest.mark.parametrize(
     ("kind", "text", "arguments", "keywords"),
     [
