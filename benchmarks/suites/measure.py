@@ -6,6 +6,7 @@ import re
 import statistics
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -23,7 +24,7 @@ SLOW_SECONDS = 0.1  # a call slower than this is measured three times, not in ev
 class Effort:
     """How long a case is measured."""
 
-    turns: int = 4
+    turns: int = 3
     pairs: int = 2  # of Maskwise and the limit, one right after the other, in each turn
     samples: int = 4  # of one implementation in each turn or pair
     seconds: float = 0.015  # about, for them
@@ -76,7 +77,7 @@ class Bench:
         request = case.request(self.folder)
         needed = self.limit.ask(do="load", case=request)
         peers = [worker for worker in self.peers if self.is_worth_it(worker, case, effort)]
-        taken = {worker.impl: self.load(worker, request) for worker in [self.own, *peers]}
+        taken = self.load_all([self.own, *peers], request)
         self.limit.ask(do="time", samples=2, max_seconds=effort.seconds, best=0)  # to rank them
         ways: dict[str, Way] = {}
         shares: list[float | None] = []
@@ -98,13 +99,20 @@ class Bench:
         own_mask = case.suite != "select" or case.own_mask
         return own_mask or effort.repeats_slow or (worker.impl, case.name) not in self.slow
 
+    def load_all(self, workers: list[Worker], request: dict[str, Any]) -> dict[str, Taken]:
+        """At the same time: nothing is timed yet."""
+        with ThreadPoolExecutor(len(workers)) as pool:
+            taken = pool.map(lambda worker: self.load(worker, request), workers)
+            return dict(zip((worker.impl for worker in workers), taken, strict=True))
+
     def load(self, worker: Worker, request: dict[str, Any]) -> Taken:
         """Every implementation's answer is compared before it is timed."""
         try:
             answer = worker.ask(do="load", case=request)
         except (Died, RuntimeError) as error:
             return Taken(failure=str(error))
-        self.plan = answer.get("plan", self.plan)
+        if "plan" in answer:  # the engine's alone
+            self.plan = answer["plan"]
         if answer["state"] == "wrong":
             return Taken(failure="wrong answer")
         if worker.impl == "maskwise" and answer["state"] == "right" and not answer["maskwise"]:
