@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """usage: scripts/mutate [--count N] [--from N] [--seed N] [--only TEXT]
 
 Plants small faults in what decides a Select (src/schema, src/plan, the matchers of src/graph), one
