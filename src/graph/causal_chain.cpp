@@ -18,7 +18,8 @@ bool has_matrix_of(const logical_tensor& a, const logical_tensor& b) {
 void chain_finder::take_boundary(const logical_tensor& row_index, const logical_tensor& scores) {
     std::size_t id = row_index.id;
     for (const op* maker = producer(id);; maker = producer(id)) {
-        if (maker == nullptr) throw no_chain{"the mask's row index comes from outside"};
+        if (maker == nullptr || only_user(id) == nullptr)
+            throw no_chain{"the mask's row index comes from outside, or is used there"};
         chain_.op_ids.push_back(maker->id);
         if (maker->kind == op_kind::gen_index) {
             if (!is_axis(*maker, 2) || !has_matrix_of(maker->inputs[0], scores))
@@ -26,7 +27,7 @@ void chain_finder::take_boundary(const logical_tensor& row_index, const logical_
             return;
         }
         const bool moves = maker->kind == op_kind::add || maker->kind == op_kind::subtract;
-        if (!moves || maker->inputs[1].extents.rank() > 1 || only_user(id) == nullptr)
+        if (!moves || maker->inputs[1].extents.rank() > 1)
             throw no_chain{"the mask's row index is made by other operators"};
         chain_.boundary.push_back({maker->inputs[1], maker->kind == op_kind::subtract});
         id = maker->inputs[0].id;

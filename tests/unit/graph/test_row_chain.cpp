@@ -223,6 +223,35 @@ INSTANTIATE_TEST_SUITE_P(
                       selected}),
     [](const auto& chosen) { return std::string(chosen.param.name); });
 
+// How many operators of that kind behind a Select are in its chain.
+std::size_t taken_behind_select(op_kind kind, bool has_operand) {
+    partition made{{make(1, op_kind::other, {tensor(query), tensor(key)}, scores),
+                    make(3, op_kind::select, {tensor(mask), tensor(scores), tensor(fill)}, 100)},
+                   {112}};
+    for (std::size_t value = 100; value < 112; ++value) {
+        op next = make(value, kind, {tensor(value)}, value + 1);
+        if (has_operand) next.inputs.push_back(tensor(value + 100));
+        made.ops.push_back(next);
+    }
+    std::string reason;
+    return made.find(reason)->op_ids.size() - 1;
+}
+
+// Eight operands are read at most, two of them by the Select; twelve steps are made, two of them
+// for what rounds behind the last one and for a SoftMax.
+TEST(row_chain, ends_where_there_is_no_more_room) {
+    EXPECT_EQ(taken_behind_select(op_kind::add, true), max_row_operands - 2);
+    EXPECT_EQ(taken_behind_select(op_kind::tanh, false), max_row_actions - 3);
+}
+
+TEST(row_chain, takes_one_number_for_the_boundary) {
+    partition made = causal();
+    made.at(13).inputs[1].extents = {1};
+    made.at(10).axis = 2;
+    std::string reason;
+    EXPECT_TRUE(made.find(reason)) << reason;
+}
+
 struct later_start {
     const char* name;
     std::function<void(partition&)> change;
@@ -280,6 +309,21 @@ INSTANTIATE_TEST_SUITE_P(
                   [](partition& p) {
                       p.at(11).inputs[0].extents = dims{1, 4, 8, 1};
                   }},
+        near_miss{"index_of_other_rows",
+                  [](partition& p) {
+                      p.at(10).inputs[0].extents = dims{1, 4, 1, 8};
+                  }},
+        near_miss{"index_of_vectors",
+                  [](partition& p) {
+                      p.at(10).inputs[0].extents = p.at(11).inputs[0].extents = dims{8};
+                      p.at(11).axis = -1;
+                  }},
+        near_miss{
+            "row_index_used_twice",
+            [](partition& p) { p.ops.push_back(make(14, op_kind::other, {tensor(rows_id)}, 32)); }},
+        near_miss{
+            "moved_index_used_twice",
+            [](partition& p) { p.ops.push_back(make(14, op_kind::other, {tensor(moved)}, 32)); }},
         near_miss{
             "mask_used_twice",
             [](partition& p) { p.ops.push_back(make(14, op_kind::other, {tensor(mask)}, 32)); }},
