@@ -140,8 +140,7 @@ std::int64_t count_moved_bytes(const select_plan& plan) {
     if (plan.tiles == 0) return 0;
     const auto bytes = [&](std::size_t o) { return distinct_bytes(plan.nest, o); };
     std::int64_t sources = bytes(op_src_0) + bytes(op_src_1);
-    if (takes_sides_by_row(plan))
-        sources = std::min(sources, std::max({bytes(op_src_0), bytes(op_src_1), bytes(op_dst)}));
+    if (takes_sides_by_row(plan)) sources = std::min(sources, bytes(op_dst));
     return bytes(op_cond) + sources + bytes(op_dst);
 }
 

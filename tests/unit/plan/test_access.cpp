@@ -163,6 +163,11 @@ TEST(access, asks_for_what_is_transposed_beside_another) {
     EXPECT_EQ(lines(dense_desc(data_type::f32, shape)), 0U);
     EXPECT_EQ(lines(dense_desc(data_type::f32, {16, 16})), 0U);
     EXPECT_GT(lines(turned), 0U);
+    const tensor_desc few = strided({2, 16, 16}, {1024, 4, 64});
+    const auto one_tile = build_plan(
+        {dense_desc(data_type::boolean, {}), few, few, dense_desc(data_type::f32, few.extents)},
+        isa::scalar, INT64_MAX);
+    EXPECT_TRUE(one_tile->shapes[0].access[op_src_1].lines.empty());
 }
 
 // Where nothing is packed the kernel's own loads go ahead. dst is asked for where it is written in

@@ -43,6 +43,20 @@ std::int64_t pieces_of_tile(std::int64_t step) {
         nest_of({{1000, {0, 1 << 20, 0, 4}}, {8, {0, 4, 0, 4000}}, {64, {0, step, 0, 32000}}}))[2];
 }
 
+// Three loops are cut, one for each of dst, src_0 and src_1; cond's is taken whole or not at all.
+TEST(box, cuts_three_loops) {
+    const auto tile_of = [](std::int64_t last) {
+        loop_nest nest = nest_of({{41, {last, 656, 656, 16}},
+                                  {41, {41 * last, 16, 26896, 656}},
+                                  {41, {1681 * last, 26896, 16, 26896}},
+                                  {last, {1, 1102736, 1102736, 1102736}}});
+        nest.width_bytes = {1, 16, 16, 16};
+        return choose_box(nest);
+    };
+    EXPECT_EQ(tile_of(4)[3], 4);
+    EXPECT_EQ(tile_of(400)[3], 1);
+}
+
 // Elements 1.5 GB apart, and eight beside each of them: all within 2 GB.
 TEST(box, spans_as_much_as_offsets_can) {
     const loop_nest nest = nest_of({{2, {0, 0, 1500000000, 4}}, {8, {0, 0, 4, 8}}});
@@ -105,6 +119,7 @@ TEST(lines_of_tile, leave_to_the_hardware_what_it_foresees) {
     EXPECT_EQ(asked_for(4, 64, 16, 4), lines_of(256));         // over more
     EXPECT_EQ(asked_for(4, 64, 16, 192), offsets());           // from where it ended
     EXPECT_EQ(asked_for(64, -4, 16, 4096), offsets());         // backwards
+    EXPECT_EQ(asked_for(64, 4, 1, 4096), offsets());           // one piece of many
 }
 
 TEST(lines_of_tile, are_few) {
