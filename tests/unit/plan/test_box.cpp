@@ -43,6 +43,13 @@ std::int64_t pieces_of_tile(std::int64_t step) {
         nest_of({{1000, {0, 1 << 20, 0, 4}}, {8, {0, 4, 0, 4000}}, {64, {0, step, 0, 32000}}}))[2];
 }
 
+// 128 KB: src_0 lies in lines of 16 elements, two lines side by side.
+TEST(box, reaches_no_further_than_whole_lines) {
+    const loop_nest nest =
+        nest_of({{1000, {0, 128, 0, 4}}, {16, {0, 4, 0, 4000}}, {2, {0, 64, 0, 64000}}});
+    EXPECT_EQ(choose_box(nest), extents_of({128, 16, 1}));
+}
+
 // Three loops are cut, one for each of dst, src_0 and src_1; cond's is taken whole or not at all.
 TEST(box, cuts_three_loops) {
     const auto tile_of = [](std::int64_t last) {
