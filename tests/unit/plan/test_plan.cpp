@@ -82,6 +82,18 @@ TEST(loop_nest, refuses_wrong_widths) {
     EXPECT_THROW(make_loop_nest(desc), invalid_argument);
 }
 
+TEST(loop_nest, says_which_width_it_expects) {
+    select_desc desc = dense(data_type::f32, {4}, {4}, {4}, {4});
+    desc.src_1 = dense_desc(data_type::bf16, {4});
+    try {
+        make_loop_nest(desc);
+        FAIL();
+    } catch (const invalid_argument& refusal) {
+        EXPECT_STREQ(refusal.what(), "src_1 (bf16 {4}, strides in bytes {2}) has elements of 2 "
+                                     "bytes, expected 4");
+    }
+}
+
 TEST(loop_nest, walks_a_backward_dst_from_its_other_end) {
     select_desc desc = dense(data_type::f32, {2, 4}, {2, 4}, {2, 4}, {2, 4});
     desc.dst.strides_bytes = {-16, -4};

@@ -41,6 +41,17 @@ TEST(onednn_select, refusals_name_dialect_input_and_expectation) {
     }
 }
 
+TEST(onednn_select, refusals_name_all_shapes) {
+    try {
+        infer_dst(onednn_select(), auto_broadcast::numpy, {3, 5}, {2, 3, 4, 5}, {});
+        FAIL();
+    } catch (const invalid_shape& refusal) {
+        EXPECT_EQ(std::string(refusal.what()),
+                  "onednn::Select: cond does not broadcast to src_0 and src_1: cond is {3,5}, "
+                  "src_0 is {2,3,4,5}, src_1 is {}");
+    }
+}
+
 // The specification's own examples.
 TEST(onednn_select, broadcasts_in_two_steps) {
     const auto infer = [](const dims& cond, const dims& src_0, const dims& src_1) {
