@@ -107,9 +107,9 @@ TEST(api, explains_its_plans) {
     EXPECT_NE(empty.find("{4,0} is empty"), std::string::npos) << empty;
 }
 
-// The level is read once a process.
-TEST(api_death_test, writes_lines_of_plans_and_executions_on_demand) {
-    testing::FLAGS_gtest_death_test_style = "threadsafe";
+// The level is read once a process: suites of this name run first. And the program is not started
+// again, which an emulator of single programs could not.
+TEST(api_DeathTest, writes_lines_of_plans_and_executions_on_demand) {
     const auto run = [] {
         setenv("MASKWISE_VERBOSE", "2", 1);
         const bool cond[] = {true, false};
