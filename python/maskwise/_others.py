@@ -107,7 +107,8 @@ def where_numpy(condition: Any, x: Any, y: Any, out: Any) -> Any:
         raise ValueError(f"out has shape {out.shape}, the operands broadcast to {result.shape}")
     if out.dtype != result.dtype:
         raise TypeError(f"out has dtype {out.dtype}, the result is {result.dtype}")
-    refuse_overlaps(out, condition, x, y)
+    if isinstance(out, np.ndarray):
+        _core.check_overlaps(out, condition, x, y)
     np.copyto(out, result)
     return out
 
@@ -132,16 +133,3 @@ def refuse_overlap(out: NDArray[Any], operand: NDArray[Any], name: str) -> None:
             f"out, of shape {out.shape}, shares memory with {name}, of shape {operand.shape}, "
             "and is not exactly x or y"
         )
-
-
-def lies_as(operand: NDArray[Any], out: NDArray[Any]) -> bool:
-    """Whether the two are the same elements."""
-    a, b = operand.__array_interface__, out.__array_interface__
-    return (a["data"][0], a["shape"], operand.strides) == (b["data"][0], b["shape"], out.strides)
-
-
-def refuse_overlaps(out: NDArray[Any], condition: Any, x: Any, y: Any) -> None:
-    """Raises ValueError where out shares memory with an operand, and is not exactly x or y."""
-    for name, operand in (("condition", condition), ("x", x), ("y", y)):
-        if isinstance(operand, np.ndarray) and (name == "condition" or not lies_as(operand, out)):
-            refuse_overlap(out, operand, name)

@@ -1,6 +1,7 @@
 // The extension module maskwise._core.
 #define MASKWISE_DEFINES_NUMPY_API
 #include "interchange.hpp"
+#include "output.hpp"
 #include "request.hpp"
 #include "strict.hpp"
 #include "where.hpp"
@@ -161,6 +162,7 @@ NB_MODULE(_core, module) {
         own(PyCFunction_NewEx(&where_method, nullptr, module.attr("__name__").ptr()));
     module.def("explain", &explain, explain_doc);
     module.def("select", &select);
+    module.def("check_overlaps", &check_overlaps);
     module.def("view", &view_of);
     module.def("exported", &exported);
     module.def("version", [] { return std::string(version()); });

@@ -76,6 +76,7 @@ bool is_same_memory(PyArrayObject* a, PyArrayObject* b) {
 }
 
 void check_overlap(nb::handle out, nb::handle operand, const char* name, bool may_be_same) {
+    if (!PyArray_Check(operand.ptr())) return; // a list, say
     if (!range_of(as_array(out)).meets(range_of(as_array(operand)))) return;
     if (may_be_same && is_same_memory(as_array(out), as_array(operand))) return;
     MASKWISE_IMPORTED("maskwise._others", "refuse_overlap")(out, operand, name);
@@ -121,9 +122,13 @@ void check_output(const request& of, nb::handle out) {
     if (PyArray_EquivTypes(PyArray_DESCR(as_array(out)), as_dtype(of.dtype)) == 0)
         refuse_dtype(out, of.dtype);
     if (PyArray_FailUnlessWriteable(as_array(out), "output array") != 0) throw nb::python_error();
-    check_overlap(out, of.given[0], "condition", false);
-    check_overlap(out, of.given[1], "x", true);
-    check_overlap(out, of.given[2], "y", true);
+    check_overlaps(out, of.given[0], of.given[1], of.given[2]);
+}
+
+void check_overlaps(nb::handle out, nb::handle condition, nb::handle x, nb::handle y) {
+    check_overlap(out, condition, "condition", false);
+    check_overlap(out, x, "x", true);
+    check_overlap(out, y, "y", true);
 }
 
 } // namespace maskwise::python

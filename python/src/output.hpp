@@ -13,4 +13,8 @@ nb::object allocate_output(const request& of);
 // shape, read-only, or memory of an operand that is not exactly that of x or y.
 void check_output(const request& of, nb::handle out);
 
+// The last of these, for operands of any kind: throws ValueError where `out`, an array, shares
+// memory with one that is an array and not exactly x or y.
+void check_overlaps(nb::handle out, nb::handle condition, nb::handle x, nb::handle y);
+
 } // namespace maskwise::python
