@@ -54,7 +54,6 @@ void require_strings(nb::handle array, const char* name) {
 }
 
 data_type strict_type(nb::handle array, const char* name) {
-    require_strings(array, name);
     const data_type type =
         is_text(array) ? data_type::string : type_of(PyArray_DESCR(as_array(array)));
     const int number = PyArray_TYPE(as_array(array));
@@ -84,7 +83,11 @@ nb::object select(nb::handle cond, nb::handle src_0, nb::handle src_1, const cha
     try {
         const tensor_desc result = infer_dst(form, c, s_0, s_1, rule);
         // Text in NumPy is no std::string; its references are NumPy's to move.
-        if (result.type == data_type::string) return numpy_where()(cond, src_0, src_1);
+        if (result.type == data_type::string) {
+            require_strings(src_0, "src_0");
+            require_strings(src_1, "src_1");
+            return numpy_where()(cond, src_0, src_1);
+        }
         nb::object dst = new_array(result.extents, dtype_of(src_0));
         const plan made = compile(form, c, s_0, s_1, rule);
         const released_gil gil(true);
