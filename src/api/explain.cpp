@@ -50,9 +50,8 @@ std::string kernel_line(const select_plan& plan) {
 
 std::string operand_lines(const select_plan& plan) {
     const auto& desc = plan.desc;
-    const bool picks = !plan.shapes[0].pick_offsets.empty();
     const auto line = [&](const char* name, const tensor_desc& operand, std::size_t which) {
-        const bool picked = picks && (which == op_src_0 || which == op_src_1);
+        const bool picked = plan.pick != nullptr && (which == op_src_0 || which == op_src_1);
         return describe(name, operand) + ": " +
                (picked ? "taken where it lies; where a tile is of one side, " : "") +
                way_of(plan.shapes[0].access[which], which == op_dst ? "written" : "read") + '\n';

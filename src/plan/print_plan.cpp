@@ -66,7 +66,7 @@ std::string to_string(const select_plan& plan) {
            " src_0=" + access_text(whole.access[op_src_0]) +
            " src_1=" + access_text(whole.access[op_src_1]) +
            " dst=" + access_text(whole.access[op_dst]) + " kernel=" + to_string(plan.key) +
-           (whole.pick_offsets.empty() ? "" : " mixed=pick") +
+           (plan.pick == nullptr ? "" : " mixed=pick") +
            " isa=" + std::string(to_string(plan.target));
 }
 
