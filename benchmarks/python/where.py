@@ -121,11 +121,15 @@ def seconds_a_call(call: Callable[[], object], calls: int) -> float:
     return (time.perf_counter() - begin) / calls
 
 
+def calls_of_sample(form: Callable[[], object]) -> int:
+    return max(1, int(SAMPLE_SECONDS / seconds_a_call(form, 3)))
+
+
 def in_turns(forms: Sequence[Callable[[], object]]) -> list[float]:
     """The median of each form; every turn measures each once."""
     for form in forms:  # or the first one's count would be that of a call that finds nothing ready
-        seconds_a_call(form, max(1, int(SAMPLE_SECONDS / seconds_a_call(form, 3))))
-    calls = [max(1, int(SAMPLE_SECONDS / seconds_a_call(form, 3))) for form in forms]
+        seconds_a_call(form, calls_of_sample(form))
+    calls = [calls_of_sample(form) for form in forms]
     samples: list[list[float]] = [[] for _ in forms]
     for _ in range(TURNS):
         for taken, form, count in zip(samples, forms, calls, strict=True):
