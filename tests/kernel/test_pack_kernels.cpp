@@ -1,39 +1,19 @@
 // Every packing kernel of the list, on every instruction set of this machine, against plain loops.
 
+#include "kernel_cases.hpp"
+
 #include "support/case_generator.hpp"
 #include "support/guarded_buffer.hpp"
-
-#include "kernel/kernel_table.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
-#include <ostream>
 #include <string>
 #include <vector>
 
 namespace maskwise::test {
 namespace {
-
-struct kernel_case {
-    isa target;
-    pack_kernel kernel;
-
-    std::string name() const {
-        return std::string(maskwise::to_string(target)) + '_' + to_string(kernel.key);
-    }
-    // Otherwise GoogleTest prints the bytes, also those between the members.
-    friend void PrintTo(const kernel_case& what, std::ostream* to) { *to << what.name(); }
-};
-
-std::vector<kernel_case> all_kernels() {
-    std::vector<kernel_case> cases;
-    for (const isa target : supported_isas(native_cpu()))
-        for (const pack_kernel& kernel : kernel_table_for(target).packs)
-            cases.push_back({target, kernel});
-    return cases;
-}
 
 // A random packing job: items at random places, the scattered side against guard pages.
 struct pack_job {
@@ -237,7 +217,7 @@ void check_read(generator& random, const pack_job& job, pack_fn run) {
         << " groups";
 }
 
-class pack_kernels : public ::testing::TestWithParam<kernel_case> {};
+class pack_kernels : public ::testing::TestWithParam<kernel_case<pack_kernel>> {};
 
 TEST_P(pack_kernels, match_plain_loops) {
     generator random(base_seed());
@@ -250,7 +230,8 @@ TEST_P(pack_kernels, match_plain_loops) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(every_kernel, pack_kernels, ::testing::ValuesIn(all_kernels()),
+INSTANTIATE_TEST_SUITE_P(every_kernel, pack_kernels,
+                         ::testing::ValuesIn(cases_of(&kernel_table::packs)),
                          [](const auto& parameter) { return parameter.param.name(); });
 
 } // namespace

@@ -2,39 +2,19 @@
 // sizes around the vector, every alignment that matters, rows against pages that may not be
 // touched.
 
+#include "kernel_cases.hpp"
+
 #include "support/case_generator.hpp"
 #include "support/guarded_buffer.hpp"
-
-#include "kernel/kernel_table.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <ostream>
 #include <string>
 #include <vector>
 
 namespace maskwise::test {
 namespace {
-
-struct kernel_case {
-    isa target;
-    select_kernel kernel;
-
-    std::string name() const {
-        return std::string(maskwise::to_string(target)) + '_' + to_string(kernel.key);
-    }
-    // Otherwise GoogleTest prints the bytes, also those between the members.
-    friend void PrintTo(const kernel_case& what, std::ostream* to) { *to << what.name(); }
-};
-
-std::vector<kernel_case> all_kernels() {
-    std::vector<kernel_case> cases;
-    for (const isa target : supported_isas(native_cpu()))
-        for (const select_kernel& kernel : kernel_table_for(target).selects)
-            cases.push_back({target, kernel});
-    return cases;
-}
 
 constexpr std::size_t rows = 3;
 
@@ -128,7 +108,7 @@ std::vector<std::size_t> sizes() {
     return found;
 }
 
-class select_kernels : public ::testing::TestWithParam<kernel_case> {};
+class select_kernels : public ::testing::TestWithParam<kernel_case<select_kernel>> {};
 
 TEST_P(select_kernels, match_plain_loops) {
     const select_key& key = GetParam().kernel.key;
@@ -151,27 +131,11 @@ TEST_P(select_kernels, work_in_place) {
         }
 }
 
-INSTANTIATE_TEST_SUITE_P(every_kernel, select_kernels, ::testing::ValuesIn(all_kernels()),
+INSTANTIATE_TEST_SUITE_P(every_kernel, select_kernels,
+                         ::testing::ValuesIn(cases_of(&kernel_table::selects)),
                          [](const auto& parameter) { return parameter.param.name(); });
 
-struct pick_case {
-    isa target;
-    pick_kernel kernel;
-
-    friend void PrintTo(const pick_case& what, std::ostream* to) {
-        *to << maskwise::to_string(what.target) << '_' << to_string(what.kernel.key);
-    }
-};
-
-std::vector<pick_case> all_picks() {
-    std::vector<pick_case> cases;
-    for (const isa target : supported_isas(native_cpu()))
-        for (const pick_kernel& kernel : kernel_table_for(target).picks)
-            cases.push_back({target, kernel});
-    return cases;
-}
-
-class pick_kernels : public ::testing::TestWithParam<pick_case> {};
+class pick_kernels : public ::testing::TestWithParam<kernel_case<pick_kernel>> {};
 
 // Elements lie anywhere in each source's row; those that cond does not select behind its last page.
 TEST_P(pick_kernels, read_what_is_selected_where_it_lies) {
@@ -209,11 +173,9 @@ TEST_P(pick_kernels, read_what_is_selected_where_it_lies) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(every_kernel, pick_kernels, ::testing::ValuesIn(all_picks()),
-                         [](const auto& parameter) {
-                             return std::string(to_string(parameter.param.target)) + '_' +
-                                    to_string(parameter.param.kernel.key);
-                         });
+INSTANTIATE_TEST_SUITE_P(every_kernel, pick_kernels,
+                         ::testing::ValuesIn(cases_of(&kernel_table::picks)),
+                         [](const auto& parameter) { return parameter.param.name(); });
 
 TEST(kernel_table, has_every_key_once_for_every_target) {
     ASSERT_FALSE(kernel_tables().empty());

@@ -1,0 +1,35 @@
+#pragma once
+
+#include "kernel/kernel_table.hpp"
+
+#include <ostream>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace maskwise::test {
+
+// One kernel of the list on one instruction set: a parameter of its tests.
+template <class Kernel>
+struct kernel_case {
+    isa target;
+    Kernel kernel;
+
+    std::string name() const {
+        return std::string(maskwise::to_string(target)) + '_' + to_string(kernel.key);
+    }
+    // Otherwise GoogleTest prints the bytes, also those between the members.
+    friend void PrintTo(const kernel_case& what, std::ostream* to) { *to << what.name(); }
+};
+
+// Each kernel of one list, on every instruction set of this machine.
+template <class Kernel>
+std::vector<kernel_case<Kernel>> cases_of(std::span<const Kernel> kernel_table::*list) {
+    std::vector<kernel_case<Kernel>> cases;
+    for (const isa target : supported_isas(native_cpu()))
+        for (const Kernel& kernel : kernel_table_for(target).*list)
+            cases.push_back({target, kernel});
+    return cases;
+}
+
+} // namespace maskwise::test
