@@ -70,6 +70,9 @@ int fork_beside_first_compile(std::chrono::microseconds delay) {
 }
 
 TEST(fork_of_a_process, may_fall_into_the_first_compile_of_another_thread) {
+#ifdef MASKWISE_ADDRESS_SANITIZER
+    GTEST_SKIP() << "in the child its allocator's locks stay with threads that are not there";
+#endif
     for (int i = 0; i < 200; ++i)
         ASSERT_EQ(answer_of_child(
                       [i] { return fork_beside_first_compile(std::chrono::microseconds(i)); }),
