@@ -16,6 +16,9 @@
 
 namespace maskwise::onednn {
 
+// Of each value between the parts, in bytes.
+constexpr std::size_t scratch_alignment = 64;
+
 // What one execution at a time needs: memory and tensors of the values inside the composite.
 struct composite_scratch;
 
