@@ -111,14 +111,26 @@ HWY_ATTR HWY_INLINE hn::VFromD<D> widen(D d, V8 v) {
     }
 }
 
+// Each byte twice. Interleaving stays within blocks of 16 bytes, of which D8 has two where vectors
+// have 2048 bits.
+template <class D8>
+HWY_ATTR HWY_INLINE hn::VFromD<D8> doubled(D8 d8, hn::VFromD<hn::Half<D8>> bytes) {
+#if HWY_HAVE_SCALABLE
+    const auto wide = hn::PromoteTo(hn::Rebind<std::uint16_t, hn::Half<D8>>(), bytes);
+    return hn::BitCast(d8, hn::Or(wide, hn::ShiftLeft<8>(wide)));
+#else
+    const auto v = hn::ZeroExtendVector(d8, bytes);
+    return hn::InterleaveLower(d8, v, v);
+#endif
+}
+
 // One lane per lane of D from the cond bytes at `cond`: all of them, or the first `count`.
 template <std::size_t Width, class D>
 HWY_ATTR HWY_INLINE hn::VFromD<D> load_cond(D d, const std::byte* cond) {
     const hn::Rebind<std::uint8_t, D> d8;
     if constexpr (Width == 16) {
         const hn::Half<decltype(d8)> half;
-        const auto v = hn::ZeroExtendVector(d8, hn::LoadU(half, as_bytes(cond)));
-        return widen(d, hn::InterleaveLower(d8, v, v));
+        return widen(d, doubled(d8, hn::LoadU(half, as_bytes(cond))));
     } else {
         return widen(d, hn::LoadU(d8, as_bytes(cond)));
     }
@@ -130,8 +142,7 @@ HWY_ATTR HWY_INLINE hn::VFromD<D> load_some_cond(D d, const std::byte* cond, std
     if constexpr (Width == 16) {
         const hn::Half<decltype(d8)> half;
         const auto some = hn::MaskedLoad(hn::FirstN(half, count), half, as_bytes(cond));
-        const auto v = hn::ZeroExtendVector(d8, some);
-        return widen(d, hn::InterleaveLower(d8, v, v));
+        return widen(d, doubled(d8, some));
     } else {
         return widen(d, hn::MaskedLoad(hn::FirstN(d8, count), d8, as_bytes(cond)));
     }
