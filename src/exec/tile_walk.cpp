@@ -158,8 +158,9 @@ private:
 
     pack_tile describe(std::size_t operand, const operand_access& access, std::byte* strided,
                        const ahead& next) const {
-        const bool windows =
-            strided - begin_[operand] + access.windows_reach <= plan_.windows_end[operand];
+        // An end of 0 allows none, also where the operand runs backwards from its beginning.
+        const std::int64_t end = plan_.windows_end[operand];
+        const bool windows = end != 0 && strided - begin_[operand] + access.windows_reach <= end;
         return {strided,
                 buffer(operand),
                 access.offsets.data(),

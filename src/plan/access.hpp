@@ -47,8 +47,8 @@ std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tile_extent
 std::vector<std::int32_t> column_offsets(const loop_nest& nest, const tiling& tile,
                                          const tile_extents& extents, std::size_t operand);
 
-// `extents` are those of the tile, or smaller in loops that it cuts. Class and layout in the buffer
-// are the same for all of them.
+// `extents` are those of the tile, or smaller in loops that it cuts. The class is the same for all
+// of them; what one tile packs another may read where it lies.
 operand_access make_access(const loop_nest& nest, const tiling& tile, const tile_extents& extents,
                            std::size_t operand, const kernel_table& kernels);
 

@@ -110,6 +110,15 @@ std::size_t lay_out_grid(select_plan& plan) {
     return shapes;
 }
 
+// Of the tile that packs most: a source that overlaps itself may run on from loop to loop in whole
+// tiles, which read it where it lies, and not in smaller ones.
+std::int64_t buffer_bytes(const select_plan& plan, std::size_t operand) {
+    std::int64_t most = 0;
+    for (const tile_shape& shape : plan.shapes)
+        most = std::max(most, shape.access[operand].buffer_bytes);
+    return (most + 63) / 64 * 64;
+}
+
 void connect_operands(select_plan& plan, std::size_t shapes, const kernel_table& kernels) {
     for (std::size_t i = 0; i < shapes; ++i)
         plan.shapes.push_back(make_shape(plan, extents_of_shape(plan, i), kernels));
@@ -120,7 +129,7 @@ void connect_operands(select_plan& plan, std::size_t shapes, const kernel_table&
     for (const std::size_t o : every_operand) {
         const operand_access& access = plan.shapes[0].access[o];
         plan.buffer_offset[o] = scratch;
-        scratch += (access.buffer_bytes + 63) / 64 * 64;
+        scratch += buffer_bytes(plan, o);
         if (access.kind == access_kind::gather) plan.windows_end[o] = windows_end(plan.nest, o);
         plan.packs = plan.packs || access.kind != access_kind::direct;
     }

@@ -3,12 +3,16 @@
 
 #include "checked_run.hpp"
 
+#include "exec/run_select.hpp"
 #include "plan/plan_data.hpp"
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <functional>
 #include <map>
+#include <sys/mman.h>
+#include <unistd.h>
 
 namespace maskwise::test {
 namespace {
@@ -66,6 +70,51 @@ TEST_P(oracle, runs_that_end_in_one_element) {
         return select_case{16, cond, source({4160, 20800, 16}), source({16, 80, 10320}),
                            source({530448, 4112, 16})};
     });
+}
+
+// A row of cond ends with its page, the next page is not there, and rows are walked upwards.
+TEST_P(oracle, reads_no_page_between_rows_that_run_backwards) {
+    constexpr std::int64_t rows = 600, columns = 9;
+    const std::int64_t page = sysconf(_SC_PAGESIZE), row_bytes = 2 * page;
+    const auto bytes = static_cast<std::size_t>(rows * row_bytes);
+    auto* const memory =
+        static_cast<std::byte*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    ASSERT_NE(static_cast<void*>(memory), MAP_FAILED);
+    for (std::int64_t r = 0; r < rows; ++r)
+        mprotect(memory + r * row_bytes + page, static_cast<std::size_t>(page), PROT_NONE);
+    std::byte* const cond = memory + (rows - 1) * row_bytes + page - (2 * columns - 1);
+    std::vector<float> ones(rows * columns, 1), dst(rows * columns), wanted(rows * columns);
+    for (std::size_t i = 0; i < wanted.size(); i += 3) {
+        const auto [row, column] = std::div(static_cast<std::int64_t>(i), columns);
+        cond[2 * column - row * row_bytes] = std::byte{1};
+        wanted[i] = 1;
+    }
+    const tensor_desc dense = dense_desc(data_type::f32, {rows, columns});
+    const auto plan = build_plan({{data_type::boolean, {rows, columns}, {-row_bytes, 2}},
+                                  dense,
+                                  dense_desc(data_type::f32, {}),
+                                  dense},
+                                 GetParam(), 0);
+    ASSERT_GT(plan->tiles, 1);
+    const float zero = 0;
+    run_select(*plan, cond, ones.data(), &zero, dst.data());
+    EXPECT_EQ(dst, wanted);
+    munmap(memory, bytes);
+}
+
+// Frames of a signal: in whole tiles a frame goes on where the piece of the one before it ends, so
+// that they are read where they lie; in the tiles at the frames' ends they do not, and are packed.
+TEST_P(oracle, frames_as_far_apart_as_tiles_are_long) {
+    const std::vector<std::int64_t> extents{891, 271};
+    select_case frames{4,
+                       {nullptr, extents, {1, 891}},
+                       {nullptr, extents, {1084, 4}},
+                       {nullptr, extents, {1084, 4}},
+                       {nullptr, extents, {2168, 8}}};
+    const auto plan = build_plan(describe(frames), GetParam(), 0);
+    frames.src_0.strides_bytes[0] = 4 * plan->tile[0];
+    check(3, [&](generator&) { return frames; });
 }
 
 // Large enough for run_select to use several threads.
