@@ -338,10 +338,12 @@ HWY_ATTR HWY_INLINE void store_by(const float* buffer, const row_encoding& how, 
     const row_d d;
     const std::int64_t lanes = row_lanes(), width = bytes_of(Type);
     const auto factor = hn::Set(d, how.factor), zero = hn::Set(d, how.zero_point);
+    // Multiplied by one, a signalling NaN would become quiet.
+    const bool as_is = Type == row_type::f32 && how.factor == 1.0F;
     const auto encoded = [&](std::int64_t i) HWY_ATTR {
         const auto value = hn::LoadU(d, buffer + i * step);
         if constexpr (bytes_of(Type) == 1) return hn::MulAdd(value, factor, zero);
-        return hn::Mul(value, factor);
+        return as_is ? value : hn::Mul(value, factor);
     };
     if (elems < lanes) {
         std::byte rest[row_block_elems];

@@ -95,6 +95,13 @@ void require_sizes(const row_desc& desc) {
                                std::to_string(desc.steps.size()) + " steps are too many");
 }
 
+// An operand of one element a row becomes a value; scores are read column by column.
+void require_moving(const row_operand& scores, std::int64_t columns) {
+    if (scores.is_scalar && columns > 1)
+        throw invalid_argument("the scores are one element for each row of " +
+                               std::to_string(columns));
+}
+
 void require_soft_max_last(const row_desc& desc) {
     for (std::size_t i = 0; i + 1 < desc.steps.size(); ++i)
         if (desc.steps[i].kind == row_step_kind::soft_max)
@@ -135,6 +142,7 @@ row_plan make_row_plan(const row_desc& desc, isa target, std::int64_t stream_fro
     plan.columns = shape[shape.rank() - 1];
     plan.rows = element_count(plan.outer);
     plan.scores = make_operand(desc.scores, shape, role::input, "scores");
+    require_moving(plan.scores, plan.columns);
     plan.result = make_operand(desc.result, shape, role::result, "the result");
     require_apart(desc.result, "the result");
     for (const tensor_desc& operand : desc.operands)

@@ -329,6 +329,20 @@ TEST_P(run_rows_test, reads_the_masked_value_in_every_type) {
     }
 }
 
+// What is not computed with is moved, past the caches, too.
+TEST_P(run_rows_test, keeps_the_bits_of_a_signalling_nan) {
+    constexpr std::int64_t columns = 64;
+    constexpr std::uint32_t signalling = 0x7F812345;
+    row_desc desc;
+    desc.scores = desc.result = dense_desc(data_type::f32, {1, columns});
+    for (const std::int64_t stream_from : {std::int64_t{0}, std::int64_t{1} << 40}) {
+        std::vector<std::uint32_t> scores(columns, signalling);
+        alignas(64) std::array<std::uint32_t, columns> result{};
+        run_rows(make_row_plan(desc, GetParam(), stream_from), {scores.data(), result.data(), {}});
+        EXPECT_TRUE(std::equal(scores.begin(), scores.end(), result.begin())) << stream_from;
+    }
+}
+
 TEST_P(run_rows_test, rounds_to_the_nearest_f16) {
     // Halfway cases go to the even one, the last finite number is 65504, the least is 2^-24.
     const std::vector<std::pair<float, std::uint16_t>> cases = {
@@ -436,6 +450,9 @@ TEST(row_plan, refuses_what_rows_cannot_be) {
     row_desc strided = describe(what);
     strided.operands[row_operand_number].strides_bytes[0] = 8;
     EXPECT_THROW(make_row_plan(strided, isa::scalar), invalid_argument);
+    row_desc still = describe(what);
+    still.scores.strides_bytes[2] = 0;
+    EXPECT_THROW(make_row_plan(still, isa::scalar), invalid_argument);
     EXPECT_THROW(
         make_row_plan(describe({1, 1, 8, {soft_max_step(true), combine(row_operator::exp, -1)}, 0}),
                       isa::scalar),
