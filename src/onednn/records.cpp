@@ -3,6 +3,7 @@
 #include "base/first_use.hpp"
 
 #include <algorithm>
+#include <new>
 #include <pthread.h>
 
 namespace maskwise::onednn {
@@ -57,7 +58,11 @@ std::string joined_names(std::span<const std::shared_ptr<const op_record>> ops) 
 }
 
 side_tables& tables() {
-    return *at_first_use<[] { return std::make_unique<side_tables>().release(); }>();
+    return *at_first_use<[] {
+        // A fork may be the first to ask, and has nobody to tell that there is no memory.
+        alignas(side_tables) static std::byte memory[sizeof(side_tables)];
+        return new (memory) side_tables;
+    }>();
 }
 
 namespace {

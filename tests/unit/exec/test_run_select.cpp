@@ -8,7 +8,9 @@
 #include <cstdlib>
 #include <new>
 #include <numeric>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 namespace {
@@ -70,6 +72,15 @@ TEST(run_select, does_not_allocate_in_one_thread) {
         EXPECT_EQ(allocations, before);
         EXPECT_TRUE(data.is_right());
     }
+}
+
+// Nobody could be told that there is no memory for it.
+TEST(run_select, a_fork_before_its_first_use_allocates_nothing) {
+    const long before = allocations;
+    const pid_t child = fork();
+    if (child == 0) _exit(0);
+    EXPECT_EQ(allocations, before);
+    EXPECT_EQ(waitpid(child, nullptr, 0), child);
 }
 
 TEST(run_select, one_plan_serves_many_threads) {
