@@ -17,8 +17,8 @@ constexpr std::int64_t usual_box_elements = 4096;
 // Operands of which there is less stay in L2 anyway, or in L1.
 constexpr std::int64_t cached_bytes = 256 << 10;
 constexpr std::int64_t cached_in_l1_bytes = 32 << 10;
-// Offsets inside a box are 32 bits.
-constexpr std::int64_t largest_offset = std::numeric_limits<std::int32_t>::max();
+// Offsets inside a box are 32 bits, those of an element's last byte as well.
+constexpr std::int64_t largest_offset = std::numeric_limits<std::int32_t>::max() - 16;
 
 class box {
 public:

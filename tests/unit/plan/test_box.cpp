@@ -50,6 +50,15 @@ TEST(box, reaches_no_further_than_whole_lines) {
     EXPECT_EQ(choose_box(nest), extents_of({128, 16, 1}));
 }
 
+// The last byte of its last element has an offset of 32 bits, too.
+TEST(box, ends_where_offsets_end) {
+    const auto rows_of_tile = [](std::int64_t apart) {
+        return choose_box(nest_of({{8, {1, 4, 4, 4}}, {2, {8, apart, 32, 32}}}))[1];
+    };
+    EXPECT_EQ(rows_of_tile((std::int64_t{1} << 31) - 64), 2);
+    EXPECT_EQ(rows_of_tile((std::int64_t{1} << 31) - 30), 1);
+}
+
 // Three loops are cut, one for each of dst, src_0 and src_1; cond's is taken whole or not at all.
 TEST(box, cuts_three_loops) {
     const auto tile_of = [](std::int64_t last) {
