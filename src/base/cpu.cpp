@@ -47,11 +47,18 @@ bool has_bits(std::uint64_t value, std::initializer_list<int> bits) {
     return found;
 }
 
+// With clang Highway has SVE only where all code is compiled for it.
+#if defined(__clang__) && defined(__aarch64__) && !defined(__ARM_FEATURE_SVE)
+constexpr bool has_sve_kernels = false;
+#else
+constexpr bool has_sve_kernels = true;
+#endif
+
 [[maybe_unused]] std::vector<isa> supported_arm(const cpu_reader& cpu) {
     constexpr int hwcap_aes = 3, hwcap_sve = 22;
     std::vector<isa> found{isa::scalar};
     if (has_bits(cpu.hwcap(), {hwcap_aes})) found.push_back(isa::neon);
-    if (has_bits(cpu.hwcap(), {hwcap_aes, hwcap_sve})) found.push_back(isa::sve);
+    if (has_sve_kernels && has_bits(cpu.hwcap(), {hwcap_aes, hwcap_sve})) found.push_back(isa::sve);
     return found;
 }
 
