@@ -103,7 +103,9 @@ TEST(process, has_one_libtbb) {
             files.insert(line.substr(at));
     EXPECT_LE(files.size(), 1U);
 #ifndef MASKWISE_STD_THREADS
-    if (plugin_expected()) EXPECT_EQ(files.size(), 1U);
+    if (plugin_expected()) {
+        EXPECT_EQ(files.size(), 1U);
+    }
 #endif
 }
 
