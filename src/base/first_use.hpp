@@ -1,7 +1,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <mutex>
+#include <new>
 
 namespace maskwise {
 
@@ -10,16 +12,18 @@ namespace maskwise {
 std::unique_lock<std::recursive_mutex> lock_first_use();
 
 // What make() returns, called once a process, at first use; any thread. What it throws is thrown,
-// and the next call tries again.
+// and the next call tries again. Never destroyed: exit handlers of the client may still ask.
 template <auto make>
 auto& at_first_use() {
     using value = decltype(make());
     static constinit std::atomic<value*> known{nullptr};
     if (value* found = known.load(std::memory_order_acquire)) return *found;
     const auto lock = lock_first_use();
-    static value made = make();
-    known.store(&made, std::memory_order_release);
-    return made;
+    if (value* found = known.load(std::memory_order_relaxed)) return *found;
+    alignas(value) static std::byte room[sizeof(value)];
+    auto* const made = new (room) value(make());
+    known.store(made, std::memory_order_release);
+    return *made;
 }
 
 } // namespace maskwise

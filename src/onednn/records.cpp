@@ -3,7 +3,6 @@
 #include "base/first_use.hpp"
 
 #include <algorithm>
-#include <new>
 #include <pthread.h>
 
 namespace maskwise::onednn {
@@ -57,12 +56,9 @@ std::string joined_names(std::span<const std::shared_ptr<const op_record>> ops) 
     return names;
 }
 
+// A fork may be the first to ask, and has nobody to tell that there is no memory: none is needed.
 side_tables& tables() {
-    return *at_first_use<[] {
-        // A fork may be the first to ask, and has nobody to tell that there is no memory.
-        alignas(side_tables) static std::byte memory[sizeof(side_tables)];
-        return new (memory) side_tables;
-    }>();
+    return at_first_use<[] { return side_tables(); }>();
 }
 
 namespace {
