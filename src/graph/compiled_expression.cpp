@@ -169,8 +169,10 @@ std::optional<std::size_t> input_under_dst(const compiled_expression& compiled) 
     if (!compiled.reorderings.empty()) return std::nullopt;
     for (const std::size_t position : compiled.input_positions) {
         const logical_tensor& input = compiled.inputs[position];
-        if (input.property != property_kind::host_scalar && input.type == dst.type &&
-            input.extents == dst.extents && input.strides_elems == dst.strides_elems)
+        const bool may_be_written = input.property != property_kind::host_scalar &&
+                                    input.property != property_kind::constant;
+        if (may_be_written && input.type == dst.type && input.extents == dst.extents &&
+            input.strides_elems == dst.strides_elems)
             return position;
     }
     return std::nullopt;

@@ -62,7 +62,8 @@ compiled_expression compile_group(const expression_group& group,
                                   std::span<const logical_tensor> outputs);
 
 // The first of the client's inputs whose elements are dst's in type and place: dst may lie there,
-// since the loop reads each element before it writes it. Host scalars have no place.
+// since the loop reads each element before it writes it. Host scalars have no place, and constants
+// stay.
 std::optional<std::size_t> input_under_dst(const compiled_expression& compiled);
 
 // Executes on the expression's inputs in their order. Throws std::bad_alloc, and only where there
