@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <future>
 #include <span>
 #include <string>
 
@@ -119,6 +120,7 @@ void real_part::take_partitions() {
     std::size_t count = 0;
     call_real(&real_library::graph_get_partition_num, abi::const_graph(graph_), &count);
     std::vector<abi::partition> partitions(count);
+    steps_.reserve(count); // once they are there, they cannot be lost
     if (count > 0)
         require(call_real(&real_library::graph_get_partitions, graph_, count, partitions.data()),
                 "get_partitions");
@@ -128,6 +130,24 @@ void real_part::take_partitions() {
         call_real(&real_library::partition_is_supported, abi::const_partition(step.partition),
                   &supported);
         if (supported == 0) throw invalid_argument("oneDNN does not support a part alone");
+    }
+}
+
+using pointer_list = std::vector<const abi::logical_tensor*>;
+
+// Where oneDNN throws, its cache of compiled partitions keeps an entry that points into the
+// partition, and reads there when it makes room: so the partition stays for ever. What it throws
+// on finding such an entry again has made no other.
+abi::status compile_or_keep(abi::partition& partition, abi::compiled_partition compiled,
+                            pointer_list in, pointer_list out, abi::engine engine) {
+    try {
+        return call_real(&real_library::partition_compile, partition, compiled, in.size(),
+                         in.data(), out.size(), out.data(), engine);
+    } catch (const std::future_error&) {
+        throw;
+    } catch (...) {
+        partition = nullptr;
+        throw;
     }
 }
 
@@ -152,14 +172,12 @@ void real_part::compile_step(compiled_step& step, tensor_map& known, const tenso
     if (inputs.size() > max_step_inputs || outputs.size() > max_step_outputs)
         throw invalid_argument("a part has " + std::to_string(inputs.size()) + " inputs and " +
                                std::to_string(outputs.size()) + " outputs, which are too many");
-    std::vector<const abi::logical_tensor*> in, out;
+    pointer_list in, out;
     for (const auto& tensor : inputs) in.push_back(&tensor);
     for (const auto& tensor : outputs) out.push_back(&tensor);
     require(call_real(&real_library::compiled_partition_create, &step.compiled, step.partition),
             "compiled_partition_create");
-    require(call_real(&real_library::partition_compile, step.partition, step.compiled, in.size(),
-                      in.data(), out.size(), out.data(), engine),
-            "compile");
+    require(compile_or_keep(step.partition, step.compiled, in, out, engine), "compile");
     for (auto& output : outputs) {
         require(call_real(&real_library::compiled_partition_query_logical_tensor,
                           abi::const_compiled_partition(step.compiled), output.id, &output),
