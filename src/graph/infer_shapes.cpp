@@ -23,12 +23,16 @@ dims infer_shape(const op& from, const shape_map& shapes) {
 
 } // namespace
 
-dims infer_result(std::span<const op> ops, shape_map shapes) {
+shape_map infer_shapes(std::span<const op> ops, shape_map shapes) {
     for (const op& each : ops) {
         const dims shape = infer_shape(each, shapes);
         for (const auto& output : each.outputs) shapes[output.id] = shape;
     }
-    return shapes.at(ops.back().outputs[0].id);
+    return shapes;
+}
+
+dims infer_result(std::span<const op> ops, shape_map shapes) {
+    return infer_shapes(ops, std::move(shapes)).at(ops.back().outputs[0].id);
 }
 
 } // namespace maskwise::graph

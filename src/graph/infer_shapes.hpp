@@ -10,9 +10,13 @@ namespace maskwise::graph {
 
 using shape_map = std::map<std::size_t, dims>; // by tensor
 
-// The shape of the last operator's first output, given those of all inputs; each operator stands
-// behind those whose values it uses, and has one input, the two of an element-wise operator, or is
-// a Select. Throws invalid_shape naming the operator whose inputs do not broadcast.
+// The shapes of all values, given those of all inputs; each operator stands behind those whose
+// values it uses, and has one input, the two of an element-wise operator, or is a Select. Second
+// outputs count as first ones. Throws invalid_shape naming the operator whose inputs do not
+// broadcast.
+shape_map infer_shapes(std::span<const op> ops, shape_map shapes);
+
+// Of these, that of the last operator's first output.
 dims infer_result(std::span<const op> ops, shape_map shapes);
 
 } // namespace maskwise::graph

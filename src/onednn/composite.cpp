@@ -54,6 +54,17 @@ tensor_map by_id(const std::vector<abi::logical_tensor>& tensors) {
     return map;
 }
 
+// The partition's own outputs: a list may name others.
+tensor_map outputs_of(const region_record& region,
+                      const std::vector<abi::logical_tensor>& outputs) {
+    tensor_map map = by_id(outputs);
+    std::erase_if(map, [&](const auto& each) {
+        const auto& ids = region.output_ids;
+        return std::find(ids.begin(), ids.end(), each.first) == ids.end();
+    });
+    return map;
+}
+
 using op_list = std::vector<const op_record*>;
 
 op_list ops_of(const region_record& region) {
@@ -100,15 +111,39 @@ tensor_map handed_over(const region_record& region, const op_list& before, const
     return tensors;
 }
 
+// Values inside the partition have the types of add_op; with others oneDNN would choose its own.
+void require_types(const region_record& region, const std::vector<abi::logical_tensor>& given) {
+    for (const auto& op : region.ops)
+        for (const auto* list : {&op->inputs, &op->outputs})
+            for (const auto& tensor : *list) {
+                const auto* now = find_by_id(given, tensor.id);
+                if (now != nullptr && now->data_type != tensor.data_type)
+                    throw invalid_argument("tensor " + std::to_string(tensor.id) +
+                                           " has another type than at add_op");
+            }
+}
+
+// oneDNN takes host scalars inside larger partitions only; on a part with one it throws.
+void refuse_host_scalars(const op_list& part) {
+    for (const op_record* op : part)
+        for (const auto& input : op->inputs)
+            if (input.property == abi::property_host_scalar)
+                throw invalid_argument("operator " + std::to_string(op->id) +
+                                       " of a part takes a host scalar");
+}
+
 } // namespace
 
 composite::composite(const region_record& region, const std::vector<abi::logical_tensor>& inputs,
                      const std::vector<abi::logical_tensor>& outputs, abi::engine engine)
     : inputs_(inputs), outputs_(outputs), chain_(region.chain), engine_(engine) {
     for (const std::size_t id : region.output_ids) require_given(id);
+    require_types(region, inputs_);
+    require_types(region, outputs_);
     if (chain_.op_ids.empty()) {
+        refuse_host_scalars(ops_of(region));
         after_ = std::make_unique<real_part>(ops_of(region), region.settings, by_id(inputs_),
-                                             by_id(outputs_), engine);
+                                             outputs_of(region, outputs_), engine);
         take_outputs();
     } else {
         compile_parts(region, engine);
@@ -150,7 +185,11 @@ void composite::keep_scratchpad() {
 void composite::compile_parts(const region_record& region, abi::engine engine) {
     op_list before, after;
     divide_ops(region, before, after);
-    const auto* const given = find_by_id(inputs_, chain_.scores);
+    refuse_host_scalars(before);
+    refuse_host_scalars(after);
+    // A list may name what the partition makes itself.
+    const bool is_made = makes(ops_of(region), chain_.scores);
+    const auto* const given = is_made ? nullptr : find_by_id(inputs_, chain_.scores);
     scores_ = given != nullptr ? *given : dense(described(region, chain_.scores));
     result_ = dense(scores_);
     result_.id = chain_.result;
@@ -161,7 +200,7 @@ void composite::compile_parts(const region_record& region, abi::engine engine) {
     if (after.empty())
         let_result_leave();
     else
-        compile_after(after, region.settings, engine);
+        compile_after(after, region, engine);
 }
 
 void composite::compile_before(const std::vector<const op_record*>& before, tensor_map wanted,
@@ -190,6 +229,7 @@ void composite::place_statistics() {
 void composite::let_result_leave() {
     for (auto& output : outputs_) {
         if (output.id != result_.id) continue;
+        result_.property = output.property;
         if (output.layout_type == abi::layout_any) output = result_;
         result_ = output;
         return;
@@ -198,18 +238,18 @@ void composite::let_result_leave() {
 }
 
 void composite::compile_after(const std::vector<const op_record*>& after,
-                              const graph_settings& settings, abi::engine engine) {
+                              const region_record& region, abi::engine engine) {
     keep_result_inside();
     auto given = by_id(inputs_);
     given.emplace(result_.id, result_);
     if (before_)
         for (const auto& [id, tensor] : before_->outputs()) given.emplace(id, tensor);
-    auto wanted = by_id(outputs_);
+    auto wanted = outputs_of(region, outputs_);
     if (statistics_) {
         given.emplace(statistics_->id, *statistics_);
         wanted.erase(statistics_->id);
     }
-    after_ = std::make_unique<real_part>(after, settings, given, wanted, engine);
+    after_ = std::make_unique<real_part>(after, region.settings, given, wanted, engine);
     take_outputs();
 }
 
@@ -259,7 +299,8 @@ std::optional<abi::inplace_pair> composite::inplace() const {
     const bool is_operand =
         std::any_of(chain_.operands.begin(), chain_.operands.end(),
                     [this](const auto& operand) { return operand.id == chain_.scores; });
-    if (!is_alone || is_operand || scores_.data_type != result_.data_type ||
+    if (!is_alone || is_operand || scores_.property == abi::property_constant ||
+        scores_.data_type != result_.data_type ||
         !std::equal(scores_.layout.strides, scores_.layout.strides + scores_.ndims,
                     result_.layout.strides))
         return std::nullopt;

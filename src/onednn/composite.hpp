@@ -58,7 +58,7 @@ private:
     void compile_parts(const region_record& region, abi::engine engine);
     void compile_before(const std::vector<const op_record*>& before, tensor_map wanted,
                         const region_record& region, abi::engine engine);
-    void compile_after(const std::vector<const op_record*>& after, const graph_settings& settings,
+    void compile_after(const std::vector<const op_record*>& after, const region_record& region,
                        abi::engine engine);
     void take_outputs();
     void let_result_leave();

@@ -4,6 +4,7 @@
 #include "base/verbose.hpp"
 #include "graph/compile_checks.hpp"
 #include "graph/infer_shapes.hpp"
+#include "graph/output_layout.hpp"
 #include "onednn/guard.hpp"
 #include "onednn/merge.hpp"
 #include "onednn/onednn_verbose.hpp"
@@ -11,6 +12,7 @@
 #include "onednn/region.hpp"
 #include "onednn/translate.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <span>
 #include <string>
@@ -18,28 +20,46 @@
 namespace maskwise::onednn {
 namespace {
 
-// Shapes that oneDNN might not survive are refused; layouts are its to read where rows cannot.
-void require_fitting_shapes(const merged_record& merged, const compile_call& call) {
+// What oneDNN might not survive is refused; other layouts are its to read where rows cannot.
+dims infer_dst(const merged_record& merged, const compile_call& call) {
     const auto inputs = from_abi(std::span(call.inputs, call.in_num));
-    const auto outputs = from_abi(std::span(call.outputs, call.out_num));
     graph::shape_map shapes;
     for (const auto& port : merged.inputs) {
         const std::string name = "tensor " + std::to_string(port.id);
         const auto position = graph::find_position(inputs, port.id);
         if (!position) throw invalid_argument(name + " is not in the list given to compile");
         const auto& given = inputs[*position];
-        graph::require_known_shape(given, name);
+        graph::require_readable(given, name);
+        graph::to_input_desc(given); // throws where strides are negative or reach too far
         shapes[port.id] = given.extents;
     }
-    const auto& dst = merged.ops.back().outputs[0];
-    graph::require_fitting_dst(outputs[graph::position_of(outputs, dst, "dst")],
-                               graph::infer_result(merged.ops, std::move(shapes)));
+    return graph::infer_result(merged.ops, std::move(shapes));
+}
+
+// The client's outputs, dst checked; a strided dst of open shape becomes row-major.
+std::vector<abi::logical_tensor> complete_outputs(const merged_record& merged,
+                                                  const compile_call& call) {
+    const dims shape = infer_dst(merged, call);
+    auto outputs = from_abi(std::span(call.outputs, call.out_num));
+    const auto position = graph::position_of(outputs, merged.ops.back().outputs[0], "dst");
+    auto& dst = outputs[position];
+    graph::require_fitting_dst(dst, shape);
+    auto completed = copy_tensors(call.out_num, call.outputs);
+    if (dst.layout != graph::layout_kind::strided) return completed;
+    graph::complete_output(dst, shape, {});
+    completed[position] = to_abi(dst, completed[position]);
+    return completed;
 }
 
 std::unique_ptr<compiled_record>
 build_rows(const std::shared_ptr<const partition_record>& partition, const compile_call& call) {
-    require_fitting_shapes(*partition->merged, call);
-    return build_merged_rows(partition, call);
+    const auto outputs = complete_outputs(*partition->merged, call);
+    std::vector<const abi::logical_tensor*> pointers(outputs.size());
+    std::transform(outputs.begin(), outputs.end(), pointers.begin(),
+                   [](const auto& output) { return &output; });
+    compile_call completed = call;
+    completed.outputs = pointers.data();
+    return build_merged_rows(partition, completed);
 }
 
 std::unique_ptr<compiled_record> build(const std::shared_ptr<const partition_record>& partition,

@@ -3,6 +3,7 @@
 #include "base/verbose.hpp"
 #include "onednn/claim.hpp"
 #include "onednn/composite.hpp"
+#include "onednn/described_anew.hpp"
 #include "onednn/dump.hpp"
 #include "onednn/guard.hpp"
 #include "onednn/merge.hpp"
@@ -134,7 +135,8 @@ abi::status compile_region(const std::shared_ptr<const region_record>& region,
 std::unique_ptr<compiled_record>
 build_merged_rows(const std::shared_ptr<const partition_record>& partition,
                   const compile_call& call) {
-    const region_record& region = *partition->merged->rows;
+    const auto anew = described_anew(*partition->merged, call);
+    const region_record& region = anew ? *anew : *partition->merged->rows;
     std::unique_ptr<compiled_record> record;
     std::string text;
     const auto status = guarded(text, [&] { record = build(region, partition, call); });
