@@ -209,9 +209,12 @@ bool chain_finder::take_soft_max(const op& user) {
     return true;
 }
 
-// After SoftMax only the type may change: TypeCast, and Quantize with one scale for all.
+// After SoftMax only the type may change: TypeCast, and Quantize with one scale for all. Inside a
+// partition they take its result as it is, not rounded to the type in between; where each stands
+// alone, what it hands over is what its tensor can hold.
 bool chain_finder::take_below(const op& user) {
     const bool has_soft_max = chain_.steps.back().kind == row_step_kind::soft_max;
+    if (has_soft_max && !is_partition() && rounding_to(user.inputs[0].type)) return false;
     const row_form* form = find_form(user.kind);
     bool taken = false;
     if (user.kind == op_kind::type_cast) {
