@@ -43,8 +43,10 @@ constexpr merge_rule rules[] = {
 };
 
 // So many values fit the registers of AVX2 at once whatever the operators and however their
-// operands broadcast, with what the operators need besides: a group never fails to compile.
-constexpr std::size_t most_nodes = 10;
+// operands broadcast, with what the operators need besides: a group never fails to compile. A value
+// that is rounded gives way to what comes out and does not count again, so that a group is one
+// whichever types it is compiled with.
+constexpr std::size_t most_values = 10;
 
 bool allows(op_kind kind, place where) {
     return std::any_of(std::begin(rules), std::end(rules), [&](const merge_rule& rule) {
@@ -85,7 +87,8 @@ public:
         for (const op& each : group_.ops) add_inputs(each);
         for (const op& each : group_.ops) add_op(each);
         jit::validate(group_.what);
-        if (group_.what.nodes.size() > most_nodes) throw invalid_argument("too many values");
+        if (group_.what.nodes.size() > most_values + roundings_)
+            throw invalid_argument("too many values");
     }
 
 private:
@@ -120,12 +123,14 @@ private:
         const bool is_exact = maker.kind == op_kind::select || maker.kind == op_kind::type_cast;
         const bool is_half = type == data_type::bf16 || type == data_type::f16;
         if (is_exact || !is_half || &maker == &group_.ops.back()) return value;
+        ++roundings_;
         return group_.what.add({jit::node_kind::type_cast, {value, -1, -1}, type});
     }
 
     expression_group& group_;
     std::set<std::size_t> inner_;
     std::map<std::size_t, int> nodes_; // by tensor
+    std::size_t roundings_ = 0;        // nodes that no operator stands for
 };
 
 class group_finder {
