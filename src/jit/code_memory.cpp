@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
+#include <new>
 #include <sys/mman.h>
 #include <system_error>
 #include <unistd.h>
@@ -50,6 +51,7 @@ bool make_executable(void* pages, std::size_t bytes) {
 }
 
 [[noreturn]] void fail(const char* what, std::size_t bytes) {
+    if (errno == ENOMEM) throw std::bad_alloc();
     throw error(std::string(what) + " for " + std::to_string(bytes) +
                 " bytes of machine code: " + std::generic_category().message(errno));
 }

@@ -17,7 +17,8 @@ namespace maskwise::jit {
 // verbose line says so.
 class code_memory {
 public:
-    // Throws error where the system gives no pages or refuses to make them executable.
+    // Throws std::bad_alloc where the system has no pages and error where it refuses to make them
+    // executable.
     code_memory(std::span<const std::byte> code, const std::string& name);
 
     const std::byte* begin() const { return pages_.get(); }
