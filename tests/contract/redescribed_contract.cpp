@@ -1,0 +1,319 @@
+// What a client gives to compile may differ from what it gave at add_op: types, shapes, ranks,
+// layouts, further tensors in the lists. Merged partitions and composites then do what oneDNN does
+// with the operators, in every lane, with and without the plugin.
+
+#include "select_client.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <map>
+
+namespace maskwise::contract {
+namespace {
+
+using dnnl::graph::logical_tensor;
+using dnnl::graph::op;
+using dnnl::graph::partition;
+using layout = logical_tensor::layout_type;
+using property = logical_tensor::property_type;
+using kind = op::kind;
+
+constexpr auto f32 = tensor_type::f32, bf16 = tensor_type::bf16, boolean = tensor_type::boolean;
+
+logical_tensor dense(std::size_t id, const extents& shape, tensor_type type = f32) {
+    return {id, type, shape, layout::strided};
+}
+
+op make(std::size_t id, kind what, const std::vector<logical_tensor>& inputs,
+        const logical_tensor& output) {
+    return {id, what, inputs, {output}, "op" + std::to_string(id)};
+}
+
+op soft_max(std::size_t id, const logical_tensor& input, const logical_tensor& output,
+            std::int64_t axis = -1) {
+    op made = make(id, kind::SoftMax, {input}, output);
+    made.set_attr<std::int64_t>(op::attr::axis, axis);
+    return made;
+}
+
+std::vector<partition> partitions_of(const std::vector<op>& ops) {
+    dnnl::graph::graph graph(dnnl::engine::kind::cpu);
+    for (const op& each : ops) graph.add_op(each);
+    graph.finalize();
+    return graph.get_partitions(partition::policy::fusion);
+}
+
+const extents shape{4, 8};
+
+// 0 -> Select(1, 0, 2) -> 3 -> SoftMax -> 4
+std::vector<op> select_soft_max(const logical_tensor& scores, std::int64_t axis = -1) {
+    const auto type = scores.get_data_type();
+    return {make(10, kind::Select, {dense(1, shape, boolean), scores, dense(2, {1}, type)},
+                 dense(3, shape, type)),
+            soft_max(11, dense(3, shape, type), dense(4, shape, type), axis)};
+}
+
+using tensors = std::map<std::size_t, std::vector<std::uint8_t>>;
+
+void fill(std::vector<std::uint8_t>& bytes, const logical_tensor& port) {
+    bytes.assign(port.get_mem_size(), 1); // true, where it is a mask
+    if (port.get_data_type() == boolean) return;
+    for (std::size_t i = 0; i + sizeof(float) <= bytes.size(); i += sizeof(float)) {
+        const float value = static_cast<float>(i / sizeof(float) % 7) * 0.5F;
+        std::memcpy(bytes.data() + i, &value, sizeof value);
+    }
+}
+
+// Runs the partitions with each tensor as `now` describes it, inputs f32 and masks of ones.
+tensors run(const std::vector<partition>& partitions,
+            const std::map<std::size_t, logical_tensor>& now) {
+    tensors memory;
+    for (const partition& each : partitions) {
+        std::vector<logical_tensor> inputs, outputs;
+        std::vector<dnnl::graph::tensor> from, to;
+        for (const auto& port : each.get_input_ports()) inputs.push_back(now.at(port.get_id()));
+        for (const auto& port : each.get_output_ports()) outputs.push_back(now.at(port.get_id()));
+        const auto compiled = each.compile(inputs, outputs, engine());
+        for (const auto& input : inputs) {
+            if (!memory.contains(input.get_id())) fill(memory[input.get_id()], input);
+            from.emplace_back(input, engine(), memory.at(input.get_id()).data());
+        }
+        for (const auto& output : outputs) {
+            memory[output.get_id()].resize(output.get_mem_size());
+            to.emplace_back(output, engine(), memory.at(output.get_id()).data());
+        }
+        compiled.execute(stream(), from, to);
+        stream().wait();
+    }
+    return memory;
+}
+
+float element(const tensors& memory, std::size_t id, std::size_t index) {
+    float value = 0;
+    std::memcpy(&value, memory.at(id).data() + index * sizeof value, sizeof value);
+    return value;
+}
+
+bool knows_select() {
+    return dnnl_version()->minor >= 7;
+}
+
+class redescribed : public testing::Test {
+protected:
+    void SetUp() override {
+        if (!knows_select()) GTEST_SKIP() << "this oneDNN does not support Select";
+    }
+};
+
+// What is constant must still be there in the next execution.
+TEST_F(redescribed, constants_are_not_offered_to_be_overwritten) {
+    const logical_tensor constant{0, f32, shape, layout::strided, property::constant};
+    const std::vector<op> loop{make(9, kind::Exp, {constant}, dense(3, shape)),
+                               make(10, kind::Select,
+                                    {dense(1, shape, boolean), dense(3, shape), dense(2, {1})},
+                                    dense(4, shape))};
+    for (const auto& ops : {loop, select_soft_max(constant)})
+        for (const auto& each : partitions_of(ops)) {
+            const auto inputs = each.get_input_ports();
+            const auto compiled = each.compile(inputs, each.get_output_ports(), engine());
+            for (const auto& pair : compiled.get_inplace_ports()) EXPECT_NE(pair.first, 0U);
+        }
+}
+
+TEST_F(redescribed, an_open_output_keeps_the_type_that_it_is_given) {
+    const extents q{1, 2, 8, 4}, k{1, 2, 4, 8}, s{1, 2, 8, 8};
+    const std::vector<op> attention{
+        make(9, kind::MatMul, {dense(20, q), dense(21, k)}, dense(0, s)),
+        make(10, kind::Select, {dense(1, {1, 1, 8, 8}, boolean), dense(0, s), dense(2, {1})},
+             dense(4, s))};
+    for (const auto& ops : {select_soft_max(dense(0, shape)), attention})
+        for (const auto& each : partitions_of(ops)) {
+            std::vector<logical_tensor> inputs, outputs;
+            for (const auto& port : each.get_input_ports())
+                inputs.push_back(dense(port.get_id(), port.get_dims(),
+                                       port.get_data_type() == f32 ? bf16 : boolean));
+            for (const auto& port : each.get_output_ports())
+                outputs.emplace_back(port.get_id(), bf16, port.get_dims(), layout::any);
+            const auto compiled = each.compile(inputs, outputs, engine());
+            for (const auto& output : outputs)
+                EXPECT_EQ(compiled.query_logical_tensor(output.get_id()).get_data_type(), bf16);
+        }
+}
+
+TEST_F(redescribed, an_axis_counts_in_the_rank_given) {
+    const extents now{2, 3, 4};
+    const auto memory =
+        run(partitions_of(select_soft_max(dense(0, shape), 1)), {{0, dense(0, now)},
+                                                                 {1, dense(1, now, boolean)},
+                                                                 {2, dense(2, {1})},
+                                                                 {3, dense(3, now)},
+                                                                 {4, dense(4, now)}});
+    for (const std::size_t first : {0U, 1U, 3U, 12U, 15U})
+        EXPECT_NEAR(element(memory, 4, first) + element(memory, 4, first + 4) +
+                        element(memory, 4, first + 8),
+                    1.0F, 1e-5F);
+}
+
+// Columns that lie apart are nothing that rows can be run for.
+TEST_F(redescribed, other_shapes_are_taken_where_rows_cannot_be_run) {
+    const extents now{5, 8};
+    const auto memory =
+        run(partitions_of(select_soft_max(dense(0, shape))), {{0, {0, f32, now, extents{1, 5}}},
+                                                              {1, dense(1, now, boolean)},
+                                                              {2, dense(2, {1})},
+                                                              {3, dense(3, now)},
+                                                              {4, dense(4, now)}});
+    float sum = 0;
+    for (std::size_t i = 0; i < 8; ++i) sum += element(memory, 4, i);
+    EXPECT_NEAR(sum, 1.0F, 1e-5F);
+}
+
+TEST_F(redescribed, a_list_may_name_other_outputs) {
+    for (const auto& each : partitions_of(select_soft_max(dense(0, shape)))) {
+        auto inputs = each.get_input_ports(), outputs = each.get_output_ports();
+        for (auto& input : inputs)
+            if (input.get_id() == 0) input = {0, f32, shape, extents{1, 4}};
+        outputs.push_back(dense(99, {3}));
+        EXPECT_NO_THROW(each.compile(inputs, outputs, engine()));
+    }
+}
+
+// 64 products of 0 and 1 are 0; the tensor that the client lists under the same id is full of 77.
+TEST_F(redescribed, what_the_partition_makes_is_not_read_from_the_list) {
+    const extents q{1, 1, 8, 4}, k{1, 1, 4, 8}, s{1, 1, 8, 8};
+    const auto partitions = partitions_of(
+        {make(9, kind::MatMul, {dense(20, q), dense(21, k)}, dense(0, s)),
+         make(10, kind::Select, {dense(1, {1, 1, 1, 8}, boolean), dense(0, s), dense(2, {1})},
+              dense(4, s))});
+    if (partitions.size() != 1) GTEST_SKIP() << "not one partition here";
+    std::vector<float> zeros(32), scores(64, 77.0F), dst(64, -1.0F);
+    std::vector<std::uint8_t> mask(8, 1);
+    const std::vector<logical_tensor> inputs{
+        dense(20, q), dense(21, k), dense(1, {1, 1, 1, 8}, boolean), dense(2, {1}), dense(0, s)};
+    try {
+        const auto compiled = partitions[0].compile(inputs, {dense(4, s)}, engine());
+        compiled.execute(stream(),
+                         {{inputs[0], engine(), zeros.data()},
+                          {inputs[1], engine(), zeros.data()},
+                          {inputs[2], engine(), mask.data()},
+                          {inputs[3], engine(), zeros.data()},
+                          {inputs[4], engine(), scores.data()}},
+                         {{dense(4, s), engine(), dst.data()}});
+        stream().wait();
+        EXPECT_EQ(dst, std::vector<float>(64, 0.0F));
+    } catch (const dnnl::error& refused) {
+        EXPECT_EQ(refused.status, dnnl_invalid_arguments); // as some versions do
+    }
+}
+
+// What TypeCast hands on has the bits of bf16.
+TEST_F(redescribed, values_between_have_their_tensors_types) {
+    auto ops = select_soft_max(dense(0, shape, bf16));
+    ops.push_back(make(12, kind::TypeCast, {dense(4, shape, bf16)}, dense(5, shape)));
+    const auto partitions = partitions_of(ops);
+    for (const auto& each : partitions)
+        if (each.get_ops() == std::vector<std::size_t>{11, 12})
+            GTEST_SKIP() << "this oneDNN makes one operation of SoftMax and TypeCast";
+    const auto memory = run(partitions, {{0, dense(0, shape, bf16)},
+                                         {1, dense(1, shape, boolean)},
+                                         {2, dense(2, {1}, bf16)},
+                                         {3, dense(3, shape, bf16)},
+                                         {4, dense(4, shape, bf16)},
+                                         {5, dense(5, shape)}});
+    for (std::size_t i = 0; i < 32; ++i) {
+        std::uint32_t bits = 0;
+        std::memcpy(&bits, memory.at(5).data() + i * sizeof bits, sizeof bits);
+        EXPECT_EQ(bits & 0xFFFFU, 0U) << i;
+    }
+}
+
+TEST_F(redescribed, a_large_loop_is_compiled_with_other_types) {
+    const auto partitions = partitions_of(
+        {make(9, kind::Exp, {dense(0, shape)}, dense(3, shape)),
+         make(10, kind::Tanh, {dense(3, shape)}, dense(4, shape)),
+         make(11, kind::Abs, {dense(4, shape)}, dense(5, shape)),
+         make(12, kind::Select, {dense(1, shape, boolean), dense(5, shape), dense(2, shape)},
+              dense(6, shape)),
+         make(13, kind::Square, {dense(6, shape)}, dense(7, shape)),
+         make(14, kind::Sqrt, {dense(7, shape)}, dense(8, shape))});
+    std::map<std::size_t, logical_tensor> now;
+    for (std::size_t id = 0; id <= 8; ++id)
+        now.emplace(id, dense(id, shape, id == 1 ? boolean : bf16));
+    EXPECT_NO_THROW(run(partitions, now));
+}
+
+TEST_F(redescribed, a_dst_of_open_shape_is_row_major) {
+    const auto partitions = partitions_of(select_soft_max(dense(0, shape)));
+    const auto inputs = partitions.back().get_input_ports();
+    dnnl_graph_logical_tensor_t open{};
+    dnnl_graph_logical_tensor_init_with_dims(&open, 4, dnnl_f32, 2, shape.data(),
+                                             dnnl_graph_layout_type_strided,
+                                             dnnl_graph_tensor_property_undef);
+    open.dims[0] = DNNL_GRAPH_UNKNOWN_DIM;
+    if (!plugin_is_loaded()) GTEST_SKIP() << "some versions die of it";
+    const auto compiled = partitions.back().compile(inputs, {logical_tensor(open)}, engine());
+    EXPECT_EQ(compiled.query_logical_tensor(4).get_strides(), (extents{8, 1}));
+}
+
+#if DNNL_VERSION_MINOR >= 13
+op with(op made, std::initializer_list<std::pair<op::attr, bool>> attributes) {
+    for (const auto& [name, value] : attributes) made.set_attr<bool>(name, value);
+    return made;
+}
+
+op index(std::size_t id, std::size_t from, std::size_t to, const extents& of, std::int64_t axis) {
+    op made = make(id, kind::GenIndex, {dense(from, of)}, dense(to, of, tensor_type::s32));
+    made.set_attr<std::int64_t>(op::attr::axis, axis);
+    return made;
+}
+
+// Attention's backward pass, scaled by a host scalar (torchbench-sdpa-bwd of oneDNN's own cases).
+std::vector<op> backward() {
+    const extents x{1, 12, 64, 64}, row{1, 12, 64, 1};
+    const logical_tensor scale{6, f32, extents{}, layout::strided, property::host_scalar};
+    const logical_tensor fill{7, f32, extents{}, layout::strided, property::host_scalar};
+    const auto whole = [&](std::size_t id, tensor_type type = f32) { return dense(id, x, type); };
+    constexpr auto a = op::attr::transpose_a, b = op::attr::transpose_b;
+    op sum =
+        with(make(13, kind::ReduceSum, {whole(23)}, dense(24, row)), {{op::attr::keep_dims, true}});
+    sum.set_attr<std::vector<std::int64_t>>(op::attr::axes, {-1});
+    return {with(make(0, kind::MatMul, {whole(1, bf16), whole(2, bf16)}, whole(12)), {{b, true}}),
+            make(1, kind::Multiply, {whole(12), scale}, whole(13)),
+            index(2, 13, 14, x, -2),
+            index(3, 13, 15, x, -1),
+            make(4, kind::GreaterEqual, {whole(14, tensor_type::s32), whole(15, tensor_type::s32)},
+                 whole(16, boolean)),
+            make(5, kind::Select, {whole(16, boolean), whole(13), fill}, whole(17)),
+            make(6, kind::Subtract, {whole(17), dense(5, row)}, whole(18)),
+            make(7, kind::Exp, {whole(18)}, whole(19)),
+            with(make(11, kind::MatMul, {whole(0, bf16), whole(3, bf16)}, whole(22)), {{b, true}}),
+            make(12, kind::Multiply, {whole(4, bf16), whole(0, bf16)}, whole(23)),
+            sum,
+            make(14, kind::Subtract, {whole(22), dense(24, row)}, whole(25)),
+            make(15, kind::Multiply, {whole(19), whole(25)}, whole(26)),
+            make(16, kind::Multiply, {whole(26), scale}, whole(27)),
+            make(17, kind::TypeCast, {whole(27)}, whole(28, bf16)),
+            with(make(19, kind::MatMul, {whole(28, bf16), whole(1, bf16)}, whole(10, bf16)),
+                 {{a, true}}),
+            make(18, kind::MatMul, {whole(28, bf16), whole(2, bf16)}, whole(9, bf16)),
+            make(8, kind::TypeCast, {whole(19)}, whole(20, bf16)),
+            with(make(9, kind::MatMul, {whole(20, bf16), whole(0, bf16)}, whole(11, bf16)),
+                 {{a, true}})};
+}
+
+// oneDNN throws on a part of it, and compiles the whole.
+TEST_F(redescribed, what_onednn_throws_on_stays_as_its_cache_knows_it) {
+    const int capacity = dnnl::graph::get_compiled_partition_cache_capacity();
+    for (int round = 0; round < 2; ++round)
+        for (const auto& each : partitions_of(backward()))
+            EXPECT_NO_THROW(
+                each.compile(each.get_input_ports(), each.get_output_ports(), engine()));
+    dnnl::graph::set_compiled_partition_cache_capacity(0);
+    dnnl::graph::set_compiled_partition_cache_capacity(capacity);
+}
+#endif
+
+} // namespace
+} // namespace maskwise::contract
