@@ -11,19 +11,26 @@ namespace maskwise {
 // variable would stay locked in a child that is made meanwhile.
 std::unique_lock<std::recursive_mutex> lock_first_use();
 
-// What make() returns, called once a process, at first use; any thread. What it throws is thrown,
-// and the next call tries again. Never destroyed: exit handlers of the client may still ask.
+// The slow way of at_first_use, out of line: beside a few instructions it would cost every caller
+// a frame.
 template <auto make>
-auto& at_first_use() {
+[[gnu::noinline]] auto& make_first(std::atomic<decltype(make())*>& known) {
     using value = decltype(make());
-    static constinit std::atomic<value*> known{nullptr};
-    if (value* found = known.load(std::memory_order_acquire)) return *found;
     const auto lock = lock_first_use();
     if (value* found = known.load(std::memory_order_relaxed)) return *found;
     alignas(value) static std::byte room[sizeof(value)];
     auto* const made = new (room) value(make());
     known.store(made, std::memory_order_release);
     return *made;
+}
+
+// What make() returns, called once a process, at first use; any thread. What it throws is thrown,
+// and the next call tries again. Never destroyed: exit handlers of the client may still ask.
+template <auto make>
+auto& at_first_use() {
+    static constinit std::atomic<decltype(make())*> known{nullptr};
+    auto* const found = known.load(std::memory_order_acquire);
+    return found != nullptr ? *found : make_first<make>(known);
 }
 
 } // namespace maskwise
