@@ -253,8 +253,11 @@ void run_packed_tile(const select_plan& plan, select_fn kernel, const tile_place
 void run_packed_tiles(const select_plan& plan, select_fn kernel,
                       const per_operand<std::byte*>& begin, tile_cursor& cursor,
                       std::int64_t count) {
-    alignas(64) std::byte scratch[max_scratch_bytes];
-    packer pack(plan, begin, scratch);
+    // No more than this plan's: callers have threads with small stacks.
+    constexpr std::size_t alignment_bits = 512;
+    void* const scratch = __builtin_alloca_with_align(
+        static_cast<std::size_t>(plan.scratch_bytes) + 1, alignment_bits);
+    packer pack(plan, begin, static_cast<std::byte*>(scratch));
     tile_place place = cursor.place();
     for (std::int64_t i = 0; i < count; ++i) {
         if (i + 1 < count) cursor.advance();

@@ -134,6 +134,7 @@ void connect_operands(select_plan& plan, std::size_t shapes, const kernel_table&
         plan.packs = plan.packs || access.kind != access_kind::direct;
     }
     assert(scratch <= max_scratch_bytes);
+    plan.scratch_bytes = scratch;
 }
 
 // Of a row with one cond only the side that it takes is touched, and where the row is some lines

@@ -45,6 +45,7 @@ public:
     // one for each set of such loops.
     std::vector<tile_shape> shapes;
     per_operand<std::int64_t> buffer_offset{};
+    std::int64_t scratch_bytes = 0;          // that buffers take together
     per_operand<std::int64_t> windows_end{}; // see the function
     bool packs = false;                      // some operand is not direct
 
