@@ -93,6 +93,9 @@ dims infer_dst(const select_schema& schema, auto_broadcast broadcast, const dims
         if (!(cond == src_0 && src_0 == src_1)) refuse("auto_broadcast none needs equal shapes");
         return src_0;
     }
+    if (broadcast != auto_broadcast::numpy)
+        throw invalid_argument("auto_broadcast " + std::to_string(static_cast<int>(broadcast)) +
+                               " is unknown");
     const auto sources = broadcast_numpy(src_0, src_1);
     if (!sources) refuse(sources_of(schema) + " do not broadcast to each other");
     const auto dst = join_cond(schema.rule, cond, *sources);

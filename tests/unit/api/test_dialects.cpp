@@ -222,6 +222,13 @@ TEST(onnx_where, has_no_attribute) {
                  {"onnx::Where-16", "auto_broadcast", "none"});
 }
 
+TEST(auto_broadcast, that_is_unknown_is_refused) {
+    for (const dialect form : {dialect::onednn_select, dialect::onnx_where_16})
+        expect_names(refusal<invalid_argument>(
+                         [&] { infer(form, {2}, {2}, {2}, static_cast<auto_broadcast>(7)); }),
+                     {"auto_broadcast", "7"});
+}
+
 TEST(onednn_select, shares_its_rule_with_the_public_api) {
     EXPECT_EQ(infer(dialect::onednn_select, {3, 1, 5}, {2, 3, 4, 5}, {}), (dims{2, 3, 4, 5}));
     expect_names(refusal<invalid_shape>([] {
