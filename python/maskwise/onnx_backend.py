@@ -49,12 +49,15 @@ class WhereModel(BackendRep):
         Raises
         ------
         ValueError
-            Another number of inputs, shapes that do not broadcast.
+            Another number of inputs or one that is missing, shapes that do not broadcast.
         TypeError
             dtypes that this Where does not have.
         """
         values: dict[str, Any] = dict(self.constants)
         values.update(inputs if isinstance(inputs, dict) else self.by_name(inputs))
+        missing = [name for name in self.inputs if name not in values]
+        if missing:
+            raise ValueError(f"inputs {missing} are missing, the model has {self.inputs}")
         for (condition, x, y), output in self.nodes:
             values[output] = select(values[condition], values[x], values[y], dialect=self.dialect)
         return tuple(values[name] for name in self.outputs)
@@ -71,7 +74,8 @@ class MaskwiseBackend(Backend):
     @classmethod
     def is_compatible(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
         is_served = where_dialect(model) is not None and all(map(is_where, model.graph.node))
-        return is_served and cls.supports_device(device)
+        is_dense = not model.graph.sparse_initializer
+        return is_served and is_dense and cls.supports_device(device)
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> WhereModel:
@@ -80,7 +84,11 @@ class MaskwiseBackend(Backend):
         dialect = where_dialect(model)
         if dialect is None or not cls.is_compatible(model, device):
             found = sorted({node.op_type for node in model.graph.node})
-            raise ValueError(f"{device}, operators {found}: only Where from opset 9 on, on the CPU")
+            sparse = [one.values.name for one in model.graph.sparse_initializer]
+            raise ValueError(
+                f"{device}, operators {found}, sparse initializers {sparse}: "
+                "only Where from opset 9 on, dense, on the CPU"
+            )
         return WhereModel(model, dialect)
 
     @classmethod

@@ -12,7 +12,10 @@ int bfloat16_number() {
         PyErr_Clear();
         return number;
     }
-    const nb::object dtype = MASKWISE_IMPORTED("numpy", "dtype")(module.attr("bfloat16"));
+    // None where the import was forbidden; not yet there while another thread is importing.
+    const nb::object type = nb::getattr(module, "bfloat16", nb::none());
+    if (type.is_none()) return number;
+    const nb::object dtype = MASKWISE_IMPORTED("numpy", "dtype")(type);
     return number = as_dtype(dtype)->type_num;
 }
 

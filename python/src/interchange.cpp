@@ -108,12 +108,21 @@ nb::object view_of(nb::handle foreign) {
         throw nb::python_error();
     }
     // Asked by its method: nanobind, given the object, goes around a library that refuses.
-    return view_memory(nb::cast<any_array>(foreign.attr("__dlpack__")()));
+    const nb::object given = foreign.attr("__dlpack__")();
+    any_array memory;
+    if (!nb::try_cast(given, memory)) {
+        PyErr_Format(PyExc_TypeError, "%s.__dlpack__() gave %R, no unused tensor of DLPack's",
+                     Py_TYPE(foreign.ptr())->tp_name, given.ptr());
+        throw nb::python_error();
+    }
+    return view_memory(memory);
 }
 
 nb::object exported(nb::handle array) {
     PyArrayObject* const of = as_array(array);
     if (PyTypeNum_ISDATETIME(PyArray_TYPE(of))) throw nb::type_error("no DLPack type for dates");
+    // Asked first: a structure may have no bytes, and strides are counted in elements.
+    const nb::dlpack::dtype type = dlpack_type(type_of(PyArray_DESCR(of)));
     std::vector<std::size_t> extents;
     std::vector<std::int64_t> strides;
     for (int i = 0; i < PyArray_NDIM(of); ++i) {
@@ -121,8 +130,7 @@ nb::object exported(nb::handle array) {
         strides.push_back(PyArray_STRIDE(of, i) / PyArray_ITEMSIZE(of));
     }
     return nb::cast(nb::ndarray<nb::array_api>(PyArray_DATA(of), extents.size(), extents.data(),
-                                               array, strides.data(),
-                                               dlpack_type(type_of(PyArray_DESCR(of)))));
+                                               array, strides.data(), type));
 }
 
 } // namespace maskwise::python

@@ -16,7 +16,7 @@ namespace {
 
 using namespace nb::literals;
 
-constexpr const char* where_doc = R"(where(condition, x=<no value>, y=<no value>, /, *, out=None)
+constexpr const char* where_doc = R"(where(condition, x=None, y=None, /, *, out=None)
 --
 
 Elements of x where condition is true, of y elsewhere: numpy.where at memory speed.

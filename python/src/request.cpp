@@ -72,6 +72,19 @@ bool lies_as(nb::handle array, nb::handle dtype) {
     return is_same(PyArray_DESCR(as_array(array)), as_dtype(dtype));
 }
 
+// NumPy refuses to make a date without a unit one that has it, by an exception that its casts set
+// without holding the GIL where elements are many; its own where holds the GIL for the first ones.
+bool lacks_unit(PyArray_Descr* dtype) {
+    if (dtype->type_num != NPY_DATETIME) return false;
+    const auto* const unit =
+        reinterpret_cast<PyArray_DatetimeDTypeMetaData*>(PyDataType_C_METADATA(dtype));
+    return unit->meta.base == NPY_FR_GENERIC;
+}
+
+bool gains_unit(nb::handle array, nb::handle dtype) {
+    return lacks_unit(PyArray_DESCR(as_array(array))) && !lies_as(array, dtype);
+}
+
 void choose_way(request& of) {
     if (type_of(PyArray_DESCR(as_array(of.condition))) == data_type::undef)
         of.why = "the condition's dtype is none of Maskwise's";
@@ -105,6 +118,11 @@ request make_request(nb::handle condition, nb::handle x, nb::handle y) {
     if (made.type == data_type::undef) {
         made.how = way::numpy;
         made.why = "the common dtype of x and y is none of Maskwise's";
+        return made;
+    }
+    if (gains_unit(made.x, made.dtype) || gains_unit(made.y, made.dtype)) {
+        made.how = way::numpy;
+        made.why = "dates without a unit are NumPy's to convert";
         return made;
     }
     cast_if_small(made.x, made.dtype);

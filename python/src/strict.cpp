@@ -86,7 +86,8 @@ nb::object select(nb::handle cond, nb::handle src_0, nb::handle src_1, const cha
         if (result.type == data_type::string) {
             require_strings(src_0, "src_0");
             require_strings(src_1, "src_1");
-            return numpy_where()(cond, src_0, src_1);
+            const nb::object dst = numpy_where()(cond, src_0, src_1);
+            return own(PyArray_FromArray(as_array(dst), nullptr, NPY_ARRAY_C_CONTIGUOUS));
         }
         nb::object dst = new_array(result.extents, dtype_of(src_0));
         const plan made = compile(form, c, s_0, s_1, rule);

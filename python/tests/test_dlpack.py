@@ -102,6 +102,14 @@ def test_dates_are_no_numbers_to_others() -> None:
         maskwise.where(jnp.array(c), dates, dates)
 
 
+@pytest.mark.parametrize("kind", ["U1", "g", [("a", "i4")], []])
+def test_types_that_others_do_not_have(kind: Any) -> None:
+    """A structure without fields has elements of no bytes."""
+    x = np.zeros(3, kind)
+    with pytest.raises(TypeError, match="no DLPack type"):
+        maskwise.where(jnp.array(c), x, x)
+
+
 class Refusing:
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
@@ -113,6 +121,27 @@ class Refusing:
 def test_what_its_library_refuses_is_refused_in_its_words() -> None:
     with pytest.raises(BufferError, match="would lose a gradient"):
         maskwise.where(c, Refusing(), 0.0)
+
+
+class Once:
+    """Gives the same capsule again, which may be taken once, or something else."""
+
+    def __init__(self, given: Any) -> None:
+        self.given = given
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self.given
+
+
+def test_what_is_no_unused_tensor_is_refused() -> None:
+    once = Once(np.arange(3.0).__dlpack__())
+    assert maskwise._core.view(once).tolist() == [0, 1, 2]
+    for foreign in (once, Once(5)):
+        with pytest.raises(TypeError, match=r"Once\.__dlpack__\(\) gave .*, no unused tensor"):
+            maskwise._core.view(foreign)
 
 
 class Negated:

@@ -115,6 +115,23 @@ def test_models_of_several_nodes_and_initializers() -> None:
         backend.prepare(model).run([x])
 
 
+def test_an_input_that_is_missing_is_named() -> None:
+    model = backend.prepare(where_model(TensorProto.FLOAT, [(), (), ()]))
+    with pytest.raises(ValueError, match=r"'Y'.* missing"):
+        model.run({"condition": np.array(True), "X": np.zeros((), "f")})
+
+
+def test_sparse_initializers_are_refused() -> None:
+    model = where_model(TensorProto.FLOAT, [(2,), (2,), (2,)])
+    one = onnx.numpy_helper.from_array(np.ones(1, "f"), "Y")
+    at = onnx.numpy_helper.from_array(np.zeros(1, "l"), "Y_indices")
+    model.graph.sparse_initializer.append(helper.make_sparse_tensor(one, at, [2]))
+    del model.graph.input[2]
+    assert not backend.is_compatible(model)
+    with pytest.raises(ValueError, match=r"sparse initializers .*'Y'"):
+        backend.prepare(model)
+
+
 def test_a_node_alone() -> None:
     node = helper.make_node("Where", ["a", "b", "c"], ["d"])
     arrays = (np.array([True]), np.array([1], "i8"), np.array([2], "i8"))

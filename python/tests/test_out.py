@@ -87,6 +87,18 @@ def test_out_that_cannot_take_it(kind: type[Exception], text: str, out: Any) -> 
     refused(kind, text, c, f, f + 1, out)
 
 
+@pytest.mark.parametrize("strides", [(0, 4), (4, 4), (8, 1)])
+@pytest.mark.parametrize("kinds", ["?ff", "?lf", "dff"])
+def test_out_whose_elements_lie_on_each_other(kinds: str, strides: tuple[int, int]) -> None:
+    """As they lie, and where NumPy casts what is not dense piece by piece."""
+    condition, x, y = (np.ones((5, 6), kind)[:, ::2] for kind in kinds)
+    memory = np.zeros(40, np.result_type(x, y))
+    out = np.lib.stride_tricks.as_strided(memory, (5, 3), strides)
+    with pytest.raises(ValueError, match="has elements that overlap"):
+        maskwise.where(condition, x, y, out=out)
+    assert not memory.any()
+
+
 def test_out_that_overlaps_in_part() -> None:
     memory = np.arange(10, dtype="f")
     y = np.ones(4, "f")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
@@ -76,6 +77,11 @@ def test_import_takes_nothing_along() -> None:
     ran = run("-c", code)
     taken = {name.partition(".")[0] for name in ran.stdout.split()}
     assert "maskwise" in taken and taken <= {"maskwise", "__future__", "atexit"}, taken
+
+
+def test_where_has_numpys_signature_and_out() -> None:
+    signature = inspect.signature(maskwise.where)
+    assert str(signature) == "(condition, x=None, y=None, /, *, out=None)"
 
 
 def test_everything_public_says_what_it_takes() -> None:

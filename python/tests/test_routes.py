@@ -52,6 +52,24 @@ def test_the_documented_list_is_the_whole_list() -> None:
         assert maskwise.explain(c, x, x).startswith("maskwise: ")
 
 
+# A dtype that another library registered, in a program that forbids ml_dtypes.
+FORBID_ML_DTYPES = """
+import sys
+sys.modules["ml_dtypes"] = None
+import numpy as np
+import maskwise
+from numpy._core._rational_tests import rational
+
+x = np.arange(3).astype(rational)
+assert maskwise.where([True, False, True], x, x[::-1]).tolist() == [0, 1, 2]
+assert maskwise.explain(x != 9, x, x).startswith("numpy.where: the dtype of x")
+"""
+
+
+def test_a_dtype_of_others_without_ml_dtypes() -> None:
+    subprocess.run([sys.executable, "-B", "-c", FORBID_ML_DTYPES], check=True, timeout=200)
+
+
 def test_one_argument_is_numpys() -> None:
     for got, expected in zip(maskwise.where(c), np.where(c), strict=True):
         assert_same_bits(got, expected)
@@ -195,6 +213,32 @@ for thread in threads:
 def test_first_calls_of_two_threads_end() -> None:
     command = [sys.executable, "-B", "-c", IMPORT_IN_TWO_THREADS]
     subprocess.run(command, check=True, timeout=200)
+
+
+# What is packed takes its buffers from the stack of the thread that calls.
+SMALL_STACK = """
+import threading
+import numpy as np
+import maskwise
+
+condition, x, y = np.tri(200, 300, dtype=bool), np.zeros((300, 200)).T, np.ones((200, 300))
+
+def call():
+    for a, b, c in ((condition, x, y), (condition[:, ::3], x[:, ::3], y[:, ::3])):
+        assert np.array_equal(maskwise.where(a, b, c), np.where(a, b, c))
+    print("done")
+
+threading.stack_size(128 << 10)
+thread = threading.Thread(target=call)
+thread.start()
+thread.join()
+"""
+
+
+def test_threads_with_small_stacks() -> None:
+    command = [sys.executable, "-B", "-c", SMALL_STACK]
+    ran = subprocess.run(command, check=True, timeout=200, capture_output=True, text=True)
+    assert ran.stdout == "done\n"
 
 
 # The main thread ends while others move elements or wait for the GIL.

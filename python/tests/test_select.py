@@ -67,6 +67,14 @@ def test_text_in_onnx(dtype: Any) -> None:
         maskwise.select(c[:2], x, y, dialect="onnx")
 
 
+@pytest.mark.parametrize("dtype", [object, "U3", "f"])
+def test_the_result_is_row_major(dtype: Any) -> None:
+    x = np.arange(6).reshape(2, 3).astype("U1").astype(dtype).T
+    selected = maskwise.select(np.ones((2, 3), bool).T, x, x, dialect="onnx")
+    assert selected.flags.c_contiguous and selected.tolist() == x.tolist()
+    assert maskwise.select(True, x[0, 0], x[0, 0], dialect="onnx").shape == ()
+
+
 def test_objects_that_are_no_text() -> None:
     x = np.array(["a", 7, "c"], object)
     with pytest.raises(TypeError, match="src_1 holds 7, expected str"):

@@ -174,6 +174,21 @@ def test_more_layouts_than_are_remembered() -> None:
         assert_same_bits(maskwise.where(x < 7, x, 0.5), np.where(x < 7, x, 0.5))
 
 
+@pytest.mark.parametrize("count", [3, 1000, 20_000])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_dates_without_a_unit(count: int, swapped: bool) -> None:
+    """NumPy refuses to convert them, and from 500 elements on its casts do not hold the GIL."""
+    dates = [np.zeros(count, "M8[Y]"), np.zeros(count, "M8")]
+    condition = np.ones(count, bool)
+    for where in (np.where, maskwise.where):
+        with pytest.raises(ValueError, match="generic units"):
+            where(condition, *(dates[::-1] if swapped else dates))
+    nat = np.full(count, "NaT", "M8")
+    assert_same_bits(maskwise.where(condition, dates[0], nat), np.where(condition, dates[0], nat))
+    assert maskwise.explain(condition, *dates).startswith("numpy.where: dates without a unit")
+    assert maskwise.explain(condition, nat, nat).startswith("maskwise: ")
+
+
 @pytest.mark.parametrize("kind", ["f8", "M8[s]", "c16"])
 def test_metadata_of_a_dtype_is_left_behind(kind: str) -> None:
     noted = np.zeros(3, np.dtype(kind, metadata={"unit": "m"}))
