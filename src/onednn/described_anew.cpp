@@ -37,6 +37,7 @@ struct description {
 
     void note_type(const abi::logical_tensor& recorded, const abi::logical_tensor& given);
     void note_input(const abi::logical_tensor& recorded, const abi::logical_tensor& given);
+    void keep_types_apart();
     void apply(abi::logical_tensor& tensor) const;
 };
 
@@ -52,6 +53,14 @@ void description::note_input(const abi::logical_tensor& recorded,
     note_type(recorded, given);
     is_new = is_new || (has_known_shape(recorded) && !same_shape(recorded, given));
     shapes[given.id] = from_abi(given).extents;
+}
+
+// A type that nothing is given for gives way to the one that takes its place: what was cast between
+// the two still is, and oneDNN has no cast from a type to itself.
+void description::keep_types_apart() {
+    const auto given = types;
+    for (const auto& [from, to] : given)
+        if (from != to) types.try_emplace(to, from);
 }
 
 void description::apply(abi::logical_tensor& tensor) const {
@@ -77,6 +86,7 @@ description describe(const merged_record& merged, const compile_call& call) {
     description now;
     for (const auto& port : merged.inputs) now.note_input(port, given_for(port, inputs));
     now.note_type(merged.outputs[0], given_for(merged.outputs[0], outputs));
+    now.keep_types_apart();
     if (now.is_new) now.shapes = graph::infer_shapes(merged.ops, std::move(now.shapes));
     return now;
 }
