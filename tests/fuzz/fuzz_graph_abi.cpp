@@ -11,8 +11,6 @@
 #include "support/onednn_types.hpp"
 #include "support/oracle.hpp"
 
-#include "oneapi/dnnl/dnnl.h"
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -26,18 +24,6 @@ namespace {
 [[noreturn]] void fail(const std::string& what) {
     std::fprintf(stderr, "%s\n", what.c_str());
     std::abort();
-}
-
-dnnl_engine_t engine() {
-    static dnnl_engine_t made = nullptr;
-    if (made == nullptr) dnnl_engine_create(&made, dnnl_cpu, 0);
-    return made;
-}
-
-dnnl_stream_t stream() {
-    static dnnl_stream_t made = nullptr;
-    if (made == nullptr) dnnl_stream_create(&made, engine(), dnnl_stream_default_flags);
-    return made;
 }
 
 struct buffers {

@@ -1,5 +1,7 @@
 #include "api.hpp"
 
+#include "oneapi/dnnl/dnnl.h"
+
 #include <cstdio>
 #include <cstdlib>
 #include <dlfcn.h>
@@ -16,7 +18,10 @@ const api& with_plugin() {
 namespace {
 
 void* find(const char* name) {
-    static void* const library = dlopen("libdnnl.so.3", RTLD_NOW | RTLD_NOLOAD);
+    static void* const library = [] {
+        void* const usual = dlopen("libdnnl.so.3", RTLD_NOW | RTLD_NOLOAD);
+        return usual != nullptr ? usual : dlopen("libdnnl.so.3.6", RTLD_NOW | RTLD_NOLOAD);
+    }(); // Debian's has a name of its own
     void* address = library == nullptr ? nullptr : dlsym(library, name);
     if (address != nullptr) return address;
     std::fprintf(stderr, "no %s in the real library\n", name);
@@ -30,6 +35,18 @@ const api& real() {
     static const api calls{MASKWISE_FUZZ_CALLS(X)};
 #undef X
     return calls;
+}
+
+dnnl_engine_t engine() {
+    static dnnl_engine_t made = nullptr;
+    if (made == nullptr) dnnl_engine_create(&made, dnnl_cpu, 0);
+    return made;
+}
+
+dnnl_stream_t stream() {
+    static dnnl_stream_t made = nullptr;
+    if (made == nullptr) dnnl_stream_create(&made, engine(), dnnl_stream_default_flags);
+    return made;
 }
 
 } // namespace maskwise::fuzz

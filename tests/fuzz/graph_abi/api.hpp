@@ -29,4 +29,8 @@ struct api {
 const api& with_plugin();
 const api& real();
 
+// Both sides'; made at the first use.
+dnnl_engine_t engine();
+dnnl_stream_t stream();
+
 } // namespace maskwise::fuzz

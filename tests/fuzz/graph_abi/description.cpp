@@ -30,6 +30,8 @@ void lay_out(logical_tensor& tensor) {
     }
 }
 
+} // namespace
+
 logical_tensor describe(std::size_t id, dnnl_data_type_t type,
                         const std::vector<std::int64_t>& extents) {
     logical_tensor tensor{};
@@ -40,6 +42,8 @@ logical_tensor describe(std::size_t id, dnnl_data_type_t type,
     lay_out(tensor);
     return tensor;
 }
+
+namespace {
 
 std::vector<std::int64_t> draw_extents(generator& random) {
     static constexpr std::int64_t usual[] = {1, 1, 2, 2, 3, 5, 8, 16, 17, 33, 0};
@@ -60,7 +64,8 @@ std::vector<std::int64_t> draw_part(generator& random, const std::vector<std::in
     return part;
 }
 
-// As graphs are often built: shapes that are known only at compile.
+} // namespace
+
 void forget_shape(generator& random, logical_tensor& tensor) {
     tensor.layout_type =
         one_in(random, 2) ? dnnl_graph_layout_type_any : dnnl_graph_layout_type_undef;
@@ -70,6 +75,8 @@ void forget_shape(generator& random, logical_tensor& tensor) {
         for (int i = 0; i < tensor.ndims; ++i)
             if (one_in(random, 2)) tensor.dims[i] = unknown;
 }
+
+namespace {
 
 op_description draw_select(generator& random, std::size_t id, std::size_t first_tensor) {
     op_description op{id, dnnl_graph_op_select, "", one_in(random, 40), {}, {}};

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 namespace maskwise::fuzz {
@@ -13,12 +15,15 @@ namespace maskwise::fuzz {
 using test::generator;
 using logical_tensor = dnnl_graph_logical_tensor_t;
 
+using attribute_value = std::variant<std::vector<std::int64_t>, float, bool, std::string>;
+
 struct op_description {
     std::size_t id = 0;
     dnnl_graph_op_kind_t kind{};
     std::string auto_broadcast; // empty: not set
     bool odd_attribute = false; // one that a Select does not have
     std::vector<logical_tensor> inputs, outputs;
+    std::vector<std::pair<dnnl_graph_op_attr_t, attribute_value>> attributes = {};
 };
 
 // A small graph, mostly of one Select, now and then with neighbours, repeated ids, types and
@@ -39,6 +44,13 @@ struct compile_description {
 };
 
 compile_description draw_compile(generator& random, const op_description& select);
+
+// Row-major.
+logical_tensor describe(std::size_t id, dnnl_data_type_t type,
+                        const std::vector<std::int64_t>& extents);
+
+// As graphs are often built: shapes that are known only at compile.
+void forget_shape(generator& random, logical_tensor& tensor);
 
 // Everything needed to see a failing case, a line each.
 std::string to_string(const op_description& op);

@@ -4,6 +4,28 @@
 
 namespace maskwise::fuzz {
 
+namespace {
+
+struct attribute_setter {
+    const api& calls;
+    dnnl_graph_op_t op;
+    dnnl_graph_op_attr_t name;
+
+    int operator()(const std::vector<std::int64_t>& value) const {
+        return calls.op_set_attr_s64(op, name, value.data(), value.size());
+    }
+    int operator()(float value) const { return calls.op_set_attr_f32(op, name, &value, 1); }
+    int operator()(bool value) const {
+        const std::uint8_t byte = value ? 1 : 0;
+        return calls.op_set_attr_bool(op, name, &byte, 1);
+    }
+    int operator()(const std::string& value) const {
+        return calls.op_set_attr_str(op, name, value.c_str(), value.size());
+    }
+};
+
+} // namespace
+
 void session::build_op(const op_description& what) {
     dnnl_graph_op_t op = nullptr;
     note(calls.op_create(&op, what.id, what.kind, "op"));
@@ -14,6 +36,8 @@ void session::build_op(const op_description& what) {
                                    what.auto_broadcast.c_str(), 1));
     const std::int64_t axis = 1;
     if (what.odd_attribute) note(calls.op_set_attr_s64(op, dnnl_graph_op_attr_axis, &axis, 1));
+    for (const auto& [name, value] : what.attributes)
+        note(std::visit(attribute_setter{calls, op, name}, value));
     ops.push_back(op);
 }
 

@@ -1,0 +1,106 @@
+// Graphs around a Select as they are merged or become composites, compiled with other shapes,
+// types and layouts than at add_op: what oneDNN alone takes the plugin takes, and both compute the
+// same, within bounds that follow from the operators.
+
+#include "graph_abi/api.hpp"
+#include "graph_abi/chain.hpp"
+#include "graph_abi/chain_run.hpp"
+#include "graph_abi/session.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <span>
+#include <string>
+
+namespace maskwise::fuzz {
+namespace {
+
+[[noreturn]] void fail(const std::string& what) {
+    std::fprintf(stderr, "%s\n", what.c_str());
+    std::abort();
+}
+
+// Tells in the end how much was tried.
+struct counter {
+    long graphs = 0, merged = 0, compared = 0, refused = 0, only_own = 0;
+    long only_other_wrong = 0, unsettled = 0;
+
+    ~counter() {
+        std::fprintf(stderr,
+                     "%ld graphs, %ld partitions of several operators, %ld graphs compared, %ld "
+                     "that both refuse, %ld that oneDNN alone refuses, %ld that it computes "
+                     "otherwise operator by operator, %ld that it does not run so\n",
+                     graphs, merged, compared, refused, only_own, only_other_wrong, unsettled);
+    }
+} counted;
+
+// oneDNN keeps what it compiled in a cache, which it leaves inconsistent where it throws.
+void begin() {
+    static const bool is_set = dnnl_graph_set_compiled_partition_cache_capacity(0) == dnnl_success;
+    if (!is_set) fail("the cache of compiled partitions cannot be switched off");
+}
+
+// Builds the graph and runs it, without a look at what was built.
+chain_result run_with(const api& calls, const chain_description& chain,
+                      const tensor_bytes& inputs) {
+    session side(calls);
+    side.build(chain.graph);
+    auto result = run_chain(side, chain, inputs);
+    side.destroy();
+    return result;
+}
+
+// Where both differ the operators decide, one by one on row-major tensors; the Select among them
+// is Maskwise's, which fuzz_graph_abi compares with an oracle.
+void settle(const chain_result& own, const chain_description& chain, const tensor_bytes& inputs,
+            const std::string& wrong) {
+    const auto plain = make_plain(chain);
+    const auto referee = run_with(with_plugin(), plain, lay_out_plainly(inputs, chain, plain));
+    if (!referee.refusal.empty() || !referee.fault.empty()) {
+        ++counted.unsettled;
+        return;
+    }
+    const std::string also = compare(own, referee, chain);
+    if (!also.empty()) fail(wrong + "\noperator by operator: " + also + '\n' + to_string(chain));
+    ++counted.only_other_wrong;
+}
+
+void check_results(const chain_result& own, const chain_result& other,
+                   const chain_description& chain, const tensor_bytes& inputs) {
+    const std::string about = '\n' + to_string(chain);
+    if (!own.fault.empty() && own.fault != other.fault) fail(own.fault + about);
+    const bool other_has_run = other.refusal.empty() && other.fault.empty();
+    if (!own.refusal.empty() && other_has_run)
+        fail("oneDNN alone runs it, the plugin: " + own.refusal + about);
+    if (!other_has_run) ++(own.refusal.empty() ? counted.only_own : counted.refused);
+    const std::string wrong = compare(own, other, chain);
+    if (!wrong.empty()) settle(own, chain, inputs, wrong);
+    if (own.refusal.empty() && other_has_run) ++counted.compared;
+}
+
+void check(generator& random) {
+    begin();
+    const auto chain = test::one_in(random, 3) ? draw_attention(random) : draw_chain(random);
+    const auto inputs = draw_inputs(random, chain);
+    ++counted.graphs;
+    session own(with_plugin()), other(real());
+    own.build(chain.graph);
+    other.build(chain.graph);
+    const std::string wrong = complain(own, other, chain.graph);
+    if (!wrong.empty()) fail(wrong + '\n' + to_string(chain));
+    const auto alone = run_chain(other, chain, inputs);
+    const auto result = run_chain(own, chain, inputs);
+    counted.merged += result.merged;
+    check_results(result, alone, chain, inputs);
+    other.destroy();
+    own.destroy();
+}
+
+} // namespace
+} // namespace maskwise::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    maskwise::fuzz::generator random(std::span(data, size));
+    maskwise::fuzz::check(random);
+    return 0;
+}

@@ -1,0 +1,231 @@
+#include "chain.hpp"
+
+#include "chain_writer.hpp"
+
+#include "oneapi/dnnl/dnnl.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace maskwise::fuzz {
+namespace {
+
+using test::draw;
+using test::one_in;
+
+using attributes = decltype(op_description::attributes);
+
+attributes axis_of(std::int64_t axis) {
+    return {{dnnl_graph_op_attr_axis, std::vector<std::int64_t>{axis}}};
+}
+
+class chain_drawer {
+public:
+    explicit chain_drawer(generator& random) : random_(random), to_(random) {}
+
+    chain_description draw_chain() {
+        const auto rank = draw(random_, 1, 4);
+        for (int i = 0; i < rank; ++i) whole_.push_back(to_.add_dimension());
+        to_.may_reshape(whole_.size());
+        const bool quantizes = one_in(random_, 8);
+        to_.may_change_types = !quantizes;
+        start(to_.input(one_in(random_, 3) && !quantizes ? dnnl_bf16 : dnnl_f32, whole_));
+        for (auto length = draw(random_, 1, 6); length > 0; --length) draw_step();
+        if (!has_select_) draw_select();
+        if (one_in(random_, 2)) draw_step();
+        if (quantizes) quantize();
+        return to_.take();
+    }
+
+    chain_description draw_attention() {
+        to_.may_change_types = false;              // oneDNN dies of it in some of its kernels,
+        may_replace_ = dnnl_version()->minor >= 8; // and of this before
+        const auto type = one_in(random_, 4) ? dnnl_bf16 : dnnl_f32;
+        const std::size_t batch = to_.add_dimension(draw(random_, 1, 3));
+        const std::size_t heads = to_.add_dimension(draw(random_, 1, 4));
+        const std::size_t rows = to_.add_dimension(), columns = to_.add_dimension();
+        const std::size_t size = to_.add_dimension(draw(random_, 2, 33));
+        const bool transposes = one_in(random_, 2);
+        const auto q = to_.input(type, {batch, heads, rows, size}, 0.25);
+        const auto k = to_.input(type,
+                                 transposes ? dimensions{batch, heads, columns, size}
+                                            : dimensions{batch, heads, size, columns},
+                                 0.25);
+        whole_ = {batch, heads, rows, columns};
+        // At most 33 products of numbers up to a quarter.
+        start(multiply_matrices(q, k, whole_, 2.1, transposes));
+        for (auto steps = draw(random_, 0, 1); steps > 0; --steps) draw_binary();
+        draw_select();
+        for (auto steps = draw(random_, 0, 1); steps > 0; --steps) draw_binary();
+        if (one_in(random_, 6)) return to_.take();
+        draw_soft_max();
+        const auto v = to_.input(type, {batch, heads, columns, size});
+        start(multiply_matrices(current(), v, {batch, heads, rows, size}, 2, false));
+        if (one_in(random_, 3)) reorder();
+        return to_.take();
+    }
+
+private:
+    const chain_value& current() const { return values_.back(); }
+    void start(const chain_value& value) { values_.push_back(value); }
+
+    chain_value multiply_matrices(const chain_value& a, const chain_value& b,
+                                  const dimensions& shape, double largest, bool transposes) {
+        attributes given;
+        if (transposes) given.emplace_back(dnnl_graph_op_attr_transpose_b, true);
+        return to_.op(dnnl_graph_op_matmul, {a, b}, a.type, shape, largest,
+                      a.error * 2 + largest * 1e-5, std::move(given));
+    }
+
+    void reorder() {
+        const auto& from = current();
+        start(
+            to_.op(dnnl_graph_op_reorder, {from}, from.type, from.shape, from.largest, from.error));
+    }
+
+    dimensions draw_part() {
+        auto part = whole_;
+        if (one_in(random_, 4))
+            part.erase(part.begin(), part.begin() + draw(random_, 0, std::ssize(part)));
+        for (auto& dimension : part)
+            if (one_in(random_, 4)) dimension = 0;
+        if (part.empty()) part = {0};
+        return part;
+    }
+
+    chain_value draw_operand() {
+        if (one_in(random_, 12)) {
+            const auto& any =
+                values_[static_cast<std::size_t>(draw(random_, 0, std::ssize(values_) - 1))];
+            if (any.type == current().type) return any;
+        }
+        return to_.input(current().type, one_in(random_, 2) ? whole_ : draw_part());
+    }
+
+    void draw_step() {
+        const auto which = draw(random_, 0, 12);
+        if (which < 4) return draw_select();
+        if (which < 7) return draw_binary();
+        if (which < 10) return draw_unary();
+        if (which == 10) return cast();
+        draw_soft_max();
+    }
+
+    // Divisors are graph inputs of at least a half.
+    void draw_binary() {
+        const auto row = current();
+        static constexpr dnnl_graph_op_kind_t kinds[] = {
+            dnnl_graph_op_add,     dnnl_graph_op_subtract, dnnl_graph_op_maximum,
+            dnnl_graph_op_minimum, dnnl_graph_op_multiply, dnnl_graph_op_divide};
+        const auto kind = kinds[draw(random_, 0, 5)];
+        const bool divides = kind == dnnl_graph_op_divide;
+        const auto other = divides ? to_.input(row.type, draw_part()) : draw_operand();
+        const bool scales = divides || kind == dnnl_graph_op_multiply;
+        const double largest = scales ? row.largest * other.largest : row.largest + other.largest;
+        const double error = scales ? row.error * other.largest + other.error * row.largest
+                                    : row.error + other.error;
+        std::vector<chain_value> inputs{row, other};
+        if (!divides && one_in(random_, 3)) std::swap(inputs[0], inputs[1]);
+        start(to_.op(kind, inputs, row.type, whole_, largest, error));
+    }
+
+    void draw_unary() {
+        static constexpr dnnl_graph_op_kind_t kinds[] = {
+            dnnl_graph_op_abs,  dnnl_graph_op_tanh,       dnnl_graph_op_sigmoid,
+            dnnl_graph_op_relu, dnnl_graph_op_leaky_relu, dnnl_graph_op_clamp,
+            dnnl_graph_op_exp,  dnnl_graph_op_square};
+        const auto row = current();
+        auto kind = kinds[draw(random_, 0, 7)];
+        const bool grows = kind == dnnl_graph_op_exp || kind == dnnl_graph_op_square;
+        if (grows && (row.largest > 4 || row.error > 0.02)) kind = dnnl_graph_op_tanh;
+        double largest = row.largest, error = row.error;
+        attributes given;
+        if (kind == dnnl_graph_op_tanh || kind == dnnl_graph_op_sigmoid) largest = 1;
+        if (kind == dnnl_graph_op_exp) largest = std::exp(row.largest), error *= 1.1 * largest;
+        if (kind == dnnl_graph_op_square)
+            largest *= row.largest, error *= 2 * row.largest + row.error;
+        if (kind == dnnl_graph_op_leaky_relu) given = {{dnnl_graph_op_attr_alpha, 0.3F}};
+        if (kind == dnnl_graph_op_clamp)
+            given = {{dnnl_graph_op_attr_min, -0.7F}, {dnnl_graph_op_attr_max, 1.3F}};
+        start(to_.op(kind, {row}, row.type, whole_, largest, error, std::move(given)));
+    }
+
+    void cast() {
+        const auto& from = current();
+        if (!to_.may_change_types) return; // Quantize takes f32 only
+        start(to_.op(dnnl_graph_op_type_cast, {from}, from.type == dnnl_f32 ? dnnl_bf16 : dnnl_f32,
+                     whole_, from.largest, from.error));
+    }
+
+    void draw_soft_max() {
+        const auto& from = current();
+        const auto rank = std::ssize(whole_);
+        std::int64_t axis = one_in(random_, 2) ? -1 : rank - 1;
+        if (one_in(random_, 5)) axis = draw(random_, 0, rank - 1);
+        start(to_.op(dnnl_graph_op_softmax, {from}, from.type, whole_, 1,
+                     std::min(1.0, 2.5 * from.error), axis_of(axis)));
+    }
+
+    // Comparisons are of what the client fills: a result that is nearly right may compare
+    // otherwise.
+    chain_value draw_cond() {
+        const auto how = draw(random_, 0, 5);
+        if (how == 0 && whole_.size() >= 2) return draw_causal_mask();
+        if (how != 1) return to_.input(dnnl_boolean, one_in(random_, 2) ? whole_ : draw_part());
+        auto left = to_.input(current().type, whole_);
+        auto right = to_.input(current().type, draw_part());
+        if (one_in(random_, 2)) std::swap(left, right);
+        return to_.op(dnnl_graph_op_greater_equal, {left, right}, dnnl_boolean, whole_, 0, 0);
+    }
+
+    chain_value draw_causal_mask() {
+        const auto rank = std::ssize(whole_);
+        const auto from = one_in(random_, 2) ? current() : to_.input(current().type, whole_);
+        const auto index = [&](std::int64_t axis) {
+            return to_.op(dnnl_graph_op_gen_index, {from}, dnnl_s32, whole_, 0, 0, axis_of(axis));
+        };
+        const auto rows = index(one_in(random_, 2) ? -2 : one_in(random_, 8) ? -1 : rank - 2);
+        const auto columns = index(one_in(random_, 2) ? -1 : rank - 1);
+        return to_.op(dnnl_graph_op_greater_equal, {rows, columns}, dnnl_boolean, whole_, 0, 0);
+    }
+
+    void draw_select() {
+        const auto cond = draw_cond();
+        const auto row = current();
+        const auto other = draw_operand();
+        has_select_ = true;
+        std::vector<chain_value> inputs{cond, row, other};
+        if (may_replace_ && one_in(random_, 2)) std::swap(inputs[1], inputs[2]);
+        start(to_.op(dnnl_graph_op_select, inputs, row.type, whole_,
+                     std::max(row.largest, other.largest), std::max(row.error, other.error)));
+    }
+
+    void quantize() {
+        const auto from = current();
+        const double scale = from.largest / 100;
+        attributes given{{dnnl_graph_op_attr_scales, static_cast<float>(scale)},
+                         {dnnl_graph_op_attr_zps, std::vector<std::int64_t>{3}}};
+        start(to_.op(dnnl_graph_op_quantize, {from}, one_in(random_, 2) ? dnnl_u8 : dnnl_s8, whole_,
+                     128, from.error / scale + 0.5, std::move(given)));
+    }
+
+    generator& random_;
+    chain_writer to_;
+    dimensions whole_; // the row's, the shape of every result
+    std::vector<chain_value> values_;
+    bool has_select_ = false;
+    bool may_replace_ = true; // scores where the mask is true
+};
+
+} // namespace
+
+chain_description draw_chain(generator& random) {
+    return chain_drawer(random).draw_chain();
+}
+
+chain_description draw_attention(generator& random) {
+    return chain_drawer(random).draw_attention();
+}
+
+} // namespace maskwise::fuzz

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "description.hpp"
+
+#include <cstddef>
+#include <map>
+#include <set>
+
+namespace maskwise::fuzz {
+
+// A graph around a Select, and what a client has when it compiles: other extents, ranks, types and
+// layouts than at add_op, and lists in another order or with tensors that nobody asked for.
+struct chain_description {
+    graph_description graph;
+    std::map<std::size_t, logical_tensor> now; // every tensor of the graph, by id
+    std::map<std::size_t, double> largest;     // of those that the client fills: a bound
+    std::map<std::size_t, double> tolerance;   // of those that operators make
+    std::set<std::size_t> open;                // made, in a layout that the library chooses
+    bool lists_are_reversed = false, has_further_input = false, has_further_output = false;
+};
+
+// Element-wise operators, SoftMax and masks of indices around one Select or more: what is merged to
+// loops and rows, and what comes near.
+chain_description draw_chain(generator& random);
+
+// MatMul, the same on its scores, MatMul: one partition of oneDNN's.
+chain_description draw_attention(generator& random);
+
+std::string to_string(const chain_description& chain);
+
+} // namespace maskwise::fuzz

@@ -1,0 +1,327 @@
+#include "chain_run.hpp"
+
+#include "support/onednn_types.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <exception>
+
+namespace maskwise::fuzz {
+namespace {
+
+constexpr std::size_t further = 7777; // ids of tensors that no graph has
+constexpr std::size_t guard_bytes = 64;
+constexpr std::byte guard{0x5A};
+
+std::size_t size_of(const logical_tensor& tensor) {
+    std::int64_t last = 0;
+    for (int i = 0; i < tensor.ndims; ++i) last += (tensor.dims[i] - 1) * tensor.layout.strides[i];
+    return static_cast<std::size_t>((last + 1) * test::width_bytes(tensor));
+}
+
+void store(std::byte* to, dnnl_data_type_t type, float value) {
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    const auto half = static_cast<std::uint16_t>(bits >> 16);
+    if (type == dnnl_f32)
+        std::memcpy(to, &bits, sizeof bits);
+    else
+        std::memcpy(to, &half, sizeof half);
+}
+
+double load(const std::byte* from, dnnl_data_type_t type) {
+    std::uint16_t half = 0;
+    std::int32_t whole = 0;
+    switch (type) {
+    case dnnl_f32:
+    case dnnl_s32:
+        std::memcpy(&whole, from, sizeof whole);
+        return type == dnnl_s32 ? static_cast<double>(whole)
+                                : static_cast<double>(std::bit_cast<float>(whole));
+    case dnnl_bf16:
+        std::memcpy(&half, from, sizeof half);
+        return std::bit_cast<float>(std::uint32_t{half} << 16);
+    case dnnl_s8:
+        return std::to_integer<std::int8_t>(*from);
+    default:
+        return std::to_integer<std::uint8_t>(*from);
+    }
+}
+
+struct laid_out {
+    const logical_tensor& tensor;
+    const std::vector<std::byte>& bytes;
+};
+
+using indices = std::vector<std::int64_t>;
+
+std::size_t offset_of(const logical_tensor& tensor, const indices& index) {
+    std::int64_t offset = 0;
+    for (std::size_t i = 0; i < index.size(); ++i) offset += index[i] * tensor.layout.strides[i];
+    return static_cast<std::size_t>(offset * test::width_bytes(tensor));
+}
+
+double load(const laid_out& from, const indices& index) {
+    return load(&from.bytes[offset_of(from.tensor, index)], from.tensor.data_type);
+}
+
+// To the next element; false behind the last.
+bool step(indices& index, const logical_tensor& tensor) {
+    for (std::size_t i = index.size(); i-- > 0;) {
+        if (++index[i] < tensor.dims[i]) return true;
+        index[i] = 0;
+    }
+    return false;
+}
+
+// Where elements of the same index are more than `tolerance` apart.
+std::string difference(const laid_out& a, const laid_out& b, double tolerance) {
+    std::vector<std::int64_t> index(static_cast<std::size_t>(a.tensor.ndims));
+    do {
+        const double left = load(a, index), right = load(b, index);
+        const bool are_near = std::fabs(left - right) <= tolerance || left == right;
+        if (!are_near && !(std::isnan(left) && std::isnan(right)))
+            return "tensor " + std::to_string(a.tensor.id) + " has " + std::to_string(left) +
+                   ", not " + std::to_string(right) + " within " + std::to_string(tolerance);
+    } while (step(index, a.tensor));
+    return {};
+}
+
+// Away from 0, so that a quotient has a bound, too.
+float draw_number(generator& random, double largest) {
+    const auto part = static_cast<double>(test::draw(random, 256, 1024)) / 1024;
+    return static_cast<float>((test::one_in(random, 2) ? part : -part) * largest);
+}
+
+std::vector<logical_tensor> ports(const session& side, dnnl_graph_partition_t partition,
+                                  bool are_inputs) {
+    const auto& calls = side.calls;
+    std::size_t count = 0;
+    (are_inputs ? calls.partition_get_input_ports_num
+                : calls.partition_get_output_ports_num)(partition, &count);
+    std::vector<logical_tensor> list(count);
+    if (count > 0)
+        (are_inputs ? calls.partition_get_input_ports
+                    : calls.partition_get_output_ports)(partition, count, list.data());
+    return list;
+}
+
+// One partition's compile and execution.
+class partition_run {
+public:
+    partition_run(const session& side, dnnl_graph_partition_t partition,
+                  const chain_description& chain, chain_result& result)
+        : calls_(side.calls), partition_(partition), chain_(chain), result_(result),
+          inputs_(ports(side, partition, true)), outputs_(ports(side, partition, false)) {}
+
+    ~partition_run() {
+        for (auto* tensor : tensors_) calls_.tensor_destroy(tensor);
+        calls_.compiled_partition_destroy(compiled_);
+    }
+    partition_run(const partition_run&) = delete;
+    partition_run& operator=(const partition_run&) = delete;
+
+    void run() {
+        if (!describe_ports() || !compile() || !take_outputs()) return;
+        execute({});
+        if (result_.refusal.empty() && result_.fault.empty()) run_in_place();
+    }
+
+private:
+    bool refuse(const std::string& what, int status) {
+        if (status != dnnl_success) result_.refusal = what + " answers " + std::to_string(status);
+        return status == dnnl_success;
+    }
+
+    bool describe_ports() {
+        for (auto& input : inputs_) {
+            const auto made = result_.tensors.find(input.id);
+            if (made == result_.tensors.end()) {
+                result_.fault = "a partition comes before what it uses";
+                return false;
+            }
+            input = made->second;
+        }
+        for (auto& output : outputs_) {
+            output = chain_.now.at(output.id);
+            if (chain_.open.contains(output.id)) output.layout_type = dnnl_graph_layout_type_any;
+        }
+        if (chain_.has_further_input)
+            inputs_.insert(inputs_.begin(), describe(further, dnnl_f32, {3}));
+        if (chain_.has_further_output) outputs_.push_back(describe(further + 1, dnnl_f32, {3}));
+        if (chain_.lists_are_reversed) std::reverse(inputs_.begin(), inputs_.end());
+        return true;
+    }
+
+    bool compile() {
+        calls_.compiled_partition_create(&compiled_, partition_);
+        std::vector<const logical_tensor*> in, out;
+        for (const auto& tensor : inputs_) in.push_back(&tensor);
+        for (const auto& tensor : outputs_) out.push_back(&tensor);
+        return refuse("compile",
+                      calls_.partition_compile(partition_, compiled_, in.size(), in.data(),
+                                               out.size(), out.data(), engine()));
+    }
+
+    // Laid out as the library says, in memory of its own with a guard behind it.
+    bool take_outputs() {
+        for (auto& output : outputs_) {
+            if (output.id >= further) continue;
+            logical_tensor made{};
+            if (!refuse("query", calls_.compiled_partition_query_logical_tensor(compiled_,
+                                                                                output.id, &made)))
+                return false;
+            if (made.data_type != output.data_type) {
+                result_.fault = "output " + std::to_string(output.id) + " has another type";
+                return false;
+            }
+            output = made;
+            if (made.layout_type != dnnl_graph_layout_type_strided) {
+                result_.refusal = "a layout of its own";
+                return false;
+            }
+            result_.tensors[made.id] = made;
+            result_.bytes[made.id].assign(size_of(made) + guard_bytes, guard);
+        }
+        return true;
+    }
+
+    dnnl_graph_tensor_t make(const logical_tensor& tensor, std::byte* bytes) {
+        dnnl_graph_tensor_t made = nullptr;
+        calls_.tensor_create(&made, &tensor, engine(), bytes);
+        tensors_.push_back(made);
+        return made;
+    }
+
+    // `memory`: by id, where a tensor does not lie in its own.
+    void execute(const std::map<std::size_t, std::byte*>& memory) {
+        const auto bytes_of = [&](const logical_tensor& tensor) {
+            if (tensor.id >= further) return spare_.data();
+            const auto other = memory.find(tensor.id);
+            return other != memory.end() ? other->second : result_.bytes.at(tensor.id).data();
+        };
+        std::vector<const_dnnl_graph_tensor_t> in, out;
+        for (const auto& tensor : inputs_) in.push_back(make(tensor, bytes_of(tensor)));
+        for (const auto& tensor : outputs_) out.push_back(make(tensor, bytes_of(tensor)));
+        const int status = calls_.compiled_partition_execute(compiled_, stream(), in.size(),
+                                                             in.data(), out.size(), out.data());
+        dnnl_stream_wait(stream());
+        if (!refuse("execute", status)) return;
+        for (const auto& tensor : outputs_)
+            if (tensor.id < further) look_at(tensor);
+    }
+
+    // oneDNN leaves some comparisons unwritten.
+    void look_at(const logical_tensor& tensor) {
+        const auto& bytes = result_.bytes.at(tensor.id);
+        if (!is_guarded(bytes))
+            result_.fault = "written behind tensor " + std::to_string(tensor.id);
+        if (tensor.data_type == dnnl_boolean && bytes[0] == guard)
+            result_.refusal = "leaves tensor " + std::to_string(tensor.id) + " unwritten";
+    }
+
+    static bool is_guarded(const std::vector<std::byte>& bytes) {
+        return std::all_of(bytes.end() - guard_bytes, bytes.end(),
+                           [](std::byte each) { return each == guard; });
+    }
+
+    // Each pair that is offered must compute the same over the input's elements.
+    void run_in_place() {
+        std::size_t count = 0;
+        const dnnl_graph_inplace_pair_t* pairs = nullptr;
+        calls_.compiled_partition_get_inplace_ports(compiled_, &count, &pairs);
+        const std::vector<dnnl_graph_inplace_pair_t> offered(pairs, pairs + count);
+        for (const auto& [input, output] : offered) {
+            auto shared = result_.bytes.at(input);
+            const auto& own = result_.bytes.at(output);
+            if (shared.size() < own.size()) {
+                result_.fault = "offers a place that is too small";
+                return;
+            }
+            execute({{input, shared.data()}, {output, shared.data()}});
+            const auto& tensor = result_.tensors.at(output);
+            const auto wrong = difference({tensor, shared}, {tensor, own}, 0);
+            if (!wrong.empty()) result_.fault = "in place of another " + wrong;
+        }
+    }
+
+    const api& calls_;
+    dnnl_graph_partition_t partition_;
+    const chain_description& chain_;
+    chain_result& result_;
+    std::vector<logical_tensor> inputs_, outputs_;
+    dnnl_graph_compiled_partition_t compiled_ = nullptr;
+    std::vector<dnnl_graph_tensor_t> tensors_;
+    std::vector<std::byte> spare_ = std::vector<std::byte>(guard_bytes);
+};
+
+} // namespace
+
+tensor_bytes draw_inputs(generator& random, const chain_description& chain) {
+    tensor_bytes drawn;
+    for (const auto& [id, largest] : chain.largest) {
+        const auto& tensor = chain.now.at(id);
+        auto& bytes = drawn[id];
+        bytes.resize(size_of(tensor) + guard_bytes);
+        const auto width = static_cast<std::size_t>(test::width_bytes(tensor));
+        if (width == 1) test::fill_mask(random, bytes.data(), bytes.size());
+        for (std::size_t at = 0; width > 1 && at < bytes.size(); at += width)
+            store(&bytes[at], tensor.data_type, draw_number(random, largest));
+    }
+    return drawn;
+}
+
+chain_result run_chain(const session& side, const chain_description& chain,
+                       const tensor_bytes& inputs) {
+    chain_result result;
+    result.bytes = inputs;
+    for (const auto& [id, bytes] : inputs) result.tensors[id] = chain.now.at(id);
+    for (std::size_t i = 0; i < side.partitions.size(); ++i) {
+        if (side.notes[i].ops.size() > 1) ++result.merged;
+        try {
+            partition_run(side, side.partitions[i], chain, result).run();
+        } catch (const std::exception& thrown) {
+            result.refusal = std::string("throws ") + thrown.what();
+        }
+        if (!result.refusal.empty() || !result.fault.empty()) break;
+    }
+    return result;
+}
+
+chain_description make_plain(const chain_description& chain) {
+    auto plain = chain;
+    for (auto& [id, tensor] : plain.now)
+        tensor = describe(id, tensor.data_type, {tensor.dims, tensor.dims + tensor.ndims});
+    plain.graph.policy = dnnl_graph_partition_policy_debug;
+    plain.open.clear();
+    return plain;
+}
+
+tensor_bytes lay_out_plainly(const tensor_bytes& bytes, const chain_description& from,
+                             const chain_description& to) {
+    tensor_bytes made;
+    for (const auto& [id, own] : bytes) {
+        const auto &source = from.now.at(id), &target = to.now.at(id);
+        const auto width = static_cast<std::size_t>(test::width_bytes(source));
+        auto& plain = made[id];
+        plain.resize(size_of(target) + guard_bytes);
+        indices index(static_cast<std::size_t>(source.ndims));
+        do std::memcpy(&plain[offset_of(target, index)], &own[offset_of(source, index)], width);
+        while (step(index, source));
+    }
+    return made;
+}
+
+std::string compare(const chain_result& own, const chain_result& other,
+                    const chain_description& chain) {
+    for (const auto& [id, tolerance] : chain.tolerance) {
+        if (!own.tensors.contains(id) || !other.tensors.contains(id)) continue;
+        auto wrong = difference({own.tensors.at(id), own.bytes.at(id)},
+                                {other.tensors.at(id), other.bytes.at(id)}, tolerance);
+        if (!wrong.empty()) return wrong;
+    }
+    return {};
+}
+
+} // namespace maskwise::fuzz

@@ -1,0 +1,129 @@
+#include "chain_writer.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace maskwise::fuzz {
+namespace {
+
+using test::draw;
+using test::one_in;
+
+constexpr std::size_t first_op = 100;
+
+// How far a library's result may be from the exact one that its type then rounds.
+double precision(dnnl_data_type_t type) {
+    return type == dnnl_bf16 ? 1.0 / 128 : 4e-6;
+}
+
+std::vector<std::int64_t> look_up(const dimensions& shape,
+                                  const std::vector<std::int64_t>& extents) {
+    std::vector<std::int64_t> found;
+    for (const std::size_t dimension : shape) found.push_back(extents[dimension]);
+    return found;
+}
+
+} // namespace
+
+chain_writer::chain_writer(generator& random)
+    : random_(random), changes_extents_(one_in(random, 2)), changes_types_(one_in(random, 2)),
+      changes_layouts_(one_in(random, 2)) {
+    made_.lists_are_reversed = one_in(random, 3);
+    made_.has_further_input = one_in(random, 4);
+    made_.has_further_output = one_in(random, 4);
+    made_.graph.policy = dnnl_graph_partition_policy_fusion;
+}
+
+std::size_t chain_writer::add_dimension() {
+    static constexpr std::int64_t usual[] = {1, 2, 3, 5, 8, 16, 17, 33, 70};
+    return add_dimension(usual[draw(random_, 0, std::ssize(usual) - 1)]);
+}
+
+std::size_t chain_writer::add_dimension(std::int64_t extent) {
+    then_.push_back(extent);
+    const bool changes = changes_extents_ && extent != 1 && one_in(random_, 2);
+    now_.push_back(changes ? draw(random_, 2, 20) : extent);
+    return then_.size() - 1;
+}
+
+dnnl_data_type_t chain_writer::type_now(dnnl_data_type_t recorded) const {
+    if (!changes_types_ || !may_change_types) return recorded;
+    if (recorded == dnnl_f32) return dnnl_bf16;
+    return recorded == dnnl_bf16 ? dnnl_f32 : recorded;
+}
+
+// Permuted, with gaps now and then, but where oneDNN dies of gaps: in one dimension.
+void chain_writer::lay_out_anew(logical_tensor& tensor) {
+    std::vector<std::size_t> order(static_cast<std::size_t>(tensor.ndims));
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), random_);
+    std::int64_t stride = one_in(random_, 4) ? 2 : 1;
+    for (const std::size_t i : order) {
+        tensor.layout.strides[i] = stride;
+        stride *= tensor.dims[i];
+        if (one_in(random_, 6)) stride += 3;
+    }
+}
+
+void chain_writer::may_reshape(std::size_t rank) {
+    forgets_shapes_ = one_in(random_, 6);
+    if (one_in(random_, 6)) deepened_ = rank;
+    leading_ = draw(random_, 1, 4);
+}
+
+// The same tensor may be known to one of its operators and not to another.
+logical_tensor chain_writer::recorded(const chain_value& value) {
+    auto tensor = describe(value.id, value.type, look_up(value.shape, then_));
+    if (forgets_shapes_ && one_in(random_, 4)) forget_shape(random_, tensor);
+    return tensor;
+}
+
+chain_value chain_writer::tensor(dnnl_data_type_t type, const dimensions& shape) {
+    const std::size_t id = made_.now.size() + 1;
+    auto extents = look_up(shape, now_);
+    if (deepened_ == shape.size()) extents.insert(extents.begin(), leading_);
+    auto& now = made_.now[id] = describe(id, type_now(type), extents);
+    if (changes_layouts_ && now.ndims > 1 && one_in(random_, 3)) lay_out_anew(now);
+    return {id, type, shape};
+}
+
+chain_value chain_writer::input(dnnl_data_type_t type, const dimensions& shape, double largest) {
+    auto made = tensor(type, shape);
+    made.largest = made_.largest[made.id] = largest;
+    return made;
+}
+
+chain_value chain_writer::op(dnnl_graph_op_kind_t kind, const std::vector<chain_value>& inputs,
+                             dnnl_data_type_t type, const dimensions& shape, double largest,
+                             double error, decltype(op_description::attributes) attributes) {
+    auto made = tensor(type, shape);
+    const auto rounding = std::max(precision(type), precision(type_now(type)));
+    made.largest = largest;
+    made.error = error + largest * rounding;
+    made_.tolerance[made.id] = 2 * made.error;
+    if (changes_layouts_ && one_in(random_, 2)) made_.open.insert(made.id);
+    op_description op{first_op + made_.graph.ops.size(), kind, "", false, {}, {recorded(made)}};
+    for (const auto& input : inputs) op.inputs.push_back(recorded(input));
+    op.attributes = std::move(attributes);
+    made_.graph.ops.push_back(std::move(op));
+    return made;
+}
+
+std::string to_string(const chain_description& chain) {
+    std::string text;
+    for (const auto& op : chain.graph.ops) {
+        text += to_string(op);
+        for (const auto& [name, value] : op.attributes)
+            if (const auto* numbers = std::get_if<std::vector<std::int64_t>>(&value))
+                text += "  attribute " + std::to_string(name) + ": " +
+                        (numbers->empty() ? "" : std::to_string(numbers->front())) + '\n';
+    }
+    compile_description now;
+    for (const auto& [id, tensor] : chain.now)
+        (chain.largest.contains(id) ? now.inputs : now.outputs).push_back(tensor);
+    return text + to_string(now) + (chain.lists_are_reversed ? "lists are reversed\n" : "") +
+           (chain.has_further_input ? "a further input\n" : "") +
+           (chain.has_further_output ? "a further output\n" : "");
+}
+
+} // namespace maskwise::fuzz

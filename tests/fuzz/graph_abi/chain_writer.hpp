@@ -1,0 +1,56 @@
+#pragma once
+
+#include "chain.hpp"
+
+#include <vector>
+
+namespace maskwise::fuzz {
+
+// A dimension's extent is looked up by its number, since at compile it may be another; number 0 is
+// the extent 1.
+using dimensions = std::vector<std::size_t>;
+
+// A tensor of the graph while it is drawn. The bounds follow from what operators do to them, so
+// that results of two correct libraries are known to be near each other.
+struct chain_value {
+    std::size_t id = 0;
+    dnnl_data_type_t type{};
+    dimensions shape;
+    double largest = 0, error = 0;
+};
+
+// Writes a graph down operator by operator.
+class chain_writer {
+public:
+    explicit chain_writer(generator& random);
+
+    std::size_t add_dimension();
+    // One that has this extent at add_op.
+    std::size_t add_dimension(std::int64_t extent);
+    // Tensors of this rank may have one more at compile, shapes be known only then.
+    void may_reshape(std::size_t rank);
+    chain_value input(dnnl_data_type_t type, const dimensions& shape, double largest = 2);
+    // `error`: before the result is rounded to its type.
+    chain_value op(dnnl_graph_op_kind_t kind, const std::vector<chain_value>& inputs,
+                   dnnl_data_type_t type, const dimensions& shape, double largest, double error,
+                   decltype(op_description::attributes) attributes = {});
+    chain_description take() { return std::move(made_); }
+
+    // Of the types that tensors have, whether they may be others at compile.
+    bool may_change_types = true;
+
+private:
+    chain_value tensor(dnnl_data_type_t type, const dimensions& shape);
+    logical_tensor recorded(const chain_value& value);
+    dnnl_data_type_t type_now(dnnl_data_type_t recorded) const;
+    void lay_out_anew(logical_tensor& tensor);
+
+    generator& random_;
+    chain_description made_;
+    std::vector<std::int64_t> then_{1}, now_{1};
+    bool changes_extents_, changes_types_, changes_layouts_, forgets_shapes_ = false;
+    std::size_t deepened_ = 0; // the rank that is one more at compile
+    std::int64_t leading_ = 1; // and the extent that comes in front
+};
+
+} // namespace maskwise::fuzz
