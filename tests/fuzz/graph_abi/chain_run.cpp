@@ -1,5 +1,7 @@
 #include "chain_run.hpp"
 
+#include "chain_memory.hpp"
+
 #include "support/onednn_types.hpp"
 
 #include <algorithm>
@@ -15,12 +17,6 @@ constexpr std::size_t further = 7777; // ids of tensors that no graph has
 constexpr std::size_t guard_bytes = 64;
 constexpr std::byte guard{0x5A};
 
-std::size_t size_of(const logical_tensor& tensor) {
-    std::int64_t last = 0;
-    for (int i = 0; i < tensor.ndims; ++i) last += (tensor.dims[i] - 1) * tensor.layout.strides[i];
-    return static_cast<std::size_t>((last + 1) * test::width_bytes(tensor));
-}
-
 void store(std::byte* to, dnnl_data_type_t type, float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const auto half = static_cast<std::uint16_t>(bits >> 16);
@@ -28,51 +24,6 @@ void store(std::byte* to, dnnl_data_type_t type, float value) {
         std::memcpy(to, &bits, sizeof bits);
     else
         std::memcpy(to, &half, sizeof half);
-}
-
-double load(const std::byte* from, dnnl_data_type_t type) {
-    std::uint16_t half = 0;
-    std::int32_t whole = 0;
-    switch (type) {
-    case dnnl_f32:
-    case dnnl_s32:
-        std::memcpy(&whole, from, sizeof whole);
-        return type == dnnl_s32 ? static_cast<double>(whole)
-                                : static_cast<double>(std::bit_cast<float>(whole));
-    case dnnl_bf16:
-        std::memcpy(&half, from, sizeof half);
-        return std::bit_cast<float>(std::uint32_t{half} << 16);
-    case dnnl_s8:
-        return std::to_integer<std::int8_t>(*from);
-    default:
-        return std::to_integer<std::uint8_t>(*from);
-    }
-}
-
-struct laid_out {
-    const logical_tensor& tensor;
-    const std::vector<std::byte>& bytes;
-};
-
-using indices = std::vector<std::int64_t>;
-
-std::size_t offset_of(const logical_tensor& tensor, const indices& index) {
-    std::int64_t offset = 0;
-    for (std::size_t i = 0; i < index.size(); ++i) offset += index[i] * tensor.layout.strides[i];
-    return static_cast<std::size_t>(offset * test::width_bytes(tensor));
-}
-
-double load(const laid_out& from, const indices& index) {
-    return load(&from.bytes[offset_of(from.tensor, index)], from.tensor.data_type);
-}
-
-// To the next element; false behind the last.
-bool step(indices& index, const logical_tensor& tensor) {
-    for (std::size_t i = index.size(); i-- > 0;) {
-        if (++index[i] < tensor.dims[i]) return true;
-        index[i] = 0;
-    }
-    return false;
 }
 
 // Where elements of the same index are more than `tolerance` apart.
@@ -287,30 +238,6 @@ chain_result run_chain(const session& side, const chain_description& chain,
         if (!result.refusal.empty() || !result.fault.empty()) break;
     }
     return result;
-}
-
-chain_description make_plain(const chain_description& chain) {
-    auto plain = chain;
-    for (auto& [id, tensor] : plain.now)
-        tensor = describe(id, tensor.data_type, {tensor.dims, tensor.dims + tensor.ndims});
-    plain.graph.policy = dnnl_graph_partition_policy_debug;
-    plain.open.clear();
-    return plain;
-}
-
-tensor_bytes lay_out_plainly(const tensor_bytes& bytes, const chain_description& from,
-                             const chain_description& to) {
-    tensor_bytes made;
-    for (const auto& [id, own] : bytes) {
-        const auto &source = from.now.at(id), &target = to.now.at(id);
-        const auto width = static_cast<std::size_t>(test::width_bytes(source));
-        auto& plain = made[id];
-        plain.resize(size_of(target) + guard_bytes);
-        indices index(static_cast<std::size_t>(source.ndims));
-        do std::memcpy(&plain[offset_of(target, index)], &own[offset_of(source, index)], width);
-        while (step(index, source));
-    }
-    return made;
 }
 
 std::string compare(const chain_result& own, const chain_result& other,

@@ -28,12 +28,6 @@ tensor_bytes draw_inputs(generator& random, const chain_description& chain);
 chain_result run_chain(const session& side, const chain_description& chain,
                        const tensor_bytes& inputs);
 
-// The same with row-major tensors and each operator for itself, and the inputs laid out for it:
-// what oneDNN computes of it decides where it is wrong with other layouts or in other company.
-chain_description make_plain(const chain_description& chain);
-tensor_bytes lay_out_plainly(const tensor_bytes& bytes, const chain_description& from,
-                             const chain_description& to);
-
 // Empty where what both sides computed is as near as the chain's bounds ask for.
 std::string compare(const chain_result& own, const chain_result& other,
                     const chain_description& chain);

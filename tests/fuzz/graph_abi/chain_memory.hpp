@@ -1,0 +1,26 @@
+#pragma once
+
+#include "description.hpp"
+
+#include <cstddef>
+#include <vector>
+
+namespace maskwise::fuzz {
+
+// A tensor with its memory.
+struct laid_out {
+    const logical_tensor& tensor;
+    const std::vector<std::byte>& bytes;
+};
+
+using indices = std::vector<std::int64_t>; // of one element, from the outermost dimension
+
+// To the next element; false behind the last.
+bool step(indices& index, const logical_tensor& tensor);
+
+double load(const laid_out& from, const indices& index);
+
+// Up to the last element's last byte.
+std::size_t size_of(const logical_tensor& tensor);
+
+} // namespace maskwise::fuzz
