@@ -58,6 +58,8 @@ void set_mode(case_config& c, const std::string& letters) {
             throw input_error(fmt::format("'{}' is none of C, P, CP, L", letters));
     }
     if (letters.empty()) throw input_error("needs letters: C, P, CP or L");
+    if (c.list_only && (c.correctness || c.performance))
+        throw input_error(fmt::format("'{}' lists and runs; L stands alone", letters));
 }
 
 strings parse_dt(const std::string& value) {

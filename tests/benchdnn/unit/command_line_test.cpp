@@ -104,6 +104,7 @@ TEST_F(command_line_test, faults_are_one_clear_line) {
     EXPECT_NE(error_of({"--foo=1"}).find("unknown flag '--foo'"), std::string::npos);
     EXPECT_NE(error_of({"case.json"}).find("is not a flag"), std::string::npos);
     EXPECT_NE(error_of({"--mode=X"}).find("--mode: 'X'"), std::string::npos);
+    EXPECT_NE(error_of({"--mode=CL"}).find("--mode: 'CL'"), std::string::npos);
     EXPECT_NE(error_of({"--dt=f8"}).find("--dt"), std::string::npos);
     EXPECT_NE(error_of({"--dt=f64", "--case=" + path("case.json")}).find("--dt: for a graph"),
               std::string::npos);
