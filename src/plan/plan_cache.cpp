@@ -1,4 +1,5 @@
 #include "base/cache.hpp"
+#include "base/first_use.hpp"
 #include "base/verbose.hpp"
 #include "plan/plan_data.hpp"
 
@@ -42,30 +43,29 @@ struct desc_equal {
     }
 };
 
-using plan_set = std::unordered_set<std::shared_ptr<const select_plan>, desc_hash, desc_equal>;
+struct plan_cache {
+    std::mutex mutex;
+    std::unordered_set<std::shared_ptr<const select_plan>, desc_hash, desc_equal> plans;
+};
 
-constinit std::mutex mutex;
-
-// With the lock held. Never destroyed: exit handlers of the client may still compile.
-plan_set& known_plans() {
-    static auto* const the_plans = new plan_set;
-    return *the_plans;
+// A fork may be the first to ask, and has nobody to tell that there is no memory: none is needed.
+plan_cache& cache() {
+    return at_first_use<[] { return plan_cache(); }>();
 }
 
 // A fork waits for the lock: held by a thread that the child does not have, it would stay so there.
-// It may be the first to take it, and has nobody to tell that there is no memory: so it needs none.
-[[maybe_unused]] const int watching_forks =
-    pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); }, [] { mutex.unlock(); });
+[[maybe_unused]] const int watching_forks = pthread_atfork(
+    [] { cache().mutex.lock(); }, [] { cache().mutex.unlock(); }, [] { cache().mutex.unlock(); });
 
 std::shared_ptr<const select_plan> find_plan(const select_desc& desc) {
-    const std::lock_guard lock(mutex);
-    const auto found = known_plans().find(desc);
-    return found == known_plans().end() ? nullptr : *found;
+    const std::lock_guard lock(cache().mutex);
+    const auto found = cache().plans.find(desc);
+    return found == cache().plans.end() ? nullptr : *found;
 }
 
 void keep_plan(std::shared_ptr<const select_plan> plan) {
-    const std::lock_guard lock(mutex);
-    auto& plans = known_plans();
+    const std::lock_guard lock(cache().mutex);
+    auto& plans = cache().plans;
     if (plans.size() >= most_plans) plans.erase(plans.begin());
     plans.insert(std::move(plan));
 }
