@@ -70,12 +70,10 @@ abi::status compile_for_newer_functions(const compile_call& call, compiled_recor
 // keeps points into a partition that the client will destroy.
 void compile_for_dump(const compile_call& call, const compiled_record& record) {
     const auto& given = *call.outputs[record.select.at.dst];
-    const bool is_open =
-        given.ndims < 0 || std::count(given.dims, given.dims + given.ndims, abi::unknown_dim) > 0;
     const bool has_scalar =
         std::any_of(record.inputs.begin(), record.inputs.end(),
                     [](const auto& input) { return input.property == abi::property_host_scalar; });
-    if (!is_open && !has_scalar) guarded([&] { compile_with_real(call); });
+    if (has_known_shape(given) && !has_scalar) guarded([&] { compile_with_real(call); });
 }
 
 // What the real library does at compile beside compiling.

@@ -18,11 +18,6 @@ bool is_value(int type) {
     return type == abi::type_f32 || type == abi::type_bf16 || type == abi::type_f16;
 }
 
-bool has_known_shape(const abi::logical_tensor& tensor) {
-    return tensor.ndims >= 0 && tensor.ndims <= abi::max_ndims &&
-           std::count(tensor.dims, tensor.dims + tensor.ndims, abi::unknown_dim) == 0;
-}
-
 bool same_shape(const abi::logical_tensor& a, const abi::logical_tensor& b) {
     return a.ndims == b.ndims && std::equal(a.dims, a.dims + a.ndims, b.dims);
 }

@@ -99,4 +99,9 @@ abi::logical_tensor to_abi(const graph::logical_tensor& tensor,
     return result;
 }
 
+bool has_known_shape(const abi::logical_tensor& tensor) {
+    return tensor.ndims >= 0 && tensor.ndims <= abi::max_ndims &&
+           std::count(tensor.dims, tensor.dims + tensor.ndims, abi::unknown_dim) == 0;
+}
+
 } // namespace maskwise::onednn

@@ -12,6 +12,9 @@ namespace maskwise::onednn {
 // data_type::undef and unknown layouts layout_kind::undef: both are refused later with a reason.
 // Throws invalid_argument for a rank outside -1..12.
 graph::logical_tensor from_abi(const abi::logical_tensor& tensor);
+
+// Whether rank and every extent are given.
+bool has_known_shape(const abi::logical_tensor& tensor);
 std::vector<graph::logical_tensor> from_abi(std::span<const abi::logical_tensor* const> tensors);
 
 // `original` with shape, strides and layout replaced by those of a compiled output.
