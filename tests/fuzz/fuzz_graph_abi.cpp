@@ -13,18 +13,12 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <string>
 
 namespace maskwise::fuzz {
 namespace {
-
-[[noreturn]] void fail(const std::string& what) {
-    std::fprintf(stderr, "%s\n", what.c_str());
-    std::abort();
-}
 
 struct buffers {
     std::vector<std::vector<std::byte>> bytes;

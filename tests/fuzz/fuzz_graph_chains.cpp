@@ -9,17 +9,11 @@
 #include "graph_abi/session.hpp"
 
 #include <cstdio>
-#include <cstdlib>
 #include <span>
 #include <string>
 
 namespace maskwise::fuzz {
 namespace {
-
-[[noreturn]] void fail(const std::string& what) {
-    std::fprintf(stderr, "%s\n", what.c_str());
-    std::abort();
-}
 
 // Tells in the end how much was tried.
 struct counter {

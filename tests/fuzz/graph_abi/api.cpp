@@ -8,6 +8,11 @@
 
 namespace maskwise::fuzz {
 
+[[noreturn]] void fail(const std::string& what) {
+    std::fprintf(stderr, "%s\n", what.c_str());
+    std::abort();
+}
+
 const api& with_plugin() {
 #define X(name) dnnl_graph_##name,
     static const api calls{MASKWISE_FUZZ_CALLS(X)};
@@ -24,8 +29,7 @@ void* find(const char* name) {
     }(); // Debian's has a name of its own
     void* address = library == nullptr ? nullptr : dlsym(library, name);
     if (address != nullptr) return address;
-    std::fprintf(stderr, "no %s in the real library\n", name);
-    std::abort();
+    fail("no " + std::string(name) + " in the real library");
 }
 
 } // namespace

@@ -2,6 +2,8 @@
 
 #include "oneapi/dnnl/dnnl_graph.h"
 
+#include <string>
+
 namespace maskwise::fuzz {
 
 // The functions that a graph is built and run with, once as the program sees them, with the plugin
@@ -25,6 +27,9 @@ struct api {
     MASKWISE_FUZZ_CALLS(X)
 #undef X
 };
+
+// Prints what was found and ends the process, which is how a fuzz target tells.
+[[noreturn]] void fail(const std::string& what);
 
 const api& with_plugin();
 const api& real();
