@@ -171,9 +171,7 @@ std::optional<std::size_t> input_under_dst(const compiled_expression& compiled) 
         const logical_tensor& input = compiled.inputs[position];
         const bool may_be_written = input.property != property_kind::host_scalar &&
                                     input.property != property_kind::constant;
-        if (may_be_written && input.type == dst.type && input.extents == dst.extents &&
-            input.strides_elems == dst.strides_elems)
-            return position;
+        if (may_be_written && input.type == dst.type && lie_alike(input, dst)) return position;
     }
     return std::nullopt;
 }

@@ -29,9 +29,7 @@ select_desc describe(const compiled_select& compiled) {
 }
 
 bool may_share_memory(const logical_tensor& src_0, const logical_tensor& dst) {
-    return src_0.extents == dst.extents && src_0.layout == layout_kind::strided &&
-           src_0.strides_elems == dst.strides_elems &&
-           src_0.property != property_kind::host_scalar &&
+    return lie_alike(src_0, dst) && src_0.property != property_kind::host_scalar &&
            src_0.property != property_kind::constant;
 }
 

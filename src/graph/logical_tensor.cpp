@@ -11,6 +11,21 @@ bool logical_tensor::shape_known() const {
     return rank_known && std::find(extents.begin(), extents.end(), unknown_extent) == extents.end();
 }
 
+dims meant_strides(const logical_tensor& tensor) {
+    dims strides = tensor.strides_elems;
+    std::int64_t inside = 1;
+    for (int d = strides.rank() - 1; d >= 0; --d) {
+        if (tensor.extents[d] == 1) strides[d] = inside;
+        const auto whole = checked_multiply(tensor.extents[d], strides[d]);
+        inside = std::max(inside, whole.value_or(INT64_MAX));
+    }
+    return strides;
+}
+
+bool lie_alike(const logical_tensor& a, const logical_tensor& b) {
+    return a.layout == b.layout && a.extents == b.extents && meant_strides(a) == meant_strides(b);
+}
+
 std::string shape_text(const logical_tensor& tensor) {
     if (!tensor.rank_known) return "unknown rank";
     std::string text = "{";

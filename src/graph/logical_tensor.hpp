@@ -31,6 +31,13 @@ struct logical_tensor {
     bool shape_known() const;
 };
 
+// The strides of a strided tensor of known shape, those of extents of 1 as if its own dimensions
+// inside lay without gaps. No address depends on them, but libraries read a layout from them.
+dims meant_strides(const logical_tensor& tensor);
+
+// Whether the same index is at the same place of both; types apart.
+bool lie_alike(const logical_tensor& a, const logical_tensor& b);
+
 // For reasons: "{2,?,4}" or "unknown rank".
 std::string shape_text(const logical_tensor& tensor);
 

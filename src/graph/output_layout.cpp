@@ -42,7 +42,7 @@ dims row_major(const dims& shape) {
 dims follow_model(const dims& shape, std::initializer_list<const logical_tensor*> models) {
     for (const logical_tensor* model : models)
         if (model->extents == shape)
-            return dense_strides(shape, memory_order(model->strides_elems));
+            return dense_strides(shape, memory_order(meant_strides(*model)));
     return row_major(shape);
 }
 

@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "onednn/real_library.hpp"
 #include "onednn/real_partition.hpp"
+#include "onednn/translate.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -154,6 +155,15 @@ abi::status compile_or_keep(abi::partition& partition, abi::compiled_partition c
 // Handles of one step lie on the stack when it is executed.
 constexpr std::size_t max_step_inputs = 64, max_step_outputs = 16;
 
+// oneDNN 3.13 reads the layout of a MatMul's input from all strides, and computes nonsense where an
+// extent of 1 has an odd one.
+abi::logical_tensor with_meant_strides(const abi::logical_tensor& tensor) {
+    auto meant = from_abi(tensor);
+    if (meant.layout != graph::layout_kind::strided || !meant.shape_known()) return tensor;
+    meant.strides_elems = graph::meant_strides(meant);
+    return to_abi(meant, tensor);
+}
+
 // Intermediates leave with whatever layout oneDNN likes best.
 void real_part::compile_step(compiled_step& step, tensor_map& known, const tensor_map& wanted,
                              abi::engine engine) {
@@ -161,7 +171,7 @@ void real_part::compile_step(compiled_step& step, tensor_map& known, const tenso
     for (const auto& port : input_ports(step.partition)) {
         if (!known.contains(port.id))
             throw invalid_argument("tensor " + std::to_string(port.id) + " of a part is not known");
-        inputs.push_back(known.at(port.id));
+        inputs.push_back(with_meant_strides(known.at(port.id)));
         step.inputs.push_back(port.id);
     }
     for (auto port : output_ports(step.partition)) {

@@ -142,6 +142,54 @@ TEST_F(redescribed, an_open_output_keeps_the_type_that_it_is_given) {
         }
 }
 
+// No address depends on the stride of an extent of 1, but oneDNN 3.13 reads the layout of a MatMul's
+// input from it, too, and multiplies what lies elsewhere: most often in a partition of its own.
+TEST_F(redescribed, strides_of_extents_of_1_mean_nothing) {
+    const extents q{1, 4, 33, 13}, k{1, 4, 13, 16}, s{1, 4, 33, 16}, column{1, 4, 33, 1};
+    const auto mask = dense(1, {1, 1, 33, 16}, boolean);
+    const auto partitions =
+        partitions_of({make(9, kind::MatMul, {dense(20, q), dense(21, k)}, dense(3, s)),
+                       make(10, kind::Add, {dense(3, s), dense(22, column)}, dense(4, s)),
+                       make(11, kind::Select, {mask, dense(4, s), dense(2, s)}, dense(5, s))});
+    if (partitions.size() != 1) GTEST_SKIP() << "not one partition here";
+    if (!plugin_is_loaded()) GTEST_SKIP() << "some versions compute it wrongly";
+    const auto memory = run(partitions, {{20, {20, f32, q, extents{1, 33, 1, 132}}},
+                                         {21, dense(21, k)},
+                                         {22, dense(22, column)},
+                                         {1, mask},
+                                         {2, dense(2, s)},
+                                         {5, dense(5, s)}});
+    for (std::size_t row = 0; row < 4 * 33; ++row)
+        for (std::size_t at = 0; at < 16; ++at) {
+            float sum = element(memory, 22, row);
+            for (std::size_t i = 0; i < 13; ++i)
+                sum += element(memory, 20, row + 132 * i) *
+                       element(memory, 21, row / 33 * 208 + i * 16 + at);
+            ASSERT_NEAR(element(memory, 5, row * 16 + at), sum, 1e-3) << row << ' ' << at;
+        }
+}
+
+// oneDNN takes a layout from all strides, also where an extent is 1.
+TEST_F(redescribed, an_open_output_has_the_usual_stride_where_its_extent_is_1) {
+    const extents now{1, 2, 5, 3}, usual{30, 5, 1, 10};
+    const auto mask = dense(1, {1}, boolean);
+    const auto select = make(10, kind::Select, {mask, dense(0, now), dense(2, {1})}, dense(3, now));
+    const auto loop = make(9, kind::Exp, {dense(0, now)}, dense(3, now));
+    const auto last = make(10, kind::Select, {mask, dense(3, now), dense(2, {1})}, dense(4, now));
+    if (!plugin_is_loaded()) GTEST_SKIP() << "oneDNN's own choice may be another";
+    for (const auto& ops : {std::vector{select}, std::vector{loop, last}})
+        for (const auto& each : partitions_of(ops)) {
+            auto inputs = each.get_input_ports(), outputs = each.get_output_ports();
+            for (auto& input : inputs)
+                if (input.get_id() == 0) input = {0, f32, now, extents{1, 5, 1, 10}};
+            const auto id = outputs[0].get_id();
+            outputs[0] = {id, f32, now, layout::any};
+            const auto compiled = each.compile(inputs, outputs, engine());
+            EXPECT_EQ(compiled.query_logical_tensor(id).get_strides(), usual);
+            EXPECT_EQ(compiled.get_inplace_ports().size(), 1U);
+        }
+}
+
 TEST_F(redescribed, an_axis_counts_in_the_rank_given) {
     const extents now{2, 3, 4};
     const auto memory =
