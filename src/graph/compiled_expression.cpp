@@ -85,17 +85,18 @@ std::optional<expression_group> with_given_types(const expression_group& group,
     return std::move(groups[0]);
 }
 
-// dst follows the first input of its shape, as it would follow a Select's source.
+// dst follows the first value of its shape, as it would follow a Select's source; a mask only where
+// there is none: oneDNN dies of some layouts that its own operators would not have chosen.
 void complete_dst(const dims& shape, compiled_expression& compiled) {
     logical_tensor& dst = compiled.outputs[compiled.dst_position];
     require_fitting_dst(dst, shape);
-    const logical_tensor* model = &compiled.inputs[compiled.input_positions.front()];
-    for (const std::size_t position : compiled.input_positions) {
-        const logical_tensor& input = compiled.inputs[position];
-        if (model->extents == shape) break;
-        model = &input;
-    }
-    complete_output(dst, shape, {model});
+    std::vector<const logical_tensor*> models;
+    for (const std::size_t position : compiled.input_positions)
+        models.push_back(&compiled.inputs[position]);
+    std::stable_partition(models.begin(), models.end(), [](const logical_tensor* model) {
+        return model->type != data_type::boolean;
+    });
+    complete_output(dst, shape, models);
 }
 
 // The extents of `operand` without gaps, its dimensions in the order of dst's strides.

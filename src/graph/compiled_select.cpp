@@ -66,7 +66,7 @@ compiled_select compile_select(const op& select, std::span<const logical_tensor>
     const dims shape = infer_dst(onednn_select(), broadcast_of(select), cond.extents, src_0.extents,
                                  src_1.extents);
     require_fitting_dst(dst, shape);
-    complete_output(dst, shape, {&src_0, &src_1, &cond});
+    complete_output(dst, shape, std::array{&src_0, &src_1, &cond});
     compiled.plan = make_select_plan(describe(compiled));
     compiled.is_empty = element_count(dst.extents) == 0;
     compiled.src_0_may_be_dst = !compiled.is_empty && may_share_memory(src_0, dst);

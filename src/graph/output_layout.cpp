@@ -39,7 +39,7 @@ dims row_major(const dims& shape) {
     return dense_strides(shape, order);
 }
 
-dims follow_model(const dims& shape, std::initializer_list<const logical_tensor*> models) {
+dims follow_model(const dims& shape, std::span<const logical_tensor* const> models) {
     for (const logical_tensor* model : models)
         if (model->extents == shape)
             return dense_strides(shape, memory_order(meant_strides(*model)));
@@ -49,7 +49,7 @@ dims follow_model(const dims& shape, std::initializer_list<const logical_tensor*
 } // namespace
 
 void complete_output(logical_tensor& dst, const dims& shape,
-                     std::initializer_list<const logical_tensor*> models) {
+                     std::span<const logical_tensor* const> models) {
     if (dst.layout != layout_kind::any && dst.layout != layout_kind::strided)
         throw invalid_argument("dst has a layout that cannot be written; ask for strided or any");
     const bool was_open = !dst.shape_known();

@@ -2,7 +2,7 @@
 
 #include "graph/logical_tensor.hpp"
 
-#include <initializer_list>
+#include <span>
 
 namespace maskwise::graph {
 
@@ -11,6 +11,6 @@ namespace maskwise::graph {
 // (as oneDNN follows src_0), row-major when none has. Throws invalid_argument for a layout that
 // Maskwise cannot write (undef, opaque).
 void complete_output(logical_tensor& dst, const dims& shape,
-                     std::initializer_list<const logical_tensor*> models);
+                     std::span<const logical_tensor* const> models);
 
 } // namespace maskwise::graph

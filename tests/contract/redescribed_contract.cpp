@@ -142,8 +142,9 @@ TEST_F(redescribed, an_open_output_keeps_the_type_that_it_is_given) {
         }
 }
 
-// No address depends on the stride of an extent of 1, but oneDNN 3.13 reads the layout of a MatMul's
-// input from it, too, and multiplies what lies elsewhere: most often in a partition of its own.
+// No address depends on the stride of an extent of 1, but oneDNN 3.13 reads the layout of a
+// MatMul's input from it, too, and multiplies what lies elsewhere: most often in a partition of its
+// own.
 TEST_F(redescribed, strides_of_extents_of_1_mean_nothing) {
     const extents q{1, 4, 33, 13}, k{1, 4, 13, 16}, s{1, 4, 33, 16}, column{1, 4, 33, 1};
     const auto mask = dense(1, {1, 1, 33, 16}, boolean);
@@ -188,6 +189,20 @@ TEST_F(redescribed, an_open_output_has_the_usual_stride_where_its_extent_is_1) {
             EXPECT_EQ(compiled.query_logical_tensor(id).get_strides(), usual);
             EXPECT_EQ(compiled.get_inplace_ports().size(), 1U);
         }
+}
+
+// A mask's layout is not one that oneDNN's operators would have handed on.
+TEST_F(redescribed, an_open_output_is_laid_out_as_a_value_of_its_shape) {
+    const auto mask = dense(1, shape, boolean);
+    const auto partitions = partitions_of(
+        {make(9, kind::Select, {mask, dense(0, shape), dense(2, {1})}, dense(3, shape)),
+         make(10, kind::Exp, {dense(3, shape)}, dense(4, shape))});
+    auto inputs = partitions[0].get_input_ports();
+    for (auto& input : inputs)
+        if (input.get_id() == 1) input = {1, boolean, shape, extents{1, 4}};
+    const auto id = partitions[0].get_output_ports()[0].get_id();
+    const auto compiled = partitions[0].compile(inputs, {{id, f32, shape, layout::any}}, engine());
+    EXPECT_EQ(compiled.query_logical_tensor(id).get_strides(), (extents{8, 1}));
 }
 
 TEST_F(redescribed, an_axis_counts_in_the_rank_given) {
