@@ -51,11 +51,15 @@ void description::note_input(const abi::logical_tensor& recorded,
 }
 
 // A type that nothing is given for gives way to the one that takes its place: what was cast between
-// the two still is, and oneDNN has no cast from a type to itself.
+// the two still is. oneDNN has no cast from a type to itself, and each is from f32 or to it.
 void description::keep_types_apart() {
     const auto given = types;
     for (const auto& [from, to] : given)
         if (from != to) types.try_emplace(to, from);
+    const auto f32 = types.find(abi::type_f32);
+    if (f32 == types.end() || f32->second == abi::type_f32) return;
+    for (const int narrow : {abi::type_bf16, abi::type_f16})
+        types.try_emplace(narrow, abi::type_f32);
 }
 
 void description::apply(abi::logical_tensor& tensor) const {

@@ -307,22 +307,24 @@ TEST_F(redescribed, a_large_loop_is_compiled_with_other_types) {
     EXPECT_NO_THROW(run(partitions, now));
 }
 
-// f32 becomes bf16, and nothing is given for the bf16 between the casts. Rows cannot be run for
+// f32 becomes bf16, and nothing is given for the type between the casts. Rows cannot be run for
 // this dst, and oneDNN has no cast from a type to itself.
 TEST_F(redescribed, casts_stay_casts_where_types_change) {
-    const auto partitions = partitions_of(
-        {make(10, kind::Select, {dense(1, shape, boolean), dense(0, shape), dense(2, {1})},
-              dense(3, shape)),
-         make(11, kind::TypeCast, {dense(3, shape)}, dense(4, shape, bf16)),
-         make(12, kind::TypeCast, {dense(4, shape, bf16)}, dense(5, shape)),
-         soft_max(13, dense(5, shape), dense(6, shape))});
-    std::map<std::size_t, logical_tensor> now;
-    for (const std::size_t id : {0U, 2U, 3U, 5U})
-        now.emplace(id, dense(id, id == 2 ? extents{1} : shape, bf16));
-    now.emplace(1, dense(1, shape, boolean));
-    now.emplace(4, dense(4, shape));
-    now.emplace(6, logical_tensor{6, bf16, shape, extents{1, 4}});
-    EXPECT_NO_THROW(run(partitions, now));
+    for (const auto narrow : {bf16, tensor_type::f16}) {
+        const auto partitions = partitions_of(
+            {make(10, kind::Select, {dense(1, shape, boolean), dense(0, shape), dense(2, {1})},
+                  dense(3, shape)),
+             make(11, kind::TypeCast, {dense(3, shape)}, dense(4, shape, narrow)),
+             make(12, kind::TypeCast, {dense(4, shape, narrow)}, dense(5, shape)),
+             soft_max(13, dense(5, shape), dense(6, shape))});
+        std::map<std::size_t, logical_tensor> now;
+        for (const std::size_t id : {0U, 2U, 3U, 5U})
+            now.emplace(id, dense(id, id == 2 ? extents{1} : shape, bf16));
+        now.emplace(1, dense(1, shape, boolean));
+        now.emplace(4, dense(4, shape));
+        now.emplace(6, logical_tensor{6, bf16, shape, extents{1, 4}});
+        EXPECT_NO_THROW(run(partitions, now)) << static_cast<int>(narrow);
+    }
 }
 
 TEST_F(redescribed, a_dst_of_open_shape_is_row_major) {

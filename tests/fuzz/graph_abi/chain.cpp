@@ -16,6 +16,9 @@ using test::one_in;
 
 using attributes = decltype(op_description::attributes);
 
+constexpr float lowest = -3e38F;
+constexpr double most = 3e4; // less than f16 has
+
 attributes axis_of(std::int64_t axis) {
     return {{dnnl_graph_op_attr_axis, std::vector<std::int64_t>{axis}}};
 }
@@ -30,7 +33,7 @@ public:
         to_.may_reshape(whole_.size());
         const bool quantizes = one_in(random_, 8);
         to_.may_change_types = !quantizes;
-        start(to_.input(one_in(random_, 3) && !quantizes ? dnnl_bf16 : dnnl_f32, whole_));
+        start(to_.input(quantizes ? dnnl_f32 : draw_type(), whole_));
         for (auto length = draw(random_, 1, 6); length > 0; --length) draw_step();
         if (!has_select_) draw_select();
         if (one_in(random_, 2)) draw_step();
@@ -42,7 +45,7 @@ public:
         to_.may_change_types = false;              // oneDNN dies of it in some of its kernels,
         may_replace_ = dnnl_version()->minor >= 8; // and of this before
         may_drop_dimensions_ = false;              // a MatMul with such an Add inside ends 3.13
-        const auto type = one_in(random_, 4) ? dnnl_bf16 : dnnl_f32;
+        const auto type = draw_type();
         const std::size_t batch = to_.add_dimension(draw(random_, 1, 3));
         const std::size_t heads = to_.add_dimension(draw(random_, 1, 4));
         const std::size_t rows = to_.add_dimension(), columns = to_.add_dimension();
@@ -55,12 +58,18 @@ public:
                                  0.25);
         whole_ = {batch, heads, rows, columns};
         // At most 33 products of numbers up to a quarter.
+        to_.may_lay_out_anew = false; // of scores and what is added, 3.13 ends on it
         start(multiply_matrices(q, k, whole_, 2.1, transposes));
         for (auto steps = draw(random_, 0, 1); steps > 0; --steps) draw_binary();
-        draw_select();
-        for (auto steps = draw(random_, 0, 1); steps > 0; --steps) draw_binary();
-        if (one_in(random_, 6)) return to_.take();
-        draw_soft_max();
+        to_.may_lay_out_anew = true;
+        if (one_in(random_, 2)) {
+            mask_soft_max(one_in(random_, 2) ? -INFINITY : lowest);
+        } else {
+            draw_select();
+            for (auto steps = draw(random_, 0, 1); steps > 0; --steps) draw_binary();
+            if (one_in(random_, 6)) return to_.take();
+            start(soft_max_of(current()));
+        }
         const auto v = to_.input(type, {batch, heads, columns, size});
         start(multiply_matrices(current(), v, {batch, heads, rows, size}, 2, false));
         if (one_in(random_, 3)) reorder();
@@ -85,6 +94,11 @@ private:
             to_.op(dnnl_graph_op_reorder, {from}, from.type, from.shape, from.largest, from.error));
     }
 
+    dnnl_data_type_t draw_type() {
+        const auto which = draw(random_, 0, 5);
+        return which == 0 ? dnnl_f16 : which == 1 ? dnnl_bf16 : dnnl_f32;
+    }
+
     dimensions draw_part() {
         auto part = whole_;
         if (may_drop_dimensions_ && one_in(random_, 4))
@@ -99,7 +113,7 @@ private:
         if (one_in(random_, 12)) {
             const auto& any =
                 values_[static_cast<std::size_t>(draw(random_, 0, std::ssize(values_) - 1))];
-            if (any.type == current().type) return any;
+            if (any.type == current().type && any.largest * current().largest < most) return any;
         }
         return to_.input(current().type, one_in(random_, 2) ? whole_ : draw_part());
     }
@@ -110,7 +124,8 @@ private:
         if (which < 7) return draw_binary();
         if (which < 10) return draw_unary();
         if (which == 10) return cast();
-        draw_soft_max();
+        if (which == 11) return mask_soft_max(lowest);
+        start(soft_max_of(current()));
     }
 
     // Divisors are graph inputs of at least a half.
@@ -119,7 +134,7 @@ private:
         static constexpr dnnl_graph_op_kind_t kinds[] = {
             dnnl_graph_op_add,     dnnl_graph_op_subtract, dnnl_graph_op_maximum,
             dnnl_graph_op_minimum, dnnl_graph_op_multiply, dnnl_graph_op_divide};
-        const auto kind = kinds[draw(random_, 0, 5)];
+        const auto kind = kinds[draw(random_, 0, 2 * row.largest < most ? 5 : 3)];
         const bool divides = kind == dnnl_graph_op_divide;
         const auto other = divides ? to_.input(row.type, draw_part()) : draw_operand();
         const bool scales = divides || kind == dnnl_graph_op_multiply;
@@ -155,17 +170,36 @@ private:
     void cast() {
         const auto& from = current();
         if (!to_.may_change_types) return; // Quantize takes f32 only
-        start(to_.op(dnnl_graph_op_type_cast, {from}, from.type == dnnl_f32 ? dnnl_bf16 : dnnl_f32,
+        const auto narrow = one_in(random_, 3) ? dnnl_f16 : dnnl_bf16;
+        start(to_.op(dnnl_graph_op_type_cast, {from}, from.type == dnnl_f32 ? narrow : dnnl_f32,
                      whole_, from.largest, from.error));
     }
 
-    void draw_soft_max() {
-        const auto& from = current();
+    // What the mask hides has no part in the sum. Rows of which nothing is left are no numbers, or
+    // 0.
+    void mask_soft_max(float hidden) {
+        const auto cond = draw_cond();
+        const auto row = current();
+        const auto fill = to_.fill(row.type, one_in(random_, 3) ? whole_ : dimensions{0}, hidden);
+        has_select_ = true;
+        start(soft_max_of(to_.op(dnnl_graph_op_select, {cond, row, fill}, row.type, whole_,
+                                 row.largest, row.error)));
+    }
+
+    chain_value soft_max_of(const chain_value& from) {
         const auto rank = std::ssize(whole_);
         std::int64_t axis = one_in(random_, 2) ? -1 : rank - 1;
         if (one_in(random_, 5)) axis = draw(random_, 0, rank - 1);
-        start(to_.op(dnnl_graph_op_softmax, {from}, from.type, whole_, 1,
-                     std::min(1.0, 2.5 * from.error), axis_of(axis)));
+        auto given = axis_of(axis);
+        if (knows_more_ && one_in(random_, 3))
+            given.emplace_back(dnnl_graph_op_attr_mode, std::string("inf_as_zero"));
+        const auto made = to_.op(dnnl_graph_op_softmax, {from}, from.type, whole_, 1,
+                                 std::min(1.0, 2.5 * from.error), std::move(given));
+        auto row = whole_;
+        row[static_cast<std::size_t>((axis + rank) % rank)] = 0;
+        if (knows_more_ && !to_.may_change_types && one_in(random_, 4))
+            to_.add_output(dnnl_f32, row, from.error + (from.largest + 5) * 1e-5);
+        return made;
     }
 
     // Comparisons are of what the client fills: a result that is nearly right may compare
@@ -216,7 +250,8 @@ private:
     dimensions whole_; // the row's, the shape of every result
     std::vector<chain_value> values_;
     bool has_select_ = false;
-    bool may_replace_ = true; // scores where the mask is true
+    const bool knows_more_ = dnnl_version()->minor >= 13; // of SoftMax
+    bool may_replace_ = true;                             // scores where the mask is true
     bool may_drop_dimensions_ = true;
 };
 

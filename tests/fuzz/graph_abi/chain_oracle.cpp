@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace maskwise::fuzz {
 namespace {
@@ -105,13 +106,32 @@ double multiply_matrices(const op_description& op, const exact& a, const exact& 
     return sum;
 }
 
-double soft_max(const op_description& op, const exact& x, indices index) {
+bool treats_inf_as_zero(const op_description& op) {
+    const auto* mode = attribute<std::string>(op, dnnl_graph_op_attr_mode);
+    return mode != nullptr && *mode == "inf_as_zero";
+}
+
+// Of the row in which the element at `index` is: the maximum and the sum of what is above e to it.
+std::pair<double, double> sum_of_row(const op_description& op, const exact& x, indices index) {
     const std::size_t axis = axis_of(op, index.size());
-    const double own = x.at(index);
-    double sum = 0;
+    double maximum = -INFINITY, sum = 0;
     for (index[axis] = 0; index[axis] < x.extents[axis]; ++index[axis])
-        sum += std::exp(x.at(index) - own);
-    return 1 / sum;
+        maximum = std::max(maximum, x.at(index));
+    for (index[axis] = 0; index[axis] < x.extents[axis]; ++index[axis])
+        sum += std::exp(x.at(index) - maximum);
+    return {maximum, sum};
+}
+
+double soft_max(const op_description& op, const exact& x, const indices& index) {
+    const auto [maximum, sum] = sum_of_row(op, x, index);
+    if (maximum == -INFINITY && treats_inf_as_zero(op)) return 0;
+    return std::exp(x.at(index) - maximum) / sum;
+}
+
+double statistics(const op_description& op, const exact& x, const indices& index) {
+    const auto [maximum, sum] = sum_of_row(op, x, index);
+    if (maximum == -INFINITY && treats_inf_as_zero(op)) return 0;
+    return maximum + std::log(sum);
 }
 
 double compute(const op_description& op, const std::vector<const exact*>& in,
@@ -146,22 +166,28 @@ std::map<std::size_t, exact> compute_all(const chain_description& chain,
         while (step(index, tensor));
     }
     for (const auto& op : chain.graph.ops) {
-        const auto& tensor = chain.now.at(op.outputs[0].id);
         std::vector<const exact*> in;
         for (const auto& input : op.inputs) in.push_back(&values.at(input.id));
-        auto value = start(tensor);
-        indices index(value.extents.size());
-        do value.numbers.push_back(compute(op, in, index));
-        while (step(index, tensor));
-        values[op.outputs[0].id] = std::move(value);
+        for (const auto& output : op.outputs) {
+            const auto& tensor = chain.now.at(output.id);
+            const bool is_first = output.id == op.outputs[0].id;
+            auto value = start(tensor);
+            indices index(value.extents.size());
+            do
+                value.numbers.push_back(is_first ? compute(op, in, index)
+                                                 : statistics(op, *in[0], index));
+            while (step(index, tensor));
+            values[output.id] = std::move(value);
+        }
     }
     return values;
 }
 
 } // namespace
 
-std::string compare_exactly(const chain_result& made, const chain_description& chain,
-                            const tensor_bytes& inputs) {
+std::optional<wrong_tensor> compare_exactly(const chain_result& made,
+                                            const chain_description& chain,
+                                            const tensor_bytes& inputs) {
     const auto values = compute_all(chain, inputs);
     for (const auto& [id, tolerance] : chain.tolerance) {
         if (!made.tensors.contains(id)) continue;
@@ -170,12 +196,15 @@ std::string compare_exactly(const chain_result& made, const chain_description& c
         do {
             const double own = load({tensor, made.bytes.at(id)}, index);
             const double wanted = values.at(id).at(index);
-            if (!(std::fabs(own - wanted) <= tolerance))
-                return "tensor " + std::to_string(id) + " has " + std::to_string(own) + ", not " +
-                       std::to_string(wanted) + " within " + std::to_string(tolerance);
+            const bool is_right = std::fabs(own - wanted) <= tolerance || own == wanted ||
+                                  (std::isnan(own) && std::isnan(wanted));
+            if (!is_right)
+                return wrong_tensor{
+                    id, "tensor " + std::to_string(id) + " has " + std::to_string(own) + ", not " +
+                            std::to_string(wanted) + " within " + std::to_string(tolerance)};
         } while (step(index, tensor));
     }
-    return {};
+    return std::nullopt;
 }
 
 } // namespace maskwise::fuzz

@@ -17,15 +17,6 @@ constexpr std::size_t further = 7777; // ids of tensors that no graph has
 constexpr std::size_t guard_bytes = 64;
 constexpr std::byte guard{0x5A};
 
-void store(std::byte* to, dnnl_data_type_t type, float value) {
-    const auto bits = std::bit_cast<std::uint32_t>(value);
-    const auto half = static_cast<std::uint16_t>(bits >> 16);
-    if (type == dnnl_f32)
-        std::memcpy(to, &bits, sizeof bits);
-    else
-        std::memcpy(to, &half, sizeof half);
-}
-
 // Where elements of the same index are more than `tolerance` apart.
 std::string difference(const laid_out& a, const laid_out& b, double tolerance) {
     std::vector<std::int64_t> index(static_cast<std::size_t>(a.tensor.ndims));
@@ -215,13 +206,31 @@ tensor_bytes draw_inputs(generator& random, const chain_description& chain) {
         const auto& tensor = chain.now.at(id);
         auto& bytes = drawn[id];
         bytes.resize(size_of(tensor) + guard_bytes);
+        const auto fill = chain.fills.find(id);
         const auto width = static_cast<std::size_t>(test::width_bytes(tensor));
         if (width == 1) test::fill_mask(random, bytes.data(), bytes.size());
         for (std::size_t at = 0; width > 1 && at < bytes.size(); at += width)
-            store(&bytes[at], tensor.data_type, draw_number(random, largest));
+            store(&bytes[at], tensor.data_type,
+                  fill != chain.fills.end() ? fill->second : draw_number(random, largest));
     }
     return drawn;
 }
+
+namespace {
+
+void note_selected(const chain_description& chain, const std::vector<std::size_t>& ids,
+                   chain_result& result) {
+    std::set<std::size_t> made;
+    bool has_select = false;
+    for (const auto& op : chain.graph.ops) {
+        if (std::find(ids.begin(), ids.end(), op.id) == ids.end()) continue;
+        has_select |= op.kind == dnnl_graph_op_select;
+        for (const auto& output : op.outputs) made.insert(output.id);
+    }
+    if (has_select) result.selected.merge(made);
+}
+
+} // namespace
 
 chain_result run_chain(const session& side, const chain_description& chain,
                        const tensor_bytes& inputs) {
@@ -230,6 +239,7 @@ chain_result run_chain(const session& side, const chain_description& chain,
     for (const auto& [id, bytes] : inputs) result.tensors[id] = chain.now.at(id);
     for (std::size_t i = 0; i < side.partitions.size(); ++i) {
         if (side.notes[i].ops.size() > 1) ++result.merged;
+        note_selected(chain, side.notes[i].ops, result);
         try {
             partition_run(side, side.partitions[i], chain, result).run();
         } catch (const std::exception& thrown) {

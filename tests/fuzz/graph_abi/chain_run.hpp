@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,9 @@ struct chain_result {
     std::string fault;   // what no library may do
     std::map<std::size_t, logical_tensor> tensors;
     std::map<std::size_t, std::vector<std::byte>> bytes;
-    int merged = 0; // partitions of several operators
+    std::set<std::size_t> selected; // tensors that partitions with a Select in them make: the
+                                    // others are oneDNN's on both sides
+    int merged = 0;                 // partitions of several operators
 };
 
 using tensor_bytes = std::map<std::size_t, std::vector<std::byte>>;

@@ -1,6 +1,7 @@
 #include "chain_writer.hpp"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 namespace maskwise::fuzz {
@@ -13,6 +14,7 @@ constexpr std::size_t first_op = 100;
 
 // How far a library's result may be from the exact one that its type then rounds.
 double precision(dnnl_data_type_t type) {
+    if (type == dnnl_f16) return 1.0 / 1024;
     return type == dnnl_bf16 ? 1.0 / 128 : 4e-6;
 }
 
@@ -26,8 +28,8 @@ std::vector<std::int64_t> look_up(const dimensions& shape,
 } // namespace
 
 chain_writer::chain_writer(generator& random)
-    : random_(random), changes_extents_(one_in(random, 2)), changes_types_(one_in(random, 2)),
-      changes_layouts_(one_in(random, 2)) {
+    : random_(random), changes_extents_(one_in(random, 2)), changes_layouts_(one_in(random, 2)) {
+    if (one_in(random, 2)) types_on_ = one_in(random, 3) ? 2 : 1;
     made_.lists_are_reversed = one_in(random, 3);
     made_.has_further_input = one_in(random, 4);
     made_.has_further_output = one_in(random, 4);
@@ -47,9 +49,10 @@ std::size_t chain_writer::add_dimension(std::int64_t extent) {
 }
 
 dnnl_data_type_t chain_writer::type_now(dnnl_data_type_t recorded) const {
-    if (!changes_types_ || !may_change_types) return recorded;
-    if (recorded == dnnl_f32) return dnnl_bf16;
-    return recorded == dnnl_bf16 ? dnnl_f32 : recorded;
+    static constexpr std::array values{dnnl_f32, dnnl_bf16, dnnl_f16};
+    const auto at = std::find(values.begin(), values.end(), recorded);
+    if (at == values.end() || !may_change_types) return recorded;
+    return values[(static_cast<std::size_t>(at - values.begin()) + types_on_) % values.size()];
 }
 
 // Permuted, with gaps now and then, but where oneDNN dies of gaps: in one dimension. What an extent
@@ -85,7 +88,8 @@ chain_value chain_writer::tensor(dnnl_data_type_t type, const dimensions& shape)
     auto extents = look_up(shape, now_);
     if (deepened_ == shape.size()) extents.insert(extents.begin(), leading_);
     auto& now = made_.now[id] = describe(id, type_now(type), extents);
-    if (changes_layouts_ && now.ndims > 1 && one_in(random_, 3)) lay_out_anew(now);
+    const bool may_change = changes_layouts_ && may_lay_out_anew && now.ndims > 1;
+    if (may_change && one_in(random_, 3)) lay_out_anew(now);
     return {id, type, shape};
 }
 
@@ -93,6 +97,18 @@ chain_value chain_writer::input(dnnl_data_type_t type, const dimensions& shape, 
     auto made = tensor(type, shape);
     made.largest = made_.largest[made.id] = largest;
     return made;
+}
+
+chain_value chain_writer::fill(dnnl_data_type_t type, const dimensions& shape, float value) {
+    const auto made = input(type, shape);
+    made_.fills[made.id] = value;
+    return made;
+}
+
+void chain_writer::add_output(dnnl_data_type_t type, const dimensions& shape, double error) {
+    const auto made = tensor(type, shape);
+    made_.tolerance[made.id] = 2 * error;
+    made_.graph.ops.back().outputs.push_back(recorded(made));
 }
 
 chain_value chain_writer::op(dnnl_graph_op_kind_t kind, const std::vector<chain_value>& inputs,

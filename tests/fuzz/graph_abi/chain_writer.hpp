@@ -30,14 +30,20 @@ public:
     // Tensors of this rank may have one more at compile, shapes be known only then.
     void may_reshape(std::size_t rank);
     chain_value input(dnnl_data_type_t type, const dimensions& shape, double largest = 2);
+    // All elements are the same, maybe infinite.
+    chain_value fill(dnnl_data_type_t type, const dimensions& shape, float value);
     // `error`: before the result is rounded to its type.
     chain_value op(dnnl_graph_op_kind_t kind, const std::vector<chain_value>& inputs,
                    dnnl_data_type_t type, const dimensions& shape, double largest, double error,
                    decltype(op_description::attributes) attributes = {});
+    // One more of the last operator.
+    void add_output(dnnl_data_type_t type, const dimensions& shape, double error);
     chain_description take() { return std::move(made_); }
 
     // Of the types that tensors have, whether they may be others at compile.
     bool may_change_types = true;
+    // Of the layouts of tensors to come, whether they may be others than row-major.
+    bool may_lay_out_anew = true;
 
 private:
     chain_value tensor(dnnl_data_type_t type, const dimensions& shape);
@@ -48,7 +54,8 @@ private:
     generator& random_;
     chain_description made_;
     std::vector<std::int64_t> then_{1}, now_{1};
-    bool changes_extents_, changes_types_, changes_layouts_, forgets_shapes_ = false;
+    bool changes_extents_, changes_layouts_, forgets_shapes_ = false;
+    std::size_t types_on_ = 0; // how far types move on at compile, in the order of their list
     std::size_t deepened_ = 0; // the rank that is one more at compile
     std::int64_t leading_ = 1; // and the extent that comes in front
 };
