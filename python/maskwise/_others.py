@@ -6,6 +6,7 @@ And what is NumPy's to do. Imported when the first such call is made.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -48,21 +49,24 @@ def plain(value: Any) -> Any:
     return value if type(value) in (bool, int, float, complex) else np.asarray(value)
 
 
-def in_kind(operands: tuple[Any, ...], result: NDArray[Any]) -> Any:
-    """The result as an object of the first foreign operand's library, over the same memory."""
+def maker(operands: tuple[Any, ...]) -> Callable[[NDArray[Any]], Any]:
+    """What makes an object of the first foreign operand's library over the result's memory."""
     first = next((operand for operand in operands if is_foreign(operand)), None)
     if first is None:
-        return result
+        return lambda result: result
     library: Any = sys.modules[type(first).__module__.partition(".")[0]]
     if hasattr(first, "__array_namespace__"):
         library = first.__array_namespace__()
-    return library.from_dlpack(_core.exported(result))
+    if not hasattr(library, "from_dlpack"):
+        raise TypeError(f"{library.__name__}, of {type(first).__name__}, has no from_dlpack")
+    return lambda result: library.from_dlpack(_core.exported(result))
 
 
 def select(operands: tuple[Any, Any, Any], auto_broadcast: str, dialect: str) -> Any:
     """maskwise.select of what are not three arrays of NumPy's."""
     a, b, c = (np.asarray(plain(operand)) for operand in operands)
-    return in_kind(operands, _core.select(a, b, c, auto_broadcast, dialect))
+    make = maker(operands)
+    return make(_core.select(a, b, c, auto_broadcast, dialect))
 
 
 def writable(out: Any) -> Any:
@@ -85,10 +89,12 @@ def where(condition: Any, x: Any, y: Any, out: Any) -> Any:
     into = writable(out) if is_foreign(out) else out
     if into is not None and not isinstance(into, np.ndarray):
         raise TypeError(f"out must be a numpy.ndarray, not {type(out).__name__}")
-    result = _core.where(*map(plain, operands), out=into)
+    plain_ones = tuple(map(plain, operands))
     if out is not None:
+        _core.where(*plain_ones, out=into)
         return out
-    return in_kind(operands, result)
+    make = maker(operands)
+    return make(_core.where(*plain_ones, out=None))
 
 
 def where_blocks(condition: Any, x: Any, y: Any, out: Any) -> Any:

@@ -57,4 +57,4 @@ def select(
     from maskwise import _others
 
     selected: NDArray[Any] = _others.select((cond, src_0, src_1), auto_broadcast, dialect)
-    return selected  # or what in_kind makes of it
+    return selected  # or what its library makes of it

@@ -64,6 +64,28 @@ def test_the_strict_forms_answer_in_kind(dialect: Any) -> None:
         maskwise.select(c, OnAnotherDevice(), x)
 
 
+class OfNoLibrary:
+    """Speaks DLPack from a module that cannot make an array of another."""
+
+    def __init__(self) -> None:
+        self.memory = np.arange(3, dtype="f")
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return self.memory.__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> tuple[Any, int]:
+        return self.memory.__dlpack_device__()
+
+
+def test_what_no_library_can_answer_in_kind_is_refused() -> None:
+    for call in (maskwise.where, maskwise.select):
+        with pytest.raises(TypeError, match="test_dlpack, of OfNoLibrary, has no from_dlpack"):
+            call(c, OfNoLibrary(), np.zeros(3, "f"))
+    out = np.zeros(3, "f")
+    assert maskwise.where(c, OfNoLibrary(), 0.0, out=out) is out
+    assert out.tolist() == [0, 0, 2]
+
+
 def test_into_an_array_of_numpy() -> None:
     out = np.zeros(3, "f")
     assert maskwise.where(c, jnp.arange(3.0), 0.0, out=out) is out

@@ -22,11 +22,7 @@ void run_part(const void* raw_context, std::int64_t part) {
 
 // The whole Select is one tile of operands that need no packing.
 void run_single_tile(const select_plan& plan, const operand_pointers& at) {
-    const auto& [rows, columns, access, pick_offsets] = plan.shapes[0];
-    const auto& first = plan.nest.first_bytes;
-    plan.run({at.cond + first[op_cond], at.src_0 + first[op_src_0], at.src_1 + first[op_src_1],
-              at.dst + first[op_dst], rows, columns, access[op_cond].row_bytes,
-              access[op_src_0].row_bytes, access[op_src_1].row_bytes, access[op_dst].row_bytes});
+    plan.run(make_tile(plan.shapes[0], loops_begin(plan, at)));
 }
 
 } // namespace

@@ -13,15 +13,6 @@ struct tile_place {
     const tile_shape* shape;
 };
 
-// Where the plan's loops begin in each operand.
-per_operand<std::byte*> loops_begin(const select_plan& plan, const operand_pointers& pointers) {
-    per_operand<std::byte*> at{const_cast<std::byte*>(pointers.cond),
-                               const_cast<std::byte*>(pointers.src_0),
-                               const_cast<std::byte*>(pointers.src_1), pointers.dst};
-    for (std::size_t o = 0; o < operand_count; ++o) at[o] += plan.nest.first_bytes[o];
-    return at;
-}
-
 // Where in the grid a thread is. Divides once, at its start; then counts like an odometer.
 class tile_cursor {
 public:
@@ -66,20 +57,6 @@ private:
     per_operand<std::byte*> at_;
     std::array<std::int64_t, max_rank> index_{};
 };
-
-select_tile make_tile(const tile_shape& shape, const per_operand<std::byte*>& at) {
-    const auto& [rows, columns, access, pick_offsets] = shape;
-    return {at[op_cond],
-            at[op_src_0],
-            at[op_src_1],
-            at[op_dst],
-            rows,
-            columns,
-            access[op_cond].row_bytes,
-            access[op_src_0].row_bytes,
-            access[op_src_1].row_bytes,
-            access[op_dst].row_bytes};
-}
 
 void run_direct_tiles(select_fn kernel, tile_cursor& cursor, std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) {

@@ -11,6 +11,30 @@ struct operand_pointers {
     std::byte* dst;
 };
 
+// Where the plan's loops begin in each operand.
+inline per_operand<std::byte*> loops_begin(const select_plan& plan,
+                                           const operand_pointers& pointers) {
+    per_operand<std::byte*> at{const_cast<std::byte*>(pointers.cond),
+                               const_cast<std::byte*>(pointers.src_0),
+                               const_cast<std::byte*>(pointers.src_1), pointers.dst};
+    for (std::size_t o = 0; o < operand_count; ++o) at[o] += plan.nest.first_bytes[o];
+    return at;
+}
+
+inline select_tile make_tile(const tile_shape& shape, const per_operand<std::byte*>& at) {
+    const auto& [rows, columns, access, pick_offsets] = shape;
+    return {at[op_cond],
+            at[op_src_0],
+            at[op_src_1],
+            at[op_dst],
+            rows,
+            columns,
+            access[op_cond].row_bytes,
+            access[op_src_0].row_bytes,
+            access[op_src_1].row_bytes,
+            access[op_dst].row_bytes};
+}
+
 // Runs the tiles [first, last) of the plan, in the plan's order, on this thread.
 void run_tiles(const select_plan& plan, select_fn kernel, const operand_pointers& pointers,
                std::int64_t first, std::int64_t last);
