@@ -1,9 +1,14 @@
 #include "onednn/real_part.hpp"
 
 #include "base/error.hpp"
+#include "exec/run_select.hpp"
+#include "graph/match.hpp"
+#include "onednn/guard.hpp"
 #include "onednn/real_library.hpp"
 #include "onednn/real_partition.hpp"
+#include "onednn/tensor_data.hpp"
 #include "onednn/translate.hpp"
+#include "onednn/translate_op.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -80,7 +85,7 @@ real_part::real_part(const std::vector<const op_record*>& ops, const graph_setti
                      const tensor_map& given, const tensor_map& wanted, abi::engine engine) {
     try {
         build_graph(ops, settings);
-        take_partitions();
+        take_partitions(ops);
         tensor_map known = given;
         for (auto& step : steps_) compile_step(step, known, wanted, engine);
         for (const auto& [id, tensor] : wanted)
@@ -116,7 +121,23 @@ void real_part::build_graph(const std::vector<const op_record*>& ops,
     require(call_real(&real_library::graph_finalize, graph_), "finalize");
 }
 
-void real_part::take_partitions() {
+namespace {
+
+std::optional<graph::op> select_alone(abi::partition partition,
+                                      const std::vector<const op_record*>& ops) {
+    const auto ids = op_ids(partition);
+    if (ids.size() != 1) return std::nullopt;
+    const auto found =
+        std::find_if(ops.begin(), ops.end(), [&](const op_record* op) { return op->id == ids[0]; });
+    if (found == ops.end() || (*found)->kind != abi::op_kind_select) return std::nullopt;
+    graph::op select = translate(**found);
+    std::string reason;
+    return can_claim(select, reason) ? std::optional(std::move(select)) : std::nullopt;
+}
+
+} // namespace
+
+void real_part::take_partitions(const std::vector<const op_record*>& ops) {
     require(call_real(&real_library::graph_filter, graph_, abi::policy_fusion), "filter");
     std::size_t count = 0;
     call_real(&real_library::graph_get_partition_num, abi::const_graph(graph_), &count);
@@ -125,16 +146,26 @@ void real_part::take_partitions() {
     if (count > 0)
         require(call_real(&real_library::graph_get_partitions, graph_, count, partitions.data()),
                 "get_partitions");
-    for (auto* partition : partitions) steps_.push_back({partition, nullptr, {}, {}});
-    for (const auto& step : steps_) {
+    for (auto* partition : partitions) steps_.push_back({partition, nullptr, {}, {}, {}, {}});
+    for (auto& step : steps_) {
+        step.select = select_alone(step.partition, ops);
         std::uint8_t supported = 0;
         call_real(&real_library::partition_is_supported, abi::const_partition(step.partition),
                   &supported);
-        if (supported == 0) throw invalid_argument("oneDNN does not support a part alone");
+        if (supported == 0 && !step.select)
+            throw invalid_argument("oneDNN does not support a part alone");
     }
 }
 
+namespace {
+
 using pointer_list = std::vector<const abi::logical_tensor*>;
+
+pointer_list pointers_to(const std::vector<abi::logical_tensor>& tensors) {
+    pointer_list pointers;
+    for (const auto& tensor : tensors) pointers.push_back(&tensor);
+    return pointers;
+}
 
 // Where oneDNN throws, its cache of compiled partitions keeps an entry that points into the
 // partition, and reads there when it makes room: so the partition stays for ever. What it throws
@@ -164,6 +195,20 @@ abi::logical_tensor with_meant_strides(const abi::logical_tensor& tensor) {
     return to_abi(meant, tensor);
 }
 
+} // namespace
+
+// False where there is none, or where it is oneDNN's to compute such types.
+bool real_part::compile_own(compiled_step& step, const std::vector<abi::logical_tensor>& inputs,
+                            std::vector<abi::logical_tensor>& outputs) {
+    if (!step.select) return false;
+    const auto in = from_abi(pointers_to(inputs)), out = from_abi(pointers_to(outputs));
+    if (!types_fit_schema(*step.select, in, out)) return false;
+    step.own = compile_select(*step.select, in, out);
+    outputs[step.own->at.dst] =
+        to_abi(step.own->outputs[step.own->at.dst], outputs[step.own->at.dst]);
+    return true;
+}
+
 // Intermediates leave with whatever layout oneDNN likes best.
 void real_part::compile_step(compiled_step& step, tensor_map& known, const tensor_map& wanted,
                              abi::engine engine) {
@@ -182,19 +227,24 @@ void real_part::compile_step(compiled_step& step, tensor_map& known, const tenso
     if (inputs.size() > max_step_inputs || outputs.size() > max_step_outputs)
         throw invalid_argument("a part has " + std::to_string(inputs.size()) + " inputs and " +
                                std::to_string(outputs.size()) + " outputs, which are too many");
-    pointer_list in, out;
-    for (const auto& tensor : inputs) in.push_back(&tensor);
-    for (const auto& tensor : outputs) out.push_back(&tensor);
-    require(call_real(&real_library::compiled_partition_create, &step.compiled, step.partition),
-            "compiled_partition_create");
-    require(compile_or_keep(step.partition, step.compiled, in, out, engine), "compile");
+    if (!compile_own(step, inputs, outputs)) compile_by_real(step, inputs, outputs, engine);
     for (auto& output : outputs) {
-        require(call_real(&real_library::compiled_partition_query_logical_tensor,
-                          abi::const_compiled_partition(step.compiled), output.id, &output),
-                "query");
         known[output.id] = output;
         (wanted.contains(output.id) ? outputs_ : intermediates_)[output.id] = output;
     }
+}
+
+void real_part::compile_by_real(compiled_step& step, const std::vector<abi::logical_tensor>& inputs,
+                                std::vector<abi::logical_tensor>& outputs, abi::engine engine) {
+    require(call_real(&real_library::compiled_partition_create, &step.compiled, step.partition),
+            "compiled_partition_create");
+    require(compile_or_keep(step.partition, step.compiled, pointers_to(inputs),
+                            pointers_to(outputs), engine),
+            "compile");
+    for (auto& output : outputs)
+        require(call_real(&real_library::compiled_partition_query_logical_tensor,
+                          abi::const_compiled_partition(step.compiled), output.id, &output),
+                "query");
     ask_for_scratch(step);
 }
 
@@ -223,6 +273,18 @@ abi::status run_step(abi::const_compiled_partition compiled, abi::stream stream,
 
 } // namespace
 
+abi::status real_part::run_own(const compiled_step& step, const tensor_lookup& tensors) {
+    const auto& at = step.own->at;
+    const auto source = [&](std::size_t position) {
+        return memory_of(tensors.find(step.inputs[position]));
+    };
+    const void *cond = source(at.cond), *src_0 = source(at.src_0), *src_1 = source(at.src_1);
+    void* dst = memory_of(tensors.find(step.outputs[at.dst]));
+    if (cond == nullptr || src_0 == nullptr || src_1 == nullptr || dst == nullptr)
+        return step.own->is_empty ? abi::success : abi::invalid_arguments;
+    return guarded([&] { run_select(*step.own->plan, cond, src_0, src_1, dst); });
+}
+
 abi::status real_part::execute(abi::stream stream, const tensor_lookup& tensors) const {
     const abi::const_tensor scratchpad = scratch_bytes_ > 0 ? tensors.find(scratchpad_id) : nullptr;
     for (const auto& step : steps_) {
@@ -234,7 +296,8 @@ abi::status real_part::execute(abi::stream stream, const tensor_lookup& tensors)
         for (const std::size_t id : step.inputs) inputs[in++] = tensors.find(id);
         for (const std::size_t id : step.outputs) outputs[out++] = tensors.find(id);
         const auto status =
-            run_step(step.compiled, stream, {inputs, in}, {outputs, out}, scratchpad);
+            step.own ? run_own(step, tensors)
+                     : run_step(step.compiled, stream, {inputs, in}, {outputs, out}, scratchpad);
         if (status != abi::success) return status;
     }
     return abi::success;

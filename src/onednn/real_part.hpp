@@ -1,5 +1,6 @@
 #pragma once
 
+#include "graph/compiled_select.hpp"
 #include "onednn/abi.hpp"
 #include "onednn/records.hpp"
 
@@ -7,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace maskwise::onednn {
@@ -34,7 +36,8 @@ inline constexpr std::size_t scratchpad_id = SIZE_MAX;
 abi::logical_tensor scratchpad_of(std::size_t bytes);
 
 // Operators of a larger partition that stay oneDNN's, as a graph of their own: the same ids and
-// attributes, partitioned and compiled by the real library.
+// attributes, partitioned and compiled by the real library. A Select that it leaves alone is
+// Maskwise's here, too: not every oneDNN has one, and that of 3.7 makes NaN of masked infinities.
 class real_part {
 public:
     // `given` describes what comes in, `wanted` what must come out and how. Throws invalid_argument
@@ -59,14 +62,21 @@ private:
     struct compiled_step {
         abi::partition partition = nullptr;
         abi::compiled_partition compiled = nullptr;
+        std::optional<graph::op> select; // where it is one, alone
+        std::optional<graph::compiled_select> own;
         std::vector<std::size_t> inputs, outputs;
     };
 
     void build_graph(const std::vector<const op_record*>& ops, const graph_settings& settings);
-    void take_partitions();
+    void take_partitions(const std::vector<const op_record*>& ops);
     void compile_step(compiled_step& step, tensor_map& known, const tensor_map& wanted,
                       abi::engine engine);
+    static bool compile_own(compiled_step& step, const std::vector<abi::logical_tensor>& inputs,
+                            std::vector<abi::logical_tensor>& outputs);
+    void compile_by_real(compiled_step& step, const std::vector<abi::logical_tensor>& inputs,
+                         std::vector<abi::logical_tensor>& outputs, abi::engine engine);
     void ask_for_scratch(const compiled_step& step);
+    static abi::status run_own(const compiled_step& step, const tensor_lookup& tensors);
     void release();
 
     abi::graph graph_ = nullptr;

@@ -233,6 +233,28 @@ TEST_F(redescribed, other_shapes_are_taken_where_rows_cannot_be_run) {
     EXPECT_NEAR(sum, 1.0F, 1e-5F);
 }
 
+// oneDNN 3.7 multiplies by a mask that is broadcast.
+TEST_F(redescribed, infinities_are_hidden_where_rows_cannot_be_run) {
+    const auto partitions = partitions_of(select_soft_max(dense(0, shape)));
+    if (partitions.size() != 1) GTEST_SKIP() << "not one partition here";
+    std::vector<float> scores(32, 1.0F), dst(32, 7.0F);
+    std::vector<std::uint8_t> mask{0, 1, 0, 1, 0, 1, 0, 1};
+    float hidden = -INFINITY;
+    const std::vector<logical_tensor> inputs{dense(0, shape), dense(1, {1, 8}, boolean),
+                                             dense(2, {1})};
+    const logical_tensor turned{4, f32, shape, extents{1, 4}};
+    const auto compiled = partitions[0].compile(inputs, {turned}, engine());
+    compiled.execute(stream(),
+                     {{inputs[0], engine(), scores.data()},
+                      {inputs[1], engine(), mask.data()},
+                      {inputs[2], engine(), &hidden}},
+                     {{turned, engine(), dst.data()}});
+    stream().wait();
+    for (std::size_t row = 0; row < 4; ++row)
+        for (std::size_t i = 0; i < 8; ++i)
+            EXPECT_EQ(dst[row + 4 * i], i % 2 == 0 ? 0.0F : 0.25F) << row << ' ' << i;
+}
+
 TEST_F(redescribed, a_list_may_name_other_outputs) {
     for (const auto& each : partitions_of(select_soft_max(dense(0, shape)))) {
         auto inputs = each.get_input_ports(), outputs = each.get_output_ports();
