@@ -1,5 +1,6 @@
 #include "onednn/real_library.hpp"
 
+#include "base/error.hpp"
 #include "base/first_use.hpp"
 
 #include <cstdio>
@@ -162,6 +163,11 @@ bool is_this_plugin(const void* address) {
 
 const real_library& real() noexcept {
     return at_first_use<load>();
+}
+
+void require_success(abi::status status, const char* call) {
+    if (status != abi::success)
+        throw invalid_argument("oneDNN answers status " + std::to_string(status) + " to " + call);
 }
 
 bool is_cpu_engine(abi::engine engine) {

@@ -46,6 +46,9 @@ abi::status call_real(abi::status (*real_library::*member)(Parameters...), Argum
     return function != nullptr ? function(arguments...) : abi::unimplemented;
 }
 
+// Throws invalid_argument, which names the call, where the status is another than success.
+void require_success(abi::status status, const char* call);
+
 bool is_cpu_engine(abi::engine engine);
 
 // Whether the address lies in this shared object, and not in another copy of it or in oneDNN.

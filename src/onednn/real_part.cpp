@@ -6,6 +6,7 @@
 #include "onednn/guard.hpp"
 #include "onednn/real_library.hpp"
 #include "onednn/real_partition.hpp"
+#include "onednn/recorded_op.hpp"
 #include "onednn/tensor_data.hpp"
 #include "onednn/translate.hpp"
 #include "onednn/translate_op.hpp"
@@ -17,57 +18,6 @@
 #include <string>
 
 namespace maskwise::onednn {
-namespace {
-
-void require(abi::status status, const char* what) {
-    if (status != abi::success)
-        throw invalid_argument(std::string("oneDNN answers status ") + std::to_string(status) +
-                               " to " + what + " of a part");
-}
-
-struct op_handle {
-    abi::op op = nullptr;
-    ~op_handle() { call_real(&real_library::op_destroy, op); }
-};
-
-struct attribute_setter {
-    abi::op op;
-    int name;
-
-    void operator()(const std::vector<float>& value) const {
-        require(call_real(&real_library::op_set_attr_f32, op, name, value.data(), value.size()),
-                "set_attr_f32");
-    }
-    void operator()(const std::vector<std::int64_t>& value) const {
-        require(call_real(&real_library::op_set_attr_s64, op, name, value.data(), value.size()),
-                "set_attr_s64");
-    }
-    void operator()(bool value) const {
-        const std::uint8_t byte = value ? 1 : 0;
-        require(call_real(&real_library::op_set_attr_bool, op, name, &byte, std::size_t{1}),
-                "set_attr_bool");
-    }
-    void operator()(const std::string& value) const {
-        require(call_real(&real_library::op_set_attr_str, op, name, value.c_str(), value.size()),
-                "set_attr_str");
-    }
-};
-
-void add_op(abi::graph graph, const op_record& record) {
-    op_handle made;
-    require(
-        call_real(&real_library::op_create, &made.op, record.id, record.kind, record.name.c_str()),
-        "op_create");
-    for (const auto& [name, value] : record.attributes)
-        std::visit(attribute_setter{made.op, name}, value);
-    for (const auto& input : record.inputs)
-        require(call_real(&real_library::op_add_input, made.op, &input), "add_input");
-    for (const auto& output : record.outputs)
-        require(call_real(&real_library::op_add_output, made.op, &output), "add_output");
-    require(call_real(&real_library::add_op, graph, made.op), "add_op");
-}
-
-} // namespace
 
 abi::logical_tensor scratchpad_of(std::size_t bytes) {
     abi::logical_tensor scratchpad{};
@@ -111,14 +61,15 @@ void real_part::release() {
 
 void real_part::build_graph(const std::vector<const op_record*>& ops,
                             const graph_settings& settings) {
-    require(call_real(&real_library::graph_create_with_fpmath_mode, &graph_, settings.engine_kind,
-                      settings.fpmath_mode),
-            "graph_create");
+    require_success(call_real(&real_library::graph_create_with_fpmath_mode, &graph_,
+                              settings.engine_kind, settings.fpmath_mode),
+                    "graph_create");
     if (settings.fpmath_applies_to_int)
-        require(call_real(&real_library::graph_set_fpmath_mode, graph_, settings.fpmath_mode, 1),
-                "set_fpmath_mode");
-    for (const auto* op : ops) add_op(graph_, *op);
-    require(call_real(&real_library::graph_finalize, graph_), "finalize");
+        require_success(
+            call_real(&real_library::graph_set_fpmath_mode, graph_, settings.fpmath_mode, 1),
+            "set_fpmath_mode");
+    for (const auto* op : ops) add_recorded(graph_, *op);
+    require_success(call_real(&real_library::graph_finalize, graph_), "finalize");
 }
 
 namespace {
@@ -138,14 +89,15 @@ std::optional<graph::op> select_alone(abi::partition partition,
 } // namespace
 
 void real_part::take_partitions(const std::vector<const op_record*>& ops) {
-    require(call_real(&real_library::graph_filter, graph_, abi::policy_fusion), "filter");
+    require_success(call_real(&real_library::graph_filter, graph_, abi::policy_fusion), "filter");
     std::size_t count = 0;
     call_real(&real_library::graph_get_partition_num, abi::const_graph(graph_), &count);
     std::vector<abi::partition> partitions(count);
     steps_.reserve(count); // once they are there, they cannot be lost
     if (count > 0)
-        require(call_real(&real_library::graph_get_partitions, graph_, count, partitions.data()),
-                "get_partitions");
+        require_success(
+            call_real(&real_library::graph_get_partitions, graph_, count, partitions.data()),
+            "get_partitions");
     for (auto* partition : partitions) steps_.push_back({partition, nullptr, {}, {}, {}, {}});
     for (auto& step : steps_) {
         step.select = select_alone(step.partition, ops);
@@ -197,10 +149,13 @@ abi::logical_tensor with_meant_strides(const abi::logical_tensor& tensor) {
 
 } // namespace
 
-// False where there is none, or where it is oneDNN's to compute such types.
+// False where there is none, and where types or layouts are such as only oneDNN has.
 bool real_part::compile_own(compiled_step& step, const std::vector<abi::logical_tensor>& inputs,
                             std::vector<abi::logical_tensor>& outputs) {
-    if (!step.select) return false;
+    const auto is_strided = [](const abi::logical_tensor& input) {
+        return input.layout_type == abi::layout_strided;
+    };
+    if (!step.select || !std::all_of(inputs.begin(), inputs.end(), is_strided)) return false;
     const auto in = from_abi(pointers_to(inputs)), out = from_abi(pointers_to(outputs));
     if (!types_fit_schema(*step.select, in, out)) return false;
     step.own = compile_select(*step.select, in, out);
@@ -236,24 +191,25 @@ void real_part::compile_step(compiled_step& step, tensor_map& known, const tenso
 
 void real_part::compile_by_real(compiled_step& step, const std::vector<abi::logical_tensor>& inputs,
                                 std::vector<abi::logical_tensor>& outputs, abi::engine engine) {
-    require(call_real(&real_library::compiled_partition_create, &step.compiled, step.partition),
-            "compiled_partition_create");
-    require(compile_or_keep(step.partition, step.compiled, pointers_to(inputs),
-                            pointers_to(outputs), engine),
-            "compile");
+    require_success(
+        call_real(&real_library::compiled_partition_create, &step.compiled, step.partition),
+        "compiled_partition_create");
+    require_success(compile_or_keep(step.partition, step.compiled, pointers_to(inputs),
+                                    pointers_to(outputs), engine),
+                    "compile");
     for (auto& output : outputs)
-        require(call_real(&real_library::compiled_partition_query_logical_tensor,
-                          abi::const_compiled_partition(step.compiled), output.id, &output),
-                "query");
+        require_success(call_real(&real_library::compiled_partition_query_logical_tensor,
+                                  abi::const_compiled_partition(step.compiled), output.id, &output),
+                        "query");
     ask_for_scratch(step);
 }
 
 void real_part::ask_for_scratch(const compiled_step& step) {
     if (real().compiled_partition_execute_v2 == nullptr) return;
     abi::logical_tensor scratchpad{};
-    require(call_real(&real_library::compiled_partition_get_scratchpad_logical_tensor,
-                      abi::const_compiled_partition(step.compiled), &scratchpad),
-            "get_scratchpad_logical_tensor");
+    require_success(call_real(&real_library::compiled_partition_get_scratchpad_logical_tensor,
+                              abi::const_compiled_partition(step.compiled), &scratchpad),
+                    "get_scratchpad_logical_tensor");
     scratch_bytes_ = std::max(scratch_bytes_, static_cast<std::size_t>(scratchpad.dims[0]));
 }
 
