@@ -168,13 +168,15 @@ private:
                            [](std::byte each) { return each == guard; });
     }
 
-    // Each pair that is offered must compute the same over the input's elements.
+    // Each pair that is offered must compute the same over the input's elements, where it is not
+    // oneDNN's on both sides: some of its reorders do not write.
     void run_in_place() {
         std::size_t count = 0;
         const dnnl_graph_inplace_pair_t* pairs = nullptr;
         calls_.compiled_partition_get_inplace_ports(compiled_, &count, &pairs);
         const std::vector<dnnl_graph_inplace_pair_t> offered(pairs, pairs + count);
         for (const auto& [input, output] : offered) {
+            if (!result_.selected.contains(output)) continue;
             auto shared = result_.bytes.at(input);
             const auto& own = result_.bytes.at(output);
             if (shared.size() < own.size()) {
