@@ -69,7 +69,8 @@ std::int64_t stream_threshold_bytes() {
         const char* end = text->data() + text->size();
         const auto [stop, failure] = std::from_chars(text->data(), end, bytes);
         if (failure != std::errc{} || stop != end || bytes < 0)
-            throw invalid_argument("MASKWISE_STREAM_BYTES=" + *text + " is not a number of bytes");
+            throw invalid_argument("MASKWISE_STREAM_BYTES=" + std::string(*text) +
+                                   " is not a number of bytes");
         return bytes;
     }>();
 }

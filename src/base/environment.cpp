@@ -6,13 +6,13 @@
 
 namespace maskwise {
 
-std::optional<std::string> read_environment(const char* name) {
+std::optional<std::string_view> read_environment(const char* name) noexcept {
     const char* value = secure_getenv(name);
     if (value == nullptr) return std::nullopt;
-    return std::string(value);
+    return std::string_view(value);
 }
 
-std::int64_t read_environment_number(const char* name) {
+std::int64_t read_environment_number(const char* name) noexcept {
     const char* value = secure_getenv(name);
     if (value == nullptr) return 0;
     std::int64_t number = 0;

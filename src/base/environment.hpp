@@ -2,15 +2,15 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
+#include <string_view>
 
 namespace maskwise {
 
-// The variable's value, or nullopt where it is unset. Always nullopt in set-user-id programs: their
-// environment belongs to somebody with fewer rights.
-std::optional<std::string> read_environment(const char* name);
+// The variable's value, or nullopt where it is unset; valid until somebody changes the environment.
+// Always nullopt in set-user-id programs: theirs belongs to somebody with fewer rights.
+std::optional<std::string_view> read_environment(const char* name) noexcept;
 
 // A variable that holds a switch or a level: unset, empty or anything but a decimal number is 0.
-std::int64_t read_environment_number(const char* name);
+std::int64_t read_environment_number(const char* name) noexcept;
 
 } // namespace maskwise

@@ -37,7 +37,8 @@ int available_threads() {
     note_use();
     const auto allowed =
         tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism);
-    return std::min(tbb::this_task_arena::max_concurrency(), static_cast<int>(allowed));
+    const int most = tbb::this_task_arena::max_concurrency();
+    return allowed < static_cast<std::size_t>(most) ? static_cast<int>(allowed) : most;
 }
 
 void parallel_run(std::int64_t chunks, chunk_fn body, const void* context) {

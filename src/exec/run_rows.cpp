@@ -66,6 +66,7 @@ private:
     const std::byte* scores_ahead() const;
     void zero_row();
     void finish_statistics(float maximum, float sum);
+    bool is_minus_infinity(std::int64_t count);
     float exponential(float value, float shift) const;
     void store(const float* values, std::int64_t first, std::int64_t count, float factor) const;
     void fill(std::int64_t first, float value); // to the end of the row
@@ -268,6 +269,12 @@ void row_walk::zero_row() {
     finish_statistics(0.0F, 1.0F);
 }
 
+// A NaN, which has no part in a maximum, leaves no sum of 0. The first `count` columns become their
+// exponentials; of a row with a NaN nothing but NaNs comes out.
+bool row_walk::is_minus_infinity(std::int64_t count) {
+    return count == 0 || plan_.kernels->exp_sum(buffer_.data(), 0.0F, count, nullptr) == 0.0F;
+}
+
 // Between a row's exponentials and its stores nothing is read, and the memory would stand still.
 const std::byte* row_walk::scores_ahead() const {
     if (!plan_.streams || !may_move_ || plan_.outer.empty() || ranges_[0].from == nullptr ||
@@ -290,7 +297,8 @@ void row_walk::held_soft_max() {
         if (ranges_[i].first < ranges_[i].last && ranges_[i].first < held)
             maximum = std::max(maximum, run_piece(ranges_[i], ranges_[i].first, ranges_[i].last,
                                                   buffer_.data() + ranges_[i].first));
-    if (plan_.inf_as_zero && maximum == minus_infinity) return zero_row();
+    if (plan_.inf_as_zero && maximum == minus_infinity && is_minus_infinity(held))
+        return zero_row();
     const float one_masked = has_constant ? exponential(masked.value, maximum) : 0.0F;
     float sum = one_masked * static_cast<float>(plan_.columns - held);
     if (held > 0) sum += plan_.kernels->exp_sum(buffer_.data(), maximum, held, scores_ahead());
@@ -314,7 +322,7 @@ void row_walk::long_soft_max() {
         sum += plan_.kernels->exp_sum(buffer_.data(), shift, count, nullptr);
         maximum = higher;
     });
-    if (plan_.inf_as_zero && maximum == minus_infinity) return zero_row();
+    if (plan_.inf_as_zero && maximum == minus_infinity && sum == 0.0F) return zero_row();
     for_each_piece(held_row_columns, [&](std::int64_t at, std::int64_t count, float) {
         plan_.kernels->exp_sum(buffer_.data(), maximum, count, nullptr);
         store(buffer_.data(), at, count, 1.0F / sum);
@@ -356,13 +364,18 @@ void run_part(const void* raw_context, std::int64_t part) {
     row_walk(context.plan, context.at).run(first, last);
 }
 
+// A process that runs small rows only never begins to use threads.
+std::int64_t choose_parts(const row_plan& plan) {
+    if (plan.rows * plan.columns < parallel_from_elements) return 1;
+    const int threads = available_threads();
+    return threads < 2 ? 1 : std::min(plan.rows, threads * parts_per_thread);
+}
+
 } // namespace
 
 void run_rows(const row_plan& plan, const row_pointers& at) {
     if (plan.rows == 0 || plan.columns == 0) return;
-    const int threads = available_threads();
-    const bool is_small = plan.rows * plan.columns < parallel_from_elements || threads < 2;
-    const std::int64_t parts = is_small ? 1 : std::min(plan.rows, threads * parts_per_thread);
+    const std::int64_t parts = choose_parts(plan);
     const run_context context{plan, at, parts};
     run_parts(parts, run_part, &context);
 }

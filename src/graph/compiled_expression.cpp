@@ -41,13 +41,18 @@ bool is_value(data_type type) {
     return type == data_type::f32 || type == data_type::bf16 || type == data_type::f16;
 }
 
+bool is_quantized(data_type type) {
+    return type == data_type::i8 || type == data_type::u8;
+}
+
 // A client may describe its tensors with other types than at add_op, as it may for a Select alone.
 // Values between the operators then follow: each type of the graph becomes the one given for it.
 using type_map = std::map<data_type, data_type>;
 
 void note_type(type_map& types, data_type recorded, data_type given) {
     const auto [known, is_new] = types.try_emplace(recorded, given);
-    const bool is_allowed = given == recorded || (is_value(given) && is_value(recorded));
+    const bool is_allowed = given == recorded || (is_value(given) && is_value(recorded)) ||
+                            (is_quantized(given) && is_quantized(recorded));
     if (!is_allowed || known->second != given)
         throw invalid_argument("a merged partition of " + std::string(to_string(recorded)) +
                                " is given " + std::string(to_string(given)) +

@@ -22,9 +22,10 @@ std::size_t whole_pages(std::size_t bytes) {
     return (bytes + page - 1) / page * page;
 }
 
-// Links are not followed: the folder of perf's maps is everybody's.
+// Links are not followed and pipes not waited for: the folder of perf's maps is everybody's.
 void write_file(const std::string& path, int flags, const void* data, std::size_t bytes) {
-    const int file = open(path.c_str(), flags | O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    constexpr int careful = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    const int file = open(path.c_str(), flags | O_WRONLY | O_CREAT | careful, 0600);
     const bool written = file >= 0 && write(file, data, bytes) == static_cast<ssize_t>(bytes);
     if (file >= 0) close(file);
     if (!written && verbose_level() > 0) print_verbose("jit,cannot write " + path);
@@ -32,7 +33,7 @@ void write_file(const std::string& path, int flags, const void* data, std::size_
 
 void publish(const std::byte* code, std::size_t bytes, const std::string& name) {
     if (const auto folder = read_environment("MASKWISE_JIT_DUMP"))
-        write_file(*folder + '/' + name + ".bin", O_TRUNC, code, bytes);
+        write_file(std::string(*folder) + '/' + name + ".bin", O_TRUNC, code, bytes);
     if (read_environment_number("MASKWISE_JIT_PERF") <= 0) return;
     char line[128];
     const int length =

@@ -48,20 +48,51 @@ std::size_t bytes_of(const abi::logical_tensor& tensor) {
     return (bytes + scratch_alignment - 1) / scratch_alignment * scratch_alignment;
 }
 
+bool is_output(const region_record& region, std::size_t id) {
+    return std::find(region.output_ids.begin(), region.output_ids.end(), id) !=
+           region.output_ids.end();
+}
+
 tensor_map by_id(const std::vector<abi::logical_tensor>& tensors) {
     tensor_map map;
     for (const auto& tensor : tensors) map.emplace(tensor.id, tensor);
     return map;
 }
 
+// Entries of the client's list keep their places. What the partition makes itself is not the
+// client's to give, and what it does not read need not be there at execution.
+constexpr std::size_t no_tensor = scratchpad_id - 1;
+
+std::vector<abi::logical_tensor> own_inputs(const region_record& region,
+                                            std::vector<abi::logical_tensor> given) {
+    const auto is_read = [&](std::size_t id) {
+        bool found = false;
+        for (const auto& op : region.ops) {
+            if (find_by_id(op->outputs, id) != nullptr) return false;
+            found = found || find_by_id(op->inputs, id) != nullptr;
+        }
+        return found;
+    };
+    for (auto& tensor : given)
+        if (!is_read(tensor.id)) tensor.id = no_tensor;
+    while (!given.empty() && given.back().id == no_tensor) given.pop_back();
+    return given;
+}
+
+// How many entries of the list an execution must bring.
+std::size_t own_output_count(const region_record& region,
+                             const std::vector<abi::logical_tensor>& given) {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < given.size(); ++i)
+        if (is_output(region, given[i].id)) count = i + 1;
+    return count;
+}
+
 // The partition's own outputs: a list may name others.
 tensor_map outputs_of(const region_record& region,
                       const std::vector<abi::logical_tensor>& outputs) {
     tensor_map map = by_id(outputs);
-    std::erase_if(map, [&](const auto& each) {
-        const auto& ids = region.output_ids;
-        return std::find(ids.begin(), ids.end(), each.first) == ids.end();
-    });
+    std::erase_if(map, [&](const auto& each) { return !is_output(region, each.first); });
     return map;
 }
 
@@ -124,10 +155,15 @@ void require_types(const region_record& region, const std::vector<abi::logical_t
 }
 
 // oneDNN takes host scalars inside larger partitions only; on a part with one it throws.
-void refuse_host_scalars(const op_list& part) {
+void refuse_host_scalars(const op_list& part, const tensor_map& given) {
+    const auto is_host_scalar = [&](const abi::logical_tensor& input) {
+        const auto now = given.find(input.id);
+        return input.property == abi::property_host_scalar ||
+               (now != given.end() && now->second.property == abi::property_host_scalar);
+    };
     for (const op_record* op : part)
         for (const auto& input : op->inputs)
-            if (input.property == abi::property_host_scalar)
+            if (is_host_scalar(input))
                 throw invalid_argument("operator " + std::to_string(op->id) +
                                        " of a part takes a host scalar");
 }
@@ -136,12 +172,13 @@ void refuse_host_scalars(const op_list& part) {
 
 composite::composite(const region_record& region, const std::vector<abi::logical_tensor>& inputs,
                      const std::vector<abi::logical_tensor>& outputs, abi::engine engine)
-    : inputs_(inputs), outputs_(outputs), chain_(region.chain), engine_(engine) {
+    : inputs_(own_inputs(region, inputs)), outputs_(outputs),
+      needed_outputs_(own_output_count(region, outputs)), chain_(region.chain), engine_(engine) {
     for (const std::size_t id : region.output_ids) require_given(id);
     require_types(region, inputs_);
     require_types(region, outputs_);
     if (chain_.op_ids.empty()) {
-        refuse_host_scalars(ops_of(region));
+        refuse_host_scalars(ops_of(region), by_id(inputs_));
         after_ = std::make_unique<real_part>(ops_of(region), region.settings, by_id(inputs_),
                                              outputs_of(region, outputs_), engine);
         take_outputs();
@@ -185,11 +222,9 @@ void composite::keep_scratchpad() {
 void composite::compile_parts(const region_record& region, abi::engine engine) {
     op_list before, after;
     divide_ops(region, before, after);
-    refuse_host_scalars(before);
-    refuse_host_scalars(after);
-    // A list may name what the partition makes itself.
-    const bool is_made = makes(ops_of(region), chain_.scores);
-    const auto* const given = is_made ? nullptr : find_by_id(inputs_, chain_.scores);
+    refuse_host_scalars(before, by_id(inputs_));
+    refuse_host_scalars(after, by_id(inputs_));
+    const auto* const given = find_by_id(inputs_, chain_.scores);
     scores_ = given != nullptr ? *given : dense(described(region, chain_.scores));
     result_ = dense(scores_);
     result_.id = chain_.result;
@@ -197,10 +232,11 @@ void composite::compile_parts(const region_record& region, abi::engine engine) {
     if (given == nullptr)
         compile_before(before, handed_over(region, before, after), region, engine);
     if (chain_.statistics) place_statistics();
-    if (after.empty())
-        let_result_leave();
-    else
-        compile_after(after, region, engine);
+    if (!after.empty()) return compile_after(after, region, engine);
+    let_result_leave();
+    for (const std::size_t id : region.output_ids)
+        if (id != result_.id && (!statistics_ || id != statistics_->id))
+            throw invalid_argument("output " + std::to_string(id) + " is made before the chain");
 }
 
 void composite::compile_before(const std::vector<const op_record*>& before, tensor_map wanted,
@@ -222,6 +258,7 @@ void composite::place_statistics() {
         return output.id == statistics_->id;
     });
     if (wanted == outputs_.end()) return keep_inside(*statistics_);
+    statistics_->property = wanted->property;
     if (wanted->layout_type == abi::layout_any) *wanted = *statistics_;
     statistics_ = *wanted;
 }

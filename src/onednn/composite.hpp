@@ -41,7 +41,8 @@ public:
 
     // What an execution needs between its parts, at any alignment.
     std::size_t scratch_bytes() const;
-    // Tensors in the order of the lists given to compile. `scratchpad` has scratch_bytes() that no
+    // Tensors in the order of the lists given to compile; what the partition does not have may be
+    // left out behind the others. `scratchpad` has scratch_bytes() that no
     // other execution uses at the time; null: the composite's own memory.
     abi::status execute(abi::stream stream, std::size_t num_inputs, const abi::const_tensor* inputs,
                         std::size_t num_outputs, const abi::const_tensor* outputs,
@@ -74,6 +75,7 @@ private:
     abi::status run_chain(const bound_tensors& tensors) const;
 
     std::vector<abi::logical_tensor> inputs_, outputs_;
+    std::size_t needed_outputs_; // of the list's first ones
     graph::row_chain chain_;
     abi::engine engine_;
     abi::logical_tensor scores_{}, result_{};

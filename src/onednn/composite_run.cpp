@@ -128,7 +128,7 @@ abi::status composite::execute(abi::stream stream, std::size_t num_inputs,
                                const abi::const_tensor* inputs, std::size_t num_outputs,
                                const abi::const_tensor* outputs, void* scratchpad) {
     if (stream == nullptr || inputs == nullptr || outputs == nullptr ||
-        num_inputs < inputs_.size() || num_outputs < outputs_.size())
+        num_inputs < inputs_.size() || num_outputs < needed_outputs_)
         return abi::invalid_arguments;
     std::unique_ptr<composite_scratch> scratch;
     const auto prepared = guarded([&] { scratch = take_scratch(scratchpad); });
@@ -139,9 +139,11 @@ abi::status composite::execute(abi::stream stream, std::size_t num_inputs,
         status = call_real(&real_library::stream_wait, stream);
     if (status == abi::success && rows_.kernels != nullptr) status = run_chain(tensors);
     if (status == abi::success && after_) status = after_->execute(stream, tensors);
-    // What the real part still reads must not be handed to the next execution before it is done.
-    if (status == abi::success && after_ && real().is_sycl())
-        status = call_real(&real_library::stream_wait, stream);
+    // What a real part still reads must not be handed to the next execution before it is done.
+    if ((before_ || after_) && real().is_sycl()) {
+        const auto waited = call_real(&real_library::stream_wait, stream);
+        if (status == abi::success) status = waited;
+    }
     give_back(std::move(scratch));
     return status;
 }

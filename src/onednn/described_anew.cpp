@@ -18,10 +18,6 @@ bool is_value(int type) {
     return type == abi::type_f32 || type == abi::type_bf16 || type == abi::type_f16;
 }
 
-bool same_shape(const abi::logical_tensor& a, const abi::logical_tensor& b) {
-    return a.ndims == b.ndims && std::equal(a.dims, a.dims + a.ndims, b.dims);
-}
-
 // The operators' values as they are now. Between them each type of the graph follows what is first
 // given for it.
 struct description {
@@ -31,7 +27,7 @@ struct description {
     bool is_new = false;
 
     void note_type(const abi::logical_tensor& recorded, const abi::logical_tensor& given);
-    void note_input(const abi::logical_tensor& recorded, const abi::logical_tensor& given);
+    void infer_shapes(const merged_record& merged);
     void keep_types_apart();
     void apply(abi::logical_tensor& tensor) const;
 };
@@ -43,11 +39,16 @@ void description::note_type(const abi::logical_tensor& recorded, const abi::logi
     is_new = is_new || from != to;
 }
 
-void description::note_input(const abi::logical_tensor& recorded,
-                             const abi::logical_tensor& given) {
-    note_type(recorded, given);
-    is_new = is_new || (has_known_shape(recorded) && !same_shape(recorded, given));
-    shapes[given.id] = from_abi(given).extents;
+// What the inputs' shapes make of the others may differ from add_op's, even where nothing was known
+// of the inputs there.
+void description::infer_shapes(const merged_record& merged) {
+    shapes = graph::infer_shapes(merged.ops, std::move(shapes));
+    const auto differs = [this](const abi::logical_tensor& recorded) {
+        return has_known_shape(recorded) && from_abi(recorded).extents != shapes.at(recorded.id);
+    };
+    for (const auto& op : merged.rows->ops)
+        is_new = is_new || differs(op->outputs[0]) ||
+                 std::any_of(op->inputs.begin(), op->inputs.end(), differs);
 }
 
 // A type that nothing is given for gives way to the one that takes its place: what was cast between
@@ -83,10 +84,14 @@ description describe(const merged_record& merged, const compile_call& call) {
     const auto inputs = copy_tensors(call.in_num, call.inputs);
     const auto outputs = copy_tensors(call.out_num, call.outputs);
     description now;
-    for (const auto& port : merged.inputs) now.note_input(port, given_for(port, inputs));
+    for (const auto& port : merged.inputs) {
+        const auto& given = given_for(port, inputs);
+        now.note_type(port, given);
+        now.shapes[given.id] = from_abi(given).extents;
+    }
     now.note_type(merged.outputs[0], given_for(merged.outputs[0], outputs));
     now.keep_types_apart();
-    if (now.is_new) now.shapes = graph::infer_shapes(merged.ops, std::move(now.shapes));
+    now.infer_shapes(merged);
     return now;
 }
 

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cctype>
-#include <string>
+#include <string_view>
 
 namespace maskwise::onednn {
 namespace {
@@ -19,9 +19,10 @@ bool wanted_by_environment() {
     auto text = read_environment("ONEDNN_GRAPH_DUMP");
     if (!text) text = read_environment("DNNL_GRAPH_DUMP");
     if (!text) return false;
-    std::transform(text->begin(), text->end(), text->begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return text->find("subgraph") != std::string::npos;
+    constexpr std::string_view word = "subgraph";
+    const auto is_same = [](unsigned char a, char b) { return std::tolower(a) == b; };
+    return std::search(text->begin(), text->end(), word.begin(), word.end(), is_same) !=
+           text->end();
 }
 
 std::atomic<bool>& wanted() {

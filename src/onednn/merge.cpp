@@ -31,6 +31,11 @@ void destroy(partition_list& partitions) {
     }
 }
 
+struct owned_partitions {
+    partition_list list;
+    ~owned_partitions() { destroy(list); }
+};
+
 // Where nothing may be merged the client sees what oneDNN made.
 bool may_merge(const graph_record& record, int policy) {
     return policy == abi::policy_fusion && record.has_select && record.ops.size() > 1 &&
@@ -54,12 +59,12 @@ using single_op_map = std::map<std::size_t, bool>;
 single_op_map single_ops(abi::graph graph, const graph_record& record) {
     std::size_t count = 0;
     call_real(&real_library::graph_get_partition_num, abi::const_graph(graph), &count);
-    partition_list partitions(count);
+    owned_partitions partitions{partition_list(count)};
     single_op_map found;
     if (count == 0 || call_real(&real_library::graph_get_partitions, graph, count,
-                                partitions.data()) != abi::success)
+                                partitions.list.data()) != abi::success)
         return found;
-    for (auto* const each : partitions) {
+    for (auto* const each : partitions.list) {
         const auto ids = op_ids(each);
         std::uint8_t supported = 0;
         call_real(&real_library::partition_is_supported, abi::const_partition(each), &supported);
@@ -67,7 +72,6 @@ single_op_map single_ops(abi::graph graph, const graph_record& record) {
         if (op && (supported != 0 || op->kind == abi::op_kind_select))
             found[ids[0]] = supported != 0;
     }
-    destroy(partitions);
     return found;
 }
 

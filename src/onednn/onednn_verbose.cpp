@@ -34,7 +34,7 @@ unsigned kinds_of_environment() {
     auto text = read_environment("ONEDNN_VERBOSE");
     if (!text) text = read_environment("DNNL_VERBOSE");
     unsigned kinds = no_lines;
-    std::string_view rest = text ? std::string_view(*text) : std::string_view();
+    std::string_view rest = text.value_or("");
     while (!rest.empty()) {
         const auto comma = rest.find(',');
         kinds |= kinds_of_word(rest.substr(0, comma));

@@ -46,7 +46,8 @@ abi::status call_real(abi::status (*real_library::*member)(Parameters...), Argum
     return function != nullptr ? function(arguments...) : abi::unimplemented;
 }
 
-// Throws invalid_argument, which names the call, where the status is another than success.
+// Throws what Maskwise's entry points answer by the same status, with the call's name:
+// std::bad_alloc, invalid_shape, and invalid_argument for all others but success.
 void require_success(abi::status status, const char* call);
 
 bool is_cpu_engine(abi::engine engine);

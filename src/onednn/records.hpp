@@ -9,6 +9,7 @@
 #include "onednn/side_table.hpp"
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -57,6 +58,8 @@ struct op_builder {
     op_record& writable() {
         if (current.use_count() > 1)
             current = std::allocate_shared<op_record>(record_allocator<op_record>(), *current);
+        else // what another thread read before it let go comes before what is written now
+            std::atomic_thread_fence(std::memory_order_acquire);
         return *current;
     }
 };

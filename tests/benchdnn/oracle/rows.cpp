@@ -27,7 +27,8 @@ void for_each_line(const dims& shape, std::size_t axis, Visit visit) {
 // NaN, or zeros where the op says so.
 double softmax_line(double* x, std::size_t n, std::size_t step, bool inf_as_zero) {
     double top = minus_infinity;
-    for (std::size_t i = 0; i < n; ++i) top = std::max(top, x[i * step]);
+    for (std::size_t i = 0; i < n; ++i)
+        top = std::isnan(x[i * step]) ? x[i * step] : std::max(top, x[i * step]);
     const bool empty = top == minus_infinity && inf_as_zero;
     double sum = 0.0;
     for (std::size_t i = 0; i < n; ++i) {

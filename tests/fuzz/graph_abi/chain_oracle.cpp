@@ -116,7 +116,7 @@ std::pair<double, double> sum_of_row(const op_description& op, const exact& x, i
     const std::size_t axis = axis_of(op, index.size());
     double maximum = -INFINITY, sum = 0;
     for (index[axis] = 0; index[axis] < x.extents[axis]; ++index[axis])
-        maximum = std::max(maximum, x.at(index));
+        maximum = std::isnan(x.at(index)) ? x.at(index) : std::max(maximum, x.at(index));
     for (index[axis] = 0; index[axis] < x.extents[axis]; ++index[axis])
         sum += std::exp(x.at(index) - maximum);
     return {maximum, sum};

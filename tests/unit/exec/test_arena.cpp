@@ -31,6 +31,12 @@ TEST(available_threads, is_capped_by_global_control) {
     EXPECT_EQ(available_threads(), 1);
 }
 
+TEST(available_threads, are_all_where_there_is_no_limit) {
+    const int all = available_threads();
+    const tbb::global_control none(tbb::global_control::max_allowed_parallelism, SIZE_MAX);
+    EXPECT_EQ(available_threads(), all);
+}
+
 struct thread_log {
     std::mutex mutex;
     std::set<std::thread::id> seen;

@@ -3,6 +3,7 @@
 // each is a process.
 
 #include "exec/parallel.hpp"
+#include "exec/run_rows.hpp"
 #include "exec/run_select.hpp"
 #include "plan/select_plan.hpp"
 
@@ -44,7 +45,16 @@ void wait_for_chunks(const void*, std::int64_t) {
     std::this_thread::yield();
 }
 
+void run_a_row() {
+    row_desc desc;
+    desc.scores = desc.result = dense_desc(data_type::f32, {1, 4});
+    float scores[4] = {1, 2, 3, 4}, result[4];
+    run_rows(make_row_plan(desc, active_isa()), {scores, result, {}});
+}
+
 TEST(fork_of_a_process, leaves_the_child_its_threads_until_they_were_used) {
+    select_works();
+    run_a_row(); // both too small for threads
     const int threads = answer_of_child(available_threads);
     parallel_run(64, wait_for_chunks, nullptr);
     EXPECT_EQ(answer_of_child([] {

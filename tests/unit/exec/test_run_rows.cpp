@@ -98,7 +98,7 @@ double combined(double a, double b, row_operator op) {
 // Returns the logarithm of the sum.
 double soft_max(std::vector<double>& row, bool inf_as_zero) {
     double maximum = -infinity, sum = 0;
-    for (const double value : row) maximum = std::max(maximum, value);
+    for (const double value : row) maximum = std::isnan(value) ? value : std::max(maximum, value);
     if (inf_as_zero && maximum == -infinity) {
         std::fill(row.begin(), row.end(), 0.0);
         return 0;
@@ -233,6 +233,25 @@ TEST_P(run_rows_test, masks_with_minus_infinity) {
             for (const std::int64_t columns : {std::int64_t{20}, held_row_columns + 5})
                 check({2, 6, columns, {causal(scalar_operand), soft_max_step(inf_as_zero)}, offset},
                       GetParam(), 3, static_cast<float>(-infinity));
+}
+
+// Nothing but NaN and -infinity: the NaN has no part in the maximum, and must not vanish.
+TEST_P(run_rows_test, keeps_a_nan_among_minus_infinities) {
+    constexpr float nan = std::numeric_limits<float>::quiet_NaN(), hidden = -INFINITY;
+    for (const std::int64_t columns : {std::int64_t{8}, held_row_columns + 5}) {
+        std::vector<float> scores(static_cast<std::size_t>(2 * columns), hidden);
+        scores[3] = nan;
+        row_desc desc;
+        desc.scores = desc.result = dense_desc(data_type::f32, {2, columns});
+        desc.steps = {soft_max_step(true)};
+        std::vector<float> result(scores.size());
+        run_rows(make_row_plan(desc, GetParam()), {scores.data(), result.data(), {}});
+        for (std::size_t i = 0; i < result.size(); ++i) {
+            const bool is_first_row = i < static_cast<std::size_t>(columns);
+            EXPECT_EQ(std::isnan(result[i]), is_first_row) << i;
+            EXPECT_EQ(result[i] == 0.0F, !is_first_row) << i;
+        }
+    }
 }
 
 TEST_P(run_rows_test, takes_rows_longer_than_its_buffers) {

@@ -1,0 +1,185 @@
+// The lists that a client gives to compile and execute may name what a partition makes itself, or
+// nothing of it: only the partition's own ports count, as with oneDNN, in every lane, with and
+// without the plugin.
+
+#include "graph_client.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace maskwise::contract {
+namespace {
+
+// Tensors with memory of their own, in the order of the client's list.
+struct entry {
+    logical_tensor what;
+    std::vector<float> memory;
+};
+
+entry filled(const logical_tensor& what, float first) {
+    entry made{what, std::vector<float>(what.get_mem_size() / sizeof(float) + 1)};
+    for (std::size_t i = 0; i < made.memory.size(); ++i)
+        made.memory[i] = first + static_cast<float>(i % 7) * 0.25F;
+    return made;
+}
+
+entry mask(std::size_t id, const extents& shape) {
+    entry made{dense(id, shape, boolean), std::vector<float>(64)};
+    for (std::size_t i = 0; i < 256; i += 3)
+        reinterpret_cast<std::uint8_t*>(made.memory.data())[i] = 1;
+    return made;
+}
+
+using list = std::vector<entry>;
+
+// Each list is given to compile as a whole, and to execute without its last `left_out` entries.
+void run(const partition& what, list& inputs, list& outputs, std::size_t left_out = 0) {
+    std::vector<logical_tensor> in, out;
+    for (const auto& each : inputs) in.push_back(each.what);
+    for (const auto& each : outputs) out.push_back(each.what);
+    const auto compiled = what.compile(in, out, engine());
+    std::vector<dnnl::graph::tensor> from, to;
+    for (auto& each : inputs) from.emplace_back(each.what, engine(), each.memory.data());
+    for (auto& each : outputs) to.emplace_back(each.what, engine(), each.memory.data());
+    from.resize(from.size() - left_out);
+    to.resize(to.size() - left_out);
+    compiled.execute(stream(), from, to);
+    stream().wait();
+}
+
+constexpr std::size_t select_result = 3, result = 4, further = 99;
+const extents shape{4, 8};
+
+// Of the partitions the one that makes the result, with all that goes into it.
+struct graph_case {
+    std::vector<partition> partitions;
+    list inputs, outputs;
+};
+
+graph_case rows() {
+    return {partitions_of(
+                {make(10, kind::Select, {dense(1, shape, boolean), dense(0, shape), dense(2, {1})},
+                      dense(select_result, shape)),
+                 soft_max(11, dense(select_result, shape), dense(result, shape))}),
+            {filled(dense(0, shape), 1), mask(1, shape), filled(dense(2, {1}), -50)},
+            {filled(dense(result, shape), -7)}};
+}
+
+graph_case loop() {
+    return {partitions_of(
+                {make(10, kind::Select, {dense(1, shape, boolean), dense(0, shape), dense(2, {1})},
+                      dense(select_result, shape)),
+                 make(11, kind::Exp, {dense(select_result, shape)}, dense(result, shape))}),
+            {filled(dense(0, shape), 1), mask(1, shape), filled(dense(2, {1}), -50)},
+            {filled(dense(result, shape), -7)}};
+}
+
+const extents q{1, 2, 8, 4}, k{1, 2, 4, 8}, scores{1, 2, 8, 8};
+constexpr std::size_t product = 30, scaled = 31, weights = 32;
+
+graph_case attention() {
+    return {
+        partitions_of(
+            {make(8, kind::MatMul, {dense(20, q), dense(21, k)}, dense(product, scores)),
+             make(9, kind::Divide, {dense(product, scores), dense(23, {1})}, dense(scaled, scores)),
+             make(10, kind::Select,
+                  {dense(1, {1, 1, 1, 8}, boolean), dense(scaled, scores), dense(2, {1})},
+                  dense(select_result, scores)),
+             soft_max(11, dense(select_result, scores), dense(weights, scores)),
+             make(12, kind::MatMul, {dense(weights, scores), dense(22, q)}, dense(result, q))}),
+        {filled(dense(20, q), 0), filled(dense(21, k), -1), filled(dense(22, q), 0.5F),
+         filled(dense(23, {1}), 2), mask(1, {1, 1, 1, 8}), filled(dense(2, {1}), -50)},
+        {filled(dense(result, q), -7)}};
+}
+
+class lists : public testing::TestWithParam<graph_case (*)()> {
+protected:
+    void SetUp() override {
+        made_ = GetParam()();
+        if (made_.partitions.size() != 1) GTEST_SKIP() << "not one partition here";
+        wanted_ = made_;
+        run(wanted_.partitions[0], wanted_.inputs, wanted_.outputs);
+    }
+    void expect_result() const { EXPECT_EQ(made_.outputs[0].memory, wanted_.outputs[0].memory); }
+
+    graph_case made_, wanted_;
+};
+
+TEST_P(lists, values_inside_are_not_read_from_the_inputs) {
+    const bool is_attention = made_.inputs.size() > 3;
+    const extents& all = is_attention ? scores : shape;
+    const extents turned = is_attention ? extents{128, 64, 1, 8} : extents{1, 4};
+    for (const std::size_t id : {select_result, product, scaled, weights}) {
+        made_.inputs.push_back({{id, f32, all, turned}, std::vector<float>(128, 77.0F)});
+        run(made_.partitions[0], made_.inputs, made_.outputs);
+        expect_result();
+        EXPECT_EQ(made_.inputs.back().memory, std::vector<float>(128, 77.0F));
+    }
+}
+
+TEST_P(lists, a_result_among_the_inputs_is_not_where_it_is_written) {
+    const auto what = made_.outputs[0].what;
+    made_.inputs.insert(made_.inputs.begin(), {what, std::vector<float>(128, 77.0F)});
+    run(made_.partitions[0], made_.inputs, made_.outputs);
+    expect_result();
+    EXPECT_EQ(made_.inputs[0].memory, std::vector<float>(128, 77.0F));
+}
+
+TEST_P(lists, what_is_not_used_may_be_left_out_at_execution) {
+    made_.inputs.push_back(filled(dense(further, shape), 77));
+    made_.outputs.push_back(filled(dense(further + 1, shape), 77));
+    run(made_.partitions[0], made_.inputs, made_.outputs, 1);
+    expect_result();
+}
+
+std::string name_of(const testing::TestParamInfo<graph_case (*)()>& which) {
+    const char* const names[] = {"rows", "loop", "attention"};
+    return names[which.index];
+}
+
+INSTANTIATE_TEST_SUITE_P(each, lists, testing::Values(rows, loop, attention), name_of);
+
+#if DNNL_VERSION_MINOR >= 13
+op with_statistics(op made, const logical_tensor& statistics) {
+    made.add_output(statistics);
+    return made;
+}
+
+std::vector<partition> training() {
+    const logical_tensor constant{0, f32, shape, layout::strided, property::constant};
+    return partitions_of(
+        {make(10, kind::Select, {dense(1, shape, boolean), constant, dense(2, {1})},
+              dense(select_result, shape)),
+         with_statistics(soft_max(11, dense(select_result, shape), dense(result, shape)),
+                         dense(further, {4, 1}))});
+}
+
+TEST(statistics, are_no_constant_where_the_scores_are) {
+    for (const auto& each : training()) {
+        auto outputs = each.get_output_ports();
+        for (auto& output : outputs)
+            output = {output.get_id(), f32, output.get_dims(), layout::any};
+        const auto compiled = each.compile(each.get_input_ports(), outputs, engine());
+        for (const auto& output : outputs)
+            EXPECT_NE(compiled.query_logical_tensor(output.get_id()).get_property_type(),
+                      property::constant);
+    }
+}
+
+TEST(statistics, of_another_shape_are_refused_as_a_shape) {
+    const auto each = training().back();
+    auto outputs = each.get_output_ports();
+    for (auto& output : outputs)
+        if (output.get_id() == further) output = dense(further, {4, 2});
+    try {
+        each.compile(each.get_input_ports(), outputs, engine());
+        ADD_FAILURE() << "compiled";
+    } catch (const dnnl::error& refused) {
+        EXPECT_EQ(refused.status, 9); // dnnl_invalid_shape
+    }
+}
+#endif
+
+} // namespace
+} // namespace maskwise::contract
