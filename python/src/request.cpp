@@ -2,6 +2,9 @@
 
 #include "dtypes.hpp"
 
+#include <cstdint>
+#include <cstring>
+
 namespace maskwise::python {
 namespace {
 
@@ -52,14 +55,39 @@ nb::object common_dtype(nb::handle x, nb::handle y, const request& of) {
     return nb::borrow<nb::object>(MASKWISE_IMPORTED("numpy", "result_type")(x, y));
 }
 
+template <typename Bits, Bits infinity, Bits quiet>
+bool has_signalling(const char* from, npy_intp count) {
+    constexpr Bits sign = Bits{1} << (8 * sizeof(Bits) - 1);
+    for (npy_intp i = 0; i < count; ++i) {
+        Bits bits;
+        std::memcpy(&bits, from + i * static_cast<npy_intp>(sizeof bits), sizeof bits);
+        if ((bits & ~sign) > infinity && (bits & quiet) == 0) return true;
+    }
+    return false;
+}
+
+// Of a contiguous array.
+bool has_signalling_nan(PyArrayObject* array) {
+    constexpr auto in_singles = has_signalling<std::uint32_t, 0x7F800000, 0x400000>;
+    constexpr auto in_doubles = has_signalling<std::uint64_t, 0x7FF0000000000000, 0x8000000000000>;
+    const int type = PyArray_TYPE(array);
+    if (type == NPY_FLOAT || type == NPY_CFLOAT)
+        return in_singles(PyArray_BYTES(array), PyArray_NBYTES(array) / 4);
+    if (type == NPY_DOUBLE || type == NPY_CDOUBLE)
+        return in_doubles(PyArray_BYTES(array), PyArray_NBYTES(array) / 8);
+    return false;
+}
+
 // What is no larger than a piece of the iterator's is cast at once: a row that is repeated is cast
 // once, and the others may stay where they lie. Another order than the dense one would be lost, and
-// numpy.where's result follows it.
+// numpy.where's result follows it. NumPy warns of signalling NaNs where it casts an array as a
+// whole, and not where its own where casts piece by piece.
 void cast_if_small(nb::object& operand, nb::handle dtype) {
     PyArrayObject* const array = as_array(operand);
     if (is_same(PyArray_DESCR(array), as_dtype(dtype))) return;
-    if (PyArray_SIZE(array) <= cast_elements && PyArray_IS_C_CONTIGUOUS(array))
-        operand = own(PyArray_CastToType(array, as_dtype(dtype.inc_ref()), 0));
+    if (PyArray_SIZE(array) > cast_elements || !PyArray_IS_C_CONTIGUOUS(array)) return;
+    if (PyArray_NDIM(array) > 0 && has_signalling_nan(array)) return;
+    operand = own(PyArray_CastToType(array, as_dtype(dtype.inc_ref()), 0));
 }
 
 // A byte is true unless it is 0, whatever its type says.

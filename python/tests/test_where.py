@@ -206,3 +206,20 @@ def test_misaligned_memory_is_read_as_it_lies() -> None:
     condition = random_array(random, (9, 50), BOOL)
     assert "read as it lies" in maskwise.explain(condition, x, x[::-1])
     assert_same_bits(maskwise.where(condition, x, x[::-1]), np.where(condition, x, x[::-1]))
+
+
+def test_signalling_nans_are_cast_in_silence() -> None:
+    signalling = np.array([0x7FA00000], "u4").view("f")
+    with np.errstate(invalid="raise"):
+        for array in (signalling, np.repeat(signalling, 20_000)):
+            wanted = np.where(True, array, np.float64(1))
+            assert maskwise.where(True, array, np.float64(1)).tobytes() == wanted.tobytes()
+            assert np.array_equal(maskwise.where(array, 1, 2), np.where(array, 1, 2))
+        doubles = np.array([0x7FF4000000000000], "u8").view("d")
+        wanted = np.where(True, doubles, np.complex64(1))
+        assert maskwise.where(True, doubles, np.complex64(1)).tobytes() == wanted.tobytes()
+        for where in (np.where, maskwise.where):
+            with pytest.raises(FloatingPointError):
+                where(True, signalling[0], np.float64(1))
+    with pytest.warns(RuntimeWarning, match="overflow"):
+        maskwise.where(True, np.zeros(3, "e"), 1e6)
