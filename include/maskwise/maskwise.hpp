@@ -170,8 +170,8 @@ public:
     // be null, else a null one throws invalid_argument and nothing is written. Returns when dst
     // is written. Large Selects use the threads of the caller's oneTBB task arena. Neither
     // allocates nor locks by itself, throws nothing else but what copying a std::string throws:
-    // then elements of dst hold their old or their new value. Operands that are packed first take up
-    // to 160 KiB of the thread's stack.
+    // then elements of dst hold their old or their new value. Operands that are packed first take
+    // up to 160 KiB of the thread's stack.
     void execute(const void* cond, const void* src_0, const void* src_1, void* dst) const;
 
     // For the library.
