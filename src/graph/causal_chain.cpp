@@ -13,6 +13,12 @@ bool has_matrix_of(const logical_tensor& a, const logical_tensor& b) {
            a.extents[rank_a - 2] == b.extents[rank_b - 2];
 }
 
+bool may_be_one_element(const logical_tensor& tensor) {
+    const dims& extents = tensor.extents;
+    return extents.rank() == 0 ||
+           (extents.rank() == 1 && (extents[0] == 1 || extents[0] == unknown_extent));
+}
+
 } // namespace
 
 void chain_finder::take_boundary(const logical_tensor& row_index, const logical_tensor& scores) {
@@ -27,7 +33,7 @@ void chain_finder::take_boundary(const logical_tensor& row_index, const logical_
             return;
         }
         const bool moves = maker->kind == op_kind::add || maker->kind == op_kind::subtract;
-        if (!moves || maker->inputs[1].extents.rank() > 1)
+        if (!moves || !may_be_one_element(maker->inputs[1]))
             throw no_chain{"the mask's row index is made by other operators"};
         chain_.boundary.push_back({maker->inputs[1], maker->kind == op_kind::subtract});
         id = maker->inputs[0].id;

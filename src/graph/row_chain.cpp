@@ -218,8 +218,8 @@ bool chain_finder::take_below(const op& user) {
     const row_form* form = find_form(user.kind);
     bool taken = false;
     if (user.kind == op_kind::type_cast) {
-        taken = true;
-        if (!has_soft_max) add_rounding(user);
+        taken = has_soft_max || !is_full();
+        if (taken && !has_soft_max) add_rounding(user);
     } else if (user.kind == op_kind::quantize && user.numbers) {
         taken = true;
         chain_.quantized = user.numbers;

@@ -224,12 +224,13 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& chosen) { return std::string(chosen.param.name); });
 
 // How many operators of that kind behind a Select are in its chain.
-std::size_t taken_behind_select(op_kind kind, bool has_operand) {
+std::size_t taken_behind_select(op_kind kind, bool has_operand, data_type type = data_type::f32) {
     partition made{{make(1, op_kind::other, {tensor(query), tensor(key)}, scores),
                     make(3, op_kind::select, {tensor(mask), tensor(scores), tensor(fill)}, 100)},
                    {112}};
     for (std::size_t value = 100; value < 112; ++value) {
         op next = make(value, kind, {tensor(value)}, value + 1);
+        next.outputs[0].type = type;
         if (has_operand) next.inputs.push_back(tensor(value + 100));
         made.ops.push_back(next);
     }
@@ -242,6 +243,7 @@ std::size_t taken_behind_select(op_kind kind, bool has_operand) {
 TEST(row_chain, ends_where_there_is_no_more_room) {
     EXPECT_EQ(taken_behind_select(op_kind::add, true), max_row_operands - 2);
     EXPECT_EQ(taken_behind_select(op_kind::tanh, false), max_row_actions - 3);
+    EXPECT_EQ(taken_behind_select(op_kind::type_cast, false, data_type::bf16), max_row_actions - 3);
 }
 
 TEST(row_chain, takes_one_number_for_the_boundary) {
@@ -250,6 +252,8 @@ TEST(row_chain, takes_one_number_for_the_boundary) {
     made.at(10).axis = 2;
     std::string reason;
     EXPECT_TRUE(made.find(reason)) << reason;
+    made.at(13).inputs[1].extents = {3};
+    EXPECT_FALSE(made.find(reason));
 }
 
 struct later_start {
