@@ -48,9 +48,8 @@ std::size_t bytes_of(const abi::logical_tensor& tensor) {
     return (bytes + scratch_alignment - 1) / scratch_alignment * scratch_alignment;
 }
 
-bool is_output(const region_record& region, std::size_t id) {
-    return std::find(region.output_ids.begin(), region.output_ids.end(), id) !=
-           region.output_ids.end();
+bool is_among(const std::vector<std::size_t>& ids, std::size_t id) {
+    return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
 tensor_map by_id(const std::vector<abi::logical_tensor>& tensors) {
@@ -80,11 +79,11 @@ std::vector<abi::logical_tensor> own_inputs(const region_record& region,
 }
 
 // How many entries of the list an execution must bring.
-std::size_t own_output_count(const region_record& region,
+std::size_t own_output_count(const std::vector<std::size_t>& ids,
                              const std::vector<abi::logical_tensor>& given) {
     std::size_t count = 0;
     for (std::size_t i = 0; i < given.size(); ++i)
-        if (is_output(region, given[i].id)) count = i + 1;
+        if (is_among(ids, given[i].id)) count = i + 1;
     return count;
 }
 
@@ -92,7 +91,7 @@ std::size_t own_output_count(const region_record& region,
 tensor_map outputs_of(const region_record& region,
                       const std::vector<abi::logical_tensor>& outputs) {
     tensor_map map = by_id(outputs);
-    std::erase_if(map, [&](const auto& each) { return !is_output(region, each.first); });
+    std::erase_if(map, [&](const auto& each) { return !is_among(region.output_ids, each.first); });
     return map;
 }
 
@@ -172,8 +171,9 @@ void refuse_host_scalars(const op_list& part, const tensor_map& given) {
 
 composite::composite(const region_record& region, const std::vector<abi::logical_tensor>& inputs,
                      const std::vector<abi::logical_tensor>& outputs, abi::engine engine)
-    : inputs_(own_inputs(region, inputs)), outputs_(outputs),
-      needed_outputs_(own_output_count(region, outputs)), chain_(region.chain), engine_(engine) {
+    : inputs_(own_inputs(region, inputs)), outputs_(outputs), output_ids_(region.output_ids),
+      needed_outputs_(own_output_count(output_ids_, outputs)), chain_(region.chain),
+      engine_(engine) {
     for (const std::size_t id : region.output_ids) require_given(id);
     require_types(region, inputs_);
     require_types(region, outputs_);
@@ -322,6 +322,10 @@ void composite::compile_rows(const graph::row_chain& chain) {
         desc.zero_point = (*chain.quantized)[1];
     }
     rows_ = make_row_plan(desc, active_isa(), stream_threshold_bytes());
+}
+
+bool composite::makes(std::size_t id) const {
+    return is_among(output_ids_, id);
 }
 
 std::string composite::describe() const {

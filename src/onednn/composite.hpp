@@ -35,6 +35,7 @@ public:
 
     // Outputs as compiled, in the order given.
     const std::vector<abi::logical_tensor>& outputs() const { return outputs_; }
+    bool makes(std::size_t id) const;
     std::string describe() const;
     // Where the rows are all there is: the scores may be overwritten by a result of their layout.
     std::optional<abi::inplace_pair> inplace() const;
@@ -75,6 +76,7 @@ private:
     abi::status run_chain(const bound_tensors& tensors) const;
 
     std::vector<abi::logical_tensor> inputs_, outputs_;
+    std::vector<std::size_t> output_ids_;
     std::size_t needed_outputs_; // of the list's first ones
     graph::row_chain chain_;
     abi::engine engine_;

@@ -24,6 +24,19 @@ const compiled_record* find_compiled(abi::const_compiled_partition handle) {
     return tables().compiled.find(handle);
 }
 
+bool makes(const compiled_record& record, std::size_t id) {
+    if (record.whole) return record.whole->makes(id);
+    const std::size_t dst =
+        record.expression ? record.expression->dst_position : record.select.at.dst;
+    return record.outputs[dst].id == id;
+}
+
+// The client's lists may name the same tensor.
+const abi::logical_tensor* find_tensor(const compiled_record& record, std::size_t id) {
+    const auto* const input = find_by_id(record.inputs, id);
+    return input != nullptr && !makes(record, id) ? input : find_by_id(record.outputs, id);
+}
+
 } // namespace
 
 abi::status dnnl_graph_partition_create_with_op(abi::partition* partition, abi::const_op op,
@@ -81,11 +94,8 @@ dnnl_graph_compiled_partition_query_logical_tensor(abi::const_compiled_partition
                                                    std::size_t id,
                                                    abi::logical_tensor* logical_tensor) {
     const auto* record = find_compiled(compiled_partition);
-    const abi::logical_tensor* found = nullptr;
-    if (record != nullptr && logical_tensor != nullptr) {
-        found = find_by_id(record->inputs, id);
-        if (found == nullptr) found = find_by_id(record->outputs, id);
-    }
+    const auto* const found =
+        record != nullptr && logical_tensor != nullptr ? find_tensor(*record, id) : nullptr;
     if (found == nullptr)
         return call_real(&real_library::compiled_partition_query_logical_tensor, compiled_partition,
                          id, logical_tensor);

@@ -17,7 +17,8 @@ struct chain_description {
     std::map<std::size_t, float> fills;        // of those among them that have one value: which
     std::map<std::size_t, double> tolerance;   // of those that operators make
     std::set<std::size_t> open;                // made, in a layout that the library chooses
-    bool lists_are_reversed = false, has_further_input = false, has_further_output = false;
+    bool lists_are_reversed = false, has_further_output = false;
+    std::size_t further_input = 0; // in each list: nobody's, or a value's that operators make
 };
 
 // Element-wise operators, SoftMax and masks of indices around one Select or more: what is merged to

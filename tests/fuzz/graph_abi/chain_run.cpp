@@ -13,7 +13,7 @@
 namespace maskwise::fuzz {
 namespace {
 
-constexpr std::size_t further = 7777; // ids of tensors that no graph has
+constexpr std::size_t further = 7778; // ids from here on are of tensors that no graph has
 constexpr std::size_t guard_bytes = 64;
 constexpr std::byte guard{0x5A};
 
@@ -89,9 +89,13 @@ private:
             output = chain_.now.at(output.id);
             if (chain_.open.contains(output.id)) output.layout_type = dnnl_graph_layout_type_any;
         }
-        if (chain_.has_further_input)
-            inputs_.insert(inputs_.begin(), describe(further, dnnl_f32, {3}));
-        if (chain_.has_further_output) outputs_.push_back(describe(further + 1, dnnl_f32, {3}));
+        has_further_input_ =
+            chain_.further_input != 0 &&
+            std::none_of(inputs_.begin(), inputs_.end(),
+                         [this](const auto& input) { return input.id == chain_.further_input; });
+        if (has_further_input_)
+            inputs_.insert(inputs_.begin(), describe(chain_.further_input, dnnl_f32, {3}));
+        if (chain_.has_further_output) outputs_.push_back(describe(further, dnnl_f32, {3}));
         if (chain_.lists_are_reversed) std::reverse(inputs_.begin(), inputs_.end());
         return true;
     }
@@ -144,7 +148,10 @@ private:
             return other != memory.end() ? other->second : result_.bytes.at(tensor.id).data();
         };
         std::vector<const_dnnl_graph_tensor_t> in, out;
-        for (const auto& tensor : inputs_) in.push_back(make(tensor, bytes_of(tensor)));
+        for (const auto& tensor : inputs_) {
+            const bool is_further = has_further_input_ && tensor.id == chain_.further_input;
+            in.push_back(make(tensor, is_further ? spare_.data() : bytes_of(tensor)));
+        }
         for (const auto& tensor : outputs_) out.push_back(make(tensor, bytes_of(tensor)));
         const int status = calls_.compiled_partition_execute(compiled_, stream(), in.size(),
                                                              in.data(), out.size(), out.data());
@@ -197,6 +204,7 @@ private:
     std::vector<logical_tensor> inputs_, outputs_;
     dnnl_graph_compiled_partition_t compiled_ = nullptr;
     std::vector<dnnl_graph_tensor_t> tensors_;
+    bool has_further_input_ = false;
     std::vector<std::byte> spare_ = std::vector<std::byte>(guard_bytes);
 };
 

@@ -10,7 +10,7 @@ namespace {
 using test::draw;
 using test::one_in;
 
-constexpr std::size_t first_op = 100;
+constexpr std::size_t first_op = 100, no_tensor = 7777;
 
 // How far a library's result may be from the exact one that its type then rounds.
 double precision(dnnl_data_type_t type) {
@@ -31,7 +31,7 @@ chain_writer::chain_writer(generator& random)
     : random_(random), changes_extents_(one_in(random, 2)), changes_layouts_(one_in(random, 2)) {
     if (one_in(random, 2)) types_on_ = one_in(random, 3) ? 2 : 1;
     made_.lists_are_reversed = one_in(random, 3);
-    made_.has_further_input = one_in(random, 4);
+    if (one_in(random, 4)) made_.further_input = no_tensor;
     made_.has_further_output = one_in(random, 4);
     made_.graph.policy = dnnl_graph_partition_policy_fusion;
 }
@@ -127,6 +127,14 @@ chain_value chain_writer::op(dnnl_graph_op_kind_t kind, const std::vector<chain_
     return made;
 }
 
+chain_description chain_writer::take() {
+    const auto& ops = made_.graph.ops;
+    if (made_.further_input != 0 && one_in(random_, 2))
+        made_.further_input =
+            ops[static_cast<std::size_t>(draw(random_, 0, std::ssize(ops) - 1))].outputs[0].id;
+    return std::move(made_);
+}
+
 std::string to_string(const chain_description& chain) {
     std::string text;
     for (const auto& op : chain.graph.ops) {
@@ -140,7 +148,9 @@ std::string to_string(const chain_description& chain) {
     for (const auto& [id, tensor] : chain.now)
         (chain.largest.contains(id) ? now.inputs : now.outputs).push_back(tensor);
     return text + to_string(now) + (chain.lists_are_reversed ? "lists are reversed\n" : "") +
-           (chain.has_further_input ? "a further input\n" : "") +
+           (chain.further_input != 0
+                ? "a further input " + std::to_string(chain.further_input) + '\n'
+                : "") +
            (chain.has_further_output ? "a further output\n" : "");
 }
 

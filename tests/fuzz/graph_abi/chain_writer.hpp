@@ -38,7 +38,7 @@ public:
                    decltype(op_description::attributes) attributes = {});
     // One more of the last operator.
     void add_output(dnnl_data_type_t type, const dimensions& shape, double error);
-    chain_description take() { return std::move(made_); }
+    chain_description take();
 
     // Of the types that tensors have, whether they may be others at compile.
     bool may_change_types = true;
