@@ -96,11 +96,11 @@ void complete_dst(const dims& shape, compiled_expression& compiled) {
     logical_tensor& dst = compiled.outputs[compiled.dst_position];
     require_fitting_dst(dst, shape);
     std::vector<const logical_tensor*> models;
-    for (const std::size_t position : compiled.input_positions)
-        models.push_back(&compiled.inputs[position]);
-    std::stable_partition(models.begin(), models.end(), [](const logical_tensor* model) {
-        return model->type != data_type::boolean;
-    });
+    for (const bool is_mask : {false, true})
+        for (const std::size_t position : compiled.input_positions) {
+            const logical_tensor& input = compiled.inputs[position];
+            if ((input.type == data_type::boolean) == is_mask) models.push_back(&input);
+        }
     complete_output(dst, shape, models);
 }
 
@@ -108,9 +108,10 @@ void complete_dst(const dims& shape, compiled_expression& compiled) {
 tensor_desc in_order_of(const tensor_desc& dst, const tensor_desc& operand) {
     const int rank = operand.extents.rank(), missing = dst.extents.rank() - rank;
     std::vector<int> order(static_cast<std::size_t>(rank));
-    std::iota(order.rbegin(), order.rend(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-        return dst.strides_bytes[missing + a] < dst.strides_bytes[missing + b];
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(), [&](int a, int b) {
+        const auto left = dst.strides_bytes[missing + a], right = dst.strides_bytes[missing + b];
+        return left != right ? left < right : a > b;
     });
     tensor_desc dense{operand.type, operand.extents, dims(rank, 0)};
     auto stride = static_cast<std::int64_t>(width_bytes(operand.type));

@@ -14,8 +14,9 @@ namespace {
 std::array<int, max_rank> memory_order(const dims& strides) {
     std::array<int, max_rank> order{};
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.begin() + strides.rank(),
-                     [&](int a, int b) { return strides[a] > strides[b]; });
+    std::sort(order.begin(), order.begin() + strides.rank(), [&](int a, int b) {
+        return strides[a] != strides[b] ? strides[a] > strides[b] : a < b;
+    });
     return order;
 }
 
