@@ -98,8 +98,8 @@ abi::status dnnl_graph_add_op(abi::graph graph, abi::op op) {
     const auto status = call_real(&real_library::add_op, graph, op);
     if (status != abi::success) return status;
     // Shared as it is now: the client may change or destroy its operator at once.
-    record->ops.push_back(builder->current);
-    if (builder->current->kind == abi::op_kind_select) note_select(graph, *record);
+    record->ops.push_back(builder->share());
+    if (builder->current().kind == abi::op_kind_select) note_select(graph, *record);
     return status;
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 void record_new_op(abi::op handle, std::size_t id, int kind, const char* name) {
     auto record = std::allocate_shared<op_record>(record_allocator<op_record>(), id, kind, name);
-    tables().ops.insert(handle, std::make_unique<op_builder>(op_builder{std::move(record)}));
+    tables().ops.insert(handle, std::make_unique<op_builder>(std::move(record)));
 }
 
 // Applies `change` to the record, if there is one. A change that cannot be recorded makes the

@@ -47,7 +47,7 @@ abi::status dnnl_graph_partition_create_with_op(abi::partition* partition, abi::
     const auto* const builder = tables().ops.find(op);
     if (builder == nullptr) return status;
     const auto claimed =
-        guarded([&] { claim_single_op(*builder->current, engine_kind, *partition); });
+        guarded([&] { claim_single_op(builder->current(), engine_kind, *partition); });
     if (claimed != abi::success) {
         forget_partition(*partition);
         call_real(&real_library::partition_destroy, *partition);

@@ -51,17 +51,30 @@ public:
 };
 
 // The operator while the client still holds and may change it. add_op shares the current state; the
-// next change copies it first.
-struct op_builder {
-    std::shared_ptr<op_record> current;
+// next change copies it first. Whether the graph still has it does not matter: another thread may
+// just be reading it there for the last time.
+class op_builder {
+public:
+    explicit op_builder(std::shared_ptr<op_record> made) : current_(std::move(made)) {}
+
+    const op_record& current() const { return *current_; }
+
+    std::shared_ptr<const op_record> share() const noexcept {
+        is_shared_.store(true, std::memory_order_relaxed);
+        return current_;
+    }
 
     op_record& writable() {
-        if (current.use_count() > 1)
-            current = std::allocate_shared<op_record>(record_allocator<op_record>(), *current);
-        else // what another thread read before it let go comes before what is written now
-            std::atomic_thread_fence(std::memory_order_acquire);
-        return *current;
+        if (is_shared_.load(std::memory_order_relaxed)) {
+            current_ = std::allocate_shared<op_record>(record_allocator<op_record>(), *current_);
+            is_shared_.store(false, std::memory_order_relaxed);
+        }
+        return *current_;
     }
+
+private:
+    std::shared_ptr<op_record> current_;
+    mutable std::atomic<bool> is_shared_ = false; // threads may add it to their graphs at once
 };
 
 struct merged_record;
