@@ -54,8 +54,7 @@ bool real_agrees_with_inplace(const compile_call& call, const abi::inplace_pair&
 // For functions of a newer oneDNN, which Maskwise does not export: they find a whole compiled
 // partition behind the handle, with dst laid out as Maskwise has answered.
 abi::status compile_for_newer_functions(const compile_call& call, compiled_record& record) {
-    std::vector<const abi::logical_tensor*> outputs;
-    for (const auto& output : record.outputs) outputs.push_back(&output);
+    auto outputs = pointers_to(record.outputs);
     compile_call resolved = call;
     resolved.outputs = outputs.data();
     const auto status = compile_with_real(resolved);
@@ -128,6 +127,14 @@ std::vector<abi::logical_tensor> copy_tensors(std::size_t count,
     copies.reserve(count);
     for (std::size_t i = 0; i < count; ++i) copies.push_back(*tensors[i]);
     return copies;
+}
+
+std::vector<const abi::logical_tensor*>
+pointers_to(const std::vector<abi::logical_tensor>& tensors) {
+    std::vector<const abi::logical_tensor*> pointers;
+    pointers.reserve(tensors.size());
+    for (const auto& tensor : tensors) pointers.push_back(&tensor);
+    return pointers;
 }
 
 abi::status compile_claimed(const std::shared_ptr<const partition_record>& partition,

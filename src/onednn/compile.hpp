@@ -25,6 +25,9 @@ struct compile_call {
 bool has_nulls(const compile_call& call);
 std::vector<abi::logical_tensor> copy_tensors(std::size_t count,
                                               const abi::logical_tensor** tensors);
+// As the real library takes lists; valid as long as `tensors` stays as it is.
+std::vector<const abi::logical_tensor*>
+pointers_to(const std::vector<abi::logical_tensor>& tensors);
 
 // One verbose line, where they are wanted, for a compile that Maskwise does not do.
 void report_refusal(const partition_record& partition, abi::status status,

@@ -12,7 +12,6 @@
 #include "onednn/region.hpp"
 #include "onednn/translate.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <span>
 #include <string>
@@ -54,9 +53,7 @@ std::vector<abi::logical_tensor> complete_outputs(const merged_record& merged,
 std::unique_ptr<compiled_record>
 build_rows(const std::shared_ptr<const partition_record>& partition, const compile_call& call) {
     const auto outputs = complete_outputs(*partition->merged, call);
-    std::vector<const abi::logical_tensor*> pointers(outputs.size());
-    std::transform(outputs.begin(), outputs.end(), pointers.begin(),
-                   [](const auto& output) { return &output; });
+    auto pointers = pointers_to(outputs);
     compile_call completed = call;
     completed.outputs = pointers.data();
     return build_merged_rows(partition, completed);

@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "exec/run_select.hpp"
 #include "graph/match.hpp"
+#include "onednn/compile.hpp"
 #include "onednn/guard.hpp"
 #include "onednn/real_library.hpp"
 #include "onednn/real_partition.hpp"
@@ -112,12 +113,6 @@ void real_part::take_partitions(const std::vector<const op_record*>& ops) {
 namespace {
 
 using pointer_list = std::vector<const abi::logical_tensor*>;
-
-pointer_list pointers_to(const std::vector<abi::logical_tensor>& tensors) {
-    pointer_list pointers;
-    for (const auto& tensor : tensors) pointers.push_back(&tensor);
-    return pointers;
-}
 
 // Where oneDNN throws, its cache of compiled partitions keeps an entry that points into the
 // partition, and reads there when it makes room: so the partition stays for ever. What it throws

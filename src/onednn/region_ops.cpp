@@ -32,13 +32,11 @@ constexpr std::size_t no_tensor = scratchpad_id - 1; // an id that none has
 
 std::vector<abi::logical_tensor> own_inputs(const region_record& region,
                                             std::vector<abi::logical_tensor> given) {
+    const op_list ops = ops_of(region);
     const auto is_read = [&](std::size_t id) {
-        bool found = false;
-        for (const auto& op : region.ops) {
-            if (find_by_id(op->outputs, id) != nullptr) return false;
-            found = found || find_by_id(op->inputs, id) != nullptr;
-        }
-        return found;
+        return !makes(ops, id) && std::any_of(ops.begin(), ops.end(), [id](const op_record* op) {
+            return find_by_id(op->inputs, id) != nullptr;
+        });
     };
     for (auto& tensor : given)
         if (!is_read(tensor.id)) tensor.id = no_tensor;
@@ -68,12 +66,11 @@ op_list ops_of(const region_record& region) {
 }
 
 void divide_ops(const region_record& region, op_list& before, op_list& after) {
-    const auto& own = region.chain.op_ids;
     op_list last_first = ops_of(region);
     std::reverse(last_first.begin(), last_first.end());
     std::set<std::size_t> needed{region.chain.scores};
     for (const op_record* op : last_first) {
-        if (std::find(own.begin(), own.end(), op->id) != own.end()) continue;
+        if (is_among(region.chain.op_ids, op->id)) continue;
         const bool is_needed =
             std::any_of(op->outputs.begin(), op->outputs.end(),
                         [&](const auto& output) { return needed.contains(output.id); });
