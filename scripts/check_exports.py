@@ -2,8 +2,8 @@
 """Checks the built libraries: they export exactly what is listed and ask for little.
 
 Of the plugin that is what src/onednn/functions.inc lists and what src/onednn/exports.map names in
-full, of libmaskwise.so what its header marks MASKWISE_API, no more and no less. They need libc,
-libstdc++, libtbb and libhwy only, never libdnnl by name, have no search path of their own, and
+full, of libmaskwise.so what its header marks MASKWISE_API, no more and no less. The plugin needs
+libc and libstdc++ only, libmaskwise.so libtbb, too. Neither has a search path of its own, and
 everything left undefined is found in what they need.
 """
 
@@ -17,9 +17,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 # Not libm: among what a program loads, oneDNN 3.2's own libraries rely on its place in the order.
-NEEDED = re.compile(
-    r"^(libc|libdl|libpthread|libstdc\+\+|libgcc_s|libtbb|libhwy|ld-linux-\S+)\.so[.\d]*$"
-)
+NEEDED = re.compile(r"^(libc|libdl|libpthread|libstdc\+\+|libgcc_s|ld-linux-\S+)\.so[.\d]*$")
+NEEDED_BY_ENGINE = "libtbb.so.12"
 
 
 def tool(*command: str) -> str:
@@ -66,10 +65,10 @@ def exported_symbols(library: Path) -> set[str]:
     return {words[2].split("@")[0] for words in symbols if len(words) == 3 and words[1] != "A"}
 
 
-def dynamic_faults(library: Path) -> list[str]:
+def dynamic_faults(library: Path, *also_needed: str) -> list[str]:
     dynamic = tool("readelf", "-dW", str(library))
-    needed = re.findall(r"\(NEEDED\).*\[(.+)\]", dynamic)
-    faults = [f"needs {name}" for name in needed if not NEEDED.match(name)]
+    needed = set(re.findall(r"\(NEEDED\).*\[(.+)\]", dynamic)) - set(also_needed)
+    faults = [f"needs {name}" for name in sorted(needed) if not NEEDED.match(name)]
     faults += [f"has a {kind}" for kind in re.findall(r"\((RPATH|RUNPATH)\)", dynamic)]
     return faults
 
@@ -85,20 +84,21 @@ def check(library: Path, folder: Path) -> list[str]:
     listed, exported = listed_functions(folder), exported_symbols(library)
     if not listed:
         return [f"no function is listed in {folder}"]
-    return compare(library, listed | named_in_full(folder), exported)
+    return compare(library, listed | named_in_full(folder), exported) + dynamic_faults(library)
 
 
 def check_api(library: Path, header: Path) -> list[str]:
     declared = declared_names(header)
     if not declared:
         return [f"nothing is declared in {header}"]
-    return compare(library, declared, exported_names(library))
+    faults = compare(library, declared, exported_names(library))
+    return faults + dynamic_faults(library, NEEDED_BY_ENGINE)
 
 
 def compare(library: Path, listed: set[str], exported: set[str]) -> list[str]:
     faults = [f"does not export {name}" for name in sorted(listed - exported)]
     faults += [f"exports {name}, which is not listed" for name in sorted(exported - listed)]
-    return faults + dynamic_faults(library) + undefined_faults(library)
+    return faults + undefined_faults(library)
 
 
 def main() -> int:

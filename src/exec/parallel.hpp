@@ -8,8 +8,8 @@ namespace maskwise {
 // parallel_std.cpp is for ThreadSanitizer, which cannot follow a oneTBB that it did not compile.
 
 // Threads that a parallel_run called here and now would use, the caller's included: what its task
-// arena and tbb::global_control allow. 1 in the child of a fork where oneTBB was used before, by
-// Maskwise or by the thread that forked: its threads are not there.
+// arena and tbb::global_control allow. 1 where there is no oneTBB, and in the child of a fork where
+// it was used before, by Maskwise or by the thread that forked: its threads are not there.
 int available_threads();
 
 using chunk_fn = void (*)(const void* context, std::int64_t chunk);

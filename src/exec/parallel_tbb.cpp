@@ -1,4 +1,5 @@
 #include "exec/parallel.hpp"
+#include "exec/tbb_library.hpp"
 
 #include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
@@ -17,7 +18,8 @@ std::atomic<bool> is_tbb_used = false;
 bool is_without_threads = false;
 
 bool is_tbb_used_by_this_thread() {
-    return tbb::this_task_arena::current_thread_index() != tbb::task_arena::not_initialized;
+    return has_tbb(tbb_search::loaded_only) &&
+           tbb::this_task_arena::current_thread_index() != tbb::task_arena::not_initialized;
 }
 
 [[maybe_unused]] const int watching_forks = pthread_atfork(
@@ -26,15 +28,17 @@ bool is_tbb_used_by_this_thread() {
     },
     nullptr, [] { is_without_threads = is_tbb_used; });
 
-void note_use() {
+// False where only the calling thread is to be had.
+bool begin_use() {
+    if (is_without_threads || !has_tbb(tbb_search::open_too)) return false;
     if (!is_tbb_used.load(std::memory_order_relaxed)) is_tbb_used = true;
+    return true;
 }
 
 } // namespace
 
 int available_threads() {
-    if (is_without_threads) return 1;
-    note_use();
+    if (!begin_use()) return 1;
     const auto allowed =
         tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism);
     const int most = tbb::this_task_arena::max_concurrency();
@@ -42,11 +46,10 @@ int available_threads() {
 }
 
 void parallel_run(std::int64_t chunks, chunk_fn body, const void* context) {
-    if (is_without_threads) {
+    if (!begin_use()) {
         for (std::int64_t chunk = 0; chunk < chunks; ++chunk) body(context, chunk);
         return;
     }
-    note_use();
     const tbb::blocked_range<std::int64_t> range(0, chunks, 1);
     const auto run = [=](const tbb::blocked_range<std::int64_t>& part) {
         for (std::int64_t chunk = part.begin(); chunk < part.end(); ++chunk) body(context, chunk);

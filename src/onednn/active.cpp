@@ -2,6 +2,8 @@
 
 #include "base/environment.hpp"
 #include "base/first_use.hpp"
+#include "base/verbose.hpp"
+#include "onednn/load_line.hpp"
 #include "onednn/real_library.hpp"
 
 #include <dlfcn.h>
@@ -9,9 +11,7 @@
 namespace maskwise::onednn {
 namespace {
 
-const char* reason_now() {
-    const auto& library = real();
-    if (read_environment_number("MASKWISE_DISABLE") != 0) return "MASKWISE_DISABLE is set";
+const char* reason_of(const real_library& library) {
     if (!library.found()) return "no oneDNN with the Graph API";
     if (library.version.major != 3 || !library.at_least(3, 2))
         return "only oneDNN 3.2 and later 3.x are known";
@@ -21,10 +21,17 @@ const char* reason_now() {
     return nullptr;
 }
 
+const char* decide() {
+    if (read_environment_number("MASKWISE_DISABLE") != 0) return "MASKWISE_DISABLE is set";
+    const char* const reason = reason_of(real());
+    if (verbose_level() >= 1 && real().found()) print_load_line(real(), reason);
+    return reason;
+}
+
 } // namespace
 
 const char* why_inactive() {
-    return at_first_use<reason_now>();
+    return at_first_use<decide>();
 }
 
 bool active() {

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <string>
-#include <unistd.h>
 
 namespace {
 
@@ -46,17 +45,21 @@ std::string library_text(const char* soname, const char* symbol) {
     return file != nullptr ? file : soname;
 }
 
-// Debian's package has another SONAME than everybody else's.
-const char* onednn_soname() {
-    for (const char* name : {"libdnnl.so.3", "libdnnl.so.3.6"})
-        if (dlopen(name, RTLD_LAZY) != nullptr) return name;
-    return "libdnnl.so.3";
+// Debian's SONAMEs end in the minor version.
+std::string onednn_soname() {
+    const std::string usual = "libdnnl.so.3";
+    if (dlopen(usual.c_str(), RTLD_LAZY) != nullptr) return usual;
+    for (int minor = 30; minor > 0; --minor)
+        if (const auto name = usual + '.' + std::to_string(minor);
+            dlopen(name.c_str(), RTLD_LAZY) != nullptr)
+            return name;
+    return usual;
 }
 
 std::string onednn_text() {
-    const char* soname = onednn_soname();
-    std::string text = library_text(soname, "dnnl_version");
-    void* handle = dlopen(soname, RTLD_LAZY);
+    const std::string soname = onednn_soname();
+    std::string text = library_text(soname.c_str(), "dnnl_version");
+    void* handle = dlopen(soname.c_str(), RTLD_LAZY);
     if (handle == nullptr) return text;
     using version_function = const onednn_version* (*)();
     if (const auto version = reinterpret_cast<version_function>(dlsym(handle, "dnnl_version"))) {
@@ -87,14 +90,29 @@ int print_environment() {
 }
 
 // The dynamic loader lists what a program would load, in search order, when it is asked to trace.
-int print_program(char** arguments) {
-    std::printf("libraries of %s, first one wins:\n", arguments[0]);
-    std::fflush(stdout);
-    constexpr const char* command = "LD_TRACE_LOADED_OBJECTS=1 \"$0\" | "
-                                    "grep -E 'libmaskwise_onednn|libdnnl|libtbb[.]so'";
-    execl("/bin/sh", "sh", "-c", command, arguments[0], static_cast<char*>(nullptr));
-    std::perror("maskwise-info: cannot start a shell");
-    return 2;
+// Its lines about the libraries that matter here, or nothing where no shell can be had.
+std::string traced_libraries(const char* program) {
+    setenv("MASKWISE_INFO_PROGRAM", program, 1);
+    FILE* const lines = popen("LD_TRACE_LOADED_OBJECTS=1 \"$MASKWISE_INFO_PROGRAM\" | "
+                              "grep -E 'libmaskwise_onednn|dnnl|libtbb[.]so'",
+                              "r");
+    std::string text;
+    char piece[512];
+    while (lines != nullptr && std::fgets(piece, sizeof piece, lines) != nullptr) text += piece;
+    if (lines != nullptr) pclose(lines);
+    return text;
+}
+
+int print_program(const char* program) {
+    const std::string libraries = traced_libraries(program);
+    std::printf("libraries of %s, first one wins:\n%s", program, libraries.c_str());
+    if (libraries.find("dnnl") == std::string::npos)
+        std::puts(
+            "no oneDNN among them. A program may open one later, under any name, as Python's\n"
+            "extensions do: run it with the plugin preloaded and MASKWISE_VERBOSE=1. A line\n"
+            "`maskwise,load` names the oneDNN behind the plugin, `maskwise,idle` one whose calls\n"
+            "do not reach the plugin; no line at all means that no shared oneDNN was loaded.");
+    return 0;
 }
 
 } // namespace
@@ -105,5 +123,5 @@ int main(int argc, char** argv) {
                   "maskwise-info PROGRAM    what PROGRAM would load, in search order");
         return 0;
     }
-    return argc > 1 ? print_program(argv + 1) : print_environment();
+    return argc > 1 ? print_program(argv[1]) : print_environment();
 }

@@ -1,9 +1,6 @@
-// What happens when the plugin is loaded: at most a line that says what it stands before, and a
-// warning when it stands behind.
+// What happens when the plugin is loaded and when the process ends: lines about where it stands.
 
-#include "base/cpu.hpp"
 #include "base/environment.hpp"
-#include "base/error.hpp"
 #include "base/verbose.hpp"
 #include "onednn/active.hpp"
 #include "onednn/real_library.hpp"
@@ -14,48 +11,6 @@
 
 namespace maskwise::onednn {
 namespace {
-
-std::string isa_text() {
-    try {
-        return std::string(to_string(active_isa()));
-    } catch (const error& failure) {
-        return failure.what();
-    }
-}
-
-const char* runtime_text(unsigned runtime) {
-    switch (runtime) {
-    case 1:
-        return "sequential";
-    case 2:
-        return "openmp";
-    case 4:
-        return "tbb";
-    case abi::runtime_threadpool:
-        return "threadpool";
-    case abi::runtime_sycl:
-        return "sycl";
-    default:
-        return "unknown runtime";
-    }
-}
-
-// A libtbb older than oneDNN's own is the first thing to look for where oneDNN finds no CPU.
-std::string tbb_text() {
-    Dl_info info{};
-    const void* address = dlsym(RTLD_DEFAULT, "TBB_runtime_interface_version");
-    return dladdr(address, &info) != 0 ? info.dli_fname : "not loaded";
-}
-
-void print_load_line() {
-    const auto& library = real();
-    const auto& version = library.version;
-    print_verbose("load,version " MASKWISE_VERSION ",oneDNN " + std::to_string(version.major) +
-                  '.' + std::to_string(version.minor) + '.' + std::to_string(version.patch) + ' ' +
-                  runtime_text(version.cpu_runtime) + ',' + library.file + " (" + library.how +
-                  "),libtbb " + tbb_text() + ",target " + isa_text() +
-                  (active() ? ",active" : std::string(",inactive: ") + why_inactive()));
-}
 
 bool onednn_is_in_process() {
     return dlsym(RTLD_NEXT, "dnnl_graph_graph_create") != nullptr;
@@ -80,7 +35,21 @@ void warn_if_behind() {
     if (read_environment_number("MASKWISE_DISABLE") != 0) return;
     warn_if_behind();
     // Programs without oneDNN inherit LD_PRELOAD, too: nothing is opened and nothing said for them.
-    if (verbose_level() >= 1 && onednn_is_in_process()) print_load_line();
+    // One that comes later has its line at the first call that reaches the plugin.
+    if (verbose_level() >= 1 && onednn_is_in_process()) why_inactive();
+}
+
+// A host may bind oneDNN's functions past the plugin (dlsym, RTLD_DEEPBIND, -Bsymbolic): the plugin
+// then looks as if it worked.
+[[gnu::destructor]] void on_unload() {
+    if (verbose_level() < 1 || real_is_looked_up()) return;
+    if (read_environment_number("MASKWISE_DISABLE") != 0) return;
+    const std::string file = find_loaded_onednn();
+    if (!file.empty())
+        std::fprintf(stderr,
+                     "maskwise,idle,%s is in the process; no call of its Graph API came "
+                     "through the plugin\n",
+                     file.c_str());
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "base/first_use.hpp"
 
+#include <atomic>
 #include <cstdio>
 #include <dlfcn.h>
 #include <link.h>
@@ -15,7 +16,6 @@ namespace {
 
 // Any function that every oneDNN with the Graph API has; used to tell such a library.
 constexpr const char* probe_name = "dnnl_graph_graph_create";
-constexpr const char* sonames[] = {"libdnnl.so.3", "libdnnl.so.3.6", "libdnnl.so"};
 
 const void* base_of(const void* address) {
     Dl_info info{};
@@ -34,35 +34,46 @@ std::vector<std::string> loaded_objects() {
     return names;
 }
 
-// A handle whose probe is another object's than the plugin's; null otherwise.
+// The library, other than the plugin, in which this handle finds the probe; null where there is
+// none. dlsym searches an object's dependencies, too: any library that links oneDNN leads to it.
+void* owner_of_probe(void* handle) {
+    const void* probe = dlsym(handle, probe_name);
+    Dl_info info{};
+    if (probe == nullptr || is_this_plugin(probe) || dladdr(probe, &info) == 0) return nullptr;
+    return dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+}
+
 void* open_foreign(const char* name, int flags) {
     void* handle = dlopen(name, flags);
     if (handle == nullptr) return nullptr;
-    const void* probe = dlsym(handle, probe_name);
-    if (probe != nullptr && !is_this_plugin(probe)) return handle;
+    void* const owner = owner_of_probe(handle);
     dlclose(handle);
-    return nullptr;
+    return owner;
 }
 
-// A client that opened libdnnl with RTLD_LOCAL (a Python extension does) hides it from RTLD_NEXT.
-// The name is matched because dlsym also searches an object's dependencies: any library that links
-// libdnnl would answer the probe.
+// A client that opened oneDNN with RTLD_LOCAL (a Python extension does) hides it from RTLD_NEXT,
+// and its file may have any name: Intel's TensorFlow extension has a libonednn_cpu_so.so.
 void* find_already_loaded() noexcept {
     try {
-        for (const std::string& name : loaded_objects()) {
-            if (name.find("libdnnl") == std::string::npos) continue;
+        for (const std::string& name : loaded_objects())
             if (void* handle = open_foreign(name.c_str(), RTLD_LAZY | RTLD_NOLOAD)) return handle;
-        }
     } catch (const std::bad_alloc&) {
         // The search by soname, which comes next, needs no list.
     }
     return nullptr;
 }
 
-void* open_by_soname() {
-    for (const char* name : sonames)
-        if (void* handle = open_foreign(name, RTLD_LAZY | RTLD_GLOBAL)) return handle;
-    return nullptr;
+// oneDNN's own name first, then Debian's, which end in the minor version.
+template <typename Function>
+void* first_by_soname(Function&& function) {
+    if (void* handle = function("libdnnl.so.3")) return handle;
+    constexpr int newest_minor = 30;
+    for (int minor = newest_minor; minor > 0; --minor) {
+        char name[32];
+        std::snprintf(name, sizeof name, "libdnnl.so.3.%d", minor);
+        if (void* handle = function(name)) return handle;
+    }
+    return function("libdnnl.so");
 }
 
 void* find_handle(const char*& how) {
@@ -73,7 +84,8 @@ void* find_handle(const char*& how) {
     how = "already loaded";
     if (void* handle = find_already_loaded()) return handle;
     how = "opened";
-    return open_by_soname();
+    return first_by_soname(
+        [](const char* name) { return open_foreign(name, RTLD_LAZY | RTLD_GLOBAL); });
 }
 
 template <typename Function>
@@ -112,20 +124,15 @@ void describe(real_library& library, void* handle) {
 
 // "<file>, oneDNN a.b.c" of a libdnnl that lacks the Graph API; empty where there is none at all.
 std::string describe_unfit() {
-    auto names = loaded_objects();
-    names.insert(names.end(), std::begin(sonames), std::end(sonames));
-    for (const std::string& name : names) {
-        if (name.find("libdnnl") == std::string::npos) continue;
-        void* handle = dlopen(name.c_str(), RTLD_LAZY);
-        void* address = handle != nullptr ? dlsym(handle, "dnnl_version") : nullptr;
-        if (address == nullptr) continue;
-        Dl_info info{};
-        const auto& version = *reinterpret_cast<const abi::version* (*)()>(address)();
-        return std::string(dladdr(address, &info) != 0 ? info.dli_fname : name.c_str()) +
-               ", oneDNN " + std::to_string(version.major) + '.' + std::to_string(version.minor) +
-               '.' + std::to_string(version.patch);
-    }
-    return {};
+    void* address = first_by_soname([](const char* name) {
+        void* const handle = dlopen(name, RTLD_LAZY);
+        return handle != nullptr ? dlsym(handle, "dnnl_version") : nullptr;
+    });
+    Dl_info info{};
+    if (address == nullptr || dladdr(address, &info) == 0) return {};
+    const auto& version = *reinterpret_cast<const abi::version* (*)()>(address)();
+    return std::string(info.dli_fname) + ", oneDNN " + std::to_string(version.major) + '.' +
+           std::to_string(version.minor) + '.' + std::to_string(version.patch);
 }
 
 void report_missing() noexcept {
@@ -143,7 +150,10 @@ void report_missing() noexcept {
                  found.c_str());
 }
 
+std::atomic<bool> is_looked_up = false;
+
 real_library load() noexcept {
+    is_looked_up = true;
     real_library library;
     void* handle = find_handle(library.how);
     if (handle != nullptr) resolve_all(library, handle);
@@ -163,6 +173,22 @@ bool is_this_plugin(const void* address) {
 
 const real_library& real() noexcept {
     return at_first_use<load>();
+}
+
+bool real_is_looked_up() {
+    return is_looked_up;
+}
+
+std::string find_loaded_onednn() noexcept {
+    try {
+        void* const handle = find_already_loaded();
+        Dl_info info{};
+        if (handle != nullptr && dladdr(dlsym(handle, probe_name), &info) != 0)
+            return info.dli_fname;
+    } catch (const std::bad_alloc&) {
+        // An answer for a verbose line only.
+    }
+    return {};
 }
 
 void require_success(abi::status status, const char* call) {

@@ -2,6 +2,8 @@
 
 #include "onednn/abi.hpp"
 
+#include <string>
+
 namespace maskwise::onednn {
 
 // The oneDNN behind the plugin: its functions by pointer, never by exported name, since the
@@ -37,6 +39,13 @@ struct real_library {
 // Looked up on first use and kept for ever: exit handlers of the client may still destroy handles.
 // Any thread. When no libdnnl with the Graph API can be found, says so once on standard error.
 const real_library& real() noexcept;
+
+// Whether anybody has asked for it yet.
+bool real_is_looked_up();
+
+// The file of a oneDNN with the Graph API that is in the process, whoever opened it and under
+// whatever name; empty where there is none, or no memory for the answer.
+std::string find_loaded_onednn() noexcept;
 
 // The real function with these arguments; `unimplemented` where the library lacks it. What it
 // throws passes through.

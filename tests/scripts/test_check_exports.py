@@ -48,13 +48,14 @@ def test_a_search_path(tmp_path: Path, tags: str) -> None:
     assert found == ["has a RUNPATH" if tags == "--enable-new-dtags" else "has a RPATH"]
 
 
-def test_a_needed_libdnnl(tmp_path: Path) -> None:
-    (tmp_path / "dnnl.c").write_text("int dnnl_version(void) { return 1; }\n")
-    dnnl = tmp_path / "libdnnl.so.3"
-    build = ["gcc", "-shared", "-fPIC", "-Wl,-soname,libdnnl.so.3", "-o", str(dnnl)]
-    subprocess.run([*build, str(tmp_path / "dnnl.c")], check=True)
-    found = faults(tmp_path, ONE + TWO, "-Wl,--no-as-needed", str(dnnl))
-    assert "needs libdnnl.so.3" in found
+@pytest.mark.parametrize("name", ["libdnnl.so.3", "libtbb.so.12"])
+def test_a_needed_library(tmp_path: Path, name: str) -> None:
+    (tmp_path / "other.c").write_text("int other(void) { return 1; }\n")
+    other = tmp_path / name
+    build = ["gcc", "-shared", "-fPIC", f"-Wl,-soname,{name}", "-o", str(other)]
+    subprocess.run([*build, str(tmp_path / "other.c")], check=True)
+    found = faults(tmp_path, ONE + TWO, "-Wl,--no-as-needed", str(other))
+    assert f"needs {name}" in found
 
 
 def test_an_undefined_symbol(tmp_path: Path) -> None:

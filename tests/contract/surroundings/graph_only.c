@@ -12,7 +12,7 @@ extern int dnnl_graph_graph_finalize(graph_t graph);
 extern int dnnl_graph_graph_is_finalized(graph_t graph, uint8_t* finalized);
 extern int dnnl_graph_graph_destroy(graph_t graph);
 
-int main(void) {
+__attribute__((visibility("default"))) int run_client(void) {
     graph_t graph = NULL;
     uint8_t finalized = 0;
     printf("secure %lu\n", getauxval(AT_SECURE));
@@ -23,4 +23,8 @@ int main(void) {
     printf("finalized %d\n", finalized);
     printf("destroy %d\n", dnnl_graph_graph_destroy(graph));
     return 0;
+}
+
+int main(void) {
+    return run_client();
 }

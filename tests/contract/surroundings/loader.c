@@ -1,16 +1,19 @@
-/* loader LIBRARY: opens a client that is a library as an interpreter opens its extensions, with
-   RTLD_LOCAL, and runs it. */
+/* loader LIBRARY...: opens libraries as an interpreter opens its extensions, with RTLD_LOCAL, and
+   runs the last one, which is a client. */
 
 #include <dlfcn.h>
 #include <stdio.h>
 
 int main(int argc, char** argv) {
-    void* const library = argc == 2 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
-    if (library == NULL) {
-        fprintf(stderr, "loader: %s\n", argc == 2 ? dlerror() : "expected one library");
-        return 2;
+    void* library = NULL;
+    for (int i = 1; i < argc; ++i) {
+        library = dlopen(argv[i], RTLD_NOW | RTLD_LOCAL);
+        if (library == NULL) {
+            fprintf(stderr, "loader: %s\n", dlerror());
+            return 2;
+        }
     }
     int (*run_client)(void) = NULL;
-    *(void**)&run_client = dlsym(library, "run_client");
+    if (library != NULL) *(void**)&run_client = dlsym(library, "run_client");
     return run_client != NULL ? run_client() : 3;
 }

@@ -1,5 +1,5 @@
-/* Libraries that call themselves libdnnl and are not what the plugin looks for: one of before the
-   Graph API, one of a major version that nobody knows yet. */
+/* Libraries that stand for a oneDNN: one of before the Graph API, one of a major version that is not
+   out yet, one under another file name. */
 
 typedef struct {
     int major, minor, patch;
@@ -14,8 +14,9 @@ const version_t* dnnl_version(void) {
 
 #ifdef OTHER_HAS_GRAPH
 int dnnl_graph_graph_create(void** graph, int engine_kind) {
+    static int made;
     (void)engine_kind;
-    *graph = 0;
-    return 3;
+    *graph = &made;
+    return 0;
 }
 #endif

@@ -6,6 +6,7 @@ Without --lane: what needs no oneDNN. With --lane NAME --prefix DIR: clients of 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,6 +39,7 @@ class Setting:
 SETTING = Setting()
 RIGHT = {"select compile": "0", "select execute": "0", "select wrong": "0", "relu wrong": "0"}
 ID = re.compile(r"\b1000\d\d\b")
+LARGE = "200000"  # rows of the client's Select: enough for threads
 Done = subprocess.CompletedProcess[str]
 
 
@@ -73,6 +76,19 @@ def in_lane(
 
 def client(*libraries: str, **variables: str) -> Done:
     return in_lane(f"client-{SETTING.lane}", libraries=libraries, variables=variables)
+
+
+def in_prefix(name: str) -> Path:
+    return next(Path(SETTING.prefix).rglob(name)).resolve()
+
+
+@contextlib.contextmanager
+def broken_libtbb() -> Iterator[str]:
+    """A folder for LD_LIBRARY_PATH in which the loader finds a libtbb that it cannot load, as good
+    as none: where the real one lies cannot be hidden without another root."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "libtbb.so.12").touch()
+        yield folder
 
 
 def words(done: Done) -> dict[str, str]:
@@ -130,6 +146,35 @@ class WithoutOnednn(Case):
         self.assertEqual((done.returncode, done.stdout), (0, "hello\n"))
         self.assertNotIn("maskwise", done.stderr)
 
+    def test_programs_start_without_libtbb(self) -> None:
+        with broken_libtbb() as folder:
+            variables = {"LD_PRELOAD": preload(SETTING.plugin), "LD_LIBRARY_PATH": folder}
+            done = run(["/bin/echo", "hello"], variables)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "hello\n", ""))
+
+    def load_late(self, *libraries: Path) -> Done:
+        variables = {"LD_PRELOAD": preload(SETTING.plugin), "MASKWISE_VERBOSE": "1"}
+        return run([str(SETTING.binaries / "loader"), *map(str, libraries)], variables)
+
+    def test_onednn_comes_late_under_another_name(self) -> None:
+        """Nothing at load; then the first call finds it, though it was opened with RTLD_LOCAL."""
+        done = self.load_late(SETTING.binaries.parent / "lib" / "late_client.so")
+        self.assertEqual(words(done)["create"], "0", done.stderr)
+        lines = done.stderr.splitlines()
+        self.assertEqual(len(lines), 1, lines)
+        self.assertRegex(
+            lines[0],
+            r"^maskwise,load,.*oneDNN 3\.1\.0.*/libonednn_cpu_so\.so\.3 \(already loaded\).*,inact",
+        )
+
+    def test_onednn_that_is_not_called_through_the_plugin(self) -> None:
+        done = self.load_late(SETTING.folder / "other_name" / "libonednn_cpu_so.so.3")
+        self.assertRegex(done.stderr, r"\Amaskwise,idle,\S+/libonednn_cpu_so\.so\.3 is in ")
+
+    def test_info_of_a_program_that_opens_onednn_late(self) -> None:
+        done = run([str(SETTING.binaries / "maskwise-info"), "/bin/echo"])
+        self.assertIn("no oneDNN among them", done.stdout)
+
     def test_set_user_id_programs_read_no_variables(self) -> None:
         if os.geteuid() != 0:
             self.skipTest("only root can make a set-user-id copy and become somebody else")
@@ -174,6 +219,39 @@ class Loading(LaneCase):
         linked = str(SETTING.binaries.parent / "lib" / f"client_library_linked-{SETTING.lane}.so")
         found = words(in_lane("loader", linked))
         self.assertEqual({key: found.get(key) for key in RIGHT}, RIGHT)
+
+    def test_opened_under_another_name(self) -> None:
+        library = SETTING.binaries.parent / "lib" / f"client_library-{SETTING.lane}.so"
+        with tempfile.TemporaryDirectory() as folder:
+            renamed = Path(folder) / "libonednn_cpu_so.so"
+            renamed.symlink_to(in_prefix("libdnnl.so"))
+            done = in_lane(
+                "loader",
+                str(renamed),
+                str(library),
+                libraries=(SETTING.plugin,),
+                variables={"MASKWISE_VERBOSE": "1"},
+            )
+        self.assert_right(done)
+        self.assertRegex(done.stderr, r"maskwise,load,.*/libonednn_cpu_so\.so \(already loaded\)")
+
+    def test_a_large_select_finds_the_threads_of_libtbb(self) -> None:
+        done = client(SETTING.plugin, CLIENT_ROWS=LARGE, MASKWISE_VERBOSE="1")
+        self.assert_right(done)
+        self.assertEqual(done.stderr.count("maskwise,threads,libtbb /"), 1, done.stderr)
+        self.assertNotIn("threads", client(SETTING.plugin, MASKWISE_VERBOSE="1").stderr)
+
+    def test_a_large_select_without_libtbb(self) -> None:
+        if any(Path(SETTING.prefix).rglob("libtbb.so.12")):
+            self.skipTest("this oneDNN brings its own libtbb")
+        with broken_libtbb() as folder:
+            alone = client(LD_LIBRARY_PATH=folder)
+            done = client(SETTING.plugin, CLIENT_ROWS=LARGE, LD_LIBRARY_PATH=folder)
+        if not words(alone):
+            self.skipTest("this oneDNN needs libtbb itself")
+        self.assert_right(done)
+        self.assertEqual(done.stderr.count("the calling thread works alone"), 1, done.stderr)
+        self.assertIn(f"{folder}/libtbb.so.12", done.stderr)
 
     def test_linked_behind_libdnnl(self) -> None:
         alone, behind = client(), in_lane(f"client_behind-{SETTING.lane}")
