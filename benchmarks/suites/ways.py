@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +10,7 @@ from worker import Worker
 
 WARM_SECONDS = 10e-3  # as the clients call before they count
 RANKING_PASSES = 6
+AS_MANY_AS_FIT = 1000
 KEPT = 6  # ways that are measured again in every turn
 
 
@@ -25,7 +25,8 @@ class Way:
 def ranked(ways: list[Way]) -> list[Way]:
     """The fastest first, by the median of what each pass says: in a pass in which the memory was
     slow all of them were."""
-    middles = [statistics.median(seconds) for seconds in zip(*(w.passes for w in ways), strict=True)]
+    columns = zip(*(way.passes for way in ways), strict=True)
+    middles: list[float] = [statistics.median(seconds) for seconds in columns]
 
     def relative(way: Way) -> float:
         pairs = zip(way.passes, middles, strict=True)
@@ -49,15 +50,16 @@ class Limit:
         self.rank()
         return int(needed["read"] + needed["written"])
 
-    def bind(self, read: int, written: int) -> None:
-        """The same without a case."""
+    def bind(self, read: int, written: int, threads: int | None = None) -> None:
+        """The same without a case, and by ways of that many threads only."""
         self.worker.ask(do="bind", read=read, written=written)
-        self.rank()
+        self.rank(threads)
 
-    def rank(self) -> None:
-        ways = [Way(number, **about) for number, about in enumerate(self.about["ways"])]
+    def rank(self, threads: int | None = None) -> None:
+        every = [Way(number, **about) for number, about in enumerate(self.about["ways"])]
+        ways = [way for way in every if threads in (None, way.threads)]
         half_pass = WARM_SECONDS / RANKING_PASSES / 2
-        self.time(ways, 8, half_pass, half_pass, RANKING_PASSES)
+        self.time(ways, AS_MANY_AS_FIT, half_pass, half_pass, RANKING_PASSES)
         self.kept = ranked(ways)[:KEPT]
 
     def time_kept(self, samples: int, seconds: float) -> None:
