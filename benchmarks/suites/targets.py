@@ -253,8 +253,12 @@ def limit_line(every: list[Rows]) -> Line:
     most, row, name = max(measured, key=lambda found: found[0], default=(0.0, None, "-"))
     text = f"most {most:.2f} ({name}, {row.impl if row else '-'}); {len(above)} above"
     text += f", {len(twice)} of them again" + "".join(f"; {again}" for again in twice)
+    impls = {(row.suite, impl) for rows in larger for impl, row in rows.items() if impl != "limit"}
     states = Counter(
-        state_of(row) for rows in larger for impl, row in rows.items() if impl != "limit"
+        state_of(rows.get(impl))
+        for rows in larger
+        for suite, impl in impls
+        if suite == rows["limit"].suite
     )
     holds = not twice if measured else None
     of = Measured([], states).text()
