@@ -58,7 +58,7 @@ std::vector<double> take_samples(const std::function<void()>& call,
                                  double warm) {
     const auto begin = clock::now();
     double latest = time_calls(call, wait, 1);
-    if (latest > slow_seconds) return {latest};
+    if (latest > (warm < warm_seconds ? warm : slow_seconds)) return {latest};
     while (seconds_since(begin) < warm) latest = time_calls(call, wait, calls_of_sample(latest));
     const std::int64_t calls = calls_of_sample(latest);
     const auto counted = clock::now();

@@ -18,8 +18,9 @@ int serve(const std::function<json(const json&)>& answer);
 inline constexpr double warm_seconds = 10e-3;
 
 // Seconds a call, `samples` of them but not many more than fit `max_seconds`, at least one. Calls
-// before them, one and as many as fit `warm` seconds, are not counted, unless calls are slow. Short
-// calls are repeated within a sample; `wait` ends a sample.
+// before them, one and as many as fit `warm` seconds, are not counted, unless calls are slow or,
+// with a shorter warm-up than usual, longer than that. Short calls are repeated within a sample;
+// `wait` ends a sample.
 std::vector<double> take_samples(const std::function<void()>& call,
                                  const std::function<void()>& wait, int samples, double max_seconds,
                                  double warm = warm_seconds);

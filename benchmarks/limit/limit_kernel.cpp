@@ -17,11 +17,12 @@ namespace maskwise::bench {
 
 constexpr std::int64_t line_bytes = 64;
 
-// One thread's share, in cache lines: `read` lines at each of the variant's places, evenly over
-// `written` lines, in pieces of `piece` written lines.
+// One thread's share, in cache lines: `read` lines at each of the variant's places, which are
+// `place_bytes` apart, evenly over `written` lines, in pieces of `piece` written lines.
 struct share {
     const std::byte* from;
     std::byte* to;
+    std::int64_t place_bytes;
     std::int64_t read;
     std::int64_t written;
     std::int64_t piece;
@@ -81,15 +82,16 @@ HWY_INLINE void write_lines(std::byte* to, std::int64_t lines, vector value) {
         Stream ? hn::Stream(value, tag(), words) : hn::Store(value, tag(), words);
 }
 
+// Where nothing is read it must not write zeros: limit_pass says why.
 template <bool Stream, bool Ahead>
 HWY_INLINE void move_pieces(const share& s) {
-    vector sum = read_line(s.from, hn::Zero(tag()));
+    vector sum = hn::Set(tag(), 0x3f8000013f800001);
     for (std::int64_t at = 0; at < s.written; at += s.piece) {
         const std::int64_t end = std::min(at + s.piece, s.written);
         const std::int64_t first = s.read_before(at), last = s.read_before(end);
         for (int place = 0; place < s.places; ++place)
-            sum = read_lines<Ahead>(s, s.from + (place * s.read + first) * line_bytes, last - first,
-                                    sum);
+            sum = read_lines<Ahead>(s, s.from + place * s.place_bytes + first * line_bytes,
+                                    last - first, sum);
         write_lines<Stream>(s.to + at * line_bytes, end - at, sum);
     }
     if constexpr (Stream) hwy::FlushStream();
@@ -111,24 +113,26 @@ HWY_AFTER_NAMESPACE();
 #include <tbb/parallel_for.h>
 #include <tbb/partitioner.h>
 
+#include <atomic>
+
 namespace maskwise::bench {
 namespace {
 
 HWY_EXPORT(move);
 
 constexpr int parts_per_thread = 4;
+constexpr std::int64_t block_bytes = 64 << 10;
 
-// The lines that the places do not share out evenly are read by nobody: fewer than there are
-// places.
 void run_part(const limit_pass& pass, const limit_variant& variant, std::int64_t part,
               std::int64_t parts) {
-    const std::int64_t read = pass.read_bytes / line_bytes;
+    const std::int64_t read = pass.read_bytes / line_bytes / variant.places; // at each place
     const std::int64_t written = pass.written_bytes / line_bytes;
     const std::int64_t read_begin = read * part / parts, read_end = read * (part + 1) / parts;
     const std::int64_t begin = written * part / parts, end = written * (part + 1) / parts;
     const share s{pass.from + read_begin * line_bytes,
                   pass.to + begin * line_bytes,
-                  (read_end - read_begin) / variant.places,
+                  read * line_bytes,
+                  read_end - read_begin,
                   end - begin,
                   variant.piece_bytes / line_bytes,
                   variant.ahead_bytes,
@@ -136,36 +140,95 @@ void run_part(const limit_pass& pass, const limit_variant& variant, std::int64_t
     HWY_DYNAMIC_DISPATCH(move)(s, variant.stream);
 }
 
-// Those that were the best of many for some mix of reads and writes, in some cache. More threads
-// are not always faster: their reads and writes meet in the memory's banks.
-constexpr std::array variants{
-#define MASKWISE_LIMIT_WAYS(stream, threads)                                                       \
-    limit_variant{stream, threads, 1024, 0, 1}, limit_variant{stream, threads, 4096, 0, 1},        \
-        limit_variant{stream, threads, 256, 0, 2}, limit_variant{stream, threads, 512, 0, 3}
-#define MASKWISE_LIMIT_WAYS_OF_ALL_THREADS(stream)                                                 \
-    MASKWISE_LIMIT_WAYS(stream, true), limit_variant{stream, true, 256, 0, 1},                     \
-        limit_variant{stream, true, 16384, 0, 1}, limit_variant{stream, true, 512, 0, 2},          \
-        limit_variant{stream, true, 4096, 0, 2}, limit_variant{stream, true, 1024, 1024, 1},       \
-        limit_variant {                                                                            \
-        stream, true, 1024, 2048, 2                                                                \
-    }
-    MASKWISE_LIMIT_WAYS(false, false),
-    MASKWISE_LIMIT_WAYS(true, false),
-    MASKWISE_LIMIT_WAYS_OF_ALL_THREADS(false),
-    MASKWISE_LIMIT_WAYS_OF_ALL_THREADS(true),
-#undef MASKWISE_LIMIT_WAYS
-#undef MASKWISE_LIMIT_WAYS_OF_ALL_THREADS
+// A part that writes nothing would not read its lines.
+template <typename Partitioner>
+void run_parts(const limit_pass& pass, const limit_variant& variant, std::int64_t most,
+               const Partitioner& partitioner) {
+    const std::int64_t lines = std::max<std::int64_t>(1, pass.written_bytes / line_bytes);
+    const std::int64_t parts = std::min(most, lines);
+    tbb::parallel_for(
+        std::int64_t{0}, parts, [&](std::int64_t part) { run_part(pass, variant, part, parts); },
+        partitioner);
+}
+
+void run_blocks(const limit_pass& pass, const limit_variant& variant, int threads) {
+    const std::int64_t blocks = std::max<std::int64_t>(1, pass.written_bytes / block_bytes);
+    std::atomic<std::int64_t> next{0};
+    tbb::parallel_for(
+        0, threads,
+        [&](int) {
+            for (std::int64_t at = next++; at < blocks; at = next++)
+                run_part(pass, variant, at, blocks);
+        },
+        tbb::simple_partitioner());
+}
+
+// Those that were the best of many for some mix of reads and writes, in some cache; each with
+// ordinary stores and with stores past the caches. More threads are not always faster: their reads
+// and writes meet in the memory's banks.
+using enum limit_sharing;
+constexpr std::array forms{
+    limit_variant{one_thread, false, 1024, 0, 1},
+    limit_variant{one_thread, false, 4096, 0, 1},
+    limit_variant{one_thread, false, 65536, 0, 1},
+    limit_variant{one_thread, false, 256, 0, 2},
+    limit_variant{one_thread, false, 512, 0, 3},
+    limit_variant{one_thread, false, 1024, 1024, 1},
+    limit_variant{one_thread, false, 1024, 1024, 3}, // one_thread ends here
+    limit_variant{parts, false, 256, 0, 1},
+    limit_variant{parts, false, 1024, 0, 1},
+    limit_variant{parts, false, 4096, 0, 1},
+    limit_variant{parts, false, 16384, 0, 1},
+    limit_variant{parts, false, 65536, 0, 1},
+    limit_variant{parts, false, 256, 0, 2},
+    limit_variant{parts, false, 512, 0, 2},
+    limit_variant{parts, false, 4096, 0, 2},
+    limit_variant{parts, false, 512, 0, 3},
+    limit_variant{parts, false, 1024, 1024, 1},
+    limit_variant{parts, false, 1024, 2048, 2},
+    limit_variant{parts, false, 1024, 1024, 3},
+    limit_variant{parts, false, 2048, 2048, 3},
+    limit_variant{parts, false, 4096, 1024, 3},
+    limit_variant{blocks, false, 1024, 0, 1},
+    limit_variant{blocks, false, 1024, 1024, 3},
+    limit_variant{own_lines, false, 1024, 0, 1},
+    limit_variant{own_lines, false, 512, 0, 3},
+    limit_variant{own_lines, false, 1024, 1024, 3},
 };
+constexpr std::size_t forms_of_one_thread = 7;
+
+constexpr auto variants = [] {
+    std::array<limit_variant, 2 * forms.size()> both{};
+    for (std::size_t i = 0; i < forms.size(); ++i) {
+        both[2 * i] = both[2 * i + 1] = forms[i];
+        both[2 * i + 1].stream = true;
+    }
+    return both;
+}();
+
+const char* name_of(limit_sharing sharing) {
+    switch (sharing) {
+    case one_thread:
+        return "one thread";
+    case parts:
+        return "all threads";
+    case blocks:
+        return "all threads in blocks of 65536";
+    case own_lines:
+        return "all threads, each on lines of its own";
+    }
+    return "?";
+}
 
 } // namespace
 
-std::span<const limit_variant> limit_variants() {
-    return variants;
+std::span<const limit_variant> limit_variants(int threads) {
+    return std::span(variants).first(threads > 1 ? variants.size() : 2 * forms_of_one_thread);
 }
 
 std::string to_string(const limit_variant& variant) {
     std::string text = std::string(variant.stream ? "streamed" : "plain") + " stores, " +
-                       (variant.all_threads ? "all threads" : "one thread") + ", pieces of " +
+                       name_of(variant.sharing) + ", pieces of " +
                        std::to_string(variant.piece_bytes);
     if (variant.ahead_bytes > 0) text += ", prefetch " + std::to_string(variant.ahead_bytes);
     if (variant.places > 1) text += ", read at " + std::to_string(variant.places) + " places";
@@ -173,11 +236,17 @@ std::string to_string(const limit_variant& variant) {
 }
 
 void run_limit(const limit_pass& pass, const limit_variant& variant, int threads) {
-    if (!variant.all_threads || threads == 1) return run_part(pass, variant, 0, 1);
-    const int parts = threads * parts_per_thread;
-    tbb::parallel_for(
-        0, parts, [&](int part) { run_part(pass, variant, part, parts); },
-        tbb::simple_partitioner());
+    switch (variant.sharing) {
+    case one_thread:
+        return run_part(pass, variant, 0, 1);
+    case parts:
+        return run_parts(pass, variant, threads * parts_per_thread, tbb::simple_partitioner());
+    case blocks:
+        return run_blocks(pass, variant, threads);
+    case own_lines:
+        // It sends a part to the same thread each time.
+        return run_parts(pass, variant, threads, tbb::static_partitioner());
+    }
 }
 
 } // namespace maskwise::bench

@@ -19,21 +19,31 @@ struct limit_pass {
 };
 inline constexpr std::int64_t limit_slack_bytes = 4096;
 
+// Who moves which lines.
+enum class limit_sharing {
+    one_thread,
+    parts,    // of all threads, a few each, as they come to them
+    blocks,   // of 64 KB, one after another, so that all threads work at one place of the memory
+    own_lines // one part a thread, from call to call the same: they stay in its core's cache
+};
+
 // One way to move them. Which one is the best depends on the mix and on the cache that holds the
 // working set, so all are tried and the best counts.
 struct limit_variant {
+    limit_sharing sharing;
     bool stream;              // stores past the caches
-    bool all_threads;         // else one
     std::int64_t piece_bytes; // written between two changes from writing to reading
     std::int64_t ahead_bytes; // how far ahead reads are prefetched; 0: left to the hardware
     int places;               // how many places are read in turns, as a case reads its operands
 };
 
-std::span<const limit_variant> limit_variants();
+// Those that differ where there are that many threads.
+std::span<const limit_variant> limit_variants(int threads);
 std::string to_string(const limit_variant& variant);
 
-// Reads every byte of `from` and writes every byte of `to`, evenly mixed, without any logic, by the
-// widest vectors of this machine.
+// Writes every line of `to` and, where there are any, reads every line of `from`, evenly mixed,
+// without any logic, by the widest vectors of this machine. Lines that the places do not share out
+// evenly are not read: fewer than there are places. What is written depends on every line read.
 void run_limit(const limit_pass& pass, const limit_variant& variant, int threads);
 
 } // namespace maskwise::bench

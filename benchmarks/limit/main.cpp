@@ -1,10 +1,9 @@
 // bench_limit: makes the data of each case, and measures how fast its bytes can move at all.
-//   {"do": "hello"}                        version, threads
-//   {"do": "load", "case": ...}            writes the case's files, answers the bytes that must
-//   move
-//   {"do": "time", "samples", "max_seconds", "best": n}
-//          samples of each variant, or, with best > 0, of those n that were fastest so far
-//   {"do": "copy", "bytes": n, "samples"}  a plain copy of n bytes, to compare with other tools
+//   {"do": "hello"}              version, threads, and of each way its name and threads
+//   {"do": "load", "case": ...}  writes the case's files, answers the bytes that must move
+//   {"do": "bind", "read", "written"}  the same bytes without a case, to compare with other tools
+//   {"do": "time", "ways": [number...], "passes", "samples", "max_seconds", "warm"}
+//          of each way asked for, of each pass: its samples
 
 #include "common/memory.hpp"
 #include "common/serve.hpp"
@@ -12,37 +11,41 @@
 #include "limit/select_data.hpp"
 
 #include <algorithm>
-#include <map>
-#include <numeric>
 
 namespace maskwise::bench {
 namespace {
 
-// Before the second and later ways of one request: the threads are awake.
-constexpr double awake_seconds = 2e-3;
+bool uses_all(const limit_variant& way) {
+    return way.sharing != limit_sharing::one_thread;
+}
 
 class limit {
 public:
     json answer(const json& request) {
         const std::string what = request.at("do");
-        if (what == "hello") return {{"version", "1"}, {"threads", threads_}};
+        if (what == "hello") return hello();
         if (what == "load") return load(parse_case(request.at("case")));
-        if (what == "time")
-            return time(request.at("samples"), request.at("max_seconds"), request.at("best"));
-        if (what == "copy") return copy(request.at("bytes"), request.at("samples"));
+        if (what == "bind") return bind(request.at("read"), request.at("written"));
+        if (what == "time") return time(request);
         throw std::invalid_argument("unknown request '" + what + "'");
     }
 
 private:
-    json load(const bench_case& c) {
-        const needed_bytes needed = make_data(c);
-        bind(needed.read, needed.written);
-        return {{"state", "right"}, {"read", needed.read}, {"written", needed.written}};
+    json hello() const {
+        json ways = json::array();
+        for (const limit_variant& way : ways_)
+            ways.push_back({{"name", to_string(way)}, {"threads", uses_all(way) ? threads_ : 1}});
+        return {{"version", "2"}, {"threads", threads_}, {"ways", ways}};
     }
 
-    void bind(std::int64_t read, std::int64_t written) {
+    json load(const bench_case& c) {
+        const needed_bytes needed = make_data(c);
+        return bind(needed.read, needed.written);
+    }
+
+    json bind(std::int64_t read, std::int64_t written) {
         pass_ = {take_source(read + limit_slack_bytes), to_.take(written), read, written};
-        fastest_.assign(limit_variants().size(), 1e9);
+        return {{"read", read}, {"written", written}};
     }
 
     // Memory that holds random values; zeros would be written faster than a case's values.
@@ -53,41 +56,33 @@ private:
         return from;
     }
 
-    json time(int samples, double max_seconds, std::size_t best) {
-        json answer = json::array();
-        for (const std::size_t i : candidates(best)) {
-            const limit_variant& variant = limit_variants()[i];
-            const std::vector<double> taken =
-                take_samples([&] { run_limit(pass_, variant, threads_); }, [] {}, samples,
-                             max_seconds, answer.empty() ? warm_seconds : awake_seconds);
-            fastest_[i] = std::min(fastest_[i], *std::min_element(taken.begin(), taken.end()));
-            answer.push_back({{"variant", to_string(variant)},
-                              {"threads", variant.all_threads ? threads_ : 1},
-                              {"samples", taken}});
-        }
-        return {{"variants", answer}};
+    // A pass goes over all ways, so that a time in which the memory is slow meets all of them;
+    // every other pass backwards.
+    json time(const json& request) {
+        const std::vector<std::size_t> ways = request.at("ways");
+        json taken(ways.size(), json::array());
+        bool awake = false; // the other threads
+        for (int pass = 0; pass < request.at("passes"); ++pass)
+            for (std::size_t step = 0; step < ways.size(); ++step) {
+                const std::size_t i = pass % 2 == 0 ? step : ways.size() - 1 - step;
+                taken[i].push_back(sample(ways_[ways.at(i)], request, awake));
+                awake = uses_all(ways_[ways.at(i)]);
+            }
+        return {{"taken", taken}};
     }
 
-    std::vector<std::size_t> candidates(std::size_t best) const {
-        std::vector<std::size_t> order(fastest_.size());
-        std::iota(order.begin(), order.end(), std::size_t{0});
-        if (best == 0) return order;
-        std::sort(order.begin(), order.end(),
-                  [this](std::size_t a, std::size_t b) { return fastest_[a] < fastest_[b]; });
-        order.resize(std::min(best, order.size()));
-        return order;
-    }
-
-    json copy(std::int64_t bytes, int samples) {
-        bind(bytes, bytes);
-        return time(samples, 10, 0);
+    std::vector<double> sample(const limit_variant& way, const json& request, bool awake) {
+        const double warm = request.at("warm");
+        return take_samples([&] { run_limit(pass_, way, threads_); }, [] {}, request.at("samples"),
+                            request.at("max_seconds"),
+                            uses_all(way) && !awake ? std::max(warm, warm_seconds) : warm);
     }
 
     int threads_ = processor_count();
+    std::span<const limit_variant> ways_ = limit_variants(threads_);
     arena from_, to_;
     std::int64_t filled_ = 0; // bytes of from_ that hold values
     limit_pass pass_{};
-    std::vector<double> fastest_;
 };
 
 } // namespace

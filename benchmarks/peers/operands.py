@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,19 +28,26 @@ def span(operand: dict[str, Any]) -> int:
 
 
 class Operands:
-    """cond, src_0 and src_1 as the case lays them out, and room for dst."""
+    """cond, src_0 and src_1 as the case lays them out, and room for dst. What works on NumPy's
+    arrays gives np.empty as `room`: large ones have huge pages where the system lends them."""
 
-    def __init__(self, case: dict[str, Any], value_type: Any) -> None:
+    def __init__(
+        self,
+        case: dict[str, Any],
+        value_type: Any,
+        room: Callable[[int, Any], Any] = private,
+    ) -> None:
         self.case = case
+        self.room = room
         self.folder = Path(case["folder"])
         self.cond = self.read("cond", np.bool_)
         self.src_0 = self.read("src_0", value_type)
         self.src_1 = self.read("src_1", value_type)
-        self.dst = self.view(private(span(case["dst"]), value_type), case["dst"])
+        self.dst = self.view(room(span(case["dst"]), value_type), case["dst"])
 
     def read(self, name: str, dtype: Any) -> Any:
         operand = self.case[name]
-        data = private(span(operand), dtype)
+        data = self.room(span(operand), dtype)
         data[:] = np.fromfile(self.folder / name, dtype=dtype, count=data.size)
         return self.view(data, operand)
 

@@ -54,7 +54,8 @@ class Server:
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         what = request["do"]
         if what == "hello":
-            return {"version": self.peer.version, "threads": self.peer.threads}
+            forms = list(getattr(self.peer, "forms", [""]))
+            return {"version": self.peer.version, "threads": self.peer.threads, "forms": forms}
         if what == "load":
             try:
                 return {"state": "right" if self.peer.load(request["case"]) else "wrong"}
@@ -62,7 +63,9 @@ class Server:
                 return {"state": "refused", "reason": str(reason)}
         if what == "time":
             samples, most = int(request["samples"]), float(request["max_seconds"])
-            return {"samples": take_samples(self.peer.call, samples, most)}
+            form = request.get("form")
+            call = self.peer.forms[form] if form else self.peer.call
+            return {"samples": take_samples(call, samples, most)}
         raise ValueError(f"unknown request {what!r}")
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import statistics
 import subprocess
 import sys
 import time
@@ -22,6 +21,7 @@ import attention_report as report
 from attention_measured import Measured
 from machine import machine_facts
 from results import Row, keep
+from ways import Limit
 from worker import ROOT, Died, Worker, lane_command, limit
 
 RESULTS = ROOT / "build/bench"
@@ -87,7 +87,7 @@ class Suite:
         self.folder = folder
         names = ("maskwise", "onednn", "before", "after")
         self.clients = {name: Client(name, self.build, lane) for name in names}
-        self.limit = limit(arguments.programs)
+        self.limit = Limit(limit(arguments.programs))
 
     def run(self, case: graphs.GraphCase) -> Measured:
         """A client that dies or a graph that the library lacks an operator for is a line, too."""
@@ -162,13 +162,12 @@ class Suite:
     def prepare_copy(self, moved: int) -> None:
         """Of half of the bytes to the other half; ranks the ways of the limit."""
         half = max(64, moved // 2 // 64 * 64)
-        self.limit.ask(do="copy", bytes=half, samples=9)
+        self.limit.bind(half, half)
 
     def copy(self) -> list[float]:
         """Milliseconds of the copy prepared, the best way."""
-        answer = self.limit.ask(do="time", samples=SAMPLES, max_seconds=COPY_SECONDS, best=4)
-        best = min((v["samples"] for v in answer["variants"]), key=statistics.median)
-        return [1e3 * seconds for seconds in best]
+        self.limit.time_kept(SAMPLES, COPY_SECONDS)
+        return [1e3 * seconds for seconds in self.limit.time_best(SAMPLES, COPY_SECONDS)]
 
     def close(self) -> None:
         self.end_clients()

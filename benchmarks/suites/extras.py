@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import statistics
-import subprocess
-import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,13 @@ from typing import Any
 from cases import Case, shape_table
 from measure import Bench, Effort, data_folder
 from results import Row
-from worker import Worker, client, limit
+from ways import Limit
+from worker import Worker, client, limit, peer
 
 COPY_BYTES = 128 << 20
+COPY_TURNS = 9
+PROCESSES = 3
+COPY_RATIO = "limit over numpy"
 
 
 def native_row(
@@ -48,7 +51,8 @@ def compile_times(build: Path, lane: str) -> dict[str, float]:
     case = next(row for row in shape_table() if row.name == "13")
     try:
         answer = worker.ask(do="compile", case=case.request("/nonexistent"), count=100)
-        return {key: statistics.median(answer[key]) for key in ("first", "again")}
+        medians = {key: statistics.median(answer[key]) for key in ("first", "again")}
+        return {**medians, "count": len(answer["first"])}
     finally:
         worker.close()
 
@@ -64,46 +68,54 @@ def peak_bytes(worker: Worker, case: Case, folder: str) -> int:
 
 def memory(build: Path, lane: str) -> dict[str, int]:
     """The most memory of a process that runs one Select, with Maskwise and with oneDNN alone: the
-    least of three processes each."""
+    least of some processes each."""
     case = next(row for row in shape_table() if row.name == "29a")
     data = limit(build)
     try:
         with data_folder() as folder:
             data.ask(do="load", case=case.request(folder))
-            return {
-                impl: min(peak_bytes(client(impl, build, lane), case, folder) for _ in range(3))
+            least = {
+                impl: min(
+                    peak_bytes(client(impl, build, lane), case, folder) for _ in range(PROCESSES)
+                )
                 for impl in ("maskwise", "onednn")
             }
+            return {**least, "processes": PROCESSES}
     finally:
         data.close()
-
-
-NUMPY_COPY = f"""
-import mmap, time, numpy as np
-a, b = (np.frombuffer(mmap.mmap(-1, {COPY_BYTES}), dtype=np.uint8) for _ in range(2))
-a[:] = 1; b[:] = 1
-spent = []
-for _ in range(15):
-    begin = time.perf_counter()
-    np.copyto(b, a)
-    spent.append(time.perf_counter() - begin)
-print(sorted(spent)[7])
-"""
 
 
 def copies(build: Path) -> dict[str, float]:
-    """GB/s of a plain copy, by the kernels of the limit and by an independent program, so that a
-    weak limit is seen. One thread each."""
-    data = limit(build)
+    """GB/s of a plain copy by the limit, and by NumPy, so that a weak limit is seen: how many times
+    as long the limit's takes on one thread, too."""
+    data, numpy = Limit(limit(build)), peer("copy")
     try:
-        variants = data.ask(do="copy", bytes=COPY_BYTES, samples=9)["variants"]
+        numpy.ask(do="load", case={"bytes": COPY_BYTES})
+        data.bind(COPY_BYTES, COPY_BYTES)
+        all_threads = statistics.median(data.time_best(COPY_TURNS, 1.0))
+        data.bind(COPY_BYTES, COPY_BYTES, threads=1)
+        pairs = [copy_pair(data, numpy, limit_first=turn % 2 == 0) for turn in range(COPY_TURNS)]
     finally:
         data.close()
-    best: dict[int, float] = {}
-    for variant in variants:
-        rate = 2 * COPY_BYTES / statistics.median(variant["samples"]) / 1e9
-        best[variant["threads"]] = max(rate, best.get(variant["threads"], 0))
-    spent = subprocess.run([sys.executable, "-c", NUMPY_COPY], capture_output=True, check=True)
-    result = {f"limit, {threads} threads": round(rate, 1) for threads, rate in best.items()}
-    result["numpy copyto, 1 thread"] = round(2 * COPY_BYTES / float(spent.stdout) / 1e9, 1)
-    return result
+        numpy.close()
+    one_thread, numpys = (statistics.median(spent) for spent in zip(*pairs, strict=True))
+    seconds = {
+        "limit, all threads": all_threads,
+        "limit, one thread": one_thread,
+        "numpy copyto": numpys,
+    }
+    rates = {name: round(2 * COPY_BYTES / spent / 1e9, 1) for name, spent in seconds.items()}
+    ratio = statistics.median(own / other for own, other in pairs)
+    return {**rates, COPY_RATIO: round(ratio, 3), "pairs": len(pairs)}
+
+
+def copy_pair(data: Limit, numpy: Worker, limit_first: bool) -> tuple[float, float]:
+    """Seconds of the limit's copy and of NumPy's, measured right after each other."""
+    data.time_kept(2, 0.1)
+    ask: list[Callable[[], list[float]]] = [
+        lambda: data.time_best(4, 0.1),
+        lambda: numpy.ask(do="time", samples=4, max_seconds=0.1)["samples"],
+    ]
+    taken = [call() for call in ask[:: 1 if limit_first else -1]]
+    own, other = map(statistics.median, taken[:: 1 if limit_first else -1])
+    return own, other

@@ -8,13 +8,14 @@ import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from cases import Case
 from results import Row, complete, make_row
+from ways import Limit
 from worker import ROOT, Died, Worker
 
 SLOW_SECONDS = 0.1  # a call slower than this is measured three times, not in every turn
@@ -28,24 +29,23 @@ class Effort:
     pairs: int = 2  # of Maskwise and the limit, one right after the other, in each turn
     samples: int = 4  # of one implementation in each turn or pair
     seconds: float = 0.015  # about, for them
-    ways: int = 3  # of the limit that are measured in each pair
     repeats_slow: bool = False  # also where a call takes longer than SLOW_SECONDS
 
 
 @dataclass
 class Taken:
-    """The samples of one implementation, or why there are none."""
+    """The samples of one implementation by each of its forms, or why there are none."""
 
-    samples: list[float] = field(default_factory=list)
+    forms: dict[str, list[float]]
     failure: str = ""
 
+    def best(self) -> str:
+        """The form with the lowest median."""
+        measured = [form for form, samples in self.forms.items() if samples]
+        return min(measured, key=lambda form: statistics.median(self.forms[form]), default="")
 
-@dataclass
-class Way:
-    """A way of the limit to move the bytes."""
-
-    threads: int
-    samples: list[float] = field(default_factory=list)
+    def samples(self) -> list[float]:
+        return self.forms.get(self.best(), [])
 
 
 @contextmanager
@@ -64,31 +64,37 @@ def maskwise_version() -> str:
 
 
 class Bench:
-    def __init__(self, limit: Worker, own: Worker, peers: list[Worker], folder: str) -> None:
+    def __init__(self, limit: Limit, own: Worker, peers: list[Worker], folder: str) -> None:
         self.limit = limit
         self.own = own
         self.peers = peers
         self.folder = folder
-        self.about = {worker.impl: worker.ask(do="hello") for worker in [limit, own, *peers]}
+        self.about = {worker.impl: worker.ask(do="hello") for worker in [own, *peers]}
         self.plan = ""  # of the case measured last, where the engine says it
         self.slow: set[tuple[str, str]] = set()  # implementation and row of the table
 
-    def run(self, case: Case, effort: Effort) -> list[Row]:
+    def run(self, case: Case, effort: Effort, only: set[str] | None = None) -> list[Row]:
+        """Maskwise, the limit, and all peers or `only` some."""
         request = case.request(self.folder)
-        needed = self.limit.ask(do="load", case=request)
-        peers = [worker for worker in self.peers if self.is_worth_it(worker, case, effort)]
+        bytes_needed = self.limit.load(request)
+        peers = [
+            worker
+            for worker in self.peers
+            if (only is None or worker.impl in only) and self.is_worth_it(worker, case, effort)
+        ]
         taken = self.load_all([self.own, *peers], request)
-        self.limit.ask(do="time", samples=2, max_seconds=effort.seconds, best=0)  # to rank them
-        ways: dict[str, Way] = {}
-        shares: list[float | None] = []
+        shares: list[float] = []
         for turn in range(effort.turns):
             for worker in peers:
-                self.take(worker, taken[worker.impl], turn, effort)
-            for _ in range(effort.pairs):
-                shares.append(self.take_pair(ways, taken[self.own.impl], turn, effort))
+                self.take_turn(worker, taken[worker.impl], turn, effort)
+            self.limit.time_kept(effort.samples, effort.seconds)
+            for pair in range(effort.pairs):
+                first = (turn * effort.pairs + pair) % 2 == 0
+                shares += self.take_pair(taken[self.own.impl], turn, effort, own_first=first)
         rows = [self.row(case, worker, taken[worker.impl]) for worker in [self.own, *peers]]
-        rows.append(self.limit_row(case, ways))
-        complete(rows, needed["read"] + needed["written"], [s for s in shares if s is not None])
+        best = self.limit.kept[0]
+        rows.append(make_row(case, "limit", best.name, best.passes, best.threads))
+        complete(rows, bytes_needed, shares)
         self.slow |= {
             (row.impl, case.name) for row in rows if (row.seconds_min or 0) > SLOW_SECONDS
         }
@@ -107,46 +113,53 @@ class Bench:
 
     def load(self, worker: Worker, request: dict[str, Any]) -> Taken:
         """Every implementation's answer is compared before it is timed."""
+        taken = Taken({form: [] for form in self.about[worker.impl].get("forms", [""])})
         try:
             answer = worker.ask(do="load", case=request)
         except (Died, RuntimeError) as error:
-            return Taken(failure=str(error))
+            taken.failure = str(error)
+            return taken
         if "plan" in answer:  # the engine's alone
             self.plan = answer["plan"]
+        taken.failure = answer.get("reason", "")
         if answer["state"] == "wrong":
-            return Taken(failure="wrong answer")
-        if worker.impl == "maskwise" and answer["state"] == "right" and not answer["maskwise"]:
-            return Taken(failure="oneDNN ran it, not Maskwise")
-        return Taken(failure=answer.get("reason", ""))
+            taken.failure = "wrong answer"
+        elif worker.impl == "maskwise" and answer["state"] == "right" and not answer["maskwise"]:
+            taken.failure = "oneDNN ran it, not Maskwise"
+        return taken
 
-    def take(self, worker: Worker, taken: Taken, turn: int, effort: Effort) -> list[float]:
+    def take_turn(self, worker: Worker, taken: Taken, turn: int, effort: Effort) -> None:
+        """Each form once, in alternating order."""
+        for form in list(taken.forms)[:: 1 if turn % 2 == 0 else -1]:
+            self.take(worker, taken, form, turn, effort)
+
+    def take(
+        self, worker: Worker, taken: Taken, form: str, turn: int, effort: Effort
+    ) -> list[float]:
         """The new samples, none where there can be none."""
-        slow = bool(taken.samples) and min(taken.samples) > SLOW_SECONDS
+        known = taken.forms[form]
+        slow = bool(known) and min(known) > SLOW_SECONDS
         if taken.failure or (slow and turn >= 3):
             return []
         try:
-            answer = worker.ask(do="time", samples=effort.samples, max_seconds=effort.seconds)
+            answer = worker.ask(
+                do="time", samples=effort.samples, max_seconds=effort.seconds, form=form
+            )
         except (Died, RuntimeError) as error:
             taken.failure = str(error)
-            taken.samples = []
+            taken.forms = {form: [] for form in taken.forms}
             return []
         samples: list[float] = answer["samples"]
-        taken.samples += samples
+        known += samples
         return samples
 
-    def take_pair(
-        self, ways: dict[str, Way], own: Taken, turn: int, effort: Effort
-    ) -> float | None:
+    def take_pair(self, own: Taken, turn: int, effort: Effort, own_first: bool) -> list[float]:
         """The limit's time over Maskwise's, measured right after each other."""
-        mine = self.take(self.own, own, turn, effort)
-        answer = self.limit.ask(
-            do="time", samples=effort.samples, max_seconds=effort.seconds, best=effort.ways
-        )
-        for way in answer["variants"]:
-            known = ways.setdefault(way["variant"], Way(way["threads"]))
-            known.samples += way["samples"]
-        best = min(statistics.median(way["samples"]) for way in answer["variants"])
-        return best / statistics.median(mine) if mine else None
+        mine = self.take(self.own, own, "", turn, effort) if own_first else []
+        limit = self.limit.time_best(effort.samples, effort.seconds)
+        if not own_first:
+            mine = self.take(self.own, own, "", turn, effort)
+        return [statistics.median(limit) / statistics.median(mine)] if mine else []
 
     def row(self, case: Case, worker: Worker, taken: Taken) -> Row:
         about = self.about[worker.impl]
@@ -154,19 +167,13 @@ class Bench:
         if worker.impl == "maskwise":
             before = "" if version == "engine" else f" before oneDNN {version}"
             version = maskwise_version() + before
+        if taken.best():
+            version += f", {taken.best()}"
         if taken.failure:
             version += f": {taken.failure}"
-        return make_row(case, worker.impl, version, taken.samples, about["threads"])
-
-    def limit_row(self, case: Case, ways: dict[str, Way]) -> Row:
-        """The way whose median is the lowest."""
-        rows = [
-            make_row(case, "limit", name, way.samples, way.threads)
-            for name, way in ways.items()
-            if len(way.samples) >= 3
-        ]
-        return min(rows, key=Row.median)
+        return make_row(case, worker.impl, version, taken.samples(), about["threads"])
 
     def close(self) -> None:
-        for worker in [self.limit, self.own, *self.peers]:
+        self.limit.close()
+        for worker in [self.own, *self.peers]:
             worker.close()

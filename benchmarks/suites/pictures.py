@@ -29,6 +29,18 @@ NAMES = {
     "numpy": "NumPy",
     "numexpr": "numexpr",
 }
+WAITING = {"passive": "#e39b6d", "active": "#7a2804"}  # oneDNN on OpenMP, by its wait policy
+
+
+def series(cases: list[Rows]) -> list[tuple[str, str, str]]:
+    """Implementation, colour and name of all that some case has, Maskwise first."""
+    found = dict.fromkeys(impl for rows in cases for impl in rows if impl != "limit")
+    known = [impl for impl in COLOURS if impl in found]
+    openmp = [impl for impl in found if impl not in COLOURS]
+    return [
+        *((impl, COLOURS[impl], NAMES[impl]) for impl in known),
+        *((impl, WAITING[impl.split()[-1]], f"oneDNN alone,{impl[6:]}") for impl in openmp),
+    ]
 
 
 def draw_all(every: list[Rows], facts: dict[str, str], folder: Path) -> None:
@@ -91,7 +103,7 @@ def draw_select(cases: list[Rows], facts: dict[str, str], path: Path) -> None:
     for y, rows in enumerate(reversed(cases)):
         limit = rows["limit"].median()
         axes.axhline(y, color="#eeeeee", linewidth=1, zorder=0)
-        for impl, colour in COLOURS.items():
+        for impl, colour, name in series(cases):
             row = rows.get(impl)
             if row and row.seconds_median is not None:
                 big = impl == "maskwise"
@@ -104,7 +116,7 @@ def draw_select(cases: list[Rows], facts: dict[str, str], path: Path) -> None:
                     zorder=3 if big else 2,
                 )
             elif row and row.version.endswith("wrong answer"):
-                axes.text(1.05, y, f"{NAMES[impl]}: wrong answer", fontsize=7, color=colour)
+                axes.text(1.05, y, f"{name}: wrong answer", fontsize=7, color=colour)
     axes.axvline(1, color="black", linewidth=1.5)
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}x")
@@ -124,9 +136,9 @@ def draw_select(cases: list[Rows], facts: dict[str, str], path: Path) -> None:
             marker="D" if impl == "maskwise" else "o",
             linestyle="",
             color=colour,
-            label=NAMES[impl],
+            label=name,
         )
-        for impl, colour in COLOURS.items()
+        for impl, colour, name in series(cases)
     ]
     axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
     finish(figure, axes, facts, path)
@@ -175,7 +187,7 @@ def draw_types(cases: list[Rows], facts: dict[str, str], path: Path) -> None:
 def draw_small(cases: list[Rows], facts: dict[str, str], path: Path) -> None:
     figure, axes = plt.subplots(figsize=(9, 5))
     plain = [rows for rows in cases if rows["limit"].case.isdigit()]
-    for impl, colour in COLOURS.items():
+    for impl, colour, name in series(plain):
         points = [
             (int(rows[impl].case), rows[impl].median() * 1e6)
             for rows in plain
@@ -186,7 +198,7 @@ def draw_small(cases: list[Rows], facts: dict[str, str], path: Path) -> None:
                 *zip(*points, strict=True),
                 "o-",
                 color=colour,
-                label=NAMES[impl],
+                label=name,
                 linewidth=2.5 if impl == "maskwise" else 1.5,
             )
     for rows in cases:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from cases import Case
@@ -13,7 +13,8 @@ from cases import Case
 @dataclass
 class Row:
     """One implementation on one case. Without times it refused the case, died of it or gave a wrong
-    answer; `version` then says which, behind a colon."""
+    answer; `version` then says which, behind a colon. What is above the limit is measured twice
+    more at the end of its suite: `again` holds the shares of then."""
 
     suite: str
     case: str
@@ -29,9 +30,13 @@ class Row:
     bytes: int
     limit_fraction: float | None
     threads: int
+    again: list[float] = field(default_factory=list)
 
     def key(self) -> tuple[str, str, str, str]:
         return self.suite, self.case, self.dtype, self.mask
+
+    def is_of(self, case: Case) -> bool:
+        return self.key() == (case.suite, case.name, case.dtype, case.mask)
 
     def median(self) -> float:
         assert self.seconds_median is not None

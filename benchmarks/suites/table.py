@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from results import Row
 
-OTHERS = ("onednn", "onnxruntime", "openvino", "numpy", "numexpr")
+NOTE = "times as long:"
 
 
 def time_text(seconds: float | None) -> str:
@@ -15,11 +15,20 @@ def time_text(seconds: float | None) -> str:
     return f"{seconds * 1e3:.3g} ms"
 
 
-def header() -> str:
-    columns = "".join(f"{name:>12}" for name in OTHERS)
+def column(text: str, name: str) -> str:
+    return f"{text:>{max(12, len(shortened(name)) + 2)}}"
+
+
+def shortened(name: str) -> str:
+    return name.removeprefix("onednn ")
+
+
+def header(others: list[str]) -> str:
+    """`others`: the implementations that a line compares with."""
+    columns = "".join(column(shortened(name), name) for name in others)
     return (
         f"{'case':<6}{'type':<6}{'mask':<14}{'moved':>9}{'limit':>10}"
-        f"{'maskwise':>10}{'of limit':>9}   times as long:{columns[15:]}"
+        f"{'maskwise':>10}{'of limit':>9}   {NOTE}{columns}"
     )
 
 
@@ -33,14 +42,14 @@ def ratio_text(row: Row | None, own: Row) -> str:
     return f"{row.seconds_median / own.seconds_median:.3g}x"
 
 
-def line(rows: dict[str, Row]) -> str:
+def line(rows: dict[str, Row], others: list[str]) -> str:
     own, limit = rows["maskwise"], rows["limit"]
     share = "-" if own.limit_fraction is None else f"{own.limit_fraction:.2f}"
-    columns = "".join(f"{ratio_text(rows.get(name), own):>12}" for name in OTHERS)
+    columns = "".join(column(ratio_text(rows.get(name), own), name) for name in others)
     text = (
         f"{own.case:<6}{own.dtype:<6}{own.mask:<14}{own.bytes / 1e6:>6.4g} MB"
         f"{time_text(limit.seconds_median):>10}{time_text(own.seconds_median):>10}{share:>9}"
     )
     shapes = f"  {own.cond} | {own.src_0} | {own.src_1}"
     failure = f"  !! {own.version}" if own.seconds_median is None else ""
-    return f"{text}   {columns}{shapes}{failure}"
+    return f"{text}   {' ' * len(NOTE)}{columns}{shapes}{failure}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -18,13 +20,21 @@ class Died(Exception):
 
 
 class Worker:
-    """A process that answers JSON by JSON; one that died is started again at the next request."""
+    """A process that answers JSON by JSON; one that died is started again at the next request. One
+    whose threads spin `rests` between its answers: they would take the processors of others."""
 
-    def __init__(self, impl: str, command: list[str], environment: dict[str, str]) -> None:
+    def __init__(
+        self, impl: str, command: list[str], environment: dict[str, str], rests: bool = False
+    ) -> None:
         self.impl = impl
         self.command = command
         self.environment = {**os.environ, **environment}
+        self.rests = rests
         self.process: subprocess.Popen[str] | None = None
+
+    def signal(self, number: signal.Signals) -> None:
+        if self.rests and self.process:
+            self.process.send_signal(number)
 
     def start(self) -> subprocess.Popen[str]:
         log = ROOT / "build/bench" / f"{self.impl}.log"
@@ -45,6 +55,7 @@ class Worker:
         process = self.process or self.start()
         assert process.stdin and process.stdout
         line = ""
+        self.signal(signal.SIGCONT)
         try:
             process.stdin.write(json.dumps(request) + "\n")
             process.stdin.flush()
@@ -54,6 +65,7 @@ class Worker:
         if not line:
             self.process = None
             raise Died(f"the process ended with status {process.wait()}")
+        self.signal(signal.SIGSTOP)
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             raise RuntimeError(f"{self.impl}: {answer['error']}")
@@ -62,6 +74,7 @@ class Worker:
     def close(self) -> None:
         if self.process and self.process.stdin:
             self.process.stdin.close()
+            self.signal(signal.SIGCONT)
             self.process.wait()
             self.process = None
 
@@ -74,10 +87,37 @@ def lane_command(impl: str, build: Path, lane: str, program: str) -> list[str]:
     return [*command, lane, "--", str(build / "bin" / program)]
 
 
-def client(impl: str, build: Path, lane: str) -> Worker:
+def client(impl: str, build: Path, lane: str, wait_policy: str = "") -> Worker:
     """The client of oneDNN Graph, with Maskwise in front or without."""
     command = lane_command(impl, build, lane, f"bench_client-{lane}")
-    return Worker(impl, command, {"MASKWISE_DISABLE": "0" if impl == "maskwise" else "1"})
+    environment = {"MASKWISE_DISABLE": "0" if impl == "maskwise" else "1"}
+    if wait_policy:
+        environment["OMP_WAIT_POLICY"] = wait_policy
+    return Worker(impl, command, environment, rests=wait_policy == "active")
+
+
+def openmp_lanes(described: str) -> list[str]:
+    """Of what scripts/lane --describe prints, the lanes that run on OpenMP, newest last."""
+    lines = [line for line in described.splitlines() if "OMP_WAIT_POLICY" in line]
+    found = [re.match(r"lane (\S+) +oneDNN ([\d.]+)", line) for line in lines]
+    pairs = [(match[2].split("."), match[1]) for match in found if match]
+    return [name for _, name in sorted(pairs, key=lambda pair: [int(part) for part in pair[0]])]
+
+
+def onednn_alone(build: Path, lane: str) -> list[Worker]:
+    """The lane's, and the newest native one, which has no SYCL between the call and its work. What
+    threads of OpenMP do while they wait is for who runs the program to choose: both ways."""
+    describe = [str(ROOT / "scripts/lane"), "--describe"]
+    openmp = openmp_lanes(subprocess.check_output(describe, text=True))
+    built = [name for name in openmp if (build / f"bin/bench_client-{name}").exists()]
+    workers = []
+    for name in dict.fromkeys((lane, *built[-1:])):
+        if name not in openmp:
+            workers.append(client("onednn", build, name))
+            continue
+        for policy in ("passive", "active"):
+            workers.append(client(f"onednn {name} {policy}", build, name, policy))
+    return workers
 
 
 def engine(build: Path) -> Worker:
@@ -91,7 +131,6 @@ def limit(build: Path) -> Worker:
 
 def peer(impl: str) -> Worker:
     threads = str(len(os.sched_getaffinity(0)))
-    # Pages as everybody else has them: NumPy alone would ask for huge ones.
-    settings = {"NUMPY_MADVISE_HUGEPAGE": "0", "NUMEXPR_MAX_THREADS": threads}
+    settings = {"NUMEXPR_MAX_THREADS": threads}
     program = ROOT / "benchmarks/peers/serve.py"
     return Worker(impl, [sys.executable, "-B", str(program), impl], settings)

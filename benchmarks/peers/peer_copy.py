@@ -1,0 +1,24 @@
+"""NumPy's copy of bytes, to compare the limit's with: memory is as the limit has it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from operands import private
+
+
+class Peer:
+    version = np.__version__
+    threads = 1
+
+    def __init__(self, threads: int) -> None:
+        self.call: Any = None
+
+    def load(self, case: dict[str, Any]) -> bool:
+        source, target = (private(case["bytes"], np.uint8) for _ in range(2))
+        source[:] = np.random.default_rng(1).integers(0, 256, source.size, np.uint8)
+        target[:] = 0
+        self.call = lambda: np.copyto(target, source)
+        self.call()
+        return bool(np.array_equal(source, target))

@@ -1,0 +1,100 @@
+"""The limit of the machine: the best of many ways to move a case's bytes."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass, field
+from typing import Any
+
+from worker import Worker
+
+WARM_SECONDS = 10e-3  # as the clients call before they count
+RANKING_PASSES = 6
+AS_MANY_AS_FIT = 1000
+KEPT = 6  # ways that are measured again in every turn
+
+
+@dataclass
+class Way:
+    number: int
+    name: str
+    threads: int
+    passes: list[float] = field(default_factory=list)  # the median of each; all ways have as many
+
+
+def ranked(ways: list[Way]) -> list[Way]:
+    """The fastest first, by the median of what each pass says: in a pass in which the memory was
+    slow all of them were."""
+    columns = zip(*(way.passes for way in ways), strict=True)
+    middles: list[float] = [statistics.median(seconds) for seconds in columns]
+
+    def relative(way: Way) -> float:
+        pairs = zip(way.passes, middles, strict=True)
+        return statistics.median(seconds / middle for seconds, middle in pairs)
+
+    return sorted(ways, key=relative)
+
+
+class Limit:
+    """Every way gets 10 ms in all, in passes over all of them. The best are measured again in every
+    turn, as warm as the implementations, and ranked by all that was measured of them so far."""
+
+    def __init__(self, worker: Worker) -> None:
+        self.worker = worker
+        self.about = worker.ask(do="hello")
+        self.kept: list[Way] = []
+
+    def load(self, request: dict[str, Any]) -> int:
+        """Makes the case's data and ranks the ways; answers the bytes that must move."""
+        needed = self.worker.ask(do="load", case=request)
+        self.rank()
+        return int(needed["read"] + needed["written"])
+
+    def bind(self, read: int, written: int, threads: int | None = None) -> None:
+        """The same without a case, and by ways of that many threads only."""
+        self.worker.ask(do="bind", read=read, written=written)
+        self.rank(threads)
+
+    def rank(self, threads: int | None = None) -> None:
+        every = [Way(number, **about) for number, about in enumerate(self.about["ways"])]
+        ways = [way for way in every if threads in (None, way.threads)]
+        half_pass = WARM_SECONDS / RANKING_PASSES / 2
+        self.time(ways, AS_MANY_AS_FIT, half_pass, half_pass, RANKING_PASSES)
+        self.kept = ranked(ways)[:KEPT]
+
+    def time_kept(self, samples: int, seconds: float) -> None:
+        self.time(self.kept, samples, seconds)
+        self.kept = ranked(self.kept)
+
+    def time_best(self, samples: int, seconds: float) -> list[float]:
+        best = self.kept[0]
+        return self.ask([best], samples, seconds, WARM_SECONDS, 1)[0][0]
+
+    def time(
+        self,
+        ways: list[Way],
+        samples: int,
+        seconds: float,
+        warm: float = WARM_SECONDS,
+        passes: int = 1,
+    ) -> None:
+        taken = self.ask(ways, samples, seconds, warm, passes)
+        for way, of_way in zip(ways, taken, strict=True):
+            way.passes += [statistics.median(of_pass) for of_pass in of_way]
+
+    def ask(
+        self, ways: list[Way], samples: int, seconds: float, warm: float, passes: int
+    ) -> list[list[list[float]]]:
+        """Of each way, of each pass, its samples."""
+        taken: list[list[list[float]]] = self.worker.ask(
+            do="time",
+            ways=[way.number for way in ways],
+            passes=passes,
+            samples=samples,
+            max_seconds=seconds,
+            warm=warm,
+        )["taken"]
+        return taken
+
+    def close(self) -> None:
+        self.worker.close()

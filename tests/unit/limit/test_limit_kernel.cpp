@@ -1,0 +1,113 @@
+// The ways of the limit move the bytes that they claim to: less would be a limit that is too fast.
+
+#include "limit/limit_kernel.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <set>
+#include <vector>
+
+namespace maskwise::bench {
+namespace {
+
+constexpr std::int64_t line = 64;
+constexpr int threads = 3;
+constexpr std::byte before{0x5a}, before_too{0xa5};
+
+// Memory that begins a cache line, filled with a byte.
+class lines {
+public:
+    lines(std::int64_t count, std::int64_t slack_bytes, std::byte value)
+        : bytes_(count * line + slack_bytes),
+          memory_(static_cast<std::size_t>(bytes_ + line), value) {}
+    std::byte* data() {
+        const auto at = reinterpret_cast<std::uintptr_t>(memory_.data());
+        return memory_.data() + (line - at % line) % line;
+    }
+    std::int64_t bytes() const { return bytes_; }
+
+private:
+    std::int64_t bytes_;
+    std::vector<std::byte> memory_;
+};
+
+struct amounts {
+    std::int64_t read, written; // in lines
+};
+
+// Less than a part a thread; what no count divides; more than two blocks of 64 KB.
+constexpr amounts all_amounts[] = {{0, 1},    {4, 1},   {1, 5},      {37, 13},
+                                   {200, 64}, {7, 999}, {300, 2111}, {1500, 1030}};
+
+class limit_ways : public testing::TestWithParam<std::size_t> {
+protected:
+    const limit_variant& way() const { return limit_variants(threads)[GetParam()]; }
+};
+
+lines random_lines(std::int64_t count) {
+    lines from(count, limit_slack_bytes, std::byte{0});
+    std::mt19937_64 random(1);
+    std::generate_n(from.data(), from.bytes(), [&] { return static_cast<std::byte>(random()); });
+    return from;
+}
+
+void run(const limit_variant& way, lines& from, lines& to, const amounts& a) {
+    run_limit({from.data(), to.data(), a.read * line, a.written * line}, way, threads);
+}
+
+TEST_P(limit_ways, write_every_line_and_no_other) {
+    for (const amounts& a : all_amounts) {
+        lines from = random_lines(a.read);
+        lines to(a.written, line, before), again(a.written, line, before_too);
+        run(way(), from, to, a);
+        run(way(), from, again, a);
+        const std::int64_t end = a.written * line;
+        EXPECT_EQ(std::memcmp(to.data(), again.data(), static_cast<std::size_t>(end)), 0)
+            << a.read << " lines read, " << a.written << " written";
+        EXPECT_EQ(std::count(to.data() + end, to.data() + end + line, before), line);
+        EXPECT_NE(std::count(to.data(), to.data() + end, std::byte{0}), end) << "zeros";
+    }
+}
+
+// A line that is not read cannot change what is written.
+TEST_P(limit_ways, read_every_line) {
+    for (const amounts& a : all_amounts) {
+        lines from = random_lines(a.read), expected(a.written, 0, before);
+        lines to(a.written, 0, before);
+        run(way(), from, expected, a);
+        std::int64_t unread = 0;
+        for (std::int64_t i = 0; i < a.read; ++i) {
+            from.data()[i * line + i % line] ^= std::byte{1};
+            run(way(), from, to, a);
+            from.data()[i * line + i % line] ^= std::byte{1};
+            const auto bytes = static_cast<std::size_t>(to.bytes());
+            unread += std::memcmp(to.data(), expected.data(), bytes) == 0;
+        }
+        EXPECT_EQ(unread, a.read % way().places)
+            << a.read << " lines read, " << a.written << " written";
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(all, limit_ways,
+                         testing::Range(std::size_t{0}, limit_variants(threads).size()));
+
+TEST(limit_variants, have_names_of_their_own) {
+    std::set<std::string> names;
+    for (const limit_variant& way : limit_variants(threads)) names.insert(to_string(way));
+    EXPECT_EQ(names.size(), limit_variants(threads).size());
+}
+
+TEST(limit_variants, are_those_of_one_thread_where_there_is_one) {
+    const auto one = [](const limit_variant& way) {
+        return way.sharing == limit_sharing::one_thread;
+    };
+    const auto all = limit_variants(threads), alone = limit_variants(1);
+    EXPECT_TRUE(std::all_of(alone.begin(), alone.end(), one));
+    EXPECT_EQ(std::count_if(all.begin(), all.end(), one), std::ssize(alone));
+}
+
+} // namespace
+} // namespace maskwise::bench
