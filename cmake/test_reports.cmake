@@ -1,6 +1,10 @@
 # What became of each case of a test program, for the summary of scripts/test: ctest knows programs.
-# Programs of gtest_discover_tests report by XML_OUTPUT_DIR "${MASKWISE_TEST_REPORTS}".
 set(MASKWISE_TEST_REPORTS "${PROJECT_BINARY_DIR}/test_reports")
+
+# gtest_discover_tests, with a report of each.
+function(maskwise_discover_tests program)
+    gtest_discover_tests(${program} DISCOVERY_TIMEOUT 300 XML_OUTPUT_DIR "${MASKWISE_TEST_REPORTS}" ${ARGN})
+endfunction()
 
 # The program of that test (googletest, pytest, or Python's unittest by
 # tests/support/unittest_report.py) and those it starts report to a folder of the test's own.
