@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CAP = "ONEDNN_MAX_CPU_ISA"
 NO_LANE = "no lane"
 WHERE = re.compile(r"\A.+:\d+\n")  # googletest's, in front of what a skipped test says
+SETTING = re.compile(r"(\w+)=(?:un)?set:(.*)")  # of ctest's ENVIRONMENT_MODIFICATION
 ISA_LINE = re.compile(r"^instruction sets: *(.*\S)", re.MULTILINE)
 
 
@@ -87,11 +88,11 @@ def lane_names() -> list[str]:
 
 def read_program(test: dict[str, Any]) -> Program:
     properties = {entry["name"]: entry["value"] for entry in test["properties"]}
-    changes = properties.get("ENVIRONMENT_MODIFICATION", [])
-    settings = properties.get("ENVIRONMENT", []) + [
-        text.replace("=set:", "=", 1) for text in changes
-    ]
-    variables = dict(text.split("=", 1) for text in settings)
+    variables = dict(text.split("=", 1) for text in properties.get("ENVIRONMENT", []))
+    for change in properties.get("ENVIRONMENT_MODIFICATION", []):
+        found = SETTING.match(change)
+        if found:
+            variables[found[1]] = found[2]
     report = variables.get("MASKWISE_TEST_REPORT")
     for word in test.get("command", []):
         if word.startswith("--gtest_output=xml:"):

@@ -141,7 +141,7 @@ def test_instruction_sets_are_told_once_a_lane(
 
 
 def test_programs_are_read_from_ctest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")  # of the whole run
     changes = ["MASKWISE_TEST_REPORT=set:/r/a", "X=path_list_append:b"]
     environment = [{"name": "ENVIRONMENT", "value": ["ONEDNN_MAX_CPU_ISA=SSE41", "A=b=c"]}]
     changed = [{"name": "ENVIRONMENT_MODIFICATION", "value": changes}]
@@ -149,13 +149,15 @@ def test_programs_are_read_from_ctest(tmp_path: Path, monkeypatch: pytest.Monkey
         {"name": "a", "command": ["a"], "properties": [*environment, *changed]},
         {"name": "b", "command": ["b", "--gtest_output=xml:/r/b.xml"], "properties": []},
         {"name": "c", "properties": []},
+        {"name": "d", "properties": [{**changed[0], "value": ["ONEDNN_MAX_CPU_ISA=unset:"]}]},
     ]
     listing = tmp_path / "tests.json"
     listing.write_text(json.dumps({"tests": tests}))
     expected = {
         "a": Program(Path("/r/a"), "SSE41"),
-        "b": Program(Path("/r/b.xml")),
-        "c": Program(),
+        "b": Program(Path("/r/b.xml"), "AVX2"),
+        "c": Program(cap="AVX2"),
+        "d": Program(),
     }
     assert read_programs(listing) == expected
 
