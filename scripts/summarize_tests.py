@@ -1,16 +1,83 @@
 #!/usr/bin/env python3
-"""Prints one line a lane from ctest's JUnit report; fails when a test failed or a lane is empty."""
+"""Prints what became of the test cases of each lane; fails when one failed or a lane is empty.
+
+ctest counts programs. Their cases are in the reports that they write where cmake/test_reports.cmake
+says: JUnit's form by googletest, pytest and tests/support/unittest_report.py, the harness's own for
+its batches. A program without a report is one case.
+"""
 
 from __future__ import annotations
 
 import argparse
-import collections
+import ast
+import json
+import os
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+CAP = "ONEDNN_MAX_CPU_ISA"
+NO_LANE = "no lane"
+WHERE = re.compile(r"\A.+:\d+\n")  # googletest's, in front of what a skipped test says
+SETTING = re.compile(r"(\w+)=(?:un)?set:(.*)")  # of ctest's ENVIRONMENT_MODIFICATION
+ISA_LINE = re.compile(r"^instruction sets: *(.*\S)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    state: str  # passed, failed or skipped
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A test of ctest's: where it reports its cases, and the cap of oneDNN's that it runs under."""
+
+    report: Path | None = None
+    cap: str = ""
+
+
+@dataclass
+class Outcome:
+    """Of a lane."""
+
+    programs: int = 0
+    passed: int = 0
+    failed: list[str] = field(default_factory=list)
+    skipped: Counter[str] = field(default_factory=Counter)
+    instruction_sets: set[str] = field(default_factory=set)
+    caps: Counter[str] = field(default_factory=Counter)
+
+    def add(self, program: str, cases: list[Case]) -> None:
+        self.programs += 1
+        for case in cases:
+            if case.state == "passed":
+                self.passed += 1
+            elif case.state == "skipped":
+                self.skipped[case.reason] += 1
+            else:
+                self.failed.append(": ".join(filter(None, (program, case.name, case.reason))))
+
+    def lines(self) -> Iterator[str]:
+        skipped = self.skipped.total()
+        yield (
+            f"{self.passed} passed, {len(self.failed)} failed, {skipped} skipped, "
+            f"by {self.programs} programs"
+        )
+        yield from (f"failed: {name}" for name in self.failed)
+        yield from (f"{count} skipped: {why}" for why, count in self.skipped.most_common())
+        yield from (f"instruction sets: {text}" for text in sorted(self.instruction_sets))
+        if set(self.caps) - {""}:
+            parts = [f"{f'{CAP}={cap}' if cap else 'no cap'} {n}" for cap, n in self.caps.items()]
+            yield f"programs by cap: {', '.join(sorted(parts))}"
 
 
 def lane_names() -> list[str]:
@@ -19,20 +86,100 @@ def lane_names() -> list[str]:
     return [entry.split("=", 1)[0] for entry in listing.split(";") if entry]
 
 
-def count_by_lane(report: Path, lanes: list[str]) -> dict[str, collections.Counter[str]]:
-    counts = {name: collections.Counter[str]() for name in [*lanes, "no lane"]}
-    for case in ElementTree.parse(report).getroot().iter("testcase"):
-        first = case.get("name", "").split("/", 1)[0]
-        counts[first if first in lanes else "no lane"][case.get("status", "unknown")] += 1
-    return counts
+def read_program(test: dict[str, Any]) -> Program:
+    properties = {entry["name"]: entry["value"] for entry in test["properties"]}
+    variables = dict(text.split("=", 1) for text in properties.get("ENVIRONMENT", []))
+    for change in properties.get("ENVIRONMENT_MODIFICATION", []):
+        found = SETTING.match(change)
+        if found:
+            variables[found[1]] = found[2]
+    report = variables.get("MASKWISE_TEST_REPORT")
+    for word in test.get("command", []):
+        if word.startswith("--gtest_output=xml:"):
+            report = word.removeprefix("--gtest_output=xml:")
+    return Program(Path(report) if report else None, variables.get(CAP, os.environ.get(CAP, "")))
 
 
-def summarize(report: Path, lanes: list[str], partial: bool) -> int:
+def read_programs(listing: Path) -> dict[str, Program]:
+    """By name, from what `ctest --show-only=json-v1` prints."""
+    return {test["name"]: read_program(test) for test in json.loads(listing.read_text())["tests"]}
+
+
+def reason_of(skipped: ElementTree.Element) -> str:
+    message = skipped.get("message", "")
+    if message == "collection skipped":  # pytest's, of a whole file: the text is (file, line, why)
+        message = ast.literal_eval(skipped.text or "")[2].removeprefix("Skipped: ")
+    return " ".join(WHERE.sub("", message).split()) or "no reason given"
+
+
+def junit_cases(path: Path) -> Iterator[Case]:
+    for case in ElementTree.parse(path).getroot().iter("testcase"):
+        name = f"{case.get('classname', '')}.{case.get('name', '')}"
+        skipped = case.find("skipped")
+        if case.find("failure") is not None or case.find("error") is not None:
+            yield Case(name, "failed")
+        elif skipped is not None:
+            yield Case(name, "skipped", reason_of(skipped))
+        elif case.get("status") != "notrun":
+            yield Case(name, "passed")
+
+
+def batch_cases(path: Path) -> Iterator[Case]:
+    """Of the harness. The test that started the batch says whether they are as they should be."""
+    for case in json.loads(path.read_text())["tests"]:
+        state, reason = case["state"].lower(), f"in a batch: {case['reason']}"
+        if state not in ("passed", "skipped"):
+            state, reason = "skipped", f"{state} {reason}"
+        yield Case("", state, reason)
+
+
+def read_report(place: Path) -> list[Case]:
+    files = sorted(place.iterdir()) if place.is_dir() else [place] if place.is_file() else []
+    cases = [case for file in files if file.suffix == ".xml" for case in junit_cases(file)]
+    return cases + [case for file in files if file.suffix == ".json" for case in batch_cases(file)]
+
+
+def verdict_of(test: ElementTree.Element, program: Program, has_cases: bool) -> Case:
+    """ctest's own, of the whole program."""
+    status, skipped = test.get("status"), test.find("skipped")
+    if status == "run":
+        if program.report and not has_cases:
+            return Case("", "failed", f"no case is reported in {program.report}")
+        return Case("", "passed")
+    if skipped is not None and skipped.get("message", "").startswith("SKIP_"):
+        said = (test.findtext("system-out") or "").strip().splitlines()
+        return Case("", "skipped", said[-1] if said else "no reason given")
+    return Case("", "failed", f"ctest says {status}")
+
+
+def cases_of(test: ElementTree.Element, program: Program) -> list[Case]:
+    """Those of the program's report; the program itself where no case stands for its verdict."""
+    cases = read_report(program.report) if program.report else []
+    verdict = verdict_of(test, program, bool(cases))
+    is_told = any(case.state == "failed" or verdict.state != "failed" for case in cases)
+    return cases if is_told else [*cases, verdict]
+
+
+def outcomes_by_lane(
+    report: Path, programs: dict[str, Program], lanes: list[str]
+) -> dict[str, Outcome]:
+    outcomes = {name: Outcome() for name in [*lanes, NO_LANE]}
+    for test in ElementTree.parse(report).getroot().iter("testcase"):
+        name = test.get("name", "")
+        first, program = name.split("/", 1)[0], programs[name]
+        outcome = outcomes[first if first in lanes else NO_LANE]
+        outcome.add(name, cases_of(test, program))
+        outcome.instruction_sets.update(ISA_LINE.findall(test.findtext("system-out") or ""))
+        outcome.caps[program.cap] += 1
+    return outcomes
+
+
+def summarize(report: Path, programs: dict[str, Program], lanes: list[str], partial: bool) -> int:
     status = 0
-    for lane, count in count_by_lane(report, lanes).items():
-        passed, total = count["run"], count.total()
-        print(f"{lane:>8}: {passed} of {total} passed")
-        if passed < total or (total == 0 and not partial):
+    for lane, outcome in outcomes_by_lane(report, programs, lanes).items():
+        first, *more = outcome.lines()
+        print(f"{lane:>8}: {first}", *more, sep="\n          ")
+        if outcome.failed or (outcome.passed == 0 and not partial):
             status = 1
     print("scripts/test: " + ("passed" if status == 0 else "FAILED"))
     return status
@@ -40,13 +187,15 @@ def summarize(report: Path, lanes: list[str], partial: bool) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("report", type=Path)
+    parser.add_argument("report", type=Path, help="ctest's, of --output-junit")
+    parser.add_argument("listing", type=Path, help="ctest's, of --show-only=json-v1")
     parser.add_argument("--partial", action="store_true", help="a selection: a lane may be empty")
     arguments = parser.parse_args()
     if not arguments.report.is_file():
         print("scripts/test: no report by ctest: FAILED")
         return 1
-    return summarize(arguments.report, lane_names(), arguments.partial)
+    programs = read_programs(arguments.listing)
+    return summarize(arguments.report, programs, lane_names(), arguments.partial)
 
 
 if __name__ == "__main__":

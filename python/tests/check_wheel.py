@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
-"""Builds the wheel, installs it into a fresh environment, and has the doctor look at it.
+"""Installs the wheel into a fresh environment, and has the doctor look at it.
 
-Both ways in: `scripts/wheel` with `pip install dist/*.whl`, and `pip install .`. What the package
-depends on comes from the environment of the tests, so no network is needed.
+With --build the wheel holds what that build folder has compiled: seconds, in `scripts/test`.
+Without, all is compiled from nothing, for both ways in: `scripts/wheel` with `pip install
+dist/*.whl`, and `pip install .`; minutes, in `.ci/run`. What the package depends on comes from the
+environment of the tests, so no network is needed.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -15,7 +19,8 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PIP = ["-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps", "--no-index"]
+PIP = ["-m", "pip", "--disable-pip-version-check"]
+INSTALL = [*PIP, "install", "--quiet", "--no-deps", "--no-index"]
 
 
 def run(*command: str | Path) -> str:
@@ -49,17 +54,44 @@ def examine(python: Path) -> None:
         sys.exit("libtbb is the system's, not the environment's")
 
 
+def install(wheel: Path, environment: Path) -> None:
+    python = fresh_environment(environment)
+    run(python, *INSTALL, wheel)
+    examine(python)
+
+
+def check_build(build: Path, folder: Path) -> None:
+    """A project in which everything is compiled: scikit-build-core has only to pack it."""
+    package = folder / "project/python/maskwise"
+    shutil.copytree(ROOT / "python/maskwise", package, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder / "project")
+    run("cmake", "--install", build, "--component", "python", "--prefix", package.parent)
+    pack = [*PIP, "wheel", "--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
+    for setting in ("wheel.cmake=false", "wheel.platlib=true"):
+        pack += ["--config-settings", setting]
+    run(sys.executable, *pack, "--wheel-dir", folder, folder / "project")
+    install(next(folder.glob("maskwise-*.whl")), folder / "from-build")
+
+
+def check_sources(folder: Path) -> None:
+    shutil.rmtree(ROOT / "build/wheel", ignore_errors=True)
+    run(ROOT / "scripts/wheel", folder)
+    install(next(folder.glob("maskwise-*.whl")), folder / "from-wheel")
+    python = fresh_environment(folder / "from-source")
+    run(python, *INSTALL, "--no-build-isolation", "--config-settings=build-dir=build/wheel", ".")
+    examine(python)
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", type=Path, help="a build folder with the Python package in it")
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        run(ROOT / "scripts/wheel", folder / "dist")
-        (wheel,) = (folder / "dist").glob("maskwise-*.whl")
-        python = fresh_environment(folder / "from-wheel")
-        run(python, *PIP, wheel)
-        examine(python)
-        python = fresh_environment(folder / "from-source")
-        run(python, *PIP, "--no-build-isolation", "--config-settings=build-dir=build/wheel", ".")
-        examine(python)
+        if arguments.build:
+            check_build(arguments.build, Path(name))
+        else:
+            check_sources(Path(name))
 
 
 if __name__ == "__main__":

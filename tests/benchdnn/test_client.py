@@ -20,8 +20,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import unittest_report
+
 ROOT = Path(__file__).resolve().parents[2]
 INPUTS = ROOT / "benchdnn_inputs"
+CASES_OF_ONEDNN = 19
 SUMMARY = re.compile(r"^tests:(\d+) passed:(\d+) skipped:(\d+) .*failed:(\d+)", re.MULTILINE)
 
 
@@ -33,6 +37,7 @@ class Setup:
     faulty: str = ""
     preload: str = ""
     cases: str = ""
+    reports: Path | None = None  # the folder, where the cases are to be counted one by one
 
     @cached_property
     def minor(self) -> int:
@@ -73,11 +78,14 @@ def run(
         command += ["--preload", SETUP.preload]
     program = SETUP.faulty if fault else SETUP.bench
     command += [SETUP.prefix or SETUP.lane, "--", program, *arguments]
+    if SETUP.reports:
+        count = len(list(SETUP.reports.iterdir()))
+        command.append(f"--report={SETUP.reports}/batch-{count}.json")
     environment = dict(os.environ, **(env or {}))
     if fault:
         environment["MASKWISE_BENCH_FAULT"] = fault
     done = subprocess.run(
-        command, capture_output=True, text=True, cwd=cwd, env=environment, input=stdin, timeout=300
+        command, capture_output=True, text=True, cwd=cwd, env=environment, input=stdin, timeout=1200
     )
     return Outcome(done.returncode, done.stdout, done.stderr)
 
@@ -404,6 +412,10 @@ class Dialects(unittest.TestCase):
 class Batches(unittest.TestCase):
     """Whole batches, with oneDNN alone and with the plugin in front."""
 
+    def setUp(self) -> None:
+        SETUP.reports = unittest_report.folder()
+        self.addCleanup(setattr, SETUP, "reports", None)
+
     def demand_right(self, outcome: Outcome) -> None:
         """What the library supports is right; what it does not is no fault of the harness."""
         tests, passed, skipped, failed = outcome.counts
@@ -455,10 +467,11 @@ class Batches(unittest.TestCase):
         self.assertGreater(tests, 350)
 
     def test_cases_of_onednns_own_driver(self) -> None:
-        if not SETUP.cases:
-            self.skipTest("started without --cases")
+        if not (SETUP.cases and Path(SETUP.cases).is_dir()):
+            missing = os.path.relpath(SETUP.cases, ROOT) if SETUP.cases else "--cases"
+            self.skipTest(f"{CASES_OF_ONEDNN} of oneDNN's own cases not run: no {missing}")
         files = sorted(Path(SETUP.cases).rglob("*.json"))
-        self.assertEqual(len(files), 19)
+        self.assertEqual(len(files), CASES_OF_ONEDNN)
         arguments = ["--expected-n-partitions=0"]
         for file in files:
             large = "hf-sdpa-bwd" in file.name
@@ -478,7 +491,7 @@ def main() -> None:
     for name, value in vars(arguments).items():
         setattr(SETUP, name, value)
     os.environ.pop("LD_PRELOAD", None)
-    unittest.main(argv=[sys.argv[0], *rest])
+    unittest_report.main(argv=[sys.argv[0], *rest])
 
 
 if __name__ == "__main__":

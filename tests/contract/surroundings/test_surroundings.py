@@ -22,6 +22,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "support"))
+import unittest_report
+
 
 @dataclass
 class Setting:
@@ -48,7 +51,7 @@ def run(
 ) -> Done:
     environment = {**os.environ, **(variables or {})}
     return subprocess.run(
-        command, env=environment, cwd=cwd, capture_output=True, text=True, check=False, timeout=120
+        command, env=environment, cwd=cwd, capture_output=True, text=True, check=False, timeout=600
     )
 
 
@@ -115,10 +118,6 @@ class Case(unittest.TestCase):
 
 class WithoutOnednn(Case):
     """libdnnl is missing, without the Graph API, or of an unknown major version."""
-
-    def setUp(self) -> None:
-        if SETTING.lane:
-            self.skipTest("needs no lane")
 
     def graph_only(self, library_path: str) -> Done:
         program = str(SETTING.binaries / "graph_only")
@@ -194,9 +193,7 @@ class WithoutOnednn(Case):
 
 
 class LaneCase(Case):
-    def setUp(self) -> None:
-        if not SETTING.lane:
-            self.skipTest("needs a lane")
+    """Needs --lane."""
 
 
 class Loading(LaneCase):
@@ -433,6 +430,15 @@ class Diagnostics(LaneCase):
         self.assertEqual(found[:2], ["libmaskwise", "libdnnl"], done.stdout + done.stderr)
 
 
+def load_tests(
+    _: unittest.TestLoader, suites: unittest.TestSuite, __: str | None
+) -> unittest.TestSuite:
+    wanted = LaneCase if SETTING.lane else WithoutOnednn
+    return unittest.TestSuite(
+        test for suite in suites for test in suite if isinstance(test, wanted)
+    )
+
+
 def parse_arguments() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("runner", "plugin"):
@@ -450,4 +456,4 @@ def parse_arguments() -> None:
 if __name__ == "__main__":
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     parse_arguments()
-    unittest.main(verbosity=2)
+    unittest_report.main(verbosity=2)

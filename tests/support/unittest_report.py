@@ -1,0 +1,62 @@
+"""Python's unittest, with a report in JUnit's form for the summary of scripts/test."""
+
+from __future__ import annotations
+
+import os
+import sys
+import unittest
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+
+class Result(unittest.TextTestResult):
+    """Remembers which tests were started: unittest itself counts those that passed."""
+
+    def __init__(self, *arguments: object, **settings: object) -> None:
+        super().__init__(*arguments, **settings)  # type: ignore[arg-type]
+        self.started: list[str] = []
+
+    def startTest(self, test: unittest.TestCase) -> None:
+        super().startTest(test)
+        self.started.append(test.id())
+
+
+def describe(result: Result) -> ElementTree.Element:
+    """A failed setUpClass was never started, and a test may fail in several of its parts."""
+    failed = {identity(test) for test, _ in [*result.failures, *result.errors]}
+    failed |= {test.id() for test in result.unexpectedSuccesses}
+    skipped = {identity(test): reason for test, reason in result.skipped}
+    suite = ElementTree.Element("testsuite")
+    for name in dict.fromkeys([*result.started, *failed, *skipped]):
+        case = ElementTree.SubElement(suite, "testcase", name=name)
+        if name in failed:
+            ElementTree.SubElement(case, "failure")
+        elif name in skipped:
+            ElementTree.SubElement(case, "skipped", message=skipped[name])
+    return suite
+
+
+def identity(test: unittest.TestCase) -> str:
+    """Of the whole test where it is a part of one."""
+    return str(getattr(test, "test_case", test).id())
+
+
+def folder() -> Path | None:
+    """Where the summary looks for reports; None where the tests run by themselves."""
+    name = os.environ.get("MASKWISE_TEST_REPORT")
+    if not name:
+        return None
+    Path(name).mkdir(parents=True, exist_ok=True)
+    return Path(name)
+
+
+def main(argv: list[str] | None = None, verbosity: int = 1) -> None:
+    """unittest.main with a report."""
+    runner = unittest.TextTestRunner(resultclass=Result, verbosity=verbosity)
+    program = unittest.main(argv=argv, testRunner=runner, exit=False)
+    result, place = program.result, folder()
+    assert isinstance(result, Result)
+    if place:
+        report = ElementTree.ElementTree(describe(result))
+        report.write(place / "unittest.xml", encoding="unicode")
+    sys.exit(not result.wasSuccessful())
