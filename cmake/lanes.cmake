@@ -24,11 +24,21 @@
 #   one). A client that links the plugin first (link order) uses PLUGIN none.
 #   `ctest -L lane-3.2` runs a lane, `ctest -R preload` everything behind the plugin.
 #
+# maskwise_add_test_by_isa(<name> COMMAND ... [ENVIRONMENT VAR=value...] [LABELS label...]
+#                          [TIMEOUT seconds] [REPORTS_CASES])
+#   adds the ctest test <name>, and once more as "<name>/<suffix>" with the label isa-<suffix> for
+#   each line of MASKWISE_ISA_RUNS that it matches; maskwise_add_lane_test calls it.
+#
 # Lane 3.7 starts programs through its own loader: /proc/self/exe is that loader, so death tests
 # must use googletest's "fast" style and nothing may start itself again by /proc/self/exe.
 include(FindOneDNN)
 
 set(MASKWISE_LANE_RUNNER "${CMAKE_CURRENT_LIST_DIR}/../scripts/lane")
+
+# Which tests run once more as on a smaller CPU: suffix, ONEDNN_MAX_CPU_ISA, names.
+set(MASKWISE_ISA_RUNS
+    "avx2 AVX2 ^3[.](13|7)/([a-z]+_contract|transcripts_agree|harness/(Faults|Attention|Batches))(/|$)"
+    "sse4 SSE41 ^3[.](13|7)/((select|lists|redescribed)_contract/preload|harness/Attention)$")
 
 function(maskwise_import_lanes)
     set(lanes "${MASKWISE_LANES}")
@@ -89,23 +99,49 @@ function(maskwise_add_lane_test)
         set(arg_PLUGIN none)
     endif()
     list(POP_FRONT arg_COMMAND program)
-    set(libraries "")
+    set(reports "")
     if(TARGET "${program}")
         get_target_property(libraries "${program}" LINK_LIBRARIES)
+        if("GTest::gtest_main" IN_LIST libraries)
+            set(reports REPORTS_CASES)
+        endif()
         set(program "$<TARGET_FILE:${program}>")
     endif()
     get_target_property(prefix onednn_${arg_LANE} ONEDNN_PREFIX)
-    add_test(NAME "${name}"
-             COMMAND "${MASKWISE_LANE_RUNNER}" ${preload} "${prefix}" -- "${program}" ${arg_COMMAND})
+    if(arg_TIMEOUT)
+        set(arg_TIMEOUT TIMEOUT ${arg_TIMEOUT})
+    endif()
+    maskwise_add_test_by_isa("${name}"
+        COMMAND "${MASKWISE_LANE_RUNNER}" ${preload} "${prefix}" -- "${program}" ${arg_COMMAND}
+        LABELS "lane-${arg_LANE}" "plugin-${arg_PLUGIN}" ${arg_LABELS}
+        ENVIRONMENT ${arg_ENVIRONMENT} ${arg_TIMEOUT} ${reports})
+endfunction()
+
+function(maskwise_add_test name)
+    cmake_parse_arguments(arg "REPORTS_CASES" "TIMEOUT" "COMMAND;ENVIRONMENT;LABELS" ${ARGN})
+    add_test(NAME "${name}" COMMAND ${arg_COMMAND})
     set_tests_properties("${name}" PROPERTIES
-        LABELS "lane-${arg_LANE};plugin-${arg_PLUGIN};${arg_LABELS}"
-        ENVIRONMENT "${arg_ENVIRONMENT}")
+        LABELS "${arg_LABELS}" ENVIRONMENT "${arg_ENVIRONMENT}")
     if(arg_TIMEOUT)
         set_tests_properties("${name}" PROPERTIES TIMEOUT ${arg_TIMEOUT})
     endif()
-    if("GTest::gtest_main" IN_LIST libraries)
+    if(arg_REPORTS_CASES)
         maskwise_report_cases("${name}")
     endif()
+endfunction()
+
+function(maskwise_add_test_by_isa name)
+    maskwise_add_test("${name}" ${ARGN})
+    foreach(run IN LISTS MASKWISE_ISA_RUNS)
+        string(REPLACE " " ";" run "${run}")
+        list(GET run 0 suffix)
+        list(GET run 1 isa)
+        list(GET run 2 names)
+        if(name MATCHES "${names}")
+            maskwise_add_test("${name}/${suffix}" ${ARGN}
+                ENVIRONMENT "ONEDNN_MAX_CPU_ISA=${isa}" LABELS "isa-${suffix}")
+        endif()
+    endforeach()
 endfunction()
 
 maskwise_import_lanes()

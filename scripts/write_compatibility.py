@@ -72,7 +72,7 @@ def difference_table(text: str) -> str:
     for line in [*text.split("\n\n", 1)[1].splitlines(), ""]:
         cells = [cell.strip() for cell in line.split("|")]
         if len(cells) == 5:
-            cells[0] = cells[0].replace(" ?", ", some machines")
+            cells[0] = cells[0].replace(" ?", ", sometimes")
             rows.append("| " + " | ".join(cell.replace("*", "\\*") for cell in cells) + " |")
             continue
         if rows:

@@ -1,108 +1,15 @@
-"""Tests of the client as a program: verdicts, exit statuses, planted faults, reports.
-
-Started by ctest once a lane:
-    test_client.py --lane LANE --prefix DIR --bench FILE --faulty FILE [--preload LIBS]
-                   [--cases DIR] [TEST...]
-"""
+"""Tests of the client as a program: verdicts, exit statuses, planted faults, reports."""
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import re
-import subprocess
-import sys
 import tempfile
 import unittest
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
-import unittest_report
-
-ROOT = Path(__file__).resolve().parents[2]
-INPUTS = ROOT / "benchdnn_inputs"
-CASES_OF_ONEDNN = 19
-SUMMARY = re.compile(r"^tests:(\d+) passed:(\d+) skipped:(\d+) .*failed:(\d+)", re.MULTILINE)
-
-
-@dataclass
-class Setup:
-    lane: str = ""
-    prefix: str = ""  # where the lane is installed, which scripts/lane takes too
-    bench: str = ""
-    faulty: str = ""
-    preload: str = ""
-    cases: str = ""
-    reports: Path | None = None  # the folder, where the cases are to be counted one by one
-
-    @cached_property
-    def minor(self) -> int:
-        """Of the lane's oneDNN, as the client reports it."""
-        match = re.search(r"oneDNN 3\.(\d+)", run(ADD).out)
-        assert match, "the client does not start in this lane"
-        return int(match.group(1))
-
-
-SETUP = Setup()
-
-
-@dataclass
-class Outcome:
-    status: int
-    out: str
-    err: str
-
-    @property
-    def counts(self) -> tuple[int, int, int, int]:
-        """tests, passed, skipped, failed"""
-        match = SUMMARY.search(self.out)
-        assert match, self.out + self.err
-        tests, passed, skipped, failed = map(int, match.groups())
-        return tests, passed, skipped, failed
-
-
-def run(
-    *arguments: str,
-    plugin: bool = False,
-    fault: str | None = None,
-    cwd: Path = ROOT,
-    env: dict[str, str] | None = None,
-    stdin: str | None = None,
-) -> Outcome:
-    command = [str(ROOT / "scripts" / "lane")]
-    if plugin:
-        command += ["--preload", SETUP.preload]
-    program = SETUP.faulty if fault else SETUP.bench
-    command += [SETUP.prefix or SETUP.lane, "--", program, *arguments]
-    if SETUP.reports:
-        count = len(list(SETUP.reports.iterdir()))
-        command.append(f"--report={SETUP.reports}/batch-{count}.json")
-    environment = dict(os.environ, **(env or {}))
-    if fault:
-        environment["MASKWISE_BENCH_FAULT"] = fault
-    done = subprocess.run(
-        command, capture_output=True, text=True, cwd=cwd, env=environment, input=stdin, timeout=1200
-    )
-    return Outcome(done.returncode, done.stdout, done.stderr)
-
-
-def case(name: str) -> str:
-    return f"--case={INPUTS / name}"
-
-
-ADD = case("op/add.json")
-SELECT = case("op/select.json")
-# Not a whole number of pages, so that a write in front does not trap.
-SUBTRACT = ["--in-shapes=0:3x5+1:3x5", case("op/subtract.json")]
-
-
-def needs_plugin(test: unittest.TestCase) -> None:
-    if not SETUP.preload:
-        test.skipTest("started without --preload")
+from client_process import ADD, SELECT, SETUP, SUBTRACT, case, main, needs_plugin, run
 
 
 class CommandLine(unittest.TestCase):
@@ -253,13 +160,14 @@ class Faults(unittest.TestCase):
         """The tolerances of long chains still see it, in every precision."""
         if SETUP.minor < 8:
             self.skipTest("this oneDNN lacks SoftMax's mode")
-        for arguments in (
-            ["--dt=f32", case("mha/gpt.json")],
+        in_bf16 = [
             ["--dt=bf16", case("mha/gpt.json")],
             ["--dt=bf16", case("mha/bert.json")],
             [case("mha/bert_int8.json")],
             [case("mha/masked_bf16.json")],
-        ):
+        ]
+        in_f32 = [["--dt=f32", case(f"mha/{name}.json")] for name in ("gpt", "bert")]
+        for arguments in in_f32 + (in_bf16 if "bf16" in SETUP.types else []):
             self.demand("wrong_mask", "FAILED", "--expected-n-partitions=0", *arguments)
 
     def test_in_place_means_the_buffer_of_src_0(self) -> None:
@@ -407,91 +315,6 @@ class Dialects(unittest.TestCase):
             with self.subTest(fault):
                 outcome = run(*arguments, fault=fault)
                 self.assertRegex(outcome.out, f"0:{pattern}", outcome.err)
-
-
-class Batches(unittest.TestCase):
-    """Whole batches, with oneDNN alone and with the plugin in front."""
-
-    def setUp(self) -> None:
-        SETUP.reports = unittest_report.folder()
-        self.addCleanup(setattr, SETUP, "reports", None)
-
-    def demand_right(self, outcome: Outcome) -> None:
-        """What the library supports is right; what it does not is no fault of the harness."""
-        tests, passed, skipped, failed = outcome.counts
-        unimplemented = outcome.out.count(":UNIMPLEMENTED ")
-        self.assertEqual(failed, unimplemented, outcome.out[-4000:])
-        self.assertEqual(tests, passed + skipped + unimplemented)
-
-    def test_neighbours(self) -> None:
-        outcome = run("--batch=op_ci")
-        self.demand_right(outcome)
-        self.assertGreater(outcome.counts[1], 40)
-
-    def test_attention_with_onednn_alone(self) -> None:
-        self.demand_right(run("--batch=mha_ci"))
-
-    def test_attention_with_the_plugin(self) -> None:
-        needs_plugin(self)
-        self.demand_right(run("--batch=mha_ci", plugin=True))
-
-    def test_merged_neighbours(self) -> None:
-        needs_plugin(self)
-        outcome = run("--batch=merge_ci", plugin=True)
-        tests, passed, _, _ = outcome.counts
-        self.assertEqual(passed, tests, outcome.out[-4000:])
-        self.assertEqual(tests, 17)
-
-    def test_merged_rows(self) -> None:
-        needs_plugin(self)
-        if SETUP.minor < 7:
-            self.skipTest("this oneDNN has no Select and no GenIndex of its own")
-        outcome = run("--batch=merge_rows_ci", plugin=True)
-        tests, passed, _, _ = outcome.counts
-        self.assertEqual((tests, passed), (8, 8), outcome.out[-4000:])
-
-    def test_selects_with_onednn_alone(self) -> None:
-        outcome = run("--isolate", "--batch=select_ci")
-        if SETUP.minor == 7:  # it throws for a scalar or inner cond over two broadcast sources
-            self.assertEqual(outcome.counts[3], outcome.out.count(":ABORTED "))
-        else:
-            self.demand_right(outcome)
-
-    def test_selects_with_the_plugin(self) -> None:
-        needs_plugin(self)
-        outcome = run(
-            "--owner=maskwise", "--batch=select_ci", "--batch=select_invalid", plugin=True
-        )
-        tests, passed, _, _ = outcome.counts
-        self.assertEqual(passed, tests, outcome.out[-4000:])
-        self.assertGreater(tests, 350)
-
-    def test_cases_of_onednns_own_driver(self) -> None:
-        if not (SETUP.cases and Path(SETUP.cases).is_dir()):
-            missing = os.path.relpath(SETUP.cases, ROOT) if SETUP.cases else "--cases"
-            self.skipTest(f"{CASES_OF_ONEDNN} of oneDNN's own cases not run: no {missing}")
-        files = sorted(Path(SETUP.cases).rglob("*.json"))
-        self.assertEqual(len(files), CASES_OF_ONEDNN)
-        arguments = ["--expected-n-partitions=0"]
-        for file in files:
-            large = "hf-sdpa-bwd" in file.name
-            arguments += [f"--mb={8 if large else 0}", f"--case={file}"]
-        self.demand_right(run(*arguments))
-        if SETUP.preload:
-            self.demand_right(run(*arguments, plugin=True))
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("lane", "bench", "faulty"):
-        parser.add_argument(f"--{name}", required=True)
-    for name in ("prefix", "preload", "cases"):
-        parser.add_argument(f"--{name}", default="")
-    arguments, rest = parser.parse_known_args()
-    for name, value in vars(arguments).items():
-        setattr(SETUP, name, value)
-    os.environ.pop("LD_PRELOAD", None)
-    unittest_report.main(argv=[sys.argv[0], *rest])
 
 
 if __name__ == "__main__":

@@ -4,8 +4,10 @@
 
 #include "select_client.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <future>
 #include <string>
 #include <vector>
 
@@ -42,6 +44,34 @@ inline std::vector<partition> partitions_of(const std::vector<op>& ops) {
     for (const op& each : ops) graph.add_op(each);
     graph.finalize();
     return graph.get_partitions(partition::policy::fusion);
+}
+
+// Whether the operator compiles as a partition of its own. It belongs to that graph then.
+bool runs_alone(const op& what);
+
+inline std::size_t id_of(const op& what) {
+    std::size_t id = 0;
+    dnnl::error::wrap_c_api(dnnl_graph_op_get_id(what.get(), &id), "an operator without id");
+    return id;
+}
+
+inline bool has(const partition& each, std::size_t op) {
+    const auto ops = each.get_ops();
+    return std::find(ops.begin(), ops.end(), op) != ops.end();
+}
+
+// Of a call, or of what oneDNN throws through its functions: a second compile of what it threw on
+// gets a std::future_error from its cache.
+template <class Body>
+dnnl_status_t status_of(Body&& body) {
+    try {
+        body();
+        return dnnl_success;
+    } catch (const dnnl::error& refused) {
+        return refused.status;
+    } catch (const std::future_error&) {
+        return dnnl_runtime_error;
+    }
 }
 
 } // namespace maskwise::contract

@@ -3,6 +3,7 @@
 // by partition in the order in which they are handed out, and gives what the operators give one by
 // one.
 
+#include "library_facts.hpp"
 #include "select_client.hpp"
 
 #include <gtest/gtest.h>
@@ -217,13 +218,10 @@ client_graph exp_select_add() {
              {12, op::kind::Add, {5, 3}, 6}}};
 }
 
-bool is_3_2() {
-    return dnnl_version()->minor < 5; // Select stands in the header, but is not supported
-}
-
 TEST(merge, makes_one_partition_with_all_ports) {
     const auto partitions = exp_select_add().partitions();
-    if (!plugin_expected()) {
+    EXPECT_EQ(plugin_is_loaded(), plugin_expected());
+    if (!merges()) {
         EXPECT_EQ(partitions.size(), 3U);
         return;
     }
@@ -239,7 +237,8 @@ TEST(merge, never_under_policy_debug) {
 }
 
 TEST(merge, computes_what_the_operators_compute) {
-    if (is_3_2() && !plugin_expected()) GTEST_SKIP() << "this oneDNN does not support Select";
+    if (!knows_select() && !plugin_expected())
+        GTEST_SKIP() << "this oneDNN does not support Select";
     exp_select_add().check(1);
     exp_select_add().check(2, policy::debug);
 }
@@ -247,7 +246,8 @@ TEST(merge, computes_what_the_operators_compute) {
 // The merged partition uses what an operator makes that stands behind its first member: tanh(0) is
 // used by the last of three.
 TEST(merge, keeps_a_topological_order) {
-    if (is_3_2() && !plugin_expected()) GTEST_SKIP() << "this oneDNN does not support Select";
+    if (!knows_select() && !plugin_expected())
+        GTEST_SKIP() << "this oneDNN does not support Select";
     const client_graph graph({{0, shape},
                               {1, shape},
                               {2, shape},
@@ -285,7 +285,8 @@ TEST(merge, leaves_what_is_broadcast_in_between) {
 
 // Chains of random operators around Selects, operands broadcast in any way.
 TEST(merge, agrees_on_random_graphs) {
-    if (is_3_2() && !plugin_expected()) GTEST_SKIP() << "this oneDNN does not support Select";
+    if (!knows_select() && !plugin_expected())
+        GTEST_SKIP() << "this oneDNN does not support Select";
     std::mt19937 random(5);
     constexpr op::kind kinds[] = {op::kind::Select, op::kind::Add,  op::kind::Multiply,
                                   op::kind::Exp,    op::kind::Tanh, op::kind::ReLU};
@@ -323,7 +324,7 @@ TEST(merge, agrees_on_random_graphs) {
 
 // Operands that lie across dst, and a dst with gaps, are brought into order first.
 TEST(merge, takes_any_layout) {
-    if (!plugin_expected()) GTEST_SKIP() << "oneDNN runs three partitions";
+    if (!merges()) GTEST_SKIP() << "three partitions without the plugin or AVX2";
     const auto merged = exp_select_add().partitions();
     ASSERT_EQ(merged.size(), 1U);
     const extents across{1, 3, 12}, gaps{4 * 66, 66, 2};
@@ -362,7 +363,7 @@ TEST(merge, takes_any_layout) {
 
 // exp(0) and the sum may lie in one place: the client is told so, and it holds.
 TEST(merge, runs_in_place_where_it_says_so) {
-    if (!plugin_expected()) GTEST_SKIP() << "oneDNN runs three partitions";
+    if (!merges()) GTEST_SKIP() << "three partitions without the plugin or AVX2";
     const auto merged = exp_select_add().partitions();
     const auto inputs = merged[0].get_input_ports();
     const auto compiled = merged[0].compile(inputs, merged[0].get_output_ports(), engine());
@@ -384,7 +385,7 @@ TEST(merge, runs_in_place_where_it_says_so) {
 }
 
 TEST(merge, refuses_wrong_shapes_with_a_status) {
-    if (!plugin_expected()) GTEST_SKIP() << "oneDNN runs three partitions";
+    if (!merges()) GTEST_SKIP() << "three partitions without the plugin or AVX2";
     const auto merged = exp_select_add().partitions();
     auto inputs = merged[0].get_input_ports();
     inputs[3] = {3, tensor_type::f32, extents{3, 5, 33}, strided};

@@ -9,6 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -176,6 +178,19 @@ TEST_P(pick_kernels, read_what_is_selected_where_it_lies) {
 INSTANTIATE_TEST_SUITE_P(every_kernel, pick_kernels,
                          ::testing::ValuesIn(cases_of(&kernel_table::picks)),
                          [](const auto& parameter) { return parameter.param.name(); });
+
+// The line is for whoever reads the log: a machine tests what it has.
+TEST(kernel_table, is_there_for_every_instruction_set_of_this_machine) {
+    const auto supported = supported_isas(native_cpu());
+    std::string run, left;
+    for (const kernel_table* table : kernel_tables()) {
+        const bool is_here = std::count(supported.begin(), supported.end(), table->target) != 0;
+        (is_here ? run : left).append(" ").append(to_string(table->target));
+    }
+    std::printf("instruction sets: run%s; not on this machine%s\n", run.c_str(),
+                left.empty() ? " -" : left.c_str());
+    for (const isa target : supported) EXPECT_NO_THROW(kernel_table_for(target));
+}
 
 TEST(kernel_table, has_every_key_once_for_every_target) {
     ASSERT_FALSE(kernel_tables().empty());

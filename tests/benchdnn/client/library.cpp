@@ -3,9 +3,6 @@
 #include <fmt/format.h>
 
 #include <dlfcn.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 #include <algorithm>
 #include <set>
@@ -19,6 +16,15 @@ template <typename Function>
 Function find(const char* name, int since_minor = 0) {
     if (dnnl_version()->minor < since_minor) return nullptr;
     return reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
+}
+
+bool may_use(dnnl_cpu_isa_t isa) {
+    return (dnnl_get_effective_cpu_isa() & isa) == isa;
+}
+
+std::string isa_name() {
+    if (may_use(dnnl_cpu_isa_avx512_core)) return "AVX-512";
+    return may_use(dnnl_cpu_isa_avx2) ? "AVX2" : "less than AVX2";
 }
 
 std::string runtime_name(unsigned runtime) {
@@ -97,8 +103,8 @@ library::library()
 
 std::string library::description() const {
     const dnnl_version_t* v = dnnl_version();
-    return fmt::format("oneDNN {}.{}.{} (CPU runtime {}), Maskwise {}", v->major, v->minor,
-                       v->patch, runtime_name(v->cpu_runtime),
+    return fmt::format("oneDNN {}.{}.{} (CPU runtime {}, {}), Maskwise {}", v->major, v->minor,
+                       v->patch, runtime_name(v->cpu_runtime), isa_name(),
                        maskwise_in_front() ? "in front" : "absent");
 }
 
@@ -118,15 +124,9 @@ std::string library::lacks(const graph& g) const {
 }
 
 bool machine_lacks(data_type type) {
-#if defined(__x86_64__)
-    if (type == data_type::bf16) return __builtin_cpu_supports("avx512bw") == 0;
-    if (type == data_type::f16) {
-        unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-        const bool known = __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0;
-        return !known || (edx & (1U << 23)) == 0; // AVX512-FP16
-    }
-#endif
-    return false;
+    if (may_use(dnnl_cpu_isa_avx2_vnni_2)) return false;
+    if (type == data_type::bf16) return !may_use(dnnl_cpu_isa_avx512_core);
+    return type == data_type::f16 && !may_use(dnnl_cpu_isa_avx512_core_fp16);
 }
 
 } // namespace maskwise::bench

@@ -41,7 +41,7 @@ public:
     dnnl_engine_t engine() const { return engine_.get(); }
     dnnl_stream_t stream() const { return stream_.get(); }
     int minor() const { return dnnl_version()->minor; }
-    std::string description() const; // "oneDNN 3.13.2 (CPU runtime SYCL), Maskwise in front"
+    std::string description() const; // "oneDNN 3.13.2 (CPU runtime SYCL, AVX2), Maskwise in front"
     bool maskwise_in_front() const { return owns_ != nullptr; }
 
     // Whether Maskwise executes this compiled partition.
@@ -72,7 +72,8 @@ private:
     stream_handle stream_;
 };
 
-// Whether this machine lacks what oneDNN needs for the type, so that "unsupported" is no fault.
+// Whether the CPU, or ONEDNN_MAX_CPU_ISA, lacks what oneDNN needs for the type, so that
+// "unsupported" is no fault.
 bool machine_lacks(data_type type);
 
 } // namespace maskwise::bench

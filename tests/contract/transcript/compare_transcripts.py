@@ -1,7 +1,8 @@
 """Runs the transcript client with oneDNN alone and with the plugin in front and compares the two.
 
 Every difference must be named in the list of differences, and every entry of that list must occur
-in a lane that it names: the list is what Maskwise does otherwise than oneDNN, no more, no less.
+where its versions and its condition fit: the list is what Maskwise does otherwise than oneDNN, no
+more, no less. Version and conditions are what the client has asked the library, scenario "facts".
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ Key = tuple[str, str, int]  # scenario, call, how often that call was made befor
 
 @dataclass
 class Rule:
-    """One line of the list: shell patterns, a lane list, and what it is for."""
+    """One line of the list: shell patterns, and where they hold."""
 
-    lanes: list[str]
+    where: str
     scenario: str
     call: str
     alone: str
@@ -37,7 +38,18 @@ class Rule:
         return all(fnmatch.fnmatchcase(text, pattern) for text, pattern in (*pairs, *values))
 
 
-def read_rules(path: Path, lane: str) -> list[Rule]:
+def holds(where: str, facts: dict[str, int]) -> bool:
+    """Of "3.7+ 3.2 if no bf16": some version is this one, or that and newer, and the fact is so."""
+    versions, _, condition = where.partition(" if ")
+    minor = facts["minor"]
+    named = [version.removeprefix("3.") for version in versions.split()]
+    if not any(minor >= int(v[:-1]) if v.endswith("+") else minor == int(v) for v in named):
+        return False
+    words = condition.split()
+    return not words or facts[words[-1]] == (words[0] != "no")
+
+
+def read_rules(path: Path, facts: dict[str, int]) -> list[Rule]:
     rules = []
     for number, line in enumerate(path.read_text().splitlines(), 1):
         text = line.split("#", 1)[0].strip()
@@ -46,10 +58,9 @@ def read_rules(path: Path, lane: str) -> list[Rule]:
         cells = [cell.strip() for cell in text.split("|")]
         if len(cells) != 5:
             sys.exit(f"{path.name}:{number}: expected five cells, found {len(cells)}")
-        lanes = cells[0].removesuffix("?").split()
-        rule = Rule(lanes, *cells[1:], optional=cells[0].endswith("?"))
-        if lane in rule.lanes:
-            rules.append(rule)
+        where = cells[0].removesuffix("?").strip()
+        if holds(where, facts):
+            rules.append(Rule(where, *cells[1:], optional=cells[0].endswith("?")))
     return rules
 
 
@@ -86,7 +97,7 @@ def compare(alone: dict[Key, str], plugin: dict[Key, str], rules: list[Rule]) ->
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("lane", "prefix", "runner", "client", "plugin"):
+    for name in ("prefix", "runner", "client", "plugin"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--differences", required=True, type=Path)
     parser.add_argument("--before-preload", default="", help="libraries that must come first")
@@ -98,12 +109,13 @@ def parse_arguments() -> argparse.Namespace:
 
 def main() -> int:
     arguments = parse_arguments()
-    rules = [] if arguments.switched_off else read_rules(arguments.differences, arguments.lane)
     preload = ":".join(filter(None, (arguments.before_preload, arguments.plugin)))
     tail = [arguments.prefix, "--", arguments.client]
     variables = {"MASKWISE_DISABLE": "1"} if arguments.switched_off else {}
     alone = read_transcript([arguments.runner, *tail], {})
     plugin = read_transcript([arguments.runner, "--preload", preload, *tail], variables)
+    facts = {key[1]: int(answer) for key, answer in alone.items() if key[0] == "facts"}
+    rules = [] if arguments.switched_off else read_rules(arguments.differences, facts)
     unexpected = compare(alone, plugin, rules)
     unused = [rule for rule in rules if not rule.used and not rule.optional]
     for line in unexpected:

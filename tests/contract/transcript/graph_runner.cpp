@@ -2,6 +2,8 @@
 
 #include "select_graph.hpp"
 
+#include "support/onednn_types.hpp"
+
 #include "oneapi/dnnl/dnnl.h"
 
 #include <algorithm>
@@ -164,10 +166,11 @@ void select_by_reference(const node& select, memory& bytes) {
     const auto& dst = select.outputs[0];
     auto& result = bytes[dst.id];
     result.resize(filled_buffer(dst).size());
-    for (std::size_t i = 0; i * 4 < result.size(); ++i) {
+    const auto width = static_cast<std::size_t>(test::width_bytes(dst));
+    for (std::size_t i = 0; i * width < result.size(); ++i) {
         const bool first = bytes[select.inputs[0].id][position_in(i, dst, select.inputs[0])] != 0;
         const auto& from = select.inputs[first ? 1 : 2];
-        std::memcpy(&result[i * 4], &bytes[from.id][position_in(i, dst, from) * 4], 4);
+        std::memcpy(&result[i * width], &bytes[from.id][position_in(i, dst, from) * width], width);
     }
 }
 

@@ -65,7 +65,7 @@ dnnl_status_t execute(dnnl_graph_compiled_partition_t compiled,
 // failed.
 memory run_graph(const std::vector<node>& nodes, dnnl_graph_partition_policy_t policy);
 
-// A Select of dense f32 tensors, element by element with index arithmetic.
+// A Select of dense tensors, element by element with index arithmetic.
 void select_by_reference(const node& select, memory& bytes);
 
 } // namespace maskwise::contract

@@ -184,12 +184,27 @@ logical_tensor scalar(std::size_t id) {
 }
 
 // Scores, scale, mask, SoftMax, values: what a partition of attention is made of.
+std::vector<node> attention(dnnl_data_type_t type) {
+    std::vector<node> nodes{{1, dnnl_graph_op_matmul, {t(10), square(11)}, {t(12)}},
+                            {2, dnnl_graph_op_divide, {t(12), scalar(13)}, {t(14)}},
+                            {3, dnnl_graph_op_select, {mask(15), t(14), scalar(16)}, {t(17)}},
+                            {4, dnnl_graph_op_softmax, {t(17)}, {t(18)}},
+                            {5, dnnl_graph_op_matmul, {t(18), square(19)}, {t(20)}}};
+    for (auto& each : nodes)
+        for (auto* tensors : {&each.inputs, &each.outputs})
+            for (auto& tensor : *tensors)
+                if (tensor.data_type == f32) tensor.data_type = type;
+    return nodes;
+}
+
 void attention_with_mask(const transcript& out, const void*) {
-    run(out, {{1, dnnl_graph_op_matmul, {t(10), square(11)}, {t(12)}},
-              {2, dnnl_graph_op_divide, {t(12), scalar(13)}, {t(14)}},
-              {3, dnnl_graph_op_select, {mask(15), t(14), scalar(16)}, {t(17)}},
-              {4, dnnl_graph_op_softmax, {t(17)}, {t(18)}},
-              {5, dnnl_graph_op_matmul, {t(18), square(19)}, {t(20)}}});
+    run(out, attention(f32));
+}
+
+// What the CPU lacks is refused in the same way; how results are rounded is the harness's test.
+void attention_in_16_bits(const transcript& out, const void*) {
+    for (const auto type : {dnnl_bf16, dnnl_f16})
+        out.note("runs", !run_graph(attention(type), dnnl_graph_partition_policy_fusion).empty());
 }
 
 // One mask and one source in three Selects, whose results meet again.
@@ -235,6 +250,7 @@ void add_graph_scenarios(std::vector<scenario>& all) {
     all.push_back({"graph/select_feeds_end", select_feeds_end});
     all.push_back({"graph/duplicate_id", duplicate_id});
     all.push_back({"graph/attention_with_mask", attention_with_mask});
+    all.push_back({"graph/attention_in_16_bits", attention_in_16_bits});
     all.push_back({"graph/diamond_of_selects", diamond_of_selects});
     all.push_back({"graph/added_backwards", added_backwards});
     all.push_back({"graph/two_unconnected_selects", two_unconnected_selects});

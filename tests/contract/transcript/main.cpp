@@ -2,6 +2,7 @@
 // process on some of them: then the next one starts in a new child. A child for each would be
 // simpler, but a SYCL runtime takes a third of a second to start.
 
+#include "library_facts.hpp"
 #include "transcript.hpp"
 
 #include <algorithm>
@@ -20,6 +21,16 @@ std::size_t& progress() {
     static auto* const shared = static_cast<std::size_t*>(mmap(
         nullptr, sizeof(std::size_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     return *shared;
+}
+
+// On which the differences may depend.
+void note_facts(const transcript& out, const void*) {
+    const auto& facts = library();
+    out.note("minor", facts.minor);
+    out.note("avx2", facts.avx2);
+    out.note("avx512", facts.avx512);
+    out.note("bf16", facts.bf16);
+    out.note("f16", facts.f16);
 }
 
 [[noreturn]] void run_in_child(const std::vector<scenario>& chosen) {
@@ -51,7 +62,7 @@ void run(const std::vector<scenario>& chosen) {
 } // namespace
 
 int main(int argc, char** argv) {
-    std::vector<scenario> all;
+    std::vector<scenario> all{{"facts", note_facts}};
     add_schema_scenarios(all);
     add_compile_scenarios(all);
     add_handle_scenarios(all);

@@ -1,0 +1,144 @@
+"""Whole batches, with oneDNN alone and with the plugin in front.
+
+Every case is PASSED, or the library lacks one of its operators or types and says so; and so many
+are PASSED, so many of them Maskwise's, for each version of oneDNN and each kind of CPU.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import unittest
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from client_process import ROOT, SETUP, main, needs_plugin, report
+
+Test = dict[str, Any]
+CASES_OF_ONEDNN = 19
+
+
+@dataclass(frozen=True)
+class Floor:
+    """In front of this oneDNN 3.x and newer: what passes, and what is Maskwise's in part or whole.
+
+    The second number of each pair is added where the library runs bf16.
+    """
+
+    since: int
+    passed: tuple[int, int]
+    claimed: tuple[int, int] = (0, 0)
+
+
+NEIGHBOURS = [Floor(8, (35, 24)), Floor(7, (33, 22)), Floor(0, (26, 20))]
+ATTENTION = [
+    Floor(8, (17, 18), (17, 12)),
+    Floor(7, (5, 5), (3, 3)),
+    Floor(0, (3, 3), (3, 3)),
+]
+OWN_CASES = [Floor(8, (8, 8), (6, 5)), Floor(7, (4, 0), (1, 0)), Floor(0, (2, 0), (2, 0))]
+MERGED_LOOPS = [Floor(0, (11, 6), (11, 6))]
+MERGED_ROWS = [Floor(7, (4, 4), (4, 4))]
+
+
+def count_of(pair: tuple[int, int]) -> int:
+    return pair[0] + (pair[1] if "bf16" in SETUP.types else 0)
+
+
+def is_claimed(test: Test) -> bool:
+    return any(partition["owner"] == "maskwise" for partition in test["partitions"])
+
+
+def is_lacking(test: Test) -> bool:
+    """The library is older than an operator, or has no kernels for a type of the case."""
+    match = re.search(r"needs oneDNN 3\.|this machine has no (\w+)$", test["reason"])
+    return match is not None and match[1] not in SETUP.types
+
+
+def is_older(test: Test) -> bool:
+    """Before 3.5 Select is not supported, and 16-bit types are where their kernels are lacking."""
+    thrown = "a C++ exception" in test["reason"] and "bf16" not in SETUP.types
+    return SETUP.minor < 5 and (thrown or test["state"] == "UNIMPLEMENTED")
+
+
+class Expectations(unittest.TestCase):
+    def demand_right(self, tests: list[Test]) -> None:
+        for test in tests:
+            is_right = test["state"] == "PASSED"
+            is_excused = (test["state"] == "SKIPPED" and is_lacking(test)) or is_older(test)
+            self.assertTrue(is_right or is_excused, test)
+
+    def demand(self, tests: list[Test], floors: list[Floor], plugin: bool) -> None:
+        self.demand_right(tests)
+        floor = next(each for each in floors if SETUP.minor >= each.since)
+        passed = [test for test in tests if test["state"] == "PASSED"]
+        claimed = [test for test in passed if is_claimed(test)]
+        if plugin or SETUP.minor >= 5:
+            self.assertGreaterEqual(len(passed), count_of(floor.passed))
+        self.assertGreaterEqual(len(claimed), count_of(floor.claimed) if plugin else 0)
+
+
+class Attention(Expectations):
+    def test_with_onednn_alone(self) -> None:
+        self.demand(report("--batch=mha_ci"), ATTENTION, plugin=False)
+
+    def test_with_the_plugin(self) -> None:
+        needs_plugin(self)
+        self.demand(report("--batch=mha_ci", plugin=True), ATTENTION, plugin=True)
+
+    def test_cases_of_onednns_own_driver(self) -> None:
+        if not (SETUP.cases and Path(SETUP.cases).is_dir()):
+            missing = os.path.relpath(SETUP.cases, ROOT) if SETUP.cases else "--cases"
+            self.skipTest(f"{CASES_OF_ONEDNN} of oneDNN's own cases not run: no {missing}")
+        files = sorted(Path(SETUP.cases).rglob("*.json"))
+        self.assertEqual(len(files), CASES_OF_ONEDNN)
+        arguments = ["--expected-n-partitions=0"]
+        for file in files:
+            large = "hf-sdpa-bwd" in file.name
+            arguments += [f"--mb={8 if large else 0}", f"--case={file}"]
+        for plugin in (False, True) if SETUP.preload else (False,):
+            self.demand(report(*arguments, plugin=plugin), OWN_CASES, plugin)
+
+
+class Batches(Expectations):
+    def test_neighbours(self) -> None:
+        self.demand(report("--batch=op_ci"), NEIGHBOURS, plugin=False)
+
+    def demand_merged(self, batch: str, floors: list[Floor]) -> None:
+        tests = report(f"--batch={batch}", plugin=True)
+        if SETUP.has_avx2:
+            self.demand(tests, floors, plugin=True)
+            return
+        unmerged = [test for test in tests if test["state"] == "FAILED"]
+        self.assertGreaterEqual(len(unmerged), count_of(floors[0].passed))
+        for test in unmerged:
+            self.assertRegex(test["reason"], r"^expected \d partitions, got [2-6]$")
+        self.demand_right([test for test in tests if test not in unmerged])
+
+    def test_merged_neighbours(self) -> None:
+        needs_plugin(self)
+        self.demand_merged("merge_ci", MERGED_LOOPS)
+
+    def test_merged_rows(self) -> None:
+        needs_plugin(self)
+        if SETUP.minor < 7:
+            self.skipTest("this oneDNN has no Select and no GenIndex of its own")
+        self.demand_merged("merge_rows_ci", MERGED_ROWS)
+
+    def test_selects_with_onednn_alone(self) -> None:
+        tests = report("--isolate", "--batch=select_ci")
+        if SETUP.minor == 7:  # it throws for a scalar or inner cond over two broadcast sources
+            tests = [test for test in tests if test["state"] != "ABORTED"]
+        self.demand_right(tests)
+
+    def test_selects_with_the_plugin(self) -> None:
+        needs_plugin(self)
+        batches = ["--batch=select_ci", "--batch=select_invalid"]
+        tests = report("--owner=maskwise", *batches, plugin=True)
+        self.assertEqual([test for test in tests if test["state"] != "PASSED"], [])
+        self.assertGreater(len(tests), 350)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+#pragma once
+
+// What the oneDNN of this process can do on this CPU, asked through its public API, so that a test
+// says what it expects given that.
+
+namespace maskwise::contract {
+
+// Asked once, without a Select: the answers are oneDNN's with the plugin in front, too.
+struct library_facts {
+    int minor = 0; // of oneDNN 3
+    bool avx2 = false, avx512 = false;
+    bool bf16 = false, f16 = false; // whether it runs a MatMul of this type
+};
+const library_facts& library();
+
+// Select is in the headers of older ones, but not supported.
+inline bool knows_select() {
+    return library().minor >= 5;
+}
+
+// Whether oneDNN makes one partition of a MatMul and what masks its scores.
+inline bool fuses_attention() {
+    return library().minor >= 8;
+}
+
+// Whether partitions of one operator are merged around a Select (policy fusion).
+bool merges();
+
+// The same for rows with a SoftMax, of which oneDNN must support each operator.
+inline bool merges_rows() {
+    return merges() && knows_select();
+}
+
+} // namespace maskwise::contract
