@@ -4,7 +4,7 @@
 # `scripts/lane --list` prints. For each lane there is
 #
 #   onednn_<lane>          a target to link a client with: headers and libdnnl of that lane
-#   MASKWISE_LANE_NAMES    the list of names, newest first, to loop over
+#   MASKWISE_LANE_NAMES    the list of names to loop over: the default first
 #
 # A client is a program of its own in every lane (headers differ), a test is run by scripts/lane:
 #
@@ -24,7 +24,7 @@
 #   one). A client that links the plugin first (link order) uses PLUGIN none.
 #   `ctest -L lane-3.2` runs a lane, `ctest -R preload` everything behind the plugin.
 #
-# Lane 3.7 starts programs through its own loader: /proc/self/exe is that loader, so death tests
+# Lanes from Debian start programs through their own loader: /proc/self/exe is that loader, so death tests
 # must use googletest's "fast" style and nothing may start itself again by /proc/self/exe.
 include(FindOneDNN)
 
