@@ -263,7 +263,7 @@ def install_lane(pins: Pins, wanted_by_name: bool) -> None:
     except Failure as failure:
         if wanted_by_name or not pins.at_least:
             raise
-        say(f"{failure}; skipped, that release moves on")
+        say(f"{failure}; skipped")
 
 
 def install_all(lanes: list[str]) -> None:

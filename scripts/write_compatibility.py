@@ -56,7 +56,10 @@ def read_functions(text: str) -> list[Function]:
 
 def function_table(functions: list[Function]) -> str:
     versions = " | ".join(f"in {major}.{minor}" for major, minor in VERSIONS)
-    lines = [f"| `dnnl_graph_` | since | {versions} | what Maskwise does |", "|---|" + "---|" * (len(VERSIONS) + 2)]
+    lines = [
+        f"| `dnnl_graph_` | since | {versions} | what Maskwise does |",
+        "|---|" + "---|" * (len(VERSIONS) + 2),
+    ]
     for function in functions:
         cells = [function.in_version(*version) for version in VERSIONS]
         since = version_text(function.since)
