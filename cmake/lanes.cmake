@@ -4,7 +4,7 @@
 # `scripts/lane --list` prints. For each lane there is
 #
 #   onednn_<lane>          a target to link a client with: headers and libdnnl of that lane
-#   MASKWISE_LANE_NAMES    the list of names, newest first, to loop over
+#   MASKWISE_LANE_NAMES    the list of names to loop over: the default first
 #
 # A client is a program of its own in every lane (headers differ), a test is run by scripts/lane:
 #
@@ -29,7 +29,7 @@
 #   adds the ctest test <name>, and once more as "<name>/<suffix>" with the label isa-<suffix> for
 #   each line of MASKWISE_ISA_RUNS that it matches; maskwise_add_lane_test calls it.
 #
-# Lane 3.7 starts programs through its own loader: /proc/self/exe is that loader, so death tests
+# Lanes from Debian start programs through their own loader: /proc/self/exe is that loader, so death tests
 # must use googletest's "fast" style and nothing may start itself again by /proc/self/exe.
 include(FindOneDNN)
 

@@ -34,7 +34,11 @@ class Failure(Exception):
 
 
 class Pins:
-    """A file of pins: comments, 'suite', 'architecture' and 'expect' lines, what to install."""
+    """A file of pins: comments, lines of a key and its value, what to install.
+
+    'at-least PACKAGE VERSION' instead of 'expect' stands for a release whose versions move: what
+    it pins may be missing.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -45,6 +49,7 @@ class Pins:
         self.suite = self.value(words, "suite", "")
         self.architecture = self.value(words, "architecture", "amd64")
         self.expect = [(line[1], line[2]) for line in words if line[0] == "expect"]
+        self.at_least = [(line[1], line[2]) for line in words if line[0] == "at-least"]
         self.items = [line[0] for line in words if len(line) == 1]
 
     @staticmethod
@@ -195,6 +200,21 @@ def apt_options(work: Path, suite: str, architecture: str) -> list[str]:
     return [word for key, value in settings.items() for word in ("-o", f"{key}={value}")]
 
 
+def check_versions(folder: Path, pins: Pins) -> None:
+    def version_of(name: str) -> str:
+        return next((path.name.split("_")[1] for path in folder.glob(f"{name}_*.deb")), "0")
+
+    for name, version in pins.expect:
+        if not version_of(name).startswith(version):
+            raise Failure(f"expected {name} {version}, the mirror has {version_of(name)}")
+    for name, version in pins.at_least:
+        found = version_of(name)
+        compare = ["dpkg", "--compare-versions", found, "ge", version]
+        if subprocess.run(compare, check=False).returncode != 0:
+            raise Failure(f"expected {name} {version} or newer, the mirror has {found}")
+        say(f"{name} of {pins.suite} is {found}")
+
+
 def build_from_debian(tree: Path, pins: Pins) -> None:
     work = tree.parent / "apt"
     work.mkdir()
@@ -203,10 +223,7 @@ def build_from_debian(tree: Path, pins: Pins) -> None:
     run_quietly("apt-get download", ["apt-get", "-q", *options, "download", *pins.items], cwd=work)
     for package in sorted(work.glob("*.deb")):
         run_quietly(f"unpacking {package.name}", ["dpkg", "-x", str(package), str(tree)])
-    for name, version in pins.expect:
-        if not list(work.glob(f"{name}_{version}*.deb")):
-            got = [path.name for path in work.glob(f"{name}_*.deb")]
-            raise Failure(f"expected {name} {version}, the mirror has {got}")
+    check_versions(work, pins)
 
 
 def try_lane(tree: Path) -> None:
@@ -239,6 +256,16 @@ def lane_pins(names: list[str]) -> list[Pins]:
     return [Pins(known[name]) for name in (names or known)]
 
 
+def install_lane(pins: Pins, wanted_by_name: bool) -> None:
+    name = pins.path.stem
+    try:
+        install(f"oneDNN lane {name}", DEPS / f"onednn-{name}", pins, build_lane)
+    except Failure as failure:
+        if wanted_by_name or not pins.at_least:
+            raise
+        say(f"{failure}; skipped")
+
+
 def install_all(lanes: list[str]) -> None:
     install("Python tools", DEPS / "tools", Pins(ROOT / "scripts/tools.txt"), build_environment)
     own = os.environ.get("MASKWISE_ONEDNN", "")
@@ -248,8 +275,7 @@ def install_all(lanes: list[str]) -> None:
     if platform.machine() != "x86_64":
         raise Failure("the lanes exist for x86-64 only; set MASKWISE_ONEDNN=<prefix of a oneDNN>")
     for pins in lane_pins(lanes):
-        name = pins.path.stem
-        install(f"oneDNN lane {name}", DEPS / f"onednn-{name}", pins, build_lane)
+        install_lane(pins, wanted_by_name=bool(lanes))
 
 
 def main() -> int:

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FUNCTIONS = ROOT / "src/onednn/functions.inc"
 DIFFERENCES = ROOT / "tests/contract/transcript/differences.txt"
 DOCUMENT = ROOT / "docs/compatibility.md"
-VERSIONS = ((3, 2), (3, 7), (3, 13))
+VERSIONS = ((3, 2), (3, 7), (3, 12), (3, 13))
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,10 @@ def read_functions(text: str) -> list[Function]:
 
 def function_table(functions: list[Function]) -> str:
     versions = " | ".join(f"in {major}.{minor}" for major, minor in VERSIONS)
-    lines = [f"| `dnnl_graph_` | since | {versions} | what Maskwise does |", "|---|" + "---|" * 5]
+    lines = [
+        f"| `dnnl_graph_` | since | {versions} | what Maskwise does |",
+        "|---|" + "---|" * (len(VERSIONS) + 2),
+    ]
     for function in functions:
         cells = [function.in_version(*version) for version in VERSIONS]
         since = version_text(function.since)

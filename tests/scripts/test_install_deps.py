@@ -71,8 +71,65 @@ def test_what_a_killed_run_left_is_cleared(deps: Path, tmp_path: Path) -> None:
 
 
 def test_an_unknown_lane_names_the_known_ones() -> None:
-    with pytest.raises(Failure, match=r"no lane '9\.9'; there are 3\.13, 3\.2, 3\.7"):
+    with pytest.raises(Failure, match=r"no lane '9\.9'; there are 3\.13, 3\.2, 3\.7, unstable"):
         install_deps.lane_pins(["9.9"])
+
+
+MOVING = "suite unstable\nat-least libdnnl-dev 3.8\nlibdnnl-dev\n"
+
+
+def test_a_lane_that_moves_may_be_missing(
+    deps: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(install_deps, "build_lane", broken)
+    install_deps.install_lane(pins(tmp_path, MOVING), wanted_by_name=False)
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert "oneDNN lane lane: the download failed" in last
+    assert "skipped" in last
+    assert names(deps) == set()
+
+
+def test_only_a_lane_that_moves_may_be_missing_and_not_when_named(
+    deps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(install_deps, "build_lane", broken)
+    with pytest.raises(Failure, match="the download failed"):
+        install_deps.install_lane(pins(tmp_path, MOVING), wanted_by_name=True)
+    with pytest.raises(Failure, match="the download failed"):
+        install_deps.install_lane(pins(tmp_path), wanted_by_name=False)
+
+
+def fetched(folder: Path, *versions: str) -> Path:
+    for version in versions:
+        (folder / f"libdnnl-dev_{version}_amd64.deb").touch()
+    return folder
+
+
+@pytest.mark.parametrize("version", ["3.8", "3.12.1+ds-3", "4.0-1"])
+def test_a_moving_version_is_told(
+    tmp_path: Path, version: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install_deps.check_versions(fetched(tmp_path, version), pins(tmp_path, MOVING))
+    assert f"libdnnl-dev of unstable is {version}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("versions", "found"), [(["3.7.2+ds-2"], r"3\.7\.2"), (["2.10"], r"2\.10"), ([], "0")]
+)
+def test_a_version_that_is_too_old_is_named(
+    tmp_path: Path, versions: list[str], found: str
+) -> None:
+    with pytest.raises(Failure, match=rf"libdnnl-dev 3\.8 or newer, the mirror has {found}"):
+        install_deps.check_versions(fetched(tmp_path, *versions), pins(tmp_path, MOVING))
+
+
+def test_a_release_of_one_version_is_held_to_it(tmp_path: Path) -> None:
+    wanted = pins(tmp_path, "expect libdnnl-dev 3.7.2\n")
+    with pytest.raises(Failure, match=r"expected libdnnl-dev 3\.7\.2, the mirror has 3\.7\.3"):
+        install_deps.check_versions(fetched(tmp_path, "3.7.3-1"), wanted)
 
 
 def test_every_wheel_is_pinned() -> None:

@@ -1,6 +1,7 @@
 """scripts/lane gives a program what its oneDNN needs, decided by the files of the installation."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -58,6 +59,24 @@ def test_own_installation_replaces_the_lanes(tmp_path: Path) -> None:
     prefix = fake_lane(tmp_path / "own")
     assert lane("--list", MASKWISE_ONEDNN=str(prefix)).stdout == f"yours={prefix}\n"
     assert "oneDNN 3.9.1" in lane("--describe", MASKWISE_ONEDNN=str(prefix)).stdout
+
+
+def test_the_version_is_the_headers(tmp_path: Path) -> None:
+    assert lane("--version", str(fake_lane(tmp_path / "x"))).stdout == "3.9.1\n"
+
+
+def test_the_newest_version_is_first_and_what_moves_last(tmp_path: Path) -> None:
+    script = tmp_path / "scripts/lane"
+    (tmp_path / "scripts/lanes").mkdir(parents=True)
+    shutil.copy(ROOT / "scripts/lane", script)
+    for name in ("3.2", "3.7", "3.13", "unstable", "3.14"):
+        (tmp_path / f"scripts/lanes/{name}.txt").touch()
+        if name != "3.14":  # not installed
+            fake_lane(tmp_path / f".deps/onednn-{name}")
+    clean = {name: value for name, value in os.environ.items() if name != "MASKWISE_ONEDNN"}
+    out = subprocess.run([script, "--list"], text=True, capture_output=True, check=True, env=clean)
+    listed = [entry.split("=")[0] for entry in out.stdout.strip().split(";")]
+    assert listed == ["3.13", "3.7", "3.2", "unstable"]
 
 
 def test_bad_use_is_one_line_and_status_2(tmp_path: Path) -> None:

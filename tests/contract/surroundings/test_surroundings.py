@@ -20,6 +20,7 @@ import tempfile
 import unittest
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "support"))
@@ -92,6 +93,12 @@ def broken_libtbb() -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "libtbb.so.12").touch()
         yield folder
+
+
+@cache
+def version() -> str:
+    """Of the lane's oneDNN: "3.13.2"."""
+    return run([SETTING.runner, "--version", SETTING.prefix]).stdout.strip()
 
 
 def words(done: Done) -> dict[str, str]:
@@ -286,7 +293,8 @@ class Loading(LaneCase):
             return
         self.assert_right(client(older))
         # Left out: host scalars, which oneDNN cannot compile, and functions that nobody has here.
-        left_out = "*trap_14*" if SETTING.lane == "3.13" else "*trap_14*:*trap_04*"
+        minor = int(version().split(".")[1])
+        left_out = "*trap_14*" if minor >= 13 else "*trap_14*:*trap_04*"
         done = in_lane(
             f"traps-{SETTING.lane}",
             f"--gtest_filter=-{left_out}",
@@ -345,7 +353,7 @@ class Diagnostics(LaneCase):
         done = client(SETTING.plugin, MASKWISE_VERBOSE="1")
         lines = [line for line in done.stderr.splitlines() if line.startswith("maskwise,")]
         self.assertEqual(len(lines), 2, lines)
-        self.assertRegex(lines[0], rf"^maskwise,load,version .*,oneDNN {SETTING.lane}\.\d.*active$")
+        self.assertRegex(lines[0], rf"^maskwise,load,version .*,oneDNN {version()} .*active$")
         self.assertRegex(lines[1], r"^maskwise,claim,\d+,chosen,Select alone, oneDNN ")
         self.assertEqual(done.stdout, client(SETTING.plugin).stdout)
 
@@ -413,7 +421,7 @@ class Diagnostics(LaneCase):
     def test_info(self) -> None:
         text = in_lane("maskwise-info", libraries=(SETTING.plugin,)).stdout
         self.assertIn(f"in front: {SETTING.plugin}", text)
-        self.assertRegex(text, rf"libdnnl +{SETTING.prefix}/.*\(oneDNN {SETTING.lane}\.")
+        self.assertRegex(text, rf"libdnnl +{SETTING.prefix}/.*\(oneDNN {version()}\)")
         self.assertRegex(text, r"libtbb +/")
         self.assertRegex(text, r"kernels +(avx512|avx2|sse4|scalar)")
         self.assertIn("not in front", in_lane("maskwise-info").stdout)
