@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """usage: scripts/coverage [--build] [--missed]
 
-Line and branch coverage of src/ by the tests, folder by folder, from gcov. --build also compiles
-the preset `coverage` and runs its tests first; --missed lists the lines that nothing ran.
-Fails below 95 % of lines. A branch counts where control can go two ways in the source; the paths
-of exceptions are left out, since nearly every call has one.
+Line and branch coverage of src/ and python/src/ by the tests, folder by folder, from gcov. --build
+also compiles the preset `coverage` and runs its tests first; --missed lists the lines that nothing
+ran. Fails below 95 % of lines. A branch counts where control can go two ways in the source; the
+paths of exceptions are left out, since nearly every call has one.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build/coverage"
 LEAST_PERCENT = 95.0
+SOURCES = ("src", "python/src")
 
 Lines = dict[tuple[str, int], int]  # (file, line) to how often it ran
 Branches = dict[tuple[str, int, int], int]  # ... and which way out of the line
@@ -42,7 +43,8 @@ def gcov_reports(work: Path) -> Iterator[dict[str, Any]]:
 
 def source_name(name: str, working_directory: str) -> str | None:
     path = Path(working_directory, name).resolve()
-    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT / "src") else None
+    is_source = any(path.is_relative_to(ROOT / folder) for folder in SOURCES)
+    return str(path.relative_to(ROOT)) if is_source else None
 
 
 def add_report(report: dict[str, Any], lines: Lines, branches: Branches) -> None:
@@ -67,15 +69,19 @@ def percent(counts: list[int]) -> float:
 
 def print_table(lines: Lines, branches: Branches) -> float:
     print(f"{'folder':<14} {'lines':>7} {'ran':>7} {'branches':>9} {'taken':>7}")
-    total_lines = list(lines.values())
-    for folder in [*sorted({folder_of(key[0]) for key in lines}), "src"]:
+    for folder in sorted({folder_of(key[0]) for key in lines}):
         ran = [n for key, n in lines.items() if key[0].startswith(folder + "/")]
         taken = [n for key, n in branches.items() if key[0].startswith(folder + "/")]
         print(
             f"{folder:<14} {len(ran):>7} {percent(ran):>6.1f}% "
             f"{len(taken):>9} {percent(taken):>6.1f}%"
         )
-    return percent(total_lines)
+    total, ways = list(lines.values()), list(branches.values())
+    print(
+        f"scripts/coverage: {percent(total):.1f} % of {len(total)} lines, "
+        f"{percent(ways):.1f} % of {len(ways)} branches"
+    )
+    return percent(total)
 
 
 def print_missed(lines: Lines) -> None:

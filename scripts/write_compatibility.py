@@ -90,10 +90,10 @@ def difference_table(text: str) -> str:
     return "\n\n".join(blocks)
 
 
-def replace_part(document: str, name: str, content: str) -> str:
+def replace_part(document: str, name: str, content: str, file: str = DOCUMENT.name) -> str:
     begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->"
     if document.count(begin) != 1 or document.count(end) != 1:
-        sys.exit(f"{DOCUMENT.name}: expected one '{begin.strip()}' and one '{end}'")
+        sys.exit(f"{file}: expected one '{begin.strip()}' and one '{end}'")
     before, rest = document.split(begin)
     return before + begin + content + "\n" + end + rest.split(end)[1]
 

@@ -1,5 +1,6 @@
 // Bytes per second of every kernel in the list, on every instruction set of this machine, from L1
 // to memory: bench_kernels --benchmark_filter='avx512/select_x32_uuu_plain/.*'
+// The number behind a kernel's name is how many bytes its operands have together.
 
 #include "kernel/kernel_table.hpp"
 
@@ -12,7 +13,7 @@
 namespace maskwise::bench {
 namespace {
 
-constexpr std::int64_t sizes_bytes[] = {8 << 10, 256 << 10, 64 << 20}; // of dst: L1, L2, memory
+constexpr std::int64_t sizes_bytes[] = {36 << 10, 400 << 10, 4 << 20, 256 << 20}; // L1 to memory
 
 struct operands {
     explicit operands(std::int64_t bytes)
@@ -35,8 +36,10 @@ std::int64_t read_bytes(column_class columns, std::int64_t width) {
 
 void run_select_kernel(benchmark::State& state, const select_kernel& kernel) {
     const select_key& key = kernel.key;
-    const std::int64_t n = state.range(0) / key.width_bytes;
-    operands data(state.range(0));
+    const std::int64_t moved = read_bytes(key.cond, 1) + read_bytes(key.src_0, key.width_bytes) +
+                               read_bytes(key.src_1, key.width_bytes) + key.width_bytes;
+    const std::int64_t n = state.range(0) / moved;
+    operands data(n * key.width_bytes);
     const select_tile tile{data.cond.data(),
                            data.src_0.data(),
                            data.src_1.data(),
@@ -51,8 +54,6 @@ void run_select_kernel(benchmark::State& state, const select_kernel& kernel) {
         kernel.run(tile);
         benchmark::ClobberMemory();
     }
-    const std::int64_t moved = read_bytes(key.cond, 1) + read_bytes(key.src_0, key.width_bytes) +
-                               read_bytes(key.src_1, key.width_bytes) + key.width_bytes;
     state.SetBytesProcessed(state.iterations() * n * moved);
 }
 

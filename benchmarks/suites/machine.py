@@ -1,21 +1,74 @@
-"""What a reader of the numbers must know of the machine."""
+"""What a reader of the numbers must know of the machine, and of the commit that was measured.
+
+usage: machine.py SUITE: stamps what another program has just written below build/bench.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import platform
+import re
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
 from cases import CACHES
 
+ROOT = Path(__file__).resolve().parents[2]
+# The first that the processor has names its class.
+CLASSES = (("avx512bw", "avx512"), ("avx2", "avx2"), ("sse4_1", "sse4"), ("sve", "sve"))
+# Documents and results change with every measurement.
+SOURCES = (".", ":!docs", ":!*.md")
+
+
+def processor_facts() -> dict[str, str]:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    pairs = (line.split(":", 1) for line in lines if ":" in line)
+    return {key.strip(): value.strip() for key, value in pairs}
+
 
 def processor() -> str:
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    facts = dict(line.split(":", 1) for line in lines if ":" in line)
-    named = {key.strip(): value.strip() for key, value in facts.items()}
+    named = processor_facts()
     name = named.get("model name", platform.machine())
     return f"{name} (family {named.get('cpu family', '?')}, model {named.get('model', '?')})"
+
+
+def processors() -> str:
+    return f"{processor()}, {len(os.sched_getaffinity(0))} processors"
+
+
+def cpu_class() -> str:
+    """Instruction set and model: whatever is of one class is one table."""
+    named = processor_facts()
+    flags = (named.get("flags") or named.get("Features", "")).split()
+    isa = next((name for flag, name in CLASSES if flag in flags), "neon")
+    words = re.findall(r"[a-z0-9]+", processor().lower().replace("(r)", "").replace("(tm)", ""))
+    return "-".join([isa, *(word for word in words if word not in ("family", "model"))])
+
+
+def commit() -> str:
+    """Of what was measured; with a + behind it where that is not what was committed."""
+    git = ["git", "-C", str(ROOT)]
+    head = subprocess.check_output([*git, "rev-parse", "HEAD"], text=True).strip()
+    changes = [*git, "status", "--porcelain", "--untracked-files=no", "--", *SOURCES]
+    return head + ("+" if subprocess.check_output(changes) else "")
+
+
+def stamp() -> dict[str, str]:
+    return {
+        "command": os.environ.get("MASKWISE_COMMAND", "").strip(),
+        "commit": commit(),
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "machine": f"{processors()}, load {os.getloadavg()[1]:.1f}",
+        "class": cpu_class(),
+    }
+
+
+def write_stamp(folder: Path, suite: str) -> None:
+    """Beside the results of a suite, for scripts/take_figures.py."""
+    (folder / f"{suite}.stamp.json").write_text(json.dumps(stamp(), indent=1) + "\n")
 
 
 def caches() -> str:
@@ -31,8 +84,12 @@ def caches() -> str:
 def machine_facts() -> dict[str, str]:
     load = ", ".join(f"{value:.2f}" for value in os.getloadavg())
     return {
-        "machine": f"{processor()}, {len(os.sched_getaffinity(0))} processors",
+        "machine": processors(),
         "caches": f"{caches()} (as the system reports them)",
         "system": f"{platform.freedesktop_os_release()['PRETTY_NAME']}, Linux {platform.release()}",
         "began": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, load {load}",
     }
+
+
+if __name__ == "__main__":
+    write_stamp(ROOT / "build/bench", sys.argv[1])

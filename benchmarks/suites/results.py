@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from cases import Case
+from machine import write_stamp
 
 
 @dataclass
@@ -82,11 +83,12 @@ def load(path: Path) -> list[Row]:
 
 
 def keep(path: Path, suite: str, rows: list[Row]) -> list[Row]:
-    """Replaces the suite's rows in the file; returns all that it then holds."""
+    """Replaces the suite's rows in the file, and its stamp; returns all that it then holds."""
     every = [row for row in load(path) if row.suite != suite] + rows
     partial = path.with_suffix(".partial")
     partial.write_text("[\n" + ",\n".join(json.dumps(asdict(row)) for row in every) + "\n]\n")
     partial.rename(path)
+    write_stamp(path.parent, suite)
     return every
 
 

@@ -2,6 +2,7 @@
 
 One client program, started twice: with and without the plugin. Each case is first checked against
 the oracle, then both children measure it in turns, so that the machine's clock and load meet both.
+build/bench/run-BATCH.json keeps the table.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "benchmarks/suites"))
+from machine import write_stamp  # noqa: E402
+
 ANSWER = "maskwise-bench-answer "
 TURNS = 5
 SAMPLES_A_TURN = 5
@@ -144,6 +148,9 @@ def case_name(test: dict[str, Any]) -> str:
         return Path(test["repro"][-1]).stem
     shapes = test["selects"][0]["shapes"]
     name = " ".join(shape_text(s) for s in shapes[:3])
+    pattern = Path(test["repro"][-1]).stem
+    if pattern != "select":
+        name = f"{pattern} {shape_text(shapes[3])}"
     return name if test["mask"] in ("auto", "random") else f"{name} {test['mask']}"
 
 
@@ -205,6 +212,14 @@ def parse_arguments() -> argparse.Namespace:
     return arguments
 
 
+def keep(batch: str, rows: list[Row], library: str) -> None:
+    folder = ROOT / "build/bench"
+    folder.mkdir(parents=True, exist_ok=True)
+    table = {"library": library, "head": HEADER, "rows": [row.cells() for row in rows]}
+    (folder / f"run-{batch}.json").write_text(json.dumps(table, indent=1) + "\n")
+    write_stamp(folder, f"run-{batch}")
+
+
 def main() -> int:
     arguments = parse_arguments()
     bench, plugin_path = arguments.bench.resolve(), arguments.plugin.resolve()
@@ -225,6 +240,8 @@ def main() -> int:
         print(f"{row.verdict}: {row.case} {row.dtype}: {row.reason}")
     library = next((row.library for row in rows if row.library), "no library")
     spent = time.monotonic() - started
+    if rows and not wrong:
+        keep(arguments.batch, rows, library)
     print(f"{len(rows)} cases, {len(wrong)} not passed, {spent:.0f} s, {library}")
     return 1 if wrong or not rows else 0
 

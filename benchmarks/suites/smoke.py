@@ -1,0 +1,58 @@
+"""Two cases of suite select by the real programs, beside the real limit: are the answers right, and
+is what is measured a figure? Not how large: the machine may be busy.
+
+Started by scripts/bench smoke, which has everything built.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from pathlib import Path
+
+from cases import cases_of
+from results import Row, by_case
+
+CASES = ("20", "35")
+
+
+def is_figure(value: float | None) -> bool:
+    return value is not None and math.isfinite(value) and value > 0
+
+
+def faults_of(rows: list[Row], wanted: set[str]) -> list[str]:
+    """Of each case, all implementations wanted are there; none is wrong, and those that must not
+    refuse have figures."""
+    faults = [] if rows else ["no case was measured"]
+    for of_case in by_case(rows):
+        any_row = next(iter(of_case.values()))
+        name = f"{any_row.case} {any_row.dtype} {any_row.mask}"
+        faults += [f"{name}: no {impl}" for impl in sorted(wanted - of_case.keys())]
+        for impl, row in of_case.items():
+            refused = row.seconds_median is None and "wrong answer" not in row.version
+            if refused and impl not in ("maskwise", "limit", "numpy"):
+                continue
+            if not is_figure(row.seconds_median) or not is_figure(row.limit_fraction):
+                what = f"{row.seconds_median} s, {row.limit_fraction} of the limit"
+                faults.append(f"{name}: {impl} {row.version}: {what}")
+    return faults
+
+
+def main() -> int:
+    import bench  # draws, by what the tests of scripts do not have
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", type=Path, required=True)
+    arguments = parser.parse_args(namespace=argparse.Namespace(lane="3.13", native="", full=False))
+    bench.RESULTS.mkdir(parents=True, exist_ok=True)
+    cases = [case for case in cases_of("select", full=False) if case.name in CASES]
+    wanted = {worker.impl for worker in bench.workers_for("select", arguments.build, "3.13")}
+    rows = bench.run_suite("select", arguments, cases)
+    faults = faults_of(rows, {"limit", *wanted})
+    print("\n".join([*faults, f"smoke: {len(by_case(rows))} cases, {len(faults)} faults"]))
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""usage: scripts/take_figures.py [TABLE...]
+
+Makes docs/figures/CLASS/TABLE.json of what scripts/bench and scripts/run have left in build/bench,
+of every table (scripts/write_figures.py has the list) that was measured there, and writes the
+documents. Refuses what was measured with uncommitted changes: no commit would say what it is of.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import write_figures
+from write_figures import ROOT, Fault, Result
+
+BENCH = ROOT / "build/bench"
+Cells = tuple[str, list[str], list[list[str]]]  # versions, head, rows
+Rows = dict[str, dict[str, Any]]  # of one case, by implementation
+
+# What README.md shows of scripts/run, by shapes and type.
+SHOWN = {
+    ("16x16x256x256 16x16x256x256 16x16x256x256", "f32"): "16x16x256x256, all the same shape",
+    ("256x256 16x16x256x256 16x16x256x256", "f32"): "mask 256x256 onto 16x16x256x256",
+    ("256x256 16x16x256x256 16x16x256x256", "f16"): "the same",
+    ("1x1x1024x1024 1x12x1024x1024 - causal", "f32"): "causal mask 1x1x1024x1024 over 12 heads, "
+    "scalar beside",
+    ("8x1x1x384 1 8x12x384x384 padding", "f32"): "padding mask 8x1x1x384 onto 8x12x384x384",
+    ("64 64 64", "f32"): "64 elements",
+    ("3x5 2x3x4x5 2x3x4x5", "f32"): "mask 3x5 onto 2x3x4x5 (not legal)",
+}
+
+
+def time_text(seconds: float | None) -> str:
+    if seconds is None:
+        return "-"
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.3g} us"
+    return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
+
+
+def times_text(slow: float, fast: float) -> str:
+    return f"{slow / fast:.2g}" if slow / fast < 100 else f"{slow / fast:.0f}"
+
+
+def ms_text(cell: str) -> str:
+    """A cell of scripts/run's: milliseconds, or a word."""
+    return time_text(float(cell) / 1e3) if re.fullmatch(r"[\d.]+", cell) else cell
+
+
+def measured(path: Path) -> str:
+    if not path.exists():
+        raise Fault(f"{path}: not measured")
+    return path.read_text()
+
+
+def run_cells(bench: Path) -> Cells:
+    table = json.loads(measured(bench / "run-perf.json"))
+    found = {(row[0], row[1]): row for row in table["rows"]}
+    if lacking := [key for key in SHOWN if key not in found]:
+        raise Fault(f"run-perf.json: without {lacking[0]}")
+    rows = []
+    for key, name in SHOWN.items():
+        _, dtype, _, alone, own, times, _ = found[key]
+        own = ms_text(own) if own != "-" else "`invalid_shape`"
+        rows.append([name, dtype, ms_text(alone), own, f"{times} times" if times != "-" else ""])
+    head = ["Select (cond, src_0, src_1)", "type", "oneDNN", "with Maskwise", "faster"]
+    return table["library"].split(",")[0], head, rows
+
+
+def merged_cells(bench: Path) -> Cells:
+    table = json.loads(measured(bench / "run-merge_perf.json"))
+    rows = []
+    for name, _, _, alone, own, times, _ in table["rows"]:
+        pattern, shape = name.rsplit(" ", 1)
+        rows.append([f"`{pattern}`", shape, ms_text(alone), ms_text(own), f"{times} times"])
+    head = ["graph", "shape", "oneDNN alone", "merged", "faster"]
+    return table["library"].split(",")[0], head, rows
+
+
+def suite_rows(bench: Path, suite: str) -> dict[str, Rows]:
+    cases: dict[str, Rows] = {}
+    for row in json.loads(measured(bench / "results.json")):
+        if row["suite"] == suite:
+            cases.setdefault(row["case"], {})[row["impl"]] = row
+    if not cases:
+        raise Fault(f"results.json: suite {suite} was not measured")
+    return cases
+
+
+def python_cells(bench: Path) -> Cells:
+    """The faster of NumPy's forms is what Maskwise is compared with."""
+    rows, versions = [], ""
+    for name, of_case in suite_rows(bench, "python").items():
+        where, own, out = (of_case[impl] for impl in ("numpy", "maskwise", "maskwise, out="))
+        versions = f"NumPy {where['version']}"
+        forms = [row for impl, row in of_case.items() if impl.startswith("numpy")]
+        best = min(forms, key=lambda row: row["seconds_median"])
+        form = best["impl"].partition(", ")[2] or "where"
+        fastest = best["seconds_median"]
+        cells = [name, time_text(where["seconds_median"]), f"{time_text(fastest)} ({form})"]
+        for seconds in (own["seconds_median"], out["seconds_median"]):
+            cells += [time_text(seconds), times_text(fastest, seconds)]
+        rows.append(cells)
+    head = ["case", "`numpy.where`", "NumPy's best form", "`maskwise.where`", "times faster"]
+    return versions, [*head, "with `out=`", "times faster"], rows
+
+
+def times_of(of_case: Rows) -> str:
+    return times_text(*(of_case[impl]["seconds_median"] for impl in ("onednn", "maskwise")))
+
+
+def attention_cells(bench: Path) -> Cells:
+    """A case is named `CASE on LANE` on lanes other than the newest; these are its last column."""
+    cases = {
+        name: of_case
+        for name, of_case in suite_rows(bench, "attention").items()
+        if {"onednn", "maskwise"} <= of_case.keys()
+    }
+    newest = {name: of_case for name, of_case in cases.items() if " on " not in name}
+    rows = []
+    for name, of_case in newest.items():
+        seconds = {impl: row["seconds_median"] for impl, row in of_case.items()}
+        share = of_case["maskwise"]["limit_fraction"]
+        parts = [seconds[part] for part in ("before", "after") if part in seconds]
+        others = {
+            other.removeprefix(f"{name} on "): times_of(there)
+            for other, there in cases.items()
+            if other.startswith(f"{name} on ")
+        }
+        cells = [name, time_text(seconds["onednn"]), time_text(seconds["maskwise"])]
+        cells += [times_of(of_case), f"{share:.2f}" if share else "-"]
+        cells.append(time_text(sum(parts)) if parts else "-")
+        rows.append(
+            [*cells, ", ".join(f"{lane}: {times}" for lane, times in others.items()) or "-"]
+        )
+    versions = next((of_case["maskwise"]["version"] for of_case in newest.values()), "")
+    head = ["case", "oneDNN alone", "with Maskwise", "times faster", "of its ceiling"]
+    return versions.split(",")[0], [*head, "oneDNN's parts", "times faster on other lanes"], rows
+
+
+def targets_cells(bench: Path) -> Cells:
+    """The table of build/bench/report.md, as it is; its second line has the versions."""
+    lines = [line for line in measured(bench / "report.md").splitlines() if line]
+    table = [line.strip("|").split("|") for line in lines if line.startswith("|")]
+    head, _, *rows = [[cell.strip() for cell in cells] for cells in table]
+    head[-1] = head[-1] or "verdict"
+    return lines[1], head, rows
+
+
+def kernels_cells(bench: Path) -> Cells:
+    """GB/s by instruction set and size of all operands; a column for each width of elements."""
+    report = json.loads(measured(bench / "kernels.json"))
+    rates: dict[tuple[str, int], dict[int, float]] = {}
+    for entry in report["benchmarks"]:
+        found = re.match(r"(\w+)/select_x(\d+)_uuu_plain/(\d+)", entry["name"])
+        if found and entry["aggregate_name"] == "median":
+            rate = entry["bytes_per_second"] / 1e9
+            rates.setdefault((found[1], int(found[3])), {})[int(found[2])] = rate
+    widths = sorted({width for of_size in rates.values() for width in of_size})
+    if not widths:
+        raise Fault(f"{bench / 'kernels.json'}: no kernel was measured")
+    rows = [
+        [
+            isa,
+            f"{size >> 10} KB",
+            *(f"{of_size[w]:.0f} ({of_size[w] / of_size[32]:.2f})" for w in widths),
+        ]
+        for (isa, size), of_size in rates.items()
+    ]
+    return "one thread, random mask", ["kernels", "operands", *(f"{w} bits" for w in widths)], rows
+
+
+# What each table is made of, and the suites of which it is.
+TAKEN: dict[str, tuple[Callable[[Path], Cells], tuple[str, ...]]] = {
+    "run": (run_cells, ("run-perf",)),
+    "kernels": (kernels_cells, ("kernels",)),
+    "targets": (targets_cells, ("select", "small", "sweep")),
+    "attention": (attention_cells, ("attention",)),
+    "merged": (merged_cells, ("run-merge_perf",)),
+    "python": (python_cells, ("python",)),
+}
+
+
+def stamp_of(bench: Path, suites: tuple[str, ...]) -> dict[str, str]:
+    """The suites' own, if they are of one commit and one machine."""
+    stamps = [json.loads(measured(bench / f"{suite}.stamp.json")) for suite in suites]
+    for suite, stamp in zip(suites, stamps, strict=True):
+        if stamp["commit"].endswith("+"):
+            raise Fault(f"{suite}: measured with uncommitted changes of {stamp['commit']}")
+        for what in ("commit", "class", "command"):
+            if stamp[what] != stamps[0][what]:
+                raise Fault(f"{suites[0]} and {suite}: {stamps[0][what]} and {stamp[what]}")
+    newest: dict[str, str] = stamps[-1]
+    return newest
+
+
+def result_text(result: Result) -> str:
+    """JSON with a line for each row."""
+    head, _, _ = json.dumps(asdict(result), indent=1, ensure_ascii=False).partition(',\n "rows": [')
+    rows = ",\n".join("  " + json.dumps(row, ensure_ascii=False) for row in result.rows)
+    return f'{head},\n "rows": [\n{rows}\n ]\n}}\n'
+
+
+def take(name: str, bench: Path, root: Path) -> Path:
+    cells, suites = TAKEN[name]
+    stamp = stamp_of(bench, suites)
+    versions, head, rows = cells(bench)
+    described = {key: stamp[key] for key in ("command", "commit", "date", "machine")}
+    result = Result(**described, versions=versions, head=head, rows=rows)
+    path = root / "docs/figures" / stamp["class"] / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(result_text(result))
+    return path
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tables", nargs="*", help=f"of {', '.join(TAKEN)}")
+    names = parser.parse_args().tables
+    if unknown := [name for name in names if name not in TAKEN]:
+        parser.error(f"no table '{unknown[0]}'; there are {', '.join(TAKEN)}")
+    status = 0
+    for name in names or TAKEN:
+        try:
+            print(f"taken: {take(name, BENCH, ROOT).relative_to(ROOT)}")
+        except Fault as fault:
+            print(f"{name}: not taken: {fault}")
+            status |= name in names
+    return write_figures.write(ROOT, check=False) or status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

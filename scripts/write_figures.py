@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""usage: scripts/write_figures.py [--check]
+
+Writes the tables of figures in README.md and docs/ from the results in docs/figures, between the
+markers `<!-- begin NAME -->` and `<!-- end NAME -->`. docs/figures/CLASS/NAME.json is what a CPU
+class has measured last (scripts/take_figures.py puts it there), docs/figures/nightly.json what
+scripts/nightly has run last.
+
+--check writes nothing. It fails where a table was edited by hand, lacks results or stands outside
+of markers, and where results are older than the engine: more than 30 commits of src/kernel,
+src/plan and src/exec.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import nightly
+from write_compatibility import replace_part
+
+ROOT = Path(__file__).resolve().parent.parent
+MOST_COMMITS = 30
+ENGINE = ("src/kernel", "src/plan", "src/exec")
+ISA_NAMES = {"avx512": "AVX-512", "avx2": "AVX2", "sse4": "SSE4", "neon": "NEON", "sve": "SVE"}
+# A cell that is nothing but a figure: only a script writes those.
+FIGURE = re.compile(r"[\d.,]+( ?(x|ns|us|ms|s|%|GB/s|times))?")
+
+
+@dataclass(frozen=True)
+class Table:
+    document: str
+    name: str
+    command: str  # what measures it
+    newest_only: bool = False  # of the CPU classes
+
+
+TABLES = (
+    Table("README.md", "run", "scripts/run", newest_only=True),
+    Table("docs/performance.md", "kernels", "scripts/bench kernels"),
+    Table("docs/performance.md", "targets", "scripts/bench"),
+    Table("docs/fusion.md", "attention", "scripts/bench attention"),
+    Table("docs/fusion.md", "merged", "scripts/run --batch=merge_perf"),
+    Table("docs/python.md", "python", "scripts/bench python"),
+)
+NIGHTLY = Table("docs/reliability.md", "nightly", "scripts/nightly")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one CPU class has measured for one table; cells are as they are shown."""
+
+    command: str
+    commit: str
+    date: str
+    machine: str
+    versions: str
+    head: list[str]
+    rows: list[list[str]]
+
+
+class Fault(Exception):
+    """Why a table cannot be written."""
+
+
+def read_result(path: Path) -> Result:
+    entries = json.loads(path.read_text())
+    if missing := [field.name for field in fields(Result) if not entries.get(field.name)]:
+        raise Fault(f"{path}: without {', '.join(missing)}")
+    result = Result(**entries)
+    if any(len(row) != len(result.head) for row in result.rows):
+        raise Fault(f"{path}: a row has another number of cells than the head's {len(result.head)}")
+    return result
+
+
+def results_of(table: Table, root: Path) -> dict[str, Result]:
+    """By CPU class."""
+    paths = sorted((root / "docs/figures").glob(f"*/{table.name}.json"))
+    found = {path.parent.name: read_result(path) for path in paths}
+    if not found:
+        raise Fault(
+            f"{table.document}: no results for the table '{table.name}': "
+            f"run {table.command}, then scripts/take_figures.py"
+        )
+    if table.newest_only:
+        newest = max(found, key=lambda name: found[name].date)
+        return {newest: found[newest]}
+    return found
+
+
+def markdown(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def caption(cpu_class: str, result: Result) -> str:
+    isa = ISA_NAMES[cpu_class.split("-", 1)[0]]
+    when = f"commit {result.commit[:9]}, {result.date}"
+    return f"{isa}: {result.machine}; `{result.command}`, {when}; {result.versions}."
+
+
+def result_text(table: Table, root: Path) -> str:
+    blocks = (
+        f"{caption(cpu_class, result)}\n\n{markdown(result.head, result.rows)}"
+        for cpu_class, result in results_of(table, root).items()
+    )
+    return "\n\n".join(blocks)
+
+
+def nightly_text(root: Path) -> str:
+    records = nightly.read_records(root / nightly.RECORDS)
+    if not records:
+        raise Fault(f"{NIGHTLY.document}: no results in {nightly.RECORDS}: run scripts/nightly")
+    rows = []
+    for stage in nightly.STAGES:
+        record = records.get(stage.name)
+        if record is None:
+            rows.append([stage.name, "not run yet", "", ""])
+            continue
+        what = f"{record.verdict}, {record.minutes:.0f} minutes"
+        where = f"commit {record.commit[:9]}, {record.date}, {record.machine}"
+        rows.append([f"`{record.command}`", what, record.figures, where])
+    return markdown(["what", "result", "figures", "when and where"], rows)
+
+
+def text_of(table: Table, root: Path) -> str:
+    return nightly_text(root) if table is NIGHTLY else result_text(table, root)
+
+
+def written(document: str, root: Path) -> tuple[str, list[str]]:
+    """The document with its tables as they are to be, and why some of them are as they were."""
+    text, faults = (root / document).read_text(), []
+    for table in (*TABLES, NIGHTLY):
+        if table.document == document:
+            try:
+                text = replace_part(text, table.name, text_of(table, root), document)
+            except Fault as fault:
+                faults.append(str(fault))
+    return text, faults
+
+
+def outside_markers(document: str, text: str) -> list[str]:
+    """Rows with figures that no script has written."""
+    inside, faults = False, []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith(("<!-- begin ", "<!-- end ")):
+            inside = line.startswith("<!-- begin ")
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if line.lstrip().startswith("|") and not inside and any(map(FIGURE.fullmatch, cells)):
+            faults.append(f"{document}:{number}: a table with figures outside of markers")
+    return faults
+
+
+def git(root: Path, *arguments: str) -> str | None:
+    command = ["git", "-C", str(root), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def commits_behind(root: Path, commit: str) -> int | None:
+    """Commits of the engine since that one; None where it is not in the history."""
+    count = git(root, "rev-list", "--count", f"{commit}..HEAD", "--", *ENGINE)
+    return None if count is None else int(count)
+
+
+def commits_measured(root: Path) -> Iterator[tuple[str, str]]:
+    """Where figures stand, and of which commit they are."""
+    for path in sorted((root / "docs/figures").glob("*/*.json")):
+        yield str(path.relative_to(root)), read_result(path).commit
+    for name, record in nightly.read_records(root / nightly.RECORDS).items():
+        yield f"{nightly.RECORDS}: {name}", record.commit
+
+
+def outdated(root: Path) -> tuple[list[str], list[str]]:
+    """Faults, and notes of what cannot be told."""
+    faults, unknown = [], []
+    for where, commit in commits_measured(root):
+        behind = commits_behind(root, commit)
+        if behind is None:
+            unknown.append(f"{where}: commit {commit[:9]} is not in the history")
+        elif behind > MOST_COMMITS:
+            what = f"{behind} commits of {', '.join(ENGINE)} came since {commit[:9]}"
+            faults.append(f"{where}: {what}, at most {MOST_COMMITS}: measure again")
+    if unknown and git(root, "rev-parse", "--is-shallow-repository") != "false":
+        return faults, [f"the age of {len(unknown)} results is not known: no history here"]
+    return faults + unknown, []
+
+
+def write(root: Path, check: bool) -> int:
+    faults: list[str] = []
+    notes: list[str] = []
+    for document in dict.fromkeys(table.document for table in (*TABLES, NIGHTLY)):
+        path = root / document
+        text, missing = written(document, root)
+        faults += missing + outside_markers(document, text)
+        if not check:
+            path.write_text(text)
+        elif text != path.read_text():
+            faults.append(f"{document}: tables are not as scripts/write_figures.py writes them")
+    if check:
+        old, notes = outdated(root)
+        faults += old
+    print("\n".join([*faults, *notes, f"figures: {len(faults)} faults"]))
+    return 1 if faults else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing, fail where outdated")
+    return write(ROOT, parser.parse_args().check)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,89 @@
+"""Stages that pass, fail, hang and say nothing: all run, and the last result of each is kept."""
+
+import time
+from pathlib import Path
+
+import nightly
+import pytest
+from nightly import Stage
+
+
+@pytest.fixture
+def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    facts = {"commit": "c" * 40, "date": "2026-01-02", "machine": "one", "class": "x"}
+    monkeypatch.setattr(nightly, "stamp", lambda: dict(facts))
+    monkeypatch.setattr(nightly, "LOGS", tmp_path / "logs")
+    return tmp_path / "docs/nightly.json"
+
+
+def program(folder: Path, text: str) -> str:
+    path = folder / f"program{len(list(folder.glob('program*')))}"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_it_goes_on_after_a_failing_stage(records: Path, tmp_path: Path) -> None:
+    stages = [
+        Stage("bad", program(tmp_path, "echo 'x: 1 | 2'; exit 3"), 1, "^x: (.*)"),
+        Stage("good", program(tmp_path, "echo x: 5 of 5; echo x: 6") + " {seconds}", 1, "^x: (.*)"),
+    ]
+    assert nightly.run_stages(stages, records) == 1
+    kept = nightly.read_records(records)
+    assert (kept["bad"].verdict, kept["bad"].figures) == ("FAILED", "1 / 2")
+    assert (kept["good"].verdict, kept["good"].figures) == ("passed", "5 of 5; 6")
+    assert kept["good"].command.endswith(" 45") and kept["good"].commit == "c" * 40
+    assert nightly.run_stages(stages[1:], records) == 0
+    assert nightly.read_records(records)["bad"] == kept["bad"]
+
+
+def test_a_stage_that_says_nothing_has_failed(records: Path, tmp_path: Path) -> None:
+    assert nightly.run_stages([Stage("mute", program(tmp_path, "exit 0"), 1, "^x")], records) == 1
+    assert nightly.read_records(records)["mute"].verdict == "FAILED: no figures"
+
+
+def test_a_stage_out_of_time_ends_with_what_it_has_started(records: Path, tmp_path: Path) -> None:
+    alive = tmp_path / "alive"
+    child = program(tmp_path, f"while true; do touch {alive}; sleep 0.1; done")
+    stage = Stage("slow", program(tmp_path, f"echo x; {child} & wait"), 0.02, "^(x)")
+    assert nightly.run_stages([stage], records) == 1
+    assert nightly.read_records(records)["slow"].verdict == "FAILED: out of time"
+    alive.unlink()
+    time.sleep(0.5)
+    assert not alive.exists()
+
+
+def test_uncommitted_changes_are_not_kept(
+    records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed = {"commit": "c" * 40 + "+", "date": "2026-01-02", "machine": "one"}
+    monkeypatch.setattr(nightly, "stamp", lambda: changed)
+    assert nightly.run_stages([Stage("a", program(tmp_path, "echo x"), 1, "^(x)")], records) == 0
+    assert not records.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "figures"),
+    [
+        ("mutate", "scripts/mutate: 9 of 10 noticed (90 %)", "9 of 10 noticed (90 %)"),
+        ("coverage", "scripts/coverage: 97 % of 9 lines", "97 % of 9 lines"),
+        ("fuzz", "cases on each: 11500, all right", "cases on each: 11500, all right"),
+        ("fuzz", "select: number_of_executed_units: 7", "select: number_of_executed_units: 7"),
+        ("soak", "scripts/soak: 9 samples", "9 samples"),
+        ("asan", "    3.13: 20 of 20 passed", "3.13: 20 of 20 passed"),
+        ("tsan", "no lane: 2 passed, 0 failed", "no lane: 2 passed, 0 failed"),
+        ("memcheck", "memcheck test_base: clean", "test_base: clean"),
+        ("clients", "torch: passed: 3.7.1, 2 partitions", "torch: passed: 3.7.1, 2 partitions"),
+    ],
+)
+def test_what_the_stages_print_is_found(name: str, line: str, figures: str) -> None:
+    stage = next(stage for stage in nightly.STAGES if stage.name == name)
+    assert nightly.figures_of(f"words\n{line}\nmore\n", stage.figures) == figures
+
+
+def test_every_stage_is_a_script_that_gets_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    for stage in nightly.STAGES:
+        script, *words = stage.words()
+        assert script.startswith("scripts/") and not any("{" in word for word in words)
+    fuzz = next(stage for stage in nightly.STAGES if stage.name == "fuzz")
+    assert int(fuzz.words()[-1]) * fuzz.parts <= 60 * fuzz.minutes

@@ -1,0 +1,78 @@
+"""What the smoke run of the benchmarks finds in rows with planted faults, and what stamps say."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks/suites"))
+import cases
+import machine
+import results
+import smoke
+
+WANTED = {"limit", "maskwise", "numpy", "openvino"}
+
+
+def rows(**changes: object) -> list[results.Row]:
+    case = cases.shape_table()[0]
+    every = [results.make_row(case, impl, "1", [2.0], 1) for impl in sorted(WANTED)]
+    results.complete(every, 640, [0.5])
+    for row in every:
+        for name, value in changes.items():
+            impl, _, attribute = name.partition("_")
+            if row.impl == impl:
+                setattr(row, attribute, value)
+    return every
+
+
+def test_figures_and_a_peer_that_refuses() -> None:
+    assert smoke.faults_of(rows(), WANTED) == []
+    assert smoke.faults_of(rows(openvino_seconds_median=None), WANTED) == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"maskwise_seconds_median": None},
+        {"maskwise_seconds_median": float("nan")},
+        {"maskwise_limit_fraction": float("inf")},
+        {"limit_seconds_median": 0.0},
+        {"numpy_seconds_median": None},
+        {"openvino_seconds_median": None, "openvino_version": "2: wrong answer"},
+    ],
+)
+def test_what_is_no_figure(changes: dict[str, object]) -> None:
+    assert len(smoke.faults_of(rows(**changes), WANTED)) == 1
+
+
+def test_a_program_that_is_missing() -> None:
+    assert smoke.faults_of([], WANTED) == ["no case was measured"]
+    assert [fault[-8:] for fault in smoke.faults_of(rows()[1:], WANTED)] == ["no limit"]
+
+
+def test_a_class_is_instruction_set_and_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = {"model name": "Intel(R) Xeon(R) 8481C", "cpu family": "6", "model": "143"}
+    monkeypatch.setattr(machine, "processor_facts", lambda: {**facts, "flags": "avx avx2 avx512bw"})
+    assert machine.cpu_class() == "avx512-intel-xeon-8481c-6-143"
+    monkeypatch.setattr(machine, "processor_facts", lambda: {**facts, "flags": "sse4_1 avx2"})
+    assert machine.cpu_class() == "avx2-intel-xeon-8481c-6-143"
+    monkeypatch.setattr(machine, "processor_facts", lambda: {"Features": "fp asimd"})
+    assert machine.cpu_class().startswith("neon-")
+
+
+def test_a_commit_is_marked_where_sources_differ(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=b"]
+    for name in ("code", "words.md"):
+        (tmp_path / name).write_text("1")
+    subprocess.run([*git, "init", "--quiet"], check=True)
+    subprocess.run([*git, "add", "--all"], check=True)
+    subprocess.run([*git, "commit", "--quiet", "--message=one"], check=True)
+    monkeypatch.setattr(machine, "ROOT", tmp_path)
+    (tmp_path / "words.md").write_text("2")
+    assert len(machine.commit()) == 40
+    (tmp_path / "code").write_text("2")
+    assert machine.commit().endswith("+")

@@ -1,0 +1,242 @@
+"""Documents and results with planted faults: the check of figures finds each."""
+
+import json
+import subprocess
+from dataclasses import asdict
+from pathlib import Path
+
+import nightly
+import pytest
+import take_figures
+import write_figures
+from write_figures import NIGHTLY, TABLES, Result, write
+
+CLASS = "avx512-some-model"
+
+
+def git(root: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(root), "-c", "user.name=a", "-c", "user.email=b", *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def commit_change(root: Path, path: str) -> str:
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text((file.read_text() if file.exists() else "") + "changed\n")
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message=change")
+    return git(root, "rev-parse", "HEAD")
+
+
+def put_result(root: Path, name: str, commit: str, cpu_class: str = CLASS, **other: str) -> None:
+    facts = {"date": "2026-01-02", "machine": "one", **other}
+    result = Result(
+        "scripts/x", commit, **facts, versions="y 1", head=["a", "b"], rows=[["c", "1 ms"]]
+    )
+    path = root / "docs/figures" / cpu_class / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(take_figures.result_text(result))
+
+
+def record(commit: str) -> nightly.Record:
+    return nightly.Record("scripts/x", commit, "2026-01-02", "one", "passed", 3.0, "1 of 1")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A repository whose documents have every table, from results of its first commit."""
+    git(tmp_path, "init", "--quiet")
+    commit = commit_change(tmp_path, "src/kernel/a")
+    for document in {table.document for table in (*TABLES, NIGHTLY)}:
+        names = [table.name for table in (*TABLES, NIGHTLY) if table.document == document]
+        parts = [f"<!-- begin {name} -->\n<!-- end {name} -->\nwords\n" for name in names]
+        (tmp_path / document).parent.mkdir(exist_ok=True)
+        (tmp_path / document).write_text("\n".join(parts))
+    for table in TABLES:
+        put_result(tmp_path, table.name, commit)
+    nightly.keep(tmp_path / nightly.RECORDS, "soak", record(commit))
+    assert write(tmp_path, check=False) == 0
+    return tmp_path
+
+
+def test_what_was_written_passes_and_is_written_the_same_again(root: Path) -> None:
+    text = (root / "README.md").read_text()
+    assert "AVX-512: one; `scripts/x`, commit" in text and "| c | 1 ms |" in text
+    assert write(root, check=True) == 0
+    assert write(root, check=False) == 0
+    assert (root / "README.md").read_text() == text
+
+
+def test_an_edit_by_hand(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = root / "docs/fusion.md"
+    document.write_text(document.read_text().replace("| 1 ms |", "| 0.9 ms |", 1))
+    assert write(root, check=True) == 1
+    assert "docs/fusion.md: tables are not as scripts" in capsys.readouterr().out
+
+
+def test_figures_outside_of_markers(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = root / "docs/python.md"
+    document.write_text(document.read_text() + "| a | 12.5 us |\n| b | 3.2 and newer |\n")
+    line = len(document.read_text().splitlines()) - 1
+    assert write(root, check=True) == 1
+    out = capsys.readouterr().out
+    assert f"docs/python.md:{line}: a table with figures" in out and "figures: 1 faults" in out
+
+
+def test_missing_results(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (root / f"docs/figures/{CLASS}/python.json").unlink()
+    (root / nightly.RECORDS).unlink()
+    assert write(root, check=True) == 1
+    out = capsys.readouterr().out
+    assert "docs/python.md: no results for the table 'python': run scripts/bench python" in out
+    assert "docs/reliability.md: no results" in out
+
+
+def test_results_that_lack_something(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = root / f"docs/figures/{CLASS}/run.json"
+    entries = json.loads(path.read_text())
+    path.write_text(json.dumps({**entries, "commit": ""}))
+    with pytest.raises(write_figures.Fault, match="without commit"):
+        write_figures.read_result(path)
+    path.write_text(json.dumps({**entries, "rows": [["c"]]}))
+    with pytest.raises(write_figures.Fault, match="another number of cells"):
+        write_figures.read_result(path)
+    assert write(root, check=False) == 1
+    assert "another number of cells" in capsys.readouterr().out
+
+
+def test_results_older_than_the_engine(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(30):
+        commit_change(root, "src/plan/b")
+        commit_change(root, "src/graph/c")  # counts for nothing
+    assert write(root, check=True) == 0
+    newest = commit_change(root, "src/exec/d")
+    assert write(root, check=True) == 1
+    out = capsys.readouterr().out
+    assert f"docs/figures/{CLASS}/run.json: 31 commits of src/kernel" in out
+    assert f"{nightly.RECORDS}: soak: 31 commits" in out
+    for table in TABLES:
+        put_result(root, table.name, newest)
+    nightly.keep(root / nightly.RECORDS, "soak", record(newest))
+    assert write(root, check=False) == write(root, check=True) == 0
+
+
+def test_a_commit_that_is_not_there(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    put_result(root, "run", "0123456789" * 4)
+    write(root, check=False)
+    assert write(root, check=True) == 1
+    assert "commit 012345678 is not in the history" in capsys.readouterr().out
+
+
+def test_a_clone_without_history_says_so(
+    root: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commit_change(root, "src/plan/b")
+    clone = tmp_path_factory.mktemp("clone") / "of"
+    git(root, "clone", "--quiet", "--depth=1", f"file://{root}", str(clone))
+    assert write(clone, check=True) == 0
+    assert f"the age of {len(TABLES) + 1} results is not known" in capsys.readouterr().out
+
+
+def test_a_table_for_each_class_but_the_newest_in_the_readme(root: Path) -> None:
+    commit = git(root, "rev-parse", "HEAD")
+    for name in ("run", "targets"):
+        put_result(root, name, commit, "avx2-other", date="2026-03-04", machine="two")
+    assert write(root, check=False) == 0
+    readme, performance = (root / "README.md").read_text(), root / "docs/performance.md"
+    assert "AVX2: two" in readme and "one" not in readme
+    assert "AVX2: two" in performance.read_text() and "AVX-512: one" in performance.read_text()
+
+
+def leave_behind(bench: Path, suites: tuple[str, ...], **other: str) -> None:
+    bench.mkdir(exist_ok=True)
+    facts = {"command": "scripts/bench", "commit": "c" * 40, "date": "2026-01-02", "machine": "one"}
+    for suite in suites:
+        stamp = {**facts, "class": CLASS, **other}
+        (bench / f"{suite}.stamp.json").write_text(json.dumps(stamp))
+
+
+def leave_rows(bench: Path, suite: str, rows: list[tuple[str, str, float]]) -> None:
+    leave_behind(bench, (suite,))
+    entries = [
+        {"suite": suite, "case": case, "impl": impl, "version": "oneDNN 3, x"}
+        | {"seconds_median": seconds, "limit_fraction": 0.5}
+        for case, impl, seconds in rows
+    ]
+    (bench / "results.json").write_text(json.dumps(entries))
+
+
+def taken(name: str, bench: Path, root: Path) -> Result:
+    return write_figures.read_result(take_figures.take(name, bench, root))
+
+
+def test_python_is_compared_with_the_faster_form_of_numpy(tmp_path: Path) -> None:
+    forms = [("numpy", 4e-3), ("numpy, copyto", 2e-3), ("maskwise", 1e-3), ("maskwise, out=", 5e-4)]
+    leave_rows(tmp_path / "bench", "python", [("f32", impl, s) for impl, s in forms])
+    result = taken("python", tmp_path / "bench", tmp_path)
+    assert result.rows == [["f32", "4 ms", "2 ms (copyto)", "1 ms", "2", "500 us", "4"]]
+    assert result.commit == "c" * 40 and result.machine == "one"
+
+
+def test_other_lanes_are_a_column_of_attention(tmp_path: Path) -> None:
+    rows = [("a", "onednn", 9.0), ("a", "maskwise", 1e-3), ("a", "before", 1e-4)]
+    rows += [("a on 3.7", "onednn", 3e-3), ("a on 3.7", "maskwise", 1e-3), ("b", "onednn", 1.0)]
+    leave_rows(tmp_path / "bench", "attention", rows)
+    result = taken("attention", tmp_path / "bench", tmp_path)
+    assert result.rows == [["a", "9 s", "1 ms", "9000", "0.50", "100 us", "3.7: 3"]]
+    assert result.versions == "oneDNN 3"
+
+
+def test_targets_are_the_report(tmp_path: Path) -> None:
+    bench = tmp_path / "bench"
+    leave_behind(bench, ("select", "small", "sweep"))
+    report = "\nmachine; began\nonednn 3\n\n| what | of | |\n|---|---|---|\n| x | 1 | holds |\n"
+    (bench / "report.md").write_text(report)
+    result = taken("targets", bench, tmp_path)
+    assert (result.versions, result.head) == ("onednn 3", ["what", "of", "verdict"])
+    assert result.rows == [["x", "1", "holds"]]
+    leave_behind(bench, ("small",), commit="d" * 40)
+    with pytest.raises(write_figures.Fault, match=r"select and small: c+ and d+$"):
+        take_figures.take("targets", bench, tmp_path)
+
+
+def test_kernels_are_shares_of_32_bits(tmp_path: Path) -> None:
+    leave_behind(tmp_path / "bench", ("kernels",))
+    entries = [
+        {"name": f"avx2/select_x{width}_uuu_plain/36864_median", "aggregate_name": "median"}
+        | {"bytes_per_second": rate * 1e9}
+        for width, rate in ((32, 100.0), (8, 50.0))
+    ]
+    (tmp_path / "bench/kernels.json").write_text(json.dumps({"benchmarks": entries}))
+    result = taken("kernels", tmp_path / "bench", tmp_path)
+    assert result.rows == [["avx2", "36 KB", "50 (0.50)", "100 (1.00)"]]
+
+
+def test_the_readme_has_its_cases_of_the_run(tmp_path: Path) -> None:
+    bench = tmp_path / "bench"
+    leave_behind(bench, ("run-perf",))
+    rows = [[*key, "PASSED", "2.0", "1.0", "2.0", "9"] for key in take_figures.SHOWN]
+    rows[-1][3:6] = ["aborts", "-", "-"]
+    table = {"library": "oneDNN 3, Maskwise in front", "head": [], "rows": rows}
+    (bench / "run-perf.json").write_text(json.dumps(table))
+    result = taken("run", bench, tmp_path)
+    assert result.rows[0][1:] == ["f32", "2 ms", "1 ms", "2.0 times"]
+    assert result.rows[-1][1:] == ["f32", "aborts", "`invalid_shape`", ""]
+    (bench / "run-perf.json").write_text(json.dumps({**table, "rows": rows[1:]}))
+    with pytest.raises(write_figures.Fault, match="without"):
+        take_figures.take("run", bench, tmp_path)
+
+
+def test_uncommitted_changes_and_nothing_measured_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(write_figures.Fault, match="not measured"):
+        take_figures.take("python", tmp_path, tmp_path)
+    leave_behind(tmp_path, ("python",), commit="c" * 40 + "+")
+    with pytest.raises(write_figures.Fault, match="uncommitted changes"):
+        take_figures.take("python", tmp_path, tmp_path)
+
+
+def test_a_result_reads_back(tmp_path: Path) -> None:
+    result = Result("c", "d", "e", "f", "g", ["µ"], [["j"], ["k"]])
+    (tmp_path / "x.json").write_text(take_figures.result_text(result))
+    assert write_figures.read_result(tmp_path / "x.json") == result
+    assert json.loads((tmp_path / "x.json").read_text()) == asdict(result)
