@@ -1,35 +1,51 @@
 #!/usr/bin/env python3
-"""usage: scripts/soak SECONDS [--lane LANE]
+"""usage: scripts/soak SECONDS [--lane LANE] [--client FILE --plugin FILE]
 
-Runs the harness's smoke batch behind the plugin, again and again in one process, for SECONDS under
-load, and watches what the process holds: memory, threads, file handles. Fails when one of them
-grows, and when a case fails.
+Runs the harness's smoke batches behind the plugin, again and again in one process, for SECONDS
+under load, and watches what the process holds: memory, threads, file handles. Fails when one of
+them grows after the warm-up, and when a case fails. With --client nothing is built.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import os
+import re
 import signal
+import statistics
 import subprocess
 import sys
+import tempfile
 import time
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 ROOT = Path(__file__).resolve().parent.parent
-SAMPLE_SECONDS = 1.0
+SAMPLES = 120  # at least, where each takes no more than a second
 ENDLESS = 1_000_000_000  # rounds; SECONDS ends them
 BATCHES = ("select_smoke", "mha_smoke")
-ALLOWED_GROWTH_BYTES = 16 << 20  # what allocators keep; a leak of 5 KB a case is more in a minute
+WARM_UP_SECONDS = 60.0  # or a third of the time, where that is less
+LEAST_SAMPLES = 20  # that a trend is fitted to
+MOST_POINTS = 120  # of the fit: medians of neighbouring samples
+DOUBT = 3.29  # standard deviations: 99.9 %
+# What may be more at the end than after the warm-up, by the least trend that fits.
+ALLOWED = {"resident_bytes": 1 << 20, "threads": 0.5, "handles": 0.5}
+VERDICT = re.compile(rb"^\d+:([A-Z_]+) .*__REPRO.*", re.MULTILINE)
+NO_FAULT = ("PASSED", "SKIPPED")
 
 
 @dataclass
 class Sample:
-    resident_bytes: int
-    threads: int
-    handles: int
+    seconds: float = 0.0
+    cases: int = 0
+    resident_bytes: int = 0
+    threads: int = 0
+    handles: int = 0
 
 
 def sample_one(process: int) -> Sample:
@@ -39,7 +55,8 @@ def sample_one(process: int) -> Sample:
         line.split(":", 1) for line in (proc / "status").read_text().splitlines() if ":" in line
     )
     handles = sum(1 for _ in (proc / "fd").iterdir())
-    return Sample(pages * os.sysconf("SC_PAGE_SIZE"), int(fields["Threads"]), handles)
+    resident = pages * os.sysconf("SC_PAGE_SIZE")
+    return Sample(resident_bytes=resident, threads=int(fields["Threads"]), handles=handles)
 
 
 def children(process: int) -> list[int]:
@@ -47,82 +64,148 @@ def children(process: int) -> list[int]:
     return [int(child) for path in lists for child in path.read_text().split()]
 
 
-def sample(process: int) -> Sample:
+def sample(process: int, seconds: float, cases: int) -> Sample:
     """The client and its worker, in which the cases run."""
     parts = [sample_one(each) for each in (process, *children(process))]
-    return Sample(
-        sum(part.resident_bytes for part in parts),
-        sum(part.threads for part in parts),
-        sum(part.handles for part in parts),
+    sums = {name: sum(getattr(part, name) for part in parts) for name in ALLOWED}
+    return Sample(seconds, cases, **sums)
+
+
+@dataclass
+class Trend:
+    """Growth per second: the median of what each pair of points says, and the least that fits."""
+
+    median: float
+    least: float
+
+
+def points(samples: list[Sample], name: str) -> Iterator[tuple[float, float]]:
+    size = math.ceil(len(samples) / MOST_POINTS)
+    for start in range(0, len(samples), size):
+        part = samples[start : start + size]
+        yield (
+            statistics.median(each.seconds for each in part),
+            statistics.median(getattr(each, name) for each in part),
+        )
+
+
+def trend(samples: list[Sample], name: str) -> Trend:
+    """Theil's and Sen's; the bound is that of Kendall's rank correlation."""
+    known = list(points(samples, name))
+    slopes = sorted(
+        (later[1] - earlier[1]) / (later[0] - earlier[0])
+        for i, earlier in enumerate(known)
+        for later in known[i + 1 :]
     )
+    n = len(known)
+    reach = DOUBT * math.sqrt(n * (n - 1) * (2 * n + 5) / 18)
+    return Trend(statistics.median(slopes), slopes[max(0, int((len(slopes) - reach) / 2))])
+
+
+def warmed_up(samples: list[Sample]) -> list[Sample]:
+    if not samples:
+        return []
+    watched = samples[-1].seconds - samples[0].seconds
+    start = samples[0].seconds + min(WARM_UP_SECONDS, watched / 3)
+    return [each for each in samples if each.seconds >= start]
 
 
 def growth(samples: list[Sample]) -> list[str]:
-    """What is more in the last third than ever before, beyond what may be kept."""
-    third = max(1, len(samples) // 3)
-    before, last = samples[third : 2 * third], samples[-third:]
+    """A line for each thing that grows after the warm-up, or for having seen too little."""
+    kept = warmed_up(samples)
+    if len(kept) < LEAST_SAMPLES:
+        return [f"{len(kept)} samples after the warm-up, {LEAST_SAMPLES} are needed"]
+    seconds, cases = kept[-1].seconds - kept[0].seconds, kept[-1].cases - kept[0].cases
     faults = []
-    memory = min(s.resident_bytes for s in last) - max(s.resident_bytes for s in before)
-    if memory > ALLOWED_GROWTH_BYTES:
-        faults.append(f"resident memory grew by {memory >> 20} MB")
-    for name in ("threads", "handles"):
-        more = min(getattr(s, name) for s in last) - max(getattr(s, name) for s in before)
-        if more > 0:
-            faults.append(f"{name}: {more} more than before")
+    for name, allowed in ALLOWED.items():
+        found = trend(kept, name)
+        if found.least * seconds > allowed:
+            a_case = found.median * seconds / max(cases, 1)
+            hour = found.median * 3600
+            faults.append(f"{name} grow by {a_case:,.2f} a case, {hour:,.2f} an hour")
     return faults
 
 
-def start(lane: str, log: Path) -> subprocess.Popen[bytes]:
-    client = ROOT / "build/release/bin" / bench_name(lane)
-    plugin = ROOT / "build/release/lib/libmaskwise_onednn.so"
-    command = [str(ROOT / "scripts/lane"), "--preload", str(plugin), lane, "--", str(client)]
+@dataclass
+class Verdicts:
+    """What the client's log says about its cases, read as it grows."""
+
+    log: BinaryIO
+    counts: Counter[str] = field(default_factory=Counter)
+    failed: list[str] = field(default_factory=list)
+    rest: bytes = b""
+
+    def read(self) -> int:
+        whole, newline, self.rest = (self.rest + self.log.read()).rpartition(b"\n")
+        for line in VERDICT.finditer(whole + newline):
+            verdict = line[1].decode()
+            self.counts[verdict] += 1
+            if verdict not in NO_FAULT and len(self.failed) < 5:
+                self.failed.append(line[0].decode(errors="replace"))
+        return self.counts.total()
+
+    def faults(self) -> list[str]:
+        wrong = [f"{n} {name}" for name, n in self.counts.items() if name not in NO_FAULT]
+        none = [] if self.counts["PASSED"] else ["no case passed"]
+        return [*none, *([", ".join(wrong)] if wrong else []), *self.failed]
+
+
+def command_of(lane: str, client: str, plugin: str) -> list[str]:
+    command = [str(ROOT / "scripts/lane"), "--preload", plugin, lane, "--", client]
     batches = [f"--batch={ROOT / 'benchdnn_inputs' / name}" for name in BATCHES]
-    command += [f"--rounds={ENDLESS}", batches[0], "--reset", batches[1]]
-    with log.open("wb") as output:
-        return subprocess.Popen(command, stdout=output, stderr=output)
+    return [*command, f"--rounds={ENDLESS}", batches[0], "--reset", batches[1]]
 
 
-def bench_name(lane: str) -> str:
-    named = f"maskwise-bench-{lane}"
-    return named if (ROOT / "build/release/bin" / named).exists() else "maskwise-bench"
+def built(lane: str) -> tuple[str, str]:
+    subprocess.run([str(ROOT / "scripts/build"), "release"], check=True, stdout=subprocess.DEVNULL)
+    folder = ROOT / "build/release"
+    named = folder / f"bin/maskwise-bench-{lane}"
+    client = named if named.exists() else folder / "bin/maskwise-bench"
+    return str(client), str(folder / "lib/libmaskwise_onednn.so")
 
 
-def watch(process: subprocess.Popen[bytes], samples: list[Sample], end: float) -> None:
-    while process.poll() is None and time.monotonic() < end:
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # ended while looked at
-            samples.append(sample(process.pid))
-        time.sleep(SAMPLE_SECONDS)
-
-
-def soak(seconds: float, lane: str) -> int:
-    work = ROOT / "build"
-    log = work / "soak.log"
-    load = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+def watch(process: subprocess.Popen[bytes], verdicts: Verdicts, seconds: float) -> list[Sample]:
     samples: list[Sample] = []
-    try:
-        process = start(lane, log)
-        watch(process, samples, time.monotonic() + seconds)
-        ended_alone = process.poll() is not None
+    start = time.monotonic()
+    while process.poll() is None and (now := time.monotonic() - start) < seconds:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # ended while looked at
+            samples.append(sample(process.pid, now, verdicts.read()))
+        time.sleep(min(1.0, seconds / SAMPLES))
+    return samples
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):  # ended by itself
         for each in (*children(process.pid), process.pid):
             os.kill(each, signal.SIGKILL)
-        process.wait()
+    process.wait()
+
+
+def soak(seconds: float, command: list[str]) -> int:
+    load = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        with tempfile.NamedTemporaryFile() as log, Path(log.name).open("rb") as text:
+            process = subprocess.Popen(command, stdout=log, stderr=log)
+            verdicts = Verdicts(text)
+            samples = watch(process, verdicts, seconds)
+            ended = process.poll()
+            end(process)
+            verdicts.read()
+            text.seek(0)
+            said = text.read()[-2000:].decode(errors="replace")
     finally:
         load.kill()
-    return report(samples, log, ended_alone)
+    ends = [] if ended is None else [f"the client ended by itself with {ended}:\n{said}"]
+    return report(samples, [*growth(samples), *verdicts.faults(), *ends])
 
 
-def report(samples: list[Sample], log: Path, ended_alone: bool) -> int:
-    text = log.read_text(errors="replace")
-    failed = [line for line in text.splitlines() if ":FAILED" in line or ":CRASHED" in line]
-    faults = growth(samples) + failed[:5]
-    if ended_alone:
-        faults.append(f"the client ended by itself, see {log}")
-    first, last = samples[len(samples) // 3], samples[-1]
-    cases = text.count("__REPRO")
+def report(samples: list[Sample], faults: list[str]) -> int:
+    kept = warmed_up(samples) or [Sample()]
+    first, last = kept[0], kept[-1]
     print(
-        f"scripts/soak: {len(samples)} samples, {cases} cases; MB {first.resident_bytes >> 20} -> "
-        f"{last.resident_bytes >> 20}, threads {first.threads} -> {last.threads}, "
-        f"handles {first.handles} -> {last.handles}"
+        f"scripts/soak: {len(samples)} samples, {last.cases} cases; after the warm-up "
+        f"MB {first.resident_bytes / 2**20:.1f} -> {last.resident_bytes / 2**20:.1f}, threads "
+        f"{first.threads} -> {last.threads}, handles {first.handles} -> {last.handles}"
     )
     for fault in faults:
         print(f"scripts/soak: {fault}")
@@ -133,9 +216,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("seconds", type=float)
     parser.add_argument("--lane", default="3.2")
+    parser.add_argument("--client", default="")
+    parser.add_argument("--plugin", default="")
     arguments = parser.parse_args()
-    subprocess.run([str(ROOT / "scripts/build"), "release"], check=True, stdout=subprocess.DEVNULL)
-    return soak(arguments.seconds, arguments.lane)
+    given = (arguments.client, arguments.plugin)
+    client, plugin = given if all(given) else built(arguments.lane)
+    return soak(arguments.seconds, command_of(arguments.lane, client, plugin))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-// overhead OPS ROUNDS: a graph without Select, a chain of OPS element-wise operators, taken from
-// graph_create to get_partitions ROUNDS times. Prints the nanoseconds of the fastest round; a
-// number that is compared with and without the plugin.
+// overhead OPS MILLISECONDS: a graph without Select, a chain of OPS element-wise operators, taken
+// from graph_create to get_partitions as often as MILLISECONDS allow. Prints the nanoseconds of the
+// fastest round; a number that is compared with and without the plugin.
 
 #include "oneapi/dnnl/dnnl_graph.h"
 
@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <limits>
 #include <vector>
 
@@ -58,6 +59,13 @@ void build_and_partition(std::size_t ops) {
     require(dnnl_graph_graph_destroy(graph));
 }
 
+// The thread's own time: what other programs take is not the plugin's.
+double nanoseconds_worked() {
+    timespec now{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return 1e9 * static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -66,11 +74,10 @@ int main(int argc, char** argv) {
     using clock = std::chrono::steady_clock;
     const auto end = clock::now() + std::chrono::milliseconds(std::atoi(argv[2]));
     double fastest = std::numeric_limits<double>::max();
-    for (auto start = clock::now(); start < end;) {
+    while (clock::now() < end) {
+        const double start = nanoseconds_worked();
         build_and_partition(ops);
-        const auto stop = clock::now();
-        fastest = std::min(fastest, std::chrono::duration<double, std::nano>(stop - start).count());
-        start = stop;
+        fastest = std::min(fastest, nanoseconds_worked() - start);
     }
     std::printf("%.0f\n", fastest);
     return 0;

@@ -1,7 +1,7 @@
 """With the plugin in front, compiling and executing a Select answers alike in every lane.
 
-Runs the transcript client of each lane behind the plugin and compares all `compile/` scenarios with
-those of the first lane, answer by answer, hashes of dst included.
+Runs the transcript client of each lane behind the plugin and compares all `compile/` and `wrong/`
+scenarios with those of the first lane, answer by answer, hashes of dst included.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import argparse
 import sys
 
 from compare_transcripts import Key, read_transcript
+
+COMPARED = ("compile/", "wrong/")
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -23,7 +25,7 @@ def parse_arguments() -> argparse.Namespace:
 def select_answers(runner: str, preload: str, lane: str) -> dict[Key, str]:
     prefix, client = lane.split("=", 1)
     answers = read_transcript([runner, "--preload", preload, prefix, "--", client], {})
-    return {key: answer for key, answer in answers.items() if key[0].startswith("compile/")}
+    return {key: answer for key, answer in answers.items() if key[0].startswith(COMPARED)}
 
 
 def main() -> int:

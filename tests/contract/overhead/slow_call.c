@@ -1,0 +1,22 @@
+// Preloaded in front of the plugin: to finalize a graph takes 25 microseconds more. That is about
+// twice the bound of a graph of twenty operators, and the test of overhead must find it.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <time.h>
+
+typedef int finalize_fn(void* graph);
+
+static long long nanoseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+__attribute__((visibility("default"))) int dnnl_graph_graph_finalize(void* graph) {
+    static finalize_fn* next;
+    if (!next) next = (finalize_fn*)dlsym(RTLD_NEXT, "dnnl_graph_graph_finalize");
+    const long long end = nanoseconds() + 25000;
+    while (nanoseconds() < end) {
+    }
+    return next(graph);
+}

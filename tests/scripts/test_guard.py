@@ -1,0 +1,37 @@
+"""The guard of instruction counts compares what the CPU has, and tells what changed."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "guard"))
+import guard
+
+
+def compared(tmp_path: Path, printed: str, recorded: str, *options: str) -> int:
+    program, file = tmp_path / "program", tmp_path / "instructions.txt"
+    program.write_text(f"#!/bin/sh\ncat <<'END'\n{printed}END\n")
+    program.chmod(0o755)
+    file.write_text(recorded)
+    return guard.main([*options, "instructions", str(program), str(file)])
+
+
+def test_counts_within_three_percent_pass(tmp_path: Path) -> None:
+    assert compared(tmp_path, "avx2 a: 1020\n", "avx2 a: 1000\n") == 0
+    assert compared(tmp_path, "avx2 a: 1040\n", "avx2 a: 1000\n") == 1
+
+
+def test_a_kernel_of_avx512_that_changes_is_told(tmp_path: Path) -> None:
+    recorded = "avx2 a: 1000\navx512 a: 500\n"
+    assert compared(tmp_path, "avx2 a: 1000\navx512 a: 600\n", recorded) == 1
+    assert compared(tmp_path, "avx2 a: 1000\n", recorded) == 1
+
+
+def test_what_the_cpu_lacks_is_not_compared_and_not_recorded(tmp_path: Path) -> None:
+    recorded = "avx2 a: 1000\navx512 a: 500\n"
+    lacking = "avx2 a: 1000\n# avx512 is not there\n"
+    assert compared(tmp_path, lacking, recorded) == 0
+    assert compared(tmp_path, "# avx2 is not there\n# avx512 is not there\n", recorded) == 1
+    with pytest.raises(SystemExit, match="no avx512"):
+        compared(tmp_path, lacking, recorded, "--record")

@@ -1,0 +1,37 @@
+"""The guard of overhead decides by the median of its turns, whatever noise some of them have."""
+
+import sys
+from pathlib import Path
+from random import Random
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "contract/overhead"))
+import compare_overhead as overhead
+
+BOUND = 3000.0  # of 100 microseconds alone
+
+
+def judged(added: list[float]) -> tuple[bool | None, int]:
+    """The decision, and after how many turns."""
+    decided, turns = overhead.judge(lambda n: overhead.Turn(100e3, 100e3 + added[n]))
+    return decided, len(turns)
+
+
+def test_what_is_clear_takes_ten_turns() -> None:
+    assert judged([0.9 * BOUND] * 60) == (True, 10)
+    assert judged([1.1 * BOUND] * 60) == (False, 10)
+
+
+def test_one_good_turn_excuses_nothing() -> None:
+    assert judged([2 * BOUND, 2 * BOUND, -9e3] + [2 * BOUND] * 57)[0] is False
+
+
+def test_a_fifth_of_the_turns_disturbed_decides_nothing() -> None:
+    for seed in range(20):
+        random = Random(seed)
+        noise = [random.choice((0, 0, 0, 0, random.uniform(-9e5, 9e5))) for _ in range(60)]
+        assert judged([0.5 * BOUND + each for each in noise])[0] is True
+        assert judged([2.0 * BOUND + each for each in noise])[0] is False
+
+
+def test_at_the_bound_nothing_is_known() -> None:
+    assert judged([BOUND + 1, BOUND - 1] * 30) == (None, overhead.MOST_TURNS)
