@@ -1,5 +1,5 @@
-/* Libraries that stand for a oneDNN: one of before the Graph API, one of a major version that is not
-   out yet, one under another file name. */
+/* Libraries that stand for a oneDNN: one of before the Graph API, one of a major version that is
+   not out yet, one under another file name. */
 
 typedef struct {
     int major, minor, patch;
