@@ -100,7 +100,7 @@ TEST(process, finds_itself_where_it_expects) {
 
 TEST(process, has_one_libtbb) {
     const client_select what{{1000, 1000}, {1000, 1000}, {1000, 1000}, {1000, 1000}};
-    if (supported(what)) {
+    if (runs_here(what)) {
         const std::vector<std::uint8_t> cond(1000000), sources(4000000);
         std::vector<std::uint8_t> dst(4000000);
         execute(compile(what), what, cond.data(), sources.data(), sources.data(), dst.data());
