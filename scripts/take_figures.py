@@ -37,6 +37,10 @@ SHOWN = {
 }
 
 
+KERNELS = ("avx512", "avx2", "sse4", "sve", "neon", "scalar")
+WORDS = {"aborts": "ends the process", "-": "`invalid_shape`"}
+
+
 def time_text(seconds: float | None) -> str:
     if seconds is None:
         return "-"
@@ -51,7 +55,11 @@ def times_text(slow: float, fast: float) -> str:
 
 def ms_text(cell: str) -> str:
     """A cell of scripts/run's: milliseconds, or a word."""
-    return time_text(float(cell) / 1e3) if re.fullmatch(r"[\d.]+", cell) else cell
+    return time_text(float(cell) / 1e3) if re.fullmatch(r"[\d.]+", cell) else WORDS.get(cell, cell)
+
+
+def faster_text(cell: str) -> str:
+    return "" if cell == "-" else f"{float(cell):.3g} times"
 
 
 def measured(path: Path) -> str:
@@ -68,8 +76,7 @@ def run_cells(bench: Path) -> Cells:
     rows = []
     for key, name in SHOWN.items():
         _, dtype, _, alone, own, times, _ = found[key]
-        own = ms_text(own) if own != "-" else "`invalid_shape`"
-        rows.append([name, dtype, ms_text(alone), own, f"{times} times" if times != "-" else ""])
+        rows.append([name, dtype, ms_text(alone), ms_text(own), faster_text(times)])
     head = ["Select (cond, src_0, src_1)", "type", "oneDNN", "with Maskwise", "faster"]
     return table["library"].split(",")[0], head, rows
 
@@ -79,7 +86,7 @@ def merged_cells(bench: Path) -> Cells:
     rows = []
     for name, _, _, alone, own, times, _ in table["rows"]:
         pattern, shape = name.rsplit(" ", 1)
-        rows.append([f"`{pattern}`", shape, ms_text(alone), ms_text(own), f"{times} times"])
+        rows.append([f"`{pattern}`", shape, ms_text(alone), ms_text(own), faster_text(times)])
     head = ["graph", "shape", "oneDNN alone", "merged", "faster"]
     return table["library"].split(",")[0], head, rows
 
@@ -156,24 +163,19 @@ def targets_cells(bench: Path) -> Cells:
 
 def kernels_cells(bench: Path) -> Cells:
     """GB/s by instruction set and size of all operands; a column for each width of elements."""
-    report = json.loads(measured(bench / "kernels.json"))
-    rates: dict[tuple[str, int], dict[int, float]] = {}
-    for entry in report["benchmarks"]:
+    rates: dict[tuple[int, int], dict[int, float]] = {}
+    for entry in json.loads(measured(bench / "kernels.json"))["benchmarks"]:
         found = re.match(r"(\w+)/select_x(\d+)_uuu_plain/(\d+)", entry["name"])
         if found and entry["aggregate_name"] == "median":
-            rate = entry["bytes_per_second"] / 1e9
-            rates.setdefault((found[1], int(found[3])), {})[int(found[2])] = rate
+            place = KERNELS.index(found[1]), int(found[3])
+            rates.setdefault(place, {})[int(found[2])] = entry["bytes_per_second"] / 1e9
     widths = sorted({width for of_size in rates.values() for width in of_size})
     if not widths:
         raise Fault(f"{bench / 'kernels.json'}: no kernel was measured")
-    rows = [
-        [
-            isa,
-            f"{size >> 10} KB",
-            *(f"{of_size[w]:.0f} ({of_size[w] / of_size[32]:.2f})" for w in widths),
-        ]
-        for (isa, size), of_size in rates.items()
-    ]
+    rows = []
+    for (isa, size), of_size in sorted(rates.items()):
+        cells = [f"{of_size[width]:.0f} ({of_size[width] / of_size[32]:.2f})" for width in widths]
+        rows.append([KERNELS[isa], f"{size >> 10} KB", *cells])
     return "one thread, random mask", ["kernels", "operands", *(f"{w} bits" for w in widths)], rows
 
 

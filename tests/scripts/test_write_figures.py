@@ -220,8 +220,8 @@ def test_the_readme_has_its_cases_of_the_run(tmp_path: Path) -> None:
     table = {"library": "oneDNN 3, Maskwise in front", "head": [], "rows": rows}
     (bench / "run-perf.json").write_text(json.dumps(table))
     result = taken("run", bench, tmp_path)
-    assert result.rows[0][1:] == ["f32", "2 ms", "1 ms", "2.0 times"]
-    assert result.rows[-1][1:] == ["f32", "aborts", "`invalid_shape`", ""]
+    assert result.rows[0][1:] == ["f32", "2 ms", "1 ms", "2 times"]
+    assert result.rows[-1][1:] == ["f32", "ends the process", "`invalid_shape`", ""]
     (bench / "run-perf.json").write_text(json.dumps({**table, "rows": rows[1:]}))
     with pytest.raises(write_figures.Fault, match="without"):
         take_figures.take("run", bench, tmp_path)
