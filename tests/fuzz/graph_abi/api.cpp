@@ -13,32 +13,59 @@ namespace maskwise::fuzz {
     std::abort();
 }
 
-const api& with_plugin() {
-#define X(name) dnnl_graph_##name,
-    static const api calls{MASKWISE_FUZZ_CALLS(X)};
-#undef X
-    return calls;
-}
-
 namespace {
 
-void* find(const char* name) {
+constexpr const char* create_scalar = "dnnl_graph_tensor_create_scalar";
+
+void* real_library() {
     static void* const library = [] {
         void* const usual = dlopen("libdnnl.so.3", RTLD_NOW | RTLD_NOLOAD);
         return usual != nullptr ? usual : dlopen("libdnnl.so.3.6", RTLD_NOW | RTLD_NOLOAD);
     }(); // Debian's has a name of its own
+    return library;
+}
+
+void* find(const char* name) {
+    void* const library = real_library();
     void* address = library == nullptr ? nullptr : dlsym(library, name);
     if (address != nullptr) return address;
     fail("no " + std::string(name) + " in the real library");
 }
 
+using owns_function = int(const_dnnl_graph_compiled_partition_t);
+
+owns_function* owns() {
+    static const auto found =
+        reinterpret_cast<owns_function*>(dlsym(RTLD_DEFAULT, "maskwise_onednn_owns"));
+    return found;
+}
+
 } // namespace
+
+const api& with_plugin() {
+#define X(name) dnnl_graph_##name,
+    static const api calls{
+        MASKWISE_FUZZ_CALLS(X) reinterpret_cast<decltype(api::tensor_create_scalar)>(
+            dlsym(RTLD_DEFAULT, create_scalar))};
+#undef X
+    return calls;
+}
 
 const api& real() {
 #define X(name) reinterpret_cast<decltype(&dnnl_graph_##name)>(find("dnnl_graph_" #name)),
-    static const api calls{MASKWISE_FUZZ_CALLS(X)};
+    static const api calls{
+        MASKWISE_FUZZ_CALLS(X) reinterpret_cast<decltype(api::tensor_create_scalar)>(
+            dlsym(real_library(), create_scalar))};
 #undef X
     return calls;
+}
+
+bool has_plugin() {
+    return owns() != nullptr;
+}
+
+bool is_maskwises(const_dnnl_graph_compiled_partition_t compiled) {
+    return has_plugin() && owns()(compiled) != 0;
 }
 
 dnnl_engine_t engine() {

@@ -26,6 +26,9 @@ struct api {
 #define X(name) decltype(&dnnl_graph_##name) name;
     MASKWISE_FUZZ_CALLS(X)
 #undef X
+    // Of oneDNN 3.9 and newer; null where the library has none.
+    dnnl_status_t (*tensor_create_scalar)(dnnl_graph_tensor_t*, const dnnl_graph_logical_tensor_t*,
+                                          void*);
 };
 
 // Prints what was found and ends the process, which is how a fuzz target tells.
@@ -33,6 +36,10 @@ struct api {
 
 const api& with_plugin();
 const api& real();
+
+// Whether a program is linked with the plugin. Without it both sides are the real library.
+bool has_plugin();
+bool is_maskwises(const_dnnl_graph_compiled_partition_t compiled);
 
 // Both sides'; made at the first use.
 dnnl_engine_t engine();

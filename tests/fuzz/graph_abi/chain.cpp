@@ -25,7 +25,8 @@ attributes axis_of(std::int64_t axis) {
 
 class chain_drawer {
 public:
-    explicit chain_drawer(generator& random) : random_(random), to_(random) {}
+    chain_drawer(generator& random, generator& later)
+        : random_(random), later_(later), to_(random, later) {}
 
     chain_description draw_chain() {
         const auto rank = draw(random_, 1, 4);
@@ -45,6 +46,7 @@ public:
         to_.may_change_types = false;              // oneDNN dies of it in some of its kernels,
         may_replace_ = dnnl_version()->minor >= 8; // and of this before
         may_drop_dimensions_ = false;              // a MatMul with such an Add inside ends 3.13
+        masks_broadcast_ = !one_in(later_, 3);     // others Maskwise leaves to oneDNN 3.13
         const auto type = draw_type();
         const std::size_t batch = to_.add_dimension(draw(random_, 1, 3));
         const std::size_t heads = to_.add_dimension(draw(random_, 1, 4));
@@ -115,7 +117,10 @@ private:
                 values_[static_cast<std::size_t>(draw(random_, 0, std::ssize(values_) - 1))];
             if (any.type == current().type && any.largest * current().largest < most) return any;
         }
-        return to_.input(current().type, one_in(random_, 2) ? whole_ : draw_part());
+        const auto shape = one_in(random_, 2) ? whole_ : draw_part();
+        if (to_.takes_host_scalars(current().type) && one_in(later_, 10))
+            return to_.give_host_scalar();
+        return to_.input(current().type, shape);
     }
 
     void draw_step() {
@@ -207,11 +212,23 @@ private:
     chain_value draw_cond() {
         const auto how = draw(random_, 0, 5);
         if (how == 0 && whole_.size() >= 2) return draw_causal_mask();
-        if (how != 1) return to_.input(dnnl_boolean, one_in(random_, 2) ? whole_ : draw_part());
+        if (how != 1) {
+            const auto shape = one_in(random_, 2) ? whole_ : draw_part();
+            return to_.input(dnnl_boolean, masks_broadcast_ ? draw_broadcast_mask() : shape);
+        }
         auto left = to_.input(current().type, whole_);
         auto right = to_.input(current().type, draw_part());
         if (one_in(random_, 2)) std::swap(left, right);
         return to_.op(dnnl_graph_op_greater_equal, {left, right}, dnnl_boolean, whole_, 0, 0);
+    }
+
+    // Of attention: the same for every head, and maybe for each row, column or batch.
+    dimensions draw_broadcast_mask() {
+        auto shape = whole_;
+        shape[1] = 0;
+        for (const std::size_t i : {0U, 2U, 3U})
+            if (one_in(later_, 3)) shape[i] = 0;
+        return shape;
     }
 
     chain_value draw_causal_mask() {
@@ -246,6 +263,7 @@ private:
     }
 
     generator& random_;
+    generator& later_;
     chain_writer to_;
     dimensions whole_; // the row's, the shape of every result
     std::vector<chain_value> values_;
@@ -253,16 +271,17 @@ private:
     const bool knows_more_ = dnnl_version()->minor >= 13; // of SoftMax
     bool may_replace_ = true;                             // scores where the mask is true
     bool may_drop_dimensions_ = true;
+    bool masks_broadcast_ = false;
 };
 
 } // namespace
 
-chain_description draw_chain(generator& random) {
-    return chain_drawer(random).draw_chain();
+chain_description draw_chain(generator& random, generator& later) {
+    return chain_drawer(random, later).draw_chain();
 }
 
-chain_description draw_attention(generator& random) {
-    return chain_drawer(random).draw_attention();
+chain_description draw_attention(generator& random, generator& later) {
+    return chain_drawer(random, later).draw_attention();
 }
 
 } // namespace maskwise::fuzz

@@ -22,11 +22,11 @@ struct chain_description {
 };
 
 // Element-wise operators, SoftMax and masks of indices around one Select or more: what is merged to
-// loops and rows, and what comes near.
-chain_description draw_chain(generator& random);
+// loops and rows, and what comes near. `later`: see chain_writer.
+chain_description draw_chain(generator& random, generator& later);
 
 // MatMul, the same on its scores, MatMul: one partition of oneDNN's.
-chain_description draw_attention(generator& random);
+chain_description draw_attention(generator& random, generator& later);
 
 std::string to_string(const chain_description& chain);
 

@@ -11,7 +11,7 @@ namespace maskwise::fuzz {
 namespace {
 
 constexpr int f16_bias = 15, f16_digits = 10;
-constexpr std::uint32_t f16_infinity = 31U << f16_digits;
+constexpr std::uint32_t f16_infinity = 31U << f16_digits, f16_quiet_nan = f16_infinity | 0x200U;
 
 double from_f16(std::uint32_t bits) {
     const std::uint32_t fraction = bits & 0x3FFU, exponent = bits >> f16_digits & 31U;
@@ -27,6 +27,7 @@ std::uint16_t to_f16(float value) {
     std::uint32_t half = static_cast<std::uint32_t>(exponent) << f16_digits | (bits >> 13 & 0x3FFU);
     if (exponent >= 31) half = std::isinf(value) ? f16_infinity : f16_infinity - 1;
     if (exponent <= 0) half = 0;
+    if (std::isnan(value)) half = f16_quiet_nan;
     return static_cast<std::uint16_t>(half | (bits >> 16 & 0x8000U));
 }
 

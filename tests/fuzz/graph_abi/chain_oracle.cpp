@@ -1,30 +1,11 @@
 #include "chain_oracle.hpp"
 
-#include "chain_memory.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 namespace maskwise::fuzz {
 namespace {
-
-// Row-major.
-struct exact {
-    std::vector<std::int64_t> extents;
-    std::vector<double> numbers;
-
-    // The element that a result's index reads: aligned at the last dimension, repeated where the
-    // extent is 1.
-    double at(const indices& index) const {
-        std::size_t offset = 0;
-        const std::size_t dropped = index.size() - extents.size();
-        for (std::size_t i = 0; i < extents.size(); ++i)
-            offset = offset * static_cast<std::size_t>(extents[i]) +
-                     static_cast<std::size_t>(extents[i] == 1 ? 0 : index[i + dropped]);
-        return numbers[offset];
-    }
-};
 
 template <typename T>
 const T* attribute(const op_description& op, dnnl_graph_op_attr_t name) {
@@ -92,16 +73,33 @@ double compute_binary(dnnl_graph_op_kind_t kind, double x, double y) {
     }
 }
 
-double multiply_matrices(const op_description& op, const exact& a, const exact& b,
-                         const indices& index) {
+// Their definitions do not mention NaN.
+bool leaves_nans_open(dnnl_graph_op_kind_t kind) {
+    switch (kind) {
+    case dnnl_graph_op_relu:
+    case dnnl_graph_op_leaky_relu:
+    case dnnl_graph_op_clamp:
+    case dnnl_graph_op_quantize:
+    case dnnl_graph_op_maximum:
+    case dnnl_graph_op_minimum:
+        return true;
+    default:
+        return false;
+    }
+}
+
+exact_number multiply_matrices(const op_description& op, const exact_tensor& a,
+                               const exact_tensor& b, const indices& index) {
     const std::size_t rank = index.size();
     const bool transposes = attribute<bool>(op, dnnl_graph_op_attr_transpose_b) != nullptr;
-    double sum = 0;
+    exact_number sum;
     indices left = index, right = index;
     for (std::int64_t i = 0; i < a.extents[rank - 1]; ++i) {
         left[rank - 1] = right[rank - 2] = i;
         if (transposes) right[rank - 2] = index[rank - 1], right[rank - 1] = i;
-        sum += a.at(left) * b.at(right);
+        const auto x = a.at(left), y = b.at(right);
+        sum.value += x.value * y.value;
+        sum.is = std::max({sum.is, x.is, y.is});
     }
     return sum;
 }
@@ -111,108 +109,164 @@ bool treats_inf_as_zero(const op_description& op) {
     return mode != nullptr && *mode == "inf_as_zero";
 }
 
-// Of the row in which the element at `index` is: the maximum and the sum of what is above e to it.
-std::pair<double, double> sum_of_row(const op_description& op, const exact& x, indices index) {
-    const std::size_t axis = axis_of(op, index.size());
+// The row in which the element at `index` is: its maximum and the sum of what is above e to it.
+struct row_facts {
     double maximum = -INFINITY, sum = 0;
-    for (index[axis] = 0; index[axis] < x.extents[axis]; ++index[axis])
-        maximum = std::isnan(x.at(index)) ? x.at(index) : std::max(maximum, x.at(index));
-    for (index[axis] = 0; index[axis] < x.extents[axis]; ++index[axis])
-        sum += std::exp(x.at(index) - maximum);
-    return {maximum, sum};
-}
+    certainty is = certainty::sure;
+};
 
-double soft_max(const op_description& op, const exact& x, const indices& index) {
-    const auto [maximum, sum] = sum_of_row(op, x, index);
-    if (maximum == -INFINITY && treats_inf_as_zero(op)) return 0;
-    return std::exp(x.at(index) - maximum) / sum;
-}
-
-double statistics(const op_description& op, const exact& x, const indices& index) {
-    const auto [maximum, sum] = sum_of_row(op, x, index);
-    if (maximum == -INFINITY && treats_inf_as_zero(op)) return 0;
-    return maximum + std::log(sum);
-}
-
-double compute(const op_description& op, const std::vector<const exact*>& in,
-               const indices& index) {
-    switch (op.kind) {
-    case dnnl_graph_op_matmul:
-        return multiply_matrices(op, *in[0], *in[1], index);
-    case dnnl_graph_op_softmax:
-        return soft_max(op, *in[0], index);
-    case dnnl_graph_op_gen_index:
-        return static_cast<double>(index[axis_of(op, index.size())]);
-    case dnnl_graph_op_select:
-        return in[0]->at(index) != 0 ? in[1]->at(index) : in[2]->at(index);
-    default:
-        return in.size() == 1 ? compute_unary(op, in[0]->at(index))
-                              : compute_binary(op.kind, in[0]->at(index), in[1]->at(index));
+row_facts look_at_row(const op_description& op, const exact_tensor& x, indices index) {
+    const std::size_t axis = axis_of(op, index.size());
+    row_facts row;
+    for (index[axis] = 0; index[axis] < x.extents[axis]; ++index[axis]) {
+        const auto [value, is] = x.at(index);
+        row.maximum = std::isnan(value) ? value : std::max(row.maximum, value);
+        row.is = std::max({row.is, is, std::isnan(value) ? certainty::after_soft_max : is});
     }
+    for (index[axis] = 0; index[axis] < x.extents[axis]; ++index[axis])
+        row.sum += std::exp(x.at(index).value - row.maximum);
+    return row;
 }
 
-exact start(const logical_tensor& tensor) {
-    return {{tensor.dims, tensor.dims + tensor.ndims}, {}};
+template <typename Compute>
+exact_tensor fill(const logical_tensor& tensor, const Compute& compute) {
+    exact_tensor made{{tensor.dims, tensor.dims + tensor.ndims}, {}};
+    indices index(made.extents.size());
+    do made.numbers.push_back(compute(index));
+    while (step(index, tensor));
+    return made;
 }
 
-std::map<std::size_t, exact> compute_all(const chain_description& chain,
-                                         const tensor_bytes& inputs) {
-    std::map<std::size_t, exact> values;
-    for (const auto& [id, bytes] : inputs) {
-        const auto& tensor = chain.now.at(id);
-        auto& value = values[id] = start(tensor);
-        indices index(value.extents.size());
-        do value.numbers.push_back(load({tensor, bytes}, index));
-        while (step(index, tensor));
+exact_tensor read(const laid_out& made) {
+    return fill(made.tensor, [&](const indices& index) { return exact_number{load(made, index)}; });
+}
+
+// One way to compute the chain.
+class computation {
+public:
+    explicit computation(bool makes_zeros) : makes_zeros_(makes_zeros) {}
+
+    exact_tensors run(const chain_description& chain, exact_tensors values) const {
+        for (const auto& op : chain.graph.ops) {
+            std::vector<const exact_tensor*> in;
+            for (const auto& input : op.inputs) in.push_back(&values.at(input.id));
+            for (const auto& output : op.outputs) {
+                if (values.contains(output.id)) continue;
+                values[output.id] = fill(chain.now.at(output.id), [&](const indices& index) {
+                    return output.id == op.outputs[0].id ? compute(op, in, index)
+                                                         : statistics(op, *in[0], index);
+                });
+            }
+        }
+        return values;
     }
-    for (const auto& op : chain.graph.ops) {
-        std::vector<const exact*> in;
-        for (const auto& input : op.inputs) in.push_back(&values.at(input.id));
-        for (const auto& output : op.outputs) {
-            const auto& tensor = chain.now.at(output.id);
-            const bool is_first = output.id == op.outputs[0].id;
-            auto value = start(tensor);
-            indices index(value.extents.size());
-            do
-                value.numbers.push_back(is_first ? compute(op, in, index)
-                                                 : statistics(op, *in[0], index));
-            while (step(index, tensor));
-            values[output.id] = std::move(value);
+
+private:
+    bool is_zero(const op_description& op, const row_facts& row) const {
+        return row.maximum == -INFINITY && (makes_zeros_ || treats_inf_as_zero(op));
+    }
+
+    exact_number soft_max(const op_description& op, const exact_tensor& x,
+                          const indices& index) const {
+        const auto row = look_at_row(op, x, index);
+        if (is_zero(op, row)) return {0, row.is};
+        return {std::exp(x.at(index).value - row.maximum) / row.sum, row.is};
+    }
+
+    exact_number statistics(const op_description& op, const exact_tensor& x,
+                            const indices& index) const {
+        const auto row = look_at_row(op, x, index);
+        if (is_zero(op, row)) return {0, row.is};
+        return {row.maximum + std::log(row.sum), row.is};
+    }
+
+    exact_number compute(const op_description& op, const std::vector<const exact_tensor*>& in,
+                         const indices& index) const {
+        switch (op.kind) {
+        case dnnl_graph_op_matmul:
+            return multiply_matrices(op, *in[0], *in[1], index);
+        case dnnl_graph_op_softmax:
+            return soft_max(op, *in[0], index);
+        case dnnl_graph_op_gen_index:
+            return {static_cast<double>(index[axis_of(op, index.size())])};
+        case dnnl_graph_op_select:
+            return select(in[0]->at(index), in[1]->at(index), in[2]->at(index));
+        default:
+            return compute_element(op, in, index);
         }
     }
-    return values;
-}
 
-} // namespace
-
-namespace {
-
-// Of a row that is masked whole oneDNN's reference SoftMax makes zeros.
-bool is_right(double own, double wanted, double tolerance) {
-    if (std::isnan(wanted)) return std::isnan(own) || own == 0;
-    return std::fabs(own - wanted) <= tolerance || own == wanted;
-}
-
-} // namespace
-
-std::optional<wrong_tensor> compare_exactly(const chain_result& made,
-                                            const chain_description& chain,
-                                            const tensor_bytes& inputs) {
-    const auto values = compute_all(chain, inputs);
-    for (const auto& [id, tolerance] : chain.tolerance) {
-        if (!made.tensors.contains(id)) continue;
-        const auto& tensor = made.tensors.at(id);
-        indices index(static_cast<std::size_t>(tensor.ndims));
-        do {
-            const double own = load({tensor, made.bytes.at(id)}, index);
-            const double wanted = values.at(id).at(index);
-            if (!is_right(own, wanted, tolerance))
-                return wrong_tensor{
-                    id, "tensor " + std::to_string(id) + " has " + std::to_string(own) + ", not " +
-                            std::to_string(wanted) + " within " + std::to_string(tolerance)};
-        } while (step(index, tensor));
+    static exact_number select(const exact_number& cond, const exact_number& src_0,
+                               const exact_number& src_1) {
+        auto chosen = cond.value != 0 ? src_0 : src_1;
+        chosen.is = std::max(chosen.is, cond.is);
+        return chosen;
     }
-    return std::nullopt;
+
+    static exact_number compute_element(const op_description& op,
+                                        const std::vector<const exact_tensor*>& in,
+                                        const indices& index) {
+        const auto x = in[0]->at(index), y = in.back()->at(index);
+        const bool is_open =
+            (std::isnan(x.value) || std::isnan(y.value)) && leaves_nans_open(op.kind);
+        return {in.size() == 1 ? compute_unary(op, x.value)
+                               : compute_binary(op.kind, x.value, y.value),
+                is_open ? certainty::open : std::max(x.is, y.is)};
+    }
+
+    bool makes_zeros_;
+};
+
+bool is_right(double own, const exact_number& wanted, double tolerance) {
+    if (wanted.is == certainty::open) return true;
+    if (std::isnan(wanted.value)) return std::isnan(own);
+    return std::fabs(own - wanted.value) <= tolerance || own == wanted.value;
+}
+
+} // namespace
+
+const exact_number& exact_tensor::at(const indices& index) const {
+    std::size_t offset = 0;
+    const std::size_t dropped = index.size() - extents.size();
+    for (std::size_t i = 0; i < extents.size(); ++i)
+        offset = offset * static_cast<std::size_t>(extents[i]) +
+                 static_cast<std::size_t>(extents[i] == 1 ? 0 : index[i + dropped]);
+    return numbers[offset];
+}
+
+chain_oracle::chain_oracle(const chain_description& chain, const tensor_bytes& inputs)
+    : chain_(chain) {
+    for (const auto& [id, bytes] : inputs) given_[id] = read({chain.now.at(id), bytes});
+    compute();
+}
+
+void chain_oracle::take(const laid_out& made) {
+    given_[made.tensor.id] = read(made);
+    compute();
+}
+
+void chain_oracle::compute() {
+    with_nans_ = computation(false).run(chain_, given_);
+    with_zeros_ = computation(true).run(chain_, given_);
+}
+
+std::string chain_oracle::find_wrong(const laid_out& made, bool& loses_nans) const {
+    const std::size_t id = made.tensor.id;
+    const double tolerance = chain_.tolerance.at(id);
+    const auto &wanted = with_nans_.at(id), &or_else = with_zeros_.at(id);
+    indices index(static_cast<std::size_t>(made.tensor.ndims));
+    do {
+        const double own = load(made, index);
+        if (is_right(own, wanted.at(index), tolerance) ||
+            is_right(own, or_else.at(index), tolerance))
+            continue;
+        if (wanted.at(index).is == certainty::after_soft_max)
+            loses_nans = true;
+        else
+            return "tensor " + std::to_string(id) + " has " + std::to_string(own) + ", not " +
+                   std::to_string(wanted.at(index).value) + " within " + std::to_string(tolerance);
+    } while (step(index, made.tensor));
+    return {};
 }
 
 } // namespace maskwise::fuzz

@@ -17,19 +17,6 @@ constexpr std::size_t further = 7778; // ids from here on are of tensors that no
 constexpr std::size_t guard_bytes = 64;
 constexpr std::byte guard{0x5A};
 
-// Where elements of the same index are more than `tolerance` apart.
-std::string difference(const laid_out& a, const laid_out& b, double tolerance) {
-    std::vector<std::int64_t> index(static_cast<std::size_t>(a.tensor.ndims));
-    do {
-        const double left = load(a, index), right = load(b, index);
-        const bool are_near = std::fabs(left - right) <= tolerance || left == right;
-        if (!are_near && !(std::isnan(left) && std::isnan(right)))
-            return "tensor " + std::to_string(a.tensor.id) + " has " + std::to_string(left) +
-                   ", not " + std::to_string(right) + " within " + std::to_string(tolerance);
-    } while (step(index, a.tensor));
-    return {};
-}
-
 // Away from 0, so that a quotient has a bound, too.
 float draw_number(generator& random, double largest) {
     const auto part = static_cast<double>(test::draw(random, 256, 1024)) / 1024;
@@ -67,8 +54,13 @@ public:
     void run() {
         if (!describe_ports() || !compile() || !take_outputs()) return;
         execute({});
-        if (result_.refusal.empty() && result_.fault.empty()) run_in_place();
+        if (!result_.refusal.empty() || !result_.fault.empty()) return;
+        for (const auto& output : outputs_)
+            if (output.id < further) result_.written.insert(output.id);
+        if (is_owned()) run_in_place();
     }
+
+    bool is_owned() const { return is_maskwises(compiled_); }
 
 private:
     bool refuse(const std::string& what, int status) {
@@ -135,7 +127,10 @@ private:
 
     dnnl_graph_tensor_t make(const logical_tensor& tensor, std::byte* bytes) {
         dnnl_graph_tensor_t made = nullptr;
-        calls_.tensor_create(&made, &tensor, engine(), bytes);
+        if (tensor.property == host_scalar)
+            calls_.tensor_create_scalar(&made, &tensor, bytes);
+        else
+            calls_.tensor_create(&made, &tensor, engine(), bytes);
         tensors_.push_back(made);
         return made;
     }
@@ -175,15 +170,19 @@ private:
                            [](std::byte each) { return each == guard; });
     }
 
-    // Each pair that is offered must compute the same over the input's elements, where it is not
-    // oneDNN's on both sides: some of its reorders do not write.
+    // Each pair that Maskwise offers must compute the same over the input's elements. Some of
+    // oneDNN's reorders do not write.
     void run_in_place() {
         std::size_t count = 0;
         const dnnl_graph_inplace_pair_t* pairs = nullptr;
         calls_.compiled_partition_get_inplace_ports(compiled_, &count, &pairs);
         const std::vector<dnnl_graph_inplace_pair_t> offered(pairs, pairs + count);
         for (const auto& [input, output] : offered) {
-            if (!result_.selected.contains(output)) continue;
+            if (result_.tensors.at(input).property == dnnl_graph_tensor_property_constant) {
+                result_.fault =
+                    "offers the constant " + std::to_string(input) + " to be overwritten";
+                return;
+            }
             auto shared = result_.bytes.at(input);
             const auto& own = result_.bytes.at(output);
             if (shared.size() < own.size()) {
@@ -210,8 +209,20 @@ private:
 
 } // namespace
 
-tensor_bytes draw_inputs(generator& random, const chain_description& chain) {
+namespace {
+
+// The input that has NaNs, now and then.
+std::size_t draw_input_with_nans(generator& later, const chain_description& chain) {
+    if (!test::one_in(later, 6)) return 0;
+    auto which = test::draw(later, 0, std::ssize(chain.largest) - 1);
+    return std::next(chain.largest.begin(), which)->first;
+}
+
+} // namespace
+
+tensor_bytes draw_inputs(generator& random, generator& later, const chain_description& chain) {
     tensor_bytes drawn;
+    const std::size_t with_nans = draw_input_with_nans(later, chain);
     for (const auto& [id, largest] : chain.largest) {
         const auto& tensor = chain.now.at(id);
         auto& bytes = drawn[id];
@@ -219,25 +230,23 @@ tensor_bytes draw_inputs(generator& random, const chain_description& chain) {
         const auto fill = chain.fills.find(id);
         const auto width = static_cast<std::size_t>(test::width_bytes(tensor));
         if (width == 1) test::fill_mask(random, bytes.data(), bytes.size());
-        for (std::size_t at = 0; width > 1 && at < bytes.size(); at += width)
-            store(&bytes[at], tensor.data_type,
-                  fill != chain.fills.end() ? fill->second : draw_number(random, largest));
+        for (std::size_t at = 0; width > 1 && at < bytes.size(); at += width) {
+            const float number =
+                fill != chain.fills.end() ? fill->second : draw_number(random, largest);
+            const bool is_nan = id == with_nans && test::one_in(later, 16);
+            store(&bytes[at], tensor.data_type, is_nan ? NAN : number);
+        }
     }
     return drawn;
 }
 
 namespace {
 
-void note_selected(const chain_description& chain, const std::vector<std::size_t>& ids,
-                   chain_result& result) {
-    std::set<std::size_t> made;
-    bool has_select = false;
-    for (const auto& op : chain.graph.ops) {
-        if (std::find(ids.begin(), ids.end(), op.id) == ids.end()) continue;
-        has_select |= op.kind == dnnl_graph_op_select;
-        for (const auto& output : op.outputs) made.insert(output.id);
-    }
-    if (has_select) result.selected.merge(made);
+bool multiplies_matrices(const chain_description& chain, const std::vector<std::size_t>& ids) {
+    return std::any_of(chain.graph.ops.begin(), chain.graph.ops.end(), [&](const auto& op) {
+        return op.kind == dnnl_graph_op_matmul &&
+               std::find(ids.begin(), ids.end(), op.id) != ids.end();
+    });
 }
 
 } // namespace
@@ -248,10 +257,12 @@ chain_result run_chain(const session& side, const chain_description& chain,
     result.bytes = inputs;
     for (const auto& [id, bytes] : inputs) result.tensors[id] = chain.now.at(id);
     for (std::size_t i = 0; i < side.partitions.size(); ++i) {
-        if (side.notes[i].ops.size() > 1) ++result.merged;
-        note_selected(chain, side.notes[i].ops, result);
+        const auto& ops = side.notes[i].ops;
         try {
-            partition_run(side, side.partitions[i], chain, result).run();
+            partition_run each(side, side.partitions[i], chain, result);
+            each.run();
+            if (ops.size() > 1 && each.is_owned())
+                ++(multiplies_matrices(chain, ops) ? result.composites : result.merged);
         } catch (const std::exception& thrown) {
             result.refusal = std::string("throws ") + thrown.what();
         }
@@ -260,14 +271,15 @@ chain_result run_chain(const session& side, const chain_description& chain,
     return result;
 }
 
-std::string compare(const chain_result& own, const chain_result& other,
-                    const chain_description& chain) {
-    for (const auto& [id, tolerance] : chain.tolerance) {
-        if (!own.tensors.contains(id) || !other.tensors.contains(id)) continue;
-        auto wrong = difference({own.tensors.at(id), own.bytes.at(id)},
-                                {other.tensors.at(id), other.bytes.at(id)}, tolerance);
-        if (!wrong.empty()) return wrong;
-    }
+std::string difference(const laid_out& a, const laid_out& b, double tolerance) {
+    std::vector<std::int64_t> index(static_cast<std::size_t>(a.tensor.ndims));
+    do {
+        const double left = load(a, index), right = load(b, index);
+        const bool are_near = std::fabs(left - right) <= tolerance || left == right;
+        if (!are_near && !(std::isnan(left) && std::isnan(right)))
+            return "tensor " + std::to_string(a.tensor.id) + " has " + std::to_string(left) +
+                   ", not " + std::to_string(right) + " within " + std::to_string(tolerance);
+    } while (step(index, a.tensor));
     return {};
 }
 

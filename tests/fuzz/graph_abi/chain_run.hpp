@@ -1,6 +1,7 @@
 #pragma once
 
 #include "chain.hpp"
+#include "chain_memory.hpp"
 #include "session.hpp"
 
 #include <cstddef>
@@ -17,22 +18,23 @@ struct chain_result {
     std::string fault;   // what no library may do
     std::map<std::size_t, logical_tensor> tensors;
     std::map<std::size_t, std::vector<std::byte>> bytes;
-    std::set<std::size_t> selected; // tensors that partitions with a Select in them make: the
-                                    // others are oneDNN's on both sides
-    int merged = 0;                 // partitions of several operators
+    std::set<std::size_t> written; // tensors of the partitions that were run
+    // Partitions of several operators that are Maskwise's: those that oneDNN does not have, and its
+    // own.
+    int merged = 0, composites = 0;
 };
 
 using tensor_bytes = std::map<std::size_t, std::vector<std::byte>>;
 
-// Numbers of the bounds in `chain` for each tensor that the client fills.
-tensor_bytes draw_inputs(generator& random, const chain_description& chain);
+// Numbers of the bounds in `chain` for each tensor that the client fills; now and then one of them
+// has NaNs. `later`: see chain_writer.
+tensor_bytes draw_inputs(generator& random, generator& later, const chain_description& chain);
 
 // Compiles and executes each of the session's partitions.
 chain_result run_chain(const session& side, const chain_description& chain,
                        const tensor_bytes& inputs);
 
-// Empty where what both sides computed is as near as the chain's bounds ask for.
-std::string compare(const chain_result& own, const chain_result& other,
-                    const chain_description& chain);
+// Empty where all elements of the same index are at most `tolerance` apart, or both NaN.
+std::string difference(const laid_out& a, const laid_out& b, double tolerance);
 
 } // namespace maskwise::fuzz

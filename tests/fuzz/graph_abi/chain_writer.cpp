@@ -1,5 +1,7 @@
 #include "chain_writer.hpp"
 
+#include "oneapi/dnnl/dnnl.h"
+
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -27,8 +29,9 @@ std::vector<std::int64_t> look_up(const dimensions& shape,
 
 } // namespace
 
-chain_writer::chain_writer(generator& random)
-    : random_(random), changes_extents_(one_in(random, 2)), changes_layouts_(one_in(random, 2)) {
+chain_writer::chain_writer(generator& random, generator& later)
+    : random_(random), later_(later), changes_extents_(one_in(random, 2)),
+      changes_layouts_(one_in(random, 2)) {
     if (one_in(random, 2)) types_on_ = one_in(random, 3) ? 2 : 1;
     made_.lists_are_reversed = one_in(random, 3);
     if (one_in(random, 4)) made_.further_input = no_tensor;
@@ -79,14 +82,16 @@ void chain_writer::may_reshape(std::size_t rank) {
 // The same tensor may be known to one of its operators and not to another.
 logical_tensor chain_writer::recorded(const chain_value& value) {
     auto tensor = describe(value.id, value.type, look_up(value.shape, then_));
-    if (forgets_shapes_ && one_in(random_, 4)) forget_shape(random_, tensor);
+    tensor.property = made_.now.at(value.id).property;
+    if (tensor.property != host_scalar && forgets_shapes_ && one_in(random_, 4))
+        forget_shape(random_, tensor);
     return tensor;
 }
 
 chain_value chain_writer::tensor(dnnl_data_type_t type, const dimensions& shape) {
     const std::size_t id = made_.now.size() + 1;
     auto extents = look_up(shape, now_);
-    if (deepened_ == shape.size()) extents.insert(extents.begin(), leading_);
+    if (deepened_ != 0 && deepened_ == shape.size()) extents.insert(extents.begin(), leading_);
     auto& now = made_.now[id] = describe(id, type_now(type), extents);
     const bool may_change = changes_layouts_ && may_lay_out_anew && now.ndims > 1;
     if (may_change && one_in(random_, 3)) lay_out_anew(now);
@@ -96,6 +101,17 @@ chain_value chain_writer::tensor(dnnl_data_type_t type, const dimensions& shape)
 chain_value chain_writer::input(dnnl_data_type_t type, const dimensions& shape, double largest) {
     auto made = tensor(type, shape);
     made.largest = made_.largest[made.id] = largest;
+    if (one_in(later_, 8)) made_.now[made.id].property = dnnl_graph_tensor_property_constant;
+    return made;
+}
+
+bool chain_writer::takes_host_scalars(dnnl_data_type_t type) const {
+    return dnnl_version()->minor >= 9 && type == dnnl_f32 && type_now(type) == dnnl_f32;
+}
+
+chain_value chain_writer::give_host_scalar() {
+    const auto made = input(dnnl_f32, {});
+    made_.now[made.id].property = host_scalar;
     return made;
 }
 

@@ -22,7 +22,9 @@ struct chain_value {
 // Writes a graph down operator by operator.
 class chain_writer {
 public:
-    explicit chain_writer(generator& random);
+    // `later`: for draws that came later, so that inputs found before make the graphs that they
+    // made.
+    chain_writer(generator& random, generator& later);
 
     std::size_t add_dimension();
     // One that has this extent at add_op.
@@ -30,6 +32,9 @@ public:
     // Tensors of this rank may have one more at compile, shapes be known only then.
     void may_reshape(std::size_t rank);
     chain_value input(dnnl_data_type_t type, const dimensions& shape, double largest = 2);
+    // Whether a value of this type may be one that the host gives.
+    bool takes_host_scalars(dnnl_data_type_t type) const;
+    chain_value give_host_scalar();
     // All elements are the same, maybe infinite.
     chain_value fill(dnnl_data_type_t type, const dimensions& shape, float value);
     // `error`: before the result is rounded to its type.
@@ -52,6 +57,7 @@ private:
     void lay_out_anew(logical_tensor& tensor);
 
     generator& random_;
+    generator& later_;
     chain_description made_;
     std::vector<std::int64_t> then_{1}, now_{1};
     bool changes_extents_, changes_layouts_, forgets_shapes_ = false;

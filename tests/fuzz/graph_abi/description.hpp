@@ -45,6 +45,9 @@ struct compile_description {
 
 compile_description draw_compile(generator& random, const op_description& select);
 
+// Of oneDNN 3.9 and newer, so that older headers lack it.
+constexpr auto host_scalar = static_cast<dnnl_graph_tensor_property_t>(3);
+
 // Row-major.
 logical_tensor describe(std::size_t id, dnnl_data_type_t type,
                         const std::vector<std::int64_t>& extents);

@@ -1,0 +1,183 @@
+#include "chain_check.hpp"
+
+#include "api.hpp"
+#include "chain.hpp"
+#include "chain_oracle.hpp"
+#include "chain_run.hpp"
+#include "session.hpp"
+
+#include "support/onednn_types.hpp"
+
+#include "oneapi/dnnl/dnnl.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <string>
+
+namespace maskwise::fuzz {
+namespace {
+
+// oneDNN keeps what it compiled in caches. One it leaves inconsistent where it throws; in the other
+// layouts are the same that differ in strides of extents of 1, for which 3.13 makes other code.
+void switch_caches_off() {
+    static const bool are_off =
+        dnnl_graph_set_compiled_partition_cache_capacity(0) == dnnl_success &&
+        dnnl_set_primitive_cache_capacity(0) == dnnl_success;
+    if (!are_off) fail("oneDNN's caches cannot be switched off");
+}
+
+// One side's tensors beside the operators' definitions.
+class judge {
+public:
+    judge(const chain_description& chain, const tensor_bytes& inputs, const chain_result& side)
+        : oracle_(chain, inputs), side_(side) {}
+
+    // Why the tensor is wrong; what follows from it is judged by it as it is.
+    std::string find_wrong(std::size_t id) {
+        const laid_out made{side_.tensors.at(id), side_.bytes.at(id)};
+        bool loses_nans = false;
+        auto wrong = oracle_.find_wrong(made, loses_nans);
+        if (!wrong.empty() || loses_nans) oracle_.take(made);
+        tensors_without_nans += loses_nans ? 1 : 0;
+        return wrong;
+    }
+
+    long tensors_without_nans = 0;
+
+private:
+    chain_oracle oracle_;
+    const chain_result& side_;
+};
+
+// One chain, and what both sides made of it.
+class comparison {
+public:
+    comparison(const chain_description& chain, const tensor_bytes& inputs, const chain_result& own,
+               const chain_result& other, tally& counted)
+        : chain_(chain), inputs_(inputs), own_(own), other_(other), counted_(counted) {}
+
+    void run() {
+        if (!own_.fault.empty() && own_.fault != other_.fault) end(own_.fault);
+        const bool own_has_run = own_.refusal.empty();
+        const bool other_has_run = other_.refusal.empty() && other_.fault.empty();
+        if (!own_has_run && other_has_run) end("oneDNN alone runs it, the plugin: " + own_.refusal);
+        if (std::any_of(own_.written.begin(), own_.written.end(),
+                        [this](std::size_t id) { return !are_alike(id); }))
+            decide();
+        ++(!own_has_run ? counted_.refused : other_has_run ? counted_.compared : counted_.only_own);
+    }
+
+private:
+    [[noreturn]] void end(const std::string& what) const { fail(what + '\n' + to_string(chain_)); }
+
+    bool are_alike(std::size_t id) const {
+        return other_.written.contains(id) &&
+               difference({own_.tensors.at(id), own_.bytes.at(id)},
+                          {other_.tensors.at(id), other_.bytes.at(id)}, chain_.tolerance.at(id))
+                   .empty();
+    }
+
+    // In the order in which they are made. A wrong tensor of the plugin's is excused by oneDNN's
+    // being wrong alone, and by nothing else.
+    void decide() {
+        judge own(chain_, inputs_, own_), other(chain_, inputs_, other_);
+        for (const std::size_t id : own_.written) {
+            const bool other_has_it = other_.written.contains(id);
+            const std::string wrong = own.find_wrong(id);
+            const bool other_is_wrong = other_has_it && !other.find_wrong(id).empty();
+            if (!wrong.empty() && !other_is_wrong && !are_alike(id))
+                end((other_has_it ? "oneDNN alone is right; " : "oneDNN alone does not run it; ") +
+                    wrong);
+            if (other_is_wrong)
+                ++(wrong.empty() ? counted_.other_is_wrong : counted_.both_are_wrong);
+        }
+        counted_.without_nans += own.tensors_without_nans;
+    }
+
+    const chain_description& chain_;
+    const tensor_bytes& inputs_;
+    const chain_result &own_, &other_;
+    tally& counted_;
+};
+
+bool has_nans(const chain_description& chain, const tensor_bytes& inputs) {
+    return std::any_of(inputs.begin(), inputs.end(), [&](const auto& input) {
+        const auto& tensor = chain.now.at(input.first);
+        indices index(static_cast<std::size_t>(tensor.ndims));
+        bool found = false;
+        do found |= std::isnan(load({tensor, input.second}, index));
+        while (step(index, tensor));
+        return found;
+    });
+}
+
+bool has_property(const chain_description& chain, dnnl_graph_tensor_property_t property) {
+    return std::any_of(chain.now.begin(), chain.now.end(),
+                       [=](const auto& each) { return each.second.property == property; });
+}
+
+void count(const chain_description& chain, const tensor_bytes& inputs, const chain_result& own,
+           tally& counted) {
+    ++counted.graphs;
+    counted.merged += own.merged;
+    counted.composites += own.composites;
+    if (!own.refusal.empty()) return;
+    counted.with_nans += has_nans(chain, inputs) ? 1 : 0;
+    counted.with_constants += has_property(chain, dnnl_graph_tensor_property_constant) ? 1 : 0;
+    counted.with_scalars += has_property(chain, host_scalar) ? 1 : 0;
+}
+
+} // namespace
+
+namespace {
+
+// Faults that the target's tests plant.
+bool planted(const char* fault) {
+    const char* name = std::getenv("MASKWISE_FUZZ_FAULT");
+    return name != nullptr && std::string(name) == fault;
+}
+
+void end_where_planted() {
+    if (planted("ends") || (planted("ends_beside_the_plugin") && has_plugin())) std::abort();
+}
+
+void spoil(chain_result& side, std::size_t id) {
+    const auto& tensor = side.tensors.at(id);
+    if (test::width_bytes(tensor) > 1) store(side.bytes.at(id).data(), tensor.data_type, 9e4F);
+}
+
+// Others on both sides, which excuses nothing.
+void spoil_where_planted(chain_result& own, chain_result& other) {
+    if (!planted("wrong_tensors") || own.written.empty()) return;
+    spoil(own, *own.written.rbegin());
+    if (other.written.size() > 1) spoil(other, *other.written.begin());
+}
+
+} // namespace
+
+void check_chain(generator& random, generator& later, tally& counted, volatile bool& is_alone) {
+    switch_caches_off();
+    const auto chain =
+        test::one_in(random, 3) ? draw_attention(random, later) : draw_chain(random, later);
+    const auto inputs = draw_inputs(random, later, chain);
+    session own(with_plugin()), other(real());
+    own.build(chain.graph);
+    other.build(chain.graph);
+    const std::string wrong = complain(own, other, chain.graph);
+    if (!wrong.empty()) fail(wrong + '\n' + to_string(chain));
+    is_alone = true;
+    end_where_planted();
+    auto alone = run_chain(other, chain, inputs);
+    is_alone = false;
+    if (has_plugin()) {
+        auto result = run_chain(own, chain, inputs);
+        spoil_where_planted(result, alone);
+        comparison(chain, inputs, result, alone, counted).run();
+        count(chain, inputs, result, counted);
+    }
+    other.destroy();
+    own.destroy();
+}
+
+} // namespace maskwise::fuzz
