@@ -5,20 +5,25 @@ usage: fuzz_attention.py --lane LANE --bench FILE --preload LIBS [--seed N] [--c
 Shapes, strides, broadcasts of the mask, and the order of scale, cap, mask and addition are drawn. A
 graph of a seed and a number is always the same one. Results may use at most 80 % of what the
 check allows, and a fair share of the graphs must be Maskwise's. oneDNN alone runs the same graphs:
-what it gets wrong itself (3.13 multiplies some layouts wrongly) is counted, not held against
-anybody.
+each fault of its own must be a known one, and each known one has a budget. A wrong tensor of
+Maskwise's is excused where the same tensor is wrong alone, for a known reason; that the process
+ends never is.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import random
 import re
 import subprocess
 import sys
 import tempfile
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -180,10 +185,18 @@ def attention(draw: random.Random) -> dict[str, Any]:
 
 
 Result = dict[str, Any]
+Graph = list[dict[str, Any]]
 
 
-def run(arguments: argparse.Namespace, files: list[Path], preload: str) -> tuple[list[Result], int]:
-    """Runs all, with the plugin or alone; returns the results and the number of composites."""
+@dataclass
+class Run:
+    results: list[Result]
+    composites: int
+    minor: int  # of oneDNN 3
+
+
+def run(arguments: argparse.Namespace, files: list[Path], preload: str) -> Run:
+    """Runs all, with the plugin or alone."""
     report = files[0].parent / "report.json"
     command = [str(ROOT / "scripts/lane")]
     if preload:
@@ -194,23 +207,105 @@ def run(arguments: argparse.Namespace, files: list[Path], preload: str) -> tuple
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if not report.exists():
         raise SystemExit(f"fuzz_attention: the client wrote no report\n{done.stdout}{done.stderr}")
-    results: list[Result] = json.loads(report.read_text())["tests"]
+    read = json.loads(report.read_text())
     report.unlink()
-    said = done.stdout + done.stderr
-    return results, len(re.findall(r"maskwise,claim,\d+,composite", said))
+    version = re.search(r"oneDNN 3\.(\d+)", read["library"])
+    claimed = re.findall(r"maskwise,claim,\d+,composite", done.stdout + done.stderr)
+    return Run(read["tests"], len(claimed), int(version[1]) if version else 0)
 
 
-def fault_of(own: Result, alone: Result) -> str:
-    """What is wrong with Maskwise's result and not with oneDNN's."""
-    if alone["state"] != "PASSED":
-        return ""
-    if own["state"] != "PASSED":
-        return f"{own['state']} {own['reason']}"
-    # Between 16-bit values the oracle rounds as often as oneDNN does, Maskwise less often.
-    allowed = max(ALLOWANCE, alone["allowance_used"])
-    if own["allowance_used"] > allowed:
-        return f"{own['allowance_used']:.2f} of what the check allows"
+@dataclass(frozen=True)
+class KnownFault:
+    """Why oneDNN alone, or any f32, leaves the tolerance."""
+
+    name: str
+    minor: int  # of oneDNN 3
+    explains: Callable[[Graph, Result], bool]
+    most: float  # of the graphs
+
+
+def row_major(shape: list[int]) -> list[int]:
+    return [math.prod(shape[dim + 1 :]) for dim in range(len(shape))]
+
+
+def has_odd_operand(graph: Graph, _: Result) -> bool:
+    return any(
+        1 in tensor["shape"] and tensor["stride"] != row_major(tensor["shape"])
+        for op in graph
+        if op["kind"] == "MatMul"
+        for tensor in op["inputs"]
+    )
+
+
+def adds_in(graph: Graph, dtype: str) -> list[int]:
+    """Where the graph adds, of those whose operands have the type."""
+    return [
+        number
+        for number, op in enumerate(graph)
+        if op["kind"] == "Add" and op["inputs"][0]["dtype"] == dtype
+    ]
+
+
+def rounds_a_sum_once(graph: Graph, result: Result) -> bool:
+    return bool(adds_in(graph, "bf16")) and result["allowance_used"] < 4
+
+
+def adds_to_the_fill(graph: Graph, result: Result) -> bool:
+    select = [op["kind"] for op in graph].index("Select")
+    after = [number for number in adds_in(graph, "f32") if number > select]
+    return bool(after) and result["allowance_used"] < 40
+
+
+KNOWN_FAULTS = (
+    KnownFault(
+        "MatMul concludes another layout from the stride of an extent of 1",
+        13,
+        has_odd_operand,
+        0.1,
+    ),
+    KnownFault("a bf16 sum behind MatMul is rounded once, not twice", 13, rounds_a_sum_once, 0.03),
+    KnownFault(
+        "f32 has 10 bits behind the point beside a fill of -10000, in rows that are masked whole",
+        13,
+        adds_to_the_fill,
+        0.03,
+    ),
+)
+
+
+def known_fault(graph: Graph, alone: Result, minor: int) -> KnownFault | None:
+    """The first that explains a result that is wrong."""
+    if alone["state"] != "FAILED" or not alone["wrong_tensors"]:
+        return None
+    fitting = [k for k in KNOWN_FAULTS if k.minor == minor and k.explains(graph, alone)]
+    return fitting[0] if fitting else None
+
+
+def is_excused(own: Result, alone: Result, known: KnownFault | None) -> bool:
+    wrong, wrong_alone = set(own["wrong_tensors"]), set(alone["wrong_tensors"])
+    return known is not None and own["state"] == "FAILED" and set() < wrong <= wrong_alone
+
+
+def fault_of(own: Result, alone: Result, known: KnownFault | None) -> str:
+    """What is wrong with Maskwise's result or with oneDNN's, and not excused."""
+    if own["state"] == "PASSED":
+        # Between 16-bit values the oracle rounds as often as oneDNN does, Maskwise less often.
+        allowed = max(ALLOWANCE, min(1.0, alone["allowance_used"]))
+        if own["allowance_used"] > allowed:
+            return f"{own['allowance_used']:.2f} of what the check allows"
+    elif not is_excused(own, alone, known):
+        return f"{own['state']} {own['reason']}, alone {alone['state']} {alone['reason']}"
+    if alone["state"] != "PASSED" and known is None:
+        return f"oneDNN alone, no known fault: {alone['state']} {alone['reason']}"
     return ""
+
+
+def over_budget(found: Counter[str], graphs: int) -> list[str]:
+    return [
+        f"'{fault.name}': {found[fault.name]} of {graphs} graphs, {fault.most:.0%} are allowed"
+        for fault in KNOWN_FAULTS
+        if found[fault.name] > max(1, fault.most * graphs)
+    ]
 
 
 def write_graphs(arguments: argparse.Namespace, folder: Path) -> list[Path]:
@@ -233,20 +328,30 @@ def main() -> int:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         files = write_graphs(arguments, arguments.keep or Path(temporary))
-        own, claimed = run(arguments, files, arguments.preload)
-        alone, _ = run(arguments, files, "")
-    faults = [
-        f"{file.stem}: {fault}"
-        for file, *pair in zip(files, own, alone, strict=True)
-        if (fault := fault_of(*pair))
-    ]
-    right = sum(result["state"] == "PASSED" for result in alone)
-    print(f"{len(files)} graphs, oneDNN alone gets {right} right, {claimed} composites")
+        own = run(arguments, files, arguments.preload)
+        alone = run(arguments, files, "")
+        graphs = [json.loads(file.read_text())["graph"] for file in files]
+    return report(files, graphs, own, alone)
+
+
+def report(files: list[Path], graphs: list[Graph], own: Run, alone: Run) -> int:
+    faults, found = [], Counter[str]()
+    for file, graph, mine, theirs in zip(files, graphs, own.results, alone.results, strict=True):
+        known = known_fault(graph, theirs, alone.minor)
+        found.update([known.name] if known else [])
+        if fault := fault_of(mine, theirs, known):
+            faults.append(f"{file.stem}: {fault}")
+    right = sum(result["state"] == "PASSED" for result in alone.results)
+    print(f"{len(files)} graphs, oneDNN alone gets {right} right, {own.composites} composites")
+    for name, count in found.items():
+        print(f"{count} known: {name}")
+    if own.composites < LEAST_CLAIMED * right:
+        faults.append(f"fewer than {LEAST_CLAIMED:.0%} of the graphs are Maskwise's")
+    if right < len(files) / 2:
+        faults.append("fewer than half of the graphs are right where oneDNN is alone")
+    faults += over_budget(found, len(files))
     print("\n".join(faults))
-    few = claimed < LEAST_CLAIMED * right
-    if few:
-        print(f"fewer than {LEAST_CLAIMED:.0%} of the graphs are Maskwise's")
-    return 1 if faults or few or right < len(files) / 2 else 0
+    return 1 if faults else 0
 
 
 if __name__ == "__main__":

@@ -210,10 +210,11 @@ void runner::compare_outputs(const execution& e, case_result& result) const {
         result.errors += c.errors;
         result.total += c.total;
         result.allowance_used = std::max(result.allowance_used, c.used);
-        if (c.errors > 0 && result.state == verdict::passed) {
-            result.state = verdict::failed;
-            result.reason = fmt::format("tensor {}: {}", id, c.first);
-        }
+        if (c.errors == 0) continue;
+        result.wrong_tensors.push_back(id);
+        if (result.state != verdict::passed) continue;
+        result.state = verdict::failed;
+        result.reason = fmt::format("tensor {}: {}", id, c.first);
     }
 }
 

@@ -54,6 +54,7 @@ struct select_summary {
 struct case_result {
     verdict state = verdict::failed;
     std::string reason;
+    std::vector<std::size_t> wrong_tensors; // by id, of which `reason` has the first
     std::size_t errors = 0;
     std::size_t total = 0;
     double allowance_used = 0; // of the tolerance, by the output that is furthest off

@@ -45,6 +45,7 @@ measurement measurement_from(const json& entry) {
 json to_json(const case_result& r) {
     json entry{{"state", verdict_word(r.state)},
                {"reason", r.reason},
+               {"wrong_tensors", r.wrong_tensors},
                {"errors", r.errors},
                {"total", r.total},
                {"allowance_used", r.allowance_used},
@@ -68,6 +69,7 @@ case_result result_from_json(const json& entry) {
     case_result r;
     r.state = find_verdict(entry.at("state"));
     r.reason = entry.at("reason");
+    r.wrong_tensors = entry.at("wrong_tensors").get<std::vector<std::size_t>>();
     r.errors = entry.at("errors");
     r.total = entry.at("total");
     r.allowance_used = entry.at("allowance_used");
