@@ -1,4 +1,4 @@
-"""The graphs of the attention suite: oneDNN's own files, longer sequences, parts of them."""
+"""The graphs of the attention suite: files, longer sequences, the middle alone, parts of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 
 from worker import ROOT
 
-CASES = ROOT.parent / "shared/onednn-cases"
+CASES = ROOT.parent / "shared/onednn-cases"  # oneDNN's own files, which not everybody has
+OWN_CASES = ROOT / "benchdnn_inputs/mha"
 BYTES = {"f32": 4, "s32": 4, "bf16": 2, "f16": 2, "s8": 1, "u8": 1, "boolean": 1, "s64": 8}
 UNKNOWN = -(1 << 63)
 # Where the sequences are taken from: the file, its extents of sequence and heads.
@@ -80,7 +81,9 @@ def resized(graph: Graph, extents: dict[int, int]) -> Graph:
 
 
 def files() -> list[GraphCase]:
-    return [GraphCase(path.stem, path) for path in sorted(CASES.glob("**/*.json"))]
+    """oneDNN's own where they are, otherwise the harness's."""
+    folder = CASES if CASES.is_dir() else OWN_CASES
+    return [GraphCase(path.stem, path) for path in sorted(folder.glob("**/*.json"))]
 
 
 def without_newer_attributes(case: GraphCase, folder: Path) -> GraphCase:
@@ -95,8 +98,10 @@ def without_newer_attributes(case: GraphCase, folder: Path) -> GraphCase:
 
 
 def sequences(full: bool, folder: Path) -> list[GraphCase]:
-    """Attention over longer sequences, written as files of their own."""
-    made = []
+    """Attention over longer sequences, made of oneDNN's own files."""
+    made: list[GraphCase] = []
+    if not CASES.is_dir():
+        return made
     for kind, (stem, sequence, heads) in SEQUENCES.items():
         file = next(case.file for case in files() if case.name == stem)
         for new_heads in (12, 32) if full else (12,):

@@ -4,14 +4,19 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from types import ModuleType
+from unittest.mock import MagicMock
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks/suites"))
+import attention_graphs
 import cases
 import results
 import targets
+from attention_measured import Measured
 
 extents = st.lists(st.integers(1, 9), max_size=5).map(tuple)
 
@@ -95,3 +100,43 @@ def test_a_miss_is_called_one_and_nothing_measured_is_no_pass() -> None:
     assert targets.at_least("x", 0.9, [(0.5, "a"), (0.95, "b")]).holds is False
     assert targets.at_least("x", 0.9, [(0.9, "a")]).holds is True
     assert targets.at_least("x", 0.9, []).holds is None
+
+
+def test_without_onednns_own_cases_attention_has_the_harness_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attention_graphs, "CASES", tmp_path / "missing")
+    found = attention_graphs.files()
+    assert {"gpt", "bert", "causal", "masked_bf16"} <= {case.name for case in found}
+    assert attention_graphs.sequences(full=False, folder=tmp_path) == []
+    for case in [*found, *attention_graphs.middles(tmp_path)]:
+        assert "Select" in {op["kind"] for op in case.load()["graph"]}, case.name
+
+
+@pytest.fixture
+def attention(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
+    """The suite without its pictures, its results and the facts of the machine."""
+    for name in ("matplotlib", "matplotlib.pyplot"):
+        monkeypatch.setitem(sys.modules, name, MagicMock())
+    import attention
+
+    monkeypatch.setattr(attention, "RESULTS", tmp_path)
+    monkeypatch.setattr(attention, "machine_facts", lambda: {"machine": "", "began": ""})
+    monkeypatch.setattr(sys, "argv", ["attention", "--build=b", "--programs=p", "--lane=3.13"])
+    return attention
+
+
+@pytest.mark.parametrize(
+    ("found", "status"),
+    [
+        ([], 1),
+        ([Measured("gone", "3.13", state="the client ended with status 1")], 1),
+        ([Measured("half", "3.13", samples={"onednn": [2.0]})], 1),
+        ([Measured("all", "3.13", samples={"onednn": [2.0], "maskwise": [1.0]})], 0),
+    ],
+)
+def test_attention_that_measured_nothing_fails(
+    attention: ModuleType, monkeypatch: pytest.MonkeyPatch, found: list[Measured], status: int
+) -> None:
+    monkeypatch.setattr(attention, "run_lane", lambda *_: found)
+    assert attention.main() == status
