@@ -53,7 +53,7 @@ class Suite:
         try:
             self.run_known(case, measured)
         except Died as error:
-            measured.state = f"died: {error}"
+            measured = Measured(case.name, self.lane, state=f"died: {error}")
         finally:
             self.end_clients()
         return measured

@@ -139,13 +139,13 @@ def peers(every: list[Measured]) -> str:
         cells += [
             f"{best[name][1]:.3f} ({best[name][0]})" if name in best else "-" for name in names
         ]
-        cells += [", ".join(f"{name} {times:.2f}x" for name, times in faster.items()) or "nobody"]
+        named = ", ".join(f"{name} {times:.2f}x" for name, times in faster.items())
+        cells.append(named or ("nobody" if best else "not measured"))
         rows.append(f"| {measured.case} | {' | '.join(cells)} |")
     rows += fault_lines(measured_all)
-    first = sum(not measured.faster() for measured in measured_all)
-    return "\n".join(
-        [*rows, f"nobody is faster than Maskwise in {first} of {len(measured_all)} cases"]
-    )
+    judged = [measured.faster() for measured in measured_all if measured.peers()]
+    first = sum(not faster for faster in judged)
+    return "\n".join([*rows, f"nobody is faster than Maskwise in {first} of {len(judged)} cases"])
 
 
 def shares(measured: Measured) -> dict[str, float]:

@@ -136,10 +136,12 @@ def test_faster_peers_are_printed(suite: ModuleType) -> None:
     second.faults["onnxruntime"] = first.faults["onnxruntime"] = "refused: no bf16"
     second.drop("torch", "the process ended with status -11")
     assert first.faster() == {"torch": 1.25}
-    lines = suite.report.peers([first, second]).splitlines()
+    third = by_peers("third")
+    lines = suite.report.peers([first, second, third]).splitlines()
     assert lines[3:] == [
         "| first | 2.000 | 9.000 | 1.600 (is_causal) | 2.500 (causal) | torch 1.25x |",
         "| second | 2.000 | 9.000 | - | 2.500 (causal) | nobody |",
+        "| third | 2.000 | 9.000 | - | - | not measured |",
         "openvino attention_mask: refused: no mask: first",
         "onnxruntime: refused: no bf16: first and 1 more",
         "openvino attention_mask: wrong: 3 of 8 elements differ: second",
