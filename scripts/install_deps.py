@@ -282,6 +282,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("lanes", nargs="*", help="lanes to install (default: all)")
     parser.add_argument("--peers", action="store_true", help="what scripts/bench compares with")
+    parser.add_argument("--torch", action="store_true", help="PyTorch, another such peer")
     parser.add_argument("--python", action="store_true", help="what the Python package needs")
     parser.add_argument("--aarch64", action="store_true", help="libraries for the cross build")
     arguments = parser.parse_args()
@@ -289,6 +290,8 @@ def main() -> int:
         install_all(arguments.lanes)
         if arguments.peers:
             install("peers", DEPS / "peers", Pins(ROOT / "scripts/peers.txt"), build_environment)
+        if arguments.torch:
+            install("PyTorch", DEPS / "torch", Pins(ROOT / "scripts/torch.txt"), build_environment)
         if arguments.python:
             pins = Pins(ROOT / "scripts/python.txt")
             install("Python package's needs", DEPS / "python", pins, build_environment)

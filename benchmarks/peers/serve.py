@@ -69,10 +69,11 @@ class Server:
         raise ValueError(f"unknown request {what!r}")
 
 
-def main() -> None:
+def serve(start: Callable[[], Any]) -> None:
+    """Answers the lines of standard input; what libraries print goes to standard error."""
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
-    server = Server(sys.argv[1])
+    server = start()
     for line in sys.stdin:
         try:
             reply = server.answer(json.loads(line))
@@ -82,4 +83,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    serve(lambda: Server(sys.argv[1]))

@@ -1,6 +1,7 @@
 """Measures attention: oneDNN's own cases with a Select and longer sequences (or the harness's cases
-where there is no ../shared), with and without Maskwise, beside the ceiling: the time of what oneDNN
-keeps and the time in which the rest's bytes can move.
+where there is no ../shared), and plain attention, with and without Maskwise, beside the ceiling:
+the time of what oneDNN keeps and the time in which the rest's bytes can move. Plain attention is
+measured by the peers, too.
 
 Started by scripts/bench attention, which has everything installed and built.
 """
@@ -9,82 +10,36 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
-import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import attention_graphs as graphs
 import attention_report as report
-from attention_measured import Measured
+from attention_client import NEWEST_LANE, SAMPLES, Client, claim
+from attention_measured import Measured, Samples
+from attention_peers import Peer, peers
+from attention_plain import ANSWER
+from attention_problem import Problem
 from machine import machine_facts
+from measure import data_folder
 from results import Row, keep
 from ways import Limit
-from worker import ROOT, Died, Worker, lane_command, limit
+from worker import ROOT, Died, limit
 
 RESULTS = ROOT / "build/bench"
-NEWEST_LANE = "3.13"
-ANSWER = "maskwise-bench-answer "
 TURNS = 6
-SAMPLES = 60
-TURN_MS = 40.0
 COPY_SECONDS = 0.02
-SLOW_MS = 150.0  # a call slower than this is measured twice in all, not in every turn
-CHECKED_BYTES = 64 << 20  # larger graphs are not compared with the oracle: it takes minutes
-
-
-class Client(Worker):
-    """The harness's client: it checks a graph, compiles it once and then measures it again."""
-
-    def __init__(self, impl: str, build: Path, lane: str) -> None:
-        program = "maskwise-bench" + ("" if lane == NEWEST_LANE else f"-{lane}")
-        command = [*lane_command(impl, build, lane, program), "--serve"]
-        super().__init__(f"attention-{impl}", command, {"MASKWISE_VERBOSE": "1"})
-
-    def request(self, text: str) -> dict[str, Any]:
-        process = self.process or self.start()
-        assert process.stdin and process.stdout
-        process.stdin.write(text + "\n")
-        process.stdin.flush()
-        for line in process.stdout:
-            if line.startswith(ANSWER):
-                answer: dict[str, Any] = json.loads(line[len(ANSWER) :])
-                return answer
-        self.process = None
-        raise Died(f"the client ended with status {process.wait()}")
-
-    def run(self, file: Path, mode: str) -> dict[str, Any]:
-        flags = [f"--mode={mode}", "--fix-times-per-prb=1", "--expected-n-partitions=0"]
-        answer = self.request("run " + json.dumps([*flags, f"--case={file}"]))
-        if "input_error" in answer:
-            raise RuntimeError(answer["input_error"])
-        return {**answer["result"], "library": answer.get("library", "")}
-
-    def time(self, samples: int) -> list[float]:
-        taken: list[float] = self.request(f"time {samples} {TURN_MS}")["samples"]
-        return taken
-
-
-def claimed_operators(build: Path, lane: str, file: Path) -> tuple[set[int], str]:
-    """The operators that Maskwise runs of this graph, from the line that says so."""
-    client = Client("maskwise", build, lane)
-    command = [*client.command[:-1], "--mode=P", "--fix-times-per-prb=1"]
-    command += ["--expected-n-partitions=0", f"--case={file}"]
-    done = subprocess.run(
-        command, capture_output=True, text=True, env={**client.environment}, check=False
-    )
-    claims = re.findall(r"maskwise,claim,\d+,composite,(.*): operators ([\d ]+)", done.stderr)
-    operators = {int(number) for _, numbers in claims for number in numbers.split()}
-    return operators, "; ".join(text for text, _ in claims)
+CHECKED_ELEMENTS = 16 << 20  # of the largest tensor: beyond, the oracle takes minutes
 
 
 class Suite:
-    def __init__(self, arguments: argparse.Namespace, lane: str, folder: Path) -> None:
+    def __init__(self, arguments: argparse.Namespace, lane: str, folder: Path, data: Path) -> None:
         self.build: Path = arguments.build
         self.lane = lane
-        self.folder = folder
+        self.folder = folder  # of the graphs
+        self.data = data  # of plain attention's operands and answers
+        self.peers: list[Peer] = peers() if arguments.peers else []
         names = ("maskwise", "onednn", "before", "after")
         self.clients = {name: Client(name, self.build, lane) for name in names}
         self.limit = Limit(limit(arguments.programs))
@@ -98,7 +53,7 @@ class Suite:
         try:
             self.run_known(case, measured)
         except Died as error:
-            measured.state = str(error)
+            measured = Measured(case.name, self.lane, state=f"died: {error}")
         finally:
             self.end_clients()
         return measured
@@ -109,55 +64,65 @@ class Suite:
             client.close()
 
     def run_known(self, case: graphs.GraphCase, measured: Measured) -> None:
-        biggest = max(map(graphs.elements, graphs.tensors(case.load())))
-        checked = case.needed_bytes == 0 and 4 * biggest <= CHECKED_BYTES
-        if checked and (reason := self.fault_of(case)):
-            measured.state = f"wrong: {reason}"
+        problem = Problem(case.plain, self.data) if case.plain else None
+        measured.state = "" if problem else self.check(case)
+        contestants: dict[str, Samples] = {}
+        for name in ("onednn", "maskwise"):
+            measured.state = measured.state or self.load(name, case, problem, measured)
+            contestants[name] = self.clients[name].time
+        if measured.state:
             return
-        own, alone = (self.clients[name].run(case.file, "P") for name in ("maskwise", "onednn"))
-        measured.library = alone["library"]
-        if "perf" not in own or "perf" not in alone:
-            measured.state = f"{alone['state'].lower()}: {alone['reason'] or own['reason']}"
-            return
-        clients = {name: self.clients[name] for name in ("onednn", "maskwise")}
-        clients |= self.prepare_parts(case, measured)
+        contestants |= self.prepare_parts(case, measured)
+        if problem:
+            for peer in self.peers:
+                contestants = {**peer.load(problem, measured), **contestants}
         for turn in range(TURNS):
-            self.measure(measured, clients, turn)
+            self.measure(measured, contestants, turn)
 
-    def measure(self, measured: Measured, clients: dict[str, Client], turn: int) -> None:
-        """One turn. What the ceiling is made of comes right before or behind Maskwise: the same
-        memory is twice as fast in one second as in another."""
-        taken: dict[str, list[float]] = {}
-        for name, client in clients.items():
-            known = measured.samples.get(name)
-            if not (known and min(known) > SLOW_MS and turn >= 2):
-                taken[name] = client.time(SAMPLES)
-        if measured.row_bytes:
-            taken["rows at the limit"] = self.copy()
-        measured.add_turn(taken)
-
-    def fault_of(self, case: graphs.GraphCase) -> str:
+    def check(self, case: graphs.GraphCase) -> str:
+        """Compares Maskwise's values with the harness's oracle: what is wrong, or nothing."""
+        if max(map(graphs.elements, graphs.tensors(case.load()))) > CHECKED_ELEMENTS:
+            return ""
         checker = Client("maskwise", self.build, self.lane)
         try:
             result = checker.run(case.file, "C")
         finally:
             checker.close()
-        return str(result["reason"]) if result["errors"] else ""
+        return f"wrong: {result['reason']}" if result["state"] == "FAILED" else ""
 
-    def prepare_parts(self, case: graphs.GraphCase, measured: Measured) -> dict[str, Client]:
-        ids, measured.claim = claimed_operators(self.build, self.lane, case.file)
+    def load(
+        self, name: str, case: graphs.GraphCase, problem: Problem | None, measured: Measured
+    ) -> str:
+        """Why it cannot be timed, or nothing."""
+        result = self.clients[name].run(case.file, "P", problem.folder if problem else None)
+        measured.library = result["library"]
+        if "perf" not in result:
+            return f"{result['state'].lower()}: {name}: {result['reason']}"
+        reason = problem.fault_of(ANSWER) if problem else ""
+        return f"wrong: {name}: {reason}" if reason else ""
+
+    def measure(self, measured: Measured, contestants: dict[str, Samples], turn: int) -> None:
+        """One turn, every other one backwards. What the ceiling is made of comes right before or
+        behind Maskwise: the same memory is twice as fast in one second as in another."""
+        names = list(contestants)[:: 1 if turn % 2 == 0 else -1]
+        measured.add_turn(
+            {name: contestants[name]() for name in names if measured.wants(name, turn)}
+        )
+
+    def prepare_parts(self, case: graphs.GraphCase, measured: Measured) -> dict[str, Samples]:
+        ids, measured.claim = claim(self.clients["maskwise"].said())
         if not ids:
             return {}
         parts = graphs.split(case.load(), ids)
         measured.row_bytes = parts.row_bytes
         self.prepare_copy(parts.row_bytes)
-        ready = {}
+        ready: dict[str, Samples] = {}
         for name, graph in (("before", parts.before), ("after", parts.after)):
             file = self.folder / f"{name}.json"
             file.write_text(json.dumps(graph))
             if graph["graph"] and "perf" in self.clients[name].run(file, "P"):
-                ready[name] = self.clients[name]
-        return ready
+                ready[name] = self.clients[name].time
+        return {**ready, "rows at the limit": self.copy}
 
     def prepare_copy(self, moved: int) -> None:
         """Of half of the bytes to the other half; ranks the ways of the limit."""
@@ -171,7 +136,8 @@ class Suite:
 
     def close(self) -> None:
         self.end_clients()
-        self.limit.close()
+        for worker in (self.limit, *self.peers):
+            worker.close()
 
 
 def available_bytes() -> int:
@@ -201,7 +167,7 @@ def rows_of(measured: Measured) -> list[Row]:
                 dtype="",
                 mask="",
                 impl=name,
-                version=measured.library,
+                version=measured.versions.get(name.split(" ")[0], measured.library),
                 seconds_median=milliseconds / 1e3,
                 seconds_min=min(measured.samples.get(name, [milliseconds])) / 1e3,
                 bytes=measured.row_bytes,
@@ -212,7 +178,7 @@ def rows_of(measured: Measured) -> list[Row]:
     return rows
 
 
-def run_lane(arguments: argparse.Namespace, lane: str) -> list[Measured]:
+def run_lane(arguments: argparse.Namespace, lane: str, data: Path) -> list[Measured]:
     folder = RESULTS / "attention"
     folder.mkdir(parents=True, exist_ok=True)
     cases = graphs.files()
@@ -220,8 +186,9 @@ def run_lane(arguments: argparse.Namespace, lane: str) -> list[Measured]:
         cases = [graphs.without_newer_attributes(case, folder) for case in cases]
     else:
         cases += graphs.middles(folder) + graphs.sequences(arguments.full, folder)
+        cases += graphs.plains(folder)
     wanted = arguments.only.split(",") if arguments.only else [case.name for case in cases]
-    suite = Suite(arguments, lane, folder)
+    suite = Suite(arguments, lane, folder, data)
     every = []
     print(f"\nlane {lane}\n{report.header()}", flush=True)
     try:
@@ -239,6 +206,8 @@ def main() -> int:
     parser.add_argument("--lane", dest="lanes", action="append", help="default: 3.13 and 3.7")
     parser.add_argument("--full", action="store_true", help="sequences of 4096, 32 heads")
     parser.add_argument("--only", default="", help="cases by name, with commas (nothing is kept)")
+    parser.add_argument("--peers", action="store_true", help="plain attention by PyTorch, too")
+    parser.add_argument("--no-targets", action="store_true", help="a target missed is no failure")
     parser.add_argument("--build", type=Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--programs", type=Path, required=True, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -248,14 +217,20 @@ def main() -> int:
     print("\n".join(f"{name}: {value}" for name, value in facts.items()))
     if not graphs.CASES.is_dir():
         print(f"no folder {graphs.CASES}: {graphs.OWN_CASES} instead, and no longer sequences")
-    every = [measured for lane in arguments.lanes for measured in run_lane(arguments, lane)]
+    with data_folder() as data:
+        lanes = [run_lane(arguments, lane, Path(data)) for lane in arguments.lanes]
+    every = [measured for lane in lanes for measured in lane]
     print(report.targets(every))
+    if arguments.peers:
+        print(report.peers(every))
     measured = sum(each.times_faster() is not None for each in every)
     print(f"{measured} of {len(every)} cases measured, {time.monotonic() - begin:.0f} s")
     if every and not arguments.only:
         keep(RESULTS / "results.json", "attention", [row for m in every for row in rows_of(m)])
         report.draw(every, facts, RESULTS / "attention.png")
-    return 0 if measured else 1
+    failed = report.failures(every, with_targets=not arguments.no_targets)
+    print("\n".join(failed))
+    return 0 if measured and not failed else 1
 
 
 if __name__ == "__main__":

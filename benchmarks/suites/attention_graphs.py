@@ -1,4 +1,5 @@
-"""The graphs of the attention suite: files, longer sequences, the middle alone, parts of them."""
+"""The graphs of the attention suite: files, longer sequences, the middle alone, plain attention,
+parts of them."""
 
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from attention_plain import FILES, RESULT, Plain
+from attention_plain import cases as plain_cases
 from worker import ROOT
 
 CASES = ROOT.parent / "shared/onednn-cases"  # oneDNN's own files, which not everybody has
@@ -30,6 +33,7 @@ class GraphCase:
     name: str
     file: Path
     needed_bytes: int = 0
+    plain: Plain | None = None
 
     def load(self) -> Graph:
         """With shapes filled in where the file leaves them open."""
@@ -125,29 +129,80 @@ def described(number: int, shape: list[int], dtype: str) -> dict[str, Any]:
     return {**tensor, "layout_type": "strided", "property_type": "variable"}
 
 
-def middle(is_causal: bool) -> Graph:
-    """Scale, mask and SoftMax without MatMuls: Maskwise makes one partition of them."""
-    ops: list[dict[str, Any]] = []
+class Operators:
+    """A graph, operator by operator; what one makes has the scores' shape, if no other is given."""
 
-    def add(kind: str, inputs: list[Any], dtype: str = "f32", axis: int | None = None) -> Any:
-        attrs: dict[str, Any] = {"axis": {"type": "s64", "value": axis}} if axis else {}
-        if kind in ("Divide", "GreaterEqual", "Select"):
-            attrs["auto_broadcast"] = {"type": "string", "value": "numpy"}
-        output = described(100 + len(ops), MIDDLE, dtype)
-        head = {"id": len(ops), "name": f"{kind}_{len(ops)}", "kind": kind, "attrs": attrs}
-        ops.append({**head, "inputs": inputs, "outputs": [output]})
+    def __init__(self, scores: list[int]) -> None:
+        self.scores = scores
+        self.ops: list[dict[str, Any]] = []
+
+    def add(
+        self,
+        kind: str,
+        inputs: list[Any],
+        dtype: str = "f32",
+        output: dict[str, Any] | None = None,
+        **attributes: Any,
+    ) -> Any:
+        if kind in ("Divide", "Multiply", "GreaterEqual", "Select"):
+            attributes["auto_broadcast"] = "numpy"
+        types = {bool: "bool", int: "s64", str: "string"}
+        attrs = {key: {"type": types[type(v)], "value": v} for key, v in attributes.items()}
+        number = len(self.ops)
+        output = output or described(100 + number, self.scores, dtype)
+        head = {"id": number, "name": f"{kind}_{number}", "kind": kind, "attrs": attrs}
+        self.ops.append({**head, "inputs": inputs, "outputs": [output]})
         return output
 
-    scores = add("Divide", [described(0, MIDDLE, "f32"), described(1, [1], "f32")])
+    def add_causal_mask(self, scores: Any) -> Any:
+        indices = [self.add("GenIndex", [scores], "s32", axis=axis) for axis in (-2, -1)]
+        return self.add("GreaterEqual", indices, "boolean")
+
+    def graph(self) -> Graph:
+        head = {"version": "3.8.0", "engine_kind": "cpu", "fpmath_mode": "strict"}
+        ports: dict[str, Any] = {"input_ports": [], "output_ports": []}
+        return {**head, "fpmath_mode_apply_to_int": "false", **ports, "graph": self.ops}
+
+
+def middle(is_causal: bool) -> Graph:
+    """Scale, mask and SoftMax without MatMuls: Maskwise makes one partition of them."""
+    made = Operators(MIDDLE)
+    scores = made.add("Divide", [described(0, MIDDLE, "f32"), described(1, [1], "f32")])
     mask: Any = described(2, [1, 1, *MIDDLE[2:]], "boolean")
     if is_causal:
-        indices = [add("GenIndex", [scores], "s32", axis) for axis in (-2, -1)]
-        mask = add("GreaterEqual", indices, "boolean")
-    kept = add("Select", [mask, scores, described(3, [1], "f32")])
-    add("SoftMax", [kept], axis=-1)
-    head = {"version": "3.8.0", "engine_kind": "cpu", "fpmath_mode": "strict"}
-    ports: dict[str, Any] = {"input_ports": [], "output_ports": []}
-    return {**head, "fpmath_mode_apply_to_int": "false", **ports, "graph": ops}
+        mask = made.add_causal_mask(scores)
+    kept = made.add("Select", [mask, scores, described(3, [1], "f32")])
+    made.add("SoftMax", [kept], axis=-1)
+    return made.graph()
+
+
+def plain(case: Plain) -> Graph:
+    """Attention with the mask given; one that is causal and nothing else is made of indices."""
+    number = {name: int(file) for name, file in FILES.items()}
+    q, k, v = (described(number[name], case.shape, case.dtype) for name in ("q", "k", "v"))
+    scale, fill = (described(number[name], [1], "f32") for name in ("scale", "fill"))
+    made = Operators([*case.shape[:3], case.length])
+    scores = made.add("MatMul", [q, k], transpose_a=False, transpose_b=True)
+    scores = made.add("Multiply", [scores, scale])
+    if case.mask_shape:
+        mask: Any = described(number["mask"], case.mask_shape, "boolean")
+        if case.kind == "causal":
+            mask = made.add_causal_mask(scores)
+        scores = made.add("Select", [mask, scores, fill])
+    weights = made.add("SoftMax", [scores], case.dtype, axis=-1, mode="inf_as_zero")
+    answer = described(RESULT, case.shape, case.dtype)
+    made.add("MatMul", [weights, v], output=answer, transpose_a=False, transpose_b=False)
+    return made.graph()
+
+
+def plains(folder: Path) -> list[GraphCase]:
+    made = []
+    for case in plain_cases():
+        path = folder / f"{case.name.replace(' ', '-')}.json"
+        path.write_text(json.dumps(plain(case)))
+        needed = ALONE_COPIES * 4 * case.heads * case.length**2
+        made.append(GraphCase(case.name, path, needed, case))
+    return made
 
 
 def middles(folder: Path) -> list[GraphCase]:

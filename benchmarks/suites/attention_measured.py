@@ -3,9 +3,25 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import comb
+
+Samples = Callable[[], list[float]]  # takes more of them, milliseconds a call
 
 CEILING = ("before", "after", "rows at the limit")
+SLOW_MS = 150.0  # a call slower than this is measured twice in all, not in every turn
+ONE_SIDED = 0.025  # how often either end of an interval may be on the wrong side of the median
+
+
+def interval(ratios: list[float]) -> tuple[float, float]:
+    """Of their median, at 95 % and free of assumptions: between two of the ratios in order, as far
+    from the ends as coin tosses allow. It takes six; the interval of fewer is all of them."""
+    ordered, count, outside = sorted(ratios), len(ratios), 0
+    while sum(comb(count, i) for i in range(outside + 1)) / 2**count <= ONE_SIDED:
+        outside += 1
+    outside = max(1, outside)
+    return ordered[outside - 1], ordered[count - outside]
 
 
 @dataclass
@@ -20,13 +36,33 @@ class Measured:
     samples: dict[str, list[float]] = field(default_factory=dict)
     row_bytes: int = 0
     shares: list[float] = field(default_factory=list)  # of the ceiling, turn by turn
+    ratios: list[float] = field(default_factory=list)  # oneDNN's time over Maskwise's, the same
+    versions: dict[str, str] = field(default_factory=dict)  # of the peers
+    faults: dict[str, str] = field(default_factory=dict)  # of a peer, or of a form of it
 
     def add_turn(self, taken: dict[str, list[float]]) -> None:
-        for name, samples in taken.items():
-            self.samples.setdefault(name, []).extend(samples)
-        now = {name: statistics.median(samples) for name, samples in taken.items()}
+        now = {name: statistics.median(samples) for name, samples in taken.items() if samples}
+        for name in now:
+            self.samples.setdefault(name, []).extend(taken[name])
+        if "onednn" in now and "maskwise" in now:
+            self.ratios.append(now["onednn"] / now["maskwise"])
         if "rows at the limit" in now and "maskwise" in now:
             self.shares.append(sum(now.get(name, 0.0) for name in CEILING) / now["maskwise"])
+
+    def drop(self, name: str, fault: str) -> None:
+        """A peer, or a form of one, that failed: its samples count no more."""
+        self.faults[name] = fault
+        for other in [key for key in self.samples if f"{key} ".startswith(f"{name} ")]:
+            del self.samples[other]
+
+    def wants(self, name: str, turn: int) -> bool:
+        """What is slow is measured twice, unless it has yet to show that Maskwise is not slower."""
+        known = self.samples.get(name)
+        if name in self.faults or name.split(" ")[0] in self.faults:
+            return False
+        if not known or turn < 2 or min(known) <= SLOW_MS:
+            return True
+        return name in ("onednn", "maskwise") and max(self.ratios, default=1.0) < 1.0
 
     def of_ceiling(self) -> float | None:
         return statistics.median(self.shares) if self.shares else None
@@ -36,11 +72,26 @@ class Measured:
         return statistics.median(taken) if taken else None
 
     def times_faster(self) -> float | None:
-        alone, own = self.median("onednn"), self.median("maskwise")
-        return alone / own if alone and own else None
+        return statistics.median(self.ratios) if self.ratios else None
 
     def ceiling(self) -> float | None:
         """What oneDNN keeps, and the bytes of the rest at the speed of memory or cache."""
         parts = [self.median(name) for name in CEILING]
         known = [part for part in parts if part is not None]
         return sum(known) if self.median("rows at the limit") is not None else None
+
+    def peers(self) -> dict[str, tuple[str, float]]:
+        """The form of each peer whose median is the lowest, and that median."""
+        best = {}
+        for peer in self.versions:
+            forms = [name for name in self.samples if name.startswith(f"{peer} ")]
+            if forms:
+                form = min(forms, key=lambda name: statistics.median(self.samples[name]))
+                best[peer] = (form.removeprefix(f"{peer} "), statistics.median(self.samples[form]))
+        return best
+
+    def faster(self) -> dict[str, float]:
+        """Who needs less time than Maskwise, and how many times less."""
+        own = self.median("maskwise")
+        found = {peer: own / median for peer, (_, median) in self.peers().items() if own}
+        return {peer: times for peer, times in found.items() if times > 1.0}

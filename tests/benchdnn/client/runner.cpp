@@ -2,6 +2,7 @@
 
 #include "client/timing.hpp"
 #include "compare/compare.hpp"
+#include "data/data_files.hpp"
 #include "dialect/dialect_runner.hpp"
 #include "input/case_reader.hpp"
 #include "input/rewrite.hpp"
@@ -187,7 +188,7 @@ void runner::check_values(const case_config& config, case_result& result) {
     policy.any_true_byte =
         config.fill == "bits" || (config.fill == "auto" && maskwise_owns_selects());
     policy.any_bits = policy.any_true_byte && bits_only(known_);
-    inputs_ = fill_inputs(known_, policy);
+    inputs_ = inputs_for(config, policy);
     execution e(loaded(), *program_, inputs_, placement::at_guard, config.in_place);
     e.run();
     e.wait();
@@ -241,17 +242,29 @@ void runner::check_moved_bits(const execution& e) const {
     }
 }
 
+tensor_map runner::inputs_for(const case_config& config, const fill_policy& policy) const {
+    tensor_map values = fill_inputs(known_, policy);
+    if (!config.data.empty()) read_inputs(config.data, values);
+    return values;
+}
+
+void runner::write_results(const std::string& folder) const {
+    for (const std::size_t id : timed_->outputs())
+        if (find_consumers(known_, id).empty()) write_output(folder, id, timed_->value(id));
+}
+
 void runner::measure(const case_config& config, case_result& result) {
     if (inputs_.empty() || !config.correctness) {
         fill_policy policy;
         policy.mask = config.mask;
-        inputs_ = fill_inputs(known_, policy);
+        inputs_ = inputs_for(config, policy);
     }
     timed_ = std::make_unique<execution>(loaded(), *program_, inputs_, placement::aligned,
                                          config.in_place);
     inputs_.clear();
     cold_cache_ = config.cold_cache;
     warm_up(*timed_);
+    if (!config.data.empty()) write_results(config.data);
     result.perf = summarize(
         take_samples(*timed_, config.fix_times_per_prb, config.max_ms_per_prb, cold_cache_),
         timed_->bytes());

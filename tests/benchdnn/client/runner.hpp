@@ -33,7 +33,9 @@ private:
     bool maskwise_owns_selects() const; // every Select there is, and there is one
     void compare_outputs(const execution& e, case_result& result) const;
     void check_moved_bits(const execution& e) const;
+    tensor_map inputs_for(const case_config& config, const fill_policy& policy) const;
     void measure(const case_config& config, case_result& result);
+    void write_results(const std::string& folder) const;
     void summarize_partitions(case_result& result) const;
 
     int verbose_;

@@ -135,6 +135,8 @@ constexpr flag flags[] = {
      [](flag_state& s, run_options&, const std::string& v) { s.mask = parse_masks(v); }},
     {"fill", "auto|bits|finite", "what a lone Select's other inputs hold: any bit pattern or finite values; auto: bits where Maskwise executes it", "--fill=bits",
      [](flag_state& s, run_options&, const std::string& v) { s.fixed.fill = one_of(v, {"auto", "bits", "finite"}); }},
+    {"data", "FOLDER", "inputs that have a file FOLDER/ID hold its bytes, dense; with --mode=P the results go to FOLDER/ID.out", "--data=/tmp/case",
+     [](flag_state& s, run_options&, const std::string& v) { s.fixed.data = v; }},
     {"owner", "maskwise|onednn", "fail unless this library executes every partition that holds a Select", "--owner=maskwise",
      [](flag_state& s, run_options&, const std::string& v) { s.fixed.owner = one_of(v, {"", "maskwise", "onednn"}); }},
     {"expect", "STATUS", "the case passes only if a call answers with this status", "--expect=invalid_shape",

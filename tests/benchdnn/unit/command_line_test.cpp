@@ -65,12 +65,13 @@ TEST_F(command_line_test, list_options_multiply) {
 }
 
 TEST_F(command_line_test, repro_lines_parse_back) {
-    const auto line = parse(
-        {"--mode=CP", "--dt=1:bf16+2:bf16", "--in-shapes=0:2x3*ba+1:-",
-         "--op-attrs=140243871618688:auto_broadcast:none", "--mask=runs", "--owner=maskwise",
-         "--expect=invalid_shape", "--in-place", "--cold-cache=all", "--fix-times-per-prb=3",
-         "--max-ms-per-prb=50", "--expected-n-partitions=0", "--attr-fpmath=bf16:true",
-         "--tensor-property=1:constant", "--fill=bits", "--mb=2", "--case=" + path("case.json")});
+    const auto line =
+        parse({"--mode=CP", "--dt=1:bf16+2:bf16", "--in-shapes=0:2x3*ba+1:-",
+               "--op-attrs=140243871618688:auto_broadcast:none", "--mask=runs", "--owner=maskwise",
+               "--expect=invalid_shape", "--in-place", "--cold-cache=all", "--fix-times-per-prb=3",
+               "--max-ms-per-prb=50", "--expected-n-partitions=0", "--attr-fpmath=bf16:true",
+               "--tensor-property=1:constant", "--fill=bits", "--mb=2", "--data=/a/b",
+               "--case=" + path("case.json")});
     EXPECT_EQ(parse(repro_flags(line.cases[0])).cases[0], line.cases[0]);
 }
 

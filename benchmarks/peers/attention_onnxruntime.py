@@ -1,0 +1,139 @@
+"""ONNX Runtime: the contrib operator MultiHeadAttention, ONNX's Attention, and the graph of single
+operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+from attention_operands import BITS, Form, Operands
+from onnx import TensorProto, helper
+
+TYPES = {"f32": TensorProto.FLOAT, "bf16": TensorProto.BFLOAT16}
+MINUS_INFINITY = {"f32": -np.inf, "bf16": 0xFF80}  # as the bits hold it
+
+Inputs = dict[str, tuple[Any, int]]
+
+
+def hidden(array: Any) -> Any:
+    """batch x sequence x heads * head, as MultiHeadAttention takes it."""
+    return np.ascontiguousarray(array.swapaxes(1, 2)).reshape(1, array.shape[2], -1)
+
+
+def full(mask: Any) -> Any:
+    """With a row for each query: these operators take no other."""
+    columns = mask.shape[-1]
+    return np.ascontiguousarray(np.broadcast_to(mask, (1, 1, columns, columns)))
+
+
+def single_operators(of: Operands) -> list[Any]:
+    def constant(name: str, value: float) -> Any:
+        return helper.make_node(
+            "Constant", [], [name], value=helper.make_tensor(name, TYPES[of.dtype], [], [value])
+        )
+
+    nodes = [
+        helper.make_node("Transpose", ["k"], ["turned"], perm=[0, 1, 3, 2]),
+        helper.make_node("MatMul", ["q", "turned"], ["scores"]),
+        constant("scale", of.scale),
+        helper.make_node("Mul", ["scores", "scale"], ["scaled"]),
+    ]
+    if of.mask is not None:
+        nodes += [
+            constant("fill", -np.inf),
+            helper.make_node("Where", ["mask", "scaled", "fill"], ["kept"]),
+        ]
+    return [
+        *nodes,
+        helper.make_node("Softmax", [nodes[-1].output[0]], ["weights"], axis=-1),
+        helper.make_node("MatMul", ["weights", "v"], ["dst"]),
+    ]
+
+
+class Peer:
+    version = ort.__version__
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self.options = ort.SessionOptions()
+        self.options.intra_op_num_threads = threads
+        self.options.log_severity_level = 4
+        self.bound: list[Inputs] = []  # the sessions have their addresses only
+
+    def forms(self, of: Operands) -> dict[str, Callable[[], Form]]:
+        self.bound.clear()
+        found: dict[str, Callable[[], Form]] = {
+            "MultiHeadAttention": lambda: self.contrib(of, by_mask=of.mask is not None),
+            "Attention": lambda: self.attention(of),
+            "single operators": lambda: self.make(of, self.inputs(of), single_operators(of)),
+        }
+        if of.causal:
+            found["MultiHeadAttention unidirectional"] = lambda: self.contrib(of, by_mask=False)
+        return found
+
+    @staticmethod
+    def inputs(of: Operands) -> Inputs:
+        kind = TYPES[of.dtype]
+        found: Inputs = {"q": (of.q, kind), "k": (of.k, kind), "v": (of.v, kind)}
+        return found if of.mask is None else {**found, "mask": (of.mask, TensorProto.BOOL)}
+
+    def contrib(self, of: Operands, by_mask: bool) -> Form:
+        """It adds a mask instead of selecting by it."""
+        kind, (batch, heads, rows, head) = TYPES[of.dtype], of.shape
+        found: Inputs = {"q": (hidden(of.q), kind), "k": (hidden(of.k), kind)}
+        found["v"] = (hidden(of.v), kind)
+        names = ["q", "k", "v"]
+        if by_mask:
+            bias = np.where(of.mask, 0, MINUS_INFINITY[of.dtype]).astype(BITS[of.dtype])
+            found["bias"] = (full(bias), kind)
+            names += ["", "", "bias"]
+        node = helper.make_node(
+            "MultiHeadAttention",
+            names,
+            ["dst"],
+            domain="com.microsoft",
+            num_heads=heads,
+            scale=of.scale,
+            unidirectional=int(of.causal and not by_mask),
+        )
+        call, read = self.make(of, found, [node], (batch, rows, heads * head))
+        return call, lambda answer: np.ascontiguousarray(
+            read(answer).reshape(batch, rows, heads, head).swapaxes(1, 2)
+        )
+
+    def attention(self, of: Operands) -> Form:
+        found = self.inputs(of)
+        if of.causal:
+            del found["mask"]
+        elif of.mask is not None:
+            found["mask"] = (full(of.mask), TensorProto.BOOL)
+        node = helper.make_node(
+            "Attention", list(found), ["dst"], scale=of.scale, is_causal=int(of.causal)
+        )
+        return self.make(of, found, [node])
+
+    def make(
+        self, of: Operands, inputs: Inputs, nodes: list[Any], shape: tuple[int, ...] = ()
+    ) -> Form:
+        """`shape`: the answer's, where it is not that of q."""
+        kind = TYPES[of.dtype]
+        dst = np.empty(shape or of.shape, BITS[of.dtype])
+        infos = [
+            helper.make_tensor_value_info(name, element, array.shape)
+            for name, (array, element) in inputs.items()
+        ]
+        answer = helper.make_tensor_value_info("dst", kind, dst.shape)
+        graph = helper.make_graph(nodes, "attention", infos, [answer])
+        sets = [helper.make_opsetid("", 23), helper.make_opsetid("com.microsoft", 1)]
+        model = helper.make_model(graph, opset_imports=sets, ir_version=11)
+        session = ort.InferenceSession(
+            model.SerializeToString(), self.options, providers=["CPUExecutionProvider"]
+        )
+        binding = session.io_binding()
+        for name, (array, element) in inputs.items():
+            binding.bind_input(name, "cpu", 0, element, array.shape, array.ctypes.data)
+        binding.bind_output("dst", "cpu", 0, kind, dst.shape, dst.ctypes.data)
+        self.bound.append(inputs)
+        return lambda: session.run_with_iobinding(binding), lambda _: dst

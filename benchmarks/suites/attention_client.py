@@ -1,0 +1,73 @@
+"""The harness's client, as the attention suite asks it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from subprocess import Popen
+from typing import Any
+
+from attention_measured import SLOW_MS
+from worker import ROOT, Died, Worker, lane_command
+
+NEWEST_LANE = "3.13"
+ANSWER = "maskwise-bench-answer "
+SAMPLES = 60
+TURN_MS = 40.0
+WARM_MS = 10.0  # as the peers are (peers/serve.py)
+
+
+class Client(Worker):
+    """It checks a graph, compiles it once and then measures it again."""
+
+    def __init__(self, impl: str, build: Path, lane: str) -> None:
+        program = "maskwise-bench" + ("" if lane == NEWEST_LANE else f"-{lane}")
+        command = [*lane_command(impl, build, lane, program), "--serve"]
+        super().__init__(f"attention-{impl}", command, {"MASKWISE_VERBOSE": "1"})
+        self.log = ROOT / "build/bench" / f"{self.impl}.log"
+        self.log_before = 0
+
+    def start(self) -> Popen[str]:
+        self.log_before = self.log.stat().st_size if self.log.exists() else 0
+        return super().start()
+
+    def said(self) -> str:
+        """What this process wrote on standard error."""
+        return self.log.read_bytes()[self.log_before :].decode(errors="replace")
+
+    def request(self, text: str) -> dict[str, Any]:
+        process = self.process or self.start()
+        assert process.stdin and process.stdout
+        process.stdin.write(text + "\n")
+        process.stdin.flush()
+        for line in process.stdout:
+            if line.startswith(ANSWER):
+                answer: dict[str, Any] = json.loads(line[len(ANSWER) :])
+                return answer
+        self.process = None
+        raise Died(f"the client ended with status {process.wait()}")
+
+    def run(self, file: Path, mode: str, data: Path | None = None) -> dict[str, Any]:
+        flags = [f"--mode={mode}", "--fix-times-per-prb=1", "--expected-n-partitions=0"]
+        flags += [f"--data={data}"] if data else []
+        answer = self.request("run " + json.dumps([*flags, f"--case={file}"]))
+        if "input_error" in answer:
+            raise RuntimeError(answer["input_error"])
+        return {**answer["result"], "library": answer.get("library", "")}
+
+    def time(self) -> list[float]:
+        """Milliseconds a call. Those before them are not counted, unless calls are slow."""
+        warm = self.samples(1000, WARM_MS)
+        return warm if min(warm) > SLOW_MS else self.samples(SAMPLES, TURN_MS)
+
+    def samples(self, count: int, most_ms: float) -> list[float]:
+        taken: list[float] = self.request(f"time {count} {most_ms}")["samples"]
+        return taken
+
+
+def claim(said: str) -> tuple[set[int], str]:
+    """The operators that Maskwise runs, from the lines that say so."""
+    claims = re.findall(r"maskwise,claim,\d+,composite,(.*): operators ([\d ]+)", said)
+    operators = {int(number) for _, numbers in claims for number in numbers.split()}
+    return operators, "; ".join(text for text, _ in claims)

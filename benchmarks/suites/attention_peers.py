@@ -1,0 +1,75 @@
+"""The peers of the attention suite: a process for each, in an environment of its own."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from signal import SIGCONT, SIGSTOP, Signals
+from typing import Any
+
+from attention_client import SAMPLES, TURN_MS
+from attention_measured import Measured, Samples
+from attention_problem import Problem
+from worker import ROOT, Died, Worker
+
+SERVER = ROOT / "benchmarks/peers/serve_attention.py"
+# The environment that has each. Another implementation is a line here and a module
+# benchmarks/peers/attention_<name>.py.
+ENVIRONMENTS = {"torch": ".deps/torch", "openvino": ".deps/peers", "onnxruntime": ".deps/peers"}
+
+
+class Peer(Worker):
+    def __init__(self, name: str, python: Path) -> None:
+        self.name = name
+        super().__init__(f"attention-{name}", [str(python), "-B", str(SERVER), name], {})
+
+    def ask(self, **request: object) -> dict[str, Any]:
+        """Between two requests it is stopped: its threads may spin, ONNX Runtime's for 30 ms."""
+        self.send(SIGCONT)
+        try:
+            return super().ask(**request)
+        finally:
+            self.send(SIGSTOP)
+
+    def close(self) -> None:
+        self.send(SIGCONT)
+        super().close()
+
+    def send(self, number: Signals) -> None:
+        if self.process:
+            self.process.send_signal(number)
+
+    def load(self, problem: Problem, measured: Measured) -> dict[str, Samples]:
+        """The forms whose answer is right, ready to be timed; the faults of the others."""
+        try:
+            measured.versions[self.name] = str(self.ask(do="hello")["version"])
+            answer = self.ask(do="load", case=problem.request())
+        except (Died, RuntimeError) as error:
+            measured.faults[self.name] = str(error)
+            return {}
+        ready: dict[str, Samples] = {}
+        for form, reason in answer["refused"].items():
+            measured.faults[f"{self.name} {form}"] = f"refused: {reason}"
+        for form, file in answer["answers"].items():
+            key = f"{self.name} {form}"
+            if reason := problem.fault_of(file):
+                measured.faults[key] = f"wrong: {reason}"
+            else:
+                ready[key] = partial(self.time, form, measured)
+        return ready
+
+    def time(self, form: str, measured: Measured) -> list[float]:
+        """Milliseconds a call; none where the peer fails."""
+        try:
+            answer = self.ask(do="time", form=form, samples=SAMPLES, max_seconds=TURN_MS / 1e3)
+        except Died as error:
+            measured.drop(self.name, str(error))
+            return []
+        except RuntimeError as error:
+            measured.drop(f"{self.name} {form}", str(error))
+            return []
+        return [1e3 * seconds for seconds in answer["samples"]]
+
+
+def peers() -> list[Peer]:
+    return [Peer(name, ROOT / place / "bin/python") for name, place in ENVIRONMENTS.items()]
