@@ -136,8 +136,9 @@ class Suite:
 
     def close(self) -> None:
         self.end_clients()
-        for worker in (self.limit, *self.peers):
-            worker.close()
+        self.limit.close()
+        for peer in self.peers:
+            peer.close()
 
 
 def available_bytes() -> int:

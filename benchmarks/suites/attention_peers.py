@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from signal import SIGCONT, SIGSTOP, Signals
-from typing import Any
 
 from attention_client import SAMPLES, TURN_MS
 from attention_measured import Measured, Samples
@@ -21,23 +19,8 @@ ENVIRONMENTS = {"torch": ".deps/torch", "openvino": ".deps/peers", "onnxruntime"
 class Peer(Worker):
     def __init__(self, name: str, python: Path) -> None:
         self.name = name
-        super().__init__(f"attention-{name}", [str(python), "-B", str(SERVER), name], {})
-
-    def ask(self, **request: object) -> dict[str, Any]:
-        """Between two requests it is stopped: its threads may spin, ONNX Runtime's for 30 ms."""
-        self.send(SIGCONT)
-        try:
-            return super().ask(**request)
-        finally:
-            self.send(SIGSTOP)
-
-    def close(self) -> None:
-        self.send(SIGCONT)
-        super().close()
-
-    def send(self, number: Signals) -> None:
-        if self.process:
-            self.process.send_signal(number)
+        command = [str(python), "-B", str(SERVER), name]
+        super().__init__(f"attention-{name}", command, {}, rests=True)  # ONNX Runtime spins 30 ms
 
     def load(self, problem: Problem, measured: Measured) -> dict[str, Samples]:
         """The forms whose answer is right, ready to be timed; the faults of the others."""
