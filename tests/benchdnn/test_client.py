@@ -204,33 +204,6 @@ class Faults(unittest.TestCase):
         self.assertIn("aborted:2", outcome.out)
 
 
-class Soak(unittest.TestCase):
-    """scripts/soak sees in seconds what a client loses, and what fails."""
-
-    def soak(self, fault: str) -> subprocess.CompletedProcess[str]:
-        needs_plugin(self)
-        command = [sys.executable, str(ROOT / "scripts/soak.py"), "15", "--lane", SETUP.lane]
-        command += ["--client", SETUP.faulty, "--plugin", SETUP.preload]
-        environment = dict(os.environ, MASKWISE_BENCH_FAULT=fault)
-        return subprocess.run(
-            command, capture_output=True, text=True, env=environment, timeout=120, check=False
-        )
-
-    def test_a_leak(self) -> None:
-        done = self.soak("leak")
-        self.assertEqual(done.returncode, 1)
-        self.assertRegex(done.stdout, r"resident_bytes grow by [\d,.]+ a case", done.stderr)
-
-    def test_failing_cases(self) -> None:
-        done = self.soak("execute_fails")
-        self.assertEqual(done.returncode, 1)
-        self.assertRegex(done.stdout, r"soak: \d+ FAILED", done.stderr)
-
-    def test_nothing_lost(self) -> None:
-        done = self.soak("none")
-        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
-
-
 class Results(unittest.TestCase):
     def test_the_report_repeats_the_verdicts(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -14,7 +14,7 @@ static long long nanoseconds(void) {
 
 __attribute__((visibility("default"))) int dnnl_graph_graph_finalize(void* graph) {
     static finalize_fn* next;
-    if (!next) next = (finalize_fn*)dlsym(RTLD_NEXT, "dnnl_graph_graph_finalize");
+    if (!next) *(void**)&next = dlsym(RTLD_NEXT, "dnnl_graph_graph_finalize");
     const long long end = nanoseconds() + 25000;
     while (nanoseconds() < end) {
     }

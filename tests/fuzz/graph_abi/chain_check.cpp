@@ -128,10 +128,6 @@ void count(const chain_description& chain, const tensor_bytes& inputs, const cha
     counted.with_scalars += has_property(chain, host_scalar) ? 1 : 0;
 }
 
-} // namespace
-
-namespace {
-
 // Faults that the target's tests plant.
 bool planted(const char* fault) {
     const char* name = std::getenv("MASKWISE_FUZZ_FAULT");

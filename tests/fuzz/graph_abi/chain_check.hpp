@@ -7,11 +7,13 @@ namespace maskwise::fuzz {
 // What was tried, and what came of it.
 struct tally {
     long graphs = 0, merged = 0, composites = 0;
-    long compared = 0, refused = 0,
-         only_own = 0; // graphs: both run it, neither does, the plugin does
-    long other_is_wrong = 0, both_are_wrong = 0; // tensors, by the operators' definitions
-    long without_nans = 0; // tensors of the plugin's where NaNs became numbers in SoftMax
-    long with_nans = 0, with_constants = 0, with_scalars = 0; // graphs that both run, or the plugin
+    // Graphs: both run it, neither does, the plugin alone does.
+    long compared = 0, refused = 0, only_own = 0;
+    // Tensors, by the operators' definitions; the last: the plugin's, NaNs became numbers in
+    // SoftMax.
+    long other_is_wrong = 0, both_are_wrong = 0, without_nans = 0;
+    // Graphs that the plugin runs.
+    long with_nans = 0, with_constants = 0, with_scalars = 0;
 };
 
 // A graph that is drawn, run beside oneDNN alone and compared tensor by tensor. While oneDNN alone

@@ -207,10 +207,6 @@ private:
     std::vector<std::byte> spare_ = std::vector<std::byte>(guard_bytes);
 };
 
-} // namespace
-
-namespace {
-
 // The input that has NaNs, now and then.
 std::size_t draw_input_with_nans(generator& later, const chain_description& chain) {
     if (!test::one_in(later, 6)) return 0;
