@@ -218,11 +218,11 @@ def stamp_of(bench: Path, suites: tuple[str, ...]) -> dict[str, str]:
     for suite, stamp in zip(suites, stamps, strict=True):
         if stamp["commit"].endswith("+"):
             raise Fault(f"{suite}: measured with uncommitted changes of {stamp['commit']}")
-        for what in ("commit", "class", "command"):
+        for what in ("commit", "class"):
             if stamp[what] != stamps[0][what]:
                 raise Fault(f"{suites[0]} and {suite}: {stamps[0][what]} and {stamp[what]}")
-    newest: dict[str, str] = stamps[-1]
-    return newest
+    commands = dict.fromkeys(stamp["command"] for stamp in stamps)
+    return {**stamps[-1], "command": ", ".join(commands)}
 
 
 def result_text(result: Result) -> str:

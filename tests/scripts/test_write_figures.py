@@ -197,6 +197,8 @@ def test_targets_are_the_report(tmp_path: Path) -> None:
     result = taken("targets", bench, tmp_path)
     assert (result.versions, result.head) == ("onednn 3", ["what", "of", "verdict"])
     assert result.rows == [["x", "1", "holds"]]
+    leave_behind(bench, ("small",), command="scripts/bench small")
+    assert taken("targets", bench, tmp_path).command == "scripts/bench, scripts/bench small"
     leave_behind(bench, ("small",), commit="d" * 40)
     with pytest.raises(write_figures.Fault, match=r"select and small: c+ and d+$"):
         take_figures.take("targets", bench, tmp_path)
