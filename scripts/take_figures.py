@@ -12,7 +12,7 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -123,33 +123,55 @@ def times_of(of_case: Rows) -> str:
     return times_text(*(of_case[impl]["seconds_median"] for impl in ("onednn", "maskwise")))
 
 
+# What the suite attention keeps of a case that is no other implementation.
+OWN = ("onednn", "maskwise", "limit", "before", "after", "rows at the limit")
+
+
+def peers_of(of_case: Rows) -> dict[str, float]:
+    """Seconds of the fastest form of each; a form follows the name of its implementation."""
+    fastest: dict[str, float] = {}
+    for impl, row in of_case.items():
+        if impl not in OWN:
+            name, seconds = impl.split(" ")[0], row["seconds_median"]
+            fastest[name] = min(seconds, fastest.get(name, seconds))
+    return fastest
+
+
+def listed(texts: Iterable[str]) -> str:
+    return ", ".join(texts) or "-"
+
+
+def attention_row(name: str, cases: dict[str, Rows]) -> list[str]:
+    """A case is named `CASE on LANE` on lanes other than the newest."""
+    of_case = cases[name]
+    seconds = {impl: row["seconds_median"] for impl, row in of_case.items()}
+    share = of_case["maskwise"]["limit_fraction"]
+    parts = [seconds[part] for part in ("before", "after") if part in seconds]
+    lanes = {other.removeprefix(f"{name} on "): there for other, there in cases.items()}
+    return [
+        name,
+        time_text(seconds["onednn"]),
+        time_text(seconds["maskwise"]),
+        times_of(of_case),
+        f"{share:.2f}" if share else "-",
+        time_text(sum(parts)) if parts else "-",
+        listed(f"{lane}: {times_of(there)}" for lane, there in lanes.items() if lane not in cases),
+        listed(f"{peer} {time_text(spent)}" for peer, spent in peers_of(of_case).items()),
+    ]
+
+
 def attention_cells(bench: Path) -> Cells:
-    """A case is named `CASE on LANE` on lanes other than the newest; these are its last column."""
-    cases = {
-        name: of_case
-        for name, of_case in suite_rows(bench, "attention").items()
-        if {"onednn", "maskwise"} <= of_case.keys()
-    }
-    newest = {name: of_case for name, of_case in cases.items() if " on " not in name}
-    rows = []
-    for name, of_case in newest.items():
-        seconds = {impl: row["seconds_median"] for impl, row in of_case.items()}
-        share = of_case["maskwise"]["limit_fraction"]
-        parts = [seconds[part] for part in ("before", "after") if part in seconds]
-        others = {
-            other.removeprefix(f"{name} on "): times_of(there)
-            for other, there in cases.items()
-            if other.startswith(f"{name} on ")
-        }
-        cells = [name, time_text(seconds["onednn"]), time_text(seconds["maskwise"])]
-        cells += [times_of(of_case), f"{share:.2f}" if share else "-"]
-        cells.append(time_text(sum(parts)) if parts else "-")
-        rows.append(
-            [*cells, ", ".join(f"{lane}: {times}" for lane, times in others.items()) or "-"]
-        )
-    versions = next((of_case["maskwise"]["version"] for of_case in newest.values()), "")
+    every = suite_rows(bench, "attention").items()
+    cases = {name: of_case for name, of_case in every if {"onednn", "maskwise"} <= of_case.keys()}
+    newest = [name for name in cases if " on " not in name]
+    versions = dict.fromkeys(
+        row["version"].split(",")[0] if impl in OWN else f"{impl.split(' ')[0]} {row['version']}"
+        for name in newest
+        for impl, row in cases[name].items()
+    )
     head = ["case", "oneDNN alone", "with Maskwise", "times faster", "of its ceiling"]
-    return versions.split(",")[0], [*head, "oneDNN's parts", "times faster on other lanes"], rows
+    head += ["oneDNN's parts", "times faster on other lanes", "other implementations"]
+    return ", ".join(versions), head, [attention_row(name, cases) for name in newest]
 
 
 def targets_cells(bench: Path) -> Cells:
@@ -196,11 +218,11 @@ def stamp_of(bench: Path, suites: tuple[str, ...]) -> dict[str, str]:
     for suite, stamp in zip(suites, stamps, strict=True):
         if stamp["commit"].endswith("+"):
             raise Fault(f"{suite}: measured with uncommitted changes of {stamp['commit']}")
-        for what in ("commit", "class", "command"):
+        for what in ("commit", "class"):
             if stamp[what] != stamps[0][what]:
                 raise Fault(f"{suites[0]} and {suite}: {stamps[0][what]} and {stamp[what]}")
-    newest: dict[str, str] = stamps[-1]
-    return newest
+    commands = dict.fromkeys(stamp["command"] for stamp in stamps)
+    return {**stamps[-1], "command": ", ".join(commands)}
 
 
 def result_text(result: Result) -> str:

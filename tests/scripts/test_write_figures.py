@@ -178,13 +178,15 @@ def test_python_is_compared_with_the_faster_form_of_numpy(tmp_path: Path) -> Non
     assert result.commit == "c" * 40 and result.machine == "one"
 
 
-def test_other_lanes_are_a_column_of_attention(tmp_path: Path) -> None:
+def test_other_lanes_and_implementations_are_columns_of_attention(tmp_path: Path) -> None:
     rows = [("a", "onednn", 9.0), ("a", "maskwise", 1e-3), ("a", "before", 1e-4)]
     rows += [("a on 3.7", "onednn", 3e-3), ("a on 3.7", "maskwise", 1e-3), ("b", "onednn", 1.0)]
+    rows += [("a", "torch mask", 3e-3), ("a", "torch causal", 2e-3)]
     leave_rows(tmp_path / "bench", "attention", rows)
     result = taken("attention", tmp_path / "bench", tmp_path)
-    assert result.rows == [["a", "9 s", "1 ms", "9000", "0.50", "100 us", "3.7: 3"]]
-    assert result.versions == "oneDNN 3"
+    cells = ["a", "9 s", "1 ms", "9000", "0.50", "100 us", "3.7: 3", "torch 2 ms"]
+    assert result.rows == [cells]
+    assert result.versions == "oneDNN 3, torch oneDNN 3, x"
 
 
 def test_targets_are_the_report(tmp_path: Path) -> None:
@@ -195,6 +197,8 @@ def test_targets_are_the_report(tmp_path: Path) -> None:
     result = taken("targets", bench, tmp_path)
     assert (result.versions, result.head) == ("onednn 3", ["what", "of", "verdict"])
     assert result.rows == [["x", "1", "holds"]]
+    leave_behind(bench, ("small",), command="scripts/bench small")
+    assert taken("targets", bench, tmp_path).command == "scripts/bench, scripts/bench small"
     leave_behind(bench, ("small",), commit="d" * 40)
     with pytest.raises(write_figures.Fault, match=r"select and small: c+ and d+$"):
         take_figures.take("targets", bench, tmp_path)

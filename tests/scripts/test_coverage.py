@@ -1,0 +1,22 @@
+"""Whose lines are counted, and what is said of them."""
+
+import coverage
+import pytest
+from coverage import ROOT
+
+
+def test_the_engine_and_the_python_module_are_counted() -> None:
+    def name(path: str) -> str | None:
+        return coverage.source_name(path, str(ROOT / "build/coverage"))
+
+    assert name("../../src/plan/box.cpp") == "src/plan/box.cpp"
+    assert name("../../python/src/where.cpp") == "python/src/where.cpp"
+    assert name("../../tests/unit/plan/test_box.cpp") is name("/usr/include/vector") is None
+
+
+def test_the_last_line_is_the_sum(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = {("src/plan/a.cpp", 1): 3, ("src/plan/a.cpp", 2): 1, ("python/src/b.cpp", 1): 0}
+    assert coverage.print_table(lines, {("src/plan/a.cpp", 1, 0): 2}) == pytest.approx(200 / 3)
+    *folders, total = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in folders[1:]] == ["python/src", "src/plan"]
+    assert total == "scripts/coverage: 66.7 % of 3 lines, 100.0 % of 1 branches"
