@@ -84,6 +84,7 @@ def test_every_case_of_up_to_16_mi_elements_is_checked(
     client = MagicMock()
     client.return_value.run.return_value = {"state": "FAILED", "reason": "tensor 6: [0]"}
     monkeypatch.setattr(suite, "Client", client)
+    monkeypatch.setattr(suite, "limit", MagicMock())
     runner = suite.Suite(MagicMock(peers=False), "3.13", tmp_path, tmp_path)
     states = []
     for length in (1024, 2048):
