@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import struct
-import subprocess
-import sys
 import tempfile
 import unittest
 from pathlib import Path
 from typing import ClassVar
 
-from client_process import ADD, ROOT, SELECT, SETUP, SUBTRACT, case, main, needs_plugin, run
+from client_process import ADD, SELECT, SETUP, SUBTRACT, case, main, needs_plugin, run
 
 
 class CommandLine(unittest.TestCase):
