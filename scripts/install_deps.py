@@ -37,7 +37,7 @@ class Pins:
     """A file of pins: comments, lines of a key and its value, what to install.
 
     'at-least PACKAGE VERSION' instead of 'expect' stands for a release whose versions move: what
-    it pins may be missing.
+    it pins may be missing. 'below PACKAGE VERSION' bounds how far they may move.
     """
 
     def __init__(self, path: Path) -> None:
@@ -50,6 +50,7 @@ class Pins:
         self.architecture = self.value(words, "architecture", "amd64")
         self.expect = [(line[1], line[2]) for line in words if line[0] == "expect"]
         self.at_least = [(line[1], line[2]) for line in words if line[0] == "at-least"]
+        self.below = [(line[1], line[2]) for line in words if line[0] == "below"]
         self.items = [line[0] for line in words if len(line) == 1]
 
     @staticmethod
@@ -200,6 +201,11 @@ def apt_options(work: Path, suite: str, architecture: str) -> list[str]:
     return [word for key, value in settings.items() for word in ("-o", f"{key}={value}")]
 
 
+def version_is(found: str, relation: str, version: str) -> bool:
+    command = ["dpkg", "--compare-versions", found, relation, version]
+    return subprocess.run(command, check=False).returncode == 0
+
+
 def check_versions(folder: Path, pins: Pins) -> None:
     def version_of(name: str) -> str:
         return next((path.name.split("_")[1] for path in folder.glob(f"{name}_*.deb")), "0")
@@ -208,11 +214,12 @@ def check_versions(folder: Path, pins: Pins) -> None:
         if not version_of(name).startswith(version):
             raise Failure(f"expected {name} {version}, the mirror has {version_of(name)}")
     for name, version in pins.at_least:
-        found = version_of(name)
-        compare = ["dpkg", "--compare-versions", found, "ge", version]
-        if subprocess.run(compare, check=False).returncode != 0:
-            raise Failure(f"expected {name} {version} or newer, the mirror has {found}")
-        say(f"{name} of {pins.suite} is {found}")
+        if not version_is(version_of(name), "ge", version):
+            raise Failure(f"expected {name} {version} or newer, the mirror has {version_of(name)}")
+        say(f"{name} of {pins.suite} is {version_of(name)}")
+    for name, version in pins.below:
+        if not version_is(version_of(name), "lt", version):
+            raise Failure(f"expected {name} below {version}, the mirror has {version_of(name)}")
 
 
 def build_from_debian(tree: Path, pins: Pins) -> None:

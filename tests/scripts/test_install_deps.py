@@ -75,7 +75,7 @@ def test_an_unknown_lane_names_the_known_ones() -> None:
         install_deps.lane_pins(["9.9"])
 
 
-MOVING = "suite unstable\nat-least libdnnl-dev 3.8\nlibdnnl-dev\n"
+MOVING = "suite unstable\nat-least libdnnl-dev 3.8\nbelow libdnnl-dev 3.15\nlibdnnl-dev\n"
 
 
 def test_a_lane_that_moves_may_be_missing(
@@ -108,12 +108,17 @@ def fetched(folder: Path, *versions: str) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("version", ["3.8", "3.12.1+ds-3", "4.0-1"])
+@pytest.mark.parametrize("version", ["3.8", "3.12.1+ds-3", "3.14.2-1"])
 def test_a_moving_version_is_told(
     tmp_path: Path, version: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     install_deps.check_versions(fetched(tmp_path, version), pins(tmp_path, MOVING))
     assert f"libdnnl-dev of unstable is {version}" in capsys.readouterr().err
+
+
+def test_a_version_that_the_tests_do_not_know_is_named(tmp_path: Path) -> None:
+    with pytest.raises(Failure, match=r"libdnnl-dev below 3\.15, the mirror has 3\.15\+ds-1"):
+        install_deps.check_versions(fetched(tmp_path, "3.15+ds-1"), pins(tmp_path, MOVING))
 
 
 @pytest.mark.parametrize(
