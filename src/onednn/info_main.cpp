@@ -47,12 +47,12 @@ std::string library_text(const char* soname, const char* symbol) {
 
 // Debian's SONAMEs end in the minor version.
 std::string onednn_soname() {
-    const std::string usual = "libdnnl.so.3";
-    if (dlopen(usual.c_str(), RTLD_LAZY) != nullptr) return usual;
-    for (int minor = 30; minor > 0; --minor)
-        if (const auto name = usual + '.' + std::to_string(minor);
-            dlopen(name.c_str(), RTLD_LAZY) != nullptr)
-            return name;
+    const char* const usual = "libdnnl.so.3";
+    if (dlopen(usual, RTLD_LAZY) != nullptr) return usual;
+    for (int minor = 30; minor > 0; --minor) {
+        std::string name = std::string(usual) + '.' + std::to_string(minor);
+        if (dlopen(name.c_str(), RTLD_LAZY) != nullptr) return name;
+    }
     return usual;
 }
 
