@@ -63,6 +63,11 @@ def make_row(case: Case, impl: str, version: str, samples: list[float], threads:
     )
 
 
+def four_digits(value: float) -> float:
+    """That count: of a slow implementation a fraction has many zeros first."""
+    return float(f"{value:.4g}")
+
+
 def complete(rows: list[Row], bytes_needed: int, shares: list[float]) -> None:
     """Fills in the bytes of the case and how close each row comes to its limit. Maskwise's is the
     median of `shares`, the limit's time over its own in pairs of measurements: a machine whose
@@ -71,9 +76,9 @@ def complete(rows: list[Row], bytes_needed: int, shares: list[float]) -> None:
     for row in rows:
         row.bytes = bytes_needed
         if row.impl == "maskwise":
-            row.limit_fraction = round(statistics.median(shares), 4) if shares else None
+            row.limit_fraction = four_digits(statistics.median(shares)) if shares else None
         elif row.seconds_median is not None:
-            row.limit_fraction = round(limit / row.seconds_median, 4)
+            row.limit_fraction = four_digits(limit / row.seconds_median)
 
 
 def load(path: Path) -> list[Row]:
