@@ -78,7 +78,7 @@ def run_cells(bench: Path) -> Cells:
         _, dtype, _, alone, own, times, _ = found[key]
         rows.append([name, dtype, ms_text(alone), ms_text(own), faster_text(times)])
     head = ["Select (cond, src_0, src_1)", "type", "oneDNN", "with Maskwise", "faster"]
-    return table["library"].split(",")[0], head, rows
+    return table["library"].removesuffix(", Maskwise in front"), head, rows
 
 
 def merged_cells(bench: Path) -> Cells:
@@ -88,7 +88,7 @@ def merged_cells(bench: Path) -> Cells:
         pattern, shape = name.rsplit(" ", 1)
         rows.append([f"`{pattern}`", shape, ms_text(alone), ms_text(own), faster_text(times)])
     head = ["graph", "shape", "oneDNN alone", "merged", "faster"]
-    return table["library"].split(",")[0], head, rows
+    return table["library"].removesuffix(", Maskwise in front"), head, rows
 
 
 def suite_rows(bench: Path, suite: str) -> dict[str, Rows]:
