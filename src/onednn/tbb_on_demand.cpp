@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <dlfcn.h>
-#include <string>
+#include <optional>
 
 namespace tbb::detail::d1 {
 class task;
@@ -99,9 +99,11 @@ constexpr const char* probe_name = "TBB_runtime_interface_version";
 
 std::atomic<bool> is_found = false;
 
-void* find_loaded() {
+// RTLD_DEFAULT is a null pointer, so none has to be said otherwise.
+std::optional<void*> find_loaded() {
     if (dlsym(RTLD_DEFAULT, probe_name) != nullptr) return RTLD_DEFAULT;
-    return dlopen(soname, RTLD_LAZY | RTLD_NOLOAD);
+    if (void* const handle = dlopen(soname, RTLD_LAZY | RTLD_NOLOAD)) return handle;
+    return std::nullopt;
 }
 
 bool take(void* handle, const char* how) noexcept {
@@ -117,14 +119,10 @@ bool take(void* handle, const char* how) noexcept {
     return is_found = true;
 }
 
-bool take_loaded() noexcept {
-    void* const handle = find_loaded();
-    return handle != nullptr && take(handle, "already loaded");
-}
-
 // Once a process: opening what is not there takes 100 microseconds.
 bool take_any() noexcept {
-    if (is_found || take_loaded()) return true;
+    if (is_found) return true;
+    if (const auto loaded = find_loaded()) return take(*loaded, "already loaded");
     if (void* const handle = dlopen(soname, RTLD_LAZY)) return take(handle, "opened");
     std::fprintf(stderr, "maskwise: no oneTBB, the calling thread works alone: %s\n", dlerror());
     return false;
@@ -136,7 +134,9 @@ bool has_tbb(tbb_search where) noexcept {
     if (is_found.load(std::memory_order_acquire)) return true;
     if (where == tbb_search::open_too) return at_first_use<take_any>();
     const auto lock = lock_first_use();
-    return is_found || take_loaded();
+    if (is_found) return true;
+    const auto loaded = find_loaded();
+    return loaded && take(*loaded, "already loaded");
 }
 
 } // namespace maskwise
