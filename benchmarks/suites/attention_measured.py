@@ -37,6 +37,7 @@ class Measured:
     row_bytes: int = 0
     shares: list[float] = field(default_factory=list)  # of the ceiling, turn by turn
     ratios: list[float] = field(default_factory=list)  # oneDNN's time over Maskwise's, the same
+    again: list[float] = field(default_factory=list)  # medians of ratios, by fresh processes
     versions: dict[str, str] = field(default_factory=dict)  # of the peers
     faults: dict[str, str] = field(default_factory=dict)  # of a peer, or of a form of it
 
