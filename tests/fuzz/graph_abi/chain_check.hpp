@@ -11,7 +11,7 @@ struct tally {
     long compared = 0, refused = 0, only_own = 0;
     // Tensors, by the operators' definitions; the last: the plugin's, NaNs became numbers in
     // SoftMax.
-    long other_is_wrong = 0, both_are_wrong = 0, without_nans = 0;
+    long other_is_wrong = 0, both_are_wrong = 0, unreached_are_wrong = 0, without_nans = 0;
     // Graphs that the plugin runs.
     long with_nans = 0, with_constants = 0, with_scalars = 0;
 };

@@ -57,7 +57,9 @@ public:
         if (!result_.refusal.empty() || !result_.fault.empty()) return;
         for (const auto& output : outputs_)
             if (output.id < further) result_.written.insert(output.id);
-        if (is_owned()) run_in_place();
+        if (!is_owned()) return;
+        for (const auto& output : outputs_) result_.owned.insert(output.id);
+        run_in_place();
     }
 
     bool is_owned() const { return is_maskwises(compiled_); }

@@ -19,6 +19,7 @@ struct chain_result {
     std::map<std::size_t, logical_tensor> tensors;
     std::map<std::size_t, std::vector<std::byte>> bytes;
     std::set<std::size_t> written; // tensors of the partitions that were run
+    std::set<std::size_t> owned;   // of these, tensors that Maskwise made
     // Partitions of several operators that are Maskwise's: those that oneDNN does not have, and its
     // own.
     int merged = 0, composites = 0;
