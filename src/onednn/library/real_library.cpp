@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "base/first_use.hpp"
+#include "onednn/library/soname.hpp"
 
 #include <atomic>
 #include <cstdio>
@@ -13,9 +14,6 @@
 
 namespace maskwise::onednn {
 namespace {
-
-// Any function that every oneDNN with the Graph API has; used to tell such a library.
-constexpr const char* probe_name = "dnnl_graph_graph_create";
 
 const void* base_of(const void* address) {
     Dl_info info{};
@@ -61,19 +59,6 @@ void* find_already_loaded() noexcept {
         // The search by soname, which comes next, needs no list.
     }
     return nullptr;
-}
-
-// oneDNN's own name first, then Debian's, which end in the minor version.
-template <typename Function>
-void* first_by_soname(Function&& function) {
-    if (void* handle = function("libdnnl.so.3")) return handle;
-    constexpr int newest_minor = 30;
-    for (int minor = newest_minor; minor > 0; --minor) {
-        char name[32];
-        std::snprintf(name, sizeof name, "libdnnl.so.3.%d", minor);
-        if (void* handle = function(name)) return handle;
-    }
-    return function("libdnnl.so");
 }
 
 void* find_handle(const char*& how) {

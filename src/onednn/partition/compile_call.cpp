@@ -1,5 +1,7 @@
 #include "onednn/partition/compile_call.hpp"
 
+#include "base/error.hpp"
+
 namespace maskwise::onednn {
 
 bool has_nulls(const compile_call& call) {
@@ -12,7 +14,10 @@ std::vector<abi::logical_tensor> copy_tensors(std::size_t count,
                                               const abi::logical_tensor** tensors) {
     std::vector<abi::logical_tensor> copies;
     copies.reserve(count);
-    for (std::size_t i = 0; i < count; ++i) copies.push_back(*tensors[i]);
+    for (std::size_t i = 0; i < count; ++i) {
+        if (tensors[i] == nullptr) throw invalid_argument("a logical tensor of the list is null");
+        copies.push_back(*tensors[i]);
+    }
     return copies;
 }
 

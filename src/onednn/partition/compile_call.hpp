@@ -20,6 +20,7 @@ struct compile_call {
 
 // Whether an argument is null that must not be; elements of the lists are not looked at.
 bool has_nulls(const compile_call& call);
+// Throws invalid_argument where an element is null.
 std::vector<abi::logical_tensor> copy_tensors(std::size_t count,
                                               const abi::logical_tensor** tensors);
 // As the real library takes lists; valid as long as `tensors` stays as it is.
