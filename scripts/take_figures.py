@@ -3,7 +3,8 @@
 
 Makes docs/figures/CLASS/TABLE.json of what scripts/bench and scripts/run have left in build/bench,
 of every table (scripts/write_figures.py has the list) that was measured there, and writes the
-documents. Refuses what was measured with uncommitted changes: no commit would say what it is of.
+documents; scripts/draw_picture.py draws the picture of "select". Refuses what was measured with
+uncommitted changes: no commit would say what it is of.
 """
 
 from __future__ import annotations
@@ -174,6 +175,54 @@ def attention_cells(bench: Path) -> Cells:
     return ", ".join(versions), head, [attention_row(name, cases) for name in newest]
 
 
+# Selects that move less are bound by the call.
+SHOWN_FROM_BYTES = 1_000_000
+SELECTS = {
+    "maskwise": "Maskwise",
+    "onednn": "oneDNN alone",
+    "onnxruntime": "ONNX Runtime",
+    "openvino": "OpenVINO",
+    "numpy": "NumPy",
+    "numexpr": "numexpr",
+}
+
+
+def ratio_text(of_case: Rows, name: str) -> str:
+    """Times the limit's time; of the fastest form where an implementation has several."""
+    forms = [row for impl, row in of_case.items() if impl == name or impl.startswith(f"{name} ")]
+    shares = [row["limit_fraction"] for row in forms if row["limit_fraction"]]
+    return f"{1 / max(shares):.4g}" if shares else "-"
+
+
+def select_cells(bench: Path) -> Cells:
+    """The Selects of programs, in f32 with their own masks: the first mask of each is that."""
+    every = [
+        row for row in json.loads(measured(bench / "results.json")) if row["suite"] == "select"
+    ]
+    masks: dict[str, str] = {}
+    cases: dict[str, Rows] = {}
+    for row in every:
+        own = masks.setdefault(row["case"], row["mask"])
+        if row["dtype"] == "f32" and row["mask"] == own and row["bytes"] >= SHOWN_FROM_BYTES:
+            cases.setdefault(row["case"], {})[row["impl"]] = row
+    if not cases:
+        raise Fault("results.json: suite select was not measured")
+    rows = []
+    for name, of_case in cases.items():
+        limit = of_case["limit"]
+        operands = " ".join(limit[operand] for operand in ("cond", "src_0", "src_1"))
+        cells = [name, operands, limit["mask"], f"{limit['bytes'] / 1e6:.4g}"]
+        rows.append([*cells, *(ratio_text(of_case, impl) for impl in SELECTS)])
+    versions = dict.fromkeys(
+        f"{SELECTS[impl.split(' ')[0]]} {re.split('[:,]', row['version'])[0]}"
+        for of_case in cases.values()
+        for impl, row in of_case.items()
+        if impl != "limit"
+    )
+    head = ["case", "cond src_0 src_1", "mask", "MB", *SELECTS.values()]
+    return ", ".join(versions), head, rows
+
+
 def targets_cells(bench: Path) -> Cells:
     """The table of build/bench/report.md, as it is; its second line has the versions."""
     lines = [line for line in measured(bench / "report.md").splitlines() if line]
@@ -205,6 +254,7 @@ def kernels_cells(bench: Path) -> Cells:
 TAKEN: dict[str, tuple[Callable[[Path], Cells], tuple[str, ...]]] = {
     "run": (run_cells, ("run-perf",)),
     "kernels": (kernels_cells, ("kernels",)),
+    "select": (select_cells, ("select",)),
     "targets": (targets_cells, ("select", "small", "sweep")),
     "attention": (attention_cells, ("attention",)),
     "merged": (merged_cells, ("run-merge_perf",)),

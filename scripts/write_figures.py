@@ -4,16 +4,17 @@
 Writes the tables of figures in README.md and docs/ from the results in docs/figures, between the
 markers `<!-- begin NAME -->` and `<!-- end NAME -->`. docs/figures/CLASS/NAME.json is what a CPU
 class has measured last (scripts/take_figures.py puts it there), docs/figures/nightly.json what
-scripts/nightly has run last.
+scripts/nightly has run last. scripts/draw_picture.py draws the picture of README.md from there.
 
---check writes nothing. It fails where a table was edited by hand, lacks results or stands outside
-of markers, and where results are older than the engine: more than 30 commits of src/kernel,
-src/plan and src/exec.
+--check writes nothing. It fails where a table or picture was edited by hand, lacks results, is of
+other results or stands outside of markers, and where results are older than the engine: more than
+30 commits of src/kernel, src/plan and src/exec.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import re
 import subprocess
@@ -50,6 +51,9 @@ TABLES = (
     Table("docs/python.md", "python", "scripts/bench python"),
 )
 NIGHTLY = Table("docs/reliability.md", "nightly", "scripts/nightly")
+# No table: what the picture is drawn from, once for each background.
+SELECT = Table("README.md", "select", "scripts/bench select", newest_only=True)
+PICTURES = {name: f"docs/pictures/select-{name}.svg" for name in ("light", "dark")}
 
 
 @dataclass(frozen=True)
@@ -145,6 +149,31 @@ def written(document: str, root: Path) -> tuple[str, list[str]]:
     return text, faults
 
 
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def sign(picture: str, root: Path) -> str:
+    """Adds a last line that tells what the picture was drawn from, by what, and what came out."""
+    script = Path(__file__).with_name("draw_picture.py").read_text()
+    source = digest(f"{results_of(SELECT, root)}\n{script}")
+    return f"{picture}<!-- of {source}, drawn {digest(picture)} -->\n"
+
+
+def picture_faults(root: Path) -> list[str]:
+    """Without drawing, which takes matplotlib."""
+    faults = []
+    for path in PICTURES.values():
+        text = (root / path).read_text() if (root / path).exists() else ""
+        drawn = "".join(text.splitlines(keepends=True)[:-1])
+        try:
+            if not drawn or text != sign(drawn, root):
+                faults.append(f"{path}: not what scripts/draw_picture.py draws of the results")
+        except Fault as fault:
+            faults.append(f"{path}: {fault}")
+    return faults
+
+
 def outside_markers(document: str, text: str) -> list[str]:
     """Rows with figures that no script has written."""
     inside, faults = False, []
@@ -204,6 +233,7 @@ def write(root: Path, check: bool) -> int:
         elif text != path.read_text():
             faults.append(f"{document}: tables are not as scripts/write_figures.py writes them")
     if check:
+        faults += picture_faults(root)
         old, notes = outdated(root)
         faults += old
     print("\n".join([*faults, *notes, f"figures: {len(faults)} faults"]))

@@ -5,11 +5,12 @@ import subprocess
 from dataclasses import asdict
 from pathlib import Path
 
+import draw_picture
 import nightly
 import pytest
 import take_figures
 import write_figures
-from write_figures import NIGHTLY, TABLES, Result, write
+from write_figures import NIGHTLY, PICTURES, SELECT, TABLES, Result, sign, write
 
 CLASS = "avx512-some-model"
 
@@ -38,6 +39,12 @@ def put_result(root: Path, name: str, commit: str, cpu_class: str = CLASS, **oth
     path.write_text(take_figures.result_text(result))
 
 
+def put_pictures(root: Path) -> None:
+    for path in PICTURES.values():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(sign("<svg>\n", root))
+
+
 def record(commit: str) -> nightly.Record:
     return nightly.Record("scripts/x", commit, "2026-01-02", "one", "passed", 3.0, "1 of 1")
 
@@ -52,8 +59,9 @@ def root(tmp_path: Path) -> Path:
         parts = [f"<!-- begin {name} -->\n<!-- end {name} -->\nwords\n" for name in names]
         (tmp_path / document).parent.mkdir(exist_ok=True)
         (tmp_path / document).write_text("\n".join(parts))
-    for table in TABLES:
+    for table in (*TABLES, SELECT):
         put_result(tmp_path, table.name, commit)
+    put_pictures(tmp_path)
     nightly.keep(tmp_path / nightly.RECORDS, "soak", record(commit))
     assert write(tmp_path, check=False) == 0
     return tmp_path
@@ -81,6 +89,23 @@ def test_figures_outside_of_markers(root: Path, capsys: pytest.CaptureFixture[st
     assert write(root, check=True) == 1
     out = capsys.readouterr().out
     assert f"docs/python.md:{line}: a table with figures" in out and "figures: 1 faults" in out
+
+
+@pytest.mark.parametrize("path", PICTURES.values())
+def test_pictures(root: Path, path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    fault = f"{path}: not what scripts/draw_picture.py draws"
+    drawn = (root / path).read_text()
+    (root / path).write_text(drawn.replace("<svg>", "<svg >"))  # edited by hand
+    assert write(root, check=True) == 1 and fault in capsys.readouterr().out
+    (root / path).unlink()
+    assert write(root, check=True) == 1 and fault in capsys.readouterr().out
+    (root / path).write_text(drawn)
+    assert write(root, check=True) == 0
+    put_result(root, "select", git(root, "rev-parse", "HEAD"), date="2026-03-04")  # other results
+    assert write(root, check=True) == 1 and fault in capsys.readouterr().out
+    (root / f"docs/figures/{CLASS}/select.json").unlink()
+    assert write(root, check=True) == 1
+    assert f"{path}: README.md: no results for the table 'select'" in capsys.readouterr().out
 
 
 def test_missing_results(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,8 +140,9 @@ def test_results_older_than_the_engine(root: Path, capsys: pytest.CaptureFixture
     out = capsys.readouterr().out
     assert f"docs/figures/{CLASS}/run.json: 31 commits of src/kernel" in out
     assert f"{nightly.RECORDS}: soak: 31 commits" in out
-    for table in TABLES:
+    for table in (*TABLES, SELECT):
         put_result(root, table.name, newest)
+    put_pictures(root)
     nightly.keep(root / nightly.RECORDS, "soak", record(newest))
     assert write(root, check=False) == write(root, check=True) == 0
 
@@ -135,7 +161,7 @@ def test_a_clone_without_history_says_so(
     clone = tmp_path_factory.mktemp("clone") / "of"
     git(root, "clone", "--quiet", "--depth=1", f"file://{root}", str(clone))
     assert write(clone, check=True) == 0
-    assert f"the age of {len(TABLES) + 1} results is not known" in capsys.readouterr().out
+    assert f"the age of {len(TABLES) + 2} results is not known" in capsys.readouterr().out
 
 
 def test_a_table_for_each_class_but_the_newest_in_the_readme(root: Path) -> None:
@@ -176,6 +202,24 @@ def test_python_is_compared_with_the_faster_form_of_numpy(tmp_path: Path) -> Non
     result = taken("python", tmp_path / "bench", tmp_path)
     assert result.rows == [["f32", "4 ms", "2 ms (copyto)", "1 ms", "2", "500 us", "4"]]
     assert result.commit == "c" * 40 and result.machine == "one"
+
+
+def test_selects_are_multiples_of_the_limit(tmp_path: Path) -> None:
+    def row(case: str, impl: str, share: float | None, **other: object) -> dict[str, object]:
+        facts = {"suite": "select", "dtype": "f32", "mask": "causal", "bytes": 2_000_000}
+        operands = {"cond": "4", "src_0": "8x4", "src_1": "-", "version": f"{impl} 1, x"}
+        return {"case": case, "impl": impl, "limit_fraction": share, **facts, **operands, **other}
+
+    rows = [row("a", "limit", 1.0), row("a", "maskwise", 0.8), row("a", "numpy", None)]
+    rows += [row("a", "onednn", 0.0005), row("a", "onednn 3.7 passive", 0.001)]
+    rows += [row("a", impl, 0.1, mask="true") for impl in ("limit", "maskwise")]  # not its own
+    rows += [row("b", impl, 0.1, bytes=999_999) for impl in ("limit", "maskwise")]
+    rows += [row("c", impl, 0.1, dtype="f16") for impl in ("limit", "maskwise")]
+    leave_behind(tmp_path / "bench", ("select",))
+    (tmp_path / "bench/results.json").write_text(json.dumps(rows))
+    result = taken("select", tmp_path / "bench", tmp_path)
+    assert result.rows == [["a", "4 8x4 -", "causal", "2", "1.25", "1000", "-", "-", "-", "-"]]
+    assert draw_picture.implementations(result) == [("Maskwise", [1.25]), ("oneDNN alone", [1000])]
 
 
 def test_other_lanes_and_implementations_are_columns_of_attention(tmp_path: Path) -> None:

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""usage: .deps/peers/bin/python scripts/draw_picture.py
+
+Draws the picture of README.md, for a light and for a dark background, from the newest
+docs/figures/CLASS/select.json (scripts/take_figures.py puts it there). It needs matplotlib, which
+`scripts/setup --peers` installs. `scripts/check figures` fails where a picture was edited by hand,
+or drawn from other figures or by another version of this script.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from write_figures import PICTURES, ROOT, SELECT, Result, results_of, sign
+
+if TYPE_CHECKING:  # write_figures' tests import this file without matplotlib
+    from matplotlib.axes import Axes
+
+NOTE = (
+    "One dot for each Select of a real program (f32, at least 1 MB moved). Further left is faster."
+)
+FIRST_RATIO = 4  # the first column of the figures that is one
+
+
+@dataclass(frozen=True)
+class Theme:
+    text: str
+    faint: str
+    own: str
+    other: str
+
+
+THEMES = {
+    "light": Theme(text="#1f2328", faint="#d0d7de", own="#0b7a55", other="#6e7781"),
+    "dark": Theme(text="#e6edf3", faint="#3d444d", own="#3fd19c", other="#9198a1"),
+}
+
+
+def ratios_of(result: Result, column: int) -> list[float]:
+    return [float(row[column]) for row in result.rows if row[column] != "-"]
+
+
+def implementations(result: Result) -> list[tuple[str, list[float]]]:
+    """Maskwise first, then the others, the fastest first."""
+    names = result.head[FIRST_RATIO:]
+    found = [(name, ratios_of(result, FIRST_RATIO + i)) for i, name in enumerate(names)]
+    found = [(name, ratios) for name, ratios in found if ratios]
+    return sorted(found, key=lambda pair: (pair[0] != "Maskwise", statistics.median(pair[1])))
+
+
+def heights(count: int) -> list[float]:
+    """Spreads dots over their row, the same way each time."""
+    return [0.5 * ((i * 0.618034) % 1 - 0.5) for i in range(count)]
+
+
+def draw_row(axes: Axes, y: float, name: str, ratios: list[float], theme: Theme) -> None:
+    own = name == "Maskwise"
+    colour = theme.own if own else theme.other
+    middle = statistics.median(ratios)
+    dots = [y + height for height in heights(len(ratios))]
+    axes.scatter(ratios, dots, s=26, color=colour, alpha=0.6, linewidths=0, zorder=2)
+    axes.plot([middle, middle], [y - 0.36, y + 0.36], color=colour, linewidth=3, zorder=3)
+    weight = "bold" if own else "normal"
+    style = {"va": "center", "color": colour if own else theme.text, "fontweight": weight}
+    axes.text(-0.015, y, name, ha="right", transform=axes.get_yaxis_transform(), **style)
+    text = f"{middle:.1f}x" if middle < 10 else f"{middle:.0f}x"
+    axes.text(1.015, y, text, ha="left", transform=axes.get_yaxis_transform(), **style)
+
+
+def write_words(axes: Axes, result: Result, theme: Theme) -> None:
+    heading = "Time of a Select, as a multiple of the time in which the machine can move its bytes"
+    machine = result.machine.partition(", load")[0]
+    source = f"{machine}; {result.command}, commit {result.commit[:9]}, {result.date}"
+    notes = f"{NOTE}\n{source}\n{result.versions}"
+    at = {"transform": axes.transAxes, "color": theme.text}
+    axes.text(-0.16, 1.12, heading, fontsize=11, **at)
+    axes.text(1.015, 1.01, "median", fontsize=9, **at)
+    axes.text(-0.16, -0.13, notes, fontsize=8, linespacing=1.5, va="top", **at)
+    above = {"transform": axes.get_xaxis_transform(), "ha": "center", "fontsize": 9}
+    axes.text(1, 1.01, "the limit", color=theme.text, **above)
+
+
+def draw(result: Result, theme: Theme) -> str:
+    from matplotlib import rcParams
+    from matplotlib.figure import Figure
+
+    rcParams.update({"svg.hashsalt": "maskwise", "svg.fonttype": "path"})
+    rows = implementations(result)
+    figure = Figure(figsize=(8.6, 0.46 * len(rows) + 1.2))
+    axes = figure.subplots()
+    axes.patch.set_visible(False)
+    for y, (name, ratios) in enumerate(reversed(rows)):
+        draw_row(axes, y, name, ratios, theme)
+    axes.axvline(1, color=theme.text, linewidth=1.2, zorder=1)
+    axes.set_xscale("log")
+    axes.set_ylim(-0.6, len(rows) - 0.4)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}x")
+    axes.tick_params(colors=theme.text, which="both", length=0)
+    axes.set_yticks([])
+    axes.grid(axis="x", color=theme.faint, linewidth=0.8, zorder=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    write_words(axes, result, theme)
+    text = io.StringIO()
+    facts = {"Date": None, "Creator": None}
+    figure.savefig(text, format="svg", transparent=True, bbox_inches="tight", metadata=facts)
+    return text.getvalue()
+
+
+def main() -> None:
+    argparse.ArgumentParser(description=__doc__).parse_args()
+    [result] = results_of(SELECT, ROOT).values()
+    for name, path in PICTURES.items():
+        (ROOT / path).parent.mkdir(exist_ok=True)
+        (ROOT / path).write_text(sign(draw(result, THEMES[name]), ROOT))
+        print(f"drawn: {path}")
+
+
+if __name__ == "__main__":
+    main()
