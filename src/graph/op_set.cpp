@@ -69,8 +69,7 @@ std::vector<std::size_t> topological_order(std::span<const node_ports> nodes) {
     std::vector<std::size_t> missing(nodes.size());
     for (std::size_t i = 0; i < nodes.size(); ++i)
         for (const std::size_t tensor : nodes[i].inputs)
-            if (const auto maker = makers.find(tensor);
-                maker != makers.end() && maker->second != i)
+            if (const auto maker = makers.find(tensor); maker != makers.end() && maker->second != i)
                 missing[i] += users[maker->second].insert(i).second ? 1U : 0U;
     std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ready;
     for (std::size_t i = 0; i < nodes.size(); ++i)

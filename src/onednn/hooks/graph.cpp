@@ -40,7 +40,8 @@ void make_room(op_list& ops) {
 void note_select(abi::graph graph, graph_record& record) {
     if (std::exchange(record.has_select, true)) return;
     int applies_to_int = 0;
-    call_real(&real_library::graph_get_fpmath_mode, graph, &record.settings.fpmath_mode, &applies_to_int);
+    call_real(&real_library::graph_get_fpmath_mode, graph, &record.settings.fpmath_mode,
+              &applies_to_int);
     record.settings.fpmath_applies_to_int = applies_to_int != 0;
 }
 
@@ -110,7 +111,8 @@ abi::status dnnl_graph_graph_filter(abi::graph graph, int policy) {
     if (record == nullptr) return status;
     record->merged.clear();
     // Without memory, or with a tensor that cannot be read, nothing is merged.
-    if (status == abi::success) guarded([&] { record->merged = find_merged_groups(graph, *record, policy); });
+    if (status == abi::success)
+        guarded([&] { record->merged = find_merged_groups(graph, *record, policy); });
     return status;
 }
 

@@ -2,8 +2,8 @@
 // of its members' to the real library, so Maskwise answers for the whole.
 
 #include "onednn/library/forward.hpp"
-#include "onednn/partition/merged_partitions.hpp"
 #include "onednn/library/real_library.hpp"
+#include "onednn/partition/merged_partitions.hpp"
 
 #include <algorithm>
 

@@ -29,7 +29,6 @@ struct partition_line {
 
 void print_compile_line(const partition_line& line, double milliseconds);
 // `scratchpad_owner` is "user" or "library", as oneDNN calls them.
-void print_exec_line(const partition_line& line, const char* scratchpad_owner,
-                     double milliseconds);
+void print_exec_line(const partition_line& line, const char* scratchpad_owner, double milliseconds);
 
 } // namespace maskwise::onednn

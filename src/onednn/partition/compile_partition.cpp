@@ -80,8 +80,7 @@ struct compilation {
         // oneDNN computes some mixtures of types that the schema does not know.
         if (form.real_supports && !graph::types_fit_schema(form.select, inputs, outputs))
             return nullptr;
-        auto compiled =
-            std::make_unique<select_executable>(form.select, call, inputs, outputs);
+        auto compiled = std::make_unique<select_executable>(form.select, call, inputs, outputs);
         if (real_is_newer_than_known()) {
             real_status = compile_for_newer_functions(call, *compiled);
             if (real_status != abi::success) throw invalid_argument("oneDNN refuses it");

@@ -121,8 +121,8 @@ void composite::require_nothing_else_leaves() const {
 
 void composite::compile_before(const op_list& before, tensor_map wanted) {
     wanted.emplace(scores_.id, scores_);
-    before_ = std::make_unique<onednn_subgraph>(before, settings_, by_id(own_inputs_), wanted,
-                                                engine_);
+    before_ =
+        std::make_unique<onednn_subgraph>(before, settings_, by_id(own_inputs_), wanted, engine_);
     for (const auto& [id, tensor] : before_->intermediates()) keep_inside(tensor);
     for (const auto& [id, tensor] : before_->outputs()) keep_inside(tensor);
 }

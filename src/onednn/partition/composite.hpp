@@ -23,8 +23,8 @@ constexpr std::size_t scratch_alignment = 64;
 struct composite_scratch;
 
 // A region in three steps: what comes before the chain, the chain's rows, what comes after. The
-// outer two are oneDNN's, the middle is Maskwise's. A merged group has no outer steps; with an empty
-// chain the region is oneDNN's as a whole.
+// outer two are oneDNN's, the middle is Maskwise's. A merged group has no outer steps; with an
+// empty chain the region is oneDNN's as a whole.
 class composite final : public executable {
 public:
     // Throws invalid_argument where a part or the rows cannot be compiled.

@@ -34,7 +34,8 @@ abi::status expression_executable::execute(const execute_call& call) const {
     std::array<std::shared_ptr<const tensor_record>, jit::max_inputs> kept;
     std::array<const void*, jit::max_inputs> sources{};
     for (std::size_t i = 0; i < positions.size(); ++i)
-        sources[i] = source_of(expression_.inputs[positions[i]], call.inputs[positions[i]], kept[i]);
+        sources[i] =
+            source_of(expression_.inputs[positions[i]], call.inputs[positions[i]], kept[i]);
     const auto inputs = std::span(sources).first(positions.size());
     void* const dst = memory_of(call.outputs[expression_.dst_position]);
     if (dst == nullptr || std::ranges::count(inputs, nullptr) > 0)

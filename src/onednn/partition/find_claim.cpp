@@ -69,7 +69,8 @@ void claim_region(const graph_record& graph, abi::partition partition) {
     auto claim = new_claim(graph.settings, partition);
     claim->names = joined_names(ops);
     std::string reason;
-    auto region = find_region(graph.settings, std::move(ops), ids_of(output_ports(partition)), reason);
+    auto region =
+        find_region(graph.settings, std::move(ops), ids_of(output_ports(partition)), reason);
     if (!region) return report_composite("refuse", claim->id, reason);
     claim->form = std::move(*region);
     tables().claims.insert(partition, std::move(claim));

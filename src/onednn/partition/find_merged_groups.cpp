@@ -92,7 +92,10 @@ std::shared_ptr<const merged_group> make_loop(const graph_record& graph,
 
 std::shared_ptr<const merged_group> make_rows(const graph_record& graph,
                                               graph::merged_chain&& found) {
-    row_region region{graph.settings, records_of(graph, found.ops), std::move(found.ops), {},
+    row_region region{graph.settings,
+                      records_of(graph, found.ops),
+                      std::move(found.ops),
+                      {},
                       std::move(found.chain)};
     auto group = new_group(region.records, graph::outer_inputs(region.ops));
     if (region.chain.statistics)

@@ -32,7 +32,8 @@ abi::logical_tensor scratchpad_of(std::size_t bytes) {
 }
 
 onednn_subgraph::onednn_subgraph(const op_list& ops, const graph_settings& settings,
-                     const tensor_map& given, const tensor_map& wanted, abi::engine engine) {
+                                 const tensor_map& given, const tensor_map& wanted,
+                                 abi::engine engine) {
     try {
         build_graph(ops, settings);
         take_partitions(ops);
@@ -59,8 +60,7 @@ void onednn_subgraph::release() {
     call_real(&real_library::graph_destroy, graph_);
 }
 
-void onednn_subgraph::build_graph(const op_list& ops,
-                            const graph_settings& settings) {
+void onednn_subgraph::build_graph(const op_list& ops, const graph_settings& settings) {
     require_success(call_real(&real_library::graph_create_with_fpmath_mode, &graph_,
                               settings.engine_kind, settings.fpmath_mode),
                     "graph_create");
@@ -74,8 +74,7 @@ void onednn_subgraph::build_graph(const op_list& ops,
 
 namespace {
 
-std::optional<graph::op> select_alone(abi::partition partition,
-                                      const op_list& ops) {
+std::optional<graph::op> select_alone(abi::partition partition, const op_list& ops) {
     const auto ids = op_ids(partition);
     if (ids.size() != 1) return std::nullopt;
     const auto record = find_op(ops, ids[0]);
@@ -140,8 +139,9 @@ abi::logical_tensor with_meant_strides(const abi::logical_tensor& tensor) {
 } // namespace
 
 // False where there is none, and where types or layouts are such as only oneDNN has.
-bool onednn_subgraph::compile_own(compiled_step& step, const std::vector<abi::logical_tensor>& inputs,
-                            std::vector<abi::logical_tensor>& outputs) {
+bool onednn_subgraph::compile_own(compiled_step& step,
+                                  const std::vector<abi::logical_tensor>& inputs,
+                                  std::vector<abi::logical_tensor>& outputs) {
     const auto is_strided = [](const abi::logical_tensor& input) {
         return input.layout_type == abi::layout_strided;
     };
@@ -156,7 +156,7 @@ bool onednn_subgraph::compile_own(compiled_step& step, const std::vector<abi::lo
 
 // Intermediates leave with whatever layout oneDNN likes best.
 void onednn_subgraph::compile_step(compiled_step& step, tensor_map& known, const tensor_map& wanted,
-                             abi::engine engine) {
+                                   abi::engine engine) {
     std::vector<abi::logical_tensor> inputs, outputs;
     for (const auto& port : input_ports(step.partition)) {
         if (!known.contains(port.id))
@@ -179,8 +179,10 @@ void onednn_subgraph::compile_step(compiled_step& step, tensor_map& known, const
     }
 }
 
-void onednn_subgraph::compile_by_real(compiled_step& step, const std::vector<abi::logical_tensor>& inputs,
-                                std::vector<abi::logical_tensor>& outputs, abi::engine engine) {
+void onednn_subgraph::compile_by_real(compiled_step& step,
+                                      const std::vector<abi::logical_tensor>& inputs,
+                                      std::vector<abi::logical_tensor>& outputs,
+                                      abi::engine engine) {
     require_success(
         call_real(&real_library::compiled_partition_create, &step.compiled, step.partition),
         "compiled_partition_create");

@@ -35,8 +35,8 @@ class onednn_subgraph {
 public:
     // `given` describes what comes in, `wanted` what must come out and how. Throws invalid_argument
     // where the real library does not take, support or compile the operators.
-    onednn_subgraph(const op_list& ops, const graph_settings& settings,
-              const tensor_map& given, const tensor_map& wanted, abi::engine engine);
+    onednn_subgraph(const op_list& ops, const graph_settings& settings, const tensor_map& given,
+                    const tensor_map& wanted, abi::engine engine);
     ~onednn_subgraph();
     onednn_subgraph(const onednn_subgraph&) = delete;
     onednn_subgraph& operator=(const onednn_subgraph&) = delete;

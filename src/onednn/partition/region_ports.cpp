@@ -49,7 +49,8 @@ std::size_t own_output_count(const std::vector<std::size_t>& ids,
 
 tensor_map outputs_of(const row_region& region, const std::vector<abi::logical_tensor>& outputs) {
     tensor_map map = by_id(outputs);
-    std::erase_if(map, [&](const auto& entry) { return !is_among(region.output_ids, entry.first); });
+    std::erase_if(map,
+                  [&](const auto& entry) { return !is_among(region.output_ids, entry.first); });
     return map;
 }
 

@@ -12,8 +12,8 @@ const abi::logical_tensor* find_by_id(std::span<const abi::logical_tensor> tenso
 }
 
 std::shared_ptr<const op_record> find_op(const op_list& ops, std::size_t id) {
-    const auto found = std::find_if(ops.begin(), ops.end(),
-                                    [id](const auto& op) { return op->id == id; });
+    const auto found =
+        std::find_if(ops.begin(), ops.end(), [id](const auto& op) { return op->id == id; });
     return found == ops.end() ? nullptr : *found;
 }
 

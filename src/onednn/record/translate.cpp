@@ -15,10 +15,10 @@ struct type_pair {
 };
 
 constexpr type_pair type_pairs[] = {
-    {abi::type_undef, data_type::undef}, {abi::type_f16, data_type::f16},
-    {abi::type_bf16, data_type::bf16},   {abi::type_f32, data_type::f32},
-    {abi::type_s32, data_type::i32},     {abi::type_s8, data_type::i8},
-    {abi::type_u8, data_type::u8},       {abi::type_f64, data_type::f64},
+    {abi::type_undef, data_type::undef},     {abi::type_f16, data_type::f16},
+    {abi::type_bf16, data_type::bf16},       {abi::type_f32, data_type::f32},
+    {abi::type_s32, data_type::i32},         {abi::type_s8, data_type::i8},
+    {abi::type_u8, data_type::u8},           {abi::type_f64, data_type::f64},
     {abi::type_boolean, data_type::boolean}, {abi::type_s64, data_type::i64},
 };
 
@@ -100,7 +100,8 @@ abi::logical_tensor to_abi(const graph::logical_tensor& tensor,
 abi::logical_tensor with_description(const graph::logical_tensor& tensor,
                                      const abi::logical_tensor& original) {
     abi::logical_tensor result = original;
-    if (type_from_abi(original.data_type) != tensor.type) result.data_type = type_to_abi(tensor.type);
+    if (type_from_abi(original.data_type) != tensor.type)
+        result.data_type = type_to_abi(tensor.type);
     result.ndims = tensor.extents.rank();
     std::copy(tensor.extents.begin(), tensor.extents.end(), result.dims);
     result.layout_type = abi::layout_any;

@@ -40,9 +40,9 @@ TEST(redescribe, is_nothing_where_nothing_changed) {
 }
 
 TEST(redescribe, infers_the_shapes_of_what_was_given) {
-    const auto now = compiled_with(
-        {typed(10, data_type::f32, {5, 8}), typed(11, data_type::f32, {5, 1})},
-        typed(14, data_type::bf16, {5, 8}));
+    const auto now =
+        compiled_with({typed(10, data_type::f32, {5, 8}), typed(11, data_type::f32, {5, 1})},
+                      typed(14, data_type::bf16, {5, 8}));
     ASSERT_TRUE(now);
     EXPECT_EQ((*now)[0].inputs[1].extents, (dims{5, 1}));
     for (const op& each : *now) {
