@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the built libraries: they export exactly what is listed and ask for little.
 
-Of the plugin that is what src/onednn/functions.inc lists and what src/onednn/exports.map names in
+Of the plugin that is what functions.inc in src/onednn/library lists and what exports.map there names in
 full, of libmaskwise.so what its header marks MASKWISE_API, no more and no less. The plugin needs
 libc and libstdc++ only, libmaskwise.so libtbb, too. Neither has a search path of its own, and
 everything left undefined is found in what they need.
@@ -105,7 +105,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("library", type=Path)
     parser.add_argument(
-        "--lists", type=Path, default=ROOT / "src/onednn", help="the plugin's folder"
+        "--lists", type=Path, default=ROOT / "src/onednn/library", help="folder of the lists"
     )
     parser.add_argument("--header", type=Path, help="check the library of this public header")
     arguments = parser.parse_args()

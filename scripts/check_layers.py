@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Checks every #include of the sources against the one table in scripts/layers.txt."""
+"""Checks every #include against the one table in scripts/layers.txt, and src/ for circles of files."""
 
 from __future__ import annotations
 
 import argparse
 import re
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -47,35 +49,58 @@ def sources(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES)
 
 
+def folder_of(path: str, folders: Iterable[str]) -> str:
+    """The innermost of the folders that holds the path; empty where none does."""
+    return max((name for name in folders if path.startswith(name + "/")), key=len, default="")
+
+
 def fault_of(include: str, own: str, table: Table, src_folders: set[str]) -> str:
     for prefix, owner in table.reserved:
-        if include.startswith(prefix) and own in src_folders and own != owner:
+        if include.startswith(prefix) and own in src_folders and own.split("/")[0] != owner:
             return f"only {owner}/ includes {prefix}"
-    target = include.split("/", 1)[0]
-    if "/" in include and target in src_folders and not {target, include} & table.closure(own):
+    target = folder_of(include, src_folders)
+    if target and not {target, include} & table.closure(own):
         return f"{own} may not include {target}/"
     return ""
 
 
-def check_folder(root: Path, name: str, where: Path, table: Table, src: set[str]) -> list[str]:
+def check_file(root: Path, path: Path, own: str, table: Table, src: set[str]) -> list[str]:
     faults = []
-    for path in sources(where):
-        text = path.read_text()
-        for match in INCLUDE.finditer(text):
-            fault = fault_of(match.group(2), name, table, src)
-            if fault:
-                line = text.count("\n", 0, match.start()) + 1
-                faults.append(f"{path.relative_to(root)}:{line}: {fault}: {match.group(2)}")
+    text = path.read_text()
+    for match in INCLUDE.finditer(text):
+        fault = fault_of(match.group(2), own, table, src)
+        if fault:
+            line = text.count("\n", 0, match.start()) + 1
+            faults.append(f"{path.relative_to(root)}:{line}: {fault}: {match.group(2)}")
     return faults
+
+
+def circles_of_files(src: Path) -> list[str]:
+    """Units, a header and its source as one, that include each other in a circle."""
+    units: dict[str, set[str]] = {}
+    for path in sources(src):
+        unit = str(path.relative_to(src).with_suffix(""))
+        includes = {str(Path(name).with_suffix("")) for _, name in INCLUDE.findall(path.read_text())}
+        units.setdefault(unit, set()).update(includes - {unit})
+    try:
+        TopologicalSorter(units).prepare()
+    except CycleError as circle:
+        return ["src: units include each other in a circle: " + " -> ".join(circle.args[1])]
+    return []
 
 
 def check(root: Path, table: Table) -> list[str]:
-    src = {path.name for path in (root / "src").iterdir() if path.is_dir()}
-    faults = [f"src/{name}: not in scripts/layers.txt" for name in sorted(src - set(table.allowed))]
-    for name in table.allowed:
-        where = root / (name if "/" in name or name == "examples" else f"src/{name}")
-        faults += check_folder(root, name, where, table, src)
-    return faults
+    src = {name for name in table.allowed if (root / "src" / name).is_dir()}
+    present = {path.name for path in (root / "src").iterdir() if path.is_dir()}
+    faults = [f"src/{name}: not in scripts/layers.txt" for name in sorted(present - src)]
+    for path in sources(root / "src"):
+        own = folder_of(str(path.relative_to(root / "src")), src)
+        if own:
+            faults += check_file(root, path, own, table, src)
+    for name in table.allowed.keys() - src:
+        for path in sources(root / name):
+            faults += check_file(root, path, name, table, src)
+    return faults + circles_of_files(root / "src")
 
 
 def main() -> int:

@@ -32,7 +32,7 @@ MOST_MEMORY = 8 << 30  # whoever plants a fault may plant an endless loop that a
 MOST_SECONDS = 300
 FOLDERS = ("schema", "plan", "exec", "kernel", "jit", "graph", "onednn", "api")
 SOURCES = (
-    *(f"src/{folder}/*.[ch]pp" for folder in FOLDERS),
+    *(f"src/{folder}/**/*.[ch]pp" for folder in FOLDERS),
     "python/src/*.[ch]pp",
     "python/maskwise/*.py",
 )

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the generated parts of docs/compatibility.md; --check tells whether they are current.
 
-From src/onednn/functions.inc comes the table of functions, from the transcript tests' list of
+From src/onednn/library/functions.inc comes the table of functions, from the transcript tests' list of
 differences the table of differences. With --include DIR, also checks that every function that the
 headers below DIR declare is in the list.
 """
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FUNCTIONS = ROOT / "src/onednn/functions.inc"
+FUNCTIONS = ROOT / "src/onednn/library/functions.inc"
 DIFFERENCES = ROOT / "tests/contract/transcript/differences.txt"
 DOCUMENT = ROOT / "docs/compatibility.md"
 VERSIONS = ((3, 2), (3, 7), (3, 12), (3, 13))

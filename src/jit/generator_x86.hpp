@@ -8,11 +8,13 @@
 // and the body is the steps one by one, each value in a register from its step to its last use.
 #pragma once
 
-#include "jit/expression_code.hpp"
+#include "jit/expression_tile.hpp"
 #include "jit/lowering.hpp"
 #include "jit/vectors_x86.hpp"
+#include "kernel/contract.hpp"
 
 #include <cstddef>
+#include <span>
 
 namespace maskwise::jit {
 

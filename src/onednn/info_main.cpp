@@ -4,6 +4,8 @@
 
 #include "base/cpu.hpp"
 #include "base/error.hpp"
+#include "onednn/library/abi.hpp"
+#include "onednn/library/soname.hpp"
 
 #include <cstdio>
 #include <cstdlib>
@@ -13,13 +15,7 @@
 
 namespace {
 
-constexpr const char* probe_name = "dnnl_graph_graph_create";
-
-struct onednn_version {
-    int major, minor, patch;
-    const char* hash;
-    unsigned cpu_runtime, gpu_runtime;
-};
+namespace onednn = maskwise::onednn;
 
 const char* file_of(const void* address) {
     Dl_info info{};
@@ -38,41 +34,35 @@ std::string target_text() {
     }
 }
 
-std::string library_text(const char* soname, const char* symbol) {
-    void* handle = dlopen(soname, RTLD_LAZY);
-    if (handle == nullptr) return std::string("not found (") + dlerror() + ')';
+std::string file_text(void* handle, const char* symbol, const char* soname) {
     const char* file = file_of(dlsym(handle, symbol));
     return file != nullptr ? file : soname;
 }
 
-// Debian's SONAMEs end in the minor version.
-std::string onednn_soname() {
-    const char* const usual = "libdnnl.so.3";
-    if (dlopen(usual, RTLD_LAZY) != nullptr) return usual;
-    for (int minor = 30; minor > 0; --minor) {
-        std::string name = std::string(usual) + '.' + std::to_string(minor);
-        if (dlopen(name.c_str(), RTLD_LAZY) != nullptr) return name;
-    }
-    return usual;
-}
-
 std::string onednn_text() {
-    const std::string soname = onednn_soname();
-    std::string text = library_text(soname.c_str(), "dnnl_version");
-    void* handle = dlopen(soname.c_str(), RTLD_LAZY);
-    if (handle == nullptr) return text;
-    using version_function = const onednn_version* (*)();
+    void* const handle =
+        onednn::first_by_soname([](const char* name) { return dlopen(name, RTLD_LAZY); });
+    if (handle == nullptr) return std::string("not found (") + dlerror() + ')';
+    std::string text = file_text(handle, "dnnl_version", "libdnnl.so");
+    using version_function = const onednn::abi::version* (*)();
     if (const auto version = reinterpret_cast<version_function>(dlsym(handle, "dnnl_version"))) {
         const auto* v = version();
         text += "  (oneDNN " + std::to_string(v->major) + '.' + std::to_string(v->minor) + '.' +
                 std::to_string(v->patch) + ')';
     }
-    if (dlsym(handle, probe_name) == nullptr) text += "  without the Graph API";
+    if (dlsym(handle, onednn::probe_name) == nullptr) text += "  without the Graph API";
     return text;
 }
 
+std::string libtbb_text() {
+    const char* const soname = "libtbb.so.12";
+    void* const handle = dlopen(soname, RTLD_LAZY);
+    if (handle == nullptr) return std::string("not found (") + dlerror() + ')';
+    return file_text(handle, "TBB_runtime_interface_version", soname);
+}
+
 std::string plugin_text() {
-    const char* file = file_of(dlsym(RTLD_DEFAULT, probe_name));
+    const char* file = file_of(dlsym(RTLD_DEFAULT, onednn::probe_name));
     const bool in_front = file != nullptr && std::strstr(file, "libmaskwise_onednn") != nullptr;
     if (in_front) return std::string("in front: ") + file;
     return "not in front (set LD_PRELOAD=<prefix>/lib/libmaskwise_onednn.so)";
@@ -82,7 +72,7 @@ int print_environment() {
     print_row("maskwise", MASKWISE_VERSION);
     print_row("plugin", plugin_text());
     print_row("libdnnl", onednn_text());
-    print_row("libtbb", library_text("libtbb.so.12", "TBB_runtime_interface_version"));
+    print_row("libtbb", libtbb_text());
     print_row("kernels", target_text());
     const char* disable = std::getenv("MASKWISE_DISABLE");
     if (disable != nullptr) print_row("switched off", std::string("MASKWISE_DISABLE=") + disable);

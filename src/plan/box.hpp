@@ -1,8 +1,15 @@
 #pragma once
 
-#include "plan/tiling.hpp"
+#include "plan/loop_nest.hpp"
 
 namespace maskwise {
+
+using tile_extents = std::array<std::int64_t, max_rank>; // elements of each loop
+
+inline constexpr std::int64_t line_bytes = 64; // of the caches
+
+// At most so many loops are cut into tiles that leave a smaller one at the end.
+inline constexpr int most_cut_loops = 3;
 
 // `extent` in equal chunks of at most `most` (or `step`), whole multiples of `step` where it is
 // cut.

@@ -1,7 +1,5 @@
 #include "plan/tiling.hpp"
 
-#include "plan/box.hpp"
-
 #include <algorithm>
 #include <functional>
 #include <numeric>

@@ -1,10 +1,8 @@
 #pragma once
 
-#include "plan/loop_nest.hpp"
+#include "plan/box.hpp"
 
 namespace maskwise {
-
-using tile_extents = std::array<std::int64_t, max_rank>;
 
 // A tile is a box: some elements of each loop. To the select kernel it is a matrix: its columns are
 // the loops [0, column_loops) of the box, its rows one more loop.
@@ -19,11 +17,6 @@ struct tiling {
     std::int64_t operator[](int i) const { return extent[static_cast<std::size_t>(i)]; }
     std::int64_t& operator[](int i) { return extent[static_cast<std::size_t>(i)]; }
 };
-
-inline constexpr std::int64_t line_bytes = 64; // of the caches
-
-// At most so many loops are cut into tiles that leave a smaller one at the end.
-inline constexpr int most_cut_loops = 3;
 
 // Elements of a box.
 std::int64_t elements_of(const tile_extents& extents);

@@ -1,10 +1,10 @@
-// Maskwise declares oneDNN's C ABI itself (src/onednn/abi.hpp, functions.inc); here those
+// Maskwise declares oneDNN's C ABI itself (src/onednn/library/abi.hpp, functions.inc); here those
 // declarations meet the real headers of a lane. It compiles, or the two have drifted apart.
 
 #include "oneapi/dnnl/dnnl.h"
 #include "oneapi/dnnl/dnnl_graph.h"
 #include "oneapi/dnnl/dnnl_version.h"
-#include "onednn/abi.hpp"
+#include "onednn/library/abi.hpp"
 
 #include <cstddef>
 #include <type_traits>
@@ -45,7 +45,7 @@ static_assert(header_version >= 302);
 namespace declared {
 #define FORWARD(name, since, parameters, arguments) using name = abi::status(*) parameters;
 #define HOOK(name, since, parameters, arguments) using name = abi::status(*) parameters;
-#include "onednn/functions.inc"
+#include "onednn/library/functions.inc"
 #undef HOOK
 #undef FORWARD
 } // namespace declared

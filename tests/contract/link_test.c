@@ -9,7 +9,7 @@
 /* Only names count here, so every function is declared alike. */
 #define FORWARD(name, since, parameters, arguments) extern void dnnl_graph_##name(void);
 #define HOOK(name, since, parameters, arguments) extern void dnnl_graph_##name(void);
-#include "onednn/functions.inc"
+#include "onednn/library/functions.inc"
 #undef FORWARD
 #undef HOOK
 extern void dnnl_set_verbose(void);
@@ -23,7 +23,7 @@ static const struct {
 } functions[] = {
 #define FORWARD(name, since, parameters, arguments) {"dnnl_graph_" #name, dnnl_graph_##name},
 #define HOOK(name, since, parameters, arguments) {"dnnl_graph_" #name, dnnl_graph_##name},
-#include "onednn/functions.inc"
+#include "onednn/library/functions.inc"
 #undef FORWARD
 #undef HOOK
     {"dnnl_set_verbose", dnnl_set_verbose},

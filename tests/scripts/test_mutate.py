@@ -9,8 +9,9 @@ import pytest
 
 def test_every_part_of_the_sources_is_drawn_from() -> None:
     folders = {str(Path(fault.path).parent) for fault in mutate.all_faults("")}
-    wanted = {f"src/{name}" for name in ("exec", "kernel", "jit", "graph", "onednn", "api", "plan")}
-    assert {*wanted, "src/schema", "python/src", "python/maskwise"} <= folders
+    wanted = {f"src/{name}" for name in ("exec", "kernel", "jit", "graph", "api", "plan", "schema")}
+    parts = {f"src/onednn/{name}" for name in ("library", "record", "partition", "hooks")}
+    assert {*wanted, *parts, "python/src", "python/maskwise"} <= folders
 
 
 def test_a_changed_recorded_plan_is_not_what_notices() -> None:

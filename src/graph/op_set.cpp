@@ -1,0 +1,88 @@
+#include "graph/op_set.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <queue>
+#include <set>
+
+namespace maskwise::graph {
+namespace {
+
+bool holds(std::span<const logical_tensor> tensors, std::size_t id) {
+    return std::any_of(tensors.begin(), tensors.end(),
+                       [id](const logical_tensor& tensor) { return tensor.id == id; });
+}
+
+} // namespace
+
+bool makes(std::span<const op> ops, std::size_t tensor) {
+    return std::any_of(ops.begin(), ops.end(),
+                       [tensor](const op& each) { return holds(each.outputs, tensor); });
+}
+
+bool reads(std::span<const op> ops, std::size_t tensor) {
+    return std::any_of(ops.begin(), ops.end(),
+                       [tensor](const op& each) { return holds(each.inputs, tensor); });
+}
+
+std::vector<logical_tensor> outer_inputs(std::span<const op> ops) {
+    std::vector<logical_tensor> outer;
+    for (const op& reader : ops)
+        for (const logical_tensor& input : reader.inputs)
+            if (!makes(ops, input.id)) outer.push_back(input);
+    return outer;
+}
+
+division divide(std::span<const op> ops, std::span<const std::size_t> chain,
+                std::size_t chain_input) {
+    division parts;
+    std::set<std::size_t> needed{chain_input};
+    for (std::size_t i = ops.size(); i-- > 0;) {
+        const op& each = ops[i];
+        if (std::find(chain.begin(), chain.end(), each.id) != chain.end()) continue;
+        const bool is_needed =
+            std::any_of(each.outputs.begin(), each.outputs.end(),
+                        [&](const logical_tensor& output) { return needed.contains(output.id); });
+        if (is_needed)
+            for (const logical_tensor& input : each.inputs) needed.insert(input.id);
+        (is_needed ? parts.before : parts.after).push_back(each);
+    }
+    std::reverse(parts.before.begin(), parts.before.end());
+    std::reverse(parts.after.begin(), parts.after.end());
+    return parts;
+}
+
+std::vector<std::size_t> handed_over(const division& parts) {
+    std::set<std::size_t> tensors;
+    for (const op& reader : parts.after)
+        for (const logical_tensor& input : reader.inputs)
+            if (makes(parts.before, input.id)) tensors.insert(input.id);
+    return {tensors.begin(), tensors.end()};
+}
+
+std::vector<std::size_t> topological_order(std::span<const node_ports> nodes) {
+    std::map<std::size_t, std::size_t> makers;
+    for (std::size_t i = 0; i < nodes.size(); ++i)
+        for (const std::size_t tensor : nodes[i].outputs) makers.emplace(tensor, i);
+    std::vector<std::set<std::size_t>> users(nodes.size());
+    std::vector<std::size_t> missing(nodes.size());
+    for (std::size_t i = 0; i < nodes.size(); ++i)
+        for (const std::size_t tensor : nodes[i].inputs)
+            if (const auto maker = makers.find(tensor); maker != makers.end() && maker->second != i)
+                missing[i] += users[maker->second].insert(i).second ? 1U : 0U;
+    std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ready;
+    for (std::size_t i = 0; i < nodes.size(); ++i)
+        if (missing[i] == 0) ready.push(i);
+    std::vector<std::size_t> order;
+    while (!ready.empty()) {
+        const std::size_t next = ready.top();
+        ready.pop();
+        order.push_back(next);
+        for (const std::size_t user : users[next])
+            if (--missing[user] == 0) ready.push(user);
+    }
+    return order;
+}
+
+} // namespace maskwise::graph

@@ -1,0 +1,105 @@
+// Execution. A compiled partition that is not Maskwise's costs one probe. From 3.13 on the real
+// execute calls execute_v2 by its exported name and so comes back here: the forwarders hold nothing
+// while they forward.
+
+#include "onednn/library/forward.hpp"
+#include "onednn/library/guard.hpp"
+#include "onednn/library/real_library.hpp"
+#include "onednn/partition/executable.hpp"
+#include "onednn/partition/report.hpp"
+#include "onednn/record/tables.hpp"
+
+#include <chrono>
+
+namespace maskwise::onednn {
+namespace {
+
+abi::status run_and_report(const executable& compiled, const execute_call& call) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto status = compiled.execute(call);
+    if (status != abi::success) return status;
+    guarded([&] {
+        report_executed(compiled, call.scratchpad != nullptr,
+                        std::chrono::steady_clock::now() - start);
+    });
+    return status;
+}
+
+// On SYCL the work already queued may produce the inputs: it is waited for, and what `deps` names
+// (a std::vector<sycl::event>, possibly of other queues) is waited for by the SYCL runtime itself.
+abi::status wait_for_inputs(abi::stream stream, const void* deps) {
+    if (!real().is_sycl()) return abi::success;
+    if (deps != nullptr && real().sycl_wait_for_events != nullptr)
+        real().sycl_wait_for_events(deps);
+    return call_real(&real_library::stream_wait, stream);
+}
+
+// A sycl::event the client passes for the result stays as it is: a default one counts as complete,
+// and the work is complete.
+abi::status execute_own(const executable& compiled, const execute_call& call,
+                        const void* deps = nullptr) {
+    if (call.stream == nullptr) return abi::invalid_arguments;
+    const auto waited = wait_for_inputs(call.stream, deps);
+    if (waited != abi::success) return waited;
+    return executions_are_reported() ? run_and_report(compiled, call) : compiled.execute(call);
+}
+
+// The SYCL functions exist in every oneDNN and answer `unimplemented` without SYCL.
+const executable* find_sycl(abi::const_compiled_partition handle) {
+    return real().is_sycl() ? tables().compiled.find(handle) : nullptr;
+}
+
+} // namespace
+
+abi::status dnnl_graph_compiled_partition_execute(abi::const_compiled_partition compiled_partition,
+                                                  abi::stream stream, std::size_t num_inputs,
+                                                  abi::const_tensor* inputs,
+                                                  std::size_t num_outputs,
+                                                  abi::const_tensor* outputs) {
+    if (const auto* own = tables().compiled.find(compiled_partition))
+        return execute_own(*own, {stream, num_inputs, inputs, num_outputs, outputs});
+    return call_real(&real_library::compiled_partition_execute, compiled_partition, stream,
+                     num_inputs, inputs, num_outputs, outputs);
+}
+
+// An older library has no scratchpads that a client could own: its first execute does the same.
+abi::status
+dnnl_graph_compiled_partition_execute_v2(abi::const_compiled_partition compiled_partition,
+                                         abi::stream stream, std::size_t num_inputs,
+                                         abi::const_tensor* inputs, std::size_t num_outputs,
+                                         abi::const_tensor* outputs, abi::const_tensor scratchpad) {
+    if (const auto* own = tables().compiled.find(compiled_partition))
+        return execute_own(*own, {stream, num_inputs, inputs, num_outputs, outputs, scratchpad});
+    if (real().compiled_partition_execute_v2 == nullptr)
+        return call_real(&real_library::compiled_partition_execute, compiled_partition, stream,
+                         num_inputs, inputs, num_outputs, outputs);
+    return call_real(&real_library::compiled_partition_execute_v2, compiled_partition, stream,
+                     num_inputs, inputs, num_outputs, outputs, scratchpad);
+}
+
+abi::status dnnl_graph_sycl_interop_compiled_partition_execute(
+    abi::const_compiled_partition compiled_partition, abi::stream stream, std::size_t num_inputs,
+    abi::const_tensor* inputs, std::size_t num_outputs, abi::const_tensor* outputs,
+    const void* deps, void* sycl_event) {
+    if (const auto* own = find_sycl(compiled_partition))
+        return execute_own(*own, {stream, num_inputs, inputs, num_outputs, outputs}, deps);
+    return call_real(&real_library::sycl_interop_compiled_partition_execute, compiled_partition,
+                     stream, num_inputs, inputs, num_outputs, outputs, deps, sycl_event);
+}
+
+abi::status dnnl_graph_sycl_interop_compiled_partition_execute_v2(
+    abi::const_compiled_partition compiled_partition, abi::stream stream, std::size_t num_inputs,
+    abi::const_tensor* inputs, std::size_t num_outputs, abi::const_tensor* outputs,
+    abi::const_tensor scratchpad, const void* deps, void* sycl_event) {
+    if (const auto* own = find_sycl(compiled_partition))
+        return execute_own(*own, {stream, num_inputs, inputs, num_outputs, outputs, scratchpad},
+                           deps);
+    if (real().sycl_interop_compiled_partition_execute_v2 == nullptr)
+        return call_real(&real_library::sycl_interop_compiled_partition_execute, compiled_partition,
+                         stream, num_inputs, inputs, num_outputs, outputs, deps, sycl_event);
+    return call_real(&real_library::sycl_interop_compiled_partition_execute_v2, compiled_partition,
+                     stream, num_inputs, inputs, num_outputs, outputs, scratchpad, deps,
+                     sycl_event);
+}
+
+} // namespace maskwise::onednn

@@ -1,0 +1,147 @@
+// Graphs: what the client adds is remembered, and once the real library has partitioned, the
+// Selects that stand alone are claimed. Handles, order and ids stay the real library's.
+
+#include "onednn/library/active.hpp"
+#include "onednn/library/forward.hpp"
+#include "onednn/library/guard.hpp"
+#include "onednn/library/real_library.hpp"
+#include "onednn/partition/find_claim.hpp"
+#include "onednn/partition/find_merged_groups.hpp"
+#include "onednn/partition/merged_partitions.hpp"
+#include "onednn/record/tables.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace maskwise::onednn {
+namespace {
+
+// Records a graph that the real library has just made, or takes it back.
+abi::status record_new_graph(abi::graph* graph, int engine_kind) {
+    const auto recorded = guarded([&] {
+        auto record = std::make_unique<graph_record>();
+        record->settings.engine_kind = engine_kind;
+        tables().graphs.insert(*graph, std::move(record));
+    });
+    if (recorded != abi::success) {
+        call_real(&real_library::graph_destroy, *graph);
+        *graph = nullptr;
+    }
+    return recorded;
+}
+
+// Grows as a vector grows by itself: room for one more each time would copy the list each time.
+void make_room(op_list& ops) {
+    if (ops.size() == ops.capacity()) ops.reserve(std::max<std::size_t>(8, 2 * ops.size()));
+}
+
+// The mode is in the verbose line of a Select. oneDNN does not tell it once the graph is finalized,
+// so it is asked for at the first Select; later changes come through the setter's hook.
+void note_select(abi::graph graph, graph_record& record) {
+    if (std::exchange(record.has_select, true)) return;
+    int applies_to_int = 0;
+    call_real(&real_library::graph_get_fpmath_mode, graph, &record.settings.fpmath_mode,
+              &applies_to_int);
+    record.settings.fpmath_applies_to_int = applies_to_int != 0;
+}
+
+void give_back(std::size_t count, abi::partition* partitions) {
+    for (std::size_t i = 0; i < count; ++i) {
+        tables().claims.erase(partitions[i]);
+        call_real(&real_library::partition_destroy, partitions[i]);
+        partitions[i] = nullptr;
+    }
+}
+
+} // namespace
+
+abi::status dnnl_graph_graph_create(abi::graph* graph, int engine_kind) {
+    const auto status = call_real(&real_library::graph_create, graph, engine_kind);
+    if (status != abi::success || !active()) return status;
+    return record_new_graph(graph, engine_kind);
+}
+
+abi::status dnnl_graph_graph_create_with_fpmath_mode(abi::graph* graph, int engine_kind, int mode) {
+    const auto status =
+        call_real(&real_library::graph_create_with_fpmath_mode, graph, engine_kind, mode);
+    if (status != abi::success || !active()) return status;
+    const auto recorded = record_new_graph(graph, engine_kind);
+    if (recorded == abi::success) tables().graphs.find(*graph)->settings.fpmath_mode = mode;
+    return recorded;
+}
+
+abi::status dnnl_graph_graph_destroy(abi::graph graph) {
+    if (graph != nullptr && active()) tables().graphs.erase(graph);
+    return call_real(&real_library::graph_destroy, graph);
+}
+
+abi::status dnnl_graph_graph_set_fpmath_mode(abi::graph graph, int mode, int apply_to_int) {
+    const auto status = call_real(&real_library::graph_set_fpmath_mode, graph, mode, apply_to_int);
+    if (status != abi::success || !active()) return status;
+    if (auto* const record = tables().graphs.find(graph)) {
+        record->settings.fpmath_mode = mode;
+        record->settings.fpmath_applies_to_int = apply_to_int != 0;
+    }
+    return status;
+}
+
+abi::status dnnl_graph_add_op(abi::graph graph, abi::op op) {
+    auto* const record = active() ? tables().graphs.find(graph) : nullptr;
+    const auto* const builder = record != nullptr ? tables().ops.find(op) : nullptr;
+    if (builder == nullptr) {
+        const auto status = call_real(&real_library::add_op, graph, op);
+        // Who uses which value is not known any more: all of the graph is left to oneDNN.
+        if (record != nullptr && status == abi::success) tables().graphs.erase(graph);
+        return status;
+    }
+    // Room first: once the real library has the operator, recording it cannot fail.
+    const auto prepared = guarded([&] { make_room(record->ops); });
+    if (prepared != abi::success) return prepared;
+    const auto status = call_real(&real_library::add_op, graph, op);
+    if (status != abi::success) return status;
+    // Shared as it is now: the client may change or destroy its operator at once.
+    record->ops.push_back(builder->share());
+    if (builder->current().kind == abi::op_kind_select) note_select(graph, *record);
+    return status;
+}
+
+abi::status dnnl_graph_graph_filter(abi::graph graph, int policy) {
+    const auto status = call_real(&real_library::graph_filter, graph, policy);
+    auto* const record = active() ? tables().graphs.find(graph) : nullptr;
+    if (record == nullptr) return status;
+    record->merged.clear();
+    // Without memory, or with a tensor that cannot be read, nothing is merged.
+    if (status == abi::success)
+        guarded([&] { record->merged = find_merged_groups(graph, *record, policy); });
+    return status;
+}
+
+abi::status dnnl_graph_graph_get_partition_num(abi::const_graph graph, std::size_t* num) {
+    const auto status = call_real(&real_library::graph_get_partition_num, graph, num);
+    if (status != abi::success || !active()) return status;
+    if (const auto* const record = tables().graphs.find(graph)) *num -= merged_away(*record);
+    return status;
+}
+
+// The client may ask for more partitions than there are and then gets hollow objects that must not
+// be looked at; so the real count bounds the search.
+abi::status dnnl_graph_graph_get_partitions(abi::graph graph, std::size_t num,
+                                            abi::partition* partitions) {
+    const auto* const record = active() ? tables().graphs.find(graph) : nullptr;
+    if (record != nullptr && !record->merged.empty() && num > 0 && partitions != nullptr)
+        return get_merged_partitions(graph, *record, num, partitions);
+    const auto status = call_real(&real_library::graph_get_partitions, graph, num, partitions);
+    if (status != abi::success) return status;
+    if (record == nullptr || !record->has_select || record->settings.engine_kind != abi::engine_cpu)
+        return status;
+    std::size_t real_count = 0;
+    call_real(&real_library::graph_get_partition_num, abi::const_graph(graph), &real_count);
+    const auto claimed = guarded([&] {
+        for (std::size_t i = 0; i < std::min(num, real_count); ++i)
+            claim_partition(*record, partitions[i]);
+    });
+    if (claimed != abi::success) give_back(num, partitions);
+    return claimed;
+}
+
+} // namespace maskwise::onednn

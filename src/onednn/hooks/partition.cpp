@@ -1,0 +1,121 @@
+// Partitions and what is compiled from them. A compiled partition that is Maskwise's is an empty
+// shell to the real library: its handle is real, its queries are answered here.
+
+#include "onednn/library/active.hpp"
+#include "onednn/library/forward.hpp"
+#include "onednn/library/guard.hpp"
+#include "onednn/library/real_library.hpp"
+#include "onednn/partition/compile_partition.hpp"
+#include "onednn/partition/executable.hpp"
+#include "onednn/partition/find_claim.hpp"
+#include "onednn/partition/onednn_subgraph.hpp"
+#include "onednn/record/tables.hpp"
+
+#include <cstdint>
+
+namespace maskwise::onednn {
+namespace {
+
+const executable* find_compiled(abi::const_compiled_partition handle) {
+    return tables().compiled.find(handle);
+}
+
+// The client's lists may name the same tensor.
+const abi::logical_tensor* find_tensor(const executable& compiled, std::size_t id) {
+    const auto* const input = find_by_id(compiled.inputs(), id);
+    return input != nullptr && !compiled.makes(id) ? input : find_by_id(compiled.outputs(), id);
+}
+
+} // namespace
+
+abi::status dnnl_graph_partition_create_with_op(abi::partition* partition, abi::const_op op,
+                                                int engine_kind) {
+    const auto status =
+        call_real(&real_library::partition_create_with_op, partition, op, engine_kind);
+    if (status != abi::success || !active()) return status;
+    const auto* const builder = tables().ops.find(op);
+    if (builder == nullptr) return status;
+    const auto claimed =
+        guarded([&] { claim_single_op(builder->current(), engine_kind, *partition); });
+    if (claimed != abi::success) {
+        tables().claims.erase(*partition);
+        call_real(&real_library::partition_destroy, *partition);
+        *partition = nullptr;
+    }
+    return claimed;
+}
+
+abi::status dnnl_graph_partition_destroy(abi::partition partition) {
+    if (partition != nullptr && active()) tables().claims.erase(partition);
+    return call_real(&real_library::partition_destroy, partition);
+}
+
+abi::status dnnl_graph_partition_is_supported(abi::const_partition partition,
+                                              std::uint8_t* is_supported) {
+    const auto claim =
+        is_supported != nullptr && active() ? tables().claims.find(partition) : nullptr;
+    if (!claim || !claim->is_visible())
+        return call_real(&real_library::partition_is_supported, partition, is_supported);
+    *is_supported = 1;
+    return abi::success;
+}
+
+abi::status dnnl_graph_partition_compile(abi::partition partition,
+                                         abi::compiled_partition compiled_partition,
+                                         std::size_t in_num, const abi::logical_tensor** inputs,
+                                         std::size_t out_num, const abi::logical_tensor** outputs,
+                                         abi::engine engine) {
+    const compile_call call{partition, compiled_partition, in_num, inputs, out_num, outputs,
+                            engine};
+    const auto claim = active() ? tables().claims.find(partition) : nullptr;
+    return claim ? compile_partition(claim, call) : compile_by_real(call);
+}
+
+abi::status dnnl_graph_compiled_partition_destroy(abi::compiled_partition compiled_partition) {
+    if (compiled_partition != nullptr) tables().compiled.erase(compiled_partition);
+    return call_real(&real_library::compiled_partition_destroy, compiled_partition);
+}
+
+// An id that is in neither list is answered by the real shell: blank, and success.
+abi::status
+dnnl_graph_compiled_partition_query_logical_tensor(abi::const_compiled_partition compiled_partition,
+                                                   std::size_t id,
+                                                   abi::logical_tensor* logical_tensor) {
+    const auto* own = find_compiled(compiled_partition);
+    const auto* const found =
+        own != nullptr && logical_tensor != nullptr ? find_tensor(*own, id) : nullptr;
+    if (found == nullptr)
+        return call_real(&real_library::compiled_partition_query_logical_tensor, compiled_partition,
+                         id, logical_tensor);
+    *logical_tensor = *found;
+    return abi::success;
+}
+
+abi::status
+dnnl_graph_compiled_partition_get_inplace_ports(abi::const_compiled_partition compiled_partition,
+                                                std::size_t* num, const abi::inplace_pair** pairs) {
+    const auto* own = find_compiled(compiled_partition);
+    if (own == nullptr || num == nullptr || pairs == nullptr)
+        return call_real(&real_library::compiled_partition_get_inplace_ports, compiled_partition,
+                         num, pairs);
+    *num = own->inplace() ? 1 : 0;
+    *pairs = own->inplace() ? &*own->inplace() : nullptr;
+    return abi::success;
+}
+
+abi::status dnnl_graph_compiled_partition_get_scratchpad_logical_tensor(
+    abi::const_compiled_partition compiled_partition, abi::logical_tensor* logical_tensor) {
+    const auto* own = find_compiled(compiled_partition);
+    if (own == nullptr && real().compiled_partition_get_scratchpad_logical_tensor != nullptr)
+        return call_real(&real_library::compiled_partition_get_scratchpad_logical_tensor,
+                         compiled_partition, logical_tensor);
+    if (compiled_partition == nullptr || logical_tensor == nullptr) return abi::invalid_arguments;
+    *logical_tensor = scratchpad_of(own != nullptr ? own->scratch_bytes() : 0);
+    return abi::success;
+}
+
+} // namespace maskwise::onednn
+
+int maskwise_onednn_owns(maskwise::onednn::abi::const_compiled_partition compiled_partition) {
+    return maskwise::onednn::tables().compiled.find(compiled_partition) != nullptr ? 1 : 0;
+}

@@ -1,0 +1,73 @@
+// Tensors are the real library's and read through it. Two things it cannot tell later are kept: the
+// value of a host scalar, and, before oneDNN 3.6, the logical tensor.
+
+#include "onednn/library/active.hpp"
+#include "onednn/library/forward.hpp"
+#include "onednn/library/guard.hpp"
+#include "onednn/library/real_library.hpp"
+#include "onednn/record/tables.hpp"
+#include "onednn/record/tensor_data.hpp"
+
+#include <cstring>
+#include <utility>
+
+namespace maskwise::onednn {
+namespace {
+
+std::size_t scalar_bytes(int type) {
+    return type == abi::type_s64 ? 8 : 4;
+}
+
+abi::status record_tensor(abi::tensor* tensor, tensor_record&& record) {
+    const auto recorded = guarded([&] {
+        tables().tensors.insert(*tensor, std::make_shared<const tensor_record>(std::move(record)));
+    });
+    if (recorded != abi::success) {
+        call_real(&real_library::tensor_destroy, *tensor);
+        *tensor = nullptr;
+    }
+    return recorded;
+}
+
+bool real_keeps_logical_tensor() {
+    return real().tensor_get_logical_tensor != nullptr;
+}
+
+} // namespace
+
+abi::status dnnl_graph_tensor_create(abi::tensor* tensor, const abi::logical_tensor* logical_tensor,
+                                     abi::engine engine, void* handle) {
+    const auto status =
+        call_real(&real_library::tensor_create, tensor, logical_tensor, engine, handle);
+    if (status != abi::success || real_keeps_logical_tensor() || !active()) return status;
+    return record_tensor(tensor, {*logical_tensor, std::nullopt});
+}
+
+abi::status dnnl_graph_tensor_create_scalar(abi::tensor* tensor,
+                                            const abi::logical_tensor* logical_tensor,
+                                            void* handle) {
+    const auto status =
+        call_real(&real_library::tensor_create_scalar, tensor, logical_tensor, handle);
+    if (status != abi::success || !active()) return status;
+    tensor_record record{*logical_tensor, std::array<std::byte, 8>{}};
+    std::memcpy(record.scalar->data(), handle, scalar_bytes(logical_tensor->data_type));
+    return record_tensor(tensor, std::move(record));
+}
+
+abi::status dnnl_graph_tensor_destroy(abi::tensor tensor) {
+    if (tensor != nullptr && active()) tables().tensors.erase(tensor);
+    return call_real(&real_library::tensor_destroy, tensor);
+}
+
+abi::status dnnl_graph_tensor_get_logical_tensor(abi::const_tensor tensor,
+                                                 abi::logical_tensor* logical_tensor) {
+    if (real_keeps_logical_tensor())
+        return call_real(&real_library::tensor_get_logical_tensor, tensor, logical_tensor);
+    if (tensor == nullptr || logical_tensor == nullptr) return abi::invalid_arguments;
+    const auto record = tables().tensors.find(tensor);
+    if (!record) return abi::unimplemented;
+    *logical_tensor = record->logical_tensor;
+    return abi::success;
+}
+
+} // namespace maskwise::onednn

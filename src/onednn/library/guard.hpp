@@ -1,0 +1,48 @@
+#pragma once
+
+#include "base/error.hpp"
+#include "onednn/library/abi.hpp"
+
+#include <exception>
+#include <new>
+#include <string>
+
+namespace maskwise::onednn {
+
+// Without memory for the text the status has to do.
+inline void keep_text(std::string& reason, const std::exception& failure) noexcept {
+    try {
+        reason = failure.what();
+    } catch (const std::bad_alloc&) {
+        reason.clear();
+    }
+}
+
+// Runs Maskwise's own part of an entry point: its exceptions end here as a status, with the text in
+// `reason`. Calls into the real library stay outside: what that throws is the client's.
+template <typename Body>
+abi::status guarded(std::string& reason, Body&& body) {
+    try {
+        body();
+        return abi::success;
+    } catch (const invalid_shape& failure) {
+        keep_text(reason, failure);
+        return abi::invalid_shape;
+    } catch (const invalid_argument& failure) {
+        keep_text(reason, failure);
+        return abi::invalid_arguments;
+    } catch (const std::bad_alloc&) {
+        return abi::out_of_memory;
+    } catch (const std::exception& failure) {
+        keep_text(reason, failure);
+        return abi::runtime_error;
+    }
+}
+
+template <typename Body>
+abi::status guarded(Body&& body) {
+    std::string reason;
+    return guarded(reason, body);
+}
+
+} // namespace maskwise::onednn

@@ -1,0 +1,203 @@
+#include "onednn/library/real_library.hpp"
+
+#include "base/error.hpp"
+#include "base/first_use.hpp"
+#include "onednn/library/soname.hpp"
+
+#include <atomic>
+#include <cstdio>
+#include <dlfcn.h>
+#include <link.h>
+#include <new>
+#include <string>
+#include <vector>
+
+namespace maskwise::onednn {
+namespace {
+
+const void* base_of(const void* address) {
+    Dl_info info{};
+    return dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
+}
+
+std::vector<std::string> loaded_objects() {
+    std::vector<std::string> names;
+    dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t, void* out) {
+            if (info->dlpi_name != nullptr && info->dlpi_name[0] != '\0')
+                static_cast<std::vector<std::string>*>(out)->emplace_back(info->dlpi_name);
+            return 0;
+        },
+        &names);
+    return names;
+}
+
+// The library, other than the plugin, in which this handle finds the probe; null where there is
+// none. dlsym searches an object's dependencies, too: any library that links oneDNN leads to it.
+void* owner_of_probe(void* handle) {
+    const void* probe = dlsym(handle, probe_name);
+    Dl_info info{};
+    if (probe == nullptr || is_this_plugin(probe) || dladdr(probe, &info) == 0) return nullptr;
+    return dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+}
+
+void* open_foreign(const char* name, int flags) {
+    void* handle = dlopen(name, flags);
+    if (handle == nullptr) return nullptr;
+    void* const owner = owner_of_probe(handle);
+    dlclose(handle);
+    return owner;
+}
+
+// A client that opened oneDNN with RTLD_LOCAL (a Python extension does) hides it from RTLD_NEXT,
+// and its file may have any name: Intel's TensorFlow extension has a libonednn_cpu_so.so.
+void* find_already_loaded() noexcept {
+    try {
+        for (const std::string& name : loaded_objects())
+            if (void* handle = open_foreign(name.c_str(), RTLD_LAZY | RTLD_NOLOAD)) return handle;
+    } catch (const std::bad_alloc&) {
+        // The search by soname, which comes next, needs no list.
+    }
+    return nullptr;
+}
+
+void* find_handle(const char*& how) {
+    if (const void* next = dlsym(RTLD_NEXT, probe_name); next != nullptr && !is_this_plugin(next)) {
+        how = "next in search order";
+        return RTLD_NEXT;
+    }
+    how = "already loaded";
+    if (void* handle = find_already_loaded()) return handle;
+    how = "opened";
+    return first_by_soname(
+        [](const char* name) { return open_foreign(name, RTLD_LAZY | RTLD_GLOBAL); });
+}
+
+template <typename Function>
+void resolve(void* handle, const char* name, Function*& slot) {
+    void* address = dlsym(handle, name);
+    if (address == nullptr || is_this_plugin(address)) return;
+    slot = reinterpret_cast<Function*>(address);
+}
+
+void resolve_all(real_library& library, void* handle) {
+#define FORWARD(name, since, parameters, arguments)                                                \
+    resolve(handle, "dnnl_graph_" #name, library.name);
+#define HOOK(name, since, parameters, arguments) resolve(handle, "dnnl_graph_" #name, library.name);
+#include "onednn/library/functions.inc"
+#undef HOOK
+#undef FORWARD
+    resolve(handle, "dnnl_stream_wait", library.stream_wait);
+    resolve(handle, "dnnl_engine_get_kind", library.engine_get_kind);
+    resolve(handle, "dnnl_set_verbose", library.set_verbose);
+}
+
+void describe(real_library& library, void* handle) {
+    const abi::version* (*get_version)() = nullptr;
+    resolve(handle, "dnnl_version", get_version);
+    if (get_version != nullptr) library.version = *get_version();
+    Dl_info info{};
+    if (dladdr(reinterpret_cast<const void*>(library.graph_create), &info) != 0)
+        library.file = info.dli_fname;
+    if (!library.is_sycl()) return;
+    // Of the SYCL runtime that oneDNN itself uses, wherever the client has loaded it.
+    constexpr const char* wait_name = "_ZN4sycl3_V15event4waitERKSt6vectorIS1_SaIS1_EE";
+    resolve(RTLD_DEFAULT, wait_name, library.sycl_wait_for_events);
+    if (library.sycl_wait_for_events == nullptr)
+        resolve(handle, wait_name, library.sycl_wait_for_events);
+}
+
+// "<file>, oneDNN a.b.c" of a libdnnl that lacks the Graph API; empty where there is none at all.
+std::string describe_unfit() {
+    void* address = first_by_soname([](const char* name) {
+        void* const handle = dlopen(name, RTLD_LAZY);
+        return handle != nullptr ? dlsym(handle, "dnnl_version") : nullptr;
+    });
+    Dl_info info{};
+    if (address == nullptr || dladdr(address, &info) == 0) return {};
+    const auto& version = *reinterpret_cast<const abi::version* (*)()>(address)();
+    return std::string(info.dli_fname) + ", oneDNN " + std::to_string(version.major) + '.' +
+           std::to_string(version.minor) + '.' + std::to_string(version.patch);
+}
+
+void report_missing() noexcept {
+    std::string found;
+    try {
+        if (const auto unfit = describe_unfit(); !unfit.empty())
+            found = "; found " + unfit + ", which is without it";
+    } catch (const std::bad_alloc&) {
+        found.clear();
+    }
+    std::fprintf(stderr,
+                 "maskwise: no libdnnl with the Graph API found (searched: next in the link order, "
+                 "libraries already loaded, libdnnl.so.3)%s; every dnnl_graph function answers "
+                 "`unimplemented`\n",
+                 found.c_str());
+}
+
+std::atomic<bool> is_looked_up = false;
+
+real_library load() noexcept {
+    is_looked_up = true;
+    real_library library;
+    void* handle = find_handle(library.how);
+    if (handle != nullptr) resolve_all(library, handle);
+    if (library.found())
+        describe(library, handle);
+    else
+        report_missing();
+    return library;
+}
+
+} // namespace
+
+// Asked of a hidden function: the address of an exported one is that of whoever stands first.
+bool is_this_plugin(const void* address) {
+    return base_of(address) == base_of(reinterpret_cast<const void*>(&real));
+}
+
+const real_library& real() noexcept {
+    return at_first_use<load>();
+}
+
+bool real_is_looked_up() {
+    return is_looked_up;
+}
+
+std::string find_loaded_onednn() noexcept {
+    try {
+        void* const handle = find_already_loaded();
+        Dl_info info{};
+        if (handle != nullptr && dladdr(dlsym(handle, probe_name), &info) != 0)
+            return info.dli_fname;
+    } catch (const std::bad_alloc&) {
+        // An answer for a verbose line only.
+    }
+    return {};
+}
+
+void require_success(abi::status status, const char* call) {
+    if (status == abi::success) return;
+    if (status == abi::out_of_memory) throw std::bad_alloc();
+    const std::string text = "oneDNN answers status " + std::to_string(status) + " to " + call;
+    if (status == abi::invalid_shape) throw invalid_shape(text);
+    throw invalid_argument(text);
+}
+
+bool is_cpu_engine(abi::engine engine) {
+    int kind = 0;
+    return call_real(&real_library::engine_get_kind, engine, &kind) == abi::success &&
+           kind == abi::engine_cpu;
+}
+
+// The newest oneDNN whose function list this plugin knows. (A test that plays an older Maskwise
+// defines it.)
+#ifndef MASKWISE_NEWEST_KNOWN_MINOR
+#define MASKWISE_NEWEST_KNOWN_MINOR 14
+#endif
+
+bool real_is_newer_than_known() {
+    return real().at_least(3, MASKWISE_NEWEST_KNOWN_MINOR + 1);
+}
+
+} // namespace maskwise::onednn

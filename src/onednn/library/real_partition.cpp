@@ -1,0 +1,52 @@
+#include "onednn/library/real_partition.hpp"
+
+#include "onednn/library/real_library.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace maskwise::onednn {
+namespace {
+
+// A list of the real library's: first its length, then its items.
+template <class Item, class Count, class Items>
+std::vector<Item> list_of(abi::partition partition, Count count_of, Items items_of) {
+    std::size_t count = 0;
+    call_real(count_of, abi::const_partition(partition), &count);
+    std::vector<Item> items(count);
+    if (count > 0 && call_real(items_of, partition, count, items.data()) != abi::success)
+        items.clear();
+    return items;
+}
+
+} // namespace
+
+std::vector<std::size_t> op_ids(abi::partition partition) {
+    return list_of<std::size_t>(partition, &real_library::partition_get_op_num,
+                                &real_library::partition_get_ops);
+}
+
+std::vector<abi::logical_tensor> input_ports(abi::partition partition) {
+    return list_of<abi::logical_tensor>(partition, &real_library::partition_get_input_ports_num,
+                                        &real_library::partition_get_input_ports);
+}
+
+std::vector<abi::logical_tensor> output_ports(abi::partition partition) {
+    return list_of<abi::logical_tensor>(partition, &real_library::partition_get_output_ports_num,
+                                        &real_library::partition_get_output_ports);
+}
+
+bool is_supported(abi::partition partition) {
+    std::uint8_t supported = 0;
+    call_real(&real_library::partition_is_supported, abi::const_partition(partition), &supported);
+    return supported != 0;
+}
+
+std::vector<std::size_t> ids_of(const std::vector<abi::logical_tensor>& tensors) {
+    std::vector<std::size_t> ids(tensors.size());
+    std::transform(tensors.begin(), tensors.end(), ids.begin(),
+                   [](const auto& tensor) { return tensor.id; });
+    return ids;
+}
+
+} // namespace maskwise::onednn

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "onednn/library/abi.hpp"
+
+#include <cstddef>
+#include <vector>
+
+namespace maskwise::onednn {
+
+// What a partition of the real library consists of, as that library tells it: nothing where it
+// refuses. The handle stays the caller's. All throw std::bad_alloc.
+std::vector<std::size_t> op_ids(abi::partition partition);
+std::vector<abi::logical_tensor> input_ports(abi::partition partition);
+std::vector<abi::logical_tensor> output_ports(abi::partition partition);
+
+bool is_supported(abi::partition partition);
+
+std::vector<std::size_t> ids_of(const std::vector<abi::logical_tensor>& tensors);
+
+} // namespace maskwise::onednn

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "onednn/library/abi.hpp"
+
+#include <cstddef>
+#include <vector>
+
+namespace maskwise::onednn {
+
+// The arguments of dnnl_graph_partition_compile.
+struct compile_call {
+    abi::partition partition;
+    abi::compiled_partition compiled_partition;
+    std::size_t in_num;
+    const abi::logical_tensor** inputs;
+    std::size_t out_num;
+    const abi::logical_tensor** outputs;
+    abi::engine engine;
+};
+
+// Whether an argument is null that must not be; elements of the lists are not looked at.
+bool has_nulls(const compile_call& call);
+// Throws invalid_argument where an element is null.
+std::vector<abi::logical_tensor> copy_tensors(std::size_t count,
+                                              const abi::logical_tensor** tensors);
+// As the real library takes lists; valid as long as `tensors` stays as it is.
+std::vector<const abi::logical_tensor*>
+pointers_to(const std::vector<abi::logical_tensor>& tensors);
+
+} // namespace maskwise::onednn

@@ -1,0 +1,150 @@
+#include "onednn/partition/compile_partition.hpp"
+
+#include "base/error.hpp"
+#include "base/verbose.hpp"
+#include "onednn/library/dump.hpp"
+#include "onednn/library/guard.hpp"
+#include "onednn/library/real_library.hpp"
+#include "onednn/partition/compile_rows.hpp"
+#include "onednn/partition/expression_executable.hpp"
+#include "onednn/partition/report.hpp"
+#include "onednn/partition/select_executable.hpp"
+#include "onednn/record/tables.hpp"
+#include "onednn/record/translate.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace maskwise::onednn {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+abi::status compile_with_real(const compile_call& call) {
+    return call_real(&real_library::partition_compile, call.partition, call.compiled_partition,
+                     call.in_num, call.inputs, call.out_num, call.outputs, call.engine);
+}
+
+// The pair holds for whoever executes: where that may be the real library, only if it agrees.
+bool real_agrees_with_inplace(const compile_call& call, const abi::inplace_pair& wanted) {
+    std::size_t count = 0;
+    const abi::inplace_pair* pairs = nullptr;
+    call_real(&real_library::compiled_partition_get_inplace_ports,
+              abi::const_compiled_partition(call.compiled_partition), &count, &pairs);
+    return std::any_of(pairs, pairs + count, [&](const auto& pair) {
+        return pair.input_id == wanted.input_id && pair.output_id == wanted.output_id;
+    });
+}
+
+// For functions of a newer oneDNN, which Maskwise does not export: they find a compiled partition
+// behind the handle, with dst laid out as Maskwise has answered.
+abi::status compile_for_newer_functions(const compile_call& call, executable& select) {
+    auto outputs = pointers_to(select.outputs());
+    compile_call resolved = call;
+    resolved.outputs = outputs.data();
+    const auto status = compile_with_real(resolved);
+    if (status == abi::success && select.inplace() &&
+        !real_agrees_with_inplace(call, *select.inplace()))
+        select.forbid_inplace();
+    return status;
+}
+
+// Writes the file, as the client described the tensors. Not where it left dst open: oneDNN dies on
+// a strided dst without strides. Nor with a host scalar: there it throws, and its cache then keeps
+// an entry that points into a partition which the client will destroy.
+void compile_for_dump(const compile_call& call, const executable& select) {
+    const auto is_open_dst = [&](const abi::logical_tensor* output) {
+        return select.makes(output->id) && !has_known_shape(*output);
+    };
+    const auto is_host_scalar = [](const auto& input) {
+        return input.property == abi::property_host_scalar;
+    };
+    if (std::ranges::any_of(std::span(call.outputs, call.out_num), is_open_dst) ||
+        std::ranges::any_of(select.inputs(), is_host_scalar))
+        return;
+    guarded([&] { compile_with_real(call); });
+}
+
+// One partition on its way. A form is compiled to null where it is left to the real library.
+struct compilation {
+    const partition_claim& claim;
+    const compile_call& call;
+    abi::status real_status = abi::success;
+
+    std::unique_ptr<executable> operator()(const select_claim& form) {
+        const auto inputs = from_abi(std::span(call.inputs, call.in_num));
+        const auto outputs = from_abi(std::span(call.outputs, call.out_num));
+        // oneDNN computes some mixtures of types that the schema does not know.
+        if (form.real_supports && !graph::types_fit_schema(form.select, inputs, outputs))
+            return nullptr;
+        auto compiled = std::make_unique<select_executable>(form.select, call, inputs, outputs);
+        if (real_is_newer_than_known()) {
+            real_status = compile_for_newer_functions(call, *compiled);
+            if (real_status != abi::success) throw invalid_argument("oneDNN refuses it");
+        } else if (subgraph_dump_wanted()) {
+            compile_for_dump(call, *compiled);
+        }
+        return compiled;
+    }
+
+    std::unique_ptr<executable> operator()(const std::shared_ptr<const merged_group>& group) {
+        if (const auto* loop = std::get_if<graph::expression_group>(&group->form))
+            return std::make_unique<expression_executable>(*loop, call);
+        return compile_merged_rows(claim.id, *group, call);
+    }
+
+    std::unique_ptr<executable> operator()(const row_region& region) {
+        if (real_is_newer_than_known()) return nullptr;
+        if (subgraph_dump_wanted()) guarded([&] { compile_by_real(call); }); // writes the file
+        return compile_region(claim.id, region, call);
+    }
+};
+
+// One verbose line, where they are wanted, for a compile that Maskwise does not do.
+void report_refusal(const partition_claim& claim, abi::status status, const std::string& reason) {
+    if (verbose_level() < 1) return;
+    guarded([&] {
+        print_verbose("refuse," + std::to_string(claim.id) + ',' + claim.names +
+                      ",compile,status " + std::to_string(status) + ',' + reason);
+    });
+}
+
+} // namespace
+
+abi::status compile_partition(const std::shared_ptr<const partition_claim>& claim,
+                              const compile_call& call) {
+    if (has_nulls(call) || !is_cpu_engine(call.engine))
+        return claim->is_visible() ? abi::invalid_arguments : compile_by_real(call);
+    const auto start = clock::now();
+    bool is_left_to_real = false;
+    std::string reason;
+    compilation compile{*claim, call};
+    const auto status = guarded(reason, [&] {
+        auto compiled = std::visit(compile, claim->form);
+        is_left_to_real = compiled == nullptr;
+        if (is_left_to_real) return;
+        compiled->claim = claim;
+        report_compiled(*compiled, clock::now() - start);
+        tables().compiled.insert(call.compiled_partition, std::move(compiled));
+    });
+    if (!claim->is_visible())
+        return status == abi::success && !is_left_to_real ? status : compile_by_real(call);
+    if (is_left_to_real) {
+        report_refusal(*claim, abi::success, "types outside the schema, left to oneDNN");
+        return compile_by_real(call);
+    }
+    const auto answer = compile.real_status != abi::success ? compile.real_status : status;
+    if (answer != abi::success) report_refusal(*claim, answer, reason);
+    return answer;
+}
+
+abi::status compile_by_real(const compile_call& call) {
+    const auto status = compile_with_real(call);
+    if (status == abi::success) tables().compiled.erase(call.compiled_partition);
+    return status;
+}
+
+} // namespace maskwise::onednn

@@ -1,0 +1,110 @@
+#include "onednn/partition/compile_rows.hpp"
+
+#include "base/error.hpp"
+#include "graph/compile_checks.hpp"
+#include "graph/infer_shapes.hpp"
+#include "graph/op_set.hpp"
+#include "graph/output_layout.hpp"
+#include "graph/redescribe.hpp"
+#include "onednn/partition/composite.hpp"
+#include "onednn/partition/find_region.hpp"
+#include "onednn/record/translate.hpp"
+
+#include <exception>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace maskwise::onednn {
+namespace {
+
+using tensor_list = std::vector<graph::logical_tensor>;
+
+// oneDNN might not survive what is refused here; other layouts are its to read where rows cannot.
+dims infer_dst(const row_region& region, const tensor_list& inputs) {
+    graph::shape_map shapes;
+    for (const auto& port : graph::outer_inputs(region.ops)) {
+        const std::string name = "tensor " + std::to_string(port.id);
+        const auto position = graph::find_position(inputs, port.id);
+        if (!position) throw invalid_argument(name + " is not in the list given to compile");
+        const auto& given = inputs[*position];
+        graph::require_readable(given, name);
+        graph::to_input_desc(given); // throws where strides are negative or reach too far
+        shapes[port.id] = given.extents;
+    }
+    return graph::infer_result(region.ops, std::move(shapes));
+}
+
+// The client's outputs, dst checked; a strided dst of open shape becomes row-major.
+std::vector<abi::logical_tensor> complete_outputs(const row_region& region,
+                                                  const compile_call& call,
+                                                  const tensor_list& inputs, tensor_list outputs) {
+    const dims shape = infer_dst(region, inputs);
+    const auto position = graph::position_of(outputs, region.ops.back().outputs[0], "dst");
+    auto& dst = outputs[position];
+    graph::require_fitting_dst(dst, shape);
+    auto completed = copy_tensors(call.out_num, call.outputs);
+    if (dst.layout != graph::layout_kind::strided) return completed;
+    graph::complete_output(dst, shape, {});
+    completed[position] = to_abi(dst, completed[position]);
+    return completed;
+}
+
+// The statistics of a SoftMax, its second output, are the client's to describe.
+std::shared_ptr<const op_record> redescribed(const op_record& record, const graph::op& described) {
+    auto copy = std::make_shared<op_record>(record);
+    for (std::size_t i = 0; i < copy->inputs.size(); ++i)
+        copy->inputs[i] = with_description(described.inputs[i], copy->inputs[i]);
+    copy->outputs[0] = with_description(described.outputs[0], copy->outputs[0]);
+    return copy;
+}
+
+// The region as the client describes it now. Its chain is empty where it is not the whole any more.
+row_region redescribed(const row_region& region, std::vector<graph::op>&& ops) {
+    row_region now = region;
+    for (std::size_t i = 0; i < ops.size(); ++i)
+        now.records[i] = redescribed(*region.records[i], ops[i]);
+    now.ops = std::move(ops);
+    auto chains = graph::find_row_chains(now.ops, [](std::size_t) { return true; });
+    const bool is_whole = chains.size() == 1 && chains[0].ops.size() == now.ops.size();
+    now.chain = is_whole ? std::move(chains[0].chain) : graph::row_chain{};
+    return now;
+}
+
+} // namespace
+
+std::unique_ptr<executable> compile_region(std::size_t partition, const row_region& region,
+                                           const compile_call& call) {
+    std::unique_ptr<executable> compiled;
+    try {
+        compiled = std::make_unique<composite>(region, call);
+    } catch (const std::exception& failure) {
+        report_composite("refuse", partition, failure.what());
+        throw;
+    }
+    report_composite("claim", partition, compiled->describe());
+    return compiled;
+}
+
+std::unique_ptr<executable> compile_merged_rows(std::size_t partition, const merged_group& group,
+                                                const compile_call& call) {
+    const auto& recorded = std::get<row_region>(group.form);
+    const auto inputs = from_abi(std::span(call.inputs, call.in_num));
+    const auto outputs = from_abi(std::span(call.outputs, call.out_num));
+    const auto completed = complete_outputs(recorded, call, inputs, outputs);
+    auto pointers = pointers_to(completed);
+    compile_call completed_call = call;
+    completed_call.outputs = pointers.data();
+    auto ops = graph::redescribe(recorded.ops, graph::outer_inputs(recorded.ops),
+                                 recorded.ops.back().outputs[0], inputs, from_abi(pointers));
+    row_region region = ops ? redescribed(recorded, std::move(*ops)) : recorded;
+    try {
+        return compile_region(partition, region, completed_call);
+    } catch (const std::exception&) {
+        region.chain = {};
+        return std::make_unique<composite>(region, completed_call);
+    }
+}
+
+} // namespace maskwise::onednn

@@ -1,0 +1,82 @@
+#pragma once
+
+#include "exec/run_rows.hpp"
+#include "graph/op_set.hpp"
+#include "onednn/partition/executable.hpp"
+#include "onednn/partition/onednn_subgraph.hpp"
+#include "onednn/record/claim.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace maskwise::onednn {
+
+// Of each value between the parts, in bytes.
+constexpr std::size_t scratch_alignment = 64;
+
+// What one execution at a time needs: memory and tensors of the values inside the composite.
+struct composite_scratch;
+
+// A region in three steps: what comes before the chain, the chain's rows, what comes after. The
+// outer two are oneDNN's, the middle is Maskwise's. A merged group has no outer steps; with an
+// empty chain the region is oneDNN's as a whole.
+class composite final : public executable {
+public:
+    // Throws invalid_argument where a part or the rows cannot be compiled.
+    composite(const row_region& region, const compile_call& call);
+    ~composite() override;
+
+    bool makes(std::size_t id) const override;
+    abi::status execute(const execute_call& call) const override;
+    // Where execute is given none, the composite keeps memory of its own.
+    std::size_t scratch_bytes() const override;
+    const char* kind() const override { return "composite"; }
+    std::string describe() const override;
+
+private:
+    friend struct composite_scratch;
+    struct internal_place {
+        abi::logical_tensor tensor;
+        std::size_t offset_bytes;
+    };
+    class bound_tensors;
+
+    void compile_parts(const row_region& region);
+    void compile_before(const op_list& before, tensor_map wanted);
+    void compile_after(const op_list& after, const tensor_map& wanted);
+    void require_nothing_else_leaves() const;
+    void let_result_leave();
+    void place_statistics();
+    void require_given(std::size_t output) const;
+    tensor_desc describe_input(std::size_t id) const;
+    void compile_rows(const graph::row_chain& chain);
+    void keep_inside(const abi::logical_tensor& tensor);
+    void keep_result_inside();
+    void keep_scratchpad();
+    std::optional<abi::inplace_pair> find_inplace() const;
+    std::unique_ptr<composite_scratch> take_scratch(void* given) const;
+    void give_back(std::unique_ptr<composite_scratch> scratch) const;
+    abi::status run_parts(abi::stream stream, const bound_tensors& tensors) const;
+    abi::status run_chain(const bound_tensors& tensors) const;
+
+    std::vector<abi::logical_tensor> own_inputs_; // inputs() that the region reads
+    std::vector<std::size_t> output_ids_;
+    std::size_t needed_outputs_; // of the list's first ones
+    graph::row_chain chain_;
+    graph_settings settings_;
+    abi::engine engine_;
+    abi::logical_tensor scores_{}, result_{};
+    std::optional<abi::logical_tensor> statistics_;
+    std::unique_ptr<onednn_subgraph> before_, after_;
+    row_plan rows_;
+    std::map<std::size_t, internal_place> internal_; // values that neither come in nor leave
+    std::size_t scratch_bytes_ = 0;
+    mutable std::atomic<composite_scratch*> spare_ = nullptr;
+};
+
+} // namespace maskwise::onednn

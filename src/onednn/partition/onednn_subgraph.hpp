@@ -1,0 +1,81 @@
+#pragma once
+
+#include "graph/compiled_select.hpp"
+#include "onednn/library/abi.hpp"
+#include "onednn/record/graph_record.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace maskwise::onednn {
+
+using tensor_map = std::map<std::size_t, abi::logical_tensor>;
+
+// Where the tensors of one execution are found by id.
+class tensor_lookup {
+public:
+    virtual ~tensor_lookup() = default;
+    virtual abi::const_tensor find(std::size_t id) const = 0;
+};
+
+// The id of scratchpads, which no tensor of a client has.
+inline constexpr std::size_t scratchpad_id = SIZE_MAX;
+// Memory of oneDNN's own for one execution, as it describes it: 1-D, u8. Without bytes a client
+// skips the allocation.
+abi::logical_tensor scratchpad_of(std::size_t bytes);
+
+// Operators of a larger partition that stay oneDNN's, as a graph of their own: the same ids and
+// attributes, partitioned and compiled by the real library. A Select that it leaves alone is
+// Maskwise's here, too: not every oneDNN has one, and that of 3.7 makes NaN of masked infinities.
+class onednn_subgraph {
+public:
+    // `given` describes what comes in, `wanted` what must come out and how. Throws invalid_argument
+    // where the real library does not take, support or compile the operators.
+    onednn_subgraph(const op_list& ops, const graph_settings& settings, const tensor_map& given,
+                    const tensor_map& wanted, abi::engine engine);
+    ~onednn_subgraph();
+    onednn_subgraph(const onednn_subgraph&) = delete;
+    onednn_subgraph& operator=(const onednn_subgraph&) = delete;
+
+    // Tensors that this part makes and uses itself: the caller provides memory for them.
+    const tensor_map& intermediates() const { return intermediates_; }
+    // As compiled, for the ids of `wanted`.
+    const tensor_map& outputs() const { return outputs_; }
+    // What the library would allocate by itself in every execution, where it lets the caller do
+    // that: then execute looks up a tensor of so many bytes as scratchpad_id.
+    std::size_t scratch_bytes() const { return scratch_bytes_; }
+    // On SYCL the last step may still run when this returns.
+    abi::status execute(abi::stream stream, const tensor_lookup& tensors) const;
+
+private:
+    struct compiled_step {
+        abi::partition partition = nullptr;
+        abi::compiled_partition compiled = nullptr;
+        std::optional<graph::op> select; // where it is one, alone
+        std::optional<graph::compiled_select> own;
+        std::vector<std::size_t> inputs, outputs;
+    };
+
+    void build_graph(const op_list& ops, const graph_settings& settings);
+    void take_partitions(const op_list& ops);
+    void compile_step(compiled_step& step, tensor_map& known, const tensor_map& wanted,
+                      abi::engine engine);
+    static bool compile_own(compiled_step& step, const std::vector<abi::logical_tensor>& inputs,
+                            std::vector<abi::logical_tensor>& outputs);
+    void compile_by_real(compiled_step& step, const std::vector<abi::logical_tensor>& inputs,
+                         std::vector<abi::logical_tensor>& outputs, abi::engine engine);
+    void ask_for_scratch(const compiled_step& step);
+    static abi::status run_own(const compiled_step& step, const tensor_lookup& tensors);
+    void release();
+
+    abi::graph graph_ = nullptr;
+    std::vector<compiled_step> steps_;
+    tensor_map intermediates_, outputs_;
+    std::size_t scratch_bytes_ = 0; // of the step that needs most
+};
+
+} // namespace maskwise::onednn

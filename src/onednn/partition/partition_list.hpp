@@ -1,0 +1,19 @@
+#pragma once
+
+#include "onednn/library/abi.hpp"
+
+#include <vector>
+
+namespace maskwise::onednn {
+
+using partition_list = std::vector<abi::partition>;
+
+// Destroys the handles, forgets their claims and leaves nulls.
+void destroy(partition_list& partitions);
+
+struct owned_partitions {
+    partition_list list;
+    ~owned_partitions() { destroy(list); }
+};
+
+} // namespace maskwise::onednn

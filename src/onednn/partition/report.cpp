@@ -1,0 +1,46 @@
+#include "onednn/partition/report.hpp"
+
+#include "base/verbose.hpp"
+#include "onednn/library/onednn_verbose.hpp"
+#include "onednn/record/claim.hpp"
+
+#include <string>
+#include <string_view>
+
+namespace maskwise::onednn {
+namespace {
+
+partition_line line_of(const executable& from) {
+    const auto& claim = *from.claim;
+    return {claim.id,
+            claim.names,
+            from.inputs(),
+            from.outputs(),
+            claim.settings.fpmath_mode,
+            claim.settings.fpmath_applies_to_int,
+            from.kind(),
+            from.scratch_bytes()};
+}
+
+} // namespace
+
+bool executions_are_reported() {
+    return exec_lines_wanted() || verbose_level() >= 2;
+}
+
+void report_compiled(const executable& compiled, milliseconds duration) {
+    if (compile_lines_wanted()) print_compile_line(line_of(compiled), duration.count());
+    if (verbose_level() >= 2)
+        print_verbose("compile," + std::to_string(compiled.claim->id) + ',' + compiled.describe());
+}
+
+void report_executed(const executable& executed, bool has_scratchpad, milliseconds duration) {
+    const bool is_users = has_scratchpad && std::string_view(executed.kind()) == "composite";
+    if (exec_lines_wanted())
+        print_exec_line(line_of(executed), is_users ? "user" : "library", duration.count());
+    if (verbose_level() >= 2)
+        print_verbose("exec," + std::to_string(executed.claim->id) + ',' +
+                      std::to_string(duration.count()) + " ms");
+}
+
+} // namespace maskwise::onednn

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "onednn/partition/executable.hpp"
+
+#include <chrono>
+
+namespace maskwise::onednn {
+
+using milliseconds = std::chrono::duration<double, std::milli>;
+
+// Whether report_executed would write anything.
+bool executions_are_reported();
+
+// The verbose lines of oneDNN's format and of Maskwise's own, where they are wanted.
+void report_compiled(const executable& compiled, milliseconds duration);
+void report_executed(const executable& executed, bool has_scratchpad, milliseconds duration);
+
+} // namespace maskwise::onednn

@@ -1,0 +1,52 @@
+#pragma once
+
+#include "graph/expression_group.hpp"
+#include "graph/op.hpp"
+#include "graph/row_chain.hpp"
+#include "onednn/record/graph_record.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace maskwise::onednn {
+
+// A Select that is a partition by itself.
+struct select_claim {
+    graph::op select;
+    bool real_supports = false; // oneDNN could run it, too
+};
+
+// Operators with a chain of rows around a Select. Where the chain is empty, oneDNN runs them all.
+struct row_region {
+    graph_settings settings;
+    op_list records;            // in topological order
+    std::vector<graph::op> ops; // the same, translated
+    std::vector<std::size_t> output_ids;
+    graph::row_chain chain;
+};
+
+// Partitions of one operator that the client gets as one, and the answers to its questions about
+// it. One loop over elements runs an expression group; a region runs row by row.
+struct merged_group {
+    std::variant<graph::expression_group, row_region> form;
+    std::string names;               // of the operators, for verbose lines
+    std::vector<std::size_t> op_ids; // in topological order; the handle is the last's
+    std::vector<abi::logical_tensor> inputs, outputs; // as given at add_op, slot by slot
+};
+
+// A partition that Maskwise compiles. The client sees the claim of a Select and of a merged group:
+// the partition is supported, and oneDNN does not run it. The claim of a region is silent: where
+// the region cannot be compiled, oneDNN compiles the partition as if nothing had been claimed.
+struct partition_claim {
+    std::size_t id = 0; // of the partition
+    std::string names;  // of its operators, as oneDNN joins them
+    graph_settings settings;
+    std::variant<select_claim, std::shared_ptr<const merged_group>, row_region> form;
+
+    bool is_visible() const { return !std::holds_alternative<row_region>(form); }
+};
+
+} // namespace maskwise::onednn

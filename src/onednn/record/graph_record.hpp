@@ -1,0 +1,40 @@
+#pragma once
+
+#include "onednn/library/abi.hpp"
+#include "onednn/record/op_record.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace maskwise::onednn {
+
+// How the client set a graph up. Every graph that Maskwise cuts from it gets the same.
+struct graph_settings {
+    int engine_kind = abi::engine_cpu;
+    int fpmath_mode = 0;
+    bool fpmath_applies_to_int = false;
+};
+
+struct merged_group;
+using op_list = std::vector<std::shared_ptr<const op_record>>;
+
+struct graph_record {
+    graph_settings settings;
+    bool has_select = false;
+    op_list ops;                                             // in order of add_op, ids may repeat
+    std::vector<std::shared_ptr<const merged_group>> merged; // by the last filter
+};
+
+// The first tensor of that id, or null.
+const abi::logical_tensor* find_by_id(std::span<const abi::logical_tensor> tensors, std::size_t id);
+
+// The first operator of that id, which is the one that oneDNN took; null where there is none.
+std::shared_ptr<const op_record> find_op(const op_list& ops, std::size_t id);
+
+// Names as oneDNN joins them in the lines of a partition.
+std::string joined_names(const op_list& ops);
+
+} // namespace maskwise::onednn

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "onednn/record/handle_map.hpp"
+#include "onednn/record/side_table.hpp"
+
+namespace maskwise::onednn {
+
+class op_builder;
+struct graph_record;
+struct partition_claim;
+struct tensor_record;
+class executable;
+
+// Whoever inserts or erases includes the record's own header.
+struct side_tables {
+    handle_map<op_builder> ops;
+    handle_map<graph_record> graphs;
+    side_table<const partition_claim> claims; // by partition
+    side_table<const tensor_record> tensors;
+    handle_map<executable> compiled; // by compiled partition
+};
+
+// Never destroyed: exit handlers of the client still destroy handles.
+side_tables& tables();
+
+} // namespace maskwise::onednn

@@ -1,0 +1,25 @@
+#include "onednn/record/tensor_data.hpp"
+
+#include "onednn/library/real_library.hpp"
+#include "onednn/record/tables.hpp"
+
+namespace maskwise::onednn {
+
+void* memory_of(abi::const_tensor tensor) {
+    void* data = nullptr;
+    if (tensor != nullptr) call_real(&real_library::tensor_get_data_handle, tensor, &data);
+    return data;
+}
+
+void* data_of(abi::const_tensor tensor, std::shared_ptr<const tensor_record>& kept) {
+    if (void* data = memory_of(tensor)) return data;
+    kept = tables().tensors.find(tensor);
+    return kept && kept->scalar ? const_cast<std::byte*>(kept->scalar->data()) : nullptr;
+}
+
+const void* source_of(const graph::logical_tensor& compiled, abi::const_tensor tensor,
+                      std::shared_ptr<const tensor_record>& kept) {
+    return element_count(compiled.extents) == 1 ? data_of(tensor, kept) : memory_of(tensor);
+}
+
+} // namespace maskwise::onednn

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "graph/logical_tensor.hpp"
+#include "onednn/library/abi.hpp"
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <optional>
+
+namespace maskwise::onednn {
+
+// A host scalar's value is unreachable in the real library once the tensor exists.
+struct tensor_record {
+    abi::logical_tensor logical_tensor{};
+    std::optional<std::array<std::byte, 8>> scalar;
+};
+
+// The tensor's memory, or null.
+void* memory_of(abi::const_tensor tensor);
+
+// The same, and for a host scalar, which has no memory in the real library, its value: `kept` holds
+// it while the caller uses the pointer.
+void* data_of(abi::const_tensor tensor, std::shared_ptr<const tensor_record>& kept);
+
+// The same for an input that was compiled as described: a null handle of a tensor with several
+// elements is an error, not a host scalar.
+const void* source_of(const graph::logical_tensor& compiled, abi::const_tensor tensor,
+                      std::shared_ptr<const tensor_record>& kept);
+
+} // namespace maskwise::onednn

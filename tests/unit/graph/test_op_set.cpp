@@ -1,0 +1,85 @@
+// How values run between sets of operators.
+
+#include "graph/op_set.hpp"
+#include "unit/graph/chain_graphs.hpp"
+
+#include <gtest/gtest.h>
+
+namespace maskwise::graph {
+namespace {
+
+using id_list = std::vector<std::size_t>;
+
+id_list ids_of(const std::vector<op>& ops) {
+    id_list ids;
+    for (const op& each : ops) ids.push_back(each.id);
+    return ids;
+}
+
+id_list ids_of(const std::vector<logical_tensor>& tensors) {
+    id_list ids;
+    for (const auto& each : tensors) ids.push_back(each.id);
+    return ids;
+}
+
+TEST(op_set, tells_what_is_made_from_what_is_read) {
+    const auto ops = attention().ops;
+    EXPECT_TRUE(makes(ops, weights));
+    EXPECT_FALSE(makes(ops, query));
+    EXPECT_TRUE(reads(ops, query));
+    EXPECT_FALSE(reads(ops, result));
+}
+
+// Slot by slot: what two operators read counts twice.
+TEST(op_set, outer_inputs_are_those_that_no_member_makes) {
+    const std::vector<op> ops{make(1, op_kind::add, {tensor(10), tensor(11)}, 20),
+                              make(2, op_kind::add, {tensor(20), tensor(10)}, 21)};
+    EXPECT_EQ(ids_of(outer_inputs(ops)), (id_list{10, 11, 10}));
+}
+
+TEST(division, cuts_attention_at_its_chain) {
+    const auto parts = divide(attention().ops, id_list{2, 3, 4, 5}, scores);
+    EXPECT_EQ(ids_of(parts.before), (id_list{1}));
+    EXPECT_EQ(ids_of(parts.after), (id_list{6}));
+    EXPECT_TRUE(handed_over(parts).empty());
+}
+
+// 1 makes the scores from 5's value; 6 reads that value, too, and 7 has nothing to do with them.
+TEST(division, what_the_scores_need_comes_before_and_the_rest_after) {
+    const std::vector<op> ops{make(5, op_kind::exp, {tensor(50)}, 51),
+                              make(1, op_kind::other, {tensor(51)}, 52),
+                              make(7, op_kind::exp, {tensor(53)}, 54),
+                              make(2, op_kind::select, {tensor(60), tensor(52), tensor(61)}, 62),
+                              make(6, op_kind::add, {tensor(62), tensor(51)}, 63)};
+    const auto parts = divide(ops, id_list{2}, 52);
+    EXPECT_EQ(ids_of(parts.before), (id_list{5, 1}));
+    EXPECT_EQ(ids_of(parts.after), (id_list{7, 6}));
+    EXPECT_EQ(handed_over(parts), (id_list{51}));
+}
+
+TEST(division, of_scores_from_outside_has_nothing_before) {
+    const std::vector<op> ops{make(2, op_kind::select, {tensor(60), tensor(52), tensor(61)}, 62),
+                              make(3, op_kind::exp, {tensor(62)}, 63)};
+    const auto parts = divide(ops, id_list{2}, 52);
+    EXPECT_TRUE(parts.before.empty());
+    EXPECT_EQ(ids_of(parts.after), (id_list{3}));
+}
+
+TEST(topological_order, keeps_a_list_that_is_in_order) {
+    const std::vector<node_ports> nodes{{{1}, {2}}, {{7}, {8}}, {{2}, {3}}, {{3, 8}, {9}}};
+    EXPECT_EQ(topological_order(nodes), (id_list{0, 1, 2, 3}));
+}
+
+TEST(topological_order, puts_makers_before_users_and_the_earliest_first) {
+    const std::vector<node_ports> nodes{{{3, 8}, {9}}, {{2}, {3}}, {{7}, {8}}, {{1}, {2}}};
+    EXPECT_EQ(topological_order(nodes), (id_list{2, 3, 1, 0}));
+}
+
+// The same value in two slots, and a node that lists what it makes among its inputs.
+TEST(topological_order, counts_a_maker_once_and_itself_never) {
+    const std::vector<node_ports> nodes{{{2, 2}, {3}}, {{1, 2}, {2}}};
+    EXPECT_EQ(topological_order(nodes), (id_list{1, 0}));
+}
+
+} // namespace
+} // namespace maskwise::graph
