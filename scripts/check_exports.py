@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the built libraries: they export exactly what is listed and ask for little.
 
-Of the plugin that is what functions.inc in src/onednn/library lists and what exports.map there names in
+Of the plugin that is what src/onednn/library/functions.inc lists and exports.map there names in
 full, of libmaskwise.so what its header marks MASKWISE_API, no more and no less. The plugin needs
 libc and libstdc++ only, libmaskwise.so libtbb, too. Neither has a search path of its own, and
 everything left undefined is found in what they need.

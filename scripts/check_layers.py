@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks every #include against the one table in scripts/layers.txt, and src/ for circles of files."""
+"""Checks every #include against the table in scripts/layers.txt, and src/ for circles of files."""
 
 from __future__ import annotations
 
@@ -80,7 +80,8 @@ def circles_of_files(src: Path) -> list[str]:
     units: dict[str, set[str]] = {}
     for path in sources(src):
         unit = str(path.relative_to(src).with_suffix(""))
-        includes = {str(Path(name).with_suffix("")) for _, name in INCLUDE.findall(path.read_text())}
+        names = [name for _, name in INCLUDE.findall(path.read_text())]
+        includes = {str(Path(name).with_suffix("")) for name in names}
         units.setdefault(unit, set()).update(includes - {unit})
     try:
         TopologicalSorter(units).prepare()

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Writes the generated parts of docs/compatibility.md; --check tells whether they are current.
 
-From src/onednn/library/functions.inc comes the table of functions, from the transcript tests' list of
-differences the table of differences. With --include DIR, also checks that every function that the
-headers below DIR declare is in the list.
+The table of functions comes from src/onednn/library/functions.inc, the table of differences from the
+transcript tests' list. With --include DIR, also checks that every function that the headers below
+DIR declare is in the list.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 usage: test_claims.py --lane LANE --bench FILE --preload LIBS
 
-The gate of src/onednn/partition/find_region.cpp for masks of the scores' own shape, from both of its sides.
+The gate of find_region.cpp for masks of the scores' own shape, from both of its sides.
 """
 
 from __future__ import annotations
