@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the generated parts of docs/compatibility.md; --check tells whether they are current.
 
-The table of functions comes from src/onednn/library/functions.inc, the table of differences from the
+The table of functions comes from src/onednn/library/functions.inc, that of differences from the
 transcript tests' list. With --include DIR, also checks that every function that the headers below
 DIR declare is in the list.
 """
