@@ -10,7 +10,7 @@ namespace maskwise {
 struct cache_facts {
     std::int64_t l1_bytes;
     std::int64_t l2_bytes;
-    std::int64_t last_level_bytes; // this core's share, clamped to what is plausible
+    std::int64_t last_level_bytes; // this core's share, clamped to a plausible range
 };
 
 // Asks CPUID (leaf 4 or 0x8000001D) and clamps: virtual machines report the last-level cache of the

@@ -24,7 +24,7 @@ template <auto make>
     return *made;
 }
 
-// What make() returns, called once a process, at first use; any thread. What it throws is thrown,
+// The value of make(), called once a process, at first use; any thread. An exception passes on,
 // and the next call tries again. Never destroyed: exit handlers of the client may still ask.
 template <auto make>
 auto& at_first_use() {

@@ -98,7 +98,7 @@ std::string number_text(float value) {
     return text;
 }
 
-// What stands between the parentheses: argument nodes, then the numbers.
+// The text between the parentheses: argument nodes, then the numbers.
 std::string parameters(const node& at) {
     std::string text;
     for (std::size_t i = 0; i < argument_count(at.kind); ++i) {

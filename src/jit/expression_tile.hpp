@@ -12,7 +12,7 @@ namespace maskwise::jit {
 inline constexpr std::size_t dst_operand = max_inputs;
 inline constexpr std::size_t max_operands = max_inputs + 1;
 
-// What a compiled expression is called with: rows x columns elements, both at least 1. Strides
+// The argument of a compiled expression: rows x columns elements, both at least 1. Strides
 // between rows are in bytes and may be 0 or negative; elements may lie at any address. The pointers
 // are advanced by the call. It reads each input's elements of these rows once and nothing else, and
 // writes dst's once. dst may be an input of the same type and row stride.

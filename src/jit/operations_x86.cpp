@@ -1,4 +1,4 @@
-// What each entry of node_kinds.inc does to registers; expression.hpp says what it computes.
+// Each entry of node_kinds.inc as instructions; expression.hpp defines what an entry computes.
 
 #include "jit/generator_x86.hpp"
 

@@ -1,4 +1,4 @@
-// What the kernels of one Highway target share; included once a target by kernels.cpp, first.
+// Shared by the kernels of one Highway target; kernels.cpp includes it first, once a target.
 
 #if defined(MASKWISE_KERNEL_LANES_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_LANES_INL

@@ -291,7 +291,7 @@ HWY_ATTR inline float row_run(const row_piece& piece, float* buffer) {
     return hn::GetLane(hn::MaxOfLanes(d, maxima));
 }
 
-// What lies behind the row counts as -inf.
+// Lanes behind the row's end count as -inf.
 HWY_ATTR HWY_INLINE row_v exponentials(float* at, std::int64_t left, row_v shifts) {
     const row_d d;
     auto value = hn::LoadU(d, at);

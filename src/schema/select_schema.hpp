@@ -18,7 +18,8 @@ enum class broadcast_rule {
     multidirectional // all three broadcast to each other, so that cond may expand the result
 };
 
-// What a Select is in one dialect, as data: each dialect is one object of this type in one file.
+// The definition of Select in one dialect, as data: each dialect is one object of this type in one
+// file.
 struct select_schema {
     std::string_view dialect;
     std::array<std::string_view, 3> inputs; // names of cond, src_0, src_1 in the dialect's words

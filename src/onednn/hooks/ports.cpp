@@ -1,4 +1,4 @@
-// What a client asks of a partition before it compiles it. The handle of a merged partition is one
+// Questions about a partition before it is compiled. The handle of a merged partition is one
 // of its members' to the real library, so Maskwise answers for the whole.
 
 #include "onednn/library/forward.hpp"

@@ -15,7 +15,6 @@ namespace maskwise::onednn {
 #undef HOOK
 #undef FORWARD
 
-// For tests and tools, beside oneDNN's functions: 1 where Maskwise executes this compiled
-// partition.
+// For tests and tools, not one of oneDNN's: 1 where Maskwise executes this compiled partition.
 MASKWISE_EXPORT int
 maskwise_onednn_owns(maskwise::onednn::abi::const_compiled_partition compiled_partition);

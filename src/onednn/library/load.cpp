@@ -1,4 +1,4 @@
-// What happens when the plugin is loaded and when the process ends: lines about where it stands.
+// Lines about the plugin's place in the process, when it is loaded and when the process ends.
 
 #include "base/environment.hpp"
 #include "base/verbose.hpp"

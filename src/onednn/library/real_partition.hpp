@@ -7,8 +7,8 @@
 
 namespace maskwise::onednn {
 
-// What a partition of the real library consists of, as that library tells it: nothing where it
-// refuses. The handle stays the caller's. All throw std::bad_alloc.
+// Questions to the real library about one of its partitions; empty where it refuses. The handle
+// stays the caller's. All throw std::bad_alloc.
 std::vector<std::size_t> op_ids(abi::partition partition);
 std::vector<abi::logical_tensor> input_ports(abi::partition partition);
 std::vector<abi::logical_tensor> output_ports(abi::partition partition);

@@ -21,7 +21,7 @@ namespace {
 
 using tensor_list = std::vector<graph::logical_tensor>;
 
-// oneDNN might not survive what is refused here; other layouts are its to read where rows cannot.
+// Refuses inputs that oneDNN might not survive. Layouts that rows cannot read are oneDNN's to read.
 dims infer_dst(const row_region& region, const tensor_list& inputs) {
     graph::shape_map shapes;
     for (const auto& port : graph::outer_inputs(region.ops)) {

@@ -14,7 +14,7 @@
 namespace maskwise::onednn {
 namespace {
 
-// More than this inside one composite is left to oneDNN, whose own kernels work in pieces.
+// Beyond this, oneDNN runs the partition: its own kernels work in pieces.
 constexpr std::size_t max_scratch_bytes = std::size_t{1} << 30;
 
 // Row-major and without gaps: the layout in which rows are run.
@@ -36,7 +36,7 @@ std::size_t bytes_of(const abi::logical_tensor& tensor) {
     std::size_t bytes = 0;
     if (call_real(&real_library::logical_tensor_get_mem_size, &tensor, &bytes) != abi::success)
         throw invalid_argument("the size of tensor " + std::to_string(tensor.id) + " is not known");
-    if (bytes > max_scratch_bytes) // what is not known to oneDNN has SIZE_MAX
+    if (bytes > max_scratch_bytes) // SIZE_MAX where oneDNN does not know the size
         throw invalid_argument(std::to_string(bytes) + " bytes of tensor " +
                                std::to_string(tensor.id) + " are too many to keep");
     return (bytes + scratch_alignment - 1) / scratch_alignment * scratch_alignment;

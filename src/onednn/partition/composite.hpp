@@ -19,7 +19,7 @@ namespace maskwise::onednn {
 // Of each value between the parts, in bytes.
 constexpr std::size_t scratch_alignment = 64;
 
-// What one execution at a time needs: memory and tensors of the values inside the composite.
+// Memory and tensors of the values inside the composite, for one execution at a time.
 struct composite_scratch;
 
 // A region in three steps: what comes before the chain, the chain's rows, what comes after. The

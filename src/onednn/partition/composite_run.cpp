@@ -124,7 +124,7 @@ abi::status composite::run_chain(const bound_tensors& tensors) const {
     return guarded([&] { run_rows(rows_, at); });
 }
 
-// What a subgraph still reads must not be handed to the next execution before it is done.
+// The next execution must not get memory that a subgraph still reads.
 abi::status composite::run_parts(abi::stream stream, const bound_tensors& tensors) const {
     const auto wait = [stream] {
         return real().is_sycl() ? call_real(&real_library::stream_wait, stream) : abi::success;

@@ -50,7 +50,7 @@ public:
     // The stream is not null, and the work that makes the inputs is done. Arguments that do not
     // suffice are answered by invalid_arguments.
     virtual abi::status execute(const execute_call& call) const = 0;
-    // What execute needs in call.scratchpad, at any alignment, where that is not null.
+    // The bytes that execute needs in call.scratchpad, at any alignment, where that is not null.
     virtual std::size_t scratch_bytes() const { return 0; }
     // For verbose lines: "select", "expression" or "composite", and how it runs.
     virtual const char* kind() const = 0;

@@ -209,7 +209,7 @@ namespace {
 
 using tensor_span = std::span<abi::const_tensor>;
 
-// Before 3.13 nobody but the library owns its scratchpad.
+// Before 3.13 only the library owns its scratchpad.
 abi::status run_step(abi::const_compiled_partition compiled, abi::stream stream, tensor_span in,
                      tensor_span out, abi::const_tensor scratchpad) {
     if (real().compiled_partition_execute_v2 == nullptr)

@@ -45,8 +45,8 @@ public:
     const tensor_map& intermediates() const { return intermediates_; }
     // As compiled, for the ids of `wanted`.
     const tensor_map& outputs() const { return outputs_; }
-    // What the library would allocate by itself in every execution, where it lets the caller do
-    // that: then execute looks up a tensor of so many bytes as scratchpad_id.
+    // The scratch memory that the library would allocate in every execution, where it lets the
+    // caller do so: execute then looks up a tensor of so many bytes as scratchpad_id.
     std::size_t scratch_bytes() const { return scratch_bytes_; }
     // On SYCL the last step may still run when this returns.
     abi::status execute(abi::stream stream, const tensor_lookup& tensors) const;

@@ -9,7 +9,7 @@
 
 namespace maskwise::onednn {
 
-// What Maskwise knows of a real handle, found without a lock: ops, graphs, and the compiled
+// Records of real handles, found without a lock: ops, graphs, and the compiled
 // partitions that `execute` probes for.
 //
 // Buckets are lists of nodes that are only ever appended to; a node is emptied and filled again for
@@ -21,8 +21,8 @@ namespace maskwise::onednn {
 template <typename Record>
 class handle_map {
 public:
-    // The record of `handle` or null. Any thread, no lock. Null is nobody's handle: it marks nodes
-    // that are empty, and what those still hold is not theirs.
+    // The record of `handle` or null. Any thread, no lock. Null is not a handle: it marks empty
+    // nodes, whatever record they still hold.
     Record* find(const void* handle) const {
         if (handle == nullptr) return nullptr;
         for (const node* n = &bucket_of(handle); n != nullptr;

@@ -6,7 +6,7 @@
 
 namespace maskwise::onednn {
 
-// A fork may be the first to ask, and has nobody to tell that there is no memory: none is needed.
+// A fork may be the first to ask, and cannot report that there is no memory: none is needed.
 side_tables& tables() {
     return at_first_use<[] { return side_tables(); }>();
 }

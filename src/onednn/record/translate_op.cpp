@@ -61,7 +61,7 @@ std::optional<std::array<float, 2>> numbers_of(const op_record& record) {
     return std::array{*first, *second};
 }
 
-// What cannot be a rank is an unknown one: nothing but compile has to know it.
+// An impossible rank counts as unknown: only compile needs it.
 graph::logical_tensor as_described(abi::logical_tensor tensor) {
     if (tensor.ndims < 0 || tensor.ndims > abi::max_ndims) tensor.ndims = abi::unknown_ndims;
     return from_abi(tensor);
