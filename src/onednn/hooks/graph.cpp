@@ -1,11 +1,12 @@
-// Graphs: what the client adds is remembered, and once the real library has partitioned, the
-// Selects that stand alone are claimed. Handles, order and ids stay the real library's.
+// Graphs: their operators are recorded, and once the real library has partitioned, single Selects,
+// attention regions and merged groups are claimed. Without merging, handles, order and ids are the
+// real library's.
 
 #include "onednn/library/active.hpp"
 #include "onednn/library/forward.hpp"
 #include "onednn/library/guard.hpp"
 #include "onednn/library/real_library.hpp"
-#include "onednn/partition/find_claim.hpp"
+#include "onednn/partition/claim_partition.hpp"
 #include "onednn/partition/find_merged_groups.hpp"
 #include "onednn/partition/merged_partitions.hpp"
 #include "onednn/record/tables.hpp"
@@ -30,7 +31,7 @@ abi::status record_new_graph(abi::graph* graph, int engine_kind) {
     return recorded;
 }
 
-// Grows as a vector grows by itself: room for one more each time would copy the list each time.
+// Doubles the capacity: reserve(size + 1) would copy the list in every call.
 void make_room(op_list& ops) {
     if (ops.size() == ops.capacity()) ops.reserve(std::max<std::size_t>(8, 2 * ops.size()));
 }
@@ -119,7 +120,7 @@ abi::status dnnl_graph_graph_filter(abi::graph graph, int policy) {
 abi::status dnnl_graph_graph_get_partition_num(abi::const_graph graph, std::size_t* num) {
     const auto status = call_real(&real_library::graph_get_partition_num, graph, num);
     if (status != abi::success || !active()) return status;
-    if (const auto* const record = tables().graphs.find(graph)) *num -= merged_away(*record);
+    if (const auto* const record = tables().graphs.find(graph)) *num -= partitions_saved(*record);
     return status;
 }
 

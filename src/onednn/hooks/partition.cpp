@@ -5,9 +5,9 @@
 #include "onednn/library/forward.hpp"
 #include "onednn/library/guard.hpp"
 #include "onednn/library/real_library.hpp"
+#include "onednn/partition/claim_partition.hpp"
 #include "onednn/partition/compile_partition.hpp"
 #include "onednn/partition/executable.hpp"
-#include "onednn/partition/find_claim.hpp"
 #include "onednn/partition/onednn_subgraph.hpp"
 #include "onednn/record/tables.hpp"
 
@@ -68,7 +68,7 @@ abi::status dnnl_graph_partition_compile(abi::partition partition,
     const compile_call call{partition, compiled_partition, in_num, inputs, out_num, outputs,
                             engine};
     const auto claim = active() ? tables().claims.find(partition) : nullptr;
-    return claim ? compile_partition(claim, call) : compile_by_real(call);
+    return claim ? compile_partition(claim, call) : leave_to_onednn(call);
 }
 
 abi::status dnnl_graph_compiled_partition_destroy(abi::compiled_partition compiled_partition) {

@@ -9,7 +9,7 @@
 
 namespace maskwise::onednn {
 
-// Without memory for the text the status has to do.
+// If the text cannot be allocated, only the status is returned.
 inline void keep_text(std::string& reason, const std::exception& failure) noexcept {
     try {
         reason = failure.what();

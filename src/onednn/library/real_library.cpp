@@ -151,7 +151,7 @@ real_library load() noexcept {
 
 } // namespace
 
-// Asked of a hidden function: the address of an exported one is that of whoever stands first.
+// Uses a hidden symbol: the address of an exported one may resolve to another library.
 bool is_this_plugin(const void* address) {
     return base_of(address) == base_of(reinterpret_cast<const void*>(&real));
 }

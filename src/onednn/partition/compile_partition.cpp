@@ -5,7 +5,7 @@
 #include "onednn/library/dump.hpp"
 #include "onednn/library/guard.hpp"
 #include "onednn/library/real_library.hpp"
-#include "onednn/partition/compile_rows.hpp"
+#include "onednn/partition/compile_region.hpp"
 #include "onednn/partition/expression_executable.hpp"
 #include "onednn/partition/report.hpp"
 #include "onednn/partition/select_executable.hpp"
@@ -23,7 +23,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-abi::status compile_with_real(const compile_call& call) {
+abi::status call_real_compile(const compile_call& call) {
     return call_real(&real_library::partition_compile, call.partition, call.compiled_partition,
                      call.in_num, call.inputs, call.out_num, call.outputs, call.engine);
 }
@@ -45,7 +45,7 @@ abi::status compile_for_newer_functions(const compile_call& call, executable& se
     auto outputs = pointers_to(select.outputs());
     compile_call resolved = call;
     resolved.outputs = outputs.data();
-    const auto status = compile_with_real(resolved);
+    const auto status = call_real_compile(resolved);
     if (status == abi::success && select.inplace() &&
         !real_agrees_with_inplace(call, *select.inplace()))
         select.forbid_inplace();
@@ -65,7 +65,7 @@ void compile_for_dump(const compile_call& call, const executable& select) {
     if (std::ranges::any_of(std::span(call.outputs, call.out_num), is_open_dst) ||
         std::ranges::any_of(select.inputs(), is_host_scalar))
         return;
-    guarded([&] { compile_with_real(call); });
+    guarded([&] { call_real_compile(call); });
 }
 
 // One partition on its way. A form is compiled to null where it is left to the real library.
@@ -91,14 +91,14 @@ struct compilation {
     }
 
     std::unique_ptr<executable> operator()(const std::shared_ptr<const merged_group>& group) {
-        if (const auto* loop = std::get_if<graph::expression_group>(&group->form))
+        if (const auto* loop = std::get_if<graph::expression_group>(&group->work))
             return std::make_unique<expression_executable>(*loop, call);
         return compile_merged_rows(claim.id, *group, call);
     }
 
     std::unique_ptr<executable> operator()(const row_region& region) {
         if (real_is_newer_than_known()) return nullptr;
-        if (subgraph_dump_wanted()) guarded([&] { compile_by_real(call); }); // writes the file
+        if (subgraph_dump_wanted()) guarded([&] { leave_to_onednn(call); }); // writes the file
         return compile_region(claim.id, region, call);
     }
 };
@@ -117,7 +117,7 @@ void report_refusal(const partition_claim& claim, abi::status status, const std:
 abi::status compile_partition(const std::shared_ptr<const partition_claim>& claim,
                               const compile_call& call) {
     if (has_nulls(call) || !is_cpu_engine(call.engine))
-        return claim->is_visible() ? abi::invalid_arguments : compile_by_real(call);
+        return claim->is_visible() ? abi::invalid_arguments : leave_to_onednn(call);
     const auto start = clock::now();
     bool is_left_to_real = false;
     std::string reason;
@@ -131,18 +131,18 @@ abi::status compile_partition(const std::shared_ptr<const partition_claim>& clai
         tables().compiled.insert(call.compiled_partition, std::move(compiled));
     });
     if (!claim->is_visible())
-        return status == abi::success && !is_left_to_real ? status : compile_by_real(call);
+        return status == abi::success && !is_left_to_real ? status : leave_to_onednn(call);
     if (is_left_to_real) {
         report_refusal(*claim, abi::success, "types outside the schema, left to oneDNN");
-        return compile_by_real(call);
+        return leave_to_onednn(call);
     }
     const auto answer = compile.real_status != abi::success ? compile.real_status : status;
     if (answer != abi::success) report_refusal(*claim, answer, reason);
     return answer;
 }
 
-abi::status compile_by_real(const compile_call& call) {
-    const auto status = compile_with_real(call);
+abi::status leave_to_onednn(const compile_call& call) {
+    const auto status = call_real_compile(call);
     if (status == abi::success) tables().compiled.erase(call.compiled_partition);
     return status;
 }

@@ -14,6 +14,6 @@ abi::status compile_partition(const std::shared_ptr<const partition_claim>& clai
 
 // Compiles by the real library, and forgets what Maskwise had compiled into the handle before, once
 // the real compile has succeeded. What the real library throws passes through.
-abi::status compile_by_real(const compile_call& call);
+abi::status leave_to_onednn(const compile_call& call);
 
 } // namespace maskwise::onednn

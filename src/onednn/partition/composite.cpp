@@ -48,46 +48,46 @@ composite::composite(const row_region& region, const compile_call& call)
     : executable(call), own_inputs_(own_inputs(region, inputs_)), output_ids_(region.output_ids),
       needed_outputs_(own_output_count(output_ids_, outputs_)), chain_(region.chain),
       settings_(region.settings), engine_(call.engine) {
-    for (const std::size_t id : region.output_ids) require_given(id);
+    for (const std::size_t id : region.output_ids) require_requested_output(id);
     require_types(region, own_inputs_);
     require_types(region, outputs_);
     if (chain_.op_ids.empty()) {
         compile_after(region.records, outputs_of(region, outputs_));
     } else {
         compile_parts(region);
-        compile_rows(chain_);
+        plan_rows(chain_);
     }
-    keep_scratchpad();
+    place_scratchpad();
     if (scratch_bytes_ > max_scratch_bytes)
         throw invalid_argument(std::to_string(scratch_bytes_) + " bytes of scratch are too many");
     inplace_ = find_inplace();
 }
 
 // oneDNN may survive an output that is left out or open; its parts may not.
-void composite::require_given(std::size_t output) const {
+void composite::require_requested_output(std::size_t output) const {
     const auto* given = find_by_id(outputs_, output);
     if (given == nullptr)
         throw invalid_argument("output " + std::to_string(output) + " is not asked for");
     if (given->layout_type != abi::layout_any) to_desc(from_abi(*given)); // throws where it is open
 }
 
-void composite::keep_inside(const abi::logical_tensor& tensor) {
+void composite::place_in_scratch(const abi::logical_tensor& tensor) {
     internal_.emplace(tensor.id, internal_place{tensor, scratch_bytes_});
     scratch_bytes_ += bytes_of(tensor);
 }
 
 // Rows are run in place where their type does not change.
-void composite::keep_result_inside() {
-    if (result_.data_type != scores_.data_type) return keep_inside(result_);
+void composite::place_result_in_scratch() {
+    if (result_.data_type != scores_.data_type) return place_in_scratch(result_);
     internal_.emplace(result_.id, internal_place{result_, internal_.at(scores_.id).offset_bytes});
 }
 
 // One for both parts, which never run at the same time. Left to the library, it would be allocated
 // in every execution, and above 128 KiB every page of it touched for the first time.
-void composite::keep_scratchpad() {
+void composite::place_scratchpad() {
     const std::size_t bytes =
         std::max(before_ ? before_->scratch_bytes() : 0, after_ ? after_->scratch_bytes() : 0);
-    if (bytes > 0) keep_inside(scratchpad_of(bytes));
+    if (bytes > 0) place_in_scratch(scratchpad_of(bytes));
 }
 
 // The result has the shape of the scores and the type that the graph gives it.
@@ -104,10 +104,10 @@ void composite::compile_parts(const row_region& region) {
     if (given == nullptr) compile_before(before, values_between(region, parts));
     if (chain_.statistics) place_statistics();
     if (after.empty()) {
-        let_result_leave();
+        bind_result_to_output();
         return require_nothing_else_leaves();
     }
-    keep_result_inside();
+    place_result_in_scratch();
     auto wanted = outputs_of(region, outputs_);
     if (statistics_) wanted.erase(statistics_->id);
     compile_after(after, wanted);
@@ -123,8 +123,8 @@ void composite::compile_before(const op_list& before, tensor_map wanted) {
     wanted.emplace(scores_.id, scores_);
     before_ =
         std::make_unique<onednn_subgraph>(before, settings_, by_id(own_inputs_), wanted, engine_);
-    for (const auto& [id, tensor] : before_->intermediates()) keep_inside(tensor);
-    for (const auto& [id, tensor] : before_->outputs()) keep_inside(tensor);
+    for (const auto& [id, tensor] : before_->intermediates()) place_in_scratch(tensor);
+    for (const auto& [id, tensor] : before_->outputs()) place_in_scratch(tensor);
 }
 
 // One number a row, for the client or for the part after.
@@ -137,13 +137,13 @@ void composite::place_statistics() {
     const auto wanted = std::find_if(outputs_.begin(), outputs_.end(), [&](const auto& output) {
         return output.id == statistics_->id;
     });
-    if (wanted == outputs_.end()) return keep_inside(*statistics_);
+    if (wanted == outputs_.end()) return place_in_scratch(*statistics_);
     statistics_->property = wanted->property;
     if (wanted->layout_type == abi::layout_any) *wanted = *statistics_;
     statistics_ = *wanted;
 }
 
-void composite::let_result_leave() {
+void composite::bind_result_to_output() {
     for (auto& output : outputs_) {
         if (output.id != result_.id) continue;
         result_.property = output.property;
@@ -165,7 +165,7 @@ void composite::compile_after(const op_list& after, const tensor_map& wanted) {
     for (auto& output : outputs_)
         if (const auto made = after_->outputs().find(output.id); made != after_->outputs().end())
             output = made->second;
-    for (const auto& [id, tensor] : after_->intermediates()) keep_inside(tensor);
+    for (const auto& [id, tensor] : after_->intermediates()) place_in_scratch(tensor);
 }
 
 tensor_desc composite::describe_input(std::size_t id) const {
@@ -173,7 +173,7 @@ tensor_desc composite::describe_input(std::size_t id) const {
     throw invalid_argument("tensor " + std::to_string(id) + " is not in the list given to compile");
 }
 
-void composite::compile_rows(const graph::row_chain& chain) {
+void composite::plan_rows(const graph::row_chain& chain) {
     row_desc desc;
     desc.scores = to_desc(from_abi(scores_));
     desc.result = to_desc(from_abi(result_));

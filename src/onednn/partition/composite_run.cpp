@@ -124,7 +124,6 @@ abi::status composite::run_chain(const bound_tensors& tensors) const {
     return guarded([&] { run_rows(rows_, at); });
 }
 
-// The next execution must not get memory that a subgraph still reads.
 abi::status composite::run_parts(abi::stream stream, const bound_tensors& tensors) const {
     const auto wait = [stream] {
         return real().is_sycl() ? call_real(&real_library::stream_wait, stream) : abi::success;
@@ -133,6 +132,7 @@ abi::status composite::run_parts(abi::stream stream, const bound_tensors& tensor
     if (status == abi::success && before_) status = wait();
     if (status == abi::success && rows_.kernels != nullptr) status = run_chain(tensors);
     if (status == abi::success && after_) status = after_->execute(stream, tensors);
+    // The next execution reuses the scratch memory.
     const auto waited = before_ || after_ ? wait() : abi::success;
     return status == abi::success ? waited : status;
 }

@@ -86,7 +86,7 @@ std::shared_ptr<merged_group> new_group(const op_list& records,
 std::shared_ptr<const merged_group> make_loop(const graph_record& graph,
                                               graph::expression_group&& found) {
     auto group = new_group(records_of(graph, found.ops), found.inputs);
-    group->form = std::move(found);
+    group->work = std::move(found);
     return group;
 }
 
@@ -103,7 +103,7 @@ std::shared_ptr<const merged_group> make_rows(const graph_record& graph,
             if (const auto* output = find_by_id(record->outputs, region.chain.statistics->id))
                 group->outputs.push_back(*output);
     region.output_ids = ids_of(group->outputs);
-    group->form = std::move(region);
+    group->work = std::move(region);
     return group;
 }
 

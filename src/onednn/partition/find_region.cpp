@@ -1,7 +1,5 @@
 #include "onednn/partition/find_region.hpp"
 
-#include "base/verbose.hpp"
-#include "onednn/library/guard.hpp"
 #include "onednn/library/real_library.hpp"
 #include "onednn/record/translate_op.hpp"
 
@@ -55,14 +53,6 @@ std::optional<row_region> find_region(const graph_settings& settings, op_list&& 
     }
     region.chain = std::move(*chain);
     return region;
-}
-
-void report_composite(const char* verdict, std::size_t partition, const std::string& text) {
-    if (verbose_level() < 1) return;
-    guarded([&] {
-        print_verbose(std::string(verdict) + ',' + std::to_string(partition) + ",composite," +
-                      text);
-    });
 }
 
 } // namespace maskwise::onednn

@@ -14,7 +14,4 @@ namespace maskwise::onednn {
 std::optional<row_region> find_region(const graph_settings& settings, op_list&& records,
                                       std::vector<std::size_t>&& output_ids, std::string& reason);
 
-// The verbose line of a partition that is, or could have been, a composite.
-void report_composite(const char* verdict, std::size_t partition, const std::string& text);
-
 } // namespace maskwise::onednn

@@ -4,7 +4,7 @@
 #include "onednn/library/guard.hpp"
 #include "onednn/library/real_library.hpp"
 #include "onednn/library/real_partition.hpp"
-#include "onednn/partition/find_claim.hpp"
+#include "onednn/partition/claim_partition.hpp"
 #include "onednn/partition/partition_list.hpp"
 #include "onednn/record/tables.hpp"
 
@@ -73,7 +73,7 @@ void merge(const graph_record& graph, partition_list& partitions) {
 
 } // namespace
 
-std::size_t merged_away(const graph_record& record) {
+std::size_t partitions_saved(const graph_record& record) {
     std::size_t count = 0;
     for (const auto& group : record.merged) count += group->op_ids.size() - 1;
     return count;
@@ -88,7 +88,7 @@ abi::status get_merged_partitions(abi::graph graph, const graph_record& record, 
     partition_list real, hollow;
     abi::status status = abi::success;
     const auto merged = guarded([&] {
-        real.resize(std::max(num + merged_away(record), real_count));
+        real.resize(std::max(num + partitions_saved(record), real_count));
         status = call_real(&real_library::graph_get_partitions, graph, real.size(), real.data());
         if (status != abi::success) return real.clear();
         hollow.assign(real.begin() + static_cast<std::ptrdiff_t>(real_count), real.end());

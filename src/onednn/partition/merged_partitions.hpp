@@ -8,7 +8,7 @@
 namespace maskwise::onednn {
 
 // By how many the client gets fewer partitions than the real library makes.
-std::size_t merged_away(const graph_record& record);
+std::size_t partitions_saved(const graph_record& record);
 
 // Partitions of a graph in which something is merged, in topological order; claims those that are
 // Maskwise's. The contract of dnnl_graph_graph_get_partitions.

@@ -138,7 +138,7 @@ abi::logical_tensor with_meant_strides(const abi::logical_tensor& tensor) {
 
 } // namespace
 
-// False where there is none, and where types or layouts are such as only oneDNN has.
+// False if the step is not a single Select, or its types or layouts need oneDNN.
 bool onednn_subgraph::compile_own(compiled_step& step,
                                   const std::vector<abi::logical_tensor>& inputs,
                                   std::vector<abi::logical_tensor>& outputs) {
@@ -172,17 +172,17 @@ void onednn_subgraph::compile_step(compiled_step& step, tensor_map& known, const
     if (inputs.size() > max_step_inputs || outputs.size() > max_step_outputs)
         throw invalid_argument("a part has " + std::to_string(inputs.size()) + " inputs and " +
                                std::to_string(outputs.size()) + " outputs, which are too many");
-    if (!compile_own(step, inputs, outputs)) compile_by_real(step, inputs, outputs, engine);
+    if (!compile_own(step, inputs, outputs)) compile_by_onednn(step, inputs, outputs, engine);
     for (auto& output : outputs) {
         known[output.id] = output;
         (wanted.contains(output.id) ? outputs_ : intermediates_)[output.id] = output;
     }
 }
 
-void onednn_subgraph::compile_by_real(compiled_step& step,
-                                      const std::vector<abi::logical_tensor>& inputs,
-                                      std::vector<abi::logical_tensor>& outputs,
-                                      abi::engine engine) {
+void onednn_subgraph::compile_by_onednn(compiled_step& step,
+                                        const std::vector<abi::logical_tensor>& inputs,
+                                        std::vector<abi::logical_tensor>& outputs,
+                                        abi::engine engine) {
     require_success(
         call_real(&real_library::compiled_partition_create, &step.compiled, step.partition),
         "compiled_partition_create");

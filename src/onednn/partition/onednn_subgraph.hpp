@@ -66,8 +66,8 @@ private:
                       abi::engine engine);
     static bool compile_own(compiled_step& step, const std::vector<abi::logical_tensor>& inputs,
                             std::vector<abi::logical_tensor>& outputs);
-    void compile_by_real(compiled_step& step, const std::vector<abi::logical_tensor>& inputs,
-                         std::vector<abi::logical_tensor>& outputs, abi::engine engine);
+    void compile_by_onednn(compiled_step& step, const std::vector<abi::logical_tensor>& inputs,
+                           std::vector<abi::logical_tensor>& outputs, abi::engine engine);
     void ask_for_scratch(const compiled_step& step);
     static abi::status run_own(const compiled_step& step, const tensor_lookup& tensors);
     void release();

@@ -1,6 +1,7 @@
 #include "onednn/partition/report.hpp"
 
 #include "base/verbose.hpp"
+#include "onednn/library/guard.hpp"
 #include "onednn/library/onednn_verbose.hpp"
 #include "onednn/record/claim.hpp"
 
@@ -41,6 +42,14 @@ void report_executed(const executable& executed, bool has_scratchpad, millisecon
     if (verbose_level() >= 2)
         print_verbose("exec," + std::to_string(executed.claim->id) + ',' +
                       std::to_string(duration.count()) + " ms");
+}
+
+void report_composite(const char* verdict, std::size_t partition, const std::string& text) {
+    if (verbose_level() < 1) return;
+    guarded([&] {
+        print_verbose(std::string(verdict) + ',' + std::to_string(partition) + ",composite," +
+                      text);
+    });
 }
 
 } // namespace maskwise::onednn

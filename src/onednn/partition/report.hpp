@@ -3,6 +3,8 @@
 #include "onednn/partition/executable.hpp"
 
 #include <chrono>
+#include <cstddef>
+#include <string>
 
 namespace maskwise::onednn {
 
@@ -14,5 +16,8 @@ bool executions_are_reported();
 // The verbose lines of oneDNN's format and of Maskwise's own, where they are wanted.
 void report_compiled(const executable& compiled, milliseconds duration);
 void report_executed(const executable& executed, bool has_scratchpad, milliseconds duration);
+
+// The line of a partition that is a composite ("claim") or could have been one ("refuse").
+void report_composite(const char* verdict, std::size_t partition, const std::string& text);
 
 } // namespace maskwise::onednn

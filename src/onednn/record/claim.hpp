@@ -31,7 +31,7 @@ struct row_region {
 // Partitions of one operator that the client gets as one, and the answers to its questions about
 // it. One loop over elements runs an expression group; a region runs row by row.
 struct merged_group {
-    std::variant<graph::expression_group, row_region> form;
+    std::variant<graph::expression_group, row_region> work;
     std::string names;               // of the operators, for verbose lines
     std::vector<std::size_t> op_ids; // in topological order; the handle is the last's
     std::vector<abi::logical_tensor> inputs, outputs; // as given at add_op, slot by slot

@@ -6,7 +6,7 @@ namespace maskwise::onednn {
 
 op_record::op_record(std::size_t op_id, int op_kind, const char* op_name)
     : id(op_id), kind(op_kind), name(op_name, &pool_) {
-    inputs.reserve(2);
+    inputs.reserve(3);
     outputs.reserve(1);
 }
 

@@ -9,7 +9,7 @@
 
 namespace maskwise::onednn {
 
-// Records of real handles while the client builds: op, graph, partition, tensor.
+// Records of real handles: claims by partition, and tensors.
 // Entries are removed before the handle's destruction is forwarded, since addresses are reused.
 // Any thread; no lock is held while the real library runs.
 template <typename Record>

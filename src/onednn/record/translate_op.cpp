@@ -61,7 +61,7 @@ std::optional<std::array<float, 2>> numbers_of(const op_record& record) {
     return std::array{*first, *second};
 }
 
-// An impossible rank counts as unknown: only compile needs it.
+// An invalid rank counts as unknown; compile reports it.
 graph::logical_tensor as_described(abi::logical_tensor tensor) {
     if (tensor.ndims < 0 || tensor.ndims > abi::max_ndims) tensor.ndims = abi::unknown_ndims;
     return from_abi(tensor);
@@ -73,8 +73,9 @@ graph::op translate(const op_record& record) {
     graph::op op;
     op.id = record.id;
     op.kind = kind_from_abi(record.kind);
-    op.name =
-        record.name.empty() ? "Select_" + std::to_string(record.id) : std::string(record.name);
+    op.name = !record.name.empty() ? std::string(record.name)
+                                   : (op.kind == graph::op_kind::select ? "Select_" : "op_") +
+                                         std::to_string(record.id);
     op.auto_broadcast = text_attribute(record, abi::attr_auto_broadcast);
     op.mode = text_attribute(record, abi::attr_mode);
     op.axis = number_attribute(record, abi::attr_axis);

@@ -1,4 +1,4 @@
-#include "onednn/partition/compile_rows.hpp"
+#include "onednn/partition/compile_region.hpp"
 
 #include "base/error.hpp"
 #include "graph/compile_checks.hpp"
@@ -7,7 +7,7 @@
 #include "graph/output_layout.hpp"
 #include "graph/redescribe.hpp"
 #include "onednn/partition/composite.hpp"
-#include "onednn/partition/find_region.hpp"
+#include "onednn/partition/report.hpp"
 #include "onednn/record/translate.hpp"
 
 #include <exception>
@@ -21,7 +21,8 @@ namespace {
 
 using tensor_list = std::vector<graph::logical_tensor>;
 
-// Refuses inputs that oneDNN might not survive. Layouts that rows cannot read are oneDNN's to read.
+// Rejects inputs that can crash oneDNN. Layouts that rows cannot use are accepted: oneDNN then runs
+// the operators one by one.
 dims infer_dst(const row_region& region, const tensor_list& inputs) {
     graph::shape_map shapes;
     for (const auto& port : graph::outer_inputs(region.ops)) {
@@ -52,7 +53,7 @@ std::vector<abi::logical_tensor> complete_outputs(const row_region& region,
 }
 
 // The statistics of a SoftMax, its second output, are the client's to describe.
-std::shared_ptr<const op_record> redescribed(const op_record& record, const graph::op& described) {
+std::shared_ptr<const op_record> record_with(const op_record& record, const graph::op& described) {
     auto copy = std::make_shared<op_record>(record);
     for (std::size_t i = 0; i < copy->inputs.size(); ++i)
         copy->inputs[i] = with_description(described.inputs[i], copy->inputs[i]);
@@ -61,10 +62,10 @@ std::shared_ptr<const op_record> redescribed(const op_record& record, const grap
 }
 
 // The region as the client describes it now. Its chain is empty where it is not the whole any more.
-row_region redescribed(const row_region& region, std::vector<graph::op>&& ops) {
+row_region region_with(const row_region& region, std::vector<graph::op>&& ops) {
     row_region now = region;
     for (std::size_t i = 0; i < ops.size(); ++i)
-        now.records[i] = redescribed(*region.records[i], ops[i]);
+        now.records[i] = record_with(*region.records[i], ops[i]);
     now.ops = std::move(ops);
     auto chains = graph::find_row_chains(now.ops, [](std::size_t) { return true; });
     const bool is_whole = chains.size() == 1 && chains[0].ops.size() == now.ops.size();
@@ -89,7 +90,7 @@ std::unique_ptr<executable> compile_region(std::size_t partition, const row_regi
 
 std::unique_ptr<executable> compile_merged_rows(std::size_t partition, const merged_group& group,
                                                 const compile_call& call) {
-    const auto& recorded = std::get<row_region>(group.form);
+    const auto& recorded = std::get<row_region>(group.work);
     const auto inputs = from_abi(std::span(call.inputs, call.in_num));
     const auto outputs = from_abi(std::span(call.outputs, call.out_num));
     const auto completed = complete_outputs(recorded, call, inputs, outputs);
@@ -98,7 +99,7 @@ std::unique_ptr<executable> compile_merged_rows(std::size_t partition, const mer
     completed_call.outputs = pointers.data();
     auto ops = graph::redescribe(recorded.ops, graph::outer_inputs(recorded.ops),
                                  recorded.ops.back().outputs[0], inputs, from_abi(pointers));
-    row_region region = ops ? redescribed(recorded, std::move(*ops)) : recorded;
+    row_region region = ops ? region_with(recorded, std::move(*ops)) : recorded;
     try {
         return compile_region(partition, region, completed_call);
     } catch (const std::exception&) {

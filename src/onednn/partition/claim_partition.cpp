@@ -1,4 +1,4 @@
-#include "onednn/partition/find_claim.hpp"
+#include "onednn/partition/claim_partition.hpp"
 
 #include "base/verbose.hpp"
 #include "graph/match.hpp"
@@ -6,6 +6,7 @@
 #include "onednn/library/real_library.hpp"
 #include "onednn/library/real_partition.hpp"
 #include "onednn/partition/find_region.hpp"
+#include "onednn/partition/report.hpp"
 #include "onednn/record/tables.hpp"
 #include "onednn/record/translate_op.hpp"
 

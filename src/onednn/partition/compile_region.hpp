@@ -10,12 +10,12 @@ namespace maskwise::onednn {
 
 // Both print the composite's verbose line, with the id of the partition.
 
-// A region that oneDNN compiles as one partition where this throws.
+// Compiles a silent claim. If it throws, the caller lets oneDNN compile the whole partition.
 std::unique_ptr<executable> compile_region(std::size_t partition, const row_region& region,
                                            const compile_call& call);
 
-// A merged group has been promised for every shape, type and layout: where rows cannot run, oneDNN
-// runs operator by operator. Throws where oneDNN cannot compile an operator either.
+// Compiles merged rows, which have been promised for every shape, type and layout: if the rows
+// cannot run, oneDNN runs operator by operator. Throws if oneDNN cannot compile an operator either.
 std::unique_ptr<executable> compile_merged_rows(std::size_t partition, const merged_group& group,
                                                 const compile_call& call);
 
