@@ -7,6 +7,7 @@
 #include "graph/compile_checks.hpp"
 #include "graph/infer_shapes.hpp"
 #include "graph/output_layout.hpp"
+#include "tensor/data_type.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -37,22 +38,14 @@ void find_operands(const expression_group& group, compiled_expression& compiled)
     compiled.dst_position = position_of(compiled.outputs, group.ops.back().outputs[0], "dst");
 }
 
-bool is_value(data_type type) {
-    return type == data_type::f32 || type == data_type::bf16 || type == data_type::f16;
-}
-
-bool is_quantized(data_type type) {
-    return type == data_type::i8 || type == data_type::u8;
-}
-
 // A client may describe its tensors with other types than at add_op, as it may for a Select alone.
 // Values between the operators then follow: each type of the graph becomes the one given for it.
 using type_map = std::map<data_type, data_type>;
 
 void note_type(type_map& types, data_type recorded, data_type given) {
     const auto [known, is_new] = types.try_emplace(recorded, given);
-    const bool is_allowed = given == recorded || (is_value(given) && is_value(recorded)) ||
-                            (is_quantized(given) && is_quantized(recorded));
+    const bool is_allowed = given == recorded || (computes_in_f32(given) && computes_in_f32(recorded)) ||
+                            (is_8_bit_integer(given) && is_8_bit_integer(recorded));
     if (!is_allowed || known->second != given)
         throw invalid_argument("a merged partition of " + std::string(to_string(recorded)) +
                                " is given " + std::string(to_string(given)) +
@@ -138,7 +131,7 @@ void make_plan(const expression_group& group, compiled_expression& compiled) {
         run_dst = in_order_of(dst, dst);
         add_reordering(compiled, jit::dst_operand, run_dst, dst, run_dst);
     }
-    expression_desc desc{group.what, {}, run_dst};
+    expression_desc desc{group.expression, {}, run_dst};
     for (const std::size_t position : compiled.input_positions) {
         const tensor_desc given = to_input_desc(compiled.inputs[position]);
         tensor_desc input = given;
