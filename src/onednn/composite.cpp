@@ -191,11 +191,9 @@ void composite::compile_rows(const graph::row_chain& chain) {
                                    to_string(given.extents) + ", not by one i32");
     }
     desc.steps = chain.steps;
+    desc.soft_max = chain.soft_max;
+    desc.quantize = chain.quantize;
     if (statistics_) desc.statistics = to_desc(from_abi(*statistics_));
-    if (chain.quantized) {
-        desc.scale = 1.0F / (*chain.quantized)[0];
-        desc.zero_point = (*chain.quantized)[1];
-    }
     rows_ = make_row_plan(desc, active_isa(), stream_threshold_bytes());
 }
 
