@@ -196,7 +196,7 @@ std::vector<data_type> types_of(const jit::expression& what) {
 TEST(expression_group, is_compiled_for_the_types_given) {
     if (!jit::can_compile(active_isa())) GTEST_SKIP() << "no expression is compiled here";
     for (const data_type type : {f32, data_type::bf16, data_type::f16})
-        EXPECT_EQ(types_of(compile_as(type, type).plan->desc.what),
+        EXPECT_EQ(types_of(compile_as(type, type).plan->desc.expression),
                   (std::vector<data_type>{type, type, type, type}));
     EXPECT_THROW(compile_as(data_type::bf16, f32), invalid_argument);
     EXPECT_THROW(compile_as(data_type::i32, data_type::i32), invalid_argument);
