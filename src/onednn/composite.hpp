@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/scratch.hpp"
 #include "exec/run_rows.hpp"
 #include "graph/row_chain.hpp"
 #include "onednn/abi.hpp"
@@ -7,8 +8,8 @@
 #include "onednn/records.hpp"
 #include "onednn/region.hpp"
 
-#include <atomic>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,11 +17,22 @@
 
 namespace maskwise::onednn {
 
-// Of each value between the parts, in bytes.
-constexpr std::size_t scratch_alignment = 64;
+class composite;
 
 // What one execution at a time needs: memory and tensors of the values inside the composite.
-struct composite_scratch;
+struct composite_scratch {
+    std::unique_ptr<std::byte[]> memory; // null: the client's
+    std::map<std::size_t, abi::tensor> tensors;
+
+    composite_scratch() = default;
+    ~composite_scratch();
+    composite_scratch(const composite_scratch&) = delete;
+    composite_scratch& operator=(const composite_scratch&) = delete;
+
+    // On `given`, which has scratch_bytes() of its owner. Throws std::bad_alloc; what was made so
+    // far is destroyed with the object.
+    void make_tensors(const composite& owner, std::byte* given);
+};
 
 // The partition in three steps: what comes before the chain, the chain's rows, what comes after.
 // The outer two are oneDNN's, the middle is Maskwise's. A merged partition has no outer steps; with
@@ -31,7 +43,6 @@ public:
     // oneDNN's as a whole.
     composite(const region_record& region, const std::vector<abi::logical_tensor>& inputs,
               const std::vector<abi::logical_tensor>& outputs, abi::engine engine);
-    ~composite();
 
     // Outputs as compiled, in the order given.
     const std::vector<abi::logical_tensor>& outputs() const { return outputs_; }
@@ -86,7 +97,7 @@ private:
     row_plan rows_;
     std::map<std::size_t, internal_place> internal_; // values that neither come in nor leave
     std::size_t scratch_bytes_ = 0;
-    std::atomic<composite_scratch*> spare_ = nullptr;
+    spare<composite_scratch> spare_;
 };
 
 } // namespace maskwise::onednn

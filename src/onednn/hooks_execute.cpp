@@ -2,6 +2,7 @@
 // execute calls execute_v2 by its exported name and so comes back here: the forwarders hold nothing
 // while they forward.
 
+#include "exec/run_expression.hpp"
 #include "exec/run_select.hpp"
 #include "onednn/composite.hpp"
 #include "onednn/forward.hpp"
@@ -75,7 +76,7 @@ abi::status run_merged(const graph::compiled_expression& expression, const execu
         is_complete = is_complete && inputs[i] != nullptr;
     }
     if (!is_complete) return expression.is_empty ? abi::success : abi::invalid_arguments;
-    return guarded([&] { graph::run(expression, std::span(inputs).first(count), dst); });
+    return guarded([&] { run_expression(*expression.plan, std::span(inputs).first(count), dst); });
 }
 
 abi::status run_any(const compiled_record& record, const execute_call& call) {
