@@ -4,6 +4,7 @@
 #include "graph/infer_shapes.hpp"
 #include "onednn/translate.hpp"
 #include "onednn/translate_op.hpp"
+#include "tensor/data_type.hpp"
 
 #include <algorithm>
 #include <map>
@@ -13,10 +14,6 @@ namespace maskwise::onednn {
 namespace {
 
 using tensor_list = std::vector<abi::logical_tensor>;
-
-bool is_value(int type) {
-    return type == abi::type_f32 || type == abi::type_bf16 || type == abi::type_f16;
-}
 
 // The operators' values as they are now. Between them each type of the graph follows what is first
 // given for it.
@@ -35,7 +32,8 @@ struct description {
 void description::note_type(const abi::logical_tensor& recorded, const abi::logical_tensor& given) {
     const int from = recorded.data_type, to = given.data_type;
     given_types[given.id] = to;
-    if (is_value(from) && is_value(to)) types.try_emplace(from, to);
+    if (computes_in_f32(type_from_abi(from)) && computes_in_f32(type_from_abi(to)))
+        types.try_emplace(from, to);
     is_new = is_new || from != to;
 }
 

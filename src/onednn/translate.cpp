@@ -8,31 +8,6 @@
 namespace maskwise::onednn {
 namespace {
 
-data_type type_from_abi(int type) {
-    switch (type) {
-    case abi::type_f16:
-        return data_type::f16;
-    case abi::type_bf16:
-        return data_type::bf16;
-    case abi::type_f32:
-        return data_type::f32;
-    case abi::type_s32:
-        return data_type::i32;
-    case abi::type_s8:
-        return data_type::i8;
-    case abi::type_u8:
-        return data_type::u8;
-    case abi::type_f64:
-        return data_type::f64;
-    case abi::type_boolean:
-        return data_type::boolean;
-    case abi::type_s64:
-        return data_type::i64;
-    default:
-        return data_type::undef;
-    }
-}
-
 graph::layout_kind layout_from_abi(int layout) {
     switch (layout) {
     case abi::layout_any:
@@ -60,6 +35,31 @@ graph::property_kind property_from_abi(int property) {
 }
 
 } // namespace
+
+data_type type_from_abi(int type) {
+    switch (type) {
+    case abi::type_f16:
+        return data_type::f16;
+    case abi::type_bf16:
+        return data_type::bf16;
+    case abi::type_f32:
+        return data_type::f32;
+    case abi::type_s32:
+        return data_type::i32;
+    case abi::type_s8:
+        return data_type::i8;
+    case abi::type_u8:
+        return data_type::u8;
+    case abi::type_f64:
+        return data_type::f64;
+    case abi::type_boolean:
+        return data_type::boolean;
+    case abi::type_s64:
+        return data_type::i64;
+    default:
+        return data_type::undef;
+    }
+}
 
 graph::logical_tensor from_abi(const abi::logical_tensor& tensor) {
     if (tensor.ndims < abi::unknown_ndims || tensor.ndims > abi::max_ndims)

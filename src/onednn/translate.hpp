@@ -12,6 +12,7 @@ namespace maskwise::onednn {
 // data_type::undef and unknown layouts layout_kind::undef: both are refused later with a reason.
 // Throws invalid_argument for a rank outside -1..12.
 graph::logical_tensor from_abi(const abi::logical_tensor& tensor);
+data_type type_from_abi(int type);
 
 // Whether rank and every extent are given.
 bool has_known_shape(const abi::logical_tensor& tensor);
