@@ -1,6 +1,7 @@
 #include "exec/run_expression.hpp"
 
 #include "exec/parts.hpp"
+#include "exec/run_select.hpp"
 #include "kernel/kernel_table.hpp"
 
 namespace maskwise {
@@ -45,10 +46,9 @@ void run_part(const void* raw_context, std::int64_t part) {
     if (context.plan.stores == store_policy::stream) finish_streaming();
 }
 
-} // namespace
+using input_addresses = std::span<const void* const>;
 
-void run_expression(const expression_plan& plan, std::span<const void* const> inputs, void* dst) {
-    if (plan.tiles == 0) return;
+void run_loop(const expression_plan& plan, input_addresses inputs, void* dst) {
     run_context context{plan, {}, choose_parts(plan.moved_bytes, plan.tiles)};
     for (std::size_t i = 0; i < inputs.size(); ++i)
         context.at[i] = static_cast<std::byte*>(const_cast<void*>(inputs[i]));
@@ -56,6 +56,42 @@ void run_expression(const expression_plan& plan, std::span<const void* const> in
     for (std::size_t o = 0; o < jit::max_operands; ++o)
         if (context.at[o] != nullptr) context.at[o] += plan.nest.first_bytes[o];
     run_parts(context.parts, run_part, &context);
+}
+
+void copy(const reordering& along, const void* from, void* to) {
+    constexpr bool always = true;
+    run_select(*along.copy, &always, from, from, to);
+}
+
+void run_in_order(const expression_plan& plan, input_addresses inputs, void* dst,
+                  std::byte* scratch) {
+    std::array<const void*, jit::max_inputs> ordered{};
+    std::ranges::copy(inputs, ordered.begin());
+    void* result = dst;
+    for (const reordering& change : plan.reorderings) {
+        std::byte* const place = scratch + change.offset_bytes;
+        if (change.operand == jit::dst_operand) {
+            result = place;
+            continue;
+        }
+        copy(change, inputs[change.operand], place);
+        ordered[change.operand] = place;
+    }
+    run_loop(plan, std::span(ordered).first(inputs.size()), result);
+    if (result != dst) copy(plan.reorderings[0], result, dst);
+}
+
+} // namespace
+
+void run_expression(const expression_plan& plan, input_addresses inputs, void* dst) {
+    if (plan.tiles == 0) return;
+    if (plan.reorderings.empty()) return run_loop(plan, inputs, dst);
+    auto memory = plan.scratch.take();
+    if (!memory)
+        memory =
+            std::make_unique_for_overwrite<std::byte[]>(plan.scratch_bytes + scratch_alignment);
+    run_in_order(plan, inputs, dst, first_aligned(memory.get()));
+    plan.scratch.give_back(std::move(memory));
 }
 
 } // namespace maskwise

@@ -47,12 +47,14 @@ private:
     void next_row();
     void bind();
     void move_down();
-    void bind_causal(const row_step& step);
+    void bind_step(const row_change& step);
+    void bind_step(const row_combine& step);
+    void bind_step(const row_select& step);
+    void bind_step(const row_causal_select& step);
     void set_boundary();
-    void bind_select(const row_step& step);
-    void add_action(const row_action& action, const row_step& step);
-    std::int64_t move_of(int operand);
-    row_action action_of(const row_step& step) const;
+    void add_action(const row_action& action, const row_move& move);
+    std::int64_t move_of(std::size_t operand) const;
+    row_action action_with(row_operator op, std::size_t side, row_move& move);
     float element_at(const std::byte* at, row_type type) const;
     float run_piece(const column_range& range, std::int64_t first, std::int64_t last, float* to);
     bool is_constant(const column_range& range) const {
@@ -113,58 +115,60 @@ float row_walk::element_at(const std::byte* at, row_type type) const {
     return std::bit_cast<float>(std::uint32_t{upper_half} << 16);
 }
 
-// A side that is one element a row becomes a value.
-row_action row_walk::action_of(const row_step& step) const {
-    row_action action;
-    action.op = step.op;
-    if (step.operand < 0) return action;
-    const auto index = static_cast<std::size_t>(step.operand);
-    const row_operand& side = plan_.operands[index];
-    action.type = side.type;
-    action.side = address(at_.operands[index], side);
-    if (!side.is_scalar) return action;
-    action.value = element_at(action.side, side.type);
-    action.side = nullptr;
-    return action;
-}
-
-// One byte of cond for the whole row takes one side or leaves the row as it is.
-void row_walk::bind_select(const row_step& step) {
-    const auto index = static_cast<std::size_t>(step.cond);
-    const row_operand& cond = plan_.operands[index];
-    const std::byte* bytes = address(at_.operands[index], cond);
-    row_action action = action_of(step);
-    if (!cond.is_scalar) {
-        action.cond = bytes;
-    } else {
-        const bool keeps = (*bytes != std::byte{0}) == (step.op == row_operator::select_kept);
-        may_move_ = may_move_ && move_of(step.cond) == 0;
-        if (keeps) return;
-        action.op = row_operator::replace;
-    }
-    add_action(action, step);
-}
-
-std::int64_t row_walk::move_of(int operand) {
-    const dims& strides = plan_.operands[static_cast<std::size_t>(operand)].strides_bytes;
+std::int64_t row_walk::move_of(std::size_t operand) const {
+    const dims& strides = plan_.operands[operand].strides_bytes;
     return strides.empty() ? 0 : strides[strides.rank() - 1];
 }
 
-void row_walk::add_action(const row_action& action, const row_step& step) {
-    row_move& move = moves_[action_count_];
-    move = {};
-    if (action.cond != nullptr) move.cond = move_of(step.cond);
-    if (action.side != nullptr)
-        move.side = move_of(step.operand);
-    else if (step.operand >= 0)
-        may_move_ = may_move_ && move_of(step.operand) == 0;
-    actions_[action_count_++] = action;
+void row_walk::add_action(const row_action& action, const row_move& move) {
+    actions_[action_count_] = action;
+    moves_[action_count_++] = move;
 }
 
-void row_walk::bind_causal(const row_step& step) {
-    const row_action masked = action_of(step); // one element a row: the plan sees to it
-    may_move_ = may_move_ && move_of(step.operand) == 0;
-    ranges_[1] = {0, plan_.columns, nullptr, masked.value, action_count_};
+// A side that is one element a row becomes a value, of this row where the side moves.
+row_action row_walk::action_with(row_operator op, std::size_t side, row_move& move) {
+    const row_operand& operand = plan_.operands[side];
+    row_action action{op, operand.type, address(at_.operands[side], operand)};
+    if (!operand.is_scalar) {
+        move.side = move_of(side);
+        return action;
+    }
+    action.value = element_at(action.side, operand.type);
+    action.side = nullptr;
+    may_move_ = may_move_ && move_of(side) == 0;
+    return action;
+}
+
+void row_walk::bind_step(const row_change& step) {
+    add_action({step.op}, {});
+}
+
+void row_walk::bind_step(const row_combine& step) {
+    row_move move;
+    const row_action action = action_with(step.op, step.side, move);
+    add_action(action, move);
+}
+
+// One byte of cond for the whole row takes the side or leaves the row as it is.
+void row_walk::bind_step(const row_select& step) {
+    const row_operand& cond = plan_.operands[step.cond];
+    const std::byte* bytes = address(at_.operands[step.cond], cond);
+    if (cond.is_scalar) {
+        may_move_ = may_move_ && move_of(step.cond) == 0;
+        const bool is_kept = (*bytes != std::byte{0}) == (step.op == row_operator::select_kept);
+        if (!is_kept) bind_step(row_combine{row_operator::replace, step.side});
+        return;
+    }
+    row_move move{0, move_of(step.cond)};
+    row_action action = action_with(step.op, step.side, move);
+    action.cond = bytes;
+    add_action(action, move);
+}
+
+void row_walk::bind_step(const row_causal_select& step) {
+    row_move move; // the plan sees to it that the side is one element a row
+    const float masked = action_with(row_operator::replace, step.side, move).value;
+    ranges_[1] = {0, plan_.columns, nullptr, masked, action_count_};
     range_count_ = 2;
     set_boundary();
 }
@@ -181,14 +185,8 @@ void row_walk::bind() {
     may_move_ = true;
     result_ = const_cast<std::byte*>(address(at_.result, plan_.result));
     ranges_[0] = {0, plan_.columns, address(at_.scores, plan_.scores), 0, 0};
-    for (const row_step& step : plan_.steps) {
-        if (step.kind == row_step_kind::select_causal)
-            bind_causal(step);
-        else if (step.cond >= 0)
-            bind_select(step);
-        else
-            add_action(action_of(step), step);
-    }
+    for (const row_step& step : plan_.steps)
+        std::visit([this](const auto& kind) { bind_step(kind); }, step);
 }
 
 void row_walk::move_down() {
@@ -297,7 +295,7 @@ void row_walk::held_soft_max() {
         if (ranges_[i].first < ranges_[i].last && ranges_[i].first < held)
             maximum = std::max(maximum, run_piece(ranges_[i], ranges_[i].first, ranges_[i].last,
                                                   buffer_.data() + ranges_[i].first));
-    if (plan_.inf_as_zero && maximum == minus_infinity && is_minus_infinity(held))
+    if (plan_.soft_max->inf_as_zero && maximum == minus_infinity && is_minus_infinity(held))
         return zero_row();
     const float one_masked = has_constant ? exponential(masked.value, maximum) : 0.0F;
     float sum = one_masked * static_cast<float>(plan_.columns - held);
@@ -322,7 +320,7 @@ void row_walk::long_soft_max() {
         sum += plan_.kernels->exp_sum(buffer_.data(), shift, count, nullptr);
         maximum = higher;
     });
-    if (plan_.inf_as_zero && maximum == minus_infinity && sum == 0.0F) return zero_row();
+    if (plan_.soft_max->inf_as_zero && maximum == minus_infinity && sum == 0.0F) return zero_row();
     for_each_piece(held_row_columns, [&](std::int64_t at, std::int64_t count, float) {
         plan_.kernels->exp_sum(buffer_.data(), maximum, count, nullptr);
         store(buffer_.data(), at, count, 1.0F / sum);
@@ -331,7 +329,7 @@ void row_walk::long_soft_max() {
 }
 
 void row_walk::run_row() {
-    if (!plan_.has_soft_max) return stream_row();
+    if (!plan_.soft_max) return stream_row();
     if (plan_.columns <= held_row_columns) return held_soft_max();
     long_soft_max();
 }

@@ -28,11 +28,6 @@ select_desc describe(const compiled_select& compiled) {
             to_desc(compiled.outputs[compiled.at.dst])};
 }
 
-bool may_share_memory(const logical_tensor& src_0, const logical_tensor& dst) {
-    return lie_alike(src_0, dst) && src_0.property != property_kind::host_scalar &&
-           src_0.property != property_kind::constant;
-}
-
 } // namespace
 
 bool types_fit_schema(const op& select, std::span<const logical_tensor> inputs,
@@ -69,7 +64,8 @@ compiled_select compile_select(const op& select, std::span<const logical_tensor>
     complete_output(dst, shape, std::array{&src_0, &src_1, &cond});
     compiled.plan = make_select_plan(describe(compiled));
     compiled.is_empty = element_count(dst.extents) == 0;
-    compiled.src_0_may_be_dst = !compiled.is_empty && may_share_memory(src_0, dst);
+    compiled.src_0_may_be_dst =
+        !compiled.is_empty && src_0.may_be_overwritten() && lie_alike(src_0, dst);
     return compiled;
 }
 

@@ -1,7 +1,8 @@
 #include "graph/expression_group.hpp"
 
 #include "base/error.hpp"
-#include "graph/match.hpp"
+#include "graph/graph_index.hpp"
+#include "tensor/data_type.hpp"
 
 #include <algorithm>
 #include <map>
@@ -49,9 +50,13 @@ constexpr merge_rule rules[] = {
 constexpr std::size_t most_values = 10;
 
 bool allows(op_kind kind, place where) {
-    return std::any_of(std::begin(rules), std::end(rules), [&](const merge_rule& rule) {
+    return std::ranges::any_of(rules, [&](const merge_rule& rule) {
         return rule.kind == kind && (rule.places & where) != 0;
     });
+}
+
+bool has_numbers(op_kind kind) {
+    return kind == op_kind::leaky_relu || kind == op_kind::clamp || kind == op_kind::quantize;
 }
 
 std::optional<jit::node_kind> node_kind_of(op_kind kind) {
@@ -66,12 +71,12 @@ std::optional<jit::node_kind> node_kind_of(op_kind kind) {
     }
 }
 
-bool has_numbers(op_kind kind) {
-    return kind == op_kind::leaky_relu || kind == op_kind::clamp || kind == op_kind::quantize;
-}
-
-bool same_known_shape(const logical_tensor& a, const logical_tensor& b) {
-    return a.shape_known() && b.shape_known() && a.extents == b.extents;
+jit::node_kind node_kind_of(const op& op) {
+    const auto kind = node_kind_of(op.kind);
+    if (!kind || op.inputs.size() != jit::argument_count(*kind) || op.outputs.size() != 1)
+        throw invalid_argument("an operator with other operands");
+    if (has_numbers(op.kind) && !op.numbers) throw invalid_argument("other attributes");
+    return *kind;
 }
 
 // A tree as an expression. Throws invalid_argument where it is none that can be compiled.
@@ -80,51 +85,47 @@ public:
     explicit tree_writer(expression_group& group) : group_(group) {}
 
     void write() {
-        const op& root = group_.ops.back();
-        group_.what.result = root.outputs[0].type;
-        for (const op& each : group_.ops)
-            for (const auto& output : each.outputs) inner_.insert(output.id);
-        for (const op& each : group_.ops) add_inputs(each);
-        for (const op& each : group_.ops) add_op(each);
-        jit::validate(group_.what);
-        if (group_.what.nodes.size() > most_values + roundings_)
+        group_.expression.result = group_.ops.back().outputs[0].type;
+        for (const op& op : group_.ops)
+            for (const auto& output : op.outputs) inner_.insert(output.id);
+        for (const op& op : group_.ops) add_inputs(op);
+        for (const op& op : group_.ops) add_op(op);
+        jit::validate(group_.expression);
+        if (group_.expression.nodes.size() > most_values + roundings_)
             throw invalid_argument("too many values");
     }
 
 private:
-    void add_inputs(const op& from) {
-        for (const auto& input : from.inputs) {
+    void add_inputs(const op& op) {
+        for (const auto& input : op.inputs) {
             if (inner_.contains(input.id)) continue;
             group_.inputs.push_back(input);
             if (nodes_.contains(input.id)) continue;
-            nodes_[input.id] = group_.what.add({jit::node_kind::input, {-1, -1, -1}, input.type});
+            nodes_[input.id] =
+                group_.expression.add({jit::node_kind::input, {-1, -1, -1}, input.type});
             group_.input_ids.push_back(input.id);
         }
     }
 
-    void add_op(const op& from) {
-        const auto kind = node_kind_of(from.kind);
-        if (!kind || from.inputs.size() != jit::argument_count(*kind) || from.outputs.size() != 1)
-            throw invalid_argument("an operator with other operands");
-        jit::node next{*kind};
-        const logical_tensor& output = from.outputs[0];
-        if (*kind == jit::node_kind::type_cast || *kind == jit::node_kind::quantize)
+    void add_op(const op& op) {
+        const jit::node_kind kind = node_kind_of(op);
+        jit::node next{kind};
+        const logical_tensor& output = op.outputs[0];
+        if (kind == jit::node_kind::type_cast || kind == jit::node_kind::quantize)
             next.type = output.type;
-        if (has_numbers(from.kind) && !from.numbers) throw invalid_argument("other attributes");
-        if (from.numbers) next.alpha = (*from.numbers)[0], next.beta = (*from.numbers)[1];
-        std::ranges::transform(from.inputs, next.arguments.begin(),
+        if (op.numbers) next.alpha = (*op.numbers)[0], next.beta = (*op.numbers)[1];
+        std::ranges::transform(op.inputs, next.arguments.begin(),
                                [&](const logical_tensor& input) { return nodes_.at(input.id); });
-        nodes_[output.id] = rounded(group_.what.add(next), from);
+        nodes_[output.id] = rounded(group_.expression.add(next), op);
     }
 
     // Between operators values have their tensors' types, as they would in memory.
     int rounded(int value, const op& maker) {
         const data_type type = maker.outputs[0].type;
         const bool is_exact = maker.kind == op_kind::select || maker.kind == op_kind::type_cast;
-        const bool is_half = type == data_type::bf16 || type == data_type::f16;
-        if (is_exact || !is_half || &maker == &group_.ops.back()) return value;
+        if (is_exact || !is_16_bit_float(type) || &maker == &group_.ops.back()) return value;
         ++roundings_;
-        return group_.what.add({jit::node_kind::type_cast, {value, -1, -1}, type});
+        return group_.expression.add({jit::node_kind::type_cast, {value, -1, -1}, type});
     }
 
     expression_group& group_;
@@ -133,107 +134,93 @@ private:
     std::size_t roundings_ = 0;        // nodes that no operator stands for
 };
 
+using op_list = std::vector<const op*>;
+
+std::optional<expression_group> try_group(const op_list& members) {
+    expression_group group;
+    for (const op* member : members) group.ops.push_back(*member);
+    try {
+        tree_writer(group).write();
+    } catch (const invalid_argument&) {
+        return std::nullopt;
+    }
+    return group;
+}
+
+bool is_cond(const op& user, const logical_tensor& input) {
+    return user.kind == op_kind::select && &input == user.inputs.data();
+}
+
 class group_finder {
 public:
-    group_finder(std::span<const op> graph, const std::function<bool(std::size_t)>& stands_alone)
-        : graph_(graph), stands_alone_(stands_alone) {
-        for (const op& each : graph) {
-            for (const auto& output : each.outputs) makers_[output.id] = &each;
-            for (const auto& input : each.inputs) users_[input.id].push_back(&each);
-        }
-    }
+    group_finder(std::span<const op> graph, const op_filter& stands_alone)
+        : graph_(graph), values_(graph, stands_alone), stands_alone_(stands_alone) {}
 
     std::vector<expression_group> run() {
-        for (const op& each : graph_)
-            if (each.kind == op_kind::select && is_free(each)) grow(each);
+        for (const op& op : graph_)
+            if (op.kind == op_kind::select && is_free(op)) grow(op);
         return std::move(groups_);
     }
 
 private:
-    bool is_free(const op& candidate) const {
-        return !taken_.contains(candidate.id) && stands_alone_(candidate.id);
-    }
-
-    // The operator that alone uses the value, once.
-    const op* only_user(std::size_t id) const {
-        const auto found = users_.find(id);
-        return found == users_.end() || found->second.size() != 1 ? nullptr : found->second[0];
-    }
-
-    const op* maker_of(const logical_tensor& value) const {
-        const auto found = makers_.find(value.id);
-        return found == makers_.end() ? nullptr : found->second;
-    }
+    bool is_free(const op& op) const { return !taken_.contains(op.id) && stands_alone_(op.id); }
 
     void grow(const op& select) {
-        std::vector<const op*> members{&select};
-        if (!try_group(members)) return;
+        members_ = {&select};
+        if (!try_group(members_)) return;
         for (bool has_grown = true; has_grown;) {
-            has_grown = grow_up(members);
-            has_grown = grow_down(members) || has_grown;
+            has_grown = grow_up();
+            has_grown = grow_down() || has_grown;
         }
-        if (members.size() < 2) return;
-        groups_.push_back(*try_group(members));
-        for (const op* each : members) taken_.insert(each->id);
+        if (members_.size() < 2) return;
+        groups_.push_back(*try_group(members_));
+        for (const op* member : members_) taken_.insert(member->id);
     }
 
-    // Makers stand before their users: in front is always right.
-    bool grow_up(std::vector<const op*>& members) {
-        for (const op* user : members)
-            for (const logical_tensor& input : user->inputs) {
-                const bool is_cond =
-                    user->kind == op_kind::select && &input == &user->inputs.front();
-                const op* maker = maker_of(input);
-                if (maker == nullptr ||
-                    !joins(members, *maker, is_cond ? makes_cond : makes_source) ||
-                    only_user(input.id) != user ||
-                    !same_known_shape(maker->outputs[0], user->outputs[0]))
-                    continue;
-                std::vector<const op*> larger = members;
-                larger.insert(larger.begin(), maker);
-                if (!try_group(larger)) continue;
-                members = std::move(larger);
-                return true;
-            }
+    bool grow_up() {
+        for (const op* user : members_)
+            for (const logical_tensor& input : user->inputs)
+                if (take_maker(input, *user)) return true;
         return false;
     }
 
-    bool grow_down(std::vector<const op*>& members) {
-        const logical_tensor& result = members.back()->outputs[0];
-        const op* user = only_user(result.id);
-        if (user == nullptr || !joins(members, *user, uses_result) ||
-            !same_known_shape(result, user->outputs[0]) ||
-            user->inputs[0].type == data_type::boolean)
-            return false;
-        std::vector<const op*> larger = members;
-        larger.push_back(user);
+    // Makers stand before their users: in front is always right.
+    bool take_maker(const logical_tensor& value, const op& user) {
+        const op* maker = values_.maker(value.id);
+        return maker != nullptr &&
+               may_join(*maker, is_cond(user, value) ? makes_cond : makes_source) &&
+               values_.only_user(value.id) == &user &&
+               same_known_shape(maker->outputs[0], user.outputs[0]) &&
+               insert(members_.begin(), *maker);
+    }
+
+    bool grow_down() {
+        const logical_tensor& result = members_.back()->outputs[0];
+        const op* user = values_.only_user(result.id);
+        return user != nullptr && may_join(*user, uses_result) &&
+               same_known_shape(result, user->outputs[0]) &&
+               user->inputs[0].type != data_type::boolean && insert(members_.end(), *user);
+    }
+
+    bool may_join(const op& op, place where) const {
+        return std::ranges::find(members_, &op) == members_.end() && allows(op.kind, where) &&
+               is_free(op) && op.outputs.size() == 1;
+    }
+
+    // False where the operators together are no expression.
+    bool insert(op_list::const_iterator position, const op& op) {
+        op_list larger(members_.cbegin(), position);
+        larger.push_back(&op);
+        larger.insert(larger.end(), position, members_.cend());
         if (!try_group(larger)) return false;
-        members = std::move(larger);
+        members_ = std::move(larger);
         return true;
     }
 
-    bool joins(const std::vector<const op*>& members, const op& candidate, place where) const {
-        const bool is_member =
-            std::find(members.begin(), members.end(), &candidate) != members.end();
-        return !is_member && allows(candidate.kind, where) && is_free(candidate) &&
-               candidate.outputs.size() == 1;
-    }
-
-    static std::optional<expression_group> try_group(const std::vector<const op*>& members) {
-        expression_group group;
-        for (const op* each : members) group.ops.push_back(*each);
-        try {
-            tree_writer(group).write();
-        } catch (const invalid_argument&) {
-            return std::nullopt;
-        }
-        return group;
-    }
-
     std::span<const op> graph_;
-    const std::function<bool(std::size_t)>& stands_alone_;
-    std::map<std::size_t, const op*> makers_;
-    std::map<std::size_t, std::vector<const op*>> users_;
+    graph_index values_;
+    const op_filter& stands_alone_;
+    op_list members_; // of the group that grows
     std::set<std::size_t> taken_;
     std::vector<expression_group> groups_;
 };
@@ -241,7 +228,7 @@ private:
 } // namespace
 
 std::vector<expression_group> find_groups(std::span<const op> graph,
-                                          const std::function<bool(std::size_t)>& stands_alone) {
+                                          const op_filter& stands_alone) {
     return group_finder(graph, stands_alone).run();
 }
 

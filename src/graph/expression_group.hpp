@@ -1,10 +1,9 @@
 #pragma once
 
-#include "graph/op.hpp"
+#include "graph/graph_index.hpp"
 #include "jit/expression.hpp"
 
 #include <cstddef>
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -17,7 +16,7 @@ struct expression_group {
     std::vector<op> ops; // each after those whose values it uses; the root is last
     // The inputs of the operators, slot by slot, but for the inner values.
     std::vector<logical_tensor> inputs;
-    jit::expression what;
+    jit::expression expression;
     std::vector<std::size_t> input_ids; // tensors by the expression's inputs; each once
 };
 
@@ -25,7 +24,6 @@ struct expression_group {
 // tells by id whether the operator is a partition of its own that may be merged. What is found
 // depends on what is known when the graph is built, and holds for every shape and layout it can be
 // compiled for.
-std::vector<expression_group> find_groups(std::span<const op> graph,
-                                          const std::function<bool(std::size_t)>& stands_alone);
+std::vector<expression_group> find_groups(std::span<const op> graph, const op_filter& stands_alone);
 
 } // namespace maskwise::graph

@@ -24,9 +24,9 @@ dims infer_shape(const op& from, const shape_map& shapes) {
 } // namespace
 
 shape_map infer_shapes(std::span<const op> ops, shape_map shapes) {
-    for (const op& each : ops) {
-        const dims shape = infer_shape(each, shapes);
-        for (const auto& output : each.outputs) shapes[output.id] = shape;
+    for (const op& op : ops) {
+        const dims shape = infer_shape(op, shapes);
+        for (const auto& output : op.outputs) shapes[output.id] = shape;
     }
     return shapes;
 }

@@ -22,6 +22,10 @@ dims meant_strides(const logical_tensor& tensor) {
     return strides;
 }
 
+bool same_known_shape(const logical_tensor& a, const logical_tensor& b) {
+    return a.shape_known() && b.shape_known() && a.extents == b.extents;
+}
+
 bool lie_alike(const logical_tensor& a, const logical_tensor& b) {
     return a.layout == b.layout && a.extents == b.extents && meant_strides(a) == meant_strides(b);
 }

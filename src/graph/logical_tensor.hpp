@@ -29,11 +29,17 @@ struct logical_tensor {
     // Rank and every extent known. A negative extent that is not the marker counts as known: it is
     // wrong, not open.
     bool shape_known() const;
+    // Whether an output may lie where this input lies: host scalars have no place, constants stay.
+    bool may_be_overwritten() const {
+        return property != property_kind::host_scalar && property != property_kind::constant;
+    }
 };
 
 // The strides of a strided tensor of known shape, those of extents of 1 as if its own dimensions
 // inside lay without gaps. No address depends on them, but libraries read a layout from them.
 dims meant_strides(const logical_tensor& tensor);
+
+bool same_known_shape(const logical_tensor& a, const logical_tensor& b);
 
 // Whether the same index is at the same place of both; types apart.
 bool lie_alike(const logical_tensor& a, const logical_tensor& b);

@@ -36,4 +36,10 @@ struct op {
     std::vector<logical_tensor> outputs;
 };
 
+// Whether the operator works along this dimension of its first input, counted from the end.
+inline bool works_along(const op& op, int from_end) {
+    const int rank = op.inputs[0].extents.rank();
+    return op.axis && (*op.axis == -from_end || *op.axis == rank - from_end);
+}
+
 } // namespace maskwise::graph

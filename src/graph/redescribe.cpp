@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "graph/compile_checks.hpp"
 #include "graph/infer_shapes.hpp"
+#include "tensor/data_type.hpp"
 
 #include <algorithm>
 #include <map>
@@ -10,10 +11,6 @@
 
 namespace maskwise::graph {
 namespace {
-
-bool is_float(data_type type) {
-    return type == data_type::f32 || type == data_type::bf16 || type == data_type::f16;
-}
 
 const logical_tensor& given_for(const logical_tensor& port, std::span<const logical_tensor> given) {
     if (const auto position = find_position(given, port.id)) return given[*position];
@@ -36,7 +33,7 @@ struct description {
 
 void description::note_type(const logical_tensor& recorded, const logical_tensor& given) {
     given_types[given.id] = given.type;
-    if (is_float(recorded.type) && is_float(given.type))
+    if (computes_in_f32(recorded.type) && computes_in_f32(given.type))
         types.try_emplace(recorded.type, given.type);
     is_new = is_new || recorded.type != given.type;
 }

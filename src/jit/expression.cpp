@@ -1,6 +1,7 @@
 #include "jit/expression.hpp"
 
 #include "base/error.hpp"
+#include "tensor/data_type.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -26,14 +27,6 @@ const kind_facts& facts_of(node_kind kind) {
     return facts[static_cast<std::size_t>(kind)];
 }
 
-bool is_float(data_type type) {
-    return type == data_type::f32 || type == data_type::bf16 || type == data_type::f16;
-}
-
-bool is_byte(data_type type) {
-    return type == data_type::i8 || type == data_type::u8;
-}
-
 bool is_truth(const node& what) {
     return what.kind == node_kind::greater_equal ||
            (what.kind == node_kind::input && what.type == data_type::boolean);
@@ -49,9 +42,10 @@ bool is_truth(const node& what) {
 void check_type(const expression& what, std::size_t number) {
     const node& at = what.nodes[number];
     bool fits = true;
-    if (at.kind == node_kind::input) fits = is_float(at.type) || at.type == data_type::boolean;
-    if (at.kind == node_kind::type_cast) fits = is_float(at.type);
-    if (at.kind == node_kind::quantize) fits = is_byte(at.type);
+    if (at.kind == node_kind::input)
+        fits = computes_in_f32(at.type) || at.type == data_type::boolean;
+    if (at.kind == node_kind::type_cast) fits = computes_in_f32(at.type);
+    if (at.kind == node_kind::quantize) fits = is_8_bit_integer(at.type);
     if (!fits) refuse(what, number, "the type is not one of its types");
     if (at.kind == node_kind::quantize && !(std::isfinite(at.alpha) && at.alpha > 0))
         refuse(what, number, "the scale " + std::to_string(at.alpha) + " is not positive");
@@ -88,7 +82,8 @@ bool is_quantized(const expression& what) {
 void check_result(const expression& what) {
     const std::size_t root = what.nodes.size() - 1;
     if (is_truth(what.nodes[root])) refuse(what, root, "dst cannot hold truth values");
-    const bool fits = is_float(what.result) || (is_byte(what.result) && is_quantized(what));
+    const bool fits =
+        computes_in_f32(what.result) || (is_8_bit_integer(what.result) && is_quantized(what));
     if (!fits) refuse(what, root, "dst cannot hold it as " + std::string(to_string(what.result)));
 }
 

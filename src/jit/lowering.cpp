@@ -1,5 +1,7 @@
 #include "jit/lowering.hpp"
 
+#include "tensor/data_type.hpp"
+
 namespace maskwise::jit {
 namespace {
 
@@ -14,8 +16,7 @@ public:
 
     std::vector<step> run() {
         const int root = static_cast<int>(what_.nodes.size()) - 1;
-        const bool is_half = what_.result == data_type::bf16 || what_.result == data_type::f16;
-        const bool wants_bits = is_half && mark_bits();
+        const bool wants_bits = is_16_bit_float(what_.result) && mark_bits();
         value(root, wants_bits ? form::bits : form::number);
         note_uses();
         return std::move(steps_);

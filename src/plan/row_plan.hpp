@@ -7,23 +7,37 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace maskwise {
 
 // What is done to each row of a tensor of scores, in order: the chain around a Select in attention.
-enum class row_step_kind : std::uint8_t {
-    elementwise,   // row = row op operand, row = op(row)
-    select_causal, // row = (row number + offset >= column number) ? row : operand
-    soft_max,      // over the row; the last step
+// `side` and `cond` are the numbers of operands.
+struct row_change { // row = op(row)
+    row_operator op;
+};
+struct row_combine { // row = row op side
+    row_operator op;
+    std::size_t side;
+};
+struct row_select { // row = cond ? row : side, or the other way round
+    row_operator op;
+    std::size_t cond, side;
+};
+struct row_causal_select { // row = row number + offset >= column number ? row : side
+    std::size_t side;
+};
+using row_step = std::variant<row_change, row_combine, row_select, row_causal_select>;
+
+// Over the row, behind the steps.
+struct row_soft_max {
+    bool inf_as_zero = false; // a row of -inf gives zeros, not NaN
 };
 
-struct row_step {
-    row_step_kind kind = row_step_kind::elementwise;
-    row_operator op = row_operator::add;
-    int operand = -1;         // index into operands; -1 for soft_max and operators of the row alone
-    int cond = -1;            // index into operands, for select_kept and select_masked
-    bool inf_as_zero = false; // soft_max: a row of -inf gives zeros, not NaN
+// Into i8 or u8, behind that: value / scale + zero_point, rounded.
+struct row_quantize {
+    float scale, zero_point;
 };
 
 // A chain over descriptors, not yet over rows. scores and result have one shape; the last dimension
@@ -32,18 +46,17 @@ struct row_desc {
     tensor_desc scores, result;
     std::vector<tensor_desc> operands;
     std::vector<row_step> steps;
-    // Of i8 and u8 results: value * scale + zero_point, rounded.
-    float scale = 1;
-    float zero_point = 0;
+    std::optional<row_soft_max> soft_max;
+    std::optional<row_quantize> quantize;
     // log(sum(exp(row))) of the SoftMax, f32, one element a row.
     std::optional<tensor_desc> statistics;
 };
 
 // An operand as the walk over rows meets it.
 struct row_operand {
-    row_type type = row_type::f32;
-    bool is_scalar = false; // one element a row
-    dims strides_bytes;     // of the dimensions before the last
+    row_type type = row_type::f32; // a cond has none
+    bool is_scalar = false;        // one element a row
+    dims strides_bytes;            // of the dimensions before the last
 };
 
 // Immutable; any number of threads may run it.
@@ -55,9 +68,9 @@ struct row_plan {
     row_operand scores, result;
     std::optional<row_operand> statistics;
     std::vector<row_operand> operands;
-    std::vector<row_step> steps; // without the soft_max
-    bool has_soft_max = false, inf_as_zero = false;
-    float scale = 1, zero_point = 0;
+    std::vector<row_step> steps;
+    std::optional<row_soft_max> soft_max;
+    float scale = 1, zero_point = 0; // what leaves is value * scale + zero_point
     bool streams = false; // stores past the caches, where the result is not in the scores' place
 };
 
@@ -73,7 +86,7 @@ inline constexpr std::size_t max_row_operands = 8;
 row_plan make_row_plan(const row_desc& desc, isa target,
                        std::int64_t stream_from_bytes = std::numeric_limits<std::int64_t>::max());
 
-// "16x32 rows of 33, f32 to f32: select_kept divide add soft_max".
+// "16 rows of 33: divide select add soft_max".
 std::string to_string(const row_plan& plan);
 
 } // namespace maskwise

@@ -17,17 +17,30 @@ void require_no_negative(const dims& extents) {
 
 } // namespace
 
-tensor_desc dense_desc(data_type type, const dims& extents) {
-    require_no_negative(extents);
-    tensor_desc desc{type, extents, dims(extents.rank(), 0)};
-    auto stride = static_cast<std::int64_t>(width_bytes(type));
-    for (int d = extents.rank() - 1; d >= 0; --d) {
-        desc.strides_bytes[d] = stride;
-        const auto next = checked_multiply(stride, std::max<std::int64_t>(extents[d], 1));
+dimension_order order_of(const dims& strides) {
+    dimension_order order = row_major;
+    std::sort(order.begin(), order.begin() + strides.rank(), [&](int a, int b) {
+        return strides[a] != strides[b] ? strides[a] > strides[b] : a < b;
+    });
+    return order;
+}
+
+dims dense_strides(const dims& extents, std::int64_t unit, const dimension_order& order) {
+    dims strides(extents.rank(), unit);
+    for (int i = extents.rank() - 1; i >= 0; --i) {
+        const int d = order[static_cast<std::size_t>(i)];
+        strides[d] = unit;
+        const auto next = checked_multiply(unit, std::max<std::int64_t>(extents[d], 1));
         if (!next) throw_overflow(extents);
-        stride = *next;
+        unit = *next;
     }
-    return desc;
+    return strides;
+}
+
+tensor_desc dense_desc(data_type type, const dims& extents, const dimension_order& order) {
+    require_no_negative(extents);
+    const auto width = static_cast<std::int64_t>(width_bytes(type));
+    return {type, extents, dense_strides(extents, width, order)};
 }
 
 std::int64_t element_count(const dims& extents) {

@@ -2,13 +2,31 @@
 
 #include "maskwise/maskwise.hpp"
 
+#include <array>
 #include <cstdint>
+#include <numeric>
 
 namespace maskwise {
 
-// Row-major without gaps. An extent of 0 counts as 1 in the strides, as oneDNN counts it.
-// Throws invalid_shape where a byte count leaves int64.
-tensor_desc dense_desc(data_type type, const dims& extents);
+// Numbers of dimensions, the outermost in memory first.
+using dimension_order = std::array<int, max_rank>;
+inline constexpr dimension_order row_major = [] {
+    dimension_order order{};
+    std::iota(order.begin(), order.end(), 0);
+    return order;
+}();
+
+// The larger stride is outside; of equal ones the earlier dimension's.
+dimension_order order_of(const dims& strides);
+
+// Strides without gaps, the innermost `unit`. An extent of 0 counts as 1, as oneDNN counts it.
+// Throws invalid_shape where a stride leaves int64.
+dims dense_strides(const dims& extents, std::int64_t unit,
+                   const dimension_order& order = row_major);
+
+// The same in bytes of the type. Throws invalid_shape on a negative extent, too.
+tensor_desc dense_desc(data_type type, const dims& extents,
+                       const dimension_order& order = row_major);
 
 // Product of the extents: 1 for a scalar, 0 for an empty tensor. Throws invalid_shape on overflow
 // or a negative extent.

@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "graph/compile_checks.hpp"
+#include "graph/find_row_chain.hpp"
 #include "graph/infer_shapes.hpp"
 #include "graph/op_set.hpp"
 #include "graph/output_layout.hpp"

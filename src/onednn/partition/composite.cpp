@@ -3,7 +3,6 @@
 #include "onednn/partition/composite.hpp"
 
 #include "base/cache.hpp"
-#include "base/checked.hpp"
 #include "base/error.hpp"
 #include "onednn/library/real_library.hpp"
 #include "onednn/partition/region_ports.hpp"
@@ -20,15 +19,11 @@ constexpr std::size_t max_scratch_bytes = std::size_t{1} << 30;
 // Row-major and without gaps: the layout in which rows are run.
 abi::logical_tensor dense(abi::logical_tensor tensor) {
     if (tensor.ndims < 1) throw invalid_argument("the rank of the scores is not known");
+    const dims shape(std::span(tensor.dims, static_cast<std::size_t>(tensor.ndims)));
+    if (*std::ranges::min_element(shape) <= 0)
+        throw invalid_argument("the shape of the scores is not known");
     tensor.layout_type = abi::layout_strided;
-    std::int64_t stride = 1;
-    for (int i = tensor.ndims - 1; i >= 0; --i) {
-        if (tensor.dims[i] <= 0) throw invalid_argument("the shape of the scores is not known");
-        tensor.layout.strides[i] = stride;
-        const auto next = checked_multiply(stride, tensor.dims[i]);
-        if (!next) throw invalid_argument("the scores have more elements than 64 bits count");
-        stride = *next;
-    }
+    std::ranges::copy(dense_strides(shape, 1), tensor.layout.strides);
     return tensor;
 }
 
@@ -39,7 +34,7 @@ std::size_t bytes_of(const abi::logical_tensor& tensor) {
     if (bytes > max_scratch_bytes) // SIZE_MAX where oneDNN does not know the size
         throw invalid_argument(std::to_string(bytes) + " bytes of tensor " +
                                std::to_string(tensor.id) + " are too many to keep");
-    return (bytes + scratch_alignment - 1) / scratch_alignment * scratch_alignment;
+    return padded_bytes(bytes);
 }
 
 } // namespace
@@ -186,11 +181,9 @@ void composite::plan_rows(const graph::row_chain& chain) {
                                    to_string(given.extents) + ", not by one i32");
     }
     desc.steps = chain.steps;
+    desc.soft_max = chain.soft_max;
+    desc.quantize = chain.quantize;
     if (statistics_) desc.statistics = to_desc(from_abi(*statistics_));
-    if (chain.quantized) {
-        desc.scale = 1.0F / (*chain.quantized)[0];
-        desc.zero_point = (*chain.quantized)[1];
-    }
     rows_ = make_row_plan(desc, active_isa(), stream_threshold_bytes());
 }
 

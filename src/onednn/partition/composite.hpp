@@ -1,12 +1,12 @@
 #pragma once
 
+#include "base/scratch.hpp"
 #include "exec/run_rows.hpp"
 #include "graph/op_set.hpp"
 #include "onednn/partition/executable.hpp"
 #include "onednn/partition/onednn_subgraph.hpp"
 #include "onednn/record/claim.hpp"
 
-#include <atomic>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -16,11 +16,22 @@
 
 namespace maskwise::onednn {
 
-// Of each value between the parts, in bytes.
-constexpr std::size_t scratch_alignment = 64;
+class composite;
 
 // Memory and tensors of the values inside the composite, for one execution at a time.
-struct composite_scratch;
+struct composite_scratch {
+    std::unique_ptr<std::byte[]> memory; // null: the client's
+    std::map<std::size_t, abi::tensor> tensors;
+
+    composite_scratch() = default;
+    ~composite_scratch();
+    composite_scratch(const composite_scratch&) = delete;
+    composite_scratch& operator=(const composite_scratch&) = delete;
+
+    // On `given`, which has scratch_bytes() of its owner. Throws std::bad_alloc; tensors made so far
+    // are destroyed with the object.
+    void make_tensors(const composite& owner, std::byte* given);
+};
 
 // A region in three steps: what comes before the chain, the chain's rows, what comes after. The
 // outer two are oneDNN's, the middle is Maskwise's. A merged group has no outer steps; with an
@@ -29,7 +40,6 @@ class composite final : public executable {
 public:
     // Throws invalid_argument where a part or the rows cannot be compiled.
     composite(const row_region& region, const compile_call& call);
-    ~composite() override;
 
     bool makes(std::size_t id) const override;
     abi::status execute(const execute_call& call) const override;
@@ -76,7 +86,7 @@ private:
     row_plan rows_;
     std::map<std::size_t, internal_place> internal_; // values that neither come in nor leave
     std::size_t scratch_bytes_ = 0;
-    mutable std::atomic<composite_scratch*> spare_ = nullptr;
+    mutable spare<composite_scratch> spare_;
 };
 
 } // namespace maskwise::onednn

@@ -23,32 +23,19 @@ bool is_one_element(const row_operand& operand) {
 
 } // namespace
 
-struct composite_scratch {
-    std::unique_ptr<std::byte[]> memory; // null: the client's
-    std::map<std::size_t, abi::tensor> tensors;
-
-    composite_scratch() = default;
-
-    // On `given`, which has scratch_bytes() of its owner. Throws std::bad_alloc; what was made so
-    // far is destroyed with the object.
-    void make_tensors(const composite& owner, std::byte* given) {
-        const auto start = reinterpret_cast<std::uintptr_t>(given);
-        std::byte* const first =
-            given + (scratch_alignment - start % scratch_alignment) % scratch_alignment;
-        for (const auto& [id, place] : owner.internal_) {
-            abi::tensor& made = tensors[id];
-            const auto status =
-                call_real(&real_library::tensor_create, &made, &place.tensor, owner.engine_,
-                          static_cast<void*>(first + place.offset_bytes));
-            if (status != abi::success) throw std::bad_alloc();
-        }
+void composite_scratch::make_tensors(const composite& owner, std::byte* given) {
+    std::byte* const first = first_aligned(given);
+    for (const auto& [id, place] : owner.internal_) {
+        const auto status =
+            call_real(&real_library::tensor_create, &tensors[id], &place.tensor, owner.engine_,
+                      static_cast<void*>(first + place.offset_bytes));
+        if (status != abi::success) throw std::bad_alloc();
     }
-    ~composite_scratch() {
-        for (const auto& [id, tensor] : tensors) call_real(&real_library::tensor_destroy, tensor);
-    }
-    composite_scratch(const composite_scratch&) = delete;
-    composite_scratch& operator=(const composite_scratch&) = delete;
-};
+}
+
+composite_scratch::~composite_scratch() {
+    for (const auto& [id, tensor] : tensors) call_real(&real_library::tensor_destroy, tensor);
+}
 
 // The client's tensors and those of one scratch, by id.
 class composite::bound_tensors : public tensor_lookup {
@@ -73,17 +60,13 @@ private:
     const abi::const_tensor* outputs_;
 };
 
-composite::~composite() {
-    delete spare_.load();
-}
-
 std::size_t composite::scratch_bytes() const {
     return scratch_bytes_ == 0 ? 0 : scratch_bytes_ + scratch_alignment;
 }
 
 // The client's memory where it gives some, else of the last execution or new.
 std::unique_ptr<composite_scratch> composite::take_scratch(void* given) const {
-    auto scratch = std::unique_ptr<composite_scratch>(given ? nullptr : spare_.exchange(nullptr));
+    auto scratch = given ? nullptr : spare_.take();
     if (scratch) return scratch;
     scratch = std::make_unique<composite_scratch>();
     if (given == nullptr)
@@ -93,7 +76,7 @@ std::unique_ptr<composite_scratch> composite::take_scratch(void* given) const {
 }
 
 void composite::give_back(std::unique_ptr<composite_scratch> scratch) const {
-    if (scratch->memory) delete spare_.exchange(scratch.release());
+    if (scratch->memory) spare_.give_back(std::move(scratch));
 }
 
 abi::status composite::run_chain(const bound_tensors& tensors) const {

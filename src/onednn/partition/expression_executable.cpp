@@ -1,5 +1,6 @@
 #include "onednn/partition/expression_executable.hpp"
 
+#include "exec/run_expression.hpp"
 #include "onednn/library/guard.hpp"
 #include "onednn/record/tensor_data.hpp"
 #include "onednn/record/translate.hpp"
@@ -40,7 +41,7 @@ abi::status expression_executable::execute(const execute_call& call) const {
     void* const dst = memory_of(call.outputs[expression_.dst_position]);
     if (dst == nullptr || std::ranges::count(inputs, nullptr) > 0)
         return expression_.is_empty ? abi::success : abi::invalid_arguments;
-    return guarded([&] { graph::run(expression_, inputs, dst); });
+    return guarded([&] { run_expression(*expression_.plan, inputs, dst); });
 }
 
 std::string expression_executable::describe() const {

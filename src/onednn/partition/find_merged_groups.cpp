@@ -1,5 +1,6 @@
 #include "onednn/partition/find_merged_groups.hpp"
 
+#include "graph/find_row_chain.hpp"
 #include "graph/op_set.hpp"
 #include "jit/expression_code.hpp"
 #include "onednn/library/dump.hpp"

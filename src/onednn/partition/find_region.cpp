@@ -1,5 +1,6 @@
 #include "onednn/partition/find_region.hpp"
 
+#include "graph/find_row_chain.hpp"
 #include "onednn/library/real_library.hpp"
 #include "onednn/record/translate_op.hpp"
 
@@ -12,7 +13,8 @@ namespace {
 // inside oneDNN's own kernels, and nothing is gained.
 bool masks_by_arithmetic(const graph::row_chain& chain) {
     const auto replaces = [](const row_step& step) {
-        return step.op == row_operator::select_masked;
+        const auto* select = std::get_if<row_select>(&step);
+        return select != nullptr && select->op == row_operator::select_masked;
     };
     return !real().at_least(3, 8) && std::any_of(chain.steps.begin(), chain.steps.end(), replaces);
 }
@@ -23,7 +25,7 @@ bool masks_by_arithmetic(const graph::row_chain& chain) {
 bool masks_element_by_element(const std::vector<graph::op>& ops, const graph::row_chain& chain) {
     constexpr std::size_t short_chain = 3;
     constexpr std::int64_t gains_from_elements = 4 << 20;
-    if (!real().at_least(3, 8) || chain.steps.size() > short_chain) return false;
+    if (!real().at_least(3, 8) || chain.length() > short_chain) return false;
     return std::any_of(ops.begin(), ops.end(), [&](const graph::op& op) {
         if (op.kind != graph::op_kind::select || chain.operands.empty()) return false;
         const auto &cond = op.inputs[0], &scores = op.inputs[1];

@@ -16,14 +16,24 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
+struct row_work {
+    std::vector<row_step> steps;
+    std::optional<row_soft_max> soft_max = std::nullopt;
+};
+
 // One chain on one matrix of scores; operands are a scalar, a row and a whole matrix.
 struct example {
     std::int64_t heads, rows, columns;
-    std::vector<row_step> steps;
+    row_work work;
     std::int64_t causal_offset = 0;
 };
 
-enum operand_number { scalar_operand, row_operand_number, matrix_operand, cond_operand };
+enum operand_number : std::size_t {
+    scalar_operand,
+    row_operand_number,
+    matrix_operand,
+    cond_operand
+};
 
 struct data {
     std::vector<float> scores, scalar, row, matrix;
@@ -52,14 +62,17 @@ row_desc describe(const example& what) {
     desc.result = desc.scores;
     desc.operands = {dense_desc(data_type::f32, {}), dense_desc(data_type::f32, {what.columns}),
                      dense_desc(data_type::f32, shape)};
-    desc.steps = what.steps;
-    for (const row_step& step : what.steps)
-        if (step.cond == cond_operand && desc.operands.size() == cond_operand)
-            desc.operands.push_back(dense_desc(data_type::boolean, {what.rows, what.columns}));
+    desc.steps = what.work.steps;
+    desc.soft_max = what.work.soft_max;
+    const auto is_select = [](const auto& step) {
+        return std::holds_alternative<row_select>(step);
+    };
+    if (std::ranges::any_of(desc.steps, is_select))
+        desc.operands.push_back(dense_desc(data_type::boolean, {what.rows, what.columns}));
     return desc;
 }
 
-double operand_at(const data& from, int operand, std::size_t element, std::size_t column) {
+double operand_at(const data& from, std::size_t operand, std::size_t element, std::size_t column) {
     if (operand == scalar_operand) return from.scalar[0];
     return operand == row_operand_number ? from.row[column] : from.matrix[element];
 }
@@ -113,12 +126,25 @@ struct wanted_row {
     double statistics = 0;
 };
 
-double stepped(const row_step& step, double value, double other, bool cond, bool is_kept) {
-    if (step.kind == row_step_kind::select_causal) return is_kept ? value : other;
-    if (step.op == row_operator::select_kept) return cond ? value : other;
-    if (step.op == row_operator::select_masked) return cond ? other : value;
-    return combined(value, other, step.op);
-}
+// What a step makes of one element.
+struct stepped {
+    const data& from;
+    std::size_t element, column; // in the scores, in the row
+    bool cond, is_kept;
+    double value;
+
+    double side(std::size_t operand) const { return operand_at(from, operand, element, column); }
+    double operator()(const row_change& step) const { return combined(value, 0, step.op); }
+    double operator()(const row_combine& step) const {
+        return combined(value, side(step.side), step.op);
+    }
+    double operator()(const row_select& step) const {
+        return cond == (step.op == row_operator::select_kept) ? value : side(step.side);
+    }
+    double operator()(const row_causal_select& step) const {
+        return is_kept ? value : side(step.side);
+    }
+};
 
 wanted_row expected_row(const example& what, const data& from, std::int64_t number) {
     const auto columns = static_cast<std::size_t>(what.columns);
@@ -128,50 +154,48 @@ wanted_row expected_row(const example& what, const data& from, std::int64_t numb
     auto& row = wanted.values;
     row.assign(from.scores.begin() + static_cast<std::ptrdiff_t>(first),
                from.scores.begin() + static_cast<std::ptrdiff_t>(first + columns));
-    for (const row_step& step : what.steps) {
-        if (step.kind == row_step_kind::soft_max) {
-            wanted.statistics = soft_max(row, step.inf_as_zero);
-            continue;
-        }
+    for (const row_step& step : what.work.steps)
         for (std::size_t c = 0; c < columns; ++c) {
-            const double other = operand_at(from, step.operand, first + c, c);
             const auto byte = from.cond[static_cast<std::size_t>(in_matrix) * columns + c];
             const bool is_kept = in_matrix + what.causal_offset >= static_cast<std::int64_t>(c);
-            row[c] = stepped(step, row[c], other, byte != std::byte{0}, is_kept);
+            row[c] = std::visit(stepped{from, first + c, c, byte != std::byte{0}, is_kept, row[c]},
+                                step);
         }
-    }
+    if (what.work.soft_max) wanted.statistics = soft_max(row, what.work.soft_max->inf_as_zero);
     return wanted;
 }
 
-row_step combine(row_operator op, int operand) {
-    return {row_step_kind::elementwise, op, operand, -1, false};
+row_step change(row_operator op) {
+    return row_change{op};
 }
-row_step select(row_operator op, int operand) {
-    return {row_step_kind::elementwise, op, operand, cond_operand, false};
+row_step combine(row_operator op, std::size_t side) {
+    return row_combine{op, side};
 }
-row_step causal(int operand) {
-    return {row_step_kind::select_causal, row_operator::add, operand, -1, false};
+row_step select(row_operator op, std::size_t side) {
+    return row_select{op, cond_operand, side};
 }
-row_step soft_max_step(bool inf_as_zero) {
-    return {row_step_kind::soft_max, row_operator::add, -1, -1, inf_as_zero};
+row_step causal(std::size_t side) {
+    return row_causal_select{side};
 }
 
-const std::vector<std::vector<row_step>>& chains() {
+const std::vector<row_work>& chains() {
     using enum row_operator;
-    static const std::vector<std::vector<row_step>> all = {
-        {select(select_kept, scalar_operand)},
-        {select(select_masked, matrix_operand)},
-        {combine(divide, scalar_operand), select(select_kept, scalar_operand),
-         combine(add, row_operand_number), soft_max_step(true)},
-        {combine(multiply, scalar_operand), causal(scalar_operand), soft_max_step(true)},
-        {causal(scalar_operand), combine(subtract, matrix_operand), soft_max_step(false)},
-        {combine(add, matrix_operand), select(select_masked, row_operand_number),
-         soft_max_step(false)},
-        {combine(divide, scalar_operand), combine(tanh, -1), combine(multiply, scalar_operand),
-         select(select_kept, scalar_operand), soft_max_step(true)},
-        {combine(tanh, -1), causal(scalar_operand), combine(exp, -1)},
-        {combine(round_bf16, -1), combine(multiply, matrix_operand)},
-        {combine(round_f16, -1), select(select_kept, scalar_operand), combine(add, scalar_operand)},
+    constexpr row_soft_max zero{true}, nan{false}; // of a row of -inf
+    static const std::vector<row_work> all = {
+        {{select(select_kept, scalar_operand)}},
+        {{select(select_masked, matrix_operand)}},
+        {{combine(divide, scalar_operand), select(select_kept, scalar_operand),
+          combine(add, row_operand_number)},
+         zero},
+        {{combine(multiply, scalar_operand), causal(scalar_operand)}, zero},
+        {{causal(scalar_operand), combine(subtract, matrix_operand)}, nan},
+        {{combine(add, matrix_operand), select(select_masked, row_operand_number)}, nan},
+        {{combine(divide, scalar_operand), change(tanh), combine(multiply, scalar_operand),
+          select(select_kept, scalar_operand)},
+         zero},
+        {{change(tanh), causal(scalar_operand), change(exp)}},
+        {{change(round_bf16), combine(multiply, matrix_operand)}},
+        {{change(round_f16), select(select_kept, scalar_operand), combine(add, scalar_operand)}},
     };
     return all;
 }
@@ -192,7 +216,7 @@ void check(const example& what, isa target, unsigned seed, float scalar) {
     data from = random_data(what, seed);
     from.scalar[0] = scalar;
     row_desc desc = describe(what);
-    const bool has_statistics = what.steps.back().kind == row_step_kind::soft_max;
+    const bool has_statistics = what.work.soft_max.has_value();
     if (has_statistics) desc.statistics = dense_desc(data_type::f32, {what.heads, what.rows, 1});
     const row_plan plan = make_row_plan(desc, target);
     const std::size_t bytes = from.scores.size() * sizeof(float);
@@ -221,18 +245,19 @@ class run_rows_test : public testing::TestWithParam<isa> {};
 
 TEST_P(run_rows_test, agrees_with_double_precision) {
     unsigned seed = 1;
-    for (const auto& steps : chains())
+    for (const row_work& work : chains())
         for (const std::int64_t columns : {1, 2, 3, 15, 16, 17, 31, 33, 64, 100, 1000})
             for (const std::int64_t offset : {0, 5, -3})
-                check({2, 7, columns, steps, offset}, GetParam(), ++seed, -1.25F);
+                check({2, 7, columns, work, offset}, GetParam(), ++seed, -1.25F);
 }
 
 TEST_P(run_rows_test, masks_with_minus_infinity) {
     for (const bool inf_as_zero : {true, false})
         for (const std::int64_t offset : {-10, -1, 0, 3})
             for (const std::int64_t columns : {std::int64_t{20}, held_row_columns + 5})
-                check({2, 6, columns, {causal(scalar_operand), soft_max_step(inf_as_zero)}, offset},
-                      GetParam(), 3, static_cast<float>(-infinity));
+                check(
+                    {2, 6, columns, {{causal(scalar_operand)}, row_soft_max{inf_as_zero}}, offset},
+                    GetParam(), 3, static_cast<float>(-infinity));
 }
 
 // Nothing but NaN and -infinity: the NaN has no part in the maximum, and must not vanish.
@@ -243,7 +268,7 @@ TEST_P(run_rows_test, keeps_a_nan_among_minus_infinities) {
         scores[3] = nan;
         row_desc desc;
         desc.scores = desc.result = dense_desc(data_type::f32, {2, columns});
-        desc.steps = {soft_max_step(true)};
+        desc.soft_max = {true};
         std::vector<float> result(scores.size());
         run_rows(make_row_plan(desc, GetParam()), {scores.data(), result.data(), {}});
         for (std::size_t i = 0; i < result.size(); ++i) {
@@ -256,10 +281,10 @@ TEST_P(run_rows_test, keeps_a_nan_among_minus_infinities) {
 
 TEST_P(run_rows_test, takes_rows_longer_than_its_buffers) {
     unsigned seed = 7;
-    for (const auto& steps : chains())
+    for (const row_work& work : chains())
         for (const std::int64_t columns :
              {held_row_columns, held_row_columns + 1, 3 * held_row_columns + 77})
-            check({1, 2, columns, steps, held_row_columns / 2}, GetParam(), ++seed, -1.25F);
+            check({1, 2, columns, work, held_row_columns / 2}, GetParam(), ++seed, -1.25F);
 }
 
 TEST_P(run_rows_test, runs_many_rows_on_all_threads) {
@@ -268,14 +293,13 @@ TEST_P(run_rows_test, runs_many_rows_on_all_threads) {
 
 // What leaves as bytes is within half a unit of the value, saturated.
 TEST_P(run_rows_test, quantizes) {
-    const example what{1, 3, 100, {combine(row_operator::multiply, scalar_operand)}, 0};
+    const example what{1, 3, 100, {{combine(row_operator::multiply, scalar_operand)}}};
     data from = random_data(what, 5);
     from.scalar[0] = 100.0F;
     for (const data_type type : {data_type::i8, data_type::u8}) {
         row_desc desc = describe(what);
         desc.result = dense_desc(type, desc.scores.extents);
-        desc.scale = 0.25F;
-        desc.zero_point = 7;
+        desc.quantize = {4.0F, 7.0F};
         std::vector<std::byte> result(from.scores.size());
         const void* operands[] = {from.scalar.data(), from.row.data(), from.matrix.data()};
         run_rows(make_row_plan(desc, GetParam()), {from.scores.data(), result.data(), operands});
@@ -380,13 +404,13 @@ TEST_P(run_rows_test, rounds_to_the_nearest_f16) {
         EXPECT_EQ(halves[i], cases[i].second) << cases[i].first;
 }
 
-// One row of f32 through the steps, without operands.
-std::vector<float> through(const std::vector<float>& row, const std::vector<row_step>& steps,
-                           isa target) {
+// One row of f32 without operands.
+std::vector<float> through(const std::vector<float>& row, const row_work& work, isa target) {
     row_desc desc;
     desc.scores = desc.result =
         dense_desc(data_type::f32, {1, static_cast<std::int64_t>(row.size())});
-    desc.steps = steps;
+    desc.steps = work.steps;
+    desc.soft_max = work.soft_max;
     std::vector<float> result(row.size());
     run_rows(make_row_plan(desc, target), {row.data(), result.data(), {}});
     return result;
@@ -396,7 +420,7 @@ TEST_P(run_rows_test, exponentials_are_infinity_and_zero_and_nan_where_they_shou
     constexpr float inf = std::numeric_limits<float>::infinity();
     const std::vector<float> row = {0,    1,    -1,    88.7F, 89,   104,    104.5F, 178, 400,
                                     1000, 1e9F, 3e38F, inf,   -inf, -3e38F, -105,   NAN, -NAN};
-    const auto got = through(row, {combine(row_operator::exp, -1)}, GetParam());
+    const auto got = through(row, {{change(row_operator::exp)}}, GetParam());
     for (std::size_t i = 0; i < row.size(); ++i) {
         const float wanted = std::exp(row[i]);
         if (std::isnan(wanted))
@@ -414,7 +438,7 @@ TEST_P(run_rows_test, a_nan_makes_its_whole_row_nan) {
         for (const std::size_t at : {std::size_t{0}, std::size_t{20}, std::size_t{32}}) {
             std::vector<float> row(33, 0.5F);
             std::memcpy(&row[at], &bits, sizeof bits);
-            for (const float value : through(row, {soft_max_step(false)}, GetParam()))
+            for (const float value : through(row, {{}, row_soft_max{false}}, GetParam()))
                 ASSERT_TRUE(std::isnan(value)) << std::hex << bits << " at " << at;
         }
 }
@@ -422,79 +446,6 @@ TEST_P(run_rows_test, a_nan_makes_its_whole_row_nan) {
 INSTANTIATE_TEST_SUITE_P(every_target, run_rows_test,
                          testing::ValuesIn(supported_isas(native_cpu())),
                          [](const auto& chosen) { return std::string(to_string(chosen.param)); });
-
-// As many steps, or operands, as there may be and no more.
-TEST(row_plan, has_room_for_so_many) {
-    row_desc desc = describe({1, 2, 8, {}});
-    desc.steps.assign(max_row_actions, combine(row_operator::exp, -1));
-    desc.operands.assign(max_row_operands, dense_desc(data_type::f32, {}));
-    EXPECT_NO_THROW(make_row_plan(desc, isa::scalar));
-    row_desc more_steps = desc, more_operands = desc;
-    more_steps.steps.push_back(desc.steps[0]);
-    more_operands.operands.push_back(desc.operands[0]);
-    EXPECT_THROW(make_row_plan(more_steps, isa::scalar), invalid_argument);
-    EXPECT_THROW(make_row_plan(more_operands, isa::scalar), invalid_argument);
-}
-
-TEST(row_plan, refuses_other_shapes) {
-    row_desc desc = describe({1, 2, 8, {}});
-    desc.result = dense_desc(data_type::f32, {1, 2, 9});
-    EXPECT_THROW(make_row_plan(desc, isa::scalar), invalid_argument);
-    desc = {};
-    desc.scores = desc.result = dense_desc(data_type::f32, {});
-    EXPECT_THROW(make_row_plan(desc, isa::scalar), invalid_argument);
-}
-
-TEST(row_plan, prints_one_line) {
-    row_desc desc = describe({3, 2, 8, {causal(scalar_operand), soft_max_step(false)}});
-    EXPECT_EQ(to_string(make_row_plan(desc, isa::scalar)), "6 rows of 8: select_causal soft_max");
-    desc.statistics = dense_desc(data_type::f32, {3, 2, 1});
-    for (const data_type type : {data_type::i8, data_type::u8}) {
-        desc.result = dense_desc(type, {3, 2, 8});
-        EXPECT_EQ(to_string(make_row_plan(desc, isa::scalar)),
-                  "6 rows of 8: select_causal soft_max statistics quantize");
-    }
-}
-
-// 6 rows of 8 scores and results of 4 bytes each.
-TEST(row_plan, streams_from_the_threshold_on) {
-    const row_desc desc = describe({3, 2, 8, {}});
-    EXPECT_TRUE(make_row_plan(desc, isa::scalar, 384).streams);
-    EXPECT_FALSE(make_row_plan(desc, isa::scalar, 390).streams);
-    EXPECT_FALSE(make_row_plan(describe({0, 2, 8, {}}), isa::scalar, 0).streams);
-}
-
-TEST(row_plan, refuses_what_rows_cannot_be) {
-    example what{1, 2, 8, {soft_max_step(true)}, 0};
-    row_desc strided = describe(what);
-    strided.operands[row_operand_number].strides_bytes[0] = 8;
-    EXPECT_THROW(make_row_plan(strided, isa::scalar), invalid_argument);
-    row_desc still = describe(what);
-    still.scores.strides_bytes[2] = 0;
-    EXPECT_THROW(make_row_plan(still, isa::scalar), invalid_argument);
-    EXPECT_THROW(
-        make_row_plan(describe({1, 1, 8, {soft_max_step(true), combine(row_operator::exp, -1)}, 0}),
-                      isa::scalar),
-        invalid_argument);
-    EXPECT_THROW(make_row_plan(describe({1, 1, 8, {causal(row_operand_number)}, 0}), isa::scalar),
-                 invalid_argument);
-    row_desc typed = describe(what);
-    typed.scores.type = data_type::i32;
-    EXPECT_THROW(make_row_plan(typed, isa::scalar), invalid_argument);
-    row_desc larger = describe(what);
-    larger.operands[matrix_operand].extents = dims{3, 2, 8};
-    EXPECT_THROW(make_row_plan(larger, isa::scalar), invalid_argument);
-    row_desc overlapping = describe(what);
-    overlapping.result.strides_bytes[1] = 4;
-    EXPECT_THROW(make_row_plan(overlapping, isa::scalar), invalid_argument);
-    for (const auto& statistics :
-         {dense_desc(data_type::bf16, {1, 2, 1}), dense_desc(data_type::f32, {1, 2, 8}),
-          dense_desc(data_type::f32, {1, 1, 1})}) {
-        row_desc with = describe(what);
-        with.statistics = statistics;
-        EXPECT_THROW(make_row_plan(with, isa::scalar), invalid_argument);
-    }
-}
 
 } // namespace
 } // namespace maskwise

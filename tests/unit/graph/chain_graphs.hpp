@@ -1,6 +1,6 @@
 #pragma once
 
-#include "graph/row_chain.hpp"
+#include "graph/find_row_chain.hpp"
 
 #include <optional>
 #include <stdexcept>

@@ -64,7 +64,7 @@ TEST(expression_group, takes_what_makes_and_what_uses) {
     const builder made = compare_select_tanh();
     EXPECT_EQ(made.groups(), (ids{{0, 1, 2}}));
     const auto group = find_groups(made.ops, [](std::size_t) { return true; })[0];
-    EXPECT_EQ(to_string(group.what),
+    EXPECT_EQ(to_string(group.expression),
               "0=input():f32 1=input():f32 2=input():f32 3=greater_equal(0,1) 4=select(3,0,2) "
               "5=tanh(4) -> f32");
     EXPECT_EQ(group.input_ids, (std::vector<std::size_t>{0, 1, 2}));
@@ -140,7 +140,7 @@ TEST(expression_group, keeps_sources_apart) {
     made.add(op_kind::select, {tensor(3, boolean), tensor(6), tensor(0)}, tensor(4));
     const auto groups = find_groups(made.ops, [](std::size_t) { return true; });
     ASSERT_EQ(groups.size(), 1U);
-    const auto& nodes = groups[0].what.nodes;
+    const auto& nodes = groups[0].expression.nodes;
     const auto node_of = [&](std::size_t id) {
         const auto& all = groups[0].input_ids;
         return static_cast<int>(std::find(all.begin(), all.end(), id) - all.begin());
@@ -163,7 +163,7 @@ TEST(expression_group, rounds_between_operators) {
     made.add(op_kind::multiply, {half(5), half(1)}, half(6));
     const auto groups = find_groups(made.ops, [](std::size_t) { return true; });
     ASSERT_EQ(groups.size(), 1U);
-    EXPECT_EQ(to_string(groups[0].what),
+    EXPECT_EQ(to_string(groups[0].expression),
               "0=input():bf16 1=input():bf16 2=input():boolean 3=input():bf16 4=add(0,1) "
               "5=type_cast(4):bf16 6=select(2,5,3) 7=multiply(6,1) -> bf16");
 }
@@ -196,7 +196,7 @@ std::vector<data_type> types_of(const jit::expression& what) {
 TEST(expression_group, is_compiled_for_the_types_given) {
     if (!jit::can_compile(active_isa())) GTEST_SKIP() << "no expression is compiled here";
     for (const data_type type : {f32, data_type::bf16, data_type::f16})
-        EXPECT_EQ(types_of(compile_as(type, type).plan->desc.what),
+        EXPECT_EQ(types_of(compile_as(type, type).plan->desc.expression),
                   (std::vector<data_type>{type, type, type, type}));
     EXPECT_THROW(compile_as(data_type::bf16, f32), invalid_argument);
     EXPECT_THROW(compile_as(data_type::i32, data_type::i32), invalid_argument);

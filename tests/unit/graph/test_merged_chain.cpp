@@ -1,6 +1,6 @@
 // Which operators that are partitions of their own become one chain of rows, and which do not.
 
-#include "graph/row_chain.hpp"
+#include "graph/find_row_chain.hpp"
 #include "unit/graph/chain_graphs.hpp"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ TEST(merged_chain, has_its_makers_before_its_users) {
     const auto found = merged(made);
     ASSERT_EQ(found.size(), 1U);
     EXPECT_EQ(ids_of(found[0]), (std::vector<std::size_t>{2, 10, 13, 11, 12, 3, 4, 5}));
-    EXPECT_EQ(found[0].chain.steps[1].kind, row_step_kind::select_causal);
+    EXPECT_TRUE(std::holds_alternative<row_causal_select>(found[0].chain.steps[1]));
 }
 
 TEST(merged_chain, takes_a_mask_that_another_partition_makes) {
@@ -68,7 +68,7 @@ TEST(merged_chain, takes_its_row_by_its_shape) {
     const auto found = merged(made);
     ASSERT_EQ(found.size(), 1U);
     EXPECT_EQ(found[0].chain.scores, scores);
-    EXPECT_EQ(found[0].chain.steps[1].op, row_operator::select_masked);
+    EXPECT_EQ(std::get<row_select>(found[0].chain.steps[1]).op, row_operator::select_masked);
 }
 
 // Of two sources of the result's shape the one that is made here, and of two of them the first.

@@ -13,7 +13,11 @@ namespace {
 std::vector<row_operator> operators(const row_chain& chain) {
     std::vector<row_operator> list;
     for (const row_step& step : chain.steps)
-        if (step.kind == row_step_kind::elementwise) list.push_back(step.op);
+        std::visit(
+            [&list](const auto& kind) {
+                if constexpr (requires { kind.op; }) list.push_back(kind.op);
+            },
+            step);
     return list;
 }
 
@@ -25,7 +29,7 @@ TEST(row_chain, reaches_from_the_scale_to_the_soft_max) {
     EXPECT_EQ(chain->result, weights);
     EXPECT_EQ(operators(*chain),
               (std::vector{row_operator::divide, row_operator::select_kept, row_operator::add}));
-    EXPECT_EQ(chain->steps.back().kind, row_step_kind::soft_max);
+    EXPECT_TRUE(chain->soft_max);
     EXPECT_EQ(chain->op_ids.size(), 4U);
 }
 
@@ -35,15 +39,17 @@ TEST(row_chain, knows_which_source_the_scores_are) {
     std::string reason;
     const auto chain = made.find(reason);
     ASSERT_TRUE(chain) << reason;
-    EXPECT_EQ(chain->steps[1].op, row_operator::select_masked);
-    EXPECT_EQ(chain->operands[static_cast<std::size_t>(chain->steps[1].operand)].id, fill);
+    const auto& select = std::get<row_select>(chain->steps[1]);
+    EXPECT_EQ(select.op, row_operator::select_masked);
+    EXPECT_EQ(chain->operands[select.cond].id, mask);
+    EXPECT_EQ(chain->operands[select.side].id, fill);
 }
 
 TEST(row_chain, replaces_a_mask_of_indices) {
     std::string reason;
     const auto chain = causal().find(reason);
     ASSERT_TRUE(chain) << reason;
-    EXPECT_EQ(chain->steps[1].kind, row_step_kind::select_causal);
+    EXPECT_EQ(chain->operands[std::get<row_causal_select>(chain->steps[1]).side].id, fill);
     ASSERT_EQ(chain->boundary.size(), 1U);
     EXPECT_EQ(chain->boundary[0].tensor.id, term);
     EXPECT_FALSE(chain->boundary[0].is_subtracted);
@@ -54,9 +60,9 @@ TEST(row_chain, keeps_inf_as_zero) {
     partition made = attention();
     made.at(5).mode = "inf_as_zero";
     std::string reason;
-    EXPECT_TRUE(made.find(reason)->steps.back().inf_as_zero);
+    EXPECT_TRUE(made.find(reason)->soft_max->inf_as_zero);
     made.at(5).mode = "none";
-    EXPECT_FALSE(made.find(reason)->steps.back().inf_as_zero);
+    EXPECT_FALSE(made.find(reason)->soft_max->inf_as_zero);
 }
 
 TEST(row_chain, ends_where_a_value_is_used_elsewhere) {
@@ -84,7 +90,7 @@ TEST(row_chain, takes_an_operator_that_commutes_on_either_side) {
     const auto chain = made.find(reason);
     ASSERT_TRUE(chain) << reason;
     EXPECT_EQ(chain->result, weights);
-    EXPECT_EQ(chain->operands[static_cast<std::size_t>(chain->steps[2].operand)].id, bias);
+    EXPECT_EQ(chain->operands[std::get<row_combine>(chain->steps[2]).side].id, bias);
 }
 
 TEST(row_chain, leaves_an_operator_that_reads_its_row_on_the_wrong_side) {
@@ -158,7 +164,9 @@ TEST(row_chain, ends_with_a_quantize) {
     const auto chain = quantized().find(reason);
     ASSERT_TRUE(chain) << reason;
     EXPECT_EQ(chain->result, bytes);
-    EXPECT_EQ(chain->quantized, (std::array{0.5F, 3.0F}));
+    ASSERT_TRUE(chain->quantize);
+    EXPECT_EQ(chain->quantize->scale, 0.5F);
+    EXPECT_EQ(chain->quantize->zero_point, 3.0F);
 }
 
 struct shorter_chain {
@@ -176,7 +184,7 @@ TEST_P(near_misses_below, end_the_chain) {
     const auto chain = made.find(reason);
     ASSERT_TRUE(chain) << reason;
     EXPECT_EQ(chain->result, GetParam().result);
-    EXPECT_FALSE(chain->quantized && chain->result != bytes);
+    EXPECT_FALSE(chain->quantize && chain->result != bytes);
 }
 
 INSTANTIATE_TEST_SUITE_P(

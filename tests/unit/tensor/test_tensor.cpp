@@ -1,5 +1,6 @@
 #include "base/error.hpp"
 #include "tensor/broadcast.hpp"
+#include "tensor/data_type.hpp"
 #include "tensor/tensor_desc.hpp"
 
 #include <gtest/gtest.h>
@@ -49,6 +50,27 @@ TEST(tensor_desc, dense_strides_count_the_type) {
     EXPECT_EQ(dense_desc(data_type::complex128, {}).strides_bytes, (dims{}));
     EXPECT_THROW(dense_desc(data_type::f64, {huge, huge}), invalid_shape);
     EXPECT_THROW(dense_desc(data_type::f64, {-2}), invalid_shape);
+}
+
+TEST(dense_strides, follow_an_order) {
+    EXPECT_EQ(dense_strides({2, 3, 4}, 1), (dims{12, 4, 1}));
+    EXPECT_EQ(dense_strides({2, 3, 4}, 2, order_of({1, 100, 10})), (dims{2, 16, 4}));
+    EXPECT_EQ(dense_strides({2, 3, 4}, 1, order_of({0, 0, 7})), (dims{3, 1, 6})); // ties
+    EXPECT_EQ(dense_strides({5, 0}, 1, order_of({1, 5})), (dims{1, 5}));
+    EXPECT_EQ(dense_desc(data_type::f32, {2, 3}, order_of({1, 2})).strides_bytes, (dims{4, 8}));
+    EXPECT_THROW(dense_strides({huge, 3}, 1), invalid_shape);
+}
+
+TEST(data_type, is_computed_with_or_quantized_to) {
+    std::string computed, quantized;
+    for (int i = 0; i <= static_cast<int>(data_type::string); ++i) {
+        const auto type = static_cast<data_type>(i);
+        if (computes_in_f32(type)) computed.append(" ").append(to_string(type));
+        if (is_8_bit_integer(type)) quantized.append(" ").append(to_string(type));
+        EXPECT_EQ(is_16_bit_float(type), computes_in_f32(type) && width_bytes(type) == 2);
+    }
+    EXPECT_EQ(computed, " f16 bf16 f32");
+    EXPECT_EQ(quantized, " i8 u8");
 }
 
 TEST(tensor_desc, counts_elements) {

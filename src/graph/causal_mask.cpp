@@ -1,0 +1,67 @@
+#include "graph/causal_mask.hpp"
+
+namespace maskwise::graph {
+namespace {
+
+void require(bool holds, const char* reason_against) {
+    if (!holds) throw no_chain{reason_against};
+}
+
+// The last two extents agree and are known: an index counts the scores' own rows and columns.
+bool has_matrix_of(const logical_tensor& a, const logical_tensor& b) {
+    const int rank_a = a.extents.rank(), rank_b = b.extents.rank();
+    if (!a.shape_known() || !b.shape_known() || rank_a < 2 || rank_b < 2) return false;
+    return a.extents[rank_a - 1] == b.extents[rank_b - 1] &&
+           a.extents[rank_a - 2] == b.extents[rank_b - 2];
+}
+
+bool is_index(const op& op, int from_end, const logical_tensor& scores) {
+    return op.kind == op_kind::gen_index && works_along(op, from_end) &&
+           has_matrix_of(op.inputs[0], scores);
+}
+
+bool may_be_one_element(const logical_tensor& tensor) {
+    const dims& extents = tensor.extents;
+    return extents.rank() == 0 ||
+           (extents.rank() == 1 && (extents[0] == 1 || extents[0] == unknown_extent));
+}
+
+// From the comparison up to the row's GenIndex, through what moves the boundary.
+void take_boundary(std::size_t row_index, const logical_tensor& scores, const chain_rules& rules,
+                   causal_mask& mask) {
+    for (;;) {
+        const op* maker = rules.maker(row_index);
+        require(maker != nullptr && rules.only_reader(row_index) != nullptr,
+                "the mask's row index comes from outside, or is used there");
+        mask.op_ids.push_back(maker->id);
+        if (maker->kind == op_kind::gen_index)
+            return require(is_index(*maker, 2, scores), "the mask's first index is not the row's");
+        const bool is_subtracted = maker->kind == op_kind::subtract;
+        require((is_subtracted || maker->kind == op_kind::add) &&
+                    may_be_one_element(maker->inputs[1]),
+                "the mask's row index is made by other operators");
+        mask.boundary.push_back({maker->inputs[1], is_subtracted});
+        row_index = maker->inputs[0].id;
+    }
+}
+
+} // namespace
+
+causal_mask match_causal_mask(const op& select, const chain_rules& rules) {
+    const std::size_t cond = select.inputs[0].id;
+    const op& compare = *rules.maker(cond);
+    require(compare.kind == op_kind::greater_equal && rules.only_reader(cond) == &select,
+            "the mask is made by operators other than GenIndex and GreaterEqual");
+    const logical_tensor& scores = select.inputs[1];
+    const std::size_t row_index = compare.inputs[0].id, column_index = compare.inputs[1].id;
+    const op* column = rules.maker(column_index);
+    require(column != nullptr && is_index(*column, 1, scores) &&
+                rules.only_reader(column_index) == &compare &&
+                rules.only_reader(row_index) == &compare,
+            "the mask does not compare a row with a column index");
+    causal_mask mask{{compare.id, column->id}, {}};
+    take_boundary(row_index, scores, rules, mask);
+    return mask;
+}
+
+} // namespace maskwise::graph

@@ -1,0 +1,35 @@
+#include "graph/chain_rules.hpp"
+
+#include "tensor/data_type.hpp"
+
+#include <algorithm>
+
+namespace maskwise::graph {
+
+bool partition_rules::leaves(std::size_t value) const {
+    return std::ranges::find(output_ids_, value) != output_ids_.end();
+}
+
+std::optional<std::size_t> partition_rules::row_of(const op& user, std::size_t a,
+                                                   std::size_t b) const {
+    const bool a_is_made = maker(user.inputs[a].id) != nullptr;
+    const bool b_is_made = a != b && maker(user.inputs[b].id) != nullptr;
+    if (a_is_made == b_is_made) return std::nullopt;
+    return a_is_made ? a : b;
+}
+
+// Of two that could be the row the one that is made here, and of two of these the first.
+std::optional<std::size_t> graph_rules::row_of(const op& user, std::size_t a, std::size_t b) const {
+    const auto may_be = [&](std::size_t i) {
+        return same_known_shape(user.inputs[i], user.outputs[0]);
+    };
+    const auto is_made = [&](std::size_t i) { return maker(user.inputs[i].id) != nullptr; };
+    if (!may_be(a)) return may_be(b) ? std::optional(b) : std::nullopt;
+    return may_be(b) && !is_made(a) && is_made(b) ? b : a;
+}
+
+bool graph_rules::may_follow_soft_max(data_type type) const {
+    return !is_16_bit_float(type);
+}
+
+} // namespace maskwise::graph

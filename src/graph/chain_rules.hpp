@@ -1,0 +1,95 @@
+#pragma once
+
+#include "graph/graph_index.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace maskwise::graph {
+
+// Why there is no chain; caught where one is looked for.
+struct no_chain {
+    std::string reason;
+};
+
+// Where a chain is looked for decides which input is the row, what may be an operand, and where the
+// chain ends.
+class chain_rules {
+public:
+    virtual ~chain_rules() = default;
+
+    const graph_index& values() const { return values_; }
+    const op* maker(std::size_t value) const { return values_.maker(value); }
+    // The operator that alone reads the value, which must not leave either; or null.
+    const op* only_reader(std::size_t value) const {
+        return leaves(value) ? nullptr : values_.only_reader(value);
+    }
+
+    virtual bool may_take(const op& op) const = 0;
+    // Whether the value is needed outside, whoever reads it here.
+    virtual bool leaves(std::size_t value) const = 0;
+    // Which of two inputs is the row; nothing where that cannot be told.
+    virtual std::optional<std::size_t> row_of(const op& user, std::size_t a,
+                                              std::size_t b) const = 0;
+    virtual bool may_begin_with(std::size_t value) const = 0;
+    virtual bool may_be_operand(std::size_t value) const = 0;
+    // Whether SoftMax hands over unrounded what its tensor holds in that type.
+    virtual bool may_follow_soft_max(data_type type) const = 0;
+
+protected:
+    explicit chain_rules(graph_index values) : values_(std::move(values)) {}
+
+private:
+    graph_index values_;
+};
+
+// Inside one partition of oneDNN's the row is what is made there, and operands come from outside.
+// Rows are run in place, so nothing else reads the first value.
+class partition_rules : public chain_rules {
+public:
+    partition_rules(std::span<const op> partition, const std::vector<std::size_t>& output_ids)
+        : chain_rules(graph_index(partition)), output_ids_(output_ids) {}
+
+    bool may_take(const op&) const override { return true; }
+    bool leaves(std::size_t value) const override;
+    std::optional<std::size_t> row_of(const op& user, std::size_t a, std::size_t b) const override;
+    bool may_begin_with(std::size_t value) const override { return only_reader(value) != nullptr; }
+    bool may_be_operand(std::size_t value) const override { return maker(value) == nullptr; }
+    bool may_follow_soft_max(data_type) const override { return true; }
+
+private:
+    const std::vector<std::size_t>& output_ids_;
+};
+
+// Among operators that are partitions of their own the row is what has the result's shape, and
+// everything may come from outside. What leaves an operator is what its tensor can hold.
+class graph_rules : public chain_rules {
+public:
+    graph_rules(std::span<const op> graph, const op_filter& stands_alone)
+        : chain_rules(graph_index(graph, stands_alone)), stands_alone_(stands_alone) {}
+
+    // Each operator is in one chain at most.
+    void mark_taken(std::span<const std::size_t> op_ids) {
+        taken_.insert(op_ids.begin(), op_ids.end());
+    }
+
+    bool may_take(const op& op) const override {
+        return !taken_.contains(op.id) && stands_alone_(op.id);
+    }
+    // What nobody uses leaves a graph.
+    bool leaves(std::size_t value) const override { return values().users(value).empty(); }
+    std::optional<std::size_t> row_of(const op& user, std::size_t a, std::size_t b) const override;
+    bool may_begin_with(std::size_t) const override { return true; }
+    bool may_be_operand(std::size_t) const override { return true; }
+    bool may_follow_soft_max(data_type type) const override;
+
+private:
+    const op_filter& stands_alone_;
+    std::set<std::size_t> taken_;
+};
+
+} // namespace maskwise::graph

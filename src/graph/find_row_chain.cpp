@@ -1,0 +1,97 @@
+#include "graph/find_row_chain.hpp"
+
+#include "graph/chain_finder.hpp"
+#include "tensor/data_type.hpp"
+
+#include <algorithm>
+
+namespace maskwise::graph {
+namespace {
+
+bool is_causal(const row_step& step) {
+    return std::holds_alternative<row_causal_select>(step);
+}
+
+// Element-wise operators alone are expressions.
+bool is_worth_merging(const row_chain& chain) {
+    return chain.op_ids.size() > 1 &&
+           (chain.soft_max || std::ranges::any_of(chain.steps, is_causal));
+}
+
+// The operators of `missing` that make the value, each behind those whose values it uses.
+void add_makers(std::size_t value, const graph_index& values, std::set<std::size_t>& missing,
+                std::vector<op>& ordered) {
+    const op* maker = values.maker(value);
+    if (maker == nullptr || missing.erase(maker->id) == 0) return;
+    for (const auto& input : maker->inputs) add_makers(input.id, values, missing, ordered);
+    ordered.push_back(*maker);
+}
+
+// No value but the chain's results is used by others: GenIndex counts here, since among single
+// operators it needs the tensor that it takes its shape from.
+bool is_closed(const merged_chain& merged, const graph_index& values) {
+    const row_chain& chain = merged.chain;
+    const std::set<std::size_t> own(chain.op_ids.begin(), chain.op_ids.end());
+    const auto is_result = [&](std::size_t value) {
+        return value == chain.result || (chain.statistics && value == chain.statistics->id);
+    };
+    const auto is_inner = [&](const logical_tensor& value) {
+        const auto users = values.users(value.id);
+        return !users.empty() &&
+               std::ranges::all_of(users, [&](const op* user) { return own.contains(user->id); });
+    };
+    return std::ranges::all_of(merged.ops, [&](const op& op) {
+        return std::ranges::all_of(op.outputs, [&](const logical_tensor& value) {
+            return is_result(value.id) || is_inner(value);
+        });
+    });
+}
+
+std::optional<merged_chain> find_merged(const op& select, const chain_rules& rules) {
+    try {
+        merged_chain found{find_chain(select, rules), {}};
+        if (!is_worth_merging(found.chain)) return std::nullopt;
+        std::set<std::size_t> members(found.chain.op_ids.begin(), found.chain.op_ids.end());
+        add_makers(found.chain.result, rules.values(), members, found.ops);
+        if (is_closed(found, rules.values())) return found;
+    } catch (const no_chain&) { // the operators stay apart
+    }
+    return std::nullopt;
+}
+
+} // namespace
+
+std::optional<row_chain> find_row_chain(const std::vector<op>& ops,
+                                        const std::vector<std::size_t>& output_ids,
+                                        std::string& reason) {
+    const auto is_select = [](const op& op) { return op.kind == op_kind::select; };
+    const auto selects = std::ranges::count_if(ops, is_select);
+    if (selects != 1) {
+        reason = std::to_string(selects) + " Selects in one partition";
+        return std::nullopt;
+    }
+    try {
+        return find_chain(*std::ranges::find_if(ops, is_select), partition_rules(ops, output_ids));
+    } catch (const no_chain& none) {
+        reason = none.reason;
+        return std::nullopt;
+    }
+}
+
+std::vector<merged_chain> find_row_chains(std::span<const op> graph,
+                                          const op_filter& stands_alone) {
+    graph_rules rules(graph, stands_alone);
+    std::vector<merged_chain> found;
+    for (const op& op : graph) {
+        if (op.kind != op_kind::select || !rules.may_take(op) ||
+            !computes_in_f32(op.outputs[0].type))
+            continue;
+        if (auto merged = find_merged(op, rules)) {
+            rules.mark_taken(merged->chain.op_ids);
+            found.push_back(std::move(*merged));
+        }
+    }
+    return found;
+}
+
+} // namespace maskwise::graph

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "graph/row_chain.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace maskwise::graph {
+
+// Finds the chain in a partition given by its operators in topological order and the ids of its
+// output ports. Nothing is returned, and `reason` says why, where the partition has no such chain
+// or comes only near one: two Selects, a value used twice, SoftMax along another axis, a mask made
+// of other operators.
+std::optional<row_chain> find_row_chain(const std::vector<op>& ops,
+                                        const std::vector<std::size_t>& output_ids,
+                                        std::string& reason);
+
+// A chain whose operators are partitions of their own so far.
+struct merged_chain {
+    row_chain chain;
+    std::vector<op> ops; // each after those whose values it uses; the last makes the result
+};
+
+// The chains in a graph that are worth merging: those with a SoftMax, or with a causal mask. Each
+// operator is in one at most; `stands_alone` tells by id which may be taken. Shapes must be known
+// where they decide which input is the row. Linear in the size of the graph.
+std::vector<merged_chain> find_row_chains(std::span<const op> graph, const op_filter& stands_alone);
+
+} // namespace maskwise::graph

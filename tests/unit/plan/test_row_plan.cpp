@@ -1,0 +1,104 @@
+// What rows can be run for, and what a plan of them decides.
+
+#include "plan/row_plan.hpp"
+
+#include "base/error.hpp"
+
+#include <gtest/gtest.h>
+
+namespace maskwise {
+namespace {
+
+enum operand_number : std::size_t { scalar_operand, row_operand_number, matrix_operand };
+
+row_desc describe(const dims& shape) {
+    row_desc desc;
+    desc.scores = desc.result = dense_desc(data_type::f32, shape);
+    desc.operands = {dense_desc(data_type::f32, {}),
+                     dense_desc(data_type::f32, {shape[shape.rank() - 1]}), desc.scores};
+    return desc;
+}
+
+// As many steps, or operands, as there may be and no more.
+TEST(row_plan, has_room_for_so_many) {
+    row_desc desc = describe({1, 2, 8});
+    desc.steps.assign(max_row_actions, row_change{row_operator::exp});
+    desc.operands.assign(max_row_operands, dense_desc(data_type::f32, {}));
+    EXPECT_NO_THROW(make_row_plan(desc, isa::scalar));
+    row_desc more_steps = desc, more_operands = desc;
+    more_steps.steps.push_back(desc.steps[0]);
+    more_operands.operands.push_back(desc.operands[0]);
+    EXPECT_THROW(make_row_plan(more_steps, isa::scalar), invalid_argument);
+    EXPECT_THROW(make_row_plan(more_operands, isa::scalar), invalid_argument);
+}
+
+TEST(row_plan, refuses_other_shapes) {
+    row_desc desc = describe({1, 2, 8});
+    desc.result = dense_desc(data_type::f32, {1, 2, 9});
+    EXPECT_THROW(make_row_plan(desc, isa::scalar), invalid_argument);
+    desc = {};
+    desc.scores = desc.result = dense_desc(data_type::f32, {});
+    EXPECT_THROW(make_row_plan(desc, isa::scalar), invalid_argument);
+}
+
+TEST(row_plan, prints_one_line) {
+    row_desc desc = describe({3, 2, 8});
+    desc.steps = {row_combine{row_operator::divide, scalar_operand},
+                  row_causal_select{scalar_operand}, row_change{row_operator::tanh}};
+    desc.soft_max = row_soft_max();
+    EXPECT_EQ(to_string(make_row_plan(desc, isa::scalar)),
+              "6 rows of 8: divide select_causal tanh soft_max");
+    desc.statistics = dense_desc(data_type::f32, {3, 2, 1});
+    for (const data_type type : {data_type::i8, data_type::u8}) {
+        desc.result = dense_desc(type, {3, 2, 8});
+        EXPECT_EQ(to_string(make_row_plan(desc, isa::scalar)),
+                  "6 rows of 8: divide select_causal tanh soft_max statistics quantize");
+    }
+}
+
+// 6 rows of 8 scores and results of 4 bytes each.
+TEST(row_plan, streams_from_the_threshold_on) {
+    const row_desc desc = describe({3, 2, 8});
+    EXPECT_TRUE(make_row_plan(desc, isa::scalar, 384).streams);
+    EXPECT_FALSE(make_row_plan(desc, isa::scalar, 390).streams);
+    EXPECT_FALSE(make_row_plan(describe({0, 2, 8}), isa::scalar, 0).streams);
+}
+
+TEST(row_plan, quantizes_by_a_factor) {
+    row_desc desc = describe({1, 2, 8});
+    EXPECT_EQ(make_row_plan(desc, isa::scalar).scale, 1.0F);
+    desc.quantize = {4.0F, 3.0F};
+    EXPECT_EQ(make_row_plan(desc, isa::scalar).scale, 0.25F);
+    EXPECT_EQ(make_row_plan(desc, isa::scalar).zero_point, 3.0F);
+}
+
+TEST(row_plan, refuses_what_rows_cannot_be) {
+    const auto refuses = [](const auto& change) {
+        row_desc desc = describe({1, 2, 8});
+        change(desc);
+        try {
+            make_row_plan(desc, isa::scalar);
+        } catch (const invalid_argument&) {
+            return true;
+        }
+        return false;
+    };
+    EXPECT_FALSE(refuses([](row_desc&) {}));
+    EXPECT_TRUE(refuses([](auto& d) { d.operands[row_operand_number].strides_bytes[0] = 8; }));
+    EXPECT_TRUE(refuses([](auto& d) { d.scores.strides_bytes[2] = 0; }));
+    EXPECT_TRUE(refuses([](auto& d) { d.steps = {row_causal_select{row_operand_number}}; }));
+    EXPECT_TRUE(refuses([](auto& d) {
+        d.steps = {row_select{row_operator::select_kept, matrix_operand, scalar_operand}};
+    }));
+    EXPECT_TRUE(refuses([](auto& d) { d.scores.type = data_type::i32; }));
+    EXPECT_TRUE(refuses([](auto& d) { d.operands[scalar_operand].type = data_type::i8; }));
+    EXPECT_TRUE(refuses([](auto& d) { d.operands[matrix_operand].extents = dims{3, 2, 8}; }));
+    EXPECT_TRUE(refuses([](auto& d) { d.result.strides_bytes[1] = 4; }));
+    for (const auto& statistics :
+         {dense_desc(data_type::bf16, {1, 2, 1}), dense_desc(data_type::f32, {1, 2, 8}),
+          dense_desc(data_type::f32, {1, 1, 1})})
+        EXPECT_TRUE(refuses([&](auto& d) { d.statistics = statistics; }));
+}
+
+} // namespace
+} // namespace maskwise
