@@ -73,7 +73,7 @@ inline dnnl::graph::compiled_partition compile(const partition& what,
     return what.compile(inputs, outputs, engine());
 }
 
-// Executes on the memory given beside each tensor, and waits.
+// Executes on the memory of each tensor, and waits.
 struct bound {
     logical_tensor what;
     void* memory;
