@@ -2,8 +2,7 @@
 // nothing of it: only the partition's own ports count, as with oneDNN, in every lane, with and
 // without the plugin.
 
-#include "graph_client.hpp"
-#include "library_facts.hpp"
+#include "cpp_client.hpp"
 
 #include <gtest/gtest.h>
 
@@ -37,18 +36,21 @@ using list = std::vector<entry>;
 // Each list is given to compile as a whole, and to execute without its last `left_out` entries.
 void run(const partition& what, list& inputs, list& outputs, std::size_t left_out = 0) {
     std::vector<logical_tensor> in, out;
-    for (const auto& each : inputs) in.push_back(each.what);
-    for (const auto& each : outputs) out.push_back(each.what);
-    const auto compiled = what.compile(in, out, engine());
+    std::vector<bound> from, to;
+    for (auto& [what_it_is, memory] : inputs) {
+        in.push_back(what_it_is);
+        from.push_back({what_it_is, memory.data()});
+    }
+    for (auto& [what_it_is, memory] : outputs) {
+        out.push_back(what_it_is);
+        to.push_back({what_it_is, memory.data()});
+    }
+    const auto compiled = compile(what, in, out);
     const auto& made = outputs[0].what;
     EXPECT_EQ(compiled.query_logical_tensor(made.get_id()).get_strides(), made.get_strides());
-    std::vector<dnnl::graph::tensor> from, to;
-    for (auto& each : inputs) from.emplace_back(each.what, engine(), each.memory.data());
-    for (auto& each : outputs) to.emplace_back(each.what, engine(), each.memory.data());
     from.resize(from.size() - left_out);
     to.resize(to.size() - left_out);
-    compiled.execute(stream(), from, to);
-    stream().wait();
+    execute(compiled, from, to);
 }
 
 constexpr std::size_t select_result = 3, result = 4, further = 99;
@@ -168,7 +170,7 @@ TEST(statistics, are_no_constant_where_the_scores_are) {
         auto outputs = each.get_output_ports();
         for (auto& output : outputs)
             output = {output.get_id(), f32, output.get_dims(), layout::any};
-        const auto compiled = each.compile(each.get_input_ports(), outputs, engine());
+        const auto compiled = compile(each, each.get_input_ports(), outputs);
         for (const auto& output : outputs)
             EXPECT_NE(compiled.query_logical_tensor(output.get_id()).get_property_type(),
                       property::constant);
@@ -180,12 +182,8 @@ TEST(statistics, of_another_shape_are_refused_as_a_shape) {
     auto outputs = each.get_output_ports();
     for (auto& output : outputs)
         if (output.get_id() == further) output = dense(further, {4, 2});
-    try {
-        each.compile(each.get_input_ports(), outputs, engine());
-        ADD_FAILURE() << "compiled";
-    } catch (const dnnl::error& refused) {
-        EXPECT_EQ(refused.status, 9); // dnnl_invalid_shape
-    }
+    EXPECT_EQ(status_of([&] { compile(each, each.get_input_ports(), outputs); }),
+              dnnl_invalid_shape);
 }
 #endif
 

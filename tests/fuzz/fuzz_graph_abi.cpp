@@ -8,9 +8,6 @@
 #include "graph_abi/reference.hpp"
 #include "graph_abi/session.hpp"
 
-#include "support/onednn_types.hpp"
-#include "support/oracle.hpp"
-
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -20,31 +17,24 @@
 namespace maskwise::fuzz {
 namespace {
 
+// By position, since ids may repeat.
 struct buffers {
     std::vector<std::vector<std::byte>> bytes;
-    std::vector<dnnl_graph_tensor_t> tensors;
+    std::vector<test::owned_tensor> owners;
+    std::vector<const_dnnl_graph_tensor_t> tensors;
 };
 
-test::view view_of(const logical_tensor& tensor, std::int64_t width) {
-    test::view made{nullptr, {tensor.dims, tensor.dims + tensor.ndims}, {}};
-    for (int i = 0; i < tensor.ndims; ++i)
-        made.strides_bytes.push_back(tensor.layout.strides[i] * width);
-    return made;
-}
-
-void bind(generator& random, const std::vector<logical_tensor>& list, buffers& to) {
+buffers bind(generator& random, const std::vector<logical_tensor>& list) {
+    buffers made;
     for (const auto& tensor : list) {
         const bool is_usual = tensor.ndims >= 0 && tensor.layout_type == 2;
-        const auto size = is_usual ? test::span_bytes(view_of(tensor, test::width_bytes(tensor)),
-                                                      test::width_bytes(tensor))
-                                   : 1;
-        auto& bytes = to.bytes.emplace_back(static_cast<std::size_t>(size) + 1);
+        auto& bytes = made.bytes.emplace_back((is_usual ? test::size_of(tensor) : 1) + 1);
         test::fill_random(random, bytes.data(), bytes.size());
         if (test::width_bytes(tensor) == 1) test::fill_mask(random, bytes.data(), bytes.size());
-        dnnl_graph_tensor_t made = nullptr;
-        with_plugin().tensor_create(&made, &tensor, engine(), bytes.data());
-        to.tensors.push_back(made);
+        made.owners.push_back(test::tensor_at(tensor, bytes.data()));
+        made.tensors.push_back(made.owners.back().get());
     }
+    return made;
 }
 
 // Memory that a small test has; descriptions that no client could have memory for are compiled
@@ -108,33 +98,26 @@ std::vector<std::byte> expected_bytes(const claimed& what, const compile_descrip
     test::view operands[3];
     for (std::size_t i = 0; i < 3; ++i) {
         const std::size_t at = position(given.inputs, what.select.inputs[i].id);
-        operands[i] = view_of(given.inputs[at], i == 0 ? 1 : width);
         if (what.has_relu && i > 0) make_ordinary(in.bytes[at], width);
         sources[i] = in.bytes[at];
         if (what.has_relu && i > 0) apply_relu(sources[i], width);
-        operands[i].data = sources[i].data();
+        operands[i] = test::view_of(given.inputs[at], sources[i].data(), i == 0 ? 1 : width);
     }
-    test::view result = view_of(dst_tensor, width);
-    result.data = dst.data();
-    test::select_reference(operands[0], operands[1], operands[2], result, width);
+    test::select_reference(operands[0], operands[1], operands[2],
+                           test::view_of(dst_tensor, dst.data(), width), width);
     return dst;
 }
 
 void run(generator& random, const claimed& what, const compile_description& given,
          dnnl_graph_compiled_partition_t compiled) {
-    buffers in, out;
-    bind(random, given.inputs, in);
-    bind(random, given.outputs, out);
+    buffers in = bind(random, given.inputs), out = bind(random, given.outputs);
     const std::size_t at = position(given.outputs, what.select.outputs[0].id);
     const auto wanted = expected_bytes(what, given, in, out.bytes[at], given.outputs[at]);
-    std::vector<const_dnnl_graph_tensor_t> ins(in.tensors.begin(), in.tensors.end());
-    std::vector<const_dnnl_graph_tensor_t> outs(out.tensors.begin(), out.tensors.end());
     const int status = with_plugin().compiled_partition_execute(
-        compiled, stream(), ins.size(), ins.data(), outs.size(), outs.data());
+        compiled, test::cpu_stream(), in.tensors.size(), in.tensors.data(), out.tensors.size(),
+        out.tensors.data());
     if (status != dnnl_success) fail("execute answers " + std::to_string(status));
     if (out.bytes[at] != wanted) fail("dst is wrong");
-    for (auto* list : {&in.tensors, &out.tensors})
-        for (auto* tensor : *list) with_plugin().tensor_destroy(tensor);
 }
 
 // Tells in the end how much was tried.
@@ -168,29 +151,19 @@ void check_compiled(generator& random, const claimed& what, compile_description 
     ++counted.executions;
 }
 
-std::vector<const logical_tensor*> pointers(const std::vector<logical_tensor>& list) {
-    std::vector<const logical_tensor*> result;
-    for (const auto& tensor : list) result.push_back(&tensor);
-    return result;
-}
-
 void compile(generator& random, const claimed& what, dnnl_graph_partition_t partition) {
     const op_description& select = what.select;
     const auto given = draw_compile(random, select);
-    dnnl_graph_compiled_partition_t compiled = nullptr;
     ++counted.compiles;
-    with_plugin().compiled_partition_create(&compiled, partition);
-    auto in = pointers(given.inputs), out = pointers(given.outputs);
-    const int status = with_plugin().partition_compile(partition, compiled, in.size(), in.data(),
-                                                       out.size(), out.data(), engine());
+    const auto compiled = test::make_compiled(partition);
+    const int status = test::compile_into(compiled.get(), partition, given.inputs, given.outputs);
     const std::string about = to_string(select) + to_string(given);
     const verdict expected = judge(select, given);
     if (expected == verdict::must_work && status != dnnl_success)
         fail("compile refuses with " + std::to_string(status) + " what must work\n" + about);
     if (expected == verdict::must_refuse && status == dnnl_success)
         fail("compile takes what it must refuse\n" + about);
-    if (status == dnnl_success) check_compiled(random, what, given, compiled);
-    with_plugin().compiled_partition_destroy(compiled);
+    if (status == dnnl_success) check_compiled(random, what, given, compiled.get());
 }
 
 // Ids may repeat: the first operator of an id is the one in the graph.
@@ -209,9 +182,8 @@ void compile_all(generator& random, const graph_description& graph, session& s) 
     for (std::size_t i = 0; i < s.partitions.size(); ++i) {
         const auto what = find_claimed(graph, s.notes[i]);
         if (!what) continue;
-        std::uint8_t supported = 0;
-        s.calls.partition_is_supported(s.partitions[i], &supported);
-        if (supported == 0) fail("a Select that the real library takes is not supported");
+        if (!test::is_supported(s.partitions[i]))
+            fail("a Select that the real library takes is not supported");
         for (auto times = draw(random, 1, 20); times > 0; --times)
             compile(random, *what, s.partitions[i]);
     }

@@ -10,7 +10,7 @@
 #include "graph_abi/chain_check.hpp"
 #include "random_input.hpp"
 
-#include "contract/library_facts.hpp"
+#include "support/client/library_facts.hpp"
 
 #include <cstdio>
 #include <cstdlib>
@@ -146,12 +146,12 @@ struct expectation {
 
 std::vector<expectation> expectations(const progress& shared) {
     const tally& seen = shared.counted;
-    const auto& library = contract::library();
+    const auto& library = test::library();
     // Before 3.8 a Select stands between oneDNN's partitions, and host scalars came with 3.9.
     const double composites = library.minor < 8 ? 0 : 0.03, scalars = library.minor < 9 ? 0 : 0.01;
     // A CPU without bf16 lacks most of the graphs with 16-bit types.
     const double compared = library.bf16 ? 0.35 : 0.25, refused = library.bf16 ? 0.55 : 0.7;
-    return {{"merged partitions", seen.merged, contract::merges() ? 0.3 : 0, 9},
+    return {{"merged partitions", seen.merged, test::merges() ? 0.3 : 0, 9},
             {"composites", seen.composites, composites, 9},
             {"graphs compared", seen.compared, compared, 1},
             {"graphs that both refuse", seen.refused, 0, refused},
@@ -200,7 +200,7 @@ int main(int argc, char** argv) {
         return 2;
     }
     const auto what = maskwise::fuzz::read_program(argc, argv);
-    if (maskwise::fuzz::has_plugin()) return maskwise::fuzz::supervise(what);
+    if (maskwise::fuzz::plugin_is_loaded()) return maskwise::fuzz::supervise(what);
     maskwise::fuzz::progress unused;
     maskwise::fuzz::run(what, unused);
     return 0;

@@ -1,10 +1,10 @@
 // What a Select reads and writes, counted while the shipped kernels run: a side that the mask does
 // not need is not read, dst that does not change is not written, and nothing is copied aside.
 
-#include "allocations.hpp"
 #include "exec/run_select.hpp"
 #include "exec/tile_walk.hpp"
 #include "plan/plan_data.hpp"
+#include "support/allocations.hpp"
 #include "touched_pages.hpp"
 
 #include <gtest/gtest.h>
@@ -146,9 +146,9 @@ TEST(work, a_run_allocates_nothing) {
             const auto plan = build_plan({mask, values, values, values}, isa::scalar, never_stream);
             std::vector<float> data(static_cast<std::size_t>(element_count(shape)));
             std::vector<char> cond(static_cast<std::size_t>(element_count(cond_shape)), 1);
-            const std::int64_t before = allocations();
+            const std::int64_t before = test::allocations();
             run_select(*plan, cond.data(), data.data(), data.data(), data.data());
-            EXPECT_EQ(allocations() - before, 0) << to_string(cond_shape) << to_string(shape);
+            EXPECT_EQ(test::allocations() - before, 0) << to_string(cond_shape) << to_string(shape);
         }
     }
 }

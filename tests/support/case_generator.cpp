@@ -163,6 +163,14 @@ void fill_mask(generator& random, std::byte* data, std::size_t bytes) {
     }
 }
 
+guarded_buffer place(generator& random, view& operand, std::int64_t width_bytes) {
+    const auto edge = one_in(random, 2) ? guarded_buffer::edge::front : guarded_buffer::edge::back;
+    guarded_buffer memory(static_cast<std::size_t>(span_bytes(operand, width_bytes)), edge);
+    operand.data = memory.data() + (memory.size() == 0 ? 0 : bytes_below(operand));
+    fill_random(random, memory.data(), memory.size());
+    return memory;
+}
+
 std::string to_string(const select_case& c) {
     std::string text = "width=" + std::to_string(c.width_bytes);
     append_view(text, "cond", c.cond);

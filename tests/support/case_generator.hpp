@@ -1,5 +1,6 @@
 #pragma once
 
+#include "support/guarded_buffer.hpp"
 #include "support/oracle.hpp"
 
 #include <cstddef>
@@ -65,6 +66,9 @@ select_case make_permuted_case(generator& random);
 void fill_random(generator& random, std::byte* data, std::size_t bytes);
 // A mask: random, runs, nearly constant, constant; true is any byte but 0.
 void fill_mask(generator& random, std::byte* data, std::size_t bytes);
+
+// Memory of random bits for an operand, against one of its guards; sets operand.data.
+guarded_buffer place(generator& random, view& operand, std::int64_t width_bytes);
 
 // Everything needed to see a failing case.
 std::string to_string(const select_case& c);

@@ -1,27 +1,34 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
+#include <span>
 
 namespace maskwise::test {
 
-// Memory between two pages that may not be touched. The bytes begin right behind the first guard or
-// end right before the second, so that reading or writing one byte too far ends the test.
+// Memory between two pages that may not be touched. The bytes begin right behind the first guard,
+// page aligned as a fast client would allocate, or end right before the second, so that reading or
+// writing one byte too far ends the test. What is left of their pages holds a pattern.
 class guarded_buffer {
 public:
     enum class edge { front, back };
 
+    guarded_buffer() = default;
     guarded_buffer(std::size_t bytes, edge touching);
+    guarded_buffer(guarded_buffer&& other) noexcept;
+    guarded_buffer& operator=(guarded_buffer&& other) noexcept;
     ~guarded_buffer();
-    guarded_buffer(const guarded_buffer&) = delete;
-    guarded_buffer& operator=(const guarded_buffer&) = delete;
 
     std::byte* data() const { return data_; }
     std::size_t size() const { return size_; }
+    std::span<std::byte> bytes() const { return {data_, size_}; }
+    bool intact() const; // nothing was written around the bytes, where no guard tells
 
 private:
+    std::span<std::byte> rest_in_front() const;
+    std::span<std::byte> rest_behind() const;
+
     std::byte* mapping_ = nullptr;
-    std::size_t mapped_ = 0;
+    std::size_t mapped_ = 0; // both guards included
     std::byte* data_ = nullptr;
     std::size_t size_ = 0;
 };

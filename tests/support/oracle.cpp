@@ -1,28 +1,52 @@
 #include "support/oracle.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
 namespace maskwise::test {
 namespace {
 
-const std::byte* element(const view& operand, const std::vector<std::int64_t>& index) {
-    const std::byte* at = operand.data;
-    const std::size_t missing = index.size() - operand.extents.size();
-    for (std::size_t d = 0; d < operand.extents.size(); ++d)
-        if (operand.extents[d] != 1) at += operand.strides_bytes[d] * index[d + missing];
-    return at;
+// The elements of one operand that a row of dst is made of, or that row itself.
+struct row {
+    std::byte* first;
+    std::int64_t step_bytes;
+
+    row(const view& operand, std::span<const std::int64_t> index)
+        : first(operand.data + offset_bytes(operand, index)),
+          step_bytes(operand.extents.empty() || operand.extents.back() == 1
+                         ? 0
+                         : operand.strides_bytes.back()) {}
+    std::byte* at(std::int64_t column) const { return first + column * step_bytes; }
+};
+
+} // namespace
+
+view dense_view(const void* data, const std::vector<std::int64_t>& extents,
+                std::int64_t width_bytes) {
+    view made{static_cast<std::byte*>(const_cast<void*>(data)), extents, extents};
+    for (std::size_t d = extents.size(); d-- > 0;) {
+        made.strides_bytes[d] = width_bytes;
+        width_bytes *= std::max<std::int64_t>(extents[d], 1);
+    }
+    return made;
 }
 
-bool advance(std::vector<std::int64_t>& index, const std::vector<std::int64_t>& extents) {
+std::int64_t offset_bytes(const view& operand, std::span<const std::int64_t> index) {
+    std::int64_t offset = 0;
+    const std::size_t missing = index.size() - operand.extents.size();
+    for (std::size_t d = 0; d < operand.extents.size(); ++d)
+        if (operand.extents[d] != 1) offset += operand.strides_bytes[d] * index[d + missing];
+    return offset;
+}
+
+bool advance(std::vector<std::int64_t>& index, std::span<const std::int64_t> extents) {
     for (std::size_t d = extents.size(); d-- > 0;) {
         if (++index[d] < extents[d]) return true;
         index[d] = 0;
     }
     return false;
 }
-
-} // namespace
 
 std::int64_t bytes_below(const view& operand) {
     std::int64_t below = 0;
@@ -41,16 +65,39 @@ std::int64_t span_bytes(const view& operand, std::int64_t width_bytes) {
     return span;
 }
 
+std::optional<extent_list> broadcast(std::initializer_list<extent_list> shapes) {
+    std::size_t rank = 0;
+    for (const extent_list& shape : shapes) rank = std::max(rank, shape.size());
+    extent_list joined(rank, 1);
+    for (const extent_list& shape : shapes)
+        for (std::size_t back = 1; back <= shape.size(); ++back) {
+            const std::int64_t extent = shape[shape.size() - back];
+            std::int64_t& known = joined[rank - back];
+            if (extent != 1 && known != 1 && extent != known) return std::nullopt;
+            if (extent != 1) known = extent;
+        }
+    return joined;
+}
+
+std::optional<extent_list> select_shape(const extent_list& cond, const extent_list& src_0,
+                                        const extent_list& src_1, bool cond_expands) {
+    const auto sources = broadcast({src_0, src_1});
+    const auto all = sources ? broadcast({cond, *sources}) : std::nullopt;
+    return cond_expands || all == sources ? all : std::nullopt;
+}
+
 void select_reference(const view& cond, const view& src_0, const view& src_1, const view& dst,
                       std::int64_t width_bytes) {
     if (span_bytes(dst, width_bytes) == 0) return;
     const auto width = static_cast<std::size_t>(width_bytes);
-    std::vector<std::int64_t> index(dst.extents.size(), 0);
+    const std::span<const std::int64_t> extents = dst.extents;
+    const std::int64_t columns = extents.empty() ? 1 : extents.back();
+    std::vector<std::int64_t> index(extents.size(), 0); // of a row: the last number stays 0
     do {
-        const bool taken = *element(cond, index) != std::byte{0};
-        const std::byte* from = element(taken ? src_0 : src_1, index);
-        std::memmove(const_cast<std::byte*>(element(dst, index)), from, width);
-    } while (advance(index, dst.extents));
+        const row conds(cond, index), firsts(src_0, index), seconds(src_1, index), to(dst, index);
+        for (std::int64_t c = 0; c < columns; ++c)
+            std::memmove(to.at(c), (*conds.at(c) != std::byte{0} ? firsts : seconds).at(c), width);
+    } while (advance(index, extents.first(extents.empty() ? 0 : extents.size() - 1)));
 }
 
 } // namespace maskwise::test

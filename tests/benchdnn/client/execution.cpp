@@ -22,8 +22,8 @@ std::size_t byte_span(const dnnl_graph_logical_tensor_t& lt) {
 
 } // namespace
 
-execution::execution(const library& lib, const program& p, const tensor_map& inputs,
-                     placement where, bool in_place)
+execution::execution(const library& lib, const program& p, const tensor_map& inputs, edge where,
+                     bool in_place)
     : lib_(lib), program_(p) {
     for (const program_step& step : p.steps()) {
         add_inputs(step, inputs, where);
@@ -37,11 +37,11 @@ execution::execution(const library& lib, const program& p, const tensor_map& inp
     }
     for (auto& [id, s] : tensors_) {
         const auto now = bytes_of(s);
-        if (where == placement::at_guard) s.before.assign(now.begin(), now.end());
+        if (where == edge::back) s.before.assign(now.begin(), now.end());
     }
 }
 
-void execution::add_inputs(const program_step& step, const tensor_map& values, placement where) {
+void execution::add_inputs(const program_step& step, const tensor_map& values, edge where) {
     for (const dnnl_graph_logical_tensor_t& lt : step.inputs) {
         if (tensors_.count(lt.id) > 0) continue;
         storage& s = tensors_[lt.id];
@@ -53,7 +53,7 @@ void execution::add_inputs(const program_step& step, const tensor_map& values, p
     }
 }
 
-void execution::add_outputs(const program_step& step, placement where, bool in_place) {
+void execution::add_outputs(const program_step& step, edge where, bool in_place) {
     for (const dnnl_graph_logical_tensor_t& lt : step.outputs) {
         storage& s = tensors_[lt.id];
         s.lt = lt;
@@ -103,7 +103,7 @@ void execution::add_scratchpad(bound_step& step) {
     if (lt.dims[0] == 0) return;
     storage& s = scratchpads_.emplace_back();
     s.lt = lt;
-    s.buffer = guarded_buffer(static_cast<std::size_t>(lt.dims[0]), placement::aligned);
+    s.buffer = guarded_buffer(static_cast<std::size_t>(lt.dims[0]), edge::front);
     make_handle(s);
     step.scratchpad = s.handle.get();
 }

@@ -2,7 +2,7 @@
 
 #include "client/program.hpp"
 #include "data/filler.hpp"
-#include "data/guarded_buffer.hpp"
+#include "support/guarded_buffer.hpp"
 
 #include <list>
 #include <map>
@@ -12,12 +12,15 @@
 
 namespace maskwise::bench {
 
+using test::guarded_buffer;
+using edge = guarded_buffer::edge;
+
 // Buffers and tensors for a compiled program; may be run any number of times.
 class execution {
 public:
     // `inputs` holds dense values for every graph input. With `in_place` an output shares the
     // buffer of the input that the library says it may overwrite. `p` must outlive this.
-    execution(const library& lib, const program& p, const tensor_map& inputs, placement where,
+    execution(const library& lib, const program& p, const tensor_map& inputs, edge where,
               bool in_place);
 
     void run();  // every partition in order; throws call_failed
@@ -51,8 +54,8 @@ private:
         const_dnnl_graph_tensor_t scratchpad = nullptr;
     };
 
-    void add_inputs(const program_step& step, const tensor_map& values, placement where);
-    void add_outputs(const program_step& step, placement where, bool in_place);
+    void add_inputs(const program_step& step, const tensor_map& values, edge where);
+    void add_outputs(const program_step& step, edge where, bool in_place);
     std::optional<std::size_t> in_place_input(const program_step& step, std::size_t output) const;
     std::size_t readers(std::size_t id) const; // partitions that take the tensor as input
     void add_scratchpad(bound_step& step);

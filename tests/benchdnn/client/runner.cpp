@@ -189,7 +189,7 @@ void runner::check_values(const case_config& config, case_result& result) {
         config.fill == "bits" || (config.fill == "auto" && maskwise_owns_selects());
     policy.any_bits = policy.any_true_byte && bits_only(known_);
     inputs_ = inputs_for(config, policy);
-    execution e(loaded(), *program_, inputs_, placement::at_guard, config.in_place);
+    execution e(loaded(), *program_, inputs_, edge::back, config.in_place);
     e.run();
     e.wait();
     if (const std::string damage = e.damage(); !damage.empty())
@@ -259,8 +259,8 @@ void runner::measure(const case_config& config, case_result& result) {
         policy.mask = config.mask;
         inputs_ = inputs_for(config, policy);
     }
-    timed_ = std::make_unique<execution>(loaded(), *program_, inputs_, placement::aligned,
-                                         config.in_place);
+    timed_ =
+        std::make_unique<execution>(loaded(), *program_, inputs_, edge::front, config.in_place);
     inputs_.clear();
     cold_cache_ = config.cold_cache;
     warm_up(*timed_);

@@ -1,7 +1,7 @@
 #include "data/tensor.hpp"
 
-#include <algorithm>
-#include <bit>
+#include "support/numbers.hpp"
+
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -32,42 +32,6 @@ void store_saturated(double value, std::byte* at) {
     store<T>(static_cast<T>(rounded), at);
 }
 
-double from_bf16(std::uint16_t bits) {
-    return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16));
-}
-
-std::uint16_t to_bf16(float value) {
-    const auto bits = std::bit_cast<std::uint32_t>(value);
-    if (std::isnan(value)) return static_cast<std::uint16_t>((bits >> 16) | 0x40U);
-    return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
-}
-
-double from_f16(std::uint16_t bits) {
-    const int exponent = (bits >> 10) & 0x1f;
-    const int mantissa = bits & 0x3ff;
-    const double sign = (bits & 0x8000U) != 0 ? -1.0 : 1.0;
-    if (exponent == 31)
-        return mantissa != 0 ? std::numeric_limits<double>::quiet_NaN()
-                             : sign * std::numeric_limits<double>::infinity();
-    if (exponent == 0) return sign * std::ldexp(mantissa, -24);
-    return sign * std::ldexp(mantissa + 1024, exponent - 25);
-}
-
-std::uint16_t to_f16(double value) {
-    const auto sign = static_cast<std::uint16_t>(std::signbit(value) ? 0x8000U : 0U);
-    const double magnitude = std::fabs(value);
-    if (std::isnan(value)) return static_cast<std::uint16_t>(sign | 0x7e00U);
-    if (magnitude >= 65520.0) return static_cast<std::uint16_t>(sign | 0x7c00U);
-    if (magnitude == 0.0) return sign;
-    // One unit of the last place is 2^(e-10), and no less than the subnormal step 2^-24. Counted
-    // in units, a carry out of the mantissa falls into the exponent by itself.
-    const int exponent = std::max(std::ilogb(magnitude), -14);
-    const auto units =
-        static_cast<std::uint32_t>(std::nearbyint(std::ldexp(magnitude, 10 - exponent)));
-    const auto biased = static_cast<std::uint32_t>(exponent + 14) * 1024U;
-    return static_cast<std::uint16_t>(sign | static_cast<std::uint16_t>(biased + units));
-}
-
 } // namespace
 
 tensor::tensor(data_type type, dims extents)
@@ -85,9 +49,9 @@ double load_number(data_type type, const std::byte* at) {
     case data_type::f64:
         return load<double>(at);
     case data_type::bf16:
-        return from_bf16(load<std::uint16_t>(at));
+        return test::decode(load<std::uint16_t>(at), test::bf16_format);
     case data_type::f16:
-        return from_f16(load<std::uint16_t>(at));
+        return test::decode(load<std::uint16_t>(at), test::f16_format);
     case data_type::s32:
         return load<std::int32_t>(at);
     case data_type::s64:
@@ -111,9 +75,9 @@ void store_number(data_type type, double value, std::byte* at) {
     case data_type::f64:
         return store(value, at);
     case data_type::bf16:
-        return store(to_bf16(static_cast<float>(value)), at);
+        return store(static_cast<std::uint16_t>(test::encode(value, test::bf16_format)), at);
     case data_type::f16:
-        return store(to_f16(value), at);
+        return store(static_cast<std::uint16_t>(test::encode(value, test::f16_format)), at);
     case data_type::s32:
         return store_saturated<std::int32_t>(value, at);
     case data_type::s64:

@@ -1,10 +1,9 @@
 #include "dialect/dialect_case.hpp"
 
 #include "input/rewrite_text.hpp"
+#include "support/oracle.hpp"
 
 #include <fmt/format.h>
-
-#include <algorithm>
 
 namespace maskwise::bench {
 namespace {
@@ -82,21 +81,6 @@ void read_attributes(dialect_case& c, const std::string& text) {
     }
 }
 
-// In each dimension, counted from the last, the one extent other than 1 that occurs.
-std::optional<dims> join(std::initializer_list<const dims*> shapes) {
-    std::size_t rank = 0;
-    for (const dims* shape : shapes) rank = std::max(rank, shape->size());
-    dims joined(rank, 1);
-    for (const dims* shape : shapes)
-        for (std::size_t back = 1; back <= shape->size(); ++back) {
-            const std::int64_t extent = (*shape)[shape->size() - back];
-            std::int64_t& known = joined[rank - back];
-            if (extent != 1 && known != 1 && extent != known) return std::nullopt;
-            if (extent != 1) known = extent;
-        }
-    return joined;
-}
-
 } // namespace
 
 dialect_case read_dialect_case(const case_config& config) {
@@ -115,11 +99,9 @@ std::optional<dims> expected_shape(const dialect_case& c) {
     const dims &cond = c.inputs[0].shape, &src_0 = c.inputs[1].shape, &src_1 = c.inputs[2].shape;
     if (c.broadcast == maskwise::auto_broadcast::none)
         return cond == src_0 && src_0 == src_1 ? std::optional(src_0) : std::nullopt;
-    const auto sources = join({&src_0, &src_1});
-    const auto all = sources ? join({&cond, &*sources}) : std::nullopt;
-    const bool cond_expands =
-        c.form == maskwise::dialect::onnx_where_9 || c.form == maskwise::dialect::onnx_where_16;
-    return cond_expands || all == sources ? all : std::nullopt;
+    return test::select_shape(cond, src_0, src_1,
+                              c.form == maskwise::dialect::onnx_where_9 ||
+                                  c.form == maskwise::dialect::onnx_where_16);
 }
 
 maskwise::tensor_desc describe(const dialect_operand& operand) {

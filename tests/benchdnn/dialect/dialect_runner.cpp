@@ -18,7 +18,7 @@ using clock = std::chrono::steady_clock;
 class dialect_execution {
 public:
     dialect_execution(const dialect_case& c, const dialect_operand& dst, const maskwise::plan& plan,
-                      placement where, const std::string& mask)
+                      edge where, const std::string& mask)
         : plan_(plan), cond_(c.inputs[0], where, 1), src_0_(c.inputs[1], where, 2),
           src_1_(c.inputs[2], where, 3), dst_(dst, where, 4) {
         cond_.fill_mask(mask, 5);
@@ -51,14 +51,6 @@ private:
     dialect_data cond_, src_0_, src_1_, dst_;
 };
 
-bool advance(dims& index, const dims& shape) {
-    for (std::size_t d = shape.size(); d-- > 0;) {
-        if (++index[d] < shape[d]) return true;
-        index[d] = 0;
-    }
-    return false;
-}
-
 bool is_right(const dialect_execution& e, const dims& index) {
     const std::byte* got = e.dst().at(index);
     const std::byte* want = e.taken(index).at(index);
@@ -74,22 +66,22 @@ void compare_elements(const dialect_execution& e, const dims& shape, case_result
     do {
         if (is_right(e, index)) continue;
         if (result.errors++ == 0) result.reason = fmt::format("dst is wrong at {}", index);
-    } while (advance(index, shape));
+    } while (test::advance(index, shape));
 }
 
 // Bytes of dst's buffer that no element has are as they were: those of another with the same seed.
 bool gaps_are_untouched(const dialect_execution& e, const dialect_operand& dst) {
     if (e.dst().holds_strings() || element_count(dst.shape) == 0) return true;
-    const dialect_data before(dst, placement::aligned, 4);
+    const dialect_data before(dst, edge::front, 4);
     dims index(dst.shape.size(), 0);
     do std::memcpy(before.at(index), e.dst().at(index), e.dst().width());
-    while (advance(index, dst.shape));
+    while (test::advance(index, dst.shape));
     return std::ranges::equal(before.buffer().bytes(), e.dst().buffer().bytes());
 }
 
 void check_values(const dialect_case& c, const dialect_operand& dst, const maskwise::plan& plan,
                   const case_config& config, case_result& result) {
-    const dialect_execution e(c, dst, plan, placement::at_guard, config.mask);
+    const dialect_execution e(c, dst, plan, edge::back, config.mask);
     e.run();
     compare_elements(e, dst.shape, result);
     if (result.errors == 0 && !e.intact())
@@ -138,7 +130,7 @@ case_result run_plan(const dialect_case& c, const maskwise::plan& plan, const ca
         if (config.correctness) check_values(c, dst, plan, config, result);
     }
     if (!config.performance || result.state != verdict::passed) return result;
-    dialect_execution timed(c, dst, plan, placement::aligned, config.mask);
+    dialect_execution timed(c, dst, plan, edge::front, config.mask);
     warm_up(timed);
     result.perf = summarize(
         take_samples(timed, config.fix_times_per_prb, config.max_ms_per_prb, config.cold_cache),

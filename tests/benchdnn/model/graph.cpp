@@ -1,5 +1,7 @@
 #include "model/graph.hpp"
 
+#include "support/oracle.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,20 +39,10 @@ std::string to_text(const dims& shape) {
 }
 
 dims broadcast(const dims& a, const dims& b) {
-    const std::size_t rank = std::max(a.size(), b.size());
-    const auto extent = [rank](const dims& d, std::size_t i) {
-        const std::size_t missing = rank - d.size();
-        return i < missing ? 1 : d[i - missing];
-    };
-    dims result(rank);
-    for (std::size_t i = 0; i < rank; ++i) {
-        const std::int64_t x = extent(a, i);
-        const std::int64_t y = extent(b, i);
-        if (x != y && x != 1 && y != 1)
-            throw input_error("shapes " + to_text(a) + " and " + to_text(b) + " do not broadcast");
-        result[i] = x == 1 ? y : x;
-    }
-    return result;
+    const auto joined = test::broadcast({a, b});
+    if (!joined)
+        throw input_error("shapes " + to_text(a) + " and " + to_text(b) + " do not broadcast");
+    return *joined;
 }
 
 dims broadcast_strides(const dims& shape, const dims& strides, const dims& target) {

@@ -1,5 +1,6 @@
 #include "data/walk.hpp"
 #include "oracle/ops.hpp"
+#include "support/oracle.hpp"
 
 #include <cstring>
 
@@ -11,23 +12,8 @@ tensor widened(const tensor& t, data_type type) {
     return t.dtype == type ? t : from_doubles(type, t.shape, to_doubles(t));
 }
 
-void copy_selected(const tensor& cond, const tensor& src_0, const tensor& src_1, tensor& dst) {
-    const auto view = [&](const tensor& t) {
-        return broadcast_strides(t.shape, dense_strides(t.shape), dst.shape);
-    };
-    const std::array<dims, 4> strides{view(cond), view(src_0), view(src_1),
-                                      dense_strides(dst.shape)};
-    const auto width = static_cast<std::int64_t>(dst.width());
-    walk_rows<4>(dst.shape, strides, [&](const auto& at, std::int64_t extent) {
-        for (std::int64_t i = 0; i < extent; ++i) {
-            const auto step = [&](std::size_t k) { return at[k] + i * inner_stride(strides[k]); };
-            const bool first = cond.bytes[static_cast<std::size_t>(step(0))] != std::byte{0};
-            const std::byte* from =
-                first ? src_0.bytes.data() + step(1) * width : src_1.bytes.data() + step(2) * width;
-            std::memcpy(dst.bytes.data() + (at[3] + i) * width, from,
-                        static_cast<std::size_t>(width));
-        }
-    });
+test::view view_of(const tensor& t) {
+    return test::dense_view(t.bytes.data(), t.shape, static_cast<std::int64_t>(t.width()));
 }
 
 } // namespace
@@ -42,7 +28,9 @@ std::vector<tensor> oracle_select(const op& o, const operands& in) {
         (cond.shape != src_0.shape || src_0.shape != src_1.shape))
         throw input_error("Select: shapes differ, auto_broadcast is none");
     tensor dst(type, broadcast(src_0.shape, src_1.shape));
-    copy_selected(cond, src_0, src_1, dst);
+    broadcast_strides(cond.shape, cond.shape, dst.shape); // throws where it is larger
+    test::select_reference(view_of(cond), view_of(src_0), view_of(src_1), view_of(dst),
+                           static_cast<std::int64_t>(dst.width()));
     return {dst};
 }
 

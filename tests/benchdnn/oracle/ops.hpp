@@ -16,10 +16,7 @@ std::vector<tensor> oracle_reorder(const op& o, const operands& in);
 std::vector<tensor> oracle_gen_index(const op& o, const operands& in);
 
 // elementwise.cpp
-bool is_unary(const std::string& kind);
-bool is_binary(const std::string& kind);
-std::vector<tensor> oracle_unary(const op& o, const operands& in);
-std::vector<tensor> oracle_binary(const op& o, const operands& in);
+std::vector<tensor> oracle_elementwise(const op& o, const operands& in);
 std::vector<tensor> oracle_type_cast(const op& o, const operands& in);
 
 // matmul.cpp

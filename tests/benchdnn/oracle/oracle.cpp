@@ -1,6 +1,7 @@
 #include "oracle/oracle.hpp"
 
 #include "oracle/ops.hpp"
+#include "support/operations.hpp"
 
 #include <algorithm>
 
@@ -22,9 +23,7 @@ op_oracle find_oracle(const std::string& kind) {
     };
     const auto hit = table.find(kind);
     if (hit != table.end()) return hit->second;
-    if (is_unary(kind)) return oracle_unary;
-    if (is_binary(kind)) return oracle_binary;
-    return nullptr;
+    return test::find_operation(kind) ? oracle_elementwise : nullptr;
 }
 
 bool still_read(const graph& g, std::size_t next, std::size_t id) {

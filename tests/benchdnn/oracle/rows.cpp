@@ -1,5 +1,6 @@
 #include "data/walk.hpp"
 #include "oracle/ops.hpp"
+#include "support/operations.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -21,22 +22,6 @@ void for_each_line(const dims& shape, std::size_t axis, Visit visit) {
             visit(static_cast<std::size_t>(at[0] + i * inner_stride(strides)),
                   static_cast<std::size_t>(strides[axis]));
     });
-}
-
-// Softmax of n numbers in place; returns log of the sum of exponentials. A line of -inf only is
-// NaN, or zeros where the op says so.
-double softmax_line(double* x, std::size_t n, std::size_t step, bool inf_as_zero) {
-    double top = minus_infinity;
-    for (std::size_t i = 0; i < n; ++i)
-        top = std::isnan(x[i * step]) ? x[i * step] : std::max(top, x[i * step]);
-    const bool empty = top == minus_infinity && inf_as_zero;
-    double sum = 0.0;
-    for (std::size_t i = 0; i < n; ++i) {
-        x[i * step] = empty ? 0.0 : std::exp(x[i * step] - top);
-        sum += x[i * step];
-    }
-    for (std::size_t i = 0; i < n && !empty; ++i) x[i * step] /= sum;
-    return empty ? 0.0 : top + std::log(sum);
 }
 
 double reduce_start(const std::string& kind) {
@@ -65,7 +50,7 @@ std::vector<tensor> oracle_softmax(const op& o, const operands& in) {
     std::vector<double> values = to_doubles(*in[0]);
     std::vector<double> statistics;
     for_each_line(shape, axis, [&](std::size_t first, std::size_t step) {
-        statistics.push_back(softmax_line(values.data() + first, n, step, inf_as_zero));
+        statistics.push_back(test::soft_max(values.data() + first, n, step, inf_as_zero));
     });
     std::vector<tensor> results{arithmetic_result(o, 0, shape, values)};
     if (o.outputs.size() > 1) {

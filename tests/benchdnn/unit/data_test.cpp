@@ -1,7 +1,7 @@
 #include "data/filler.hpp"
-#include "data/guarded_buffer.hpp"
 #include "data/mask.hpp"
 #include "data/strided.hpp"
+#include "support/guarded_buffer.hpp"
 #include "unit/support.hpp"
 
 #include <gtest/gtest.h>
@@ -109,7 +109,7 @@ TEST(strided, a_write_between_the_elements_is_seen) {
 }
 
 TEST(guarded_buffer, traps_behind_and_notices_in_front) {
-    guarded_buffer buffer(100, placement::at_guard);
+    test::guarded_buffer buffer(100, test::guarded_buffer::edge::back);
     buffer.bytes()[99] = std::byte{1};
     EXPECT_TRUE(buffer.intact());
     EXPECT_DEATH(*(buffer.bytes().data() + 100) = std::byte{1}, "");
@@ -118,7 +118,7 @@ TEST(guarded_buffer, traps_behind_and_notices_in_front) {
 }
 
 TEST(guarded_buffer, an_empty_one_has_an_address_that_traps) {
-    const guarded_buffer buffer(0, placement::at_guard);
+    const test::guarded_buffer buffer(0, test::guarded_buffer::edge::back);
     ASSERT_NE(buffer.bytes().data(), nullptr);
     EXPECT_DEATH(*buffer.bytes().data() = std::byte{1}, "");
 }

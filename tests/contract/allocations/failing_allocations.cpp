@@ -4,10 +4,7 @@
 
 #include "own_allocations.hpp"
 
-#include "graph_runner.hpp"
-#include "select_graph.hpp"
-
-#include "oneapi/dnnl/dnnl.h"
+#include "support/client/graph_client.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,101 +13,14 @@
 namespace maskwise::contract {
 namespace {
 
-struct failed_call {
-    dnnl_status_t status;
-};
-
-void need(dnnl_status_t status) {
-    if (status != dnnl_success) throw failed_call{status};
-}
-
-template <typename Handle>
-owned<Handle> keep(dnnl_status_t status, Handle handle) {
-    owned<Handle> owner(handle);
-    need(status);
-    return owner;
-}
-
-owned<dnnl_graph_op_t> checked_op(const node& what) {
-    dnnl_graph_op_t made = nullptr;
-    const auto created = dnnl_graph_op_create(&made, what.id, what.kind, "an operator with a name");
-    auto op = keep(created, made);
-    for (const auto& input : what.inputs) need(dnnl_graph_op_add_input(made, &input));
-    for (const auto& output : what.outputs) need(dnnl_graph_op_add_output(made, &output));
-    if (what.kind == dnnl_graph_op_select)
-        need(dnnl_graph_op_set_attr_str(made, dnnl_graph_op_attr_auto_broadcast, "numpy", 1));
-    if (what.kind == dnnl_graph_op_softmax) {
-        const std::int64_t axis = -1;
-        need(dnnl_graph_op_set_attr_s64(made, dnnl_graph_op_attr_axis, &axis, 1));
-    }
-    return op;
-}
-
-std::vector<owned_partition> checked_partitions(dnnl_graph_graph_t graph) {
-    std::size_t count = 0;
-    need(dnnl_graph_graph_filter(graph, dnnl_graph_partition_policy_fusion));
-    need(dnnl_graph_graph_get_partition_num(graph, &count));
-    std::vector<dnnl_graph_partition_t> raw(count);
-    const auto status = dnnl_graph_graph_get_partitions(graph, count, raw.data());
-    std::vector<owned_partition> partitions;
-    for (auto* partition : raw) partitions.emplace_back(partition);
-    need(status);
-    return partitions;
-}
-
-// Filled buffers under the ids of the lists, so that nothing is allocated later.
-void fill(memory& bytes, const std::vector<logical_tensor>& tensors) {
-    for (const auto& tensor : tensors)
-        if (bytes[tensor.id].empty()) bytes[tensor.id] = filled_buffer(tensor);
-}
-
-std::vector<owned<dnnl_graph_tensor_t>> checked_tensors(const std::vector<logical_tensor>& list,
-                                                        memory& bytes) {
-    std::vector<owned<dnnl_graph_tensor_t>> tensors;
-    for (const auto& what : list) {
-        dnnl_graph_tensor_t made = nullptr;
-        const auto created =
-            dnnl_graph_tensor_create(&made, &what, cpu_engine(), bytes.at(what.id).data());
-        tensors.push_back(keep(created, made));
-    }
-    return tensors;
-}
-
-void checked_execute(dnnl_graph_compiled_partition_t compiled,
-                     const std::vector<logical_tensor>& inputs,
-                     const std::vector<logical_tensor>& outputs, memory& bytes) {
-    const auto in = checked_tensors(inputs, bytes), out = checked_tensors(outputs, bytes);
-    std::vector<const_dnnl_graph_tensor_t> ins, outs;
-    for (const auto& tensor : in) ins.push_back(tensor.get());
-    for (const auto& tensor : out) outs.push_back(tensor.get());
-    need(dnnl_graph_compiled_partition_execute(compiled, cpu_stream(), ins.size(), ins.data(),
-                                               outs.size(), outs.data()));
-    need(dnnl_stream_wait(cpu_stream()));
-}
-
-void run_partition(dnnl_graph_partition_t partition, memory& bytes) {
-    const auto inputs = inputs_of(partition), outputs = outputs_of(partition);
-    dnnl_graph_compiled_partition_t made = nullptr;
-    const auto created = dnnl_graph_compiled_partition_create(&made, partition);
-    const auto compiled = keep(created, made);
-    auto in = pointers(inputs), out = pointers(outputs);
-    need(dnnl_graph_partition_compile(partition, made, in.size(), in.data(), out.size(), out.data(),
-                                      cpu_engine()));
-    fill(bytes, inputs);
-    fill(bytes, outputs);
-    checked_execute(made, inputs, outputs, bytes);
-}
+using namespace test;
 
 // The status of the first call that failed, or nothing and the bytes of every tensor.
 std::optional<dnnl_status_t> run_client(const std::vector<node>& nodes, memory& bytes) {
+    const failures_are_thrown thrown;
     try {
-        dnnl_graph_graph_t made = nullptr;
-        const auto created = dnnl_graph_graph_create(&made, dnnl_cpu);
-        const auto graph = keep(created, made);
-        for (const auto& each : nodes) need(dnnl_graph_add_op(made, checked_op(each).get()));
-        need(dnnl_graph_graph_finalize(made));
-        for (const auto& partition : checked_partitions(made))
-            run_partition(partition.get(), bytes);
+        bytes = run_graph(nodes);
+        if (bytes.empty()) return dnnl_unimplemented;
     } catch (const failed_call& failure) {
         return failure.status;
     }
@@ -128,7 +38,8 @@ std::vector<node> one_select() {
     return {{1,
              dnnl_graph_op_select,
              {dense(0, dnnl_boolean, {n}), dense(1, dnnl_f32, {3, n}), dense(2, dnnl_f32, {3, n})},
-             {dense(3, dnnl_f32, {3, n})}}};
+             {dense(3, dnnl_f32, {3, n})},
+             {{dnnl_graph_op_attr_auto_broadcast, "numpy"}}}};
 }
 
 // Attention, where this oneDNN takes it as one partition.
@@ -141,8 +52,13 @@ std::vector<node> attention() {
             {3,
              dnnl_graph_op_select,
              {dense(5, dnnl_boolean, {1, 1, 1, n}), scores(4), dense(6, dnnl_f32, {1})},
-             {scores(7)}},
-            {4, dnnl_graph_op_softmax, {scores(7)}, {scores(8)}},
+             {scores(7)},
+             {{dnnl_graph_op_attr_auto_broadcast, "numpy"}}},
+            {4,
+             dnnl_graph_op_softmax,
+             {scores(7)},
+             {scores(8)},
+             {{dnnl_graph_op_attr_axis, std::vector<std::int64_t>{-1}}}},
             {5, dnnl_graph_op_matmul, {scores(8), rows(9)}, {rows(10)}}};
 }
 
@@ -200,14 +116,13 @@ TEST(failing_allocations_of_an_operator, keep_its_inputs_alive) {
         dnnl_graph_op_add_input(reader.get(), &input);
     }
     ASSERT_TRUE(own_allocations::stop());
-    dnnl_graph_graph_t made = nullptr;
-    const auto created = dnnl_graph_graph_create(&made, dnnl_cpu);
-    const auto graph = keep(created, made);
-    need(dnnl_graph_add_op(made, make_op(select).get()));
-    need(dnnl_graph_add_op(made, make_op({2, dnnl_graph_op_relu, {t(13)}, {t(14)}}).get()));
-    need(dnnl_graph_add_op(made, reader.get()));
-    need(dnnl_graph_graph_finalize(made));
-    EXPECT_EQ(checked_partitions(made).size(), 3U);
+    const failures_are_thrown thrown;
+    const auto graph = make_graph();
+    for (const auto& op : {make_op(select), make_op({2, dnnl_graph_op_relu, {t(13)}, {t(14)}})})
+        ASSERT_EQ(dnnl_graph_add_op(graph.get(), op.get()), dnnl_success);
+    ASSERT_EQ(dnnl_graph_add_op(graph.get(), reader.get()), dnnl_success);
+    ASSERT_EQ(dnnl_graph_graph_finalize(graph.get()), dnnl_success);
+    EXPECT_EQ(partitions_of(graph.get()).size(), 3U);
 }
 
 INSTANTIATE_TEST_SUITE_P(clients, failing_allocations,

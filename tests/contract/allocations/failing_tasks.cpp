@@ -1,8 +1,7 @@
 // oneTBB has no memory for a task: what it throws ends inside execute as a status. This program's
 // definition of the function that makes tasks stands before oneTBB's.
 
-#include "graph_runner.hpp"
-#include "select_graph.hpp"
+#include "support/client/graph_client.hpp"
 
 #include <gtest/gtest.h>
 
@@ -36,7 +35,7 @@ namespace r1 {
 } // namespace r1
 } // namespace tbb::detail
 
-namespace maskwise::contract {
+namespace maskwise::test {
 namespace {
 
 TEST(failing_tasks, are_out_of_memory) {
@@ -46,7 +45,7 @@ TEST(failing_tasks, are_out_of_memory) {
     const logical_tensor dst = dense(3, dnnl_f32, {n, n});
     const node select{1, dnnl_graph_op_select, inputs, {dst}};
     const auto graph = build({select});
-    const auto partitions = partitions_of(graph.get(), dnnl_graph_partition_policy_fusion);
+    const auto partitions = partitions_of(graph.get());
     const auto compiled = compile(partitions.at(0).get(), inputs, {dst});
     memory bytes, expected;
     ASSERT_EQ(execute(compiled.get(), inputs, {dst}, bytes), dnnl_success);
@@ -62,4 +61,4 @@ TEST(failing_tasks, are_out_of_memory) {
 }
 
 } // namespace
-} // namespace maskwise::contract
+} // namespace maskwise::test

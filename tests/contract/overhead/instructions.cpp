@@ -2,13 +2,11 @@
 // Maskwise's: a tracer lets the process take single steps from one mark to the next and counts
 // those that lie in the plugin. Exact, whatever else the machine does.
 
-#include "oneapi/dnnl/dnnl.h"
-#include "oneapi/dnnl/dnnl_graph.h"
+#include "support/client/graph_client.hpp"
 
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <sys/ptrace.h>
@@ -23,47 +21,24 @@ namespace {
 constexpr long most_allowed = 150;
 constexpr int skipped = 77;
 
-dnnl_graph_logical_tensor_t tensor(std::size_t id) {
-    dnnl_graph_logical_tensor_t made{};
-    const dnnl_dims_t extents = {4};
-    dnnl_graph_logical_tensor_init_with_dims(&made, id, dnnl_f32, 1, extents,
-                                             dnnl_graph_layout_type_strided,
-                                             dnnl_graph_tensor_property_undef);
-    return made;
-}
+using namespace maskwise::test;
 
+// Compiled once and executed again and again on the same tensors.
 struct relu {
-    dnnl_graph_logical_tensor_t src = tensor(0), dst = tensor(1);
-    dnnl_engine_t engine = nullptr;
-    dnnl_stream_t stream = nullptr;
-    dnnl_graph_compiled_partition_t compiled = nullptr;
-    dnnl_graph_tensor_t in = nullptr, out = nullptr;
-    float values[8] = {};
+    node what{1, dnnl_graph_op_relu, {dense(0, dnnl_f32, {4})}, {dense(1, dnnl_f32, {4})}};
+    std::vector<owned_partition> partitions = partitions_of(build({what}).get());
+    owned_compiled compiled = compile(partitions.at(0).get(), what.inputs, what.outputs);
+    memory bytes;
+    bound_tensors in{what.inputs, bytes}, out{what.outputs, bytes};
 
-    relu() {
-        if (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success) std::exit(skipped);
-        dnnl_stream_create(&stream, engine, dnnl_stream_default_flags);
-        dnnl_graph_op_t op = nullptr;
-        dnnl_graph_op_create(&op, 1, dnnl_graph_op_relu, "relu");
-        dnnl_graph_op_add_input(op, &src);
-        dnnl_graph_op_add_output(op, &dst);
-        dnnl_graph_partition_t partition = nullptr;
-        dnnl_graph_partition_create_with_op(&partition, op, dnnl_cpu);
-        dnnl_graph_compiled_partition_create(&compiled, partition);
-        const dnnl_graph_logical_tensor_t *inputs[] = {&src}, *outputs[] = {&dst};
-        dnnl_graph_partition_compile(partition, compiled, 1, inputs, 1, outputs, engine);
-        dnnl_graph_tensor_create(&in, &src, engine, values);
-        dnnl_graph_tensor_create(&out, &dst, engine, values + 4);
-    }
-
-    dnnl_status_t execute() const {
-        const_dnnl_graph_tensor_t inputs[] = {in}, outputs[] = {out};
-        return dnnl_graph_compiled_partition_execute(compiled, stream, 1, inputs, 1, outputs);
+    dnnl_status_t execute() {
+        return dnnl_graph_compiled_partition_execute(compiled.get(), cpu_stream(), 1, in.data(), 1,
+                                                     out.data());
     }
 };
 
 [[noreturn]] void be_traced() {
-    const relu work;
+    relu work;
     for (int i = 0; i < 5; ++i) // symbols are bound, caches are filled
         if (work.execute() != dnnl_success) _exit(2);
     if (ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) _exit(skipped);

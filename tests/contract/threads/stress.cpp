@@ -2,10 +2,8 @@
 // compiled partition is executed by all, handles come and go beside executions, callers bring task
 // arenas of their own, and a process forks.
 
-#include "graph_runner.hpp"
-#include "select_graph.hpp"
-
-#include "oneapi/dnnl/dnnl.h"
+#include "support/client/graph_client.hpp"
+#include "support/client/library_facts.hpp"
 
 #include <gtest/gtest.h>
 
@@ -20,7 +18,7 @@
 #include <tbb/task_arena.h>
 #endif
 
-namespace maskwise::contract {
+namespace maskwise::test {
 namespace {
 
 // The sanitizers take their time for each step; what they look for shows early.
@@ -50,9 +48,9 @@ std::vector<std::uint8_t> expected(const node& what) {
 // shared between threads.
 class job {
 public:
-    explicit job(std::int64_t n) : select_(select_of(n)), expected_(contract::expected(select_)) {
+    explicit job(std::int64_t n) : select_(select_of(n)), expected_(test::expected(select_)) {
         const auto graph = build({select_});
-        partitions_ = partitions_of(graph.get(), dnnl_graph_partition_policy_fusion);
+        partitions_ = partitions_of(graph.get());
         compiled_ = compile(partitions_.at(0).get(), select_.inputs, select_.outputs);
     }
 
@@ -165,8 +163,7 @@ TEST(stress, the_child_of_a_fork_beside_building_threads_builds) {
 
 // Threads do not survive a fork: in the child Maskwise runs on the calling thread.
 TEST(stress, the_child_of_a_fork_runs_inline) {
-    if (dnnl_version()->cpu_runtime == DNNL_RUNTIME_SYCL)
-        GTEST_SKIP() << "a SYCL queue does not survive a fork";
+    if (is_sycl()) GTEST_SKIP() << "a SYCL queue does not survive a fork";
     const job before(700);
     ASSERT_TRUE(before.runs_right(cpu_stream()));
     const pid_t child = fork();
@@ -181,4 +178,4 @@ TEST(stress, the_child_of_a_fork_runs_inline) {
 }
 
 } // namespace
-} // namespace maskwise::contract
+} // namespace maskwise::test

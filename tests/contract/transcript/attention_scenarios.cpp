@@ -1,7 +1,6 @@
 // A MatMul whose scores a Select masks is one partition of oneDNN's, which Maskwise takes over
 // where it can: whatever a client compiles it with, the answers are oneDNN's.
 
-#include "graph_runner.hpp"
 #include "select_graph.hpp"
 
 #include "oneapi/dnnl/dnnl.h"
@@ -160,27 +159,21 @@ owned_graph causal_graph(const std::vector<logical_tensor>& changes) {
         return changed_by(changes, dense(id, type, {1}));
     };
     const auto cond = dense(mask, boolean, square);
-    const std::pair<node, std::int64_t> ops[] = {
-        {{1, dnnl_graph_op_matmul, {real(query), real(key)}, {real(scores)}}, 0},
-        {{2, dnnl_graph_op_divide, {real(scores), one(factor, f32)}, {real(scaled)}}, 0},
-        {{3, gen_index, {real(scaled)}, {index(row)}}, -2},
-        {{4, dnnl_graph_op_add, {index(row), one(plus, dnnl_s32)}, {index(moved)}}, 0},
-        {{5, dnnl_graph_op_subtract, {index(moved), one(minus, dnnl_s32)}, {index(back)}}, 0},
-        {{6, gen_index, {real(scaled)}, {index(column)}}, -1},
-        {{7, greater_equal, {index(back), index(column)}, {cond}}, 0},
-        {{8, dnnl_graph_op_select, {cond, real(scaled), one(fill, f32)}, {real(masked)}}, 0},
-        {{9, dnnl_graph_op_softmax, {real(masked)}, {real(weights)}}, -1},
-        {{10, dnnl_graph_op_matmul, {real(weights), real(value)}, {real(result)}}, 0},
+    const auto axis = [](std::int64_t number) {
+        return attribute_list{{dnnl_graph_op_attr_axis, std::vector{number}}};
     };
-    dnnl_graph_graph_t graph = nullptr;
-    dnnl_graph_graph_create(&graph, dnnl_cpu);
-    for (const auto& [what, axis] : ops) {
-        const auto op = make_op(what);
-        if (axis != 0) dnnl_graph_op_set_attr_s64(op.get(), dnnl_graph_op_attr_axis, &axis, 1);
-        dnnl_graph_add_op(graph, op.get());
-    }
-    dnnl_graph_graph_finalize(graph);
-    return owned_graph(graph);
+    return build({
+        {1, dnnl_graph_op_matmul, {real(query), real(key)}, {real(scores)}},
+        {2, dnnl_graph_op_divide, {real(scores), one(factor, f32)}, {real(scaled)}},
+        {3, gen_index, {real(scaled)}, {index(row)}, axis(-2)},
+        {4, dnnl_graph_op_add, {index(row), one(plus, dnnl_s32)}, {index(moved)}},
+        {5, dnnl_graph_op_subtract, {index(moved), one(minus, dnnl_s32)}, {index(back)}},
+        {6, gen_index, {real(scaled)}, {index(column)}, axis(-1)},
+        {7, greater_equal, {index(back), index(column)}, {cond}},
+        {8, dnnl_graph_op_select, {cond, real(scaled), one(fill, f32)}, {real(masked)}},
+        {9, dnnl_graph_op_softmax, {real(masked)}, {real(weights)}, axis(-1)},
+        {10, dnnl_graph_op_matmul, {real(weights), real(value)}, {real(result)}},
+    });
 }
 
 // Scores of 0 and a masked value that vanishes: a row of the result is the mean of those values

@@ -134,64 +134,40 @@ void run_case(const transcript& out, const void* data) {
 }
 
 // The lists given to compile differ from the ports: another order, more tensors, other types.
-void run_with_lists(const transcript& out, const std::vector<logical_tensor>& inputs,
-                    const std::vector<logical_tensor>& outputs) {
-    const select_case what = shapes({2, 3, 4}, {2, 3, 4}, {2, 3, 4}, {2, 3, 4});
-    select_graph graph(out, what);
+struct list_case {
+    const char* name;
+    std::vector<logical_tensor> inputs, outputs;
+};
+
+const std::vector<list_case>& list_cases() {
+    const dims all{2, 3, 4};
+    const auto cond = dense(cond_id, boolean, all), src_0 = dense(src_0_id, f32, all),
+               src_1 = dense(src_1_id, f32, all), dst = dense(dst_id, f32, all);
+    const auto bf16 = [&all](std::size_t id) { return dense(id, dnnl_bf16, all); };
+    static const std::vector<list_case> cases = {
+        {"compile/list_reordered", {src_1, cond, src_0}, {dst}},
+        {"compile/list_with_extra", {dense(99, f32, {7}), cond, src_0, src_1}, {dst}},
+        {"compile/list_with_repetition", {cond, src_0, cond, src_1, src_0}, {dst}},
+        {"compile/list_without_src_1", {cond, src_0}, {dst}},
+        {"compile/list_without_dst", {cond, src_0, src_1}, {dense(98, f32, all)}},
+        {"compile/list_with_other_type", {cond, bf16(src_0_id), bf16(src_1_id)}, {bf16(dst_id)}},
+        {"left_to_onednn/mixed_types", {cond, src_0, bf16(src_1_id)}, {dst}},
+        {"left_to_onednn/s8_cond", {dense(cond_id, dnnl_s8, all), src_0, src_1}, {dst}},
+        {"compile/list_with_undef_type",
+         {cond, dense(src_0_id, dnnl_data_type_undef, all), src_1},
+         {dst}},
+        {"compile/list_with_other_shape",
+         {dense(cond_id, boolean, {5}), dense(src_0_id, f32, {6, 5}), dense(src_1_id, f32, {6, 5})},
+         {dense(dst_id, f32, {6, 5})}},
+    };
+    return cases;
+}
+
+void run_list_case(const transcript& out, const void* data) {
+    const auto& what = *static_cast<const list_case*>(data);
+    select_graph graph(out, shapes({2, 3, 4}, {2, 3, 4}, {2, 3, 4}, {2, 3, 4}));
     const auto partition = graph.partition();
-    if (partition != nullptr) compile_and_execute(out, partition, inputs, outputs);
-}
-
-const logical_tensor cond_234 = dense(cond_id, boolean, {2, 3, 4});
-const logical_tensor src_0_234 = dense(src_0_id, f32, {2, 3, 4});
-const logical_tensor src_1_234 = dense(src_1_id, f32, {2, 3, 4});
-const logical_tensor dst_234 = dense(dst_id, f32, {2, 3, 4});
-
-void list_reordered(const transcript& out, const void*) {
-    run_with_lists(out, {src_1_234, cond_234, src_0_234}, {dst_234});
-}
-
-void list_with_extra(const transcript& out, const void*) {
-    run_with_lists(out, {dense(99, f32, {7}), cond_234, src_0_234, src_1_234}, {dst_234});
-}
-
-void list_with_repetition(const transcript& out, const void*) {
-    run_with_lists(out, {cond_234, src_0_234, cond_234, src_1_234, src_0_234}, {dst_234});
-}
-
-void list_without_src_1(const transcript& out, const void*) {
-    run_with_lists(out, {cond_234, src_0_234}, {dst_234});
-}
-
-void list_without_dst(const transcript& out, const void*) {
-    run_with_lists(out, {cond_234, src_0_234, src_1_234}, {dense(98, f32, {2, 3, 4})});
-}
-
-void list_with_other_type(const transcript& out, const void*) {
-    run_with_lists(
-        out,
-        {cond_234, dense(src_0_id, dnnl_bf16, {2, 3, 4}), dense(src_1_id, dnnl_bf16, {2, 3, 4})},
-        {dense(dst_id, dnnl_bf16, {2, 3, 4})});
-}
-
-void list_with_mixed_types(const transcript& out, const void*) {
-    run_with_lists(out, {cond_234, src_0_234, dense(src_1_id, dnnl_bf16, {2, 3, 4})}, {dst_234});
-}
-
-void list_with_s8_cond(const transcript& out, const void*) {
-    run_with_lists(out, {dense(cond_id, dnnl_s8, {2, 3, 4}), src_0_234, src_1_234}, {dst_234});
-}
-
-void list_with_undef_type(const transcript& out, const void*) {
-    run_with_lists(out, {cond_234, dense(src_0_id, dnnl_data_type_undef, {2, 3, 4}), src_1_234},
-                   {dst_234});
-}
-
-void list_with_other_shape(const transcript& out, const void*) {
-    run_with_lists(
-        out,
-        {dense(cond_id, boolean, {5}), dense(src_0_id, f32, {6, 5}), dense(src_1_id, f32, {6, 5})},
-        {dense(dst_id, f32, {6, 5})});
+    if (partition != nullptr) compile_and_execute(out, partition, what.inputs, what.outputs);
 }
 
 void same_source_twice(const transcript& out, const void*) {
@@ -222,21 +198,16 @@ void compiled_twice(const transcript& out, const void*) {
     select_graph graph(out, what);
     const auto partition = graph.partition();
     if (partition == nullptr) return;
-    dnnl_graph_compiled_partition_t compiled = nullptr;
-    dnnl_graph_compiled_partition_create(&compiled, partition);
+    const auto compiled = make_compiled(partition);
     for (const std::int64_t rows : {2, 6}) {
-        const logical_tensor in[] = {dense(cond_id, boolean, {4}), dense(src_0_id, f32, {rows, 4}),
-                                     dense(src_1_id, f32, {rows, 4})};
         const logical_tensor result = dense(dst_id, f32, {rows, 4});
-        const logical_tensor* inputs[] = {&in[0], &in[1], &in[2]};
-        const logical_tensor* outputs[] = {&result};
-        out.status("compile", dnnl_graph_partition_compile(partition, compiled, 3, inputs, 1,
-                                                           outputs, cpu_engine()));
-        logical_tensor answer{};
-        dnnl_graph_compiled_partition_query_logical_tensor(compiled, dst_id, &answer);
-        out.note("query", text_of(answer));
+        out.status("compile",
+                   compile_into(compiled.get(), partition,
+                                {dense(cond_id, boolean, {4}), dense(src_0_id, f32, {rows, 4}),
+                                 dense(src_1_id, f32, {rows, 4})},
+                                {result}));
+        out.note("query", text_of(queried(compiled.get(), {result})[0]));
     }
-    dnnl_graph_compiled_partition_destroy(compiled);
 }
 
 } // namespace
@@ -245,16 +216,7 @@ void add_compile_scenarios(std::vector<scenario>& all) {
     for (const auto* cases : {&legal_cases(), &wrong_cases(), &typed_cases()})
         for (const auto& named : *cases)
             all.push_back({std::string("compile/") + named.name, run_case, &named.what});
-    all.push_back({"compile/list_reordered", list_reordered});
-    all.push_back({"compile/list_with_extra", list_with_extra});
-    all.push_back({"compile/list_with_repetition", list_with_repetition});
-    all.push_back({"compile/list_without_src_1", list_without_src_1});
-    all.push_back({"compile/list_without_dst", list_without_dst});
-    all.push_back({"compile/list_with_other_type", list_with_other_type});
-    all.push_back({"left_to_onednn/mixed_types", list_with_mixed_types});
-    all.push_back({"left_to_onednn/s8_cond", list_with_s8_cond});
-    all.push_back({"compile/list_with_undef_type", list_with_undef_type});
-    all.push_back({"compile/list_with_other_shape", list_with_other_shape});
+    for (const auto& what : list_cases()) all.push_back({what.name, run_list_case, &what});
     all.push_back({"compile/same_source_twice", same_source_twice});
     all.push_back({"compile/constant_src_0", constant_src_0});
     all.push_back({"compile/debug_policy", debug_policy});

@@ -1,6 +1,5 @@
 // Selects among other operators, and graphs that hold none: counts, order, ports, ids of operators.
 
-#include "graph_runner.hpp"
 #include "select_graph.hpp"
 
 namespace maskwise::contract {
@@ -24,49 +23,32 @@ std::string name_of(dnnl_graph_partition_policy_t policy) {
     return policy == dnnl_graph_partition_policy_fusion ? "fusion " : "debug ";
 }
 
-void note_ports(const transcript& out, const std::string& prefix,
-                dnnl_graph_partition_t partition) {
-    std::size_t count = 0;
-    dnnl_graph_partition_get_input_ports_num(partition, &count);
-    std::vector<logical_tensor> ports(count);
-    if (count > 0) dnnl_graph_partition_get_input_ports(partition, count, ports.data());
-    std::string text = "in";
-    for (const auto& port : ports) text += ' ' + std::to_string(port.id);
-    dnnl_graph_partition_get_output_ports_num(partition, &count);
-    ports.resize(count);
-    if (count > 0) dnnl_graph_partition_get_output_ports(partition, count, ports.data());
-    text += " out";
-    for (const auto& port : ports) text += ' ' + std::to_string(port.id);
-    out.note(prefix + "ports", text);
+std::string text_of(const std::vector<std::size_t>& ids) {
+    std::string text;
+    for (const std::size_t id : ids) text += ' ' + std::to_string(id);
+    return text;
+}
+
+std::string ids_of(const std::vector<logical_tensor>& ports) {
+    std::vector<std::size_t> ids;
+    for (const auto& port : ports) ids.push_back(port.id);
+    return text_of(ids);
 }
 
 void note_partition(const transcript& out, const std::string& prefix,
                     dnnl_graph_partition_t partition) {
-    std::size_t count = 0;
-    dnnl_graph_partition_get_op_num(partition, &count);
-    std::vector<std::size_t> ids(count);
-    dnnl_graph_partition_get_ops(partition, count, ids.data());
-    std::string text;
-    for (const std::size_t id : ids) text += ' ' + std::to_string(id);
-    out.note(prefix + "ops", text);
-    std::uint8_t supported = 0;
-    dnnl_graph_partition_is_supported(partition, &supported);
-    out.note(prefix + "supported", supported);
-    note_ports(out, prefix, partition);
+    out.note(prefix + "ops", text_of(ops_of(partition)));
+    out.note(prefix + "supported", is_supported(partition));
+    out.note(prefix + "ports",
+             "in" + ids_of(inputs_of(partition)) + " out" + ids_of(outputs_of(partition)));
 }
 
 void note_partitions(const transcript& out, dnnl_graph_graph_t graph,
                      dnnl_graph_partition_policy_t policy) {
     out.status("filter", dnnl_graph_graph_filter(graph, policy));
-    std::size_t count = 0;
-    dnnl_graph_graph_get_partition_num(graph, &count);
-    out.note(name_of(policy) + "partitions", static_cast<std::int64_t>(count));
-    std::vector<dnnl_graph_partition_t> partitions(count);
-    if (count > 0) dnnl_graph_graph_get_partitions(graph, count, partitions.data());
-    for (auto* partition : partitions) {
-        note_partition(out, name_of(policy), partition);
-        dnnl_graph_partition_destroy(partition);
-    }
+    const auto partitions = partitions_of(graph, policy);
+    out.note(name_of(policy) + "partitions", static_cast<std::int64_t>(partitions.size()));
+    for (const auto& partition : partitions) note_partition(out, name_of(policy), partition.get());
 }
 
 // What every tensor holds once the whole graph has run. The ids of partitions differ from run to
@@ -81,21 +63,14 @@ void note_memory(const transcript& out, const std::vector<node>& nodes,
 }
 
 void run(const transcript& out, const std::vector<node>& nodes) {
-    dnnl_graph_graph_t graph = nullptr;
-    dnnl_graph_graph_create(&graph, dnnl_cpu);
-    for (const auto& each : nodes) {
-        dnnl_graph_op_t op = nullptr;
-        dnnl_graph_op_create(&op, each.id, each.kind, "");
-        for (const auto& input : each.inputs) dnnl_graph_op_add_input(op, &input);
-        for (const auto& output : each.outputs) dnnl_graph_op_add_output(op, &output);
-        out.status("add_op", dnnl_graph_add_op(graph, op));
-        dnnl_graph_op_destroy(op); // the graph has its own copy
-    }
-    out.status("finalize", dnnl_graph_graph_finalize(graph));
-    note_partitions(out, graph, dnnl_graph_partition_policy_fusion);
-    note_partitions(out, graph, dnnl_graph_partition_policy_debug);
-    note_partitions(out, graph, dnnl_graph_partition_policy_fusion);
-    dnnl_graph_graph_destroy(graph);
+    auto graph = make_graph();
+    for (const auto& each : nodes) // the graph has its own copy
+        out.status("add_op", dnnl_graph_add_op(graph.get(), make_op(each).get()));
+    out.status("finalize", dnnl_graph_graph_finalize(graph.get()));
+    note_partitions(out, graph.get(), dnnl_graph_partition_policy_fusion);
+    note_partitions(out, graph.get(), dnnl_graph_partition_policy_debug);
+    note_partitions(out, graph.get(), dnnl_graph_partition_policy_fusion);
+    graph.reset();
     note_memory(out, nodes, dnnl_graph_partition_policy_fusion);
     note_memory(out, nodes, dnnl_graph_partition_policy_debug);
 }

@@ -119,12 +119,10 @@ void queries(const transcript& out, const void*) {
     select_graph graph(out, plain);
     const auto partition = graph.partition();
     if (partition == nullptr) return;
-    dnnl_graph_compiled_partition_t compiled = nullptr;
-    dnnl_graph_compiled_partition_create(&compiled, partition);
-    const logical_tensor* inputs[] = {&plain.cond, &plain.src_0, &plain.src_1};
-    const logical_tensor* outputs[] = {&plain.dst};
-    out.status("compile", dnnl_graph_partition_compile(partition, compiled, 3, inputs, 1, outputs,
-                                                       cpu_engine()));
+    const auto owner = make_compiled(partition);
+    auto* const compiled = owner.get();
+    out.status("compile", compile_into(compiled, partition, {plain.cond, plain.src_0, plain.src_1},
+                                       {plain.dst}));
     for (const std::size_t id : {cond_id, dst_id, std::size_t{55}}) {
         logical_tensor answer = dense(42, dnnl_f32, {9});
         out.status("query",
@@ -141,7 +139,6 @@ void queries(const transcript& out, const void*) {
                dnnl_graph_compiled_partition_execute(compiled, nullptr, 0, nullptr, 0, nullptr));
     out.status("execute without tensors", dnnl_graph_compiled_partition_execute(
                                               compiled, cpu_stream(), 0, nullptr, 0, nullptr));
-    dnnl_graph_compiled_partition_destroy(compiled);
 }
 
 void capacities(const transcript& out, const void*) {

@@ -2,8 +2,9 @@
 // process on some of them: then the next one starts in a new child. A child for each would be
 // simpler, but a SYCL runtime takes a third of a second to start.
 
-#include "library_facts.hpp"
 #include "transcript.hpp"
+
+#include "support/client/library_facts.hpp"
 
 #include <algorithm>
 #include <cstdio>

@@ -42,14 +42,13 @@ template <typename SetAttribute>
 void add_select(const transcript& out, const std::vector<logical_tensor>& inputs,
                 const std::vector<logical_tensor>& outputs, SetAttribute set_attribute) {
     dnnl_graph_op_t op = nullptr;
-    dnnl_graph_graph_t graph = nullptr;
     out.status("op_create", dnnl_graph_op_create(&op, 1, dnnl_graph_op_select, "sel"));
+    const owned<dnnl_graph_op_t> owner(op);
     for (const auto& input : inputs) out.status("add_input", dnnl_graph_op_add_input(op, &input));
     for (const auto& output : outputs)
         out.status("add_output", dnnl_graph_op_add_output(op, &output));
     set_attribute(op);
-    dnnl_graph_graph_create(&graph, dnnl_cpu);
-    out.status("add_op", dnnl_graph_add_op(graph, op));
+    out.status("add_op", dnnl_graph_add_op(make_graph().get(), op));
     dnnl_graph_partition_t partition = nullptr;
     const auto status = dnnl_graph_partition_create_with_op(&partition, op, dnnl_cpu);
     out.status("create_with_op", status);
@@ -57,8 +56,6 @@ void add_select(const transcript& out, const std::vector<logical_tensor>& inputs
     if (partition != nullptr) dnnl_graph_partition_is_supported(partition, &supported);
     out.note("supported", supported);
     if (status == dnnl_success) dnnl_graph_partition_destroy(partition);
-    dnnl_graph_graph_destroy(graph);
-    dnnl_graph_op_destroy(op);
 }
 
 void run_case(const transcript& out, const void* data) {

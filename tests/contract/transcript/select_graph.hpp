@@ -2,7 +2,6 @@
 
 #include "transcript.hpp"
 
-#include <array>
 #include <string>
 #include <vector>
 
@@ -10,14 +9,7 @@ namespace maskwise::contract {
 
 inline constexpr std::size_t cond_id = 0, src_0_id = 1, src_1_id = 2, dst_id = 3;
 
-// The bytes a strided tensor spans, filled with numbers that depend on its id and the position
-// only: finite in every type, small integers in f32.
-std::vector<std::uint8_t> filled_buffer(const logical_tensor& tensor);
-
 std::uint64_t hash_of(const std::vector<std::uint8_t>& bytes);
-
-// The tensors as the C API takes a list of them; valid as long as `tensors` is.
-std::vector<const logical_tensor*> pointers(const std::vector<logical_tensor>& tensors);
 
 // A Select as a client describes it.
 struct select_case {
@@ -31,12 +23,9 @@ public:
     // Builds op and graph; notes the statuses of op_create and add_op.
     select_graph(const transcript& out, const select_case& what,
                  dnnl_graph_partition_policy_t policy = dnnl_graph_partition_policy_fusion);
-    ~select_graph();
-    select_graph(const select_graph&) = delete;
-    select_graph& operator=(const select_graph&) = delete;
 
-    dnnl_graph_graph_t graph() const { return graph_; }
-    dnnl_graph_op_t op() const { return op_; }
+    dnnl_graph_graph_t graph() const { return graph_.get(); }
+    dnnl_graph_op_t op() const { return op_.get(); }
 
     // Finalizes, filters, takes the partitions; notes their number. Null where there is none.
     dnnl_graph_partition_t partition();
@@ -44,9 +33,9 @@ public:
 private:
     const transcript& out_;
     dnnl_graph_partition_policy_t policy_;
-    dnnl_graph_op_t op_ = nullptr;
-    dnnl_graph_graph_t graph_ = nullptr;
-    std::vector<dnnl_graph_partition_t> partitions_;
+    owned<dnnl_graph_op_t> op_;
+    owned_graph graph_;
+    std::vector<owned_partition> partitions_;
 };
 
 // Compiles `partition` with these lists and, where that succeeds, notes the queried dst, in-place

@@ -4,7 +4,7 @@
 // oneDNN alone and once with the plugin in front, the two transcripts must agree line for line but
 // for the differences listed in differences.txt.
 
-#include "oneapi/dnnl/dnnl_graph.h"
+#include "support/client/graph_client.hpp"
 
 #include <cstdint>
 #include <string>
@@ -12,8 +12,7 @@
 
 namespace maskwise::contract {
 
-using dims = std::vector<std::int64_t>;
-using logical_tensor = dnnl_graph_logical_tensor_t;
+using namespace test;
 
 class transcript {
 public:
@@ -45,18 +44,5 @@ void add_attention_scenarios(std::vector<scenario>& all);
 
 // "2x3x4:12s4s1", with "any", "undef" or "opaque" in place of strides; "?" for an open extent.
 std::string text_of(const logical_tensor& tensor);
-
-// Element strides without gaps, row-major; an extent of 0 counts as 1.
-dims row_major(const dims& extents);
-
-logical_tensor strided(std::size_t id, dnnl_data_type_t type, const dims& extents,
-                       const dims& strides);
-logical_tensor dense(std::size_t id, dnnl_data_type_t type, const dims& extents);
-logical_tensor any_layout(std::size_t id, dnnl_data_type_t type, const dims& extents);
-logical_tensor unknown_rank(std::size_t id, dnnl_data_type_t type);
-
-// One engine and stream a process: scenarios run in processes of their own.
-dnnl_engine_t cpu_engine();
-dnnl_stream_t cpu_stream();
 
 } // namespace maskwise::contract

@@ -1,7 +1,6 @@
 // Bad input of every kind: numbers that overflow, strides that lead astray, pointers and counts
 // that are wrong. A status or a right answer; for the rest see compile_scenarios.cpp.
 
-#include "graph_runner.hpp"
 #include "select_graph.hpp"
 
 #include <algorithm>
@@ -79,17 +78,23 @@ struct ready {
     logical_tensor cond = dense(cond_id, boolean, {40}), src_0 = dense(src_0_id, f32, {9, 40}),
                    src_1 = dense(src_1_id, f32, {1}), dst = dense(dst_id, f32, {9, 40});
     owned_graph graph = build({{1, dnnl_graph_op_select, {cond, src_0, src_1}, {dst}}});
-    owned_partition partition =
-        std::move(partitions_of(graph.get(), dnnl_graph_partition_policy_fusion)[0]);
+    owned_partition partition = std::move(partitions_of(graph.get())[0]);
     owned_compiled compiled = is_supported(partition.get())
                                   ? compile(partition.get(), {cond, src_0, src_1}, {dst})
                                   : nullptr;
 };
 
-owned<dnnl_graph_tensor_t> tensor_at(const logical_tensor& what, void* data) {
-    dnnl_graph_tensor_t handle = nullptr;
-    dnnl_graph_tensor_create(&handle, &what, cpu_engine(), data);
-    return owned<dnnl_graph_tensor_t>(handle);
+// With the four operands at these addresses.
+dnnl_status_t execute_at(const ready& r, const std::vector<void*>& data) {
+    const logical_tensor* const operands[] = {&r.cond, &r.src_0, &r.src_1, &r.dst};
+    std::vector<owned_tensor> owners;
+    std::vector<const_dnnl_graph_tensor_t> handles;
+    for (std::size_t i = 0; i < data.size(); ++i) {
+        owners.push_back(tensor_at(*operands[i], data[i]));
+        handles.push_back(owners.back().get());
+    }
+    return dnnl_graph_compiled_partition_execute(r.compiled.get(), cpu_stream(), 3, handles.data(),
+                                                 1, &handles[3]);
 }
 
 // Every buffer starts `shift` bytes behind an aligned address.
@@ -98,16 +103,13 @@ void misaligned(const transcript& out, const void*) {
     if (!r.compiled) return;
     for (const std::size_t shift : {1U, 2U, 3U, 5U, 7U}) {
         memory bytes;
-        std::vector<owned<dnnl_graph_tensor_t>> tensors;
-        for (const auto* tensor : {&r.cond, &r.src_0, &r.src_1, &r.dst}) {
-            auto& buffer = bytes[tensor->id] = filled_buffer(*tensor);
+        std::vector<void*> data;
+        for (const auto& tensor : {r.cond, r.src_0, r.src_1, r.dst}) {
+            auto& buffer = bytes[tensor.id] = filled_buffer(tensor);
             buffer.insert(buffer.begin(), shift, std::uint8_t{0});
-            tensors.push_back(tensor_at(*tensor, buffer.data() + shift));
+            data.push_back(buffer.data() + shift);
         }
-        const_dnnl_graph_tensor_t in[] = {tensors[0].get(), tensors[1].get(), tensors[2].get()};
-        const_dnnl_graph_tensor_t result[] = {tensors[3].get()};
-        out.status("execute", dnnl_graph_compiled_partition_execute(r.compiled.get(), cpu_stream(),
-                                                                    3, in, 1, result));
+        out.status("execute", execute_at(r, data));
         bytes[dst_id].erase(bytes[dst_id].begin(),
                             bytes[dst_id].begin() + static_cast<std::ptrdiff_t>(shift));
         out.note("hash", std::to_string(hash_of(bytes[dst_id])));
@@ -115,20 +117,15 @@ void misaligned(const transcript& out, const void*) {
 }
 
 // DNNL_MEMORY_NONE is an ordinary state of a tensor; executing with it is not.
-void null_data(const transcript& out, const void* data) {
-    const auto missing = *static_cast<const std::size_t*>(data);
+void null_data(const transcript& out, const void* missing) {
     const ready r;
     if (!r.compiled) return;
     memory bytes;
-    std::vector<owned<dnnl_graph_tensor_t>> tensors;
-    for (const auto* tensor : {&r.cond, &r.src_0, &r.src_1, &r.dst}) {
-        auto& buffer = bytes[tensor->id] = filled_buffer(*tensor);
-        tensors.push_back(tensor_at(*tensor, tensor->id == missing ? nullptr : buffer.data()));
-    }
-    const_dnnl_graph_tensor_t in[] = {tensors[0].get(), tensors[1].get(), tensors[2].get()};
-    const_dnnl_graph_tensor_t result[] = {tensors[3].get()};
-    out.status("execute", dnnl_graph_compiled_partition_execute(r.compiled.get(), cpu_stream(), 3,
-                                                                in, 1, result));
+    std::vector<void*> data;
+    for (const auto& tensor : {r.cond, r.src_0, r.src_1, r.dst})
+        data.push_back((bytes[tensor.id] = filled_buffer(tensor)).data());
+    data[*static_cast<const std::size_t*>(missing)] = nullptr;
+    out.status("execute", execute_at(r, data));
 }
 
 // Fewer tensors than compile was given, null elements, null lists, no stream.
@@ -136,19 +133,15 @@ void wrong_counts(const transcript& out, const void*) {
     const ready r;
     if (!r.compiled) return;
     memory bytes;
-    std::vector<owned<dnnl_graph_tensor_t>> tensors;
-    for (const auto* tensor : {&r.cond, &r.src_0, &r.src_1, &r.dst})
-        tensors.push_back(tensor_at(*tensor, (bytes[tensor->id] = filled_buffer(*tensor)).data()));
-    const_dnnl_graph_tensor_t in[] = {tensors[0].get(), tensors[1].get(), tensors[2].get()};
-    const_dnnl_graph_tensor_t result[] = {tensors[3].get()};
+    bound_tensors in({r.cond, r.src_0, r.src_1}, bytes), result({r.dst}, bytes);
     const auto run = [&](std::size_t inputs, const_dnnl_graph_tensor_t* from, std::size_t outputs,
                          const_dnnl_graph_tensor_t* to) {
         return dnnl_graph_compiled_partition_execute(r.compiled.get(), cpu_stream(), inputs, from,
                                                      outputs, to);
     };
-    out.status("no inputs", run(0, nullptr, 1, result));
-    out.status("no outputs", run(3, in, 0, nullptr));
-    out.status("two inputs", run(2, in, 1, result));
+    out.status("no inputs", run(0, nullptr, 1, result.data()));
+    out.status("no outputs", run(3, in.data(), 0, nullptr));
+    out.status("two inputs", run(2, in.data(), 1, result.data()));
 }
 
 void null_element(const transcript& out, const void*) {
@@ -163,23 +156,19 @@ void null_element(const transcript& out, const void*) {
 void compile_lists_of_nulls(const transcript& out, const void*) {
     const ready r;
     if (!is_supported(r.partition.get())) return;
-    dnnl_graph_compiled_partition_t compiled = nullptr;
-    dnnl_graph_compiled_partition_create(&compiled, r.partition.get());
-    const owned_compiled keeper(compiled);
+    const auto compiled = make_compiled(r.partition.get());
     const logical_tensor* in[] = {&r.cond, nullptr, &r.src_1};
     const logical_tensor* result[] = {&r.dst};
-    out.status("null element", dnnl_graph_partition_compile(r.partition.get(), compiled, 3, in, 1,
-                                                            result, cpu_engine()));
+    out.status("null element", dnnl_graph_partition_compile(r.partition.get(), compiled.get(), 3,
+                                                            in, 1, result, cpu_engine()));
 }
 
 void compile_empty_lists(const transcript& out, const void*) {
     const ready r;
     if (!is_supported(r.partition.get())) return;
-    dnnl_graph_compiled_partition_t compiled = nullptr;
-    dnnl_graph_compiled_partition_create(&compiled, r.partition.get());
-    const owned_compiled keeper(compiled);
-    out.status("empty lists", dnnl_graph_partition_compile(r.partition.get(), compiled, 0, nullptr,
-                                                           0, nullptr, cpu_engine()));
+    const auto compiled = make_compiled(r.partition.get());
+    out.status("empty lists", dnnl_graph_partition_compile(r.partition.get(), compiled.get(), 0,
+                                                           nullptr, 0, nullptr, cpu_engine()));
 }
 
 constexpr std::size_t operand_ids[] = {cond_id, src_0_id, src_1_id, dst_id};

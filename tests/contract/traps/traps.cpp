@@ -3,9 +3,9 @@
 // traps of the process itself (3, and the files of 9) are tests of
 // surroundings/test_surroundings.py.
 
-#include "graph_runner.hpp"
-#include "library_facts.hpp"
 #include "traps_support.hpp"
+
+#include "support/client/library_facts.hpp"
 
 #include "oneapi/dnnl/dnnl.h"
 
@@ -33,6 +33,14 @@ std::vector<std::uint8_t> expected(const node& select) {
     memory bytes;
     select_by_reference(select, bytes);
     return bytes[select.outputs[0].id];
+}
+
+// Executes with these inputs in this order.
+void expect_right(dnnl_graph_compiled_partition_t compiled,
+                  const std::vector<logical_tensor>& inputs = {cond, src_0, src_1}) {
+    memory bytes;
+    ASSERT_EQ(execute(compiled, inputs, {dst}, bytes), dnnl_success);
+    EXPECT_EQ(bytes[dst.id], expected(select_node));
 }
 
 class traps : public testing::Test {
@@ -118,9 +126,7 @@ TEST_F(traps, trap_05_positions_are_those_of_compile) {
                                                   {src_0, src_1, src_0, cond, src_1}}) {
         const auto made = compile(partition.get(), list, {dst});
         ASSERT_NE(made, nullptr);
-        memory bytes;
-        ASSERT_EQ(execute(made.get(), list, {dst}, bytes), dnnl_success);
-        EXPECT_EQ(bytes[dst.id], expected(select_node));
+        expect_right(made.get(), list);
     }
 }
 
@@ -190,7 +196,7 @@ TEST_F(traps, trap_09_nothing_is_put_in_place_of_the_select) {
 // 10: add_op copies: the client's operator may change or go at once. A second one with the same id
 // is ignored, with success. The length of a string attribute does not count.
 TEST_F(traps, trap_10_add_op_takes_a_snapshot) {
-    owned_graph other = build_open();
+    owned_graph other = make_graph();
     auto op = make_op(select_node);
     ASSERT_EQ(dnnl_graph_op_set_attr_str(op.get(), dnnl_graph_op_attr_auto_broadcast, "numpy", 1),
               dnnl_success);
@@ -206,9 +212,7 @@ TEST_F(traps, trap_10_add_op_takes_a_snapshot) {
     ASSERT_EQ(partitions.size(), 1U);
     const auto made = compile(partitions[0].get(), {cond, src_0, src_1}, {dst});
     ASSERT_NE(made, nullptr);
-    memory bytes;
-    ASSERT_EQ(execute(made.get(), {cond, src_0, src_1}, {dst}, bytes), dnnl_success);
-    EXPECT_EQ(bytes[dst.id], expected(select_node));
+    expect_right(made.get());
 }
 
 // 11: a dst of any layout comes back strided; oneDNN's own helpers can read what was answered.
@@ -273,9 +277,7 @@ TEST_F(traps, trap_13_partition_of_a_single_operator) {
     const auto made = compile(single.get(), {cond, src_0, src_1}, {dst});
     ASSERT_NE(made, nullptr);
     EXPECT_EQ(maskwise_owns(made.get()), plugin_expected());
-    memory bytes;
-    ASSERT_EQ(execute(made.get(), {cond, src_0, src_1}, {dst}, bytes), dnnl_success);
-    EXPECT_EQ(bytes[dst.id], expected(select_node));
+    expect_right(made.get());
 }
 
 // 14: the value of a host scalar cannot be asked for later; it is copied when the tensor is made.
@@ -284,7 +286,7 @@ TEST_F(traps, trap_14_host_scalars) {
     if (!has_since(3, 9)) GTEST_SKIP() << "host scalars came with oneDNN 3.9";
     for (const std::size_t slot : {1U, 2U}) {
         node what{1, dnnl_graph_op_select, {cond, src_0, dense(2, dnnl_f32, {9, 40})}, {dst}};
-        what.inputs[slot] = host_scalar(what.inputs[slot].id);
+        what.inputs[slot] = scalar_of_host(what.inputs[slot].id);
         EXPECT_EQ(run_with_host_scalar(what, slot, 42.5F), select_with_scalar(what, slot, 42.5F));
     }
 }
@@ -344,9 +346,7 @@ TEST_F(traps, trap_15_engines_come_and_go) {
         made = compile(partition.get(), {cond, src_0, src_1}, {dst}, engine);
         ASSERT_NE(made, nullptr);
         ASSERT_EQ(dnnl_engine_destroy(engine), dnnl_success);
-        memory bytes; // tensors and stream are of another engine of the same kind
-        ASSERT_EQ(execute(made.get(), {cond, src_0, src_1}, {dst}, bytes), dnnl_success);
-        EXPECT_EQ(bytes[dst.id], expected(select_node));
+        expect_right(made.get()); // tensors and stream are of another engine of the same kind
     }
 }
 
@@ -357,7 +357,7 @@ TEST_F(traps, null_handles_after_many_others) {
     std::vector<owned<dnnl_graph_op_t>> ops;
     for (int i = 0; plugin_expected() && i < 4000; ++i) {
         many.push_back(compile(partition.get(), {cond, src_0, src_1}, {dst}));
-        graphs.push_back(build_open());
+        graphs.push_back(make_graph());
         ops.push_back(make_op(select_node));
     }
     many.clear();
@@ -376,17 +376,15 @@ TEST_F(traps, one_handle_compiled_by_maskwise_and_by_onednn_in_turns) {
     const logical_tensor relu_out = dense(30, dnnl_f32, {9, 40});
     const auto relu_graph = build({{1, dnnl_graph_op_relu, {src_0}, {relu_out}}});
     const auto relu = std::move(partitions_of(relu_graph.get(), fusion).at(0));
-    dnnl_graph_compiled_partition_t raw = nullptr;
-    ASSERT_EQ(dnnl_graph_compiled_partition_create(&raw, partition.get()), dnnl_success);
-    const owned_compiled handle(raw);
+    const auto handle = make_compiled(partition.get());
+    auto* const raw = handle.get();
     for (int turn = 0; turn < 3; ++turn) {
         ASSERT_EQ(compile_into(raw, partition.get(), {cond, src_0, src_1}, {dst}), dnnl_success);
         EXPECT_EQ(maskwise_owns(raw), plugin_expected());
-        memory bytes;
-        ASSERT_EQ(execute(raw, {cond, src_0, src_1}, {dst}, bytes), dnnl_success);
-        EXPECT_EQ(bytes[dst.id], expected(select_node));
+        expect_right(raw);
         ASSERT_EQ(compile_into(raw, relu.get(), {src_0}, {relu_out}), dnnl_success);
         EXPECT_FALSE(maskwise_owns(raw));
+        memory bytes;
         ASSERT_EQ(execute(raw, {src_0}, {relu_out}, bytes), dnnl_success);
         EXPECT_EQ(bytes[relu_out.id], bytes[src_0.id]);
     }

@@ -1,26 +1,19 @@
 #pragma once
 
-// What the tests of the traps need besides the graph runner: functions that not every oneDNN has,
+// What the tests of the traps need besides the client: functions that not every oneDNN has,
 // found by name as a client would find them that serves several versions.
 
-#include "graph_runner.hpp"
+#include "support/client/graph_client.hpp"
 
 #include <vector>
 
 namespace maskwise::contract {
 
-bool plugin_expected();
-bool maskwise_owns(dnnl_graph_compiled_partition_t compiled);
+using namespace test;
+
 bool has_since(int major, int minor); // whether the library in this process is that new
-bool is_sycl();
 bool is_equal(const logical_tensor& a, const logical_tensor& b);
 
-owned_graph build_open(); // empty, not finalized
-
-dnnl_status_t compile_into(dnnl_graph_compiled_partition_t compiled,
-                           dnnl_graph_partition_t partition,
-                           const std::vector<logical_tensor>& inputs,
-                           const std::vector<logical_tensor>& outputs);
 dnnl_status_t compile_status(dnnl_graph_partition_t partition,
                              const std::vector<logical_tensor>& inputs,
                              const std::vector<logical_tensor>& outputs);
@@ -47,7 +40,7 @@ logical_tensor logical_tensor_of_a_tensor(const logical_tensor& what);
 bool a_throwing_allocator_reaches_the_client();
 
 // A 0-D f32 host scalar, and a Select whose input `slot` is one.
-logical_tensor host_scalar(std::size_t id);
+logical_tensor scalar_of_host(std::size_t id);
 std::vector<std::uint8_t> run_with_host_scalar(const node& what, std::size_t slot, float value);
 std::vector<std::uint8_t> select_with_scalar(const node& what, std::size_t slot, float value);
 

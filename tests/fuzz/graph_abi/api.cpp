@@ -1,7 +1,5 @@
 #include "api.hpp"
 
-#include "oneapi/dnnl/dnnl.h"
-
 #include <cstdio>
 #include <cstdlib>
 #include <dlfcn.h>
@@ -32,14 +30,6 @@ void* find(const char* name) {
     fail("no " + std::string(name) + " in the real library");
 }
 
-using owns_function = int(const_dnnl_graph_compiled_partition_t);
-
-owns_function* owns() {
-    static const auto found =
-        reinterpret_cast<owns_function*>(dlsym(RTLD_DEFAULT, "maskwise_onednn_owns"));
-    return found;
-}
-
 } // namespace
 
 const api& with_plugin() {
@@ -58,26 +48,6 @@ const api& real() {
             dlsym(real_library(), create_scalar))};
 #undef X
     return calls;
-}
-
-bool has_plugin() {
-    return owns() != nullptr;
-}
-
-bool is_maskwises(const_dnnl_graph_compiled_partition_t compiled) {
-    return has_plugin() && owns()(compiled) != 0;
-}
-
-dnnl_engine_t engine() {
-    static dnnl_engine_t made = nullptr;
-    if (made == nullptr) dnnl_engine_create(&made, dnnl_cpu, 0);
-    return made;
-}
-
-dnnl_stream_t stream() {
-    static dnnl_stream_t made = nullptr;
-    if (made == nullptr) dnnl_stream_create(&made, engine(), dnnl_stream_default_flags);
-    return made;
 }
 
 } // namespace maskwise::fuzz

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "oneapi/dnnl/dnnl_graph.h"
+#include "support/client/graph_client.hpp"
 
 #include <string>
 
@@ -37,12 +37,7 @@ struct api {
 const api& with_plugin();
 const api& real();
 
-// Whether a program is linked with the plugin. Without it both sides are the real library.
-bool has_plugin();
-bool is_maskwises(const_dnnl_graph_compiled_partition_t compiled);
-
-// Both sides'; made at the first use.
-dnnl_engine_t engine();
-dnnl_stream_t stream();
+// Without the plugin both sides are the real library.
+using test::plugin_is_loaded;
 
 } // namespace maskwise::fuzz

@@ -14,7 +14,7 @@ namespace {
 using test::draw;
 using test::one_in;
 
-using attributes = decltype(op_description::attributes);
+using attributes = test::attribute_list;
 
 constexpr float lowest = -3e38F;
 constexpr double most = 3e4; // less than f16 has

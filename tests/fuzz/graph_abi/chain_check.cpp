@@ -6,8 +6,6 @@
 #include "chain_run.hpp"
 #include "session.hpp"
 
-#include "support/onednn_types.hpp"
-
 #include "oneapi/dnnl/dnnl.h"
 
 #include <algorithm>
@@ -141,7 +139,7 @@ bool planted(const char* fault) {
 }
 
 void end_where_planted() {
-    if (planted("ends") || (planted("ends_beside_the_plugin") && has_plugin())) std::abort();
+    if (planted("ends") || (planted("ends_beside_the_plugin") && plugin_is_loaded())) std::abort();
 }
 
 void spoil(chain_result& side, std::size_t id) {
@@ -172,7 +170,7 @@ void check_chain(generator& random, generator& later, tally& counted, volatile b
     end_where_planted();
     auto alone = run_chain(other, chain, inputs);
     is_alone = false;
-    if (has_plugin()) {
+    if (plugin_is_loaded()) {
         auto result = run_chain(own, chain, inputs);
         spoil_where_planted(result, alone);
         comparison(chain, inputs, result, alone, counted).run();

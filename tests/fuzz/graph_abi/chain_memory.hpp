@@ -20,10 +20,7 @@ bool step(indices& index, const logical_tensor& tensor);
 
 double load(const laid_out& from, const indices& index);
 
-// As `type`, rounded towards 0. Of f16 there are no subnormal numbers.
+// As `type`; a finite number stays finite.
 void store(std::byte* to, dnnl_data_type_t type, float value);
-
-// Up to the last element's last byte.
-std::size_t size_of(const logical_tensor& tensor);
 
 } // namespace maskwise::fuzz

@@ -1,8 +1,11 @@
 #include "chain_oracle.hpp"
 
+#include "support/operations.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 namespace maskwise::fuzz {
 namespace {
@@ -28,48 +31,26 @@ double quantize(const op_description& op, double x) {
     return std::clamp(whole, is_signed ? -128.0 : 0.0, is_signed ? 127.0 : 255.0);
 }
 
-double compute_unary(const op_description& op, double x) {
+double attribute_or_0(const op_description& op, dnnl_graph_op_attr_t name) {
+    const auto* const value = attribute<float>(op, name);
+    return value == nullptr ? 0 : static_cast<double>(*value);
+}
+
+double compute(const op_description& op, double x, double y) {
+    const bool clamps = op.kind == dnnl_graph_op_clamp;
+    const double alpha =
+        attribute_or_0(op, clamps ? dnnl_graph_op_attr_min : dnnl_graph_op_attr_alpha);
+    const double beta = attribute_or_0(op, dnnl_graph_op_attr_max);
     switch (op.kind) {
-    case dnnl_graph_op_abs:
-        return std::fabs(x);
-    case dnnl_graph_op_tanh:
-        return std::tanh(x);
-    case dnnl_graph_op_sigmoid:
-        return 1 / (1 + std::exp(-x));
-    case dnnl_graph_op_relu:
-        return std::max(x, 0.0);
-    case dnnl_graph_op_leaky_relu:
-        return x > 0 ? x : x * *attribute<float>(op, dnnl_graph_op_attr_alpha);
-    case dnnl_graph_op_clamp:
-        return std::clamp<double>(x, *attribute<float>(op, dnnl_graph_op_attr_min),
-                                  *attribute<float>(op, dnnl_graph_op_attr_max));
-    case dnnl_graph_op_exp:
-        return std::exp(x);
-    case dnnl_graph_op_square:
-        return x * x;
+#define MASKWISE_TEST_OPERATION(name, specified, inputs, value)                                    \
+    case dnnl_graph_op_##name:                                                                     \
+        return test::compute(test::operation::name, x, y, alpha, beta);
+#include "support/operations.inc"
+#undef MASKWISE_TEST_OPERATION
     case dnnl_graph_op_quantize:
         return quantize(op, x);
     default: // TypeCast, Reorder
         return x;
-    }
-}
-
-double compute_binary(dnnl_graph_op_kind_t kind, double x, double y) {
-    switch (kind) {
-    case dnnl_graph_op_add:
-        return x + y;
-    case dnnl_graph_op_subtract:
-        return x - y;
-    case dnnl_graph_op_multiply:
-        return x * y;
-    case dnnl_graph_op_divide:
-        return x / y;
-    case dnnl_graph_op_maximum:
-        return std::max(x, y);
-    case dnnl_graph_op_minimum:
-        return std::min(x, y);
-    default:
-        return x >= y ? 1 : 0;
     }
 }
 
@@ -109,22 +90,19 @@ bool treats_inf_as_zero(const op_description& op) {
     return mode != nullptr && *mode == "inf_as_zero";
 }
 
-// The row in which the element at `index` is: its maximum and the sum of what is above e to it.
+// The row in which the element at `index` is.
 struct row_facts {
-    double maximum = -INFINITY, sum = 0;
+    std::vector<double> values;
     certainty is = certainty::sure;
 };
 
-row_facts look_at_row(const op_description& op, const exact_tensor& x, indices index) {
-    const std::size_t axis = axis_of(op, index.size());
+row_facts look_at_row(std::size_t axis, const exact_tensor& x, indices index) {
     row_facts row;
     for (index[axis] = 0; index[axis] < x.extents[axis]; ++index[axis]) {
         const auto [value, is] = x.at(index);
-        row.maximum = std::isnan(value) ? value : std::max(row.maximum, value);
+        row.values.push_back(value);
         row.is = std::max({row.is, is, std::isnan(value) ? certainty::after_soft_max : is});
     }
-    for (index[axis] = 0; index[axis] < x.extents[axis]; ++index[axis])
-        row.sum += std::exp(x.at(index).value - row.maximum);
     return row;
 }
 
@@ -154,7 +132,7 @@ public:
                 if (values.contains(output.id)) continue;
                 values[output.id] = fill(chain.now.at(output.id), [&](const indices& index) {
                     return output.id == op.outputs[0].id ? compute(op, in, index)
-                                                         : statistics(op, *in[0], index);
+                                                         : soft_max(op, *in[0], index, true);
                 });
             }
         }
@@ -162,22 +140,15 @@ public:
     }
 
 private:
-    bool is_zero(const op_description& op, const row_facts& row) const {
-        return row.maximum == -INFINITY && (makes_zeros_ || treats_inf_as_zero(op));
-    }
-
-    exact_number soft_max(const op_description& op, const exact_tensor& x,
-                          const indices& index) const {
-        const auto row = look_at_row(op, x, index);
-        if (is_zero(op, row)) return {0, row.is};
-        return {std::exp(x.at(index).value - row.maximum) / row.sum, row.is};
-    }
-
-    exact_number statistics(const op_description& op, const exact_tensor& x,
-                            const indices& index) const {
-        const auto row = look_at_row(op, x, index);
-        if (is_zero(op, row)) return {0, row.is};
-        return {row.maximum + std::log(row.sum), row.is};
+    // An element of SoftMax's result, or of the logarithms of its sums.
+    exact_number soft_max(const op_description& op, const exact_tensor& x, const indices& index,
+                          bool is_statistics) const {
+        const std::size_t axis = axis_of(op, index.size());
+        auto row = look_at_row(axis, x, index);
+        const double statistics = test::soft_max(row.values.data(), row.values.size(), 1,
+                                                 makes_zeros_ || treats_inf_as_zero(op));
+        return {is_statistics ? statistics : row.values[static_cast<std::size_t>(index[axis])],
+                row.is};
     }
 
     exact_number compute(const op_description& op, const std::vector<const exact_tensor*>& in,
@@ -186,7 +157,7 @@ private:
         case dnnl_graph_op_matmul:
             return multiply_matrices(op, *in[0], *in[1], index);
         case dnnl_graph_op_softmax:
-            return soft_max(op, *in[0], index);
+            return soft_max(op, *in[0], index, false);
         case dnnl_graph_op_gen_index:
             return {static_cast<double>(index[axis_of(op, index.size())])};
         case dnnl_graph_op_select:
@@ -209,8 +180,7 @@ private:
         const auto x = in[0]->at(index), y = in.back()->at(index);
         const bool is_open =
             (std::isnan(x.value) || std::isnan(y.value)) && leaves_nans_open(op.kind);
-        return {in.size() == 1 ? compute_unary(op, x.value)
-                               : compute_binary(op.kind, x.value, y.value),
+        return {fuzz::compute(op, x.value, y.value),
                 is_open ? certainty::open : std::max(x.is, y.is)};
     }
 

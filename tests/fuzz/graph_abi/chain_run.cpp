@@ -2,8 +2,6 @@
 
 #include "chain_memory.hpp"
 
-#include "support/onednn_types.hpp"
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -62,7 +60,7 @@ public:
         run_in_place();
     }
 
-    bool is_owned() const { return is_maskwises(compiled_); }
+    bool is_owned() const { return test::maskwise_owns(compiled_); }
 
 private:
     bool refuse(const std::string& what, int status) {
@@ -88,8 +86,8 @@ private:
             std::none_of(inputs_.begin(), inputs_.end(),
                          [this](const auto& input) { return input.id == chain_.further_input; });
         if (has_further_input_)
-            inputs_.insert(inputs_.begin(), describe(chain_.further_input, dnnl_f32, {3}));
-        if (chain_.has_further_output) outputs_.push_back(describe(further, dnnl_f32, {3}));
+            inputs_.insert(inputs_.begin(), test::dense(chain_.further_input, dnnl_f32, {3}));
+        if (chain_.has_further_output) outputs_.push_back(test::dense(further, dnnl_f32, {3}));
         if (chain_.lists_are_reversed) std::reverse(inputs_.begin(), inputs_.end());
         return true;
     }
@@ -101,7 +99,7 @@ private:
         for (const auto& tensor : outputs_) out.push_back(&tensor);
         return refuse("compile",
                       calls_.partition_compile(partition_, compiled_, in.size(), in.data(),
-                                               out.size(), out.data(), engine()));
+                                               out.size(), out.data(), test::cpu_engine()));
     }
 
     // Laid out as the library says, in memory of its own with a guard behind it.
@@ -122,7 +120,7 @@ private:
                 return false;
             }
             result_.tensors[made.id] = made;
-            result_.bytes[made.id].assign(size_of(made) + guard_bytes, guard);
+            result_.bytes[made.id].assign(test::size_of(made) + guard_bytes, guard);
         }
         return true;
     }
@@ -132,7 +130,7 @@ private:
         if (tensor.property == host_scalar)
             calls_.tensor_create_scalar(&made, &tensor, bytes);
         else
-            calls_.tensor_create(&made, &tensor, engine(), bytes);
+            calls_.tensor_create(&made, &tensor, test::cpu_engine(), bytes);
         tensors_.push_back(made);
         return made;
     }
@@ -150,9 +148,9 @@ private:
             in.push_back(make(tensor, is_further ? spare_.data() : bytes_of(tensor)));
         }
         for (const auto& tensor : outputs_) out.push_back(make(tensor, bytes_of(tensor)));
-        const int status = calls_.compiled_partition_execute(compiled_, stream(), in.size(),
-                                                             in.data(), out.size(), out.data());
-        dnnl_stream_wait(stream());
+        const int status = calls_.compiled_partition_execute(
+            compiled_, test::cpu_stream(), in.size(), in.data(), out.size(), out.data());
+        dnnl_stream_wait(test::cpu_stream());
         if (!refuse("execute", status)) return;
         for (const auto& tensor : outputs_)
             if (tensor.id < further) look_at(tensor);
@@ -224,7 +222,7 @@ tensor_bytes draw_inputs(generator& random, generator& later, const chain_descri
     for (const auto& [id, largest] : chain.largest) {
         const auto& tensor = chain.now.at(id);
         auto& bytes = drawn[id];
-        bytes.resize(size_of(tensor) + guard_bytes);
+        bytes.resize(test::size_of(tensor) + guard_bytes);
         const auto fill = chain.fills.find(id);
         const auto width = static_cast<std::size_t>(test::width_bytes(tensor));
         if (width == 1) test::fill_mask(random, bytes.data(), bytes.size());

@@ -81,7 +81,7 @@ void chain_writer::may_reshape(std::size_t rank) {
 
 // The same tensor may be known to one of its operators and not to another.
 logical_tensor chain_writer::recorded(const chain_value& value) {
-    auto tensor = describe(value.id, value.type, look_up(value.shape, then_));
+    auto tensor = test::dense(value.id, value.type, look_up(value.shape, then_));
     tensor.property = made_.now.at(value.id).property;
     if (tensor.property != host_scalar && forgets_shapes_ && one_in(random_, 4))
         forget_shape(random_, tensor);
@@ -92,7 +92,7 @@ chain_value chain_writer::tensor(dnnl_data_type_t type, const dimensions& shape)
     const std::size_t id = made_.now.size() + 1;
     auto extents = look_up(shape, now_);
     if (deepened_ != 0 && deepened_ == shape.size()) extents.insert(extents.begin(), leading_);
-    auto& now = made_.now[id] = describe(id, type_now(type), extents);
+    auto& now = made_.now[id] = test::dense(id, type_now(type), extents);
     const bool may_change = changes_layouts_ && may_lay_out_anew && now.ndims > 1;
     if (may_change && one_in(random_, 3)) lay_out_anew(now);
     return {id, type, shape};
@@ -129,7 +129,7 @@ void chain_writer::add_output(dnnl_data_type_t type, const dimensions& shape, do
 
 chain_value chain_writer::op(dnnl_graph_op_kind_t kind, const std::vector<chain_value>& inputs,
                              dnnl_data_type_t type, const dimensions& shape, double largest,
-                             double error, decltype(op_description::attributes) attributes) {
+                             double error, test::attribute_list attributes) {
     auto made = tensor(type, shape);
     const auto rounding = std::max(precision(type), precision(type_now(type)));
     made.largest = largest;

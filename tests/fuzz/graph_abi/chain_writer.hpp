@@ -40,7 +40,7 @@ public:
     // `error`: before the result is rounded to its type.
     chain_value op(dnnl_graph_op_kind_t kind, const std::vector<chain_value>& inputs,
                    dnnl_data_type_t type, const dimensions& shape, double largest, double error,
-                   decltype(op_description::attributes) attributes = {});
+                   test::attribute_list attributes = {});
     // One more of the last operator.
     void add_output(dnnl_data_type_t type, const dimensions& shape, double error);
     chain_description take();

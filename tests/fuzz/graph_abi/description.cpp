@@ -21,30 +21,6 @@ dnnl_data_type_t draw_type(generator& random, dnnl_data_type_t usual) {
     return one_in(random, 24) ? pick(random, all) : usual;
 }
 
-void lay_out(logical_tensor& tensor) {
-    tensor.layout_type = dnnl_graph_layout_type_strided;
-    std::int64_t stride = 1;
-    for (int i = tensor.ndims - 1; i >= 0; --i) {
-        tensor.layout.strides[i] = stride;
-        stride *= std::max<std::int64_t>(tensor.dims[i], 1);
-    }
-}
-
-} // namespace
-
-logical_tensor describe(std::size_t id, dnnl_data_type_t type,
-                        const std::vector<std::int64_t>& extents) {
-    logical_tensor tensor{};
-    tensor.id = id;
-    tensor.data_type = type;
-    tensor.ndims = static_cast<int>(extents.size());
-    std::copy(extents.begin(), extents.end(), tensor.dims);
-    lay_out(tensor);
-    return tensor;
-}
-
-namespace {
-
 std::vector<std::int64_t> draw_extents(generator& random) {
     static constexpr std::int64_t usual[] = {1, 1, 2, 2, 3, 5, 8, 16, 17, 33, 0};
     std::vector<std::int64_t> extents(static_cast<std::size_t>(draw(random, 0, 4)));
@@ -86,11 +62,11 @@ op_description draw_select(generator& random, std::size_t id, std::size_t first_
     const auto type = pick(random, types);
     const auto whole = draw_extents(random);
     op.inputs.push_back(
-        describe(first_tensor, draw_type(random, dnnl_boolean), draw_part(random, whole)));
+        test::dense(first_tensor, draw_type(random, dnnl_boolean), draw_part(random, whole)));
     for (const std::size_t i : {1U, 2U})
-        op.inputs.push_back(describe(first_tensor + i, draw_type(random, type),
-                                     one_in(random, 3) ? draw_part(random, whole) : whole));
-    op.outputs.push_back(describe(first_tensor + 3, draw_type(random, type), whole));
+        op.inputs.push_back(test::dense(first_tensor + i, draw_type(random, type),
+                                        one_in(random, 3) ? draw_part(random, whole) : whole));
+    op.outputs.push_back(test::dense(first_tensor + 3, draw_type(random, type), whole));
     if (one_in(random, 40)) op.inputs.resize(static_cast<std::size_t>(draw(random, 0, 2)));
     if (one_in(random, 40)) op.inputs.push_back(op.inputs.empty() ? op.outputs[0] : op.inputs[0]);
     if (one_in(random, 60)) op.outputs.clear();
@@ -160,7 +136,9 @@ void fill_in(generator& random, logical_tensor& tensor, const std::vector<std::i
         tensor.ndims = static_cast<int>(usual.size());
         std::copy(usual.begin(), usual.end(), tensor.dims);
     }
-    lay_out(tensor);
+    tensor.layout_type = dnnl_graph_layout_type_strided;
+    const auto strides = test::row_major({tensor.dims, tensor.dims + tensor.ndims});
+    std::copy(strides.begin(), strides.end(), tensor.layout.strides);
     if (one_in(random, 4)) relay(random, tensor);
 }
 
@@ -219,7 +197,7 @@ compile_description draw_compile(generator& random, const op_description& select
             relay(random, output);
     }
     if (one_in(random, 3)) std::shuffle(made.inputs.begin(), made.inputs.end(), random);
-    if (one_in(random, 8)) made.inputs.push_back(describe(99, dnnl_f32, {4}));
+    if (one_in(random, 8)) made.inputs.push_back(test::dense(99, dnnl_f32, {4}));
     if (one_in(random, 30)) made.inputs.pop_back();
     while (one_in(random, 3)) {
         auto& list = one_in(random, 3) ? made.outputs : made.inputs;

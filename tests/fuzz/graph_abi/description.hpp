@@ -1,21 +1,14 @@
 #pragma once
 
 #include "support/case_generator.hpp"
+#include "support/client/graph_client.hpp"
 
-#include "oneapi/dnnl/dnnl_graph.h"
-
-#include <cstdint>
 #include <string>
-#include <utility>
-#include <variant>
 #include <vector>
 
 namespace maskwise::fuzz {
 
-using test::generator;
-using logical_tensor = dnnl_graph_logical_tensor_t;
-
-using attribute_value = std::variant<std::vector<std::int64_t>, float, bool, std::string>;
+using test::generator, test::host_scalar, test::logical_tensor;
 
 struct op_description {
     std::size_t id = 0;
@@ -23,7 +16,7 @@ struct op_description {
     std::string auto_broadcast; // empty: not set
     bool odd_attribute = false; // one that a Select does not have
     std::vector<logical_tensor> inputs, outputs;
-    std::vector<std::pair<dnnl_graph_op_attr_t, attribute_value>> attributes = {};
+    test::attribute_list attributes = {};
 };
 
 // A small graph, mostly of one Select, now and then with neighbours, repeated ids, types and
@@ -44,13 +37,6 @@ struct compile_description {
 };
 
 compile_description draw_compile(generator& random, const op_description& select);
-
-// Of oneDNN 3.9 and newer, so that older headers lack it.
-constexpr auto host_scalar = static_cast<dnnl_graph_tensor_property_t>(3);
-
-// Row-major.
-logical_tensor describe(std::size_t id, dnnl_data_type_t type,
-                        const std::vector<std::int64_t>& extents);
 
 // As graphs are often built: shapes that are known only at compile.
 void forget_shape(generator& random, logical_tensor& tensor);

@@ -48,25 +48,12 @@ bool types_fit(const logical_tensor& cond, const logical_tensor& src_0, const lo
            src_1.data_type == src_0.data_type && dst.data_type == src_0.data_type;
 }
 
-std::optional<extents> broadcast(const extents& a, const extents& b) {
-    extents result(std::max(a.size(), b.size()), 1);
-    for (std::size_t i = 0; i < result.size(); ++i) {
-        const std::int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1;
-        const std::int64_t y = i < b.size() ? b[b.size() - 1 - i] : 1;
-        if (x != y && x != 1 && y != 1) return std::nullopt;
-        result[result.size() - 1 - i] = x == 1 ? y : x;
-    }
-    return result;
-}
-
 std::optional<extents> infer(const op_description& select, const extents& cond,
                              const extents& src_0, const extents& src_1) {
     if (select.auto_broadcast == "none")
         return cond == src_0 && src_0 == src_1 ? std::optional(src_0) : std::nullopt;
     if (!select.auto_broadcast.empty() && select.auto_broadcast != "numpy") return std::nullopt;
-    const auto dst = broadcast(src_0, src_1);
-    if (!dst || broadcast(cond, *dst) != *dst) return std::nullopt;
-    return dst;
+    return test::select_shape(cond, src_0, src_1, false);
 }
 
 bool dims_agree(const logical_tensor& dst, const extents& inferred) {

@@ -3,14 +3,10 @@
 #include "maskwise/maskwise.hpp"
 
 #include "support/case_generator.hpp"
-#include "support/guarded_buffer.hpp"
-#include "support/oracle.hpp"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstring>
-#include <memory>
 #include <optional>
 
 namespace {
@@ -35,55 +31,18 @@ bool has_type(dialect form, data_type type) {
     return form == dialect::onnx_where_16 || type != bf16;
 }
 
-// What all of them broadcast to: in each dimension, counted from the last, the one extent other
-// than 1 that occurs; nullopt where two occur.
-std::optional<shape> join(const std::vector<shape>& shapes) {
-    std::size_t rank = 0;
-    for (const shape& one : shapes) rank = std::max(rank, one.size());
-    shape joined(rank, 1);
-    for (const shape& one : shapes)
-        for (std::size_t back = 1; back <= one.size(); ++back) {
-            const std::int64_t extent = one[one.size() - back];
-            std::int64_t& known = joined[rank - back];
-            if (extent != 1 && known != 1 && extent != known) return std::nullopt;
-            if (extent != 1) known = extent;
-        }
-    return joined;
-}
-
 // The dialects' rule for the shape of dst.
 std::optional<shape> expected_shape(dialect form, auto_broadcast broadcast, const shape& cond,
                                     const shape& src_0, const shape& src_1) {
     if (broadcast == auto_broadcast::none)
         return cond == src_0 && src_0 == src_1 ? std::optional(src_0) : std::nullopt;
-    if (form == dialect::onnx_where_9 || form == dialect::onnx_where_16)
-        return join({cond, src_0, src_1});
-    const auto sources = join({src_0, src_1});
-    const auto all = sources ? join({cond, *sources}) : std::nullopt;
-    return all == sources ? all : std::nullopt;
+    const bool is_onnx = form == dialect::onnx_where_9 || form == dialect::onnx_where_16;
+    return test::select_shape(cond, src_0, src_1, is_onnx);
 }
 
 tensor_desc describe(data_type type, const view& operand) {
     return {type, dims(operand.extents), dims(operand.strides_bytes)};
 }
-
-class operand_data {
-public:
-    operand_data(generator& random, const view& layout, std::int64_t width)
-        : layout_(layout), buffer_(static_cast<std::size_t>(test::span_bytes(layout, width)),
-                                   one_in(random, 2) ? test::guarded_buffer::edge::front
-                                                     : test::guarded_buffer::edge::back) {
-        if (buffer_.size() != 0) layout_.data = buffer_.data() + test::bytes_below(layout);
-        test::fill_random(random, buffer_.data(), buffer_.size());
-    }
-
-    const view& layout() const { return layout_; }
-    const test::guarded_buffer& buffer() const { return buffer_; }
-
-private:
-    view layout_;
-    test::guarded_buffer buffer_;
-};
 
 struct random_select {
     dialect form;
@@ -128,16 +87,18 @@ void check_values(generator& random, const random_select& drawn, const shape& ex
                                            describe(drawn.type, dst), drawn.broadcast);
     ASSERT_EQ(select.dst().extents, dims(expected));
     dst.strides_bytes.assign(select.dst().strides_bytes.begin(), select.dst().strides_bytes.end());
-    const operand_data c(random, drawn.cond, 1), x(random, drawn.src_0, drawn.width),
-        y(random, drawn.src_1, drawn.width), d(random, dst, drawn.width);
-    test::fill_mask(random, c.buffer().data(), c.buffer().size());
-    std::vector<std::byte> wanted(d.buffer().data(), d.buffer().data() + d.buffer().size());
-    view reference = d.layout();
-    if (!wanted.empty()) reference.data = wanted.data() + (d.layout().data - d.buffer().data());
-    test::select_reference(c.layout(), x.layout(), y.layout(), reference, drawn.width);
-    select.execute(c.layout().data, x.layout().data, y.layout().data, d.layout().data);
+    view c = drawn.cond, x = drawn.src_0, y = drawn.src_1;
+    const auto masks = test::place(random, c, 1), firsts = test::place(random, x, drawn.width),
+               seconds = test::place(random, y, drawn.width),
+               result = test::place(random, dst, drawn.width);
+    test::fill_mask(random, masks.data(), masks.size());
+    std::vector<std::byte> wanted(result.data(), result.data() + result.size());
+    view reference = dst;
+    if (!wanted.empty()) reference.data = wanted.data() + (dst.data - result.data());
+    test::select_reference(c, x, y, reference, drawn.width);
+    select.execute(c.data, x.data, y.data, dst.data);
     if (wanted.empty()) return;
-    ASSERT_EQ(std::memcmp(wanted.data(), d.buffer().data(), wanted.size()), 0) << to_string(select);
+    ASSERT_EQ(std::memcmp(wanted.data(), result.data(), wanted.size()), 0) << to_string(select);
 }
 
 struct outcomes {
@@ -168,7 +129,7 @@ void check_select(std::uint64_t seed, outcomes& seen) {
         return;
     }
     ++seen.selected;
-    seen.cond_expanded += join({drawn.src_0.extents, drawn.src_1.extents}) != expected;
+    seen.cond_expanded += test::broadcast({drawn.src_0.extents, drawn.src_1.extents}) != expected;
     check_values(random, drawn, *expected);
 }
 

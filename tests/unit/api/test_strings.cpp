@@ -1,6 +1,7 @@
 // Strings through the public API: objects that are copied, which may fail half way.
-#include "failing_new.hpp"
 #include "maskwise/maskwise.hpp"
+
+#include "support/allocations.hpp"
 
 #include <gtest/gtest.h>
 
@@ -72,9 +73,9 @@ TEST(strings, that_cannot_be_copied_leave_old_or_new_ones) {
     x[count / 2] = std::string(planted, '!');
     const std::string y, old = "old";
     strings dst(count, old);
-    fail_allocations_of(planted + 1);
+    test::fail_allocations_of(planted + 1);
     EXPECT_THROW(select.execute(cond.data(), x.data(), &y, dst.data()), std::bad_alloc);
-    fail_allocations_of(0);
+    test::fail_allocations_of(0);
     EXPECT_EQ(dst[count / 2], old);
     for (std::size_t i = 0; i < count; ++i) ASSERT_TRUE(dst[i] == x[i] || dst[i] == old) << i;
     select.execute(cond.data(), x.data(), &y, dst.data());

@@ -1,6 +1,5 @@
 #include "checked_run.hpp"
 
-#include "support/guarded_buffer.hpp"
 #include "support/oracle.hpp"
 
 #include "exec/run_select.hpp"
@@ -42,10 +41,10 @@ data_type type_of_width(std::int64_t width_bytes) {
 class select_data {
 public:
     select_data(generator& random, select_case& layouts) : layouts_(layouts) {
-        place(random, layouts.cond, 1, cond_);
-        place(random, layouts.dst, layouts.width_bytes, dst_);
-        place_source(random, layouts.src_0, 0, src_0_);
-        place_source(random, layouts.src_1, 1, src_1_);
+        cond_ = placed(random, layouts.cond, 1);
+        dst_ = placed(random, layouts.dst, layouts.width_bytes);
+        src_0_ = placed_source(random, layouts.src_0, 0);
+        src_1_ = placed_source(random, layouts.src_1, 1);
         fill_mask(random, cond_->data(), cond_->size());
         sources_ = {bytes(*src_0_), bytes(*src_1_)};
         expect();
@@ -71,20 +70,15 @@ private:
         return wanted.empty() || std::memcmp(buffer.data(), wanted.data(), wanted.size()) == 0;
     }
 
-    static void place(generator& random, view& operand, std::int64_t width, buffer& into) {
-        const auto edge =
-            one_in(random, 2) ? guarded_buffer::edge::front : guarded_buffer::edge::back;
-        const auto size = static_cast<std::size_t>(test::span_bytes(operand, width));
-        into = std::make_shared<guarded_buffer>(size, edge);
-        operand.data = into->data() + (size == 0 ? 0 : test::bytes_below(operand));
-        fill_random(random, into->data(), size);
+    static buffer placed(generator& random, view& operand, std::int64_t width) {
+        return std::make_shared<guarded_buffer>(place(random, operand, width));
     }
 
-    void place_source(generator& random, view& operand, int which, buffer& into) {
-        place(random, operand, layouts_.width_bytes, into);
-        if (layouts_.in_place != which) return;
-        into = dst_;
+    buffer placed_source(generator& random, view& operand, int which) {
+        const buffer own = placed(random, operand, layouts_.width_bytes);
+        if (layouts_.in_place != which) return own;
         operand.data = layouts_.dst.data;
+        return dst_;
     }
 
     // Runs the reference on dst's buffer, keeps the result, puts the old bytes back.

@@ -47,28 +47,20 @@ tensor_desc lay_out(data_type type, const dims& extents, const std::vector<int>&
     return desc;
 }
 
-std::int64_t offset_of(const tensor_desc& desc, const dims& shape, std::int64_t element) {
-    std::int64_t offset = 0;
-    for (int d = shape.rank() - 1; d >= 0; --d) {
-        const std::int64_t index = element % shape[d];
-        element /= shape[d];
-        const int own = d - (shape.rank() - desc.extents.rank());
-        if (own >= 0 && desc.extents[own] != 1) offset += index * desc.strides_bytes[own];
-    }
-    return offset;
-}
-
 struct tensor {
     tensor_desc desc;
+    view layout;
     guarded_buffer memory;
 
     explicit tensor(const tensor_desc& described)
-        : desc(described),
+        : desc(described), layout{nullptr,
+                                  {described.extents.begin(), described.extents.end()},
+                                  {described.strides_bytes.begin(), described.strides_bytes.end()}},
           memory(static_cast<std::size_t>(span_bytes(described)), guarded_buffer::edge::back) {}
 
-    std::uint32_t element(const dims& shape, std::int64_t number) const {
+    std::uint32_t element(const std::vector<std::int64_t>& index) const {
         std::uint32_t bits = 0;
-        std::memcpy(&bits, memory.data() + offset_of(desc, shape, number), width_bytes(desc.type));
+        std::memcpy(&bits, memory.data() + offset_bytes(layout, index), width_bytes(desc.type));
         return bits;
     }
 };
@@ -103,27 +95,26 @@ protected:
         const tensor_desc dense = lay_out(what.result, shape, order);
         tensor dst(one_in(random_, 8) ? spread(dense) : dense);
         expression_desc desc{what, {}, dst.desc};
-        std::vector<std::unique_ptr<tensor>> inputs;
+        std::vector<tensor> inputs;
         std::vector<const void*> pointers;
         for (const node& each : what.nodes) {
             if (each.kind != node_kind::input) continue;
-            inputs.push_back(
-                std::make_unique<tensor>(draw_input(random_, each.type, dst.desc, order)));
-            fill(*inputs.back());
-            desc.inputs.push_back(inputs.back()->desc);
-            pointers.push_back(inputs.back()->memory.data());
+            fill(inputs.emplace_back(draw_input(random_, each.type, dst.desc, order)));
+            desc.inputs.push_back(inputs.back().desc);
+            pointers.push_back(inputs.back().memory.data());
         }
         const auto plan = make_expression_plan(desc, GetParam(), stream_from);
         // The second execution finds the scratch memory of the first.
         for (int run = plan->reorderings.empty() ? 1 : 0; run < 2; ++run)
             run_expression(*plan, pointers, dst.memory.data());
+        if (element_count(shape) == 0) return;
         std::vector<std::uint32_t> elements(inputs.size());
-        for (std::int64_t i = 0; i < element_count(shape); ++i) {
-            for (std::size_t k = 0; k < inputs.size(); ++k)
-                elements[k] = inputs[k]->element(shape, i);
-            ASSERT_EQ(complain(evaluate(what, elements), dst.element(shape, i), what.result), "")
-                << "element " << i << ", " << to_string(*plan);
-        }
+        std::vector<std::int64_t> index(dst.layout.extents.size(), 0);
+        do {
+            for (std::size_t k = 0; k < inputs.size(); ++k) elements[k] = inputs[k].element(index);
+            ASSERT_EQ(complain(evaluate(what, elements), dst.element(index), what.result), "")
+                << testing::PrintToString(index) << ", " << to_string(*plan);
+        } while (test::advance(index, dst.layout.extents));
     }
 
     generator random_{base_seed()};

@@ -2,6 +2,8 @@
 
 #include "exec/run_rows.hpp"
 #include "support/guarded_buffer.hpp"
+#include "support/numbers.hpp"
+#include "support/operations.hpp"
 
 #include <gtest/gtest.h>
 
@@ -77,14 +79,6 @@ double operand_at(const data& from, std::size_t operand, std::size_t element, st
     return operand == row_operand_number ? from.row[column] : from.matrix[element];
 }
 
-// To the nearest number with so many bits, even where two are as near.
-double rounded(double value, int bits, int lowest_exponent) {
-    if (value == 0 || !std::isfinite(value)) return value;
-    const int exponent = std::max(std::ilogb(value), lowest_exponent);
-    const double unit = std::ldexp(1.0, exponent + 1 - bits);
-    return std::nearbyint(value / unit) * unit;
-}
-
 double combined(double a, double b, row_operator op) {
     switch (op) {
     case row_operator::add:
@@ -100,25 +94,12 @@ double combined(double a, double b, row_operator op) {
     case row_operator::tanh:
         return std::tanh(a);
     case row_operator::round_bf16:
-        return rounded(a, 8, -126);
+        return test::round_to(a, test::bf16_format);
     case row_operator::round_f16:
-        return rounded(a, 11, -14);
+        return test::round_to(a, test::f16_format);
     default:
         return b;
     }
-}
-
-// Returns the logarithm of the sum.
-double soft_max(std::vector<double>& row, bool inf_as_zero) {
-    double maximum = -infinity, sum = 0;
-    for (const double value : row) maximum = std::isnan(value) ? value : std::max(maximum, value);
-    if (inf_as_zero && maximum == -infinity) {
-        std::fill(row.begin(), row.end(), 0.0);
-        return 0;
-    }
-    for (double& value : row) sum += value = std::exp(value - maximum);
-    for (double& value : row) value /= sum;
-    return maximum + std::log(sum);
 }
 
 struct wanted_row {
@@ -161,7 +142,9 @@ wanted_row expected_row(const example& what, const data& from, std::int64_t numb
             row[c] = std::visit(stepped{from, first + c, c, byte != std::byte{0}, is_kept, row[c]},
                                 step);
         }
-    if (what.work.soft_max) wanted.statistics = soft_max(row, what.work.soft_max->inf_as_zero);
+    if (what.work.soft_max)
+        wanted.statistics =
+            test::soft_max(row.data(), row.size(), 1, what.work.soft_max->inf_as_zero);
     return wanted;
 }
 
@@ -326,14 +309,6 @@ std::vector<To> converted(const std::vector<From>& from, data_type type, data_ty
     return to;
 }
 
-double half_value(std::uint16_t half) {
-    const int exponent = half >> 10 & 31, mantissa = half & 1023;
-    const double magnitude =
-        exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, exponent - 25);
-    const double value = exponent == 31 ? infinity : magnitude;
-    return half >> 15 != 0 ? -value : value;
-}
-
 bool is_nan_half(std::uint16_t half) {
     return (half & 0x7FFF) > 0x7C00;
 }
@@ -350,7 +325,7 @@ TEST_P(run_rows_test, reads_and_writes_every_f16) {
             ASSERT_TRUE(std::isnan(values[i]) && is_nan_half(back[i])) << i;
             continue;
         }
-        ASSERT_EQ(values[i], half_value(halves[i])) << i;
+        ASSERT_EQ(values[i], test::decode(halves[i], test::f16_format)) << i;
         ASSERT_EQ(back[i], halves[i]) << i;
     }
 }

@@ -1,36 +1,16 @@
 #include "exec/parallel.hpp"
 #include "exec/run_select.hpp"
 #include "plan/plan_data.hpp"
+#include "support/allocations.hpp"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cstdlib>
-#include <new>
 #include <numeric>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
-
-namespace {
-std::atomic<long> allocations{0};
-}
-
-// Counts what the library under test allocates. Sanitizers bring operators of their own.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-void* operator new(std::size_t size) {
-    ++allocations;
-    if (void* memory = std::malloc(size)) return memory;
-    throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept {
-    std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-    std::free(memory);
-}
-#endif
 
 namespace maskwise {
 namespace {
@@ -67,19 +47,19 @@ TEST(run_select, does_not_allocate_in_one_thread) {
     for (const dims& shape : {dims{64}, dims{9, 7, 3}, dims{100, 100}}) {
         const auto plan = make_select_plan(dense(shape, shape));
         select_buffers data(static_cast<std::size_t>(element_count(shape)));
-        const long before = allocations;
+        const std::int64_t before = test::allocations();
         data.run(*plan);
-        EXPECT_EQ(allocations, before);
+        EXPECT_EQ(test::allocations(), before);
         EXPECT_TRUE(data.is_right());
     }
 }
 
 // Nobody could be told that there is no memory for it.
 TEST(run_select, a_fork_before_its_first_use_allocates_nothing) {
-    const long before = allocations;
+    const std::int64_t before = test::allocations();
     const pid_t child = fork();
     if (child == 0) _exit(0);
-    EXPECT_EQ(allocations, before);
+    EXPECT_EQ(test::allocations(), before);
     EXPECT_EQ(waitpid(child, nullptr, 0), child);
 }
 

@@ -1,13 +1,14 @@
 #include "jit/expression_oracle.hpp"
 
-#include "jit/element_format.hpp"
+#include "support/numbers.hpp"
+#include "support/operations.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdio>
 #include <limits>
-#include <stdexcept>
+#include <map>
 #include <vector>
 
 namespace maskwise::test {
@@ -29,71 +30,42 @@ allowed truth(std::optional<bool> value) {
     return result;
 }
 
-double f32(double value) {
-    return round_to(value, data_type::f32);
+number_format format_of(data_type type) {
+    if (type == data_type::f16) return f16_format;
+    return type == data_type::bf16 ? bf16_format : f32_format;
 }
 
-double larger(double a, double b) {
-    return a > b ? a : b;
-}
-
-double smaller(double a, double b) {
-    return a < b ? a : b;
+double round_to(double value, data_type type) {
+    return decode_element(encode_element(value, type), type);
 }
 
 double quantized(double x, const node& what) {
     const bool is_signed = what.type == data_type::i8;
-    const double scaled =
-        f32(f32(x / static_cast<double>(what.alpha)) + static_cast<double>(what.beta));
-    return smaller(larger(std::nearbyint(scaled), is_signed ? -128 : 0), is_signed ? 127 : 255);
+    const double quotient = round_to(x / static_cast<double>(what.alpha), f32_format);
+    const double scaled = round_to(quotient + static_cast<double>(what.beta), f32_format);
+    return compute(operation::clamp, std::nearbyint(scaled), 0, is_signed ? -128 : 0,
+                   is_signed ? 127 : 255);
+}
+
+operation operation_of(node_kind kind) {
+    static const auto known = [] {
+        std::map<node_kind, operation> made;
+#define MASKWISE_NODE(name, arguments)                                                             \
+    if (const auto found = find_operation(#name)) made[node_kind::name] = *found;
+#include "jit/node_kinds.inc"
+#undef MASKWISE_NODE
+        return made;
+    }();
+    return known.at(kind);
 }
 
 // One node on exact numbers.
 double compute(const node& what, double a, double b) {
     const double alpha = static_cast<double>(what.alpha), beta = static_cast<double>(what.beta);
-    switch (what.kind) {
-    case node_kind::add:
-        return f32(a + b);
-    case node_kind::subtract:
-        return f32(a - b);
-    case node_kind::multiply:
-        return f32(a * b);
-    case node_kind::divide:
-        return f32(a / b);
-    case node_kind::maximum:
-        return larger(a, b);
-    case node_kind::minimum:
-        return smaller(a, b);
-    case node_kind::abs:
-        return std::fabs(a);
-    case node_kind::square:
-        return f32(a * a);
-    case node_kind::sqrt:
-        return f32(std::sqrt(a));
-    case node_kind::exp:
-        return f32(std::exp(a));
-    case node_kind::tanh:
-        return f32(std::tanh(a));
-    case node_kind::sigmoid:
-        return f32(1 / (1 + std::exp(-a)));
-    case node_kind::relu:
-        return larger(a, 0);
-    case node_kind::leaky_relu:
-        return a > 0 ? a : f32(a * alpha);
-    case node_kind::clamp:
-        return smaller(larger(a, alpha), beta);
-    case node_kind::type_cast:
-        return round_to(a, what.type);
-    case node_kind::quantize:
-        return quantized(a, what);
-    case node_kind::constant:
-        return alpha;
-    case node_kind::input:
-    case node_kind::greater_equal:
-    case node_kind::select:
-        break;
-    }
-    throw std::logic_error("not an operation on numbers");
+    if (what.kind == node_kind::constant) return alpha;
+    if (what.kind == node_kind::type_cast) return round_to(a, what.type);
+    if (what.kind == node_kind::quantize) return quantized(a, what);
+    return round_to(compute(operation_of(what.kind), a, b, alpha, beta), f32_format);
 }
 
 // The corners of the arguments' ranges and the points inside where a node turns around.
@@ -168,6 +140,18 @@ bool is_negative_zero(double value) {
 }
 
 } // namespace
+
+double decode_element(std::uint32_t bits, data_type type) {
+    if (type == data_type::u8) return bits & 0xFF;
+    if (type == data_type::i8) return static_cast<std::int8_t>(bits);
+    return decode(bits, format_of(type));
+}
+
+std::uint32_t encode_element(double value, data_type type) {
+    if (type == data_type::i8 || type == data_type::u8)
+        return static_cast<std::uint32_t>(static_cast<std::int32_t>(value)) & 0xFF;
+    return encode(value, format_of(type));
+}
 
 int tolerance_ulps(node_kind kind) {
     const bool is_approximate =

@@ -1,11 +1,9 @@
 #include "jit/expression_run.hpp"
 
-#include "jit/element_format.hpp"
 #include "jit/expression_oracle.hpp"
 #include "support/guarded_buffer.hpp"
 
 #include <cstring>
-#include <memory>
 
 namespace maskwise::test {
 namespace {
@@ -20,9 +18,8 @@ public:
         row_bytes_ = !is_dst && one_in(random, 4) ? 0 : row + gap;
         const auto edge =
             one_in(random, 2) ? guarded_buffer::edge::front : guarded_buffer::edge::back;
-        memory_ = std::make_unique<guarded_buffer>(
-            static_cast<std::size_t>((how.rows - 1) * row_bytes_ + row), edge);
-        fill_random(random, memory_->data(), memory_->size());
+        memory_ = guarded_buffer(static_cast<std::size_t>((how.rows - 1) * row_bytes_ + row), edge);
+        fill_random(random, memory_.data(), memory_.size());
     }
 
     void fill(generator& random, const trial& how) {
@@ -44,8 +41,8 @@ public:
         return bits;
     }
 
-    std::byte* data() const { return memory_->data(); }
-    std::size_t size() const { return memory_->size(); }
+    std::byte* data() const { return memory_.data(); }
+    std::size_t size() const { return memory_.size(); }
     std::int64_t row_bytes() const { return row_bytes_; }
     std::size_t width() const { return width_; }
 
@@ -54,7 +51,7 @@ private:
     std::size_t width_;
     bool moves_;
     std::int64_t row_bytes_ = 0;
-    std::unique_ptr<guarded_buffer> memory_;
+    guarded_buffer memory_;
 };
 
 class run_of_expression {

@@ -2,7 +2,6 @@
 // moving and standing inputs.
 
 #include "base/error.hpp"
-#include "jit/element_format.hpp"
 #include "jit/expression_oracle.hpp"
 #include "jit/expression_run.hpp"
 

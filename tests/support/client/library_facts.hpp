@@ -3,7 +3,9 @@
 // What the oneDNN of this process can do on this CPU, asked through its public API, so that a test
 // says what it expects given that.
 
-namespace maskwise::contract {
+#include "oneapi/dnnl/dnnl_graph.h"
+
+namespace maskwise::test {
 
 // Asked once, without a Select: the answers are oneDNN's with the plugin in front, too.
 struct library_facts {
@@ -12,6 +14,8 @@ struct library_facts {
     bool bf16 = false, f16 = false; // whether it runs a MatMul of this type
 };
 const library_facts& library();
+
+bool is_sycl();
 
 // Select is in the headers of older ones, but not supported.
 inline bool knows_select() {
@@ -31,4 +35,7 @@ inline bool merges_rows() {
     return merges() && knows_select();
 }
 
-} // namespace maskwise::contract
+// Whether the operator compiles as a partition of its own. It belongs to that graph then.
+bool runs_alone(dnnl_graph_op_t op);
+
+} // namespace maskwise::test

@@ -1,0 +1,105 @@
+#pragma once
+
+// A client as users write it: the public C++ header of oneDNN Graph.
+
+#include "support/client/graph_client.hpp"
+#include "support/client/library_facts.hpp"
+
+#include "oneapi/dnnl/dnnl_graph.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <future>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace maskwise::contract {
+
+using test::fuses_attention, test::knows_select, test::library, test::merges, test::merges_rows,
+    test::plugin_expected, test::plugin_is_loaded;
+
+using dnnl::graph::logical_tensor;
+using dnnl::graph::op;
+using dnnl::graph::partition;
+using tensor_type = logical_tensor::data_type;
+using layout = logical_tensor::layout_type;
+using property = logical_tensor::property_type;
+using kind = op::kind;
+using extents = std::vector<std::int64_t>;
+using ids = std::vector<std::size_t>;
+
+inline constexpr auto f32 = tensor_type::f32, bf16 = tensor_type::bf16,
+                      boolean = tensor_type::boolean;
+
+dnnl::engine& engine();
+dnnl::stream& stream();
+
+inline bool maskwise_owns(const dnnl::graph::compiled_partition& compiled) {
+    return test::maskwise_owns(compiled.get());
+}
+
+inline logical_tensor dense(std::size_t id, const extents& shape, tensor_type type = f32) {
+    return {id, type, shape, layout::strided};
+}
+
+inline op make(std::size_t id, kind what, const std::vector<logical_tensor>& inputs,
+               const logical_tensor& output) {
+    return {id, what, inputs, {output}, "op" + std::to_string(id)};
+}
+
+op soft_max(std::size_t id, const logical_tensor& input, const logical_tensor& output,
+            std::int64_t axis = -1);
+
+std::vector<partition> partitions_of(const std::vector<op>& ops,
+                                     partition::policy which = partition::policy::fusion);
+
+inline bool has(const partition& each, std::size_t op) {
+    const auto ops = each.get_ops();
+    return std::find(ops.begin(), ops.end(), op) != ops.end();
+}
+
+std::size_t id_of(const op& what);
+ids ids_of(const std::vector<logical_tensor>& ports);
+
+std::size_t element_count(const extents& shape);
+std::size_t width_of(tensor_type type);
+
+// Compiles with these lists.
+inline dnnl::graph::compiled_partition compile(const partition& what,
+                                               const std::vector<logical_tensor>& inputs,
+                                               const std::vector<logical_tensor>& outputs) {
+    return what.compile(inputs, outputs, engine());
+}
+
+// Executes on the memory of each tensor, and waits.
+struct bound {
+    logical_tensor what;
+    void* memory;
+};
+void execute(const dnnl::graph::compiled_partition& compiled, const std::vector<bound>& inputs,
+             const std::vector<bound>& outputs);
+
+// Runs the partitions in the order in which they are handed out, each tensor described as `now` has
+// it, else as its port. Inputs that `memory` lacks are f32 and masks of ones.
+using tensors = std::map<std::size_t, std::vector<std::uint8_t>>;
+void run(const std::vector<partition>& partitions, tensors& memory,
+         const std::map<std::size_t, logical_tensor>& now = {});
+float element(const tensors& memory, std::size_t id, std::size_t index);
+
+// Of a call, or of what oneDNN throws through its functions: a second compile of what it threw on
+// gets a std::future_error from its cache.
+template <class Body>
+dnnl_status_t status_of(Body&& body) {
+    try {
+        body();
+        return dnnl_success;
+    } catch (const dnnl::error& refused) {
+        return refused.status;
+    } catch (const std::future_error&) {
+        return dnnl_runtime_error;
+    }
+}
+
+} // namespace maskwise::contract

@@ -1,0 +1,130 @@
+#pragma once
+
+// A client of oneDNN Graph's C API, which builds graphs and executes their partitions as a
+// framework does. It knows nothing of Maskwise but the one function that tells what Maskwise
+// executes.
+
+#include "support/client/tensors.hpp"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace maskwise::test {
+
+using attribute_value = std::variant<std::vector<std::int64_t>, float, bool, std::string>;
+using attribute_list = std::vector<std::pair<dnnl_graph_op_attr_t, attribute_value>>;
+
+struct node {
+    std::size_t id;
+    dnnl_graph_op_kind_t kind;
+    std::vector<logical_tensor> inputs, outputs;
+    attribute_list attributes = {};
+};
+
+struct handle_deleter {
+    void operator()(dnnl_graph_graph_t handle) const { dnnl_graph_graph_destroy(handle); }
+    void operator()(dnnl_graph_op_t handle) const { dnnl_graph_op_destroy(handle); }
+    void operator()(dnnl_graph_partition_t handle) const { dnnl_graph_partition_destroy(handle); }
+    void operator()(dnnl_graph_compiled_partition_t handle) const {
+        dnnl_graph_compiled_partition_destroy(handle);
+    }
+    void operator()(dnnl_graph_tensor_t handle) const { dnnl_graph_tensor_destroy(handle); }
+};
+template <typename Handle>
+using owned = std::unique_ptr<std::remove_pointer_t<Handle>, handle_deleter>;
+using owned_graph = owned<dnnl_graph_graph_t>;
+using owned_partition = owned<dnnl_graph_partition_t>;
+using owned_compiled = owned<dnnl_graph_compiled_partition_t>;
+using owned_tensor = owned<dnnl_graph_tensor_t>;
+
+// A client goes on where a call answers an error, but while one of these is alive, which makes the
+// call's status an exception.
+struct failed_call {
+    dnnl_status_t status;
+};
+class failures_are_thrown {
+public:
+    failures_are_thrown();
+    ~failures_are_thrown();
+    failures_are_thrown(const failures_are_thrown&) = delete;
+    failures_are_thrown& operator=(const failures_are_thrown&) = delete;
+};
+
+// One engine and stream a process, made at the first use.
+dnnl_engine_t cpu_engine();
+dnnl_stream_t cpu_stream();
+
+// Whether the plugin stands in front in this process, and whether MASKWISE_EXPECT says so.
+bool plugin_is_loaded();
+bool plugin_expected();
+// Whether Maskwise executes this compiled partition; false without the plugin.
+bool maskwise_owns(const_dnnl_graph_compiled_partition_t compiled);
+
+owned<dnnl_graph_op_t> make_op(const node& what);
+owned_graph make_graph(); // empty, not finalized
+
+// All nodes added, each operator destroyed right after; finalized.
+owned_graph build(const std::vector<node>& nodes);
+
+// Filters and takes the partitions.
+std::vector<owned_partition>
+partitions_of(dnnl_graph_graph_t graph,
+              dnnl_graph_partition_policy_t policy = dnnl_graph_partition_policy_fusion);
+
+std::vector<std::size_t> ops_of(dnnl_graph_partition_t partition);
+std::vector<logical_tensor> inputs_of(dnnl_graph_partition_t partition);
+std::vector<logical_tensor> outputs_of(dnnl_graph_partition_t partition);
+bool is_supported(dnnl_graph_partition_t partition);
+
+owned_compiled make_compiled(dnnl_graph_partition_t partition); // to be compiled
+dnnl_status_t compile_into(dnnl_graph_compiled_partition_t compiled,
+                           dnnl_graph_partition_t partition,
+                           const std::vector<logical_tensor>& inputs,
+                           const std::vector<logical_tensor>& outputs,
+                           dnnl_engine_t engine = cpu_engine());
+// Null where compile does not answer success.
+owned_compiled compile(dnnl_graph_partition_t partition, const std::vector<logical_tensor>& inputs,
+                       const std::vector<logical_tensor>& outputs,
+                       dnnl_engine_t engine = cpu_engine());
+// What the compiled partition answers of each tensor.
+std::vector<logical_tensor> queried(dnnl_graph_compiled_partition_t compiled,
+                                    const std::vector<logical_tensor>& tensors);
+
+// A tensor at this memory; a host scalar has its own copy of the value.
+owned_tensor tensor_at(const logical_tensor& what, void* data);
+
+using memory = std::map<std::size_t, std::vector<std::uint8_t>>; // by tensor id
+
+// Tensors with the buffers of `bytes` under their ids; those that are missing are filled.
+class bound_tensors {
+public:
+    bound_tensors(const std::vector<logical_tensor>& tensors, memory& bytes);
+    std::size_t size() const { return handles_.size(); }
+    const_dnnl_graph_tensor_t* data() { return handles_.data(); }
+
+private:
+    std::vector<owned_tensor> owners_;
+    std::vector<const_dnnl_graph_tensor_t> handles_;
+};
+
+// Executes with tensors described as in the lists; waits.
+dnnl_status_t execute(dnnl_graph_compiled_partition_t compiled,
+                      const std::vector<logical_tensor>& inputs,
+                      const std::vector<logical_tensor>& outputs, memory& bytes,
+                      dnnl_stream_t stream = cpu_stream());
+
+// The whole graph on filled inputs; every tensor's bytes. What this oneDNN does not support and is
+// a Select alone, the client does itself, element by element. An empty map tells that something
+// failed.
+memory run_graph(const std::vector<node>& nodes,
+                 dnnl_graph_partition_policy_t policy = dnnl_graph_partition_policy_fusion);
+
+// A Select by the reference.
+void select_by_reference(const node& select, memory& bytes);
+
+} // namespace maskwise::test

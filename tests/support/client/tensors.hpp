@@ -1,0 +1,47 @@
+#pragma once
+
+// Tensors as clients of oneDNN Graph's C API describe and fill them.
+
+#include "support/oracle.hpp"
+
+#include "oneapi/dnnl/dnnl_graph.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace maskwise::test {
+
+using dims = std::vector<std::int64_t>;
+using logical_tensor = dnnl_graph_logical_tensor_t;
+
+// Of oneDNN 3.9 and newer, so that older headers lack it.
+inline constexpr auto host_scalar = static_cast<dnnl_graph_tensor_property_t>(3);
+
+// Element strides without gaps, row-major; an extent of 0 counts as 1.
+dims row_major(const dims& extents);
+
+logical_tensor strided(std::size_t id, dnnl_data_type_t type, const dims& extents,
+                       const dims& strides);
+logical_tensor dense(std::size_t id, dnnl_data_type_t type, const dims& extents);
+logical_tensor any_layout(std::size_t id, dnnl_data_type_t type, const dims& extents);
+logical_tensor unknown_rank(std::size_t id, dnnl_data_type_t type);
+
+// The tensors as the C API takes a list of them; valid as long as `tensors` is.
+std::vector<const logical_tensor*> pointers(const std::vector<logical_tensor>& tensors);
+
+// Bytes of one element, of the types that clients here give to a graph.
+std::int64_t width_bytes(const logical_tensor& tensor);
+
+// A strided tensor at its memory; `element_bytes` where its own type says something else.
+view view_of(const logical_tensor& tensor, const void* data, std::int64_t element_bytes);
+view view_of(const logical_tensor& tensor, const void* data);
+
+// Bytes up to the end of the last element.
+std::size_t size_of(const logical_tensor& tensor);
+
+// So many bytes of numbers that depend on the tensor's id and the position only: finite in every
+// type, small integers in f32.
+std::vector<std::uint8_t> filled_buffer(const logical_tensor& tensor);
+
+} // namespace maskwise::test

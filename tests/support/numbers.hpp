@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+
+namespace maskwise::test {
+
+// Elements of the float types to numbers and back, by their fields: nothing of it is shared with
+// src/.
+struct number_format {
+    int exponent_bits, fraction_bits; // behind the sign
+};
+inline constexpr number_format f32_format{8, 23}, bf16_format{8, 7}, f16_format{5, 10};
+
+// The number that an element's bits stand for.
+double decode(std::uint32_t bits, number_format format);
+
+// The bits of `value` rounded to nearest even. NaN becomes the quiet one without payload.
+std::uint32_t encode(double value, number_format format);
+
+// decode(encode(value)).
+double round_to(double value, number_format format);
+
+// The next f32, `steps` of them further up (or down where negative).
+double step_f32(double value, int steps);
+
+} // namespace maskwise::test
