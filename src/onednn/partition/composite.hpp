@@ -28,8 +28,8 @@ struct composite_scratch {
     composite_scratch(const composite_scratch&) = delete;
     composite_scratch& operator=(const composite_scratch&) = delete;
 
-    // On `given`, which has scratch_bytes() of its owner. Throws std::bad_alloc; tensors made so far
-    // are destroyed with the object.
+    // On `given`, which has scratch_bytes() of its owner. Throws std::bad_alloc; tensors made so
+    // far are destroyed with the object.
     void make_tensors(const composite& owner, std::byte* given);
 };
 
