@@ -25,20 +25,20 @@ constexpr std::int64_t bytes_of(row_type type) {
 }
 
 enum class row_operator : std::uint8_t {
-    add, // row op side
-    subtract,
-    multiply,
-    divide,
-    replace,       // the side
-    select_kept,   // cond ? row : side; bits are moved
-    select_masked, // cond ? side : row
-    exp,           // of the row
-    tanh,
-    round_bf16, // to the nearest number of that type, even where two are as near
-    round_f16,
+#define MASKWISE_ROW_COMBINE(name) name,
+#define MASKWISE_ROW_SELECT(name) name,
+#define MASKWISE_ROW_CHANGE(name) name,
+#include "kernel/row_operators.inc"
+#undef MASKWISE_ROW_CHANGE
+#undef MASKWISE_ROW_SELECT
+#undef MASKWISE_ROW_COMBINE
 };
 
-// One operator on a row.
+constexpr bool has_side(row_operator op) {
+    return op <= row_operator::select_masked;
+}
+
+// A step of a row_plan, bound to the addresses of one row.
 struct row_action {
     row_operator op = row_operator::add;
     row_type type = row_type::f32;   // of the elements at side

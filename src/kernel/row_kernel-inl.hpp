@@ -159,36 +159,35 @@ HWY_ATTR HWY_INLINE void change_block(row_v& a, row_v& b, row_v& c, row_v& d) {
 
 HWY_ATTR HWY_INLINE void unary_block(row_operator op, row_v& a, row_v& b, row_v& c, row_v& d) {
     switch (op) {
-    case row_operator::exp:
-        return change_block<row_operator::exp>(a, b, c, d);
-    case row_operator::tanh:
-        return change_block<row_operator::tanh>(a, b, c, d);
-    case row_operator::round_bf16:
-        return change_block<row_operator::round_bf16>(a, b, c, d);
-    default:
-        return change_block<row_operator::round_f16>(a, b, c, d);
+#define MASKWISE_ROW_COMBINE(name) case row_operator::name:
+#define MASKWISE_ROW_SELECT(name) case row_operator::name:
+#define MASKWISE_ROW_CHANGE(name)                                                                  \
+    case row_operator::name:                                                                       \
+        return change_block<row_operator::name>(a, b, c, d);
+#include "kernel/row_operators.inc"
+#undef MASKWISE_ROW_CHANGE
+#undef MASKWISE_ROW_SELECT
+#undef MASKWISE_ROW_COMBINE
     }
 }
 
 HWY_ATTR HWY_INLINE void act(const row_action& action, const row_columns& at, row_v& a, row_v& b,
                              row_v& c, row_v& d) {
-    if (action.op >= row_operator::exp) return unary_block(action.op, a, b, c, d);
+    if (!has_side(action.op)) return unary_block(action.op, a, b, c, d);
     row_v side_a, side_b, side_c, side_d;
     load_any(action.side, action.type, action.value, at, side_a, side_b, side_c, side_d);
     switch (action.op) {
-    case row_operator::add:
-        return combine_block<row_operator::add>(a, b, c, d, side_a, side_b, side_c, side_d);
-    case row_operator::subtract:
-        return combine_block<row_operator::subtract>(a, b, c, d, side_a, side_b, side_c, side_d);
-    case row_operator::multiply:
-        return combine_block<row_operator::multiply>(a, b, c, d, side_a, side_b, side_c, side_d);
-    case row_operator::divide:
-        return combine_block<row_operator::divide>(a, b, c, d, side_a, side_b, side_c, side_d);
-    case row_operator::replace:
-        return combine_block<row_operator::replace>(a, b, c, d, side_a, side_b, side_c, side_d);
-    default:
-        return select_block(action.cond, action.op == row_operator::select_kept, at, a, b, c, d,
-                            side_a, side_b, side_c, side_d);
+#define MASKWISE_ROW_COMBINE(name)                                                                 \
+    case row_operator::name:                                                                       \
+        return combine_block<row_operator::name>(a, b, c, d, side_a, side_b, side_c, side_d);
+#define MASKWISE_ROW_SELECT(name) case row_operator::name:
+#define MASKWISE_ROW_CHANGE(name) case row_operator::name:
+#include "kernel/row_operators.inc"
+#undef MASKWISE_ROW_CHANGE
+#undef MASKWISE_ROW_SELECT
+#undef MASKWISE_ROW_COMBINE
+        select_block(action.cond, action.op == row_operator::select_kept, at, a, b, c, d, side_a,
+                     side_b, side_c, side_d);
     }
 }
 

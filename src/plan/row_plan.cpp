@@ -129,9 +129,15 @@ bool pays_to_stream(const row_plan& plan, std::int64_t stream_from_bytes) {
 struct step_name {
     const char* operator()(const row_causal_select&) const { return "select_causal"; }
     const char* operator()(const auto& step) const {
-        constexpr const char* names[] = {"add",     "subtract",   "multiply", "divide",
-                                         "replace", "select",     "select",   "exp",
-                                         "tanh",    "round_bf16", "round_f16"};
+        constexpr const char* names[] = {
+#define MASKWISE_ROW_COMBINE(name) #name,
+#define MASKWISE_ROW_SELECT(name) "select",
+#define MASKWISE_ROW_CHANGE(name) #name,
+#include "kernel/row_operators.inc"
+#undef MASKWISE_ROW_CHANGE
+#undef MASKWISE_ROW_SELECT
+#undef MASKWISE_ROW_COMBINE
+        };
         return names[static_cast<std::size_t>(step.op)];
     }
 };
