@@ -24,7 +24,7 @@ public:
 
     const graph_index& values() const { return values_; }
     const op* maker(std::size_t value) const { return values_.maker(value); }
-    // The operator that alone reads the value, which must not leave either; or null.
+    // The operator that alone reads the value; null where several do or the value leaves.
     const op* only_reader(std::size_t value) const {
         return leaves(value) ? nullptr : values_.only_reader(value);
     }
@@ -37,7 +37,8 @@ public:
                                               std::size_t b) const = 0;
     virtual bool may_begin_with(std::size_t value) const = 0;
     virtual bool may_be_operand(std::size_t value) const = 0;
-    // Whether SoftMax hands over unrounded what its tensor holds in that type.
+    // Whether an operator may take SoftMax's result of that type, to which the chain does not
+    // round.
     virtual bool may_follow_soft_max(data_type type) const = 0;
 
 protected:
