@@ -1,6 +1,6 @@
 // Which partitions hold a chain of rows, and which only come near one.
 
-#include "graph/row_chain.hpp"
+#include "graph/find_row_chain.hpp"
 #include "unit/graph/chain_graphs.hpp"
 
 #include <gtest/gtest.h>
