@@ -4,6 +4,9 @@
 
 namespace maskwise::onednn {
 
+constexpr std::size_t reference_count_bytes = 64; // at most, of allocate_shared
+static_assert(sizeof(op_record) + reference_count_bytes <= record_block_bytes);
+
 op_record::op_record(std::size_t op_id, int op_kind, const char* op_name)
     : id(op_id), kind(op_kind), name(op_name, &pool_) {
     inputs.reserve(3);

@@ -22,7 +22,7 @@ using attribute = std::variant<std::vector<float>, std::vector<std::int64_t>, bo
 // hold a Select. Every operator of every graph passes here, so one of usual size (three inputs, one
 // output, a short name) is a single allocation.
 class op_record {
-    static constexpr std::size_t room_bytes = 4 * sizeof(abi::logical_tensor);
+    static constexpr std::size_t room_bytes = 5 * sizeof(abi::logical_tensor); // one for attributes
     alignas(std::max_align_t) std::array<std::byte, room_bytes> room_;
     std::pmr::monotonic_buffer_resource pool_{room_.data(), room_.size()};
 

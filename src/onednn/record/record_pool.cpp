@@ -5,8 +5,6 @@
 namespace maskwise::onednn {
 namespace {
 
-// Enough for a record with its reference count; larger ones are not kept.
-constexpr std::size_t block_bytes = 1280;
 constexpr std::size_t most_kept = 64;
 
 struct kept_blocks {
@@ -24,13 +22,13 @@ thread_local kept_blocks kept;
 } // namespace
 
 void* take_record_block(std::size_t bytes) {
-    if (bytes > block_bytes) return ::operator new(bytes);
+    if (bytes > record_block_bytes) return ::operator new(bytes);
     if (kept.count > 0 && kept.count < most_kept) return kept.blocks[--kept.count];
-    return ::operator new(block_bytes);
+    return ::operator new(record_block_bytes);
 }
 
 void give_record_block(void* block, std::size_t bytes) noexcept {
-    if (bytes <= block_bytes && kept.count + 1 < most_kept)
+    if (bytes <= record_block_bytes && kept.count + 1 < most_kept)
         kept.blocks[kept.count++] = block;
     else
         ::operator delete(block);

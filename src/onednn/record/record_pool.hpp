@@ -8,6 +8,7 @@ namespace maskwise::onednn {
 // Memory for the records of operators. Every operator of every graph gets one for a moment, and
 // through malloc that costs more than all the rest: freed blocks of this size are merged and split
 // again. So a thread keeps the blocks that it frees for its next records, up to a bound.
+inline constexpr std::size_t record_block_bytes = 1536; // larger records are not kept
 void* take_record_block(std::size_t bytes);
 void give_record_block(void* block, std::size_t bytes) noexcept;
 
