@@ -159,8 +159,8 @@ HWY_ATTR HWY_INLINE void change_block(row_v& a, row_v& b, row_v& c, row_v& d) {
 
 HWY_ATTR HWY_INLINE void unary_block(row_operator op, row_v& a, row_v& b, row_v& c, row_v& d) {
     switch (op) {
-#define MASKWISE_ROW_COMBINE(name) case row_operator::name:
-#define MASKWISE_ROW_SELECT(name) case row_operator::name:
+#define MASKWISE_ROW_COMBINE(name)
+#define MASKWISE_ROW_SELECT(name)
 #define MASKWISE_ROW_CHANGE(name)                                                                  \
     case row_operator::name:                                                                       \
         return change_block<row_operator::name>(a, b, c, d);
@@ -168,6 +168,8 @@ HWY_ATTR HWY_INLINE void unary_block(row_operator op, row_v& a, row_v& b, row_v&
 #undef MASKWISE_ROW_CHANGE
 #undef MASKWISE_ROW_SELECT
 #undef MASKWISE_ROW_COMBINE
+    default:
+        __builtin_unreachable();
     }
 }
 
@@ -180,14 +182,15 @@ HWY_ATTR HWY_INLINE void act(const row_action& action, const row_columns& at, ro
 #define MASKWISE_ROW_COMBINE(name)                                                                 \
     case row_operator::name:                                                                       \
         return combine_block<row_operator::name>(a, b, c, d, side_a, side_b, side_c, side_d);
-#define MASKWISE_ROW_SELECT(name) case row_operator::name:
-#define MASKWISE_ROW_CHANGE(name) case row_operator::name:
+#define MASKWISE_ROW_SELECT(name)
+#define MASKWISE_ROW_CHANGE(name)
 #include "kernel/row_operators.inc"
 #undef MASKWISE_ROW_CHANGE
 #undef MASKWISE_ROW_SELECT
 #undef MASKWISE_ROW_COMBINE
-        select_block(action.cond, action.op == row_operator::select_kept, at, a, b, c, d, side_a,
-                     side_b, side_c, side_d);
+    default:
+        return select_block(action.cond, action.op == row_operator::select_kept, at, a, b, c, d,
+                            side_a, side_b, side_c, side_d);
     }
 }
 
