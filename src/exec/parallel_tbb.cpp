@@ -28,7 +28,7 @@ bool is_tbb_used_by_this_thread() {
     },
     nullptr, [] { is_without_threads = is_tbb_used; });
 
-// False where only the calling thread is to be had.
+// False if only the calling thread is available.
 bool begin_use() {
     if (is_without_threads || !has_tbb(tbb_search::open_too)) return false;
     if (!is_tbb_used.load(std::memory_order_relaxed)) is_tbb_used = true;

@@ -267,8 +267,8 @@ void row_walk::zero_row() {
     finish_statistics(0.0F, 1.0F);
 }
 
-// A NaN, which has no part in a maximum, leaves no sum of 0. The first `count` columns become their
-// exponentials; of a row with a NaN nothing but NaNs comes out.
+// The maximum ignores NaN, so the sum decides: it is 0 only if every value is -inf. The first
+// `count` columns become their exponentials; a row with a NaN becomes all NaN.
 bool row_walk::is_minus_infinity(std::int64_t count) {
     return count == 0 || plan_.kernels->exp_sum(buffer_.data(), 0.0F, count, nullptr) == 0.0F;
 }

@@ -19,8 +19,8 @@ struct row_pointers {
 };
 
 // Runs every row through the plan's steps, in parallel where that pays. result may be scores where
-// both have one type. A causal mask is never built: columns behind a row's boundary are not
-// computed where SoftMax follows. Returns when the result is written. Any thread; allocates
+// both have one type. A causal mask is never built, and scores behind a row's boundary are not
+// read. Returns when the result is written. Any thread; allocates
 // nothing.
 void run_rows(const row_plan& plan, const row_pointers& at);
 

@@ -11,7 +11,7 @@
 
 namespace maskwise::graph {
 
-// Why there is no chain; caught where one is looked for.
+// Thrown while a chain is searched, caught by find_row_chain and find_row_chains.
 struct no_chain {
     std::string reason;
 };

@@ -44,9 +44,9 @@ constexpr merge_rule rules[] = {
 };
 
 // So many values fit the registers of AVX2 at once whatever the operators and however their
-// operands broadcast, with what the operators need besides: a group never fails to compile. A value
-// that is rounded gives way to what comes out and does not count again, so that a group is one
-// whichever types it is compiled with.
+// operands broadcast, with what the operators need besides: a group never fails to compile.
+// Rounding reuses its input's register and is not counted, so grouping does not depend on the
+// types.
 constexpr std::size_t most_values = 10;
 
 bool allows(op_kind kind, place where) {

@@ -144,7 +144,7 @@ operand_access packed_access(const levels& from, std::int64_t width, bool is_dst
         access.items = from[1].extent;
         return access;
     }
-    // A few copies of each element are a few planes that are the same one.
+    // Up to four repeats of an element are transposed like that many equal planes.
     transposition blocks;
     if (!is_dst && !run && (!splat || from[0].extent <= 4))
         blocks = choose_transposition(from, width);

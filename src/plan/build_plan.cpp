@@ -110,8 +110,8 @@ std::size_t lay_out_grid(select_plan& plan) {
     return shapes;
 }
 
-// Of the tile that packs most: a source that overlaps itself may run on from loop to loop in whole
-// tiles, which read it where it lies, and not in smaller ones.
+// Sized for the tile that packs most: whole tiles may read a source that overlaps itself in place,
+// and smaller ones may have to pack it.
 std::int64_t buffer_bytes(const select_plan& plan, std::size_t operand) {
     std::int64_t most = 0;
     for (const tile_shape& shape : plan.shapes)
@@ -137,8 +137,8 @@ void connect_operands(select_plan& plan, std::size_t shapes, const kernel_table&
     plan.scratch_bytes = scratch;
 }
 
-// Of a row with one cond only the side that it takes is touched, and where the row is some lines
-// long the other side's lines stay out of the caches.
+// If cond is constant along a row, only the chosen source is read; for rows of several lines that
+// keeps the other source's lines out of the caches.
 bool takes_sides_by_row(const select_plan& plan) {
     constexpr std::int64_t some_lines_bytes = 256;
     const tile_shape& shape = plan.shapes[0];

@@ -51,7 +51,7 @@ struct basic_loop_nest {
     }
 };
 
-// An operand that is not there is null: it stands still.
+// A missing operand is null and has stride 0.
 template <std::size_t Operands>
 using operand_descs = std::array<const tensor_desc*, Operands>;
 

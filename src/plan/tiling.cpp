@@ -8,7 +8,7 @@ namespace maskwise {
 namespace {
 
 // Shorter rows spend their time on row ends, and their stores past the caches on partial cache
-// lines; such nests become boxes. Rows of whole cache lines have no ends to speak of.
+// lines; such nests become boxes. Rows of whole cache lines have no partial line at their ends.
 constexpr std::int64_t least_row_bytes = 1024;
 constexpr std::int64_t least_whole_row_bytes = 256;
 // Shorter pieces of dst are written from a buffer.
@@ -17,7 +17,7 @@ constexpr std::int64_t least_direct_bytes = 64;
 constexpr std::int64_t direct_tile_elements = 16384;
 constexpr std::int64_t direct_tile_bytes = 64 << 10;
 
-// Rows of so many elements of the innermost loop.
+// Whether rows of `elements` of the innermost loop are long.
 bool rows_are_long(const loop_nest& nest, std::int64_t elements) {
     const std::int64_t bytes = elements * nest.width_bytes[op_dst];
     const bool whole_lines =

@@ -1,4 +1,5 @@
-// Rows through random chains, every instruction set, against the same chain in double precision.
+// Random rows through a table of chains, every instruction set, against the same chain in double
+// precision.
 
 #include "exec/run_rows.hpp"
 #include "support/guarded_buffer.hpp"
