@@ -166,7 +166,9 @@ def attention_cells(bench: Path) -> Cells:
     cases = {name: of_case for name, of_case in every if {"onednn", "maskwise"} <= of_case.keys()}
     newest = [name for name in cases if " on " not in name]
     versions = dict.fromkeys(
-        row["version"].split(", Maskwise")[0] if impl in OWN else f"{impl.split(' ')[0]} {row['version']}"
+        row["version"].split(", Maskwise")[0]
+        if impl in OWN
+        else f"{impl.split(' ')[0]} {row['version']}"
         for name in newest
         for impl, row in cases[name].items()
     )
