@@ -58,6 +58,7 @@ void merge(const graph_record& graph, partition_list& partitions) {
     partition_list dropped;
     const auto list = list_partitions(graph, partitions, dropped);
     std::vector<graph::node_ports> ports;
+    ports.reserve(list.size());
     for (const auto& listed : list) ports.push_back(ports_of(listed));
     partition_list merged;
     for (const std::size_t i : graph::topological_order(ports)) {
