@@ -9,6 +9,7 @@
 #include "onednn/partition/claim_partition.hpp"
 #include "onednn/partition/find_merged_groups.hpp"
 #include "onednn/partition/merged_partitions.hpp"
+#include "onednn/partition/partition_list.hpp"
 #include "onednn/record/tables.hpp"
 
 #include <algorithm>
@@ -44,14 +45,6 @@ void note_select(abi::graph graph, graph_record& record) {
     call_real(&real_library::graph_get_fpmath_mode, graph, &record.settings.fpmath_mode,
               &applies_to_int);
     record.settings.fpmath_applies_to_int = applies_to_int != 0;
-}
-
-void give_back(std::size_t count, abi::partition* partitions) {
-    for (std::size_t i = 0; i < count; ++i) {
-        tables().claims.erase(partitions[i]);
-        call_real(&real_library::partition_destroy, partitions[i]);
-        partitions[i] = nullptr;
-    }
 }
 
 } // namespace
@@ -141,7 +134,7 @@ abi::status dnnl_graph_graph_get_partitions(abi::graph graph, std::size_t num,
         for (std::size_t i = 0; i < std::min(num, real_count); ++i)
             claim_partition(*record, partitions[i]);
     });
-    if (claimed != abi::success) give_back(num, partitions);
+    if (claimed != abi::success) destroy({partitions, num});
     return claimed;
 }
 

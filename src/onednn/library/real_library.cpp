@@ -190,7 +190,7 @@ bool is_cpu_engine(abi::engine engine) {
            kind == abi::engine_cpu;
 }
 
-// The newest oneDNN whose function list this plugin knows. (A test that plays an older Maskwise
+// The plugin knows the function lists up to this oneDNN. (A test that plays an older Maskwise
 // defines it.)
 #ifndef MASKWISE_NEWEST_KNOWN_MINOR
 #define MASKWISE_NEWEST_KNOWN_MINOR 14

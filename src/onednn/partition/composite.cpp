@@ -88,13 +88,13 @@ void composite::place_scratchpad() {
 // The result has the shape of the scores and the type that the graph gives it.
 void composite::compile_parts(const row_region& region) {
     const auto parts = graph::divide(region.ops, chain_.op_ids, chain_.scores);
-    const auto after = records_of(region, parts.after);
+    const auto after = records_of(region.records, parts.after);
     const auto* const given = find_by_id(own_inputs_, chain_.scores);
     scores_ = given != nullptr ? *given : dense(recorded_output(region, chain_.scores));
     result_ = dense(scores_);
     result_.id = chain_.result;
     result_.data_type = recorded_output(region, chain_.result).data_type;
-    const auto before = records_of(region, parts.before);
+    const auto before = records_of(region.records, parts.before);
     refuse_host_scalars(before, by_id(own_inputs_));
     if (given == nullptr) compile_before(before, values_between(region, parts));
     if (chain_.statistics) place_statistics();

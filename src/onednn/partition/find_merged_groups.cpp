@@ -7,6 +7,7 @@
 #include "onednn/library/real_library.hpp"
 #include "onednn/library/real_partition.hpp"
 #include "onednn/partition/partition_list.hpp"
+#include "onednn/partition/region_ports.hpp"
 #include "onednn/record/translate_op.hpp"
 
 #include <map>
@@ -67,12 +68,6 @@ std::vector<abi::logical_tensor> as_given(const op_list& records,
     return given;
 }
 
-op_list records_of(const graph_record& graph, const std::vector<graph::op>& ops) {
-    op_list records;
-    for (const auto& op : ops) records.push_back(find_op(graph.ops, op.id));
-    return records;
-}
-
 // The last of the records, which are in topological order, makes dst.
 std::shared_ptr<merged_group> new_group(const op_list& records,
                                         const std::vector<graph::logical_tensor>& inputs) {
@@ -86,7 +81,7 @@ std::shared_ptr<merged_group> new_group(const op_list& records,
 
 std::shared_ptr<const merged_group> make_loop(const graph_record& graph,
                                               graph::expression_group&& found) {
-    auto group = new_group(records_of(graph, found.ops), found.inputs);
+    auto group = new_group(records_of(graph.ops, found.ops), found.inputs);
     group->work = std::move(found);
     return group;
 }
@@ -94,7 +89,7 @@ std::shared_ptr<const merged_group> make_loop(const graph_record& graph,
 std::shared_ptr<const merged_group> make_rows(const graph_record& graph,
                                               graph::merged_chain&& found) {
     row_region region{graph.settings,
-                      records_of(graph, found.ops),
+                      records_of(graph.ops, found.ops),
                       std::move(found.ops),
                       {},
                       std::move(found.chain)};

@@ -5,7 +5,7 @@
 
 namespace maskwise::onednn {
 
-void destroy(partition_list& partitions) {
+void destroy(std::span<abi::partition> partitions) {
     for (abi::partition& partition : partitions) {
         if (partition == nullptr) continue;
         tables().claims.erase(partition);

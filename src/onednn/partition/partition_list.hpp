@@ -2,6 +2,7 @@
 
 #include "onednn/library/abi.hpp"
 
+#include <span>
 #include <vector>
 
 namespace maskwise::onednn {
@@ -9,7 +10,7 @@ namespace maskwise::onednn {
 using partition_list = std::vector<abi::partition>;
 
 // Destroys the handles, forgets their claims and leaves nulls.
-void destroy(partition_list& partitions);
+void destroy(std::span<abi::partition> partitions);
 
 struct owned_partitions {
     partition_list list;

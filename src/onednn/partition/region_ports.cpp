@@ -23,9 +23,9 @@ const abi::logical_tensor& recorded_output(const row_region& region, std::size_t
     throw invalid_argument("tensor " + std::to_string(id) + " is not made in the partition");
 }
 
-op_list records_of(const row_region& region, std::span<const graph::op> ops) {
+op_list records_of(const op_list& all, std::span<const graph::op> ops) {
     op_list records;
-    for (const auto& op : ops) records.push_back(find_op(region.records, op.id));
+    for (const auto& op : ops) records.push_back(find_op(all, op.id));
     return records;
 }
 

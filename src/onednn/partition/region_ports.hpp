@@ -17,8 +17,8 @@ tensor_map by_id(const std::vector<abi::logical_tensor>& tensors);
 
 // The output of that id, as given at add_op. Throws invalid_argument where none has it.
 const abi::logical_tensor& recorded_output(const row_region& region, std::size_t id);
-// The records of these operators of the region.
-op_list records_of(const row_region& region, std::span<const graph::op> ops);
+// The records of these operators, which are among `all`.
+op_list records_of(const op_list& all, std::span<const graph::op> ops);
 
 // The client's list, where entries keep their places but have an id only if the region reads them:
 // what the region makes is not the client's to give. Those behind the last are left out; they need
