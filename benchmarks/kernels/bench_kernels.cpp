@@ -66,31 +66,14 @@ void run_pack_kernel(benchmark::State& state, const pack_kernel& kernel) {
     std::vector<std::byte> strided(static_cast<std::size_t>(groups * items * item_space));
     std::vector<std::byte> buffer(
         static_cast<std::size_t>(items * groups * unit + pack_slack_bytes));
-    std::vector<std::int32_t> offsets, group_places;
+    pack_layout layout{items,        groups, 1,   unit, transposes ? unit : items * item_space,
+                       items * unit, {},     {0}, {},   {0},
+                       true,         {}};
     for (std::int64_t i = 0; i < items; ++i)
-        offsets.push_back(static_cast<std::int32_t>(i * item_space));
+        layout.offsets.push_back(static_cast<std::int32_t>(i * item_space));
     for (std::int64_t g = 0; g < groups; ++g)
-        group_places.push_back(static_cast<std::int32_t>(g * items * unit));
-    const std::int32_t one_block = 0;
-    const pack_tile tile{strided.data(),
-                         buffer.data(),
-                         offsets.data(),
-                         items,
-                         groups,
-                         transposes ? unit : items * item_space,
-                         items * unit,
-                         unit,
-                         1,
-                         &one_block,
-                         group_places.data(),
-                         &one_block,
-                         true,
-                         nullptr,
-                         nullptr,
-                         0,
-                         0,
-                         nullptr,
-                         nullptr};
+        layout.group_places.push_back(static_cast<std::int32_t>(g * items * unit));
+    const pack_tile tile{strided.data(), buffer.data(), layout, false, {}};
     for ([[maybe_unused]] auto _ : state) {
         kernel.run(tile);
         benchmark::ClobberMemory();

@@ -19,23 +19,24 @@ inline std::int64_t choose_parts(std::int64_t moved_bytes, std::int64_t tiles) {
     return threads < 2 ? 1 : std::min(tiles, threads * parts_per_thread);
 }
 
-struct tile_range {
-    std::int64_t first, last;
-};
-
-// All parts of one call, on the caller's thread where there is one.
-inline void run_parts(std::int64_t parts, chunk_fn run, const void* context) {
-    if (parts == 1)
-        run(context, 0);
-    else
-        parallel_run(parts, run, context);
+// Calls work(part) for each of the parts, which are all done when this returns. `work` must not
+// throw.
+template <class Work>
+void run_in_parts(std::int64_t parts, const Work& work) {
+    if (parts == 1) return work(0);
+    parallel_run(
+        parts, [](const void* raw, std::int64_t part) { (*static_cast<const Work*>(raw))(part); },
+        &work);
 }
 
-// The tiles of one part; parts differ by one tile at most.
-inline tile_range tiles_of_part(std::int64_t tiles, std::int64_t part, std::int64_t parts) {
+// Calls work(first, last) with the tiles of each part, which differ by one tile at most.
+template <class Work>
+void run_tiles_in_parts(std::int64_t tiles, std::int64_t parts, const Work& work) {
     const std::int64_t each = tiles / parts, rest = tiles % parts;
-    const std::int64_t first = part * each + std::min(part, rest);
-    return {first, first + each + (part < rest ? 1 : 0)};
+    run_in_parts(parts, [&](std::int64_t part) {
+        const std::int64_t first = part * each + std::min(part, rest);
+        work(first, first + each + (part < rest ? 1 : 0));
+    });
 }
 
 } // namespace maskwise

@@ -9,12 +9,6 @@ namespace {
 
 using operand_addresses = std::array<std::byte*, jit::max_operands>;
 
-struct run_context {
-    const expression_plan& plan;
-    operand_addresses at;
-    std::int64_t parts;
-};
-
 // Elements of a loop in one tile.
 std::int64_t step_of(const expression_plan& plan, int loop) {
     return loop == 0 ? plan.columns : loop == 1 ? plan.rows : 1;
@@ -39,23 +33,20 @@ void run_tile(const expression_plan& plan, const operand_addresses& at, std::int
     plan.code->run()(&tile);
 }
 
-void run_part(const void* raw_context, std::int64_t part) {
-    const auto& context = *static_cast<const run_context*>(raw_context);
-    const auto [first, last] = tiles_of_part(context.plan.tiles, part, context.parts);
-    for (std::int64_t tile = first; tile < last; ++tile) run_tile(context.plan, context.at, tile);
-    if (context.plan.stores == store_policy::stream) finish_streaming();
-}
-
 using input_addresses = std::span<const void* const>;
 
 void run_loop(const expression_plan& plan, input_addresses inputs, void* dst) {
-    run_context context{plan, {}, choose_parts(plan.moved_bytes, plan.tiles)};
+    operand_addresses at{};
     for (std::size_t i = 0; i < inputs.size(); ++i)
-        context.at[i] = static_cast<std::byte*>(const_cast<void*>(inputs[i]));
-    context.at[jit::dst_operand] = static_cast<std::byte*>(dst);
+        at[i] = static_cast<std::byte*>(const_cast<void*>(inputs[i]));
+    at[jit::dst_operand] = static_cast<std::byte*>(dst);
     for (std::size_t o = 0; o < jit::max_operands; ++o)
-        if (context.at[o] != nullptr) context.at[o] += plan.nest.first_bytes[o];
-    run_parts(context.parts, run_part, &context);
+        if (at[o] != nullptr) at[o] += plan.nest.first_bytes[o];
+    const std::int64_t parts = choose_parts(plan.moved_bytes, plan.tiles);
+    run_tiles_in_parts(plan.tiles, parts, [&](std::int64_t first, std::int64_t last) {
+        for (std::int64_t tile = first; tile < last; ++tile) run_tile(plan, at, tile);
+        if (plan.stores == store_policy::stream) finish_streaming();
+    });
 }
 
 void copy(const reordering& along, const void* from, void* to) {

@@ -350,18 +350,6 @@ void row_walk::run(std::int64_t first, std::int64_t last) {
     if (streams_) finish_streaming();
 }
 
-struct run_context {
-    const row_plan& plan;
-    const row_pointers& at;
-    std::int64_t parts;
-};
-
-void run_part(const void* raw_context, std::int64_t part) {
-    const auto& context = *static_cast<const run_context*>(raw_context);
-    const auto [first, last] = tiles_of_part(context.plan.rows, part, context.parts);
-    row_walk(context.plan, context.at).run(first, last);
-}
-
 // A process that runs small rows only never begins to use threads.
 std::int64_t choose_parts(const row_plan& plan) {
     if (plan.rows * plan.columns < parallel_from_elements) return 1;
@@ -373,9 +361,9 @@ std::int64_t choose_parts(const row_plan& plan) {
 
 void run_rows(const row_plan& plan, const row_pointers& at) {
     if (plan.rows == 0 || plan.columns == 0) return;
-    const std::int64_t parts = choose_parts(plan);
-    const run_context context{plan, at, parts};
-    run_parts(parts, run_part, &context);
+    run_tiles_in_parts(plan.rows, choose_parts(plan), [&](std::int64_t first, std::int64_t last) {
+        row_walk(plan, at).run(first, last);
+    });
 }
 
 } // namespace maskwise

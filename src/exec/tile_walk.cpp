@@ -1,5 +1,7 @@
 #include "exec/tile_walk.hpp"
 
+#include "exec/odometer.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <span>
@@ -13,55 +15,20 @@ struct tile_place {
     const tile_shape* shape;
 };
 
-// Where in the grid a thread is. Divides once, at its start; then counts like an odometer.
-class tile_cursor {
-public:
-    tile_cursor(const select_plan& plan, const per_operand<std::byte*>& begin, std::int64_t tile)
-        : plan_(&plan), at_(begin) {
-        for (int i = plan.grid_rank - 1; i >= 0; --i) {
-            const std::int64_t index = tile % loop(i).count;
-            tile /= loop(i).count;
-            index_[static_cast<std::size_t>(i)] = index;
-            move(i, index);
-        }
-    }
+using tile_cursor = odometer<grid_loop>;
 
-    void advance() {
-        for (int i = plan_->grid_rank - 1; i >= 0; --i) {
-            std::int64_t& index = index_[static_cast<std::size_t>(i)];
-            if (++index < loop(i).count) {
-                move(i, 1);
-                return;
-            }
-            move(i, 1 - index);
-            index = 0;
-        }
-    }
+tile_place place_of(const select_plan& plan, const tile_cursor& cursor) {
+    std::size_t shape = 0;
+    for (std::size_t i = 0; i < plan.grid.size(); ++i)
+        if (cursor.is_last(i)) shape += plan.grid[i].last_shape;
+    return {cursor.at(), &plan.shapes[shape]};
+}
 
-    tile_place place() const {
-        std::size_t shape = 0;
-        for (int i = 0; i < plan_->grid_rank; ++i)
-            if (index_[static_cast<std::size_t>(i)] + 1 == loop(i).count)
-                shape += loop(i).last_shape;
-        return {at_, &plan_->shapes[shape]};
-    }
-
-private:
-    const grid_loop& loop(int i) const { return plan_->grid[static_cast<std::size_t>(i)]; }
-
-    void move(int i, std::int64_t steps) {
-        for (std::size_t o = 0; o < operand_count; ++o) at_[o] += loop(i).step_bytes[o] * steps;
-    }
-
-    const select_plan* plan_;
-    per_operand<std::byte*> at_;
-    std::array<std::int64_t, max_rank> index_{};
-};
-
-void run_direct_tiles(select_fn kernel, tile_cursor& cursor, std::int64_t count) {
+void run_direct_tiles(const select_plan& plan, select_fn kernel, tile_cursor& cursor,
+                      std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) {
         if (i > 0) cursor.advance();
-        const tile_place place = cursor.place();
+        const tile_place place = place_of(plan, cursor);
         kernel(make_tile(*place.shape, place.at));
     }
 }
@@ -73,6 +40,10 @@ void repeat_pattern(std::byte* to, const std::byte* pattern, std::int64_t patter
         std::memcpy(to + filled, to, static_cast<std::size_t>(std::min(filled, bytes - filled)));
 }
 
+void ask_for(const lines_ahead& lines) {
+    for (const std::int32_t line : lines.offsets) __builtin_prefetch(lines.from + line, 0, 2);
+}
+
 // The buffers of one thread for the operands that are packed.
 class packer {
 public:
@@ -81,38 +52,22 @@ public:
 
     std::byte* buffer(std::size_t operand) const { return scratch_ + plan_.buffer_offset[operand]; }
 
-    // Lines of the next tile: while this one is packed memory would be idle, and the pieces of a
-    // scattered operand are too short for the hardware's prefetchers.
-    struct ahead {
-        const std::byte* at;
-        std::span<const std::int32_t> lines;
-
-        ahead(const operand_access& access, const std::byte* from, const std::byte* next)
-            : at(next), lines(access.lines) {
-            if (next - from < line_bytes && from - next < line_bytes)
-                lines = {}; // mostly the same lines
-        }
-        void ask() const {
-            for (const std::int32_t line : lines) __builtin_prefetch(at + line, 0, 2);
-        }
-    };
-
     // The operand's part of the tile as the select kernel can read it.
     std::byte* read(std::size_t operand, const operand_access& access, std::byte* from,
-                    const ahead& next) {
+                    const lines_ahead& next) {
         if (access.kind == access_kind::direct) {
-            next.ask();
+            ask_for(next);
             return from;
         }
         packed& have = packed_[operand];
         if (have.from == from && have.access == &access) {
-            next.ask();
+            ask_for(next);
             return buffer(operand);
         }
         have = {from, &access};
         if (access.kind == access_kind::repeat)
-            repeat_pattern(buffer(operand), from, access.item_bytes,
-                           access.item_bytes * access.items);
+            repeat_pattern(buffer(operand), from, access.layout.item_bytes,
+                           access.layout.item_bytes * access.layout.items);
         else
             access.pack(describe(operand, access, from, next));
         return buffer(operand);
@@ -123,7 +78,7 @@ public:
         return access.kind == access_kind::direct ? from : buffer(operand);
     }
 
-    void write(const operand_access& access, std::byte* to, const ahead& next) const {
+    void write(const operand_access& access, std::byte* to, const lines_ahead& next) const {
         access.pack(describe(op_dst, access, to, next));
     }
 
@@ -134,29 +89,11 @@ private:
     };
 
     pack_tile describe(std::size_t operand, const operand_access& access, std::byte* strided,
-                       const ahead& next) const {
+                       const lines_ahead& next) const {
         // An end of 0 allows none, also where the operand runs backwards from its beginning.
         const std::int64_t end = plan_.windows_end[operand];
         const bool windows = end != 0 && strided - begin_[operand] + access.windows_reach <= end;
-        return {strided,
-                buffer(operand),
-                access.offsets.data(),
-                access.items,
-                access.groups,
-                access.group_bytes,
-                access.buffer_group_bytes,
-                access.item_bytes,
-                access.blocks,
-                access.block_offsets.data(),
-                access.group_places.data(),
-                access.block_places.data(),
-                access.even_items,
-                next.at,
-                next.lines.data(),
-                static_cast<std::int64_t>(next.lines.size()),
-                windows ? access.windows.count : 0,
-                access.windows.offsets.data(),
-                access.windows.shuffles.data()};
+        return {strided, buffer(operand), access.layout, windows, next};
     }
 
     const select_plan& plan_;
@@ -191,8 +128,12 @@ void pick_tile(const select_plan& plan, const tile_shape& shape,
     plan.pick(tile, shape.pick_offsets.data());
 }
 
-packer::ahead ahead_of(std::size_t o, const tile_place& place, const tile_place& next) {
-    return {next.shape->access[o], place.at[o], next.at[o]};
+// Lines of the next tile: while this one is packed memory would be idle, and the pieces of a
+// scattered operand are too short for the hardware's prefetchers.
+lines_ahead ahead_of(std::size_t o, const tile_place& place, const tile_place& next) {
+    const std::ptrdiff_t step = next.at[o] - place.at[o];
+    if (step > -line_bytes && step < line_bytes) return {}; // mostly the same lines
+    return {next.at[o], next.shape->access[o].lines};
 }
 
 // Both sources, or the one that a decided tile takes.
@@ -202,7 +143,7 @@ void read_sources(const tile_place& place, const tile_place& next, bool decided,
     for (const std::size_t o : {op_src_0, op_src_1}) {
         const operand_access& access = place.shape->access[o];
         if (decided && o == other) {
-            ahead_of(o, place, next).ask();
+            ask_for(ahead_of(o, place, next));
             at[o] = pack.unread(o, access, at[o]);
         } else {
             at[o] = pack.read(o, access, at[o], ahead_of(o, place, next));
@@ -235,10 +176,10 @@ void run_packed_tiles(const select_plan& plan, select_fn kernel,
     void* const scratch = __builtin_alloca_with_align(
         static_cast<std::size_t>(plan.scratch_bytes) + 1, alignment_bits);
     packer pack(plan, begin, static_cast<std::byte*>(scratch));
-    tile_place place = cursor.place();
+    tile_place place = place_of(plan, cursor);
     for (std::int64_t i = 0; i < count; ++i) {
         if (i + 1 < count) cursor.advance();
-        const tile_place next = cursor.place();
+        const tile_place next = place_of(plan, cursor);
         run_packed_tile(plan, kernel, place, next, pack);
         place = next;
     }
@@ -249,11 +190,11 @@ void run_packed_tiles(const select_plan& plan, select_fn kernel,
 void run_tiles(const select_plan& plan, select_fn kernel, const operand_pointers& pointers,
                std::int64_t first, std::int64_t last) {
     const per_operand<std::byte*> begin = loops_begin(plan, pointers);
-    tile_cursor cursor(plan, begin, first);
+    tile_cursor cursor(plan.grid, begin, first);
     if (plan.packs)
         run_packed_tiles(plan, kernel, begin, cursor, last - first);
     else
-        run_direct_tiles(kernel, cursor, last - first);
+        run_direct_tiles(plan, kernel, cursor, last - first);
 }
 
 } // namespace maskwise

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 namespace maskwise {
 
@@ -38,16 +40,21 @@ using select_fn = void (*)(const select_tile&);
 // lies offsets[2 * c] behind the row's first one in src_1, offsets[2 * c + 1] in src_0.
 using pick_fn = void (*)(const select_tile&, const std::int32_t* offsets);
 
-// Moves between a scattered operand and a dense buffer: `groups` times `items` items. Item i of
-// group g lies at strided + g * group_bytes + offsets[i]; in the buffer items are one behind the
-// other and groups buffer_group_bytes apart.
-//   gather:    an item is `item_bytes` bytes, copied into the buffer. With `windows` > 0 a kernel
-//   may
-//              instead put each 16 bytes of a group's part of the buffer, the last ones ending with
-//              it, together from as many windows: number w of register r are the 16 bytes at
-//              window_offsets[r * windows + w], of which the 16 numbers at
-//              window_shuffles + (r * windows + w) * 16 pick bytes, 0x80 none. Bytes between items
-//              are read then, too.
+// How runs of a few bytes fill registers of 16: register r is put together from `count` windows,
+// the 16 bytes at offsets[r * count + w], of which the 16 numbers at shuffles[(r * count + w) * 16]
+// pick bytes, 0x80 none. The last register ends with the run of registers.
+struct byte_windows {
+    std::int64_t count = 0; // 0: moving the runs one by one is faster
+    std::vector<std::int32_t> offsets;
+    std::vector<std::uint8_t> shuffles;
+};
+
+// How a scattered operand lies in a dense buffer: `groups` times `items` items. Item i of group g
+// lies at strided + g * group_bytes + offsets[i]; in the buffer items are one behind the other and
+// groups buffer_group_bytes apart.
+//   gather:    an item is `item_bytes` bytes, copied into the buffer. Where the tile allows it, a
+//              kernel may put a group's part of the buffer together from windows instead, and so
+//              read bytes between items, too.
 //   scatter:   the same, from the buffer.
 //   step:      as gather, an item is one element, and each lies offsets[1] behind the one before it
 //              (before it where that is negative). Other offsets are not read.
@@ -59,28 +66,35 @@ using pick_fn = void (*)(const select_tile&, const std::int32_t* offsets);
 //              pack_slack_bytes behind the last one.
 // All of that `blocks` times: block b lies block_offsets[b] further on, and in the buffer
 // groups * buffer_group_bytes, for transpose block_places[b], further on.
+struct pack_layout {
+    std::int64_t items = 1;
+    std::int64_t groups = 1;
+    std::int64_t blocks = 1;
+    std::int64_t item_bytes = 0;
+    std::int64_t group_bytes = 0;
+    std::int64_t buffer_group_bytes = 0;
+    std::vector<std::int32_t> offsets;
+    std::vector<std::int32_t> block_offsets;
+    std::vector<std::int32_t> group_places;
+    std::vector<std::int32_t> block_places;
+    bool even_items = false; // transpose: each item is as far from the one before it as the second
+    byte_windows windows;    // gather
+};
+
+// Cache lines to ask for: each offset is of a byte in one. They may lie anywhere.
+struct lines_ahead {
+    const std::byte* from = nullptr;
+    std::span<const std::int32_t> offsets;
+};
+
 struct pack_tile {
     std::byte* strided; // only read, except by scatter
     std::byte* buffer;  // only written, except by scatter
-    const std::int32_t* offsets;
-    std::int64_t items;
-    std::int64_t groups;
-    std::int64_t group_bytes;
-    std::int64_t buffer_group_bytes;
-    std::int64_t item_bytes;
-    std::int64_t blocks;
-    const std::int32_t* block_offsets;
-    const std::int32_t* group_places;
-    const std::int32_t* block_places;
-    bool even_items; // transpose: each item is as far from the one before it as the second
-    // Cache lines that are asked for on the way, some after each group or block of registers: all
-    // at once would hold up what this tile loads. They may lie anywhere.
-    const std::byte* ahead;
-    const std::int32_t* ahead_offsets;
-    std::int64_t ahead_lines;
-    std::int64_t windows;
-    const std::int32_t* window_offsets;
-    const std::uint8_t* window_shuffles;
+    const pack_layout& layout;
+    bool may_use_windows;
+    // Asked for on the way, some after each group or block of registers: all at once would hold up
+    // what this tile loads.
+    lines_ahead ahead;
 };
 using pack_fn = void (*)(const pack_tile&);
 

@@ -43,8 +43,8 @@ HWY_ATTR HWY_INLINE void copy_item(std::byte* to, const std::byte* from, std::si
 class ask_ahead {
 public:
     HWY_ATTR HWY_INLINE ask_ahead(const pack_tile& tile, std::int64_t steps)
-        : from_(tile.ahead), next_(tile.ahead_offsets), end_(next_ + tile.ahead_lines),
-          each_((tile.ahead_lines + steps - 1) / steps) {}
+        : from_(tile.ahead.from), next_(tile.ahead.offsets.data()),
+          end_(next_ + tile.ahead.offsets.size()), each_((end_ - next_ + steps - 1) / steps) {}
 
     HWY_ATTR HWY_INLINE void step() {
         const std::int32_t* const last = end_ - next_ > each_ ? next_ + each_ : end_;
@@ -61,24 +61,29 @@ private:
 template <class Move>
 HWY_ATTR HWY_INLINE void for_each_group(const pack_tile& tile, const Move& move) {
     std::byte* buffer = tile.buffer;
-    ask_ahead ahead(tile, tile.blocks * tile.groups);
-    for (std::int64_t b = 0; b < tile.blocks; ++b) {
-        std::byte* strided = tile.strided + tile.block_offsets[b];
-        for (std::int64_t g = 0; g < tile.groups; ++g) {
+    // Copies: what `move` writes may, to the compiler, be the layout.
+    const auto [blocks, groups] = std::pair(tile.layout.blocks, tile.layout.groups);
+    const std::int64_t group_bytes = tile.layout.group_bytes;
+    const std::int64_t buffer_group_bytes = tile.layout.buffer_group_bytes;
+    const std::int32_t* const block_offsets = tile.layout.block_offsets.data();
+    ask_ahead ahead(tile, blocks * groups);
+    for (std::int64_t b = 0; b < blocks; ++b) {
+        std::byte* strided = tile.strided + block_offsets[b];
+        for (std::int64_t g = 0; g < groups; ++g) {
             ahead.step();
             move(strided, buffer);
-            strided += tile.group_bytes;
-            buffer += tile.buffer_group_bytes;
+            strided += group_bytes;
+            buffer += buffer_group_bytes;
         }
     }
 }
 
 template <std::size_t Unit, bool Exact, bool Scatter>
 HWY_ATTR HWY_INLINE void move_items(const pack_tile& tile) {
-    const auto bytes = Exact ? Unit : static_cast<std::size_t>(tile.item_bytes);
+    const auto bytes = Exact ? Unit : static_cast<std::size_t>(tile.layout.item_bytes);
     for_each_group(tile, [&](std::byte* strided, std::byte* buffer) HWY_ATTR {
-        const std::int32_t* const offsets = tile.offsets;
-        const std::int64_t items = tile.items;
+        const std::int32_t* const offsets = tile.layout.offsets.data();
+        const std::int64_t items = tile.layout.items;
 #pragma GCC unroll 8
         for (std::int64_t i = 0; i < items; ++i, buffer += bytes) {
             std::byte* item = strided + offsets[i];
@@ -95,16 +100,16 @@ HWY_ATTR HWY_INLINE void move_items(const pack_tile& tile) {
 template <std::int64_t Windows>
 HWY_ATTR void gather_windows(const pack_tile& tile) {
     if constexpr (Windows < most_windows)
-        if (tile.windows > Windows) return gather_windows<Windows + 1>(tile);
+        if (tile.layout.windows.count > Windows) return gather_windows<Windows + 1>(tile);
     const hn::FixedTag<std::uint8_t, window_bytes> d;
     for_each_group(tile, [&](const std::byte* strided, std::byte* buffer) HWY_ATTR {
-        const std::int32_t* offsets = tile.window_offsets;
-        const std::uint8_t* shuffles = tile.window_shuffles;
+        const std::int32_t* offsets = tile.layout.windows.offsets.data();
+        const std::uint8_t* shuffles = tile.layout.windows.shuffles.data();
         const auto picked = [&](std::int64_t w) HWY_ATTR {
             return hn::TableLookupBytesOr0(hn::LoadU(d, as_bytes(strided + offsets[w])),
                                            hn::LoadU(d, shuffles + w * window_bytes));
         };
-        const std::int64_t last = tile.buffer_group_bytes - window_bytes;
+        const std::int64_t last = tile.layout.buffer_group_bytes - window_bytes;
         for (std::int64_t at = 0; at < last + window_bytes; at += window_bytes) {
             auto all = picked(0);
 #pragma GCC unroll 8
@@ -121,9 +126,9 @@ HWY_ATTR void gather_windows(const pack_tile& tile) {
 template <std::size_t Unit>
 HWY_ATTR void gather_kernel(const pack_tile& tile) {
 #if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE
-    if (tile.windows > 0) return gather_windows<1>(tile);
+    if (tile.may_use_windows && tile.layout.windows.count > 0) return gather_windows<1>(tile);
 #endif
-    if (tile.item_bytes == static_cast<std::int64_t>(Unit))
+    if (tile.layout.item_bytes == static_cast<std::int64_t>(Unit))
         move_items<Unit, true, false>(tile);
     else
         move_items<Unit, false, false>(tile);
@@ -131,7 +136,7 @@ HWY_ATTR void gather_kernel(const pack_tile& tile) {
 
 template <std::size_t Unit>
 HWY_ATTR void scatter_kernel(const pack_tile& tile) {
-    if (tile.item_bytes == static_cast<std::int64_t>(Unit))
+    if (tile.layout.item_bytes == static_cast<std::int64_t>(Unit))
         move_items<Unit, true, true>(tile);
     else
         move_items<Unit, false, true>(tile);
@@ -151,13 +156,15 @@ HWY_ATTR HWY_INLINE void splat_item(std::byte* to, const std::byte* from, std::s
 template <std::size_t Width>
 HWY_ATTR void splat_kernel(const pack_tile& tile) {
     constexpr std::size_t longest = HWY_MIN(HWY_MAX(16, HWY_MAX_BYTES), pack_slack_bytes);
-    const auto bytes = static_cast<std::size_t>(tile.item_bytes);
+    const auto bytes = static_cast<std::size_t>(tile.layout.item_bytes);
     for_each_group(tile, [&](const std::byte* strided, std::byte* buffer) HWY_ATTR {
-        for (std::int64_t i = 0; i < tile.items; ++i, buffer += bytes) {
+        const std::int32_t* const offsets = tile.layout.offsets.data();
+        const std::int64_t items = tile.layout.items;
+        for (std::int64_t i = 0; i < items; ++i, buffer += bytes) {
             if (bytes <= 16)
-                splat_item<Width, 16>(buffer, strided + tile.offsets[i], bytes);
+                splat_item<Width, 16>(buffer, strided + offsets[i], bytes);
             else
-                splat_item<Width, longest>(buffer, strided + tile.offsets[i], bytes);
+                splat_item<Width, longest>(buffer, strided + offsets[i], bytes);
         }
     });
 }
@@ -165,10 +172,13 @@ HWY_ATTR void splat_kernel(const pack_tile& tile) {
 template <std::size_t Width>
 HWY_ATTR HWY_INLINE void transpose_elements(const std::byte* from, std::byte* to,
                                             const pack_tile& tile, ask_ahead& ahead) {
-    for (std::int64_t g = 0; g < tile.groups; ++g, ahead.step())
-        for (std::int64_t i = 0; i < tile.items; ++i)
-            std::memcpy(to + tile.group_places[g] + i * std::int64_t{Width},
-                        from + g * std::int64_t{Width} + tile.offsets[i], Width);
+    const std::int32_t* const offsets = tile.layout.offsets.data();
+    const std::int32_t* const places = tile.layout.group_places.data();
+    const auto [items, groups] = std::pair(tile.layout.items, tile.layout.groups);
+    for (std::int64_t g = 0; g < groups; ++g, ahead.step())
+        for (std::int64_t i = 0; i < items; ++i)
+            std::memcpy(to + places[g] + i * std::int64_t{Width},
+                        from + g * std::int64_t{Width} + offsets[i], Width);
 }
 
 #if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE // scalable vectors cannot stand in arrays
@@ -218,14 +228,17 @@ HWY_ATTR HWY_INLINE void transpose_blocks(const std::byte* from, std::byte* to,
                                           const pack_tile& tile, ask_ahead& ahead) {
     constexpr auto step = static_cast<std::int64_t>(N * Blocks);
     constexpr auto step_groups = static_cast<std::int64_t>(N);
-    for (std::int64_t next_i = 0; next_i < tile.items; next_i += step) {
-        const std::int64_t i = HWY_MAX(0, HWY_MIN(next_i, tile.items - step));
-        for (std::int64_t next_g = 0; next_g < tile.groups; next_g += step_groups) {
-            const std::int64_t g = HWY_MIN(next_g, tile.groups - step_groups);
+    const std::int32_t* const offsets = tile.layout.offsets.data();
+    const std::int32_t* const places = tile.layout.group_places.data();
+    const auto [items, groups] = std::pair(tile.layout.items, tile.layout.groups);
+    for (std::int64_t next_i = 0; next_i < items; next_i += step) {
+        const std::int64_t i = HWY_MAX(0, HWY_MIN(next_i, items - step));
+        for (std::int64_t next_g = 0; next_g < groups; next_g += step_groups) {
+            const std::int64_t g = HWY_MIN(next_g, groups - step_groups);
             ahead.step();
-            transpose_block<Width, N, Blocks>(from + g * std::int64_t{Width}, tile.offsets + i,
-                                              static_cast<std::size_t>(HWY_MIN(step, tile.items)),
-                                              to + i * std::int64_t{Width}, tile.group_places + g);
+            transpose_block<Width, N, Blocks>(from + g * std::int64_t{Width}, offsets + i,
+                                              static_cast<std::size_t>(HWY_MIN(step, items)),
+                                              to + i * std::int64_t{Width}, places + g);
         }
     }
 }
@@ -238,16 +251,17 @@ HWY_ATTR HWY_INLINE void interleave(const std::byte* from, std::byte* to, const 
     using lane = lane_of<Width>;
     constexpr std::int64_t N = 16 / Width, width = Width;
     const hn::FixedTag<lane, 16 / Width> d;
+    const std::int32_t* const offsets = tile.layout.offsets.data();
     const auto load = [&](std::int64_t i, std::int64_t g) HWY_ATTR {
-        return hn::LoadU(d, reinterpret_cast<const lane*>(from + tile.offsets[i] + g * width));
+        return hn::LoadU(d, reinterpret_cast<const lane*>(from + offsets[i] + g * width));
     };
-    for (std::int64_t next_g = 0; next_g < tile.groups; next_g += N) {
-        const std::int64_t g = HWY_MIN(next_g, tile.groups - N);
+    for (std::int64_t next_g = 0; next_g < tile.layout.groups; next_g += N) {
+        const std::int64_t g = HWY_MIN(next_g, tile.layout.groups - N);
         ahead.step();
-        auto* out = reinterpret_cast<lane*>(to + g * tile.buffer_group_bytes);
-        if (tile.items == 2)
+        auto* out = reinterpret_cast<lane*>(to + g * tile.layout.buffer_group_bytes);
+        if (tile.layout.items == 2)
             hn::StoreInterleaved2(load(0, g), load(1, g), d, out);
-        else if (tile.items == 3)
+        else if (tile.layout.items == 3)
             hn::StoreInterleaved3(load(0, g), load(1, g), load(2, g), d, out);
         else
             hn::StoreInterleaved4(load(0, g), load(1, g), load(2, g), load(3, g), d, out);
@@ -261,19 +275,21 @@ HWY_ATTR HWY_INLINE void deinterleave(const std::byte* from, std::byte* to, cons
     using lane = lane_of<Width>;
     constexpr std::int64_t N = 16 / Width, width = Width;
     const hn::FixedTag<lane, 16 / Width> d;
-    for (std::int64_t next_i = 0; next_i < tile.items; next_i += N) {
-        const std::int64_t i = HWY_MIN(next_i, tile.items - N);
+    const std::int32_t* const offsets = tile.layout.offsets.data();
+    const std::int32_t* const places = tile.layout.group_places.data();
+    for (std::int64_t next_i = 0; next_i < tile.layout.items; next_i += N) {
+        const std::int64_t i = HWY_MIN(next_i, tile.layout.items - N);
         ahead.step();
-        const auto* in = reinterpret_cast<const lane*>(from + tile.offsets[i]);
+        const auto* in = reinterpret_cast<const lane*>(from + offsets[i]);
         hn::VFromD<decltype(d)> v[4];
-        if (tile.groups == 2)
+        if (tile.layout.groups == 2)
             hn::LoadInterleaved2(d, in, v[0], v[1]);
-        else if (tile.groups == 3)
+        else if (tile.layout.groups == 3)
             hn::LoadInterleaved3(d, in, v[0], v[1], v[2]);
         else
             hn::LoadInterleaved4(d, in, v[0], v[1], v[2], v[3]);
-        for (std::int64_t g = 0; g < tile.groups; ++g)
-            hn::StoreU(v[g], d, reinterpret_cast<lane*>(to + tile.group_places[g] + i * width));
+        for (std::int64_t g = 0; g < tile.layout.groups; ++g)
+            hn::StoreU(v[g], d, reinterpret_cast<lane*>(to + places[g] + i * width));
     }
 }
 
@@ -291,9 +307,11 @@ void transpose_blocks(const std::byte* from, std::byte* to, const pack_tile& til
 template <class Move>
 HWY_ATTR HWY_INLINE void for_each_block(const pack_tile& tile, std::int64_t steps,
                                         const Move& move) {
-    ask_ahead ahead(tile, tile.blocks * steps);
-    for (std::int64_t b = 0; b < tile.blocks; ++b)
-        move(tile.strided + tile.block_offsets[b], tile.buffer + tile.block_places[b], ahead);
+    ask_ahead ahead(tile, tile.layout.blocks * steps);
+    const std::int32_t* const offsets = tile.layout.block_offsets.data();
+    const std::int32_t* const places = tile.layout.block_places.data();
+    for (std::int64_t b = 0; b < tile.layout.blocks; ++b)
+        move(tile.strided + offsets[b], tile.buffer + places[b], ahead);
 }
 
 inline std::int64_t steps_of(std::int64_t count, std::int64_t each) {
@@ -306,18 +324,19 @@ inline std::int64_t steps_of(std::int64_t count, std::int64_t each) {
 template <std::size_t Width, std::size_t N, std::size_t Blocks>
 HWY_ATTR HWY_INLINE void transpose_by(const pack_tile& tile) {
     if constexpr (Blocks >= 2) {
-        if (tile.items < static_cast<std::int64_t>(N * Blocks))
+        if (tile.layout.items < static_cast<std::int64_t>(N * Blocks))
             return transpose_by<Width, N, Blocks / 2>(tile);
     }
     if constexpr (N >= 2) {
-        const bool dense = tile.buffer_group_bytes == tile.items * std::int64_t{Width};
+        const bool dense =
+            tile.layout.buffer_group_bytes == tile.layout.items * std::int64_t{Width};
         const auto least = static_cast<std::int64_t>(dense ? N / 2 + 1 : N);
-        if (tile.items < least || tile.groups < static_cast<std::int64_t>(N))
+        if (tile.layout.items < least || tile.layout.groups < static_cast<std::int64_t>(N))
             return transpose_by<Width, N / 2, 1>(tile);
     }
-    const std::int64_t steps =
-        steps_of(tile.groups, std::int64_t{N}) * steps_of(tile.items, std::int64_t{N * Blocks});
-    for_each_block(tile, N >= 2 ? steps : tile.groups,
+    const std::int64_t steps = steps_of(tile.layout.groups, std::int64_t{N}) *
+                               steps_of(tile.layout.items, std::int64_t{N * Blocks});
+    for_each_block(tile, N >= 2 ? steps : tile.layout.groups,
                    [&](const std::byte* from, std::byte* to, ask_ahead& ahead) HWY_ATTR {
                        if constexpr (N >= 2)
                            transpose_blocks<Width, N, Blocks>(from, to, tile, ahead);
@@ -331,14 +350,15 @@ HWY_ATTR void transpose_kernel(const pack_tile& tile) {
 #if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE
     constexpr std::int64_t N = 16 / Width, width = Width;
     if constexpr (N > 1) {
-        if (tile.items >= 2 && tile.items <= 4 && tile.groups >= N &&
-            tile.buffer_group_bytes == tile.items * width)
-            return for_each_block(tile, steps_of(tile.groups, N),
+        if (tile.layout.items >= 2 && tile.layout.items <= 4 && tile.layout.groups >= N &&
+            tile.layout.buffer_group_bytes == tile.layout.items * width)
+            return for_each_block(tile, steps_of(tile.layout.groups, N),
                                   [&](const std::byte* from, std::byte* to, ask_ahead& ahead)
                                       HWY_ATTR { interleave<Width>(from, to, tile, ahead); });
-        if (tile.groups >= 2 && tile.groups <= 4 && tile.items >= HWY_MAX(N, 3) &&
-            tile.even_items && tile.offsets[1] == tile.groups * width)
-            return for_each_block(tile, steps_of(tile.items, N),
+        if (tile.layout.groups >= 2 && tile.layout.groups <= 4 &&
+            tile.layout.items >= HWY_MAX(N, 3) && tile.layout.even_items &&
+            tile.layout.offsets[1] == tile.layout.groups * width)
+            return for_each_block(tile, steps_of(tile.layout.items, N),
                                   [&](const std::byte* from, std::byte* to, ask_ahead& ahead)
                                       HWY_ATTR { deinterleave<Width>(from, to, tile, ahead); });
     }

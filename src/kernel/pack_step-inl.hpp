@@ -150,12 +150,13 @@ HWY_ATTR HWY_INLINE bool step_fast(const std::byte* from, std::byte* to, std::in
 
 template <std::size_t Width>
 HWY_ATTR void step_kernel(const pack_tile& tile) {
-    const std::int64_t step = tile.offsets[1];
+    const std::int64_t step = tile.layout.offsets[1];
+    const std::int64_t items = tile.layout.items;
     for_each_group(tile, [&](const std::byte* strided, std::byte* buffer) HWY_ATTR {
 #if HWY_TARGET != HWY_SCALAR
-        if (step_fast<Width>(strided, buffer, tile.items, step)) return;
+        if (step_fast<Width>(strided, buffer, items, step)) return;
 #endif
-        step_elements<Width>(strided, buffer, tile.items, step);
+        step_elements<Width>(strided, buffer, items, step);
     });
 }
 

@@ -35,7 +35,7 @@ int largest_power_of_two(std::int64_t bytes) {
 
 pack_fn find_pack_for(const kernel_table& kernels, const operand_access& access,
                       std::int64_t width) {
-    const int unit = static_cast<int>(width), run = largest_power_of_two(access.item_bytes);
+    const int unit = static_cast<int>(width), run = largest_power_of_two(access.layout.item_bytes);
     const auto find = [&](pack_kind kind, int of) { return find_pack(kernels, {kind, of}).run; };
     switch (access.kind) {
     case access_kind::scatter:
@@ -54,21 +54,21 @@ pack_fn find_pack_for(const kernel_table& kernels, const operand_access& access,
 // Level `next` becomes the groups, those outside it blocks.
 void lay_out_groups(operand_access& access, const levels& from, int next) {
     if (next == from.count) return;
-    access.groups = from[next].extent;
-    access.group_bytes = from[next].stride_bytes;
-    access.block_offsets = offsets_of(from, next + 1, from.count);
-    access.blocks = static_cast<std::int64_t>(access.block_offsets.size());
+    access.layout.groups = from[next].extent;
+    access.layout.group_bytes = from[next].stride_bytes;
+    access.layout.block_offsets = offsets_of(from, next + 1, from.count);
+    access.layout.blocks = static_cast<std::int64_t>(access.layout.block_offsets.size());
 }
 
-// Levels from `first` on are items of access.item_bytes in the buffer. Offsets are kept for some
-// tens of them.
+// Levels from `first` on are items of access.layout.item_bytes in the buffer. Offsets are kept for
+// some tens of them.
 void lay_out_items(operand_access& access, const levels& from, int first) {
     int last = first;
     while (last < from.count && product(from, first, last) < enough_items) ++last;
     if (last + 1 == from.count && product(from, first, from.count) <= 2 * enough_items) ++last;
-    access.offsets = offsets_of(from, first, last);
-    access.items = static_cast<std::int64_t>(access.offsets.size());
-    access.buffer_group_bytes = access.items * access.item_bytes;
+    access.layout.offsets = offsets_of(from, first, last);
+    access.layout.items = static_cast<std::int64_t>(access.layout.offsets.size());
+    access.layout.buffer_group_bytes = access.layout.items * access.layout.item_bytes;
     lay_out_groups(access, from, last);
 }
 
@@ -79,9 +79,9 @@ bool steps(const levels& from) {
 
 void lay_out_steps(operand_access& access, const levels& from) {
     access.kind = access_kind::step;
-    access.offsets = {0, static_cast<std::int32_t>(from[0].stride_bytes)};
-    access.items = from[0].extent;
-    access.buffer_group_bytes = access.items * access.item_bytes;
+    access.layout.offsets = {0, static_cast<std::int32_t>(from[0].stride_bytes)};
+    access.layout.items = from[0].extent;
+    access.layout.buffer_group_bytes = access.layout.items * access.layout.item_bytes;
     lay_out_groups(access, from, 1);
 }
 
@@ -98,35 +98,36 @@ std::vector<std::int32_t> places_of(const std::vector<placed_level>& of) {
 
 void lay_out_transpose(operand_access& access, const levels& from, const transposition& t) {
     access.kind = access_kind::transpose;
-    access.even_items = t.items == 1;
-    access.offsets = offsets_of(from, 0, t.items);
-    access.group_places = places_of(t.groups);
-    access.block_offsets =
+    access.layout.even_items = t.items == 1;
+    access.layout.offsets = offsets_of(from, 0, t.items);
+    access.layout.group_places = places_of(t.groups);
+    access.layout.block_offsets =
         offsets_of(t.blocks, [](const placed_level& each) { return each.from.stride_bytes; });
-    access.block_places = places_of(t.blocks);
-    access.items = static_cast<std::int64_t>(access.offsets.size());
-    access.groups = product(t.groups);
-    access.blocks = static_cast<std::int64_t>(access.block_offsets.size());
-    access.group_bytes = access.item_bytes;
-    access.buffer_group_bytes = t.groups.size() == 1 ? t.groups[0].place_bytes : 0;
+    access.layout.block_places = places_of(t.blocks);
+    access.layout.items = static_cast<std::int64_t>(access.layout.offsets.size());
+    access.layout.groups = product(t.groups);
+    access.layout.blocks = static_cast<std::int64_t>(access.layout.block_offsets.size());
+    access.layout.group_bytes = access.layout.item_bytes;
+    access.layout.buffer_group_bytes = t.groups.size() == 1 ? t.groups[0].place_bytes : 0;
 }
 
 // Runs of elements side by side, or copies of one, or single elements.
 void lay_out_moves(operand_access& access, const levels& from, bool splat, bool run) {
     if (splat) access.kind = access_kind::splat;
-    if (splat || run) access.item_bytes *= from[0].extent;
+    if (splat || run) access.layout.item_bytes *= from[0].extent;
     lay_out_items(access, from, splat || run ? 1 : 0);
 }
 
 void lay_out_windows(operand_access& access) {
-    access.windows = choose_windows(access.offsets, access.item_bytes);
-    if (access.windows.count == 0) return;
+    access.layout.windows = choose_windows(access.layout.offsets, access.layout.item_bytes);
+    if (access.layout.windows.count == 0) return;
     const auto farthest = [](const std::vector<std::int32_t>& of) {
         return std::int64_t{*std::max_element(of.begin(), of.end())};
     };
-    access.windows_reach = farthest(access.windows.offsets) + window_bytes +
-                           std::max<std::int64_t>(0, (access.groups - 1) * access.group_bytes) +
-                           farthest(access.block_offsets);
+    access.windows_reach =
+        farthest(access.layout.windows.offsets) + window_bytes +
+        std::max<std::int64_t>(0, (access.layout.groups - 1) * access.layout.group_bytes) +
+        farthest(access.layout.block_offsets);
 }
 
 // The operand's elements, level by level, in a buffer; dst's from there.
@@ -134,14 +135,14 @@ operand_access packed_access(const levels& from, std::int64_t width, bool is_dst
                              const kernel_table& kernels) {
     operand_access access;
     access.buffer_bytes = product(from, 0, from.count) * width + pack_slack_bytes;
-    access.block_offsets = {0};
-    access.item_bytes = width;
+    access.layout.block_offsets = {0};
+    access.layout.item_bytes = width;
     access.kind = is_dst ? access_kind::scatter : access_kind::gather;
     const bool run = from[0].stride_bytes == width, splat = from[0].stride_bytes == 0;
     if (run && from.count == 2 && from[1].stride_bytes == 0) {
         access.kind = access_kind::repeat;
-        access.item_bytes *= from[0].extent;
-        access.items = from[1].extent;
+        access.layout.item_bytes *= from[0].extent;
+        access.layout.items = from[1].extent;
         return access;
     }
     // Up to four repeats of an element are transposed like that many equal planes.

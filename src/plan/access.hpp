@@ -16,20 +16,9 @@ enum class access_kind : std::uint8_t { direct, repeat, gather, scatter, step, s
 struct operand_access {
     access_kind kind = access_kind::direct;
     column_class columns = column_class::unit;
-    bool even_items = false;    // one loop steps from item to item
-    std::int64_t row_bytes = 0; // between rows, as the select kernel sees it
-    std::int64_t items = 1;
-    std::int64_t groups = 1;
-    std::int64_t blocks = 1;
-    std::int64_t item_bytes = 0;
-    std::int64_t group_bytes = 0;
-    std::int64_t buffer_group_bytes = 0;
-    std::int64_t buffer_bytes = 0; // with slack; 0 where direct
-    std::vector<std::int32_t> offsets;
-    std::vector<std::int32_t> block_offsets;
-    std::vector<std::int32_t> group_places; // transpose: in the buffer, of the block
-    std::vector<std::int32_t> block_places; // transpose: in the buffer
-    byte_windows windows;                   // gather
+    std::int64_t row_bytes = 0;     // between rows, as the select kernel sees it
+    pack_layout layout;             // where not direct
+    std::int64_t buffer_bytes = 0;  // with slack; 0 where direct
     std::int64_t windows_reach = 0; // bytes from the tile's first element to the end of all windows
     // In plans that pack: offsets of the tile's cache lines, to ask for them one tile ahead. dst
     // has them where it is scattered: a line must be there before a part of it is written.

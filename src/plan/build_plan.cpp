@@ -26,7 +26,7 @@ void add_lines(tile_shape& shape, const loop_nest& nest, const tile_extents& ext
 
 // Whether packing the operand moves its elements one by one, and again for each row and tile.
 bool is_moved_singly(const select_plan& plan, const operand_access& access, std::size_t operand) {
-    const bool in_runs = access.item_bytes != plan.nest.width_bytes[operand];
+    const bool in_runs = access.layout.item_bytes != plan.nest.width_bytes[operand];
     if (access.kind != access_kind::step && access.kind != access_kind::transpose &&
         (access.kind != access_kind::gather || in_runs))
         return false;
@@ -84,11 +84,11 @@ tile_shape make_shape(const select_plan& plan, const tile_extents& extents,
 grid_loop make_grid_loop(const select_plan& plan, int loop) {
     grid_loop result;
     const std::int64_t tile = plan.tile[loop];
-    result.extent = plan.nest[loop].extent;
-    result.count = (result.extent + tile - 1) / tile;
+    result.elements = plan.nest[loop].extent;
+    result.extent = (result.elements + tile - 1) / tile;
     for (const std::size_t o : every_operand)
-        result.step_bytes[o] = plan.nest[loop].stride_bytes[o] * tile;
-    if (result.extent % tile == 0) return result;
+        result.stride_bytes[o] = plan.nest[loop].stride_bytes[o] * tile;
+    if (result.elements % tile == 0) return result;
     result.last_shape = 1;
     for (int d = 0; d < loop; ++d)
         if (plan.nest[d].extent % plan.tile[d] != 0) result.last_shape *= 2;
@@ -102,11 +102,12 @@ std::size_t lay_out_grid(select_plan& plan) {
     std::size_t shapes = 1;
     for (int i = 0; i < order.count; ++i) {
         const grid_loop next = make_grid_loop(plan, order.loops[static_cast<std::size_t>(i)]);
-        if (next.count == 1) continue;
+        if (next.extent == 1) continue;
         if (next.last_shape != 0) shapes *= 2;
-        plan.grid[static_cast<std::size_t>(plan.grid_rank++)] = next;
-        plan.tiles *= next.count;
+        plan.grid.push_back(next);
+        plan.tiles *= next.extent;
     }
+    std::ranges::reverse(plan.grid);
     return shapes;
 }
 

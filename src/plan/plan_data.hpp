@@ -9,11 +9,9 @@ namespace maskwise {
 // What the run-time scratch of one thread may hold: it lies on the stack.
 inline constexpr std::int64_t max_scratch_bytes = 160 << 10;
 
-// One loop over tiles.
-struct grid_loop {
-    std::int64_t count = 1;  // tiles
-    std::int64_t extent = 1; // elements
-    per_operand<std::int64_t> step_bytes{};
+// One loop over tiles: extent counts them, strides are from one to the next.
+struct grid_loop : loop_dim {
+    std::int64_t elements = 1;
     std::size_t last_shape = 0; // at its last tile, to add to the index of select_plan::shapes
 };
 
@@ -35,10 +33,9 @@ public:
     isa target = isa::scalar;
     tiling tile;
 
-    // Loops over tiles, outermost first, those of one tile left out. tiles is their product, 0
+    // Loops over tiles, innermost first, those of one tile left out. tiles is their product, 0
     // where dst is empty.
-    int grid_rank = 0;
-    std::array<grid_loop, max_rank> grid{};
+    std::vector<grid_loop> grid;
     std::int64_t tiles = 0;
 
     // The whole tile first, then the smaller ones at the ends of loops that tiles do not divide:

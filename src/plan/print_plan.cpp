@@ -1,5 +1,7 @@
 #include "plan/plan_data.hpp"
 
+#include <ranges>
+
 namespace maskwise {
 namespace {
 
@@ -44,10 +46,9 @@ std::string nest_text(int rank, auto&& extent_of) {
 // "2x40 12>128": tiles of each grid loop in the order of the walk, and those loops' extents.
 std::string grid_text(const select_plan& plan) {
     std::string counts, extents;
-    for (int i = 0; i < plan.grid_rank; ++i) {
-        const grid_loop& loop = plan.grid[static_cast<std::size_t>(i)];
-        append(counts, 'x', loop.count);
-        append(extents, '>', loop.extent);
+    for (const grid_loop& loop : plan.grid | std::views::reverse) {
+        append(counts, 'x', loop.extent);
+        append(extents, '>', loop.elements);
     }
     return counts.empty() ? "1" : counts + " order=" + extents;
 }

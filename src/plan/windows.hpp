@@ -1,19 +1,11 @@
 #pragma once
 
+#include "kernel/contract.hpp"
 #include "plan/loop_nest.hpp"
 
 #include <span>
-#include <vector>
 
 namespace maskwise {
-
-// How runs of a few bytes fill registers of 16: each register is put together from `count` windows
-// of 16 bytes, out of each of which a shuffle picks what is wanted. See pack_tile.
-struct byte_windows {
-    std::int64_t count = 0; // 0: moving the runs one by one is faster
-    std::vector<std::int32_t> offsets;
-    std::vector<std::uint8_t> shuffles;
-};
 
 // For runs of `item_bytes` at `offsets`. A window begins at a byte of a run, and may end up to 15
 // bytes behind the last one.

@@ -16,7 +16,7 @@ namespace maskwise::test {
 namespace {
 
 // A random packing job: items at random places, the scattered side against guard pages.
-struct pack_job {
+struct pack_job : pack_layout {
     pack_job(generator& random, const pack_key& of) : key(of) {
         const std::int64_t unit = key.unit_bytes;
         transposes = key.kind == pack_kind::transpose;
@@ -84,25 +84,26 @@ struct pack_job {
         const std::int64_t bytes = items * item_bytes;
         if (bytes < window_bytes) return;
         for (std::int64_t at = 0; at < bytes; at += window_bytes)
-            windows = std::max(windows, add_register(std::min(at, bytes - window_bytes)));
-        if (windows > most_windows) {
-            windows = 0;
+            windows.count =
+                std::max(windows.count, add_register(std::min(at, bytes - window_bytes)));
+        if (windows.count > most_windows) {
+            windows.count = 0;
             return;
         }
         for (const auto& [first, places] : registers) {
-            for (std::int64_t w = 0; w < windows; ++w) {
+            for (std::int64_t w = 0; w < windows.count; ++w) {
                 const bool known = w < std::ssize(first);
-                window_offsets.push_back(known ? first[static_cast<std::size_t>(w)] : first[0]);
+                windows.offsets.push_back(known ? first[static_cast<std::size_t>(w)] : first[0]);
                 for (const std::int32_t place : places) {
-                    const std::int32_t from = place - window_offsets.back();
+                    const std::int32_t from = place - windows.offsets.back();
                     const bool inside = known && from >= 0 && from < window_bytes;
-                    window_shuffles.push_back(static_cast<std::uint8_t>(inside ? from : 0x80));
+                    windows.shuffles.push_back(static_cast<std::uint8_t>(inside ? from : 0x80));
                 }
             }
         }
         strided_bytes = std::max(
             strided_bytes, block_offsets.back() + (groups - 1) * group_bytes + window_bytes +
-                               *std::max_element(window_offsets.begin(), window_offsets.end()));
+                               *std::max_element(windows.offsets.begin(), windows.offsets.end()));
     }
 
     // How many windows the 16 bytes of the buffer from `at` on are in.
@@ -127,25 +128,7 @@ struct pack_job {
     }
 
     pack_tile tile(std::byte* strided, std::byte* buffer) const {
-        return {strided + first_bytes,
-                buffer,
-                offsets.data(),
-                items,
-                groups,
-                group_bytes,
-                buffer_group_bytes,
-                item_bytes,
-                blocks,
-                block_offsets.data(),
-                group_places.data(),
-                block_places.data(),
-                even_items,
-                strided,
-                offsets.data(),
-                items,
-                windows,
-                window_offsets.data(),
-                window_shuffles.data()};
+        return {strided + first_bytes, buffer, *this, true, {strided, offsets}};
     }
 
     template <class Move>
@@ -167,19 +150,14 @@ struct pack_job {
     }
 
     pack_key key;
-    bool transposes = false, even_items = true;
-    std::int64_t item_bytes, items, groups, blocks, group_bytes;
+    bool transposes = false;
     std::int64_t first_bytes = 0; // of item 0 in the strided memory: others may lie before it
-    std::int64_t strided_bytes, buffer_group_bytes, buffer_bytes;
-    std::vector<std::int32_t> offsets, block_offsets, group_places, block_places;
+    std::int64_t strided_bytes, buffer_bytes;
 
     struct window_register {
-        std::vector<std::int32_t> windows, places;
+        std::vector<std::int32_t> first, places;
     };
-    std::int64_t windows = 0;
     std::vector<window_register> registers;
-    std::vector<std::int32_t> window_offsets;
-    std::vector<std::uint8_t> window_shuffles;
 };
 
 void check_scatter(generator& random, const pack_job& job, pack_fn run) {

@@ -45,7 +45,7 @@ struct counts {
 };
 
 counts counts_of(const operand_access& access) {
-    return {access.items, access.groups, access.blocks};
+    return {access.layout.items, access.layout.groups, access.layout.blocks};
 }
 
 void PrintTo(const counts& of, std::ostream* out) {
@@ -65,10 +65,10 @@ TEST(access, keeps_offsets_of_some_tens_of_items) {
 TEST(access, tells_where_items_groups_and_blocks_lie) {
     const operand_access access = access_of({{8, 100}, {4, 1000}, {2, 9000}, {3, 50000}});
     EXPECT_EQ(access.kind, access_kind::gather);
-    EXPECT_EQ(access.offsets[9], 1100);
-    EXPECT_EQ(access.group_bytes, 9000);
-    EXPECT_EQ(access.buffer_group_bytes, 32 * 4);
-    EXPECT_EQ(access.block_offsets, (offsets{0, 50000, 100000}));
+    EXPECT_EQ(access.layout.offsets[9], 1100);
+    EXPECT_EQ(access.layout.group_bytes, 9000);
+    EXPECT_EQ(access.layout.buffer_group_bytes, 32 * 4);
+    EXPECT_EQ(access.layout.block_offsets, (offsets{0, 50000, 100000}));
     EXPECT_EQ(access.buffer_bytes, 8 * 4 * 2 * 3 * 4 + pack_slack_bytes);
     EXPECT_EQ(access.row_bytes, 0);
 }
@@ -78,8 +78,8 @@ TEST(access, steps_over_many_elements_at_one_distance) {
     const operand_access access = access_of({{32, 8}, {5, 900}, {3, 9000}});
     EXPECT_EQ(access.kind, access_kind::step);
     EXPECT_EQ(counts_of(access), (counts{32, 5, 3}));
-    EXPECT_EQ(access.offsets, (offsets{0, 8}));
-    EXPECT_EQ(access.buffer_group_bytes, 32 * 4);
+    EXPECT_EQ(access.layout.offsets, (offsets{0, 8}));
+    EXPECT_EQ(access.layout.buffer_group_bytes, 32 * 4);
     EXPECT_EQ(access_of({{32, 8}, {5, 900}}, 4, op_dst).kind, access_kind::scatter);
 }
 
@@ -88,7 +88,7 @@ TEST(access, repeats_elements_by_planes_where_copies_are_few) {
     EXPECT_EQ(access_of({{4, 0}, {40, 4}}).kind, access_kind::transpose);
     const operand_access access = access_of({{5, 0}, {40, 4}});
     EXPECT_EQ(access.kind, access_kind::splat);
-    EXPECT_EQ(access.item_bytes, 5 * 4);
+    EXPECT_EQ(access.layout.item_bytes, 5 * 4);
     EXPECT_EQ(counts_of(access), (counts{40, 1, 1}));
     EXPECT_EQ(access_of({{4, 0}, {40, 8}}).kind, access_kind::splat);
 }
@@ -96,8 +96,8 @@ TEST(access, repeats_elements_by_planes_where_copies_are_few) {
 TEST(access, repeats_a_pattern_where_it_lies) {
     const operand_access access = access_of({{6, 4}, {50, 0}});
     EXPECT_EQ(access.kind, access_kind::repeat);
-    EXPECT_EQ(access.item_bytes, 6 * 4);
-    EXPECT_EQ(access.items, 50);
+    EXPECT_EQ(access.layout.item_bytes, 6 * 4);
+    EXPECT_EQ(access.layout.items, 50);
     EXPECT_EQ(access_of({{6, 4}, {50, 0}, {2, 24}}).kind, access_kind::gather);
     EXPECT_EQ(access_of({{6, 4}, {50, 100}}).kind, access_kind::gather);
 }
@@ -105,7 +105,7 @@ TEST(access, repeats_a_pattern_where_it_lies) {
 TEST(access, moves_runs_with_the_widest_unit_that_fits) {
     const auto moves = [](std::int64_t bytes, int unit) {
         const operand_access access = access_of({{bytes, 1}, {50, 100}}, 1);
-        EXPECT_EQ(access.item_bytes, bytes);
+        EXPECT_EQ(access.layout.item_bytes, bytes);
         return access.pack == find_pack(kernels(), {pack_kind::gather, unit}).run;
     };
     EXPECT_TRUE(moves(3, 2));
@@ -118,7 +118,7 @@ TEST(access, moves_runs_with_the_widest_unit_that_fits) {
 // Runs of three bytes, eight to each group of 24 in the buffer; blocks of five groups.
 TEST(access, knows_how_far_windows_reach) {
     const operand_access access = access_of({{3, 1}, {40, 8}, {5, 400}, {2, 9000}}, 1);
-    ASSERT_GT(access.windows.count, 0);
+    ASSERT_GT(access.layout.windows.count, 0);
     const std::int64_t last_window = 39 * 8 + 2 - 15 / 8 * 8;
     EXPECT_GE(access.windows_reach, 39 * 8 + 3 + 4 * 400 + 9000);
     EXPECT_LE(access.windows_reach, last_window + 16 + 8 + 4 * 400 + 9000);
@@ -129,12 +129,12 @@ TEST(access, knows_how_far_windows_reach) {
 TEST(access, transposes_even_and_uneven_groups) {
     const operand_access even = access_of({{8, 4000}, {40, 4}});
     EXPECT_EQ(even.kind, access_kind::transpose);
-    EXPECT_TRUE(even.even_items);
-    EXPECT_EQ(even.buffer_group_bytes, 8 * 4);
+    EXPECT_TRUE(even.layout.even_items);
+    EXPECT_EQ(even.layout.buffer_group_bytes, 8 * 4);
     EXPECT_EQ(counts_of(even), (counts{8, 40, 1}));
     const operand_access uneven = access_of({{3, 4000}, {5, 90000}, {40, 4}});
     EXPECT_EQ(uneven.kind, access_kind::transpose);
-    EXPECT_FALSE(uneven.even_items);
+    EXPECT_FALSE(uneven.layout.even_items);
     EXPECT_EQ(counts_of(uneven), (counts{15, 40, 1}));
 }
 

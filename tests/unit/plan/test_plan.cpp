@@ -233,7 +233,7 @@ TEST(plan, puts_short_runs_together_from_windows) {
     const auto plan = build_plan(short_runs(56), isa::scalar, never);
     const operand_access& cond = plan->shapes[0].access[op_cond];
     EXPECT_EQ(cond.kind, access_kind::gather);
-    EXPECT_EQ(cond.windows.count, 3) << "16 bytes of the buffer lie in 43";
+    EXPECT_EQ(cond.layout.windows.count, 3) << "16 bytes of the buffer lie in 43";
     EXPECT_EQ(plan->windows_end[op_cond], 299 * 56 + 6 * 8 + 3);
 }
 
@@ -285,8 +285,8 @@ TEST(plan, keeps_a_shared_mask_in_cache) {
     const dims scores{2, 12, 1024, 1024};
     const auto plan = build_plan(dense(data_type::f32, {1, 1, 1024, 1024}, scores, {}, scores),
                                  isa::scalar, never);
-    ASSERT_EQ(plan->grid_rank, 2);
-    EXPECT_EQ(plan->grid[1].step_bytes[op_cond], 0) << to_string(*plan);
+    ASSERT_EQ(plan->grid.size(), 2);
+    EXPECT_EQ(plan->grid[0].stride_bytes[op_cond], 0) << to_string(*plan);
 }
 
 TEST(plan, scratch_has_room_for_every_width) {

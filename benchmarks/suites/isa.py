@@ -1,0 +1,158 @@
+"""Compares the engine with itself, case by case: on each instruction set of this machine, and built
+from other commits. Started by scripts/bench isa.
+
+Ends with 1 where an instruction set takes longer than a lesser one by more than 5 %, or this build
+longer than another, twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from cases import Case, cases_of
+from machine import machine_facts, processor_facts
+from measure import data_folder
+from worker import ROOT, Worker, limit
+
+SETS = {"avx512": "avx512bw", "avx2": "avx2", "sse4": "sse4_1"}  # widest first, with its flag
+ALLOWED = 1.05
+TURNS, SAMPLES, SECONDS = 5, 3, 0.01
+
+
+@dataclass
+class Compared:
+    """Median seconds of a case by each way, and how much longer it took than the way it must not be
+    slower than: the median of the turns."""
+
+    suite: str
+    case: str
+    dtype: str
+    mask: str
+    seconds: dict[str, float]
+    ratios: dict[str, float]
+
+
+def sets_here() -> list[str]:
+    flags = processor_facts().get("flags", "").split()
+    return [name for name, flag in SETS.items() if flag in flags]
+
+
+def engine(build: Path, name: str, isa: str) -> Worker:
+    return Worker(name, [str(build / "bin/bench_client-engine")], {"MASKWISE_MAX_ISA": isa})
+
+
+def pairs_of(names: list[str], others: list[str]) -> list[tuple[str, str]]:
+    """What must not be slower than what: a set than each lesser one, this build than others."""
+    lesser = [(name, other) for i, name in enumerate(names) for other in names[i + 1 :]]
+    return [*lesser, *((names[0], other) for other in others)]
+
+
+def take_turns(ways: list[Worker]) -> dict[str, list[float]]:
+    taken: dict[str, list[float]] = {way.impl: [] for way in ways}
+    for turn in range(TURNS):
+        for way in ways[:: 1 if turn % 2 == 0 else -1]:
+            samples = way.ask(do="time", samples=SAMPLES, max_seconds=SECONDS)["samples"]
+            taken[way.impl].append(statistics.median(samples))
+    return taken
+
+
+def compare(case: Case, ways: list[Worker], pairs: list[tuple[str, str]], folder: str) -> Compared:
+    for way in ways:
+        answer = way.ask(do="load", case=case.request(folder))
+        if answer["state"] != "right":
+            raise RuntimeError(f"{case.suite} {case.name}: {way.impl} is {answer['state']}")
+    taken = take_turns(ways)
+    ratios = {
+        f"{one} / {other}": statistics.median(
+            mine / its for mine, its in zip(taken[one], taken[other], strict=True)
+        )
+        for one, other in pairs
+    }
+    seconds = {name: statistics.median(spent) for name, spent in taken.items()}
+    return Compared(case.suite, case.name, case.dtype, case.mask, seconds, ratios)
+
+
+def line(found: Compared) -> str:
+    times = ", ".join(f"{name} {spent * 1e3:.3f} ms" for name, spent in found.seconds.items())
+    ratios = ", ".join(f"{name} {ratio:.2f}" for name, ratio in found.ratios.items())
+    return f"{found.suite} {found.case} {found.dtype} {found.mask}: {times}; {ratios}"
+
+
+def is_slower(found: Compared) -> bool:
+    return any(ratio > ALLOWED for ratio in found.ratios.values())
+
+
+def summary(every: list[Compared]) -> list[str]:
+    lines = []
+    for name in every[0].ratios if every else ():
+        ratios = sorted(found.ratios[name] for found in every)
+        above = sum(ratio > ALLOWED for ratio in ratios)
+        lines.append(
+            f"{name}: median {statistics.median(ratios):.3f}, least {ratios[0]:.2f}, most "
+            f"{ratios[-1]:.2f}; {above} of {len(ratios)} above {ALLOWED}"
+        )
+    return lines
+
+
+def run(cases: list[Case], ways: list[Worker], pairs: list[tuple[str, str]]) -> list[Compared]:
+    """What is slower is compared once more, and the better of both counts."""
+    data = limit(ways_build(ways))
+    every = []
+    try:
+        with data_folder() as folder:
+            for number, case in enumerate(cases, 1):
+                data.ask(do="load", case=case.request(folder))
+                found = compare(case, ways, pairs, folder)
+                if is_slower(found):
+                    again = compare(case, ways, pairs, folder)
+                    found.ratios = {
+                        name: min(ratio, again.ratios[name]) for name, ratio in found.ratios.items()
+                    }
+                every.append(found)
+                print(f"[{number}/{len(cases)}] {line(found)}", flush=True)
+    finally:
+        for worker in [data, *ways]:
+            worker.close()
+    return every
+
+
+def ways_build(ways: list[Worker]) -> Path:
+    return Path(ways[0].command[0]).parents[1]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="scripts/bench isa", description=__doc__)
+    parser.add_argument("suites", nargs="*", choices=("select", "sweep"), metavar="select|sweep")
+    parser.add_argument("--build", type=Path, required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--against", type=Path, action="append", default=[], metavar="BUILD")
+    parser.add_argument("--isa", default=",".join(sets_here()), help="of this machine, with commas")
+    parser.add_argument("--only", default="", help="cases by name, with commas")
+    parser.add_argument("--every", type=int, default=1, help="each n-th case only")
+    arguments = parser.parse_args()
+    names = arguments.isa.split(",")
+    others = [f"other {number}" for number in range(1, len(arguments.against) + 1)]
+    ways = [engine(arguments.build, name, name) for name in names]
+    built = zip(others, arguments.against, strict=True)
+    ways += [engine(build, other, names[0]) for other, build in built]
+    wanted = arguments.only.split(",") if arguments.only else []
+    cases = [
+        case
+        for suite in arguments.suites or ("select", "sweep")
+        for case in cases_of(suite, full=False)
+        if not wanted or case.name in wanted
+    ][:: arguments.every]
+    every = run(cases, ways, pairs_of(names, others))
+    results = ROOT / "build/bench/isa.json"
+    kept = {**machine_facts(), "cases": [asdict(found) for found in every]}
+    results.write_text(json.dumps(kept, indent=1) + "\n")
+    print("\n".join(summary(every)))
+    return 1 if any(is_slower(found) for found in every) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

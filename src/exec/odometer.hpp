@@ -1,0 +1,44 @@
+#pragma once
+
+#include "plan/loop_nest.hpp"
+
+#include <span>
+
+namespace maskwise {
+
+// A place in nested loops, the first of which is the innermost, and where it lies in each operand.
+template <class Loop>
+class odometer {
+public:
+    // Place `number` of all; divides once a loop, and never later.
+    odometer(std::span<const Loop> loops, const per_operand<std::byte*>& begin, std::int64_t number)
+        : loops_(loops), at_(begin) {
+        for (std::size_t i = 0; i < loops_.size(); ++i) {
+            index_[i] = number % loops_[i].extent;
+            number /= loops_[i].extent;
+            move(i, index_[i]);
+        }
+    }
+
+    void advance() {
+        for (std::size_t i = 0; i < loops_.size(); ++i) {
+            if (++index_[i] < loops_[i].extent) return move(i, 1);
+            move(i, 1 - index_[i]);
+            index_[i] = 0;
+        }
+    }
+
+    const per_operand<std::byte*>& at() const { return at_; }
+    bool is_last(std::size_t i) const { return index_[i] + 1 == loops_[i].extent; }
+
+private:
+    void move(std::size_t i, std::int64_t steps) {
+        for (const std::size_t o : every_operand) at_[o] += loops_[i].stride_bytes[o] * steps;
+    }
+
+    std::span<const Loop> loops_;
+    per_operand<std::byte*> at_;
+    std::array<std::int64_t, max_rank> index_{};
+};
+
+} // namespace maskwise
