@@ -42,6 +42,9 @@ def differences(kind: str, recorded: dict[str, str], now: dict[str, str]) -> lis
             if abs(change) > TOLERANCE:
                 told.append(f"{key}: {before} instructions recorded, now {after} ({change:+.1%})")
             continue
+        if before is None:
+            told.append(f"{key}\n  new, to be recorded by scripts/record_guards: {after}")
+            continue
         told.append(f"{key}\n  recorded: {before}\n  now:      {after}")
     return sorted(told)
 

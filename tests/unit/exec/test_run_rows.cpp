@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <stdexcept>
 #include <random>
 #include <vector>
 
@@ -98,9 +99,13 @@ double combined(double a, double b, row_operator op) {
         return test::round_to(a, test::bf16_format);
     case row_operator::round_f16:
         return test::round_to(a, test::f16_format);
-    default:
+    case row_operator::replace:
         return b;
+    case row_operator::select_kept:
+    case row_operator::select_masked:
+        break;
     }
+    throw std::logic_error("an operator of its own step");
 }
 
 struct wanted_row {
@@ -184,7 +189,7 @@ const std::vector<row_work>& chains() {
     return all;
 }
 
-// Sums of f32 lose a little with every thousand columns where a vector is one element.
+// Sums of f32 lose a little with every column where a vector is one element.
 void expect_near(const example& what, double got, double want, std::int64_t row,
                  std::int64_t column) {
     const double allowed = what.columns > 4000 ? 1e-5 : 2e-6;
@@ -203,6 +208,7 @@ void check(const example& what, isa target, unsigned seed, float scalar) {
     const bool has_statistics = what.work.soft_max.has_value();
     if (has_statistics) desc.statistics = dense_desc(data_type::f32, {what.heads, what.rows, 1});
     const row_plan plan = make_row_plan(desc, target);
+    SCOPED_TRACE(to_string(plan));
     const std::size_t bytes = from.scores.size() * sizeof(float);
     test::guarded_buffer memory(bytes, test::guarded_buffer::edge::back);
     std::memcpy(memory.data(), from.scores.data(), bytes);
