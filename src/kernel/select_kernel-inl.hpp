@@ -26,6 +26,9 @@ HWY_ATTR HWY_INLINE V load_now(V v) {
     return v;
 }
 
+template <std::size_t Width>
+constexpr std::size_t lanes_per_element = Width > 8 ? 2 : 1;
+
 // Reads a source that has one element per column.
 template <std::size_t Width>
 struct unit_source {
@@ -36,9 +39,10 @@ struct unit_source {
     HWY_ATTR HWY_INLINE hn::VFromD<D> load(D d, std::size_t i) const {
         return load_now(hn::LoadU(d, reinterpret_cast<const lane*>(row + i * Width)));
     }
-    template <class D, class M>
-    HWY_ATTR HWY_INLINE hn::VFromD<D> load_some(D d, M mask, std::size_t i) const {
-        return hn::MaskedLoad(mask, d, reinterpret_cast<const lane*>(row + i * Width));
+    template <class D>
+    HWY_ATTR HWY_INLINE hn::VFromD<D> load_some(D d, std::size_t i, std::size_t count) const {
+        const auto some = hn::FirstN(d, count * lanes_per_element<Width>);
+        return hn::MaskedLoad(some, d, reinterpret_cast<const lane*>(row + i * Width));
     }
     HWY_ATTR HWY_INLINE const std::byte* element(std::size_t i) const { return row + i * Width; }
 };
@@ -61,8 +65,8 @@ struct zero_source {
         else
             return hn::Set(d, value[0]);
     }
-    template <class D, class M>
-    HWY_ATTR HWY_INLINE hn::VFromD<D> load_some(D d, M, std::size_t i) const {
+    template <class D>
+    HWY_ATTR HWY_INLINE hn::VFromD<D> load_some(D d, std::size_t i, std::size_t) const {
         return load(d, i);
     }
     HWY_ATTR HWY_INLINE const std::byte* element(std::size_t) const {
@@ -84,10 +88,8 @@ struct vectors {
     using lane = lane_of<Width>;
     using tag = hn::ScalableTag<lane>;
     using byte_tag = hn::ScalableTag<std::uint8_t>;
-    static constexpr std::size_t lanes_per_element = Width > 8 ? 2 : 1;
-
     static HWY_ATTR HWY_INLINE std::size_t elements() {
-        return hn::Lanes(tag()) / lanes_per_element;
+        return hn::Lanes(tag()) / lanes_per_element<Width>;
     }
     // Elements whose cond bytes are tested together: at least four vectors of elements, and one
     // vector of cond bytes.
@@ -157,44 +159,71 @@ HWY_ATTR HWY_INLINE void store_vector(hn::VFromD<D> v, D d, std::byte* to) {
         hn::StoreU(v, d, lanes);
 }
 
+// Reads what cond selects, so that a selection is copied as a source is.
+template <std::size_t Width, class S0, class S1>
+struct selection {
+    const std::byte* cond;
+    S0 src_0;
+    S1 src_1;
+
+    template <class D>
+    HWY_ATTR HWY_INLINE hn::VFromD<D> load(D d, std::size_t i) const {
+        const auto is_false = hn::Eq(load_cond<Width>(d, cond + i), hn::Zero(d));
+        return hn::IfThenElse(is_false, src_1.load(d, i), src_0.load(d, i));
+    }
+    template <class D>
+    HWY_ATTR HWY_INLINE hn::VFromD<D> load_some(D d, std::size_t i, std::size_t count) const {
+        const auto is_false = hn::Eq(load_some_cond<Width>(d, cond + i, count), hn::Zero(d));
+        return hn::IfThenElse(is_false, src_1.load_some(d, i, count), src_0.load_some(d, i, count));
+    }
+};
+
 // One vector of elements from column i on.
-template <std::size_t Width, store_policy Store, class S0, class S1>
-HWY_ATTR HWY_INLINE void select_vector(const std::byte* cond, S0 src_0, S1 src_1, std::byte* dst,
-                                       std::size_t i) {
+template <std::size_t Width, store_policy Store, class S>
+HWY_ATTR HWY_INLINE void copy_vector(S src, std::byte* dst, std::size_t i) {
     const typename vectors<Width>::tag d;
-    const auto is_false = hn::Eq(load_cond<Width>(d, cond + i), hn::Zero(d));
-    const auto v = hn::IfThenElse(is_false, src_1.load(d, i), src_0.load(d, i));
-    store_vector<Store>(v, d, dst + i * Width);
+    store_vector<Store>(src.load(d, i), d, dst + i * Width);
 }
 
-template <std::size_t Width, class S0, class S1>
-HWY_ATTR HWY_INLINE void select_elements(const std::byte* cond, S0 src_0, S1 src_1, std::byte* dst,
-                                         std::size_t i, std::size_t n) {
-    for (; i < n; ++i)
-        std::memmove(dst + i * Width,
-                     element_is_true(cond + i) ? src_0.element(i) : src_1.element(i), Width);
-}
-
-// The last n - i elements of a row of n; fewer than a vector.
-template <std::size_t Width, class S0, class S1>
-HWY_ATTR HWY_INLINE void select_tail(const std::byte* cond, S0 src_0, S1 src_1, std::byte* dst,
-                                     std::size_t i, std::size_t n) {
 #if HWY_MEM_OPS_MIGHT_FAULT
-    // Masked loads may touch a page that is not there, so the last whole vector of the row is done
-    // again: Select of an element that is already selected changes nothing, even in place.
-    const std::size_t vector = vectors<Width>::elements();
-    if (n >= vector)
-        select_vector<Width, store_policy::plain>(cond, src_0, src_1, dst, n - vector);
-    else
-        select_elements<Width>(cond, src_0, src_1, dst, i, n);
+// The elements from column i to `end`, no others. Masked loads may touch a page that is not there,
+// so the last vector overlaps the one before it: Select of an element that is already selected
+// changes nothing, even in place.
+template <std::size_t Width, std::size_t Bytes = HWY_MAX(Width, HWY_MAX_BYTES), class S>
+HWY_ATTR HWY_INLINE void copy_exactly(S src, std::byte* dst, std::size_t i, std::size_t end) {
+    const hn::FixedTag<lane_of<Width>, Bytes / sizeof(lane_of<Width>)> d;
+    constexpr std::size_t vector = Bytes / Width;
+    if (end - i >= vector) {
+        for (; i + vector < end; i += vector)
+            store_vector<store_policy::plain>(src.load(d, i), d, dst + i * Width);
+        store_vector<store_policy::plain>(src.load(d, end - vector), d,
+                                          dst + (end - vector) * Width);
+    } else if constexpr (Bytes > Width) {
+        if (i < end) copy_exactly<Width, Bytes / 2>(src, dst, i, end);
+    }
+}
 #else
+template <std::size_t Width, class S>
+HWY_ATTR HWY_INLINE void copy_exactly(S src, std::byte* dst, std::size_t i, std::size_t end) {
     const typename vectors<Width>::tag d;
-    const auto some = hn::FirstN(d, (n - i) * vectors<Width>::lanes_per_element);
-    const auto is_false = hn::Eq(load_some_cond<Width>(d, cond + i, n - i), hn::Zero(d));
-    const auto v =
-        hn::IfThenElse(is_false, src_1.load_some(d, some, i), src_0.load_some(d, some, i));
-    hn::BlendedStore(v, some, d, reinterpret_cast<lane_of<Width>*>(dst + i * Width));
+    for (; i < end; i += vectors<Width>::elements()) {
+        const std::size_t count = HWY_MIN(end - i, vectors<Width>::elements());
+        const auto some = hn::FirstN(d, count * lanes_per_element<Width>);
+        hn::BlendedStore(src.load_some(d, i, count), some, d,
+                         reinterpret_cast<lane_of<Width>*>(dst + i * Width));
+    }
+}
 #endif
+
+// The end of a row of n elements behind its whole vectors.
+template <std::size_t Width, class S>
+HWY_ATTR HWY_INLINE void copy_tail(S src, std::byte* dst, std::size_t i, std::size_t n) {
+    const std::size_t vector = vectors<Width>::elements();
+    if (i == n) return;
+    if (HWY_MEM_OPS_MIGHT_FAULT && n >= vector)
+        copy_vector<Width, store_policy::plain>(src, dst, n - vector);
+    else
+        copy_exactly<Width>(src, dst, i, n);
 }
 
 template <std::size_t Width, store_policy Store, class S>
@@ -292,8 +321,7 @@ HWY_ATTR HWY_INLINE void select_block(const std::byte* cond, S0 src_0, S1 src_1,
     case block_mask::mixed:
         if constexpr (few_a_vector<Width>)
             return select_few_a_vector<Width, Store>(cond, src_0, src_1, dst, i, block);
-        for (std::size_t j = 0; j < block; j += vectors<Width>::elements())
-            select_vector<Width, Store>(cond, src_0, src_1, dst, i + j);
+        copy_block<Width, Store>(selection<Width, S0, S1>{cond, src_0, src_1}, dst, i, block);
     }
 }
 
@@ -333,7 +361,8 @@ HWY_ATTR HWY_INLINE std::size_t line_elements() {
 }
 
 // Elements before the first cache line of the row, or `n` where no whole line follows or elements
-// straddle lines.
+// straddle lines. Only they are written then: one store into a line that is streamed, too, fetches
+// it first (AVX2, rows of 512 bytes that end 16 bytes behind a line: 6 ns an element instead of 1).
 template <std::size_t Width>
 HWY_ATTR HWY_INLINE std::size_t elements_to_line(const std::byte* dst, std::size_t n) {
     const std::size_t bytes = (0 - reinterpret_cast<std::uintptr_t>(dst)) % 64;
@@ -344,26 +373,24 @@ HWY_ATTR HWY_INLINE std::size_t elements_to_line(const std::byte* dst, std::size
 template <std::size_t Width, store_policy Store, class S0, class S1>
 HWY_ATTR HWY_INLINE void select_row(const std::byte* cond, S0 src_0, S1 src_1, std::byte* dst,
                                     std::size_t n) {
+    const selection<Width, S0, S1> selected{cond, src_0, src_1};
     const std::size_t vector = vectors<Width>::elements();
     const std::size_t block = vectors<Width>::block();
     std::size_t i = 0;
     if constexpr (Store == store_policy::stream) {
         const std::size_t first = elements_to_line<Width>(dst, n), line = line_elements<Width>();
         if (first < n) {
-            for (; i < first; i += vector)
-                select_vector<Width, store_policy::plain>(cond, src_0, src_1, dst, i);
+            copy_exactly<Width>(selected, dst, 0, first);
             for (i = first; i + block <= n; i += block)
                 select_block<Width, Store>(cond, src_0, src_1, dst, i, block);
-            for (; i + line <= n; i += line)
-                for (std::size_t j = i; j < i + line; j += vector)
-                    select_vector<Width, Store>(cond, src_0, src_1, dst, j);
+            for (; i + line <= n; i += line) copy_block<Width, Store>(selected, dst, i, line);
+            return copy_exactly<Width>(selected, dst, i, n);
         }
     }
     for (; i + block <= n; i += block)
         select_block<Width, store_policy::plain>(cond, src_0, src_1, dst, i, block);
-    for (; i + vector <= n; i += vector)
-        select_vector<Width, store_policy::plain>(cond, src_0, src_1, dst, i);
-    if (i < n) select_tail<Width>(cond, src_0, src_1, dst, i, n);
+    for (; i + vector <= n; i += vector) copy_vector<Width, store_policy::plain>(selected, dst, i);
+    copy_tail<Width>(selected, dst, i, n);
 }
 
 template <std::size_t Width, store_policy Store, class S, class Ahead>
@@ -375,30 +402,18 @@ HWY_ATTR HWY_INLINE void move_row(S src, std::byte* dst, std::size_t n, const Ah
     if constexpr (Store == store_policy::stream) {
         const std::size_t first = elements_to_line<Width>(dst, n), line = line_elements<Width>();
         if (first < n) {
-            for (; i < first; i += vector)
-                copy_block<Width, store_policy::plain>(src, dst, i, vector);
+            copy_exactly<Width>(src, dst, 0, first);
             for (i = first; i + block <= n; i += block) {
                 ahead(i, block);
                 copy_block<Width, Store>(src, dst, i, block);
             }
             for (; i + line <= n; i += line) copy_block<Width, Store>(src, dst, i, line);
+            return copy_exactly<Width>(src, dst, i, n);
         }
     }
     for (; i + block <= n; i += block) copy_block<Width, store_policy::plain>(src, dst, i, block);
-    for (; i + vector <= n; i += vector)
-        copy_block<Width, store_policy::plain>(src, dst, i, vector);
-    if (i == n) return;
-#if HWY_MEM_OPS_MIGHT_FAULT
-    if (n >= vector)
-        copy_block<Width, store_policy::plain>(src, dst, n - vector, vector);
-    else
-        for (; i < n; ++i) std::memcpy(dst + i * Width, src.element(i), Width);
-#else
-    const typename vectors<Width>::tag d;
-    const auto some = hn::FirstN(d, (n - i) * vectors<Width>::lanes_per_element);
-    hn::BlendedStore(src.load_some(d, some, i), some, d,
-                     reinterpret_cast<lane_of<Width>*>(dst + i * Width));
-#endif
+    for (; i + vector <= n; i += vector) copy_vector<Width, store_policy::plain>(src, dst, i);
+    copy_tail<Width>(src, dst, i, n);
 }
 
 #else // HWY_SCALAR: one element at a time in plain C++, no vector types
