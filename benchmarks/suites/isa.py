@@ -15,11 +15,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cases import Case, cases_of
-from machine import machine_facts, processor_facts
+from machine import CLASSES, machine_facts, processor_facts
 from measure import data_folder
 from worker import ROOT, Worker, limit
 
-SETS = {"avx512": "avx512bw", "avx2": "avx2", "sse4": "sse4_1"}  # widest first, with its flag
 ALLOWED = 1.05
 TURNS, SAMPLES, SECONDS = 5, 3, 0.01
 
@@ -38,8 +37,9 @@ class Compared:
 
 
 def sets_here() -> list[str]:
+    """Widest first; plain C++ is for what has none of them."""
     flags = processor_facts().get("flags", "").split()
-    return [name for name, flag in SETS.items() if flag in flags]
+    return [name for flag, name in CLASSES if flag in flags]
 
 
 def engine(build: Path, name: str, isa: str) -> Worker:
@@ -99,9 +99,10 @@ def summary(every: list[Compared]) -> list[str]:
     return lines
 
 
-def run(cases: list[Case], ways: list[Worker], pairs: list[tuple[str, str]]) -> list[Compared]:
+def run(
+    cases: list[Case], ways: list[Worker], pairs: list[tuple[str, str]], data: Worker
+) -> list[Compared]:
     """What is slower is compared once more, and the better of both counts."""
-    data = limit(ways_build(ways))
     every = []
     try:
         with data_folder() as folder:
@@ -119,10 +120,6 @@ def run(cases: list[Case], ways: list[Worker], pairs: list[tuple[str, str]]) -> 
         for worker in [data, *ways]:
             worker.close()
     return every
-
-
-def ways_build(ways: list[Worker]) -> Path:
-    return Path(ways[0].command[0]).parents[1]
 
 
 def main() -> int:
@@ -146,7 +143,7 @@ def main() -> int:
         for case in cases_of(suite, full=False)
         if not wanted or case.name in wanted
     ][:: arguments.every]
-    every = run(cases, ways, pairs_of(names, others))
+    every = run(cases, ways, pairs_of(names, others), limit(arguments.build))
     results = ROOT / "build/bench/isa.json"
     kept = {**machine_facts(), "cases": [asdict(found) for found in every]}
     results.write_text(json.dumps(kept, indent=1) + "\n")

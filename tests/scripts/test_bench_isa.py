@@ -1,0 +1,60 @@
+"""The comparison of instruction sets tells what is slower than a lesser one, twice."""
+
+import sys
+from pathlib import Path
+from unittest.mock import MagicMock
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks/suites"))
+import isa
+from cases import Case, dense
+from worker import Worker
+
+CASE = Case("sweep", "a", *(dense((2, 3)) for _ in range(4)))
+
+
+def way(name: str, *seconds: float, state: str = "right") -> Worker:
+    """A client whose times repeat, one for each comparison."""
+    answers = iter(seconds)
+    now = 0.0
+
+    def ask(do: str, **_: object) -> dict[str, object]:
+        nonlocal now
+        if do == "load":
+            now = next(answers)
+            return {"state": state}
+        return {"samples": [now]}
+
+    made = MagicMock(spec=Worker, impl=name)
+    made.ask.side_effect = ask
+    return made
+
+
+def compared(*ways: Worker) -> list[isa.Compared]:
+    names = [each.impl for each in ways]
+    return isa.run([CASE], list(ways), isa.pairs_of(names, []), MagicMock())
+
+
+def test_a_set_is_compared_with_each_lesser_one_and_other_builds() -> None:
+    pairs = [("a", "b"), ("a", "c"), ("b", "c"), ("a", "old")]
+    assert isa.pairs_of(["a", "b", "c"], ["old"]) == pairs
+
+
+def test_what_is_slower_once_is_noise() -> None:
+    found = compared(way("wide", 2.0, 1.0), way("less", 1.0, 1.0))
+    assert found[0].ratios == {"wide / less": 1.0}
+    assert not isa.is_slower(found[0])
+
+
+def test_what_is_slower_twice_is_told() -> None:
+    found = compared(way("wide", 2.0, 1.5), way("less", 1.0, 1.0))
+    assert isa.is_slower(found[0])
+    assert isa.summary(found) == [
+        "wide / less: median 1.500, least 1.50, most 1.50; 1 of 1 above 1.05"
+    ]
+
+
+def test_a_wrong_answer_ends_it() -> None:
+    with pytest.raises(RuntimeError, match="sweep a: less is wrong"):
+        compared(way("wide", 1.0), way("less", 1.0, state="wrong"))
