@@ -279,58 +279,5 @@ class Results(unittest.TestCase):
         self.assertIn("unknown request", answers[2]["input_error"])
 
 
-class Dialects(unittest.TestCase):
-    """--dialect: Select by each definition, through libmaskwise's own API."""
-
-    WHERE: ClassVar[list[str]] = ["--dialect=onnx.Where-16", "--dt=i64"]
-    WHERE_3X5: ClassVar[list[str]] = [*WHERE, "--in-shapes=0:3x1+1:3x5+2:-"]
-
-    def test_every_type_of_every_dialect(self) -> None:
-        tests, passed, _, _ = (outcome := run("--batch=dialect_all")).counts
-        self.assertEqual(passed, tests, outcome.out[-4000:])
-        self.assertGreater(tests, 2000)
-        self.assertIn("libmaskwise", outcome.out)
-
-    def test_a_child_process_and_a_measurement(self) -> None:
-        outcome = run("--isolate", "--mode=CP", "--max-ms-per-prb=50", *self.WHERE_3X5)
-        self.assertEqual(outcome.counts, (1, 1, 0, 0))
-        self.assertIn("perf,cpu,--dialect=onnx.Where-16", outcome.out)
-
-    def test_refusals(self) -> None:
-        shapes = "--in-shapes=0:4+1:3+2:3"
-        outcome = run(*self.WHERE, shapes)
-        self.assertRegex(outcome.out, r"0:FAILED \(onnx::Where-16: condition does not broadcast")
-        self.assertEqual(run(*self.WHERE, shapes, "--expect=invalid_shape").status, 0)
-        outcome = run(*self.WHERE_3X5, "--expect=invalid_shape")
-        self.assertRegex(
-            outcome.out, r"0:FAILED \(expected invalid_shape, but every call succeeded"
-        )
-        outcome = run("--dialect=onednn.Select", "--dt=i64")
-        self.assertRegex(outcome.out, r"0:INVALID_ARGUMENTS \(onednn::Select: src_0 is i64")
-
-    def test_faults_of_the_command_line(self) -> None:
-        for arguments in (
-            ["--dialect=onnx.Where-1"],
-            [*self.WHERE, "--owner=maskwise"],
-            [*self.WHERE, "--in-shapes=4:3"],
-            [*self.WHERE, "--vs-onednn"],
-        ):
-            self.assertEqual(run(*arguments).status, 2, arguments)
-
-    def test_planted_faults_are_noticed(self) -> None:
-        gaps = "--in-shapes=0:3x5+1:3x5+2:-+3:3x5*10x2"
-        for fault, pattern, arguments in (
-            ("none", r"PASSED", [*self.WHERE, gaps]),
-            ("wrong_bit", r"FAILED \(dst is wrong at", self.WHERE_3X5),
-            ("not_executed", r"FAILED \(dst is wrong at", self.WHERE_3X5),
-            ("swapped_source", r"FAILED \(", [*self.WHERE, "--in-shapes=0:9+1:9+2:9"]),
-            ("write_in_front", r"FAILED \(bytes in front", self.WHERE_3X5),
-            ("write_between", r"FAILED \(bytes between", [*self.WHERE, gaps]),
-        ):
-            with self.subTest(fault):
-                outcome = run(*arguments, fault=fault)
-                self.assertRegex(outcome.out, f"0:{pattern}", outcome.err)
-
-
 if __name__ == "__main__":
     main()

@@ -69,9 +69,7 @@ strings parse_dt(const std::string& value) {
     if (maps != 0 && maps != static_cast<std::ptrdiff_t>(list.size()))
         throw input_error("uniform types and types per id cannot be mixed");
     for (const std::string& entry : list)
-        if (!entry.empty() && !is_map(entry))
-            one_of(entry, {"boolean", "i8", "u8", "i16", "u16", "f16", "bf16", "i32", "u32", "f32",
-                           "i64", "u64", "f64", "complex64", "complex128", "string"});
+        if (!entry.empty() && !is_map(entry)) one_of(entry, {"f32", "bf16", "f16"});
     return list;
 }
 
@@ -111,7 +109,6 @@ struct flag {
 constexpr flag flags[] = {
     {"case", "FILE", "run this case with the options given before it", "--case=op/select.json", nullptr},
     {"batch", "FILE", "read options and cases from a file", "--batch=select_smoke", nullptr},
-    {"dialect", "NAME", "run Select by this definition through libmaskwise, with the options behind it, up to the next --dialect, --case or --reset", "--dialect=onnx.Where-16 --dt=i64 --in-shapes=0:3x1+1:3x4+2:-", nullptr},
     {"reset", "", "set every option of a case back to its default", "--reset", nullptr},
     {"mode", "C|P|CP|L", "check correctness, measure, both, or only list the tests", "--mode=CP",
      [](flag_state& s, run_options&, const std::string& v) { set_mode(s.fixed, v); }},
@@ -119,7 +116,7 @@ constexpr flag flags[] = {
      [](flag_state& s, run_options&, const std::string& v) { s.in_shapes = split_list(v); }},
     {"op-attrs", "ID:NAME:VALUE*NAME:VALUE+...", "attributes by op id", "--op-attrs=0:auto_broadcast:none",
      [](flag_state& s, run_options&, const std::string& v) { s.op_attrs = split_list(v); }},
-    {"dt", "TYPE,... or ID:TYPE+...", "f32, bf16 or f16 for the whole graph, any type for a dialect; or a type by tensor id", "--dt=f32,bf16",
+    {"dt", "TYPE,... or ID:TYPE+...", "f32, bf16 or f16 for the whole graph, or a type by tensor id", "--dt=f32,bf16",
      [](flag_state& s, run_options&, const std::string& v) { s.dt = parse_dt(v); }},
     {"mb", "N,...", "leading extent of every input that shares the largest leading extent; 0 keeps it", "--mb=4",
      [](flag_state& s, run_options&, const std::string& v) { s.mb = parse_mb(v); }},
@@ -176,15 +173,6 @@ constexpr flag flags[] = {
 
 } // namespace
 
-void require_graph_type(const std::string& type) {
-    if (type.empty() || type.find(':') != std::string::npos) return;
-    try {
-        one_of(type, {"f32", "bf16", "f16"});
-    } catch (const input_error& error) {
-        throw input_error(fmt::format("--dt: for a graph {}", error.what()));
-    }
-}
-
 std::pair<std::string, std::string> split_flag(const std::string& token) {
     if (token.rfind("-v", 0) == 0 && token.size() > 2) return {"verbose", token.substr(2)};
     if (token.rfind("--", 0) != 0 || token.size() == 2)
@@ -209,9 +197,8 @@ void apply_flag(const std::string& name, const std::string& value, flag_state& s
 }
 
 std::string help_text() {
-    std::string text =
-        "usage: maskwise-bench [OPTIONS] --case=FILE | --batch=FILE | --dialect=NAME ...\n"
-        "Options act on every --case after them.\n\n";
+    std::string text = "usage: maskwise-bench [OPTIONS] --case=FILE | --batch=FILE ...\n"
+                       "Options act on every --case after them.\n\n";
     for (const flag& f : flags)
         text += fmt::format("  --{}{}{}\n      {}\n      example: {}\n", f.name,
                             f.argument.empty() || f.argument[0] == '[' ? "" : "=", f.argument,

@@ -7,8 +7,6 @@
 #include "process/worker.hpp"
 #include "report/reporter.hpp"
 
-#include <maskwise/maskwise.hpp>
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -54,12 +52,6 @@ void measure_in_turns(runner& here, worker& other, const case_config& config, ca
     result.perf_onednn = summarize(theirs, result.perf->bytes);
 }
 
-std::string about_dialects(const command_line& line) {
-    const auto runs_one = [](const case_config& c) { return !c.dialect.empty() && !c.list_only; };
-    if (line.run.list || std::ranges::none_of(line.cases, runs_one)) return "no library was asked";
-    return fmt::format("libmaskwise {} ({})", version(), instruction_set());
-}
-
 // Where the cases of one run go.
 class session {
 public:
@@ -73,10 +65,7 @@ public:
         report_.start(config);
         case_config asked = config;
         asked.list_only = config.list_only || line_.run.list;
-        if (line_.run.vs_onednn && !config.dialect.empty())
-            throw input_error("--vs-onednn: a dialect has no oneDNN beside it");
-        const bool asks_library = !asked.list_only && config.dialect.empty();
-        if (asks_library && !line_.run.isolate) {
+        if (!asked.list_only && !line_.run.isolate) {
             here_.loaded(); // a runtime that starts with it installs its handlers now
             note_test(repro_line(config));
         }
@@ -84,11 +73,11 @@ public:
         if (line_.run.vs_onednn && !line_.run.isolate && result.perf)
             measure_in_turns(here_, alone_, config, result);
         report_.take(config, result);
-        needs_library_ = needs_library_ || asks_library;
+        needs_library_ = needs_library_ || !asked.list_only;
     }
 
     int finish() {
-        if (!needs_library_) return report_.finish(about_dialects(line_));
+        if (!needs_library_) return report_.finish("no library was asked");
         return report_.finish(line_.run.isolate ? isolated_.library()
                                                 : here_.loaded().description());
     }
