@@ -240,15 +240,6 @@ class Results(unittest.TestCase):
         pairs = ((best_ms("all"), best_ms("none")) for _ in range(6))
         self.assertTrue(any(cold > 1.25 * warm for cold, warm in pairs))
 
-    def test_a_b_against_onednn(self) -> None:
-        needs_plugin(self)
-        time = ["--mode=P", "--fix-times-per-prb=7", "--vs-onednn", "--in-shapes=0:33+1:8x33+2:-"]
-        outcome = run(*time, SELECT, plugin=True)
-        if SETUP.minor < 5:
-            self.assertRegex(outcome.out, "vs-onednn: .*without Maskwise UNIMPLEMENTED")
-        else:
-            self.assertRegex(outcome.out, r"vs-onednn: \S+ ms, without Maskwise \S+ ms, \S+ times")
-
     def test_threads_limit_the_process(self) -> None:
         self.assertEqual(run("--threads=1", ADD).status, 0)
 

@@ -150,8 +150,6 @@ constexpr flag flags[] = {
      [](flag_state&, run_options&, const std::string& v) { one_of(v, {"cpu"}); }},
     {"perf-template", "def|csv|TEXT", "what a measurement prints: %engine% %name% %prb% %-time% %~time% %0time% %+time% %bytes% %-bw% ...", "--perf-template=%prb%,%-time%",
      [](flag_state&, run_options& r, const std::string& v) { r.perf_template = v; }},
-    {"vs-onednn", "", "measure in turns with the same client without Maskwise", "--mode=P --vs-onednn",
-     [](flag_state&, run_options& r, const std::string& v) { r.vs_onednn = parse_bool(v); }},
     {"list", "", "list the tests with the mode they would run in, and run none", "--list --batch=select_ci",
      [](flag_state&, run_options& r, const std::string& v) { r.list = parse_bool(v); }},
     {"isolate", "", "run tests in a child process; a crash becomes ABORTED", "--isolate",
