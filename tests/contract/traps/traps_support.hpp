@@ -11,7 +11,6 @@ namespace maskwise::contract {
 
 using namespace test;
 
-bool has_since(int major, int minor); // whether the library in this process is that new
 bool is_equal(const logical_tensor& a, const logical_tensor& b);
 
 dnnl_status_t compile_status(dnnl_graph_partition_t partition,
