@@ -66,6 +66,8 @@ const std::vector<named_case>& legal_cases() {
         {"src_0_padded_rows", with_tensor(strided(src_0_id, f32, {2, 3, 4}, {24, 8, 1}))},
         {"dst_padded_rows", with_tensor(strided(dst_id, f32, {2, 3, 4}, {24, 8, 1}))},
         {"src_0_stride_0", with_tensor(strided(src_0_id, f32, {2, 3, 4}, {0, 0, 1}))},
+        {"type_bf16", with_type(dnnl_bf16)},
+        {"type_f16", with_type(dnnl_f16)},
     };
     return cases;
 }
@@ -96,14 +98,6 @@ const std::vector<named_case>& wrong_cases() {
         {"dst_overlaps", with_tensor(strided(dst_id, f32, {2, 3, 4}, {12, 3, 1}))},
         {"dst_stride_0", with_tensor(strided(dst_id, f32, {2, 3, 4}, {12, 4, 0}))},
         {"dst_all_strides_0", with_tensor(strided(dst_id, f32, {2, 3, 4}, {0, 0, 0}))},
-    };
-    return cases;
-}
-
-const std::vector<named_case>& typed_cases() {
-    static const std::vector<named_case> cases = {
-        {"type_bf16", with_type(dnnl_bf16)},
-        {"type_f16", with_type(dnnl_f16)},
     };
     return cases;
 }
@@ -194,7 +188,7 @@ void compiled_twice(const transcript& out, const void*) {
 } // namespace
 
 void add_compile_scenarios(std::vector<scenario>& all) {
-    for (const auto* cases : {&legal_cases(), &wrong_cases(), &typed_cases()})
+    for (const auto* cases : {&legal_cases(), &wrong_cases()})
         for (const auto& named : *cases)
             all.push_back({std::string("compile/") + named.name, run_case, &named.what});
     for (const auto& what : list_cases()) all.push_back({what.name, run_list_case, &what});

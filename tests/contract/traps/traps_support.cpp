@@ -43,12 +43,6 @@ bool is_equal(const logical_tensor& a, const logical_tensor& b) {
     return dnnl_graph_logical_tensor_is_equal(&a, &b, &equal) == dnnl_success && equal != 0;
 }
 
-dnnl_status_t compile_status(dnnl_graph_partition_t partition,
-                             const std::vector<logical_tensor>& inputs,
-                             const std::vector<logical_tensor>& outputs) {
-    return compile_into(make_compiled(partition).get(), partition, inputs, outputs);
-}
-
 void ask_mangled_partition_kind(dnnl_graph_partition_t partition) {
     int kind = 0;
     call("_Z29dnnl_graph_partition_get_kindPK20dnnl_graph_partitionPN4dnnl4impl5graph16partition_"

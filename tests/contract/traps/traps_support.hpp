@@ -13,10 +13,6 @@ using namespace test;
 
 bool is_equal(const logical_tensor& a, const logical_tensor& b);
 
-dnnl_status_t compile_status(dnnl_graph_partition_t partition,
-                             const std::vector<logical_tensor>& inputs,
-                             const std::vector<logical_tensor>& outputs);
-
 // Each answers `unimplemented` where the process has no such function.
 void ask_mangled_partition_kind(dnnl_graph_partition_t partition);
 // `deps` points to a std::vector<sycl::event> or is null.
