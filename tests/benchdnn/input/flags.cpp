@@ -1,5 +1,6 @@
 #include "input/flags.hpp"
 
+#include "input/rewrite_text.hpp"
 #include "model/graph.hpp"
 
 #include <fmt/format.h>
@@ -12,17 +13,6 @@ namespace maskwise::bench {
 namespace {
 
 using strings = std::vector<std::string>;
-
-strings split_list(const std::string& value) {
-    strings parts(1);
-    for (const char c : value) {
-        if (c == ',')
-            parts.emplace_back();
-        else
-            parts.back() += c;
-    }
-    return parts;
-}
 
 template <typename T>
 T parse_number(const std::string& value, T lowest) {
@@ -63,7 +53,7 @@ void set_mode(case_config& c, const std::string& letters) {
 }
 
 strings parse_dt(const std::string& value) {
-    strings list = split_list(value);
+    strings list = split(value, ',');
     const auto is_map = [](const std::string& s) { return s.find(':') != std::string::npos; };
     const auto maps = std::count_if(list.begin(), list.end(), is_map);
     if (maps != 0 && maps != static_cast<std::ptrdiff_t>(list.size()))
@@ -75,7 +65,7 @@ strings parse_dt(const std::string& value) {
 
 std::vector<std::int64_t> parse_mb(const std::string& value) {
     std::vector<std::int64_t> list;
-    for (const std::string& entry : split_list(value))
+    for (const std::string& entry : split(value, ','))
         list.push_back(entry.empty() ? 0 : parse_number<std::int64_t>(entry, 0));
     return list;
 }
@@ -87,7 +77,7 @@ std::string parse_expect(const std::string& value) {
 }
 
 strings parse_masks(const std::string& value) {
-    const strings list = split_list(value);
+    const strings list = split(value, ',');
     for (const std::string& entry : list)
         one_of(entry, {"auto", "random", "causal", "padding", "ones", "zeros", "runs"});
     return list;
@@ -113,19 +103,19 @@ constexpr flag flags[] = {
     {"mode", "C|P|CP|L", "check correctness, measure, both, or only list the tests", "--mode=CP",
      [](flag_state& s, run_options&, const std::string& v) { set_mode(s.fixed, v); }},
     {"in-shapes", "ID:SHAPE[*TAG|*STRIDES]+...", "shapes by tensor id; '-' is 0-D; a comma starts the next test", "--in-shapes=1:32x33+2:-+3:2x32x33*bac",
-     [](flag_state& s, run_options&, const std::string& v) { s.in_shapes = split_list(v); }},
+     [](flag_state& s, run_options&, const std::string& v) { s.in_shapes = split(v, ','); }},
     {"op-attrs", "ID:NAME:VALUE*NAME:VALUE+...", "attributes by op id", "--op-attrs=0:auto_broadcast:none",
-     [](flag_state& s, run_options&, const std::string& v) { s.op_attrs = split_list(v); }},
+     [](flag_state& s, run_options&, const std::string& v) { s.op_attrs = split(v, ','); }},
     {"dt", "TYPE,... or ID:TYPE+...", "f32, bf16 or f16 for the whole graph, or a type by tensor id", "--dt=f32,bf16",
      [](flag_state& s, run_options&, const std::string& v) { s.dt = parse_dt(v); }},
     {"mb", "N,...", "leading extent of every input that shares the largest leading extent; 0 keeps it", "--mb=4",
      [](flag_state& s, run_options&, const std::string& v) { s.mb = parse_mb(v); }},
     {"op-kind", "ID:KIND+...", "another operator for an op; 'undef' removes it", "--op-kind=1:Multiply",
-     [](flag_state& s, run_options&, const std::string& v) { s.op_kind = split_list(v); }},
+     [](flag_state& s, run_options&, const std::string& v) { s.op_kind = split(v, ','); }},
     {"tensor-property", "ID:PROPERTY+...", "undef, variable, constant or host_scalar by tensor id", "--tensor-property=2:constant",
-     [](flag_state& s, run_options&, const std::string& v) { s.tensor_property = split_list(v); }},
+     [](flag_state& s, run_options&, const std::string& v) { s.tensor_property = split(v, ','); }},
     {"attr-fpmath", "MODE[:true]", "fpmath mode of the graph; ':true' applies it to integers too", "--attr-fpmath=bf16",
-     [](flag_state& s, run_options&, const std::string& v) { s.attr_fpmath = split_list(v); }},
+     [](flag_state& s, run_options&, const std::string& v) { s.attr_fpmath = split(v, ','); }},
     {"expected-n-partitions", "N", "fail when oneDNN makes another number of partitions; 0: any number", "--expected-n-partitions=2",
      [](flag_state& s, run_options&, const std::string& v) { s.fixed.expected_n_partitions = parse_number<int>(v, 0); }},
     {"mask", "WORD,...", "what boolean inputs hold: auto, random, causal, padding, ones, zeros, runs", "--mask=random,causal",
