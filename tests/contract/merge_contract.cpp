@@ -52,8 +52,7 @@ TEST(merge, keeps_a_topological_order) {
     const auto partitions = partitions_of(
         {make(12, kind::Tanh, {value(0)}, value(5)),
          make(13, kind::Multiply, {value(5), value(5)}, value(6)), // keeps 12 out: used twice
-         make(15, kind::ReLU, {value(6)}, value(8)),
-         make(10, kind::Exp, {value(0)}, value(3)),
+         make(15, kind::ReLU, {value(6)}, value(8)), make(10, kind::Exp, {value(0)}, value(3)),
          make(11, kind::Select, {dense(1, shape, boolean), value(3), value(2)}, value(4)),
          make(14, kind::Add, {value(4), value(5)}, value(7))});
     EXPECT_EQ(partitions.size(), merges() ? 3U : 5U); // 13 and 15 are one of oneDNN's
