@@ -88,8 +88,7 @@ std::optional<graph::op> select_alone(abi::partition partition, const op_list& o
 
 void onednn_subgraph::take_partitions(const op_list& ops) {
     require_success(call_real(&real_library::graph_filter, graph_, abi::policy_fusion), "filter");
-    std::size_t count = 0;
-    call_real(&real_library::graph_get_partition_num, abi::const_graph(graph_), &count);
+    const std::size_t count = partition_count(graph_);
     std::vector<abi::partition> partitions(count);
     steps_.reserve(count); // once they are there, they cannot be lost
     if (count > 0)
