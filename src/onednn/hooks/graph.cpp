@@ -9,7 +9,6 @@
 #include "onednn/library/real_partition.hpp"
 #include "onednn/partition/claim_partition.hpp"
 #include "onednn/partition/merged_partitions.hpp"
-#include "onednn/partition/partition_list.hpp"
 #include "onednn/record/tables.hpp"
 
 #include <algorithm>

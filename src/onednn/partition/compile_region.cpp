@@ -82,16 +82,15 @@ std::unique_ptr<executable> compile_region(std::size_t partition, const row_regi
     try {
         compiled = std::make_unique<composite>(region, call);
     } catch (const std::exception& failure) {
-        report_composite("refuse", partition, failure.what());
+        report_verdict("refuse", partition, "composite", failure.what());
         throw;
     }
-    report_composite("claim", partition, compiled->describe());
+    report_verdict("claim", partition, "composite", compiled->describe());
     return compiled;
 }
 
-std::unique_ptr<executable> compile_merged_rows(std::size_t partition, const merged_group& group,
+std::unique_ptr<executable> compile_merged_rows(std::size_t partition, const row_region& recorded,
                                                 const compile_call& call) {
-    const auto& recorded = std::get<row_region>(group.work);
     const auto inputs = from_abi(std::span(call.inputs, call.in_num));
     const auto outputs = from_abi(std::span(call.outputs, call.out_num));
     const auto completed = complete_outputs(recorded, call, inputs, outputs);

@@ -3,7 +3,6 @@
 #include "graph/find_row_chain.hpp"
 #include "graph/op_set.hpp"
 #include "onednn/library/real_partition.hpp"
-#include "onednn/partition/region_ports.hpp"
 #include "onednn/record/translate_op.hpp"
 
 #include <algorithm>

@@ -8,7 +8,6 @@
 #include "onednn/library/real_partition.hpp"
 #include "onednn/partition/claim_partition.hpp"
 #include "onednn/partition/find_merged_groups.hpp"
-#include "onednn/partition/partition_list.hpp"
 #include "onednn/record/tables.hpp"
 
 #include <algorithm>
@@ -16,6 +15,13 @@
 
 namespace maskwise::onednn {
 namespace {
+
+using partition_list = std::vector<abi::partition>;
+
+struct owned_partitions {
+    partition_list list;
+    ~owned_partitions() { destroy(list); }
+};
 
 // Where nothing may be merged the client sees what oneDNN made.
 bool may_merge(const graph_record& record, int policy) {
@@ -110,11 +116,19 @@ abi::status get_listed_partitions(abi::graph graph, const graph_record& record, 
     return abi::success;
 }
 
-std::shared_ptr<const merged_group> find_merged(abi::const_partition partition) {
-    const auto claim = tables().claims.find(partition);
+void destroy(std::span<abi::partition> partitions) {
+    for (abi::partition& partition : partitions) {
+        if (partition == nullptr) continue;
+        tables().claims.erase(partition);
+        call_real(&real_library::partition_destroy, std::exchange(partition, nullptr));
+    }
+}
+
+const merged_group* find_merged(abi::const_partition partition) {
+    const auto* const claim = tables().claims.find(partition);
     const auto* const group =
-        claim ? std::get_if<std::shared_ptr<const merged_group>>(&claim->form) : nullptr;
-    return group != nullptr ? *group : nullptr;
+        claim != nullptr ? std::get_if<std::shared_ptr<const merged_group>>(&claim->form) : nullptr;
+    return group != nullptr ? group->get() : nullptr;
 }
 
 } // namespace maskwise::onednn

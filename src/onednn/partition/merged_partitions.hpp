@@ -3,7 +3,7 @@
 #include "onednn/record/claim.hpp"
 
 #include <cstddef>
-#include <memory>
+#include <span>
 #include <vector>
 
 namespace maskwise::onednn {
@@ -18,7 +18,10 @@ std::vector<listed_partition> list_partitions(abi::graph graph, const graph_reco
 abi::status get_listed_partitions(abi::graph graph, const graph_record& record, std::size_t num,
                                   abi::partition* partitions);
 
+// Destroys the handles, forgets their claims and leaves nulls.
+void destroy(std::span<abi::partition> partitions);
+
 // The group that the handle stands for, or null where nothing was merged into it. Any thread.
-std::shared_ptr<const merged_group> find_merged(abi::const_partition partition);
+const merged_group* find_merged(abi::const_partition partition);
 
 } // namespace maskwise::onednn

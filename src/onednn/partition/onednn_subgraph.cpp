@@ -220,27 +220,27 @@ abi::status run_step(abi::const_compiled_partition compiled, abi::stream stream,
 
 } // namespace
 
-abi::status onednn_subgraph::run_own(const compiled_step& step, const tensor_lookup& tensors) {
+abi::status onednn_subgraph::run_own(const compiled_step& step, const tensor_lookup& find) {
     const auto& at = step.own->at;
     const auto source = [&](std::size_t position) {
-        return memory_of(tensors.find(step.inputs[position]));
+        return memory_of(find(step.inputs[position]));
     };
     return run(*step.own, {source(at.cond), source(at.src_0), source(at.src_1),
-                           memory_of(tensors.find(step.outputs[at.dst]))});
+                           memory_of(find(step.outputs[at.dst]))});
 }
 
-abi::status onednn_subgraph::execute(abi::stream stream, const tensor_lookup& tensors) const {
-    const abi::const_tensor scratchpad = scratch_bytes_ > 0 ? tensors.find(scratchpad_id) : nullptr;
+abi::status onednn_subgraph::execute(abi::stream stream, const tensor_lookup& find) const {
+    const abi::const_tensor scratchpad = scratch_bytes_ > 0 ? find(scratchpad_id) : nullptr;
     for (const auto& step : steps_) {
         // Steps depend on each other and share the scratchpad, and a stream may be out of order.
         if (&step != steps_.data() && real().is_sycl())
             call_real(&real_library::stream_wait, stream);
         abi::const_tensor inputs[max_step_inputs], outputs[max_step_outputs];
         std::size_t in = 0, out = 0;
-        for (const std::size_t id : step.inputs) inputs[in++] = tensors.find(id);
-        for (const std::size_t id : step.outputs) outputs[out++] = tensors.find(id);
+        for (const std::size_t id : step.inputs) inputs[in++] = find(id);
+        for (const std::size_t id : step.outputs) outputs[out++] = find(id);
         const auto status =
-            step.own ? run_own(step, tensors)
+            step.own ? run_own(step, find)
                      : run_step(step.compiled, stream, {inputs, in}, {outputs, out}, scratchpad);
         if (status != abi::success) return status;
     }

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,12 +16,8 @@ namespace maskwise::onednn {
 
 using tensor_map = std::map<std::size_t, abi::logical_tensor>;
 
-// Where the tensors of one execution are found by id.
-class tensor_lookup {
-public:
-    virtual ~tensor_lookup() = default;
-    virtual abi::const_tensor find(std::size_t id) const = 0;
-};
+// The tensor of one execution by its id.
+using tensor_lookup = std::function<abi::const_tensor(std::size_t)>;
 
 // The id of scratchpads, which no tensor of a client has.
 inline constexpr std::size_t scratchpad_id = SIZE_MAX;
@@ -49,7 +46,7 @@ public:
     // caller do so: execute then looks up a tensor of so many bytes as scratchpad_id.
     std::size_t scratch_bytes() const { return scratch_bytes_; }
     // On SYCL the last step may still run when this returns.
-    abi::status execute(abi::stream stream, const tensor_lookup& tensors) const;
+    abi::status execute(abi::stream stream, const tensor_lookup& find) const;
 
 private:
     struct compiled_step {
@@ -69,7 +66,7 @@ private:
     void compile_by_onednn(compiled_step& step, const std::vector<abi::logical_tensor>& inputs,
                            std::vector<abi::logical_tensor>& outputs, abi::engine engine);
     void ask_for_scratch(const compiled_step& step);
-    static abi::status run_own(const compiled_step& step, const tensor_lookup& tensors);
+    static abi::status run_own(const compiled_step& step, const tensor_lookup& find);
     void release();
 
     abi::graph graph_ = nullptr;

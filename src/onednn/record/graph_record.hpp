@@ -21,6 +21,13 @@ struct graph_settings {
 struct merged_group;
 using op_list = std::vector<std::shared_ptr<const op_record>>;
 
+// For verbose lines: what the client knows a partition by.
+struct partition_facts {
+    std::size_t id = 0;
+    std::string names; // of the operators, as oneDNN joins them
+    graph_settings settings;
+};
+
 // A partition that the client gets: one of the real library's, by its place in that library's list.
 struct listed_partition {
     std::size_t index;

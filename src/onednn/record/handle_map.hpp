@@ -9,8 +9,8 @@
 
 namespace maskwise::onednn {
 
-// Records of real handles, found without a lock: ops, graphs, and the compiled
-// partitions that `execute` probes for.
+// Records of real handles, found without a lock. An entry is removed before the handle's
+// destruction is forwarded, since addresses are reused.
 //
 // Buckets are lists of nodes that are only ever appended to; a node is emptied and filled again for
 // another handle of the same bucket, never freed. So a reader that walks a bucket while handles

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "onednn/record/handle_map.hpp"
-#include "onednn/record/side_table.hpp"
 
 namespace maskwise::onednn {
 
@@ -15,8 +14,8 @@ class executable;
 struct side_tables {
     handle_map<op_builder> ops;
     handle_map<graph_record> graphs;
-    side_table<const partition_claim> claims; // by partition
-    side_table<const tensor_record> tensors;
+    handle_map<partition_claim> claims; // by partition
+    handle_map<tensor_record> tensors;
     handle_map<executable> compiled; // by compiled partition
 };
 
