@@ -176,8 +176,8 @@ bool chain_finder::take_cast(const op& user) {
 }
 
 bool chain_finder::take_quantize(const op& user) {
-    if (!user.numbers) return false;
-    chain_.quantize = row_quantize{(*user.numbers)[0], (*user.numbers)[1]};
+    if (!user.constants) return false;
+    chain_.quantize = row_quantize{(*user.constants)[0], (*user.constants)[1]};
     return true;
 }
 

@@ -14,10 +14,8 @@ namespace maskwise::graph {
 // root.
 struct expression_group {
     std::vector<op> ops; // each after those whose values it uses; the root is last
-    // The inputs of the operators, slot by slot, but for the inner values.
-    std::vector<logical_tensor> inputs;
     jit::expression expression;
-    std::vector<std::size_t> input_ids; // tensors by the expression's inputs; each once
+    std::vector<logical_tensor> inputs; // of the expression, in its order; each once
 };
 
 // The groups of two operators and more in a graph, each operator in one at most. `stands_alone`

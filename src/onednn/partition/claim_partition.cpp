@@ -1,12 +1,12 @@
 #include "onednn/partition/claim_partition.hpp"
 
+#include "graph/compiled_select.hpp"
 #include "graph/find_row_chain.hpp"
-#include "graph/match.hpp"
 #include "onednn/library/real_library.hpp"
 #include "onednn/library/real_partition.hpp"
 #include "onednn/partition/report.hpp"
 #include "onednn/record/tables.hpp"
-#include "onednn/record/translate_op.hpp"
+#include "onednn/record/translate.hpp"
 
 #include <algorithm>
 #include <string>

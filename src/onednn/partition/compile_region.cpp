@@ -5,7 +5,6 @@
 #include "graph/find_row_chain.hpp"
 #include "graph/infer_shapes.hpp"
 #include "graph/op_set.hpp"
-#include "graph/output_layout.hpp"
 #include "graph/redescribe.hpp"
 #include "onednn/partition/composite.hpp"
 #include "onednn/partition/report.hpp"
@@ -27,11 +26,8 @@ using tensor_list = std::vector<graph::logical_tensor>;
 dims infer_dst(const row_region& region, const tensor_list& inputs) {
     graph::shape_map shapes;
     for (const auto& port : graph::outer_inputs(region.ops)) {
-        const std::string name = "tensor " + std::to_string(port.id);
-        const auto position = graph::find_position(inputs, port.id);
-        if (!position) throw invalid_argument(name + " is not in the list given to compile");
-        const auto& given = inputs[*position];
-        graph::require_readable(given, name);
+        const auto& given = inputs[graph::position_of(inputs, port, "an input")];
+        graph::require_readable(given, "tensor " + std::to_string(port.id));
         graph::to_input_desc(given); // throws where strides are negative or reach too far
         shapes[port.id] = given.extents;
     }

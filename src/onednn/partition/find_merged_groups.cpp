@@ -3,7 +3,7 @@
 #include "graph/find_row_chain.hpp"
 #include "graph/op_set.hpp"
 #include "onednn/library/real_partition.hpp"
-#include "onednn/record/translate_op.hpp"
+#include "onednn/record/translate.hpp"
 
 #include <algorithm>
 #include <iterator>

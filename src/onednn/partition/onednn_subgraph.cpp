@@ -1,7 +1,6 @@
 #include "onednn/partition/onednn_subgraph.hpp"
 
 #include "base/error.hpp"
-#include "graph/match.hpp"
 #include "onednn/library/real_library.hpp"
 #include "onednn/library/real_partition.hpp"
 #include "onednn/partition/compile_call.hpp"
@@ -9,7 +8,6 @@
 #include "onednn/record/replay_op.hpp"
 #include "onednn/record/tensor_data.hpp"
 #include "onednn/record/translate.hpp"
-#include "onednn/record/translate_op.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -78,7 +78,7 @@ TEST(redescribe, names_a_tensor_that_is_not_given) {
         compiled_with({typed(10, data_type::f32)}, typed(14, data_type::bf16));
         FAIL() << "tensor 11 is missing";
     } catch (const invalid_argument& failure) {
-        EXPECT_STREQ(failure.what(), "tensor 11 is not in the list given to compile");
+        EXPECT_STREQ(failure.what(), "an input (tensor 11) is not in the list given to compile");
     }
 }
 
