@@ -9,7 +9,7 @@
 
 namespace maskwise::graph {
 
-// What every compile asks of the client's tensors, and how it describes dst.
+// The checks of the client's tensors that every compile makes, and the description of dst.
 
 // Where the first tensor with the port's id stands in the list. Throws invalid_argument naming the
 // operand where there is none.
@@ -23,7 +23,7 @@ void require_known_shape(const logical_tensor& input, const std::string& name);
 // value travels with the tensor.
 void require_readable(const logical_tensor& input, const std::string& name);
 
-// Throws invalid_shape where what the client says of dst's shape is not what was inferred.
+// Throws invalid_shape where the client gives dst another shape than the inferred one.
 void require_fitting_dst(const logical_tensor& dst, const dims& inferred);
 
 // Gives `dst` its inferred shape and its strides. A layout that the client fixed stays; where shape

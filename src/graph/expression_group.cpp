@@ -43,8 +43,8 @@ constexpr merge_rule rules[] = {
     {op_kind::quantize, uses_result},
 };
 
-// So many values fit the registers of AVX2 at once whatever the operators and however their
-// operands broadcast, with what the operators need besides: a group never fails to compile.
+// So many values fit the registers of AVX2 at once next to the registers that operators need for
+// themselves, whatever the operators and their broadcasts: a group never fails to compile.
 // Rounding reuses its input's register and is not counted, so grouping does not depend on the
 // types.
 constexpr std::size_t most_values = 10;

@@ -2,6 +2,7 @@
 
 #include "graph/compile_checks.hpp"
 #include "graph/infer_shapes.hpp"
+#include "graph/op_set.hpp"
 #include "tensor/data_type.hpp"
 
 #include <algorithm>
@@ -69,16 +70,15 @@ void description::apply(logical_tensor& tensor) const {
 } // namespace
 
 std::optional<std::vector<op>> redescribe(std::span<const op> ops,
-                                          std::span<const logical_tensor> inputs,
-                                          const logical_tensor& result,
                                           std::span<const logical_tensor> given_inputs,
                                           std::span<const logical_tensor> given_outputs) {
     description now;
-    for (const logical_tensor& input : inputs) {
+    for (const logical_tensor& input : outer_inputs(ops)) {
         const logical_tensor& given = given_inputs[position_of(given_inputs, input, "an input")];
         now.note_type(input, given);
         now.shapes[given.id] = given.extents;
     }
+    const logical_tensor& result = ops.back().outputs[0];
     now.note_type(result, given_outputs[position_of(given_outputs, result, "dst")]);
     now.keep_types_apart();
     now.infer(ops);

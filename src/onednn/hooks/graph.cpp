@@ -83,7 +83,7 @@ abi::status dnnl_graph_add_op(abi::graph graph, abi::op op) {
     const auto* const builder = record != nullptr ? tables().ops.find(op) : nullptr;
     if (builder == nullptr) {
         const auto status = call_real(&real_library::add_op, graph, op);
-        // Who uses which value is not known any more: all of the graph is left to oneDNN.
+        // The users of its values are not known any more: all of the graph is left to oneDNN.
         if (record != nullptr && status == abi::success) tables().graphs.erase(graph);
         return status;
     }

@@ -1,4 +1,4 @@
-// Partitions and what is compiled from them. A compiled partition that is Maskwise's is an empty
+// Partitions and compiled partitions. A compiled partition that is Maskwise's is an empty
 // shell to the real library: its handle is real, its queries are answered here.
 
 #include "onednn/library/active.hpp"

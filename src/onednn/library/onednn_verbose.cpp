@@ -44,7 +44,7 @@ std::atomic<unsigned>& wanted_kinds() {
     return at_first_use<[] { return std::atomic<unsigned>(kinds_of_environment()); }>();
 }
 
-// By oneDNN's numbers; what a newer one adds is `otherwise`.
+// By oneDNN's numbers; a number that a newer one adds gets the name `otherwise`.
 template <std::size_t Count>
 const char* name_of(const char* const (&names)[Count], int number, const char* otherwise) {
     const auto index = static_cast<std::size_t>(number);

@@ -24,7 +24,7 @@ abi::status call_real_compile(const compile_call& call) {
                      call.in_num, call.inputs, call.out_num, call.outputs, call.engine);
 }
 
-// The pair holds for whoever executes: where that may be the real library, only if it agrees.
+// Where the real library may execute, too, a pair holds only if that library has the same one.
 bool real_agrees_with_inplace(const compile_call& call, const abi::inplace_pair& wanted) {
     std::size_t count = 0;
     const abi::inplace_pair* pairs = nullptr;

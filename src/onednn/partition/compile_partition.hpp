@@ -10,7 +10,7 @@ namespace maskwise::onednn {
 abi::status compile_partition(const partition_claim& claim, const compile_call& call);
 
 // Compiles by the real library, and forgets what Maskwise had compiled into the handle before, once
-// the real compile has succeeded. What the real library throws passes through.
+// the real compile has succeeded. Exceptions of the real library pass through.
 abi::status leave_to_onednn(const compile_call& call);
 
 } // namespace maskwise::onednn

@@ -85,6 +85,8 @@ std::unique_ptr<executable> compile_region(std::size_t partition, const row_regi
     return compiled;
 }
 
+// The claim is visible, so nothing is left to oneDNN: dst is checked and completed here, and the
+// chain is found again where the client describes its tensors otherwise than at add_op.
 std::unique_ptr<executable> compile_merged_rows(std::size_t partition, const row_region& recorded,
                                                 const compile_call& call) {
     const auto inputs = from_abi(std::span(call.inputs, call.in_num));
@@ -93,8 +95,7 @@ std::unique_ptr<executable> compile_merged_rows(std::size_t partition, const row
     auto pointers = pointers_to(completed);
     compile_call completed_call = call;
     completed_call.outputs = pointers.data();
-    auto ops = graph::redescribe(recorded.ops, graph::outer_inputs(recorded.ops),
-                                 recorded.ops.back().outputs[0], inputs, from_abi(pointers));
+    auto ops = graph::redescribe(recorded.ops, inputs, from_abi(pointers));
     row_region region = ops ? region_with(recorded, std::move(*ops)) : recorded;
     try {
         return compile_region(partition, region, completed_call);

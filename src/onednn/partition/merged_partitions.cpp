@@ -23,7 +23,7 @@ struct owned_partitions {
     ~owned_partitions() { destroy(list); }
 };
 
-// Where nothing may be merged the client sees what oneDNN made.
+// Where nothing may be merged the client sees oneDNN's partitions.
 bool may_merge(const graph_record& record, int policy) {
     return policy == abi::policy_fusion && record.has_select && record.ops.size() > 1 &&
            record.settings.engine_kind == abi::engine_cpu && !real_is_newer_than_known() &&

@@ -10,7 +10,7 @@
 namespace maskwise::onednn {
 
 // oneTBB throws where it has no memory for its tasks.
-abi::status run(const graph::compiled_select& select, const select_pointers& p) {
+abi::status execute_select(const graph::compiled_select& select, const select_pointers& p) {
     if (p.cond == nullptr || p.src_0 == nullptr || p.src_1 == nullptr || p.dst == nullptr)
         return select.is_empty ? abi::success : abi::invalid_arguments;
     return guarded([&] { run_select(*select.plan, p.cond, p.src_0, p.src_1, p.dst); });
@@ -37,8 +37,8 @@ abi::status select_executable::execute(const execute_call& call) const {
     const auto source = [&](std::size_t position) {
         return source_of(select_.inputs[position], call.inputs[position]);
     };
-    return run(select_, {source(at.cond), source(at.src_0), source(at.src_1),
-                         memory_of(call.outputs[at.dst])});
+    return execute_select(select_, {source(at.cond), source(at.src_0), source(at.src_1),
+                                    memory_of(call.outputs[at.dst])});
 }
 
 std::string select_executable::describe() const {

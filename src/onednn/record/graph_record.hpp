@@ -21,7 +21,7 @@ struct graph_settings {
 struct merged_group;
 using op_list = std::vector<std::shared_ptr<const op_record>>;
 
-// For verbose lines: what the client knows a partition by.
+// What verbose lines say of a partition.
 struct partition_facts {
     std::size_t id = 0;
     std::string names; // of the operators, as oneDNN joins them

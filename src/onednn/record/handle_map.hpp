@@ -32,7 +32,7 @@ public:
         return nullptr;
     }
 
-    // Keeps `record` for `handle` in place of what was known of it. Throws std::bad_alloc and then
+    // Keeps `record` for `handle` in place of an earlier one. Throws std::bad_alloc and then
     // changes nothing.
     void insert(const void* handle, std::unique_ptr<Record> record) {
         std::unique_ptr<Record> replaced; // freed after the lock is let go

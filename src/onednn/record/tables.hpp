@@ -10,7 +10,7 @@ struct partition_claim;
 struct tensor_record;
 class executable;
 
-// Whoever inserts or erases includes the record's own header.
+// A file that inserts or erases includes the record's own header.
 struct side_tables {
     handle_map<op_builder> ops;
     handle_map<graph_record> graphs;
