@@ -19,6 +19,19 @@ compiled_select::positions find_positions(const op& select, std::span<const logi
     return {input(0), input(1), input(2), position_of(outputs, select.outputs[0], "dst")};
 }
 
+// Checks the operands and gives dst its shape and strides.
+void complete_dst(const op& select, const logical_tensor& cond, const logical_tensor& src_0,
+                  const logical_tensor& src_1, logical_tensor& dst) {
+    require_readable(cond, input_names[0]);
+    require_readable(src_0, input_names[1]);
+    require_readable(src_1, input_names[2]);
+    check_types(onednn_select(), cond.type, src_0.type, src_1.type, dst.type);
+    const dims shape = infer_dst(onednn_select(), broadcast_of(select), cond.extents, src_0.extents,
+                                 src_1.extents);
+    require_fitting_dst(dst, shape);
+    complete_output(dst, shape, std::array{&src_0, &src_1, &cond});
+}
+
 } // namespace
 
 bool can_claim(const op& candidate, std::string& reason) {
@@ -60,15 +73,7 @@ compiled_select compile_select(const op& select, std::span<const logical_tensor>
     const auto& src_0 = compiled.inputs[compiled.at.src_0];
     const auto& src_1 = compiled.inputs[compiled.at.src_1];
     auto& dst = compiled.outputs[compiled.at.dst];
-    require_readable(cond, input_names[0]);
-    require_readable(src_0, input_names[1]);
-    require_readable(src_1, input_names[2]);
-    check_types(onednn_select(), cond.type, src_0.type, src_1.type, dst.type);
-
-    const dims shape = infer_dst(onednn_select(), broadcast_of(select), cond.extents, src_0.extents,
-                                 src_1.extents);
-    require_fitting_dst(dst, shape);
-    complete_output(dst, shape, std::array{&src_0, &src_1, &cond});
+    complete_dst(select, cond, src_0, src_1, dst);
     compiled.plan = make_select_plan(
         {to_input_desc(cond), to_input_desc(src_0), to_input_desc(src_1), to_desc(dst)});
     compiled.is_empty = element_count(dst.extents) == 0;

@@ -84,10 +84,10 @@ std::string reason_against(const row_region& region) {
 }
 
 // Silent unless the partition holds a Select.
-void claim_region(const graph_record& graph, const std::vector<std::size_t>& op_ids,
+void claim_region(const graph_record& graph, const std::vector<std::size_t>& ids,
                   abi::partition partition) {
     row_region region{graph.settings, {}, {}, ids_of(output_ports(partition)), {}};
-    for (const std::size_t id : op_ids) {
+    for (const std::size_t id : ids) {
         region.records.push_back(find_op(graph.ops, id));
         if (region.records.back() == nullptr) return;
     }

@@ -92,34 +92,36 @@ std::unique_ptr<executable> compile_form(const row_region& region, std::size_t p
     return compile_region(partition, region, call);
 }
 
+// False where the claim is left to the real library.
+bool compile_and_record(const partition_claim& claim, const compile_call& call) {
+    const auto start = std::chrono::steady_clock::now();
+    auto compiled = std::visit(
+        [&](const auto& form) { return compile_form(form, claim.facts.id, call); }, claim.form);
+    if (compiled == nullptr) return false;
+    compiled->partition = claim.facts;
+    report_compiled(*compiled, std::chrono::steady_clock::now() - start);
+    tables().compiled.insert(call.compiled_partition, std::move(compiled));
+    return true;
+}
+
 } // namespace
 
 abi::status compile_partition(const partition_claim& claim, const compile_call& call) {
     if (has_nulls(call) || !is_cpu_engine(call.engine))
         return claim.is_visible() ? abi::invalid_arguments : leave_to_onednn(call);
-    const auto start = std::chrono::steady_clock::now();
     bool is_compiled = false;
     std::string reason;
     const auto status = guarded(reason, [&] {
-        auto compiled = std::visit(
-            [&](const auto& form) { return compile_form(form, claim.facts.id, call); }, claim.form);
-        if (compiled == nullptr) {
-            reason = "types outside the schema, left to oneDNN";
-            return;
-        }
-        compiled->partition = claim.facts;
-        report_compiled(*compiled, std::chrono::steady_clock::now() - start);
-        tables().compiled.insert(call.compiled_partition, std::move(compiled));
-        is_compiled = true;
+        is_compiled = compile_and_record(claim, call);
+        if (!is_compiled) reason = "types outside the schema, left to oneDNN";
     });
     if (is_compiled) return abi::success;
-    if (claim.is_visible())
-        guarded([&] {
-            report_verdict("refuse", claim.facts.id, claim.facts.names,
-                           "compile,status " + std::to_string(status) + ',' + reason);
-        });
-    const bool is_left = status == abi::success || !claim.is_visible();
-    return is_left ? leave_to_onednn(call) : status;
+    if (!claim.is_visible()) return leave_to_onednn(call);
+    guarded([&] {
+        report_verdict("refuse", claim.facts.id, claim.facts.names,
+                       "compile,status " + std::to_string(status) + ',' + reason);
+    });
+    return status == abi::success ? leave_to_onednn(call) : status;
 }
 
 abi::status leave_to_onednn(const compile_call& call) {

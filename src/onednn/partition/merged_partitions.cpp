@@ -59,6 +59,7 @@ std::vector<listed_partition> without_members(const id_lists& ids, const group_m
 std::vector<listed_partition> in_topological_order(const std::vector<listed_partition>& list,
                                                    const partition_list& real) {
     std::vector<graph::node_ports> ports;
+    ports.reserve(list.size());
     for (const auto& [index, group] : list)
         ports.push_back({ids_of(group ? group->inputs : input_ports(real[index])),
                          ids_of(group ? group->outputs : output_ports(real[index]))});
