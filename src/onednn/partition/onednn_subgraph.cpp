@@ -1,7 +1,6 @@
 #include "onednn/partition/onednn_subgraph.hpp"
 
 #include "base/error.hpp"
-#include "graph/match.hpp"
 #include "onednn/library/real_library.hpp"
 #include "onednn/library/real_partition.hpp"
 #include "onednn/partition/compile_call.hpp"
@@ -9,7 +8,6 @@
 #include "onednn/record/replay_op.hpp"
 #include "onednn/record/tensor_data.hpp"
 #include "onednn/record/translate.hpp"
-#include "onednn/record/translate_op.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -88,15 +86,13 @@ std::optional<graph::op> select_alone(abi::partition partition, const op_list& o
 
 void onednn_subgraph::take_partitions(const op_list& ops) {
     require_success(call_real(&real_library::graph_filter, graph_, abi::policy_fusion), "filter");
-    std::size_t count = 0;
-    call_real(&real_library::graph_get_partition_num, abi::const_graph(graph_), &count);
-    std::vector<abi::partition> partitions(count);
-    steps_.reserve(count); // once they are there, they cannot be lost
-    if (count > 0)
-        require_success(
-            call_real(&real_library::graph_get_partitions, graph_, count, partitions.data()),
-            "get_partitions");
-    for (auto* partition : partitions) steps_.push_back({partition, nullptr, {}, {}, {}, {}});
+    std::vector<abi::partition> partitions(partition_count(graph_));
+    steps_.resize(partitions.size()); // room first: no handle is lost
+    if (!partitions.empty())
+        require_success(call_real(&real_library::graph_get_partitions, graph_, partitions.size(),
+                                  partitions.data()),
+                        "get_partitions");
+    for (std::size_t i = 0; i < steps_.size(); ++i) steps_[i].partition = partitions[i];
     for (auto& step : steps_) {
         step.select = select_alone(step.partition, ops);
         if (!step.select && !is_supported(step.partition))
@@ -109,8 +105,8 @@ namespace {
 using pointer_list = std::vector<const abi::logical_tensor*>;
 
 // Where oneDNN throws, its cache of compiled partitions keeps an entry that points into the
-// partition, and reads there when it makes room: so the partition stays for ever. What it throws
-// on finding such an entry again has made no other.
+// partition, and reads there when it makes room: so the partition stays for ever. Where
+// oneDNN finds such an entry again it throws std::future_error and makes no other.
 abi::status compile_or_keep(abi::partition& partition, abi::compiled_partition compiled,
                             pointer_list in, pointer_list out, abi::engine engine) {
     try {
@@ -139,18 +135,18 @@ abi::logical_tensor with_meant_strides(const abi::logical_tensor& tensor) {
 } // namespace
 
 // False if the step is not a single Select, or its types or layouts need oneDNN.
-bool onednn_subgraph::compile_own(compiled_step& step,
-                                  const std::vector<abi::logical_tensor>& inputs,
-                                  std::vector<abi::logical_tensor>& outputs) {
+bool onednn_subgraph::compile_as_select(compiled_step& step,
+                                        const std::vector<abi::logical_tensor>& inputs,
+                                        std::vector<abi::logical_tensor>& outputs) {
     const auto is_strided = [](const abi::logical_tensor& input) {
         return input.layout_type == abi::layout_strided;
     };
     if (!step.select || !std::all_of(inputs.begin(), inputs.end(), is_strided)) return false;
     const auto in = from_abi(pointers_to(inputs)), out = from_abi(pointers_to(outputs));
     if (!types_fit_schema(*step.select, in, out)) return false;
-    step.own = compile_select(*step.select, in, out);
-    outputs[step.own->at.dst] =
-        to_abi(step.own->outputs[step.own->at.dst], outputs[step.own->at.dst]);
+    step.as_select = compile_select(*step.select, in, out);
+    outputs[step.as_select->at.dst] =
+        to_abi(step.as_select->outputs[step.as_select->at.dst], outputs[step.as_select->at.dst]);
     return true;
 }
 
@@ -172,7 +168,7 @@ void onednn_subgraph::compile_step(compiled_step& step, tensor_map& known, const
     if (inputs.size() > max_step_inputs || outputs.size() > max_step_outputs)
         throw invalid_argument("a part has " + std::to_string(inputs.size()) + " inputs and " +
                                std::to_string(outputs.size()) + " outputs, which are too many");
-    if (!compile_own(step, inputs, outputs)) compile_by_onednn(step, inputs, outputs, engine);
+    if (!compile_as_select(step, inputs, outputs)) compile_by_onednn(step, inputs, outputs, engine);
     for (auto& output : outputs) {
         known[output.id] = output;
         (wanted.contains(output.id) ? outputs_ : intermediates_)[output.id] = output;
@@ -210,8 +206,8 @@ namespace {
 using tensor_span = std::span<abi::const_tensor>;
 
 // Before 3.13 only the library owns its scratchpad.
-abi::status run_step(abi::const_compiled_partition compiled, abi::stream stream, tensor_span in,
-                     tensor_span out, abi::const_tensor scratchpad) {
+abi::status execute_by_onednn(abi::const_compiled_partition compiled, abi::stream stream,
+                              tensor_span in, tensor_span out, abi::const_tensor scratchpad) {
     if (real().compiled_partition_execute_v2 == nullptr)
         return call_real(&real_library::compiled_partition_execute, compiled, stream, in.size(),
                          in.data(), out.size(), out.data());
@@ -221,28 +217,29 @@ abi::status run_step(abi::const_compiled_partition compiled, abi::stream stream,
 
 } // namespace
 
-abi::status onednn_subgraph::run_own(const compiled_step& step, const tensor_lookup& tensors) {
-    const auto& at = step.own->at;
+abi::status onednn_subgraph::execute_as_select(const compiled_step& step,
+                                               const tensor_lookup& find) {
+    const auto& at = step.as_select->at;
     const auto source = [&](std::size_t position) {
-        return memory_of(tensors.find(step.inputs[position]));
+        return memory_of(find(step.inputs[position]));
     };
-    return run(*step.own, {source(at.cond), source(at.src_0), source(at.src_1),
-                           memory_of(tensors.find(step.outputs[at.dst]))});
+    return execute_select(*step.as_select, {source(at.cond), source(at.src_0), source(at.src_1),
+                                            memory_of(find(step.outputs[at.dst]))});
 }
 
-abi::status onednn_subgraph::execute(abi::stream stream, const tensor_lookup& tensors) const {
-    const abi::const_tensor scratchpad = scratch_bytes_ > 0 ? tensors.find(scratchpad_id) : nullptr;
+abi::status onednn_subgraph::execute(abi::stream stream, const tensor_lookup& find) const {
+    const abi::const_tensor scratchpad = scratch_bytes_ > 0 ? find(scratchpad_id) : nullptr;
     for (const auto& step : steps_) {
         // Steps depend on each other and share the scratchpad, and a stream may be out of order.
         if (&step != steps_.data() && real().is_sycl())
             call_real(&real_library::stream_wait, stream);
         abi::const_tensor inputs[max_step_inputs], outputs[max_step_outputs];
         std::size_t in = 0, out = 0;
-        for (const std::size_t id : step.inputs) inputs[in++] = tensors.find(id);
-        for (const std::size_t id : step.outputs) outputs[out++] = tensors.find(id);
-        const auto status =
-            step.own ? run_own(step, tensors)
-                     : run_step(step.compiled, stream, {inputs, in}, {outputs, out}, scratchpad);
+        for (const std::size_t id : step.inputs) inputs[in++] = find(id);
+        for (const std::size_t id : step.outputs) outputs[out++] = find(id);
+        const auto status = step.as_select ? execute_as_select(step, find)
+                                           : execute_by_onednn(step.compiled, stream, {inputs, in},
+                                                               {outputs, out}, scratchpad);
         if (status != abi::success) return status;
     }
     return abi::success;
