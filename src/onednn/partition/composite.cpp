@@ -66,14 +66,14 @@ void composite::require_requested_output(std::size_t output) const {
     if (given->layout_type != abi::layout_any) to_desc(from_abi(*given)); // throws where it is open
 }
 
-void composite::place_in_scratch(const abi::logical_tensor& tensor) {
-    internal_.emplace(tensor.id, internal_place{tensor, scratch_bytes_});
+void composite::place_in_scratch(std::size_t id, const abi::logical_tensor& tensor) {
+    internal_.emplace(id, internal_place{tensor, scratch_bytes_});
     scratch_bytes_ += bytes_of(tensor);
 }
 
 // Rows are run in place where their type does not change.
 void composite::place_result_in_scratch() {
-    if (result_.data_type != scores_.data_type) return place_in_scratch(result_);
+    if (result_.data_type != scores_.data_type) return place_in_scratch(result_.id, result_);
     internal_.emplace(result_.id, internal_place{result_, internal_.at(scores_.id).offset_bytes});
 }
 
@@ -82,7 +82,7 @@ void composite::place_result_in_scratch() {
 void composite::place_scratchpad() {
     const std::size_t bytes =
         std::max(before_ ? before_->scratch_bytes() : 0, after_ ? after_->scratch_bytes() : 0);
-    if (bytes > 0) place_in_scratch(scratchpad_of(bytes));
+    if (bytes > 0) place_in_scratch(scratchpad_id, scratchpad_of(bytes));
 }
 
 // The result has the shape of the scores and the type that the graph gives it.
@@ -118,8 +118,8 @@ void composite::compile_before(const op_list& before, tensor_map wanted) {
     wanted.emplace(scores_.id, scores_);
     before_ =
         std::make_unique<onednn_subgraph>(before, settings_, by_id(own_inputs_), wanted, engine_);
-    for (const auto& [id, tensor] : before_->intermediates()) place_in_scratch(tensor);
-    for (const auto& [id, tensor] : before_->outputs()) place_in_scratch(tensor);
+    for (const auto& [id, tensor] : before_->intermediates()) place_in_scratch(id, tensor);
+    for (const auto& [id, tensor] : before_->outputs()) place_in_scratch(id, tensor);
 }
 
 // One number a row, for the client or for the part after.
@@ -132,7 +132,7 @@ void composite::place_statistics() {
     const auto wanted = std::find_if(outputs_.begin(), outputs_.end(), [&](const auto& output) {
         return output.id == statistics_->id;
     });
-    if (wanted == outputs_.end()) return place_in_scratch(*statistics_);
+    if (wanted == outputs_.end()) return place_in_scratch(statistics_->id, *statistics_);
     statistics_->property = wanted->property;
     if (wanted->layout_type == abi::layout_any) *wanted = *statistics_;
     statistics_ = *wanted;
@@ -160,7 +160,7 @@ void composite::compile_after(const op_list& after, const tensor_map& wanted) {
     for (auto& output : outputs_)
         if (const auto made = after_->outputs().find(output.id); made != after_->outputs().end())
             output = made->second;
-    for (const auto& [id, tensor] : after_->intermediates()) place_in_scratch(tensor);
+    for (const auto& [id, tensor] : after_->intermediates()) place_in_scratch(id, tensor);
 }
 
 tensor_desc composite::describe_input(std::size_t id) const {

@@ -65,7 +65,7 @@ private:
     void require_requested_output(std::size_t output) const;
     tensor_desc describe_input(std::size_t id) const;
     void plan_rows(const graph::row_chain& chain);
-    void place_in_scratch(const abi::logical_tensor& tensor);
+    void place_in_scratch(std::size_t id, const abi::logical_tensor& tensor);
     void place_result_in_scratch();
     void place_scratchpad();
     std::optional<abi::inplace_pair> find_inplace() const;

@@ -24,6 +24,9 @@ public:
 
 // The id of scratchpads, which no tensor of a client has.
 inline constexpr std::size_t scratchpad_id = SIZE_MAX;
+// The id under which the copy of a tensor is found is this one less the tensor's; its description
+// keeps the tensor's.
+inline constexpr std::size_t first_copy_id = scratchpad_id - 1;
 // Memory of oneDNN's own for one execution, as it describes it: 1-D, u8. Without bytes a client
 // skips the allocation.
 abi::logical_tensor scratchpad_of(std::size_t bytes);
@@ -52,23 +55,30 @@ public:
     abi::status execute(abi::stream stream, const tensor_lookup& tensors) const;
 
 private:
+    struct input_copy {
+        std::size_t from, to;
+        std::shared_ptr<const select_plan> plan;
+    };
     struct compiled_step {
         abi::partition partition = nullptr;
         abi::compiled_partition compiled = nullptr;
         std::optional<graph::op> select; // where it is one, alone
         std::optional<graph::compiled_select> own;
         std::vector<std::size_t> inputs, outputs;
+        std::vector<input_copy> copies; // made before the step runs
     };
 
     void build_graph(const op_list& ops, const graph_settings& settings);
     void take_partitions(const op_list& ops);
     void compile_step(compiled_step& step, tensor_map& known, const tensor_map& wanted,
                       abi::engine engine);
+    abi::logical_tensor take_input(compiled_step& step, const abi::logical_tensor& tensor);
     static bool compile_own(compiled_step& step, const std::vector<abi::logical_tensor>& inputs,
                             std::vector<abi::logical_tensor>& outputs);
     void compile_by_onednn(compiled_step& step, const std::vector<abi::logical_tensor>& inputs,
                            std::vector<abi::logical_tensor>& outputs, abi::engine engine);
     void ask_for_scratch(const compiled_step& step);
+    static void run_copy(const input_copy& copy, const tensor_lookup& tensors);
     static abi::status run_own(const compiled_step& step, const tensor_lookup& tensors);
     void release();
 
