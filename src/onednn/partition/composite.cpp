@@ -156,8 +156,8 @@ void composite::compile_before(const row_region& region, const graph::division& 
         wanted.emplace(id, tensor);
     }
     before_ = std::make_unique<onednn_subgraph>(before, settings_, given, wanted, engine_);
-    for (const auto& [id, tensor] : before_->intermediates()) place_in_scratch(tensor);
-    for (const auto& [id, tensor] : before_->outputs()) place_in_scratch(tensor);
+    for (const auto& [id, tensor] : before_->intermediates()) place_in_scratch(id, tensor);
+    for (const auto& [id, tensor] : before_->outputs()) place_in_scratch(id, tensor);
 }
 
 // One number a row, for the client or for the part after.
@@ -167,12 +167,12 @@ void composite::place_statistics() {
     statistics_->data_type = abi::type_f32;
     statistics_->dims[scores_.ndims - 1] = 1;
     statistics_ = dense(*statistics_);
-    if (!bind_to_output(*statistics_)) place_in_scratch(*statistics_);
+    if (!bind_to_output(*statistics_)) place_in_scratch(statistics_->id, *statistics_);
 }
 
 // Rows are run in place where their type does not change.
 void composite::place_result_in_scratch() {
-    if (result_.data_type != scores_.data_type) return place_in_scratch(result_);
+    if (result_.data_type != scores_.data_type) return place_in_scratch(result_.id, result_);
     const std::size_t offset_bytes = inner_values_.at(scores_.id).offset_bytes;
     inner_values_.emplace(result_.id, inner_value{result_, offset_bytes});
 }
@@ -199,7 +199,7 @@ void composite::compile_after(const op_list& after) {
     for (auto& output : outputs_)
         if (const auto made = after_->outputs().find(output.id); made != after_->outputs().end())
             output = made->second;
-    for (const auto& [id, tensor] : after_->intermediates()) place_in_scratch(tensor);
+    for (const auto& [id, tensor] : after_->intermediates()) place_in_scratch(id, tensor);
 }
 
 // Where the client asks for the value, it lies as the client says, or, if that is `any`, as it
@@ -213,8 +213,8 @@ bool composite::bind_to_output(abi::logical_tensor& value) {
     return true;
 }
 
-void composite::place_in_scratch(const abi::logical_tensor& tensor) {
-    inner_values_.emplace(tensor.id, inner_value{tensor, scratch_bytes_});
+void composite::place_in_scratch(std::size_t id, const abi::logical_tensor& tensor) {
+    inner_values_.emplace(id, inner_value{tensor, scratch_bytes_});
     scratch_bytes_ += bytes_of(tensor);
 }
 
@@ -223,7 +223,7 @@ void composite::place_in_scratch(const abi::logical_tensor& tensor) {
 void composite::place_scratchpad() {
     const std::size_t bytes =
         std::max(before_ ? before_->scratch_bytes() : 0, after_ ? after_->scratch_bytes() : 0);
-    if (bytes > 0) place_in_scratch(scratchpad_of(bytes));
+    if (bytes > 0) place_in_scratch(scratchpad_id, scratchpad_of(bytes));
 }
 
 tensor_desc composite::describe_input(std::size_t id) const {

@@ -59,7 +59,7 @@ private:
     void plan_rows();
     tensor_desc describe_input(std::size_t id) const;
     bool bind_to_output(abi::logical_tensor& value);
-    void place_in_scratch(const abi::logical_tensor& tensor);
+    void place_in_scratch(std::size_t id, const abi::logical_tensor& tensor);
     void place_scratchpad();
     std::optional<abi::inplace_pair> find_inplace() const;
 

@@ -1,6 +1,7 @@
 #include "onednn/partition/onednn_subgraph.hpp"
 
 #include "base/error.hpp"
+#include "exec/run_select.hpp"
 #include "onednn/library/real_library.hpp"
 #include "onednn/library/real_partition.hpp"
 #include "onednn/partition/compile_call.hpp"
@@ -123,13 +124,16 @@ abi::status compile_or_keep(abi::partition& partition, abi::compiled_partition c
 // Handles of one step lie on the stack when it is executed.
 constexpr std::size_t max_step_inputs = 64, max_step_outputs = 16;
 
-// oneDNN 3.13 reads the layout of a MatMul's input from all strides, and computes nonsense where an
-// extent of 1 has an odd one.
-abi::logical_tensor with_meant_strides(const abi::logical_tensor& tensor) {
-    auto meant = from_abi(tensor);
-    if (meant.layout != graph::layout_kind::strided || !meant.shape_known()) return tensor;
-    meant.strides_elems = graph::meant_strides(meant);
-    return to_abi(meant, tensor);
+// oneDNN 3.7 to 3.13 read the layout of a MatMul's input from the strides of extents of 1, too, and
+// compute nonsense where one is odd. Usual strides do not help by themselves: to its caches they
+// are the same, and they answer with what was made for the odd ones. Row-major, all are right.
+std::optional<abi::logical_tensor> row_major_instead_of(const abi::logical_tensor& tensor) {
+    auto usual = from_abi(tensor);
+    if (usual.layout != graph::layout_kind::strided || !usual.shape_known() ||
+        usual.strides_elems == graph::meant_strides(usual))
+        return std::nullopt;
+    usual.strides_elems = dense_strides(usual.extents, 1);
+    return to_abi(usual, tensor);
 }
 
 } // namespace
@@ -150,6 +154,20 @@ bool onednn_subgraph::compile_as_select(compiled_step& step,
     return true;
 }
 
+// Describes the tensor to oneDNN, or the copy of it that the step will make.
+abi::logical_tensor onednn_subgraph::take_input(compiled_step& step,
+                                                const abi::logical_tensor& tensor) {
+    const auto usual = row_major_instead_of(tensor);
+    step.inputs.push_back(tensor.id);
+    if (!usual || lie_alike(from_abi(tensor), from_abi(*usual))) return usual.value_or(tensor);
+    const auto from = to_desc(from_abi(tensor));
+    const std::size_t copy = step.inputs.back() = first_copy_id - tensor.id;
+    step.copies.push_back(
+        {tensor.id, copy,
+         make_select_plan({{data_type::boolean, {}, {}}, from, from, to_desc(from_abi(*usual))})});
+    return intermediates_[copy] = *usual;
+}
+
 // Intermediates leave with whatever layout oneDNN likes best.
 void onednn_subgraph::compile_step(compiled_step& step, tensor_map& known, const tensor_map& wanted,
                                    abi::engine engine) {
@@ -157,8 +175,7 @@ void onednn_subgraph::compile_step(compiled_step& step, tensor_map& known, const
     for (const auto& port : input_ports(step.partition)) {
         if (!known.contains(port.id))
             throw invalid_argument("tensor " + std::to_string(port.id) + " of a part is not known");
-        inputs.push_back(with_meant_strides(known.at(port.id)));
-        step.inputs.push_back(port.id);
+        inputs.push_back(take_input(step, known.at(port.id)));
     }
     for (auto port : output_ports(step.partition)) {
         port.layout_type = abi::layout_any;
@@ -227,6 +244,12 @@ abi::status onednn_subgraph::execute_as_select(const compiled_step& step,
                                             memory_of(find(step.outputs[at.dst]))});
 }
 
+void onednn_subgraph::run_copy(const input_copy& copy, const tensor_lookup& find) {
+    constexpr bool always = true;
+    const void* const from = memory_of(find(copy.from));
+    run_select(*copy.plan, &always, from, from, memory_of(find(copy.to)));
+}
+
 abi::status onednn_subgraph::execute(abi::stream stream, const tensor_lookup& find) const {
     const abi::const_tensor scratchpad = scratch_bytes_ > 0 ? find(scratchpad_id) : nullptr;
     for (const auto& step : steps_) {
@@ -235,6 +258,7 @@ abi::status onednn_subgraph::execute(abi::stream stream, const tensor_lookup& fi
             call_real(&real_library::stream_wait, stream);
         abi::const_tensor inputs[max_step_inputs], outputs[max_step_outputs];
         std::size_t in = 0, out = 0;
+        for (const auto& each : step.copies) run_copy(each, find);
         for (const std::size_t id : step.inputs) inputs[in++] = find(id);
         for (const std::size_t id : step.outputs) outputs[out++] = find(id);
         const auto status = step.as_select ? execute_as_select(step, find)

@@ -21,6 +21,9 @@ using tensor_lookup = std::function<abi::const_tensor(std::size_t)>;
 
 // The id of scratchpads, which no tensor of a client has.
 inline constexpr std::size_t scratchpad_id = SIZE_MAX;
+// The id under which the copy of a tensor is found is this one less the tensor's; its description
+// keeps the tensor's.
+inline constexpr std::size_t first_copy_id = scratchpad_id - 2;
 // Memory of oneDNN's own for one execution, as it describes it: 1-D, u8. Without bytes a client
 // skips the allocation.
 abi::logical_tensor scratchpad_of(std::size_t bytes);
@@ -49,6 +52,10 @@ public:
     abi::status execute(abi::stream stream, const tensor_lookup& find) const;
 
 private:
+    struct input_copy {
+        std::size_t from, to;
+        std::shared_ptr<const select_plan> plan;
+    };
     // One partition of the subgraph.
     struct compiled_step {
         abi::partition partition = nullptr;
@@ -56,18 +63,21 @@ private:
         std::optional<graph::op> select;                 // where it is one, alone
         std::optional<graph::compiled_select> as_select; // where Maskwise runs it
         std::vector<std::size_t> inputs, outputs;
+        std::vector<input_copy> copies; // made before the step runs
     };
 
     void build_graph(const op_list& ops, const graph_settings& settings);
     void take_partitions(const op_list& ops);
     void compile_step(compiled_step& step, tensor_map& known, const tensor_map& wanted,
                       abi::engine engine);
+    abi::logical_tensor take_input(compiled_step& step, const abi::logical_tensor& tensor);
     static bool compile_as_select(compiled_step& step,
                                   const std::vector<abi::logical_tensor>& inputs,
                                   std::vector<abi::logical_tensor>& outputs);
     void compile_by_onednn(compiled_step& step, const std::vector<abi::logical_tensor>& inputs,
                            std::vector<abi::logical_tensor>& outputs, abi::engine engine);
     void ask_for_scratch(const compiled_step& step);
+    static void run_copy(const input_copy& copy, const tensor_lookup& find);
     static abi::status execute_as_select(const compiled_step& step, const tensor_lookup& find);
     void release();
 
