@@ -38,7 +38,7 @@ set(MASKWISE_LANE_RUNNER "${CMAKE_CURRENT_LIST_DIR}/../scripts/lane")
 # Which tests run once more as on a smaller CPU: suffix, ONEDNN_MAX_CPU_ISA, names.
 set(MASKWISE_ISA_RUNS
     "avx2 AVX2 ^3[.](13|7)/([a-z]+_contract|transcripts_agree|harness/(Faults|Attention|Batches))(/|$)"
-    "sse4 SSE41 ^3[.](13|7)/((select|lists|redescribed)_contract/preload|harness/Attention)$")
+    "sse4 SSE41 ^3[.](13|7)/((traps|lists_contract|redescribed_contract)/preload|harness/Attention)$")
 
 function(maskwise_import_lanes)
     set(lanes "${MASKWISE_LANES}")

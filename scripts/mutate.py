@@ -61,8 +61,8 @@ STAGES = (
     Stage(
         ("test_run_select", "test_strings", "test_bytes_touched", "test_api", "test_run_rows")
         + ("test_run_expression", "test_expression_code", "test_expression_nodes", "test_oracle"),
-        "^3.2/(select|merge)_contract/preload$",
-        ("select_contract-3.2", "merge_contract-3.2", "maskwise_onednn"),
+        "^3.2/(traps|merge_contract)/preload$",
+        ("traps-3.2", "merge_contract-3.2", "maskwise_onednn"),
         FEW,
     ),
     Stage(

@@ -26,7 +26,7 @@ bool may_be_one_element(const logical_tensor& tensor) {
            (extents.rank() == 1 && (extents[0] == 1 || extents[0] == unknown_extent));
 }
 
-// From the comparison up to the row's GenIndex, through what moves the boundary.
+// From the comparison up to the row's GenIndex, through the operators that move the boundary.
 void take_boundary(std::size_t row_index, const logical_tensor& scores, const chain_rules& rules,
                    causal_mask& mask) {
     for (;;) {

@@ -31,7 +31,7 @@ const row_form* find_form(op_kind kind) {
     return found == std::end(row_forms) ? nullptr : found;
 }
 
-// What is kept between two operators has the type that the graph gives it.
+// A value between two operators has the type that the graph gives it.
 std::optional<row_step> rounding_to(data_type type) {
     if (type == data_type::bf16) return row_change{row_operator::round_bf16};
     if (type == data_type::f16) return row_change{row_operator::round_f16};
@@ -176,12 +176,12 @@ bool chain_finder::take_cast(const op& user) {
 }
 
 bool chain_finder::take_quantize(const op& user) {
-    if (!user.numbers) return false;
-    chain_.quantize = row_quantize{(*user.numbers)[0], (*user.numbers)[1]};
+    if (!user.constants) return false;
+    chain_.quantize = row_quantize{(*user.constants)[0], (*user.constants)[1]};
     return true;
 }
 
-// Statistics that nobody asks for are not made.
+// Statistics without a user are not made.
 bool chain_finder::take_soft_max(const op& user) {
     if (!works_along(user, 1)) return false;
     chain_.soft_max = row_soft_max{user.mode && *user.mode == "inf_as_zero"};

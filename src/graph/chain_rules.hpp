@@ -16,8 +16,8 @@ struct no_chain {
     std::string reason;
 };
 
-// Where a chain is looked for decides which input is the row, what may be an operand, and where the
-// chain ends.
+// The place of a chain, inside a partition or across single operators, decides which input is the
+// row, which values may be operands, and where the chain ends.
 class chain_rules {
 public:
     virtual ~chain_rules() = default;
@@ -30,7 +30,7 @@ public:
     }
 
     virtual bool may_take(const op& op) const = 0;
-    // Whether the value is needed outside, whoever reads it here.
+    // Whether the value is needed outside, apart from its readers here.
     virtual bool leaves(std::size_t value) const = 0;
     // Which of two inputs is the row; nothing where that cannot be told.
     virtual std::optional<std::size_t> row_of(const op& user, std::size_t a,
@@ -48,7 +48,7 @@ private:
     graph_index values_;
 };
 
-// Inside one partition of oneDNN's the row is what is made there, and operands come from outside.
+// Inside one partition of oneDNN's the row is the input made there, and operands come from outside.
 // Rows are run in place, so nothing else reads the first value.
 class partition_rules : public chain_rules {
 public:
@@ -66,8 +66,8 @@ private:
     const std::vector<std::size_t>& output_ids_;
 };
 
-// Among operators that are partitions of their own the row is what has the result's shape, and
-// everything may come from outside. What leaves an operator is what its tensor can hold.
+// Among operators that are partitions of their own the row is the input with the result's shape,
+// and everything may come from outside. A value that leaves an operator has its tensor's type.
 class graph_rules : public chain_rules {
 public:
     graph_rules(std::span<const op> graph, const op_filter& stands_alone)
@@ -81,7 +81,7 @@ public:
     bool may_take(const op& op) const override {
         return !taken_.contains(op.id) && stands_alone_(op.id);
     }
-    // What nobody uses leaves a graph.
+    // A value without a user leaves a graph.
     bool leaves(std::size_t value) const override { return values().users(value).empty(); }
     std::optional<std::size_t> row_of(const op& user, std::size_t a, std::size_t b) const override;
     bool may_begin_with(std::size_t) const override { return true; }

@@ -6,19 +6,24 @@
 #include <algorithm>
 
 namespace maskwise::graph {
+namespace {
 
-std::optional<std::size_t> find_position(std::span<const logical_tensor> tensors, std::size_t id) {
-    const auto found = std::find_if(tensors.begin(), tensors.end(),
-                                    [id](const logical_tensor& tensor) { return tensor.id == id; });
-    if (found == tensors.end()) return std::nullopt;
-    return static_cast<std::size_t>(found - tensors.begin());
+dims follow_model(const dims& shape, std::span<const logical_tensor* const> models) {
+    for (const logical_tensor* model : models)
+        if (model->extents == shape)
+            return dense_strides(shape, 1, order_of(meant_strides(*model)));
+    return dense_strides(shape, 1);
 }
+
+} // namespace
 
 std::size_t position_of(std::span<const logical_tensor> tensors, const logical_tensor& port,
                         const std::string& name) {
-    if (const auto position = find_position(tensors, port.id)) return *position;
-    throw invalid_argument(name + " (tensor " + std::to_string(port.id) +
-                           ") is not in the list given to compile");
+    const auto found = std::ranges::find(tensors, port.id, &logical_tensor::id);
+    if (found == tensors.end())
+        throw invalid_argument(name + " (tensor " + std::to_string(port.id) +
+                               ") is not in the list given to compile");
+    return static_cast<std::size_t>(found - tensors.begin());
 }
 
 void require_known_shape(const logical_tensor& input, const std::string& name) {
@@ -44,6 +49,20 @@ void require_fitting_dst(const logical_tensor& dst, const dims& inferred) {
     if (!fits)
         throw invalid_shape("dst is given as " + shape_text(dst) + ", inferred is " +
                             to_string(inferred));
+}
+
+void complete_output(logical_tensor& dst, const dims& shape,
+                     std::span<const logical_tensor* const> models) {
+    if (dst.layout != layout_kind::any && dst.layout != layout_kind::strided)
+        throw invalid_argument("dst has a layout that cannot be written; ask for strided or any");
+    const bool was_open = !dst.shape_known();
+    dst.extents = shape;
+    dst.rank_known = true;
+    if (dst.layout == layout_kind::any)
+        dst.strides_elems = follow_model(shape, models);
+    else if (was_open)
+        dst.strides_elems = dense_strides(shape, 1);
+    dst.layout = layout_kind::strided;
 }
 
 auto_broadcast broadcast_of(const op& from) {

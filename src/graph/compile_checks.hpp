@@ -4,18 +4,15 @@
 #include "graph/op.hpp"
 
 #include <cstddef>
-#include <optional>
 #include <span>
 #include <string>
 
 namespace maskwise::graph {
 
-// What every compile asks of the client's tensors.
+// The checks of the client's tensors that every compile makes, and the description of dst.
 
-// Where the first tensor of that id stands in the list.
-std::optional<std::size_t> find_position(std::span<const logical_tensor> tensors, std::size_t id);
-
-// The same; throws invalid_argument naming the operand where there is none.
+// Where the first tensor with the port's id stands in the list. Throws invalid_argument naming the
+// operand where there is none.
 std::size_t position_of(std::span<const logical_tensor> tensors, const logical_tensor& port,
                         const std::string& name);
 
@@ -26,8 +23,15 @@ void require_known_shape(const logical_tensor& input, const std::string& name);
 // value travels with the tensor.
 void require_readable(const logical_tensor& input, const std::string& name);
 
-// Throws invalid_shape where what the client says of dst's shape is not what was inferred.
+// Throws invalid_shape where the client gives dst another shape than the inferred one.
 void require_fitting_dst(const logical_tensor& dst, const dims& inferred);
+
+// Gives `dst` its inferred shape and its strides. A layout that the client fixed stays; where shape
+// or layout was open, dst becomes dense: in the order of the first of `models` that has dst's shape
+// (as oneDNN follows src_0), row-major when none has. Throws invalid_argument for a layout that
+// Maskwise cannot write (undef, opaque).
+void complete_output(logical_tensor& dst, const dims& shape,
+                     std::span<const logical_tensor* const> models);
 
 // Throws invalid_argument where the attribute is neither none nor numpy.
 auto_broadcast broadcast_of(const op& from);

@@ -4,7 +4,6 @@
 #include "base/error.hpp"
 #include "graph/compile_checks.hpp"
 #include "graph/infer_shapes.hpp"
-#include "graph/output_layout.hpp"
 #include "tensor/data_type.hpp"
 
 #include <algorithm>
@@ -23,24 +22,21 @@ logical_tensor& dst_of(compiled_expression& compiled) {
     return compiled.outputs[compiled.dst_position];
 }
 
-// The expression's input among the group's: the first slot of that id.
-const logical_tensor& recorded_input(const expression_group& group, std::size_t number) {
-    return *std::ranges::find(group.inputs, group.input_ids[number], &logical_tensor::id);
-}
-
 void find_operands(const expression_group& group, compiled_expression& compiled) {
     compiled.input_positions.clear();
-    for (std::size_t i = 0; i < group.input_ids.size(); ++i) {
+    for (std::size_t i = 0; i < group.inputs.size(); ++i) {
         const std::string name = "input " + std::to_string(i);
-        compiled.input_positions.push_back(
-            position_of(compiled.inputs, recorded_input(group, i), name));
+        compiled.input_positions.push_back(position_of(compiled.inputs, group.inputs[i], name));
         require_readable(input_of(compiled, i), name);
     }
     compiled.dst_position = position_of(compiled.outputs, group.ops.back().outputs[0], "dst");
 }
 
 // A client may describe its tensors with other types than at add_op, as it may for a Select alone.
-// Values between the operators then follow: each type of the graph becomes the one given for it.
+// Values between the operators then follow: each type of the graph becomes the one given for it,
+// and a type that is not given stays. Unlike redescribe(), which prepares operators for oneDNN,
+// this need not keep the two types of a cast apart, since the loop has casts from a type to itself.
+// But it refuses two types given for one: the expression of such operators would mix types.
 using type_map = std::map<data_type, data_type>;
 
 void note_type(type_map& types, data_type recorded, data_type given) {
@@ -56,8 +52,8 @@ void note_type(type_map& types, data_type recorded, data_type given) {
 
 type_map given_types(const expression_group& group, const compiled_expression& compiled) {
     type_map types;
-    for (std::size_t i = 0; i < group.input_ids.size(); ++i)
-        note_type(types, recorded_input(group, i).type, input_of(compiled, i).type);
+    for (std::size_t i = 0; i < group.inputs.size(); ++i)
+        note_type(types, group.inputs[i].type, input_of(compiled, i).type);
     note_type(types, group.ops.back().outputs[0].type,
               compiled.outputs[compiled.dst_position].type);
     return types;
@@ -86,8 +82,8 @@ std::optional<expression_group> with_given_types(const expression_group& group,
 
 dims infer_dst(const expression_group& group, const compiled_expression& compiled) {
     shape_map shapes;
-    for (std::size_t i = 0; i < group.input_ids.size(); ++i)
-        shapes[group.input_ids[i]] = input_of(compiled, i).extents;
+    for (std::size_t i = 0; i < group.inputs.size(); ++i)
+        shapes[group.inputs[i].id] = input_of(compiled, i).extents;
     return infer_result(group.ops, std::move(shapes));
 }
 

@@ -30,8 +30,8 @@ compiled_expression compile_group(const expression_group& group,
                                   std::span<const logical_tensor> inputs,
                                   std::span<const logical_tensor> outputs);
 
-// The first of the client's inputs whose elements are dst's in type and place: dst may lie there,
-// since the loop reads each element before it writes it.
+// The first of the client's inputs with dst's type and layout: dst may lie in its memory, since the
+// loop reads each element before it writes it.
 std::optional<std::size_t> input_under_dst(const compiled_expression& compiled);
 
 } // namespace maskwise::graph

@@ -2,7 +2,6 @@
 
 #include "base/error.hpp"
 #include "graph/compile_checks.hpp"
-#include "graph/output_layout.hpp"
 #include "schema/select_schema.hpp"
 
 #include <string>
@@ -10,25 +9,46 @@
 namespace maskwise::graph {
 namespace {
 
-enum input_slot : std::size_t { cond_slot, src_0_slot, src_1_slot };
 constexpr const char* input_names[] = {"cond", "src_0", "src_1"};
 
 compiled_select::positions find_positions(const op& select, std::span<const logical_tensor> inputs,
                                           std::span<const logical_tensor> outputs) {
-    return {position_of(inputs, select.inputs[cond_slot], input_names[cond_slot]),
-            position_of(inputs, select.inputs[src_0_slot], input_names[src_0_slot]),
-            position_of(inputs, select.inputs[src_1_slot], input_names[src_1_slot]),
-            position_of(outputs, select.outputs[0], "dst")};
+    const auto input = [&](std::size_t slot) {
+        return position_of(inputs, select.inputs[slot], input_names[slot]);
+    };
+    return {input(0), input(1), input(2), position_of(outputs, select.outputs[0], "dst")};
 }
 
-select_desc describe(const compiled_select& compiled) {
-    return {to_input_desc(compiled.inputs[compiled.at.cond]),
-            to_input_desc(compiled.inputs[compiled.at.src_0]),
-            to_input_desc(compiled.inputs[compiled.at.src_1]),
-            to_desc(compiled.outputs[compiled.at.dst])};
+// Checks the operands and gives dst its shape and strides.
+void complete_dst(const op& select, const logical_tensor& cond, const logical_tensor& src_0,
+                  const logical_tensor& src_1, logical_tensor& dst) {
+    require_readable(cond, input_names[0]);
+    require_readable(src_0, input_names[1]);
+    require_readable(src_1, input_names[2]);
+    check_types(onednn_select(), cond.type, src_0.type, src_1.type, dst.type);
+    const dims shape = infer_dst(onednn_select(), broadcast_of(select), cond.extents, src_0.extents,
+                                 src_1.extents);
+    require_fitting_dst(dst, shape);
+    complete_output(dst, shape, std::array{&src_0, &src_1, &cond});
 }
 
 } // namespace
+
+bool can_claim(const op& candidate, std::string& reason) {
+    if (candidate.kind != op_kind::select || candidate.inputs.size() != 3 ||
+        candidate.outputs.size() != 1) {
+        reason = "not a Select of three inputs and one output";
+        return false;
+    }
+    try {
+        check_types(onednn_select(), candidate.inputs[0].type, candidate.inputs[1].type,
+                    candidate.inputs[2].type, candidate.outputs[0].type);
+    } catch (const invalid_argument& failure) {
+        reason = failure.what();
+        return false;
+    }
+    return true;
+}
 
 bool types_fit_schema(const op& select, std::span<const logical_tensor> inputs,
                       std::span<const logical_tensor> outputs) {
@@ -53,16 +73,9 @@ compiled_select compile_select(const op& select, std::span<const logical_tensor>
     const auto& src_0 = compiled.inputs[compiled.at.src_0];
     const auto& src_1 = compiled.inputs[compiled.at.src_1];
     auto& dst = compiled.outputs[compiled.at.dst];
-    require_readable(cond, input_names[cond_slot]);
-    require_readable(src_0, input_names[src_0_slot]);
-    require_readable(src_1, input_names[src_1_slot]);
-    check_types(onednn_select(), cond.type, src_0.type, src_1.type, dst.type);
-
-    const dims shape = infer_dst(onednn_select(), broadcast_of(select), cond.extents, src_0.extents,
-                                 src_1.extents);
-    require_fitting_dst(dst, shape);
-    complete_output(dst, shape, std::array{&src_0, &src_1, &cond});
-    compiled.plan = make_select_plan(describe(compiled));
+    complete_dst(select, cond, src_0, src_1, dst);
+    compiled.plan = make_select_plan(
+        {to_input_desc(cond), to_input_desc(src_0), to_input_desc(src_1), to_desc(dst)});
     compiled.is_empty = element_count(dst.extents) == 0;
     compiled.src_0_may_be_dst =
         !compiled.is_empty && src_0.may_be_overwritten() && lie_alike(src_0, dst);

@@ -9,9 +9,15 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace maskwise::graph {
+
+// Whether a partition that consists of this operator alone can be Maskwise's for every shape the
+// client may compile it with: a claim is visible (is_supported), so it must hold. On `false`,
+// `reason` says why not.
+bool can_claim(const op& candidate, std::string& reason);
 
 // A single Select compiled for the tensors of one compile call. Immutable; any number of threads
 // may execute it at once.

@@ -12,7 +12,7 @@
 namespace maskwise::graph {
 namespace {
 
-// Where an operator may stand beside a Select, or beside what has been merged with one.
+// Where an operator may stand next to a Select, or to operators that have been merged with one.
 enum place : unsigned { makes_cond = 1, makes_source = 2, uses_result = 4 };
 
 struct merge_rule {
@@ -43,8 +43,8 @@ constexpr merge_rule rules[] = {
     {op_kind::quantize, uses_result},
 };
 
-// So many values fit the registers of AVX2 at once whatever the operators and however their
-// operands broadcast, with what the operators need besides: a group never fails to compile.
+// So many values fit the registers of AVX2 at once next to the registers that operators need for
+// themselves, whatever the operators and their broadcasts: a group never fails to compile.
 // Rounding reuses its input's register and is not counted, so grouping does not depend on the
 // types.
 constexpr std::size_t most_values = 10;
@@ -55,7 +55,7 @@ bool allows(op_kind kind, place where) {
     });
 }
 
-bool has_numbers(op_kind kind) {
+bool has_constants(op_kind kind) {
     return kind == op_kind::leaky_relu || kind == op_kind::clamp || kind == op_kind::quantize;
 }
 
@@ -75,7 +75,7 @@ jit::node_kind node_kind_of(const op& op) {
     const auto kind = node_kind_of(op.kind);
     if (!kind || op.inputs.size() != jit::argument_count(*kind) || op.outputs.size() != 1)
         throw invalid_argument("an operator with other operands");
-    if (has_numbers(op.kind) && !op.numbers) throw invalid_argument("other attributes");
+    if (has_constants(op.kind) && !op.constants) throw invalid_argument("other attributes");
     return *kind;
 }
 
@@ -98,12 +98,10 @@ public:
 private:
     void add_inputs(const op& op) {
         for (const auto& input : op.inputs) {
-            if (inner_.contains(input.id)) continue;
-            group_.inputs.push_back(input);
-            if (nodes_.contains(input.id)) continue;
+            if (inner_.contains(input.id) || nodes_.contains(input.id)) continue;
             nodes_[input.id] =
                 group_.expression.add({jit::node_kind::input, {-1, -1, -1}, input.type});
-            group_.input_ids.push_back(input.id);
+            group_.inputs.push_back(input);
         }
     }
 
@@ -113,7 +111,7 @@ private:
         const logical_tensor& output = op.outputs[0];
         if (kind == jit::node_kind::type_cast || kind == jit::node_kind::quantize)
             next.type = output.type;
-        if (op.numbers) next.alpha = (*op.numbers)[0], next.beta = (*op.numbers)[1];
+        if (op.constants) next.alpha = (*op.constants)[0], next.beta = (*op.constants)[1];
         std::ranges::transform(op.inputs, next.arguments.begin(),
                                [&](const logical_tensor& input) { return nodes_.at(input.id); });
         nodes_[output.id] = rounded(group_.expression.add(next), op);
@@ -156,7 +154,7 @@ public:
     group_finder(std::span<const op> graph, const op_filter& stands_alone)
         : graph_(graph), values_(graph, stands_alone), stands_alone_(stands_alone) {}
 
-    std::vector<expression_group> run() {
+    std::vector<expression_group> find() {
         for (const op& op : graph_)
             if (op.kind == op_kind::select && is_free(op)) grow(op);
         return std::move(groups_);
@@ -229,7 +227,7 @@ private:
 
 std::vector<expression_group> find_groups(std::span<const op> graph,
                                           const op_filter& stands_alone) {
-    return group_finder(graph, stands_alone).run();
+    return group_finder(graph, stands_alone).find();
 }
 
 } // namespace maskwise::graph

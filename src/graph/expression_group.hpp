@@ -10,20 +10,18 @@
 namespace maskwise::graph {
 
 // Operators around a Select that make one value by element-wise work, so that one loop can run them
-// all: a tree whose inner values nobody else uses. It is convex, since what leaves it leaves at its
-// root.
+// all: a tree with inner values that no other operator uses. Only the root's value leaves the tree,
+// so the tree is convex.
 struct expression_group {
-    std::vector<op> ops; // each after those whose values it uses; the root is last
-    // The inputs of the operators, slot by slot, but for the inner values.
-    std::vector<logical_tensor> inputs;
+    std::vector<op> ops; // in topological order; the root is last
     jit::expression expression;
-    std::vector<std::size_t> input_ids; // tensors by the expression's inputs; each once
+    std::vector<logical_tensor> inputs; // of the expression, in its order; each once
 };
 
 // The groups of two operators and more in a graph, each operator in one at most. `stands_alone`
-// tells by id whether the operator is a partition of its own that may be merged. What is found
-// depends on what is known when the graph is built, and holds for every shape and layout it can be
-// compiled for.
+// tells by id whether the operator is a partition of its own that may be merged. A
+// group depends on facts of the graph alone, and holds for every shape and layout that the client
+// may compile it with.
 std::vector<expression_group> find_groups(std::span<const op> graph, const op_filter& stands_alone);
 
 } // namespace maskwise::graph

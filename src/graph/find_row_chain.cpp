@@ -18,7 +18,7 @@ bool is_worth_merging(const row_chain& chain) {
            (chain.soft_max || std::ranges::any_of(chain.steps, is_causal));
 }
 
-// The operators of `missing` that make the value, each behind those whose values it uses.
+// The operators of `missing` that make the value, in topological order.
 void add_makers(std::size_t value, const graph_index& values, std::set<std::size_t>& missing,
                 std::vector<op>& ordered) {
     const op* maker = values.maker(value);

@@ -18,10 +18,10 @@ std::optional<row_chain> find_row_chain(const std::vector<op>& ops,
                                         const std::vector<std::size_t>& output_ids,
                                         std::string& reason);
 
-// A chain whose operators are partitions of their own so far.
+// A chain of operators that are partitions of their own so far.
 struct merged_chain {
     row_chain chain;
-    std::vector<op> ops; // each after those whose values it uses; the last makes the result
+    std::vector<op> ops; // in topological order; the last makes the result
 };
 
 // The chains in a graph that are worth merging: those with a SoftMax, or with a causal mask. Each

@@ -13,7 +13,7 @@ namespace maskwise::graph {
 // Tells by id whether the operator may be taken.
 using op_filter = std::function<bool(std::size_t)>;
 
-// Who makes and who uses the values of a graph, by tensor. Refers to the operators.
+// The makers and the users of the values of a graph, by tensor. Refers to the operators.
 class graph_index {
 public:
     // All operators are users; where there is a filter, the others are no makers.

@@ -10,8 +10,8 @@ namespace maskwise::graph {
 
 using shape_map = std::map<std::size_t, dims>; // by tensor
 
-// The shapes of all values, given those of all inputs; each operator stands behind those whose
-// values it uses, and has one input, the two of an element-wise operator, or is a Select. Second
+// The shapes of all values, given those of all inputs. The operators are in topological order; each
+// has one input, the two of an element-wise operator, or is a Select. Second
 // outputs count as first ones. Throws invalid_shape naming the operator whose inputs do not
 // broadcast.
 shape_map infer_shapes(std::span<const op> ops, shape_map shapes);

@@ -31,7 +31,7 @@ struct op {
     std::optional<std::string> mode; // of SoftMax
     // LeakyReLU: alpha; Clamp: min and max; Quantize: scale and zero point, unset where it has one
     // for each channel.
-    std::optional<std::array<float, 2>> numbers;
+    std::optional<std::array<float, 2>> constants;
     std::vector<logical_tensor> inputs;
     std::vector<logical_tensor> outputs;
 };

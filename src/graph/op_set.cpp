@@ -10,20 +10,17 @@ namespace maskwise::graph {
 namespace {
 
 bool holds(std::span<const logical_tensor> tensors, std::size_t id) {
-    return std::any_of(tensors.begin(), tensors.end(),
-                       [id](const logical_tensor& tensor) { return tensor.id == id; });
+    return std::ranges::find(tensors, id, &logical_tensor::id) != tensors.end();
 }
 
 } // namespace
 
 bool makes(std::span<const op> ops, std::size_t tensor) {
-    return std::any_of(ops.begin(), ops.end(),
-                       [tensor](const op& each) { return holds(each.outputs, tensor); });
+    return std::ranges::any_of(ops, [&](const op& maker) { return holds(maker.outputs, tensor); });
 }
 
 bool reads(std::span<const op> ops, std::size_t tensor) {
-    return std::any_of(ops.begin(), ops.end(),
-                       [tensor](const op& each) { return holds(each.inputs, tensor); });
+    return std::ranges::any_of(ops, [&](const op& reader) { return holds(reader.inputs, tensor); });
 }
 
 std::vector<logical_tensor> outer_inputs(std::span<const op> ops) {
@@ -39,14 +36,12 @@ division divide(std::span<const op> ops, std::span<const std::size_t> chain,
     division parts;
     std::set<std::size_t> needed{chain_input};
     for (std::size_t i = ops.size(); i-- > 0;) {
-        const op& each = ops[i];
-        if (std::find(chain.begin(), chain.end(), each.id) != chain.end()) continue;
-        const bool is_needed =
-            std::any_of(each.outputs.begin(), each.outputs.end(),
-                        [&](const logical_tensor& output) { return needed.contains(output.id); });
+        if (std::ranges::find(chain, ops[i].id) != chain.end()) continue;
+        const bool is_needed = std::ranges::any_of(
+            ops[i].outputs, [&](const auto& output) { return needed.contains(output.id); });
         if (is_needed)
-            for (const logical_tensor& input : each.inputs) needed.insert(input.id);
-        (is_needed ? parts.before : parts.after).push_back(each);
+            for (const logical_tensor& input : ops[i].inputs) needed.insert(input.id);
+        (is_needed ? parts.before : parts.after).push_back(ops[i]);
     }
     std::reverse(parts.before.begin(), parts.before.end());
     std::reverse(parts.after.begin(), parts.after.end());

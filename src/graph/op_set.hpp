@@ -15,7 +15,7 @@ bool makes(std::span<const op> ops, std::size_t tensor);
 // Whether an operator of the set reads it.
 bool reads(std::span<const op> ops, std::size_t tensor);
 
-// What the set reads and does not make, slot by slot.
+// The inputs of the set that the set does not make, slot by slot.
 std::vector<logical_tensor> outer_inputs(std::span<const op> ops);
 
 // Operators in topological order, divided by a chain among them: those that the chain's first value

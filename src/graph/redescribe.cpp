@@ -1,24 +1,20 @@
 #include "graph/redescribe.hpp"
 
-#include "base/error.hpp"
 #include "graph/compile_checks.hpp"
 #include "graph/infer_shapes.hpp"
+#include "graph/op_set.hpp"
 #include "tensor/data_type.hpp"
 
 #include <algorithm>
 #include <map>
-#include <string>
 
 namespace maskwise::graph {
 namespace {
 
-const logical_tensor& given_for(const logical_tensor& port, std::span<const logical_tensor> given) {
-    if (const auto position = find_position(given, port.id)) return given[*position];
-    throw invalid_argument("tensor " + std::to_string(port.id) +
-                           " is not in the list given to compile");
-}
-
-// The values as they are now.
+// The values as they are now. The types follow two rules: a tensor that the client describes has
+// the type given for it; all others have the type that is first given for their recorded type. The
+// client need not give each recorded type the same type everywhere: oneDNN is to judge the mixture,
+// as it is for operators that Maskwise leaves alone.
 struct description {
     std::map<std::size_t, data_type> given_types; // by tensor
     std::map<data_type, data_type> types;         // of the graph, by the recorded one
@@ -74,17 +70,16 @@ void description::apply(logical_tensor& tensor) const {
 } // namespace
 
 std::optional<std::vector<op>> redescribe(std::span<const op> ops,
-                                          std::span<const logical_tensor> inputs,
-                                          const logical_tensor& result,
                                           std::span<const logical_tensor> given_inputs,
                                           std::span<const logical_tensor> given_outputs) {
     description now;
-    for (const logical_tensor& input : inputs) {
-        const logical_tensor& given = given_for(input, given_inputs);
+    for (const logical_tensor& input : outer_inputs(ops)) {
+        const logical_tensor& given = given_inputs[position_of(given_inputs, input, "an input")];
         now.note_type(input, given);
         now.shapes[given.id] = given.extents;
     }
-    now.note_type(result, given_for(result, given_outputs));
+    const logical_tensor& result = ops.back().outputs[0];
+    now.note_type(result, given_outputs[position_of(given_outputs, result, "dst")]);
     now.keep_types_apart();
     now.infer(ops);
     if (!now.is_new) return std::nullopt;

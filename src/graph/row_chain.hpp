@@ -21,11 +21,11 @@ struct row_chain {
     std::size_t scores = 0; // tensor ids
     std::size_t result = 0;
     std::vector<logical_tensor> operands;
-    std::vector<row_step> steps; // their numbers are those of `operands`
+    std::vector<row_step> steps; // operands by their places in `operands`
     std::optional<row_soft_max> soft_max;
     std::optional<row_quantize> quantize;
     std::vector<boundary_term> boundary;      // of a causal Select
-    std::optional<logical_tensor> statistics; // of a SoftMax in training, where somebody uses them
+    std::optional<logical_tensor> statistics; // of a SoftMax in training, if used
     std::vector<std::size_t> op_ids;          // of every operator the chain stands for
 
     std::size_t length() const { return steps.size() + (soft_max ? 1 : 0); }

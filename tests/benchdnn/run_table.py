@@ -241,7 +241,7 @@ def main() -> int:
     library = next((row.library for row in rows if row.library), "no library")
     spent = time.monotonic() - started
     if rows and not wrong:
-        keep(arguments.batch, rows, library)
+        keep(Path(arguments.batch).name, rows, library)
     print(f"{len(rows)} cases, {len(wrong)} not passed, {spent:.0f} s, {library}")
     return 1 if wrong or not rows else 0
 

@@ -240,15 +240,6 @@ class Results(unittest.TestCase):
         pairs = ((best_ms("all"), best_ms("none")) for _ in range(6))
         self.assertTrue(any(cold > 1.25 * warm for cold, warm in pairs))
 
-    def test_a_b_against_onednn(self) -> None:
-        needs_plugin(self)
-        time = ["--mode=P", "--fix-times-per-prb=7", "--vs-onednn", "--in-shapes=0:33+1:8x33+2:-"]
-        outcome = run(*time, SELECT, plugin=True)
-        if SETUP.minor < 5:
-            self.assertRegex(outcome.out, "vs-onednn: .*without Maskwise UNIMPLEMENTED")
-        else:
-            self.assertRegex(outcome.out, r"vs-onednn: \S+ ms, without Maskwise \S+ ms, \S+ times")
-
     def test_threads_limit_the_process(self) -> None:
         self.assertEqual(run("--threads=1", ADD).status, 0)
 
@@ -277,59 +268,6 @@ class Results(unittest.TestCase):
         self.assertEqual(answers[0]["result"]["state"], "PASSED")
         self.assertEqual(len(answers[1]["samples"]), 4)
         self.assertIn("unknown request", answers[2]["input_error"])
-
-
-class Dialects(unittest.TestCase):
-    """--dialect: Select by each definition, through libmaskwise's own API."""
-
-    WHERE: ClassVar[list[str]] = ["--dialect=onnx.Where-16", "--dt=i64"]
-    WHERE_3X5: ClassVar[list[str]] = [*WHERE, "--in-shapes=0:3x1+1:3x5+2:-"]
-
-    def test_every_type_of_every_dialect(self) -> None:
-        tests, passed, _, _ = (outcome := run("--batch=dialect_all")).counts
-        self.assertEqual(passed, tests, outcome.out[-4000:])
-        self.assertGreater(tests, 2000)
-        self.assertIn("libmaskwise", outcome.out)
-
-    def test_a_child_process_and_a_measurement(self) -> None:
-        outcome = run("--isolate", "--mode=CP", "--max-ms-per-prb=50", *self.WHERE_3X5)
-        self.assertEqual(outcome.counts, (1, 1, 0, 0))
-        self.assertIn("perf,cpu,--dialect=onnx.Where-16", outcome.out)
-
-    def test_refusals(self) -> None:
-        shapes = "--in-shapes=0:4+1:3+2:3"
-        outcome = run(*self.WHERE, shapes)
-        self.assertRegex(outcome.out, r"0:FAILED \(onnx::Where-16: condition does not broadcast")
-        self.assertEqual(run(*self.WHERE, shapes, "--expect=invalid_shape").status, 0)
-        outcome = run(*self.WHERE_3X5, "--expect=invalid_shape")
-        self.assertRegex(
-            outcome.out, r"0:FAILED \(expected invalid_shape, but every call succeeded"
-        )
-        outcome = run("--dialect=onednn.Select", "--dt=i64")
-        self.assertRegex(outcome.out, r"0:INVALID_ARGUMENTS \(onednn::Select: src_0 is i64")
-
-    def test_faults_of_the_command_line(self) -> None:
-        for arguments in (
-            ["--dialect=onnx.Where-1"],
-            [*self.WHERE, "--owner=maskwise"],
-            [*self.WHERE, "--in-shapes=4:3"],
-            [*self.WHERE, "--vs-onednn"],
-        ):
-            self.assertEqual(run(*arguments).status, 2, arguments)
-
-    def test_planted_faults_are_noticed(self) -> None:
-        gaps = "--in-shapes=0:3x5+1:3x5+2:-+3:3x5*10x2"
-        for fault, pattern, arguments in (
-            ("none", r"PASSED", [*self.WHERE, gaps]),
-            ("wrong_bit", r"FAILED \(dst is wrong at", self.WHERE_3X5),
-            ("not_executed", r"FAILED \(dst is wrong at", self.WHERE_3X5),
-            ("swapped_source", r"FAILED \(", [*self.WHERE, "--in-shapes=0:9+1:9+2:9"]),
-            ("write_in_front", r"FAILED \(bytes in front", self.WHERE_3X5),
-            ("write_between", r"FAILED \(bytes between", [*self.WHERE, gaps]),
-        ):
-            with self.subTest(fault):
-                outcome = run(*arguments, fault=fault)
-                self.assertRegex(outcome.out, f"0:{pattern}", outcome.err)
 
 
 if __name__ == "__main__":

@@ -64,10 +64,6 @@ std::size_t element_count(const extents& shape) {
     return count;
 }
 
-std::size_t width_of(tensor_type type) {
-    return type == f32 ? 4 : type == boolean ? 1 : 2;
-}
-
 void execute(const dnnl::graph::compiled_partition& compiled, const std::vector<bound>& inputs,
              const std::vector<bound>& outputs) {
     compiled.execute(stream(), tensors_at(inputs), tensors_at(outputs));

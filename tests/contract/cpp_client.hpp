@@ -64,7 +64,6 @@ std::size_t id_of(const op& what);
 ids ids_of(const std::vector<logical_tensor>& ports);
 
 std::size_t element_count(const extents& shape);
-std::size_t width_of(tensor_type type);
 
 // Compiles with these lists.
 inline dnnl::graph::compiled_partition compile(const partition& what,

@@ -1,6 +1,6 @@
 // Prints the plan of every Select of the case set, each once: what the test of plans compares with
-// plans.txt. Instruction set and threshold are given, so that the lines are the same on any
-// machine.
+// plans.txt. Types whose plans differ in the kernel's width alone share a line. Instruction set and
+// threshold are given, so that the lines are the same on any machine.
 //   plan_lines <shape table> <batch file>...
 
 #include "input/case_reader.hpp"
@@ -13,8 +13,9 @@
 #include <cstdio>
 #include <exception>
 #include <fstream>
-#include <set>
+#include <map>
 #include <sstream>
+#include <vector>
 
 namespace maskwise {
 namespace {
@@ -22,7 +23,12 @@ namespace {
 constexpr isa planned_isa = isa::avx512;
 constexpr std::int64_t planned_stream_bytes = 24 << 20;
 
-std::set<std::string> seen;
+// By width, of operands in the order in which they came.
+struct planned {
+    std::string operands;
+    std::map<std::string, std::string> plans;
+};
+std::vector<planned> all_planned;
 
 std::string operand_text(const tensor_desc& tensor) {
     std::string text = to_string(tensor.extents);
@@ -31,18 +37,39 @@ std::string operand_text(const tensor_desc& tensor) {
     return text;
 }
 
-void print_plan(const select_desc& desc) {
-    const std::string text = std::to_string(8 * width_bytes(desc.dst.type)) + " bits " +
-                             operand_text(desc.cond) + ' ' + operand_text(desc.src_0) + ' ' +
-                             operand_text(desc.src_1) + " -> " + operand_text(desc.dst);
-    if (!seen.insert(text).second) return;
-    std::string plan;
+std::string plan_of(const select_desc& desc) {
     try {
-        plan = to_string(*build_plan(desc, planned_isa, planned_stream_bytes));
+        return to_string(*build_plan(desc, planned_isa, planned_stream_bytes));
     } catch (const std::exception& refusal) {
-        plan = std::string("refused: ") + refusal.what();
+        return std::string("refused: ") + refusal.what();
     }
-    std::printf("%s: %s\n", text.c_str(), plan.c_str());
+}
+
+void add_plan(const select_desc& desc) {
+    const std::string text = operand_text(desc.cond) + ' ' + operand_text(desc.src_0) + ' ' +
+                             operand_text(desc.src_1) + " -> " + operand_text(desc.dst);
+    auto found = std::ranges::find(all_planned, text, &planned::operands);
+    if (found == all_planned.end()) found = all_planned.insert(found, {text, {}});
+    found->plans.emplace(std::to_string(8 * width_bytes(desc.dst.type)), plan_of(desc));
+}
+
+// The plan with a star for the kernel's width.
+std::string of_any_width(std::string plan, const std::string& width) {
+    const std::string kernel = "kernel=select_x";
+    if (const auto at = plan.find(kernel + width); at != std::string::npos)
+        plan.replace(at, kernel.size() + width.size(), kernel + '*');
+    return plan;
+}
+
+void print_plans(planned what) {
+    const std::string shared = of_any_width(what.plans["32"], "32");
+    if (shared == of_any_width(what.plans["16"], "16")) {
+        std::printf("32 and 16 bits %s: %s\n", what.operands.c_str(), shared.c_str());
+        return;
+    }
+    for (const char* width : {"32", "16"})
+        if (const std::string& plan = what.plans[width]; !plan.empty())
+            std::printf("%s bits %s: %s\n", width, what.operands.c_str(), plan.c_str());
 }
 
 data_type type_of_width(std::size_t width) {
@@ -61,7 +88,7 @@ tensor_desc to_desc(const bench::logical_tensor& tensor) {
     return desc;
 }
 
-void print_batch(const std::string& batch, const std::string& program) {
+void add_batch(const std::string& batch, const std::string& program) {
     for (const bench::case_config& config :
          bench::parse_command_line({"--batch=" + batch}, program).cases) {
         bench::graph g = bench::read_case(config.file);
@@ -69,8 +96,8 @@ void print_batch(const std::string& batch, const std::string& program) {
         g = bench::with_known_shapes(g);
         for (const bench::op& o : g.ops)
             if (o.kind == "Select" && o.outputs[0].is_known())
-                print_plan({to_desc(o.inputs[0]), to_desc(o.inputs[1]), to_desc(o.inputs[2]),
-                            to_desc(o.outputs[0])});
+                add_plan({to_desc(o.inputs[0]), to_desc(o.inputs[1]), to_desc(o.inputs[2]),
+                          to_desc(o.outputs[0])});
     }
 }
 
@@ -91,8 +118,8 @@ bench::logical_tensor parse_operand(const std::string& text) {
     return tensor;
 }
 
-void print_shape(const std::string& cond, const std::string& src_0, const std::string& src_1,
-                 bench::data_type type) {
+void add_shape(const std::string& cond, const std::string& src_0, const std::string& src_1,
+               bench::data_type type) {
     bench::logical_tensor operands[] = {parse_operand(cond), parse_operand(src_0),
                                         parse_operand(src_1)};
     operands[0].dtype = bench::data_type::boolean;
@@ -105,10 +132,10 @@ void print_shape(const std::string& cond, const std::string& src_0, const std::s
         operands[2].strides.assign(all.size(), 0);
     }
     dst.strides = bench::dense_strides(dst.shape);
-    print_plan({to_desc(operands[0]), to_desc(operands[1]), to_desc(operands[2]), to_desc(dst)});
+    add_plan({to_desc(operands[0]), to_desc(operands[1]), to_desc(operands[2]), to_desc(dst)});
 }
 
-void print_shape_table(const std::string& path) {
+void add_shape_table(const std::string& path) {
     std::ifstream file(path);
     for (std::string line; std::getline(file, line);) {
         if (line.empty() || line[0] == '#') continue;
@@ -116,7 +143,7 @@ void print_shape_table(const std::string& path) {
         std::string name, cond, src_0, src_1;
         words >> name >> cond >> src_0 >> src_1;
         for (const auto type : {bench::data_type::f32, bench::data_type::bf16})
-            print_shape(cond, src_0, src_1, type);
+            add_shape(cond, src_0, src_1, type);
     }
 }
 
@@ -125,8 +152,9 @@ void print_shape_table(const std::string& path) {
 
 int main(int argc, char** argv) {
     try {
-        maskwise::print_shape_table(argv[1]);
-        for (int i = 2; i < argc; ++i) maskwise::print_batch(argv[i], argv[0]);
+        maskwise::add_shape_table(argv[1]);
+        for (int i = 2; i < argc; ++i) maskwise::add_batch(argv[i], argv[0]);
+        for (const auto& each : maskwise::all_planned) maskwise::print_plans(each);
     } catch (const std::exception& error) {
         std::fprintf(stderr, "plan_lines: %s\n", error.what());
         return 1;

@@ -7,22 +7,18 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from random import Random
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
-from unittest.mock import MagicMock
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks/suites"))
 import attention_graphs
 import cases
 import extras
+import pytest
 import results
 import targets
 import worker
-from attention_measured import Measured
+from hypothesis import given
+from hypothesis import strategies as st
 
 extents = st.lists(st.integers(1, 9), max_size=5).map(tuple)
 
@@ -282,32 +278,3 @@ def test_without_onednns_own_cases_attention_has_the_harness_s(
     assert attention_graphs.sequences(full=False, folder=tmp_path) == []
     for case in [*found, *attention_graphs.middles(tmp_path)]:
         assert "Select" in {op["kind"] for op in case.load()["graph"]}, case.name
-
-
-@pytest.fixture
-def attention(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
-    """The suite without its pictures, its data, its results and the facts of the machine."""
-    for name in ("matplotlib", "matplotlib.pyplot", "ml_dtypes", "numpy"):
-        monkeypatch.setitem(sys.modules, name, MagicMock())
-    import attention
-
-    monkeypatch.setattr(attention, "RESULTS", tmp_path)
-    monkeypatch.setattr(attention, "machine_facts", lambda: {"machine": "", "began": ""})
-    monkeypatch.setattr(sys, "argv", ["attention", "--build=b", "--programs=p", "--lane=3.13"])
-    return attention
-
-
-@pytest.mark.parametrize(
-    ("found", "status"),
-    [
-        ([], 1),
-        ([Measured("gone", "3.13", state="the client ended with status 1")], 1),
-        ([Measured("half", "3.13", samples={"onednn": [2.0]})], 1),
-        ([Measured("all", "3.13", ratios=[2.0])], 0),
-    ],
-)
-def test_attention_that_measured_nothing_fails(
-    attention: ModuleType, monkeypatch: pytest.MonkeyPatch, found: list[Measured], status: int
-) -> None:
-    monkeypatch.setattr(attention, "run_lane", lambda *_: found)
-    assert attention.main() == status

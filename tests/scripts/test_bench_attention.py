@@ -9,10 +9,8 @@ from types import ModuleType
 from typing import Any
 from unittest.mock import MagicMock
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks/suites"))
 import attention_graphs
+import pytest
 from attention_client import claim
 from attention_measured import Measured, interval
 from attention_plain import Plain, has_bf16
@@ -164,6 +162,13 @@ def test_a_missed_target_and_a_wrong_answer_fail(
     assert failing(suite, [good, slow], "--no-targets") == 0
     assert failing(suite, [good, wrong], "--no-targets") == 1
     assert "bad on 3.13: wrong: tensor 6: [0]\n" in capsys.readouterr().out
+
+
+def test_nothing_measured_fails(suite: ModuleType) -> None:
+    gone = Measured("gone", "3.13", state="the client ended with status 1")
+    half = Measured("half", "3.13", samples={"onednn": [2.0]})
+    for found in ([], [gone], [half]):
+        assert failing(suite, found) == 1
 
 
 def by_peers(case: str, **medians: float) -> Measured:

@@ -3,15 +3,11 @@ with made-up times answers instead of the processes."""
 
 import random
 import statistics
-import sys
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks/suites"))
 import cases
 import measure
+import pytest
 import ways
 
 WARM = 10e-3

@@ -1,12 +1,9 @@
 """The guard of instruction counts compares what the CPU has, and tells what changed."""
 
-import sys
 from pathlib import Path
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "guard"))
 import guard
+import pytest
 
 
 def compared(tmp_path: Path, printed: str, recorded: str, *options: str) -> int:

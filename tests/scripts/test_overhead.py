@@ -1,10 +1,7 @@
 """The guard of overhead decides by the median of its turns, whatever noise some of them have."""
 
-import sys
-from pathlib import Path
 from random import Random
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "contract/overhead"))
 import compare_overhead as overhead
 
 BOUND = 3000.0  # of 100 microseconds alone

@@ -1,14 +1,11 @@
 """What the smoke run of the benchmarks finds in rows with planted faults, and what stamps say."""
 
 import subprocess
-import sys
 from pathlib import Path
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks/suites"))
 import cases
 import machine
+import pytest
 import results
 import smoke
 

@@ -7,10 +7,8 @@ import unittest
 from pathlib import Path
 
 import pytest
-from summarize_tests import Program, read_programs, read_report, summarize
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 import unittest_report
+from summarize_tests import Program, read_programs, read_report, summarize
 
 LANES = ["3.13", "3.2"]
 GOOD = {"3.13/a": "run", "3.2/a": "run", "unit.dims": "run"}

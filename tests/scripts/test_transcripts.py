@@ -1,12 +1,9 @@
 """A listed difference states what the plugin answers."""
 
-import sys
 from pathlib import Path
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "contract/transcript"))
 import compare_transcripts
+import pytest
 
 
 def test_a_rule_that_accepts_any_answer_is_refused(tmp_path: Path) -> None:

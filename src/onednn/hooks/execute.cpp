@@ -25,8 +25,8 @@ abi::status run_and_report(const executable& compiled, const execute_call& call)
     return status;
 }
 
-// On SYCL the work already queued may produce the inputs: it is waited for, and what `deps` names
-// (a std::vector<sycl::event>, possibly of other queues) is waited for by the SYCL runtime itself.
+// On SYCL the work already queued may produce the inputs, so the stream is waited for. The SYCL
+// runtime itself waits for `deps` (a std::vector<sycl::event>, possibly of other queues).
 abi::status wait_for_inputs(abi::stream stream, const void* deps) {
     if (!real().is_sycl()) return abi::success;
     if (deps != nullptr && real().sycl_wait_for_events != nullptr)

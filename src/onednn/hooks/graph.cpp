@@ -6,10 +6,9 @@
 #include "onednn/library/forward.hpp"
 #include "onednn/library/guard.hpp"
 #include "onednn/library/real_library.hpp"
+#include "onednn/library/real_partition.hpp"
 #include "onednn/partition/claim_partition.hpp"
-#include "onednn/partition/find_merged_groups.hpp"
 #include "onednn/partition/merged_partitions.hpp"
-#include "onednn/partition/partition_list.hpp"
 #include "onednn/record/tables.hpp"
 
 #include <algorithm>
@@ -84,7 +83,7 @@ abi::status dnnl_graph_add_op(abi::graph graph, abi::op op) {
     const auto* const builder = record != nullptr ? tables().ops.find(op) : nullptr;
     if (builder == nullptr) {
         const auto status = call_real(&real_library::add_op, graph, op);
-        // Who uses which value is not known any more: all of the graph is left to oneDNN.
+        // The users of its values are not known any more: all of the graph is left to oneDNN.
         if (record != nullptr && status == abi::success) tables().graphs.erase(graph);
         return status;
     }
@@ -103,17 +102,18 @@ abi::status dnnl_graph_graph_filter(abi::graph graph, int policy) {
     const auto status = call_real(&real_library::graph_filter, graph, policy);
     auto* const record = active() ? tables().graphs.find(graph) : nullptr;
     if (record == nullptr) return status;
-    record->merged.clear();
+    record->listed.clear();
     // Without memory, or with a tensor that cannot be read, nothing is merged.
     if (status == abi::success)
-        guarded([&] { record->merged = find_merged_groups(graph, *record, policy); });
+        guarded([&] { record->listed = list_partitions(graph, *record, policy); });
     return status;
 }
 
 abi::status dnnl_graph_graph_get_partition_num(abi::const_graph graph, std::size_t* num) {
     const auto status = call_real(&real_library::graph_get_partition_num, graph, num);
     if (status != abi::success || !active()) return status;
-    if (const auto* const record = tables().graphs.find(graph)) *num -= partitions_saved(*record);
+    const auto* const record = tables().graphs.find(graph);
+    if (record != nullptr && !record->listed.empty()) *num = record->listed.size();
     return status;
 }
 
@@ -122,17 +122,15 @@ abi::status dnnl_graph_graph_get_partition_num(abi::const_graph graph, std::size
 abi::status dnnl_graph_graph_get_partitions(abi::graph graph, std::size_t num,
                                             abi::partition* partitions) {
     const auto* const record = active() ? tables().graphs.find(graph) : nullptr;
-    if (record != nullptr && !record->merged.empty() && num > 0 && partitions != nullptr)
-        return get_merged_partitions(graph, *record, num, partitions);
+    if (record != nullptr && !record->listed.empty() && num > 0 && partitions != nullptr)
+        return get_listed_partitions(graph, *record, num, partitions);
     const auto status = call_real(&real_library::graph_get_partitions, graph, num, partitions);
     if (status != abi::success) return status;
     if (record == nullptr || !record->has_select || record->settings.engine_kind != abi::engine_cpu)
         return status;
-    std::size_t real_count = 0;
-    call_real(&real_library::graph_get_partition_num, abi::const_graph(graph), &real_count);
+    const std::size_t there = std::min(num, partition_count(graph));
     const auto claimed = guarded([&] {
-        for (std::size_t i = 0; i < std::min(num, real_count); ++i)
-            claim_partition(*record, partitions[i]);
+        for (std::size_t i = 0; i < there; ++i) claim_partition(*record, partitions[i]);
     });
     if (claimed != abi::success) destroy({partitions, num});
     return claimed;

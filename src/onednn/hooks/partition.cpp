@@ -1,4 +1,4 @@
-// Partitions and what is compiled from them. A compiled partition that is Maskwise's is an empty
+// Partitions and compiled partitions. A compiled partition that is Maskwise's is an empty
 // shell to the real library: its handle is real, its queries are answered here.
 
 #include "onednn/library/active.hpp"
@@ -52,9 +52,9 @@ abi::status dnnl_graph_partition_destroy(abi::partition partition) {
 
 abi::status dnnl_graph_partition_is_supported(abi::const_partition partition,
                                               std::uint8_t* is_supported) {
-    const auto claim =
+    const auto* const claim =
         is_supported != nullptr && active() ? tables().claims.find(partition) : nullptr;
-    if (!claim || !claim->is_visible())
+    if (claim == nullptr || !claim->is_visible())
         return call_real(&real_library::partition_is_supported, partition, is_supported);
     *is_supported = 1;
     return abi::success;
@@ -67,8 +67,8 @@ abi::status dnnl_graph_partition_compile(abi::partition partition,
                                          abi::engine engine) {
     const compile_call call{partition, compiled_partition, in_num, inputs, out_num, outputs,
                             engine};
-    const auto claim = active() ? tables().claims.find(partition) : nullptr;
-    return claim ? compile_partition(claim, call) : leave_to_onednn(call);
+    const auto* const claim = active() ? tables().claims.find(partition) : nullptr;
+    return claim != nullptr ? compile_partition(*claim, call) : leave_to_onednn(call);
 }
 
 abi::status dnnl_graph_compiled_partition_destroy(abi::compiled_partition compiled_partition) {

@@ -28,37 +28,37 @@ abi::status count_all(const std::vector<Item>& from, std::size_t* num) {
 } // namespace
 
 abi::status dnnl_graph_partition_get_op_num(abi::const_partition partition, std::size_t* num) {
-    if (const auto merged = find_merged(partition)) return count_all(merged->op_ids, num);
+    if (const auto* merged = find_merged(partition)) return count_all(merged->op_ids, num);
     return call_real(&real_library::partition_get_op_num, partition, num);
 }
 
 abi::status dnnl_graph_partition_get_ops(abi::partition partition, std::size_t num,
                                          std::size_t* ids) {
-    if (const auto merged = find_merged(partition)) return copy_all(merged->op_ids, num, ids);
+    if (const auto* merged = find_merged(partition)) return copy_all(merged->op_ids, num, ids);
     return call_real(&real_library::partition_get_ops, partition, num, ids);
 }
 
 abi::status dnnl_graph_partition_get_input_ports_num(abi::const_partition partition,
                                                      std::size_t* num) {
-    if (const auto merged = find_merged(partition)) return count_all(merged->inputs, num);
+    if (const auto* merged = find_merged(partition)) return count_all(merged->inputs, num);
     return call_real(&real_library::partition_get_input_ports_num, partition, num);
 }
 
 abi::status dnnl_graph_partition_get_input_ports(abi::const_partition partition, std::size_t num,
                                                  abi::logical_tensor* inputs) {
-    if (const auto merged = find_merged(partition)) return copy_all(merged->inputs, num, inputs);
+    if (const auto* merged = find_merged(partition)) return copy_all(merged->inputs, num, inputs);
     return call_real(&real_library::partition_get_input_ports, partition, num, inputs);
 }
 
 abi::status dnnl_graph_partition_get_output_ports_num(abi::const_partition partition,
                                                       std::size_t* num) {
-    if (const auto merged = find_merged(partition)) return count_all(merged->outputs, num);
+    if (const auto* merged = find_merged(partition)) return count_all(merged->outputs, num);
     return call_real(&real_library::partition_get_output_ports_num, partition, num);
 }
 
 abi::status dnnl_graph_partition_get_output_ports(abi::const_partition partition, std::size_t num,
                                                   abi::logical_tensor* outputs) {
-    if (const auto merged = find_merged(partition)) return copy_all(merged->outputs, num, outputs);
+    if (const auto* merged = find_merged(partition)) return copy_all(merged->outputs, num, outputs);
     return call_real(&real_library::partition_get_output_ports, partition, num, outputs);
 }
 

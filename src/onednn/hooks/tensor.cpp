@@ -20,7 +20,7 @@ std::size_t scalar_bytes(int type) {
 
 abi::status record_tensor(abi::tensor* tensor, tensor_record&& record) {
     const auto recorded = guarded([&] {
-        tables().tensors.insert(*tensor, std::make_shared<const tensor_record>(std::move(record)));
+        tables().tensors.insert(*tensor, std::make_unique<tensor_record>(std::move(record)));
     });
     if (recorded != abi::success) {
         call_real(&real_library::tensor_destroy, *tensor);
@@ -64,8 +64,8 @@ abi::status dnnl_graph_tensor_get_logical_tensor(abi::const_tensor tensor,
     if (real_keeps_logical_tensor())
         return call_real(&real_library::tensor_get_logical_tensor, tensor, logical_tensor);
     if (tensor == nullptr || logical_tensor == nullptr) return abi::invalid_arguments;
-    const auto record = tables().tensors.find(tensor);
-    if (!record) return abi::unimplemented;
+    const auto* const record = tables().tensors.find(tensor);
+    if (record == nullptr) return abi::unimplemented;
     *logical_tensor = record->logical_tensor;
     return abi::success;
 }

@@ -3,8 +3,8 @@
 namespace maskwise::onednn {
 
 // Whether Maskwise claims anything in this process: not under MASKWISE_DISABLE=1, not without a
-// real library or with one of another major version, not in front of the threadpool runtime, whose
-// pools may be asynchronous, not behind another copy of itself. Decided once, at the client's first
+// real library or with one of another major version, not in front of the threadpool runtime (pools
+// may be asynchronous), not behind another copy of itself. Decided once, at the client's first
 // call of a hooked function or at load; the verbose line about oneDNN is written then.
 bool active();
 

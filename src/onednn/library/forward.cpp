@@ -3,7 +3,7 @@
 #include "onednn/library/real_library.hpp"
 
 // Not noexcept and without a handler: callbacks of the client throw through the real library, and
-// libdnnl itself throws through the C boundary; both must reach whoever stands above.
+// libdnnl itself throws through the C boundary; both must reach the caller.
 #define HOOK(name, since, parameters, arguments)
 #define FORWARD(name, since, parameters, arguments)                                                \
     abi::status dnnl_graph_##name parameters {                                                     \

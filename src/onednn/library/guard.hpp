@@ -19,7 +19,7 @@ inline void keep_text(std::string& reason, const std::exception& failure) noexce
 }
 
 // Runs Maskwise's own part of an entry point: its exceptions end here as a status, with the text in
-// `reason`. Calls into the real library stay outside: what that throws is the client's.
+// `reason`. Calls into the real library stay outside: its exceptions are for the client.
 template <typename Body>
 abi::status guarded(std::string& reason, Body&& body) {
     try {

@@ -44,47 +44,20 @@ std::atomic<unsigned>& wanted_kinds() {
     return at_first_use<[] { return std::atomic<unsigned>(kinds_of_environment()); }>();
 }
 
+// By oneDNN's numbers; a number that a newer one adds gets the name `otherwise`.
+template <std::size_t Count>
+const char* name_of(const char* const (&names)[Count], int number, const char* otherwise) {
+    const auto index = static_cast<std::size_t>(number);
+    return index < Count ? names[index] : otherwise;
+}
+
+constexpr const char* type_names[] = {"undef", "f16", "bf16", "f32",    "s32",
+                                      "s8",    "u8",  "f64",  "boolean"};
+constexpr const char* property_names[] = {"undef", "variable", "constant", "host_scalar"};
+constexpr const char* fpmath_names[] = {"strict", "bf16", "f16", "any", "tf32"};
+
 const char* type_name(int type) {
-    switch (type) {
-    case abi::type_f16:
-        return "f16";
-    case abi::type_bf16:
-        return "bf16";
-    case abi::type_f32:
-        return "f32";
-    case abi::type_s32:
-        return "s32";
-    case abi::type_s8:
-        return "s8";
-    case abi::type_u8:
-        return "u8";
-    case abi::type_f64:
-        return "f64";
-    case abi::type_boolean:
-        return "boolean";
-    case abi::type_s64:
-        return "s64";
-    default:
-        return "undef";
-    }
-}
-
-const char* property_name(int property) {
-    switch (property) {
-    case abi::property_variable:
-        return "variable";
-    case abi::property_constant:
-        return "constant";
-    case abi::property_host_scalar:
-        return "host_scalar";
-    default:
-        return "undef";
-    }
-}
-
-const char* fpmath_name(int mode) {
-    constexpr const char* names[] = {"strict", "bf16", "f16", "any", "tf32"};
-    return mode >= 0 && mode < 5 ? names[mode] : "unknown";
+    return type == abi::type_s64 ? "s64" : name_of(type_names, type, "undef");
 }
 
 // A 0-D tensor has no numbers to print: empty, where oneDNN prints whatever lies there.
@@ -104,7 +77,7 @@ void append_tensors(std::string& text, const char* role,
         if (text.back() != ',') text += ' ';
         text.append(role).append(std::to_string(i)).append("_").append(type_name(tensor.data_type));
         text.append(":").append(std::to_string(tensor.id)).append(":strided:");
-        text.append(property_name(tensor.property)).append(":");
+        text.append(name_of(property_names, tensor.property, "undef")).append(":");
         text.append(join(tensor.dims, tensor.ndims, 'x')).append(":");
         text.append(join(tensor.layout.strides, tensor.ndims, 's'));
     }
@@ -119,7 +92,7 @@ void print_line(const char* event, const partition_line& from, const char* scrat
     line.append(is_composite ? ",composite," : ",misc_post_ops,").append(from.names).append(",,");
     append_tensors(line, "in", from.inputs);
     append_tensors(line, "out", from.outputs);
-    line.append(",fpm:").append(fpmath_name(from.fpmath_mode));
+    line.append(",fpm:").append(name_of(fpmath_names, from.fpmath_mode, "unknown"));
     if (from.fpmath_applies_to_int) line += ":true";
     if (real().at_least(3, 13)) {
         line += ",scratchpad:";

@@ -40,15 +40,15 @@ struct real_library {
 // Any thread. When no libdnnl with the Graph API can be found, says so once on standard error.
 const real_library& real() noexcept;
 
-// Whether anybody has asked for it yet.
+// Whether real() has been called yet.
 bool real_is_looked_up();
 
-// The file of a oneDNN with the Graph API that is in the process, whoever opened it and under
-// whatever name; empty where there is none, or no memory for the answer.
+// The file of a oneDNN with the Graph API that the process has loaded, by any way and under any
+// name; empty where there is none, or no memory for the answer.
 std::string find_loaded_onednn() noexcept;
 
-// The real function with these arguments; `unimplemented` where the library lacks it. What it
-// throws passes through.
+// The real function with these arguments; `unimplemented` where the library lacks it. Its
+// exceptions pass through.
 template <typename... Parameters, typename... Arguments>
 abi::status call_real(abi::status (*real_library::*member)(Parameters...), Arguments... arguments) {
     const auto function = real().*member;
@@ -61,7 +61,7 @@ void require_success(abi::status status, const char* call);
 
 bool is_cpu_engine(abi::engine engine);
 
-// Whether the real library is newer than the newest whose functions this plugin exports.
+// Whether the real library is newer than any that this plugin knows the functions of.
 bool real_is_newer_than_known();
 
 // Whether the address lies in this shared object, and not in another copy of it or in oneDNN.

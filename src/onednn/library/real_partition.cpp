@@ -42,6 +42,12 @@ bool is_supported(abi::partition partition) {
     return supported != 0;
 }
 
+std::size_t partition_count(abi::const_graph graph) {
+    std::size_t count = 0;
+    call_real(&real_library::graph_get_partition_num, graph, &count);
+    return count;
+}
+
 std::vector<std::size_t> ids_of(const std::vector<abi::logical_tensor>& tensors) {
     std::vector<std::size_t> ids(tensors.size());
     std::transform(tensors.begin(), tensors.end(), ids.begin(),

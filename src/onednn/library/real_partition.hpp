@@ -15,6 +15,8 @@ std::vector<abi::logical_tensor> output_ports(abi::partition partition);
 
 bool is_supported(abi::partition partition);
 
+std::size_t partition_count(abi::const_graph graph); // 0 where it is not finalized
+
 std::vector<std::size_t> ids_of(const std::vector<abi::logical_tensor>& tensors);
 
 } // namespace maskwise::onednn

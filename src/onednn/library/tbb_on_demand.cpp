@@ -119,7 +119,7 @@ bool take(void* handle, const char* how) noexcept {
     return is_found = true;
 }
 
-// Once a process: opening what is not there takes 100 microseconds.
+// Once a process: opening a library that is not there takes 100 microseconds.
 bool take_any() noexcept {
     if (is_found) return true;
     if (const auto loaded = find_loaded()) return take(*loaded, "already loaded");

@@ -5,8 +5,8 @@
 namespace maskwise::onednn {
 
 // Looks at a partition that the real library has made of `graph` and records a claim on it where it
-// is a Select alone, or holds a chain of rows around one. One verbose line says what was claimed or
-// why not. Throws std::bad_alloc.
+// is a Select alone, or holds a chain of rows around one. One verbose line tells of the claim, or
+// why there is none. Throws std::bad_alloc.
 void claim_partition(const graph_record& graph, abi::partition partition);
 
 // The same for a partition made of a single operator without a graph.

@@ -18,12 +18,12 @@ struct compile_call {
     abi::engine engine;
 };
 
-// Whether an argument is null that must not be; elements of the lists are not looked at.
+// Whether an argument that must not be null is; elements of the lists are not looked at.
 bool has_nulls(const compile_call& call);
 // Throws invalid_argument where an element is null.
 std::vector<abi::logical_tensor> copy_tensors(std::size_t count,
                                               const abi::logical_tensor** tensors);
-// As the real library takes lists; valid as long as `tensors` stays as it is.
+// The list in the form that the real library takes; valid as long as `tensors` stays as it is.
 std::vector<const abi::logical_tensor*>
 pointers_to(const std::vector<abi::logical_tensor>& tensors);
 

@@ -1,7 +1,5 @@
 #include "onednn/partition/compile_partition.hpp"
 
-#include "base/error.hpp"
-#include "base/verbose.hpp"
 #include "onednn/library/dump.hpp"
 #include "onednn/library/guard.hpp"
 #include "onednn/library/real_library.hpp"
@@ -21,14 +19,12 @@
 namespace maskwise::onednn {
 namespace {
 
-using clock = std::chrono::steady_clock;
-
 abi::status call_real_compile(const compile_call& call) {
     return call_real(&real_library::partition_compile, call.partition, call.compiled_partition,
                      call.in_num, call.inputs, call.out_num, call.outputs, call.engine);
 }
 
-// The pair holds for whoever executes: where that may be the real library, only if it agrees.
+// Where the real library may execute, too, a pair holds only if that library has the same one.
 bool real_agrees_with_inplace(const compile_call& call, const abi::inplace_pair& wanted) {
     std::size_t count = 0;
     const abi::inplace_pair* pairs = nullptr;
@@ -41,15 +37,13 @@ bool real_agrees_with_inplace(const compile_call& call, const abi::inplace_pair&
 
 // For functions of a newer oneDNN, which Maskwise does not export: they find a compiled partition
 // behind the handle, with dst laid out as Maskwise has answered.
-abi::status compile_for_newer_functions(const compile_call& call, executable& select) {
+void compile_for_newer_functions(const compile_call& call, executable& select) {
     auto outputs = pointers_to(select.outputs());
     compile_call resolved = call;
     resolved.outputs = outputs.data();
-    const auto status = call_real_compile(resolved);
-    if (status == abi::success && select.inplace() &&
-        !real_agrees_with_inplace(call, *select.inplace()))
+    require_success(call_real_compile(resolved), "compile");
+    if (select.inplace() && !real_agrees_with_inplace(call, *select.inplace()))
         select.forbid_inplace();
-    return status;
 }
 
 // Writes the file, as the client described the tensors. Not where it left dst open: oneDNN dies on
@@ -68,77 +62,66 @@ void compile_for_dump(const compile_call& call, const executable& select) {
     guarded([&] { call_real_compile(call); });
 }
 
-// One partition on its way. A form is compiled to null where it is left to the real library.
-struct compilation {
-    const partition_claim& claim;
-    const compile_call& call;
-    abi::status real_status = abi::success;
+// Null where the form is left to the real library.
+std::unique_ptr<executable> compile_form(const select_claim& form, std::size_t,
+                                         const compile_call& call) {
+    const auto inputs = from_abi(std::span(call.inputs, call.in_num));
+    const auto outputs = from_abi(std::span(call.outputs, call.out_num));
+    // oneDNN computes some mixtures of types that the schema does not know.
+    if (form.real_supports && !graph::types_fit_schema(form.select, inputs, outputs))
+        return nullptr;
+    auto compiled = std::make_unique<select_executable>(form.select, call, inputs, outputs);
+    if (real_is_newer_than_known())
+        compile_for_newer_functions(call, *compiled);
+    else if (subgraph_dump_wanted())
+        compile_for_dump(call, *compiled);
+    return compiled;
+}
 
-    std::unique_ptr<executable> operator()(const select_claim& form) {
-        const auto inputs = from_abi(std::span(call.inputs, call.in_num));
-        const auto outputs = from_abi(std::span(call.outputs, call.out_num));
-        // oneDNN computes some mixtures of types that the schema does not know.
-        if (form.real_supports && !graph::types_fit_schema(form.select, inputs, outputs))
-            return nullptr;
-        auto compiled = std::make_unique<select_executable>(form.select, call, inputs, outputs);
-        if (real_is_newer_than_known()) {
-            real_status = compile_for_newer_functions(call, *compiled);
-            if (real_status != abi::success) throw invalid_argument("oneDNN refuses it");
-        } else if (subgraph_dump_wanted()) {
-            compile_for_dump(call, *compiled);
-        }
-        return compiled;
-    }
+std::unique_ptr<executable> compile_form(const std::shared_ptr<const merged_group>& group,
+                                         std::size_t partition, const compile_call& call) {
+    if (const auto* loop = std::get_if<graph::expression_group>(&group->work))
+        return std::make_unique<expression_executable>(*loop, call);
+    return compile_merged_rows(partition, std::get<row_region>(group->work), call);
+}
 
-    std::unique_ptr<executable> operator()(const std::shared_ptr<const merged_group>& group) {
-        if (const auto* loop = std::get_if<graph::expression_group>(&group->work))
-            return std::make_unique<expression_executable>(*loop, call);
-        return compile_merged_rows(claim.id, *group, call);
-    }
+std::unique_ptr<executable> compile_form(const row_region& region, std::size_t partition,
+                                         const compile_call& call) {
+    if (real_is_newer_than_known()) return nullptr;
+    if (subgraph_dump_wanted()) guarded([&] { leave_to_onednn(call); }); // writes the file
+    return compile_region(partition, region, call);
+}
 
-    std::unique_ptr<executable> operator()(const row_region& region) {
-        if (real_is_newer_than_known()) return nullptr;
-        if (subgraph_dump_wanted()) guarded([&] { leave_to_onednn(call); }); // writes the file
-        return compile_region(claim.id, region, call);
-    }
-};
-
-// One verbose line, where they are wanted, for a compile that Maskwise does not do.
-void report_refusal(const partition_claim& claim, abi::status status, const std::string& reason) {
-    if (verbose_level() < 1) return;
-    guarded([&] {
-        print_verbose("refuse," + std::to_string(claim.id) + ',' + claim.names +
-                      ",compile,status " + std::to_string(status) + ',' + reason);
-    });
+// False where the claim is left to the real library.
+bool compile_and_record(const partition_claim& claim, const compile_call& call) {
+    const auto start = std::chrono::steady_clock::now();
+    auto compiled = std::visit(
+        [&](const auto& form) { return compile_form(form, claim.facts.id, call); }, claim.form);
+    if (compiled == nullptr) return false;
+    compiled->partition = claim.facts;
+    report_compiled(*compiled, std::chrono::steady_clock::now() - start);
+    tables().compiled.insert(call.compiled_partition, std::move(compiled));
+    return true;
 }
 
 } // namespace
 
-abi::status compile_partition(const std::shared_ptr<const partition_claim>& claim,
-                              const compile_call& call) {
+abi::status compile_partition(const partition_claim& claim, const compile_call& call) {
     if (has_nulls(call) || !is_cpu_engine(call.engine))
-        return claim->is_visible() ? abi::invalid_arguments : leave_to_onednn(call);
-    const auto start = clock::now();
-    bool is_left_to_real = false;
+        return claim.is_visible() ? abi::invalid_arguments : leave_to_onednn(call);
+    bool is_compiled = false;
     std::string reason;
-    compilation compile{*claim, call};
     const auto status = guarded(reason, [&] {
-        auto compiled = std::visit(compile, claim->form);
-        is_left_to_real = compiled == nullptr;
-        if (is_left_to_real) return;
-        compiled->claim = claim;
-        report_compiled(*compiled, clock::now() - start);
-        tables().compiled.insert(call.compiled_partition, std::move(compiled));
+        is_compiled = compile_and_record(claim, call);
+        if (!is_compiled) reason = "types outside the schema, left to oneDNN";
     });
-    if (!claim->is_visible())
-        return status == abi::success && !is_left_to_real ? status : leave_to_onednn(call);
-    if (is_left_to_real) {
-        report_refusal(*claim, abi::success, "types outside the schema, left to oneDNN");
-        return leave_to_onednn(call);
-    }
-    const auto answer = compile.real_status != abi::success ? compile.real_status : status;
-    if (answer != abi::success) report_refusal(*claim, answer, reason);
-    return answer;
+    if (is_compiled) return abi::success;
+    if (!claim.is_visible()) return leave_to_onednn(call);
+    guarded([&] {
+        report_verdict("refuse", claim.facts.id, claim.facts.names,
+                       "compile,status " + std::to_string(status) + ',' + reason);
+    });
+    return status == abi::success ? leave_to_onednn(call) : status;
 }
 
 abi::status leave_to_onednn(const compile_call& call) {

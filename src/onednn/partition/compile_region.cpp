@@ -5,7 +5,6 @@
 #include "graph/find_row_chain.hpp"
 #include "graph/infer_shapes.hpp"
 #include "graph/op_set.hpp"
-#include "graph/output_layout.hpp"
 #include "graph/redescribe.hpp"
 #include "onednn/partition/composite.hpp"
 #include "onednn/partition/report.hpp"
@@ -27,11 +26,8 @@ using tensor_list = std::vector<graph::logical_tensor>;
 dims infer_dst(const row_region& region, const tensor_list& inputs) {
     graph::shape_map shapes;
     for (const auto& port : graph::outer_inputs(region.ops)) {
-        const std::string name = "tensor " + std::to_string(port.id);
-        const auto position = graph::find_position(inputs, port.id);
-        if (!position) throw invalid_argument(name + " is not in the list given to compile");
-        const auto& given = inputs[*position];
-        graph::require_readable(given, name);
+        const auto& given = inputs[graph::position_of(inputs, port, "an input")];
+        graph::require_readable(given, "tensor " + std::to_string(port.id));
         graph::to_input_desc(given); // throws where strides are negative or reach too far
         shapes[port.id] = given.extents;
     }
@@ -82,24 +78,24 @@ std::unique_ptr<executable> compile_region(std::size_t partition, const row_regi
     try {
         compiled = std::make_unique<composite>(region, call);
     } catch (const std::exception& failure) {
-        report_composite("refuse", partition, failure.what());
+        report_verdict("refuse", partition, "composite", failure.what());
         throw;
     }
-    report_composite("claim", partition, compiled->describe());
+    report_verdict("claim", partition, "composite", compiled->describe());
     return compiled;
 }
 
-std::unique_ptr<executable> compile_merged_rows(std::size_t partition, const merged_group& group,
+// The claim is visible, so nothing is left to oneDNN: dst is checked and completed here, and the
+// chain is found again where the client describes its tensors otherwise than at add_op.
+std::unique_ptr<executable> compile_merged_rows(std::size_t partition, const row_region& recorded,
                                                 const compile_call& call) {
-    const auto& recorded = std::get<row_region>(group.work);
     const auto inputs = from_abi(std::span(call.inputs, call.in_num));
     const auto outputs = from_abi(std::span(call.outputs, call.out_num));
     const auto completed = complete_outputs(recorded, call, inputs, outputs);
     auto pointers = pointers_to(completed);
     compile_call completed_call = call;
     completed_call.outputs = pointers.data();
-    auto ops = graph::redescribe(recorded.ops, graph::outer_inputs(recorded.ops),
-                                 recorded.ops.back().outputs[0], inputs, from_abi(pointers));
+    auto ops = graph::redescribe(recorded.ops, inputs, from_abi(pointers));
     row_region region = ops ? region_with(recorded, std::move(*ops)) : recorded;
     try {
         return compile_region(partition, region, completed_call);

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <new>
 
@@ -23,113 +24,92 @@ bool is_one_element(const row_operand& operand) {
 
 } // namespace
 
-void composite_scratch::make_tensors(const composite& owner, std::byte* given) {
-    std::byte* const first = first_aligned(given);
-    for (const auto& [id, place] : owner.internal_) {
-        const auto status =
-            call_real(&real_library::tensor_create, &tensors[id], &place.tensor, owner.engine_,
-                      static_cast<void*>(first + place.offset_bytes));
-        if (status != abi::success) throw std::bad_alloc();
-    }
-}
-
-composite_scratch::~composite_scratch() {
+composite::scratch::~scratch() {
     for (const auto& [id, tensor] : tensors) call_real(&real_library::tensor_destroy, tensor);
 }
-
-// The client's tensors and those of one scratch, by id.
-class composite::bound_tensors : public tensor_lookup {
-public:
-    bound_tensors(const composite& owner, const composite_scratch& scratch,
-                  const abi::const_tensor* inputs, const abi::const_tensor* outputs)
-        : owner_(owner), scratch_(scratch), inputs_(inputs), outputs_(outputs) {}
-
-    abi::const_tensor find(std::size_t id) const override {
-        if (const auto found = scratch_.tensors.find(id); found != scratch_.tensors.end())
-            return found->second;
-        if (const auto* input = find_by_id(owner_.own_inputs_, id))
-            return inputs_[input - owner_.own_inputs_.data()];
-        const auto* output = find_by_id(owner_.outputs_, id);
-        return output != nullptr ? outputs_[output - owner_.outputs_.data()] : nullptr;
-    }
-
-private:
-    const composite& owner_;
-    const composite_scratch& scratch_;
-    const abi::const_tensor* inputs_;
-    const abi::const_tensor* outputs_;
-};
 
 std::size_t composite::scratch_bytes() const {
     return scratch_bytes_ == 0 ? 0 : scratch_bytes_ + scratch_alignment;
 }
 
-// The client's memory where it gives some, else of the last execution or new.
-std::unique_ptr<composite_scratch> composite::take_scratch(void* given) const {
-    auto scratch = given ? nullptr : spare_.take();
-    if (scratch) return scratch;
-    scratch = std::make_unique<composite_scratch>();
+// On the client's memory where it gives some, else that of an earlier execution, else new memory.
+std::unique_ptr<composite::scratch> composite::take_scratch(void* given) const {
+    if (auto spare = given ? nullptr : spare_.take()) return spare;
+    auto taken = std::make_unique<scratch>();
     if (given == nullptr)
-        scratch->memory = std::make_unique_for_overwrite<std::byte[]>(scratch_bytes());
-    scratch->make_tensors(*this, given ? static_cast<std::byte*>(given) : scratch->memory.get());
-    return scratch;
-}
-
-void composite::give_back(std::unique_ptr<composite_scratch> scratch) const {
-    if (scratch->memory) spare_.give_back(std::move(scratch));
-}
-
-abi::status composite::run_chain(const bound_tensors& tensors) const {
-    std::array<std::shared_ptr<const tensor_record>, max_row_operands + 1> kept;
-    std::array<const void*, max_row_operands> operands{};
-    std::size_t next = 0;
-    for (std::size_t i = 0; i < chain_.operands.size(); ++i) {
-        const auto* tensor = tensors.find(chain_.operands[i].id);
-        operands[i] =
-            is_one_element(rows_.operands[i]) ? data_of(tensor, kept[next++]) : memory_of(tensor);
+        taken->memory = std::make_unique_for_overwrite<std::byte[]>(scratch_bytes());
+    std::byte* const first =
+        first_aligned(given ? static_cast<std::byte*>(given) : taken->memory.get());
+    for (const auto& [id, value] : inner_values_) {
+        const auto status =
+            call_real(&real_library::tensor_create, &taken->tensors[id], &value.tensor, engine_,
+                      static_cast<void*>(first + value.offset_bytes));
+        if (status != abi::success) throw std::bad_alloc();
     }
-    row_pointers at{memory_of(tensors.find(scores_.id)),
-                    memory_of(tensors.find(result_.id)),
-                    {operands.data(), chain_.operands.size()}};
-    if (statistics_) at.statistics = memory_of(tensors.find(statistics_->id));
+    return taken;
+}
+
+// Nothing where a term has no memory.
+std::optional<std::int64_t> composite::causal_offset(const tensor_lookup& find) const {
+    std::int64_t offset = 0;
     for (const auto& term : chain_.boundary) {
         std::int32_t value = 0;
-        const void* data = data_of(tensors.find(term.tensor.id), kept[next]);
-        if (data == nullptr) return abi::invalid_arguments;
+        const void* data = data_of(find(term.tensor.id));
+        if (data == nullptr) return std::nullopt;
         std::memcpy(&value, data, sizeof(value));
-        at.causal_offset += term.is_subtracted ? -std::int64_t{value} : value;
+        offset += term.is_subtracted ? -std::int64_t{value} : value;
     }
-    const bool is_complete =
-        at.scores != nullptr && at.result != nullptr &&
-        (at.statistics != nullptr || !statistics_) &&
-        std::find(at.operands.begin(), at.operands.end(), nullptr) == at.operands.end();
-    if (!is_complete) return abi::invalid_arguments;
+    return offset;
+}
+
+abi::status composite::run_chain(const tensor_lookup& find) const {
+    std::array<const void*, max_row_operands> operands{};
+    for (std::size_t i = 0; i < chain_.operands.size(); ++i) {
+        const auto* tensor = find(chain_.operands[i].id);
+        operands[i] = is_one_element(rows_.operands[i]) ? data_of(tensor) : memory_of(tensor);
+    }
+    row_pointers at{memory_of(find(scores_.id)),
+                    memory_of(find(result_.id)),
+                    {operands.data(), chain_.operands.size()}};
+    if (statistics_) at.statistics = memory_of(find(statistics_->id));
+    const auto offset = causal_offset(find);
+    if (at.scores == nullptr || at.result == nullptr || (statistics_ && at.statistics == nullptr) ||
+        !offset || std::ranges::count(at.operands, nullptr) > 0)
+        return abi::invalid_arguments;
+    at.causal_offset = *offset;
     return guarded([&] { run_rows(rows_, at); });
 }
 
-abi::status composite::run_parts(abi::stream stream, const bound_tensors& tensors) const {
+abi::status composite::run_parts(abi::stream stream, const tensor_lookup& find) const {
     const auto wait = [stream] {
         return real().is_sycl() ? call_real(&real_library::stream_wait, stream) : abi::success;
     };
-    auto status = before_ ? before_->execute(stream, tensors) : abi::success;
+    auto status = before_ ? before_->execute(stream, find) : abi::success;
     if (status == abi::success && before_) status = wait();
-    if (status == abi::success && rows_.kernels != nullptr) status = run_chain(tensors);
-    if (status == abi::success && after_) status = after_->execute(stream, tensors);
+    if (status == abi::success && has_rows()) status = run_chain(find);
+    if (status == abi::success && after_) status = after_->execute(stream, find);
     // The next execution reuses the scratch memory.
     const auto waited = before_ || after_ ? wait() : abi::success;
     return status == abi::success ? waited : status;
 }
 
 abi::status composite::execute(const execute_call& call) const {
-    if (!call.has_lists() || call.num_inputs < own_inputs_.size() ||
+    if (!call.has_lists() || call.num_inputs < read_inputs_.size() ||
         call.num_outputs < needed_outputs_)
         return abi::invalid_arguments;
-    std::unique_ptr<composite_scratch> scratch;
-    const auto prepared = guarded([&] { scratch = take_scratch(memory_of(call.scratchpad)); });
+    std::unique_ptr<scratch> taken;
+    const auto prepared = guarded([&] { taken = take_scratch(memory_of(call.scratchpad)); });
     if (prepared != abi::success) return prepared;
-    const auto status =
-        run_parts(call.stream, bound_tensors(*this, *scratch, call.inputs, call.outputs));
-    give_back(std::move(scratch));
+    const auto find = [&](std::size_t id) -> abi::const_tensor {
+        if (const auto found = taken->tensors.find(id); found != taken->tensors.end())
+            return found->second;
+        if (const auto* input = find_by_id(read_inputs_, id))
+            return call.inputs[input - read_inputs_.data()];
+        const auto* output = find_by_id(outputs_, id);
+        return output != nullptr ? call.outputs[output - outputs_.data()] : nullptr;
+    };
+    const auto status = run_parts(call.stream, std::cref(find)); // by reference: no allocation
+    if (taken->memory) spare_.give_back(std::move(taken));
     return status;
 }
 

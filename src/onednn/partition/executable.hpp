@@ -2,16 +2,14 @@
 
 #include "onednn/library/abi.hpp"
 #include "onednn/partition/compile_call.hpp"
+#include "onednn/record/graph_record.hpp"
 
 #include <cstddef>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace maskwise::onednn {
-
-struct partition_claim;
 
 // The arguments that every form of execute shares. Tensors are positional: the lists are those of
 // compile. Their own descriptions are not looked at, as the real library does not: only their
@@ -34,8 +32,7 @@ public:
     executable& operator=(const executable&) = delete;
     virtual ~executable() = default;
 
-    // Set once compiled; for verbose lines.
-    std::shared_ptr<const partition_claim> claim;
+    partition_facts partition; // set once compiled
 
     // As given to compile.
     const std::vector<abi::logical_tensor>& inputs() const { return inputs_; }

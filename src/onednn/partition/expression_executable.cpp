@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <span>
 
 namespace maskwise::onednn {
@@ -32,11 +31,9 @@ abi::status expression_executable::execute(const execute_call& call) const {
     if (!call.has_lists() || std::ranges::max(positions) >= call.num_inputs ||
         expression_.dst_position >= call.num_outputs)
         return abi::invalid_arguments;
-    std::array<std::shared_ptr<const tensor_record>, jit::max_inputs> kept;
     std::array<const void*, jit::max_inputs> sources{};
     for (std::size_t i = 0; i < positions.size(); ++i)
-        sources[i] =
-            source_of(expression_.inputs[positions[i]], call.inputs[positions[i]], kept[i]);
+        sources[i] = source_of(expression_.inputs[positions[i]], call.inputs[positions[i]]);
     const auto inputs = std::span(sources).first(positions.size());
     void* const dst = memory_of(call.outputs[expression_.dst_position]);
     if (dst == nullptr || std::ranges::count(inputs, nullptr) > 0)

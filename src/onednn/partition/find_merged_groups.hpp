@@ -2,14 +2,20 @@
 
 #include "onednn/record/claim.hpp"
 
+#include <cstddef>
+#include <map>
 #include <memory>
-#include <vector>
 
 namespace maskwise::onednn {
 
-// After a filter under this policy: the partitions of one operator that the client will get as one,
-// so that the count can be told before the partitions are taken. Throws std::bad_alloc.
-std::vector<std::shared_ptr<const merged_group>>
-find_merged_groups(abi::graph graph, const graph_record& record, int policy);
+// By operator, whether the real library runs it as a partition of its own. Of those that it does
+// not run only Selects are here.
+using single_op_map = std::map<std::size_t, bool>;
+
+using group_map = std::map<std::size_t, std::shared_ptr<const merged_group>>; // by operator
+
+// The groups of single operators in a graph. Throws std::bad_alloc, and invalid_argument where a
+// tensor cannot be read.
+group_map find_merged_groups(const graph_record& record, const single_op_map& single);
 
 } // namespace maskwise::onednn

@@ -1,120 +1,135 @@
 #include "onednn/partition/merged_partitions.hpp"
 
 #include "graph/op_set.hpp"
+#include "jit/expression_code.hpp"
+#include "onednn/library/dump.hpp"
 #include "onednn/library/guard.hpp"
 #include "onednn/library/real_library.hpp"
 #include "onednn/library/real_partition.hpp"
 #include "onednn/partition/claim_partition.hpp"
-#include "onednn/partition/partition_list.hpp"
+#include "onednn/partition/find_merged_groups.hpp"
 #include "onednn/record/tables.hpp"
 
 #include <algorithm>
-#include <map>
+#include <utility>
 
 namespace maskwise::onednn {
 namespace {
 
-// One partition of the list that the client gets.
-struct listed_partition {
-    abi::partition handle;
-    std::shared_ptr<const merged_group> group; // null where it is as oneDNN made it
+using partition_list = std::vector<abi::partition>;
+
+struct owned_partitions {
+    partition_list list;
+    ~owned_partitions() { destroy(list); }
 };
 
-graph::node_ports ports_of(const listed_partition& listed) {
-    if (listed.group) return {ids_of(listed.group->inputs), ids_of(listed.group->outputs)};
-    return {ids_of(input_ports(listed.handle)), ids_of(output_ports(listed.handle))};
+// Where nothing may be merged the client sees oneDNN's partitions.
+bool may_merge(const graph_record& record, int policy) {
+    return policy == abi::policy_fusion && record.has_select && record.ops.size() > 1 &&
+           record.settings.engine_kind == abi::engine_cpu && !real_is_newer_than_known() &&
+           !subgraph_dump_wanted() && jit::can_compile(active_isa());
 }
 
-using group_map = std::map<std::size_t, std::shared_ptr<const merged_group>>; // by operator
+using id_lists = std::vector<std::vector<std::size_t>>;
 
-group_map groups_by_op(const graph_record& graph) {
-    group_map groups;
-    for (const auto& group : graph.merged)
-        for (const std::size_t id : group->op_ids) groups[id] = group;
-    return groups;
+single_op_map single_ops(const graph_record& record, const partition_list& real,
+                         const id_lists& ids) {
+    single_op_map single;
+    for (std::size_t i = 0; i < real.size(); ++i) {
+        const auto op = ids[i].size() == 1 ? find_op(record.ops, ids[i][0]) : nullptr;
+        const bool supported = op && is_supported(real[i]);
+        if (supported || (op && op->kind == abi::op_kind_select)) single[op->id] = supported;
+    }
+    return single;
 }
 
-// The list without the members of groups, but for the last of each; those go to `dropped`.
-std::vector<listed_partition> list_partitions(const graph_record& graph,
-                                              const partition_list& partitions,
-                                              partition_list& dropped) {
-    const auto groups = groups_by_op(graph);
+// The members of a group go, but for the last, which stands for all.
+std::vector<listed_partition> without_members(const id_lists& ids, const group_map& groups) {
     std::vector<listed_partition> list;
-    for (auto* const partition : partitions) {
-        const auto ids = op_ids(partition);
-        const auto found = ids.size() == 1 ? groups.find(ids[0]) : groups.end();
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        const auto found = ids[i].size() == 1 ? groups.find(ids[i][0]) : groups.end();
         if (found == groups.end())
-            list.push_back({partition, nullptr});
-        else if (found->second->op_ids.back() == ids[0])
-            list.push_back({partition, found->second});
-        else
-            dropped.push_back(partition);
+            list.push_back({i, nullptr});
+        else if (found->second->op_ids.back() == ids[i][0])
+            list.push_back({i, found->second});
     }
     return list;
 }
 
-// Makes of the real library's partitions those that the client gets.
-void merge(const graph_record& graph, partition_list& partitions) {
-    partition_list dropped;
-    const auto list = list_partitions(graph, partitions, dropped);
+std::vector<listed_partition> in_topological_order(const std::vector<listed_partition>& list,
+                                                   const partition_list& real) {
     std::vector<graph::node_ports> ports;
     ports.reserve(list.size());
-    for (const auto& listed : list) ports.push_back(ports_of(listed));
-    partition_list merged;
-    for (const std::size_t i : graph::topological_order(ports)) {
-        merged.push_back(list[i].handle);
-        if (list[i].group)
-            claim_merged(graph, list[i].group, list[i].handle);
-        else
-            claim_partition(graph, list[i].handle);
-    }
-    partitions = std::move(merged);
-    destroy(dropped);
+    for (const auto& [index, group] : list)
+        ports.push_back({ids_of(group ? group->inputs : input_ports(real[index])),
+                         ids_of(group ? group->outputs : output_ports(real[index]))});
+    std::vector<listed_partition> ordered;
+    for (const std::size_t i : graph::topological_order(ports)) ordered.push_back(list[i]);
+    return ordered;
+}
+
+void claim(const graph_record& graph, const listed_partition& listed, abi::partition handle) {
+    if (listed.group)
+        claim_merged(graph, listed.group, handle);
+    else
+        claim_partition(graph, handle);
 }
 
 } // namespace
 
-std::size_t partitions_saved(const graph_record& record) {
-    std::size_t count = 0;
-    for (const auto& group : record.merged) count += group->op_ids.size() - 1;
-    return count;
+std::vector<listed_partition> list_partitions(abi::graph graph, const graph_record& record,
+                                              int policy) {
+    if (!may_merge(record, policy)) return {};
+    owned_partitions real{partition_list(partition_count(graph))};
+    if (real.list.empty() || call_real(&real_library::graph_get_partitions, graph, real.list.size(),
+                                       real.list.data()) != abi::success)
+        return {};
+    id_lists ids(real.list.size());
+    std::ranges::transform(real.list, ids.begin(), op_ids);
+    const auto groups = find_merged_groups(record, single_ops(record, real.list, ids));
+    if (groups.empty()) return {};
+    return in_topological_order(without_members(ids, groups), real.list);
 }
 
-// Where the client asks for more partitions than there are, the hollow objects that the real
-// library gives it follow at the end.
-abi::status get_merged_partitions(abi::graph graph, const graph_record& record, std::size_t num,
+// The client may ask for more partitions than there are: it then gets the hollow objects that the
+// real library makes for the rest.
+abi::status get_listed_partitions(abi::graph graph, const graph_record& record, std::size_t num,
                                   abi::partition* partitions) {
-    std::size_t real_count = 0;
-    call_real(&real_library::graph_get_partition_num, abi::const_graph(graph), &real_count);
-    partition_list real, hollow;
+    const auto& listed = record.listed;
+    owned_partitions real, given;
     abi::status status = abi::success;
-    const auto merged = guarded([&] {
-        real.resize(std::max(num + partitions_saved(record), real_count));
-        status = call_real(&real_library::graph_get_partitions, graph, real.size(), real.data());
-        if (status != abi::success) return real.clear();
-        hollow.assign(real.begin() + static_cast<std::ptrdiff_t>(real_count), real.end());
-        real.resize(real_count);
-        merge(record, real);
-        real.insert(real.end(), hollow.begin(), hollow.end());
+    const auto claimed = guarded([&] {
+        const std::size_t dropped = partition_count(graph) - listed.size();
+        real.list.resize(dropped + std::max(num, listed.size()));
+        given.list.reserve(num);
+        status = call_real(&real_library::graph_get_partitions, graph, real.list.size(),
+                           real.list.data());
+        if (status != abi::success) return real.list.clear();
+        for (std::size_t i = 0; i < num; ++i) {
+            const std::size_t index = i < listed.size() ? listed[i].index : dropped + i;
+            given.list.push_back(std::exchange(real.list[index], nullptr));
+            if (i < listed.size()) claim(record, listed[i], given.list.back());
+        }
     });
-    if (status != abi::success) return status;
-    if (merged != abi::success) {
-        destroy(real);
-        destroy(hollow);
-        return merged;
-    }
-    const std::size_t given = std::min(num, real.size());
-    std::copy_n(real.begin(), given, partitions);
-    partition_list rest(real.begin() + static_cast<std::ptrdiff_t>(given), real.end());
-    destroy(rest);
+    if (status != abi::success || claimed != abi::success)
+        return status != abi::success ? status : claimed;
+    std::ranges::copy(std::exchange(given.list, {}), partitions);
     return abi::success;
 }
 
-std::shared_ptr<const merged_group> find_merged(abi::const_partition partition) {
-    const auto claim = tables().claims.find(partition);
+void destroy(std::span<abi::partition> partitions) {
+    for (abi::partition& partition : partitions) {
+        if (partition == nullptr) continue;
+        tables().claims.erase(partition);
+        call_real(&real_library::partition_destroy, std::exchange(partition, nullptr));
+    }
+}
+
+const merged_group* find_merged(abi::const_partition partition) {
+    const auto* const claim = tables().claims.find(partition);
     const auto* const group =
-        claim ? std::get_if<std::shared_ptr<const merged_group>>(&claim->form) : nullptr;
-    return group != nullptr ? *group : nullptr;
+        claim != nullptr ? std::get_if<std::shared_ptr<const merged_group>>(&claim->form) : nullptr;
+    return group != nullptr ? group->get() : nullptr;
 }
 
 } // namespace maskwise::onednn

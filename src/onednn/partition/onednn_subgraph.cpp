@@ -1,7 +1,7 @@
 #include "onednn/partition/onednn_subgraph.hpp"
 
 #include "base/error.hpp"
-#include "graph/match.hpp"
+#include "exec/run_select.hpp"
 #include "onednn/library/real_library.hpp"
 #include "onednn/library/real_partition.hpp"
 #include "onednn/partition/compile_call.hpp"
@@ -9,7 +9,6 @@
 #include "onednn/record/replay_op.hpp"
 #include "onednn/record/tensor_data.hpp"
 #include "onednn/record/translate.hpp"
-#include "onednn/record/translate_op.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -88,15 +87,13 @@ std::optional<graph::op> select_alone(abi::partition partition, const op_list& o
 
 void onednn_subgraph::take_partitions(const op_list& ops) {
     require_success(call_real(&real_library::graph_filter, graph_, abi::policy_fusion), "filter");
-    std::size_t count = 0;
-    call_real(&real_library::graph_get_partition_num, abi::const_graph(graph_), &count);
-    std::vector<abi::partition> partitions(count);
-    steps_.reserve(count); // once they are there, they cannot be lost
-    if (count > 0)
-        require_success(
-            call_real(&real_library::graph_get_partitions, graph_, count, partitions.data()),
-            "get_partitions");
-    for (auto* partition : partitions) steps_.push_back({partition, nullptr, {}, {}, {}, {}});
+    std::vector<abi::partition> partitions(partition_count(graph_));
+    steps_.resize(partitions.size()); // room first: no handle is lost
+    if (!partitions.empty())
+        require_success(call_real(&real_library::graph_get_partitions, graph_, partitions.size(),
+                                  partitions.data()),
+                        "get_partitions");
+    for (std::size_t i = 0; i < steps_.size(); ++i) steps_[i].partition = partitions[i];
     for (auto& step : steps_) {
         step.select = select_alone(step.partition, ops);
         if (!step.select && !is_supported(step.partition))
@@ -109,8 +106,8 @@ namespace {
 using pointer_list = std::vector<const abi::logical_tensor*>;
 
 // Where oneDNN throws, its cache of compiled partitions keeps an entry that points into the
-// partition, and reads there when it makes room: so the partition stays for ever. What it throws
-// on finding such an entry again has made no other.
+// partition, and reads there when it makes room: so the partition stays for ever. Where
+// oneDNN finds such an entry again it throws std::future_error and makes no other.
 abi::status compile_or_keep(abi::partition& partition, abi::compiled_partition compiled,
                             pointer_list in, pointer_list out, abi::engine engine) {
     try {
@@ -127,31 +124,48 @@ abi::status compile_or_keep(abi::partition& partition, abi::compiled_partition c
 // Handles of one step lie on the stack when it is executed.
 constexpr std::size_t max_step_inputs = 64, max_step_outputs = 16;
 
-// oneDNN 3.13 reads the layout of a MatMul's input from all strides, and computes nonsense where an
-// extent of 1 has an odd one.
-abi::logical_tensor with_meant_strides(const abi::logical_tensor& tensor) {
-    auto meant = from_abi(tensor);
-    if (meant.layout != graph::layout_kind::strided || !meant.shape_known()) return tensor;
-    meant.strides_elems = graph::meant_strides(meant);
-    return to_abi(meant, tensor);
+// oneDNN 3.7 to 3.13 read the layout of a MatMul's input from the strides of extents of 1, too, and
+// compute nonsense where one is odd. Usual strides do not help by themselves: to its caches they
+// are the same, and they answer with what was made for the odd ones. Row-major, all are right.
+std::optional<abi::logical_tensor> row_major_instead_of(const abi::logical_tensor& tensor) {
+    auto usual = from_abi(tensor);
+    if (usual.layout != graph::layout_kind::strided || !usual.shape_known() ||
+        usual.strides_elems == graph::meant_strides(usual))
+        return std::nullopt;
+    usual.strides_elems = dense_strides(usual.extents, 1);
+    return to_abi(usual, tensor);
 }
 
 } // namespace
 
 // False if the step is not a single Select, or its types or layouts need oneDNN.
-bool onednn_subgraph::compile_own(compiled_step& step,
-                                  const std::vector<abi::logical_tensor>& inputs,
-                                  std::vector<abi::logical_tensor>& outputs) {
+bool onednn_subgraph::compile_as_select(compiled_step& step,
+                                        const std::vector<abi::logical_tensor>& inputs,
+                                        std::vector<abi::logical_tensor>& outputs) {
     const auto is_strided = [](const abi::logical_tensor& input) {
         return input.layout_type == abi::layout_strided;
     };
     if (!step.select || !std::all_of(inputs.begin(), inputs.end(), is_strided)) return false;
     const auto in = from_abi(pointers_to(inputs)), out = from_abi(pointers_to(outputs));
     if (!types_fit_schema(*step.select, in, out)) return false;
-    step.own = compile_select(*step.select, in, out);
-    outputs[step.own->at.dst] =
-        to_abi(step.own->outputs[step.own->at.dst], outputs[step.own->at.dst]);
+    step.as_select = compile_select(*step.select, in, out);
+    outputs[step.as_select->at.dst] =
+        to_abi(step.as_select->outputs[step.as_select->at.dst], outputs[step.as_select->at.dst]);
     return true;
+}
+
+// Describes the tensor to oneDNN, or the copy of it that the step will make.
+abi::logical_tensor onednn_subgraph::take_input(compiled_step& step,
+                                                const abi::logical_tensor& tensor) {
+    const auto usual = row_major_instead_of(tensor);
+    step.inputs.push_back(tensor.id);
+    if (!usual || lie_alike(from_abi(tensor), from_abi(*usual))) return usual.value_or(tensor);
+    const auto from = to_desc(from_abi(tensor));
+    const std::size_t copy = step.inputs.back() = first_copy_id - tensor.id;
+    step.copies.push_back(
+        {tensor.id, copy,
+         make_select_plan({{data_type::boolean, {}, {}}, from, from, to_desc(from_abi(*usual))})});
+    return intermediates_[copy] = *usual;
 }
 
 // Intermediates leave with whatever layout oneDNN likes best.
@@ -161,8 +175,7 @@ void onednn_subgraph::compile_step(compiled_step& step, tensor_map& known, const
     for (const auto& port : input_ports(step.partition)) {
         if (!known.contains(port.id))
             throw invalid_argument("tensor " + std::to_string(port.id) + " of a part is not known");
-        inputs.push_back(with_meant_strides(known.at(port.id)));
-        step.inputs.push_back(port.id);
+        inputs.push_back(take_input(step, known.at(port.id)));
     }
     for (auto port : output_ports(step.partition)) {
         port.layout_type = abi::layout_any;
@@ -172,7 +185,7 @@ void onednn_subgraph::compile_step(compiled_step& step, tensor_map& known, const
     if (inputs.size() > max_step_inputs || outputs.size() > max_step_outputs)
         throw invalid_argument("a part has " + std::to_string(inputs.size()) + " inputs and " +
                                std::to_string(outputs.size()) + " outputs, which are too many");
-    if (!compile_own(step, inputs, outputs)) compile_by_onednn(step, inputs, outputs, engine);
+    if (!compile_as_select(step, inputs, outputs)) compile_by_onednn(step, inputs, outputs, engine);
     for (auto& output : outputs) {
         known[output.id] = output;
         (wanted.contains(output.id) ? outputs_ : intermediates_)[output.id] = output;
@@ -210,8 +223,8 @@ namespace {
 using tensor_span = std::span<abi::const_tensor>;
 
 // Before 3.13 only the library owns its scratchpad.
-abi::status run_step(abi::const_compiled_partition compiled, abi::stream stream, tensor_span in,
-                     tensor_span out, abi::const_tensor scratchpad) {
+abi::status execute_by_onednn(abi::const_compiled_partition compiled, abi::stream stream,
+                              tensor_span in, tensor_span out, abi::const_tensor scratchpad) {
     if (real().compiled_partition_execute_v2 == nullptr)
         return call_real(&real_library::compiled_partition_execute, compiled, stream, in.size(),
                          in.data(), out.size(), out.data());
@@ -221,28 +234,36 @@ abi::status run_step(abi::const_compiled_partition compiled, abi::stream stream,
 
 } // namespace
 
-abi::status onednn_subgraph::run_own(const compiled_step& step, const tensor_lookup& tensors) {
-    const auto& at = step.own->at;
+abi::status onednn_subgraph::execute_as_select(const compiled_step& step,
+                                               const tensor_lookup& find) {
+    const auto& at = step.as_select->at;
     const auto source = [&](std::size_t position) {
-        return memory_of(tensors.find(step.inputs[position]));
+        return memory_of(find(step.inputs[position]));
     };
-    return run(*step.own, {source(at.cond), source(at.src_0), source(at.src_1),
-                           memory_of(tensors.find(step.outputs[at.dst]))});
+    return execute_select(*step.as_select, {source(at.cond), source(at.src_0), source(at.src_1),
+                                            memory_of(find(step.outputs[at.dst]))});
 }
 
-abi::status onednn_subgraph::execute(abi::stream stream, const tensor_lookup& tensors) const {
-    const abi::const_tensor scratchpad = scratch_bytes_ > 0 ? tensors.find(scratchpad_id) : nullptr;
+void onednn_subgraph::run_copy(const input_copy& copy, const tensor_lookup& find) {
+    constexpr bool always = true;
+    const void* const from = memory_of(find(copy.from));
+    run_select(*copy.plan, &always, from, from, memory_of(find(copy.to)));
+}
+
+abi::status onednn_subgraph::execute(abi::stream stream, const tensor_lookup& find) const {
+    const abi::const_tensor scratchpad = scratch_bytes_ > 0 ? find(scratchpad_id) : nullptr;
     for (const auto& step : steps_) {
         // Steps depend on each other and share the scratchpad, and a stream may be out of order.
         if (&step != steps_.data() && real().is_sycl())
             call_real(&real_library::stream_wait, stream);
         abi::const_tensor inputs[max_step_inputs], outputs[max_step_outputs];
         std::size_t in = 0, out = 0;
-        for (const std::size_t id : step.inputs) inputs[in++] = tensors.find(id);
-        for (const std::size_t id : step.outputs) outputs[out++] = tensors.find(id);
-        const auto status =
-            step.own ? run_own(step, tensors)
-                     : run_step(step.compiled, stream, {inputs, in}, {outputs, out}, scratchpad);
+        for (const auto& each : step.copies) run_copy(each, find);
+        for (const std::size_t id : step.inputs) inputs[in++] = find(id);
+        for (const std::size_t id : step.outputs) outputs[out++] = find(id);
+        const auto status = step.as_select ? execute_as_select(step, find)
+                                           : execute_by_onednn(step.compiled, stream, {inputs, in},
+                                                               {outputs, out}, scratchpad);
         if (status != abi::success) return status;
     }
     return abi::success;

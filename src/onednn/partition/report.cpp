@@ -3,7 +3,6 @@
 #include "base/verbose.hpp"
 #include "onednn/library/guard.hpp"
 #include "onednn/library/onednn_verbose.hpp"
-#include "onednn/record/claim.hpp"
 
 #include <string>
 #include <string_view>
@@ -12,13 +11,13 @@ namespace maskwise::onednn {
 namespace {
 
 partition_line line_of(const executable& from) {
-    const auto& claim = *from.claim;
-    return {claim.id,
-            claim.names,
+    const auto& [id, names, settings] = from.partition;
+    return {id,
+            names,
             from.inputs(),
             from.outputs(),
-            claim.settings.fpmath_mode,
-            claim.settings.fpmath_applies_to_int,
+            settings.fpmath_mode,
+            settings.fpmath_applies_to_int,
             from.kind(),
             from.scratch_bytes()};
 }
@@ -32,7 +31,8 @@ bool executions_are_reported() {
 void report_compiled(const executable& compiled, milliseconds duration) {
     if (compile_lines_wanted()) print_compile_line(line_of(compiled), duration.count());
     if (verbose_level() >= 2)
-        print_verbose("compile," + std::to_string(compiled.claim->id) + ',' + compiled.describe());
+        print_verbose("compile," + std::to_string(compiled.partition.id) + ',' +
+                      compiled.describe());
 }
 
 void report_executed(const executable& executed, bool has_scratchpad, milliseconds duration) {
@@ -40,14 +40,15 @@ void report_executed(const executable& executed, bool has_scratchpad, millisecon
     if (exec_lines_wanted())
         print_exec_line(line_of(executed), is_users ? "user" : "library", duration.count());
     if (verbose_level() >= 2)
-        print_verbose("exec," + std::to_string(executed.claim->id) + ',' +
+        print_verbose("exec," + std::to_string(executed.partition.id) + ',' +
                       std::to_string(duration.count()) + " ms");
 }
 
-void report_composite(const char* verdict, std::size_t partition, const std::string& text) {
+void report_verdict(const char* verdict, std::size_t partition, const std::string& subject,
+                    const std::string& text) {
     if (verbose_level() < 1) return;
     guarded([&] {
-        print_verbose(std::string(verdict) + ',' + std::to_string(partition) + ",composite," +
+        print_verbose(std::string(verdict) + ',' + std::to_string(partition) + ',' + subject + ',' +
                       text);
     });
 }

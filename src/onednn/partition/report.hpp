@@ -17,7 +17,9 @@ bool executions_are_reported();
 void report_compiled(const executable& compiled, milliseconds duration);
 void report_executed(const executable& executed, bool has_scratchpad, milliseconds duration);
 
-// The line of a partition that is a composite ("claim") or could have been one ("refuse").
-void report_composite(const char* verdict, std::size_t partition, const std::string& text);
+// The line of a partition that is Maskwise's ("claim") or could have been ("refuse"); `subject` is
+// "composite", or the names of the operators.
+void report_verdict(const char* verdict, std::size_t partition, const std::string& subject,
+                    const std::string& text);
 
 } // namespace maskwise::onednn

@@ -6,12 +6,11 @@
 #include "onednn/record/translate.hpp"
 
 #include <algorithm>
-#include <memory>
 
 namespace maskwise::onednn {
 
 // oneTBB throws where it has no memory for its tasks.
-abi::status run(const graph::compiled_select& select, const select_pointers& p) {
+abi::status execute_select(const graph::compiled_select& select, const select_pointers& p) {
     if (p.cond == nullptr || p.src_0 == nullptr || p.src_1 == nullptr || p.dst == nullptr)
         return select.is_empty ? abi::success : abi::invalid_arguments;
     return guarded([&] { run_select(*select.plan, p.cond, p.src_0, p.src_1, p.dst); });
@@ -35,12 +34,11 @@ abi::status select_executable::execute(const execute_call& call) const {
     if (!call.has_lists() || std::max({at.cond, at.src_0, at.src_1}) >= call.num_inputs ||
         at.dst >= call.num_outputs)
         return abi::invalid_arguments;
-    std::shared_ptr<const tensor_record> kept[3];
-    const auto source = [&](std::size_t position, std::shared_ptr<const tensor_record>& scalar) {
-        return source_of(select_.inputs[position], call.inputs[position], scalar);
+    const auto source = [&](std::size_t position) {
+        return source_of(select_.inputs[position], call.inputs[position]);
     };
-    return run(select_, {source(at.cond, kept[0]), source(at.src_0, kept[1]),
-                         source(at.src_1, kept[2]), memory_of(call.outputs[at.dst])});
+    return execute_select(select_, {source(at.cond), source(at.src_0), source(at.src_1),
+                                    memory_of(call.outputs[at.dst])});
 }
 
 std::string select_executable::describe() const {

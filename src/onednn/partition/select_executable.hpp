@@ -17,7 +17,7 @@ struct select_pointers {
 };
 
 // Runs a compiled Select. Null pointers are invalid_arguments unless dst is empty.
-abi::status run(const graph::compiled_select& select, const select_pointers& pointers);
+abi::status execute_select(const graph::compiled_select& select, const select_pointers& pointers);
 
 // A Select that is a partition by itself.
 class select_executable final : public executable {

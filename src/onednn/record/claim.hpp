@@ -28,6 +28,13 @@ struct row_region {
     graph::row_chain chain;
 };
 
+// The records of these operators, which are among `all`.
+inline op_list records_of(const op_list& all, const std::vector<graph::op>& ops) {
+    op_list records;
+    for (const auto& op : ops) records.push_back(find_op(all, op.id));
+    return records;
+}
+
 // Partitions of one operator that the client gets as one, and the answers to its questions about
 // it. One loop over elements runs an expression group; a region runs row by row.
 struct merged_group {
@@ -41,9 +48,7 @@ struct merged_group {
 // the partition is supported, and oneDNN does not run it. The claim of a region is silent: where
 // the region cannot be compiled, oneDNN compiles the partition as if nothing had been claimed.
 struct partition_claim {
-    std::size_t id = 0; // of the partition
-    std::string names;  // of its operators, as oneDNN joins them
-    graph_settings settings;
+    partition_facts facts;
     std::variant<select_claim, std::shared_ptr<const merged_group>, row_region> form;
 
     bool is_visible() const { return !std::holds_alternative<row_region>(form); }

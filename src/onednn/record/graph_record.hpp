@@ -21,11 +21,24 @@ struct graph_settings {
 struct merged_group;
 using op_list = std::vector<std::shared_ptr<const op_record>>;
 
+// What verbose lines say of a partition.
+struct partition_facts {
+    std::size_t id = 0;
+    std::string names; // of the operators, as oneDNN joins them
+    graph_settings settings;
+};
+
+// A partition that the client gets: one of the real library's, by its place in that library's list.
+struct listed_partition {
+    std::size_t index;
+    std::shared_ptr<const merged_group> group; // null where it is as oneDNN made it
+};
+
 struct graph_record {
     graph_settings settings;
     bool has_select = false;
-    op_list ops;                                             // in order of add_op, ids may repeat
-    std::vector<std::shared_ptr<const merged_group>> merged; // by the last filter
+    op_list ops;                          // in order of add_op, ids may repeat
+    std::vector<listed_partition> listed; // by the last filter; empty where nothing is merged
 };
 
 // The first tensor of that id, or null.

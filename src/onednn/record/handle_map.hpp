@@ -9,8 +9,8 @@
 
 namespace maskwise::onednn {
 
-// Records of real handles, found without a lock: ops, graphs, and the compiled
-// partitions that `execute` probes for.
+// Records of real handles, found without a lock. An entry is removed before the handle's
+// destruction is forwarded, since addresses are reused.
 //
 // Buckets are lists of nodes that are only ever appended to; a node is emptied and filled again for
 // another handle of the same bucket, never freed. So a reader that walks a bucket while handles
@@ -32,7 +32,7 @@ public:
         return nullptr;
     }
 
-    // Keeps `record` for `handle` in place of what was known of it. Throws std::bad_alloc and then
+    // Keeps `record` for `handle` in place of an earlier one. Throws std::bad_alloc and then
     // changes nothing.
     void insert(const void* handle, std::unique_ptr<Record> record) {
         std::unique_ptr<Record> replaced; // freed after the lock is let go

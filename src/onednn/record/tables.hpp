@@ -1,7 +1,6 @@
 #pragma once
 
 #include "onednn/record/handle_map.hpp"
-#include "onednn/record/side_table.hpp"
 
 namespace maskwise::onednn {
 
@@ -11,12 +10,12 @@ struct partition_claim;
 struct tensor_record;
 class executable;
 
-// Whoever inserts or erases includes the record's own header.
+// A file that inserts or erases includes the record's own header.
 struct side_tables {
     handle_map<op_builder> ops;
     handle_map<graph_record> graphs;
-    side_table<const partition_claim> claims; // by partition
-    side_table<const tensor_record> tensors;
+    handle_map<partition_claim> claims; // by partition
+    handle_map<tensor_record> tensors;
     handle_map<executable> compiled; // by compiled partition
 };
 

@@ -11,15 +11,14 @@ void* memory_of(abi::const_tensor tensor) {
     return data;
 }
 
-void* data_of(abi::const_tensor tensor, std::shared_ptr<const tensor_record>& kept) {
-    if (void* data = memory_of(tensor)) return data;
-    kept = tables().tensors.find(tensor);
-    return kept && kept->scalar ? const_cast<std::byte*>(kept->scalar->data()) : nullptr;
+const void* data_of(abi::const_tensor tensor) {
+    if (const void* data = memory_of(tensor)) return data;
+    const auto* const record = tables().tensors.find(tensor);
+    return record != nullptr && record->scalar ? record->scalar->data() : nullptr;
 }
 
-const void* source_of(const graph::logical_tensor& compiled, abi::const_tensor tensor,
-                      std::shared_ptr<const tensor_record>& kept) {
-    return element_count(compiled.extents) == 1 ? data_of(tensor, kept) : memory_of(tensor);
+const void* source_of(const graph::logical_tensor& compiled, abi::const_tensor tensor) {
+    return element_count(compiled.extents) == 1 ? data_of(tensor) : memory_of(tensor);
 }
 
 } // namespace maskwise::onednn

@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cstddef>
-#include <memory>
 #include <optional>
 
 namespace maskwise::onednn {
@@ -19,13 +18,11 @@ struct tensor_record {
 // The tensor's memory, or null.
 void* memory_of(abi::const_tensor tensor);
 
-// The same, and for a host scalar, which has no memory in the real library, its value: `kept` holds
-// it while the caller uses the pointer.
-void* data_of(abi::const_tensor tensor, std::shared_ptr<const tensor_record>& kept);
+// The same, and for a host scalar, which has no memory in the real library, its value.
+const void* data_of(abi::const_tensor tensor);
 
 // The same for an input that was compiled as described: a null handle of a tensor with several
 // elements is an error, not a host scalar.
-const void* source_of(const graph::logical_tensor& compiled, abi::const_tensor tensor,
-                      std::shared_ptr<const tensor_record>& kept);
+const void* source_of(const graph::logical_tensor& compiled, abi::const_tensor tensor);
 
 } // namespace maskwise::onednn

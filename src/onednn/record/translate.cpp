@@ -3,8 +3,12 @@
 #include "base/error.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <iterator>
+#include <optional>
 #include <string>
+#include <variant>
 
 namespace maskwise::onednn {
 namespace {
@@ -31,30 +35,71 @@ int type_to_abi(data_type type) {
     return std::ranges::find(type_pairs, type, &type_pair::type)->abi;
 }
 
-graph::layout_kind layout_from_abi(int layout) {
-    switch (layout) {
-    case abi::layout_any:
-        return graph::layout_kind::any;
-    case abi::layout_strided:
-        return graph::layout_kind::strided;
-    case abi::layout_opaque:
-        return graph::layout_kind::opaque;
+// By oneDNN's numbers; the first one stands for all others.
+constexpr graph::layout_kind layouts[] = {graph::layout_kind::undef, graph::layout_kind::any,
+                                          graph::layout_kind::strided, graph::layout_kind::opaque};
+constexpr graph::property_kind properties[] = {
+    graph::property_kind::undef, graph::property_kind::variable, graph::property_kind::constant,
+    graph::property_kind::host_scalar};
+
+template <class Kind, std::size_t Count>
+Kind kind_of(const Kind (&kinds)[Count], int number) {
+    const auto index = static_cast<std::size_t>(number);
+    return kinds[index < Count ? index : 0];
+}
+
+graph::op_kind kind_from_abi(int kind) {
+    switch (kind) {
+#define MASKWISE_NODE(name, arguments)                                                             \
+    case abi::op_kind_##name:                                                                      \
+        return graph::op_kind::name;
+#include "jit/node_kinds.inc"
+#undef MASKWISE_NODE
+    case abi::op_kind_soft_max:
+        return graph::op_kind::soft_max;
+    case abi::op_kind_gen_index:
+        return graph::op_kind::gen_index;
     default:
-        return graph::layout_kind::undef;
+        return graph::op_kind::other;
     }
 }
 
-graph::property_kind property_from_abi(int property) {
-    switch (property) {
-    case abi::property_variable:
-        return graph::property_kind::variable;
-    case abi::property_constant:
-        return graph::property_kind::constant;
-    case abi::property_host_scalar:
-        return graph::property_kind::host_scalar;
-    default:
-        return graph::property_kind::undef;
+// The attribute where it is of that type.
+template <class Value>
+std::optional<Value> value_of(const op_record& record, int name) {
+    const attribute* found = record.find(name);
+    const auto* value = found != nullptr ? std::get_if<Value>(found) : nullptr;
+    return value != nullptr ? std::optional(*value) : std::nullopt;
+}
+
+// The attribute where it is one number of that type.
+template <class Number, class Result = Number>
+std::optional<Result> number_of(const op_record& record, int name) {
+    const auto numbers = value_of<std::vector<Number>>(record, name);
+    return numbers && numbers->size() == 1 ? std::optional(static_cast<Result>(numbers->front()))
+                                           : std::nullopt;
+}
+
+std::optional<std::array<float, 2>> constants_of(const op_record& record) {
+    std::optional<float> first, second = 0.0F;
+    if (record.kind == abi::op_kind_leaky_relu) {
+        first = number_of<float>(record, abi::attr_alpha);
+    } else if (record.kind == abi::op_kind_clamp) {
+        first = number_of<float>(record, abi::attr_min);
+        second = number_of<float>(record, abi::attr_max);
+    } else if (record.kind == abi::op_kind_quantize) {
+        first = number_of<float>(record, abi::attr_scales);
+        if (record.find(abi::attr_zps) != nullptr)
+            second = number_of<std::int64_t, float>(record, abi::attr_zps);
     }
+    if (!first || !second) return std::nullopt;
+    return std::array{*first, *second};
+}
+
+// An invalid rank counts as unknown; compile reports it.
+graph::logical_tensor as_described(abi::logical_tensor tensor) {
+    if (tensor.ndims < 0 || tensor.ndims > abi::max_ndims) tensor.ndims = abi::unknown_ndims;
+    return from_abi(tensor);
 }
 
 } // namespace
@@ -67,8 +112,8 @@ graph::logical_tensor from_abi(const abi::logical_tensor& tensor) {
     result.id = tensor.id;
     result.type = type_from_abi(tensor.data_type);
     result.rank_known = tensor.ndims >= 0;
-    result.layout = layout_from_abi(tensor.layout_type);
-    result.property = property_from_abi(tensor.property);
+    result.layout = kind_of(layouts, tensor.layout_type);
+    result.property = kind_of(properties, tensor.property);
     for (int i = 0; i < tensor.ndims; ++i) {
         result.extents.push_back(tensor.dims[i]);
         if (result.layout == graph::layout_kind::strided)
@@ -111,6 +156,22 @@ abi::logical_tensor with_description(const graph::logical_tensor& tensor,
 bool has_known_shape(const abi::logical_tensor& tensor) {
     return tensor.ndims >= 0 && tensor.ndims <= abi::max_ndims &&
            std::count(tensor.dims, tensor.dims + tensor.ndims, abi::unknown_dim) == 0;
+}
+
+graph::op translate(const op_record& record) {
+    graph::op op;
+    op.id = record.id;
+    op.kind = kind_from_abi(record.kind);
+    op.name = !record.name.empty() ? std::string(record.name)
+                                   : (op.kind == graph::op_kind::select ? "Select_" : "op_") +
+                                         std::to_string(record.id);
+    op.auto_broadcast = value_of<std::string>(record, abi::attr_auto_broadcast);
+    op.mode = value_of<std::string>(record, abi::attr_mode);
+    op.axis = number_of<std::int64_t>(record, abi::attr_axis);
+    op.constants = constants_of(record);
+    for (const auto& input : record.inputs) op.inputs.push_back(as_described(input));
+    for (const auto& output : record.outputs) op.outputs.push_back(as_described(output));
+    return op;
 }
 
 } // namespace maskwise::onednn

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "graph/logical_tensor.hpp"
-#include "onednn/library/abi.hpp"
+#include "graph/op.hpp"
+#include "onednn/record/op_record.hpp"
 
 #include <span>
 #include <vector>
@@ -12,10 +12,10 @@ namespace maskwise::onednn {
 // data_type::undef and unknown layouts layout_kind::undef: both are refused later with a reason.
 // Throws invalid_argument for a rank outside -1..12.
 graph::logical_tensor from_abi(const abi::logical_tensor& tensor);
+std::vector<graph::logical_tensor> from_abi(std::span<const abi::logical_tensor* const> tensors);
 
 // Whether rank and every extent are given.
 bool has_known_shape(const abi::logical_tensor& tensor);
-std::vector<graph::logical_tensor> from_abi(std::span<const abi::logical_tensor* const> tensors);
 
 // `original` with shape, strides and layout replaced by those of a compiled output.
 abi::logical_tensor to_abi(const graph::logical_tensor& tensor,
@@ -24,5 +24,9 @@ abi::logical_tensor to_abi(const graph::logical_tensor& tensor,
 // `original` with type and shape replaced, in any layout.
 abi::logical_tensor with_description(const graph::logical_tensor& tensor,
                                      const abi::logical_tensor& original);
+
+// A recorded operator in Maskwise's words; kinds that the matcher does not tell apart are `other`.
+// A rank outside 0..12 counts as unknown. Throws std::bad_alloc.
+graph::op translate(const op_record& record);
 
 } // namespace maskwise::onednn

@@ -3,7 +3,6 @@
 #include "client/timing.hpp"
 #include "compare/compare.hpp"
 #include "data/data_files.hpp"
-#include "dialect/dialect_runner.hpp"
 #include "input/case_reader.hpp"
 #include "input/rewrite.hpp"
 #include "model/infer_shapes.hpp"
@@ -91,7 +90,6 @@ case_result runner::run(const case_config& config) {
     const auto start = clock::now();
     timed_.reset();
     program_.reset();
-    if (!config.dialect.empty()) return run_dialect(config);
     graph g = read_case(config.file);
     rewrite(g, config);
     if (verbose_ >= 7) fmt::print("{}\n", graph_text(g));

@@ -1,12 +1,9 @@
 #include "client/timing.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <numeric>
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 namespace maskwise::bench {
 namespace {
@@ -20,24 +17,22 @@ double median(std::vector<double> values) {
     return *middle;
 }
 
-} // namespace
-
+// The last few samples did not move the median.
 bool is_stable(const std::vector<double>& samples) {
     if (samples.size() < 2 * stable_window) return false;
     const double before = median({samples.begin(), samples.end() - stable_window});
     return std::fabs(median(samples) - before) <= stable_change * before;
 }
 
-void drop_from_caches(std::span<const std::byte> bytes) {
-#if defined(__x86_64__)
-    for (std::size_t i = 0; i < bytes.size(); i += 64) _mm_clflush(bytes.data() + i);
-    _mm_mfence();
-#else
-    // Reading more than any cache holds pushes the buffers out.
-    static std::vector<unsigned char> sweep(std::size_t{256} << 20);
-    for (std::size_t i = 0; i < sweep.size(); i += 64) ++sweep[i];
-#endif
+double time_calls(execution& work, int calls) {
+    using clock = std::chrono::steady_clock;
+    const auto start = clock::now();
+    for (int i = 0; i < calls; ++i) work.run();
+    work.wait();
+    return std::chrono::duration<double, std::milli>(clock::now() - start).count() / calls;
 }
+
+} // namespace
 
 measurement summarize(std::vector<double> samples, std::size_t bytes) {
     measurement m;
@@ -50,6 +45,32 @@ measurement summarize(std::vector<double> samples, std::size_t bytes) {
         std::accumulate(samples.begin(), samples.end(), 0.0) / static_cast<double>(samples.size());
     m.median_ms = median(std::move(samples));
     return m;
+}
+
+void warm_up(execution& work) {
+    constexpr double slow_call_ms = 100;
+    if (time_calls(work, 1) < slow_call_ms) time_calls(work, 1);
+}
+
+std::vector<double> take_samples(execution& work, int samples, double max_ms, bool cold_cache) {
+    constexpr double sample_ms = 0.02;
+    std::vector<double> taken;
+    double spent = 0;
+    int calls = 1;
+    while (taken.empty() || spent < max_ms) {
+        if (cold_cache) work.evict();
+        const double ms = time_calls(work, calls);
+        spent += ms * calls;
+        // A cold call is one call: the second one would find the data in the caches.
+        if (calls == 1 && ms < sample_ms / 2 && !cold_cache) {
+            calls = static_cast<int>(sample_ms / std::max(ms, 1e-6)) + 1;
+            continue; // the first call only says how many make a sample
+        }
+        taken.push_back(ms);
+        if (samples > 0 && taken.size() >= static_cast<std::size_t>(samples)) break;
+        if (samples == 0 && is_stable(taken)) break;
+    }
+    return taken;
 }
 
 } // namespace maskwise::bench

@@ -10,7 +10,6 @@ namespace maskwise::bench {
 // string or the value written here.
 struct case_config {
     std::string file;
-    std::string dialect; // instead of a file: a Select by that definition
 
     bool correctness = true;
     bool performance = false;

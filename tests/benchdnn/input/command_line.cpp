@@ -13,8 +13,7 @@ namespace maskwise::bench {
 namespace {
 
 // Every combination of the list options, in the nesting order of oneDNN's driver.
-void expand_case(const flag_state& state, const std::string& file, const std::string& dialect,
-                 std::vector<case_config>& out) {
+void expand_case(const flag_state& state, const std::string& file, std::vector<case_config>& out) {
     const auto each = [](const std::vector<std::string>& values, std::string& field, auto&& next) {
         for (const std::string& value : values) {
             field = value;
@@ -23,7 +22,6 @@ void expand_case(const flag_state& state, const std::string& file, const std::st
     };
     case_config c = state.fixed;
     c.file = file;
-    c.dialect = dialect;
     // clang-format off
     each(state.in_shapes, c.in_shapes, [&] {
     each(state.op_attrs, c.op_attrs, [&] {
@@ -47,37 +45,20 @@ public:
     void take(const std::string& token) {
         if (token == "--graph") return; // the driver's name on oneDNN's own command line
         const auto [name, value] = split_flag(token);
-        if (name == "dialect") {
-            end_dialect();
-            dialect_ = value;
-            dialect_depth_ = depth_;
-        } else if (name == "case") {
-            end_dialect();
-            for (const std::string& type : state_.dt) require_graph_type(type);
-            expand_case(state_, search_.find(value, "case"), "", result_.cases);
+        if (name == "case") {
+            expand_case(state_, search_.find(value, "case"), result_.cases);
         } else if (name == "batch") {
             take_batch(search_.find(value, "batch"));
         } else if (name == "reset") {
-            end_dialect();
             state_ = flag_state{};
         } else {
             apply_flag(name, value, state_, result_.run);
         }
     }
 
-    command_line result() && {
-        end_dialect();
-        return std::move(result_);
-    }
+    command_line result() && { return std::move(result_); }
 
 private:
-    // A dialect takes the options behind it: it ends where the next one or a case begins, and with
-    // its batch file.
-    void end_dialect() {
-        if (!dialect_.empty()) expand_case(state_, "", dialect_, result_.cases);
-        dialect_.clear();
-    }
-
     void take_batch(const std::string& path) {
         if (++depth_ > 16) throw input_error("batch files nest deeper than 16 at '" + path + "'");
         std::ifstream file(path);
@@ -85,7 +66,6 @@ private:
         text << file.rdbuf();
         try {
             for (const std::string& token : tokenize_batch(text.str())) take(token);
-            if (dialect_depth_ == depth_) end_dialect();
         } catch (const input_error& error) {
             throw input_error(path + ": " + error.what());
         }
@@ -94,8 +74,6 @@ private:
 
     search_path search_;
     flag_state state_;
-    std::string dialect_;   // not yet ended
-    int dialect_depth_ = 0; // the batch file that began it
     command_line result_;
     int depth_ = 0;
 };

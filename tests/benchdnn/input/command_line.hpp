@@ -14,7 +14,6 @@ struct run_options {
     bool list = false; // list the tests whatever their mode
     bool serve = false;
     bool isolate = false;
-    bool vs_onednn = false;
     int rounds = 1;  // how often every case is run
     int threads = 0; // 0: as the process is given them
     int verbose = 0;

@@ -26,9 +26,6 @@ struct flag_state {
 // "--name=value" or "--name" or "-vN" to (name, value). Throws input_error for anything else.
 std::pair<std::string, std::string> split_flag(const std::string& token);
 
-// Throws input_error where --dt names a type that graphs are not given by it.
-void require_graph_type(const std::string& type);
-
 // Throws input_error on an unknown name or a value that the flag does not take.
 void apply_flag(const std::string& name, const std::string& value, flag_state& state,
                 run_options& run);

@@ -7,8 +7,6 @@
 #include <charconv>
 
 namespace maskwise::bench {
-namespace {
-
 std::vector<std::string> split(const std::string& text, char separator) {
     std::vector<std::string> parts(1);
     for (const char c : text) {
@@ -19,6 +17,8 @@ std::vector<std::string> split(const std::string& text, char separator) {
     }
     return parts;
 }
+
+namespace {
 
 template <typename T>
 T parse_value(const std::string& text) {

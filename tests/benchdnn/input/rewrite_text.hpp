@@ -17,6 +17,9 @@ struct shape_text {
     dims strides;
 };
 
+// One part more than there are separators.
+std::vector<std::string> split(const std::string& text, char separator);
+
 // "ID:TEXT+ID:TEXT" to pairs; empty text gives none. `flag` is for the error text.
 std::vector<std::pair<std::size_t, std::string>> parse_pairs(const std::string& text,
                                                              const std::string& flag);

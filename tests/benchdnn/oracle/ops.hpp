@@ -25,7 +25,7 @@ std::vector<tensor> oracle_matmul(const op& o, const operands& in);
 // rows.cpp: along one axis or several
 std::vector<tensor> oracle_softmax(const op& o, const operands& in);
 std::vector<tensor> oracle_softmax_backward(const op& o, const operands& in);
-std::vector<tensor> oracle_reduce(const op& o, const operands& in);
+std::vector<tensor> oracle_reduce_sum(const op& o, const operands& in);
 
 // quantize.cpp
 std::vector<tensor> oracle_quantize(const op& o, const operands& in);

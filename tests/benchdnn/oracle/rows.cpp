@@ -2,14 +2,8 @@
 #include "oracle/ops.hpp"
 #include "support/operations.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
 namespace maskwise::bench {
 namespace {
-
-constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
 
 // visit(first element, step) for every line of `shape` along `axis`, lines in row-major order.
 template <typename Visit>
@@ -22,22 +16,6 @@ void for_each_line(const dims& shape, std::size_t axis, Visit visit) {
             visit(static_cast<std::size_t>(at[0] + i * inner_stride(strides)),
                   static_cast<std::size_t>(strides[axis]));
     });
-}
-
-double reduce_start(const std::string& kind) {
-    if (kind == "ReduceProd") return 1.0;
-    if (kind == "ReduceMax") return minus_infinity;
-    if (kind == "ReduceMin") return -minus_infinity;
-    return 0.0;
-}
-
-double reduce_step(const std::string& kind, double sum, double x) {
-    if (kind == "ReduceProd") return sum * x;
-    if (kind == "ReduceMax") return std::max(sum, x);
-    if (kind == "ReduceMin") return std::min(sum, x);
-    if (kind == "ReduceL1") return sum + std::fabs(x);
-    if (kind == "ReduceL2") return sum + x * x;
-    return sum + x;
 }
 
 } // namespace
@@ -78,29 +56,19 @@ std::vector<tensor> oracle_softmax_backward(const op& o, const operands& in) {
     return {arithmetic_result(o, 0, shape, values)};
 }
 
-std::vector<tensor> oracle_reduce(const op& o, const operands& in) {
+std::vector<tensor> oracle_reduce_sum(const op& o, const operands& in) {
     const dims& shape = in.at(0)->shape;
     dims kept = shape; // extents with 1 where reduced
-    double line = 1.0; // elements that one result is made of
-    for (const std::int64_t axis : o.attr<dims>("axes", {})) {
-        std::int64_t& extent = kept[front_axis(axis, shape.size())];
-        line *= static_cast<double>(extent);
-        extent = 1;
-    }
+    for (const std::int64_t axis : o.attr<dims>("axes", {}))
+        kept[front_axis(axis, shape.size())] = 1;
     const dims strides = broadcast_strides(kept, dense_strides(kept), shape);
-    std::vector<double> sums(static_cast<std::size_t>(element_count(kept)), reduce_start(o.kind));
+    std::vector<double> sums(static_cast<std::size_t>(element_count(kept)), 0.0);
     const std::vector<double> values = to_doubles(*in[0]);
     auto next = values.begin();
     walk_rows<1>(shape, {strides}, [&](const auto& at, std::int64_t extent) {
-        for (std::int64_t i = 0; i < extent; ++i) {
-            double& sum = sums[static_cast<std::size_t>(at[0] + i * inner_stride(strides))];
-            sum = reduce_step(o.kind, sum, *next++);
-        }
+        for (std::int64_t i = 0; i < extent; ++i)
+            sums[static_cast<std::size_t>(at[0] + i * inner_stride(strides))] += *next++;
     });
-    for (double& sum : sums) {
-        if (o.kind == "ReduceMean") sum /= line;
-        if (o.kind == "ReduceL2") sum = std::sqrt(sum);
-    }
     return {arithmetic_result(o, 0, o.outputs.at(0).shape, sums)};
 }
 

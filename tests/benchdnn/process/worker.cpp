@@ -21,23 +21,6 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-// LD_PRELOAD without the plugin, for a child that must get oneDNN alone.
-std::string preload_without_maskwise() {
-    const char* now = std::getenv("LD_PRELOAD");
-    std::string rest;
-    std::string entry;
-    for (const char* c = now ? now : "";; ++c) {
-        if (*c != ':' && *c != ' ' && *c != '\0') {
-            entry += *c;
-            continue;
-        }
-        if (!entry.empty() && entry.find("libmaskwise_onednn") == std::string::npos)
-            rest += (rest.empty() ? "" : ":") + entry;
-        entry.clear();
-        if (*c == '\0') return rest;
-    }
-}
-
 std::string signal_text(int status) {
     if (WIFSIGNALED(status)) return fmt::format("killed by {}", strsignal(WTERMSIG(status)));
     return fmt::format("ended with status {}", WEXITSTATUS(status));
@@ -54,16 +37,11 @@ void worker::start() {
     int from_child[2];
     if (pipe2(to_child, O_CLOEXEC) != 0 || pipe2(from_child, O_CLOEXEC) != 0)
         throw std::system_error(errno, std::generic_category(), "pipe2");
-    const std::string preload = preload_without_maskwise();
     pid_ = fork();
     if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "fork");
     if (pid_ == 0) {
         dup2(to_child[0], STDIN_FILENO);
         dup2(from_child[1], STDOUT_FILENO);
-        if (what_ == with::no_maskwise) {
-            setenv("LD_PRELOAD", preload.c_str(), 1);
-            setenv("MASKWISE_DISABLE", "1", 1); // where the plugin is linked, not preloaded
-        }
         execute_self({"--serve", fmt::format("-v{}", verbose_)});
         _exit(127);
     }
@@ -118,15 +96,6 @@ case_result worker::run(const case_config& config) {
         throw std::runtime_error(answer["input_error"].get<std::string>());
     library_ = answer.value("library", library_);
     return result_from_json(answer.at("result"));
-}
-
-std::vector<double> worker::time_again(int samples, double max_ms) {
-    std::string line;
-    if (!send(fmt::format("time {} {}", samples, max_ms)) || !receive(line)) {
-        stop();
-        return {};
-    }
-    return json::parse(line).at("samples").get<std::vector<double>>();
 }
 
 } // namespace maskwise::bench

@@ -12,19 +12,16 @@
 namespace maskwise::bench {
 
 // This program again, as a child that runs tests on request (--serve): a crash costs the child
-// only, and a child without Maskwise can be measured in turns with one that has it.
+// only.
 class worker {
 public:
-    enum class with { maskwise_as_here, no_maskwise };
-
-    worker(with what, int verbose) : what_(what), verbose_(verbose) {}
+    explicit worker(int verbose) : verbose_(verbose) {}
     ~worker();
     worker(const worker&) = delete;
     worker& operator=(const worker&) = delete;
 
     // A child that dies gives ABORTED; the next call starts a new one.
     case_result run(const case_config& config);
-    std::vector<double> time_again(int samples, double max_ms);
 
     const std::string& library() const { return library_; } // what the child said it runs on
 
@@ -34,7 +31,6 @@ private:
     bool send(const std::string& line);
     bool receive(std::string& line); // the next line of protocol; others are passed through
 
-    with what_;
     int verbose_;
     pid_t pid_ = -1;
     std::FILE* requests_ = nullptr;

@@ -59,14 +59,6 @@ void reporter::print_verdict(const case_config& config, const case_result& resul
 
 void reporter::print_measurement(const case_config& config, const case_result& result) {
     fmt::print("{}\n", format_measurement(options_.perf_template, config, result));
-    if (options_.vs_onednn) {
-        const std::string other =
-            result.perf_onednn
-                ? fmt::format("{:.6g} ms, {:.2f} times faster", result.perf_onednn->median_ms,
-                              result.perf_onednn->median_ms / result.perf->median_ms)
-                : result.onednn_state;
-        fmt::print("vs-onednn: {:.6g} ms, without Maskwise {}\n", result.perf->median_ms, other);
-    }
     total_min_ms_ += result.perf->min_ms;
     total_mean_ms_ += result.perf->mean_ms;
     ++measured_;

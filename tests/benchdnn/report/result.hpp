@@ -63,8 +63,6 @@ struct case_result {
     std::vector<partition_summary> partitions;
     std::vector<select_summary> selects;
     std::optional<measurement> perf;
-    std::optional<measurement> perf_onednn; // the same client without Maskwise, in turns
-    std::string onednn_state;               // what that client said when it did not pass
 };
 
 } // namespace maskwise::bench

@@ -60,8 +60,6 @@ json to_json(const case_result& r) {
         entry["selects"].push_back(
             {{"dtype", s.dtype}, {"shapes", s.shapes}, {"strides", s.strides}});
     if (r.perf) entry["perf"] = measurement_json(*r.perf);
-    if (r.perf_onednn) entry["perf_onednn"] = measurement_json(*r.perf_onednn);
-    if (!r.onednn_state.empty()) entry["onednn_state"] = r.onednn_state;
     return entry;
 }
 
@@ -80,8 +78,6 @@ case_result result_from_json(const json& entry) {
     for (const json& s : entry.at("selects"))
         r.selects.push_back({s.at("dtype"), s.at("shapes"), s.at("strides")});
     if (entry.contains("perf")) r.perf = measurement_from(entry["perf"]);
-    if (entry.contains("perf_onednn")) r.perf_onednn = measurement_from(entry["perf_onednn"]);
-    r.onednn_state = entry.value("onednn_state", "");
     return r;
 }
 

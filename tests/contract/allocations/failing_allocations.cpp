@@ -35,11 +35,9 @@ std::int64_t new_extent() {
 
 std::vector<node> one_select() {
     const std::int64_t n = new_extent();
-    return {{1,
-             dnnl_graph_op_select,
-             {dense(0, dnnl_boolean, {n}), dense(1, dnnl_f32, {3, n}), dense(2, dnnl_f32, {3, n})},
-             {dense(3, dnnl_f32, {3, n})},
-             {{dnnl_graph_op_attr_auto_broadcast, "numpy"}}}};
+    node select = select_of({n}, {3, n}, {3, n}, {3, n});
+    select.attributes = {{dnnl_graph_op_attr_auto_broadcast, "numpy"}};
+    return {select};
 }
 
 // Attention, where this oneDNN takes it as one partition.

@@ -40,23 +40,21 @@ namespace {
 
 TEST(failing_tasks, are_out_of_memory) {
     constexpr std::int64_t n = 1500;
-    const std::vector<logical_tensor> inputs = {
-        dense(0, dnnl_boolean, {1, n}), dense(1, dnnl_f32, {n, 1}), dense(2, dnnl_f32, {n, n})};
-    const logical_tensor dst = dense(3, dnnl_f32, {n, n});
-    const node select{1, dnnl_graph_op_select, inputs, {dst}};
+    const node select = select_of({1, n}, {n, 1}, {n, n}, {n, n});
+    const auto &inputs = select.inputs, &outputs = select.outputs;
     const auto graph = build({select});
     const auto partitions = partitions_of(graph.get());
-    const auto compiled = compile(partitions.at(0).get(), inputs, {dst});
+    const auto compiled = compile(partitions.at(0).get(), inputs, outputs);
     memory bytes, expected;
-    ASSERT_EQ(execute(compiled.get(), inputs, {dst}, bytes), dnnl_success);
+    ASSERT_EQ(execute(compiled.get(), inputs, outputs, bytes), dnnl_success);
     fails = true;
-    const auto status = execute(compiled.get(), inputs, {dst}, bytes);
+    const auto status = execute(compiled.get(), inputs, outputs, bytes);
     fails = false;
     if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "one thread makes no tasks";
     EXPECT_TRUE(has_failed);
     EXPECT_EQ(status, dnnl_out_of_memory);
     select_by_reference(select, expected);
-    EXPECT_EQ(execute(compiled.get(), inputs, {dst}, bytes), dnnl_success);
+    EXPECT_EQ(execute(compiled.get(), inputs, outputs, bytes), dnnl_success);
     EXPECT_EQ(bytes.at(3), expected.at(3));
 }
 

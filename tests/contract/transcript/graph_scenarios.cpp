@@ -75,11 +75,6 @@ void run(const transcript& out, const std::vector<node>& nodes) {
     note_memory(out, nodes, dnnl_graph_partition_policy_debug);
 }
 
-void without_select(const transcript& out, const void*) {
-    run(out, {{1, dnnl_graph_op_add, {t(10), t(11)}, {t(12)}},
-              {2, dnnl_graph_op_relu, {t(12)}, {t(13)}}});
-}
-
 // Maskwise leaves other engines than the CPU's to oneDNN.
 void gpu_engine_kind(const transcript& out, const void*) {
     const auto op = make_op({1, dnnl_graph_op_select, {mask(10), t(11), t(12)}, {t(13)}});
@@ -118,42 +113,6 @@ void impossible_rank(const transcript& out, const void*) {
     }
 }
 
-void select_then_relu(const transcript& out, const void*) {
-    run(out, {{1, dnnl_graph_op_select, {mask(10), t(11), t(12)}, {t(13)}},
-              {2, dnnl_graph_op_relu, {t(13)}, {t(14)}}});
-}
-
-void two_selects_sharing_inputs(const transcript& out, const void*) {
-    run(out, {{1, dnnl_graph_op_select, {mask(10), t(11), t(12)}, {t(13)}},
-              {2, dnnl_graph_op_select, {mask(10), t(12), t(11)}, {t(14)}}});
-}
-
-void chain_of_selects(const transcript& out, const void*) {
-    run(out, {{1, dnnl_graph_op_select, {mask(10), t(11), t(12)}, {t(13)}},
-              {2, dnnl_graph_op_select, {mask(15), t(13), t(12)}, {t(14)}}});
-}
-
-void matmul_feeds_select(const transcript& out, const void*) {
-    run(out, {{1, dnnl_graph_op_matmul, {t(10), square(11)}, {t(12)}},
-              {2, dnnl_graph_op_select, {mask(13), t(12), t(14)}, {t(15)}}});
-}
-
-void select_feeds_matmul(const transcript& out, const void*) {
-    run(out, {{1, dnnl_graph_op_select, {mask(10), t(11), t(12)}, {t(13)}},
-              {2, dnnl_graph_op_matmul, {t(13), square(14)}, {t(15)}}});
-}
-
-void select_feeds_end(const transcript& out, const void*) {
-    run(out, {{1, dnnl_graph_op_select, {mask(10), t(11), t(12)}, {t(13)}},
-              {2, dnnl_graph_op_end, {t(13)}, {}},
-              {3, dnnl_graph_op_relu, {t(13)}, {t(14)}}});
-}
-
-void duplicate_id(const transcript& out, const void*) {
-    run(out, {{1, dnnl_graph_op_relu, {t(11)}, {t(12)}},
-              {1, dnnl_graph_op_select, {mask(10), t(12), t(13)}, {t(14)}}});
-}
-
 logical_tensor scalar(std::size_t id) {
     return dense(id, f32, {1});
 }
@@ -172,64 +131,80 @@ std::vector<node> attention(dnnl_data_type_t type) {
     return nodes;
 }
 
-void attention_with_mask(const transcript& out, const void*) {
-    run(out, attention(f32));
-}
-
 // What the CPU lacks is refused in the same way; how results are rounded is the harness's test.
 void attention_in_16_bits(const transcript& out, const void*) {
     for (const auto type : {dnnl_bf16, dnnl_f16})
         out.note("runs", !run_graph(attention(type), dnnl_graph_partition_policy_fusion).empty());
 }
 
-// One mask and one source in three Selects, whose results meet again.
-void diamond_of_selects(const transcript& out, const void*) {
-    run(out, {{1, dnnl_graph_op_select, {mask(10), t(11), scalar(12)}, {t(13)}},
-              {2, dnnl_graph_op_select, {mask(10), scalar(12), t(11)}, {t(14)}},
-              {3, dnnl_graph_op_add, {t(13), t(14)}, {t(15)}},
-              {4, dnnl_graph_op_select, {mask(16), t(15), t(13)}, {t(17)}},
-              {5, dnnl_graph_op_relu, {t(17)}, {t(18)}}});
+struct graph_case {
+    const char* name;
+    std::vector<node> nodes;
+};
+
+const std::vector<graph_case>& cases() {
+    constexpr auto select = dnnl_graph_op_select, relu = dnnl_graph_op_relu,
+                   matmul = dnnl_graph_op_matmul, add = dnnl_graph_op_add;
+    static const std::vector<graph_case> all = {
+        {"without_select", {{1, add, {t(10), t(11)}, {t(12)}}, {2, relu, {t(12)}, {t(13)}}}},
+        {"select_then_relu",
+         {{1, select, {mask(10), t(11), t(12)}, {t(13)}}, {2, relu, {t(13)}, {t(14)}}}},
+        {"two_selects_sharing_inputs",
+         {{1, select, {mask(10), t(11), t(12)}, {t(13)}},
+          {2, select, {mask(10), t(12), t(11)}, {t(14)}}}},
+        {"chain_of_selects",
+         {{1, select, {mask(10), t(11), t(12)}, {t(13)}},
+          {2, select, {mask(15), t(13), t(12)}, {t(14)}}}},
+        {"matmul_feeds_select",
+         {{1, matmul, {t(10), square(11)}, {t(12)}},
+          {2, select, {mask(13), t(12), t(14)}, {t(15)}}}},
+        {"select_feeds_matmul",
+         {{1, select, {mask(10), t(11), t(12)}, {t(13)}},
+          {2, matmul, {t(13), square(14)}, {t(15)}}}},
+        {"select_feeds_end",
+         {{1, select, {mask(10), t(11), t(12)}, {t(13)}},
+          {2, dnnl_graph_op_end, {t(13)}, {}},
+          {3, relu, {t(13)}, {t(14)}}}},
+        {"duplicate_id",
+         {{1, relu, {t(11)}, {t(12)}}, {1, select, {mask(10), t(12), t(13)}, {t(14)}}}},
+        {"attention_with_mask", attention(f32)},
+        // One mask and one source in three Selects, whose results meet again.
+        {"diamond_of_selects",
+         {{1, select, {mask(10), t(11), scalar(12)}, {t(13)}},
+          {2, select, {mask(10), scalar(12), t(11)}, {t(14)}},
+          {3, add, {t(13), t(14)}, {t(15)}},
+          {4, select, {mask(16), t(15), t(13)}, {t(17)}},
+          {5, relu, {t(17)}, {t(18)}}}},
+        // Last operator first: the order of partitions is the graph's, not the client's.
+        {"added_backwards",
+         {{3, relu, {t(15)}, {t(16)}},
+          {2, select, {mask(10), t(13), scalar(14)}, {t(15)}},
+          {1, add, {t(11), t(12)}, {t(13)}}}},
+        {"two_unconnected_selects",
+         {{1, select, {mask(10), t(11), t(12)}, {t(13)}},
+          {2, select, {mask(20), square(21), square(22)}, {square(23)}},
+          {3, relu, {t(30)}, {t(31)}}}},
+        {"select_between_matmuls",
+         {{1, matmul, {t(10), square(11)}, {t(12)}},
+          {2, relu, {t(12)}, {t(13)}},
+          {3, select, {mask(14), scalar(15), t(13)}, {t(16)}},
+          {4, matmul, {t(16), square(17)}, {t(18)}}}},
+    };
+    return all;
 }
 
-// Added last operator first: the order of partitions is the graph's, not the client's.
-void added_backwards(const transcript& out, const void*) {
-    run(out, {{3, dnnl_graph_op_relu, {t(15)}, {t(16)}},
-              {2, dnnl_graph_op_select, {mask(10), t(13), scalar(14)}, {t(15)}},
-              {1, dnnl_graph_op_add, {t(11), t(12)}, {t(13)}}});
-}
-
-void two_unconnected_selects(const transcript& out, const void*) {
-    run(out, {{1, dnnl_graph_op_select, {mask(10), t(11), t(12)}, {t(13)}},
-              {2, dnnl_graph_op_select, {mask(20), square(21), square(22)}, {square(23)}},
-              {3, dnnl_graph_op_relu, {t(30)}, {t(31)}}});
-}
-
-void select_between_matmuls(const transcript& out, const void*) {
-    run(out, {{1, dnnl_graph_op_matmul, {t(10), square(11)}, {t(12)}},
-              {2, dnnl_graph_op_relu, {t(12)}, {t(13)}},
-              {3, dnnl_graph_op_select, {mask(14), scalar(15), t(13)}, {t(16)}},
-              {4, dnnl_graph_op_matmul, {t(16), square(17)}, {t(18)}}});
+void run_case(const transcript& out, const void* data) {
+    run(out, static_cast<const graph_case*>(data)->nodes);
 }
 
 } // namespace
 
 void add_graph_scenarios(std::vector<scenario>& all) {
-    all.push_back({"graph/without_select", without_select});
+    for (const auto& what : cases())
+        all.push_back({std::string("graph/") + what.name, run_case, &what});
     all.push_back({"graph/gpu_engine_kind", gpu_engine_kind});
     all.push_back({"graph/impossible_rank", impossible_rank});
-    all.push_back({"graph/select_then_relu", select_then_relu});
-    all.push_back({"graph/two_selects_sharing_inputs", two_selects_sharing_inputs});
-    all.push_back({"graph/chain_of_selects", chain_of_selects});
-    all.push_back({"graph/matmul_feeds_select", matmul_feeds_select});
-    all.push_back({"graph/select_feeds_matmul", select_feeds_matmul});
-    all.push_back({"graph/select_feeds_end", select_feeds_end});
-    all.push_back({"graph/duplicate_id", duplicate_id});
-    all.push_back({"graph/attention_with_mask", attention_with_mask});
     all.push_back({"graph/attention_in_16_bits", attention_in_16_bits});
-    all.push_back({"graph/diamond_of_selects", diamond_of_selects});
-    all.push_back({"graph/added_backwards", added_backwards});
-    all.push_back({"graph/two_unconnected_selects", two_unconnected_selects});
-    all.push_back({"graph/select_between_matmuls", select_between_matmuls});
 }
 
 } // namespace maskwise::contract

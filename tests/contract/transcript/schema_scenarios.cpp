@@ -63,45 +63,38 @@ void run_case(const transcript& out, const void* data) {
     add_select(out, what.inputs, what.outputs, [](dnnl_graph_op_t) {});
 }
 
-const schema_case& right() {
-    return cases().front();
+struct attribute_case {
+    const char* name;
+    dnnl_status_t (*set)(dnnl_graph_op_t); // the last of its calls is noted
+};
+
+dnnl_status_t set_broadcast(dnnl_graph_op_t op, const char* text, std::size_t length) {
+    return dnnl_graph_op_set_attr_str(op, dnnl_graph_op_attr_auto_broadcast, text, length);
 }
 
-void attribute_pdpd(const transcript& out, const void*) {
-    add_select(out, right().inputs, right().outputs, [&](dnnl_graph_op_t op) {
-        out.status("set",
-                   dnnl_graph_op_set_attr_str(op, dnnl_graph_op_attr_auto_broadcast, "pdpd", 4));
-    });
+dnnl_status_t set_number(dnnl_graph_op_t op, dnnl_graph_op_attr_t name) {
+    const std::int64_t one = 1;
+    return dnnl_graph_op_set_attr_s64(op, name, &one, 1);
 }
 
-void attribute_length_zero(const transcript& out, const void*) {
-    add_select(out, right().inputs, right().outputs, [&](dnnl_graph_op_t op) {
-        out.status("set",
-                   dnnl_graph_op_set_attr_str(op, dnnl_graph_op_attr_auto_broadcast, "none", 0));
-    });
-}
+constexpr attribute_case attribute_cases[] = {
+    {"pdpd", [](dnnl_graph_op_t op) { return set_broadcast(op, "pdpd", 4); }},
+    {"length_zero", [](dnnl_graph_op_t op) { return set_broadcast(op, "none", 0); }},
+    {"twice",
+     [](dnnl_graph_op_t op) {
+         set_broadcast(op, "pdpd", 4);
+         return set_broadcast(op, "none", 4);
+     }},
+    {"of_others", [](dnnl_graph_op_t op) { return set_number(op, dnnl_graph_op_attr_axis); }},
+    {"as_s64",
+     [](dnnl_graph_op_t op) { return set_number(op, dnnl_graph_op_attr_auto_broadcast); }},
+};
 
-void attribute_twice(const transcript& out, const void*) {
-    add_select(out, right().inputs, right().outputs, [&](dnnl_graph_op_t op) {
-        dnnl_graph_op_set_attr_str(op, dnnl_graph_op_attr_auto_broadcast, "pdpd", 4);
-        out.status("set",
-                   dnnl_graph_op_set_attr_str(op, dnnl_graph_op_attr_auto_broadcast, "none", 4));
-    });
-}
-
-void attribute_of_others(const transcript& out, const void*) {
-    add_select(out, right().inputs, right().outputs, [&](dnnl_graph_op_t op) {
-        const std::int64_t axis = 1;
-        out.status("set", dnnl_graph_op_set_attr_s64(op, dnnl_graph_op_attr_axis, &axis, 1));
-    });
-}
-
-void attribute_as_s64(const transcript& out, const void*) {
-    add_select(out, right().inputs, right().outputs, [&](dnnl_graph_op_t op) {
-        const std::int64_t value = 1;
-        out.status("set",
-                   dnnl_graph_op_set_attr_s64(op, dnnl_graph_op_attr_auto_broadcast, &value, 1));
-    });
+void run_attribute_case(const transcript& out, const void* data) {
+    const auto& what = *static_cast<const attribute_case*>(data);
+    const schema_case& right = cases().front();
+    add_select(out, right.inputs, right.outputs,
+               [&](dnnl_graph_op_t op) { out.status("set", what.set(op)); });
 }
 
 } // namespace
@@ -109,11 +102,9 @@ void attribute_as_s64(const transcript& out, const void*) {
 void add_schema_scenarios(std::vector<scenario>& all_scenarios) {
     for (const auto& what : cases())
         all_scenarios.push_back({std::string("schema/") + what.name, run_case, &what});
-    all_scenarios.push_back({"schema/attribute_pdpd", attribute_pdpd});
-    all_scenarios.push_back({"schema/attribute_length_zero", attribute_length_zero});
-    all_scenarios.push_back({"schema/attribute_twice", attribute_twice});
-    all_scenarios.push_back({"schema/attribute_of_others", attribute_of_others});
-    all_scenarios.push_back({"schema/attribute_as_s64", attribute_as_s64});
+    for (const auto& what : attribute_cases)
+        all_scenarios.push_back(
+            {std::string("schema/attribute_") + what.name, run_attribute_case, &what});
 }
 
 } // namespace maskwise::contract

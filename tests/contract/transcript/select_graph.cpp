@@ -36,6 +36,20 @@ void execute(const transcript& out, dnnl_graph_compiled_partition_t compiled,
 
 } // namespace
 
+select_case with_tensor(const logical_tensor& tensor) {
+    const dims all{2, 3, 4};
+    select_case made{dense(cond_id, dnnl_boolean, all), dense(src_0_id, dnnl_f32, all),
+                     dense(src_1_id, dnnl_f32, all), dense(dst_id, dnnl_f32, all), ""};
+    logical_tensor* const operands[] = {&made.cond, &made.src_0, &made.src_1, &made.dst};
+    *operands[tensor.id] = tensor;
+    return made;
+}
+
+logical_tensor with_layout(logical_tensor tensor, dnnl_graph_layout_type_t layout) {
+    tensor.layout_type = layout;
+    return tensor;
+}
+
 std::uint64_t hash_of(const std::vector<std::uint8_t>& bytes) {
     std::uint64_t hash = 1469598103934665603U;
     for (const std::uint8_t byte : bytes) hash = (hash ^ byte) * 1099511628211U;

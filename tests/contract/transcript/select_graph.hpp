@@ -16,6 +16,14 @@ struct select_case {
     logical_tensor cond, src_0, src_1, dst;
     std::string auto_broadcast; // empty: attribute not set
 };
+struct named_case {
+    const char* name;
+    select_case what;
+};
+
+// All operands of the extents {2, 3, 4}, f32, but for this one.
+select_case with_tensor(const logical_tensor& tensor);
+logical_tensor with_layout(logical_tensor tensor, dnnl_graph_layout_type_t layout);
 
 // Everything that a client makes of one Select, destroyed in order.
 class select_graph {

@@ -12,23 +12,9 @@ constexpr auto f32 = dnnl_f32;
 constexpr auto boolean = dnnl_boolean;
 constexpr std::int64_t huge = std::int64_t{1} << 62;
 
-struct wrong_case {
-    const char* name;
-    logical_tensor cond, src_0, src_1, dst;
-};
-
-wrong_case all_with(const char* name, const dims& extents, const dims& strides) {
-    return {name, strided(cond_id, boolean, extents, strides),
-            strided(src_0_id, f32, extents, strides), strided(src_1_id, f32, extents, strides),
-            strided(dst_id, f32, extents, strides)};
-}
-
-wrong_case with(const char* name, const logical_tensor& tensor) {
-    const dims all{2, 3, 4};
-    wrong_case made = all_with(name, all, row_major(all));
-    logical_tensor* const operands[] = {&made.cond, &made.src_0, &made.src_1, &made.dst};
-    *operands[tensor.id] = tensor;
-    return made;
+select_case all_with(const dims& extents, const dims& strides) {
+    return {strided(cond_id, boolean, extents, strides), strided(src_0_id, f32, extents, strides),
+            strided(src_1_id, f32, extents, strides), strided(dst_id, f32, extents, strides), ""};
 }
 
 logical_tensor with_rank(logical_tensor tensor, int rank) {
@@ -36,40 +22,39 @@ logical_tensor with_rank(logical_tensor tensor, int rank) {
     return tensor;
 }
 
-const std::vector<wrong_case>& cases() {
-    static const std::vector<wrong_case> all = {
-        all_with("elements_overflow", {huge, 8}, {8, 1}),
-        all_with("bytes_overflow", {huge}, {1}),
-        all_with("strides_overflow", {2, 2}, {huge, 1}),
-        all_with("negative_everywhere", {-2, 3}, {3, 1}),
-        with("src_0_stride_overflows", strided(src_0_id, f32, {2, 3, 4}, {huge, 4, 1})),
-        with("src_1_span_overflows", strided(src_1_id, f32, {2, 3, 4}, {INT64_MAX, INT64_MAX, 1})),
-        with("dst_span_overflows", strided(dst_id, f32, {2, 3, 4}, {huge / 2, huge / 4, 1})),
-        with("cond_negative_stride", strided(cond_id, boolean, {2, 3, 4}, {12, 4, -1})),
-        with("src_1_negative_stride", strided(src_1_id, f32, {2, 3, 4}, {-12, 4, 1})),
-        with("dst_negative_stride", strided(dst_id, f32, {2, 3, 4}, {12, -4, 1})),
-        with("cond_negative_extent", dense(cond_id, boolean, {2, 3, -4})),
-        with("src_1_negative_extent", dense(src_1_id, f32, {-2, 3, 4})),
-        with("dst_negative_extent", dense(dst_id, f32, {2, -3, 4})),
-        with("dst_rows_overlap", strided(dst_id, f32, {2, 3, 4}, {4, 4, 1})),
-        with("dst_interleaved_overlap", strided(dst_id, f32, {2, 3, 4}, {3, 2, 1})),
-        with("cond_rank_unknown", unknown_rank(cond_id, boolean)),
-        with("src_1_rank_unknown", unknown_rank(src_1_id, f32)),
-        with("src_0_rank_13", with_rank(dense(src_0_id, f32, {2, 3, 4}), 13)),
-        with("src_1_rank_minus_7", with_rank(dense(src_1_id, f32, {2, 3, 4}), -7)),
-        with("dst_rank_13", with_rank(dense(dst_id, f32, {2, 3, 4}), 13)),
+const std::vector<named_case>& cases() {
+    static const std::vector<named_case> all = {
+        {"elements_overflow", all_with({huge, 8}, {8, 1})},
+        {"bytes_overflow", all_with({huge}, {1})},
+        {"strides_overflow", all_with({2, 2}, {huge, 1})},
+        {"negative_everywhere", all_with({-2, 3}, {3, 1})},
+        {"src_0_stride_overflows", with_tensor(strided(src_0_id, f32, {2, 3, 4}, {huge, 4, 1}))},
+        {"src_1_span_overflows",
+         with_tensor(strided(src_1_id, f32, {2, 3, 4}, {INT64_MAX, INT64_MAX, 1}))},
+        {"dst_span_overflows",
+         with_tensor(strided(dst_id, f32, {2, 3, 4}, {huge / 2, huge / 4, 1}))},
+        {"cond_negative_stride", with_tensor(strided(cond_id, boolean, {2, 3, 4}, {12, 4, -1}))},
+        {"src_1_negative_stride", with_tensor(strided(src_1_id, f32, {2, 3, 4}, {-12, 4, 1}))},
+        {"dst_negative_stride", with_tensor(strided(dst_id, f32, {2, 3, 4}, {12, -4, 1}))},
+        {"cond_negative_extent", with_tensor(dense(cond_id, boolean, {2, 3, -4}))},
+        {"src_1_negative_extent", with_tensor(dense(src_1_id, f32, {-2, 3, 4}))},
+        {"dst_negative_extent", with_tensor(dense(dst_id, f32, {2, -3, 4}))},
+        {"dst_rows_overlap", with_tensor(strided(dst_id, f32, {2, 3, 4}, {4, 4, 1}))},
+        {"dst_interleaved_overlap", with_tensor(strided(dst_id, f32, {2, 3, 4}, {3, 2, 1}))},
+        {"cond_rank_unknown", with_tensor(unknown_rank(cond_id, boolean))},
+        {"src_1_rank_unknown", with_tensor(unknown_rank(src_1_id, f32))},
+        {"src_0_rank_13", with_tensor(with_rank(dense(src_0_id, f32, {2, 3, 4}), 13))},
+        {"src_1_rank_minus_7", with_tensor(with_rank(dense(src_1_id, f32, {2, 3, 4}), -7))},
+        {"dst_rank_13", with_tensor(with_rank(dense(dst_id, f32, {2, 3, 4}), 13))},
     };
     return all;
 }
 
 void run_wrong_case(const transcript& out, const void* data) {
-    const auto& what = *static_cast<const wrong_case*>(data);
-    const select_case plain{dense(cond_id, boolean, {2, 3, 4}), dense(src_0_id, f32, {2, 3, 4}),
-                            dense(src_1_id, f32, {2, 3, 4}), dense(dst_id, f32, {2, 3, 4}), ""};
-    select_graph graph(out, plain);
+    const auto& what = *static_cast<const select_case*>(data);
+    select_graph graph(out, with_tensor(dense(dst_id, f32, {2, 3, 4})));
     const auto partition = graph.partition();
-    const auto compiled =
-        compile(partition, {what.cond, what.src_0, what.src_1}, {what.dst}, cpu_engine());
+    const auto compiled = compile(partition, {what.cond, what.src_0, what.src_1}, {what.dst});
     out.note("compiled", compiled != nullptr);
 }
 
@@ -178,7 +163,7 @@ constexpr const char* operand_names[] = {"cond", "src_0", "src_1", "dst"};
 
 void add_wrong_scenarios(std::vector<scenario>& all) {
     for (const auto& what : cases())
-        all.push_back({std::string("wrong/") + what.name, run_wrong_case, &what});
+        all.push_back({std::string("wrong/") + what.name, run_wrong_case, &what.what});
     for (const auto& id : operand_ids)
         all.push_back({std::string("wrong/null_data_of_") + operand_names[id], null_data, &id});
     all.push_back({"wrong/misaligned", misaligned});

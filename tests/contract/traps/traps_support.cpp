@@ -38,20 +38,9 @@ void free_nothing(void*) {}
 
 } // namespace
 
-bool has_since(int major, int minor) {
-    const auto* const version = dnnl_version();
-    return version->major > major || (version->major == major && version->minor >= minor);
-}
-
 bool is_equal(const logical_tensor& a, const logical_tensor& b) {
     std::uint8_t equal = 0;
     return dnnl_graph_logical_tensor_is_equal(&a, &b, &equal) == dnnl_success && equal != 0;
-}
-
-dnnl_status_t compile_status(dnnl_graph_partition_t partition,
-                             const std::vector<logical_tensor>& inputs,
-                             const std::vector<logical_tensor>& outputs) {
-    return compile_into(make_compiled(partition).get(), partition, inputs, outputs);
 }
 
 void ask_mangled_partition_kind(dnnl_graph_partition_t partition) {

@@ -11,12 +11,7 @@ namespace maskwise::contract {
 
 using namespace test;
 
-bool has_since(int major, int minor); // whether the library in this process is that new
 bool is_equal(const logical_tensor& a, const logical_tensor& b);
-
-dnnl_status_t compile_status(dnnl_graph_partition_t partition,
-                             const std::vector<logical_tensor>& inputs,
-                             const std::vector<logical_tensor>& outputs);
 
 // Each answers `unimplemented` where the process has no such function.
 void ask_mangled_partition_kind(dnnl_graph_partition_t partition);

@@ -53,12 +53,19 @@ public:
         const std::size_t rows = to_.add_dimension(), columns = to_.add_dimension();
         const std::size_t size = to_.add_dimension(draw(random_, 2, 33));
         const bool transposes = one_in(random_, 2);
-        const auto q = to_.input(type, {batch, heads, rows, size}, 0.25);
-        const auto k = to_.input(type,
-                                 transposes ? dimensions{batch, heads, columns, size}
-                                            : dimensions{batch, heads, size, columns},
-                                 0.25);
-        whole_ = {batch, heads, rows, columns};
+        // Of grouped queries, heads share keys and values. Drawn aside, so that most inputs found
+        // before make the graphs that they made.
+        auto aside = later_;
+        dimensions own{batch, heads}, shared = own;
+        if (one_in(aside, 5)) own.push_back(to_.add_dimension(3)), shared.push_back(0);
+        const auto of = [](dimensions shape, std::size_t down, std::size_t across) {
+            shape.insert(shape.end(), {down, across});
+            return shape;
+        };
+        const auto q = to_.input(type, of(own, rows, size), 0.25);
+        const auto k = to_.input(
+            type, transposes ? of(shared, columns, size) : of(shared, size, columns), 0.25);
+        whole_ = of(own, rows, columns);
         // At most 33 products of numbers up to a quarter.
         to_.may_lay_out_anew = false; // of scores and what is added, 3.13 ends on it
         start(multiply_matrices(q, k, whole_, 2.1, transposes));
@@ -72,8 +79,8 @@ public:
             if (one_in(random_, 6)) return to_.take();
             start(soft_max_of(current()));
         }
-        const auto v = to_.input(type, {batch, heads, columns, size});
-        start(multiply_matrices(current(), v, {batch, heads, rows, size}, 2, false));
+        const auto v = to_.input(type, of(shared, columns, size));
+        start(multiply_matrices(current(), v, of(own, rows, size), 2, false));
         if (one_in(random_, 3)) reorder();
         return to_.take();
     }
@@ -226,8 +233,8 @@ private:
     dimensions draw_broadcast_mask() {
         auto shape = whole_;
         shape[1] = 0;
-        for (const std::size_t i : {0U, 2U, 3U})
-            if (one_in(later_, 3)) shape[i] = 0;
+        for (std::size_t i = 0; i < shape.size(); ++i)
+            if (i != 1 && one_in(later_, 3)) shape[i] = 0;
         return shape;
     }
 

@@ -122,6 +122,13 @@ bool maskwise_owns(const_dnnl_graph_compiled_partition_t compiled) {
     return owns != nullptr && owns(compiled) == 1;
 }
 
+node select_of(const dims& cond, const dims& src_0, const dims& src_1, const dims& dst) {
+    return {7,
+            dnnl_graph_op_select,
+            {dense(0, dnnl_boolean, cond), dense(1, dnnl_f32, src_0), dense(2, dnnl_f32, src_1)},
+            {dense(3, dnnl_f32, dst)}};
+}
+
 // The name is too long to lie in a string itself.
 owned<dnnl_graph_op_t> make_op(const node& what) {
     auto op = make<dnnl_graph_op_t>([&](auto* made) {

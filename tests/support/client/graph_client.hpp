@@ -26,6 +26,9 @@ struct node {
     attribute_list attributes = {};
 };
 
+// Of dense tensors, f32 but for cond; ids 0 to 3 in this order.
+node select_of(const dims& cond, const dims& src_0, const dims& src_1, const dims& dst);
+
 struct handle_deleter {
     void operator()(dnnl_graph_graph_t handle) const { dnnl_graph_graph_destroy(handle); }
     void operator()(dnnl_graph_op_t handle) const { dnnl_graph_op_destroy(handle); }

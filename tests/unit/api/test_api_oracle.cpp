@@ -8,6 +8,8 @@
 
 #include <cstring>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace {
 
@@ -19,15 +21,19 @@ using test::view;
 using shape = std::vector<std::int64_t>;
 using enum data_type;
 
-// Types whose elements are bits, with their width in bytes.
+// Types with the width of their elements in bytes; to the reference a string is one byte, from
+// which its text is made.
 constexpr std::pair<data_type, std::int64_t> types[] = {
-    {boolean, 1}, {i8, 1},  {u8, 1},  {i16, 2}, {u16, 2}, {f16, 2},       {bf16, 2},       {i32, 4},
-    {u32, 4},     {f32, 4}, {i64, 8}, {u64, 8}, {f64, 8}, {complex64, 8}, {complex128, 16}};
+    {boolean, 1}, {i8, 1},        {u8, 1},          {i16, 2},   {u16, 2}, {f16, 2},
+    {bf16, 2},    {i32, 4},       {u32, 4},         {f32, 4},   {i64, 8}, {u64, 8},
+    {f64, 8},     {complex64, 8}, {complex128, 16}, {string, 1}};
+
+constexpr std::int64_t string_bytes = sizeof(std::string);
 
 bool has_type(dialect form, data_type type) {
-    const bool is_complex = type == complex64 || type == complex128;
+    const bool is_number = type != complex64 && type != complex128 && type != string;
     if (form == dialect::onednn_select) return type == f32 || type == f16 || type == bf16;
-    if (form == dialect::openvino_select_1) return !is_complex;
+    if (form == dialect::openvino_select_1) return is_number;
     return form == dialect::onnx_where_16 || type != bf16;
 }
 
@@ -41,7 +47,20 @@ std::optional<shape> expected_shape(dialect form, auto_broadcast broadcast, cons
 }
 
 tensor_desc describe(data_type type, const view& operand) {
-    return {type, dims(operand.extents), dims(operand.strides_bytes)};
+    tensor_desc made{type, dims(operand.extents), dims(operand.strides_bytes)};
+    if (type == string)
+        for (std::int64_t& stride : made.strides_bytes) stride *= string_bytes;
+    return made;
+}
+
+// Half of them fit into the object itself.
+std::vector<std::string> strings_of(std::span<const std::byte> bytes) {
+    std::vector<std::string> made;
+    for (const std::byte byte : bytes) {
+        const auto number = std::to_integer<unsigned char>(byte);
+        made.emplace_back(number % 2 == 0 ? 3U : 30U, static_cast<char>(number));
+    }
+    return made;
 }
 
 struct random_select {
@@ -87,6 +106,8 @@ void check_values(generator& random, const random_select& drawn, const shape& ex
                                            describe(drawn.type, dst), drawn.broadcast);
     ASSERT_EQ(select.dst().extents, dims(expected));
     dst.strides_bytes.assign(select.dst().strides_bytes.begin(), select.dst().strides_bytes.end());
+    if (drawn.type == string)
+        for (std::int64_t& stride : dst.strides_bytes) stride /= string_bytes;
     view c = drawn.cond, x = drawn.src_0, y = drawn.src_1;
     const auto masks = test::place(random, c, 1), firsts = test::place(random, x, drawn.width),
                seconds = test::place(random, y, drawn.width),
@@ -96,7 +117,17 @@ void check_values(generator& random, const random_select& drawn, const shape& ex
     view reference = dst;
     if (!wanted.empty()) reference.data = wanted.data() + (dst.data - result.data());
     test::select_reference(c, x, y, reference, drawn.width);
+    if (drawn.type == string) {
+        auto first = strings_of(firsts.bytes()), second = strings_of(seconds.bytes()),
+             to = strings_of(result.bytes());
+        select.execute(c.data, first.data() + (x.data - firsts.data()),
+                       second.data() + (y.data - seconds.data()),
+                       to.data() + (dst.data - result.data()));
+        ASSERT_EQ(to, strings_of(wanted)) << to_string(select);
+        return;
+    }
     select.execute(c.data, x.data, y.data, dst.data);
+    ASSERT_TRUE(result.intact()) << to_string(select);
     if (wanted.empty()) return;
     ASSERT_EQ(std::memcmp(wanted.data(), result.data(), wanted.size()), 0) << to_string(select);
 }

@@ -157,27 +157,45 @@ TEST(openvino_select_1, gives_the_result_of_its_specification) {
         (std::vector<std::int32_t>{11, 10, 1, 8, 3, 4}));
 }
 
-TEST(openvino_select_1, broadcasts_in_two_steps) {
-    constexpr auto form = dialect::openvino_select_1;
-    EXPECT_EQ(infer(form, {}, {2, 3}, {2, 3}), (dims{2, 3}));
-    EXPECT_EQ(infer(form, {3}, {2, 1}, {3}), (dims{2, 3}));
-    expect_names(refusal<invalid_shape>([] {
-                     infer(form, {4, 2, 3}, {2, 3}, {2, 3});
-                 }),
-                 {"cond", "{4,2,3}", "{2,3}"});
-    expect_names(refusal<invalid_shape>([] {
-                     infer(form, {2}, {2, 3}, {2, 4});
-                 }),
-                 {"{2,3}", "{2,4}"});
+// Of oneDNN and OpenVINO alike; the first two are oneDNN's examples.
+constexpr dialect two_step_dialects[] = {dialect::onednn_select, dialect::openvino_select_1};
+
+TEST(two_step_select, broadcasts_in_two_steps) {
+    const dims four{2, 3, 4, 5};
+    for (const dialect form : two_step_dialects) {
+        EXPECT_EQ(infer(form, {4, 5}, four, {}), four);
+        EXPECT_EQ(infer(form, {3, 1, 5}, four, four), four);
+        EXPECT_EQ(infer(form, {3}, {2, 1}, {3}), (dims{2, 3}));
+        EXPECT_EQ(infer(form, {}, {2, 3}, {2, 3}), (dims{2, 3}));
+        const auto refused = [form](const dims& cond, const dims& src_0, const dims& src_1) {
+            return refusal<invalid_shape>([&] { infer(form, cond, src_0, src_1); });
+        };
+        const std::string name(to_string(form));
+        expect_names(refused({3, 5}, four, four), {name, "cond", "{3,5}", "{2,3,4,5}"});
+        expect_names(refused({4, 2, 3}, {2, 3}, {2, 3}), {name, "cond", "{4,2,3}", "{2,3}"});
+        expect_names(refused({2, 3}, {}, {}), {name, "cond", "{2,3}", "{}"});
+        expect_names(refused({2}, {2, 3}, {2, 4}), {name, "{2,3}", "{2,4}"});
+    }
+    EXPECT_EQ(refusal<invalid_shape>([&] {
+                  infer(dialect::onednn_select, {3, 5}, four, {});
+              }),
+              "onednn::Select: cond does not broadcast to src_0 and src_1: cond is {3,5}, "
+              "src_0 is {2,3,4,5}, src_1 is {}");
 }
 
-TEST(openvino_select_1, none_needs_equal_shapes) {
-    constexpr auto form = dialect::openvino_select_1;
-    EXPECT_EQ(infer(form, {2, 3}, {2, 3}, {2, 3}, auto_broadcast::none), (dims{2, 3}));
-    expect_names(refusal<invalid_shape>([] {
-                     infer(form, {}, {2, 3}, {2, 3}, auto_broadcast::none);
-                 }),
-                 {"openvino::Select-1", "cond is {}", "then is {2,3}", "else is {2,3}"});
+TEST(two_step_select, none_needs_equal_shapes) {
+    for (const dialect form : two_step_dialects) {
+        const auto with_none = [form](const dims& cond, const dims& src_0, const dims& src_1) {
+            return infer(form, cond, src_0, src_1, auto_broadcast::none);
+        };
+        EXPECT_EQ(with_none({2, 3}, {2, 3}, {2, 3}), (dims{2, 3}));
+        EXPECT_THROW(with_none({1, 3}, {2, 3}, {2, 3}), invalid_shape);
+        EXPECT_THROW(with_none({2, 3}, {2, 3}, {}), invalid_shape);
+        expect_names(refusal<invalid_shape>([&] {
+                         with_none({}, {2, 3}, {2, 3});
+                     }),
+                     {std::string(to_string(form)), "cond is {}", "is {2,3}"});
+    }
 }
 
 // ONNX's node tests where_example and where_long_example.
@@ -227,14 +245,6 @@ TEST(auto_broadcast, that_is_unknown_is_refused) {
         expect_names(refusal<invalid_argument>(
                          [&] { infer(form, {2}, {2}, {2}, static_cast<auto_broadcast>(7)); }),
                      {"auto_broadcast", "7"});
-}
-
-TEST(onednn_select, shares_its_rule_with_the_public_api) {
-    EXPECT_EQ(infer(dialect::onednn_select, {3, 1, 5}, {2, 3, 4, 5}, {}), (dims{2, 3, 4, 5}));
-    expect_names(refusal<invalid_shape>([] {
-                     infer(dialect::onednn_select, {3, 5}, {2, 3, 4, 5}, {2, 3, 4, 5});
-                 }),
-                 {"onednn::Select", "cond", "{3,5}", "{2,3,4,5}"});
 }
 
 } // namespace

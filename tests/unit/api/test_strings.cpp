@@ -24,18 +24,6 @@ strings make_strings(const std::string& name, std::size_t count) {
     return made;
 }
 
-TEST(strings, are_broadcast) {
-    const plan select =
-        compile(dialect::onnx_where_9, {boolean, {2, 1}}, {string, {3}}, {string, {}});
-    EXPECT_EQ(select.dst(), (tensor_desc{string, {2, 3}, {3 * width, width}}));
-    const bool cond[] = {true, false};
-    const strings x = make_strings("x", 3);
-    const std::string y = "a string that does not fit into the object itself";
-    strings dst(6, "old");
-    select.execute(cond, x.data(), &y, dst.data());
-    EXPECT_EQ(dst, (strings{x[0], x[1], x[2], y, y, y}));
-}
-
 TEST(strings, run_backwards_and_in_place) {
     const tensor_desc backwards{string, {5}, {-width}};
     const plan select =

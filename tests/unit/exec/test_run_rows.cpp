@@ -11,7 +11,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <stdexcept>
+#include <map>
 #include <random>
 #include <vector>
 
@@ -82,30 +82,15 @@ double operand_at(const data& from, std::size_t operand, std::size_t element, st
 }
 
 double combined(double a, double b, row_operator op) {
-    switch (op) {
-    case row_operator::add:
-        return a + b;
-    case row_operator::subtract:
-        return a - b;
-    case row_operator::multiply:
-        return a * b;
-    case row_operator::divide:
-        return a / b;
-    case row_operator::exp:
-        return std::exp(a);
-    case row_operator::tanh:
-        return std::tanh(a);
-    case row_operator::round_bf16:
-        return test::round_to(a, test::bf16_format);
-    case row_operator::round_f16:
-        return test::round_to(a, test::f16_format);
-    case row_operator::replace:
-        return b;
-    case row_operator::select_kept:
-    case row_operator::select_masked:
-        break;
-    }
-    throw std::logic_error("an operator of its own step");
+    using enum row_operator;
+    using test::operation;
+    static const std::map<row_operator, operation> arithmetic{
+        {add, operation::add},           {subtract, operation::subtract},
+        {multiply, operation::multiply}, {divide, operation::divide},
+        {exp, operation::exp},           {tanh, operation::tanh}};
+    if (op == round_bf16) return test::round_to(a, test::bf16_format);
+    if (op == round_f16) return test::round_to(a, test::f16_format);
+    return test::compute(arithmetic.at(op), a, b);
 }
 
 struct wanted_row {

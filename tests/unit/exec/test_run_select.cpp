@@ -8,7 +8,6 @@
 #include <atomic>
 #include <numeric>
 #include <sys/wait.h>
-#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -61,19 +60,6 @@ TEST(run_select, a_fork_before_its_first_use_allocates_nothing) {
     if (child == 0) _exit(0);
     EXPECT_EQ(test::allocations(), before);
     EXPECT_EQ(waitpid(child, nullptr, 0), child);
-}
-
-TEST(run_select, one_plan_serves_many_threads) {
-    const auto plan = make_select_plan(dense({300, 1000}, {300, 1000}));
-    std::vector<select_buffers> data(4, select_buffers(300000));
-    {
-        std::vector<std::jthread> threads;
-        for (select_buffers& mine : data)
-            threads.emplace_back([&plan, &mine] {
-                for (int i = 0; i < 3; ++i) mine.run(*plan);
-            });
-    }
-    for (const select_buffers& each : data) EXPECT_TRUE(each.is_right());
 }
 
 TEST(parallel_run, calls_each_chunk_once) {

@@ -2,7 +2,6 @@
 
 #include "base/error.hpp"
 #include "graph/compiled_select.hpp"
-#include "graph/match.hpp"
 
 #include <gtest/gtest.h>
 

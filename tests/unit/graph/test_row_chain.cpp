@@ -141,7 +141,7 @@ partition quantized() {
     partition made = attention();
     made.at(6).inputs[0] = tensor(bytes);
     op quantize = make(8, op_kind::quantize, {tensor(cast)}, bytes);
-    quantize.numbers = {0.5F, 3.0F};
+    quantize.constants = {0.5F, 3.0F};
     made.ops.insert(made.ops.end() - 1,
                     {make(7, op_kind::type_cast, {tensor(weights)}, cast), quantize});
     return made;
@@ -190,7 +190,7 @@ TEST_P(near_misses_below, end_the_chain) {
 INSTANTIATE_TEST_SUITE_P(
     of_what_follows_the_select, near_misses_below,
     testing::Values(
-        shorter_chain{"scale_for_each_channel", [](partition& p) { p.at(8).numbers.reset(); },
+        shorter_chain{"scale_for_each_channel", [](partition& p) { p.at(8).constants.reset(); },
                       cast},
         shorter_chain{"cast_leaves", [](partition& p) { p.outputs.push_back(cast); }, cast},
         shorter_chain{

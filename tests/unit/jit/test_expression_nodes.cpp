@@ -71,6 +71,11 @@ struct node_case {
     node_kind kind;
 };
 
+std::string name_of(const testing::TestParamInfo<node_case>& which) {
+    return std::string(to_string(which.param.target)) + '_' +
+           std::string(to_string(which.param.kind));
+}
+
 std::vector<node_case> all_cases() {
     std::vector<node_case> found;
     for (const isa target : jit_targets())
@@ -134,11 +139,7 @@ TEST_P(expression_nodes, work_in_place) {
         }
 }
 
-INSTANTIATE_TEST_SUITE_P(every_kind, expression_nodes, testing::ValuesIn(all_cases()),
-                         [](const auto& parameter) {
-                             return std::string(to_string(parameter.param.target)) + '_' +
-                                    std::string(to_string(parameter.param.kind));
-                         });
+INSTANTIATE_TEST_SUITE_P(every_kind, expression_nodes, testing::ValuesIn(all_cases()), name_of);
 
 // Every 1,009th f32, whatever it stands for, the ends of the ranges and both zeros among them.
 class expression_accuracy : public testing::TestWithParam<node_case> {};
@@ -173,10 +174,7 @@ std::vector<node_case> approximate_cases() {
 }
 
 INSTANTIATE_TEST_SUITE_P(every_approximation, expression_accuracy,
-                         testing::ValuesIn(approximate_cases()), [](const auto& parameter) {
-                             return std::string(to_string(parameter.param.target)) + '_' +
-                                    std::string(to_string(parameter.param.kind));
-                         });
+                         testing::ValuesIn(approximate_cases()), name_of);
 
 } // namespace
 } // namespace maskwise::test
