@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
+#include <utility>
 
 namespace maskwise {
 namespace {
@@ -33,11 +34,11 @@ void run_direct_tiles(const select_plan& plan, select_fn kernel, tile_cursor& cu
     }
 }
 
-void repeat_pattern(std::byte* to, const std::byte* pattern, std::int64_t pattern_bytes,
-                    std::int64_t bytes) {
-    std::memcpy(to, pattern, static_cast<std::size_t>(std::min(pattern_bytes, bytes)));
+void repeat(std::byte* buffer, std::int64_t pattern_bytes, std::int64_t repeats) {
+    const std::int64_t bytes = pattern_bytes * repeats;
     for (std::int64_t filled = pattern_bytes; filled < bytes; filled *= 2)
-        std::memcpy(to + filled, to, static_cast<std::size_t>(std::min(filled, bytes - filled)));
+        std::memcpy(buffer + filled, buffer,
+                    static_cast<std::size_t>(std::min(filled, bytes - filled)));
 }
 
 void ask_for(const lines_ahead& lines) {
@@ -55,21 +56,18 @@ public:
     // The operand's part of the tile as the select kernel can read it.
     std::byte* read(std::size_t operand, const operand_access& access, std::byte* from,
                     const lines_ahead& next) {
-        if (access.kind == access_kind::direct) {
-            ask_for(next);
-            return from;
-        }
         packed& have = packed_[operand];
-        if (have.from == from && have.access == &access) {
-            ask_for(next);
-            return buffer(operand);
+        const bool is_there = have.from == from && have.access == &access;
+        if (access.kind == access_kind::direct || is_there) {
+            unasked_[operand] = next;
+            return is_there ? buffer(operand) : from;
         }
         have = {from, &access};
         if (access.kind == access_kind::repeat)
-            repeat_pattern(buffer(operand), from, access.layout.item_bytes,
-                           access.layout.item_bytes * access.layout.items);
+            std::memcpy(buffer(operand), from, static_cast<std::size_t>(access.pattern_bytes));
         else
             access.pack(describe(operand, access, from, next));
+        repeat(buffer(operand), access.pattern_bytes, access.repeats);
         return buffer(operand);
     }
 
@@ -81,6 +79,9 @@ public:
     void write(const operand_access& access, std::byte* to, const lines_ahead& next) const {
         access.pack(describe(op_dst, access, to, next));
     }
+
+    // Lines of the next tile that no packing has asked for.
+    per_operand<lines_ahead> take_unasked() { return std::exchange(unasked_, {}); }
 
 private:
     struct packed {
@@ -100,6 +101,7 @@ private:
     per_operand<std::byte*> begin_;
     std::byte* scratch_;
     per_operand<packed> packed_{};
+    per_operand<lines_ahead> unasked_{};
 };
 
 // Whether all cond bytes of the tile are one value: then one side need not be packed. True bytes of
@@ -115,6 +117,26 @@ bool is_uniform(const tile_shape& shape, const std::byte* cond) {
             return false;
     }
     return true;
+}
+
+// Asks for lines between the tile's rows: all at once they would hold up what the tile loads.
+void run_and_ask(select_fn kernel, select_tile tile, const per_operand<lines_ahead>& next) {
+    constexpr std::int64_t most_slices = 16;
+    const std::int64_t step = (tile.rows + most_slices - 1) / most_slices;
+    const auto slices = static_cast<std::size_t>((tile.rows + step - 1) / step);
+    const std::int64_t rows = tile.rows;
+    for (std::size_t i = 0; i < slices; ++i) {
+        for (const lines_ahead& lines : next) {
+            const std::size_t count = lines.offsets.size(), first = count * i / slices;
+            ask_for({lines.from, lines.offsets.subspan(first, count * (i + 1) / slices - first)});
+        }
+        tile.rows = std::min(step, rows - static_cast<std::int64_t>(i) * step);
+        kernel(tile);
+        tile.cond += step * tile.cond_row_bytes;
+        tile.src_0 += step * tile.src_0_row_bytes;
+        tile.src_1 += step * tile.src_1_row_bytes;
+        tile.dst += step * tile.dst_row_bytes;
+    }
 }
 
 // Takes each element from its side; neither is packed.
@@ -160,10 +182,11 @@ void run_packed_tile(const select_plan& plan, select_fn kernel, const tile_place
     if (scatters) at[op_dst] = pack.buffer(op_dst);
     const bool decided = is_uniform(*place.shape, at[op_cond]);
     if (!decided && plan.pick != nullptr) {
+        for (const lines_ahead& lines : pack.take_unasked()) ask_for(lines);
         pick_tile(plan, *place.shape, at);
     } else {
         read_sources(place, next, decided, pack, at);
-        kernel(make_tile(*place.shape, at));
+        run_and_ask(kernel, make_tile(*place.shape, at), pack.take_unasked());
     }
     if (scatters) pack.write(access[op_dst], place.at[op_dst], ahead_of(op_dst, place, next));
 }

@@ -131,18 +131,19 @@ void lay_out_windows(operand_access& access) {
 }
 
 // The operand's elements, level by level, in a buffer; dst's from there.
-operand_access packed_access(const levels& from, std::int64_t width, bool is_dst,
+operand_access packed_access(levels from, std::int64_t width, bool is_dst,
                              const kernel_table& kernels) {
     operand_access access;
-    access.buffer_bytes = product(from, 0, from.count) * width + pack_slack_bytes;
+    if (from.count > 1 && from[from.count - 1].stride_bytes == 0)
+        access.repeats = from[--from.count].extent;
+    access.pattern_bytes = product(from, 0, from.count) * width;
+    access.buffer_bytes = access.repeats * access.pattern_bytes + pack_slack_bytes;
     access.layout.block_offsets = {0};
     access.layout.item_bytes = width;
     access.kind = is_dst ? access_kind::scatter : access_kind::gather;
     const bool run = from[0].stride_bytes == width, splat = from[0].stride_bytes == 0;
-    if (run && from.count == 2 && from[1].stride_bytes == 0) {
+    if (run && from.count == 1) {
         access.kind = access_kind::repeat;
-        access.layout.item_bytes *= from[0].extent;
-        access.layout.items = from[1].extent;
         return access;
     }
     // Up to four repeats of an element are transposed like that many equal planes.

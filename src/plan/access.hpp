@@ -8,16 +8,19 @@
 
 namespace maskwise {
 
-// direct: the kernel reads (or writes) the operand where it lies. repeat: a short pattern that lies
-// once in memory fills the tile. The others are packed by the kernel of that name.
+// direct: the kernel reads (or writes) the operand where it lies. repeat: a pattern that lies in
+// one piece is copied. The others are packed by the kernel of that name.
 enum class access_kind : std::uint8_t { direct, repeat, gather, scatter, step, splat, transpose };
 
 // How one operand reaches the kernel in tiles of one size.
 struct operand_access {
     access_kind kind = access_kind::direct;
     column_class columns = column_class::unit;
-    std::int64_t row_bytes = 0;     // between rows, as the select kernel sees it
-    pack_layout layout;             // where not direct
+    std::int64_t row_bytes = 0; // between rows, as the select kernel sees it
+    // Where not direct: one pattern, and how often it stands in the buffer.
+    pack_layout layout;
+    std::int64_t pattern_bytes = 0;
+    std::int64_t repeats = 1;
     std::int64_t buffer_bytes = 0;  // with slack; 0 where direct
     std::int64_t windows_reach = 0; // bytes from the tile's first element to the end of all windows
     // In plans that pack: offsets of the tile's cache lines, to ask for them one tile ahead. dst

@@ -10,6 +10,9 @@ namespace {
 
 // Pieces of an operand that a box aims at, and what a box may hold of one operand for it.
 constexpr std::int64_t longest_run_bytes = 256;
+// Of dst where pieces end within lines, which two tiles then write, each a part: the longer the
+// pieces, the fewer such lines.
+constexpr std::int64_t longest_broken_run_bytes = 2048;
 constexpr std::int64_t largest_box_bytes = 32 << 10;
 // A box is at least so large; its buffers and offsets stay in L1 together.
 constexpr std::int64_t usual_box_bytes = 8192;
@@ -118,6 +121,13 @@ private:
     std::int64_t elements_ = 1;
 };
 
+bool pieces_end_within_lines(const loop_nest& nest) {
+    return std::ranges::any_of(nest, [&](const loop_dim& loop) {
+        const std::int64_t stride = loop.stride_bytes[op_dst];
+        return stride != nest.width_bytes[op_dst] && stride % line_bytes != 0;
+    });
+}
+
 } // namespace
 
 std::int64_t chunk_of(std::int64_t extent, std::int64_t most, std::int64_t step) {
@@ -134,6 +144,8 @@ tile_extents choose_box(const loop_nest& nest) {
         for (const std::size_t o : {op_dst, op_src_0, op_src_1, op_cond})
             if (distinct_bytes(nest, o) > cached_bytes)
                 tile.reach(o, o == op_dst ? 2 * bytes : bytes); // lines in part cost twice
+    if (distinct_bytes(nest, op_dst) > cached_bytes && pieces_end_within_lines(nest))
+        tile.reach(op_dst, longest_broken_run_bytes);
     // Whole lines of what is in L2 where there is room left.
     for (const std::size_t o : {op_src_0, op_src_1, op_cond})
         if (distinct_bytes(nest, o) > cached_in_l1_bytes) tile.reach(o, line_bytes);

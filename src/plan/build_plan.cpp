@@ -24,12 +24,17 @@ void add_lines(tile_shape& shape, const loop_nest& nest, const tile_extents& ext
     }
 }
 
-// Whether packing the operand moves its elements one by one, and again for each row and tile.
-bool is_moved_singly(const select_plan& plan, const operand_access& access, std::size_t operand) {
+// Whether packing the operand moves its elements one by one.
+bool is_moved_singly(const select_plan& plan, std::size_t operand) {
+    const operand_access& access = plan.shapes[0].access[operand];
     const bool in_runs = access.layout.item_bytes != plan.nest.width_bytes[operand];
-    if (access.kind != access_kind::step && access.kind != access_kind::transpose &&
-        (access.kind != access_kind::gather || in_runs))
-        return false;
+    return access.kind == access_kind::step || access.kind == access_kind::transpose ||
+           (access.kind == access_kind::gather && !in_runs);
+}
+
+// The same again for each row and tile.
+bool is_moved_everywhere(const select_plan& plan, std::size_t operand) {
+    if (!is_moved_singly(plan, operand)) return false;
     for (const int d : plan.nest.numbers()) {
         const bool within_columns =
             d < plan.tile.column_loops && plan.tile[d] == plan.nest[d].extent;
@@ -42,10 +47,8 @@ bool is_moved_singly(const select_plan& plan, const operand_access& access, std:
 // smaller one may happen to have runs of one element.
 bool picks(const select_plan& plan) {
     constexpr std::int64_t picked_width_bytes = 16;
-    const auto& access = plan.shapes[0].access;
     return plan.nest.width_bytes[op_dst] == picked_width_bytes &&
-           is_moved_singly(plan, access[op_src_0], op_src_0) &&
-           is_moved_singly(plan, access[op_src_1], op_src_1);
+           is_moved_everywhere(plan, op_src_0) && is_moved_everywhere(plan, op_src_1);
 }
 
 std::vector<std::int32_t> pick_offsets(const select_plan& plan, const tile_extents& extents) {
@@ -77,7 +80,6 @@ tile_shape make_shape(const select_plan& plan, const tile_extents& extents,
     shape.columns = elements_of(extents) / shape.rows;
     for (const std::size_t o : every_operand)
         shape.access[o] = make_access(plan.nest, plan.tile, extents, o, kernels);
-    if (plan.tiles > 1) add_lines(shape, plan.nest, extents);
     return shape;
 }
 
@@ -95,20 +97,17 @@ grid_loop make_grid_loop(const select_plan& plan, int loop) {
     return result;
 }
 
-// Returns how many shapes of tiles there are.
-std::size_t lay_out_grid(select_plan& plan) {
-    const loop_order order = choose_loop_order(plan.nest, plan.tile);
+void lay_out_grid(select_plan& plan) {
+    per_operand<bool> is_moved{};
+    for (const std::size_t o : every_operand) is_moved[o] = is_moved_singly(plan, o);
+    const loop_order order = choose_loop_order(plan.nest, plan.tile, is_moved);
     plan.tiles = plan.nest.elements == 0 ? 0 : 1;
-    std::size_t shapes = 1;
-    for (int i = 0; i < order.count; ++i) {
+    for (int i = order.count - 1; i >= 0; --i) {
         const grid_loop next = make_grid_loop(plan, order.loops[static_cast<std::size_t>(i)]);
         if (next.extent == 1) continue;
-        if (next.last_shape != 0) shapes *= 2;
         plan.grid.push_back(next);
         plan.tiles *= next.extent;
     }
-    std::ranges::reverse(plan.grid);
-    return shapes;
 }
 
 // Sized for the tile that packs most: whole tiles may read a source that overlaps itself in place,
@@ -120,11 +119,19 @@ std::int64_t buffer_bytes(const select_plan& plan, std::size_t operand) {
     return (most + 63) / 64 * 64;
 }
 
-void connect_operands(select_plan& plan, std::size_t shapes, const kernel_table& kernels) {
-    for (std::size_t i = 0; i < shapes; ++i)
+void make_shapes(select_plan& plan, const kernel_table& kernels) {
+    const auto is_cut = [&](int d) { return plan.nest[d].extent % plan.tile[d] != 0; };
+    const std::size_t count = std::size_t{1} << std::ranges::count_if(plan.nest.numbers(), is_cut);
+    for (std::size_t i = 0; i < count; ++i)
         plan.shapes.push_back(make_shape(plan, extents_of_shape(plan, i), kernels));
+}
+
+void connect_operands(select_plan& plan) {
+    if (plan.tiles > 1)
+        for (std::size_t i = 0; i < plan.shapes.size(); ++i)
+            add_lines(plan.shapes[i], plan.nest, extents_of_shape(plan, i));
     if (picks(plan))
-        for (std::size_t i = 0; i < shapes; ++i)
+        for (std::size_t i = 0; i < plan.shapes.size(); ++i)
             plan.shapes[i].pick_offsets = pick_offsets(plan, extents_of_shape(plan, i));
     std::int64_t scratch = 0;
     for (const std::size_t o : every_operand) {
@@ -190,7 +197,9 @@ std::shared_ptr<const select_plan> build_plan(const select_desc& desc, isa targe
     plan->nest = make_loop_nest(desc);
     if (desc.dst.type == data_type::string) return plan;
     plan->tile = choose_tiling(plan->nest);
-    connect_operands(*plan, lay_out_grid(*plan), kernels);
+    make_shapes(*plan, kernels);
+    lay_out_grid(*plan);
+    connect_operands(*plan);
     plan->moved_bytes = count_moved_bytes(*plan);
     choose_kernels(*plan, kernels, stream_from_bytes);
     return plan;

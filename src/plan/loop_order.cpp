@@ -37,6 +37,17 @@ void keep_shared_operands(loop_order& order, const loop_nest& nest) {
                 move_innermost(order, d);
 }
 
+// What is packed in one tile is there for the next ones. cond last: where loops differ it is mostly
+// packed beside fewer bytes of sources.
+void keep_packed_operands(loop_order& order, const loop_nest& nest, const tiling& tile,
+                          const per_operand<bool>& is_moved) {
+    const auto outermost_first = order.loops;
+    for (const std::size_t operand : {op_src_1, op_src_0, op_cond})
+        for (const int d : std::span(outermost_first).first(nest.numbers().size()))
+            if (is_moved[operand] && nest[d].stride_bytes[operand] == 0 && tile[d] < nest[d].extent)
+                move_innermost(order, d);
+}
+
 // The loop in which the operand goes on right behind the tile's short pieces; -1 where pieces are
 // longer or there is no such loop.
 int next_in_memory(const loop_nest& nest, const tiling& tile, std::size_t operand) {
@@ -59,10 +70,12 @@ void follow_cache_lines(loop_order& order, const loop_nest& nest, const tiling& 
 
 } // namespace
 
-loop_order choose_loop_order(const loop_nest& nest, const tiling& tile) {
+loop_order choose_loop_order(const loop_nest& nest, const tiling& tile,
+                             const per_operand<bool>& is_moved) {
     loop_order order{nest.rank, {}};
     std::ranges::reverse_copy(nest.numbers(), order.loops.begin());
     keep_shared_operands(order, nest);
+    keep_packed_operands(order, nest, tile, is_moved);
     follow_cache_lines(order, nest, tile);
     return order;
 }

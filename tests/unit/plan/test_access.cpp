@@ -96,10 +96,20 @@ TEST(access, repeats_elements_by_planes_where_copies_are_few) {
 TEST(access, repeats_a_pattern_where_it_lies) {
     const operand_access access = access_of({{6, 4}, {50, 0}});
     EXPECT_EQ(access.kind, access_kind::repeat);
-    EXPECT_EQ(access.layout.item_bytes, 6 * 4);
-    EXPECT_EQ(access.layout.items, 50);
+    EXPECT_EQ(access.pattern_bytes, 6 * 4);
+    EXPECT_EQ(access.repeats, 50);
+    EXPECT_EQ(access.buffer_bytes, 50 * 6 * 4 + pack_slack_bytes);
     EXPECT_EQ(access_of({{6, 4}, {50, 0}, {2, 24}}).kind, access_kind::gather);
     EXPECT_EQ(access_of({{6, 4}, {50, 100}}).kind, access_kind::gather);
+}
+
+// Whatever is packed is packed once, if all of it stands still along the outermost loop.
+TEST(access, packs_a_pattern_once_and_repeats_it) {
+    const operand_access access = access_of({{7, 3000}, {50, 0}});
+    EXPECT_EQ(access.kind, access_kind::gather);
+    EXPECT_EQ(counts_of(access), (counts{7, 1, 1}));
+    EXPECT_EQ(access.repeats, 50);
+    EXPECT_EQ(access_of({{7, 3000}, {50, 0}, {2, 4}}).repeats, 1);
 }
 
 TEST(access, moves_runs_with_the_widest_unit_that_fits) {

@@ -32,6 +32,19 @@ TEST(box, holds_whole_lines_of_operands_in_l2) {
     EXPECT_EQ(choose_box(transposed(200, 200)), extents(112, 16));
 }
 
+// 8 MB of src_0 and dst, 100 KB of cond, which lies column by column: where dst's rows end within
+// lines they are long before cond's lines are whole.
+TEST(box, holds_longer_pieces_of_dst_where_they_end_within_lines) {
+    const auto box_of = [](std::int64_t columns) {
+        const std::int64_t row = 4 * columns;
+        return choose_box(nest_of({{columns, {100, 4, 0, 4}},
+                                   {100, {1, row, 0, row}},
+                                   {20, {0, 100 * row, 0, 100 * row}}}));
+    };
+    EXPECT_EQ(box_of(1008), extents(128, 64));
+    EXPECT_EQ(box_of(1001), extents(1001, 8));
+}
+
 // 16 KB each: what is in L1 is taken as it comes, dst first.
 TEST(box, fills_up_along_dst_for_operands_in_l1) {
     EXPECT_EQ(choose_box(transposed(64, 64)), extents(64, 32));

@@ -9,13 +9,14 @@ namespace maskwise {
 namespace {
 
 // Outermost first; the tile covers so many elements of each loop, or all of them.
-std::vector<int> order_of(const loop_nest& nest, std::vector<std::int64_t> tile_inner_first = {}) {
+std::vector<int> order_of(const loop_nest& nest, std::vector<std::int64_t> tile_inner_first = {},
+                          const per_operand<bool>& is_moved = {}) {
     tiling tile;
     for (const loop_dim& loop : nest)
         if (tile_inner_first.size() < static_cast<std::size_t>(nest.rank))
             tile_inner_first.push_back(loop.extent);
     tile.extent = extents_of(tile_inner_first);
-    const loop_order order = choose_loop_order(nest, tile);
+    const loop_order order = choose_loop_order(nest, tile, is_moved);
     return {order.loops.begin(), order.loops.begin() + order.count};
 }
 
@@ -54,6 +55,20 @@ TEST(loop_order, moves_the_loop_of_src_0_last) {
                                 {2, {n, 0, 2 * row, 2 * row}},
                                 {2, {2 * n, 2 * row, 0, 4 * row}}})),
               (loops{0, 1, 3, 2}));
+}
+
+// What packing moves element by element is moved once for all tiles that share it.
+TEST(loop_order, keeps_what_is_packed) {
+    const auto order = [](const per_operand<bool>& is_moved) {
+        return order_of(
+            nest_of({{100, {6, 4, 8, 4}}, {30, {0, 400, 0, 400}}, {3, {600, 0, 0, 12000}}}),
+            {10, 1, 1}, is_moved);
+    };
+    EXPECT_EQ(order({}), (loops{2, 1, 0}));
+    EXPECT_EQ(order({true, false, false, false}), (loops{2, 0, 1}));
+    EXPECT_EQ(order({false, true, false, false}), (loops{1, 0, 2}));
+    EXPECT_EQ(order({true, true, false, false}), (loops{0, 2, 1}));
+    EXPECT_EQ(order({false, false, true, false}), (loops{0, 2, 1}));
 }
 
 // src_1 lies column by column, and the tile has whole rows of dst: src_1 goes on in the next row.
