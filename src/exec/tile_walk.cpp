@@ -122,13 +122,16 @@ bool is_uniform(const tile_shape& shape, const std::byte* cond) {
 // Asks for lines between the tile's rows: all at once they would hold up what the tile loads.
 void run_and_ask(select_fn kernel, select_tile tile, const per_operand<lines_ahead>& next) {
     constexpr std::int64_t most_slices = 16;
-    const std::int64_t step = (tile.rows + most_slices - 1) / most_slices;
-    const auto slices = static_cast<std::size_t>((tile.rows + step - 1) / step);
+    constexpr std::size_t few_lines = 32;
+    std::size_t lines = 0;
+    for (const lines_ahead& each : next) lines += each.offsets.size();
     const std::int64_t rows = tile.rows;
+    const std::int64_t step = lines < few_lines ? rows : (rows + most_slices - 1) / most_slices;
+    const auto slices = static_cast<std::size_t>((rows + step - 1) / step);
     for (std::size_t i = 0; i < slices; ++i) {
-        for (const lines_ahead& lines : next) {
-            const std::size_t count = lines.offsets.size(), first = count * i / slices;
-            ask_for({lines.from, lines.offsets.subspan(first, count * (i + 1) / slices - first)});
+        for (const auto& [from, offsets] : next) {
+            const std::size_t first = offsets.size() * i / slices;
+            ask_for({from, offsets.subspan(first, offsets.size() * (i + 1) / slices - first)});
         }
         tile.rows = std::min(step, rows - static_cast<std::int64_t>(i) * step);
         kernel(tile);

@@ -11,8 +11,8 @@ namespace {
 // Pieces of an operand that a box aims at, and what a box may hold of one operand for it.
 constexpr std::int64_t longest_run_bytes = 256;
 // Of dst where pieces end within lines, which two tiles then write, each a part: the longer the
-// pieces, the fewer such lines.
-constexpr std::int64_t longest_broken_run_bytes = 2048;
+// pieces, the fewer such lines. Not a power of two: rows of the buffers would meet in L1.
+constexpr std::int64_t longest_broken_run_bytes = 1984;
 constexpr std::int64_t largest_box_bytes = 32 << 10;
 // A box is at least so large; its buffers and offsets stay in L1 together.
 constexpr std::int64_t usual_box_bytes = 8192;

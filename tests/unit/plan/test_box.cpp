@@ -33,7 +33,7 @@ TEST(box, holds_whole_lines_of_operands_in_l2) {
 }
 
 // 8 MB of src_0 and dst, 100 KB of cond, which lies column by column: where dst's rows end within
-// lines they are long before cond's lines are whole.
+// lines they are long before cond's lines are whole: 496 columns at most, so three equal chunks.
 TEST(box, holds_longer_pieces_of_dst_where_they_end_within_lines) {
     const auto box_of = [](std::int64_t columns) {
         const std::int64_t row = 4 * columns;
@@ -42,7 +42,7 @@ TEST(box, holds_longer_pieces_of_dst_where_they_end_within_lines) {
                                    {20, {0, 100 * row, 0, 100 * row}}}));
     };
     EXPECT_EQ(box_of(1008), extents(128, 64));
-    EXPECT_EQ(box_of(1001), extents(1001, 8));
+    EXPECT_EQ(box_of(1001), extents(336, 16));
 }
 
 // 16 KB each: what is in L1 is taken as it comes, dst first.
