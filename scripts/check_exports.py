@@ -35,7 +35,7 @@ def listed_functions(folder: Path) -> set[str]:
 
 
 def named_in_full(folder: Path) -> set[str]:
-    """The few exports beside the list: names without a wildcard in the version script."""
+    """The few exports besides the list: names without a wildcard in the version script."""
     text = re.sub(r"#.*", "", (folder / "exports.map").read_text())
     return set(re.findall(r"^\s*(\w+);", text.split("local:")[0], re.MULTILINE))
 

@@ -31,7 +31,7 @@ SHOWN = {
     ("256x256 16x16x256x256 16x16x256x256", "f32"): "mask 256x256 onto 16x16x256x256",
     ("256x256 16x16x256x256 16x16x256x256", "f16"): "the same",
     ("1x1x1024x1024 1x12x1024x1024 - causal", "f32"): "causal mask 1x1x1024x1024 over 12 heads, "
-    "scalar beside",
+    "a scalar",
     ("8x1x1x384 1 8x12x384x384 padding", "f32"): "padding mask 8x1x1x384 onto 8x12x384x384",
     ("64 64 64", "f32"): "64 elements",
     ("3x5 2x3x4x5 2x3x4x5", "f32"): "mask 3x5 onto 2x3x4x5 (not legal)",

@@ -105,7 +105,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--lane",
         default="3.13",
-        help="the oneDNN to measure in front of; 'engine': none, Maskwise alone, plans beside the"
+        help="the oneDNN to measure in front of; 'engine': none, Maskwise alone, plans next to the"
         " table (nothing is kept)",
     )
     parser.add_argument("--full", action="store_true", help="more cases, more repetitions")

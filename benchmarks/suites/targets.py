@@ -1,4 +1,4 @@
-"""The numbers to reach, each beside what was measured."""
+"""The numbers to reach, each next to what was measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-/* What the plugin exports beside oneDNN's own functions. C11 and C++; needs no oneDNN header. */
+/* What the plugin exports besides oneDNN's own functions. C11 and C++; needs no oneDNN header. */
 #pragma once
 
 #ifdef __cplusplus

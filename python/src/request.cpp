@@ -19,7 +19,7 @@ nb::object to_array(nb::handle value) {
     return own(PyArray_FROM_O(value.ptr()));
 }
 
-// Python's own numbers take the type of the array beside them where that can hold their kind. The
+// Python's own numbers take the type of the array next to them where that can hold their kind. The
 // frequent cases of NumPy's rule; numpy.result_type knows the others.
 bool follows(nb::handle number, PyArray_Descr* array_dtype) {
     const int other = array_dtype->type_num;

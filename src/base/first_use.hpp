@@ -11,8 +11,7 @@ namespace maskwise {
 // variable would stay locked in a child that is made meanwhile.
 std::unique_lock<std::recursive_mutex> lock_first_use();
 
-// The slow way of at_first_use, out of line: beside a few instructions it would cost every caller
-// a frame.
+// The slow way of at_first_use, out of line: inline it would cost every caller a frame.
 template <auto make>
 [[gnu::noinline]] auto& make_first(std::atomic<decltype(make())*>& known) {
     using value = decltype(make());

@@ -309,7 +309,7 @@ void row_walk::held_soft_max() {
     finish_statistics(maximum, sum);
 }
 
-// The sum is taken anew when a piece has a larger maximum than those before; the second pass makes
+// The sum is taken again when a piece has a larger maximum than those before; the second pass makes
 // each piece again, knowing both.
 void row_walk::long_soft_max() {
     float maximum = minus_infinity, sum = 0.0F;

@@ -278,7 +278,7 @@ HWY_ATTR HWY_INLINE void select_block_of_bytes(const std::byte* cond, S0 src_0, 
     }
 }
 
-// Where a vector holds one or two elements. (On SVE, whose vectors may be long, nowhere.)
+// Where a vector holds one or two elements. (Nowhere on SVE, where vectors may be long.)
 template <std::size_t Width>
 constexpr bool few_a_vector = HWY_MAX_BYTES <= 2 * Width;
 

@@ -188,7 +188,7 @@ bool walks_on(const loop_nest& nest, const tile_extents& extents, std::size_t op
 }
 
 // Whether the hardware's prefetchers see where one dense piece goes on. What is transposed goes
-// forward, too, but takes long enough that asking pays where other operands are packed beside it.
+// forward, too, but takes long enough that asking pays where other operands are packed with it.
 bool is_foreseen(const loop_nest& nest, const tile_extents& extents, std::size_t operand,
                  access_kind kind, bool packed_alone) {
     if (kind == access_kind::direct) return true;

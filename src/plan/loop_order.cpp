@@ -37,8 +37,7 @@ void keep_shared_operands(loop_order& order, const loop_nest& nest) {
                 move_innermost(order, d);
 }
 
-// What is packed in one tile is there for the next ones. cond last: where loops differ it is mostly
-// packed beside fewer bytes of sources.
+// What is packed in one tile is there for the next ones. cond last, since it is shared most.
 void keep_packed_operands(loop_order& order, const loop_nest& nest, const tiling& tile,
                           const per_operand<bool>& is_moved) {
     const auto outermost_first = order.loops;

@@ -11,7 +11,8 @@ import isa
 from cases import Case, dense
 from worker import Worker
 
-CASE = Case("sweep", "a", *(dense((2, 3)) for _ in range(4)))
+SHAPE = dense((2, 3))
+CASE = Case("sweep", "a", SHAPE, SHAPE, SHAPE, SHAPE)
 
 
 def way(name: str, *seconds: float, state: str = "right") -> Worker:
