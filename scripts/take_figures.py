@@ -21,6 +21,9 @@ from typing import Any
 import write_figures
 from write_figures import ROOT, Fault, Result
 
+sys.path.insert(0, str(ROOT / "benchmarks/suites"))
+from results import NAMES
+
 BENCH = ROOT / "build/bench"
 Cells = tuple[str, list[str], list[list[str]]]  # versions, head, rows
 Rows = dict[str, dict[str, Any]]  # of one case, by implementation
@@ -179,14 +182,6 @@ def attention_cells(bench: Path) -> Cells:
 
 # Selects that move less are bound by the call.
 SHOWN_FROM_BYTES = 1_000_000
-SELECTS = {
-    "maskwise": "Maskwise",
-    "onednn": "oneDNN alone",
-    "onnxruntime": "ONNX Runtime",
-    "openvino": "OpenVINO",
-    "numpy": "NumPy",
-    "numexpr": "numexpr",
-}
 
 
 def ratio_text(of_case: Rows, name: str) -> str:
@@ -214,14 +209,14 @@ def select_cells(bench: Path) -> Cells:
         limit = of_case["limit"]
         operands = " ".join(limit[operand] for operand in ("cond", "src_0", "src_1"))
         cells = [name, operands, limit["mask"], f"{limit['bytes'] / 1e6:.4g}"]
-        rows.append([*cells, *(ratio_text(of_case, impl) for impl in SELECTS)])
+        rows.append([*cells, *(ratio_text(of_case, impl) for impl in NAMES)])
     versions = dict.fromkeys(
-        f"{SELECTS[impl.split(' ')[0]]} {re.split('[:,]', row['version'])[0]}"
+        f"{NAMES[impl.split(' ')[0]]} {re.split('[:,]', row['version'])[0]}"
         for of_case in cases.values()
         for impl, row in of_case.items()
         if impl != "limit"
     )
-    head = ["case", "cond src_0 src_1", "mask", "MB", *SELECTS.values()]
+    head = ["case", "cond src_0 src_1", "mask", "MB", *NAMES.values()]
     return ", ".join(versions), head, rows
 
 

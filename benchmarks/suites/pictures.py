@@ -10,7 +10,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from cases import shape_table
-from results import Row
+from results import NAMES, Row
 
 Rows = dict[str, Row]
 COLOURS = {
@@ -20,14 +20,6 @@ COLOURS = {
     "openvino": "#7b4fa3",
     "numpy": "#b8860b",
     "numexpr": "#8a8a8a",
-}
-NAMES = {
-    "maskwise": "Maskwise",
-    "onednn": "oneDNN alone",
-    "onnxruntime": "ONNX Runtime",
-    "openvino": "OpenVINO",
-    "numpy": "NumPy",
-    "numexpr": "numexpr",
 }
 WAITING = {"passive": "#e39b6d", "active": "#7a2804"}  # oneDNN on OpenMP, by its wait policy
 

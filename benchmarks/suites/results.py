@@ -10,6 +10,16 @@ from pathlib import Path
 from cases import Case
 from machine import write_stamp
 
+# The implementations of Select, as tables and pictures call them.
+NAMES = {
+    "maskwise": "Maskwise",
+    "onednn": "oneDNN alone",
+    "onnxruntime": "ONNX Runtime",
+    "openvino": "OpenVINO",
+    "numpy": "NumPy",
+    "numexpr": "numexpr",
+}
+
 
 @dataclass
 class Row:

@@ -1,5 +1,5 @@
-"""Two cases of suite select by the real programs, next to the real limit: are the answers right, and
-is what is measured a figure? Not how large: the machine may be busy.
+"""Two cases of suite select by the real programs, next to the real limit: are the answers right,
+and is what is measured a figure? Not how large: the machine may be busy.
 
 Started by scripts/bench smoke, which has everything built.
 """
