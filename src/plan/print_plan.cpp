@@ -44,9 +44,9 @@ std::string nest_text(int rank, auto&& extent_of) {
 // "2x40 12>128": tiles of each grid loop in the order of the walk, and those loops' extents.
 std::string grid_text(const select_plan& plan) {
     std::string counts, extents;
-    for (auto loop = plan.grid.rbegin(); loop != plan.grid.rend(); ++loop) {
-        append(counts, 'x', loop->extent);
-        append(extents, '>', loop->elements);
+    for (std::size_t i = plan.grid.size(); i-- > 0;) {
+        append(counts, 'x', plan.grid[i].extent);
+        append(extents, '>', plan.grid[i].elements);
     }
     return counts.empty() ? "1" : counts + " order=" + extents;
 }
