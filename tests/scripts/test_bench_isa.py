@@ -16,7 +16,7 @@ CASE = Case("sweep", "a", SHAPE, SHAPE, SHAPE, SHAPE)
 
 
 def way(name: str, *seconds: float, state: str = "right") -> Worker:
-    """A client whose times repeat, one for each comparison."""
+    """A client that answers one time for each comparison."""
     answers = iter(seconds)
     now = 0.0
 
