@@ -17,7 +17,7 @@ from pathlib import Path
 from cases import Case, cases_of
 from machine import CLASSES, machine_facts, processor_facts
 from measure import data_folder
-from worker import ROOT, Worker, limit
+from worker import ROOT, Worker, engine, limit
 
 ALLOWED = 1.05
 TURNS, SAMPLES, SECONDS = 5, 3, 0.01
@@ -40,10 +40,6 @@ def sets_here() -> list[str]:
     """Widest first; plain C++ is for what has none of them."""
     flags = processor_facts().get("flags", "").split()
     return [name for flag, name in CLASSES if flag in flags]
-
-
-def engine(build: Path, name: str, isa: str) -> Worker:
-    return Worker(name, [str(build / "bin/bench_client-engine")], {"MASKWISE_MAX_ISA": isa})
 
 
 def pairs_of(names: list[str], others: list[str]) -> list[tuple[str, str]]:
@@ -133,9 +129,9 @@ def main() -> int:
     arguments = parser.parse_args()
     names = arguments.isa.split(",")
     others = [f"other {number}" for number in range(1, len(arguments.against) + 1)]
-    ways = [engine(arguments.build, name, name) for name in names]
+    ways = [engine(arguments.build, name, MASKWISE_MAX_ISA=name) for name in names]
     built = zip(others, arguments.against, strict=True)
-    ways += [engine(build, other, names[0]) for other, build in built]
+    ways += [engine(build, other, MASKWISE_MAX_ISA=names[0]) for other, build in built]
     wanted = arguments.only.split(",") if arguments.only else []
     cases = [
         case

@@ -120,9 +120,9 @@ def onednn_alone(build: Path, lane: str) -> list[Worker]:
     return workers
 
 
-def engine(build: Path) -> Worker:
+def engine(build: Path, impl: str = "maskwise", **environment: str) -> Worker:
     """Maskwise by its own functions, without oneDNN."""
-    return Worker("maskwise", [str(build / "bin/bench_client-engine")], {})
+    return Worker(impl, [str(build / "bin/bench_client-engine")], environment)
 
 
 def limit(build: Path) -> Worker:

@@ -49,11 +49,6 @@ void run_loop(const expression_plan& plan, input_addresses inputs, void* dst) {
     });
 }
 
-void copy(const reordering& along, const void* from, void* to) {
-    constexpr bool always = true;
-    run_select(*along.copy, &always, from, from, to);
-}
-
 void run_in_order(const expression_plan& plan, input_addresses inputs, void* dst,
                   std::byte* scratch) {
     std::array<const void*, jit::max_inputs> ordered{};
@@ -65,11 +60,11 @@ void run_in_order(const expression_plan& plan, input_addresses inputs, void* dst
             result = place;
             continue;
         }
-        copy(change, inputs[change.operand], place);
+        run_copy(*change.copy, inputs[change.operand], place);
         ordered[change.operand] = place;
     }
     run_loop(plan, std::span(ordered).first(inputs.size()), result);
-    if (result != dst) copy(plan.reorderings[0], result, dst);
+    if (result != dst) run_copy(*plan.reorderings[0].copy, result, dst);
 }
 
 } // namespace

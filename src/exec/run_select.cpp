@@ -31,4 +31,9 @@ void run_select(const select_plan& plan, const void* cond, const void* src_0, co
     });
 }
 
+void run_copy(const select_plan& plan, const void* from, void* to) {
+    constexpr bool always = true;
+    run_select(plan, &always, from, from, to);
+}
+
 } // namespace maskwise

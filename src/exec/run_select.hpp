@@ -12,4 +12,7 @@ class select_plan;
 void run_select(const select_plan& plan, const void* cond, const void* src_0, const void* src_1,
                 void* dst);
 
+// The same with a plan of make_copy_plan.
+void run_copy(const select_plan& plan, const void* from, void* to);
+
 } // namespace maskwise

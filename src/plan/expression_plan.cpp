@@ -65,12 +65,11 @@ tensor_desc in_order_of(const tensor_desc& dst, const tensor_desc& operand) {
 
 // Gives the operand a place in scratch memory and describes it as it lies there.
 void reorder(expression_plan& plan, std::size_t number, tensor_desc& operand) {
-    const tensor_desc given = operand, cond = dense_desc(data_type::boolean, {});
+    const tensor_desc given = operand;
     operand = in_order_of(plan.desc.dst, given);
     const bool is_dst = number == jit::dst_operand;
     const tensor_desc &from = is_dst ? operand : given, &to = is_dst ? given : operand;
-    plan.reorderings.push_back(
-        {make_select_plan({cond, from, from, to}), number, plan.scratch_bytes});
+    plan.reorderings.push_back({make_copy_plan(from, to), number, plan.scratch_bytes});
     plan.scratch_bytes += padded_bytes(static_cast<std::size_t>(span_bytes(operand)));
 }
 

@@ -80,4 +80,8 @@ std::shared_ptr<const select_plan> make_select_plan(const select_desc& desc) {
     return plan;
 }
 
+std::shared_ptr<const select_plan> make_copy_plan(const tensor_desc& from, const tensor_desc& to) {
+    return make_select_plan({{data_type::boolean, {}, {}}, from, from, to});
+}
+
 } // namespace maskwise

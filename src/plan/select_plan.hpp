@@ -25,6 +25,9 @@ class select_plan;
 // than what lies inside it), and as active_isa() does.
 std::shared_ptr<const select_plan> make_select_plan(const select_desc& desc);
 
+// The plan that copies elements from one layout to another: a Select that always takes src_0.
+std::shared_ptr<const select_plan> make_copy_plan(const tensor_desc& from, const tensor_desc& to);
+
 // One line: shape classes, tile, packing, loop order, kernel, stores.
 std::string to_string(const select_plan& plan);
 

@@ -88,8 +88,8 @@ TEST_F(redescribed, an_open_output_keeps_the_type_that_it_is_given) {
 }
 
 // No address depends on the stride of an extent of 1, but oneDNN reads the layout of a MatMul's
-// input from it, too, and multiplies what lies elsewhere: most often in a partition of its own,
-// whose code it keeps for all strides that mean the same.
+// input from it, too, and multiplies what lies elsewhere: most often in a partition of its own.
+// It keeps that code for all strides that mean the same.
 TEST_F(redescribed, strides_of_extents_of_1_mean_nothing) {
     const extents q{1, 2, 8, 17}, k{1, 2, 17, 24}, s{1, 2, 8, 24}, column{1, 2, 8, 1};
     const auto mask = dense(1, {1, 1, 8, 24}, boolean);

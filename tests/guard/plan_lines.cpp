@@ -1,6 +1,6 @@
 // Prints the plan of every Select of the case set, each once: what the test of plans compares with
-// plans.txt. Types whose plans differ in the kernel's width alone share a line. Instruction set and
-// threshold are given, so that the lines are the same on any machine.
+// plans.txt. Types share a line if their plans differ in the kernel's width alone. Instruction set
+// and threshold are given, so that the lines are the same on any machine.
 //   plan_lines <shape table> <batch file>...
 
 #include "input/case_reader.hpp"

@@ -162,9 +162,7 @@ abi::logical_tensor onednn_subgraph::take_input(compiled_step& step,
     if (!usual || lie_alike(from_abi(tensor), from_abi(*usual))) return usual.value_or(tensor);
     const auto from = to_desc(from_abi(tensor));
     const std::size_t copy = step.inputs.back() = first_copy_id - tensor.id;
-    step.copies.push_back(
-        {tensor.id, copy,
-         make_select_plan({{data_type::boolean, {}, {}}, from, from, to_desc(from_abi(*usual))})});
+    step.copies.push_back({tensor.id, copy, make_copy_plan(from, to_desc(from_abi(*usual)))});
     return intermediates_[copy] = *usual;
 }
 
@@ -244,12 +242,6 @@ abi::status onednn_subgraph::execute_as_select(const compiled_step& step,
                                             memory_of(find(step.outputs[at.dst]))});
 }
 
-void onednn_subgraph::run_copy(const input_copy& copy, const tensor_lookup& find) {
-    constexpr bool always = true;
-    const void* const from = memory_of(find(copy.from));
-    run_select(*copy.plan, &always, from, from, memory_of(find(copy.to)));
-}
-
 abi::status onednn_subgraph::execute(abi::stream stream, const tensor_lookup& find) const {
     const abi::const_tensor scratchpad = scratch_bytes_ > 0 ? find(scratchpad_id) : nullptr;
     for (const auto& step : steps_) {
@@ -258,7 +250,8 @@ abi::status onednn_subgraph::execute(abi::stream stream, const tensor_lookup& fi
             call_real(&real_library::stream_wait, stream);
         abi::const_tensor inputs[max_step_inputs], outputs[max_step_outputs];
         std::size_t in = 0, out = 0;
-        for (const auto& each : step.copies) run_copy(each, find);
+        for (const auto& [from, to, plan] : step.copies)
+            run_copy(*plan, memory_of(find(from)), memory_of(find(to)));
         for (const std::size_t id : step.inputs) inputs[in++] = find(id);
         for (const std::size_t id : step.outputs) outputs[out++] = find(id);
         const auto status = step.as_select ? execute_as_select(step, find)

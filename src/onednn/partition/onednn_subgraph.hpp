@@ -77,7 +77,6 @@ private:
     void compile_by_onednn(compiled_step& step, const std::vector<abi::logical_tensor>& inputs,
                            std::vector<abi::logical_tensor>& outputs, abi::engine engine);
     void ask_for_scratch(const compiled_step& step);
-    static void run_copy(const input_copy& copy, const tensor_lookup& find);
     static abi::status execute_as_select(const compiled_step& step, const tensor_lookup& find);
     void release();
 

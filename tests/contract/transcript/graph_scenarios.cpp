@@ -168,7 +168,7 @@ const std::vector<graph_case>& cases() {
         {"duplicate_id",
          {{1, relu, {t(11)}, {t(12)}}, {1, select, {mask(10), t(12), t(13)}, {t(14)}}}},
         {"attention_with_mask", attention(f32)},
-        // One mask and one source in three Selects, whose results meet again.
+        // Three Selects share a mask and a source, and their results meet again.
         {"diamond_of_selects",
          {{1, select, {mask(10), t(11), scalar(12)}, {t(13)}},
           {2, select, {mask(10), scalar(12), t(11)}, {t(14)}},
