@@ -11,22 +11,26 @@ import argparse
 import json
 import statistics
 import sys
+from collections import defaultdict
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cases import Case, cases_of
 from machine import CLASSES, machine_facts, processor_facts
 from measure import data_folder
-from worker import ROOT, Worker, engine, limit
+from ways import Limit
+from worker import ROOT, Worker, engine
+from worker import limit as limit_worker
 
 ALLOWED = 1.05
+LIMIT = "limit"
 TURNS, SAMPLES, SECONDS = 5, 3, 0.01
 
 
 @dataclass
 class Compared:
     """Median seconds of a case by each way, and how much longer it took than the way it must not be
-    slower than: the median of the turns."""
+    slower than, and the limit's time over its own: medians of the turns."""
 
     suite: str
     case: str
@@ -34,6 +38,7 @@ class Compared:
     mask: str
     seconds: dict[str, float]
     ratios: dict[str, float]
+    fractions: dict[str, float]  # of the limit, by way
 
 
 def sets_here() -> list[str]:
@@ -48,34 +53,48 @@ def pairs_of(names: list[str], others: list[str]) -> list[tuple[str, str]]:
     return [*lesser, *((names[0], other) for other in others)]
 
 
-def take_turns(ways: list[Worker]) -> dict[str, list[float]]:
-    taken: dict[str, list[float]] = {way.impl: [] for way in ways}
+def take_turns(ways: list[Worker], limit: Limit | None) -> dict[str, list[float]]:
+    taken: dict[str, list[float]] = defaultdict(list)
     for turn in range(TURNS):
         for way in ways[:: 1 if turn % 2 == 0 else -1]:
             samples = way.ask(do="time", samples=SAMPLES, max_seconds=SECONDS)["samples"]
             taken[way.impl].append(statistics.median(samples))
+        if limit:
+            limit.time_kept(SAMPLES, SECONDS)
+            taken[LIMIT].append(statistics.median(limit.time_best(SAMPLES, SECONDS)))
     return taken
 
 
-def compare(case: Case, ways: list[Worker], pairs: list[tuple[str, str]], folder: str) -> Compared:
+def medians_of(one: list[float], other: list[float]) -> float:
+    return statistics.median(mine / its for mine, its in zip(one, other, strict=True))
+
+
+def compare(
+    case: Case,
+    ways: list[Worker],
+    limit: Limit | None,
+    pairs: list[tuple[str, str]],
+    folder: str,
+) -> Compared:
     for way in ways:
         answer = way.ask(do="load", case=case.request(folder))
         if answer["state"] != "right":
             raise RuntimeError(f"{case.suite} {case.name}: {way.impl} is {answer['state']}")
-    taken = take_turns(ways)
-    ratios = {
-        f"{one} / {other}": statistics.median(
-            mine / its for mine, its in zip(taken[one], taken[other], strict=True)
-        )
-        for one, other in pairs
-    }
+    taken = take_turns(ways, limit)
     seconds = {name: statistics.median(spent) for name, spent in taken.items()}
-    return Compared(case.suite, case.name, case.dtype, case.mask, seconds, ratios)
+    ratios = {f"{one} / {other}": medians_of(taken[one], taken[other]) for one, other in pairs}
+    fractions = {
+        way.impl: medians_of(taken[LIMIT], taken[way.impl]) for way in ways if LIMIT in taken
+    }
+    return Compared(case.suite, case.name, case.dtype, case.mask, seconds, ratios, fractions)
 
 
 def line(found: Compared) -> str:
     times = ", ".join(f"{name} {spent * 1e3:.3f} ms" for name, spent in found.seconds.items())
     ratios = ", ".join(f"{name} {ratio:.2f}" for name, ratio in found.ratios.items())
+    if found.fractions:
+        ratios += "; of the limit "
+        ratios += ", ".join(f"{name} {share:.2f}" for name, share in found.fractions.items())
     return f"{found.suite} {found.case} {found.dtype} {found.mask}: {times}; {ratios}"
 
 
@@ -96,25 +115,31 @@ def summary(every: list[Compared]) -> list[str]:
 
 
 def run(
-    cases: list[Case], ways: list[Worker], pairs: list[tuple[str, str]], data: Worker
+    cases: list[Case],
+    ways: list[Worker],
+    pairs: list[tuple[str, str]],
+    limit: Limit,
+    with_limit: bool,
 ) -> list[Compared]:
     """What is slower is compared once more, and the better of both counts."""
     every = []
     try:
         with data_folder() as folder:
             for number, case in enumerate(cases, 1):
-                data.ask(do="load", case=case.request(folder))
-                found = compare(case, ways, pairs, folder)
+                load = limit.load if with_limit else limit.make
+                load(case.request(folder))
+                used = limit if with_limit else None
+                found = compare(case, ways, used, pairs, folder)
                 if is_slower(found):
-                    again = compare(case, ways, pairs, folder)
+                    again = compare(case, ways, used, pairs, folder)
                     found.ratios = {
                         name: min(ratio, again.ratios[name]) for name, ratio in found.ratios.items()
                     }
                 every.append(found)
                 print(f"[{number}/{len(cases)}] {line(found)}", flush=True)
     finally:
-        for worker in [data, *ways]:
-            worker.close()
+        for each in [limit, *ways]:
+            each.close()
     return every
 
 
@@ -126,12 +151,14 @@ def main() -> int:
     parser.add_argument("--isa", default=",".join(sets_here()), help="of this machine, with commas")
     parser.add_argument("--only", default="", help="cases by name, with commas")
     parser.add_argument("--every", type=int, default=1, help="each n-th case only")
+    parser.add_argument("--limit", action="store_true", help="compare with the limit, too")
     arguments = parser.parse_args()
     names = arguments.isa.split(",")
     others = [f"other {number}" for number in range(1, len(arguments.against) + 1)]
     ways = [engine(arguments.build, name, MASKWISE_MAX_ISA=name) for name in names]
     built = zip(others, arguments.against, strict=True)
     ways += [engine(build, other, MASKWISE_MAX_ISA=names[0]) for other, build in built]
+    limit = Limit(limit_worker(arguments.build))
     wanted = arguments.only.split(",") if arguments.only else []
     cases = [
         case
@@ -139,7 +166,7 @@ def main() -> int:
         for case in cases_of(suite, full=False)
         if not wanted or case.name in wanted
     ][:: arguments.every]
-    every = run(cases, ways, pairs_of(names, others), limit(arguments.build))
+    every = run(cases, ways, pairs_of(names, others), limit, arguments.limit)
     results = ROOT / "build/bench/isa.json"
     kept = {**machine_facts(), "cases": [asdict(found) for found in every]}
     results.write_text(json.dumps(kept, indent=1) + "\n")

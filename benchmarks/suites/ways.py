@@ -44,11 +44,16 @@ class Limit:
         self.about = worker.ask(do="hello")
         self.kept: list[Way] = []
 
-    def load(self, request: dict[str, Any]) -> int:
-        """Makes the case's data and ranks the ways; answers the bytes that must move."""
+    def make(self, request: dict[str, Any]) -> int:
+        """Makes the case's data; answers the bytes that must move."""
         needed = self.worker.ask(do="load", case=request)
-        self.rank()
         return int(needed["read"] + needed["written"])
+
+    def load(self, request: dict[str, Any]) -> int:
+        """As make, and ranks the ways."""
+        needed = self.make(request)
+        self.rank()
+        return needed
 
     def bind(self, read: int, written: int, threads: int | None = None) -> None:
         """The same without a case, and by ways of that many threads only."""
