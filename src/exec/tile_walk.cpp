@@ -157,7 +157,7 @@ void pick_tile(const select_plan& plan, const tile_shape& shape,
 // scattered operand are too short for the hardware's prefetchers.
 lines_ahead ahead_of(std::size_t o, const tile_place& place, const tile_place& next) {
     const std::ptrdiff_t step = next.at[o] - place.at[o];
-    if (step > -line_bytes && step < line_bytes) return {}; // mostly the same lines
+    if (step > -line_bytes / 4 && step < line_bytes / 4) return {}; // mostly the same lines
     return {next.at[o], next.shape->access[o].lines};
 }
 

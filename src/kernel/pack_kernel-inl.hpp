@@ -196,39 +196,66 @@ HWY_ATTR HWY_INLINE auto load_items(const std::byte* from, const std::int32_t* o
                            load_items<Width, N, Blocks / 2>(from, offsets));
 }
 
-// Blocks * N items, each N groups long, N a power of two, become N groups of as many items.
-// Where there are fewer than N items the rest of them is anything.
-template <std::size_t Width, std::size_t N, std::size_t Blocks>
-HWY_ATTR HWY_INLINE void transpose_block(const std::byte* from, const std::int32_t* offsets,
-                                         std::size_t items, std::byte* to,
-                                         const std::int32_t* places) {
-    using lane = lane_of<Width>;
-    const hn::FixedTag<lane, N * Blocks> d;
-    hn::VFromD<decltype(d)> v[N];
-    for (std::size_t k = 0; k < N; ++k)
-        v[k] = load_items<Width, N, Blocks>(from, offsets + HWY_MIN(k, items - 1));
-    // Each round interleaves row k with row k + N / 2; after log2(N) rounds rows are columns.
+// Rounds of interleaving row k with row k + N / 2: after log2(N) of them rows are columns.
+template <std::size_t N, class D>
+HWY_ATTR HWY_INLINE void interleave_rows(D d, hn::VFromD<D> (&v)[N]) {
     for (std::size_t round = 1; round < N; round *= 2) {
-        hn::VFromD<decltype(d)> next[N];
+        hn::VFromD<D> next[N];
         for (std::size_t k = 0; k < N / 2; ++k) {
             next[2 * k] = hn::InterleaveLower(d, v[k], v[k + N / 2]);
             next[2 * k + 1] = hn::InterleaveUpper(d, v[k], v[k + N / 2]);
         }
         for (std::size_t k = 0; k < N; ++k) v[k] = next[k];
     }
-    for (std::size_t k = 0; k < N; ++k)
-        hn::StoreU(v[k], d, reinterpret_cast<lane*>(to + places[k]));
 }
+
+// Blocks * N items, each N groups long, N a power of two, become N groups of as many items.
+template <std::size_t Width, std::size_t N, std::size_t Blocks>
+struct square_block {
+    static constexpr std::size_t items = N * Blocks, groups = N;
+
+    static HWY_ATTR HWY_INLINE void move(const std::byte* from, const std::int32_t* offsets,
+                                         std::byte* to, const std::int32_t* places) {
+        using lane = lane_of<Width>;
+        const hn::FixedTag<lane, items> d;
+        hn::VFromD<decltype(d)> v[N];
+        for (std::size_t k = 0; k < N; ++k) v[k] = load_items<Width, N, Blocks>(from, offsets + k);
+        interleave_rows(d, v);
+        for (std::size_t k = 0; k < N; ++k)
+            hn::StoreU(v[k], d, reinterpret_cast<lane*>(to + places[k]));
+    }
+};
+
+// N items that fill half a register, with twice as many groups: whole registers all the way.
+template <std::size_t Width, std::size_t N>
+struct wide_block {
+    static constexpr std::size_t items = N, groups = 2 * N;
+
+    static HWY_ATTR HWY_INLINE void move(const std::byte* from, const std::int32_t* offsets,
+                                         std::byte* to, const std::int32_t* places) {
+        using lane = lane_of<Width>;
+        const hn::FixedTag<lane, groups> d;
+        const hn::FixedTag<lane, items> half;
+        hn::VFromD<decltype(d)> v[N];
+        for (std::size_t k = 0; k < N; ++k)
+            v[k] = hn::LoadU(d, reinterpret_cast<const lane*>(from + offsets[k]));
+        interleave_rows(d, v);
+        for (std::size_t k = 0; k < N; ++k) {
+            const auto at = [&](std::size_t g) { return reinterpret_cast<lane*>(to + places[g]); };
+            hn::StoreU(hn::LowerHalf(half, v[k]), half, at(2 * k));
+            hn::StoreU(hn::UpperHalf(half, v[k]), half, at(2 * k + 1));
+        }
+    }
+};
 
 // Along the groups first: there the source is contiguous, and each of its cache lines is used up
 // before the next ones push it out, even where the items are a power of two apart. What does not
 // fill a block is done by one more block that overlaps the last one.
-template <std::size_t Width, std::size_t N, std::size_t Blocks>
+template <std::size_t Width, class Block>
 HWY_ATTR HWY_INLINE void transpose_blocks(const std::byte* from, std::byte* to,
-                                          const pack_tile& tile, ask_ahead& ahead) {
-    constexpr auto step = static_cast<std::int64_t>(N * Blocks);
-    constexpr auto step_groups = static_cast<std::int64_t>(N);
-    const std::int32_t* const offsets = tile.layout.offsets.data();
+                                          const pack_tile& tile, const std::int32_t* offsets,
+                                          ask_ahead& ahead) {
+    constexpr std::int64_t step = Block::items, step_groups = Block::groups;
     const std::int32_t* const places = tile.layout.group_places.data();
     const auto [items, groups] = std::pair(tile.layout.items, tile.layout.groups);
     for (std::int64_t next_i = 0; next_i < items; next_i += step) {
@@ -236,9 +263,8 @@ HWY_ATTR HWY_INLINE void transpose_blocks(const std::byte* from, std::byte* to,
         for (std::int64_t next_g = 0; next_g < groups; next_g += step_groups) {
             const std::int64_t g = HWY_MIN(next_g, groups - step_groups);
             ahead.step();
-            transpose_block<Width, N, Blocks>(from + g * std::int64_t{Width}, offsets + i,
-                                              static_cast<std::size_t>(HWY_MIN(step, items)),
-                                              to + i * std::int64_t{Width}, places + g);
+            Block::move(from + g * std::int64_t{Width}, offsets + i, to + i * std::int64_t{Width},
+                        places + g);
         }
     }
 }
@@ -293,14 +319,6 @@ HWY_ATTR HWY_INLINE void deinterleave(const std::byte* from, std::byte* to, cons
     }
 }
 
-#else
-
-template <std::size_t Width, std::size_t N, std::size_t Blocks>
-void transpose_blocks(const std::byte* from, std::byte* to, const pack_tile& tile,
-                      ask_ahead& ahead) {
-    transpose_elements<Width>(from, to, tile, ahead);
-}
-
 #endif
 
 // `steps` of a block: each asks for lines once.
@@ -318,32 +336,64 @@ inline std::int64_t steps_of(std::int64_t count, std::int64_t each) {
     return (count + each - 1) / each;
 }
 
-// Blocks of N: as many groups as that, and as many items, or twice as many where vectors are so
-// wide. Where groups lie one behind the other in the buffer more than half of the items will do:
+template <std::size_t Width>
+HWY_ATTR HWY_INLINE void transpose_singly(const pack_tile& tile) {
+    for_each_block(tile, tile.layout.groups,
+                   [&](const std::byte* from, std::byte* to, ask_ahead& ahead)
+                       HWY_ATTR { transpose_elements<Width>(from, to, tile, ahead); });
+}
+
+#if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE
+
+template <std::size_t Width>
+bool is_dense(const pack_layout& layout) {
+    return layout.buffer_group_bytes == layout.items * std::int64_t{Width};
+}
+
+// Where groups lie one behind the other in the buffer more than half of a block's items will do:
 // what a group writes too far the next one, or the slack, takes.
-template <std::size_t Width, std::size_t N, std::size_t Blocks>
-HWY_ATTR HWY_INLINE void transpose_by(const pack_tile& tile) {
-    if constexpr (Blocks >= 2) {
-        if (tile.layout.items < static_cast<std::int64_t>(N * Blocks))
-            return transpose_by<Width, N, Blocks / 2>(tile);
+template <std::size_t Width, class Block>
+bool fits(const pack_layout& layout) {
+    constexpr std::int64_t items = Block::items, groups = Block::groups;
+    const std::int64_t least = is_dense<Width>(layout) ? items / 2 + 1 : items;
+    return layout.items >= least && layout.groups >= groups;
+}
+
+// In place of items that a block has and the tile lacks the last one is read.
+template <std::size_t Width, class Block>
+HWY_ATTR HWY_INLINE void transpose_in(const pack_tile& tile) {
+    const pack_layout& layout = tile.layout;
+    const auto items = static_cast<std::size_t>(layout.items);
+    const std::int32_t* offsets = layout.offsets.data();
+    std::int32_t padded[Block::items];
+    if (items < Block::items) {
+        for (std::size_t i = 0; i < Block::items; ++i) padded[i] = offsets[HWY_MIN(i, items - 1)];
+        offsets = padded;
     }
-    if constexpr (N >= 2) {
-        const bool dense =
-            tile.layout.buffer_group_bytes == tile.layout.items * std::int64_t{Width};
-        const auto least = static_cast<std::int64_t>(dense ? N / 2 + 1 : N);
-        if (tile.layout.items < least || tile.layout.groups < static_cast<std::int64_t>(N))
-            return transpose_by<Width, N / 2, 1>(tile);
-    }
-    const std::int64_t steps = steps_of(tile.layout.groups, std::int64_t{N}) *
-                               steps_of(tile.layout.items, std::int64_t{N * Blocks});
-    for_each_block(tile, N >= 2 ? steps : tile.layout.groups,
+    const std::int64_t steps = steps_of(layout.groups, std::int64_t{Block::groups}) *
+                               steps_of(layout.items, std::int64_t{Block::items});
+    for_each_block(tile, steps,
                    [&](const std::byte* from, std::byte* to, ask_ahead& ahead) HWY_ATTR {
-                       if constexpr (N >= 2)
-                           transpose_blocks<Width, N, Blocks>(from, to, tile, ahead);
-                       else
-                           transpose_elements<Width>(from, to, tile, ahead);
+                       transpose_blocks<Width, Block>(from, to, tile, offsets, ahead);
                    });
 }
+
+// By the largest blocks that fit.
+template <std::size_t Width, std::size_t N, std::size_t Blocks>
+HWY_ATTR HWY_INLINE void transpose_by(const pack_tile& tile) {
+    if constexpr (N < 2) {
+        transpose_singly<Width>(tile);
+    } else {
+        using square = square_block<Width, N, Blocks>;
+        using wide = wide_block<Width, N>;
+        if constexpr (N * Width == 8)
+            if (fits<Width, wide>(tile.layout)) return transpose_in<Width, wide>(tile);
+        if (fits<Width, square>(tile.layout)) return transpose_in<Width, square>(tile);
+        transpose_by<Width, Blocks == 1 ? N / 2 : N, 1>(tile);
+    }
+}
+
+#endif
 
 template <std::size_t Width>
 HWY_ATTR void transpose_kernel(const pack_tile& tile) {
@@ -351,7 +401,7 @@ HWY_ATTR void transpose_kernel(const pack_tile& tile) {
     constexpr std::int64_t N = 16 / Width, width = Width;
     if constexpr (N > 1) {
         if (tile.layout.items >= 2 && tile.layout.items <= 4 && tile.layout.groups >= N &&
-            tile.layout.buffer_group_bytes == tile.layout.items * width)
+            is_dense<Width>(tile.layout))
             return for_each_block(tile, steps_of(tile.layout.groups, N),
                                   [&](const std::byte* from, std::byte* to, ask_ahead& ahead)
                                       HWY_ATTR { interleave<Width>(from, to, tile, ahead); });
@@ -363,10 +413,10 @@ HWY_ATTR void transpose_kernel(const pack_tile& tile) {
                                       HWY_ATTR { deinterleave<Width>(from, to, tile, ahead); });
     }
     // Not four: rows a power of two apart then meet in L1, and are no faster where they do not.
-    constexpr std::size_t blocks = N >= 2 ? HWY_MIN(HWY_MAX_BYTES / 16, 2) : 1;
-    transpose_by<Width, HWY_MAX(1, N), blocks>(tile);
+    constexpr std::size_t blocks = HWY_MIN(HWY_MAX_BYTES / 16, 2);
+    transpose_by<Width, N, blocks>(tile);
 #else
-    transpose_by<Width, 1, 1>(tile);
+    transpose_singly<Width>(tile);
 #endif
 }
 
