@@ -15,6 +15,7 @@ struct cache_level {
     int level = 0; // 0: no more caches
     bool holds_data = false;
     std::int64_t bytes = 0;
+    std::int64_t ways = 0;
     std::int64_t sharing_threads = 1;
 };
 
@@ -26,9 +27,10 @@ cache_level decode(const cpu_reader::registers& r) {
     result.level = static_cast<int>(r.eax >> 5 & 7);
     result.holds_data = type == 1 || type == 3;
     result.sharing_threads = static_cast<std::int64_t>(r.eax >> 14 & 0xfff) + 1;
+    result.ways = (r.ebx >> 22 & 0x3ff) + 1;
     const std::int64_t line = (r.ebx & 0xfff) + 1, partitions = (r.ebx >> 12 & 0x3ff) + 1,
-                       ways = (r.ebx >> 22 & 0x3ff) + 1, sets = std::int64_t{r.ecx} + 1;
-    result.bytes = line * partitions * ways * sets;
+                       sets = std::int64_t{r.ecx} + 1;
+    result.bytes = line * partitions * result.ways * sets;
     return result;
 }
 
@@ -40,21 +42,30 @@ bool is_amd(const cpu_reader& cpu) {
 } // namespace
 
 cache_facts read_caches(const cpu_reader& cpu) {
-    cache_facts facts{32 << 10, 512 << 10, 0};
+    cache_facts facts{32 << 10, 8, 512 << 10, 0};
     std::int64_t last_level = 0;
     for (std::uint32_t i = 0; i < 8; ++i) {
         const cache_level cache = decode(cpu.cpuid(is_amd(cpu) ? 0x8000001dU : 4U, i));
         if (cache.level == 0) break;
         if (!cache.holds_data) continue;
-        if (cache.level == 1) facts.l1_bytes = cache.bytes;
+        if (cache.level == 1) {
+            facts.l1_bytes = cache.bytes;
+            facts.l1_ways = cache.ways;
+        }
         if (cache.level == 2) facts.l2_bytes = cache.bytes;
         if (cache.level == 3) last_level = cache.bytes / cache.sharing_threads;
     }
     facts.l1_bytes = std::clamp<std::int64_t>(facts.l1_bytes, 16 << 10, 256 << 10);
+    facts.l1_ways = std::clamp<std::int64_t>(facts.l1_ways, 4, 16);
     facts.l2_bytes = std::clamp<std::int64_t>(facts.l2_bytes, 128 << 10, 4 << 20);
     // Between what L2 alone gives and 4 MB: no CPU in sale has more last-level cache per core, and
     // a larger figure is that of a socket of which the guest owns a few cores.
     facts.last_level_bytes = std::clamp<std::int64_t>(last_level, facts.l2_bytes, 4 << 20);
+    return facts;
+}
+
+const cache_facts& native_caches() {
+    static const cache_facts facts = read_caches(native_cpu());
     return facts;
 }
 
@@ -64,7 +75,7 @@ std::int64_t stream_threshold_bytes() {
         // Six shares, measured on two cores of Zen 5: whether a fill, a copy, a masked fill or a
         // Select of three operands, plain stores are faster up to about 20 MB moved in all, and
         // streaming is from about 28 MB on.
-        if (!text) return read_caches(native_cpu()).last_level_bytes * 6;
+        if (!text) return native_caches().last_level_bytes * 6;
         std::int64_t bytes = 0;
         const char* end = text->data() + text->size();
         const auto [stop, failure] = std::from_chars(text->data(), end, bytes);

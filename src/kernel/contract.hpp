@@ -77,6 +77,7 @@ struct pack_layout {
     std::vector<std::int32_t> block_offsets;
     std::vector<std::int32_t> group_places;
     std::vector<std::int32_t> block_places;
+    std::int64_t most_items = 32; // transpose: so many may be read at once, their lines stay in L1
     bool even_items = false; // transpose: each item is as far from the one before it as the second
     byte_windows windows;    // gather
 };

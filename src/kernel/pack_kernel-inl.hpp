@@ -169,14 +169,20 @@ HWY_ATTR void splat_kernel(const pack_tile& tile) {
     });
 }
 
+inline std::int64_t steps_of(std::int64_t count, std::int64_t each) {
+    return (count + each - 1) / each;
+}
+
+// The items from `first` on.
 template <std::size_t Width>
 HWY_ATTR HWY_INLINE void transpose_elements(const std::byte* from, std::byte* to,
-                                            const pack_tile& tile, ask_ahead& ahead) {
+                                            const pack_tile& tile, std::int64_t first,
+                                            ask_ahead& ahead) {
     const std::int32_t* const offsets = tile.layout.offsets.data();
     const std::int32_t* const places = tile.layout.group_places.data();
     const auto [items, groups] = std::pair(tile.layout.items, tile.layout.groups);
     for (std::int64_t g = 0; g < groups; ++g, ahead.step())
-        for (std::int64_t i = 0; i < items; ++i)
+        for (std::int64_t i = first; i < items; ++i)
             std::memcpy(to + places[g] + i * std::int64_t{Width},
                         from + g * std::int64_t{Width} + offsets[i], Width);
 }
@@ -269,6 +275,33 @@ HWY_ATTR HWY_INLINE void transpose_blocks(const std::byte* from, std::byte* to,
     }
 }
 
+// Pixels of fewer groups than a register holds become planes: registers are read from where a pixel
+// begins, as long as they end before the last pixel does.
+template <std::size_t Width, std::size_t Blocks>
+HWY_ATTR HWY_INLINE void transpose_pixels(const std::byte* from, std::byte* to,
+                                          const pack_tile& tile, ask_ahead& ahead) {
+    constexpr std::size_t N = 16 / Width;
+    constexpr auto step = static_cast<std::int64_t>(N * Blocks), width = std::int64_t{Width};
+    using lane = lane_of<Width>;
+    const hn::FixedTag<lane, N * Blocks> d;
+    const std::int32_t* const places = tile.layout.group_places.data();
+    const auto [items, groups] = std::pair(tile.layout.items, tile.layout.groups);
+    const std::int64_t whole = items - steps_of(16, groups * width) + 1;
+    std::int64_t i = 0;
+    for (; i + step <= whole; i += step) {
+        ahead.step();
+        hn::VFromD<decltype(d)> v[N];
+        for (std::size_t k = 0; k < N; ++k)
+            v[k] = load_items<Width, N, Blocks>(from, tile.layout.offsets.data() + i +
+                                                          static_cast<std::int64_t>(k));
+        interleave_rows(d, v);
+        for (std::size_t k = 0; k < N; ++k)
+            if (static_cast<std::int64_t>(k) < groups)
+                hn::StoreU(v[k], d, reinterpret_cast<lane*>(to + places[k] + i * width));
+    }
+    transpose_elements<Width>(from, to, tile, i, ahead);
+}
+
 // Two to four items side by side in the buffer: planes become pixels. N groups at a time, the last
 // ones again where N does not divide them.
 template <std::size_t Width>
@@ -332,15 +365,11 @@ HWY_ATTR HWY_INLINE void for_each_block(const pack_tile& tile, std::int64_t step
         move(tile.strided + offsets[b], tile.buffer + places[b], ahead);
 }
 
-inline std::int64_t steps_of(std::int64_t count, std::int64_t each) {
-    return (count + each - 1) / each;
-}
-
 template <std::size_t Width>
 HWY_ATTR HWY_INLINE void transpose_singly(const pack_tile& tile) {
     for_each_block(tile, tile.layout.groups,
                    [&](const std::byte* from, std::byte* to, ask_ahead& ahead)
-                       HWY_ATTR { transpose_elements<Width>(from, to, tile, ahead); });
+                       HWY_ATTR { transpose_elements<Width>(from, to, tile, 0, ahead); });
 }
 
 #if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE
@@ -356,7 +385,7 @@ template <std::size_t Width, class Block>
 bool fits(const pack_layout& layout) {
     constexpr std::int64_t items = Block::items, groups = Block::groups;
     const std::int64_t least = is_dense<Width>(layout) ? items / 2 + 1 : items;
-    return layout.items >= least && layout.groups >= groups;
+    return layout.items >= least && layout.groups >= groups && items <= layout.most_items;
 }
 
 // In place of items that a block has and the tile lacks the last one is read.
@@ -399,21 +428,27 @@ template <std::size_t Width>
 HWY_ATTR void transpose_kernel(const pack_tile& tile) {
 #if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE
     constexpr std::int64_t N = 16 / Width, width = Width;
+    // Not four: rows a power of two apart then meet in L1, and are no faster where they do not.
+    constexpr std::size_t blocks = HWY_MIN(HWY_MAX_BYTES / 16, 2);
     if constexpr (N > 1) {
         if (tile.layout.items >= 2 && tile.layout.items <= 4 && tile.layout.groups >= N &&
             is_dense<Width>(tile.layout))
             return for_each_block(tile, steps_of(tile.layout.groups, N),
                                   [&](const std::byte* from, std::byte* to, ask_ahead& ahead)
                                       HWY_ATTR { interleave<Width>(from, to, tile, ahead); });
-        if (tile.layout.groups >= 2 && tile.layout.groups <= 4 &&
-            tile.layout.items >= HWY_MAX(N, 3) && tile.layout.even_items &&
-            tile.layout.offsets[1] == tile.layout.groups * width)
+        const bool pixels = tile.layout.items > 1 && tile.layout.groups > 1 &&
+                            tile.layout.even_items &&
+                            tile.layout.offsets[1] == tile.layout.groups * width;
+        if (pixels && tile.layout.groups <= 4 && tile.layout.items >= HWY_MAX(N, 3))
             return for_each_block(tile, steps_of(tile.layout.items, N),
                                   [&](const std::byte* from, std::byte* to, ask_ahead& ahead)
                                       HWY_ATTR { deinterleave<Width>(from, to, tile, ahead); });
+        if (pixels && tile.layout.groups < N)
+            return for_each_block(
+                tile, steps_of(tile.layout.items, N * std::int64_t{blocks}),
+                [&](const std::byte* from, std::byte* to, ask_ahead& ahead)
+                    HWY_ATTR { transpose_pixels<Width, blocks>(from, to, tile, ahead); });
     }
-    // Not four: rows a power of two apart then meet in L1, and are no faster where they do not.
-    constexpr std::size_t blocks = HWY_MIN(HWY_MAX_BYTES / 16, 2);
     transpose_by<Width, N, blocks>(tile);
 #else
     transpose_singly<Width>(tile);

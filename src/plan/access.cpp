@@ -105,6 +105,7 @@ void lay_out_transpose(operand_access& access, const levels& from, const transpo
         offsets_of(t.blocks, [](const placed_level& each) { return each.from.stride_bytes; });
     access.layout.block_places = places_of(t.blocks);
     access.layout.items = static_cast<std::int64_t>(access.layout.offsets.size());
+    access.layout.most_items = items_at_once(access.layout.offsets, native_caches());
     access.layout.groups = product(t.groups);
     access.layout.blocks = static_cast<std::int64_t>(access.layout.block_offsets.size());
     access.layout.group_bytes = access.layout.item_bytes;

@@ -23,15 +23,21 @@ std::string_view to_string(access_kind kind) {
     return "?";
 }
 
-// "unit", "zero", or how the operand is packed.
-std::string access_text(const operand_access& access) {
-    if (access.kind != access_kind::direct) return std::string(to_string(access.kind));
-    return access.columns == column_class::unit ? "unit" : "zero";
-}
-
 void append(std::string& text, char separator, std::int64_t value) {
     if (!text.empty()) text += separator;
     text += std::to_string(value);
+}
+
+// "unit", "zero", or how the operand is packed: "transpose:8" by no more than 8 items at once.
+// "+ahead" where lines are asked for.
+std::string access_text(const operand_access& access) {
+    const std::int64_t width = std::max<std::int64_t>(1, access.layout.item_bytes);
+    std::string text = access.columns == column_class::unit ? "unit" : "zero";
+    if (access.kind != access_kind::direct) text = to_string(access.kind);
+    if (access.kind == access_kind::transpose &&
+        access.layout.most_items < pack_layout().most_items / width)
+        append(text, ':', access.layout.most_items);
+    return access.lines.empty() ? text : text + "+ahead";
 }
 
 // "12x128x64": extents of the nest, outermost first.

@@ -1,5 +1,7 @@
 #include "plan/transposition.hpp"
 
+#include "plan/box.hpp"
+
 #include <algorithm>
 
 namespace maskwise {
@@ -35,7 +37,26 @@ bool pays(const levels& from, const transposition& t, std::int64_t width) {
     return (groups >= few && items >= few) || groups >= many || (pixels && items >= many);
 }
 
+// Whether some of the items, taken `at_once` side by side, meet in a set of L1 that is too small.
+bool crowd(std::span<const std::int32_t> offsets, std::size_t at_once, const cache_facts& caches) {
+    const std::int64_t sets = caches.l1_bytes / (line_bytes * caches.l1_ways);
+    std::vector<std::int64_t> lines(static_cast<std::size_t>(sets));
+    for (std::size_t i = 0; i < offsets.size(); ++i) {
+        if (i % at_once == 0) std::ranges::fill(lines, 0);
+        const std::int64_t line = offsets[i] / line_bytes % sets;
+        if (++lines[static_cast<std::size_t>((line + sets) % sets)] > caches.l1_ways) return true;
+    }
+    return false;
+}
+
 } // namespace
+
+std::int64_t items_at_once(std::span<const std::int32_t> offsets, const cache_facts& caches) {
+    constexpr std::size_t most = 32, least = 4;
+    std::size_t items = most;
+    while (items > least && crowd(offsets, items, caches)) items /= 2;
+    return static_cast<std::int64_t>(items);
+}
 
 std::int64_t product(const std::vector<placed_level>& of) {
     std::int64_t result = 1;

@@ -133,6 +133,7 @@ TEST(read_caches, divides_what_is_shared) {
     cpu.leaves[{4, 3}] = cache_leaf(3, 3, 32768, 16);
     const cache_facts facts = read_caches(cpu);
     EXPECT_EQ(facts.l1_bytes, 32 << 10);
+    EXPECT_EQ(facts.l1_ways, 16);
     EXPECT_EQ(facts.l2_bytes, 1024 << 10);
     EXPECT_EQ(facts.last_level_bytes, 2 << 20);
 }
@@ -150,6 +151,7 @@ TEST(read_caches, does_not_believe_a_socket_for_two_cores) {
 TEST(read_caches, survives_a_cpu_that_says_nothing) {
     const cache_facts facts = read_caches(fake_cpu());
     EXPECT_GE(facts.l1_bytes, 16 << 10);
+    EXPECT_GE(facts.l1_ways, 4);
     EXPECT_GE(facts.last_level_bytes, facts.l2_bytes);
 }
 

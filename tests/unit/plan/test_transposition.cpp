@@ -1,0 +1,40 @@
+// How many items a block of the transpose kernel reads at once, given L1's sets and ways.
+
+#include "plan/transposition.hpp"
+
+#include <gtest/gtest.h>
+
+namespace maskwise {
+namespace {
+
+// 48 rows so many bytes apart, in 64 sets of so many ways.
+std::int64_t at_once(std::int32_t step, std::int64_t ways) {
+    std::vector<std::int32_t> offsets;
+    for (std::int32_t i = 0; i < 48; ++i) offsets.push_back(i * step);
+    return items_at_once(offsets, {ways * 64 * 64, ways, 1 << 20, 1 << 20});
+}
+
+TEST(items_at_once, are_the_ways_where_rows_meet_in_a_set) {
+    EXPECT_EQ(at_once(4096, 8), 8);
+    EXPECT_EQ(at_once(8192, 8), 8);
+    EXPECT_EQ(at_once(-8192, 8), 8);
+    EXPECT_EQ(at_once(4096, 12), 8);
+    EXPECT_EQ(at_once(4096, 16), 16);
+}
+
+TEST(items_at_once, grow_with_the_sets_that_rows_share) {
+    EXPECT_EQ(at_once(2048, 8), 16);
+    EXPECT_EQ(at_once(1024, 8), 32);
+}
+
+TEST(items_at_once, are_all_where_rows_spread) {
+    EXPECT_EQ(at_once(4096 + 64, 8), 32);
+    EXPECT_EQ(at_once(250, 8), 32);
+}
+
+TEST(items_at_once, are_never_fewer_than_four) {
+    EXPECT_EQ(at_once(4096, 2), 4);
+}
+
+} // namespace
+} // namespace maskwise
