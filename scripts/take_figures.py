@@ -18,6 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import isa_figures
 import write_figures
 from write_figures import ROOT, Fault, Result
 
@@ -95,9 +96,14 @@ def merged_cells(bench: Path) -> Cells:
     return table["library"].removesuffix(", Maskwise in front"), head, rows
 
 
+def all_rows(bench: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads(measured(bench / "results.json"))
+    return rows
+
+
 def suite_rows(bench: Path, suite: str) -> dict[str, Rows]:
     cases: dict[str, Rows] = {}
-    for row in json.loads(measured(bench / "results.json")):
+    for row in all_rows(bench):
         if row["suite"] == suite:
             cases.setdefault(row["case"], {})[row["impl"]] = row
     if not cases:
@@ -193,9 +199,7 @@ def ratio_text(of_case: Rows, name: str) -> str:
 
 def select_cells(bench: Path) -> Cells:
     """The Selects of programs, in f32 with their own masks: the first mask of each is that."""
-    every = [
-        row for row in json.loads(measured(bench / "results.json")) if row["suite"] == "select"
-    ]
+    every = [row for row in all_rows(bench) if row["suite"] == "select"]
     masks: dict[str, str] = {}
     cases: dict[str, Rows] = {}
     for row in every:
@@ -253,6 +257,8 @@ TAKEN: dict[str, tuple[Callable[[Path], Cells], tuple[str, ...]]] = {
     "kernels": (kernels_cells, ("kernels",)),
     "select": (select_cells, ("select",)),
     "targets": (targets_cells, ("select", "small", "sweep")),
+    "isa": (lambda bench: isa_figures.isa_table(bench / "isa.json"), ("isa",)),
+    "slowest": (lambda bench: isa_figures.slowest_table(bench / "isa.json"), ("isa",)),
     "attention": (attention_cells, ("attention",)),
     "merged": (merged_cells, ("run-merge_perf",)),
     "python": (python_cells, ("python",)),

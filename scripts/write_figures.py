@@ -46,6 +46,8 @@ TABLES = (
     Table("README.md", "run", "scripts/run", newest_only=True),
     Table("docs/performance.md", "kernels", "scripts/bench kernels"),
     Table("docs/performance.md", "targets", "scripts/bench"),
+    Table("docs/performance.md", "isa", "scripts/bench isa select sweep --limit"),
+    Table("docs/performance.md", "slowest", "scripts/bench isa select sweep --limit"),
     Table("docs/fusion.md", "attention", "scripts/bench attention"),
     Table("docs/fusion.md", "merged", "scripts/run --batch=merge_perf"),
     Table("docs/python.md", "python", "scripts/bench python"),
