@@ -48,6 +48,8 @@ TABLES = (
     Table("docs/performance.md", "targets", "scripts/bench"),
     Table("docs/performance.md", "isa", "scripts/bench isa select sweep --limit"),
     Table("docs/performance.md", "slowest", "scripts/bench isa select sweep --limit"),
+    Table("docs/performance.md", "inplace", "scripts/bench inplace"),
+    Table("docs/performance.md", "model", "scripts/bench select"),
     Table("docs/fusion.md", "attention", "scripts/bench attention"),
     Table("docs/fusion.md", "merged", "scripts/run --batch=merge_perf"),
     Table("docs/python.md", "python", "scripts/bench python"),
