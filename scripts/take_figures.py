@@ -18,6 +18,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import core_model
+import isa_figures
 import write_figures
 from write_figures import ROOT, Fault, Result
 
@@ -95,9 +97,14 @@ def merged_cells(bench: Path) -> Cells:
     return table["library"].removesuffix(", Maskwise in front"), head, rows
 
 
+def all_rows(bench: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads(measured(bench / "results.json"))
+    return rows
+
+
 def suite_rows(bench: Path, suite: str) -> dict[str, Rows]:
     cases: dict[str, Rows] = {}
-    for row in json.loads(measured(bench / "results.json")):
+    for row in all_rows(bench):
         if row["suite"] == suite:
             cases.setdefault(row["case"], {})[row["impl"]] = row
     if not cases:
@@ -193,9 +200,7 @@ def ratio_text(of_case: Rows, name: str) -> str:
 
 def select_cells(bench: Path) -> Cells:
     """The Selects of programs, in f32 with their own masks: the first mask of each is that."""
-    every = [
-        row for row in json.loads(measured(bench / "results.json")) if row["suite"] == "select"
-    ]
+    every = [row for row in all_rows(bench) if row["suite"] == "select"]
     masks: dict[str, str] = {}
     cases: dict[str, Rows] = {}
     for row in every:
@@ -247,12 +252,44 @@ def kernels_cells(bench: Path) -> Cells:
     return "one thread, random mask", ["kernels", "operands", *(f"{w} bits" for w in widths)], rows
 
 
+def inplace_cells(bench: Path) -> Cells:
+    """Bytes as shares of dst's."""
+    rows = []
+    for found in json.loads(measured(bench / "inplace.json"))["cases"]:
+        shares = [f"{found[part] / found['dst']:.1%}" for part in ("changed", "written")]
+        times = [time_text(found["seconds"][way]) for way in ("in place", "apart")]
+        size = f"{found['dst'] / 1e6:.1f} MB"
+        rows.append(
+            [found["changes"], found["dtype"], size, *shares, *times, f"{found['ratio']:.2f}"]
+        )
+    head = ["what changes", "type", "dst", "lines to change", "lines written"]
+    head += ["in place", "into another dst", "of its time"]
+    return "engine, causal and random masks shared by 12 matrices", head, rows
+
+
+def model_cells(bench: Path) -> Cells:
+    """From the copies that the run of scripts/bench has measured last."""
+    copies = json.loads(measured(bench / "machine.json"))["copies"]
+    one, every = (copies[f"limit, {which}"] for which in ("one thread", "all threads"))
+    threads = next(row["threads"] for row in all_rows(bench) if row["impl"] == "maskwise")
+    machines = core_model.machines(one, every, threads)
+    rows = []
+    for size in core_model.MEBIBYTES:
+        spent = [core_model.seconds(size << 20, machine, one) for machine in machines]
+        rows.append([f"{size} MiB", *map(time_text, spent)])
+    return core_model.assumptions(one), ["moved", *(machine.name for machine in machines)], rows
+
+
 # What each table is made of, and the suites of which it is.
 TAKEN: dict[str, tuple[Callable[[Path], Cells], tuple[str, ...]]] = {
     "run": (run_cells, ("run-perf",)),
     "kernels": (kernels_cells, ("kernels",)),
     "select": (select_cells, ("select",)),
     "targets": (targets_cells, ("select", "small", "sweep")),
+    "isa": (lambda bench: isa_figures.isa_table(bench / "isa.json"), ("isa",)),
+    "slowest": (lambda bench: isa_figures.slowest_table(bench / "isa.json"), ("isa",)),
+    "model": (model_cells, ("select",)),
+    "inplace": (inplace_cells, ("inplace",)),
     "attention": (attention_cells, ("attention",)),
     "merged": (merged_cells, ("run-merge_perf",)),
     "python": (python_cells, ("python",)),

@@ -16,6 +16,7 @@ using json = nlohmann::json;
 struct operand {
     std::vector<std::int64_t> extents;
     std::vector<std::int64_t> strides_elems;
+    bool operator==(const operand&) const = default;
 };
 
 struct bench_case {
@@ -25,10 +26,11 @@ struct bench_case {
     std::uint64_t seed = 0;
     std::string folder; // of the files cond, src_0, src_1, expected
     operand cond, src_0, src_1, dst;
+    bool in_place = false; // dst is src_0
 };
 
 // Throws nlohmann::json::exception where a member is missing, std::invalid_argument on a type that
-// is not one of the three.
+// is not one of the three, and in place where src_0 does not lie as dst.
 bench_case parse_case(const json& from);
 
 std::int64_t width_bytes(const std::string& dtype);

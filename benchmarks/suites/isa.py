@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cases import Case, cases_of
-from machine import CLASSES, machine_facts, processor_facts
+from machine import CLASSES, machine_facts, processor_facts, write_stamp
 from measure import data_folder
 from ways import Limit
 from worker import ROOT, Worker, engine
@@ -34,11 +34,16 @@ class Compared:
 
     suite: str
     case: str
+    cond: str
+    src_0: str
+    src_1: str
     dtype: str
     mask: str
+    plan: str  # of the first way
     seconds: dict[str, float]
     ratios: dict[str, float]
     fractions: dict[str, float]  # of the limit, by way
+    bytes: int = 0  # that must move
 
 
 def sets_here() -> list[str]:
@@ -76,17 +81,27 @@ def compare(
     pairs: list[tuple[str, str]],
     folder: str,
 ) -> Compared:
-    for way in ways:
-        answer = way.ask(do="load", case=case.request(folder))
+    answers = [way.ask(do="load", case=case.request(folder)) for way in ways]
+    for way, answer in zip(ways, answers, strict=True):
         if answer["state"] != "right":
             raise RuntimeError(f"{case.suite} {case.name}: {way.impl} is {answer['state']}")
     taken = take_turns(ways, limit)
     seconds = {name: statistics.median(spent) for name, spent in taken.items()}
     ratios = {f"{one} / {other}": medians_of(taken[one], taken[other]) for one, other in pairs}
-    fractions = {
-        way.impl: medians_of(taken[LIMIT], taken[way.impl]) for way in ways if LIMIT in taken
-    }
-    return Compared(case.suite, case.name, case.dtype, case.mask, seconds, ratios, fractions)
+    names = [way.impl for way in ways if LIMIT in taken]
+    return Compared(
+        suite=case.suite,
+        case=case.name,
+        cond=str(case.cond),
+        src_0=str(case.src_0),
+        src_1=str(case.src_1),
+        dtype=case.dtype,
+        mask=case.mask,
+        plan=answers[0]["plan"],
+        seconds=seconds,
+        ratios=ratios,
+        fractions={name: medians_of(taken[LIMIT], taken[name]) for name in names},
+    )
 
 
 def line(found: Compared) -> str:
@@ -127,7 +142,7 @@ def run(
         with data_folder() as folder:
             for number, case in enumerate(cases, 1):
                 load = limit.load if with_limit else limit.make
-                load(case.request(folder))
+                moved_bytes = load(case.request(folder))
                 used = limit if with_limit else None
                 found = compare(case, ways, used, pairs, folder)
                 if is_slower(found):
@@ -135,15 +150,17 @@ def run(
                     found.ratios = {
                         name: min(ratio, again.ratios[name]) for name, ratio in found.ratios.items()
                     }
+                found.bytes = moved_bytes
                 every.append(found)
                 print(f"[{number}/{len(cases)}] {line(found)}", flush=True)
     finally:
-        for each in [limit, *ways]:
-            each.close()
+        limit.close()
+        for way in ways:
+            way.close()
     return every
 
 
-def main() -> int:
+def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/bench isa", description=__doc__)
     parser.add_argument("suites", nargs="*", choices=("select", "sweep"), metavar="select|sweep")
     parser.add_argument("--build", type=Path, required=True, help=argparse.SUPPRESS)
@@ -153,6 +170,12 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=1, help="each n-th case only")
     parser.add_argument("--limit", action="store_true", help="compare with the limit, too")
     arguments = parser.parse_args()
+    arguments.suites = arguments.suites or ["select", "sweep"]
+    return arguments
+
+
+def main() -> int:
+    arguments = parse()
     names = arguments.isa.split(",")
     others = [f"other {number}" for number in range(1, len(arguments.against) + 1)]
     ways = [engine(arguments.build, name, MASKWISE_MAX_ISA=name) for name in names]
@@ -162,14 +185,17 @@ def main() -> int:
     wanted = arguments.only.split(",") if arguments.only else []
     cases = [
         case
-        for suite in arguments.suites or ("select", "sweep")
+        for suite in arguments.suites
         for case in cases_of(suite, full=False)
         if not wanted or case.name in wanted
     ][:: arguments.every]
     every = run(cases, ways, pairs_of(names, others), limit, arguments.limit)
+    asked = {name: getattr(arguments, name) for name in ("suites", "only", "every", "limit")}
+    kept = {**machine_facts(), "asked": asked, "sets": names, "native": sets_here()[0]}
+    kept["cases"] = [asdict(found) for found in every]
     results = ROOT / "build/bench/isa.json"
-    kept = {**machine_facts(), "cases": [asdict(found) for found in every]}
     results.write_text(json.dumps(kept, indent=1) + "\n")
+    write_stamp(results.parent, "isa")
     print("\n".join(summary(every)))
     return 1 if any(is_slower(found) for found in every) else 0
 

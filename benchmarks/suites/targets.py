@@ -46,6 +46,13 @@ class Measured:
     values: Values
     states: Counter[str]
 
+    def median(self) -> float:
+        return self.values[len(self.values) // 2][0]
+
+    def tail(self) -> float:
+        """p5."""
+        return self.values[len(self.values) // 20][0]
+
     def text(self) -> str:
         always = ("measured", "refused", "wrong", "skipped")
         others = [state for state in sorted(self.states) if state not in always]
@@ -136,8 +143,7 @@ def at_least(what: str, target: float, measured: Measured, unit: str = "") -> Li
         return Line(what, f"{target:g}{unit}", "-", measured.text(), None)
     worst, name = values[0]
     missed = sum(value < target for value, _ in values)
-    middle = values[len(values) // 2][0]
-    text = f"least {worst:.2f}{unit} ({name}), median {middle:.2f}{unit}"
+    text = f"least {worst:.2f}{unit} ({name}), median {measured.median():.2f}{unit}"
     if missed:
         text += f"; {missed} of {len(values)} below"
     return Line(what, f"{target:g}{unit}", text, measured.text(), missed == 0)
@@ -154,15 +160,23 @@ def times_as_fast(cases: Iterable[Rows], impl: str) -> Measured:
     return Measured(sorted(found), states)
 
 
+def beyond_l2(cases: list[Rows]) -> list[Rows]:
+    return [rows for rows in cases if rows["limit"].bytes > core_cache_bytes()]
+
+
+def large_and_direct(cases: list[Rows]) -> list[Rows]:
+    large = [rows for rows in beyond_l2(cases) if rows["limit"].bytes >= LARGE_BYTES]
+    return list(filter(walks_rows, large))
+
+
 def select_lines(cases: list[Rows]) -> list[Line]:
-    beyond = [rows for rows in cases if rows["limit"].bytes > core_cache_bytes()]
-    large = [rows for rows in beyond if rows["limit"].bytes >= LARGE_BYTES]
+    beyond = beyond_l2(cases)
     single = [rows for rows in beyond if rows["limit"].dtype == "f32"]
     peers = [("onnxruntime", 2.0), ("openvino", 1.5), ("numpy", 5.0)]
     in_l2 = [rows for rows in cases if name_of(rows) == "35 f32 random"]
     same = filter(is_same, single)
     expanded = filter(expands_cond_or_src_0, single)
-    direct = filter(walks_rows, large)
+    direct = large_and_direct(cases)
     return [
         at_least(
             "select, large, contiguous or row-broadcast: of the limit", 0.9, fractions(direct)
@@ -186,13 +200,11 @@ def select_lines(cases: list[Rows]) -> list[Line]:
 def sweep_lines(cases: list[Rows]) -> list[Line]:
     what, target = "sweep, p5 / minimum: of the limit", "0.50 / 0.25"
     measured = fractions(cases)
-    shares = measured.values
-    if not shares:
+    if not measured.values:
         return [Line(what, target, "-", measured.text(), None)]
-    tail, least = shares[len(shares) // 20], shares[0]
-    text = f"p5 {tail[0]:.2f}, least {least[0]:.2f} (case {least[1]}), "
-    text += f"median {shares[len(shares) // 2][0]:.2f}"
-    holds = tail[0] >= 0.5 and least[0] >= 0.25
+    tail, (least, name) = measured.tail(), measured.values[0]
+    text = f"p5 {tail:.2f}, least {least:.2f} (case {name}), median {measured.median():.2f}"
+    holds = tail >= 0.5 and least >= 0.25
     return [Line(what, target, text, measured.text(), holds)]
 
 
@@ -236,7 +248,7 @@ def is_above(row: Row) -> bool:
 
 def limit_line(every: list[Rows]) -> Line:
     """A benchmark that is at fault shows it twice in three; the memory's two speeds do not."""
-    larger = [rows for rows in every if rows["limit"].bytes > core_cache_bytes()]
+    larger = beyond_l2(every)
     measured = [
         (row.limit_fraction, row, name_of(rows))
         for rows in larger

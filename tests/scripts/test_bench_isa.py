@@ -9,6 +9,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks/suites"))
 import isa
 from cases import Case, dense
+from ways import Limit
 from worker import Worker
 
 SHAPE = dense((2, 3))
@@ -24,7 +25,7 @@ def way(name: str, *seconds: float, state: str = "right") -> Worker:
         nonlocal now
         if do == "load":
             now = next(answers)
-            return {"state": state}
+            return {"state": state, "plan": "nest=2x3"}
         return {"samples": [now]}
 
     made = MagicMock(spec=Worker, impl=name)
@@ -32,9 +33,13 @@ def way(name: str, *seconds: float, state: str = "right") -> Worker:
     return made
 
 
-def compared(*ways: Worker) -> list[isa.Compared]:
+def compared(*ways: Worker, with_limit: bool = False) -> list[isa.Compared]:
+    """The limit always takes half a second."""
     names = [each.impl for each in ways]
-    return isa.run([CASE], list(ways), isa.pairs_of(names, []), MagicMock())
+    limit = MagicMock(spec=Limit)
+    limit.load.return_value = limit.make.return_value = 640
+    limit.time_best.return_value = [0.5]
+    return isa.run([CASE], list(ways), isa.pairs_of(names, []), limit, with_limit)
 
 
 def test_a_set_is_compared_with_each_lesser_one_and_other_builds() -> None:
@@ -54,6 +59,13 @@ def test_what_is_slower_twice_is_told() -> None:
     assert isa.summary(found) == [
         "wide / less: median 1.500, least 1.50, most 1.50; 1 of 1 above 1.05"
     ]
+
+
+def test_the_limit_is_compared_where_it_is_asked_for() -> None:
+    found = compared(way("wide", 1.0), way("less", 2.0), with_limit=True)[0]
+    assert found.fractions == {"wide": 0.5, "less": 0.25}
+    assert (found.bytes, found.plan, found.cond) == (640, "nest=2x3", "2x3")
+    assert not compared(way("wide", 1.0))[0].fractions
 
 
 def test_a_wrong_answer_ends_it() -> None:

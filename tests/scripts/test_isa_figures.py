@@ -1,0 +1,83 @@
+"""The tables of instruction sets: of whole runs only, against the numbers to reach."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import isa_figures
+import pytest
+import targets
+from isa import Compared
+from write_figures import Fault
+
+ASKED = {"suites": ["select", "sweep"], "only": "", "every": 1, "limit": True}
+PLAN = "nest=9x8 box=4x8 tile=4x8 grid=3 cond=unit src_0=step src_1=zero dst=unit kernel=select_x32"
+
+
+@pytest.fixture(autouse=True)
+def one_mebibyte_of_l2(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(targets, "core_cache_bytes", lambda: 1 << 20)
+
+
+def found(suite: str, case: str, share: float, lesser: float, size: int = 2 << 20) -> Compared:
+    ratios = {"avx512 / avx2": lesser / share}
+    fractions = {"avx512": share, "avx2": lesser}
+    named = (suite, case, "72", "72", "-", "f32", "random", PLAN)
+    return Compared(*named, {"avx512": 1.0, "avx2": 1.0}, ratios, fractions, size)
+
+
+def left(folder: Path, cases: list[Compared], **asked: object) -> Path:
+    kept = {"asked": {**ASKED, **asked}, "sets": ["avx512", "avx2"], "native": "avx512"}
+    path = folder / "isa.json"
+    path.write_text(json.dumps({**kept, "cases": [asdict(case) for case in cases]}))
+    return path
+
+
+def test_a_row_for_each_set_says_what_is_missed(tmp_path: Path) -> None:
+    cases = [found("select", "a", 0.95, 0.95), found("select", "b", 0.92, 0.4)]
+    cases += [found("select", "small", 0.1, 0.1, 1 << 20), found("sweep", "3", 0.9, 0.3)]
+    cases += [found("select", "c", 0.97, 0.97, 200_000_000)]
+    _, head, rows = isa_figures.isa_table(left(tmp_path, cases))
+    assert head[1] == "select, beyond L2 (median 0.9, least 0.5)"
+    native, emulated = rows
+    assert native == [
+        "AVX-512, native",
+        "median 0.95, least 0.92 (b f32 random) of 3",
+        "median 0.97, least 0.97 (c f32 random) of 1",
+        "median 0.90, p5 0.90, least 0.90 (3 f32 random) of 1",
+        "AVX2: median 1.00, most 1.00 (select a f32 random), 0 above 1.05",
+        "holds",
+    ]
+    assert emulated[0] == "AVX2, emulated: `MASKWISE_MAX_ISA=avx2`"
+    assert emulated[-2:] == ["-", "MISSED: select least, sweep median, sweep p5"]
+
+
+def test_a_set_slower_than_a_lesser_one_is_missed(tmp_path: Path) -> None:
+    cases = [found("select", "a", 0.9, 0.99), found("sweep", "3", 0.9, 0.9)]
+    native = isa_figures.isa_table(left(tmp_path, cases))[2][0]
+    assert native[4].endswith("most 1.10 (select a f32 random), 1 above 1.05")
+    assert native[-1] == "MISSED: slower than AVX2"
+
+
+def test_the_slowest_of_any_set_stand_side_by_side(tmp_path: Path) -> None:
+    cases = [found("sweep", str(i), 0.5 + i / 100, 0.9 - i / 100) for i in range(30)]
+    _, head, rows = isa_figures.slowest_table(left(tmp_path, cases))
+    assert head[-2:] == ["AVX-512", "AVX2"]
+    assert [row[0] for row in rows[:2]] == ["sweep 0 f32 random", "sweep 1 f32 random"]
+    assert len(rows) == 2 * isa_figures.SLOWEST
+    plan = "4x8 of 9x8: unit step zero unit, select_x32"
+    assert rows[0][1:] == ["72, 72, -", "2.097", plan, "0.50", "0.90"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"suites": ["select"]}, "suite sweep was not measured"),
+        ({"only": "13"}, "of some cases: --only '13' --every 1"),
+        ({"every": 5}, "--every 5"),
+        ({"limit": False}, "measured without --limit"),
+    ],
+)
+def test_a_part_is_no_table(tmp_path: Path, asked: dict[str, object], why: str) -> None:
+    with pytest.raises(Fault, match=why):
+        isa_figures.isa_table(left(tmp_path, [], **asked))
