@@ -3,6 +3,7 @@
 #include "plan/box.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace maskwise {
 namespace {
@@ -37,14 +38,20 @@ bool pays(const levels& from, const transposition& t, std::int64_t width) {
     return (groups >= few && items >= few) || groups >= many || (pixels && items >= many);
 }
 
-// Whether some of the items, taken `at_once` side by side, meet in a set of L1 that is too small.
-bool crowd(std::span<const std::int32_t> offsets, std::size_t at_once, const cache_facts& caches) {
+constexpr std::size_t most_at_once = 32;
+
+// Whether lines of the first items meet in a set of L1 that has fewer ways.
+bool crowd(std::span<const std::int32_t> offsets, const cache_facts& caches) {
     const std::int64_t sets = caches.l1_bytes / (line_bytes * caches.l1_ways);
-    std::vector<std::int64_t> lines(static_cast<std::size_t>(sets));
-    for (std::size_t i = 0; i < offsets.size(); ++i) {
-        if (i % at_once == 0) std::ranges::fill(lines, 0);
-        const std::int64_t line = offsets[i] / line_bytes % sets;
-        if (++lines[static_cast<std::size_t>((line + sets) % sets)] > caches.l1_ways) return true;
+    std::array<std::int64_t, most_at_once> lines;
+    std::size_t count = 0;
+    for (const std::int32_t offset : offsets) {
+        const std::int64_t line = offset / line_bytes;
+        const auto known = std::span(lines).first(count);
+        if (std::ranges::find(known, line) != known.end()) continue;
+        const auto meets = [&](std::int64_t other) { return (line - other) % sets == 0; };
+        if (std::ranges::count_if(known, meets) >= caches.l1_ways) return true;
+        lines[count++] = line;
     }
     return false;
 }
@@ -52,9 +59,10 @@ bool crowd(std::span<const std::int32_t> offsets, std::size_t at_once, const cac
 } // namespace
 
 std::int64_t items_at_once(std::span<const std::int32_t> offsets, const cache_facts& caches) {
-    constexpr std::size_t most = 32, least = 4;
-    std::size_t items = most;
-    while (items > least && crowd(offsets, items, caches)) items /= 2;
+    constexpr std::size_t least = 4;
+    std::size_t items = most_at_once;
+    while (items > least && crowd(offsets.first(std::min(items, offsets.size())), caches))
+        items /= 2;
     return static_cast<std::int64_t>(items);
 }
 

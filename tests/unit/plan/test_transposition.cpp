@@ -30,6 +30,7 @@ TEST(items_at_once, grow_with_the_sets_that_rows_share) {
 TEST(items_at_once, are_all_where_rows_spread) {
     EXPECT_EQ(at_once(4096 + 64, 8), 32);
     EXPECT_EQ(at_once(250, 8), 32);
+    EXPECT_EQ(at_once(2, 8), 32);
 }
 
 TEST(items_at_once, are_never_fewer_than_four) {
