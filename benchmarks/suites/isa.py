@@ -146,7 +146,7 @@ def run(
                 used = limit if with_limit else None
                 found = compare(case, ways, used, pairs, folder)
                 if is_slower(found):
-                    again = compare(case, ways, used, pairs, folder)
+                    again = compare(case, ways, None, pairs, folder)
                     found.ratios = {
                         name: min(ratio, again.ratios[name]) for name, ratio in found.ratios.items()
                     }

@@ -25,6 +25,7 @@
 #include "kernel/lanes-inl.hpp"
 #include "kernel/pack_kernel-inl.hpp"
 #include "kernel/pack_step-inl.hpp"
+#include "kernel/pack_transpose-inl.hpp"
 #include "kernel/pick_kernel-inl.hpp"
 #include "kernel/row_kernel-inl.hpp"
 #include "kernel/select_kernel-inl.hpp"
