@@ -66,9 +66,14 @@ void run_pack_kernel(benchmark::State& state, const pack_kernel& kernel) {
     std::vector<std::byte> strided(static_cast<std::size_t>(groups * items * item_space));
     std::vector<std::byte> buffer(
         static_cast<std::size_t>(items * groups * unit + pack_slack_bytes));
-    pack_layout layout{items,        groups, 1,   unit, transposes ? unit : items * item_space,
-                       items * unit, {},     {0}, {},   {0},
-                       true,         {}};
+    pack_layout layout;
+    layout.items = items;
+    layout.groups = groups;
+    layout.item_bytes = unit;
+    layout.group_bytes = transposes ? unit : items * item_space;
+    layout.buffer_group_bytes = items * unit;
+    layout.block_offsets = layout.block_places = {0};
+    layout.even_items = true;
     for (std::int64_t i = 0; i < items; ++i)
         layout.offsets.push_back(static_cast<std::int32_t>(i * item_space));
     for (std::int64_t g = 0; g < groups; ++g)

@@ -12,6 +12,7 @@ import json
 import statistics
 import sys
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -65,7 +66,8 @@ def take_turns(ways: list[Worker], limit: Limit | None) -> dict[str, list[float]
             samples = way.ask(do="time", samples=SAMPLES, max_seconds=SECONDS)["samples"]
             taken[way.impl].append(statistics.median(samples))
         if limit:
-            limit.time_kept(SAMPLES, SECONDS)
+            if turn == 0:
+                limit.time_kept(SAMPLES, SECONDS)
             taken[LIMIT].append(statistics.median(limit.time_best(SAMPLES, SECONDS)))
     return taken
 
@@ -81,7 +83,8 @@ def compare(
     pairs: list[tuple[str, str]],
     folder: str,
 ) -> Compared:
-    answers = [way.ask(do="load", case=case.request(folder)) for way in ways]
+    with ThreadPoolExecutor(len(ways)) as pool:
+        answers = list(pool.map(lambda way: way.ask(do="load", case=case.request(folder)), ways))
     for way, answer in zip(ways, answers, strict=True):
         if answer["state"] != "right":
             raise RuntimeError(f"{case.suite} {case.name}: {way.impl} is {answer['state']}")
