@@ -28,8 +28,8 @@ HWY_ATTR HWY_INLINE void copy_run(std::byte* to, const std::byte* from, std::siz
     std::memcpy(to + bytes - Unit, last, Unit);
 }
 
-// Not 64 bytes: each of them would cross from one cache line to the next (Zen 4: 1.2 to 1.4 times as
-// long).
+// Not 64 bytes: each of them would cross from one cache line to the next (Zen 4: 1.2 to 1.4 times
+// as long).
 constexpr std::size_t longest_move = HWY_MIN(32, HWY_MAX(16, HWY_MAX_BYTES));
 
 template <std::size_t Unit, bool Exact>
