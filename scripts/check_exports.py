@@ -2,7 +2,7 @@
 """Checks the built libraries: they export exactly what is listed and ask for little.
 
 Of the plugin that is what src/onednn/library/functions.inc lists and exports.map there names in
-full, of libmaskwise.so what its header marks MASKWISE_API, no more and no less. The plugin needs
+full, of libmaskwise.so what its headers mark MASKWISE_API, no more and no less. The plugin needs
 libc and libstdc++ only, libmaskwise.so libtbb, too. Neither has a search path of its own, and
 everything left undefined is found in what they need.
 """
@@ -87,10 +87,11 @@ def check(library: Path, folder: Path) -> list[str]:
     return compare(library, listed | named_in_full(folder), exported) + dynamic_faults(library)
 
 
-def check_api(library: Path, header: Path) -> list[str]:
-    declared = declared_names(header)
-    if not declared:
-        return [f"nothing is declared in {header}"]
+def check_api(library: Path, *headers: Path) -> list[str]:
+    empty = [f"nothing is declared in {header}" for header in headers if not declared_names(header)]
+    if empty:
+        return empty
+    declared = set().union(*map(declared_names, headers))
     faults = compare(library, declared, exported_names(library))
     return faults + dynamic_faults(library, NEEDED_BY_ENGINE)
 
@@ -107,11 +108,13 @@ def main() -> int:
     parser.add_argument(
         "--lists", type=Path, default=ROOT / "src/onednn/library", help="folder of the lists"
     )
-    parser.add_argument("--header", type=Path, help="check the library of this public header")
+    parser.add_argument(
+        "--header", type=Path, nargs="+", help="check the library of these public headers"
+    )
     arguments = parser.parse_args()
     if arguments.header:
-        faults = check_api(arguments.library, arguments.header)
-        counts = f"{len(declared_names(arguments.header))} names"
+        faults = check_api(arguments.library, *arguments.header)
+        counts = f"{len(set().union(*map(declared_names, arguments.header)))} names"
     else:
         faults = check(arguments.library, arguments.lists)
         listed = len(listed_functions(arguments.lists))

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/cpu.hpp"
+#include "kernel/attention_contract.hpp"
 #include "kernel/contract.hpp"
 #include "kernel/row_contract.hpp"
 
@@ -53,6 +54,7 @@ struct kernel_table {
     std::span<const pick_kernel> picks;
     std::span<const pack_kernel> packs;
     row_kernels rows;
+    attention_kernels attention;
 };
 
 // One table for each instruction set compiled in. Running a kernel needs a CPU that supports it.

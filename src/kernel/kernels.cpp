@@ -30,6 +30,8 @@
 #include "kernel/row_kernel-inl.hpp"
 #include "kernel/select_kernel-inl.hpp"
 
+#include "kernel/attention_kernel-inl.hpp"
+
 HWY_BEFORE_NAMESPACE();
 namespace maskwise {
 namespace HWY_NAMESPACE {
@@ -72,7 +74,7 @@ constexpr pack_kernel packs[] = {
 #undef MASKWISE_PACK_KERNEL
 };
 
-constexpr kernel_table table{this_target, selects, picks, packs, rows};
+constexpr kernel_table table{this_target, selects, picks, packs, rows, attention};
 
 } // namespace HWY_NAMESPACE
 } // namespace maskwise

@@ -32,3 +32,16 @@ void operator delete(void* at) noexcept {
 void operator delete(void* at, std::size_t) noexcept {
     std::free(at);
 }
+
+// As in libstdc++, where sanitizers would have an operator of their own.
+void* operator new[](std::size_t bytes) {
+    return operator new(bytes);
+}
+
+void operator delete[](void* at) noexcept {
+    std::free(at);
+}
+
+void operator delete[](void* at, std::size_t) noexcept {
+    std::free(at);
+}

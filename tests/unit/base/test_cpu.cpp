@@ -60,6 +60,13 @@ TEST(supported_isas, finds_everything_of_an_avx512_cpu) {
               (std::vector<isa>{isa::scalar, isa::sse4, isa::avx2, isa::avx512}));
 }
 
+TEST(has_bf16_products, asks_the_second_leaf) {
+    fake_cpu cpu = skylake_server();
+    EXPECT_FALSE(has_bf16_products(cpu));
+    cpu.leaves[{7, 1}].eax = bits({5});
+    EXPECT_TRUE(has_bf16_products(cpu));
+}
+
 TEST(supported_isas, believes_the_operating_system) {
     fake_cpu cpu = skylake_server();
     cpu.states = bits({1, 2}); // no ZMM saved: a kernel booted without AVX-512

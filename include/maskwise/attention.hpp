@@ -1,0 +1,129 @@
+// Maskwise: attention, dst = softmax(query * key^T * scale, masked) * value, at a cost that follows
+// the mask: parts that it masks are not computed.
+//
+//   using namespace maskwise;
+//   attention_desc desc;
+//   desc.query = desc.key = desc.value = {data_type::f32, {1, 12, 1024, 64}};
+//   desc.causal = causal_boundary::top_left;
+//   const attention_plan attention = compile(desc);
+//   attention.execute({.query = q, .key = k, .value = v, .dst = out}); // out is f32 {1,12,1024,64}
+//
+// C++20. Every function may be called from any thread. What can never be served throws one of
+// maskwise.hpp's errors; std::bad_alloc passes through.
+#pragma once
+
+#include "maskwise/maskwise.hpp"
+
+#include <functional>
+#include <limits>
+#include <optional>
+
+namespace maskwise {
+
+// Keys up to a boundary are kept. top_left: key <= row; bottom_right: key <= row + keys - rows, so
+// that the last row keeps all.
+enum class causal_boundary : std::uint8_t { none, top_left, bottom_right };
+
+// "none", "top_left", "bottom_right".
+MASKWISE_API std::string_view to_string(causal_boundary boundary);
+
+// The score of a row (of query) and a key is, in this order and in f32:
+//
+//   score = dot(query row, key row) * scale
+//   score = soft_cap * tanh(score / soft_cap)           where soft_cap is not 0
+//   score = score + bias                                where there is one
+//   score = cond && key <= boundary ? score : fill      where there is a cond or a boundary
+//
+// and the row of dst is the mean of value's rows, weighted with exp(score). Sums are f32.
+//
+// Shapes: query {batch..., heads, rows, depth}, key {batch..., heads, keys, depth}, value
+// {batch..., heads, keys, columns}; at least {rows, depth}. What stands before the last two
+// dimensions broadcasts by NumPy's rule. With grouped_queries query may have a multiple of the
+// heads of key, and of those of value: head h of query meets head h / (query's / key's heads).
+//
+// A place whose score is -infinity, and whose weight therefore is 0, may meet a value that is NaN
+// or infinite. By the definition 0 * NaN makes the row NaN; a place that is not computed because
+// the mask masks everything around it adds nothing. Which of both happens is not defined: keep such
+// values finite. A key that is NaN or infinite where it is masked never matters.
+struct attention_desc {
+    tensor_desc query, key, value; // all f32, all bf16 or all f16
+    tensor_desc cond = {};         // none where undef; else boolean, any byte but 0 keeps
+    tensor_desc bias = {};         // none where undef; else f32, bf16 or f16
+    float fill = -std::numeric_limits<float>::infinity();
+    causal_boundary causal = causal_boundary::none;
+    std::optional<float> scale = {}; // 1 / sqrt(depth) where not given; without depth scores are 0
+    float soft_cap = 0;
+    // A row of which every score is -infinity: zeros, or else NaN. Without any key it is zeros.
+    bool inf_as_zero = false;
+    bool grouped_queries = false;
+
+    // Both broadcast to {batch..., heads, rows, keys}; the strides of every operand are any, as
+    // maskwise.hpp says.
+
+    // {batch..., heads, rows, columns}, f32, bf16 or f16; dense and of query's type where undef.
+    tensor_desc dst = {};
+    // The logarithm of each row's sum of exp(score): f32 {batch..., heads, rows}; none where undef.
+    // Of a row of which every score is -infinity: 0 with inf_as_zero, else NaN; -infinity without
+    // keys.
+    tensor_desc statistics = {};
+
+    friend bool operator==(const attention_desc&, const attention_desc&) = default;
+};
+
+// The addresses of each operand's element {0,...,0}; null where there is none. Memory stays the
+// caller's. dst and statistics may not overlap an input.
+struct attention_operands {
+    const void* query = nullptr;
+    const void* key = nullptr;
+    const void* value = nullptr;
+    const void* cond = nullptr;
+    const void* bias = nullptr;
+    void* dst = nullptr;
+    void* statistics = nullptr;
+};
+
+// Threads of the caller's in place of oneTBB's: run(count, body) calls body(i) once for each i of
+// [0, count), in any order, on up to `threads` threads, and returns when all calls have.
+struct parallel_loop {
+    int threads = 1;
+    std::function<void(std::int64_t count, const std::function<void(std::int64_t)>& body)> run;
+};
+
+struct attention_data;
+
+// A compiled attention: immutable, a pointer to shared data, so cheap to copy, and any number of
+// threads may execute one at once.
+class MASKWISE_API attention_plan {
+public:
+    // Type, extents and strides of the result; lives as long as the plan.
+    const tensor_desc& dst() const noexcept;
+
+    // Writes dst and statistics. Uses the threads of the caller's oneTBB task arena, or those of
+    // the loop. Throws invalid_argument for a null address of an operand with elements, and passes
+    // std::bad_alloc and what the loop throws on; with the former two nothing is written.
+    void execute(const attention_operands& at) const;
+    void execute(const attention_operands& at, const parallel_loop& loop) const;
+
+    // What an execution on so many threads allocates, and keeps for the next.
+    std::int64_t scratch_bytes(int threads) const noexcept;
+
+    // For the library.
+    explicit attention_plan(std::shared_ptr<const attention_data> data) noexcept;
+
+private:
+    friend MASKWISE_API std::string to_string(const attention_plan& of);
+    friend MASKWISE_API std::string explain(const attention_plan& of);
+
+    std::shared_ptr<const attention_data> data_;
+};
+
+// Throws invalid_argument for types, layouts and numbers that cannot be served and where
+// MASKWISE_MAX_ISA is not an instruction set of this machine; invalid_shape for shapes that do not
+// fit each other and sizes beyond 64 bits.
+MASKWISE_API attention_plan compile(const attention_desc& desc);
+
+// The plan in one line, and in words. For people and logs; the words may change with any version.
+MASKWISE_API std::string to_string(const attention_plan& of);
+MASKWISE_API std::string explain(const attention_plan& of);
+
+} // namespace maskwise

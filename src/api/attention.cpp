@@ -1,0 +1,81 @@
+#include "maskwise/attention.hpp"
+
+#include "attention/attention_plan.hpp"
+#include "attention/run_attention.hpp"
+#include "base/verbose.hpp"
+
+#include <chrono>
+
+namespace maskwise {
+namespace {
+
+void require_address(const char* name, const tensor_desc& operand, const void* address) {
+    if (operand.type == data_type::undef || address != nullptr) return;
+    const dims& extents = operand.extents;
+    if (std::find(extents.begin(), extents.end(), 0) != extents.end()) return;
+    throw invalid_argument(std::string("attention: the address of ") + name +
+                           " is null, its shape is " + to_string(extents));
+}
+
+void check_addresses(const attention_desc& desc, const attention_operands& at) {
+    require_address("query", desc.query, at.query);
+    require_address("key", desc.key, at.key);
+    require_address("value", desc.value, at.value);
+    require_address("cond", desc.cond, at.cond);
+    require_address("bias", desc.bias, at.bias);
+    require_address("dst", desc.dst, at.dst);
+    require_address("statistics", desc.statistics, at.statistics);
+}
+
+void run_with_line(const attention_data& plan, const attention_operands& at,
+                   const parallel_loop* loop) {
+    const auto start = std::chrono::steady_clock::now();
+    run_attention(plan, at, loop);
+    const std::chrono::duration<double, std::milli> spent =
+        std::chrono::steady_clock::now() - start;
+    print_verbose("exec," + to_string(plan) + ',' + std::to_string(spent.count()) + " ms");
+}
+
+void run(const attention_data& plan, const attention_operands& at, const parallel_loop* loop) {
+    check_addresses(plan.desc, at);
+    if (verbose_level() >= 2) return run_with_line(plan, at, loop);
+    run_attention(plan, at, loop);
+}
+
+} // namespace
+
+attention_plan compile(const attention_desc& desc) {
+    return attention_plan(make_attention_plan(desc, active_isa()));
+}
+
+attention_plan::attention_plan(std::shared_ptr<const attention_data> data) noexcept
+    : data_(std::move(data)) {}
+
+const tensor_desc& attention_plan::dst() const noexcept {
+    return data_->desc.dst;
+}
+
+void attention_plan::execute(const attention_operands& at) const {
+    run(*data_, at, nullptr);
+}
+
+void attention_plan::execute(const attention_operands& at, const parallel_loop& loop) const {
+    if (loop.threads < 1 || !loop.run)
+        throw invalid_argument("attention: a loop of " + std::to_string(loop.threads) + " threads" +
+                               (loop.run ? "" : " without a function"));
+    run(*data_, at, &loop);
+}
+
+std::int64_t attention_plan::scratch_bytes(int threads) const noexcept {
+    return maskwise::scratch_bytes(*data_, threads);
+}
+
+std::string to_string(const attention_plan& of) {
+    return to_string(*of.data_);
+}
+
+std::string explain(const attention_plan& of) {
+    return explain(*of.data_);
+}
+
+} // namespace maskwise

@@ -1,0 +1,166 @@
+#include "attention/attention_checks.hpp"
+
+#include "base/error.hpp"
+#include "tensor/broadcast.hpp"
+#include "tensor/data_type.hpp"
+#include "tensor/tensor_desc.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace maskwise {
+namespace {
+
+[[noreturn]] void refuse_type(const char* name, data_type type, const char* expected) {
+    throw invalid_argument(std::string("attention: ") + name + " is " +
+                           std::string(to_string(type)) + ", expected " + expected);
+}
+
+bool is_float_or_none(data_type type) {
+    return type == data_type::undef || computes_in_f32(type);
+}
+
+void check_types(const attention_desc& desc) {
+    const data_type type = desc.query.type;
+    if (!computes_in_f32(type)) refuse_type("query", type, "f32, bf16 or f16");
+    if (desc.key.type != type) refuse_type("key", desc.key.type, "query's type");
+    if (desc.value.type != type) refuse_type("value", desc.value.type, "query's type");
+    if (desc.cond.type != data_type::undef && desc.cond.type != data_type::boolean)
+        refuse_type("cond", desc.cond.type, "boolean");
+    if (!is_float_or_none(desc.bias.type)) refuse_type("bias", desc.bias.type, "f32, bf16 or f16");
+    if (!is_float_or_none(desc.dst.type)) refuse_type("dst", desc.dst.type, "f32, bf16 or f16");
+    const data_type statistics = desc.statistics.type;
+    if (statistics != data_type::undef && statistics != data_type::f32)
+        refuse_type("statistics", statistics, "f32");
+}
+
+void fill_in_strides(const char* name, tensor_desc& operand) {
+    if (operand.type == data_type::undef) return;
+    if (operand.strides_bytes.empty()) operand = dense_desc(operand.type, operand.extents);
+    if (operand.strides_bytes.rank() != operand.extents.rank())
+        throw invalid_argument(std::string("attention: ") + name + " of shape " +
+                               to_string(operand.extents) + " has strides " +
+                               to_string(operand.strides_bytes));
+    span_bytes(operand); // throws where that overflows
+}
+
+void require_rank(const char* name, const tensor_desc& operand, int least) {
+    if (operand.extents.rank() < least)
+        throw invalid_shape(std::string("attention: ") + name + " of shape " +
+                            to_string(operand.extents) + " has fewer than " +
+                            std::to_string(least) + " dimensions");
+}
+
+std::int64_t extent_from_end(const tensor_desc& operand, int back) {
+    return operand.extents[operand.extents.rank() - back];
+}
+
+[[noreturn]] void refuse_pair(const char* name, const tensor_desc& one, const char* other_name,
+                              const tensor_desc& other, const char* why) {
+    throw invalid_shape(std::string("attention: ") + name + ' ' + to_string(one.extents) + " and " +
+                        other_name + ' ' + to_string(other.extents) + ": " + why);
+}
+
+// What stands before the matrix, with query's heads where these are grouped.
+dims outer_of(const char* name, const tensor_desc& operand, const attention_desc& desc) {
+    const auto count = static_cast<std::size_t>(operand.extents.rank() - 2);
+    dims outer(std::span(operand.extents.begin(), count));
+    if (!desc.grouped_queries) return outer;
+    const std::int64_t own = heads_of(operand), heads = heads_of(desc.query);
+    if (own == 0 || heads % own != 0)
+        refuse_pair("query", desc.query, name, operand, "the heads are no multiple");
+    outer[outer.rank() - 1] = heads;
+    return outer;
+}
+
+dims broadcast_outer(const attention_desc& desc) {
+    const auto join = [&](const dims& outer, const char* name, const tensor_desc& operand) {
+        const auto joined = broadcast_numpy(outer, outer_of(name, operand, desc));
+        if (!joined) refuse_pair("query", desc.query, name, operand, "these do not broadcast");
+        return *joined;
+    };
+    dims outer = outer_of("query", desc.query, desc);
+    outer = join(outer, "key", desc.key);
+    return join(outer, "value", desc.value);
+}
+
+void require_shape(const char* name, const dims& actual, const dims& expected) {
+    if (actual != expected)
+        throw invalid_shape(std::string("attention: ") + name + " is " + to_string(actual) +
+                            ", expected " + to_string(expected));
+}
+
+// Two elements of an output at one place would be written by two threads.
+void require_own_places(const char* name, const tensor_desc& output) {
+    for (int d = 0; d < output.extents.rank(); ++d)
+        if (output.extents[d] > 1 && output.strides_bytes[d] == 0)
+            throw invalid_argument(std::string("attention: ") + name + " of shape " +
+                                   to_string(output.extents) + " has strides " +
+                                   to_string(output.strides_bytes));
+}
+
+void check_inputs(const attention_desc& desc) {
+    const int least = desc.grouped_queries ? 3 : 2;
+    require_rank("query", desc.query, least);
+    require_rank("key", desc.key, least);
+    require_rank("value", desc.value, least);
+    if (extent_from_end(desc.query, 1) != extent_from_end(desc.key, 1))
+        refuse_pair("query", desc.query, "key", desc.key, "the depths differ");
+    if (extent_from_end(desc.key, 2) != extent_from_end(desc.value, 2))
+        refuse_pair("key", desc.key, "value", desc.value, "the numbers of keys differ");
+    if (std::isnan(desc.soft_cap) || std::isinf(desc.soft_cap))
+        throw invalid_argument("attention: soft_cap is " + std::to_string(desc.soft_cap));
+}
+
+void check_masks(const attention_desc& desc, dims scores) {
+    const int rank = scores.rank();
+    scores[rank - 1] = extent_from_end(desc.key, 2);
+    if (desc.cond.type != data_type::undef) require_one_way(desc.cond.extents, scores, "cond");
+    if (desc.bias.type != data_type::undef) require_one_way(desc.bias.extents, scores, "bias");
+}
+
+void complete_outputs(attention_desc& desc) {
+    dims shape = broadcast_outer(desc);
+    shape.push_back(extent_from_end(desc.query, 2));
+    const dims statistics = shape;
+    shape.push_back(extent_from_end(desc.value, 1));
+    check_masks(desc, shape);
+    if (desc.dst.type == data_type::undef) desc.dst = {desc.query.type, shape};
+    require_shape("dst", desc.dst.extents, shape);
+    if (desc.statistics.type != data_type::undef)
+        require_shape("statistics", desc.statistics.extents, statistics);
+}
+
+// 1 / sqrt(depth), by Newton's method: the library does without libm. Halving more often than a
+// root has bits brings any start near enough.
+float default_scale(std::int64_t depth) {
+    const auto square = static_cast<double>(depth);
+    double root = std::max(square, 1.0);
+    for (int i = 0; i < 64; ++i) root = (root + square / root) / 2;
+    return static_cast<float>(1 / root);
+}
+
+} // namespace
+
+std::int64_t heads_of(const tensor_desc& operand) {
+    return extent_from_end(operand, 3);
+}
+
+attention_desc checked_attention(attention_desc desc) {
+    check_types(desc);
+    fill_in_strides("query", desc.query);
+    fill_in_strides("key", desc.key);
+    fill_in_strides("value", desc.value);
+    fill_in_strides("cond", desc.cond);
+    fill_in_strides("bias", desc.bias);
+    check_inputs(desc);
+    complete_outputs(desc);
+    fill_in_strides("dst", desc.dst);
+    fill_in_strides("statistics", desc.statistics);
+    require_own_places("dst", desc.dst);
+    if (desc.statistics.type != data_type::undef) require_own_places("statistics", desc.statistics);
+    if (!desc.scale) desc.scale = default_scale(extent_from_end(desc.query, 1));
+    return desc;
+}
+
+} // namespace maskwise

@@ -1,0 +1,195 @@
+#include "attention/attention_plan.hpp"
+
+#include "attention/attention_checks.hpp"
+#include "tensor/broadcast.hpp"
+#include "tensor/tensor_desc.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace maskwise {
+namespace {
+
+// Longer tiles were not faster, and follow a mask less closely.
+constexpr std::int64_t most_tile_rows = 64, most_tile_keys = 64;
+
+row_type row_type_of(data_type type) {
+    if (type == data_type::bf16) return row_type::bf16;
+    return type == data_type::f16 ? row_type::f16 : row_type::f32;
+}
+
+// Strides for each dimension of `to`, 0 where the operand is broadcast.
+dims broadcast_strides(const tensor_desc& operand, const dims& to) {
+    dims strides(to.rank(), 0);
+    const int missing = to.rank() - operand.extents.rank();
+    for (int d = 0; d < operand.extents.rank(); ++d)
+        if (operand.extents[d] != 1) strides[missing + d] = operand.strides_bytes[d];
+    return strides;
+}
+
+dims with_matrix(const dims& outer, std::int64_t rows, std::int64_t columns) {
+    dims all = outer;
+    all.push_back(rows);
+    all.push_back(columns);
+    return all;
+}
+
+head_operand make_operand(const tensor_desc& operand, const dims& outer, std::int64_t rows,
+                          std::int64_t columns) {
+    head_operand made;
+    if (operand.type == data_type::undef) return made;
+    const dims strides = broadcast_strides(operand, with_matrix(outer, rows, columns));
+    made.type = row_type_of(operand.type);
+    made.row_bytes = strides[outer.rank()];
+    made.column_bytes = strides[outer.rank() + 1];
+    made.outer_bytes = dims(std::span(strides.begin(), static_cast<std::size_t>(outer.rank())));
+    made.column_count = columns;
+    return made;
+}
+
+// Statistics have no columns.
+head_operand make_statistics(tensor_desc statistics, const dims& outer, std::int64_t rows) {
+    if (statistics.type == data_type::undef) return {};
+    statistics.extents.push_back(1);
+    statistics.strides_bytes.push_back(0);
+    return make_operand(statistics, outer, rows, 1);
+}
+
+// Queries and keys hold their pairs already, those of values are made a tile at a time.
+bool can_take_pairs(const attention_data& plan) {
+    const auto is_dense_bf16 = [](const head_operand& operand) {
+        return operand.type == row_type::bf16 && operand.column_bytes == bytes_of(row_type::bf16);
+    };
+    return plan.kernels->attention.multiply_pairs != nullptr && has_bf16_products(native_cpu()) &&
+           plan.depth % 2 == 0 && is_dense_bf16(plan.query) && is_dense_bf16(plan.key) &&
+           is_dense_bf16(plan.value);
+}
+
+void bind_operands(attention_data& plan) {
+    const attention_desc& desc = plan.desc;
+    const dims& outer = plan.outer;
+    plan.query = make_operand(desc.query, outer, plan.rows, plan.depth);
+    plan.key = make_operand(desc.key, outer, plan.keys, plan.depth);
+    plan.value = make_operand(desc.value, outer, plan.keys, plan.columns);
+    plan.cond = make_operand(desc.cond, outer, plan.rows, plan.keys);
+    plan.bias = make_operand(desc.bias, outer, plan.rows, plan.keys);
+    plan.dst = make_operand(desc.dst, outer, plan.rows, plan.columns);
+    plan.statistics = make_statistics(desc.statistics, outer, plan.rows);
+    if (desc.grouped_queries) {
+        plan.key.shared_by = outer[outer.rank() - 1] / heads_of(desc.key);
+        plan.value.shared_by = outer[outer.rank() - 1] / heads_of(desc.value);
+    }
+    const auto is_dense_f32 = [](const head_operand& operand) {
+        return operand.type == row_type::f32 && operand.column_bytes == bytes_of(row_type::f32);
+    };
+    plan.converts_key = !is_dense_f32(plan.key);
+    plan.converts_value = !is_dense_f32(plan.value);
+    plan.in_pairs = can_take_pairs(plan);
+}
+
+// Heads of one query each that meet the same keys and values become the rows of one head: these are
+// read once for all. The boundary of a last query keeps every key.
+void fold_heads(attention_data& plan) {
+    if (plan.rows != 1 || plan.outer.empty() || plan.desc.causal == causal_boundary::top_left)
+        return;
+    const int last = plan.outer.rank() - 1;
+    const bool is_shared = plan.key.outer_bytes[last] == 0 && plan.value.outer_bytes[last] == 0;
+    const bool is_grouped = plan.key.shared_by == plan.value.shared_by;
+    const std::int64_t count = is_shared ? plan.outer[last] : is_grouped ? plan.key.shared_by : 1;
+    if (count <= 1) return;
+    for (head_operand* operand :
+         {&plan.query, &plan.cond, &plan.bias, &plan.dst, &plan.statistics}) {
+        if (operand->column_count == 0) continue;
+        operand->row_bytes = operand->outer_bytes[last];
+        operand->outer_bytes[last] *= count;
+    }
+    plan.key.shared_by = plan.value.shared_by = 1;
+    plan.outer[last] /= count;
+    plan.heads /= count;
+    plan.rows = count;
+    plan.is_causal = false;
+}
+
+void choose_tiles(attention_data& plan) {
+    plan.panel = plan.kernels->attention.panel();
+    const std::int64_t panels = (plan.rows + plan.panel - 1) / plan.panel;
+    plan.tile_rows = std::clamp<std::int64_t>(panels * plan.panel, plan.panel, most_tile_rows);
+    plan.tile_keys = most_tile_keys;
+    if (plan.cond.column_count == 0) return;
+    const dims strides =
+        with_matrix(plan.cond.outer_bytes, plan.cond.row_bytes, plan.cond.column_bytes);
+    plan.mask =
+        make_mask_layout(plan.outer, plan.rows, plan.keys, strides, plan.tile_rows, plan.tile_keys);
+}
+
+// Adds a part of so many floats; returns where it begins.
+std::int64_t add_part(worker_layout& layout, std::int64_t floats) {
+    constexpr std::int64_t line_floats = scratch_alignment / sizeof(float);
+    const std::int64_t at = layout.floats;
+    layout.floats += (floats + line_floats - 1) / line_floats * line_floats;
+    return at;
+}
+
+worker_layout lay_out_worker(const attention_data& plan) {
+    worker_layout layout;
+    const std::int64_t panel_scores = plan.tile_keys * plan.panel;
+    layout.queries = add_part(layout, plan.tile_rows * plan.depth);
+    layout.state = add_part(layout, plan.state_floats());
+    layout.scores = add_part(layout, panel_scores);
+    layout.factor = add_part(layout, plan.panel);
+    if (plan.converts_key && !plan.in_pairs)
+        layout.keys = add_part(layout, plan.tile_keys * plan.depth);
+    if (plan.converts_value) layout.values = add_part(layout, plan.tile_keys * plan.columns);
+    if (plan.in_pairs) layout.pairs = add_part(layout, (plan.tile_keys + 1) / 2 * plan.columns);
+    if (plan.bias.column_count != 0) layout.bias = add_part(layout, panel_scores);
+    if (plan.cond.column_count != 0) layout.conds = add_part(layout, panel_scores / 4 + 1);
+    if (!plan.fill_is_minus_infinity) layout.sums = add_part(layout, plan.columns + 2 * plan.panel);
+    const std::int64_t widest = std::max({plan.depth, plan.columns, plan.tile_keys});
+    layout.work = add_part(layout, plan.panel * widest + 2 * row_block_elems);
+    return layout;
+}
+
+} // namespace
+
+std::shared_ptr<const attention_data> make_attention_plan(const attention_desc& desc, isa target) {
+    const auto plan = std::make_shared<attention_data>();
+    plan->desc = checked_attention(desc);
+    plan->kernels = &kernel_table_for(target);
+    const dims& shape = plan->desc.dst.extents;
+    const int outer = shape.rank() - 2;
+    plan->outer = dims(std::span(shape.begin(), static_cast<std::size_t>(outer)));
+    plan->heads = element_count(plan->outer);
+    plan->rows = shape[outer];
+    plan->columns = shape[outer + 1];
+    const dims& keys = plan->desc.key.extents;
+    plan->keys = keys[keys.rank() - 2];
+    plan->depth = keys[keys.rank() - 1];
+    plan->fill_is_minus_infinity = desc.fill == -std::numeric_limits<float>::infinity();
+    plan->is_causal = desc.causal != causal_boundary::none;
+    if (desc.causal == causal_boundary::bottom_right) plan->boundary = plan->keys - plan->rows;
+    bind_operands(*plan);
+    fold_heads(*plan);
+    choose_tiles(*plan);
+    plan->worker = lay_out_worker(*plan);
+    return plan;
+}
+
+dims position_of(std::int64_t head, const dims& outer) {
+    dims position(outer.rank(), 0);
+    for (int d = outer.rank() - 1; d >= 0; --d) {
+        position[d] = head % outer[d];
+        head /= outer[d];
+    }
+    return position;
+}
+
+std::int64_t offset_bytes(const head_operand& operand, const dims& position) {
+    std::int64_t bytes = 0;
+    const int last = position.rank() - 1;
+    for (int d = 0; d <= last; ++d)
+        bytes +=
+            (d == last ? position[d] / operand.shared_by : position[d]) * operand.outer_bytes[d];
+    return bytes;
+}
+
+} // namespace maskwise

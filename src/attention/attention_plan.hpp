@@ -1,0 +1,74 @@
+#pragma once
+
+#include "attention/mask_map.hpp"
+#include "base/scratch.hpp"
+#include "kernel/kernel_table.hpp"
+#include "maskwise/attention.hpp"
+
+#include <cstdint>
+#include <memory>
+
+namespace maskwise {
+
+// An operand as a head of dst meets it: a matrix, and where that begins. Broadcast dimensions have
+// a stride of 0.
+struct head_operand {
+    row_type type = row_type::f32;
+    std::int64_t row_bytes = 0, column_bytes = 0;
+    dims outer_bytes;              // of each dimension of attention_data::outer
+    std::int64_t shared_by = 1;    // heads of query for each of its own
+    std::int64_t column_count = 0; // 0: there is no such operand
+};
+
+// Numbers of f32 that a worker holds, each part beginning on a cache line.
+struct worker_layout {
+    std::int64_t queries = 0, state = 0, scores = 0, factor = 0, keys = 0, values = 0, pairs = 0,
+                 bias = 0, conds = 0, sums = 0, work = 0, floats = 0; // places, and floats in all
+};
+
+// The memory of an execution; grows with what it is used for.
+struct attention_scratch {
+    std::unique_ptr<std::byte[]> bytes;
+    std::size_t size = 0;
+};
+
+struct attention_data {
+    attention_desc desc; // with all strides, dst and scale
+    const kernel_table* kernels = nullptr;
+    // Extents before {rows, columns} of dst, and their product. Heads of one query that share keys
+    // and values count as rows of one head.
+    dims outer;
+    std::int64_t heads = 0, rows = 0, keys = 0, depth = 0, columns = 0;
+    head_operand query, key, value, cond, bias, dst, statistics;
+    bool is_causal = false;
+    std::int64_t boundary = 0; // row r keeps keys up to boundary + r
+    bool fill_is_minus_infinity = true;
+    // A tile: rows of query by keys. Rows are a whole number of panels, the last tile's may be
+    // fewer.
+    std::int64_t panel = 0, tile_rows = 0, tile_keys = 0;
+    bool converts_key = false, converts_value = false; // to dense f32, a tile at a time
+    bool in_pairs = false; // products of bf16, two at once; queries are not scaled then
+    mask_layout mask;
+    worker_layout worker;
+    mutable spare<attention_scratch> scratch;
+
+    std::int64_t row_tiles() const { return (rows + tile_rows - 1) / tile_rows; }
+    std::int64_t key_tiles() const { return (keys + tile_keys - 1) / tile_keys; }
+    // Elements of a query and a key that a product takes one by one.
+    std::int64_t depth_steps() const { return in_pairs ? depth / 2 : depth; }
+    // Floats of a panel_state for all rows of a tile.
+    std::int64_t state_floats() const { return tile_rows * (2 + columns); }
+};
+
+// On the kernels of `target`. Throws as compile(attention_desc) does.
+std::shared_ptr<const attention_data> make_attention_plan(const attention_desc& desc, isa target);
+
+// Position of a head among the dimensions `outer`.
+dims position_of(std::int64_t head, const dims& outer);
+// Bytes from the operand's element {0,...,0} to the matrix of that head.
+std::int64_t offset_bytes(const head_operand& operand, const dims& position);
+
+std::string to_string(const attention_data& plan);
+std::string explain(const attention_data& plan);
+
+} // namespace maskwise

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "maskwise/maskwise.hpp"
+
+#include <cstdint>
+
+namespace maskwise {
+
+// How a tile of scores comes out of the mask: as computed, as the fill, or element by element.
+enum class tile_mask : std::uint8_t { kept, masked, mixed };
+
+// The tiles of a cond, each looked at once for all heads that share it. Dimensions, rows or keys
+// along which cond is broadcast have one place.
+struct mask_layout {
+    dims outer, outer_bytes; // of cond; extent 1 where it is shared
+    dims outer_tiles;        // from a head to the next in the map, 0 where shared
+    std::int64_t heads = 0;  // 0: there is no cond
+    std::int64_t rows = 0, keys = 0, row_bytes = 0, key_bytes = 0;
+    std::int64_t tile_rows = 0, tile_keys = 0;
+    std::int64_t row_tiles = 0, key_tiles = 0;
+
+    std::int64_t tiles() const { return heads * row_tiles * key_tiles; }
+};
+
+// `strides_bytes` are cond's for {outer..., rows, keys}, 0 where it is broadcast.
+mask_layout make_mask_layout(const dims& outer, std::int64_t rows, std::int64_t keys,
+                             const dims& strides_bytes, std::int64_t tile_rows,
+                             std::int64_t tile_keys);
+
+// Fills in the key tiles of one row tile; number of [0, heads * row_tiles).
+void map_row_tile(const mask_layout& layout, const void* cond, std::int64_t number,
+                  tile_mask* tiles);
+
+// Where a head's key tiles of a row tile lie in the map.
+std::int64_t place_in_map(const mask_layout& layout, const dims& position, std::int64_t row_tile);
+
+// The same of a causal boundary: row r keeps keys up to boundary + r.
+tile_mask causal_tile(std::int64_t boundary, std::int64_t first_row, std::int64_t rows,
+                      std::int64_t first_key, std::int64_t keys);
+
+} // namespace maskwise

@@ -1,0 +1,63 @@
+#include "attention/attention_plan.hpp"
+#include "attention/run_attention.hpp"
+
+namespace maskwise {
+namespace {
+
+std::string mask_words(const attention_data& plan) {
+    std::string words;
+    if (plan.desc.soft_cap != 0) words += ", soft cap";
+    if (plan.bias.column_count != 0) words += ", bias";
+    if (plan.cond.column_count != 0) words += ", cond";
+    if (plan.is_causal) words += ", causal " + std::string(to_string(plan.desc.causal));
+    return words;
+}
+
+std::string describe(const char* name, const tensor_desc& operand) {
+    if (operand.type == data_type::undef) return "";
+    return std::string(name) + ' ' + std::string(to_string(operand.type)) + ' ' +
+           to_string(operand.extents) + ", strides in bytes " + to_string(operand.strides_bytes) +
+           '\n';
+}
+
+const char* way_of(bool converts) {
+    return converts ? "brought to f32 a tile at a time" : "read where they are";
+}
+
+} // namespace
+
+std::string_view to_string(causal_boundary boundary) {
+    switch (boundary) {
+    case causal_boundary::none:
+        return "none";
+    case causal_boundary::top_left:
+        return "top_left";
+    case causal_boundary::bottom_right:
+        return "bottom_right";
+    }
+    return "?";
+}
+
+std::string to_string(const attention_data& plan) {
+    const auto number = [](std::int64_t value) { return std::to_string(value); };
+    return "attention " + std::string(to_string(plan.desc.query.type)) + ' ' +
+           to_string(plan.outer) + " x " + number(plan.rows) + " queries x " + number(plan.keys) +
+           " keys, depth " + number(plan.depth) + ", columns " + number(plan.columns) +
+           mask_words(plan) + ", tiles of " + number(plan.tile_rows) + 'x' +
+           number(plan.tile_keys) + " in panels of " + number(plan.panel) +
+           (plan.in_pairs ? ", products of bf16, " : ", ") +
+           std::string(to_string(plan.kernels->target));
+}
+
+std::string explain(const attention_data& plan) {
+    const int threads = threads_for(plan);
+    return describe("query", plan.desc.query) + describe("key", plan.desc.key) +
+           describe("value", plan.desc.value) + describe("cond", plan.desc.cond) +
+           describe("bias", plan.desc.bias) + describe("dst", plan.desc.dst) +
+           describe("statistics", plan.desc.statistics) + "keys are " + way_of(plan.converts_key) +
+           ", values " + way_of(plan.converts_value) + '\n' + to_string(plan) + '\n' +
+           std::to_string(threads) + (threads == 1 ? " thread, " : " threads, ") +
+           std::to_string(scratch_bytes(plan, threads)) + " bytes of scratch\n";
+}
+
+} // namespace maskwise

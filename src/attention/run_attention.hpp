@@ -1,0 +1,18 @@
+#pragma once
+
+#include "attention/attention_plan.hpp"
+
+namespace maskwise {
+
+// Writes dst and statistics, on the threads of oneTBB's arena or, where given, of the loop. Throws
+// std::bad_alloc before it writes, and what the loop throws; addresses are not checked.
+void run_attention(const attention_data& plan, const attention_operands& at,
+                   const parallel_loop* loop);
+
+// Bytes of scratch of an execution on so many threads.
+std::int64_t scratch_bytes(const attention_data& plan, int threads);
+
+// The threads that an execution would use here and now.
+int threads_for(const attention_data& plan);
+
+} // namespace maskwise

@@ -1,0 +1,92 @@
+#pragma once
+
+#include "kernel/row_contract.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace maskwise {
+
+// The arithmetic of attention on a panel: a few queries side by side in the lanes of vectors, so
+// that keys, depth and columns of values are loops. Whatever belongs to a panel is f32,
+// [..][panel], where panel is attention_kernels::panel(), and every lane of it may be read and
+// written, also those behind the last query. Client memory is read and written for exactly the
+// elements described.
+
+// A matrix of the client's; strides are any.
+struct strided_matrix {
+    std::byte* first = nullptr; // element {0,0}; inputs are not written
+    row_type type = row_type::f32;
+    std::int64_t row_bytes = 0, column_bytes = 0;
+};
+
+// c[i][q] = c[i][q] * factor[q] + the sum over k of a[i][k] * b[k][q]; without a factor c is
+// overwritten. With a the keys and b the queries, c are scores; with a the values, transposed, and
+// b the weights, c are results.
+struct panel_product {
+    const std::byte* a = nullptr; // f32, any alignment
+    std::int64_t row_bytes = 0, step_bytes = 0;
+    std::int64_t rows = 0, steps = 0;
+    const float* b = nullptr; // [steps][panel]
+    float* c = nullptr;       // [rows][panel]
+    const float* factor = nullptr;
+    std::int64_t queries = 0; // lanes that count
+};
+
+// What is known of the queries of a panel after some of the keys.
+struct panel_state {
+    float* maximum = nullptr; // of the scores; -infinity before the first key
+    float* sum = nullptr;     // of exp(score - maximum)
+    float* values = nullptr;  // [columns][panel], weighted with that
+};
+
+// Scores of some keys: soft cap, bias, selection. A side that is the same for all queries has one
+// element a key: its step is 1, else panel.
+struct panel_scores {
+    float* scores = nullptr; // [keys][panel]; become exp(score - maximum)
+    std::int64_t keys = 0, queries = 0;
+    bool in_pairs = false; // weights are stored as bf16, those of two keys in one place
+    float scale = 1;
+    float soft_cap = 0;          // 0: none
+    const float* bias = nullptr; // null: none
+    std::int64_t bias_step = 0;
+    const std::byte* cond = nullptr; // null: none
+    std::int64_t cond_step = 0;
+    bool is_causal = false;    // then query q keeps keys up to boundary + q
+    std::int32_t boundary = 0; // of [-2^16, 2^16]
+    float fill = 0;
+};
+
+struct attention_kernels {
+    std::int64_t (*panel)();
+    void (*multiply)(const panel_product& product);
+    // The same on pairs of bf16 in place of f32, with sums of f32; null where the instruction set
+    // has no such kernel. Needs a CPU with has_bf16_products.
+    void (*multiply_pairs)(const panel_product& product);
+    // Brings maximum and sum up to date; `factor` becomes that of the values so far.
+    void (*weigh)(const panel_scores& what, const panel_state& state, float* factor);
+    // Joins two states of disjoint keys; with a step of 1 all queries have the same values.
+    void (*merge)(const panel_state& into, const panel_state& from, std::int64_t values_step,
+                  std::int64_t columns, std::int64_t queries);
+    // Rows as dense f32.
+    void (*load_rows)(const strided_matrix& from, std::int64_t rows, std::int64_t columns,
+                      float* to);
+    // Rows of bf16 two by two, [(rows + 1) / 2][columns] pairs; the last may have a 0.
+    void (*load_pairs)(const strided_matrix& from, std::int64_t rows, std::int64_t columns,
+                       float* to);
+    // Queries as a panel, [columns][panel], times the factor; lanes behind them are 0. `work` has
+    // room for the queries as dense f32.
+    void (*load_panel)(const strided_matrix& from, std::int64_t queries, std::int64_t columns,
+                       float factor, float* to, float* work);
+    // Bytes, [keys][panel].
+    void (*load_conds)(const strided_matrix& from, std::int64_t queries, std::int64_t keys,
+                       std::byte* to);
+    // Adds up rows of f32.
+    void (*add_rows)(const std::byte* rows, std::int64_t row_bytes, std::int64_t count,
+                     std::int64_t columns, float* sums);
+    // Each query's values times its factor become a row. Overwrites the values.
+    void (*store_panel)(float* values, const float* factors, std::int64_t queries,
+                        std::int64_t columns, const strided_matrix& to, float* work);
+};
+
+} // namespace maskwise

@@ -1,0 +1,235 @@
+// Arithmetic of attention for one Highway target; included once a target by kernels.cpp.
+
+#if defined(MASKWISE_KERNEL_ATTENTION_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef MASKWISE_KERNEL_ATTENTION_INL
+#undef MASKWISE_KERNEL_ATTENTION_INL
+#else
+#define MASKWISE_KERNEL_ATTENTION_INL
+#endif
+
+#include "kernel/attention_move-inl.hpp"
+#include "kernel/row_kernel-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace maskwise {
+namespace HWY_NAMESPACE {
+
+// The two kinds of products share their loops: attention_product-inl.hpp makes `multiply` in each
+// namespace from what is added for an element of a.
+namespace singles {
+
+HWY_ATTR HWY_INLINE void add_product(row_v a, row_v b, row_v& sum) {
+    sum = hn::MulAdd(a, b, sum);
+}
+
+} // namespace singles
+
+#define MASKWISE_PRODUCTS singles
+#include "kernel/attention_product-inl.hpp"
+#undef MASKWISE_PRODUCTS
+
+#if HWY_TARGET == HWY_AVX3
+
+HWY_PUSH_ATTRIBUTES(HWY_TARGET_STR ",avx512bf16")
+namespace pairs {
+
+// The elements are two bf16 each.
+HWY_ATTR HWY_INLINE void add_product(row_v a, row_v b, row_v& sum) {
+    sum.raw = _mm512_dpbf16_ps(sum.raw, reinterpret_cast<__m512bh>(b.raw),
+                               reinterpret_cast<__m512bh>(a.raw));
+}
+
+} // namespace pairs
+
+#define MASKWISE_PRODUCTS pairs
+#include "kernel/attention_product-inl.hpp"
+#undef MASKWISE_PRODUCTS
+HWY_POP_ATTRIBUTES
+
+constexpr auto* multiply_pairs = pairs::multiply;
+
+#else
+
+constexpr void (*multiply_pairs)(const panel_product&) = nullptr;
+
+#endif
+
+// One element of a side for each query, or one for all.
+HWY_ATTR HWY_INLINE row_v biases(const panel_scores& what, std::int64_t key, std::int64_t lane) {
+    if (what.bias_step == 1) return hn::Set(row_d(), what.bias[key]);
+    return hn::LoadU(row_d(), what.bias + key * what.bias_step + lane);
+}
+
+HWY_ATTR HWY_INLINE row_v kept_by_cond(const panel_scores& what, std::int64_t key,
+                                       std::int64_t lane, row_v score, row_v fill) {
+    if (what.cond_step != 1) return selected(what.cond + key * what.cond_step + lane, score, fill);
+    return element_is_true(what.cond + key) ? score : fill;
+}
+
+HWY_ATTR HWY_INLINE row_v kept_by_boundary(const panel_scores& what, std::int64_t key,
+                                           std::int64_t lane, row_v score, row_v fill) {
+    const row_d d;
+    const hn::RebindToSigned<row_d> di;
+    const auto first = hn::Set(di, what.boundary + static_cast<std::int32_t>(lane));
+    const auto last_kept = hn::Add(first, hn::Iota(di, 0));
+    const auto is_masked = hn::Lt(last_kept, hn::Set(di, static_cast<std::int32_t>(key)));
+    return hn::IfThenElse(hn::RebindMask(d, is_masked), fill, score);
+}
+
+HWY_ATTR HWY_INLINE row_v finished_score(const panel_scores& what, std::int64_t key,
+                                         std::int64_t lane, row_v score) {
+    const row_d d;
+    const auto fill = hn::Set(d, what.fill);
+    score = hn::Mul(score, hn::Set(d, what.scale));
+    if (what.soft_cap != 0) {
+        const auto cap = hn::Set(d, what.soft_cap);
+        score = hn::Mul(cap, hn::Tanh(d, hn::Div(score, cap)));
+    }
+    if (what.bias != nullptr) score = hn::Add(score, biases(what, key, lane));
+    if (what.cond != nullptr) score = kept_by_cond(what, key, lane, score, fill);
+    if (what.is_causal) score = kept_by_boundary(what, key, lane, score, fill);
+    return score;
+}
+
+HWY_ATTR HWY_INLINE bool is_plain(const panel_scores& what) {
+    return what.scale == 1 && what.soft_cap == 0 && what.bias == nullptr && what.cond == nullptr &&
+           !what.is_causal;
+}
+
+// The largest score of each query; scores of a tile that is kept as it is are not written again.
+HWY_ATTR HWY_INLINE row_v largest_score(const float* at, std::int64_t keys) {
+    const row_d d;
+    const std::int64_t panel = 2 * row_lanes();
+    auto largest = hn::Set(d, row_minus_infinity);
+    for (; keys > 0; --keys, at += panel) largest = hn::Max(largest, hn::LoadU(d, at));
+    return largest;
+}
+
+HWY_ATTR HWY_INLINE row_v finish_scores(const panel_scores& what, std::int64_t lane) {
+    const row_d d;
+    const std::int64_t panel = 2 * row_lanes();
+    auto largest = hn::Set(d, row_minus_infinity);
+    for (std::int64_t key = 0; key < what.keys; ++key) {
+        float* const at = what.scores + key * panel + lane;
+        const auto score = finished_score(what, key, lane, hn::LoadU(d, at));
+        hn::StoreU(score, d, at);
+        largest = hn::Max(largest, score);
+    }
+    return largest;
+}
+
+// -infinity less itself would be NaN: queries without any score yet are moved by 0.
+HWY_ATTR HWY_INLINE row_v shift_of(row_v maximum) {
+    const row_d d;
+    return hn::IfThenZeroElse(hn::Eq(maximum, hn::Set(d, row_minus_infinity)), maximum);
+}
+
+// Scores become weights; returns their sum.
+HWY_ATTR HWY_INLINE row_v weights_in_place(float* at, std::int64_t keys, row_v shift) {
+    const row_d d;
+    const std::int64_t panel = 2 * row_lanes();
+    auto sum = hn::Zero(d);
+    for (; keys > 0; --keys, at += panel) {
+        const auto weight = exp_below_one(hn::Sub(hn::LoadU(d, at), shift));
+        hn::StoreU(weight, d, at);
+        sum = hn::Add(sum, weight);
+    }
+    return sum;
+}
+
+// The upper halves of two vectors side by side, rounded to nearest even; weights are no NaNs that
+// rounding could turn into something else.
+HWY_ATTR HWY_INLINE row_v as_pairs(row_v even, row_v odd) {
+    const hn::RebindToUnsigned<row_d> du;
+    const auto upper = hn::Set(du, 0xFFFF0000U);
+    const auto rounded = [&](row_v value) HWY_ATTR {
+        const auto bits = hn::BitCast(du, value);
+        const auto is_odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
+        return hn::Add(bits, hn::Add(is_odd, hn::Set(du, 0x7FFF)));
+    };
+    return hn::BitCast(row_d(),
+                       hn::Or(hn::ShiftRight<16>(rounded(even)), hn::And(rounded(odd), upper)));
+}
+
+// The same, weights of two keys in one place.
+HWY_ATTR HWY_INLINE row_v weights_in_pairs(float* first, std::int64_t keys, row_v shift) {
+    const row_d d;
+    const std::int64_t panel = 2 * row_lanes();
+    auto sum = hn::Zero(d);
+    const float* from = first;
+    for (float* to = first; keys > 0; keys -= 2, from += 2 * panel, to += panel) {
+        const auto even = exp_below_one(hn::Sub(hn::LoadU(d, from), shift));
+        auto odd = hn::Zero(d);
+        if (keys > 1) odd = exp_below_one(hn::Sub(hn::LoadU(d, from + panel), shift));
+        hn::StoreU(as_pairs(even, odd), d, to);
+        sum = hn::Add(sum, hn::Add(even, odd));
+    }
+    return sum;
+}
+
+HWY_ATTR HWY_INLINE void weigh_vector(const panel_scores& what, const panel_state& state,
+                                      float* factor, std::int64_t lane) {
+    const row_d d;
+    float* const scores = what.scores + lane;
+    const auto before = hn::LoadU(d, state.maximum + lane);
+    const auto largest =
+        is_plain(what) ? largest_score(scores, what.keys) : finish_scores(what, lane);
+    const auto maximum = hn::Max(before, largest), shift = shift_of(maximum);
+    const auto sum = what.in_pairs ? weights_in_pairs(scores, what.keys, shift)
+                                   : weights_in_place(scores, what.keys, shift);
+    const auto less = exp_below_one(hn::Sub(before, shift));
+    hn::StoreU(less, d, factor + lane);
+    hn::StoreU(maximum, d, state.maximum + lane);
+    hn::StoreU(hn::MulAdd(hn::LoadU(d, state.sum + lane), less, sum), d, state.sum + lane);
+}
+
+// By value: to the compiler each store to the scores might change it.
+HWY_ATTR inline void panel_weigh(const panel_scores& given, const panel_state& state,
+                                 float* factor) {
+    const panel_scores what = given;
+    weigh_vector(what, state, factor, 0);
+    if (what.queries > row_lanes()) weigh_vector(what, state, factor, row_lanes());
+}
+
+HWY_ATTR HWY_INLINE void merge_vector(const panel_state& into, const panel_state& from,
+                                      std::int64_t values_step, std::int64_t columns,
+                                      std::int64_t lane) {
+    const row_d d;
+    const std::int64_t panel = 2 * row_lanes();
+    const auto max_0 = hn::LoadU(d, into.maximum + lane), max_1 = hn::LoadU(d, from.maximum + lane);
+    const auto maximum = hn::Max(max_0, max_1), shift = shift_of(maximum);
+    const auto less_0 = exp_below_one(hn::Sub(max_0, shift));
+    const auto less_1 = exp_below_one(hn::Sub(max_1, shift));
+    const auto joined = [&](row_v a, row_v b)
+                            HWY_ATTR { return hn::MulAdd(a, less_0, hn::Mul(b, less_1)); };
+    hn::StoreU(maximum, d, into.maximum + lane);
+    hn::StoreU(joined(hn::LoadU(d, into.sum + lane), hn::LoadU(d, from.sum + lane)), d,
+               into.sum + lane);
+    for (std::int64_t c = 0; c < columns; ++c) {
+        float* const at = into.values + c * panel + lane;
+        const auto other = values_step == 1 ? hn::Set(d, from.values[c])
+                                            : hn::LoadU(d, from.values + c * values_step + lane);
+        hn::StoreU(joined(hn::LoadU(d, at), other), d, at);
+    }
+}
+
+HWY_ATTR inline void panel_merge(const panel_state& into, const panel_state& from,
+                                 std::int64_t values_step, std::int64_t columns,
+                                 std::int64_t queries) {
+    merge_vector(into, from, values_step, columns, 0);
+    if (queries > row_lanes()) merge_vector(into, from, values_step, columns, row_lanes());
+}
+
+HWY_ATTR inline std::int64_t panel_queries() {
+    return 2 * row_lanes();
+}
+
+constexpr attention_kernels attention{
+    panel_queries, singles::multiply, multiply_pairs,   panel_weigh,    panel_merge, rows_as_f32,
+    rows_as_pairs, panel_load,        panel_load_conds, panel_add_rows, panel_store};
+
+} // namespace HWY_NAMESPACE
+} // namespace maskwise
+HWY_AFTER_NAMESPACE();
+
+#endif // per-target include guard

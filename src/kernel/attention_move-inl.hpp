@@ -1,0 +1,239 @@
+// Matrices of the client's to panels of attention and back, for one Highway target; included by
+// attention_kernel-inl.hpp.
+
+#if defined(MASKWISE_KERNEL_ATTENTION_MOVE_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef MASKWISE_KERNEL_ATTENTION_MOVE_INL
+#undef MASKWISE_KERNEL_ATTENTION_MOVE_INL
+#else
+#define MASKWISE_KERNEL_ATTENTION_MOVE_INL
+#endif
+
+#include "kernel/pack_transpose-inl.hpp"
+#include "kernel/row_kernel-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace maskwise {
+namespace HWY_NAMESPACE {
+
+// Element c of row r becomes element r of row c.
+template <std::size_t Width>
+HWY_ATTR HWY_INLINE void transpose_singly(const std::byte* from, std::int64_t from_bytes,
+                                          std::int64_t row_count, std::int64_t columns,
+                                          std::byte* to, std::int64_t to_bytes) {
+    constexpr std::int64_t width = Width;
+    for (std::int64_t c = 0; c < columns; ++c)
+        for (std::int64_t r = 0; r < row_count; ++r)
+            std::memcpy(to + c * to_bytes + r * width, from + r * from_bytes + c * width, Width);
+}
+
+#if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE // scalable vectors cannot stand in arrays
+
+// In squares of N; what is left on the right and below is moved element by element.
+template <std::size_t Width>
+HWY_ATTR HWY_INLINE void transpose_matrix(const std::byte* from, std::int64_t from_bytes,
+                                          std::int64_t row_count, std::int64_t columns,
+                                          std::byte* to, std::int64_t to_bytes) {
+    constexpr std::int64_t width = Width, n = 16 / width;
+    constexpr std::int64_t most_bytes = std::numeric_limits<std::int32_t>::max() / n;
+    if (std::max(std::abs(from_bytes), std::abs(to_bytes)) > most_bytes)
+        return transpose_singly<Width>(from, from_bytes, row_count, columns, to, to_bytes);
+    std::int32_t offsets[n], places[n];
+    for (std::int64_t i = 0; i < n; ++i) {
+        offsets[i] = static_cast<std::int32_t>(i * from_bytes);
+        places[i] = static_cast<std::int32_t>(i * to_bytes);
+    }
+    const std::int64_t whole_rows = row_count / n * n, whole_columns = columns / n * n;
+    for (std::int64_t r = 0; r < whole_rows; r += n)
+        for (std::int64_t c = 0; c < whole_columns; c += n)
+            square_block<Width, n, 1>::move(from + r * from_bytes + c * width, offsets,
+                                            to + c * to_bytes + r * width, places);
+    transpose_singly<Width>(from + whole_columns * width, from_bytes, whole_rows,
+                            columns - whole_columns, to + whole_columns * to_bytes, to_bytes);
+    transpose_singly<Width>(from + whole_rows * from_bytes, from_bytes, row_count - whole_rows,
+                            columns, to + whole_rows * width, to_bytes);
+}
+
+#else
+
+template <std::size_t Width>
+HWY_ATTR HWY_INLINE void transpose_matrix(const std::byte* from, std::int64_t from_bytes,
+                                          std::int64_t row_count, std::int64_t columns,
+                                          std::byte* to, std::int64_t to_bytes) {
+    transpose_singly<Width>(from, from_bytes, row_count, columns, to, to_bytes);
+}
+
+#endif
+
+// Side by side in memory. Less than a vector goes through memory of its own.
+template <row_type Type>
+HWY_ATTR HWY_INLINE void load_dense_row(const std::byte* from, std::int64_t elems, float* to) {
+    const row_d d;
+    constexpr std::int64_t width = bytes_of(Type);
+    const std::int64_t lanes = row_lanes();
+    std::int64_t i = 0;
+    for (; i + lanes <= elems; i += lanes)
+        hn::StoreU(load_elements<Type>(from + i * width), d, to + i);
+    if (i >= elems) return;
+    std::byte rest[row_block_elems * sizeof(float)] = {};
+    float values[row_block_elems];
+    std::memcpy(rest, from + i * width, static_cast<std::size_t>((elems - i) * width));
+    hn::StoreU(load_elements<Type>(rest), d, values);
+    std::memcpy(to + i, values, static_cast<std::size_t>(elems - i) * sizeof(float));
+}
+
+template <row_type Type>
+HWY_ATTR HWY_INLINE void load_row(const std::byte* from, std::int64_t column_bytes,
+                                  std::int64_t elems, float* to) {
+    constexpr std::int64_t width = bytes_of(Type);
+    if (column_bytes == width) return load_dense_row<Type>(from, elems, to);
+    std::byte near[row_block_elems * sizeof(float)];
+    for (std::int64_t first = 0; first < elems; first += row_block_elems) {
+        const std::int64_t count = std::min(row_block_elems, elems - first);
+        for (std::int64_t i = 0; i < count; ++i)
+            std::memcpy(near + i * width, from + (first + i) * column_bytes,
+                        static_cast<std::size_t>(width));
+        load_dense_row<Type>(near, count, to + first);
+    }
+}
+
+HWY_ATTR inline void rows_as_f32(const strided_matrix& from, std::int64_t row_count,
+                                 std::int64_t columns, float* to) {
+    const std::byte* at = from.first;
+    for (std::int64_t r = 0; r < row_count; ++r, at += from.row_bytes, to += columns) {
+        if (from.type == row_type::f32)
+            load_row<row_type::f32>(at, from.column_bytes, columns, to);
+        else if (from.type == row_type::bf16)
+            load_row<row_type::bf16>(at, from.column_bytes, columns, to);
+        else
+            load_row<row_type::f16>(at, from.column_bytes, columns, to);
+    }
+}
+
+// Row r and the one below it, element by element; the last row may be alone. Stands for any type of
+// 16 bits, and any alignment.
+HWY_ATTR inline void rows_as_pairs(const strided_matrix& from, std::int64_t row_count,
+                                   std::int64_t columns, float* to) {
+    const hn::RebindToUnsigned<row_d> du;
+    const hn::Rebind<std::uint16_t, row_d> d16;
+    const std::int64_t lanes = row_lanes();
+    for (std::int64_t r = 0; r < row_count; r += 2, to += columns) {
+        const auto* even = reinterpret_cast<const std::uint16_t*>(from.first + r * from.row_bytes);
+        const bool is_alone = r + 1 == row_count;
+        const auto* odd = reinterpret_cast<const std::uint16_t*>(
+            from.first + (is_alone ? r : r + 1) * from.row_bytes);
+        std::int64_t c = 0;
+        for (; c + lanes <= columns; c += lanes) {
+            const auto low = hn::PromoteTo(du, hn::LoadU(d16, even + c));
+            auto high = hn::ShiftLeft<16>(hn::PromoteTo(du, hn::LoadU(d16, odd + c)));
+            if (is_alone) high = hn::Zero(du);
+            hn::StoreU(hn::BitCast(row_d(), hn::Or(low, high)), row_d(), to + c);
+        }
+        for (; c < columns; ++c) {
+            std::uint16_t both[2] = {};
+            std::memcpy(&both[0], even + c, sizeof both[0]);
+            if (!is_alone) std::memcpy(&both[1], odd + c, sizeof both[1]);
+            std::memcpy(to + c, both, sizeof both);
+        }
+    }
+}
+
+constexpr bool is_dense_f32(const strided_matrix& matrix) {
+    return matrix.type == row_type::f32 && matrix.column_bytes == bytes_of(row_type::f32);
+}
+
+HWY_ATTR inline void panel_load(const strided_matrix& from, std::int64_t queries,
+                                std::int64_t columns, float factor, float* to, float* work) {
+    const row_d d;
+    const std::int64_t lanes = row_lanes(), panel = 2 * lanes;
+    const std::int64_t float_bytes = bytes_of(row_type::f32);
+    if (queries < panel)
+        std::memset(to, 0, static_cast<std::size_t>(columns * panel) * sizeof(float));
+    auto* const bytes = reinterpret_cast<std::byte*>(to);
+    if (is_dense_f32(from)) {
+        transpose_matrix<4>(from.first, from.row_bytes, queries, columns, bytes,
+                            panel * float_bytes);
+    } else {
+        rows_as_f32(from, queries, columns, work);
+        transpose_matrix<4>(reinterpret_cast<const std::byte*>(work), columns * float_bytes,
+                            queries, columns, bytes, panel * float_bytes);
+    }
+    if (factor == 1) return;
+    const auto factors = hn::Set(d, factor);
+    for (std::int64_t i = 0; i < columns * panel; i += lanes)
+        hn::StoreU(hn::Mul(hn::LoadU(d, to + i), factors), d, to + i);
+}
+
+HWY_ATTR inline void panel_load_conds(const strided_matrix& from, std::int64_t queries,
+                                      std::int64_t keys, std::byte* to) {
+    const std::int64_t panel = 2 * row_lanes();
+    if (queries < panel) std::memset(to, 0, static_cast<std::size_t>(keys * panel));
+    if (from.column_bytes == 1)
+        return transpose_matrix<1>(from.first, from.row_bytes, queries, keys, to, panel);
+    for (std::int64_t q = 0; q < queries; ++q)
+        for (std::int64_t key = 0; key < keys; ++key)
+            to[key * panel + q] = from.first[q * from.row_bytes + key * from.column_bytes];
+}
+
+HWY_ATTR inline void panel_add_rows(const std::byte* row, std::int64_t row_bytes,
+                                    std::int64_t count, std::int64_t columns, float* sums) {
+    const row_d d;
+    const std::int64_t lanes = row_lanes();
+    for (std::int64_t r = 0; r < count; ++r, row += row_bytes) {
+        std::int64_t c = 0;
+        for (; c + lanes <= columns; c += lanes) {
+            const auto more = load_elements<row_type::f32>(row + c * bytes_of(row_type::f32));
+            hn::StoreU(hn::Add(hn::LoadU(d, sums + c), more), d, sums + c);
+        }
+        for (; c < columns; ++c) {
+            float value;
+            std::memcpy(&value, row + c * bytes_of(row_type::f32), sizeof value);
+            sums[c] += value;
+        }
+    }
+}
+
+HWY_ATTR HWY_INLINE void multiply_lanes(float* values, const float* factors, std::int64_t columns) {
+    const row_d d;
+    const std::int64_t lanes = row_lanes(), panel = 2 * lanes;
+    const auto factor_0 = hn::LoadU(d, factors), factor_1 = hn::LoadU(d, factors + lanes);
+    for (std::int64_t c = 0; c < columns; ++c, values += panel) {
+        hn::StoreU(hn::Mul(hn::LoadU(d, values), factor_0), d, values);
+        hn::StoreU(hn::Mul(hn::LoadU(d, values + lanes), factor_1), d, values + lanes);
+    }
+}
+
+// A row of f32 to elements that may stand apart.
+HWY_ATTR inline void store_row(const float* row, std::int64_t columns, const strided_matrix& to,
+                               std::byte* at) {
+    const std::int64_t width = bytes_of(to.type);
+    const row_encoding as_is{to.type, 1, 0, false};
+    if (to.column_bytes == width) return store_any(row, as_is, at, columns, 1);
+    std::byte near[row_block_elems * sizeof(float)];
+    for (std::int64_t first = 0; first < columns; first += row_block_elems) {
+        const std::int64_t count = std::min(row_block_elems, columns - first);
+        store_any(row + first, as_is, near, count, 1);
+        for (std::int64_t i = 0; i < count; ++i)
+            std::memcpy(at + (first + i) * to.column_bytes, near + i * width,
+                        static_cast<std::size_t>(width));
+    }
+}
+
+HWY_ATTR inline void panel_store(float* values, const float* factors, std::int64_t queries,
+                                 std::int64_t columns, const strided_matrix& to, float* work) {
+    const std::int64_t float_bytes = bytes_of(row_type::f32);
+    const std::int64_t panel_bytes = 2 * row_lanes() * float_bytes;
+    multiply_lanes(values, factors, columns);
+    const auto* const bytes = reinterpret_cast<const std::byte*>(values);
+    if (is_dense_f32(to))
+        return transpose_matrix<4>(bytes, panel_bytes, columns, queries, to.first, to.row_bytes);
+    transpose_matrix<4>(bytes, panel_bytes, columns, queries, reinterpret_cast<std::byte*>(work),
+                        columns * float_bytes);
+    for (std::int64_t q = 0; q < queries; ++q)
+        store_row(work + q * columns, columns, to, to.first + q * to.row_bytes);
+}
+
+} // namespace HWY_NAMESPACE
+} // namespace maskwise
+HWY_AFTER_NAMESPACE();
+
+#endif // per-target include guard

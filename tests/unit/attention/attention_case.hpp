@@ -1,0 +1,71 @@
+#pragma once
+
+#include "maskwise/attention.hpp"
+#include "support/case_generator.hpp"
+#include "support/guarded_buffer.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace maskwise::test {
+
+// A tensor in memory between guards, and its elements as numbers, row-major.
+struct attention_tensor {
+    data_type type = data_type::undef;
+    view at;
+    guarded_buffer memory;
+    std::vector<double> values; // of an input
+
+    bool exists() const { return type != data_type::undef; }
+    tensor_desc desc() const;
+    // Gives the elements these values, rounded to the type; `values` become what is read back.
+    void fill(const std::vector<double>& wanted);
+    std::vector<double> read() const;
+};
+
+struct attention_case {
+    attention_desc desc; // of the tensors
+    attention_tensor query, key, value, cond, bias, dst, statistics;
+
+    void describe(); // brings desc up to date
+    attention_operands operands() const;
+    extent_list outer() const; // before {rows, columns} of dst
+};
+
+struct wanted_attention {
+    std::vector<double> dst, statistics;
+    // How far sums of f32 may be off: a few units in the last place of what they add up.
+    std::vector<double> dst_error, statistics_error;
+};
+
+// The definition, in double precision.
+wanted_attention expected(const attention_case& what);
+
+// Puts a tensor into memory: any strides where a generator is given, else dense.
+void lay_out(generator& random, attention_tensor& tensor, data_type type,
+             const extent_list& extents, bool any_strides);
+
+// Random shapes, masks, layouts and types.
+attention_case make_attention_case(generator& random);
+
+// Dense f32 of these shapes, normally distributed.
+attention_case plain_case(const extent_list& query, const extent_list& key,
+                          const extent_list& value, unsigned seed);
+
+// A tensor of the case becomes a cond, dense.
+void set_cond(attention_case& what, const extent_list& extents, const std::vector<double>& keep);
+
+// Compares dst and statistics with what is expected, and that nothing around their elements was
+// written since `before`.
+struct output_memory {
+    std::vector<std::byte> dst, statistics;
+};
+output_memory copy_outputs(const attention_case& what);
+// Empty where all is right.
+std::string compare(const attention_case& what, const wanted_attention& wanted,
+                    output_memory before);
+
+std::string to_string(const attention_case& what);
+
+} // namespace maskwise::test

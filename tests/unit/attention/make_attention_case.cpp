@@ -1,0 +1,227 @@
+#include "attention/attention_case.hpp"
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace maskwise::test {
+namespace {
+
+std::int64_t count_of(const extent_list& extents) {
+    return std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+std::int64_t width_of(data_type type) {
+    return type == data_type::boolean ? 1 : type == data_type::f32 ? 4 : 2;
+}
+
+std::vector<double> normal_numbers(generator& random, std::int64_t count, double deviation) {
+    std::normal_distribution<double> normal(0, deviation);
+    std::vector<double> numbers(static_cast<std::size_t>(count));
+    for (double& number : numbers) number = normal(random);
+    return numbers;
+}
+
+// A few of something, one panel or tile more or less, or several tiles.
+std::int64_t draw_count(generator& random) {
+    switch (draw(random, 0, 3)) {
+    case 0:
+        return draw(random, 1, 8);
+    case 1:
+        return 16 * draw(random, 1, 6) + draw(random, -1, 1);
+    case 2:
+        return draw(random, 1, 70);
+    default:
+        return draw(random, 60, 200);
+    }
+}
+
+std::int64_t draw_depth(generator& random) {
+    constexpr std::array<std::int64_t, 8> usual{8, 16, 32, 64, 64, 80, 96, 128};
+    if (one_in(random, 2)) return draw(random, 1, 40);
+    return usual[static_cast<std::size_t>(draw(random, 0, 7))];
+}
+
+struct drawn_shapes {
+    extent_list outer; // of dst
+    std::int64_t rows, keys, depth, columns;
+    bool grouped = false;
+};
+
+drawn_shapes draw_shapes(generator& random) {
+    drawn_shapes shapes{
+        {}, draw_count(random), draw_count(random), draw_depth(random), draw_depth(random)};
+    for (std::int64_t rank = draw(random, 0, 3); rank > 0; --rank)
+        shapes.outer.push_back(draw(random, 1, 3));
+    shapes.grouped = !shapes.outer.empty() && one_in(random, 3);
+    if (shapes.grouped) shapes.outer.back() = draw(random, 1, 2) * 2;
+    if (one_in(random, 25)) shapes.keys = 0;
+    if (one_in(random, 40)) shapes.rows = 0;
+    if (one_in(random, 40)) shapes.columns = 0;
+    if (one_in(random, 40)) shapes.depth = 0;
+    return shapes;
+}
+
+// A matrix behind some of the outer dimensions, each of which may be 1.
+extent_list behind(generator& random, extent_list outer, bool is_whole, std::int64_t rows,
+                   std::int64_t columns) {
+    if (!is_whole) {
+        const std::int64_t left_out = one_in(random, 4) ? draw(random, 0, std::ssize(outer)) : 0;
+        outer.erase(outer.begin(), outer.begin() + left_out);
+        for (std::int64_t& extent : outer)
+            if (one_in(random, 4)) extent = 1;
+    }
+    outer.push_back(rows);
+    outer.push_back(columns);
+    return outer;
+}
+
+extent_list keys_shape(generator& random, const drawn_shapes& shapes, std::int64_t columns) {
+    if (!shapes.grouped) return behind(random, shapes.outer, false, shapes.keys, columns);
+    extent_list outer = shapes.outer;
+    outer.back() /= one_in(random, 2) ? 2 : 1;
+    return behind(random, outer, true, shapes.keys, columns);
+}
+
+// Kept where 1. Columns as padding, blocks, noise, all, none, or a triangle; now and then some rows
+// without any.
+std::vector<double> draw_mask(generator& random, const extent_list& extents) {
+    const std::int64_t rows = extents.end()[-2], keys = extents.end()[-1];
+    const std::int64_t kind = draw(random, 0, 5), length = draw(random, 0, keys);
+    const std::int64_t block = draw(random, 8, 70), density = draw(random, 1, 10);
+    const auto blocks = random();
+    std::vector<double> keep;
+    for (std::int64_t i = 0; i < count_of(extents); ++i) {
+        const std::int64_t key = i % keys, row = i / keys % rows;
+        const auto bit = static_cast<unsigned>((row / block * 7 + key / block) % 64);
+        const bool kept[] = {
+            key < length, (blocks >> bit & 1) != 0, draw(random, 1, 10) <= density, true, false,
+            key <= row};
+        keep.push_back(kept[kind] ? 1 : 0);
+    }
+    if (one_in(random, 3) && rows > 1)
+        for (std::int64_t i = 0; i < count_of(extents); ++i)
+            if (i / keys % 5 == 2) keep[static_cast<std::size_t>(i)] = 0;
+    return keep;
+}
+
+float draw_fill(generator& random) {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    constexpr std::array<float, 5> finite{-1e9F, -4.0F, 0.0F, 2.5F,
+                                          std::numeric_limits<float>::lowest()};
+    if (!one_in(random, 3)) return -infinity;
+    return finite[static_cast<std::size_t>(draw(random, 0, 4))];
+}
+
+extent_list side_shape(generator& random, const drawn_shapes& shapes) {
+    extent_list extents = behind(random, shapes.outer, false, shapes.rows, shapes.keys);
+    if (one_in(random, 4)) extents.end()[-2] = 1;
+    if (one_in(random, 10)) extents.end()[-1] = 1;
+    return extents;
+}
+
+void draw_masks(generator& random, const drawn_shapes& shapes, attention_case& made) {
+    const bool any_strides = one_in(random, 3);
+    if (one_in(random, 2)) {
+        lay_out(random, made.cond, data_type::boolean, side_shape(random, shapes), any_strides);
+        made.cond.fill(draw_mask(random, made.cond.at.extents));
+    }
+    if (one_in(random, 4)) {
+        constexpr std::array types{data_type::f32, data_type::bf16, data_type::f16};
+        lay_out(random, made.bias, types[static_cast<std::size_t>(draw(random, 0, 2))],
+                side_shape(random, shapes), any_strides);
+        made.bias.fill(normal_numbers(random, count_of(made.bias.at.extents), 2));
+    }
+    if (one_in(random, 3))
+        made.desc.causal =
+            one_in(random, 2) ? causal_boundary::top_left : causal_boundary::bottom_right;
+    made.desc.fill = draw_fill(random);
+    made.desc.inf_as_zero = one_in(random, 2);
+    if (one_in(random, 6)) made.desc.soft_cap = 5;
+    if (one_in(random, 4)) made.desc.scale = 0.3F;
+}
+
+void draw_tensors(generator& random, const drawn_shapes& shapes, attention_case& made) {
+    constexpr std::array types{data_type::f32, data_type::f32, data_type::bf16, data_type::f16};
+    const data_type type = types[static_cast<std::size_t>(draw(random, 0, 3))];
+    const auto put = [&](attention_tensor& tensor, const extent_list& extents) {
+        lay_out(random, tensor, type, extents, one_in(random, 3));
+        tensor.fill(normal_numbers(random, count_of(extents), 1));
+    };
+    put(made.query, behind(random, shapes.outer, true, shapes.rows, shapes.depth));
+    put(made.key, keys_shape(random, shapes, shapes.depth));
+    put(made.value, keys_shape(random, shapes, shapes.columns));
+    lay_out(random, made.dst, one_in(random, 4) ? data_type::f32 : type,
+            behind(random, shapes.outer, true, shapes.rows, shapes.columns), one_in(random, 3));
+    if (!one_in(random, 3)) return;
+    extent_list statistics = shapes.outer;
+    statistics.push_back(shapes.rows);
+    lay_out(random, made.statistics, data_type::f32, statistics, one_in(random, 2));
+}
+
+} // namespace
+
+void lay_out(generator& random, attention_tensor& tensor, data_type type,
+             const extent_list& extents, bool any_strides) {
+    tensor.type = type;
+    tensor.at = dense_view(nullptr, extents, width_of(type));
+    if (any_strides) lay_out(random, tensor.at, width_of(type));
+    tensor.memory = place(random, tensor.at, width_of(type));
+}
+
+attention_case make_attention_case(generator& random) {
+    const drawn_shapes shapes = draw_shapes(random);
+    attention_case made;
+    made.desc.grouped_queries = shapes.grouped;
+    draw_tensors(random, shapes, made);
+    draw_masks(random, shapes, made);
+    made.describe();
+    return made;
+}
+
+attention_case plain_case(const extent_list& query, const extent_list& key,
+                          const extent_list& value, unsigned seed) {
+    generator random(seed);
+    attention_case made;
+    const auto put = [&](attention_tensor& tensor, const extent_list& extents) {
+        lay_out(random, tensor, data_type::f32, extents, false);
+        tensor.fill(normal_numbers(random, count_of(extents), 1));
+    };
+    put(made.query, query);
+    put(made.key, key);
+    put(made.value, value);
+    extent_list dst = query, statistics = query;
+    dst.back() = value.back();
+    statistics.pop_back();
+    lay_out(random, made.dst, data_type::f32, dst, false);
+    lay_out(random, made.statistics, data_type::f32, statistics, false);
+    made.describe();
+    return made;
+}
+
+void set_cond(attention_case& what, const extent_list& extents, const std::vector<double>& keep) {
+    generator random(1);
+    lay_out(random, what.cond, data_type::boolean, extents, false);
+    what.cond.fill(keep);
+    what.describe();
+}
+
+std::string to_string(const attention_case& what) {
+    const auto one = [](const char* name, const attention_tensor& tensor) {
+        if (!tensor.exists()) return std::string();
+        const tensor_desc desc = tensor.desc();
+        return std::string(name) + ' ' + std::string(to_string(desc.type)) +
+               maskwise::to_string(desc.extents) + maskwise::to_string(desc.strides_bytes) + ' ';
+    };
+    const attention_desc& desc = what.desc;
+    return one("query", what.query) + one("key", what.key) + one("value", what.value) +
+           one("cond", what.cond) + one("bias", what.bias) + one("dst", what.dst) +
+           one("statistics", what.statistics) + "fill " + std::to_string(desc.fill) + " causal " +
+           std::string(to_string(desc.causal)) + " soft_cap " + std::to_string(desc.soft_cap) +
+           " inf_as_zero " + std::to_string(desc.inf_as_zero) + " grouped " +
+           std::to_string(desc.grouped_queries) + " scale " +
+           (desc.scale ? std::to_string(*desc.scale) : "default");
+}
+
+} // namespace maskwise::test

@@ -1,0 +1,184 @@
+// Attention on every instruction set of this machine, against the definition in double precision.
+
+#include "attention/attention_case.hpp"
+#include "attention/run_attention.hpp"
+#include "base/cpu.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace maskwise {
+namespace {
+
+using test::attention_case;
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+// Empty where dst and statistics are as expected.
+std::string run_and_compare(const attention_case& what, const test::wanted_attention& wanted,
+                            isa target) {
+    const test::output_memory before = test::copy_outputs(what);
+    run_attention(*make_attention_plan(what.desc, target), what.operands(), nullptr);
+    return test::compare(what, wanted, before);
+}
+
+void check(const attention_case& what, isa target) {
+    ASSERT_EQ(run_and_compare(what, test::expected(what), target), "") << to_string(what);
+}
+
+TEST(attention, agrees_with_double_precision_on_random_cases) {
+    const std::uint64_t seed = test::base_seed();
+    for (std::uint64_t i = 0; i < 400; ++i) {
+        test::generator random(seed + i);
+        const attention_case what = test::make_attention_case(random);
+        const test::wanted_attention wanted = test::expected(what);
+        for (const isa target : supported_isas(native_cpu()))
+            ASSERT_EQ(run_and_compare(what, wanted, target), "")
+                << "seed " << seed + i << ' ' << to_string(target) << ' ' << to_string(what);
+    }
+}
+
+class attention_test : public testing::TestWithParam<isa> {};
+
+TEST_P(attention_test, takes_every_number_of_rows_and_keys) {
+    for (const std::int64_t rows : {1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 129})
+        for (const std::int64_t keys : {1, 5, 6, 7, 11, 12, 13, 63, 64, 65, 130}) {
+            attention_case what = test::plain_case({2, rows, 8}, {2, keys, 8}, {2, keys, 5}, 3);
+            for (const auto causal : {causal_boundary::none, causal_boundary::top_left,
+                                      causal_boundary::bottom_right}) {
+                what.desc.causal = causal;
+                check(what, GetParam());
+            }
+        }
+}
+
+TEST_P(attention_test, takes_every_depth) {
+    for (std::int64_t depth = 1; depth <= 50; ++depth)
+        check(test::plain_case({1, 40, depth}, {1, 70, depth}, {1, 70, 51 - depth}, 4), GetParam());
+    for (const std::int64_t depth : {64, 80, 96, 128, 256, 300})
+        check(test::plain_case({1, 40, depth}, {1, 70, depth}, {1, 70, depth}, 5), GetParam());
+}
+
+// Every key tile raises the maximum by more than f32's exponential spans.
+TEST_P(attention_test, brings_what_it_has_so_far_to_a_new_maximum) {
+    for (const double step : {1.0, 30.0, 200.0}) {
+        attention_case what = test::plain_case({1, 33, 4}, {1, 500, 4}, {1, 500, 7}, 6);
+        std::vector<double> keys;
+        for (std::size_t i = 0; i < what.key.values.size(); ++i)
+            keys.push_back(what.key.values[i] + step * static_cast<double>(i / (4 * 64)));
+        what.key.fill(keys);
+        what.desc.scale = 0.25F;
+        check(what, GetParam());
+    }
+}
+
+// Rows of which every score is -infinity, in whole tiles and in tiles that others keep.
+TEST_P(attention_test, masks_whole_rows) {
+    for (const bool inf_as_zero : {true, false}) {
+        attention_case what = test::plain_case({2, 100, 16}, {2, 150, 16}, {2, 150, 16}, 7);
+        std::vector<double> keep(100 * 150, 1);
+        for (std::size_t i = 0; i < keep.size(); ++i)
+            if (i / 150 == 3 || i / 150 >= 64) keep[i] = 0;
+        test::set_cond(what, {100, 150}, keep);
+        what.desc.inf_as_zero = inf_as_zero;
+        check(what, GetParam());
+        const std::vector<double> dst = what.dst.read();
+        EXPECT_EQ(std::isnan(dst[16 * 3]), !inf_as_zero);
+        EXPECT_EQ(std::isnan(dst[16 * 99]), !inf_as_zero);
+    }
+}
+
+// A fill that other scores do not hide: masked tiles have weight, in rows that are masked as a
+// whole and in others.
+TEST_P(attention_test, gives_a_finite_fill_its_weight) {
+    for (const float fill : {-1e30F, -90.0F, -3.0F, 0.0F, 4.0F}) {
+        attention_case what = test::plain_case({1, 70, 16}, {1, 400, 16}, {1, 400, 9}, 8);
+        std::vector<double> keep(70 * 400, 0);
+        for (std::size_t i = 0; i < keep.size(); ++i)
+            if (i / 400 < 60 && i % 400 >= 100 && i % 400 < 140) keep[i] = 1;
+        test::set_cond(what, {70, 400}, keep);
+        what.desc.fill = fill;
+        check(what, GetParam());
+        what.desc.causal = causal_boundary::top_left;
+        check(what, GetParam());
+    }
+}
+
+// Keys and values behind the first 128 do not exist: whoever computes a masked tile meets a guard.
+TEST_P(attention_test, does_not_touch_masked_tiles) {
+    for (const bool is_causal : {true, false}) {
+        attention_case what = test::plain_case({1, 100, 16}, {1, 128, 16}, {1, 128, 16}, 9);
+        const test::wanted_attention wanted = [&] {
+            if (is_causal) what.desc.causal = causal_boundary::top_left;
+            return test::expected(what);
+        }();
+        test::generator random(1);
+        for (test::attention_tensor* tensor : {&what.key, &what.value}) {
+            test::guarded_buffer exact(tensor->memory.size(), test::guarded_buffer::edge::back);
+            std::ranges::copy(tensor->memory.bytes(), exact.data());
+            tensor->memory = std::move(exact);
+            tensor->at.data = tensor->memory.data();
+            tensor->at.extents[1] = 512;
+        }
+        std::vector<double> keep(512, 0);
+        std::fill_n(keep.begin(), 128, 1);
+        what.describe();
+        if (!is_causal) test::set_cond(what, {512}, keep);
+        EXPECT_EQ(run_and_compare(what, wanted, GetParam()), "");
+    }
+}
+
+TEST_P(attention_test, a_nan_stays_in_its_row) {
+    attention_case what = test::plain_case({1, 70, 16}, {1, 90, 16}, {1, 90, 16}, 10);
+    std::vector<double> queries = what.query.values;
+    queries[16 * 20 + 5] = nan;
+    what.query.fill(queries);
+    run_attention(*make_attention_plan(what.desc, GetParam()), what.operands(), nullptr);
+    const std::vector<double> dst = what.dst.read();
+    for (std::size_t i = 0; i < dst.size(); ++i) ASSERT_EQ(std::isnan(dst[i]), i / 16 == 20) << i;
+}
+
+// Below the boundary, in a tile that it crosses.
+TEST_P(attention_test, a_masked_key_never_matters) {
+    attention_case what = test::plain_case({1, 40, 16}, {1, 90, 16}, {1, 90, 16}, 11);
+    std::vector<double> keep(90, 1);
+    keep[7] = keep[80] = 0;
+    test::set_cond(what, {90}, keep);
+    const test::wanted_attention wanted = test::expected(what);
+    std::vector<double> keys = what.key.values;
+    for (std::size_t d = 0; d < 16; ++d) keys[16 * 7 + d] = keys[16 * 80 + d] = nan;
+    what.key.fill(keys);
+    EXPECT_EQ(run_and_compare(what, wanted, GetParam()), "");
+}
+
+// One query for each head, as in decoding: heads that share keys, by grouping or by broadcast.
+TEST_P(attention_test, shares_keys_among_heads_of_one_query) {
+    for (const auto causal :
+         {causal_boundary::none, causal_boundary::top_left, causal_boundary::bottom_right})
+        for (const std::int64_t key_heads : {1, 2, 6}) {
+            attention_case what = test::plain_case({2, 6, 1, 16}, {2, key_heads, 200, 16},
+                                                   {2, key_heads, 200, 8}, 13);
+            std::vector<double> keep(6 * 200, 1);
+            for (std::size_t i = 0; i < keep.size(); ++i) keep[i] = i % 7 == 3 || i / 200 == 4;
+            test::set_cond(what, {6, 1, 200}, keep);
+            what.desc.grouped_queries = key_heads == 2;
+            what.desc.causal = causal;
+            check(what, GetParam());
+        }
+}
+
+TEST_P(attention_test, of_nothing_is_nothing) {
+    for (const auto& [rows, keys, depth, columns] :
+         {std::array<std::int64_t, 4>{0, 5, 4, 4}, {5, 0, 4, 4}, {5, 5, 0, 4}, {5, 5, 4, 0}})
+        check(test::plain_case({2, rows, depth}, {2, keys, depth}, {2, keys, columns}, 12),
+              GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(every_target, attention_test,
+                         testing::ValuesIn(supported_isas(native_cpu())),
+                         [](const auto& chosen) { return std::string(to_string(chosen.param)); });
+
+} // namespace
+} // namespace maskwise

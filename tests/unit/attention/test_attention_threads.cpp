@@ -1,0 +1,173 @@
+// Attention through the public API: threads, the caller's loop, memory, errors.
+
+#include "attention/attention_case.hpp"
+#include "support/allocations.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+namespace maskwise {
+namespace {
+
+using test::attention_case;
+
+parallel_loop loop_of(int threads, std::atomic<std::int64_t>* calls = nullptr) {
+    return {threads, [=](std::int64_t count, const std::function<void(std::int64_t)>& body) {
+                if (calls != nullptr) *calls += count;
+                std::vector<std::jthread> all;
+                for (std::int64_t i = 0; i < count; ++i) all.emplace_back([&body, i] { body(i); });
+            }};
+}
+
+void expect_right(const attention_case& what, const parallel_loop& loop) {
+    const test::output_memory before = test::copy_outputs(what);
+    compile(what.desc).execute(what.operands(), loop);
+    EXPECT_EQ(test::compare(what, test::expected(what), before), "") << to_string(what);
+}
+
+TEST(attention_threads, runs_on_the_callers_loop) {
+    std::atomic<std::int64_t> calls = 0;
+    expect_right(test::plain_case({2, 3, 200, 16}, {2, 3, 200, 16}, {2, 3, 200, 16}, 1),
+                 loop_of(4, &calls));
+    EXPECT_EQ(calls, 4);
+}
+
+// A few queries and many keys: threads share the keys.
+TEST(attention_threads, share_the_keys_of_few_queries) {
+    for (const std::int64_t rows : {1, 3, 40})
+        for (const auto causal : {causal_boundary::none, causal_boundary::bottom_right}) {
+            std::atomic<std::int64_t> calls = 0;
+            attention_case what = test::plain_case({2, rows, 16}, {2, 5000, 16}, {2, 5000, 16}, 2);
+            what.desc.causal = causal;
+            expect_right(what, loop_of(5, &calls));
+            EXPECT_GT(calls, 5) << "a second round joins the parts";
+        }
+}
+
+TEST(attention_threads, shared_keys_may_all_be_masked) {
+    for (const float fill : {-std::numeric_limits<float>::infinity(), -2.0F}) {
+        attention_case what = test::plain_case({1, 1, 16}, {1, 5000, 16}, {1, 5000, 16}, 3);
+        std::vector<double> keep(5000, 0);
+        std::fill_n(keep.begin() + 1000, 700, 1);
+        test::set_cond(what, {5000}, keep);
+        what.desc.fill = fill;
+        expect_right(what, loop_of(4));
+    }
+}
+
+TEST(attention_threads, any_number_may_execute_one_plan) {
+    attention_case first = test::plain_case({4, 100, 32}, {4, 300, 32}, {4, 300, 32}, 4);
+    attention_case second = test::plain_case({4, 100, 32}, {4, 300, 32}, {4, 300, 32}, 5);
+    const attention_plan plan = compile(first.desc);
+    const test::output_memory before[] = {test::copy_outputs(first), test::copy_outputs(second)};
+    {
+        const auto run = [&](const attention_case& what) {
+            for (int i = 0; i < 20; ++i) plan.execute(what.operands());
+        };
+        const std::jthread one([&] { run(first); }), other([&] { run(second); });
+    }
+    EXPECT_EQ(test::compare(first, test::expected(first), before[0]), "");
+    EXPECT_EQ(test::compare(second, test::expected(second), before[1]), "");
+}
+
+TEST(attention_threads, passes_on_what_the_loop_throws) {
+    const attention_case what = test::plain_case({8, 64, 16}, {8, 64, 16}, {8, 64, 16}, 6);
+    const parallel_loop failing{2, [](std::int64_t, const std::function<void(std::int64_t)>&) {
+                                    throw std::runtime_error("no threads today");
+                                }};
+    const attention_plan plan = compile(what.desc);
+    EXPECT_THROW(plan.execute(what.operands(), failing), std::runtime_error);
+    expect_right(what, loop_of(2));
+}
+
+TEST(attention_threads, writes_nothing_where_memory_is_missing) {
+    const attention_case what = test::plain_case({2, 70, 16}, {2, 70, 16}, {2, 70, 16}, 8);
+    const attention_plan plan = compile(what.desc);
+    const test::output_memory before = test::copy_outputs(what);
+    test::fail_allocations_of(static_cast<std::size_t>(plan.scratch_bytes(2)));
+    EXPECT_THROW(plan.execute(what.operands(), loop_of(2)), std::bad_alloc);
+    test::fail_allocations_of(0);
+    EXPECT_TRUE(std::ranges::equal(before.dst, what.dst.memory.bytes()));
+    plan.execute(what.operands(), loop_of(2));
+    EXPECT_EQ(test::compare(what, test::expected(what), before), "");
+}
+
+TEST(attention_threads, holds_little_memory) {
+    attention_desc desc;
+    desc.query = desc.key = desc.value = {data_type::f32, {1, 12, 4096, 64}};
+    desc.cond = {data_type::boolean, {4096, 4096}};
+    EXPECT_LE(compile(desc).scratch_bytes(2), 2 << 20);
+}
+
+void expect_refused(attention_desc desc, const std::string& words) {
+    try {
+        compile(desc);
+        FAIL() << "was accepted: " << words;
+    } catch (const error& refused) {
+        EXPECT_NE(std::string(refused.what()).find(words), std::string::npos) << refused.what();
+    }
+}
+
+attention_desc small_desc() {
+    attention_desc desc;
+    desc.query = desc.key = desc.value = {data_type::f32, {2, 8, 4}};
+    return desc;
+}
+
+TEST(attention_errors, name_the_operand_and_its_values) {
+    attention_desc desc = small_desc();
+    desc.query.type = data_type::f64;
+    expect_refused(desc, "query is f64");
+    desc = small_desc();
+    desc.key.type = data_type::bf16;
+    expect_refused(desc, "key is bf16");
+    desc = small_desc();
+    desc.key.extents = {2, 8, 5};
+    expect_refused(desc, "{2,8,4} and key {2,8,5}: the depths differ");
+    desc = small_desc();
+    desc.value.extents = {2, 9, 4};
+    expect_refused(desc, "key {2,8,4} and value {2,9,4}");
+    desc = small_desc();
+    desc.key.extents = desc.value.extents = {3, 8, 4};
+    expect_refused(desc, "do not broadcast");
+    desc.grouped_queries = true;
+    expect_refused(desc, "the heads are no multiple");
+    desc = small_desc();
+    desc.cond = {data_type::boolean, {8, 7}};
+    expect_refused(desc, "cond of shape {8,7}");
+    desc = small_desc();
+    desc.cond = {data_type::f32, {8, 8}};
+    expect_refused(desc, "cond is f32");
+    desc = small_desc();
+    desc.dst = {data_type::f32, {8, 4}};
+    expect_refused(desc, "dst is {8,4}, expected {2,8,4}");
+    desc = small_desc();
+    desc.dst = {data_type::f32, {2, 8, 4}, {0, 16, 4}};
+    expect_refused(desc, "strides {0,16,4}");
+    desc = small_desc();
+    desc.query.strides_bytes = {4};
+    expect_refused(desc, "query of shape {2,8,4} has strides {4}");
+}
+
+TEST(attention_errors, an_address_that_is_null_is_named) {
+    const attention_case what = test::plain_case({2, 8, 4}, {2, 8, 4}, {2, 8, 4}, 7);
+    attention_operands at = what.operands();
+    at.value = nullptr;
+    EXPECT_THROW(compile(what.desc).execute(at), invalid_argument);
+    EXPECT_THROW(compile(what.desc).execute(what.operands(), parallel_loop{0, {}}),
+                 invalid_argument);
+}
+
+TEST(attention_text, says_what_is_computed) {
+    attention_desc desc = small_desc();
+    desc.causal = causal_boundary::bottom_right;
+    const attention_plan plan = compile(desc);
+    EXPECT_NE(to_string(plan).find("8 queries x 8 keys, depth 4"), std::string::npos);
+    EXPECT_NE(explain(plan).find("causal bottom_right"), std::string::npos);
+    EXPECT_EQ(plan.dst().extents, (dims{2, 8, 4}));
+}
+
+} // namespace
+} // namespace maskwise
