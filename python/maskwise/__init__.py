@@ -1,8 +1,9 @@
-"""where and Select at memory speed on CPUs, exact to the bit.
+"""where and Select at memory speed on CPUs, exact to the bit; attention that follows its mask.
 
     import maskwise
     y = maskwise.where(mask, x, 0.0)                # numpy.where
     maskwise.where(mask, x, 0.0, out=y)             # into an array that is there
+    z = maskwise.attention(q, k, v, mask)           # torch's scaled_dot_product_attention
 
 `explain` says how a call would run, `select` is the operator by the strict rules of oneDNN,
 OpenVINO or ONNX, `maskwise.onnx_backend` runs ONNX models of Where, and `python -m maskwise` checks
@@ -13,10 +14,11 @@ from __future__ import annotations
 
 import os
 
+from maskwise._attention import attention
 from maskwise._core import explain, instruction_set, version, where
 from maskwise._select import select
 
-__all__ = ["explain", "instruction_set", "onednn_library", "select", "where"]
+__all__ = ["attention", "explain", "instruction_set", "onednn_library", "select", "where"]
 __version__ = version()
 
 

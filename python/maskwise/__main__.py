@@ -38,8 +38,17 @@ def is_right() -> bool:
     return True
 
 
+def attends() -> bool:
+    """A causal attention of many tiles, against its definition."""
+    random = np.random.default_rng(0)
+    q, k, v = random.random((3, 4, 300, 64), np.float32)
+    weights = np.exp(q @ k.swapaxes(1, 2) / 8) * np.tri(300, dtype=np.float32)
+    expected = weights / weights.sum(axis=2, keepdims=True) @ v
+    return np.allclose(maskwise.attention(q, k, v, is_causal=True), expected, atol=1e-5)
+
+
 def main() -> int:
-    right = is_right()
+    right = is_right() and attends()
     facts = {
         "maskwise": f"{maskwise.__version__} in {Path(maskwise.__file__).parent}",
         "python": f"{sys.version.split()[0]} {sys.executable}",

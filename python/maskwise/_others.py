@@ -1,4 +1,4 @@
-"""What where(), explain() and select() are given beside NumPy arrays and numbers.
+"""What where(), explain(), select() and attention() are given beside NumPy arrays and numbers.
 
 And what is NumPy's to do. Imported when the first such call is made.
 """
@@ -86,15 +86,42 @@ def where(condition: Any, x: Any, y: Any, out: Any) -> Any:
         return where_blocks(condition, x, y, out)
     if any(map(overrides_numpy, operands)):
         return where_numpy(condition, x, y, out)
+    return in_kind(_core.where, operands, out)
+
+
+def in_kind(call: Callable[..., Any], operands: tuple[Any, ...], out: Any) -> Any:
+    """The result of a call that takes plain operands and out: out, or as the operands are."""
     into = writable(out) if is_foreign(out) else out
     if into is not None and not isinstance(into, np.ndarray):
         raise TypeError(f"out must be a numpy.ndarray, not {type(out).__name__}")
     plain_ones = tuple(map(plain, operands))
     if out is not None:
-        _core.where(*plain_ones, out=into)
+        call(*plain_ones, out=into)
         return out
     make = maker(operands)
-    return make(_core.where(*plain_ones, out=None))
+    return make(call(*plain_ones, out=None))
+
+
+def attention(
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any,
+    is_causal: bool,
+    scale: float | None,
+    enable_gqa: bool,
+    out: Any,
+) -> Any:
+    """maskwise.attention of what are not arrays of NumPy's."""
+
+    def call(*plain_ones: Any, out: Any) -> Any:
+        q, k, v, *rest = map(np.asarray, plain_ones)
+        return _core.attention(
+            q, k, v, rest[0] if rest else None, is_causal, scale, enable_gqa, out
+        )
+
+    operands = (q, k, v) if mask is None else (q, k, v, mask)
+    return in_kind(call, operands, out)
 
 
 def where_blocks(condition: Any, x: Any, y: Any, out: Any) -> Any:
@@ -136,6 +163,5 @@ def refuse_overlap(out: NDArray[Any], operand: NDArray[Any], name: str) -> None:
         shared = True
     if shared:
         raise ValueError(
-            f"out, of shape {out.shape}, shares memory with {name}, of shape {operand.shape}, "
-            "and is not exactly x or y"
+            f"out, of shape {out.shape}, shares memory with {name}, of shape {operand.shape}"
         )

@@ -1,11 +1,13 @@
 // The extension module maskwise._core.
 #define MASKWISE_DEFINES_NUMPY_API
+#include "attention.hpp"
 #include "interchange.hpp"
 #include "output.hpp"
 #include "request.hpp"
 #include "strict.hpp"
 #include "where.hpp"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include <string>
@@ -162,6 +164,14 @@ NB_MODULE(_core, module) {
         own(PyCFunction_NewEx(&where_method, nullptr, module.attr("__name__").ptr()));
     module.def("explain", &explain, explain_doc);
     module.def("select", &select);
+    module.def(
+        "attention",
+        [](nb::handle q, nb::handle k, nb::handle v, nb::handle mask, bool is_causal,
+           std::optional<double> scale, bool enable_gqa, nb::handle out) {
+            return attention({q, k, v, mask, is_causal, scale, enable_gqa, out});
+        },
+        "q"_a, "k"_a, "v"_a, "mask"_a.none(), "is_causal"_a, "scale"_a.none(), "enable_gqa"_a,
+        "out"_a.none());
     module.def("check_overlaps", &check_overlaps);
     module.def("view", &view_of);
     module.def("exported", &exported);

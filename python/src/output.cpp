@@ -7,25 +7,9 @@ bool is_row_major(nb::handle array) {
     return PyArray_IS_C_CONTIGUOUS(as_array(array));
 }
 
-// False where the shapes do not broadcast.
-bool widen(dims& to, PyArrayObject* operand) {
-    const int rank = PyArray_NDIM(operand);
-    dims wide(std::max(rank, to.rank()), 1);
-    std::copy(to.begin(), to.end(), wide.end() - to.rank());
-    std::int64_t* at = wide.end() - rank;
-    for (int i = 0; i < rank; ++i) {
-        const npy_intp extent = PyArray_DIM(operand, i);
-        if (at[i] != extent && at[i] != 1 && extent != 1) return false;
-        if (at[i] == 1) at[i] = extent;
-    }
-    to = wide;
-    return true;
-}
-
 bool broadcast(dims& to, const request& of) {
     to = {};
-    return widen(to, as_array(of.condition)) && widen(to, as_array(of.x)) &&
-           widen(to, as_array(of.y));
+    return widen(to, of.condition) && widen(to, of.x) && widen(to, of.y);
 }
 
 nb::object allocate_row_major(const dims& extents, nb::handle dtype) {
@@ -75,13 +59,6 @@ bool is_same_memory(PyArrayObject* a, PyArrayObject* b) {
     return PyArray_ITEMSIZE(a) == PyArray_ITEMSIZE(b);
 }
 
-void check_overlap(nb::handle out, nb::handle operand, const char* name, bool may_be_same) {
-    if (!PyArray_Check(operand.ptr())) return; // a list, say
-    if (!range_of(as_array(out)).meets(range_of(as_array(operand)))) return;
-    if (may_be_same && is_same_memory(as_array(out), as_array(operand))) return;
-    MASKWISE_IMPORTED("maskwise._others", "refuse_overlap")(out, operand, name);
-}
-
 bool has_shape(nb::handle array, const dims& extents) {
     PyArrayObject* const of = as_array(array);
     return std::equal(PyArray_DIMS(of), PyArray_DIMS(of) + PyArray_NDIM(of), extents.begin(),
@@ -104,31 +81,61 @@ bool has_shape(nb::handle array, const dims& extents) {
 
 } // namespace
 
+bool widen(dims& to, nb::handle operand) {
+    const int rank = PyArray_NDIM(as_array(operand));
+    dims wide(std::max(rank, to.rank()), 1);
+    std::copy(to.begin(), to.end(), wide.end() - to.rank());
+    std::int64_t* at = wide.end() - rank;
+    for (int i = 0; i < rank; ++i) {
+        const npy_intp extent = PyArray_DIM(as_array(operand), i);
+        if (at[i] != extent && at[i] != 1 && extent != 1) return false;
+        if (at[i] == 1) at[i] = extent;
+    }
+    to = wide;
+    return true;
+}
+
 nb::object allocate_output(const request& of) {
     if (is_row_major(of.condition) && is_row_major(of.x) && is_row_major(of.y))
         if (dims extents; broadcast(extents, of)) return allocate_row_major(extents, of.dtype);
     return allocate_in_their_order(of);
 }
 
-void check_output(const request& of, nb::handle out) {
+void check_array(nb::handle out, const dims& extents, nb::handle dtype) {
     if (!PyArray_Check(out.ptr())) {
         PyErr_Format(PyExc_TypeError, "out must be a numpy.ndarray, not %s",
                      Py_TYPE(out.ptr())->tp_name);
         throw nb::python_error();
     }
+    if (!has_shape(out, extents)) refuse_shape(out, extents);
+    if (PyArray_EquivTypes(PyArray_DESCR(as_array(out)), as_dtype(dtype)) == 0)
+        refuse_dtype(out, dtype);
+    if (PyArray_FailUnlessWriteable(as_array(out), "output array") != 0) throw nb::python_error();
+}
+
+void check_output(const request& of, nb::handle out) {
     dims extents;
     if (!broadcast(extents, of)) allocate_in_their_order(of); // throws NumPy's words
-    if (!has_shape(out, extents)) refuse_shape(out, extents);
-    if (PyArray_EquivTypes(PyArray_DESCR(as_array(out)), as_dtype(of.dtype)) == 0)
-        refuse_dtype(out, of.dtype);
-    if (PyArray_FailUnlessWriteable(as_array(out), "output array") != 0) throw nb::python_error();
+    check_array(out, extents, of.dtype);
     check_overlaps(out, of.given[0], of.given[1], of.given[2]);
+}
+
+void check_overlap(nb::handle out, nb::handle operand, const char* name, bool may_be_same) {
+    if (!PyArray_Check(operand.ptr())) return; // a list, say
+    if (!range_of(as_array(out)).meets(range_of(as_array(operand)))) return;
+    if (may_be_same && is_same_memory(as_array(out), as_array(operand))) return;
+    MASKWISE_IMPORTED("maskwise._others", "refuse_overlap")(out, operand, name);
 }
 
 void check_overlaps(nb::handle out, nb::handle condition, nb::handle x, nb::handle y) {
     check_overlap(out, condition, "condition", false);
     check_overlap(out, x, "x", true);
     check_overlap(out, y, "y", true);
+}
+
+void check_apart(nb::handle out, data_type type) {
+    compile(dialect::onnx_where_16, describe(out, data_type::boolean), {type, {}}, {type, {}},
+            describe(out, type));
 }
 
 } // namespace maskwise::python

@@ -13,8 +13,20 @@ nb::object allocate_output(const request& of);
 // shape, read-only, or memory of an operand that is not exactly that of x or y.
 void check_output(const request& of, nb::handle out);
 
+// The first of these.
+void check_array(nb::handle out, const dims& extents, nb::handle dtype);
+
 // The last of these, for operands of any kind: throws ValueError where `out`, an array, shares
 // memory with one that is an array and not exactly x or y.
 void check_overlaps(nb::handle out, nb::handle condition, nb::handle x, nb::handle y);
+
+// The same for one operand, which `out` may be exactly or not.
+void check_overlap(nb::handle out, nb::handle operand, const char* name, bool may_be_same);
+
+// Throws invalid_argument where elements of `out` lie on each other.
+void check_apart(nb::handle out, data_type type);
+
+// Broadcasts an array's extents into `to`. False where that does not work.
+bool widen(dims& to, nb::handle operand);
 
 } // namespace maskwise::python

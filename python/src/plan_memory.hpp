@@ -3,10 +3,63 @@
 
 #include "request.hpp"
 
+#include <array>
+#include <cstring>
+#include <optional>
+
 namespace maskwise::python {
 
-// The plan for these arrays, all of type `type` but for the condition. Throws what
-// maskwise::compile does. Holders of the GIL only.
-plan find_plan(nb::handle condition, nb::handle x, nb::handle y, nb::handle dst, data_type type);
+// The numbers that decide a plan. Compiling is dear beside a call on few elements, even where the
+// library keeps the plan: so the numbers that NumPy keeps are compared first, as they are.
+class call_key {
+public:
+    void push(npy_intp value) {
+        fits_ = fits_ && count_ < most_numbers;
+        if (fits_) numbers_[count_++] = value;
+    }
+    // Rank, extents and strides of an array, or that there is none.
+    void push_layout(nb::handle array_or_none);
+
+    // False where the ranks are too high to be kept.
+    bool fits() const { return fits_; }
+    std::size_t hash() const;
+    bool operator==(const call_key& other) const {
+        return count_ == other.count_ &&
+               std::memcmp(numbers_.data(), other.numbers_.data(), count_ * sizeof(npy_intp)) == 0;
+    }
+
+private:
+    static constexpr std::size_t most_numbers = 80;
+
+    bool fits_ = true;
+    std::size_t count_ = 0;
+    std::array<npy_intp, most_numbers> numbers_;
+};
+
+// For holders of the GIL, which guards it.
+template <class Plan>
+class plan_memory {
+public:
+    // The plan of the last call with this key, or what compile() returns or throws; that may hand
+    // the GIL over.
+    template <class Compile>
+    Plan find(const call_key& key, const Compile& compile) {
+        if (!key.fits()) return compile();
+        slot& at = slots_[key.hash() % slots_.size()];
+        if (!at.found || !(at.key == key)) {
+            at.found.reset();
+            at.found = compile();
+            at.key = key;
+        }
+        return *at.found;
+    }
+
+private:
+    struct slot {
+        call_key key;
+        std::optional<Plan> found;
+    };
+    std::array<slot, 64> slots_;
+};
 
 } // namespace maskwise::python

@@ -13,8 +13,21 @@ namespace {
 // As NumPy's: for fewer elements handing the GIL over costs more than holding it.
 constexpr npy_intp release_from_elements = 500;
 
+plan find_plan(const request& of, nb::handle dst) {
+    static plan_memory<plan> recent;
+    call_key key;
+    key.push(static_cast<npy_intp>(of.type));
+    for (const nb::handle operand :
+         {nb::handle(of.condition), nb::handle(of.x), nb::handle(of.y), dst})
+        key.push_layout(operand);
+    return recent.find(key, [&] {
+        return compile(dialect::onnx_where_16, describe(of.condition, data_type::boolean),
+                       describe(of.x, of.type), describe(of.y, of.type), describe(dst, of.type));
+    });
+}
+
 void run_plan(const request& of, nb::handle dst) {
-    const plan select = find_plan(of.condition, of.x, of.y, dst, of.type);
+    const plan select = find_plan(of, dst);
     PyArrayObject* const to = as_array(dst);
     const released_gil gil(PyArray_SIZE(to) >= release_from_elements);
     select.execute(PyArray_DATA(as_array(of.condition)), PyArray_DATA(as_array(of.x)),
@@ -68,12 +81,6 @@ private:
     std::optional<plan> plan_;
 };
 
-// The pieces are rows: whether elements of the whole lie on each other only its plan tells.
-void require_apart(nb::handle out, data_type type) {
-    compile(dialect::onnx_where_16, describe(out, data_type::boolean), {type, {}}, {type, {}},
-            describe(out, type));
-}
-
 void run_casting(const request& of, nb::handle dst) {
     if (PyArray_SIZE(as_array(dst)) == 0) return;
     const iterator_pointer iterator = open_iterator(of, dst);
@@ -102,14 +109,15 @@ nb::object run(const request& of, nb::handle out) {
     if (of.how == way::plan) {
         run_plan(of, dst);
     } else {
-        if (!out.is_none()) require_apart(out, of.type);
+        // The pieces are rows: whether elements of the whole lie on each other they do not tell.
+        if (!out.is_none()) check_apart(out, of.type);
         run_casting(of, dst);
     }
     return dst;
 }
 
 plan plan_of(const request& of) {
-    return find_plan(of.condition, of.x, of.y, allocate_output(of), of.type);
+    return find_plan(of, allocate_output(of));
 }
 
 } // namespace maskwise::python

@@ -1,0 +1,154 @@
+#include "attention.hpp"
+
+#include "dtypes.hpp"
+#include "output.hpp"
+#include "plan_memory.hpp"
+#include "released_gil.hpp"
+
+#include <maskwise/attention.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <limits>
+#include <numeric>
+
+namespace maskwise::python {
+namespace {
+
+data_type type_in(nb::handle array) {
+    return type_of(PyArray_DESCR(as_array(array)));
+}
+
+[[noreturn]] void refuse_dtype(const char* name, nb::handle array, const char* expected,
+                               nb::handle q) {
+    PyErr_Format(PyExc_TypeError, "%s has dtype %S, expected %s%S", name, dtype_of(array).ptr(),
+                 expected, dtype_of(q).ptr());
+    throw nb::python_error();
+}
+
+void check_types(const attention_call& of) {
+    const data_type type = type_in(of.q);
+    if (type != data_type::f32 && type != data_type::f16 && type != data_type::bf16) {
+        PyErr_Format(PyExc_TypeError, "q has dtype %S, expected float32, float16 or bfloat16",
+                     dtype_of(of.q).ptr());
+        throw nb::python_error();
+    }
+    if (type_in(of.k) != type) refuse_dtype("k", of.k, "q's ", of.q);
+    if (type_in(of.v) != type) refuse_dtype("v", of.v, "q's ", of.q);
+    if (of.mask.is_none()) return;
+    if (of.is_causal) throw nb::value_error("mask and is_causal=True exclude each other");
+    const data_type mask = type_in(of.mask);
+    if (mask != data_type::boolean && mask != data_type::f32 && mask != type)
+        refuse_dtype("mask", of.mask, "bool, float32 or q's ", of.q);
+}
+
+// Columns side by side, the dimensions before them in the order in which they lie in query: heads
+// that are a transposed part of wider rows become such a part again. What is repeated comes first.
+tensor_desc lay_out_result(const tensor_desc& query, const dims& extents) {
+    const int rank = extents.rank(), missing = rank - query.extents.rank();
+    const auto step = [&](int d) {
+        const std::int64_t bytes = d < missing ? 0 : std::abs(query.strides_bytes[d - missing]);
+        return bytes == 0 ? std::numeric_limits<std::int64_t>::max() : bytes;
+    };
+    dims order = extents;
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end() - 1, [&](std::int64_t a, std::int64_t b) {
+        return step(static_cast<int>(a)) > step(static_cast<int>(b));
+    });
+    tensor_desc result{query.type, extents, extents};
+    auto bytes = static_cast<std::int64_t>(width_bytes(query.type));
+    for (int i = rank - 1; i >= 0; --i) {
+        const int d = static_cast<int>(order[i]);
+        result.strides_bytes[d] = bytes;
+        bytes *= std::max<std::int64_t>(1, extents[d]);
+    }
+    return result;
+}
+
+attention_desc describe_inputs(const attention_call& of) {
+    const data_type type = type_in(of.q);
+    attention_desc desc;
+    desc.query = describe(of.q, type);
+    desc.key = describe(of.k, type);
+    desc.value = describe(of.v, type);
+    desc.causal = of.is_causal ? causal_boundary::top_left : causal_boundary::none;
+    if (of.scale) desc.scale = static_cast<float>(*of.scale);
+    desc.inf_as_zero = true;
+    desc.grouped_queries = of.enable_gqa;
+    return desc;
+}
+
+void add_mask(attention_desc& desc, nb::handle mask, dims scores) {
+    const tensor_desc given = describe(mask, type_in(mask));
+    scores[scores.rank() - 1] = desc.key.extents[desc.key.extents.rank() - 2];
+    dims wide = scores;
+    if (!widen(wide, mask) || wide != scores)
+        throw invalid_shape("mask of shape " + to_string(given.extents) +
+                            " does not broadcast to the scores' " + to_string(scores));
+    (given.type == data_type::boolean ? desc.cond : desc.bias) = given;
+}
+
+void check_out(const attention_call& of, const dims& extents) {
+    check_array(of.out, extents, dtype_of(of.q));
+    check_overlap(of.out, of.q, "q", false);
+    check_overlap(of.out, of.k, "k", false);
+    check_overlap(of.out, of.v, "v", false);
+    check_overlap(of.out, of.mask, "mask", false);
+}
+
+attention_plan compile_for(const attention_call& of) {
+    attention_desc desc = describe_inputs(of);
+    const dims extents = compile(desc).dst().extents;
+    if (!of.mask.is_none()) add_mask(desc, of.mask, extents);
+    desc.dst = lay_out_result(desc.query, extents);
+    if (of.out.is_none()) return compile(desc);
+    check_out(of, extents);
+    check_apart(of.out, desc.query.type);
+    // Strides of an array without elements may be 0, which the engine refuses.
+    if (PyArray_SIZE(as_array(of.out)) > 0) desc.dst = describe(of.out, desc.query.type);
+    return compile(desc);
+}
+
+attention_plan find_plan(const attention_call& of) {
+    static plan_memory<attention_plan> recent;
+    call_key key;
+    key.push(static_cast<npy_intp>(type_in(of.q)));
+    key.push(static_cast<npy_intp>(of.mask.is_none() ? data_type::undef : type_in(of.mask)));
+    key.push(of.is_causal ? 1 : 0);
+    key.push(of.enable_gqa ? 1 : 0);
+    key.push(of.scale ? 1 : 0);
+    key.push(std::bit_cast<npy_intp>(of.scale.value_or(0)));
+    for (const nb::handle array : {of.q, of.k, of.v, of.mask, of.out}) key.push_layout(array);
+    return recent.find(key, [&] { return compile_for(of); });
+}
+
+nb::object allocate(const tensor_desc& dst, int type_number) {
+    return own(PyArray_NewFromDescr(&PyArray_Type, PyArray_DescrFromType(type_number),
+                                    dst.extents.rank(), dst.extents.begin(),
+                                    dst.strides_bytes.begin(), nullptr, 0, nullptr));
+}
+
+} // namespace
+
+nb::object attention(const attention_call& of) {
+    check_types(of);
+    const attention_plan plan = find_plan(of);
+    nb::object dst = nb::borrow<nb::object>(of.out);
+    if (of.out.is_none())
+        dst = allocate(plan.dst(), PyArray_TYPE(as_array(of.q)));
+    else
+        check_out(of, plan.dst().extents);
+    attention_operands at{.query = PyArray_DATA(as_array(of.q)),
+                          .key = PyArray_DATA(as_array(of.k)),
+                          .value = PyArray_DATA(as_array(of.v)),
+                          .dst = PyArray_DATA(as_array(dst))};
+    if (!of.mask.is_none())
+        (type_in(of.mask) == data_type::boolean ? at.cond : at.bias) =
+            PyArray_DATA(as_array(of.mask));
+    const released_gil gil(true);
+    plan.execute(at);
+    return dst;
+}
+
+} // namespace maskwise::python
