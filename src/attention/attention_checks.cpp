@@ -1,5 +1,6 @@
 #include "attention/attention_checks.hpp"
 
+#include "base/checked.hpp"
 #include "base/error.hpp"
 #include "tensor/broadcast.hpp"
 #include "tensor/data_type.hpp"
@@ -7,6 +8,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <utility>
+#include <vector>
 
 namespace maskwise {
 namespace {
@@ -91,12 +95,29 @@ void require_shape(const char* name, const dims& actual, const dims& expected) {
 }
 
 // Two elements of an output at one place would be written by two threads.
+[[noreturn]] void refuse_layout(const char* name, const tensor_desc& output, const char* why) {
+    throw invalid_argument(std::string("attention: ") + name + " of shape " +
+                           to_string(output.extents) + " and strides " +
+                           to_string(output.strides_bytes) + why);
+}
+
+// Each stride reaches over all that lies inside it, as for dst of a Select; no elements lie
+// anywhere.
 void require_own_places(const char* name, const tensor_desc& output) {
-    for (int d = 0; d < output.extents.rank(); ++d)
-        if (output.extents[d] > 1 && output.strides_bytes[d] == 0)
-            throw invalid_argument(std::string("attention: ") + name + " of shape " +
-                                   to_string(output.extents) + " has strides " +
-                                   to_string(output.strides_bytes));
+    std::vector<std::pair<std::int64_t, std::int64_t>> steps; // stride, extent
+    for (int d = 0; d < output.extents.rank(); ++d) {
+        if (output.extents[d] == 0) return;
+        if (output.extents[d] > 1)
+            steps.emplace_back(std::abs(output.strides_bytes[d]), output.extents[d]);
+    }
+    std::ranges::sort(steps);
+    auto reach = std::optional(static_cast<std::int64_t>(width_bytes(output.type)));
+    for (const auto& [stride, extent] : steps) {
+        if (stride < *reach) refuse_layout(name, output, " has elements that overlap");
+        const auto last = checked_multiply(stride, extent - 1);
+        reach = last ? checked_add(*reach, *last) : std::nullopt;
+        if (!reach) refuse_layout(name, output, " is beyond 64 bits");
+    }
 }
 
 void check_inputs(const attention_desc& desc) {

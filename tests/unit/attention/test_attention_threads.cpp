@@ -145,10 +145,21 @@ TEST(attention_errors, name_the_operand_and_its_values) {
     expect_refused(desc, "dst is {8,4}, expected {2,8,4}");
     desc = small_desc();
     desc.dst = {data_type::f32, {2, 8, 4}, {0, 16, 4}};
-    expect_refused(desc, "strides {0,16,4}");
+    expect_refused(desc, "strides {0,16,4} has elements that overlap");
+    desc.dst = {data_type::f32, {2, 8, 4}, {64, 16, 4}};
+    expect_refused(desc, "strides {64,16,4} has elements that overlap");
+    desc.dst = {data_type::f32, {2, 8, 4}, {16, 32, 4}}; // heads side by side
+    EXPECT_NO_THROW(compile(desc));
     desc = small_desc();
     desc.query.strides_bytes = {4};
     expect_refused(desc, "query of shape {2,8,4} has strides {4}");
+}
+
+TEST(attention_errors, elements_that_are_not_there_do_not_overlap) {
+    attention_desc desc = small_desc();
+    desc.query.extents = {2, 0, 4};
+    desc.dst = {data_type::f32, {2, 0, 4}, {0, 0, 0}};
+    EXPECT_NO_THROW(compile(desc));
 }
 
 TEST(attention_errors, an_address_that_is_null_is_named) {
