@@ -25,26 +25,29 @@ HWY_ATTR HWY_INLINE void add_product(row_v a, row_v b, row_v& sum) {
 } // namespace singles
 
 #define MASKWISE_PRODUCTS singles
+#define MASKWISE_PRODUCT_ATTR HWY_ATTR
 #include "kernel/attention_product-inl.hpp"
+#undef MASKWISE_PRODUCT_ATTR
 #undef MASKWISE_PRODUCTS
 
 #if HWY_TARGET == HWY_AVX3
 
-HWY_PUSH_ATTRIBUTES(HWY_TARGET_STR ",avx512bf16")
+#define MASKWISE_PRODUCTS pairs
+#define MASKWISE_PRODUCT_ATTR __attribute__((target(HWY_TARGET_STR ",avx512bf16")))
+
 namespace pairs {
 
 // The elements are two bf16 each.
-HWY_ATTR HWY_INLINE void add_product(row_v a, row_v b, row_v& sum) {
+MASKWISE_PRODUCT_ATTR HWY_INLINE void add_product(row_v a, row_v b, row_v& sum) {
     sum.raw = _mm512_dpbf16_ps(sum.raw, reinterpret_cast<__m512bh>(b.raw),
                                reinterpret_cast<__m512bh>(a.raw));
 }
 
 } // namespace pairs
 
-#define MASKWISE_PRODUCTS pairs
 #include "kernel/attention_product-inl.hpp"
+#undef MASKWISE_PRODUCT_ATTR
 #undef MASKWISE_PRODUCTS
-HWY_POP_ATTRIBUTES
 
 constexpr auto* multiply_pairs = pairs::multiply;
 

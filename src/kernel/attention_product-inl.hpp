@@ -1,5 +1,6 @@
 // A product of a panel for one Highway target and one kind of elements; attention_kernel-inl.hpp
-// includes it for each kind, into the namespace MASKWISE_PRODUCTS, where add_product is.
+// includes it for each kind, into the namespace MASKWISE_PRODUCTS, where add_product is. Functions
+// have the attribute MASKWISE_PRODUCT_ATTR: their instruction set.
 
 namespace MASKWISE_PRODUCTS {
 
@@ -39,14 +40,16 @@ struct block_addresses {
 };
 
 template <int Vectors>
-HWY_ATTR HWY_INLINE void add_products(float a, row_v b_0, row_v b_1, row_v& sum_0, row_v& sum_1) {
+MASKWISE_PRODUCT_ATTR HWY_INLINE void add_products(float a, row_v b_0, row_v b_1, row_v& sum_0,
+                                                   row_v& sum_1) {
     const auto all = hn::Set(row_d(), a);
     add_product(all, b_0, sum_0);
     if constexpr (Vectors == 2) add_product(all, b_1, sum_1);
 }
 
 template <int Vectors>
-HWY_ATTR HWY_INLINE void store_product(row_v sum_0, row_v sum_1, const float* factor, float* c) {
+MASKWISE_PRODUCT_ATTR HWY_INLINE void store_product(row_v sum_0, row_v sum_1, const float* factor,
+                                                    float* c) {
     const row_d d;
     const std::int64_t lanes = row_lanes();
     if (factor != nullptr) sum_0 = hn::MulAdd(hn::LoadU(d, c), hn::LoadU(d, factor), sum_0);
@@ -60,7 +63,7 @@ HWY_ATTR HWY_INLINE void store_product(row_v sum_0, row_v sum_1, const float* fa
 }
 
 template <int Rows, int Vectors>
-HWY_ATTR void multiply_block(const panel_product& product, std::int64_t first) {
+MASKWISE_PRODUCT_ATTR void multiply_block(const panel_product& product, std::int64_t first) {
     const row_d d;
     const std::int64_t lanes = row_lanes(), step_bytes = product.step_bytes;
     block_addresses a(product.a + first * product.row_bytes, product.row_bytes);
@@ -89,7 +92,8 @@ HWY_ATTR void multiply_block(const panel_product& product, std::int64_t first) {
 
 // What is left behind whole blocks: fewer rows.
 template <int Rows, int Vectors>
-HWY_ATTR HWY_INLINE void multiply_rest(const panel_product& product, std::int64_t first) {
+MASKWISE_PRODUCT_ATTR HWY_INLINE void multiply_rest(const panel_product& product,
+                                                    std::int64_t first) {
     if constexpr (Rows > 0) {
         if (product.rows - first == Rows) return multiply_block<Rows, Vectors>(product, first);
         multiply_rest<Rows - 1, Vectors>(product, first);
@@ -97,7 +101,7 @@ HWY_ATTR HWY_INLINE void multiply_rest(const panel_product& product, std::int64_
 }
 
 template <int Vectors>
-HWY_ATTR HWY_INLINE void multiply_by(const panel_product& product) {
+MASKWISE_PRODUCT_ATTR HWY_INLINE void multiply_by(const panel_product& product) {
     std::int64_t first = 0;
     for (; first + block_rows <= product.rows; first += block_rows)
         multiply_block<block_rows, Vectors>(product, first);
@@ -108,21 +112,21 @@ HWY_ATTR HWY_INLINE void multiply_by(const panel_product& product) {
 // side, a query at a time.
 constexpr std::int64_t few_queries = 4, few_steps = 512;
 
-HWY_ATTR HWY_INLINE void store_sum(const panel_product& product, std::int64_t row,
-                                   std::int64_t query, float sum) {
+MASKWISE_PRODUCT_ATTR HWY_INLINE void store_sum(const panel_product& product, std::int64_t row,
+                                                std::int64_t query, float sum) {
     float& c = product.c[row * 2 * row_lanes() + query];
     c = product.factor == nullptr ? sum : c * product.factor[query] + sum;
 }
 
 // Less than a vector of a row, for which b has zeros.
-HWY_ATTR HWY_INLINE row_v load_rest(const std::byte* a, std::int64_t elems) {
+MASKWISE_PRODUCT_ATTR HWY_INLINE row_v load_rest(const std::byte* a, std::int64_t elems) {
     float rest[row_block_elems] = {};
     std::memcpy(rest, a, static_cast<std::size_t>(elems) * sizeof(float));
     return hn::LoadU(row_d(), rest);
 }
 
 // Elements of a row of a lie side by side: up to few_steps of them.
-HWY_ATTR inline void multiply_rows(const panel_product& product, std::int64_t query) {
+MASKWISE_PRODUCT_ATTR inline void multiply_rows(const panel_product& product, std::int64_t query) {
     const row_d d;
     const std::int64_t lanes = row_lanes(), steps = product.steps;
     float b[few_steps + row_block_elems] = {};
@@ -147,8 +151,8 @@ HWY_ATTR inline void multiply_rows(const panel_product& product, std::int64_t qu
 }
 
 // Elements of a step lie side by side: whole vectors of rows.
-HWY_ATTR HWY_INLINE void multiply_columns(const panel_product& product, std::int64_t query,
-                                          std::int64_t whole) {
+MASKWISE_PRODUCT_ATTR HWY_INLINE void multiply_columns(const panel_product& product,
+                                                       std::int64_t query, std::int64_t whole) {
     const row_d d;
     const std::int64_t lanes = row_lanes(), panel = 2 * lanes;
     for (std::int64_t row = 0; row < whole;) {
@@ -171,7 +175,7 @@ HWY_ATTR HWY_INLINE void multiply_columns(const panel_product& product, std::int
     }
 }
 
-HWY_ATTR inline void multiply_few(const panel_product& product) {
+MASKWISE_PRODUCT_ATTR inline void multiply_few(const panel_product& product) {
     const std::int64_t lanes = row_lanes(), whole = product.rows / lanes * lanes;
     if (product.step_bytes == bytes_of(row_type::f32) && product.steps <= few_steps) {
         for (std::int64_t q = 0; q < product.queries; ++q) multiply_rows(product, q);
@@ -185,14 +189,14 @@ HWY_ATTR inline void multiply_few(const panel_product& product) {
     multiply_by<1>(rest);
 }
 
-HWY_ATTR inline bool is_for_few(const panel_product& product) {
+MASKWISE_PRODUCT_ATTR inline bool is_for_few(const panel_product& product) {
     if (product.queries > few_queries) return false;
     const std::int64_t width = bytes_of(row_type::f32);
     return (product.step_bytes == width && product.steps <= few_steps) ||
            product.row_bytes == width;
 }
 
-HWY_ATTR inline void multiply(const panel_product& product) {
+MASKWISE_PRODUCT_ATTR inline void multiply(const panel_product& product) {
     if (is_for_few(product)) return multiply_few(product);
     if (product.queries <= row_lanes()) return multiply_by<1>(product);
     multiply_by<2>(product);
