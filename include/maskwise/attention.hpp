@@ -41,10 +41,10 @@ MASKWISE_API std::string_view to_string(causal_boundary boundary);
 // dimensions broadcasts by NumPy's rule. With grouped_queries query may have a multiple of the
 // heads of key, and of those of value: head h of query meets head h / (query's / key's heads).
 //
-// Where a score is -infinity the weight is 0, but the value may be NaN or infinite. By the definition
-// 0 * NaN makes the row NaN; a place that is not computed, because the mask masks everything around
-// it, adds nothing. Which of both happens is not defined: keep such values finite. A key that is
-// NaN or infinite where it is masked never matters.
+// Where a score is -infinity the weight is 0, but the value may be NaN or infinite. By the
+// definition 0 * NaN makes the row NaN; a place that is not computed, because the mask masks
+// everything around it, adds nothing. Which of both happens is not defined: keep such values
+// finite. A key that is NaN or infinite where it is masked never matters.
 struct attention_desc {
     tensor_desc query, key, value; // all f32, all bf16 or all f16
     tensor_desc cond = {};         // none where undef; else boolean, any byte but 0 keeps
