@@ -1,10 +1,8 @@
-#include "base/verbose.hpp"
+#include "api/run_measured.hpp"
 #include "exec/run_select.hpp"
 #include "exec/run_strings.hpp"
 #include "plan/plan_data.hpp"
 #include "schema/select_schema.hpp"
-
-#include <chrono>
 
 namespace maskwise {
 namespace {
@@ -37,15 +35,6 @@ void run(const select_plan& plan, const void* cond, const void* src_0, const voi
         run_strings(plan, cond, src_0, src_1, dst);
     else
         run_select(plan, cond, src_0, src_1, dst);
-}
-
-void run_with_line(const select_plan& plan, const void* cond, const void* src_0, const void* src_1,
-                   void* dst) {
-    const auto start = std::chrono::steady_clock::now();
-    run(plan, cond, src_0, src_1, dst);
-    const std::chrono::duration<double, std::milli> spent =
-        std::chrono::steady_clock::now() - start;
-    print_verbose("exec," + to_string(plan) + ',' + std::to_string(spent.count()) + " ms");
 }
 
 } // namespace
@@ -87,8 +76,7 @@ void plan::execute(const void* cond, const void* src_0, const void* src_1, void*
     if (data_->nest.elements == 0) return;
     if (cond == nullptr || src_0 == nullptr || src_1 == nullptr || dst == nullptr)
         require_addresses(data_->desc, {cond, src_0, src_1, dst});
-    if (verbose_level() >= 2) return run_with_line(*data_, cond, src_0, src_1, dst);
-    run(*data_, cond, src_0, src_1, dst);
+    run_measured(*data_, [&] { run(*data_, cond, src_0, src_1, dst); });
 }
 
 std::string_view version() noexcept {

@@ -1,10 +1,8 @@
 #include "maskwise/attention.hpp"
 
+#include "api/run_measured.hpp"
 #include "attention/attention_plan.hpp"
 #include "attention/run_attention.hpp"
-#include "base/verbose.hpp"
-
-#include <chrono>
 
 namespace maskwise {
 namespace {
@@ -27,19 +25,9 @@ void check_addresses(const attention_desc& desc, const attention_operands& at) {
     require_address("statistics", desc.statistics, at.statistics);
 }
 
-void run_with_line(const attention_data& plan, const attention_operands& at,
-                   const parallel_loop* loop) {
-    const auto start = std::chrono::steady_clock::now();
-    run_attention(plan, at, loop);
-    const std::chrono::duration<double, std::milli> spent =
-        std::chrono::steady_clock::now() - start;
-    print_verbose("exec," + to_string(plan) + ',' + std::to_string(spent.count()) + " ms");
-}
-
 void run(const attention_data& plan, const attention_operands& at, const parallel_loop* loop) {
     check_addresses(plan.desc, at);
-    if (verbose_level() >= 2) return run_with_line(plan, at, loop);
-    run_attention(plan, at, loop);
+    run_measured(plan, [&] { run_attention(plan, at, loop); });
 }
 
 } // namespace
