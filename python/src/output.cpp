@@ -133,9 +133,4 @@ void check_overlaps(nb::handle out, nb::handle condition, nb::handle x, nb::hand
     check_overlap(out, y, "y", true);
 }
 
-void check_apart(nb::handle out, data_type type) {
-    compile(dialect::onnx_where_16, describe(out, data_type::boolean), {type, {}}, {type, {}},
-            describe(out, type));
-}
-
 } // namespace maskwise::python

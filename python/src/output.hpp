@@ -23,9 +23,6 @@ void check_overlaps(nb::handle out, nb::handle condition, nb::handle x, nb::hand
 // The same for one operand, which `out` may be exactly or not.
 void check_overlap(nb::handle out, nb::handle operand, const char* name, bool may_be_same);
 
-// Throws invalid_argument where elements of `out` lie on each other.
-void check_apart(nb::handle out, data_type type);
-
 // Broadcasts an array's extents into `to`. False where that does not work.
 bool widen(dims& to, nb::handle operand);
 

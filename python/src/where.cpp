@@ -81,6 +81,12 @@ private:
     std::optional<plan> plan_;
 };
 
+// The pieces are rows: whether elements of the whole lie on each other only its plan tells.
+void require_apart(nb::handle out, data_type type) {
+    compile(dialect::onnx_where_16, describe(out, data_type::boolean), {type, {}}, {type, {}},
+            describe(out, type));
+}
+
 void run_casting(const request& of, nb::handle dst) {
     if (PyArray_SIZE(as_array(dst)) == 0) return;
     const iterator_pointer iterator = open_iterator(of, dst);
@@ -109,8 +115,7 @@ nb::object run(const request& of, nb::handle out) {
     if (of.how == way::plan) {
         run_plan(of, dst);
     } else {
-        // The pieces are rows: whether elements of the whole lie on each other they do not tell.
-        if (!out.is_none()) check_apart(out, of.type);
+        if (!out.is_none()) require_apart(out, of.type);
         run_casting(of, dst);
     }
     return dst;
