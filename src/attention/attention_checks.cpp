@@ -1,16 +1,13 @@
 #include "attention/attention_checks.hpp"
 
-#include "base/checked.hpp"
 #include "base/error.hpp"
+#include "plan/collapse.hpp"
 #include "tensor/broadcast.hpp"
 #include "tensor/data_type.hpp"
 #include "tensor/tensor_desc.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <utility>
-#include <vector>
 
 namespace maskwise {
 namespace {
@@ -94,30 +91,12 @@ void require_shape(const char* name, const dims& actual, const dims& expected) {
                             ", expected " + to_string(expected));
 }
 
-// Two elements of an output at one place would be written by two threads.
-[[noreturn]] void refuse_layout(const char* name, const tensor_desc& output, const char* why) {
-    throw invalid_argument(std::string("attention: ") + name + " of shape " +
-                           to_string(output.extents) + " and strides " +
-                           to_string(output.strides_bytes) + why);
-}
-
-// Each stride reaches over all that lies inside it, as for dst of a Select; no elements lie
-// anywhere.
-void require_own_places(const char* name, const tensor_desc& output) {
-    std::vector<std::pair<std::int64_t, std::int64_t>> steps; // stride, extent
-    for (int d = 0; d < output.extents.rank(); ++d) {
-        if (output.extents[d] == 0) return;
-        if (output.extents[d] > 1)
-            steps.emplace_back(std::abs(output.strides_bytes[d]), output.extents[d]);
-    }
-    std::ranges::sort(steps);
-    auto reach = std::optional(static_cast<std::int64_t>(width_bytes(output.type)));
-    for (const auto& [stride, extent] : steps) {
-        if (stride < *reach) refuse_layout(name, output, " has elements that overlap");
-        const auto last = checked_multiply(stride, extent - 1);
-        reach = last ? checked_add(*reach, *last) : std::nullopt;
-        if (!reach) refuse_layout(name, output, " is beyond 64 bits");
-    }
+// Outputs are written by several threads at once.
+void require_apart(const char* name, const tensor_desc& output) {
+    if (elements_overlap(output))
+        throw invalid_argument(std::string("attention: ") + name + " of shape " +
+                               to_string(output.extents) + " and strides " +
+                               to_string(output.strides_bytes) + " has elements that overlap");
 }
 
 void check_inputs(const attention_desc& desc) {
@@ -178,8 +157,8 @@ attention_desc checked_attention(attention_desc desc) {
     complete_outputs(desc);
     fill_in_strides("dst", desc.dst);
     fill_in_strides("statistics", desc.statistics);
-    require_own_places("dst", desc.dst);
-    if (desc.statistics.type != data_type::undef) require_own_places("statistics", desc.statistics);
+    require_apart("dst", desc.dst);
+    if (desc.statistics.type != data_type::undef) require_apart("statistics", desc.statistics);
     if (!desc.scale) desc.scale = default_scale(extent_from_end(desc.query, 1));
     return desc;
 }

@@ -49,6 +49,9 @@ struct byte_windows {
     std::vector<std::uint8_t> shuffles;
 };
 
+// Rows of single bytes that registers of 32 bytes transpose at once; of wider elements fewer.
+inline constexpr std::int64_t widest_block = 32;
+
 // How a scattered operand lies in a dense buffer: `groups` times `items` items. Item i of group g
 // lies at strided + g * group_bytes + offsets[i]; in the buffer items are one behind the other and
 // groups buffer_group_bytes apart.
@@ -77,7 +80,8 @@ struct pack_layout {
     std::vector<std::int32_t> block_offsets;
     std::vector<std::int32_t> group_places;
     std::vector<std::int32_t> block_places;
-    std::int64_t most_items = 32; // transpose: so many may be read at once, their lines stay in L1
+    std::int64_t most_items =
+        widest_block;        // transpose: so many may be read at once, their lines stay in L1
     bool even_items = false; // transpose: each item is as far from the one before it as the second
     byte_windows windows;    // gather
 };

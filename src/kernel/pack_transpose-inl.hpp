@@ -73,15 +73,17 @@ template <std::size_t Width, std::size_t N, std::size_t Blocks>
 struct square_block {
     static constexpr std::size_t items = N * Blocks, groups = N;
 
+    // `wanted` of the groups are written.
     static HWY_ATTR HWY_INLINE void move(const std::byte* from, const std::int32_t* offsets,
-                                         std::byte* to, const std::int32_t* places) {
+                                         std::byte* to, const std::int32_t* places,
+                                         std::size_t wanted = groups) {
         using lane = lane_of<Width>;
         const hn::FixedTag<lane, items> d;
         hn::VFromD<decltype(d)> v[N];
         for (std::size_t k = 0; k < N; ++k) v[k] = load_items<Width, N, Blocks>(from, offsets + k);
         interleave_rows(d, v);
         for (std::size_t k = 0; k < N; ++k)
-            hn::StoreU(v[k], d, reinterpret_cast<lane*>(to + places[k]));
+            if (k < wanted) hn::StoreU(v[k], d, reinterpret_cast<lane*>(to + places[k]));
     }
 };
 
@@ -133,24 +135,17 @@ HWY_ATTR HWY_INLINE void transpose_blocks(const std::byte* from, std::byte* to,
 template <std::size_t Width, std::size_t Blocks>
 HWY_ATTR HWY_INLINE void transpose_pixels(const std::byte* from, std::byte* to,
                                           const pack_tile& tile, ask_ahead& ahead) {
-    constexpr std::size_t N = 16 / Width;
-    constexpr auto step = static_cast<std::int64_t>(N * Blocks), width = std::int64_t{Width};
-    using lane = lane_of<Width>;
-    const hn::FixedTag<lane, N * Blocks> d;
+    using block = square_block<Width, 16 / Width, Blocks>;
+    constexpr std::int64_t step = block::items, width = Width;
+    const std::int32_t* const offsets = tile.layout.offsets.data();
     const std::int32_t* const places = tile.layout.group_places.data();
     const auto [items, groups] = std::pair(tile.layout.items, tile.layout.groups);
     const std::int64_t whole = items - steps_of(16, groups * width) + 1;
     std::int64_t i = 0;
     for (; i + step <= whole; i += step) {
         ahead.step();
-        hn::VFromD<decltype(d)> v[N];
-        for (std::size_t k = 0; k < N; ++k)
-            v[k] = load_items<Width, N, Blocks>(from, tile.layout.offsets.data() + i +
-                                                          static_cast<std::int64_t>(k));
-        interleave_rows(d, v);
-        for (std::size_t k = 0; k < N; ++k)
-            if (static_cast<std::int64_t>(k) < groups)
-                hn::StoreU(v[k], d, reinterpret_cast<lane*>(to + places[k] + i * width));
+        block::move(from, as_one(offsets + i), to + i * width, as_one(places),
+                    static_cast<std::size_t>(groups));
     }
     transpose_elements<Width>(from, to, tile, i, ahead);
 }

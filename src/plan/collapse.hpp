@@ -151,4 +151,12 @@ basic_loop_nest<Operands> collapse(const operand_descs<Operands>& operands,
     return nest;
 }
 
+// Whether threads that write different elements may write the same bytes. A stride counts as too
+// short as dst_overlaps says.
+inline bool elements_overlap(const tensor_desc& written) {
+    bool overlap = false;
+    collapse<1>({&written}, [&] { overlap = true; });
+    return overlap;
+}
+
 } // namespace maskwise

@@ -1,5 +1,6 @@
 #include "plan/transposition.hpp"
 
+#include "kernel/contract.hpp"
 #include "plan/box.hpp"
 
 #include <algorithm>
@@ -38,12 +39,10 @@ bool pays(const levels& from, const transposition& t, std::int64_t width) {
     return (groups >= few && items >= few) || groups >= many || (pixels && items >= many);
 }
 
-constexpr std::size_t most_at_once = 32;
-
 // Whether lines of the first items meet in a set of L1 that has fewer ways.
 bool crowd(std::span<const std::int32_t> offsets, const cache_facts& caches) {
     const std::int64_t sets = caches.l1_bytes / (line_bytes * caches.l1_ways);
-    std::array<std::int64_t, most_at_once> lines;
+    std::array<std::int64_t, widest_block> lines;
     std::size_t count = 0;
     for (const std::int32_t offset : offsets) {
         const std::int64_t line = offset / line_bytes;
@@ -60,7 +59,7 @@ bool crowd(std::span<const std::int32_t> offsets, const cache_facts& caches) {
 
 std::int64_t items_at_once(std::span<const std::int32_t> offsets, const cache_facts& caches) {
     constexpr std::size_t least = 4;
-    std::size_t items = most_at_once;
+    std::size_t items = widest_block;
     while (items > least && crowd(offsets.first(std::min(items, offsets.size())), caches))
         items /= 2;
     return static_cast<std::int64_t>(items);
