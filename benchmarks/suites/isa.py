@@ -19,6 +19,7 @@ from pathlib import Path
 from cases import Case, cases_of
 from machine import CLASSES, machine_facts, processor_facts, write_stamp
 from measure import data_folder
+from results import fields_of
 from ways import Limit
 from worker import ROOT, Worker, engine
 from worker import limit as limit_worker
@@ -93,13 +94,7 @@ def compare(
     ratios = {f"{one} / {other}": medians_of(taken[one], taken[other]) for one, other in pairs}
     names = [way.impl for way in ways if LIMIT in taken]
     return Compared(
-        suite=case.suite,
-        case=case.name,
-        cond=str(case.cond),
-        src_0=str(case.src_0),
-        src_1=str(case.src_1),
-        dtype=case.dtype,
-        mask=case.mask,
+        **fields_of(case),
         plan=answers[0]["plan"],
         seconds=seconds,
         ratios=ratios,

@@ -6,6 +6,7 @@ import json
 import statistics
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from cases import Case
 from machine import write_stamp
@@ -54,15 +55,22 @@ class Row:
         return self.seconds_median
 
 
+def fields_of(case: Case) -> dict[str, Any]:
+    """What every record of a case begins with."""
+    return {
+        "suite": case.suite,
+        "case": case.name,
+        "cond": str(case.cond),
+        "src_0": str(case.src_0),
+        "src_1": str(case.src_1),
+        "dtype": case.dtype,
+        "mask": case.mask,
+    }
+
+
 def make_row(case: Case, impl: str, version: str, samples: list[float], threads: int) -> Row:
     return Row(
-        suite=case.suite,
-        case=case.name,
-        cond=str(case.cond),
-        src_0=str(case.src_0),
-        src_1=str(case.src_1),
-        dtype=case.dtype,
-        mask=case.mask,
+        **fields_of(case),
         impl=impl,
         version=version,
         seconds_median=statistics.median(samples) if samples else None,
