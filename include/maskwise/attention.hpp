@@ -14,7 +14,6 @@
 
 #include "maskwise/maskwise.hpp"
 
-#include <functional>
 #include <limits>
 #include <optional>
 
@@ -34,6 +33,8 @@ MASKWISE_API std::string_view to_string(causal_boundary boundary);
 //   score = score + bias                                where there is one
 //   score = cond && key <= boundary ? score : fill      where there is a cond or a boundary
 //
+// With bias_on_fill the bias is added last, and so to the fill, too.
+//
 // and the row of dst is the mean of value's rows, weighted with exp(score). Sums are f32.
 //
 // Shapes: query {batch..., heads, rows, depth}, key {batch..., heads, keys, depth}, value
@@ -44,12 +45,15 @@ MASKWISE_API std::string_view to_string(causal_boundary boundary);
 // Where a score is -infinity the weight is 0, but the value may be NaN or infinite. By the
 // definition 0 * NaN makes the row NaN; a place that is not computed, because the mask masks
 // everything around it, adds nothing. Which of both happens is not defined: keep such values
-// finite. A key that is NaN or infinite where it is masked never matters.
+// finite. The same holds for an infinite bias on a fill of -infinity. A key that is NaN or infinite
+// where it is masked never matters.
 struct attention_desc {
     tensor_desc query, key, value; // all f32, all bf16 or all f16
-    tensor_desc cond = {};         // none where undef; else boolean, any byte but 0 keeps
+    tensor_desc cond = {};         // none where undef; else boolean, any byte but 0 is true
     tensor_desc bias = {};         // none where undef; else f32, bf16 or f16
     float fill = -std::numeric_limits<float>::infinity();
+    bool cond_masks = false;   // a true cond masks, where else it keeps
+    bool bias_on_fill = false; // see above
     causal_boundary causal = causal_boundary::none;
     std::optional<float> scale = {}; // 1 / sqrt(depth) where not given; without depth scores are 0
     float soft_cap = 0;
@@ -80,13 +84,6 @@ struct attention_operands {
     const void* bias = nullptr;
     void* dst = nullptr;
     void* statistics = nullptr;
-};
-
-// Threads of the caller's in place of oneTBB's: run(count, body) calls body(i) once for each i of
-// [0, count), in any order, on up to `threads` threads, and returns when all calls have.
-struct parallel_loop {
-    int threads = 1;
-    std::function<void(std::int64_t count, const std::function<void(std::int64_t)>& body)> run;
 };
 
 struct attention_data;

@@ -15,6 +15,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <span>
@@ -155,6 +156,13 @@ MASKWISE_API std::string_view to_string(dialect form);
 // such attribute, there it is always numpy.
 enum class auto_broadcast : std::uint8_t { none, numpy };
 
+// Threads of the caller's in place of oneTBB's: run(count, body) calls body(i) once for each i of
+// [0, count), in any order, on up to `threads` threads, and returns when all calls have.
+struct parallel_loop {
+    int threads = 1;
+    std::function<void(std::int64_t count, const std::function<void(std::int64_t)>& body)> run;
+};
+
 class select_plan;
 
 // A compiled Select: immutable, a pointer to shared data, so cheap to copy, and any number of
@@ -167,12 +175,14 @@ public:
     // dst = cond ? src_0 : src_1. The addresses of each operand's element {0,...,0}; memory stays
     // the caller's. dst may be exactly src_0 or src_1 where their descriptions are equal; where it
     // overlaps an input in any other way the result is undefined. Where dst has no element they may
-    // be null, else a null one throws invalid_argument and nothing is written. Returns when dst
-    // is written. Large Selects use the threads of the caller's oneTBB task arena. Neither
-    // allocates nor locks by itself, throws nothing else but what copying a std::string throws:
-    // then elements of dst hold their old or their new value. Operands that are packed first take
-    // up to 160 KiB of the thread's stack.
+    // be null, else a null one throws invalid_argument and nothing is written; so does a loop
+    // without threads or function. Returns when dst is written. Large Selects use the caller's
+    // oneTBB task arena, or the loop. Neither allocates nor locks by itself, throws nothing else
+    // but what copying a std::string and the loop throw: then elements of dst hold their old or
+    // their new value. Operands that are packed first take up to 160 KiB of the thread's stack.
     void execute(const void* cond, const void* src_0, const void* src_1, void* dst) const;
+    void execute(const void* cond, const void* src_0, const void* src_1, void* dst,
+                 const parallel_loop& loop) const;
 
     // For the library.
     explicit plan(std::shared_ptr<const select_plan> data) noexcept;

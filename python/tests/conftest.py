@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import hypothesis
+
+# PyTorch is installed apart, by scripts/setup --torch; behind everything of this environment.
+TORCH = Path(__file__).resolve().parents[2] / ".deps/torch/lib"
+sys.path.append(
+    str(TORCH / f"python{sys.version_info.major}.{sys.version_info.minor}/site-packages")
+)
 
 # No deadline: a busy machine is no fault of the code.
 common = {"deadline": None, "database": None}

@@ -358,19 +358,3 @@ def test_jax_answers_in_kind(dtype: str) -> None:
     assert np.array_equal(out, np.asarray(got))
     with pytest.raises((ValueError, TypeError), match=r"read-only|NumPy does not take"):
         maskwise.attention(q, k, v, out=q)
-
-
-def test_torch() -> None:
-    torch = pytest.importorskip("torch")
-    attend = torch.nn.functional.scaled_dot_product_attention
-    for dtype, atol in ((torch.float32, 1e-5), (torch.float16, 1e-2), (torch.bfloat16, 5e-2)):
-        q, k, v = (torch.from_numpy(x).to(dtype).transpose(1, 2) for x in standard(rows=60))
-        kept = torch.rand(4, 4) < 0.5
-        kept[2] = False
-        bias = torch.where(kept, torch.rand(4, 4), -torch.inf)
-        for keywords in ({}, {"is_causal": True}, {"attn_mask": kept}, {"attn_mask": bias}):
-            ours = {name.removeprefix("attn_"): value for name, value in keywords.items()}
-            got, expected = maskwise.attention(q, k, v, **ours), attend(q, k, v, **keywords)
-            assert got.dtype == dtype and torch.allclose(got, expected, atol=atol)
-    with pytest.raises(BufferError):
-        maskwise.attention(q.requires_grad_(), k, v)

@@ -1,3 +1,4 @@
+#include "api/check_loop.hpp"
 #include "api/run_measured.hpp"
 #include "exec/run_select.hpp"
 #include "exec/run_strings.hpp"
@@ -29,12 +30,17 @@ void require_addresses(const select_desc& desc, const std::array<const void*, 4>
                                    to_string(operands[i].second->extents));
 }
 
-void run(const select_plan& plan, const void* cond, const void* src_0, const void* src_1,
-         void* dst) {
-    if (plan.desc.dst.type == data_type::string)
-        run_strings(plan, cond, src_0, src_1, dst);
-    else
-        run_select(plan, cond, src_0, src_1, dst);
+void run(const select_plan& plan, const void* cond, const void* src_0, const void* src_1, void* dst,
+         const parallel_loop* loop) {
+    if (plan.nest.elements == 0) return;
+    if (cond == nullptr || src_0 == nullptr || src_1 == nullptr || dst == nullptr)
+        require_addresses(plan.desc, {cond, src_0, src_1, dst});
+    run_measured(plan, [&] {
+        if (plan.desc.dst.type == data_type::string)
+            run_strings(plan, cond, src_0, src_1, dst, loop);
+        else
+            run_select(plan, cond, src_0, src_1, dst, loop);
+    });
 }
 
 } // namespace
@@ -73,10 +79,13 @@ const tensor_desc& plan::dst() const noexcept {
 }
 
 void plan::execute(const void* cond, const void* src_0, const void* src_1, void* dst) const {
-    if (data_->nest.elements == 0) return;
-    if (cond == nullptr || src_0 == nullptr || src_1 == nullptr || dst == nullptr)
-        require_addresses(data_->desc, {cond, src_0, src_1, dst});
-    run_measured(*data_, [&] { run(*data_, cond, src_0, src_1, dst); });
+    run(*data_, cond, src_0, src_1, dst, nullptr);
+}
+
+void plan::execute(const void* cond, const void* src_0, const void* src_1, void* dst,
+                   const parallel_loop& loop) const {
+    check_loop("select", loop);
+    run(*data_, cond, src_0, src_1, dst, &loop);
 }
 
 std::string_view version() noexcept {

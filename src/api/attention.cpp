@@ -1,5 +1,6 @@
 #include "maskwise/attention.hpp"
 
+#include "api/check_loop.hpp"
 #include "api/run_measured.hpp"
 #include "attention/attention_plan.hpp"
 #include "attention/run_attention.hpp"
@@ -48,9 +49,7 @@ void attention_plan::execute(const attention_operands& at) const {
 }
 
 void attention_plan::execute(const attention_operands& at, const parallel_loop& loop) const {
-    if (loop.threads < 1 || !loop.run)
-        throw invalid_argument("attention: a loop of " + std::to_string(loop.threads) + " threads" +
-                               (loop.run ? "" : " without a function"));
+    check_loop("attention", loop);
     run(*data_, at, &loop);
 }
 

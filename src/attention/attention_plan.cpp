@@ -5,7 +5,6 @@
 #include "tensor/tensor_desc.hpp"
 
 #include <algorithm>
-#include <limits>
 
 namespace maskwise {
 namespace {
@@ -55,14 +54,15 @@ head_operand make_statistics(tensor_desc statistics, const dims& outer, std::int
     return make_operand(statistics, outer, rows, 1);
 }
 
-// Queries and keys hold their pairs already, those of values are made a tile at a time.
+// Queries and keys hold their pairs already; those of values, and of keys that lie turned, are made
+// a tile at a time.
 bool can_take_pairs(const attention_data& plan) {
     const auto is_dense_bf16 = [](const head_operand& operand) {
         return operand.type == row_type::bf16 && operand.column_bytes == bytes_of(row_type::bf16);
     };
     return plan.kernels->attention.multiply_pairs != nullptr && has_bf16_products(native_cpu()) &&
-           plan.depth % 2 == 0 && is_dense_bf16(plan.query) && is_dense_bf16(plan.key) &&
-           is_dense_bf16(plan.value);
+           plan.depth % 2 == 0 && is_dense_bf16(plan.query) && is_dense_bf16(plan.value) &&
+           (is_dense_bf16(plan.key) || (plan.key_is_turned && plan.key.type == row_type::bf16));
 }
 
 void bind_operands(attention_data& plan) {
@@ -79,11 +79,14 @@ void bind_operands(attention_data& plan) {
         plan.key.shared_by = outer[outer.rank() - 1] / heads_of(desc.key);
         plan.value.shared_by = outer[outer.rank() - 1] / heads_of(desc.value);
     }
-    const auto is_dense_f32 = [](const head_operand& operand) {
-        return operand.type == row_type::f32 && operand.column_bytes == bytes_of(row_type::f32);
+    const auto is_f32 = [](const head_operand& operand, std::int64_t step_bytes) {
+        return operand.type == row_type::f32 && step_bytes == bytes_of(row_type::f32);
     };
-    plan.converts_key = !is_dense_f32(plan.key);
-    plan.converts_value = !is_dense_f32(plan.value);
+    plan.key_is_turned = plan.key.row_bytes == bytes_of(plan.key.type) &&
+                         plan.key.column_bytes != plan.key.row_bytes;
+    plan.converts_key =
+        !is_f32(plan.key, plan.key_is_turned ? plan.key.row_bytes : plan.key.column_bytes);
+    plan.converts_value = !is_f32(plan.value, plan.value.column_bytes);
     plan.in_pairs = can_take_pairs(plan);
 }
 
@@ -120,6 +123,7 @@ void choose_tiles(attention_data& plan) {
         with_matrix(plan.cond.outer_bytes, plan.cond.row_bytes, plan.cond.column_bytes);
     plan.mask =
         make_mask_layout(plan.outer, plan.rows, plan.keys, strides, plan.tile_rows, plan.tile_keys);
+    plan.mask.true_masks = plan.desc.cond_masks;
 }
 
 // Adds a part of so many floats; returns where it begins.
@@ -137,13 +141,13 @@ worker_layout lay_out_worker(const attention_data& plan) {
     layout.state = add_part(layout, plan.state_floats());
     layout.scores = add_part(layout, panel_scores);
     layout.factor = add_part(layout, plan.panel);
-    if (plan.converts_key && !plan.in_pairs)
+    if (plan.converts_key && (!plan.in_pairs || plan.key_is_turned))
         layout.keys = add_part(layout, plan.tile_keys * plan.depth);
     if (plan.converts_value) layout.values = add_part(layout, plan.tile_keys * plan.columns);
     if (plan.in_pairs) layout.pairs = add_part(layout, (plan.tile_keys + 1) / 2 * plan.columns);
     if (plan.bias.column_count != 0) layout.bias = add_part(layout, panel_scores);
     if (plan.cond.column_count != 0) layout.conds = add_part(layout, panel_scores / 4 + 1);
-    if (!plan.fill_is_minus_infinity) layout.sums = add_part(layout, plan.columns + 2 * plan.panel);
+    if (plan.is_masked()) layout.sums = add_part(layout, plan.columns + 2 * plan.panel);
     const std::int64_t widest = std::max({plan.depth, plan.columns, plan.tile_keys});
     layout.work = add_part(layout, plan.panel * widest + 2 * row_block_elems);
     return layout;
@@ -164,14 +168,22 @@ std::shared_ptr<const attention_data> make_attention_plan(const attention_desc& 
     const dims& keys = plan->desc.key.extents;
     plan->keys = keys[keys.rank() - 2];
     plan->depth = keys[keys.rank() - 1];
-    plan->fill_is_minus_infinity = desc.fill == -std::numeric_limits<float>::infinity();
     plan->is_causal = desc.causal != causal_boundary::none;
-    if (desc.causal == causal_boundary::bottom_right) plan->boundary = plan->keys - plan->rows;
+    plan->numbers = {*plan->desc.scale, desc.soft_cap, desc.fill, 0};
+    if (desc.causal == causal_boundary::bottom_right)
+        plan->numbers.boundary = plan->keys - plan->rows;
     bind_operands(*plan);
     fold_heads(*plan);
     choose_tiles(*plan);
     plan->worker = lay_out_worker(*plan);
     return plan;
+}
+
+float number_at(const attention_data& plan, data_type type, const void* at) {
+    float numbers[row_block_elems];
+    auto* const first = static_cast<std::byte*>(const_cast<void*>(at));
+    plan.kernels->attention.load_rows({first, row_type_of(type), 0, 0}, 1, 1, numbers);
+    return numbers[0];
 }
 
 dims position_of(std::int64_t head, const dims& outer) {

@@ -6,6 +6,7 @@
 #include "maskwise/attention.hpp"
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 
 namespace maskwise {
@@ -32,6 +33,16 @@ struct attention_scratch {
     std::size_t size = 0;
 };
 
+// The numbers of an execution; a plan has those of its description.
+struct attention_numbers {
+    float scale = 1;
+    float soft_cap = 0; // 0: none
+    float fill = 0;
+    std::int64_t boundary = 0; // row r keeps keys up to boundary + r, where the plan is causal
+
+    bool fill_is_minus_infinity() const { return fill == -std::numeric_limits<float>::infinity(); }
+};
+
 struct attention_data {
     attention_desc desc; // with all strides, dst and scale
     const kernel_table* kernels = nullptr;
@@ -41,11 +52,11 @@ struct attention_data {
     std::int64_t heads = 0, rows = 0, keys = 0, depth = 0, columns = 0;
     head_operand query, key, value, cond, bias, dst, statistics;
     bool is_causal = false;
-    std::int64_t boundary = 0; // row r keeps keys up to boundary + r
-    bool fill_is_minus_infinity = true;
+    attention_numbers numbers;
     // A tile: rows of query by keys. Rows are a whole number of panels, the last tile's may be
     // fewer.
     std::int64_t panel = 0, tile_rows = 0, tile_keys = 0;
+    bool key_is_turned = false; // keys lie side by side, not the elements of one
     bool converts_key = false, converts_value = false; // to dense f32, a tile at a time
     bool in_pairs = false; // products of bf16, two at once; queries are not scaled then
     mask_layout mask;
@@ -56,12 +67,16 @@ struct attention_data {
     std::int64_t key_tiles() const { return (keys + tile_keys - 1) / tile_keys; }
     // Elements of a query and a key that a product takes one by one.
     std::int64_t depth_steps() const { return in_pairs ? depth / 2 : depth; }
+    bool is_masked() const { return is_causal || cond.column_count != 0; }
     // Floats of a panel_state for all rows of a tile.
     std::int64_t state_floats() const { return tile_rows * (2 + columns); }
 };
 
 // On the kernels of `target`. Throws as compile(attention_desc) does.
 std::shared_ptr<const attention_data> make_attention_plan(const attention_desc& desc, isa target);
+
+// The first element of an f32, bf16 or f16 operand.
+float number_at(const attention_data& plan, data_type type, const void* at);
 
 // Position of a head among the dimensions `outer`.
 dims position_of(std::int64_t head, const dims& outer);

@@ -1,8 +1,11 @@
 #include "attention/attention_tile.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
+#include <utility>
 
 namespace maskwise {
 namespace {
@@ -12,6 +15,11 @@ constexpr std::int64_t float_bytes = sizeof(float);
 
 std::byte* bytes_at(const void* base) {
     return static_cast<std::byte*>(const_cast<void*>(base));
+}
+
+strided_matrix turned(strided_matrix matrix) {
+    std::swap(matrix.row_bytes, matrix.column_bytes);
+    return matrix;
 }
 
 } // namespace
@@ -43,35 +51,46 @@ strided_matrix tile_worker::matrix(const head_operand& operand, const void* base
             operand.type, operand.row_bytes, operand.column_bytes};
 }
 
-// Keys or values of a tile as f32 that may be read where they are.
-strided_matrix tile_worker::rows_of_keys(const head_operand& operand, const void* base,
-                                         bool converts, const key_tile& keys, float* to) const {
-    const strided_matrix own = matrix(operand, base, keys.first);
-    if (!converts) return own;
-    kernels_.load_rows(own, keys.keys, operand.column_count, to);
-    return {reinterpret_cast<std::byte*>(to), row_type::f32, operand.column_count * float_bytes,
+// Rows of a tile as dense f32.
+strided_matrix tile_worker::as_floats(const strided_matrix& rows, std::int64_t count,
+                                      std::int64_t columns, std::int64_t to) const {
+    float* const floats = scratch_ + to;
+    kernels_.load_rows(rows, count, columns, floats);
+    return {reinterpret_cast<std::byte*>(floats), row_type::f32, columns * float_bytes,
             float_bytes};
 }
 
-// As products take them: f32, or pairs of bf16.
+strided_matrix tile_worker::as_pairs(const strided_matrix& rows, std::int64_t count,
+                                     std::int64_t columns, std::int64_t to) const {
+    float* const pairs = scratch_ + to;
+    kernels_.load_pairs(rows, count, columns, pairs);
+    return {reinterpret_cast<std::byte*>(pairs), row_type::f32, columns * float_bytes, float_bytes};
+}
+
+// As products take them: f32, or pairs of bf16, which lie there already unless keys are turned.
 strided_matrix tile_worker::keys_of_tile(const key_tile& keys) const {
-    if (!plan_.in_pairs)
-        return rows_of_keys(plan_.key, at_.key, plan_.converts_key, keys,
-                            scratch_ + plan_.worker.keys);
-    strided_matrix pairs = matrix(plan_.key, at_.key, keys.first);
-    pairs.column_bytes = float_bytes;
-    return pairs;
+    strided_matrix own = matrix(plan_.key, at_.key, keys.first);
+    if (plan_.key_is_turned && plan_.converts_key) {
+        const auto convert = plan_.in_pairs ? &tile_worker::as_pairs : &tile_worker::as_floats;
+        return turned((this->*convert)(turned(own), plan_.depth, keys.keys, plan_.worker.keys));
+    }
+    if (plan_.in_pairs)
+        own.column_bytes = float_bytes;
+    else if (plan_.converts_key)
+        return as_floats(own, keys.keys, plan_.depth, plan_.worker.keys);
+    return own;
+}
+
+strided_matrix tile_worker::floats_of_values(const key_tile& keys) const {
+    const strided_matrix own = matrix(plan_.value, at_.value, keys.first);
+    if (!plan_.converts_value) return own;
+    return as_floats(own, keys.keys, plan_.columns, plan_.worker.values);
 }
 
 strided_matrix tile_worker::values_of_tile(const key_tile& keys) const {
-    if (!plan_.in_pairs)
-        return rows_of_keys(plan_.value, at_.value, plan_.converts_value, keys,
-                            scratch_ + plan_.worker.values);
-    float* const pairs = scratch_ + plan_.worker.pairs;
-    kernels_.load_pairs(matrix(plan_.value, at_.value, keys.first), keys.keys, plan_.columns,
-                        pairs);
-    return {reinterpret_cast<std::byte*>(pairs), row_type::f32, plan_.columns * float_bytes,
-            float_bytes};
+    if (!plan_.in_pairs) return floats_of_values(keys);
+    return as_pairs(matrix(plan_.value, at_.value, keys.first), keys.keys, plan_.columns,
+                    plan_.worker.pairs);
 }
 
 // A pair of bf16 moves like one f32, and is not scaled.
@@ -82,7 +101,7 @@ void tile_worker::load_queries(const panel_rows& panel) const {
         queries.column_bytes = float_bytes;
     }
     kernels_.load_panel(queries, panel.queries, plan_.depth_steps(),
-                        plan_.in_pairs ? 1 : *plan_.desc.scale,
+                        plan_.in_pairs ? 1 : numbers_.scale,
                         scratch_ + plan_.worker.queries + panel.number * plan_.panel * plan_.depth,
                         scratch_ + plan_.worker.work);
 }
@@ -92,7 +111,7 @@ tile_mask tile_worker::look_up(std::int64_t number, key_tile& keys) const {
     keys.keys = std::min(plan_.tile_keys, plan_.keys - keys.first);
     tile_mask state = tile_mask::kept;
     if (plan_.is_causal)
-        state = causal_tile(plan_.boundary, first_row_, rows_, keys.first, keys.keys);
+        state = causal_tile(numbers_.boundary, first_row_, rows_, keys.first, keys.keys);
     keys.is_crossed = state == tile_mask::mixed;
     if (tiles_ == nullptr || state == tile_mask::masked) return state;
     keys.is_selected = tiles_[number] == tile_mask::mixed;
@@ -116,7 +135,9 @@ void tile_worker::run(const tile_range& range, float* state) {
         else
             masked_keys += keys.keys;
     }
-    if (masked_keys > 0 && !plan_.fill_is_minus_infinity) merge_masked(range, masked_keys, state);
+    if (masked_keys == 0 || numbers_.fill_is_minus_infinity()) return;
+    if (plan_.desc.bias_on_fill && plan_.bias.column_count != 0) return run_masked(range, state);
+    merge_masked(range, masked_keys, state);
 }
 
 void tile_worker::run_key_tile(const key_tile& keys, float* state) {
@@ -127,8 +148,8 @@ void tile_worker::run_key_tile(const key_tile& keys, float* state) {
 // Keys behind the boundary of the panel's last query add nothing where they are filled with
 // -infinity.
 std::int64_t tile_worker::kept_keys(const panel_rows& panel, const key_tile& keys) const {
-    if (!keys.is_crossed || !plan_.fill_is_minus_infinity) return keys.keys;
-    const std::int64_t last = plan_.boundary + panel.first + panel.queries - 1;
+    if (!keys.is_crossed || !numbers_.fill_is_minus_infinity()) return keys.keys;
+    const std::int64_t last = numbers_.boundary + panel.first + panel.queries - 1;
     return std::clamp<std::int64_t>(last + 1 - keys.first, 0, keys.keys);
 }
 
@@ -154,17 +175,18 @@ void tile_worker::run_panel(const panel_rows& panel, key_tile keys, const stride
 
 void tile_worker::add_sides(const panel_rows& panel, const key_tile& keys, panel_scores& scores) {
     scores.in_pairs = plan_.in_pairs;
-    if (plan_.in_pairs) scores.scale = *plan_.desc.scale;
-    scores.soft_cap = plan_.desc.soft_cap;
-    scores.fill = plan_.desc.fill;
+    if (plan_.in_pairs) scores.scale = numbers_.scale;
+    scores.soft_cap = numbers_.soft_cap;
+    scores.fill = numbers_.fill;
+    scores.bias_on_fill = plan_.desc.bias_on_fill;
     if (plan_.bias.column_count != 0) add_bias(panel, keys, scores);
     if (keys.is_selected) add_cond(panel, keys, scores);
     if (!keys.is_crossed) return;
     // A panel and a tile are shorter than that, so clamping changes nothing.
     constexpr std::int64_t far = 1 << 16;
     scores.is_causal = true;
-    scores.boundary =
-        static_cast<std::int32_t>(std::clamp(plan_.boundary + panel.first - keys.first, -far, far));
+    scores.boundary = static_cast<std::int32_t>(
+        std::clamp(numbers_.boundary + panel.first - keys.first, -far, far));
 }
 
 void tile_worker::add_cond(const panel_rows& panel, const key_tile& keys, panel_scores& scores) {
@@ -173,9 +195,15 @@ void tile_worker::add_cond(const panel_rows& panel, const key_tile& keys, panel_
     auto* const to = reinterpret_cast<std::byte*>(scratch_ + plan_.worker.conds);
     scores.cond = to;
     scores.cond_step = plan_.panel;
-    if (conds.row_bytes != 0) return kernels_.load_conds(conds, panel.queries, keys.keys, to);
-    scores.cond_step = 1;
-    for (std::int64_t i = 0; i < keys.keys; ++i) to[i] = conds.first[i * conds.column_bytes];
+    if (conds.row_bytes == 0) {
+        scores.cond_step = 1;
+        for (std::int64_t i = 0; i < keys.keys; ++i) to[i] = conds.first[i * conds.column_bytes];
+    } else {
+        kernels_.load_conds(conds, panel.queries, keys.keys, to);
+    }
+    if (plan_.desc.cond_masks)
+        std::transform(to, to + keys.keys * scores.cond_step, to,
+                       [](std::byte b) { return std::byte{b == std::byte{0}}; });
 }
 
 void tile_worker::add_bias(const panel_rows& panel, const key_tile& keys, panel_scores& scores) {
@@ -190,11 +218,39 @@ void tile_worker::add_bias(const panel_rows& panel, const key_tile& keys, panel_
         kernels_.load_panel(bias, panel.queries, keys.keys, 1, to, scratch_ + plan_.worker.work);
 }
 
-// Below exp(-88) the kernels' exponential is 0.
-bool tile_worker::matters(const float* maxima) const {
+// Whether a score has a weight in any of these rows. Below exp(-88) the kernels' exponential is 0.
+bool tile_worker::matters(const float* maxima, std::int64_t queries, float score) const {
     constexpr float far = 88;
-    return std::any_of(maxima, maxima + rows_,
-                       [&](float maximum) { return !(maximum - plan_.desc.fill > far); });
+    return std::any_of(maxima, maxima + queries,
+                       [&](float maximum) { return !(maximum - score > far); });
+}
+
+// A bias on the fill gives each masked place a weight of its own. Where one counts, its tile is
+// computed like a mixed one.
+void tile_worker::run_masked(const tile_range& range, float* state) {
+    for (std::int64_t number = range.first; number < range.last; ++number) {
+        key_tile keys{};
+        if (look_up(number, keys) != tile_mask::masked || !matters_with_bias(keys, state)) continue;
+        keys.is_selected = tiles_ != nullptr && tiles_[number] == tile_mask::masked;
+        keys.is_crossed = !keys.is_selected;
+        run_key_tile(keys, state);
+    }
+}
+
+// NaN in the bias counts.
+bool tile_worker::matters_with_bias(const key_tile& keys, const float* state) {
+    bool does = false;
+    for_each_panel([&](const panel_rows& panel) {
+        panel_scores scores;
+        add_bias(panel, keys, scores);
+        const std::int64_t count = keys.keys * scores.bias_step;
+        const float highest =
+            std::accumulate(scores.bias + 1, scores.bias + count, scores.bias[0],
+                            [](float a, float b) { return std::isnan(a) || a > b ? a : b; });
+        does = does ||
+               matters(state + panel.number * plan_.panel, panel.queries, numbers_.fill + highest);
+    });
+    return does;
 }
 
 // The sum of the values of all masked tiles.
@@ -203,19 +259,18 @@ void tile_worker::add_masked(const tile_range& range, float* sums) {
     for (std::int64_t number = range.first; number < range.last; ++number) {
         key_tile keys{};
         if (look_up(number, keys) != tile_mask::masked) continue;
-        const strided_matrix value = rows_of_keys(plan_.value, at_.value, plan_.converts_value,
-                                                  keys, scratch_ + plan_.worker.values);
+        const strided_matrix value = floats_of_values(keys);
         kernels_.add_rows(value.first, value.row_bytes, keys.keys, plan_.columns, sums);
     }
 }
 
 // Each key of a masked tile has the weight exp(fill), for all queries.
 void tile_worker::merge_masked(const tile_range& range, std::int64_t masked_keys, float* state) {
-    if (!matters(state)) return;
+    if (!matters(state, rows_, numbers_.fill)) return;
     float* const sums = scratch_ + plan_.worker.sums;
     const panel_state masked{sums + plan_.columns, sums + plan_.columns + plan_.panel, sums};
     add_masked(range, sums);
-    std::fill_n(masked.maximum, plan_.panel, plan_.desc.fill);
+    std::fill_n(masked.maximum, plan_.panel, numbers_.fill);
     std::fill_n(masked.sum, plan_.panel, static_cast<float>(masked_keys));
     for_each_panel([&](const panel_rows& panel) {
         kernels_.merge(state_of(panel, state), masked, 1, plan_.columns, panel.queries);

@@ -15,9 +15,10 @@ struct tile_range {
 class tile_worker {
 public:
     // `map` holds the tiles of cond, null without one; `scratch` has room for plan.worker.floats.
-    tile_worker(const attention_data& plan, const attention_operands& at, const tile_mask* map,
-                float* scratch)
-        : plan_(plan), at_(at), map_(map), kernels_(plan.kernels->attention), scratch_(scratch) {}
+    tile_worker(const attention_data& plan, const attention_operands& at,
+                const attention_numbers& numbers, const tile_mask* map, float* scratch)
+        : plan_(plan), at_(at), numbers_(numbers), map_(map), kernels_(plan.kernels->attention),
+          scratch_(scratch) {}
 
     float* own_state() const { return scratch_ + plan_.worker.state; }
     // Takes the keys into a new state.
@@ -44,9 +45,12 @@ private:
     void for_each_panel(Visit visit);
     panel_state state_of(const panel_rows& panel, float* state) const;
     strided_matrix matrix(const head_operand& operand, const void* base, std::int64_t row) const;
-    strided_matrix rows_of_keys(const head_operand& operand, const void* base, bool converts,
-                                const key_tile& keys, float* to) const;
+    strided_matrix as_floats(const strided_matrix& rows, std::int64_t count, std::int64_t columns,
+                             std::int64_t to) const;
+    strided_matrix as_pairs(const strided_matrix& rows, std::int64_t count, std::int64_t columns,
+                            std::int64_t to) const;
     strided_matrix keys_of_tile(const key_tile& keys) const;
+    strided_matrix floats_of_values(const key_tile& keys) const;
     strided_matrix values_of_tile(const key_tile& keys) const;
     void load_queries(const panel_rows& panel) const;
     tile_mask look_up(std::int64_t number, key_tile& keys) const;
@@ -58,7 +62,9 @@ private:
     void add_sides(const panel_rows& panel, const key_tile& keys, panel_scores& scores);
     void add_cond(const panel_rows& panel, const key_tile& keys, panel_scores& scores);
     void add_bias(const panel_rows& panel, const key_tile& keys, panel_scores& scores);
-    bool matters(const float* maxima) const;
+    bool matters(const float* maxima, std::int64_t queries, float score) const;
+    void run_masked(const tile_range& range, float* state);
+    bool matters_with_bias(const key_tile& keys, const float* state);
     void add_masked(const tile_range& range, float* sums);
     void merge_masked(const tile_range& range, std::int64_t masked_keys, float* state);
     void finish_panel(const panel_rows& panel, const panel_state& state);
@@ -66,6 +72,7 @@ private:
 
     const attention_data& plan_;
     const attention_operands& at_;
+    const attention_numbers& numbers_;
     const tile_mask* map_;
     const attention_kernels& kernels_;
     float* scratch_;

@@ -10,9 +10,9 @@ struct bytes_seen {
     std::uint8_t any = 0, least = 0xFF;
 
     bool is_mixed() const { return any != 0 && least == 0; }
-    tile_mask state() const {
+    tile_mask state(bool true_masks) const {
         if (is_mixed()) return tile_mask::mixed;
-        return any != 0 ? tile_mask::kept : tile_mask::masked;
+        return (any != 0) != true_masks ? tile_mask::kept : tile_mask::masked;
     }
 };
 
@@ -38,7 +38,7 @@ tile_mask see_tile(const std::uint8_t* first, std::int64_t rows, std::int64_t ke
     bytes_seen seen;
     for (std::int64_t r = 0; r < rows && !seen.is_mixed(); ++r)
         see_row(first + r * layout.row_bytes, keys, layout.key_bytes, seen);
-    return seen.state();
+    return seen.state(layout.true_masks);
 }
 
 const std::uint8_t* head_of(const mask_layout& layout, const void* cond, std::int64_t head) {

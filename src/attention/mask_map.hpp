@@ -18,6 +18,7 @@ struct mask_layout {
     std::int64_t rows = 0, keys = 0, row_bytes = 0, key_bytes = 0;
     std::int64_t tile_rows = 0, tile_keys = 0;
     std::int64_t row_tiles = 0, key_tiles = 0;
+    bool true_masks = false; // else it keeps
 
     std::int64_t tiles() const { return heads * row_tiles * key_tiles; }
 };

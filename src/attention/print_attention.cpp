@@ -20,8 +20,9 @@ std::string describe(const char* name, const tensor_desc& operand) {
            '\n';
 }
 
-const char* way_of(bool converts) {
-    return converts ? "brought to f32 a tile at a time" : "read where they are";
+const char* way_of(bool converts, bool in_pairs) {
+    if (!converts) return "read where they are";
+    return in_pairs ? "brought into pairs a tile at a time" : "brought to f32 a tile at a time";
 }
 
 } // namespace
@@ -54,9 +55,10 @@ std::string explain(const attention_data& plan) {
     return describe("query", plan.desc.query) + describe("key", plan.desc.key) +
            describe("value", plan.desc.value) + describe("cond", plan.desc.cond) +
            describe("bias", plan.desc.bias) + describe("dst", plan.desc.dst) +
-           describe("statistics", plan.desc.statistics) + "keys are " + way_of(plan.converts_key) +
-           ", values " + way_of(plan.converts_value) + '\n' + to_string(plan) + '\n' +
-           std::to_string(threads) + (threads == 1 ? " thread, " : " threads, ") +
+           describe("statistics", plan.desc.statistics) + "keys are " +
+           way_of(plan.in_pairs ? plan.key_is_turned : plan.converts_key, plan.in_pairs) +
+           ", values " + way_of(plan.converts_value, plan.in_pairs) + '\n' + to_string(plan) +
+           '\n' + std::to_string(threads) + (threads == 1 ? " thread, " : " threads, ") +
            std::to_string(scratch_bytes(plan, threads)) + " bytes of scratch\n";
 }
 

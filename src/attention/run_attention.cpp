@@ -57,9 +57,10 @@ std::unique_ptr<attention_scratch> take_scratch(const attention_data& plan, std:
 class attention_run {
 public:
     attention_run(const attention_data& plan, const attention_operands& at,
-                  const parallel_loop* loop, const division& how, std::byte* scratch)
-        : plan_(plan), at_(at), loop_(loop), how_(how), map_(reinterpret_cast<tile_mask*>(scratch)),
-          workers_(scratch + how.map_bytes),
+                  const attention_numbers& numbers, const parallel_loop* loop, const division& how,
+                  std::byte* scratch)
+        : plan_(plan), at_(at), numbers_(numbers), loop_(loop), how_(how),
+          map_(reinterpret_cast<tile_mask*>(scratch)), workers_(scratch + how.map_bytes),
           states_(workers_ + static_cast<std::size_t>(how.workers) * how.worker_bytes) {}
 
     void run() {
@@ -91,7 +92,7 @@ private:
         std::atomic<std::int64_t> next = 0;
         on_threads(std::min<std::int64_t>(how_.workers, items), [&](std::int64_t number) {
             auto* const scratch = workers_ + static_cast<std::size_t>(number) * how_.worker_bytes;
-            tile_worker worker(plan_, at_, plan_.mask.heads > 0 ? map_ : nullptr,
+            tile_worker worker(plan_, at_, numbers_, plan_.mask.heads > 0 ? map_ : nullptr,
                                reinterpret_cast<float*>(scratch));
             for (std::int64_t item = next++; item < items; item = next++) work(worker, item);
         });
@@ -130,6 +131,7 @@ private:
 
     const attention_data& plan_;
     const attention_operands& at_;
+    const attention_numbers& numbers_;
     const parallel_loop* loop_;
     const division& how_;
     tile_mask* map_;
@@ -139,11 +141,15 @@ private:
 
 } // namespace
 
-int threads_for(const attention_data& plan) {
+bool may_use_threads(const attention_data& plan) {
     const double products = static_cast<double>(plan.heads) * static_cast<double>(plan.rows) *
                             static_cast<double>(plan.keys) *
                             static_cast<double>(plan.depth + plan.columns);
-    return products < parallel_from_products ? 1 : available_threads();
+    return products >= parallel_from_products;
+}
+
+int threads_for(const attention_data& plan) {
+    return may_use_threads(plan) ? available_threads() : 1;
 }
 
 std::int64_t scratch_bytes(const attention_data& plan, int threads) {
@@ -152,11 +158,11 @@ std::int64_t scratch_bytes(const attention_data& plan, int threads) {
 }
 
 void run_attention(const attention_data& plan, const attention_operands& at,
-                   const parallel_loop* loop) {
+                   const attention_numbers& numbers, const parallel_loop* loop) {
     if (plan.heads == 0 || plan.rows == 0) return;
     const division how = divide(plan, loop == nullptr ? threads_for(plan) : loop->threads);
     auto scratch = take_scratch(plan, how.bytes());
-    attention_run(plan, at, loop, how, first_aligned(scratch->bytes.get())).run();
+    attention_run(plan, at, numbers, loop, how, first_aligned(scratch->bytes.get())).run();
     plan.scratch.give_back(std::move(scratch));
 }
 

@@ -103,6 +103,14 @@ bool has_bf16_products([[maybe_unused]] const cpu_reader& cpu) {
 #endif
 }
 
+bool has_matrix_products([[maybe_unused]] const cpu_reader& cpu) {
+#if defined(__aarch64__)
+    return false;
+#else
+    return has_bits(cpu.cpuid(7, 0).edx, {24});
+#endif
+}
+
 isa choose_isa(const std::vector<isa>& supported, std::string_view max_isa,
                std::string_view onednn_max_isa) {
     isa chosen = max_isa.empty() ? supported.back() : parse_max_isa(supported, max_isa);

@@ -38,6 +38,9 @@ std::vector<isa> supported_isas(const cpu_reader& cpu);
 // Dot products of bf16 with sums of f32 (AVX512_BF16), beyond what `isa` tells.
 bool has_bf16_products(const cpu_reader& cpu);
 
+// Products of matrices in hardware (AMX).
+bool has_matrix_products(const cpu_reader& cpu);
+
 // The highest of `supported` that both caps allow. `max_isa` is MASKWISE_MAX_ISA's value and
 // `onednn_max_isa` ONEDNN_MAX_CPU_ISA's; empty is no cap. Throws invalid_argument where max_isa is
 // unknown or not supported; words of oneDNN's that Maskwise does not know are no cap, since it is

@@ -1,9 +1,11 @@
 #pragma once
 
 #include "exec/parallel.hpp"
+#include "maskwise/maskwise.hpp"
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 
 namespace maskwise {
 
@@ -12,18 +14,23 @@ inline constexpr std::int64_t parallel_from_bytes = 1 << 20;
 // More parts than threads, so that one delayed thread does not delay all.
 inline constexpr std::int64_t parts_per_thread = 4;
 
+// Everywhere below: the threads are the loop's, or oneTBB's where it is null.
+
 // In how many parts the tiles of one plan are run here and now.
-inline std::int64_t choose_parts(std::int64_t moved_bytes, std::int64_t tiles) {
+inline std::int64_t choose_parts(std::int64_t moved_bytes, std::int64_t tiles,
+                                 const parallel_loop* loop = nullptr) {
     if (moved_bytes < parallel_from_bytes || tiles < 2) return 1;
-    const int threads = available_threads();
+    const int threads = loop == nullptr ? available_threads() : loop->threads;
     return threads < 2 ? 1 : std::min(tiles, threads * parts_per_thread);
 }
 
 // Calls work(part) for each of the parts, which are all done when this returns. `work` must not
-// throw.
+// throw; what the loop throws is passed on.
 template <class Work>
-void run_in_parts(std::int64_t parts, const Work& work) {
+void run_in_parts(std::int64_t parts, const Work& work, const parallel_loop* loop = nullptr) {
     if (parts == 1) return work(0);
+    if (loop != nullptr) // a reference in a std::function allocates nothing
+        return loop->run(parts, std::function<void(std::int64_t)>(std::ref(work)));
     parallel_run(
         parts, [](const void* raw, std::int64_t part) { (*static_cast<const Work*>(raw))(part); },
         &work);
@@ -31,12 +38,14 @@ void run_in_parts(std::int64_t parts, const Work& work) {
 
 // Calls work(first, last) with the tiles of each part, which differ by one tile at most.
 template <class Work>
-void run_tiles_in_parts(std::int64_t tiles, std::int64_t parts, const Work& work) {
+void run_tiles_in_parts(std::int64_t tiles, std::int64_t parts, const Work& work,
+                        const parallel_loop* loop = nullptr) {
     const std::int64_t each = tiles / parts, rest = tiles % parts;
-    run_in_parts(parts, [&](std::int64_t part) {
+    const auto run_part = [&](std::int64_t part) {
         const std::int64_t first = part * each + std::min(part, rest);
         work(first, first + each + (part < rest ? 1 : 0));
-    });
+    };
+    run_in_parts(parts, run_part, loop);
 }
 
 } // namespace maskwise

@@ -14,7 +14,7 @@ void run_single_tile(const select_plan& plan, const operand_pointers& at) {
 } // namespace
 
 void run_select(const select_plan& plan, const void* cond, const void* src_0, const void* src_1,
-                void* dst) {
+                void* dst, const parallel_loop* loop) {
     if (plan.tiles == 0) return;
     const operand_pointers at{static_cast<const std::byte*>(cond),
                               static_cast<const std::byte*>(src_0),
@@ -23,12 +23,13 @@ void run_select(const select_plan& plan, const void* cond, const void* src_0, co
         return run_single_tile(plan, at);
     // In place dst's lines are in the cache already, and most of them may not change at all.
     const bool in_place = dst == src_0 || dst == src_1;
-    const std::int64_t parts = choose_parts(plan.moved_bytes, plan.tiles);
+    const std::int64_t parts = choose_parts(plan.moved_bytes, plan.tiles, loop);
     const select_fn kernel = in_place ? plan.run_plain : plan.run;
-    run_tiles_in_parts(plan.tiles, parts, [&](std::int64_t first, std::int64_t last) {
+    const auto run_range = [&](std::int64_t first, std::int64_t last) {
         run_tiles(plan, kernel, at, first, last);
         if (plan.key.store == store_policy::stream) finish_streaming();
-    });
+    };
+    run_tiles_in_parts(plan.tiles, parts, run_range, loop);
 }
 
 void run_copy(const select_plan& plan, const void* from, void* to) {

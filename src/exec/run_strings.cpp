@@ -32,7 +32,7 @@ void select_strings(const loop_nest& nest, const per_operand<std::byte*>& begin,
 } // namespace
 
 void run_strings(const select_plan& plan, const void* cond, const void* src_0, const void* src_1,
-                 void* dst) {
+                 void* dst, const parallel_loop* loop) {
     if (plan.nest.elements == 0) return;
     const auto& first = plan.nest.first_bytes;
     const auto element = [](const void* operand, std::int64_t offset) {
@@ -44,14 +44,15 @@ void run_strings(const select_plan& plan, const void* cond, const void* src_0, c
     const std::int64_t parts = (plan.nest.elements + strings_per_part - 1) / strings_per_part;
     std::atomic<bool> failed{false}; // set once, by the thread that then writes `failure`
     std::exception_ptr failure;
-    run_in_parts(parts, [&](std::int64_t part) {
+    const auto run_part = [&](std::int64_t part) {
         if (failed) return;
         try {
             select_strings(plan.nest, begin, part);
         } catch (...) {
             if (!failed.exchange(true)) failure = std::current_exception();
         }
-    });
+    };
+    run_in_parts(parts, run_part, loop);
     if (failure) std::rethrow_exception(failure);
 }
 

@@ -18,6 +18,9 @@ enum class op_kind : std::uint8_t {
 #undef MASKWISE_NODE
     soft_max,
     gen_index,
+    mat_mul,
+    static_transpose,
+    reorder,
     other
 };
 
@@ -34,6 +37,8 @@ struct op {
     std::optional<std::array<float, 2>> constants;
     std::vector<logical_tensor> inputs;
     std::vector<logical_tensor> outputs;
+    bool transpose_a = false, transpose_b = false; // of MatMul
+    std::vector<std::int64_t> order = {};          // of StaticTranspose
 };
 
 // Whether the operator works along this dimension of its first input, counted from the end.

@@ -88,9 +88,11 @@ HWY_ATTR HWY_INLINE row_v finished_score(const panel_scores& what, std::int64_t 
         const auto cap = hn::Set(d, what.soft_cap);
         score = hn::Mul(cap, hn::Tanh(d, hn::Div(score, cap)));
     }
-    if (what.bias != nullptr) score = hn::Add(score, biases(what, key, lane));
+    const bool has_bias = what.bias != nullptr;
+    if (has_bias && !what.bias_on_fill) score = hn::Add(score, biases(what, key, lane));
     if (what.cond != nullptr) score = kept_by_cond(what, key, lane, score, fill);
     if (what.is_causal) score = kept_by_boundary(what, key, lane, score, fill);
+    if (has_bias && what.bias_on_fill) score = hn::Add(score, biases(what, key, lane));
     return score;
 }
 

@@ -397,7 +397,9 @@ HWY_ATTR inline void row_fill(float value, const row_encoding& how, std::byte* t
     store_any(values, how, to, elems, 0);
 }
 
+// Of NaN hn::Log makes a number.
 HWY_ATTR inline float row_log(float value) {
+    if (value != value) return value;
     return hn::GetLane(hn::Log(row_d(), hn::Set(row_d(), value)));
 }
 

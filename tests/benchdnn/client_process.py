@@ -129,10 +129,12 @@ def report_file(is_test: bool) -> Iterator[Path]:
         yield Path(own) / "report.json"
 
 
-def report(*arguments: str, plugin: bool = False, is_test: bool = True) -> list[dict[str, Any]]:
+def report(
+    *arguments: str, plugin: bool = False, is_test: bool = True, env: dict[str, str] | None = None
+) -> list[dict[str, Any]]:
     """What the client says of each case; a crash of the client is a failure."""
     with report_file(is_test) as file:
-        outcome = run(f"--report={file}", *arguments, plugin=plugin)
+        outcome = run(f"--report={file}", *arguments, plugin=plugin, env=env)
         assert file.is_file(), outcome.out[-4000:] + outcome.err
         return list(json.loads(file.read_text())["tests"])
 

@@ -2,7 +2,8 @@
 
 usage: test_claims.py --lane LANE --bench FILE --preload LIBS
 
-The gate of find_region.cpp for masks of the scores' own shape, from both of its sides.
+The gate of gains.cpp for masks of the scores' own shape, from both of its sides: it is for rows
+alone, where a fill that changes along the row keeps the partition from being one attention.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class Case:
     wanted: str  # in the verbose line
     shape: tuple[int, ...] = (2, 3, 40, 33)
     has_cap: bool = False
+    is_attention: bool = False
 
     def graph(self) -> dict[str, Any]:
         build, shape = Builder(random.Random(0)), list(self.shape)
@@ -47,7 +49,8 @@ class Case:
             value = build.add("Divide", [value, build.tensor([1], "f32")], shape, "f32", **numpy)
             value = build.add("Tanh", [value], shape, "f32")
         value = build.add("Multiply", [value, build.tensor([1], "f32")], shape, "f32", **numpy)
-        mask = [build.tensor(list(self.cond), "boolean"), value, build.tensor([1], "f32")]
+        fill = build.tensor([1 if self.is_attention else columns], "f32")
+        mask = [build.tensor(list(self.cond), "boolean"), value, fill]
         value = build.add("Select", mask, shape, "f32", **numpy)
         value = build.add("SoftMax", [value], shape, "f32", axis=-1, mode="inf_as_zero")
         last = build.tensor([*batch, columns, DEPTH], "f32")
@@ -64,6 +67,8 @@ CASES = [
     Case("own shape, two steps more", (2, 3, 40, 33), "claim", has_cap=True),
     Case("own shape, 4 Mi scores", (1, 1, 2048, 2048), "claim", (1, 1, 2048, 2048)),
     Case("own shape, a column less", (1, 1, 2048, 2047), OWN_SHAPE, (1, 1, 2048, 2047)),
+    Case("attention", (1, 1, 40, 33), "claim", is_attention=True),
+    Case("attention, own shape", (2, 3, 40, 33), "claim", is_attention=True),
 ]
 
 
@@ -82,7 +87,8 @@ def run(arguments: argparse.Namespace, file: Path) -> str:
 
 
 def faults_of(case: Case, said: str) -> list[str]:
-    lines = re.findall(r"maskwise,((?:claim|refuse),\d+,composite,.*)", said)
+    form = "attention" if case.is_attention else "composite"
+    lines = re.findall(rf"maskwise,((?:claim|refuse),\d+,{form},.*)", said)
     if len(lines) != 1 or case.wanted not in lines[0]:
         return [f"{case.name}: expected one line with '{case.wanted}', got {lines}"]
     # The client gives memory wherever it is asked for; a part that allocates some says library.

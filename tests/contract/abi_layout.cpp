@@ -103,11 +103,17 @@ CHECK_VALUE(abi::type_boolean, dnnl_boolean);
 #undef MASKWISE_NODE
 #endif
 CHECK_VALUE(abi::op_kind_select, dnnl_graph_op_select);
+CHECK_VALUE(abi::op_kind_mat_mul, dnnl_graph_op_matmul);
+CHECK_VALUE(abi::op_kind_reorder, dnnl_graph_op_reorder);
+CHECK_VALUE(abi::op_kind_static_transpose, dnnl_graph_op_static_transpose);
 CHECK_VALUE(abi::attr_alpha, dnnl_graph_op_attr_alpha);
 CHECK_VALUE(abi::attr_max, dnnl_graph_op_attr_max);
 CHECK_VALUE(abi::attr_min, dnnl_graph_op_attr_min);
 CHECK_VALUE(abi::attr_scales, dnnl_graph_op_attr_scales);
 CHECK_VALUE(abi::attr_zps, dnnl_graph_op_attr_zps);
+CHECK_VALUE(abi::attr_order, dnnl_graph_op_attr_order);
+CHECK_VALUE(abi::attr_transpose_a, dnnl_graph_op_attr_transpose_a);
+CHECK_VALUE(abi::attr_transpose_b, dnnl_graph_op_attr_transpose_b);
 CHECK_VALUE(abi::policy_fusion, dnnl_graph_partition_policy_fusion);
 CHECK_VALUE(abi::attr_auto_broadcast, dnnl_graph_op_attr_auto_broadcast);
 

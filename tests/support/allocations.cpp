@@ -6,8 +6,21 @@
 #include <new>
 
 namespace {
-std::atomic<std::int64_t> count{0};
+std::atomic<std::int64_t> count{0}, living{0};
 std::atomic<std::size_t> failing{0};
+std::atomic<std::int64_t> until_failure{-1}; // below 0: none is to fail
+std::atomic<bool> fails_onwards{false}, has_failed{false};
+
+bool must_fail() {
+    if (until_failure < 0 || until_failure-- > 0) return false;
+    if (fails_onwards) until_failure = 0;
+    return has_failed = true;
+}
+
+void release(void* at) noexcept {
+    if (at != nullptr) --living;
+    std::free(at);
+}
 } // namespace
 
 std::int64_t maskwise::test::allocations() {
@@ -18,19 +31,36 @@ void maskwise::test::fail_allocations_of(std::size_t bytes) {
     failing = bytes;
 }
 
+void maskwise::test::fail_allocation(std::int64_t number, bool onwards) {
+    fails_onwards = onwards;
+    has_failed = false;
+    until_failure = number;
+}
+
+bool maskwise::test::stop_failing() {
+    until_failure = -1;
+    return has_failed;
+}
+
+std::int64_t maskwise::test::living_allocations() {
+    return living;
+}
+
 void* operator new(std::size_t bytes) {
     ++count;
-    if (bytes != 0 && bytes == failing) throw std::bad_alloc();
-    if (void* at = std::malloc(bytes)) return at;
-    throw std::bad_alloc();
+    if ((bytes != 0 && bytes == failing) || must_fail()) throw std::bad_alloc();
+    void* at = std::malloc(bytes);
+    if (at == nullptr) throw std::bad_alloc();
+    ++living;
+    return at;
 }
 
 void operator delete(void* at) noexcept {
-    std::free(at);
+    release(at);
 }
 
 void operator delete(void* at, std::size_t) noexcept {
-    std::free(at);
+    release(at);
 }
 
 // As in libstdc++, where sanitizers would have an operator of their own.
@@ -39,9 +69,9 @@ void* operator new[](std::size_t bytes) {
 }
 
 void operator delete[](void* at) noexcept {
-    std::free(at);
+    release(at);
 }
 
 void operator delete[](void* at, std::size_t) noexcept {
-    std::free(at);
+    release(at);
 }

@@ -34,7 +34,7 @@ std::uint64_t rounded(double size, number_format format) {
         std::min(fraction_bits - format.fraction_bits + std::max(least - exponent, 0), 54);
     const std::uint64_t half = std::uint64_t{1} << (dropped - 1), rest = all & (2 * half - 1);
     std::uint64_t units = all >> dropped;
-    units += rest > half || (rest == half && units % 2 == 1) ? 1 : 0;
+    units += rest > half || (rest == half && units % 2 == 1) ? 1U : 0U;
     const auto offset = static_cast<std::uint64_t>(std::max(exponent, least) - least);
     return (offset << format.fraction_bits) + units;
 }

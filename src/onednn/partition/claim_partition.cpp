@@ -4,6 +4,7 @@
 #include "graph/find_row_chain.hpp"
 #include "onednn/library/real_library.hpp"
 #include "onednn/library/real_partition.hpp"
+#include "onednn/partition/gains.hpp"
 #include "onednn/partition/report.hpp"
 #include "onednn/record/tables.hpp"
 #include "onednn/record/translate.hpp"
@@ -46,46 +47,10 @@ void claim_select(const op_record& op, const graph_settings& settings, abi::part
     insert(partition, {facts, std::move(form)});
 }
 
-// Measured in front of 3.7: there a mask that replaces the scores where it is true is arithmetic
-// inside oneDNN's own kernels, and nothing is gained.
-bool masks_by_arithmetic(const graph::row_chain& chain) {
-    const auto replaces = [](const row_step& step) {
-        const auto* select = std::get_if<row_select>(&step);
-        return select != nullptr && select->op == row_operator::select_masked;
-    };
-    return !real().at_least(3, 8) && std::any_of(chain.steps.begin(), chain.steps.end(), replaces);
-}
-
-// oneDNN 3.13 does not run a mask that is not broadcast by reference code. Then a short chain gains
-// less than cutting the partition in two costs (0.87 at 1 Mi elements, 1.0 at 4 Mi, 1.13 at 16 Mi).
-bool masks_element_by_element(const std::vector<graph::op>& ops, const graph::row_chain& chain) {
-    constexpr std::size_t short_chain = 3;
-    constexpr std::int64_t gains_from_elements = 4 << 20;
-    if (!real().at_least(3, 8) || chain.length() > short_chain) return false;
-    return std::any_of(ops.begin(), ops.end(), [&](const graph::op& op) {
-        if (op.kind != graph::op_kind::select || chain.operands.empty()) return false;
-        const auto &cond = op.inputs[0], &scores = op.inputs[1];
-        const bool is_operand =
-            std::any_of(chain.operands.begin(), chain.operands.end(),
-                        [&cond](const auto& operand) { return operand.id == cond.id; });
-        return is_operand && cond.shape_known() && cond.extents == scores.extents &&
-               element_count(cond.extents) < gains_from_elements;
-    });
-}
-
-// Why the partition is better left to oneDNN; empty where it is not.
-std::string reason_against(const row_region& region) {
-    if (masks_by_arithmetic(region.chain))
-        return "this oneDNN is as fast with a mask that replaces scores";
-    if (masks_element_by_element(region.ops, region.chain))
-        return "this oneDNN is as fast with a mask of the scores' own shape";
-    return {};
-}
-
 // Silent unless the partition holds a Select.
 void claim_region(const graph_record& graph, const std::vector<std::size_t>& ids,
                   abi::partition partition) {
-    row_region region{graph.settings, {}, {}, ids_of(output_ports(partition)), {}};
+    row_region region{graph.settings, {}, {}, ids_of(output_ports(partition)), {}, {}};
     for (const std::size_t id : ids) {
         region.records.push_back(find_op(graph.ops, id));
         if (region.records.back() == nullptr) return;
@@ -98,7 +63,8 @@ void claim_region(const graph_record& graph, const std::vector<std::size_t>& ids
     auto chain = graph::find_row_chain(region.ops, region.output_ids, reason);
     if (chain) {
         region.chain = std::move(*chain);
-        reason = reason_against(region);
+        region.attention = graph::find_attention(region.ops, region.output_ids, region.chain);
+        if (!region.attention) reason = reason_against_rows(region);
     }
     if (!reason.empty()) return report_verdict("refuse", facts.id, "composite", reason);
     insert(partition, {facts, std::move(region)});

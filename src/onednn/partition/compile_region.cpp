@@ -6,7 +6,9 @@
 #include "graph/infer_shapes.hpp"
 #include "graph/op_set.hpp"
 #include "graph/redescribe.hpp"
+#include "onednn/partition/attention_executable.hpp"
 #include "onednn/partition/composite.hpp"
+#include "onednn/partition/gains.hpp"
 #include "onednn/partition/report.hpp"
 #include "onednn/record/translate.hpp"
 
@@ -70,19 +72,36 @@ row_region region_with(const row_region& region, std::vector<graph::op>&& ops) {
     return now;
 }
 
-} // namespace
-
-std::unique_ptr<executable> compile_region(std::size_t partition, const row_region& region,
-                                           const compile_call& call) {
+template <class Form>
+std::unique_ptr<executable> compile_as(const char* form, std::size_t partition,
+                                       const row_region& region, const compile_call& call) {
     std::unique_ptr<executable> compiled;
     try {
-        compiled = std::make_unique<composite>(region, call);
+        compiled = std::make_unique<Form>(region, call);
     } catch (const std::exception& failure) {
-        report_verdict("refuse", partition, "composite", failure.what());
+        report_verdict("refuse", partition, form, failure.what());
         throw;
     }
-    report_verdict("claim", partition, "composite", compiled->describe());
+    report_verdict("claim", partition, form, compiled->describe());
     return compiled;
+}
+
+} // namespace
+
+// Rows where attention cannot be had.
+std::unique_ptr<executable> compile_region(std::size_t partition, const row_region& region,
+                                           const compile_call& call) {
+    if (region.attention) {
+        try {
+            return compile_as<attention_executable>("attention", partition, region, call);
+        } catch (const error&) { // reported
+        }
+        if (const std::string reason = reason_against_rows(region); !reason.empty()) {
+            report_verdict("refuse", partition, "composite", reason);
+            throw invalid_argument(reason);
+        }
+    }
+    return compile_as<composite>("composite", partition, region, call);
 }
 
 // The claim is visible, so nothing is left to oneDNN: dst is checked and completed here, and the

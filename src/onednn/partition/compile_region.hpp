@@ -8,7 +8,7 @@
 
 namespace maskwise::onednn {
 
-// Both print the composite's verbose line, with the id of the partition.
+// Both print verbose lines of the forms that they try, with the id of the partition.
 
 // Compiles a silent claim. If it throws, the caller lets oneDNN compile the whole partition.
 std::unique_ptr<executable> compile_region(std::size_t partition, const row_region& region,

@@ -5,6 +5,7 @@
 #include "base/cache.hpp"
 #include "base/error.hpp"
 #include "onednn/library/real_library.hpp"
+#include "onednn/partition/region_tensors.hpp"
 #include "onednn/record/translate.hpp"
 
 #include <algorithm>
@@ -68,18 +69,6 @@ std::vector<abi::logical_tensor> only_read(const row_region& region,
     return given;
 }
 
-// Values inside the partition have the types of add_op; with others oneDNN would choose its own.
-void require_types(const row_region& region, const std::vector<abi::logical_tensor>& given) {
-    for (const auto& op : region.records)
-        for (const auto* list : {&op->inputs, &op->outputs})
-            for (const auto& tensor : *list) {
-                const auto* now = find_by_id(given, tensor.id);
-                if (now != nullptr && now->data_type != tensor.data_type)
-                    throw invalid_argument("tensor " + std::to_string(tensor.id) +
-                                           " has another type than at add_op");
-            }
-}
-
 // oneDNN takes host scalars inside larger partitions only; on a part with one it throws.
 void refuse_host_scalars(const op_list& part, const tensor_map& given) {
     const auto is_host_scalar = [&](const abi::logical_tensor& input) {
@@ -98,7 +87,7 @@ void refuse_host_scalars(const op_list& part, const tensor_map& given) {
 composite::composite(const row_region& region, const compile_call& call)
     : executable(call), read_inputs_(only_read(region, inputs_)), output_ids_(region.output_ids),
       chain_(region.chain), settings_(region.settings), engine_(call.engine) {
-    for (const std::size_t id : output_ids_) require_requested_output(id);
+    require_outputs(region, outputs_);
     for (std::size_t i = 0; i < outputs_.size(); ++i)
         if (makes(outputs_[i].id)) needed_outputs_ = i + 1;
     require_types(region, read_inputs_);
@@ -111,14 +100,6 @@ composite::composite(const row_region& region, const compile_call& call)
     if (scratch_bytes_ > max_scratch_bytes)
         throw invalid_argument(std::to_string(scratch_bytes_) + " bytes of scratch are too many");
     inplace_ = find_inplace();
-}
-
-// oneDNN may survive an output that is left out or open; its parts may not.
-void composite::require_requested_output(std::size_t output) const {
-    const auto* given = find_by_id(outputs_, output);
-    if (given == nullptr)
-        throw invalid_argument("output " + std::to_string(output) + " is not asked for");
-    if (given->layout_type != abi::layout_any) to_desc(from_abi(*given)); // throws where it is open
 }
 
 // Each part decides on the layouts that it writes, so the parts are compiled in the order in which
@@ -226,23 +207,13 @@ void composite::place_scratchpad() {
     if (bytes > 0) place_in_scratch(scratchpad_id, scratchpad_of(bytes));
 }
 
-tensor_desc composite::describe_input(std::size_t id) const {
-    if (const auto* given = find_by_id(read_inputs_, id)) return to_input_desc(from_abi(*given));
-    throw invalid_argument("tensor " + std::to_string(id) + " is not in the list given to compile");
-}
-
 void composite::plan_rows() {
     row_desc desc;
     desc.scores = to_desc(from_abi(scores_));
     desc.result = to_desc(from_abi(result_));
-    for (const auto& operand : chain_.operands) desc.operands.push_back(describe_input(operand.id));
-    for (const auto& term : chain_.boundary) {
-        const auto given = describe_input(term.tensor.id);
-        if (given.type != data_type::i32 || element_count(given.extents) != 1)
-            throw invalid_argument("the causal boundary is moved by " +
-                                   std::string(to_string(given.type)) + ' ' +
-                                   to_string(given.extents) + ", not by one i32");
-    }
+    for (const auto& operand : chain_.operands)
+        desc.operands.push_back(describe_input(read_inputs_, operand.id));
+    require_boundary(chain_, read_inputs_);
     desc.steps = chain_.steps;
     desc.soft_max = chain_.soft_max;
     desc.quantize = chain_.quantize;

@@ -8,7 +8,6 @@
 #include "onednn/record/claim.hpp"
 
 #include <cstddef>
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -49,7 +48,6 @@ private:
     };
 
     bool has_rows() const { return !chain_.op_ids.empty(); }
-    void require_requested_output(std::size_t output) const;
     void compile_parts(const row_region& region);
     void compile_before(const row_region& region, const graph::division& parts);
     void compile_after(const op_list& after);
@@ -57,7 +55,6 @@ private:
     void bind_result();
     void place_result_in_scratch();
     void plan_rows();
-    tensor_desc describe_input(std::size_t id) const;
     bool bind_to_output(abi::logical_tensor& value);
     void place_in_scratch(std::size_t id, const abi::logical_tensor& tensor);
     void place_scratchpad();
@@ -66,7 +63,6 @@ private:
     std::unique_ptr<scratch> take_scratch(void* given) const;
     abi::status run_parts(abi::stream stream, const tensor_lookup& find) const;
     abi::status run_chain(const tensor_lookup& find) const;
-    std::optional<std::int64_t> causal_offset(const tensor_lookup& find) const;
 
     std::vector<abi::logical_tensor> read_inputs_; // inputs() that the region reads
     std::vector<std::size_t> output_ids_;          // that the region makes

@@ -4,12 +4,11 @@
 
 #include "onednn/library/guard.hpp"
 #include "onednn/library/real_library.hpp"
+#include "onednn/partition/region_tensors.hpp"
 #include "onednn/record/tensor_data.hpp"
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
-#include <cstring>
 #include <functional>
 #include <map>
 #include <new>
@@ -49,19 +48,6 @@ std::unique_ptr<composite::scratch> composite::take_scratch(void* given) const {
     return taken;
 }
 
-// Nothing where a term has no memory.
-std::optional<std::int64_t> composite::causal_offset(const tensor_lookup& find) const {
-    std::int64_t offset = 0;
-    for (const auto& term : chain_.boundary) {
-        std::int32_t value = 0;
-        const void* data = data_of(find(term.tensor.id));
-        if (data == nullptr) return std::nullopt;
-        std::memcpy(&value, data, sizeof(value));
-        offset += term.is_subtracted ? -std::int64_t{value} : value;
-    }
-    return offset;
-}
-
 abi::status composite::run_chain(const tensor_lookup& find) const {
     std::array<const void*, max_row_operands> operands{};
     for (std::size_t i = 0; i < chain_.operands.size(); ++i) {
@@ -72,7 +58,7 @@ abi::status composite::run_chain(const tensor_lookup& find) const {
                     memory_of(find(result_.id)),
                     {operands.data(), chain_.operands.size()}};
     if (statistics_) at.statistics = memory_of(find(statistics_->id));
-    const auto offset = causal_offset(find);
+    const auto offset = boundary_offset(chain_, find);
     if (at.scores == nullptr || at.result == nullptr || (statistics_ && at.statistics == nullptr) ||
         !offset || std::ranges::count(at.operands, nullptr) > 0)
         return abi::invalid_arguments;

@@ -51,8 +51,8 @@ std::shared_ptr<const merged_group> make_rows(const graph_record& graph,
         for (const auto& record : records)
             if (const auto* output = find_by_id(record->outputs, found.chain.statistics->id))
                 group->outputs.push_back(*output);
-    group->work = row_region{graph.settings, std::move(records), std::move(found.ops),
-                             ids_of(group->outputs), std::move(found.chain)};
+    group->work = row_region{graph.settings,         std::move(records),     std::move(found.ops),
+                             ids_of(group->outputs), std::move(found.chain), {}};
     return group;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "graph/attention_chain.hpp"
 #include "graph/expression_group.hpp"
 #include "graph/op.hpp"
 #include "graph/row_chain.hpp"
@@ -7,6 +8,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -26,6 +28,7 @@ struct row_region {
     std::vector<graph::op> ops; // the same, translated
     std::vector<std::size_t> output_ids;
     graph::row_chain chain;
+    std::optional<graph::attention_chain> attention; // where the whole region is one
 };
 
 // The records of these operators, which are among `all`.

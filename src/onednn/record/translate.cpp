@@ -59,6 +59,12 @@ graph::op_kind kind_from_abi(int kind) {
         return graph::op_kind::soft_max;
     case abi::op_kind_gen_index:
         return graph::op_kind::gen_index;
+    case abi::op_kind_mat_mul:
+        return graph::op_kind::mat_mul;
+    case abi::op_kind_static_transpose:
+        return graph::op_kind::static_transpose;
+    case abi::op_kind_reorder:
+        return graph::op_kind::reorder;
     default:
         return graph::op_kind::other;
     }
@@ -169,6 +175,9 @@ graph::op translate(const op_record& record) {
     op.mode = value_of<std::string>(record, abi::attr_mode);
     op.axis = number_of<std::int64_t>(record, abi::attr_axis);
     op.constants = constants_of(record);
+    op.transpose_a = value_of<bool>(record, abi::attr_transpose_a).value_or(false);
+    op.transpose_b = value_of<bool>(record, abi::attr_transpose_b).value_or(false);
+    op.order = value_of<std::vector<std::int64_t>>(record, abi::attr_order).value_or(op.order);
     for (const auto& input : record.inputs) op.inputs.push_back(as_described(input));
     for (const auto& output : record.outputs) op.outputs.push_back(as_described(output));
     return op;

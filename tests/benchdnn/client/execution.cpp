@@ -1,14 +1,11 @@
 #include "client/execution.hpp"
 
+#include "client/timing.hpp"
 #include "data/strided.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 namespace maskwise::bench {
 namespace {
@@ -21,17 +18,6 @@ std::size_t width_of(const dnnl_graph_logical_tensor_t& lt) {
 
 std::size_t byte_span(const dnnl_graph_logical_tensor_t& lt) {
     return span_elems(shape_of(lt), strides_of(lt)) * width_of(lt);
-}
-
-void drop_from_caches(std::span<const std::byte> bytes) {
-#if defined(__x86_64__)
-    for (std::size_t i = 0; i < bytes.size(); i += 64) _mm_clflush(bytes.data() + i);
-    _mm_mfence();
-#else
-    // Reading more than any cache holds pushes the buffers out.
-    static std::vector<unsigned char> sweep(std::size_t{256} << 20);
-    for (std::size_t i = 0; i < sweep.size(); i += 64) ++sweep[i];
-#endif
 }
 
 } // namespace

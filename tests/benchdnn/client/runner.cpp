@@ -1,8 +1,8 @@
 #include "client/runner.hpp"
 
-#include "client/timing.hpp"
 #include "compare/compare.hpp"
 #include "data/data_files.hpp"
+#include "engine/attention_run.hpp"
 #include "input/case_reader.hpp"
 #include "input/rewrite.hpp"
 #include "model/infer_shapes.hpp"
@@ -88,8 +88,11 @@ const library& runner::loaded() {
 
 case_result runner::run(const case_config& config) {
     const auto start = clock::now();
+    calls_ = {};
     timed_.reset();
     program_.reset();
+    cold_cache_ = config.cold_cache;
+    if (config.dialect == "attention") return run_attention_case(config, verbose_, calls_);
     graph g = read_case(config.file);
     rewrite(g, config);
     if (verbose_ >= 7) fmt::print("{}\n", graph_text(g));
@@ -260,17 +263,17 @@ void runner::measure(const case_config& config, case_result& result) {
     timed_ =
         std::make_unique<execution>(loaded(), *program_, inputs_, edge::front, config.in_place);
     inputs_.clear();
-    cold_cache_ = config.cold_cache;
-    warm_up(*timed_);
+    calls_ = calls_of(*timed_);
+    warm_up(calls_);
     if (!config.data.empty()) write_results(config.data);
     result.perf = summarize(
-        take_samples(*timed_, config.fix_times_per_prb, config.max_ms_per_prb, cold_cache_),
+        take_samples(calls_, config.fix_times_per_prb, config.max_ms_per_prb, cold_cache_),
         timed_->bytes());
 }
 
 std::vector<double> runner::time_again(int samples, double max_ms) {
-    if (!timed_) return {};
-    return take_samples(*timed_, samples, max_ms, cold_cache_);
+    if (!calls_.run) return {};
+    return take_samples(calls_, samples, max_ms, cold_cache_);
 }
 
 void runner::summarize_partitions(case_result& result) const {

@@ -2,6 +2,7 @@
 
 #include "client/execution.hpp"
 #include "client/library.hpp"
+#include "client/timing.hpp"
 #include "input/case_config.hpp"
 #include "report/result.hpp"
 
@@ -45,6 +46,7 @@ private:
     std::unique_ptr<program> program_;
     tensor_map inputs_;
     std::unique_ptr<execution> timed_;
+    timed_calls calls_; // of which more samples are taken
     bool cold_cache_ = false;
 };
 

@@ -5,6 +5,10 @@
 #include <cmath>
 #include <numeric>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace maskwise::bench {
 namespace {
 
@@ -24,7 +28,7 @@ bool is_stable(const std::vector<double>& samples) {
     return std::fabs(median(samples) - before) <= stable_change * before;
 }
 
-double time_calls(execution& work, int calls) {
+double time_calls(const timed_calls& work, int calls) {
     using clock = std::chrono::steady_clock;
     const auto start = clock::now();
     for (int i = 0; i < calls; ++i) work.run();
@@ -33,6 +37,21 @@ double time_calls(execution& work, int calls) {
 }
 
 } // namespace
+
+timed_calls calls_of(execution& work) {
+    return {[&work] { work.run(); }, [&work] { work.wait(); }, [&work] { work.evict(); }};
+}
+
+void drop_from_caches(std::span<const std::byte> bytes) {
+#if defined(__x86_64__)
+    for (std::size_t i = 0; i < bytes.size(); i += 64) _mm_clflush(bytes.data() + i);
+    _mm_mfence();
+#else
+    // Reading more than any cache holds pushes the buffers out.
+    static std::vector<unsigned char> sweep(std::size_t{256} << 20);
+    for (std::size_t i = 0; i < sweep.size(); i += 64) ++sweep[i];
+#endif
+}
 
 measurement summarize(std::vector<double> samples, std::size_t bytes) {
     measurement m;
@@ -47,12 +66,13 @@ measurement summarize(std::vector<double> samples, std::size_t bytes) {
     return m;
 }
 
-void warm_up(execution& work) {
+void warm_up(const timed_calls& work) {
     constexpr double slow_call_ms = 100;
     if (time_calls(work, 1) < slow_call_ms) time_calls(work, 1);
 }
 
-std::vector<double> take_samples(execution& work, int samples, double max_ms, bool cold_cache) {
+std::vector<double> take_samples(const timed_calls& work, int samples, double max_ms,
+                                 bool cold_cache) {
     constexpr double sample_ms = 0.02;
     std::vector<double> taken;
     double spent = 0;

@@ -43,6 +43,11 @@ void fill_runs(tensor& mask, random_bits& random) {
     }
 }
 
+bool in_block(std::uint64_t salt, std::int64_t row, std::int64_t column) {
+    random_bits of_place(salt + static_cast<std::uint64_t>(row * 1024 + column));
+    return row == column || of_place.below(8) == 0;
+}
+
 void vary_true_bytes(tensor& mask, random_bits& random) {
     for (std::byte& b : mask.bytes)
         if (b != std::byte{0}) b = static_cast<std::byte>(1 + random.below(255));
@@ -69,6 +74,13 @@ tensor make_mask(const std::string& kind, const dims& shape, bool any_true_byte,
         fill_matrices(
             shape, at, [&] { length = 1 + static_cast<std::int64_t>(random.below(columns)); },
             [&](auto, auto c) { return c < length; });
+    } else if (kind == "blocks") {
+        const std::uint64_t salt = random.next();
+        fill_matrices(shape, at, nothing,
+                      [salt](auto r, auto c) { return in_block(salt, r / 64, c / 64); });
+    } else if (kind == "empty_rows") {
+        fill_matrices(shape, at, nothing,
+                      [&](auto r, auto) { return (random.next() >> 63) != 0 && r % 5 != 2; });
     } else if (kind == "ones") {
         std::ranges::fill(mask.bytes, std::byte{1});
     } else if (kind == "runs") {

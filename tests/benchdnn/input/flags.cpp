@@ -79,7 +79,8 @@ std::string parse_expect(const std::string& value) {
 strings parse_masks(const std::string& value) {
     const strings list = split(value, ',');
     for (const std::string& entry : list)
-        one_of(entry, {"auto", "random", "causal", "padding", "ones", "zeros", "runs"});
+        one_of(entry, {"auto", "random", "causal", "padding", "ones", "zeros", "runs", "blocks",
+                       "empty_rows"});
     return list;
 }
 
@@ -100,6 +101,8 @@ constexpr flag flags[] = {
     {"case", "FILE", "run this case with the options given before it", "--case=op/select.json", nullptr},
     {"batch", "FILE", "read options and cases from a file", "--batch=select_smoke", nullptr},
     {"reset", "", "set every option of a case back to its default", "--reset", nullptr},
+    {"dialect", "onednn|attention", "attention: cases are calls of maskwise/attention.hpp, and --case only names them; see docs/harness.md", "--dialect=attention",
+     [](flag_state& s, run_options&, const std::string& v) { s.fixed.dialect = one_of(v, {"onednn", "attention"}); }},
     {"mode", "C|P|CP|L", "check correctness, measure, both, or only list the tests", "--mode=CP",
      [](flag_state& s, run_options&, const std::string& v) { set_mode(s.fixed, v); }},
     {"in-shapes", "ID:SHAPE[*TAG|*STRIDES]+...", "shapes by tensor id; '-' is 0-D; a comma starts the next test", "--in-shapes=1:32x33+2:-+3:2x32x33*bac",
@@ -118,7 +121,7 @@ constexpr flag flags[] = {
      [](flag_state& s, run_options&, const std::string& v) { s.attr_fpmath = split(v, ','); }},
     {"expected-n-partitions", "N", "fail when oneDNN makes another number of partitions; 0: any number", "--expected-n-partitions=2",
      [](flag_state& s, run_options&, const std::string& v) { s.fixed.expected_n_partitions = parse_number<int>(v, 0); }},
-    {"mask", "WORD,...", "what boolean inputs hold: auto, random, causal, padding, ones, zeros, runs", "--mask=random,causal",
+    {"mask", "WORD,...", "what boolean inputs hold: auto, random, causal, padding, ones, zeros, runs, blocks, empty_rows", "--mask=random,causal",
      [](flag_state& s, run_options&, const std::string& v) { s.mask = parse_masks(v); }},
     {"fill", "auto|bits|finite", "what a lone Select's other inputs hold: any bit pattern or finite values; auto: bits where Maskwise executes it", "--fill=bits",
      [](flag_state& s, run_options&, const std::string& v) { s.fixed.fill = one_of(v, {"auto", "bits", "finite"}); }},

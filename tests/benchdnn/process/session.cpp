@@ -6,6 +6,10 @@
 #include "process/worker.hpp"
 #include "report/reporter.hpp"
 
+#include "maskwise/maskwise.hpp"
+
+#include <fmt/format.h>
+
 namespace maskwise::bench {
 namespace {
 
@@ -21,17 +25,21 @@ public:
         report_.start(config);
         case_config asked = config;
         asked.list_only = config.list_only || line_.run.list;
+        const bool is_graph = config.dialect == "onednn";
         if (!asked.list_only && !line_.run.isolate) {
-            here_.loaded(); // a runtime that starts with it installs its handlers now
+            if (is_graph) here_.loaded(); // a runtime that starts with it installs its handlers now
             note_test(repro_line(config));
         }
         const case_result result = line_.run.isolate ? isolated_.run(asked) : here_.run(asked);
         report_.take(config, result);
-        needs_library_ = needs_library_ || !asked.list_only;
+        needs_library_ = needs_library_ || (is_graph && !asked.list_only);
+        needs_engine_ = needs_engine_ || (!is_graph && !asked.list_only);
     }
 
     int finish() {
-        if (!needs_library_) return report_.finish("no library was asked");
+        if (!needs_library_)
+            return report_.finish(needs_engine_ ? fmt::format("Maskwise {}", version())
+                                                : "no library was asked");
         return report_.finish(line_.run.isolate ? isolated_.library()
                                                 : here_.loaded().description());
     }
@@ -41,7 +49,7 @@ private:
     reporter report_;
     runner here_;
     worker isolated_;
-    bool needs_library_ = false;
+    bool needs_library_ = false, needs_engine_ = false;
 };
 
 } // namespace

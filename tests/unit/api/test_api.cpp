@@ -85,6 +85,29 @@ TEST(api, refusals_are_classes_of_their_own) {
     });
 }
 
+TEST(api, threads_may_be_a_loop_of_the_callers) {
+    constexpr std::int64_t count = 1 << 20;
+    const tensor_desc values{u16, {count}};
+    const plan select = compile(dialect::onnx_where_16, {boolean, {}}, values, {u16, {}});
+    const std::vector<std::uint16_t> src_0(count, 7);
+    std::vector<std::uint16_t> dst(count);
+    const bool cond = true;
+    std::int64_t calls = 0;
+    const parallel_loop loop{2, [&](std::int64_t parts, const auto& body) {
+                                 for (std::int64_t i = 0; i < parts; ++i, ++calls) body(i);
+                             }};
+    select.execute(&cond, src_0.data(), src_0.data(), dst.data(), loop);
+    EXPECT_GT(calls, 1);
+    EXPECT_EQ(dst, src_0);
+    expect_refusal<invalid_argument>({"select", "0 threads without a function"}, [&] {
+        select.execute(&cond, src_0.data(), src_0.data(), dst.data(), parallel_loop{0, {}});
+    });
+    expect_refusal<error>({"no thread left"}, [&] {
+        const auto fails = [](std::int64_t, const auto&) { throw error("no thread left"); };
+        select.execute(&cond, src_0.data(), src_0.data(), dst.data(), parallel_loop{2, fails});
+    });
+}
+
 TEST(api, dims_hold_as_many_numbers_as_numpy_has_dimensions) {
     dims shape(max_rank, 1);
     EXPECT_EQ(shape.rank(), 64);

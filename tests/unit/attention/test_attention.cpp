@@ -1,8 +1,8 @@
 // Attention on every instruction set of this machine, against the definition in double precision.
 
-#include "attention/attention_case.hpp"
 #include "attention/run_attention.hpp"
 #include "base/cpu.hpp"
+#include "support/attention_case.hpp"
 
 #include <gtest/gtest.h>
 
@@ -138,6 +138,9 @@ TEST_P(attention_test, a_nan_stays_in_its_row) {
     run_attention(*make_attention_plan(what.desc, GetParam()), what.operands(), nullptr);
     const std::vector<double> dst = what.dst.read();
     for (std::size_t i = 0; i < dst.size(); ++i) ASSERT_EQ(std::isnan(dst[i]), i / 16 == 20) << i;
+    const std::vector<double> statistics = what.statistics.read();
+    for (std::size_t i = 0; i < statistics.size(); ++i)
+        ASSERT_EQ(std::isnan(statistics[i]), i == 20) << i;
 }
 
 // Below the boundary, in a tile that it crosses.

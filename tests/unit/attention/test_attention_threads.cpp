@@ -1,7 +1,7 @@
 // Attention through the public API: threads, the caller's loop, memory, errors.
 
-#include "attention/attention_case.hpp"
 #include "support/allocations.hpp"
+#include "support/attention_case.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,6 +12,7 @@ namespace maskwise {
 namespace {
 
 using test::attention_case;
+using test::extent_list;
 
 parallel_loop loop_of(int threads, std::atomic<std::int64_t>* calls = nullptr) {
     return {threads, [=](std::int64_t count, const std::function<void(std::int64_t)>& body) {
@@ -57,19 +58,35 @@ TEST(attention_threads, shared_keys_may_all_be_masked) {
     }
 }
 
-TEST(attention_threads, any_number_may_execute_one_plan) {
-    attention_case first = test::plain_case({4, 100, 32}, {4, 300, 32}, {4, 300, 32}, 4);
-    attention_case second = test::plain_case({4, 100, 32}, {4, 300, 32}, {4, 300, 32}, 5);
-    const attention_plan plan = compile(first.desc);
-    const test::output_memory before[] = {test::copy_outputs(first), test::copy_outputs(second)};
-    {
-        const auto run = [&](const attention_case& what) {
-            for (int i = 0; i < 20; ++i) plan.execute(what.operands());
-        };
-        const std::jthread one([&] { run(first); }), other([&] { run(second); });
+// Each with operands of its own, by turns on the threads of the library and of a loop.
+void expect_shareable(const extent_list& query, const extent_list& key) {
+    std::vector<attention_case> cases;
+    std::vector<test::output_memory> before;
+    for (unsigned seed = 4; seed < 8; ++seed) {
+        cases.push_back(test::plain_case(query, key, key, seed));
+        std::vector<double> keep(static_cast<std::size_t>(key[1]), 1);
+        std::fill_n(keep.begin() + 10 * seed, 100, 0);
+        test::set_cond(cases.back(), {key[1]}, keep);
+        before.push_back(test::copy_outputs(cases.back()));
     }
-    EXPECT_EQ(test::compare(first, test::expected(first), before[0]), "");
-    EXPECT_EQ(test::compare(second, test::expected(second), before[1]), "");
+    const attention_plan plan = compile(cases[0].desc);
+    {
+        std::vector<std::jthread> threads;
+        for (const attention_case& what : cases)
+            threads.emplace_back([&] {
+                for (int i = 0; i < 10; ++i) {
+                    plan.execute(what.operands());
+                    plan.execute(what.operands(), loop_of(3));
+                }
+            });
+    }
+    for (std::size_t i = 0; i < cases.size(); ++i)
+        EXPECT_EQ(test::compare(cases[i], test::expected(cases[i]), before[i]), "");
+}
+
+TEST(attention_threads, any_number_may_execute_one_plan) {
+    expect_shareable({4, 100, 32}, {4, 300, 32});
+    expect_shareable({2, 1, 16}, {2, 3000, 16});
 }
 
 TEST(attention_threads, passes_on_what_the_loop_throws) {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <numeric>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -54,6 +55,54 @@ TEST(run_select, does_not_allocate_in_one_thread) {
 }
 
 // Nobody could be told that there is no memory for it.
+// Backwards, on one thread, as any loop may.
+parallel_loop backwards(int threads, std::int64_t& calls) {
+    return {threads, [&calls](std::int64_t count, const std::function<void(std::int64_t)>& body) {
+                for (std::int64_t i = count; i-- > 0; ++calls) body(i);
+            }};
+}
+
+TEST(run_select, a_loop_of_the_callers_runs_the_parts_without_allocating) {
+    const auto plan = make_select_plan(dense({1, 1 << 19}, {2, 1 << 19}));
+    select_buffers buffers(1 << 20);
+    std::copy_n(buffers.cond.begin(), 1 << 19, buffers.cond.begin() + (1 << 19));
+    std::int64_t calls = 0;
+    const parallel_loop loop = backwards(3, calls);
+    const std::int64_t before = test::allocations();
+    run_select(*plan, buffers.cond.data(), buffers.src_0.data(), &buffers.src_1, buffers.dst.data(),
+               &loop);
+    EXPECT_EQ(test::allocations(), before);
+    EXPECT_EQ(calls, 12);
+    EXPECT_TRUE(buffers.is_right());
+}
+
+TEST(run_select, a_loop_may_run_every_part_on_a_thread_of_its_own) {
+    const auto plan = make_select_plan(dense({1 << 20}, {1 << 20}));
+    const parallel_loop loop{4, [](std::int64_t count, const auto& body) {
+                                 std::vector<std::jthread> threads;
+                                 for (std::int64_t i = 0; i < count; ++i)
+                                     threads.emplace_back([&body, i] { body(i); });
+                             }};
+    select_buffers buffers(1 << 20);
+    for (int i = 0; i < 5; ++i) {
+        std::fill(buffers.dst.begin(), buffers.dst.end(), -1.0F);
+        run_select(*plan, buffers.cond.data(), buffers.src_0.data(), &buffers.src_1,
+                   buffers.dst.data(), &loop);
+        EXPECT_TRUE(buffers.is_right());
+    }
+}
+
+TEST(run_select, a_loop_of_one_thread_is_not_called) {
+    const auto plan = make_select_plan(dense({1 << 20}, {1 << 20}));
+    select_buffers buffers(1 << 20);
+    std::int64_t calls = 0;
+    const parallel_loop loop = backwards(1, calls);
+    run_select(*plan, buffers.cond.data(), buffers.src_0.data(), &buffers.src_1, buffers.dst.data(),
+               &loop);
+    EXPECT_EQ(calls, 0);
+    EXPECT_TRUE(buffers.is_right());
+}
+
 TEST(run_select, a_fork_before_its_first_use_allocates_nothing) {
     const std::int64_t before = test::allocations();
     const pid_t child = fork();

@@ -1,4 +1,4 @@
-#include "attention/attention_case.hpp"
+#include "support/attention_case.hpp"
 
 #include <array>
 #include <cmath>
@@ -49,11 +49,25 @@ struct drawn_shapes {
     bool grouped = false;
 };
 
-drawn_shapes draw_shapes(generator& random) {
-    drawn_shapes shapes{
-        {}, draw_count(random), draw_count(random), draw_depth(random), draw_depth(random)};
-    for (std::int64_t rank = draw(random, 0, 3); rank > 0; --rank)
-        shapes.outer.push_back(draw(random, 1, 3));
+// Around the length of a panel or of a tile; now and then so many keys that threads share them.
+drawn_shapes draw_small_matrices(generator& random) {
+    const auto around = [&] {
+        return one_in(random, 2) ? draw(random, 1, 20) : draw(random, 1, 70);
+    };
+    drawn_shapes shapes{{}, around(), around(), draw(random, 1, 18), draw(random, 1, 18)};
+    if (one_in(random, 40)) shapes.keys = draw(random, 1020, 1200);
+    if (shapes.keys > 70) shapes.rows = draw(random, 1, 4);
+    return shapes;
+}
+
+drawn_shapes draw_matrices(generator& random) {
+    return {{}, draw_count(random), draw_count(random), draw_depth(random), draw_depth(random)};
+}
+
+drawn_shapes draw_shapes(generator& random, bool is_small) {
+    drawn_shapes shapes = is_small ? draw_small_matrices(random) : draw_matrices(random);
+    for (std::int64_t rank = draw(random, 0, is_small ? 2 : 3); rank > 0; --rank)
+        shapes.outer.push_back(draw(random, 1, is_small ? 2 : 3));
     shapes.grouped = !shapes.outer.empty() && one_in(random, 3);
     if (shapes.grouped) shapes.outer.back() = draw(random, 1, 2) * 2;
     if (one_in(random, 25)) shapes.keys = 0;
@@ -81,11 +95,13 @@ extent_list keys_shape(generator& random, const drawn_shapes& shapes, std::int64
     if (!shapes.grouped) return behind(random, shapes.outer, false, shapes.keys, columns);
     extent_list outer = shapes.outer;
     outer.back() /= one_in(random, 2) ? 2 : 1;
+    for (auto extent = outer.begin(); extent != outer.end() - 1; ++extent)
+        if (one_in(random, 4)) *extent = 1;
     return behind(random, outer, true, shapes.keys, columns);
 }
 
-// Kept where 1. Columns as padding, blocks, noise, all, none, or a triangle; now and then some rows
-// without any.
+// Kept where not 0. Columns as padding, blocks, noise, all, none, or a triangle; now and then some
+// rows without any.
 std::vector<double> draw_mask(generator& random, const extent_list& extents) {
     const std::int64_t rows = extents.end()[-2], keys = extents.end()[-1];
     const std::int64_t kind = draw(random, 0, 5), length = draw(random, 0, keys);
@@ -98,7 +114,7 @@ std::vector<double> draw_mask(generator& random, const extent_list& extents) {
         const bool kept[] = {
             key < length, (blocks >> bit & 1) != 0, draw(random, 1, 10) <= density, true, false,
             key <= row};
-        keep.push_back(kept[kind] ? 1 : 0);
+        keep.push_back(kept[kind] ? static_cast<double>(draw(random, 1, 255)) : 0);
     }
     if (one_in(random, 3) && rows > 1)
         for (std::int64_t i = 0; i < count_of(extents); ++i)
@@ -107,11 +123,21 @@ std::vector<double> draw_mask(generator& random, const extent_list& extents) {
 }
 
 float draw_fill(generator& random) {
-    constexpr float infinity = std::numeric_limits<float>::infinity();
-    constexpr std::array<float, 5> finite{-1e9F, -4.0F, 0.0F, 2.5F,
-                                          std::numeric_limits<float>::lowest()};
-    if (!one_in(random, 3)) return -infinity;
-    return finite[static_cast<std::size_t>(draw(random, 0, 4))];
+    using limits = std::numeric_limits<float>;
+    constexpr std::array others{-1e9F, -4.0F, 0.0F, 2.5F, 90.0F, limits::lowest(), limits::max()};
+    if (!one_in(random, 3)) return -limits::infinity();
+    if (one_in(random, 10)) return one_in(random, 2) ? limits::infinity() : limits::quiet_NaN();
+    return others[static_cast<std::size_t>(draw(random, 0, std::ssize(others) - 1))];
+}
+
+// As a mask that is added: some places, or some rows, are -infinity.
+std::vector<double> draw_bias(generator& random, const extent_list& extents) {
+    std::vector<double> bias = normal_numbers(random, count_of(extents), 2);
+    if (!one_in(random, 3)) return bias;
+    const std::vector<double> keep = draw_mask(random, extents);
+    for (std::size_t i = 0; i < bias.size(); ++i)
+        if (keep[i] == 0) bias[i] = -std::numeric_limits<double>::infinity();
+    return bias;
 }
 
 extent_list side_shape(generator& random, const drawn_shapes& shapes) {
@@ -121,61 +147,109 @@ extent_list side_shape(generator& random, const drawn_shapes& shapes) {
     return extents;
 }
 
+layout draw_layout(generator& random) {
+    return one_in(random, 3) ? layout::repeated : layout::dense;
+}
+
 void draw_masks(generator& random, const drawn_shapes& shapes, attention_case& made) {
-    const bool any_strides = one_in(random, 3);
     if (one_in(random, 2)) {
-        lay_out(random, made.cond, data_type::boolean, side_shape(random, shapes), any_strides);
+        lay_out(random, made.cond, data_type::boolean, side_shape(random, shapes),
+                draw_layout(random));
         made.cond.fill(draw_mask(random, made.cond.at.extents));
     }
     if (one_in(random, 4)) {
         constexpr std::array types{data_type::f32, data_type::bf16, data_type::f16};
         lay_out(random, made.bias, types[static_cast<std::size_t>(draw(random, 0, 2))],
-                side_shape(random, shapes), any_strides);
-        made.bias.fill(normal_numbers(random, count_of(made.bias.at.extents), 2));
+                side_shape(random, shapes), draw_layout(random));
+        made.bias.fill(draw_bias(random, made.bias.at.extents));
     }
     if (one_in(random, 3))
         made.desc.causal =
             one_in(random, 2) ? causal_boundary::top_left : causal_boundary::bottom_right;
     made.desc.fill = draw_fill(random);
     made.desc.inf_as_zero = one_in(random, 2);
-    if (one_in(random, 6)) made.desc.soft_cap = 5;
-    if (one_in(random, 4)) made.desc.scale = 0.3F;
+    made.desc.cond_masks = one_in(random, 4);
+    made.desc.bias_on_fill = one_in(random, 3);
+    if (one_in(random, 6)) made.desc.soft_cap = one_in(random, 3) ? -30.0F : 5.0F;
+    constexpr std::array scales{0.3F, -0.2F, 0.0F, 20.0F};
+    if (one_in(random, 4)) made.desc.scale = scales[static_cast<std::size_t>(draw(random, 0, 3))];
+}
+
+// Keys that no row keeps become NaN: they must not matter.
+void spoil_masked_keys(attention_case& made) {
+    const extent_list& extents = made.key.at.extents;
+    for (std::size_t d = 0; d < extents.size(); ++d)
+        if (extents[d] > 1 && made.key.at.strides_bytes[d] == 0) return;
+    const std::vector<bool> kept = kept_keys(made);
+    std::vector<double> values = made.key.values;
+    const auto depth = static_cast<std::size_t>(extents.back());
+    for (std::size_t i = 0; i < values.size(); ++i)
+        if (!kept[i / depth % kept.size()]) values[i] = std::numeric_limits<double>::quiet_NaN();
+    made.key.fill(values);
+}
+
+// Its row becomes NaN, the others stay.
+void spoil_one_query(generator& random, attention_tensor& query) {
+    std::vector<double> values = query.values;
+    if (values.empty()) return;
+    const auto at = static_cast<std::size_t>(draw(random, 0, std::ssize(values) - 1));
+    values[at] = std::numeric_limits<double>::quiet_NaN();
+    query.fill(values);
 }
 
 void draw_tensors(generator& random, const drawn_shapes& shapes, attention_case& made) {
     constexpr std::array types{data_type::f32, data_type::f32, data_type::bf16, data_type::f16};
     const data_type type = types[static_cast<std::size_t>(draw(random, 0, 3))];
     const auto put = [&](attention_tensor& tensor, const extent_list& extents) {
-        lay_out(random, tensor, type, extents, one_in(random, 3));
+        lay_out(random, tensor, type, extents, draw_layout(random));
         tensor.fill(normal_numbers(random, count_of(extents), 1));
     };
     put(made.query, behind(random, shapes.outer, true, shapes.rows, shapes.depth));
-    put(made.key, keys_shape(random, shapes, shapes.depth));
+    if (one_in(random, 30)) spoil_one_query(random, made.query);
+    const extent_list keys = keys_shape(random, shapes, shapes.depth);
+    lay_out(random, made.key, type, keys, one_in(random, 3) ? layout::turned : draw_layout(random));
+    made.key.fill(normal_numbers(random, count_of(keys), 1));
     put(made.value, keys_shape(random, shapes, shapes.columns));
     lay_out(random, made.dst, one_in(random, 4) ? data_type::f32 : type,
-            behind(random, shapes.outer, true, shapes.rows, shapes.columns), one_in(random, 3));
+            behind(random, shapes.outer, true, shapes.rows, shapes.columns),
+            one_in(random, 3) ? layout::any : layout::dense);
     if (!one_in(random, 3)) return;
     extent_list statistics = shapes.outer;
     statistics.push_back(shapes.rows);
-    lay_out(random, made.statistics, data_type::f32, statistics, one_in(random, 2));
+    lay_out(random, made.statistics, data_type::f32, statistics,
+            one_in(random, 2) ? layout::any : layout::dense);
+}
+
+// The last two dimensions change places in memory.
+view turned_view(extent_list extents, std::int64_t width) {
+    std::swap(extents.end()[-1], extents.end()[-2]);
+    view made = dense_view(nullptr, extents, width);
+    std::swap(made.extents.end()[-1], made.extents.end()[-2]);
+    std::swap(made.strides_bytes.end()[-1], made.strides_bytes.end()[-2]);
+    return made;
 }
 
 } // namespace
 
 void lay_out(generator& random, attention_tensor& tensor, data_type type,
-             const extent_list& extents, bool any_strides) {
+             const extent_list& extents, layout how) {
     tensor.type = type;
-    tensor.at = dense_view(nullptr, extents, width_of(type));
-    if (any_strides) lay_out(random, tensor.at, width_of(type));
+    tensor.at = how == layout::turned ? turned_view(extents, width_of(type))
+                                      : dense_view(nullptr, extents, width_of(type));
+    if (how == layout::any || how == layout::repeated) lay_out(random, tensor.at, width_of(type));
+    if (how == layout::repeated)
+        for (std::int64_t& stride : tensor.at.strides_bytes)
+            if (one_in(random, 30)) stride = 0;
     tensor.memory = place(random, tensor.at, width_of(type));
 }
 
-attention_case make_attention_case(generator& random) {
-    const drawn_shapes shapes = draw_shapes(random);
+attention_case make_attention_case(generator& random, bool is_small) {
+    const drawn_shapes shapes = draw_shapes(random, is_small);
     attention_case made;
     made.desc.grouped_queries = shapes.grouped;
     draw_tensors(random, shapes, made);
     draw_masks(random, shapes, made);
+    if (one_in(random, 6)) spoil_masked_keys(made);
     made.describe();
     return made;
 }
@@ -185,7 +259,7 @@ attention_case plain_case(const extent_list& query, const extent_list& key,
     generator random(seed);
     attention_case made;
     const auto put = [&](attention_tensor& tensor, const extent_list& extents) {
-        lay_out(random, tensor, data_type::f32, extents, false);
+        lay_out(random, tensor, data_type::f32, extents, layout::dense);
         tensor.fill(normal_numbers(random, count_of(extents), 1));
     };
     put(made.query, query);
@@ -194,15 +268,15 @@ attention_case plain_case(const extent_list& query, const extent_list& key,
     extent_list dst = query, statistics = query;
     dst.back() = value.back();
     statistics.pop_back();
-    lay_out(random, made.dst, data_type::f32, dst, false);
-    lay_out(random, made.statistics, data_type::f32, statistics, false);
+    lay_out(random, made.dst, data_type::f32, dst, layout::dense);
+    lay_out(random, made.statistics, data_type::f32, statistics, layout::dense);
     made.describe();
     return made;
 }
 
 void set_cond(attention_case& what, const extent_list& extents, const std::vector<double>& keep) {
     generator random(1);
-    lay_out(random, what.cond, data_type::boolean, extents, false);
+    lay_out(random, what.cond, data_type::boolean, extents, layout::dense);
     what.cond.fill(keep);
     what.describe();
 }
@@ -219,8 +293,9 @@ std::string to_string(const attention_case& what) {
            one("cond", what.cond) + one("bias", what.bias) + one("dst", what.dst) +
            one("statistics", what.statistics) + "fill " + std::to_string(desc.fill) + " causal " +
            std::string(to_string(desc.causal)) + " soft_cap " + std::to_string(desc.soft_cap) +
-           " inf_as_zero " + std::to_string(desc.inf_as_zero) + " grouped " +
-           std::to_string(desc.grouped_queries) + " scale " +
+           " inf_as_zero " + std::to_string(desc.inf_as_zero) + " cond_masks " +
+           std::to_string(desc.cond_masks) + " bias_on_fill " + std::to_string(desc.bias_on_fill) +
+           " grouped " + std::to_string(desc.grouped_queries) + " scale " +
            (desc.scale ? std::to_string(*desc.scale) : "default");
 }
 

@@ -41,13 +41,19 @@ struct wanted_attention {
 
 // The definition, in double precision.
 wanted_attention expected(const attention_case& what);
+// Of each key, whether any row of any head keeps it.
+std::vector<bool> kept_keys(const attention_case& what);
 
-// Puts a tensor into memory: any strides where a generator is given, else dense.
+// any: permuted, backward and with gaps; repeated: also with strides of 0, for inputs; turned:
+// dense with the last two dimensions the other way round.
+enum class layout { dense, any, repeated, turned };
+
+// Puts a tensor into memory of random bits.
 void lay_out(generator& random, attention_tensor& tensor, data_type type,
-             const extent_list& extents, bool any_strides);
+             const extent_list& extents, layout how);
 
-// Random shapes, masks, layouts and types.
-attention_case make_attention_case(generator& random);
+// Random shapes, masks, layouts and types; `is_small`: a few ten thousand products at most.
+attention_case make_attention_case(generator& random, bool is_small = false);
 
 // Dense f32 of these shapes, normally distributed.
 attention_case plain_case(const extent_list& query, const extent_list& key,
@@ -56,10 +62,14 @@ attention_case plain_case(const extent_list& query, const extent_list& key,
 // A tensor of the case becomes a cond, dense.
 void set_cond(attention_case& what, const extent_list& extents, const std::vector<double>& keep);
 
+using input_memory = std::vector<std::vector<std::byte>>;
+input_memory copy_inputs(const attention_case& what);
+
 // Compares dst and statistics with what is expected, and that nothing around their elements was
 // written since `before`.
 struct output_memory {
     std::vector<std::byte> dst, statistics;
+    friend bool operator==(const output_memory&, const output_memory&) = default;
 };
 output_memory copy_outputs(const attention_case& what);
 // Empty where all is right.

@@ -1,4 +1,4 @@
-#include "attention/attention_case.hpp"
+#include "support/attention_case.hpp"
 
 #include "support/numbers.hpp"
 #include "support/operations.hpp"
@@ -27,8 +27,8 @@ double read_element(const std::byte* at, data_type type) {
 }
 
 void write_element(std::byte* at, data_type type, double value) {
-    const std::uint32_t bits =
-        type == data_type::boolean ? (value != 0 ? 3U : 0U) : encode(value, format_of(type));
+    const std::uint32_t bits = type == data_type::boolean ? static_cast<std::uint32_t>(value)
+                                                          : encode(value, format_of(type));
     std::memcpy(at, &bits, static_cast<std::size_t>(width_of(type)));
 }
 
@@ -104,7 +104,7 @@ struct head_operands {
         const bool is_right = what.desc.causal == causal_boundary::bottom_right;
         if (what.desc.causal != causal_boundary::none && k > row + (is_right ? keys - rows : 0))
             return false;
-        return cond.first == nullptr || cond.at(row, k) != 0;
+        return cond.first == nullptr || (cond.at(row, k) != 0) != what.desc.cond_masks;
     }
 
     double scale() const {
@@ -112,9 +112,16 @@ struct head_operands {
         return what.desc.scale ? *what.desc.scale : 1 / std::sqrt(static_cast<double>(depth));
     }
 
+    // In f32: a large fill swallows its bias.
+    double masked_score(std::int64_t row, std::int64_t k) const {
+        const bool has_bias = what.desc.bias_on_fill && bias.first != nullptr;
+        const float on_fill = has_bias ? static_cast<float>(bias.at(row, k)) : 0;
+        return static_cast<double>(what.desc.fill + on_fill);
+    }
+
     double score(std::int64_t row, std::int64_t k) const {
         const attention_desc& desc = what.desc;
-        if (!is_kept(row, k)) return static_cast<double>(desc.fill);
+        if (!is_kept(row, k)) return masked_score(row, k);
         double sum = 0;
         for (std::int64_t d = 0; d < depth; ++d) sum += query.at(row, d) * key.at(k, d) * scale();
         if (desc.soft_cap != 0) sum = desc.soft_cap * compute(operation::tanh, sum / desc.soft_cap);
@@ -126,11 +133,14 @@ struct head_operands {
         double largest = 0;
         for (std::int64_t k = 0; k < keys; ++k) {
             double size = bias.first == nullptr ? 0 : std::abs(bias.at(row, k));
+            if (std::isinf(size) || !is_kept(row, k)) continue;
             for (std::int64_t d = 0; d < depth; ++d)
                 size += std::abs(query.at(row, d) * key.at(k, d) * scale());
-            if (is_kept(row, k)) largest = std::max(largest, size);
+            largest = std::max(largest, size);
         }
-        return 2e-6 + 0x1p-22 * largest;
+        // Equal weights are all rounded to one side where they are added one by one, as in a tile.
+        const auto added = static_cast<double>(std::min<std::int64_t>(keys, 100));
+        return 1e-6 + 0x1p-24 * (added + (6 + static_cast<double>(depth) / 8) * largest);
     }
 
     void add_row(std::int64_t row, wanted_attention& wanted) const {
@@ -150,12 +160,23 @@ struct head_operands {
                 if (weight != 0) size += weight * std::abs(value.at(k, c));
             }
             wanted.dst.push_back(sum);
-            // Products of bf16 take weights that are rounded to it.
+            // Products of bf16 take weights that are rounded to it. Equal values of all keys, added
+            // one by one, are rounded to one side as well.
             const double rounded = what.query.type == data_type::bf16 ? 0x1p-8 : 0;
-            wanted.dst_error.push_back((error + rounded) * size);
+            const double added = 0x1p-25 * static_cast<double>(keys);
+            wanted.dst_error.push_back((error + rounded + added) * size);
         }
     }
 };
+
+template <typename Visit>
+void for_each_head(const attention_case& what, Visit visit) {
+    const extent_list outer = what.outer();
+    if (count_of(outer) == 0) return;
+    std::vector<std::int64_t> head(outer.size(), 0);
+    do visit(head_operands(what, head));
+    while (test::advance(head, outer));
+}
 
 } // namespace
 
@@ -197,14 +218,27 @@ extent_list attention_case::outer() const {
 
 wanted_attention expected(const attention_case& what) {
     wanted_attention wanted;
-    const extent_list outer = what.outer();
-    if (count_of(outer) == 0) return wanted;
-    std::vector<std::int64_t> head(outer.size(), 0);
-    do {
-        const head_operands operands(what, head);
-        for (std::int64_t row = 0; row < operands.rows; ++row) operands.add_row(row, wanted);
-    } while (test::advance(head, outer));
+    for_each_head(what, [&](const head_operands& head) {
+        for (std::int64_t row = 0; row < head.rows; ++row) head.add_row(row, wanted);
+    });
     return wanted;
+}
+
+std::vector<bool> kept_keys(const attention_case& what) {
+    std::vector<bool> kept(static_cast<std::size_t>(what.key.at.extents.end()[-2]), false);
+    for_each_head(what, [&](const head_operands& head) {
+        for (std::int64_t row = 0; row < head.rows; ++row)
+            for (std::int64_t k = 0; k < head.keys; ++k)
+                if (head.is_kept(row, k)) kept[static_cast<std::size_t>(k)] = true;
+    });
+    return kept;
+}
+
+input_memory copy_inputs(const attention_case& what) {
+    input_memory all;
+    for (const auto* input : {&what.query, &what.key, &what.value, &what.cond, &what.bias})
+        all.emplace_back(input->memory.bytes().begin(), input->memory.bytes().end());
+    return all;
 }
 
 output_memory copy_outputs(const attention_case& what) {

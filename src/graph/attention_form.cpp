@@ -1,0 +1,103 @@
+#include "graph/attention_form.hpp"
+
+#include "base/error.hpp"
+#include "tensor/tensor_desc.hpp"
+
+namespace maskwise::graph {
+namespace {
+
+class form_maker {
+public:
+    explicit form_maker(std::span<const tensor_desc> operands) : operands_(operands) {}
+
+    void take(const row_change& step) {
+        require(step.op == row_operator::tanh && !form_.has_tanh && !form_.bias && !form_.fill,
+                "scores are changed, or rounded, where attention does not");
+        form_.has_tanh = true;
+    }
+
+    void take(const row_combine& step) {
+        const bool divides = step.op == row_operator::divide;
+        if (step.op == row_operator::add) return take_bias(step.side);
+        require(divides || step.op == row_operator::multiply, "scores are subtracted from");
+        require(is_number(step.side), "scores are scaled by more than one number");
+        require(!form_.bias, "a bias is scaled");
+        factors().push_back({step.side, divides});
+    }
+
+    void take(const row_select& step) {
+        take_fill(step.side);
+        form_.cond = step.cond;
+        form_.cond_masks = step.op == row_operator::select_masked;
+    }
+
+    void take(const row_causal_select& step) {
+        take_fill(step.side);
+        form_.is_causal = true;
+    }
+
+    attention_form made() && { return std::move(form_); }
+
+private:
+    static void require(bool holds, const char* reason_against) {
+        if (!holds) throw invalid_argument(reason_against);
+    }
+
+    bool is_number(std::size_t operand) const {
+        return element_count(operands_[operand].extents) == 1;
+    }
+
+    std::vector<attention_form::factor>& factors() {
+        if (form_.fill) return form_.on_fill;
+        return form_.has_tanh ? form_.cap : form_.scale;
+    }
+
+    void take_bias(std::size_t side) {
+        require(!form_.bias, "two sides are added to scores");
+        form_.bias = side;
+        form_.bias_on_fill = form_.fill.has_value();
+    }
+
+    void take_fill(std::size_t side) {
+        require(is_number(side), "masked scores are more than one number");
+        form_.fill = side;
+    }
+
+    std::span<const tensor_desc> operands_;
+    attention_form form_;
+};
+
+float scaled(float value, std::span<const attention_form::factor> by,
+             std::span<const float> operands) {
+    for (const auto& factor : by) {
+        const float number = operands[factor.operand];
+        value = factor.divides ? value / number : value * number;
+    }
+    return value;
+}
+
+} // namespace
+
+attention_form make_attention_form(const row_chain& chain, std::span<const tensor_desc> operands) {
+    form_maker maker(operands);
+    for (const auto& step : chain.steps)
+        std::visit([&](const auto& kind) { maker.take(kind); }, step);
+    return std::move(maker).made();
+}
+
+// soft_cap * tanh(score / soft_cap): the scale holds the cap that the division takes out again. A
+// cap of 0 leaves scores of 0.
+attention_numbers attention_numbers_of(const attention_form& form, std::span<const float> operands,
+                                       std::int64_t boundary) {
+    attention_numbers numbers;
+    numbers.boundary = boundary;
+    if (form.has_tanh)
+        numbers.soft_cap = scaled(scaled(1, form.cap, operands), form.on_fill, operands);
+    numbers.scale = scaled(1, form.scale, operands);
+    numbers.scale = form.has_tanh ? numbers.scale * numbers.soft_cap
+                                  : scaled(numbers.scale, form.on_fill, operands);
+    numbers.fill = scaled(operands[*form.fill], form.on_fill, operands);
+    return numbers;
+}
+
+} // namespace maskwise::graph

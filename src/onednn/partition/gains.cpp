@@ -1,0 +1,65 @@
+#include "onednn/partition/gains.hpp"
+
+#include "attention/run_attention.hpp"
+#include "base/cpu.hpp"
+#include "exec/tbb_library.hpp"
+#include "onednn/library/real_library.hpp"
+#include "tensor/data_type.hpp"
+#include "tensor/tensor_desc.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace maskwise::onednn {
+namespace {
+
+constexpr int fpmath_strict = 0;
+
+// Measured in front of 3.7: there a mask that replaces the scores where it is true is arithmetic
+// inside oneDNN's own kernels, and nothing is gained.
+bool masks_by_arithmetic(const graph::row_chain& chain) {
+    const auto replaces = [](const row_step& step) {
+        const auto* select = std::get_if<row_select>(&step);
+        return select != nullptr && select->op == row_operator::select_masked;
+    };
+    return !real().at_least(3, 8) && std::any_of(chain.steps.begin(), chain.steps.end(), replaces);
+}
+
+// oneDNN 3.13 does not run a mask that is not broadcast by reference code. Then a short chain gains
+// less than cutting the partition in two costs (0.87 at 1 Mi elements, 1.0 at 4 Mi, 1.13 at 16 Mi).
+bool masks_element_by_element(const std::vector<graph::op>& ops, const graph::row_chain& chain) {
+    constexpr std::size_t short_chain = 3;
+    constexpr std::int64_t gains_from_elements = 4 << 20;
+    if (!real().at_least(3, 8) || chain.length() > short_chain) return false;
+    return std::any_of(ops.begin(), ops.end(), [&](const graph::op& op) {
+        if (op.kind != graph::op_kind::select || chain.operands.empty()) return false;
+        const auto &cond = op.inputs[0], &scores = op.inputs[1];
+        const bool is_operand =
+            std::any_of(chain.operands.begin(), chain.operands.end(),
+                        [&cond](const auto& operand) { return operand.id == cond.id; });
+        return is_operand && cond.shape_known() && cond.extents == scores.extents &&
+               element_count(cond.extents) < gains_from_elements;
+    });
+}
+
+} // namespace
+
+std::string reason_against_rows(const row_region& region) {
+    if (masks_by_arithmetic(region.chain))
+        return "this oneDNN is as fast with a mask that replaces scores";
+    if (masks_element_by_element(region.ops, region.chain))
+        return "this oneDNN is as fast with a mask of the scores' own shape";
+    return {};
+}
+
+std::string reason_against_attention(const attention_data& plan, const graph_settings& settings) {
+    if (settings.fpmath_mode != fpmath_strict) return "the graph lets oneDNN round in products";
+    if (is_16_bit_float(plan.desc.query.type) && has_matrix_products(native_cpu()))
+        return "oneDNN has this CPU's products of matrices";
+    if (may_use_threads(plan) && !has_tbb(tbb_search::open_too))
+        return "there is no oneTBB, and oneDNN may have threads";
+    return {};
+}
+
+} // namespace maskwise::onednn

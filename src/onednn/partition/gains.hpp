@@ -1,0 +1,18 @@
+#pragma once
+
+#include "attention/attention_plan.hpp"
+#include "onednn/record/claim.hpp"
+
+#include <string>
+
+namespace maskwise::onednn {
+
+// Where Maskwise gains nothing over oneDNN: the reason, or nothing where it gains.
+
+// The region cut in two around its rows.
+std::string reason_against_rows(const row_region& region);
+
+// The region as one attention.
+std::string reason_against_attention(const attention_data& plan, const graph_settings& settings);
+
+} // namespace maskwise::onednn

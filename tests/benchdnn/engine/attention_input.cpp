@@ -1,0 +1,229 @@
+#include "engine/attention_input.hpp"
+
+#include "data/mask.hpp"
+#include "input/rewrite_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <random>
+
+namespace maskwise::bench {
+namespace {
+
+using engine_type = maskwise::data_type;
+enum attention_id : std::size_t { query, key, value, cond, bias, dst };
+
+engine_type parse_type(const std::string& name) {
+    for (int i = 0; i <= static_cast<int>(engine_type::string); ++i)
+        if (to_string(static_cast<engine_type>(i)) == name) return static_cast<engine_type>(i);
+    throw input_error(fmt::format("--dt: '{}' is not a type", name));
+}
+
+void require_id(std::size_t id, const char* flag) {
+    if (id > dst)
+        throw input_error(fmt::format("--{}: attention has no tensor {} (0 query, 1 key, 2 value, "
+                                      "3 cond, 4 bias, 5 dst)",
+                                      flag, id));
+}
+
+std::map<std::size_t, engine_type> parse_types(const std::string& text) {
+    std::map<std::size_t, engine_type> types;
+    if (text.find(':') == std::string::npos) {
+        types[query] = parse_type(text.empty() ? "f32" : text);
+        return types;
+    }
+    for (const auto& [id, name] : parse_pairs(text, "dt")) {
+        require_id(id, "dt");
+        types[id] = parse_type(name);
+    }
+    return types;
+}
+
+// Of the shape, or else of `otherwise`.
+tensor_desc describe(const shape_text& text, const dims& otherwise, engine_type type) {
+    const dims shape = text.shape.value_or(otherwise);
+    dims strides = text.tag.empty() ? text.strides : strides_of_tag(shape, text.tag);
+    for (std::int64_t& stride : strides) stride *= static_cast<std::int64_t>(width_bytes(type));
+    return {type, maskwise::dims(std::span<const std::int64_t>(shape)),
+            maskwise::dims(std::span<const std::int64_t>(strides))};
+}
+
+float parse_float(const std::string& name, const std::string& text) {
+    float number{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size())
+        throw input_error(fmt::format("--op-attrs: {}: '{}' is not a number", name, text));
+    return number;
+}
+
+bool parse_flag(const std::string& name, const std::string& text) {
+    if (text != "true" && text != "false")
+        throw input_error(fmt::format("--op-attrs: {}: '{}' is not true or false", name, text));
+    return text == "true";
+}
+
+causal_boundary parse_causal(const std::string& text) {
+    for (const auto boundary :
+         {causal_boundary::none, causal_boundary::top_left, causal_boundary::bottom_right})
+        if (to_string(boundary) == text) return boundary;
+    throw input_error(
+        fmt::format("--op-attrs: causal: '{}' is none of none, top_left, bottom_right", text));
+}
+
+void apply_attribute(const std::string& name, const std::string& text, attention_desc& desc) {
+    if (name == "causal")
+        desc.causal = parse_causal(text);
+    else if (name == "scale")
+        desc.scale = parse_float(name, text);
+    else if (name == "soft_cap")
+        desc.soft_cap = parse_float(name, text);
+    else if (name == "fill")
+        desc.fill = parse_float(name, text);
+    else if (name == "inf_as_zero")
+        desc.inf_as_zero = parse_flag(name, text);
+    else if (name == "grouped_queries")
+        desc.grouped_queries = parse_flag(name, text);
+    else if (name == "statistics")
+        desc.statistics.type = parse_flag(name, text) ? engine_type::f32 : engine_type::undef;
+    else
+        throw input_error(
+            fmt::format("--op-attrs: '{}' is none of causal, scale, soft_cap, fill, inf_as_zero, "
+                        "grouped_queries, statistics",
+                        name));
+}
+
+void apply_attributes(const std::string& text, attention_desc& desc) {
+    for (const auto& [id, attributes] : parse_pairs(text, "op-attrs")) {
+        if (id != 0) throw input_error(fmt::format("--op-attrs: attention is op 0, not {}", id));
+        for (const std::string& one : split(attributes, '*')) {
+            const std::size_t colon = one.find(':');
+            if (colon == std::string::npos)
+                throw input_error(fmt::format("--op-attrs: '{}' is not NAME:VALUE", one));
+            apply_attribute(one.substr(0, colon), one.substr(colon + 1), desc);
+        }
+    }
+}
+
+dims extents_of(const tensor_desc& desc) {
+    return {desc.extents.begin(), desc.extents.end()};
+}
+
+// What stands before the matrix, with query's heads where these are grouped.
+dims outer_of(const tensor_desc& operand, const attention_desc& desc) {
+    dims outer = extents_of(operand);
+    if (outer.size() < 2) return {};
+    outer.resize(outer.size() - 2);
+    const dims whole = extents_of(desc.query);
+    if (desc.grouped_queries && !outer.empty() && whole.size() > 2)
+        outer.back() = whole[whole.size() - 3];
+    return outer;
+}
+
+// Empty where the shapes do not fit.
+dims result_shape(const attention_desc& desc) {
+    const auto shape = test::broadcast(
+        {outer_of(desc.query, desc), outer_of(desc.key, desc), outer_of(desc.value, desc)});
+    if (!shape || desc.query.extents.rank() < 2 || desc.value.extents.rank() < 2) return {};
+    dims result = *shape;
+    result.push_back(desc.query.extents.end()[-2]);
+    result.push_back(desc.value.extents.end()[-1]);
+    return result;
+}
+
+void describe_outputs(const shape_text& text, engine_type type, attention_desc& desc) {
+    const dims shape = result_shape(desc);
+    const bool wants_statistics = desc.statistics.type != engine_type::undef;
+    desc.statistics = {};
+    if (shape.empty()) return;
+    desc.dst = describe(text, shape, type);
+    if (wants_statistics)
+        desc.statistics = describe({}, {shape.begin(), shape.end() - 1}, engine_type::f32);
+}
+
+void put(test::attention_tensor& tensor, const tensor_desc& desc,
+         test::guarded_buffer::edge where) {
+    if (desc.type == engine_type::undef) return;
+    const auto width = static_cast<std::int64_t>(width_bytes(desc.type));
+    tensor.type = desc.type;
+    tensor.at = test::dense_view(nullptr, extents_of(desc), width);
+    if (!desc.strides_bytes.empty())
+        tensor.at.strides_bytes = {desc.strides_bytes.begin(), desc.strides_bytes.end()};
+    tensor.memory =
+        test::guarded_buffer(static_cast<std::size_t>(test::span_bytes(tensor.at, width)), where);
+    std::ranges::fill(tensor.memory.bytes(), std::byte{0x5a});
+    tensor.at.data = tensor.memory.data();
+    if (tensor.memory.size() > 0) tensor.at.data += test::bytes_below(tensor.at);
+}
+
+void fill_numbers(test::attention_tensor& tensor, std::uint64_t seed) {
+    if (!tensor.exists()) return;
+    test::generator random(seed);
+    std::normal_distribution<double> normal;
+    std::vector<double> numbers(static_cast<std::size_t>(element_count(tensor.at.extents)));
+    for (double& number : numbers) number = normal(random);
+    tensor.fill(numbers);
+}
+
+void fill_cond(test::attention_tensor& tensor, const std::string& mask) {
+    if (!tensor.exists()) return;
+    const dims& shape = tensor.at.extents;
+    const bool has_rows = shape.size() > 1 && shape[shape.size() - 2] != 1;
+    const auto made =
+        make_mask(mask == "auto" ? (has_rows ? "causal" : "padding") : mask, shape, true, cond);
+    std::vector<double> bytes;
+    for (const std::byte one : made.bytes) bytes.push_back(std::to_integer<int>(one));
+    tensor.fill(bytes);
+}
+
+} // namespace
+
+attention_desc describe_attention(const case_config& config) {
+    std::map<std::size_t, shape_text> shapes;
+    for (auto& [id, text] : parse_shapes(config.in_shapes)) {
+        require_id(id, "in-shapes");
+        shapes[id] = text;
+    }
+    if (!shapes[query].shape) throw input_error("--in-shapes: query, tensor 0, has no shape");
+    if (config.mask != "auto" && !shapes[cond].shape)
+        throw input_error(fmt::format("--mask={}: there is no cond, tensor 3", config.mask));
+    auto types = parse_types(config.dt);
+    const auto type_of = [&](std::size_t id) {
+        return types.contains(id) ? types[id] : types.at(query);
+    };
+    if (!types.contains(query)) throw input_error("--dt: query, tensor 0, has no type");
+    attention_desc desc;
+    apply_attributes(config.op_attrs, desc);
+    desc.query = describe(shapes[query], {}, type_of(query));
+    desc.key = describe(shapes[key], extents_of(desc.query), type_of(key));
+    desc.value = describe(shapes[value], extents_of(desc.key), type_of(value));
+    if (shapes[cond].shape)
+        desc.cond =
+            describe(shapes[cond], {}, types.contains(cond) ? types[cond] : engine_type::boolean);
+    if (shapes[bias].shape) desc.bias = describe(shapes[bias], {}, type_of(bias));
+    describe_outputs(shapes[dst], type_of(dst), desc);
+    return desc;
+}
+
+test::attention_case make_attention(const case_config& config, const attention_desc& desc,
+                                    test::guarded_buffer::edge where) {
+    test::attention_case made;
+    made.desc = desc;
+    put(made.query, desc.query, where);
+    put(made.key, desc.key, where);
+    put(made.value, desc.value, where);
+    put(made.cond, desc.cond, where);
+    put(made.bias, desc.bias, where);
+    put(made.dst, desc.dst, where);
+    put(made.statistics, desc.statistics, where);
+    fill_numbers(made.query, query);
+    fill_numbers(made.key, key);
+    fill_numbers(made.value, value);
+    fill_numbers(made.bias, bias);
+    fill_cond(made.cond, config.mask);
+    return made;
+}
+
+} // namespace maskwise::bench

@@ -1,0 +1,102 @@
+// Attention: descriptions and operands of any kind, on each instruction set of this machine, in a
+// loop that calls in any order. What is served must agree with double precision and touch nothing
+// else; what is refused must be refused with an error.
+
+#include "support/attention_case.hpp"
+
+#include "attention/run_attention.hpp"
+#include "base/cpu.hpp"
+#include "base/error.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+
+namespace {
+
+using namespace maskwise;
+using namespace maskwise::test;
+
+template <class T, std::size_t Count>
+T one_of(generator& random, const T (&values)[Count]) {
+    return values[draw(random, 0, Count - 1)];
+}
+
+// In this thread, so that an input repeats itself; in any order, as threads may come.
+parallel_loop shuffled_loop(generator& random, int threads) {
+    return {threads, [&random](std::int64_t count, const auto& body) {
+                std::vector<std::int64_t> order(static_cast<std::size_t>(count));
+                std::iota(order.begin(), order.end(), std::int64_t{0});
+                std::shuffle(order.begin(), order.end(), random);
+                for (const std::int64_t i : order) body(i);
+            }};
+}
+
+// Empty where all is right.
+std::string run(generator& random, const attention_case& what, const wanted_attention& wanted,
+                isa target) {
+    const input_memory inputs = copy_inputs(what);
+    for (const auto* output : {&what.dst, &what.statistics})
+        fill_random(random, output->memory.data(), output->memory.size());
+    const output_memory before = copy_outputs(what);
+    const auto plan = make_attention_plan(what.desc, target);
+    const int threads = static_cast<int>(draw(random, 0, 6));
+    const parallel_loop loop = shuffled_loop(random, threads);
+    run_attention(*plan, what.operands(), threads == 0 ? nullptr : &loop);
+    std::string wrong = compare(what, wanted, before);
+    if (copy_inputs(what) != inputs) wrong += " an input was written";
+    if (wrong.empty()) return wrong;
+    return wrong + " with " + std::to_string(threads) + " threads of " +
+           std::string(to_string(target)) + ": " + to_string(what);
+}
+
+// Puts a few things where they do not belong; mostly that breaks the description, now and then it
+// is another one.
+void spoil(generator& random, attention_desc& desc) {
+    for (tensor_desc* operand : {&desc.query, &desc.key, &desc.value, &desc.cond, &desc.bias,
+                                 &desc.dst, &desc.statistics}) {
+        if (!one_in(random, 4)) continue;
+        if (one_in(random, 4))
+            operand->type = one_of(random, {data_type::undef, data_type::f32, data_type::boolean,
+                                            data_type::f64, data_type::bf16, data_type::i8});
+        dims& list = one_in(random, 2) ? operand->extents : operand->strides_bytes;
+        const std::int64_t number =
+            one_of<std::int64_t>(random, {-1, 0, 1, 2, 3, 64, 1LL << 32, 1LL << 62, INT64_MAX / 2,
+                                          INT64_MAX, INT64_MIN});
+        if (one_in(random, 6)) list.push_back(number);
+        if (!list.empty()) list[static_cast<int>(draw(random, 0, list.rank() - 1))] = number;
+    }
+    if (one_in(random, 4)) desc.grouped_queries = !desc.grouped_queries;
+}
+
+// The memory of the case does not fit it any more: it is only compiled.
+void compile_spoiled(generator& random, attention_desc desc, isa target) {
+    spoil(random, desc);
+    try {
+        const auto plan = make_attention_plan(desc, target);
+        scratch_bytes(*plan, static_cast<int>(draw(random, 1, 100)));
+        to_string(*plan) + explain(*plan);
+    } catch (const error&) {
+    }
+}
+
+void check(generator& random) {
+    const attention_case what = make_attention_case(random, !one_in(random, 64));
+    const wanted_attention wanted = expected(what);
+    for (const isa target : supported_isas(native_cpu())) {
+        if (one_in(random, 16)) compile_spoiled(random, what.desc, target);
+        const std::string wrong = run(random, what, wanted, target);
+        if (wrong.empty()) continue;
+        std::fprintf(stderr, "%s\n", wrong.c_str());
+        std::abort();
+    }
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    generator random(std::span(data, size));
+    check(random);
+    return 0;
+}

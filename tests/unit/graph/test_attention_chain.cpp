@@ -1,0 +1,146 @@
+#include "graph/attention_chain.hpp"
+#include "graph/attention_form.hpp"
+#include "unit/graph/chain_graphs.hpp"
+
+#include <functional>
+#include <gtest/gtest.h>
+
+namespace maskwise::graph {
+namespace {
+
+// attention() of chain_graphs.hpp with MatMuls in place of operators without a name.
+partition with_products(partition of) {
+    of.at(1).kind = of.at(6).kind = op_kind::mat_mul;
+    return of;
+}
+
+std::optional<attention_chain> find(const partition& of) {
+    std::string reason;
+    const auto chain = of.find(reason);
+    return chain ? find_attention(of.ops, of.outputs, *chain) : std::nullopt;
+}
+
+TEST(attention_chain, is_a_chain_between_two_products) {
+    const auto found = find(with_products(attention()));
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->query.tensor.id, query);
+    EXPECT_EQ(found->key.tensor.id, key);
+    EXPECT_EQ(found->value.tensor.id, value);
+    EXPECT_EQ(found->dst, result);
+    EXPECT_FALSE(found->query.is_turned);
+    EXPECT_TRUE(found->key.is_turned); // {depth, keys}
+    EXPECT_FALSE(found->value.is_turned);
+    EXPECT_TRUE(find(with_products(causal())));
+}
+
+TEST(attention_chain, knows_which_way_matrices_lie) {
+    partition turned = with_products(attention());
+    turned.at(1).transpose_a = turned.at(1).transpose_b = turned.at(6).transpose_b = true;
+    const auto found = find(turned);
+    ASSERT_TRUE(found);
+    EXPECT_TRUE(found->query.is_turned);
+    EXPECT_FALSE(found->key.is_turned);
+    EXPECT_TRUE(found->value.is_turned);
+}
+
+TEST(attention_chain, follows_what_moves_its_result) {
+    partition moved = with_products(attention());
+    const std::size_t rank = find(moved)->order.size();
+    op transpose = make(7, op_kind::static_transpose, {tensor(result)}, 50);
+    for (std::size_t d = 0; d < rank; ++d)
+        transpose.order.push_back(static_cast<std::int64_t>(rank - 1 - d));
+    moved.ops.push_back(transpose);
+    moved.ops.push_back(make(8, op_kind::reorder, {tensor(50)}, 51));
+    moved.outputs = {51};
+    const auto found = find(moved);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->dst, 51U);
+    for (std::size_t d = 0; d < rank; ++d)
+        EXPECT_EQ(found->order[d], static_cast<int>(rank - 1 - d));
+    moved.ops[6].order.assign(rank, 0); // no permutation
+    EXPECT_FALSE(find(moved));
+}
+
+// Each turns a partition that is attention into one that is not as a whole.
+TEST(attention_chain, leaves_other_partitions) {
+    const std::function<void(partition&)> changes[] = {
+        [](partition& p) { p.at(1).kind = op_kind::other; },
+        [](partition& p) { p.at(6).kind = op_kind::other; },
+        [](partition& p) { p.at(6).transpose_a = true; },
+        [](partition& p) { p.at(1).outputs[0].type = data_type::bf16; },
+        [](partition& p) { p.at(1).inputs.push_back(tensor(40)); }, // a bias of the product
+        [](partition& p) { p.outputs.push_back(weights); },
+        [](partition& p) { p.ops.push_back(make(9, op_kind::tanh, {tensor(result)}, 30)); },
+        [](partition& p) { // keys that the partition makes
+            p.ops.insert(p.ops.begin(), make(9, op_kind::other, {tensor(30)}, key));
+        },
+        [](partition& p) { std::swap(p.at(6).inputs[0], p.at(6).inputs[1]); },
+    };
+    for (const auto& change : changes) {
+        partition changed = with_products(attention());
+        change(changed);
+        EXPECT_FALSE(find(changed)) << &change - changes;
+    }
+}
+
+tensor_desc number() {
+    return {data_type::f32, {1}, {4}};
+}
+tensor_desc row() {
+    return {data_type::f32, {8}, {4}};
+}
+
+TEST(attention_form, scales_caps_and_biases) {
+    row_chain chain;
+    chain.steps = {row_combine{row_operator::divide, 0}, row_change{row_operator::tanh},
+                   row_combine{row_operator::multiply, 0}, row_combine{row_operator::add, 1},
+                   row_select{row_operator::select_masked, 2, 3}};
+    const std::vector<tensor_desc> operands{number(), row(), row(), number()};
+    const auto form = make_attention_form(chain, operands);
+    EXPECT_TRUE(form.has_tanh && form.cond_masks && !form.bias_on_fill && !form.is_causal);
+    EXPECT_EQ(form.bias, 1U);
+    EXPECT_EQ(form.cond, 2U);
+    const float values[] = {4, 0, 0, -1000};
+    const auto numbers = attention_numbers_of(form, values, 7);
+    EXPECT_EQ(numbers.soft_cap, 4);
+    EXPECT_EQ(numbers.scale, 1); // 1 / 4, times the cap that tanh divides by
+    EXPECT_EQ(numbers.fill, -1000);
+    EXPECT_EQ(numbers.boundary, 7);
+}
+
+// GPT divides and biases behind the Select, and so the fill, too.
+TEST(attention_form, changes_the_fill_behind_a_select) {
+    row_chain chain;
+    chain.steps = {row_select{row_operator::select_kept, 0, 1},
+                   row_combine{row_operator::divide, 2}, row_combine{row_operator::add, 3}};
+    const std::vector<tensor_desc> operands{row(), number(), number(), row()};
+    const auto form = make_attention_form(chain, operands);
+    EXPECT_TRUE(form.bias_on_fill);
+    const float values[] = {0, -100, 8, 0};
+    const auto numbers = attention_numbers_of(form, values, 0);
+    EXPECT_EQ(numbers.scale, 0.125F);
+    EXPECT_EQ(numbers.fill, -12.5F);
+}
+
+TEST(attention_form, refuses_other_steps) {
+    const std::vector<tensor_desc> operands{row(), number(), row()};
+    const row_select kept{row_operator::select_kept, 0, 1};
+    const std::vector<row_step> refused[] = {
+        {kept, row_change{row_operator::exp}},
+        {kept, row_change{row_operator::round_bf16}},
+        {kept, row_change{row_operator::tanh}},
+        {row_combine{row_operator::multiply, 2}, kept}, // by a row
+        {row_combine{row_operator::subtract, 1}, kept},
+        {row_combine{row_operator::add, 2}, row_combine{row_operator::multiply, 1}, kept},
+        {row_combine{row_operator::add, 2}, kept, row_combine{row_operator::add, 2}},
+        {row_select{row_operator::select_kept, 0, 2}},
+    };
+    for (const auto& steps : refused) {
+        row_chain chain;
+        chain.steps = steps;
+        EXPECT_THROW(make_attention_form(chain, operands), invalid_argument) << &steps - refused;
+    }
+}
+
+} // namespace
+} // namespace maskwise::graph
