@@ -4,7 +4,7 @@ option(MASKWISE_BUILD_PYTHON "Build the Python package (needs nanobind and NumPy
 option(MASKWISE_STD_THREADS
        "Run plans on std::thread instead of oneTBB (ThreadSanitizer reports false races in oneTBB)" OFF)
 # contract, benchdnn and package need at least one oneDNN lane; fuzz needs support and unit.
-set(MASKWISE_TEST_FOLDERS support unit kernel contract benchdnn guard package scripts fuzz
+set(MASKWISE_TEST_FOLDERS support unit kernel contract benchdnn guard package scripts fuzz onnxruntime
     CACHE STRING "Folders of tests/ to build")
 set(MASKWISE_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")
 # One entry a lane, "<name>=<prefix>": an installed oneDNN that the clients are compiled against;

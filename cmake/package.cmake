@@ -11,6 +11,8 @@ if(TARGET maskwise_onednn)
             INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
     install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/maskwise"
             DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+    # A module that ONNX Runtime opens; nothing links it.
+    install(TARGETS maskwise_onnxruntime LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
     install(TARGETS maskwise-info RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
     install(EXPORT maskwise_targets NAMESPACE maskwise:: FILE maskwise-targets.cmake
             DESTINATION "${package_dir}")

@@ -6,8 +6,8 @@
     z = maskwise.attention(q, k, v, mask)           # torch's scaled_dot_product_attention
 
 `explain` says how a call would run, `select` is the operator by the strict rules of oneDNN,
-OpenVINO or ONNX, `maskwise.onnx_backend` runs ONNX models of Where, and `python -m maskwise` checks
-an installation.
+OpenVINO or ONNX, `maskwise.onnx_backend` runs ONNX models of Where, `maskwise.onnxruntime` lets
+ONNX Runtime run Where by Maskwise, and `python -m maskwise` checks an installation.
 """
 
 from __future__ import annotations
@@ -22,6 +22,13 @@ __all__ = ["attention", "explain", "instruction_set", "onednn_library", "select"
 __version__ = version()
 
 
+def _library(name: str, what: str) -> str:
+    library = os.path.join(os.path.dirname(__file__), "lib", name)  # noqa: PTH118, PTH120
+    if not os.path.exists(library):  # noqa: PTH110
+        raise FileNotFoundError(f"the {what} is not in this installation: no {library}")
+    return library
+
+
 def onednn_library() -> str:
     """Path of the plugin for programs of oneDNN Graph: what `LD_PRELOAD` takes.
 
@@ -30,7 +37,4 @@ def onednn_library() -> str:
     FileNotFoundError
         The package was built without it.
     """
-    library = os.path.join(os.path.dirname(__file__), "lib", "libmaskwise_onednn.so")  # noqa: PTH118, PTH120
-    if not os.path.exists(library):  # noqa: PTH110
-        raise FileNotFoundError(f"the plugin is not in this installation: no {library}")
-    return library
+    return _library("libmaskwise_onednn.so", "plugin")

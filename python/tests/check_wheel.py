@@ -50,6 +50,9 @@ def examine(python: Path) -> None:
     for line in ("same as NumPy  yes", f"libmaskwise    {place}", f"LD_PRELOAD={place}"):
         if line not in said:
             sys.exit(f"the doctor does not say '{line}'")
+    provider = run(python, "-c", "import maskwise.onnxruntime as o; print(o.library())")
+    if not provider.startswith(place):
+        sys.exit(f"the provider of ONNX Runtime is not the wheel's: {provider}")
     if "/usr/lib" in next(line for line in said.splitlines() if line.startswith("libtbb")):
         sys.exit("libtbb is the system's, not the environment's")
 

@@ -1,0 +1,122 @@
+#include "graph_facts.hpp"
+
+#include <algorithm>
+
+namespace maskwise::ort {
+namespace {
+
+template <class Function, class... Arguments>
+std::string_view text(Function function, Arguments... arguments) {
+    const char* found = nullptr;
+    check(function(arguments..., &found));
+    return found == nullptr ? "" : found;
+}
+
+const abi::value_info* output_of(const runtime& with, const abi::node* node) {
+    const abi::value_info* output = nullptr;
+    check(with.Node_GetOutputs(node, &output, 1));
+    return output;
+}
+
+value_facts facts_of(const runtime& with, const abi::value_info* value) {
+    const abi::type_info* type = nullptr;
+    const abi::tensor_info* tensor = nullptr;
+    check(with.GetValueInfoTypeInfo(value, &type));
+    check(with.CastTypeInfoToTensorInfo(type, &tensor));
+    if (tensor == nullptr) return {};
+    value_facts facts;
+    check(with.GetTensorElementType(tensor, &facts.element));
+    if (!with.TensorTypeAndShape_HasShape(tensor)) return facts;
+    std::size_t rank = 0;
+    check(with.GetDimensionsCount(tensor, &rank));
+    if (rank > max_rank) return facts;
+    facts.extents.emplace(static_cast<int>(rank), -1);
+    check(with.GetDimensions(tensor, facts.extents->begin(), rank));
+    return facts;
+}
+
+} // namespace
+
+std::vector<const abi::node*> nodes_of(const runtime& with, const abi::graph* graph) {
+    std::size_t count = 0;
+    check(with.Graph_GetNumNodes(graph, &count));
+    std::vector<const abi::node*> nodes(count);
+    check(with.Graph_GetNodes(graph, nodes.data(), count));
+    return nodes;
+}
+
+std::string_view name_of(const runtime& with, const abi::node* node) {
+    return text(with.Node_GetName, node);
+}
+
+bool is_operator(const runtime& with, const abi::node* node, std::string_view type) {
+    if (node == nullptr || text(with.Node_GetOperatorType, node) != type) return false;
+    const std::string_view domain = text(with.Node_GetDomain, node);
+    // ONNX Runtime's own domain has the quantizing operators for more types.
+    return domain.empty() || domain == "ai.onnx" || domain == "com.microsoft";
+}
+
+int since_version(const runtime& with, const abi::node* node) {
+    int version = 0;
+    check(with.Node_GetSinceVersion(node, &version));
+    return version;
+}
+
+std::string_view provider_of(const runtime& with, const abi::node* node) {
+    return text(with.Node_GetEpName, node);
+}
+
+const abi::value_info* input_of(const runtime& with, const abi::node* node, std::size_t index) {
+    std::size_t count = 0;
+    check(with.Node_GetNumInputs(node, &count));
+    if (index >= count) return nullptr;
+    std::vector<const abi::value_info*> inputs(count);
+    check(with.Node_GetInputs(node, inputs.data(), count));
+    return inputs[index];
+}
+
+const abi::node* producer_of(const runtime& with, const abi::node* node, std::size_t input) {
+    if (node == nullptr) return nullptr;
+    const abi::value_info* const value = input_of(with, node, input);
+    if (value == nullptr) return nullptr;
+    const abi::node* producer = nullptr;
+    std::size_t output = 0;
+    check(with.ValueInfo_GetValueProducer(value, &producer, &output));
+    return producer;
+}
+
+std::vector<reader> readers_of(const runtime& with, const abi::node* node) {
+    const abi::value_info* const output = output_of(with, node);
+    std::size_t count = 0;
+    check(with.ValueInfo_GetValueNumConsumers(output, &count));
+    std::vector<const abi::node*> nodes(count);
+    std::vector<std::int64_t> inputs(count);
+    check(with.ValueInfo_GetValueConsumers(output, nodes.data(), inputs.data(), count));
+    std::vector<reader> readers;
+    for (std::size_t i = 0; i < count; ++i) readers.push_back({nodes[i], inputs[i]});
+    return readers;
+}
+
+value_facts facts_of_output(const runtime& with, const abi::node* node) {
+    return facts_of(with, output_of(with, node));
+}
+
+std::optional<float> constant_float(const runtime& with, const abi::node* node, std::size_t input) {
+    const abi::value_info* const value = input_of(with, node, input);
+    bool is_constant = false;
+    if (value != nullptr) check(with.ValueInfo_IsConstantInitializer(value, &is_constant));
+    if (!is_constant) return std::nullopt;
+    const value_facts facts = facts_of(with, value);
+    const auto is_one = [](std::int64_t extent) { return extent == 1; };
+    if (facts.element != abi::element_f32 || !facts.extents ||
+        !std::all_of(facts.extents->begin(), facts.extents->end(), is_one))
+        return std::nullopt;
+    const abi::value* constant = nullptr;
+    const void* data = nullptr;
+    check(with.ValueInfo_GetInitializerValue(value, &constant));
+    if (constant == nullptr) return std::nullopt;
+    check(with.GetTensorData(constant, &data));
+    return *static_cast<const float*>(data);
+}
+
+} // namespace maskwise::ort

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "runtime.hpp"
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace maskwise::ort {
+
+// What the claims ask of ONNX Runtime's graph. Nodes and values are null where there is none.
+
+std::vector<const abi::node*> nodes_of(const runtime& with, const abi::graph* graph);
+
+std::string_view name_of(const runtime& with, const abi::node* node);
+// An operator of this type, ONNX's or of ONNX Runtime's domain; false for a node that is null.
+bool is_operator(const runtime& with, const abi::node* node, std::string_view type);
+int since_version(const runtime& with, const abi::node* node);
+// Empty where no provider has the node.
+std::string_view provider_of(const runtime& with, const abi::node* node);
+const abi::value_info* input_of(const runtime& with, const abi::node* node, std::size_t index);
+// The node that makes an input; null for inputs of the graph, initializers and outer values.
+const abi::node* producer_of(const runtime& with, const abi::node* node, std::size_t input);
+
+// Who reads the first output: node and input.
+struct reader {
+    const abi::node* node;
+    std::int64_t input;
+};
+std::vector<reader> readers_of(const runtime& with, const abi::node* node);
+
+struct value_facts {
+    abi::element_type element{};
+    std::optional<dims> extents; // -1 where unknown; nullopt where not even the rank is known
+};
+value_facts facts_of_output(const runtime& with, const abi::node* node);
+
+// The value of a constant f32 of one element.
+std::optional<float> constant_float(const runtime& with, const abi::node* node, std::size_t input);
+
+} // namespace maskwise::ort

@@ -1,0 +1,69 @@
+#include "where_kernel.hpp"
+
+#include "tensors.hpp"
+#include "where_strings.hpp"
+
+#include <thread>
+
+namespace maskwise::ort {
+namespace {
+
+class where_kernel : public abi::layout::kernel_impl {
+public:
+    where_kernel(const runtime& with, dialect form)
+        : abi::layout::kernel_impl{abi::api_version, 0, compute, release, nullptr, nullptr},
+          with_(with), form_(form) {}
+
+private:
+    static where_kernel& self(abi::kernel_impl* kernel) {
+        return *static_cast<where_kernel*>(kernel);
+    }
+    static abi::status* compute(abi::kernel_impl* kernel, abi::kernel_context* context) noexcept {
+        return guarded(self(kernel).with_, [&] { self(kernel).run(context); });
+    }
+    static void release(abi::kernel_impl* kernel) noexcept { delete &self(kernel); }
+
+    void run(abi::kernel_context* context) const {
+        const input_tensor cond = read_input(with_, context, 0), x = read_input(with_, context, 1),
+                           y = read_input(with_, context, 2);
+        if (x.desc.type == data_type::string)
+            return run_where_of_strings(with_, context, form_, cond, x, y);
+        const plan select = compile(form_, cond.desc, x.desc, y.desc);
+        void* dst = nullptr;
+        check(with_.GetTensorMutableData(make_output(with_, context, select.dst().extents), &dst));
+        select.execute(cond.data, x.data, y.data, dst, loop_of(context));
+    }
+
+    // The session's threads. Nothing says how many they are: of those that the machine has more,
+    // one takes several parts.
+    parallel_loop loop_of(const abi::kernel_context* context) const {
+        static const auto processors = static_cast<int>(std::thread::hardware_concurrency());
+        struct caller {
+            const runtime& with;
+            const abi::kernel_context* context;
+        };
+        return {std::max(1, processors),
+                [at = caller{with_, context}](std::int64_t count, const auto& body) {
+                    const auto call = [](void* data, std::size_t part) {
+                        using loop_body = std::function<void(std::int64_t)>;
+                        (*static_cast<const loop_body*>(data))(static_cast<std::int64_t>(part));
+                    };
+                    void* const data = const_cast<std::function<void(std::int64_t)>*>(&body);
+                    check(at.with.KernelContext_ParallelFor(
+                        at.context, call, static_cast<std::size_t>(count), 0, data));
+                }};
+    }
+
+    const runtime& with_;
+    dialect form_;
+};
+
+} // namespace
+
+abi::kernel_impl* make_where_kernel(const runtime& with, const abi::kernel_info* info) {
+    int since = 0;
+    check(with.KernelInfo_GetOperatorSinceVersion(info, &since));
+    return new where_kernel(with, since < 16 ? dialect::onnx_where_9 : dialect::onnx_where_16);
+}
+
+} // namespace maskwise::ort

@@ -1,0 +1,112 @@
+"""What Maskwise runs of an ONNX model in ONNX Runtime, and the time with and without."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort  # type: ignore[import-untyped, unused-ignore]
+
+import maskwise.onnxruntime
+
+NAMES = {
+    "tensor(float)": "float32",
+    "tensor(double)": "float64",
+    "tensor(float16)": "float16",
+    "tensor(bool)": "bool",
+    "tensor(string)": "object",
+}
+Inputs = dict[str, Any]
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m maskwise.onnxruntime", description=__doc__)
+    parser.add_argument("model")
+    parser.add_argument(
+        "--dim",
+        action="append",
+        default=[],
+        metavar="NAME=EXTENT",
+        help="a dimension that the model leaves open, by its name (default: 8)",
+    )
+    parser.add_argument("--threads", type=int, default=0, help="of a session (default: all)")
+    parser.add_argument("--turns", type=int, default=15, help="runs of each (default: 15)")
+    return parser.parse_args(arguments)
+
+
+def options_of(threads: int) -> Any:
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    return options
+
+
+def made_up(session: Any, extents: dict[str, int]) -> Inputs:
+    """Numbers of a fixed seed; 0 and 1 where integers may be indices."""
+    random = np.random.default_rng(0)
+    inputs: Inputs = {}
+    for one in session.get_inputs():
+        name = NAMES.get(one.type, one.type.removeprefix("tensor(").removesuffix(")"))
+        shape = [dim if isinstance(dim, int) else extents.get(dim, 8) for dim in one.shape]
+        if name == "object":
+            inputs[one.name] = np.full(shape, "text", object)
+        elif name.startswith("float"):
+            inputs[one.name] = random.standard_normal(shape).astype(name)
+        else:
+            inputs[one.name] = random.integers(0, 2, shape).astype(name)
+    return inputs
+
+
+def seconds(session: Any, inputs: Inputs) -> float:
+    begin = time.perf_counter()
+    session.run(None, inputs)
+    return time.perf_counter() - begin
+
+
+def print_claims(session: Any) -> None:
+    nodes = [
+        (node.name or "(no name)", group.ep_name)
+        for group in session.get_provider_graph_assignment_info()
+        for node in group.get_nodes()
+        if node.op_type == "Where"
+    ]
+    width = max((len(name) for name, _ in nodes), default=0)
+    for name, provider in nodes:
+        print(f"{name:<{width}}  {provider}")
+    claimed = sum(provider == maskwise.onnxruntime.PROVIDER for _, provider in nodes)
+    print(f"{claimed} of {len(nodes)} Where by Maskwise; the reasons are on standard error")
+
+
+def print_times(with_it: Any, without: Any, inputs: Inputs, turns: int) -> None:
+    pairs = [(seconds(with_it, inputs), seconds(without, inputs)) for _ in range(turns + 2)]
+    ours, theirs = (statistics.median(column) for column in zip(*pairs[2:], strict=True))
+    shapes = ", ".join(f"{name} {list(array.shape)}" for name, array in inputs.items())
+    print(f"inputs                {shapes}")
+    print(f"ONNX Runtime          {theirs * 1e3:.3f} ms")
+    print(f"with Maskwise         {ours * 1e3:.3f} ms, {theirs / ours:.2f} times as fast")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    given = parse(arguments)
+    options = options_of(given.threads)
+    options.add_session_config_entry("maskwise.verbose", "1")
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    with_it = maskwise.onnxruntime.session(given.model, options)
+    print_claims(with_it)
+    try:
+        without = ort.InferenceSession(
+            given.model, options_of(given.threads), providers=["CPUExecutionProvider"]
+        )
+    except ort.capi.onnxruntime_pybind11_state.NotImplemented as failure:
+        print(f"ONNX Runtime alone does not run it: {str(failure).splitlines()[0]}")
+        return 0
+    extents = {name: int(extent) for name, _, extent in (dim.partition("=") for dim in given.dim)}
+    try:
+        print_times(with_it, without, made_up(with_it, extents), given.turns)
+    except Exception as failure:  # its classes are private
+        print(f"the made-up inputs do not fit, --dim may help: {str(failure).splitlines()[0]}")
+        return 1
+    return 0

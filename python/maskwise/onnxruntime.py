@@ -1,0 +1,108 @@
+"""Where of unchanged ONNX models by Maskwise, inside ONNX Runtime 1.24 or newer.
+
+    import maskwise.onnxruntime
+    session = maskwise.onnxruntime.session("model.onnx")    # an onnxruntime.InferenceSession
+
+`register` alone is for sessions of your own making, `library` for other languages, and
+`python -m maskwise.onnxruntime model.onnx` says what Maskwise would run of a model, and what it
+gains.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, Protocol
+
+import onnxruntime as ort  # type: ignore[import-untyped, unused-ignore]
+
+import maskwise
+
+PROVIDER = "MaskwiseExecutionProvider"
+_CHOSEN = "maskwise.chosen"  # among the entries of options that have the provider already
+
+
+class ModelProto(Protocol):
+    """onnx.ModelProto, of which only this is asked."""
+
+    def SerializeToString(self) -> bytes: ...
+
+
+def library() -> str:
+    """Path of the provider: what RegisterExecutionProviderLibrary takes.
+
+    Raises
+    ------
+    FileNotFoundError
+        The package was built without it.
+    """
+    return maskwise._library("libmaskwise_onnxruntime.so", "provider of ONNX Runtime")
+
+
+def devices() -> list[Any]:
+    """The registered provider as `SessionOptions.add_provider_for_devices` takes it; or none."""
+    return [device for device in ort.get_ep_devices() if device.ep_name == PROVIDER]
+
+
+def register() -> list[Any]:
+    """Makes the provider known to ONNX Runtime, once, and returns its devices.
+
+    Raises
+    ------
+    RuntimeError
+        An ONNX Runtime older than 1.24.
+    """
+    if not hasattr(ort, "get_ep_devices"):
+        raise RuntimeError(f"Maskwise needs ONNX Runtime 1.24 or newer, this is {ort.__version__}")
+    if not devices():
+        ort.register_execution_provider_library(PROVIDER, library())
+    return devices()
+
+
+def session(
+    model: str | os.PathLike[str] | bytes | ModelProto,
+    sess_options: Any = None,
+    **kwargs: Any,
+) -> Any:
+    """An `onnxruntime.InferenceSession` that runs Where by Maskwise and the rest on the CPU.
+
+    Parameters
+    ----------
+    model : path, bytes or onnx.ModelProto
+    sess_options : onnxruntime.SessionOptions, optional
+        Gets the provider behind those that it has. The entry "maskwise.verbose" = "1" prints a
+        line for each Where, claimed or refused, on standard error.
+    **kwargs
+        Passed on to InferenceSession.
+
+    Raises
+    ------
+    ValueError
+        The keywords providers or provider_options.
+    RuntimeError
+        An ONNX Runtime older than 1.24; and what InferenceSession raises.
+    """
+    for name in ("providers", "provider_options"):
+        if kwargs.get(name):
+            raise ValueError(f"{name}: Maskwise comes first and the CPU behind it")
+    options = ort.SessionOptions() if sess_options is None else sess_options
+    _choose(options)
+    if not isinstance(model, (str, bytes, os.PathLike)):
+        model = model.SerializeToString()
+    # ONNX Runtime would otherwise print an error and go on without Maskwise.
+    return ort.InferenceSession(model, options, enable_fallback=0, **kwargs)
+
+
+def _choose(options: Any) -> None:
+    found = register()
+    try:
+        options.get_session_config_entry(_CHOSEN)
+    except RuntimeError:  # no such entry
+        options.add_provider_for_devices(found[:1], {})
+        options.add_session_config_entry(_CHOSEN, "1")
+
+
+if __name__ == "__main__":
+    from maskwise import _onnxruntime_report
+
+    sys.exit(_onnxruntime_report.main())

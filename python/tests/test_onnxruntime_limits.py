@@ -1,0 +1,381 @@
+"""The provider in ONNX Runtime: what it claims, what it leaves alone, and what goes wrong."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import maskwise.onnxruntime
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from where_models import (
+    model_of,
+    options,
+    providers_of,
+    run,
+    session_of,
+    value,
+    where_inputs,
+    where_model,
+)
+
+F32, I64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+MASKWISE, CPU = maskwise.onnxruntime.PROVIDER, "CPUExecutionProvider"
+LARGE = where_model(F32, [["a", "b"]] * 3)
+
+
+def constant(name: str, content: Any) -> onnx.TensorProto:
+    return numpy_helper.from_array(np.array(content), name)
+
+
+def claims(model: bytes, capfd: Any) -> tuple[list[str], list[str]]:
+    """The provider of each Where before ONNX Runtime's fusions, and the lines."""
+    given = options(maskwise_verbose="1")
+    given.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    session = maskwise.onnxruntime.session(model, given)
+    return providers_of(session), capfd.readouterr().err.splitlines()
+
+
+def test_a_claim_has_its_line(capfd: Any) -> None:
+    assert claims(where_model(TensorProto.BFLOAT16, [["n"]] * 3), capfd) == (
+        [MASKWISE],
+        ["maskwise,claim,where,Where-16 bf16"],
+    )
+
+
+def test_lines_are_printed_on_demand(capfd: Any) -> None:
+    maskwise.onnxruntime.session(LARGE, options(maskwise_verbose="0"))
+    assert capfd.readouterr().err == ""
+    with pytest.raises(RuntimeError, match=r"maskwise.verbose is 'yes', expected 0 or 1"):
+        maskwise.onnxruntime.session(LARGE, options(maskwise_verbose="yes"))
+
+
+def quantized_model(domain: str) -> bytes:
+    scale, zero = constant("s", np.float32(0.5)), constant("z", np.uint8(3))
+    nodes = [
+        helper.make_node("DequantizeLinear", ["x", "s", "z"], ["xf"], domain=domain),
+        helper.make_node("DequantizeLinear", ["y", "s", "z"], ["yf"], domain=domain),
+        helper.make_node("Where", ["c", "xf", "yf"], ["f"], name="where"),
+        helper.make_node("QuantizeLinear", ["f", "s", "z"], ["o"], domain=domain),
+    ]
+    inputs = where_inputs(TensorProto.UINT8, [[64]] * 3)
+    return model_of(nodes, inputs, [value("o", TensorProto.UINT8, [64])], [scale, zero])
+
+
+@pytest.mark.parametrize("domain", ["", "com.microsoft"])
+def test_quantized_is_left_to_its_fusion(domain: str, capfd: Any, tmp_path: Path) -> None:
+    _, lines = claims(quantized_model(domain), capfd)
+    reason = "between DequantizeLinear and QuantizeLinear"
+    assert lines == [f"maskwise,refuse,where,Where-16 f32,{reason}"]
+    given = options()
+    given.optimized_model_filepath = str(tmp_path / "optimized.onnx")
+    maskwise.onnxruntime.session(quantized_model(domain), given)
+    fused = [node.op_type for node in onnx.load(given.optimized_model_filepath).graph.node]
+    assert fused == ["QLinearWhere"]
+
+
+def shape_model(extent: int | None, reader: str) -> bytes:
+    """A shape of which -1 is replaced; `reader` takes it."""
+    nodes = [
+        helper.make_node("Equal", ["shape", "minus"], ["c"]),
+        helper.make_node("Where", ["c", "y", "shape"], ["whole"], name="where"),
+        helper.make_node(reader, ["whole"] if reader == "Neg" else ["x", "whole"], ["o"]),
+    ]
+    inputs = [value("x", F32, None), value("shape", I64, [extent]), value("y", I64, [extent])]
+    kind = I64 if reader == "Neg" else F32
+    return model_of(nodes, inputs, [value("o", kind, None)], [constant("minus", [-1])])
+
+
+@pytest.mark.parametrize(
+    ("extent", "reader", "provider"),
+    [
+        (4, "Expand", CPU),
+        (4, "Neg", CPU),
+        (16, "Neg", CPU),
+        (17, "Neg", MASKWISE),
+        (None, "Reshape", CPU),
+        (None, "Neg", MASKWISE),
+    ],
+)
+def test_shapes_are_left_alone(extent: int | None, reader: str, provider: str, capfd: Any) -> None:
+    found, lines = claims(shape_model(extent, reader), capfd)
+    assert found == [provider], lines
+    assert lines[0].endswith("Where-16 i64,arithmetic of a shape") == (provider == CPU)
+
+
+def gpt_model(opset: int, fill: float) -> bytes:
+    """The causal mask of an old GPT-2, cut out of a whole that is known only at run time."""
+    whole = np.tril(np.ones((1, 1, 8, 8), np.uint8))
+    nodes = [
+        helper.make_node("MatMul", ["q", "k"], ["products"]),
+        helper.make_node("Div", ["products", "root"], ["x"]),
+        helper.make_node("Slice", ["whole", "from", "to", "two"], ["rows"]),
+        helper.make_node("Slice", ["rows", "zero", "to", "three"], ["mask"]),
+        helper.make_node("Cast", ["mask"], ["c"], to=BOOL),
+        helper.make_node("Where", ["c", "x", "fill"], ["kept"], name="where"),
+        helper.make_node("Softmax", ["kept"], ["o"], axis=3),
+    ]
+    inputs = [value(name, F32, [1, 2, "s", "s"]) for name in ("q", "k")]
+    inputs += [value(name, I64, [1]) for name in ("from", "to")]
+    constants = [constant("whole", whole), constant("root", np.float32(3))]
+    constants += [constant("two", [2]), constant("zero", [0]), constant("three", [3])]
+    constants += [constant("fill", np.float32(fill))]
+    return model_of(nodes, inputs, [value("o", F32, None)], constants, opset)
+
+
+def distilbert_model(fill: float) -> bytes:
+    nodes = [
+        helper.make_node("Equal", ["given", "zero"], ["padding"]),
+        helper.make_node("Reshape", ["padding", "wide"], ["reshaped"]),
+        helper.make_node("MatMul", ["q", "k"], ["y"]),
+        helper.make_node("Shape", ["y"], ["shape"]),
+        helper.make_node("Expand", ["reshaped", "shape"], ["c"]),
+        helper.make_node("Where", ["c", "fill", "y"], ["kept"], name="where"),
+        helper.make_node("Softmax", ["kept"], ["o"], axis=3),
+    ]
+    inputs = [value(name, F32, [1, 2, "s", "s"]) for name in ("q", "k")]
+    inputs += [value("given", I64, ["b", "s"]), value("wide", I64, [4])]
+    constants = [constant("zero", 0), constant("fill", np.float32(fill))]
+    return model_of(nodes, inputs, [value("o", F32, None)], constants, opset=13)
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        (gpt_model(13, -10000), "the causal mask of ONNX Runtime's attention fusion"),
+        (gpt_model(13, -1), ""),
+        (gpt_model(16, -10000), ""),
+        (distilbert_model(-np.inf), "the padding mask of ONNX Runtime's attention fusion"),
+        (distilbert_model(-1e9), ""),
+    ],
+)
+def test_masks_of_attention_fusions_are_left_alone(model: bytes, reason: str, capfd: Any) -> None:
+    found, lines = claims(model, capfd)
+    assert found == [CPU if reason else MASKWISE]
+    assert lines[0].startswith("maskwise,refuse" if reason else "maskwise,claim")
+    assert not reason or lines[0].endswith(reason)
+
+
+def test_shapes_that_do_not_broadcast() -> None:
+    session = session_of(LARGE)
+    three = np.zeros((2, 3), np.float32)
+    with pytest.raises(ort.capi.onnxruntime_pybind11_state.InvalidArgument) as refusal:
+        session.run(None, {"c": three > 0, "x": np.zeros((4, 3), "f"), "y": np.zeros((4, 4), "f")})
+    for part in ("onnx::Where-16", "condition is {2,3}", "X is {4,3}", "Y is {4,4}"):
+        assert part in str(refusal.value)
+    assert run(session, {"c": three == 0, "x": three, "y": three}, F32).shape == (2, 3)
+
+
+def test_models_that_are_none() -> None:
+    node = helper.make_node("Where", ["c", "x", "y"], ["o"])
+    inputs = [value("c", BOOL, [2]), value("x", F32, [2]), value("y", TensorProto.DOUBLE, [2])]
+    wrong = model_of([node], inputs, [value("o", F32, [2])])
+    complex_one = where_model(TensorProto.COMPLEX64, [[2]] * 3)
+    for model in (wrong, complex_one, b"no model", LARGE[:-9]):
+        with pytest.raises(Exception, match="ONNXRuntimeError"):
+            maskwise.onnxruntime.session(model, options())
+
+
+def in_a_process(code: str) -> subprocess.CompletedProcess[str]:
+    begin = "import maskwise.onnxruntime, onnxruntime as ort, numpy as np, where_models as w\n"
+    path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run(
+        [sys.executable, "-B", "-c", begin + code],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_memory_that_cannot_be_had() -> None:
+    """An error, and the session goes on."""
+    ran = in_a_process("""
+import resource
+session = w.session_of(w.where_model(1, [["a", "b"]] * 3))
+column, row = np.ones((60_000, 1), "f"), np.ones((1, 60_000), "f")
+feeds = {"c": column > 0, "x": row, "y": column}
+small = {name: array[:2, :2] for name, array in feeds.items()}
+session.run(None, small)
+resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
+for _ in range(3):
+    try:
+        session.run(None, feeds)
+        print("it ran")
+    except Exception as failure:
+        print("allocate memory" in str(failure), repr(str(failure)))
+print(session.run(None, {k: np.ascontiguousarray(v) for k, v in small.items()})[0].tolist())
+""")
+    assert ran.returncode == 0, ran.stderr
+    lines = ran.stdout.splitlines()
+    assert [line.split()[0] for line in lines[:3]] == ["True"] * 3, ran.stdout
+    assert lines[3] == "[[1.0, 1.0], [1.0, 1.0]]"
+
+
+def test_unregistered_while_sessions_live() -> None:
+    ran = in_a_process("""
+session = w.session_of(w.where_model(1, [["n"]] * 3))
+ort.unregister_execution_provider_library(maskwise.onnxruntime.PROVIDER)
+ones = np.ones(3, "f")
+feeds = {"c": ones > 0, "x": ones, "y": ones}
+session.run(None, feeds)
+again = w.session_of(w.where_model(1, [["n"]] * 3))
+del session
+print(again.run(None, feeds)[0].tolist())
+""")
+    assert ran.returncode == 0, ran.stderr
+    assert "unregistered while 1 sessions use it; they may go on" in ran.stderr
+    assert ran.stdout == "[1.0, 1.0, 1.0]\n"
+
+
+def test_one_thread_means_one() -> None:
+    """And two are those that the session began with."""
+    ran = in_a_process("""
+import os
+def run(threads):
+    session = w.session_of(w.where_model(1, [["n"]] * 3), threads)
+    ones = np.ones(1 << 22, "f")
+    before = len(os.listdir("/proc/self/task"))
+    for _ in range(5):
+        session.run(None, {"c": ones > 0, "x": ones, "y": ones})
+    return before, len(os.listdir("/proc/self/task"))
+one, two = run(1), run(2)
+print(one[0] == one[1], two[0] == two[1], two[0] - one[0])
+""")
+    assert ran.stdout == "True True 1\n", ran.stdout + ran.stderr
+
+
+def growth(make: Callable[[], Any], count: int) -> int:
+    """Bytes that the process is larger after so many sessions."""
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    for _ in range(count):
+        make()
+    before = resident()
+    for _ in range(count):
+        make()
+    return resident() - before
+
+
+def test_sessions_come_and_go_without_growth() -> None:
+    ones = np.ones((2, 3), np.float32)
+
+    def make() -> None:
+        session = session_of(LARGE)
+        session.run(None, {"c": ones > 0, "x": ones, "y": ones})
+
+    assert growth(make, 400) < 1 << 20
+
+
+class ApiBase(ctypes.Structure):
+    _fields_ = (
+        ("GetApi", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_uint32)),
+        ("GetVersionString", ctypes.CFUNCTYPE(ctypes.c_char_p)),
+    )
+
+
+@pytest.mark.parametrize("has_the_first", [True, False])
+def test_an_older_onnxruntime(has_the_first: bool) -> None:
+    """One that has no version 24 of the interface gets a status, made by its first function."""
+    said: list[bytes] = []
+
+    def make_status(code: int, text: bytes) -> int:
+        said.append(text)
+        return 77
+
+    create = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p)(make_status)
+    table = (ctypes.c_void_p * 1)(ctypes.cast(create, ctypes.c_void_p))
+    base = ApiBase()
+    base.GetApi = ApiBase._fields_[0][1](
+        lambda version: ctypes.addressof(table) if version == 1 and has_the_first else None
+    )
+    base.GetVersionString = ApiBase._fields_[1][1](lambda: b"1.23.2")
+    library = ctypes.CDLL(maskwise.onnxruntime.library())
+    library.CreateEpFactories.restype = ctypes.c_void_p
+    factories, made = (ctypes.c_void_p * 1)(), ctypes.c_size_t(9)
+    status = library.CreateEpFactories(
+        b"name", ctypes.byref(base), None, factories, ctypes.c_size_t(1), ctypes.byref(made)
+    )
+    assert made.value == 0
+    assert (status, said) == (
+        (77, [b"Maskwise needs ONNX Runtime 1.24 or newer, this is 1.23.2"])
+        if has_the_first
+        else (None, [])
+    )
+
+
+def test_forms_of_a_model(tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").write_bytes(LARGE)
+    path = tmp_path / "model.onnx"
+    for model in (LARGE, path, str(path), onnx.load_model_from_string(LARGE)):
+        given = options()
+        for _ in range(2):  # options may be used again
+            session = maskwise.onnxruntime.session(model, given)
+            assert session.get_providers() == [MASKWISE, CPU]
+    with pytest.raises(ValueError, match="providers: Maskwise comes first"):
+        maskwise.onnxruntime.session(LARGE, providers=[CPU])
+
+
+def test_registering_twice() -> None:
+    assert len(maskwise.onnxruntime.register()) == len(maskwise.onnxruntime.register()) == 1
+
+
+def report(model: bytes, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    (folder / "model.onnx").write_bytes(model)
+    command = [sys.executable, "-B", "-m", "maskwise.onnxruntime", str(folder / "model.onnx")]
+    return subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
+
+
+def test_the_report(tmp_path: Path) -> None:
+    ran = report(LARGE, tmp_path, "--dim", "b=4", "--turns", "2")
+    assert ran.returncode == 0, ran.stderr
+    for part in (f"where  {MASKWISE}", "1 of 1 Where by Maskwise", "x [8, 4]", "times as fast"):
+        assert part in ran.stdout, ran.stdout
+    assert ran.stderr == "maskwise,claim,where,Where-16 f32\n"
+
+
+def test_the_report_of_what_does_not_run(tmp_path: Path) -> None:
+    """Alone, or with made-up inputs: the claims are printed all the same."""
+    alone = report(where_model(TensorProto.INT16, [["n"]] * 3), tmp_path)
+    assert alone.returncode == 0, alone.stderr
+    assert "1 of 1" in alone.stdout and "ONNX Runtime alone does not run it" in alone.stdout
+    made_up = report(where_model(F32, [["a"], ["b"], ["b"]]), tmp_path, "--dim", "a=3")
+    assert made_up.returncode == 1
+    assert "1 of 1" in made_up.stdout and "condition is {3}" in made_up.stdout
+    assert "--dim" in made_up.stdout
+
+
+def test_the_example(tmp_path: Path) -> None:
+    """In C++, with the headers of Debian and the library of the wheel."""
+    root = Path(__file__).resolve().parents[2]
+    headers = root / ".deps/onnxruntime-headers/usr/include/onnxruntime"
+    if not headers.is_dir():
+        pytest.skip("Debian's libonnxruntime-dev could not be had")
+    if ort.__version__.startswith("1.24."):
+        pytest.skip("the headers are newer than this ONNX Runtime")
+    (library,) = (Path(ort.__file__).parent / "capi").glob("libonnxruntime.so.*")
+    (tmp_path / "libonnxruntime.so.1").symlink_to(library)  # its name to programs
+    program = tmp_path / "example"
+    command = ["c++", "-std=c++17", "-isystem", str(headers), "-o", str(program)]
+    command += [str(root / "examples/onnxruntime.cpp"), str(library)]
+    subprocess.run([*command, f"-Wl,-rpath,{tmp_path}"], check=True)
+    (tmp_path / "model.onnx").write_bytes(LARGE)
+    ran = subprocess.run(
+        [str(program), maskwise.onnxruntime.library(), str(tmp_path / "model.onnx")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout == "3 inputs\n"
+    assert "maskwise,claim,where,Where-16 f32" in ran.stderr

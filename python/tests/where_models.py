@@ -1,0 +1,116 @@
+"""ONNX models of Where, and runs of them in ONNX Runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import maskwise.onnxruntime
+import numpy as np
+import onnx
+import onnxruntime as ort
+from arrays import BFLOAT16, Array, random_array
+from onnx import TensorProto, helper
+
+# What ONNX Runtime hands to kernels: all of Where's but the complex types.
+TYPES = {
+    TensorProto.BOOL: np.dtype("?"),
+    TensorProto.INT8: np.dtype("b"),
+    TensorProto.INT16: np.dtype("h"),
+    TensorProto.INT32: np.dtype("i"),
+    TensorProto.INT64: np.dtype("l"),
+    TensorProto.UINT8: np.dtype("B"),
+    TensorProto.UINT16: np.dtype("H"),
+    TensorProto.UINT32: np.dtype("I"),
+    TensorProto.UINT64: np.dtype("L"),
+    TensorProto.FLOAT16: np.dtype("e"),
+    TensorProto.FLOAT: np.dtype("f"),
+    TensorProto.DOUBLE: np.dtype("d"),
+    TensorProto.BFLOAT16: BFLOAT16,
+    TensorProto.STRING: np.dtype(object),
+}
+Shape = Sequence[int | str | None]
+
+
+def value(name: str, element: int, shape: Shape | None) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, element, shape)
+
+
+def model_of(
+    nodes: list[onnx.NodeProto],
+    inputs: list[onnx.ValueInfoProto],
+    outputs: list[onnx.ValueInfoProto],
+    constants: Sequence[onnx.TensorProto] = (),
+    opset: int = 16,
+) -> bytes:
+    graph = helper.make_graph(nodes, "test", inputs, outputs, list(constants))
+    imports = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    return bytes(helper.make_model(graph, opset_imports=imports, ir_version=10).SerializeToString())
+
+
+def where_inputs(element: int, shapes: Sequence[Shape]) -> list[onnx.ValueInfoProto]:
+    kinds = (TensorProto.BOOL, element, element)
+    return [value(*one) for one in zip("cxy", kinds, shapes, strict=True)]
+
+
+def where_model(element: int, shapes: Sequence[Shape], opset: int = 16) -> bytes:
+    rank = max(map(len, shapes))
+    node = helper.make_node("Where", ["c", "x", "y"], ["o"], name="where")
+    inputs = where_inputs(element, shapes)
+    return model_of([node], inputs, [value("o", element, [None] * rank)], opset=opset)
+
+
+def options(**entries: str) -> Any:
+    made = ort.SessionOptions()
+    made.log_severity_level = 4
+    made.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    for key, text in entries.items():
+        made.add_session_config_entry(key.replace("_", "."), text)
+    return made
+
+
+def providers_of(session: Any, operator: str = "Where") -> list[str]:
+    return [
+        group.ep_name
+        for group in session.get_provider_graph_assignment_info()
+        for node in group.get_nodes()
+        if node.op_type == operator
+    ]
+
+
+def session_of(model: bytes, threads: int = 1, is_claimed: bool = True, **entries: str) -> Any:
+    """Every Where of the main graph is Maskwise's."""
+    given = options(**entries)
+    given.intra_op_num_threads = threads
+    made = maskwise.onnxruntime.session(model, given)
+    if is_claimed:
+        assert set(providers_of(made)) <= {maskwise.onnxruntime.PROVIDER}
+    return made
+
+
+def draw(random: np.random.Generator, shape: tuple[int, ...], element: int) -> Array:
+    if element == TensorProto.STRING:
+        texts = np.array(["", "a", "bcd", "zero\0inside", "long " * 20, "ü"], object)
+        return random.choice(texts, shape).reshape(shape)
+    return random_array(random, shape, TYPES[element])
+
+
+def run_bound(session: Any, feeds: dict[str, Array], element: int, dst: Array) -> None:
+    """By addresses: NumPy has no bfloat16 that ONNX Runtime knows."""
+    binding = session.io_binding()
+    for name, array in feeds.items():
+        kind = TensorProto.BOOL if name == "c" else element
+        binding.bind_input(name, "cpu", 0, kind, array.shape, array.ctypes.data)
+    binding.bind_output("o", "cpu", 0, element, dst.shape, dst.ctypes.data)
+    session.run_with_iobinding(binding)
+
+
+def run(session: Any, feeds: dict[str, Array], element: int) -> Array:
+    feeds = {
+        name: np.ascontiguousarray(array).reshape(array.shape) for name, array in feeds.items()
+    }
+    if element != TensorProto.BFLOAT16:
+        return np.asarray(session.run(["o"], feeds)[0])
+    dst = np.zeros(np.broadcast_shapes(*(array.shape for array in feeds.values())), BFLOAT16)
+    run_bound(session, feeds, element, dst)
+    return dst

@@ -1,0 +1,54 @@
+"""What integrations/onnxruntime declares of ONNX Runtime, against its headers, by a compiler."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+OURS = ROOT / "integrations/onnxruntime"
+REAL = ROOT / ".deps/onnxruntime-headers/usr/include/onnxruntime"
+
+pytestmark = pytest.mark.skipif(
+    not REAL.is_dir(), reason="Debian's libonnxruntime-dev could not be had"
+)
+
+
+def compile_with(ours: Path) -> subprocess.CompletedProcess[str]:
+    command = ["c++", "-std=c++20", "-fsyntax-only", f"-I{ours}", f"-isystem{REAL}"]
+    return subprocess.run(
+        [*command, str(ROOT / "tests/onnxruntime/abi.cpp")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_every_function_and_structure() -> None:
+    ran = compile_with(OURS)
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "wrong", "said"),
+    [
+        ("functions.inc", "MAIN(91, ", "MAIN(92, ", "KernelContext_GetOutput is elsewhere"),
+        ("functions.inc", "EP(3, ", "EP(2, ", "AddSingleNode is elsewhere"),
+        ("functions.inc", "std::size_t batches", "int batches", "ParallelFor is another"),
+        ("abi.hpp", "element_bf16, 16", "element_bf16, 15", "ELEMENT_DATA_TYPE_BFLOAT16"),
+        ("abi.hpp", "std::uint32_t flags;", "", "flags"),
+        ("abi.hpp", "CreateAllocator, ReleaseAllocator", "CreateAllocator", "CreateDataTransfer"),
+    ],
+)
+def test_it_sees_what_is_wrong(file: str, text: str, wrong: str, said: str, tmp_path: Path) -> None:
+    for name in ("functions.inc", "abi.hpp"):
+        shutil.copy(OURS / name, tmp_path)
+    source = (tmp_path / file).read_text()
+    assert source.count(text) == 1
+    (tmp_path / file).write_text(source.replace(text, wrong))
+    ran = compile_with(tmp_path)
+    assert ran.returncode != 0
+    assert said in ran.stderr
