@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """usage: .deps/peers/bin/python scripts/draw_picture.py
 
-Draws the picture of README.md, for a light and for a dark background, from the newest
-docs/figures/CLASS/select.json (scripts/take_figures.py puts it there). It needs matplotlib, which
-`scripts/setup --peers` installs. `scripts/check figures` fails where a picture was edited by hand,
-or drawn from other figures or by another version of this script.
+Draws the pictures of README.md, for a light and for a dark background, from the newest
+docs/figures/CLASS/select.json and kept.json (scripts/take_figures.py puts them there). It needs
+matplotlib, which `scripts/setup --peers` installs. `scripts/check figures` fails where a picture
+was edited by hand, or drawn from other figures or by another version of this script.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from write_figures import PICTURES, ROOT, SELECT, Result, results_of, sign
+from write_figures import PICTURES, ROOT, SELECT, Result, Table, results_of, sign
 
 if TYPE_CHECKING:  # write_figures' tests import this file without matplotlib
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 NOTE = (
     "One dot for each Select of a real program (f32, at least 1 MB moved). Further left is faster."
@@ -71,11 +72,15 @@ def draw_row(axes: Axes, y: float, name: str, ratios: list[float], theme: Theme)
     axes.text(1.015, y, text, ha="left", transform=axes.get_yaxis_transform(), **style)
 
 
+def source_of(result: Result) -> str:
+    machine = result.machine.partition(", load")[0]
+    measured = f"{machine}; {result.command}, commit {result.commit[:9]}, {result.date}"
+    return f"{measured}\n{result.versions}"
+
+
 def write_words(axes: Axes, result: Result, theme: Theme) -> None:
     heading = "Time of a Select, as a multiple of the time in which the machine can move its bytes"
-    machine = result.machine.partition(", load")[0]
-    source = f"{machine}; {result.command}, commit {result.commit[:9]}, {result.date}"
-    notes = f"{NOTE}\n{source}\n{result.versions}"
+    notes = f"{NOTE}\n{source_of(result)}"
     at = {"transform": axes.transAxes, "color": theme.text}
     axes.text(-0.16, 1.12, heading, fontsize=11, **at)
     axes.text(1.015, 1.01, "median", fontsize=9, **at)
@@ -84,27 +89,67 @@ def write_words(axes: Axes, result: Result, theme: Theme) -> None:
     axes.text(1, 1.01, "the limit", color=theme.text, **above)
 
 
-def draw(result: Result, theme: Theme) -> str:
+def new_figure(height: float) -> Figure:
     from matplotlib import rcParams
     from matplotlib.figure import Figure
 
     rcParams.update({"svg.hashsalt": "maskwise", "svg.fonttype": "path"})
+    return Figure(figsize=(8.6, height))
+
+
+def draw_select(result: Result, theme: Theme) -> Figure:
     rows = implementations(result)
-    figure = Figure(figsize=(8.6, 0.46 * len(rows) + 1.2))
+    figure = new_figure(0.46 * len(rows) + 1.2)
     axes = figure.subplots()
-    axes.patch.set_visible(False)
     for y, (name, ratios) in enumerate(reversed(rows)):
         draw_row(axes, y, name, ratios, theme)
     axes.axvline(1, color=theme.text, linewidth=1.2, zorder=1)
     axes.set_xscale("log")
     axes.set_ylim(-0.6, len(rows) - 0.4)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}x")
-    axes.tick_params(colors=theme.text, which="both", length=0)
     axes.set_yticks([])
     axes.grid(axis="x", color=theme.faint, linewidth=0.8, zorder=0)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
     write_words(axes, result, theme)
+    return figure
+
+
+def draw_kept(result: Result, theme: Theme) -> Figure:
+    """A line for each implementation, named at its end."""
+    figure = new_figure(3.6)
+    axes = figure.subplots()
+    percents = [float(row[0]) for row in result.rows]
+    for column, name in enumerate(result.head[1:], 1):
+        points = [
+            (percent, float(row[column]))
+            for percent, row in zip(percents, result.rows, strict=True)
+            if row[column] != "-"
+        ]
+        own = name == "Maskwise"
+        colour, width = (theme.own, 2.5) if own else (theme.other, 1.5)
+        axes.plot(
+            *zip(*points, strict=True), color=colour, linewidth=width, marker="o", markersize=4
+        )
+        weight = "bold" if own else "normal"
+        at = (points[-1][0] + 1.5, points[-1][1])
+        axes.annotate(name, at, color=colour if own else theme.text, fontweight=weight, va="center")
+    axes.set_xlim(0, 100)
+    axes.set_ylim(bottom=0)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g} %")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g} ms")
+    axes.grid(color=theme.faint, linewidth=0.8, zorder=0)
+    at = {"transform": axes.transAxes, "color": theme.text}
+    axes.text(-0.08, 1.06, "Time of attention, by how much of it the mask keeps", fontsize=11, **at)
+    axes.text(-0.08, -0.13, source_of(result), fontsize=8, linespacing=1.5, va="top", **at)
+    return figure
+
+
+def draw(result: Result, table: Table, theme: Theme) -> str:
+    figure = draw_select(result, theme) if table is SELECT else draw_kept(result, theme)
+    for axes in figure.axes:
+        axes.patch.set_visible(False)
+        axes.tick_params(colors=theme.text, which="both", length=0)
+        for spine in axes.spines.values():
+            spine.set_visible(False)
     text = io.StringIO()
     facts = {"Date": None, "Creator": None}
     figure.savefig(text, format="svg", transparent=True, bbox_inches="tight", metadata=facts)
@@ -113,10 +158,10 @@ def draw(result: Result, theme: Theme) -> str:
 
 def main() -> None:
     argparse.ArgumentParser(description=__doc__).parse_args()
-    [result] = results_of(SELECT, ROOT).values()
-    for name, path in PICTURES.items():
+    for path, (table, theme) in PICTURES.items():
+        [result] = results_of(table, ROOT).values()
         (ROOT / path).parent.mkdir(exist_ok=True)
-        (ROOT / path).write_text(sign(draw(result, THEMES[name]), ROOT))
+        (ROOT / path).write_text(sign(draw(result, table, THEMES[theme]), table, ROOT))
         print(f"drawn: {path}")
 
 

@@ -273,6 +273,19 @@ def install_lane(pins: Pins, wanted_by_name: bool) -> None:
         say(f"{failure}; skipped")
 
 
+def install_for_python() -> None:
+    """What the package is built and tested with; ONNX Runtime's oldest and headers besides."""
+    pins = Pins(ROOT / "scripts/python.txt")
+    install("Python package's needs", DEPS / "python", pins, build_environment)
+    pins = Pins(ROOT / "scripts/onnxruntime-1.24.txt")
+    install("ONNX Runtime 1.24", DEPS / "onnxruntime-1.24", pins, build_environment)
+    pins = Pins(ROOT / "scripts/onnxruntime_headers.txt")
+    try:
+        install("ONNX Runtime headers", DEPS / "onnxruntime-headers", pins, build_from_debian)
+    except Failure as failure:
+        say(f"{failure}; skipped")
+
+
 def install_all(lanes: list[str]) -> None:
     install("Python tools", DEPS / "tools", Pins(ROOT / "scripts/tools.txt"), build_environment)
     own = os.environ.get("MASKWISE_ONEDNN", "")
@@ -300,8 +313,7 @@ def main() -> int:
         if arguments.torch:
             install("PyTorch", DEPS / "torch", Pins(ROOT / "scripts/torch.txt"), build_environment)
         if arguments.python:
-            pins = Pins(ROOT / "scripts/python.txt")
-            install("Python package's needs", DEPS / "python", pins, build_environment)
+            install_for_python()
         if arguments.aarch64:
             pins = Pins(ROOT / "scripts/aarch64.txt")
             install("AArch64 libraries", DEPS / "aarch64", pins, build_from_debian)

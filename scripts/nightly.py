@@ -58,13 +58,13 @@ STAGES = (
         r"^scripts/mutate: (.*)",
     ),
     Stage("coverage", "scripts/coverage --build", 60, r"^scripts/coverage: (.*)"),
-    # Six targets, and the sequences once for each lane besides.
+    # Nine targets, and the sequences once for each lane besides.
     Stage(
         "fuzz",
         "scripts/fuzz --seconds {seconds}",
-        90,
+        110,
         r"^(.*(?:all right|_units:.*|failed.*))$",
-        10,
+        12,
     ),
     Stage("soak", "scripts/soak {seconds}", 40, r"^scripts/soak: (.*)"),
     Stage("asan", "scripts/test asan", 60, LANE_COUNTS),

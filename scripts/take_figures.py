@@ -3,8 +3,8 @@
 
 Makes docs/figures/CLASS/TABLE.json of what scripts/bench and scripts/run have left in build/bench,
 of every table (scripts/write_figures.py has the list) that was measured there, and writes the
-documents; scripts/draw_picture.py draws the picture of "select". Refuses what was measured with
-uncommitted changes: no commit would say what it is of.
+documents; scripts/draw_picture.py draws the pictures of "select" and "kept". Refuses what was
+measured with uncommitted changes: no commit would say what it is of.
 """
 
 from __future__ import annotations
@@ -187,6 +187,83 @@ def attention_cells(bench: Path) -> Cells:
     return ", ".join(versions), head, [attention_row(name, cases) for name in newest]
 
 
+# The cases of README's table of attention, by their names in scripts/bench attention --peers.
+PLAIN = {
+    "causal 1x12x512": "causal, 512",
+    "causal 1x12x1024": "causal, 1024",
+    "causal 1x12x2048": "causal, 2048",
+    "causal 1x12x4096": "causal, 4096",
+    "padding 1x12x1024": "padding, a quarter masked, 1024",
+    "block-sparse 1x12x1024": "1 of 8 tiles kept, 1024",
+    "no mask 1x12x1024": "no mask, 1024",
+}
+PLAIN_HEAD = {
+    "engine": "Maskwise",
+    "torch attn_mask": "PyTorch, mask given",
+    "torch is_causal": "PyTorch, `is_causal`",
+    "openvino": "OpenVINO",
+    "onnxruntime": "ONNX Runtime",
+    "onednn": "oneDNN alone",
+    "maskwise": "oneDNN with Maskwise",
+}
+
+
+def fastest(of_case: Rows, name: str) -> float | None:
+    """Seconds of the implementation's fastest form, or of that form. PyTorch without a mask has the
+    one form."""
+    if name == "torch attn_mask" and "torch no mask" in of_case:
+        name = "torch no mask"
+    forms = (impl for impl in of_case if impl == name or impl.startswith(f"{name} "))
+    return min((of_case[impl]["seconds_median"] for impl in forms), default=None)
+
+
+def peer_versions(cases: Iterable[Rows]) -> str:
+    named = {
+        f"{impl.split(' ')[0]} {row['version']}"
+        for of_case in cases
+        for impl, row in of_case.items()
+        if impl not in OWN and not impl.startswith("engine ")
+    }
+    return ", ".join(sorted(named))
+
+
+def plain_cells(bench: Path) -> Cells:
+    """Attention by everybody, with the gain over the fastest of the others."""
+    every = suite_rows(bench, "attention")
+    cases = {text: every[f"plain {name} f32"] for name, text in PLAIN.items()}
+    rows = []
+    for text, of_case in cases.items():
+        found = {name: fastest(of_case, name) for name in PLAIN_HEAD}
+        others = [
+            spent for name, spent in found.items() if spent and name not in ("engine", "maskwise")
+        ]
+        own = found["engine"]
+        if own is None:
+            raise Fault(f"results.json: {text} was not measured with --peers")
+        rows.append([text, *map(time_text, found.values()), f"{min(others) / own:.2g} times"])
+    head = ["mask, sequence", *PLAIN_HEAD.values(), "faster than the fastest other"]
+    library = next(iter(cases.values()))["onednn"]["version"].split(", Maskwise")[0]
+    return f"f32, 12 heads of depth 64; {library}, {peer_versions(cases.values())}", head, rows
+
+
+def kept_cells(bench: Path) -> Cells:
+    """Milliseconds by how much of the mask is kept."""
+    found = {
+        match[1]: of_case
+        for name, of_case in suite_rows(bench, "attention").items()
+        if (match := re.match(r"plain kept (\d+) % 1x12x2048 f32$", name))
+    }
+    names = [name for name in PLAIN_HEAD if name not in ("torch is_causal", "onednn", "maskwise")]
+    rows = []
+    for percent, of_case in found.items():
+        times = [fastest(of_case, name) for name in names]
+        rows.append([percent, *(f"{1e3 * spent:.4g}" if spent else "-" for spent in times)])
+    if not rows:
+        raise Fault("results.json: no plain attention by kept tiles")
+    head = ["kept %", *(PLAIN_HEAD[name].split(",")[0] for name in names)]
+    return f"1x12x2048x64, f32; {peer_versions(found.values())}", head, rows
+
+
 # Selects that move less are bound by the call.
 SHOWN_FROM_BYTES = 1_000_000
 
@@ -267,6 +344,17 @@ def inplace_cells(bench: Path) -> Cells:
     return "engine, causal and random masks shared by 12 matrices", head, rows
 
 
+def onnxruntime_cells(bench: Path) -> Cells:
+    found = json.loads(measured(bench / "onnxruntime.json"))
+    rows = [
+        [one["case"], one["dtype"], time_text(one["without"]), time_text(one["with_it"])]
+        + [f"{one['ratio']:.2g}"]
+        for one in found["cases"]
+    ]
+    head = ["model", "type", "ONNX Runtime", "with Maskwise", "times faster"]
+    return f"ONNX Runtime {found['version']}", head, rows
+
+
 def model_cells(bench: Path) -> Cells:
     """From the copies that the run of scripts/bench has measured last."""
     copies = json.loads(measured(bench / "machine.json"))["copies"]
@@ -291,8 +379,11 @@ TAKEN: dict[str, tuple[Callable[[Path], Cells], tuple[str, ...]]] = {
     "model": (model_cells, ("select",)),
     "inplace": (inplace_cells, ("inplace",)),
     "attention": (attention_cells, ("attention",)),
+    "plain": (plain_cells, ("attention",)),
+    "kept": (kept_cells, ("attention",)),
     "merged": (merged_cells, ("run-merge_perf",)),
     "python": (python_cells, ("python",)),
+    "onnxruntime": (onnxruntime_cells, ("onnxruntime",)),
 }
 
 

@@ -4,7 +4,7 @@
 Writes the tables of figures in README.md and docs/ from the results in docs/figures, between the
 markers `<!-- begin NAME -->` and `<!-- end NAME -->`. docs/figures/CLASS/NAME.json is what a CPU
 class has measured last (scripts/take_figures.py puts it there), docs/figures/nightly.json what
-scripts/nightly has run last. scripts/draw_picture.py draws the picture of README.md from there.
+scripts/nightly has run last. scripts/draw_picture.py draws the pictures of README.md from there.
 
 --check writes nothing. It fails where a table or picture was edited by hand, lacks results, is of
 other results or stands outside of markers, and where results are older than the engine: more than
@@ -44,6 +44,7 @@ class Table:
 
 TABLES = (
     Table("README.md", "run", "scripts/run", newest_only=True),
+    Table("README.md", "plain", "scripts/bench attention --peers", newest_only=True),
     Table("docs/performance.md", "kernels", "scripts/bench kernels"),
     Table("docs/performance.md", "targets", "scripts/bench"),
     Table("docs/performance.md", "isa", "scripts/bench isa select sweep --limit"),
@@ -53,11 +54,17 @@ TABLES = (
     Table("docs/fusion.md", "attention", "scripts/bench attention"),
     Table("docs/fusion.md", "merged", "scripts/run --batch=merge_perf"),
     Table("docs/python.md", "python", "scripts/bench python"),
+    Table("docs/onnxruntime.md", "onnxruntime", "scripts/bench onnxruntime"),
 )
 NIGHTLY = Table("docs/reliability.md", "nightly", "scripts/nightly")
-# No table: what the picture is drawn from, once for each background.
+# No tables: what pictures are drawn from, each once for each background.
 SELECT = Table("README.md", "select", "scripts/bench select", newest_only=True)
-PICTURES = {name: f"docs/pictures/select-{name}.svg" for name in ("light", "dark")}
+KEPT = Table("README.md", "kept", "scripts/bench attention --peers", newest_only=True)
+PICTURES = {
+    f"docs/pictures/{name}-{theme}.svg": (table, theme)
+    for name, table in (("select", SELECT), ("attention", KEPT))
+    for theme in ("light", "dark")
+}
 
 
 @dataclass(frozen=True)
@@ -157,21 +164,21 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def sign(picture: str, root: Path) -> str:
+def sign(picture: str, of: Table, root: Path) -> str:
     """Adds a last line that tells what the picture was drawn from, by what, and what came out."""
     script = Path(__file__).with_name("draw_picture.py").read_text()
-    source = digest(f"{results_of(SELECT, root)}\n{script}")
+    source = digest(f"{results_of(of, root)}\n{script}")
     return f"{picture}<!-- of {source}, drawn {digest(picture)} -->\n"
 
 
 def picture_faults(root: Path) -> list[str]:
     """Without drawing, which takes matplotlib."""
     faults = []
-    for path in PICTURES.values():
+    for path, (table, _) in PICTURES.items():
         text = (root / path).read_text() if (root / path).exists() else ""
         drawn = "".join(text.splitlines(keepends=True)[:-1])
         try:
-            if not drawn or text != sign(drawn, root):
+            if not drawn or text != sign(drawn, table, root):
                 faults.append(f"{path}: not what scripts/draw_picture.py draws of the results")
         except Fault as fault:
             faults.append(f"{path}: {fault}")

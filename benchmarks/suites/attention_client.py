@@ -67,7 +67,11 @@ class Client(Worker):
 
 
 def claim(said: str) -> tuple[set[int], str]:
-    """The operators that Maskwise runs, from the lines that say so."""
-    claims = re.findall(r"maskwise,claim,\d+,composite,(.*): operators ([\d ]+)", said)
-    operators = {int(number) for _, numbers in claims for number in numbers.split()}
-    return operators, "; ".join(text for text, _ in claims)
+    """The operators that Maskwise runs between oneDNN's, and what it runs, from the lines that say
+    so; of a whole partition (attention) there are none between."""
+    claims = re.findall(r"maskwise,claim,\d+,(?:composite|attention),(.*)", said)
+    operators: set[int] = set()
+    for text in claims:
+        _, _, numbers = text.partition(": operators ")
+        operators |= {int(number) for number in numbers.split()}
+    return operators, "; ".join(text.partition(": operators ")[0] for text in claims)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from pathlib import Path
 
@@ -13,14 +14,22 @@ from worker import ROOT, Died, Worker
 SERVER = ROOT / "benchmarks/peers/serve_attention.py"
 # The environment that has each. Another implementation is a line here and a module
 # benchmarks/peers/attention_<name>.py.
-ENVIRONMENTS = {"torch": ".deps/torch", "openvino": ".deps/peers", "onnxruntime": ".deps/peers"}
+ENVIRONMENTS = {
+    "engine": ".deps/python",
+    "torch": ".deps/torch",
+    "openvino": ".deps/peers",
+    "onnxruntime": ".deps/peers",
+}
+PACKAGE = ROOT / "build/release/python"  # of the engine
 
 
 class Peer(Worker):
     def __init__(self, name: str, python: Path) -> None:
         self.name = name
         command = [str(python), "-B", str(SERVER), name]
-        super().__init__(f"attention-{name}", command, {}, rests=True)  # ONNX Runtime spins 30 ms
+        path = os.pathsep.join([str(PACKAGE), os.environ.get("PYTHONPATH", "")])
+        # ONNX Runtime spins 30 ms.
+        super().__init__(f"attention-{name}", command, {"PYTHONPATH": path}, rests=True)
 
     def load(self, problem: Problem, measured: Measured) -> dict[str, Samples]:
         """The forms whose answer is right, ready to be timed; the faults of the others."""

@@ -13,6 +13,9 @@ SCALE = 0.125
 FILES = {"q": "0", "k": "1", "v": "2", "scale": "3", "fill": "4", "mask": "5"}
 RESULT = 6
 ANSWER = f"{RESULT}.out"
+# A mask of so many tiles in a hundred, drawn at random.
+KEPT = "kept "
+PERCENTS = (5, 10, 25, 50, 75, 100)
 
 
 @dataclass(frozen=True)
@@ -42,16 +45,20 @@ class Plain:
 def cases() -> list[Plain]:
     wanted = [
         ("causal", 16, 384),
-        ("padding", 12, 128),
-        ("causal and padding", 12, 1024),
+        ("causal", 12, 512),
+        ("causal", 12, 1024),
         ("causal", 12, 2048),
         ("causal", 12, 4096),
+        ("padding", 12, 128),
+        ("padding", 12, 1024),
+        ("causal and padding", 12, 1024),
         ("block-sparse", 12, 1024),
         ("block-sparse", 12, 2048),
         ("no mask", 12, 1024),
     ]
     dtypes = ["f32", "bf16"] if has_bf16(Path("/proc/cpuinfo").read_text()) else ["f32"]
-    return [Plain(*case, dtype) for dtype in dtypes for case in wanted]
+    kept = [Plain(f"{KEPT}{percent} %", 12, 2048, "f32") for percent in PERCENTS]
+    return [Plain(*case, dtype) for dtype in dtypes for case in wanted] + kept
 
 
 def has_bf16(cpuinfo: str) -> bool:

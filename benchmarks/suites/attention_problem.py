@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from attention_plain import FILES, SCALE, Plain
+from attention_plain import FILES, KEPT, SCALE, Plain
 from ml_dtypes import bfloat16
 
-TILE = 64  # rows and columns of the block-sparse mask's tiles, of which it keeps one in EVERY
-EVERY = 8
+TILE = 64  # rows and columns of the block-sparse mask's tiles, of which it keeps some percent
+SPARSE_PERCENT = 12.5
 NUMBERS = {"f32": np.float32, "bf16": bfloat16}
 # As the harness compares a chain of operators (docs/harness.md): of the expected element, or of the
 # root mean square of all where that is larger.
@@ -28,7 +28,11 @@ def mask_of(case: Plain) -> Any:
     if not case.mask_shape:
         return None
     if case.kind == "block-sparse":
-        return tiles(case.length)[None, None]
+        return tiles(case.length, SPARSE_PERCENT)[None, None]
+    if case.kind.startswith(KEPT):
+        return tiles(case.length, float(case.kind.removeprefix(KEPT).removesuffix(" %")))[
+            None, None
+        ]
     keys = np.arange(case.length)
     kept = np.ones((1, case.length), bool)
     if "padding" in case.kind:
@@ -38,12 +42,12 @@ def mask_of(case: Plain) -> Any:
     return kept[None, None]
 
 
-def tiles(length: int) -> Any:
-    """In each row of tiles one in EVERY, drawn at random."""
+def tiles(length: int, percent: float) -> Any:
+    """In each row of tiles so many, drawn at random."""
     count, random = length // TILE, np.random.default_rng(length)
     kept = np.zeros((count, count), bool)
     for row in kept:
-        row[random.choice(count, max(1, count // EVERY), replace=False)] = True
+        row[random.choice(count, max(1, round(count * percent / 100)), replace=False)] = True
     return kept.repeat(TILE, 0).repeat(TILE, 1)
 
 

@@ -28,6 +28,7 @@ cond is {2,3}, then is {3}, else is {}
 INSTALLED = [
     "lib/libmaskwise.so",
     "lib/libmaskwise_onednn.so",
+    "lib/libmaskwise_onnxruntime.so",
     "include/maskwise/maskwise.hpp",
     "lib/cmake/maskwise/maskwise-config.cmake",
     "lib/cmake/maskwise/maskwise-targets.cmake",

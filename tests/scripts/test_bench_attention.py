@@ -281,7 +281,7 @@ for dtype in ("f32", "bf16"):
         ready["planted right"]()
         found[dtype] = {"taken": taken, "faults": measured.faults, "samples": measured.samples}
 kept = {kind: float(mask_of(Plain(kind, 1, 512, "f32")).mean())
-        for kind in ("causal", "padding", "causal and padding", "block-sparse")}
+        for kind in ("causal", "padding", "causal and padding", "block-sparse", "kept 25 %")}
 print(json.dumps({**found, "kept": kept}))
 """
 
@@ -330,5 +330,6 @@ def test_masks_keep_what_their_names_say(planted: dict[str, Any]) -> None:
     assert kept["causal"] == (512 * 513 / 2) / 512**2
     assert kept["padding"] == 0.75
     assert kept["block-sparse"] == 0.125
+    assert kept["kept 25 %"] == 0.25
     hidden = (128 * 129 / 2) / 512**2  # of the causal triangle, behind the padding
     assert kept["causal and padding"] == kept["causal"] - hidden

@@ -65,6 +65,7 @@ def test_an_undefined_symbol(tmp_path: Path) -> None:
 
 def test_an_empty_list_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / "functions.inc").write_text("// nothing\n")
+    (tmp_path / "exports.map").write_text("{ local: *; };\n")
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(tmp_path / "a.so"), "-xc", "/dev/null"])
     found = check_exports.check(tmp_path / "a.so", tmp_path)
     assert len(found) == 1

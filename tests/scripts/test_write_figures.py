@@ -10,7 +10,7 @@ import nightly
 import pytest
 import take_figures
 import write_figures
-from write_figures import NIGHTLY, PICTURES, SELECT, TABLES, Result, sign, write
+from write_figures import KEPT, NIGHTLY, PICTURES, SELECT, TABLES, Result, sign, write
 
 CLASS = "avx512-some-model"
 
@@ -40,9 +40,9 @@ def put_result(root: Path, name: str, commit: str, cpu_class: str = CLASS, **oth
 
 
 def put_pictures(root: Path) -> None:
-    for path in PICTURES.values():
+    for path, (of, _) in PICTURES.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(sign("<svg>\n", root))
+        (root / path).write_text(sign("<svg>\n", of, root))
 
 
 def record(commit: str) -> nightly.Record:
@@ -59,7 +59,7 @@ def root(tmp_path: Path) -> Path:
         parts = [f"<!-- begin {name} -->\n<!-- end {name} -->\nwords\n" for name in names]
         (tmp_path / document).parent.mkdir(exist_ok=True)
         (tmp_path / document).write_text("\n".join(parts))
-    for table in (*TABLES, SELECT):
+    for table in (*TABLES, SELECT, KEPT):
         put_result(tmp_path, table.name, commit)
     put_pictures(tmp_path)
     nightly.keep(tmp_path / nightly.RECORDS, "soak", record(commit))
@@ -91,8 +91,9 @@ def test_figures_outside_of_markers(root: Path, capsys: pytest.CaptureFixture[st
     assert f"docs/python.md:{line}: a table with figures" in out and "figures: 1 faults" in out
 
 
-@pytest.mark.parametrize("path", PICTURES.values())
+@pytest.mark.parametrize("path", PICTURES)
 def test_pictures(root: Path, path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    of = PICTURES[path][0].name
     fault = f"{path}: not what scripts/draw_picture.py draws"
     drawn = (root / path).read_text()
     (root / path).write_text(drawn.replace("<svg>", "<svg >"))  # edited by hand
@@ -101,11 +102,11 @@ def test_pictures(root: Path, path: str, capsys: pytest.CaptureFixture[str]) -> 
     assert write(root, check=True) == 1 and fault in capsys.readouterr().out
     (root / path).write_text(drawn)
     assert write(root, check=True) == 0
-    put_result(root, "select", git(root, "rev-parse", "HEAD"), date="2026-03-04")  # other results
+    put_result(root, of, git(root, "rev-parse", "HEAD"), date="2026-03-04")  # other results
     assert write(root, check=True) == 1 and fault in capsys.readouterr().out
-    (root / f"docs/figures/{CLASS}/select.json").unlink()
+    (root / f"docs/figures/{CLASS}/{of}.json").unlink()
     assert write(root, check=True) == 1
-    assert f"{path}: README.md: no results for the table 'select'" in capsys.readouterr().out
+    assert f"{path}: README.md: no results for the table '{of}'" in capsys.readouterr().out
 
 
 def test_missing_results(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -140,7 +141,7 @@ def test_results_older_than_the_engine(root: Path, capsys: pytest.CaptureFixture
     out = capsys.readouterr().out
     assert f"docs/figures/{CLASS}/run.json: 31 commits of src/kernel" in out
     assert f"{nightly.RECORDS}: soak: 31 commits" in out
-    for table in (*TABLES, SELECT):
+    for table in (*TABLES, SELECT, KEPT):
         put_result(root, table.name, newest)
     put_pictures(root)
     nightly.keep(root / nightly.RECORDS, "soak", record(newest))
@@ -161,12 +162,12 @@ def test_a_clone_without_history_says_so(
     clone = tmp_path_factory.mktemp("clone") / "of"
     git(root, "clone", "--quiet", "--depth=1", f"file://{root}", str(clone))
     assert write(clone, check=True) == 0
-    assert f"the age of {len(TABLES) + 2} results is not known" in capsys.readouterr().out
+    assert f"the age of {len(TABLES) + 3} results is not known" in capsys.readouterr().out
 
 
 def test_a_table_for_each_class_but_the_newest_in_the_readme(root: Path) -> None:
     commit = git(root, "rev-parse", "HEAD")
-    for name in ("run", "targets"):
+    for name in ("run", "plain", "targets"):
         put_result(root, name, commit, "avx2-other", date="2026-03-04", machine="two")
     assert write(root, check=False) == 0
     readme, performance = (root / "README.md").read_text(), root / "docs/performance.md"
@@ -202,6 +203,16 @@ def test_python_is_compared_with_the_faster_form_of_numpy(tmp_path: Path) -> Non
     result = taken("python", tmp_path / "bench", tmp_path)
     assert result.rows == [["f32", "4 ms", "2 ms (copyto)", "1 ms", "2", "500 us", "4"]]
     assert result.commit == "c" * 40 and result.machine == "one"
+
+
+def test_models_are_times_as_fast_as_without(tmp_path: Path) -> None:
+    leave_behind(tmp_path / "bench", ("onnxruntime",))
+    one = {"case": "Where 64", "dtype": "f16", "without": 3e-6, "with_it": 1e-6, "ratio": 2.96}
+    content = {"version": "1.31.1", "cases": [one]}
+    (tmp_path / "bench/onnxruntime.json").write_text(json.dumps(content))
+    result = taken("onnxruntime", tmp_path / "bench", tmp_path)
+    assert result.rows == [["Where 64", "f16", "3 us", "1 us", "3"]]
+    assert result.versions == "ONNX Runtime 1.31.1"
 
 
 def test_selects_are_multiples_of_the_limit(tmp_path: Path) -> None:

@@ -1,0 +1,36 @@
+"""Maskwise's own engine, without oneDNN: maskwise.attention, as PyTorch's function is called."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import maskwise
+import ml_dtypes
+from attention_operands import Form, Operands
+
+TYPES = {"f32": "float32", "bf16": ml_dtypes.bfloat16}
+
+
+class Peer:
+    version = maskwise.__version__
+
+    def __init__(self, threads: int) -> None:
+        self.threads = min(threads, len(os.sched_getaffinity(0)))
+
+    def forms(self, of: Operands) -> dict[str, Callable[[], Form]]:
+        dst = of.empty()
+        q, k, v, out = (array.view(TYPES[of.dtype]) for array in (of.q, of.k, of.v, dst))
+        attend = partial(maskwise.attention, q, k, v, scale=of.scale, out=out)
+
+        def form(**mask: Any) -> Callable[[], Form]:
+            return lambda: (partial(attend, **mask), lambda _: dst)
+
+        if of.mask is None:
+            return {"no mask": form()}
+        found = {"mask": form(mask=of.mask)}
+        if of.causal:
+            found["is_causal"] = form(is_causal=True)
+        return found

@@ -1,0 +1,279 @@
+"""Models in ONNX Runtime with Maskwise's provider and without, in turns, in one process: Where
+alone on the shapes of suite select; scale, mask and Softmax; blocks of attention as PyTorch's
+exporters write them. A line for each case, and one for each target missed.
+
+Started by `scripts/bench onnxruntime`, which has the package built. build/bench/onnxruntime.json
+keeps the times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import math
+import os
+import statistics
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import maskwise.onnxruntime
+import numpy as np
+import onnxruntime as ort
+from cases import CACHES, Case, dense, shape_table
+from machine import machine_facts, write_stamp
+from onnx import TensorProto, helper
+from where import RESULTS, TURNS, calls_of_sample, seconds_a_call, shown
+
+FOLDER = RESULTS.parent
+F32, F16, BOOL = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BOOL
+TYPES = {"f32": (F32, np.float32), "f16": (F16, np.float16)}
+MOST_SLOWER = 0.5e-6  # of a small call
+Inputs = dict[str, Any]
+
+
+@dataclass
+class Model:
+    name: str
+    dtype: str
+    nodes: list[Any]
+    inputs: Inputs
+    least: float = 0.0  # times as fast as without, where there is a target
+    most_slower: float = math.inf  # seconds
+
+
+@dataclass
+class Times:
+    """Medians of seconds a call, and of the turns' ratios."""
+
+    case: str
+    dtype: str
+    without: float
+    with_it: float
+    ratio: float
+    missed: str
+
+    def line(self) -> str:
+        times = f"{shown(self.without):>9} {shown(self.with_it):>9}  {self.ratio:.2f}x"
+        return f"{self.case:<52} {self.dtype}  {times}"
+
+
+def mask_of(random: np.random.Generator, kind: str, shape: tuple[int, ...]) -> Any:
+    """By the rules of benchmarks/limit/mask.cpp, of other random numbers."""
+    rows, columns = (1, 1, *shape)[-2:]
+    row, column = np.ogrid[:rows, :columns]
+    kind, _, share = kind.partition(":")
+    rules = {
+        "random": lambda: random.random(shape) < float(share or 0.5),
+        "padding": lambda: column < random.integers(columns // 4, columns, (*shape[:-2], 1, 1)),
+        "true": lambda: np.True_,
+        "causal": lambda: column <= row + columns - rows,
+        "banded": lambda: abs(column - row) < 8,
+        "one_row": lambda: (np.arange(shape[0]) == shape[0] // 2).reshape(
+            -1, *[1] * len(shape[1:])
+        ),
+    }
+    return np.broadcast_to(rules[kind](), shape).copy()
+
+
+def node(kind: str, inputs: list[str], output: str, **attributes: Any) -> Any:
+    return helper.make_node(kind, inputs, [output], **attributes)
+
+
+def l2_bytes() -> int:
+    for index in CACHES.glob("index*"):
+        if (index / "level").read_text().strip() == "2":
+            return int((index / "size").read_text().strip().removesuffix("K")) << 10
+    return 1 << 20
+
+
+def where_of(case: Case, dtype: str, l2: int) -> Model:
+    random = np.random.default_rng(1)
+    shapes = [
+        tuple(e if s else 1 for e, s in zip(one.dims, one.strides, strict=True))
+        for one in (case.cond, case.src_0, case.src_1)
+    ]
+    kind = TYPES[dtype][1]
+    inputs = {
+        "c": mask_of(random, case.mask, shapes[0]),
+        "x": random.standard_normal(shapes[1]).astype(kind),
+        "y": np.asarray(random.standard_normal(shapes[2]), kind),
+    }
+    model = Model(str(case.name), dtype, [node("Where", ["c", "x", "y"], "o")], inputs)
+    texts = ["x".join(map(str, shape)) or "-" for shape in shapes]
+    model.name = f"Where {' '.join(texts)} {case.mask}"
+    if dtype == "f32":
+        moved = sum(array.nbytes for array in inputs.values())
+        model.least = 3.0 if moved > l2 else 0.0
+    return model
+
+
+def where_models() -> Iterator[Model]:
+    l2 = l2_bytes()
+    for count, least, most in ((64, 0.0, MOST_SLOWER), (1 << 16, 1.5, math.inf)):
+        flat = dense((count,))
+        small = where_of(Case("small", "", flat, flat, flat, flat), "f32", l2)
+        small.least, small.most_slower = least, most
+        yield small
+    for dtype in TYPES:
+        for case in shape_table():
+            operands = (case.cond, case.src_0, case.src_1)
+            is_dense = all(
+                one.strides == dense(one.dims).strides or 0 in one.strides for one in operands
+            )
+            if is_dense and case.dst.distinct() >= 100_000:
+                yield where_of(case, dtype, l2)
+
+
+def constant(name: str, number: float) -> Any:
+    return node("Constant", [], name, value=helper.make_tensor(name, F32, [], [number]))
+
+
+def chain_model() -> Model:
+    random = np.random.default_rng(2)
+    nodes = [
+        constant("scale", 0.125),
+        constant("fill", -math.inf),
+        node("Mul", ["x", "scale"], "scaled"),
+        node("Where", ["c", "scaled", "fill"], "kept"),
+        node("Softmax", ["kept"], "o", axis=-1),
+    ]
+    inputs = {
+        "c": mask_of(random, "causal", (1, 1, 1024, 1024)),
+        "x": random.standard_normal((1, 12, 1024, 1024)).astype("f"),
+    }
+    return Model("scale, causal mask, Softmax 1x12x1024x1024", "f32", nodes, inputs, least=3.0)
+
+
+def attention_inputs(rows: int) -> Inputs:
+    random = np.random.default_rng(3)
+    inputs = {name: random.standard_normal((1, 12, rows, 64)).astype("f") for name in "qkv"}
+    return {**inputs, "c": mask_of(random, "causal", (1, 1, rows, rows))}
+
+
+def sdpa_model(rows: int) -> Model:
+    """scaled_dot_product_attention with a boolean mask: the mask is made to numbers and added."""
+    nodes = [
+        constant("root", 64**-0.25),
+        constant("none", 0.0),
+        constant("fill", -math.inf),
+        node("Mul", ["q", "root"], "qs"),
+        node("Transpose", ["k"], "turned", perm=[0, 1, 3, 2]),
+        node("Mul", ["turned", "root"], "ks"),
+        node("Where", ["c", "none", "fill"], "bias"),
+        node("MatMul", ["qs", "ks"], "scores"),
+        node("Add", ["scores", "bias"], "kept"),
+        node("Softmax", ["kept"], "weights", axis=-1),
+        node("IsNaN", ["weights"], "empty"),
+        node("Where", ["empty", "none", "weights"], "whole"),
+        node("MatMul", ["whole", "v"], "o"),
+    ]
+    name = f"attention 12x{rows}x64, scaled_dot_product_attention"
+    return Model(name, "f32", nodes, attention_inputs(rows), least=1.5)
+
+
+def masked_fill_model(rows: int) -> Model:
+    nodes = [
+        constant("root", 8.0),
+        constant("fill", -math.inf),
+        node("Transpose", ["k"], "turned", perm=[0, 1, 3, 2]),
+        node("MatMul", ["q", "turned"], "scores"),
+        node("Div", ["scores", "root"], "scaled"),
+        node("Where", ["c", "scaled", "fill"], "kept"),
+        node("Softmax", ["kept"], "weights", axis=-1),
+        node("MatMul", ["weights", "v"], "o"),
+    ]
+    name = f"attention 12x{rows}x64, masked_fill"
+    return Model(name, "f32", nodes, attention_inputs(rows), least=1.5)
+
+
+def bytes_of(model: Model) -> bytes:
+    kind = TYPES[model.dtype][0]
+    inputs = [
+        helper.make_tensor_value_info(name, BOOL if array.dtype == bool else kind, array.shape)
+        for name, array in model.inputs.items()
+    ]
+    outputs = [helper.make_tensor_value_info("o", kind, None)]
+    graph = helper.make_graph(model.nodes, "bench", inputs, outputs)
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+    return bytes(made.SerializeToString())
+
+
+def options() -> Any:
+    """A thread a processor. None spins, or it would take time of the other session."""
+    made = ort.SessionOptions()
+    made.intra_op_num_threads = len(os.sched_getaffinity(0))
+    made.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    made.log_severity_level = 4
+    return made
+
+
+def bound(session: Any, inputs: Inputs) -> tuple[Callable[[], object], Any]:
+    """A call of the session that allocates nothing of Python's, and its answer."""
+    (answer,) = session.run(None, inputs)
+    binding = session.io_binding()
+    for name, array in inputs.items():
+        binding.bind_cpu_input(name, np.ascontiguousarray(array).reshape(array.shape))
+    dst = np.empty_like(answer)
+    binding.bind_output("o", "cpu", 0, dst.dtype, dst.shape, dst.ctypes.data)
+    return lambda: session.run_with_iobinding(binding), (answer, dst, binding)
+
+
+def measure(model: Model) -> Times:
+    content = bytes_of(model)
+    sessions = [
+        ort.InferenceSession(content, options(), providers=["CPUExecutionProvider"]),
+        maskwise.onnxruntime.session(content, options()),
+    ]
+    calls, kept = zip(*(bound(session, model.inputs) for session in sessions), strict=True)
+    if not np.allclose(kept[0][0], kept[1][0], rtol=1e-4, atol=1e-5, equal_nan=True):
+        raise SystemExit(f"{model.name}: another answer with Maskwise")
+    for call in calls:
+        seconds_a_call(call, calls_of_sample(call))
+    counts = [calls_of_sample(call) for call in calls]
+    turns = [
+        [seconds_a_call(call, count) for call, count in zip(calls, counts, strict=True)]
+        for _ in range(TURNS)
+    ]
+    without, with_it = (statistics.median(column) for column in zip(*turns, strict=True))
+    ratio = statistics.median(first / second for first, second in turns)
+    missed = ""
+    if ratio < model.least:
+        missed = f"{ratio:.2f} times as fast, {model.least} wanted"
+    if with_it - without > model.most_slower:
+        missed = f"{shown(with_it - without)} slower, {shown(model.most_slower)} allowed"
+    return Times(model.name, model.dtype, without, with_it, ratio, missed)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="scripts/bench onnxruntime", description=__doc__)
+    parser.add_argument(
+        "--only", default="", help="cases with this in their name (nothing is kept)"
+    )
+    parser.add_argument("--no-targets", action="store_true", help="end with 0 where one is missed")
+    given = parser.parse_args()
+    blocks = (make(rows) for rows in (512, 1024) for make in (sdpa_model, masked_fill_model))
+    models = itertools.chain(where_models(), [chain_model()], blocks)
+    facts = machine_facts()
+    print("\n".join(f"{name}: {text}" for name, text in facts.items()))
+    print(f"ONNX Runtime {ort.__version__}: without and with Maskwise")
+    every = []
+    for model in models:
+        if given.only in model.name:
+            every.append(measure(model))
+            print(every[-1].line(), flush=True)
+    if not given.only:
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        kept = {**facts, "version": ort.__version__, "cases": [asdict(one) for one in every]}
+        (FOLDER / "onnxruntime.json").write_text(json.dumps(kept, indent=1) + "\n")
+        write_stamp(FOLDER, "onnxruntime")
+    missed = [f"missed: {one.case} {one.dtype}: {one.missed}" for one in every if one.missed]
+    for line in missed:
+        print(line, file=sys.stderr)
+    return 0 if given.no_targets or not missed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
