@@ -152,6 +152,14 @@ def build_environment(tree: Path, pins: Pins) -> None:
     pip(tree / "bin/python", ["--requirement", str(pins.path)])
 
 
+def build_on_torch(tree: Path, pins: Pins) -> None:
+    """PyTorch is too large for a second copy: this environment sees the packages of the other."""
+    build_environment(tree, pins)
+    (packages,) = tree.glob("lib/python3*/site-packages")
+    torch = DEPS / "torch" / packages.relative_to(tree)
+    (packages / "torch.pth").write_text(f"{torch.resolve()}\n")
+
+
 def build_from_wheels(tree: Path, pins: Pins) -> None:
     # The wheels carry include/ and lib/ for the prefix they are installed to.
     python = DEPS / "tools/bin/python"
@@ -303,6 +311,7 @@ def main() -> int:
     parser.add_argument("lanes", nargs="*", help="lanes to install (default: all)")
     parser.add_argument("--peers", action="store_true", help="what scripts/bench compares with")
     parser.add_argument("--torch", action="store_true", help="PyTorch, another such peer")
+    parser.add_argument("--exporters", action="store_true", help="what exports models, on PyTorch")
     parser.add_argument("--python", action="store_true", help="what the Python package needs")
     parser.add_argument("--aarch64", action="store_true", help="libraries for the cross build")
     arguments = parser.parse_args()
@@ -310,8 +319,11 @@ def main() -> int:
         install_all(arguments.lanes)
         if arguments.peers:
             install("peers", DEPS / "peers", Pins(ROOT / "scripts/peers.txt"), build_environment)
-        if arguments.torch:
+        if arguments.torch or arguments.exporters:
             install("PyTorch", DEPS / "torch", Pins(ROOT / "scripts/torch.txt"), build_environment)
+        if arguments.exporters:
+            pins = Pins(ROOT / "scripts/exporters.txt")
+            install("exporters", DEPS / "exporters", pins, build_on_torch)
         if arguments.python:
             install_for_python()
         if arguments.aarch64:

@@ -1,0 +1,169 @@
+"""Language models as PyTorch's exporters write them: the same logits as without Maskwise.
+
+Their graphs are in models/, as scripts/export_models.py makes them; weights are of fixed seeds.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import maskwise.onnxruntime
+import model_text
+import numpy as np
+import onnxruntime as ort
+import pytest
+from arrays import assert_same_bits
+from where_models import options
+
+MODELS = Path(__file__).parent / "models"
+VOCABULARY = 101
+# Every Where of a model as ONNX Runtime has it at the end: claimed, then left alone.
+CLAIMS: dict[str, tuple[list[str], list[str]]] = {
+    "deberta-dynamo": (
+        [
+            "node_masked_fill",
+            "node_masked_fill_1",
+            "node_where",
+            "node_where_1",
+        ],
+        [],
+    ),
+    "deberta-torchscript": (
+        [
+            "/model/deberta/encoder/Where",
+            "/model/deberta/encoder/Where_1",
+            "/model/deberta/encoder/layer.0/attention/self/Where_2",
+            "/model/deberta/encoder/layer.1/attention/self/Where_2",
+        ],
+        [
+            "/model/deberta/encoder/layer.0/attention/self/Where",
+            "/model/deberta/encoder/layer.0/attention/self/Where_1",
+            "/model/deberta/encoder/layer.1/attention/self/Where",
+            "/model/deberta/encoder/layer.1/attention/self/Where_1",
+        ],
+    ),
+    "distilbert-dynamo": (
+        [
+            "node_Where_124",
+            "node_Where_129",
+            "node_Where_195",
+        ],
+        [],
+    ),
+    "distilbert-torchscript": (
+        [
+            "/model/distilbert/transformer/layer.0/attention/Where",
+            "/model/distilbert/transformer/layer.0/attention/Where_1",
+            "/model/distilbert/transformer/layer.1/attention/Where_1",
+        ],
+        [
+            "/model/distilbert/Where",
+        ],
+    ),
+    "gpt2-dynamo": (
+        [
+            "node_Where_129",
+            "node_Where_134",
+            "node_Where_228",
+        ],
+        [],
+    ),
+    "gpt2-torchscript": (
+        [
+            "/model/transformer/h.0/attn/Where",
+            "/model/transformer/h.0/attn/Where_1",
+            "/model/transformer/h.1/attn/Where_1",
+        ],
+        [
+            "/model/transformer/Where",
+        ],
+    ),
+    "t5_decoder-dynamo": (
+        [
+            "node_where",
+            "node_where_1",
+            "node_where_2",
+        ],
+        [],
+    ),
+    "t5_decoder-torchscript": (
+        [
+            "/model/decoder/block.0/layer.0/SelfAttention/Where",
+            "/model/decoder/block.0/layer.0/SelfAttention/Where_1",
+            "/model/decoder/block.0/layer.1/EncDecAttention/Where",
+            "/model/decoder/block.1/layer.0/SelfAttention/Where",
+        ],
+        [
+            "/model/decoder/Where",
+        ],
+    ),
+    "t5_encoder-dynamo": (
+        [
+            "node_where",
+            "node_where_1",
+        ],
+        [],
+    ),
+    "t5_encoder-torchscript": (
+        [
+            "/model/encoder/block.0/layer.0/SelfAttention/Where",
+            "/model/encoder/block.0/layer.0/SelfAttention/Where_1",
+        ],
+        [
+            "/model/encoder/Where",
+        ],
+    ),
+}
+
+
+def feeds_of(session: Any, batch: int, sequence: int, padding: str) -> dict[str, Any]:
+    random = np.random.default_rng(sequence)
+    extents = {"batch": batch, "sequence": sequence, "source": sequence + 3}
+    feeds: dict[str, Any] = {}
+    for one in session.get_inputs():
+        shape = [extents.get(dim, dim) for dim in one.shape]
+        if one.name == "attention_mask":
+            # A row of padding alone is what exporters add IsNaN and Where for.
+            least, most = {"none": (shape[1], shape[1]), "some": (1, shape[1]), "all": (0, 0)}[
+                padding
+            ]
+            ends = random.integers(least, most + 1, (batch, 1))
+            feeds[one.name] = (np.arange(shape[1]) < ends).astype(np.int64)
+        elif one.type == "tensor(int64)":
+            feeds[one.name] = random.integers(0, VOCABULARY, shape)
+        else:
+            feeds[one.name] = random.standard_normal(shape).astype(np.float32)
+    return feeds
+
+
+def assigned(session: Any) -> tuple[list[str], list[str]]:
+    """Names of the Where nodes that Maskwise has, and that ONNX Runtime has."""
+    nodes = [
+        (node.name, node.op_type, group.ep_name == maskwise.onnxruntime.PROVIDER)
+        for group in session.get_provider_graph_assignment_info()
+        for node in group.get_nodes()
+    ]
+    assert {kind for _, kind, is_ours in nodes if is_ours} == {"Where"}
+    wheres = sorted((is_ours, name) for name, kind, is_ours in nodes if kind == "Where")
+    return [n for is_ours, n in wheres if is_ours], [n for is_ours, n in wheres if not is_ours]
+
+
+def test_every_model_is_here() -> None:
+    assert sorted(path.stem for path in MODELS.glob("*.json")) == sorted(CLAIMS)
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_logits(name: str) -> None:
+    model = model_text.read(MODELS / f"{name}.json").SerializeToString()
+    stock = ort.InferenceSession(model, options(), providers=["CPUExecutionProvider"])
+    session = maskwise.onnxruntime.session(model, options())
+    assert assigned(session) == CLAIMS[name]
+    for batch, sequence in ((2, 12), (1, 1), (3, 31)):
+        for padding in ("none", "some", "all"):
+            feeds = feeds_of(session, batch, sequence, padding)
+            got, expected = (one.run(["logits"], feeds)[0] for one in (session, stock))
+            assert np.isfinite(expected).all()
+            # DeBERTa makes 0 of the embeddings of padding.
+            assert np.ptp(expected) > 0 or padding == "all"
+            assert_same_bits(got, expected)

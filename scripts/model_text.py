@@ -1,0 +1,129 @@
+"""ONNX models as text: the graph as it is, each tensor of weights by its shape and scale.
+
+A line a node, `read` makes the same model of it everywhere, with weights of fixed seeds. Small
+constants, integers and truth values stay, because shapes are computed from them.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+KEPT = 16  # numbers of a float constant; more are weights
+FLOATS = {TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE}
+
+
+def tensor_text(tensor: TensorProto) -> dict[str, Any]:
+    array = numpy_helper.to_array(tensor)
+    text = {"type": TensorProto.DataType.Name(tensor.data_type), "dims": list(array.shape)}
+    if array.size > KEPT and (array == array.flat[0]).all():
+        return {**text, "fill": array.flat[0].item()}
+    if array.size > KEPT and tensor.data_type in FLOATS and np.isfinite(array).all():
+        return {**text, "scale": float(f"{array.std():.1g}")}
+    return {**text, "values": array.ravel().tolist()}
+
+
+def tensor_of(name: str, text: dict[str, Any]) -> TensorProto:
+    kind = helper.tensor_dtype_to_np_dtype(TensorProto.DataType.Value(text["type"]))
+    if "values" in text:
+        array = np.array(text["values"], kind).reshape(text["dims"])
+    elif "fill" in text:
+        array = np.full(text["dims"], text["fill"], kind)
+    else:
+        random = np.random.default_rng(zlib.crc32(name.encode()))
+        array = random.standard_normal(text["dims"], np.float32) * np.float32(text["scale"])
+    return numpy_helper.from_array(array.astype(kind, copy=False), name)
+
+
+def value_text(value: onnx.ValueInfoProto) -> list[Any]:
+    kind = value.type.tensor_type
+    dims = None
+    if kind.HasField("shape"):
+        # The name of an open extent, a number, or None where nothing is known of it.
+        dims = [getattr(dim, dim.WhichOneof("value") or "", None) for dim in kind.shape.dim]
+    return [value.name, TensorProto.DataType.Name(kind.elem_type), dims]
+
+
+def value_of(text: list[Any]) -> onnx.ValueInfoProto:
+    name, kind, dims = text
+    return helper.make_tensor_value_info(name, TensorProto.DataType.Value(kind), dims)
+
+
+def attribute_text(attribute: onnx.AttributeProto) -> object:
+    value = helper.get_attribute_value(attribute)
+    if attribute.type == onnx.AttributeProto.TENSOR:
+        return tensor_text(value)
+    if attribute.type == onnx.AttributeProto.STRING:
+        return value.decode()
+    if attribute.type in (onnx.AttributeProto.INT, onnx.AttributeProto.FLOAT):
+        return value
+    if attribute.type in (onnx.AttributeProto.INTS, onnx.AttributeProto.FLOATS):
+        return list(value)
+    raise ValueError(f"attribute {attribute.name} of type {attribute.type} has no text")
+
+
+def node_text(node: onnx.NodeProto) -> list[Any]:
+    attributes = {one.name: attribute_text(one) for one in node.attribute}
+    return [node.op_type, node.name, list(node.input), list(node.output), attributes]
+
+
+def node_of(text: list[Any]) -> onnx.NodeProto:
+    kind, name, inputs, outputs, attributes = text
+    for key, value in attributes.items():
+        if isinstance(value, dict):
+            attributes[key] = tensor_of(f"{name}.{key}", value)
+    return helper.make_node(kind, inputs, outputs, name, **attributes)
+
+
+def listed(key: str, lines: Iterable[Any]) -> str:
+    return f'"{key}": [\n' + ",\n".join(json.dumps(line) for line in lines) + "\n]"
+
+
+def text_of(model: onnx.ModelProto, made_by: str) -> str:
+    """The model without its weights, and without what only people read."""
+    graph = model.graph
+    if model.functions or graph.sparse_initializer or any(one.domain for one in graph.node):
+        raise ValueError(f"{graph.name}: functions, sparse weights and other domains have no text")
+    head = {
+        "made_by": made_by,
+        "ir": model.ir_version,
+        "opset": model.opset_import[0].version,
+        "name": graph.name,
+    }
+    parts = [f'"{key}": {json.dumps(value)}' for key, value in head.items()]
+    parts += [
+        listed("inputs", map(value_text, graph.input)),
+        listed("outputs", map(value_text, graph.output)),
+        listed("nodes", map(node_text, graph.node)),
+        listed("weights", ([one.name, tensor_text(one)] for one in graph.initializer)),
+        listed("values", map(value_text, graph.value_info)),
+    ]
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def model_of(text: str) -> onnx.ModelProto:
+    """The ModelProto of a text."""
+    read = json.loads(text)
+    graph = helper.make_graph(
+        [node_of(one) for one in read["nodes"]],
+        read["name"],
+        [value_of(one) for one in read["inputs"]],
+        [value_of(one) for one in read["outputs"]],
+        [tensor_of(name, one) for name, one in read["weights"]],
+        value_info=[value_of(one) for one in read["values"]],
+    )
+    opsets = [helper.make_opsetid("", read["opset"])]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=read["ir"])
+    onnx.checker.check_model(model)
+    return model
+
+
+def read(path: Path) -> onnx.ModelProto:
+    return model_of(path.read_text())
