@@ -355,6 +355,18 @@ def onnxruntime_cells(bench: Path) -> Cells:
     return f"ONNX Runtime {found['version']}", head, rows
 
 
+def language_cells(bench: Path) -> Cells:
+    found = json.loads(measured(bench / "onnxruntime_models.json"))
+    rows = [
+        [one["model"], str(one["claimed"]), time_text(one["without"]), time_text(one["with_it"])]
+        + [f"{one['ratio']:.2f}", *(f"{share:.1%}" for share in one["shares"].values())]
+        for one in found["models"]
+    ]
+    head = ["model, exporter", "nodes claimed", "ONNX Runtime", "with Maskwise", "times faster"]
+    shares = [f"{kind} before" for kind in found["models"][0]["shares"]]
+    return f"ONNX Runtime {found['version']}, 512 words", [*head, *shares], rows
+
+
 def model_cells(bench: Path) -> Cells:
     """From the copies that the run of scripts/bench has measured last."""
     copies = json.loads(measured(bench / "machine.json"))["copies"]
@@ -384,6 +396,7 @@ TAKEN: dict[str, tuple[Callable[[Path], Cells], tuple[str, ...]]] = {
     "merged": (merged_cells, ("run-merge_perf",)),
     "python": (python_cells, ("python",)),
     "onnxruntime": (onnxruntime_cells, ("onnxruntime",)),
+    "onnxruntime_models": (language_cells, ("onnxruntime_models",)),
 }
 
 

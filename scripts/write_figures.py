@@ -55,6 +55,7 @@ TABLES = (
     Table("docs/fusion.md", "merged", "scripts/run --batch=merge_perf"),
     Table("docs/python.md", "python", "scripts/bench python"),
     Table("docs/onnxruntime.md", "onnxruntime", "scripts/bench onnxruntime"),
+    Table("docs/onnxruntime.md", "onnxruntime_models", "scripts/bench onnxruntime --models"),
 )
 NIGHTLY = Table("docs/reliability.md", "nightly", "scripts/nightly")
 # No tables: what pictures are drawn from, each once for each background.

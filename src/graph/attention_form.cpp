@@ -1,6 +1,7 @@
 #include "graph/attention_form.hpp"
 
 #include "base/error.hpp"
+#include "tensor/data_type.hpp"
 #include "tensor/tensor_desc.hpp"
 
 namespace maskwise::graph {
@@ -44,7 +45,8 @@ private:
     }
 
     bool is_number(std::size_t operand) const {
-        return element_count(operands_[operand].extents) == 1;
+        return element_count(operands_[operand].extents) == 1 &&
+               computes_in_f32(operands_[operand].type);
     }
 
     std::vector<attention_form::factor>& factors() {
