@@ -4,6 +4,7 @@ import json
 import subprocess
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import draw_picture
 import nightly
@@ -299,3 +300,41 @@ def test_a_result_reads_back(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text(take_figures.result_text(result))
     assert write_figures.read_result(tmp_path / "x.json") == result
     assert json.loads((tmp_path / "x.json").read_text()) == asdict(result)
+
+
+def test_whole_models(tmp_path: Path) -> None:
+    leave_behind(tmp_path / "bench", ("onnxruntime_models",))
+    shares = {"Where": 0.0325, "Softmax": 0.01}
+    one = {"model": "a-dynamo", "claimed": 13, "without": 3.0, "with_it": 2.0, "ratio": 1.5}
+    content = {"version": "1.2", "models": [{**one, "shares": shares}]}
+    (tmp_path / "bench/onnxruntime_models.json").write_text(json.dumps(content))
+    result = taken("onnxruntime_models", tmp_path / "bench", tmp_path)
+    assert result.rows == [["a-dynamo", "13", "3 s", "2 s", "1.50", "3.2%", "1.0%"]]
+    assert result.head[-2:] == ["Where before", "Softmax before"]
+
+
+def attention_rows(case: str, **seconds: float) -> list[dict[str, Any]]:
+    common = {"suite": "attention", "case": case, "version": "1"}
+    rows = [(impl.replace("_", " ", 1), spent) for impl, spent in seconds.items()]
+    return [{**common, "impl": impl, "seconds_median": spent} for impl, spent in rows]
+
+
+def test_attention_by_everybody(tmp_path: Path) -> None:
+    bench = tmp_path / "bench"
+    leave_behind(bench, ("attention",))
+    others = {"onednn": 9.0, "maskwise": 1.0, "openvino_mask": 5.0, "onnxruntime_Attention": 6.0}
+    rows = []
+    for name in take_figures.PLAIN:
+        form = "torch_no mask" if name.startswith("no mask") else "torch_attn_mask"
+        case = f"plain {name} f32"
+        rows += attention_rows(
+            case, **{"engine_mask": 2.0, "engine_is_causal": 1.0, form: 3.0, **others}
+        )
+    rows += attention_rows("plain kept 5 % 1x12x2048 f32", engine_mask=0.001, torch_attn_mask=0.25)
+    (bench / "results.json").write_text(json.dumps(rows))
+    result = taken("plain", bench, tmp_path)
+    assert len(result.rows) == len(take_figures.PLAIN)
+    assert result.rows[0][1:] == ["1 s", "3 s", "-", "5 s", "6 s", "9 s", "1 s", "3 times"]
+    assert result.rows[-1][2] == "3 s" and "torch 1" in result.versions
+    kept = taken("kept", bench, tmp_path)
+    assert kept.rows == [["5", "1", "250", "-", "-"]]
