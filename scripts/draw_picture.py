@@ -113,11 +113,20 @@ def draw_select(result: Result, theme: Theme) -> Figure:
     return figure
 
 
+def spread(heights: dict[str, float], gap: float) -> dict[str, float]:
+    """Upwards, where two are nearer than that."""
+    placed: dict[str, float] = {}
+    for name, y in sorted(heights.items(), key=lambda pair: pair[1]):
+        placed[name] = max([y, *(below + gap for below in placed.values())])
+    return placed
+
+
 def draw_kept(result: Result, theme: Theme) -> Figure:
     """A line for each implementation, named at its end."""
     figure = new_figure(3.6)
     axes = figure.subplots()
     percents = [float(row[0]) for row in result.rows]
+    ends: dict[str, float] = {}
     for column, name in enumerate(result.head[1:], 1):
         points = [
             (percent, float(row[column]))
@@ -126,12 +135,14 @@ def draw_kept(result: Result, theme: Theme) -> Figure:
         ]
         own = name == "Maskwise"
         colour, width = (theme.own, 2.5) if own else (theme.other, 1.5)
-        axes.plot(
-            *zip(*points, strict=True), color=colour, linewidth=width, marker="o", markersize=4
-        )
-        weight = "bold" if own else "normal"
-        at = (points[-1][0] + 1.5, points[-1][1])
-        axes.annotate(name, at, color=colour if own else theme.text, fontweight=weight, va="center")
+        style = {"marker": "o", "markersize": 4, "clip_on": False}
+        axes.plot(*zip(*points, strict=True), color=colour, linewidth=width, **style)
+        ends[name] = points[-1][1]
+    for name, y in spread(ends, gap=10).items():
+        own = name == "Maskwise"
+        weight, colour = ("bold", theme.own) if own else ("normal", theme.text)
+        axes.text(102, y, name, color=colour, fontweight=weight, va="center")
+    axes.tick_params(axis="x", pad=6)
     axes.set_xlim(0, 100)
     axes.set_ylim(bottom=0)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g} %")

@@ -50,7 +50,7 @@ struct panel_scores {
     float soft_cap = 0;          // 0: none
     const float* bias = nullptr; // null: none
     std::int64_t bias_step = 0;
-    bool bias_on_fill = false; // added behind the selection
+    bool bias_on_fill = false;       // added behind the selection
     const std::byte* cond = nullptr; // null: none
     std::int64_t cond_step = 0;
     bool is_causal = false;    // then query q keeps keys up to boundary + q
