@@ -8,11 +8,15 @@ import maskwise
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="no PyTorch: scripts/setup --torch")
-attend = torch.nn.functional.scaled_dot_product_attention
+try:
+    import torch
+    from torch.nn.functional import scaled_dot_product_attention as attend
+except ModuleNotFoundError:
+    # The tests are there to be skipped: a file without any test is an error to pytest.
+    pytestmark = pytest.mark.skip(reason="no PyTorch: scripts/setup --torch")
 
 CALLS = 600
-TOLERANCE = {torch.float32: 3e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
+TOLERANCE = {"float32": 3e-5, "float16": 4e-3, "bfloat16": 3e-2}
 
 
 def draw_mask(random: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> Any:
@@ -32,7 +36,7 @@ def draw_mask(random: np.random.Generator, shape: tuple[int, ...], dtype: Any) -
 def draw_call(random: np.random.Generator) -> tuple[list[Any], dict[str, Any]]:
     batch, groups, heads = (int(random.integers(1, 4)) for _ in range(3))
     rows, keys, depth, columns = (int(random.integers(1, 90)) for _ in range(4))
-    dtype = list(TOLERANCE)[int(random.integers(0, 3))]
+    dtype = getattr(torch, list(TOLERANCE)[int(random.integers(0, 3))])
     shapes = [(batch, heads * groups, rows, depth), (batch, heads, keys, depth)]
     shapes.append((batch, heads, keys, columns))
     arrays = [torch.from_numpy(random.standard_normal(shape)).to(dtype) for shape in shapes]
@@ -58,7 +62,7 @@ def assert_like_torch(arrays: list[Any], keywords: dict[str, Any]) -> None:
     assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
     most = max(1.0, arrays[2].abs().max().item())
     error = (got.double() - expected.double()).abs().max().item()
-    assert error <= TOLERANCE[got.dtype] * most, (error, keywords)
+    assert error <= TOLERANCE[str(got.dtype).removeprefix("torch.")] * most, (error, keywords)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -69,8 +73,9 @@ def test_random_calls(seed: int) -> None:
 
 
 @pytest.mark.parametrize("is_boolean", [True, False])
-@pytest.mark.parametrize("dtype", TOLERANCE)
-def test_rows_without_any_key_are_zeros_in_both(dtype: Any, is_boolean: bool) -> None:
+@pytest.mark.parametrize("name", TOLERANCE)
+def test_rows_without_any_key_are_zeros_in_both(name: str, is_boolean: bool) -> None:
+    dtype = getattr(torch, name)
     q, k, v = (torch.rand(2, 3, 40, 16).to(dtype) for _ in range(3))
     kept = torch.ones(40, 40, dtype=torch.bool)
     kept[7] = False
