@@ -11,7 +11,7 @@ bool is_product(const op* op, std::size_t output) {
            op->outputs.size() == 1 && op->outputs[0].id == output;
 }
 
-// Applies a StaticTranspose behind the ones so far. False where its order is no permutation.
+// Applies a StaticTranspose after those before it. False where its order is not a permutation.
 bool transpose(std::span<const std::int64_t> by, std::vector<int>& order) {
     const auto rank = static_cast<std::int64_t>(order.size());
     std::vector<int> made;

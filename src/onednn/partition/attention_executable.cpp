@@ -31,7 +31,8 @@ tensor_desc describe_matrix(const std::vector<abi::logical_tensor>& given,
                             const graph::matrix_input& input) {
     const auto desc = describe_input(given, input.tensor.id);
     if (desc.extents.rank() < 2)
-        throw invalid_argument("tensor " + std::to_string(input.tensor.id) + " is no matrix");
+        throw invalid_argument("tensor " + std::to_string(input.tensor.id) +
+                               " has fewer than two dimensions");
     return input.is_turned ? turned(desc) : desc;
 }
 
