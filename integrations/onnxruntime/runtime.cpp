@@ -32,7 +32,7 @@ abi::status* status_of_exception(const runtime& with) noexcept {
     } catch (const error& refused) {
         return with.CreateStatus(abi::error_invalid_argument, refused.what());
     } catch (const std::bad_alloc&) {
-        return with.CreateStatus(abi::error_fail, "Maskwise: there is no memory");
+        return with.CreateStatus(abi::error_fail, "Maskwise: out of memory");
     } catch (const std::exception& failure) {
         return with.CreateStatus(abi::error_fail, failure.what());
     }

@@ -2,37 +2,18 @@
 
 from __future__ import annotations
 
-import unittest
 from typing import Any
 
 import maskwise.onnx_backend as backend
 import numpy as np
 import onnx
-import onnx.backend.test
 import pytest
 from arrays import BFLOAT16, Array, assert_same_bits, random_array
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
+from onnx_where import TYPES, draw_shapes, expect_node_tests_pass
 
 MODELS = 2400
-TYPES = {
-    TensorProto.BOOL: np.dtype("?"),
-    TensorProto.INT8: np.dtype("b"),
-    TensorProto.INT16: np.dtype("h"),
-    TensorProto.INT32: np.dtype("i"),
-    TensorProto.INT64: np.dtype("l"),
-    TensorProto.UINT8: np.dtype("B"),
-    TensorProto.UINT16: np.dtype("H"),
-    TensorProto.UINT32: np.dtype("I"),
-    TensorProto.UINT64: np.dtype("L"),
-    TensorProto.FLOAT16: np.dtype("e"),
-    TensorProto.FLOAT: np.dtype("f"),
-    TensorProto.DOUBLE: np.dtype("d"),
-    TensorProto.COMPLEX64: np.dtype("F"),
-    TensorProto.COMPLEX128: np.dtype("D"),
-    TensorProto.STRING: np.dtype(object),
-    TensorProto.BFLOAT16: BFLOAT16,
-}
 
 
 def where_model(element: int, shapes: Any, opset: int = 16) -> onnx.ModelProto:
@@ -54,26 +35,8 @@ def values(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[
     return random_array(random, shape, dtype)
 
 
-def draw_shapes(random: np.random.Generator) -> list[tuple[int, ...]]:
-    """Three shapes that broadcast to each other, condition's the largest in some."""
-    whole = [int(extent) for extent in random.integers(0, 8, int(random.integers(0, 5)))]
-    shapes = []
-    for _ in range(3):
-        start = int(random.integers(0, len(whole) + 1))
-        shapes.append(tuple(e if random.random() < 0.7 else 1 for e in whole[start:]))
-    return shapes
-
-
 def test_node_tests() -> None:
-    runner = onnx.backend.test.BackendTest(backend, __name__)
-    runner.include("^test_where_")
-    suite = unittest.TestSuite()
-    for case in runner.test_cases.values():
-        suite.addTests(unittest.defaultTestLoader.loadTestsFromTestCase(case))
-    result = unittest.TextTestRunner().run(suite)
-    ran = result.testsRun - len(result.skipped)
-    assert result.wasSuccessful(), result.failures + result.errors
-    assert ran == 2, "test_where_example_cpu and test_where_long_example_cpu"
+    expect_node_tests_pass(backend, __name__)
 
 
 @pytest.mark.parametrize("element", TYPES, ids=TensorProto.DataType.Name)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import threading
-import unittest
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import onnx
-import onnx.backend.test
 import pytest
 from arrays import Array, assert_same_bits
 from onnx import ModelProto, TensorProto, helper
 from onnx.backend.base import Backend, BackendRep
+from onnx_where import draw_shapes, expect_node_tests_pass
 from where_models import (
     TYPES,
     draw,
@@ -47,13 +46,6 @@ class ProviderBackend(Backend, BackendRep):
         return tuple(self.session.run(None, dict(zip(names, inputs, strict=True))))
 
 
-def draw_shapes(random: np.random.Generator) -> list[tuple[int, ...]]:
-    """Three shapes that broadcast to each other, the condition's the largest in some."""
-    whole = [int(extent) for extent in random.integers(0, 8, int(random.integers(0, 5)))]
-    starts = random.integers(0, len(whole) + 1, 3)
-    return [tuple(e if random.random() < 0.7 else 1 for e in whole[start:]) for start in starts]
-
-
 def expect_right(got: Array, feeds: dict[str, Array]) -> None:
     expected = np.asarray(np.where(feeds["c"], feeds["x"], feeds["y"]))
     if expected.dtype == object:
@@ -69,14 +61,7 @@ def draw_feeds(random: np.random.Generator, shapes: Any, element: int) -> dict[s
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # ONNX's, as it makes all its tests
 def test_node_tests() -> None:
-    runner = onnx.backend.test.BackendTest(ProviderBackend, __name__)
-    runner.include("^test_where_")
-    suite = unittest.TestSuite()
-    for case in runner.test_cases.values():
-        suite.addTests(unittest.defaultTestLoader.loadTestsFromTestCase(case))
-    result = unittest.TextTestRunner().run(suite)
-    assert result.wasSuccessful(), result.failures + result.errors
-    assert result.testsRun - len(result.skipped) == 2
+    expect_node_tests_pass(ProviderBackend, __name__)
 
 
 @pytest.mark.parametrize("element", TYPES, ids=TensorProto.DataType.Name)
@@ -219,22 +204,14 @@ def test_inside_scan(capfd: Any) -> None:
 def test_sessions_and_threads_at_once() -> None:
     model = where_model(TensorProto.FLOAT, [["a", "b"], ["a", "b"], []])
     sessions = [session_of(model, threads) for threads in (1, 2, 2)]
-    failures: list[BaseException] = []
 
     def work(seed: int) -> None:
         random = np.random.default_rng(seed)
-        try:
-            for turn in range(60):
-                shape = (int(random.integers(1, 600)), int(random.integers(1, 900)))
-                feeds = draw_feeds(random, [shape, shape, ()], TensorProto.FLOAT)
-                got = run(sessions[(seed + turn) % 3], feeds, TensorProto.FLOAT)
-                expect_right(got, feeds)
-        except BaseException as failure:  # reported by the thread that joins
-            failures.append(failure)
+        for turn in range(60):
+            shape = (int(random.integers(1, 600)), int(random.integers(1, 900)))
+            feeds = draw_feeds(random, [shape, shape, ()], TensorProto.FLOAT)
+            got = run(sessions[(seed + turn) % 3], feeds, TensorProto.FLOAT)
+            expect_right(got, feeds)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures, failures[0]
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(work, range(6)))  # passes on what one of them throws

@@ -11,24 +11,10 @@ import onnx
 import onnxruntime as ort
 from arrays import BFLOAT16, Array, random_array
 from onnx import TensorProto, helper
+from onnx_where import TYPES as ONNX_TYPES
 
 # What ONNX Runtime hands to kernels: all of Where's but the complex types.
-TYPES = {
-    TensorProto.BOOL: np.dtype("?"),
-    TensorProto.INT8: np.dtype("b"),
-    TensorProto.INT16: np.dtype("h"),
-    TensorProto.INT32: np.dtype("i"),
-    TensorProto.INT64: np.dtype("l"),
-    TensorProto.UINT8: np.dtype("B"),
-    TensorProto.UINT16: np.dtype("H"),
-    TensorProto.UINT32: np.dtype("I"),
-    TensorProto.UINT64: np.dtype("L"),
-    TensorProto.FLOAT16: np.dtype("e"),
-    TensorProto.FLOAT: np.dtype("f"),
-    TensorProto.DOUBLE: np.dtype("d"),
-    TensorProto.BFLOAT16: BFLOAT16,
-    TensorProto.STRING: np.dtype(object),
-}
+TYPES = {element: dtype for element, dtype in ONNX_TYPES.items() if dtype.kind != "c"}
 Shape = Sequence[int | str | None]
 
 

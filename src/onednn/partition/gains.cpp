@@ -58,7 +58,7 @@ std::string reason_against_attention(const attention_data& plan, const graph_set
     if (is_16_bit_float(plan.desc.query.type) && has_matrix_products(native_cpu()))
         return "oneDNN has this CPU's products of matrices";
     if (may_use_threads(plan) && !has_tbb(tbb_search::open_too))
-        return "there is no oneTBB, and oneDNN may have threads";
+        return "oneTBB is missing, and oneDNN may have threads";
     return {};
 }
 

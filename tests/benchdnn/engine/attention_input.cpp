@@ -188,7 +188,7 @@ attention_desc describe_attention(const case_config& config) {
     }
     if (!shapes[query].shape) throw input_error("--in-shapes: query, tensor 0, has no shape");
     if (config.mask != "auto" && !shapes[cond].shape)
-        throw input_error(fmt::format("--mask={}: there is no cond, tensor 3", config.mask));
+        throw input_error(fmt::format("--mask={}: tensor 3, cond, is missing", config.mask));
     auto types = parse_types(config.dt);
     const auto type_of = [&](std::size_t id) {
         return types.contains(id) ? types[id] : types.at(query);

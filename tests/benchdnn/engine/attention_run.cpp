@@ -100,7 +100,7 @@ case_result run_attention_case(const case_config& config, int verbose, timed_cal
     } catch (const invalid_argument& refusal) {
         judge(result, config, verdict::invalid_arguments, "invalid_arguments", refusal.what());
     } catch (const std::bad_alloc&) {
-        judge(result, config, verdict::failed, "out_of_memory", "there is no memory");
+        judge(result, config, verdict::failed, "out_of_memory", "out of memory");
     }
     result.wall_ms = ms_since(start);
     return result;
