@@ -33,32 +33,36 @@ MASKWISE_API std::string_view to_string(causal_boundary boundary);
 //   score = score + bias                                where there is one
 //   score = cond && key <= boundary ? score : fill      where there is a cond or a boundary
 //
-// With bias_on_fill the bias is added last, and so to the fill, too.
-//
-// and the row of dst is the mean of value's rows, weighted with exp(score). Sums are f32.
+// and the row of dst is the mean of value's rows, weighted with exp(score). Sums are f32. With
+// bias_on_fill the bias is added last, and so to the fill, too.
 //
 // Shapes: query {batch..., heads, rows, depth}, key {batch..., heads, keys, depth}, value
 // {batch..., heads, keys, columns}; at least {rows, depth}. What stands before the last two
 // dimensions broadcasts by NumPy's rule. With grouped_queries query may have a multiple of the
 // heads of key, and of those of value: head h of query meets head h / (query's / key's heads).
 //
+// A bias of -1e30 or less (in f16: -65504 or less) masks, too: a part in which every place has one
+// is computed only where a row has nothing else, so scores there should be finite.
+//
 // Where a score is -infinity the weight is 0, but the value may be NaN or infinite. By the
 // definition 0 * NaN makes the row NaN; a place that is not computed, because the mask masks
 // everything around it, adds nothing. Which of both happens is not defined: keep such values
 // finite. The same holds for an infinite bias on a fill of -infinity. A key that is NaN or infinite
-// where it is masked never matters.
+// where cond or the boundary masks it never matters.
 struct attention_desc {
     tensor_desc query, key, value; // all f32, all bf16 or all f16
     tensor_desc cond = {};         // none where undef; else boolean, any byte but 0 is true
     tensor_desc bias = {};         // none where undef; else f32, bf16 or f16
     float fill = -std::numeric_limits<float>::infinity();
-    bool cond_masks = false;   // a true cond masks, where else it keeps
+    bool cond_masks = false;   // a true cond masks; by default it keeps
     bool bias_on_fill = false; // see above
     causal_boundary causal = causal_boundary::none;
     std::optional<float> scale = {}; // 1 / sqrt(depth) where not given; without depth scores are 0
     float soft_cap = 0;
     // A row of which every score is -infinity: zeros, or else NaN. Without any key it is zeros.
     bool inf_as_zero = false;
+    // A row of NaN is zeros, too; its statistics stay NaN. Implies inf_as_zero.
+    bool nan_as_zero = false;
     bool grouped_queries = false;
 
     // Both broadcast to {batch..., heads, rows, keys}; the strides of every operand are any, as

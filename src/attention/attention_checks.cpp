@@ -159,6 +159,7 @@ attention_desc checked_attention(attention_desc desc) {
     fill_in_strides("statistics", desc.statistics);
     require_apart("dst", desc.dst);
     if (desc.statistics.type != data_type::undef) require_apart("statistics", desc.statistics);
+    desc.inf_as_zero |= desc.nan_as_zero;
     if (!desc.scale) desc.scale = default_scale(extent_from_end(desc.query, 1));
     return desc;
 }

@@ -118,12 +118,23 @@ void choose_tiles(attention_data& plan) {
     const std::int64_t panels = (plan.rows + plan.panel - 1) / plan.panel;
     plan.tile_rows = std::clamp<std::int64_t>(panels * plan.panel, plan.panel, most_tile_rows);
     plan.tile_keys = most_tile_keys;
-    if (plan.cond.column_count == 0) return;
-    const dims strides =
-        with_matrix(plan.cond.outer_bytes, plan.cond.row_bytes, plan.cond.column_bytes);
-    plan.mask =
-        make_mask_layout(plan.outer, plan.rows, plan.keys, strides, plan.tile_rows, plan.tile_keys);
-    plan.mask.true_masks = plan.desc.cond_masks;
+}
+
+mask_layout lay_out_mask(const attention_data& plan, const head_operand& operand, mask_kind kind) {
+    if (operand.column_count == 0) return {};
+    const dims strides = with_matrix(operand.outer_bytes, operand.row_bytes, operand.column_bytes);
+    return make_mask_layout(kind, plan.outer, plan.rows, plan.keys, strides, plan.tile_rows,
+                            plan.tile_keys);
+}
+
+void lay_out_masks(attention_data& plan) {
+    plan.mask = lay_out_mask(plan, plan.cond,
+                             plan.desc.cond_masks ? mask_kind::true_masks : mask_kind::true_keeps);
+    const row_type type = plan.bias.type;
+    plan.bias_mask = lay_out_mask(plan, plan.bias,
+                                  type == row_type::f32    ? mask_kind::bias_f32
+                                  : type == row_type::bf16 ? mask_kind::bias_bf16
+                                                           : mask_kind::bias_f16);
 }
 
 // Adds a part of so many floats; returns where it begins.
@@ -175,6 +186,7 @@ std::shared_ptr<const attention_data> make_attention_plan(const attention_desc& 
     bind_operands(*plan);
     fold_heads(*plan);
     choose_tiles(*plan);
+    lay_out_masks(*plan);
     plan->worker = lay_out_worker(*plan);
     return plan;
 }

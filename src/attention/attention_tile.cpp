@@ -12,6 +12,8 @@ namespace {
 
 constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 constexpr std::int64_t float_bytes = sizeof(float);
+// Below exp(-88) the kernels' exponential is 0.
+constexpr float no_weight = 88;
 
 std::byte* bytes_at(const void* base) {
     return static_cast<std::byte*>(const_cast<void*>(base));
@@ -28,7 +30,10 @@ void tile_worker::bind(const tile_range& range) {
     position_ = position_of(range.head, plan_.outer);
     first_row_ = range.row_tile * plan_.tile_rows;
     rows_ = std::min(plan_.tile_rows, plan_.rows - first_row_);
-    if (map_ != nullptr) tiles_ = map_ + place_in_map(plan_.mask, position_, range.row_tile);
+    if (maps_.cond != nullptr)
+        tiles_.cond = maps_.cond + place_in_map(plan_.mask, position_, range.row_tile);
+    if (maps_.bias != nullptr)
+        tiles_.bias = maps_.bias + place_in_map(plan_.bias_mask, position_, range.row_tile);
 }
 
 template <typename Visit>
@@ -113,9 +118,15 @@ tile_mask tile_worker::look_up(std::int64_t number, key_tile& keys) const {
     if (plan_.is_causal)
         state = causal_tile(numbers_.boundary, first_row_, rows_, keys.first, keys.keys);
     keys.is_crossed = state == tile_mask::mixed;
-    if (tiles_ == nullptr || state == tile_mask::masked) return state;
-    keys.is_selected = tiles_[number] == tile_mask::mixed;
-    return tiles_[number] == tile_mask::kept ? state : tiles_[number];
+    keys.is_biased = tiles_.bias != nullptr && tiles_.bias[number] != tile_mask::kept;
+    if (tiles_.cond != nullptr && state != tile_mask::masked) {
+        keys.is_selected = tiles_.cond[number] == tile_mask::mixed;
+        if (tiles_.cond[number] != tile_mask::kept) state = tiles_.cond[number];
+    }
+    const bool has_fill = state == tile_mask::mixed && !numbers_.fill_is_minus_infinity();
+    keys.is_far = keys.is_biased && tiles_.bias[number] == tile_mask::masked &&
+                  (!has_fill || (plan_.desc.bias_on_fill && numbers_.fill <= 0));
+    return state;
 }
 
 void tile_worker::begin(float* state) {
@@ -128,13 +139,17 @@ void tile_worker::run(const tile_range& range, float* state) {
     bind(range);
     begin(state);
     std::int64_t masked_keys = 0;
+    bool has_far = false;
     for (std::int64_t number = range.first; number < range.last; ++number) {
         key_tile keys{};
-        if (look_up(number, keys) != tile_mask::masked)
-            run_key_tile(keys, state);
-        else
+        if (look_up(number, keys) == tile_mask::masked)
             masked_keys += keys.keys;
+        else if (keys.is_far)
+            has_far = true;
+        else
+            run_key_tile(keys, state);
     }
+    if (has_far) run_far(range, state);
     if (masked_keys == 0 || numbers_.fill_is_minus_infinity()) return;
     if (plan_.desc.bias_on_fill && plan_.bias.column_count != 0) return run_masked(range, state);
     merge_masked(range, masked_keys, state);
@@ -179,7 +194,7 @@ void tile_worker::add_sides(const panel_rows& panel, const key_tile& keys, panel
     scores.soft_cap = numbers_.soft_cap;
     scores.fill = numbers_.fill;
     scores.bias_on_fill = plan_.desc.bias_on_fill;
-    if (plan_.bias.column_count != 0) add_bias(panel, keys, scores);
+    if (keys.is_biased) add_bias(panel, keys, scores);
     if (keys.is_selected) add_cond(panel, keys, scores);
     if (!keys.is_crossed) return;
     // A panel and a tile are shorter than that, so clamping changes nothing.
@@ -218,11 +233,22 @@ void tile_worker::add_bias(const panel_rows& panel, const key_tile& keys, panel_
         kernels_.load_panel(bias, panel.queries, keys.keys, 1, to, scratch_ + plan_.worker.work);
 }
 
-// Whether a score has a weight in any of these rows. Below exp(-88) the kernels' exponential is 0.
-bool tile_worker::matters(const float* maxima, std::int64_t queries, float score) const {
-    constexpr float far = 88;
+// Whether a score has a weight in any of these rows: whether none is so far above it.
+bool tile_worker::matters(const float* maxima, std::int64_t queries, float score,
+                          float distance) const {
     return std::any_of(maxima, maxima + queries,
-                       [&](float maximum) { return !(maximum - score > far); });
+                       [&](float maximum) { return !(maximum - score > distance); });
+}
+
+// A bias that masks by a finite number leaves a row its scores where the row has no others, so none
+// above half that number.
+void tile_worker::run_far(const tile_range& range, float* state) {
+    for (std::int64_t number = range.first; number < range.last; ++number) {
+        key_tile keys{};
+        if (look_up(number, keys) != tile_mask::masked && keys.is_far &&
+            matters_with_bias(keys, 0, state))
+            run_key_tile(keys, state);
+    }
 }
 
 // A bias on the fill gives each masked place a weight of its own. Where one counts, its tile is
@@ -230,15 +256,17 @@ bool tile_worker::matters(const float* maxima, std::int64_t queries, float score
 void tile_worker::run_masked(const tile_range& range, float* state) {
     for (std::int64_t number = range.first; number < range.last; ++number) {
         key_tile keys{};
-        if (look_up(number, keys) != tile_mask::masked || !matters_with_bias(keys, state)) continue;
-        keys.is_selected = tiles_ != nullptr && tiles_[number] == tile_mask::masked;
+        if (look_up(number, keys) != tile_mask::masked ||
+            !matters_with_bias(keys, numbers_.fill, state))
+            continue;
+        keys.is_selected = tiles_.cond != nullptr && tiles_.cond[number] == tile_mask::masked;
         keys.is_crossed = !keys.is_selected;
         run_key_tile(keys, state);
     }
 }
 
-// NaN in the bias counts.
-bool tile_worker::matters_with_bias(const key_tile& keys, const float* state) {
+// Whether the score with the tile's bias matters to a row. NaN in the bias counts.
+bool tile_worker::matters_with_bias(const key_tile& keys, float score, const float* state) {
     bool does = false;
     for_each_panel([&](const panel_rows& panel) {
         panel_scores scores;
@@ -247,8 +275,10 @@ bool tile_worker::matters_with_bias(const key_tile& keys, const float* state) {
         const float highest =
             std::accumulate(scores.bias + 1, scores.bias + count, scores.bias[0],
                             [](float a, float b) { return std::isnan(a) || a > b ? a : b; });
-        does = does ||
-               matters(state + panel.number * plan_.panel, panel.queries, numbers_.fill + highest);
+        const float reached = score + highest;
+        const float distance = keys.is_far ? std::max(no_weight, -reached / 2) : no_weight;
+        does = does || (reached != minus_infinity && matters(state + panel.number * plan_.panel,
+                                                             panel.queries, reached, distance));
     });
     return does;
 }
@@ -266,7 +296,7 @@ void tile_worker::add_masked(const tile_range& range, float* sums) {
 
 // Each key of a masked tile has the weight exp(fill), for all queries.
 void tile_worker::merge_masked(const tile_range& range, std::int64_t masked_keys, float* state) {
-    if (!matters(state, rows_, numbers_.fill)) return;
+    if (!matters(state, rows_, numbers_.fill, no_weight)) return;
     float* const sums = scratch_ + plan_.worker.sums;
     const panel_state masked{sums + plan_.columns, sums + plan_.columns + plan_.panel, sums};
     add_masked(range, sums);
@@ -294,8 +324,12 @@ void tile_worker::finish(const tile_range& range, float* state) {
 void tile_worker::finish_panel(const panel_rows& panel, const panel_state& state) {
     float* const factor = scratch_ + plan_.worker.factor;
     const bool gives_zero = plan_.desc.inf_as_zero || plan_.keys == 0;
-    for (std::int64_t q = 0; q < plan_.panel; ++q)
+    for (std::int64_t q = 0; q < plan_.panel; ++q) {
         factor[q] = state.sum[q] == 0 && gives_zero ? 0.0F : 1 / state.sum[q];
+        if (!plan_.desc.nan_as_zero || !std::isnan(state.sum[q])) continue;
+        factor[q] = 0;
+        for (std::int64_t c = 0; c < plan_.columns; ++c) state.values[c * plan_.panel + q] = 0;
+    }
     if (plan_.statistics.column_count != 0) write_statistics(panel, state);
     kernels_.store_panel(state.values, factor, panel.queries, plan_.columns,
                          matrix(plan_.dst, at_.dst, panel.first), scratch_ + plan_.worker.work);

@@ -10,14 +10,19 @@ struct tile_range {
     std::int64_t first = 0, last = 0;
 };
 
+// The tiles of cond and of bias; null where there is none.
+struct tile_maps {
+    const tile_mask *cond = nullptr, *bias = nullptr;
+};
+
 // Computes row tiles, one at a time, in scratch memory of its own. Its state after some keys can
 // lie anywhere, so that several workers may share the keys of one row tile.
 class tile_worker {
 public:
-    // `map` holds the tiles of cond, null without one; `scratch` has room for plan.worker.floats.
+    // `scratch` has room for plan.worker.floats.
     tile_worker(const attention_data& plan, const attention_operands& at,
-                const attention_numbers& numbers, const tile_mask* map, float* scratch)
-        : plan_(plan), at_(at), numbers_(numbers), map_(map), kernels_(plan.kernels->attention),
+                const attention_numbers& numbers, const tile_maps& maps, float* scratch)
+        : plan_(plan), at_(at), numbers_(numbers), maps_(maps), kernels_(plan.kernels->attention),
           scratch_(scratch) {}
 
     float* own_state() const { return scratch_ + plan_.worker.state; }
@@ -38,6 +43,8 @@ private:
         std::int64_t first, keys;
         bool is_crossed = false; // by the causal boundary
         bool is_selected = false;
+        bool is_biased = false;
+        bool is_far = false; // the bias masks all places that are kept
     };
 
     void bind(const tile_range& range);
@@ -62,9 +69,10 @@ private:
     void add_sides(const panel_rows& panel, const key_tile& keys, panel_scores& scores);
     void add_cond(const panel_rows& panel, const key_tile& keys, panel_scores& scores);
     void add_bias(const panel_rows& panel, const key_tile& keys, panel_scores& scores);
-    bool matters(const float* maxima, std::int64_t queries, float score) const;
+    bool matters(const float* maxima, std::int64_t queries, float score, float distance) const;
+    void run_far(const tile_range& range, float* state);
     void run_masked(const tile_range& range, float* state);
-    bool matters_with_bias(const key_tile& keys, const float* state);
+    bool matters_with_bias(const key_tile& keys, float score, const float* state);
     void add_masked(const tile_range& range, float* sums);
     void merge_masked(const tile_range& range, std::int64_t masked_keys, float* state);
     void finish_panel(const panel_rows& panel, const panel_state& state);
@@ -73,11 +81,11 @@ private:
     const attention_data& plan_;
     const attention_operands& at_;
     const attention_numbers& numbers_;
-    const tile_mask* map_;
+    const tile_maps maps_;
     const attention_kernels& kernels_;
     float* scratch_;
     dims position_;
-    const tile_mask* tiles_ = nullptr; // of this row tile
+    tile_maps tiles_; // of this row tile
     std::int64_t first_row_ = 0, rows_ = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "attention/mask_map.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 namespace maskwise {
 namespace {
@@ -33,16 +34,55 @@ void see_row(const std::uint8_t* row, std::int64_t keys, std::int64_t key_bytes,
     seen = {any, least};
 }
 
-tile_mask see_tile(const std::uint8_t* first, std::int64_t rows, std::int64_t keys,
-                   const mask_layout& layout) {
+tile_mask see_conds(const std::uint8_t* first, std::int64_t rows, std::int64_t keys,
+                    const mask_layout& layout) {
     bytes_seen seen;
     for (std::int64_t r = 0; r < rows && !seen.is_mixed(); ++r)
         see_row(first + r * layout.row_bytes, keys, layout.key_bytes, seen);
-    return seen.state(layout.true_masks);
+    return seen.state(layout.kind == mask_kind::true_masks);
 }
 
-const std::uint8_t* head_of(const mask_layout& layout, const void* cond, std::int64_t head) {
-    const auto* at = static_cast<const std::uint8_t*>(cond);
+// A bias that masks: its bits, as a number, are those of -infinity or at most `span` below.
+template <class Bits>
+struct masking_bias {
+    Bits minus_infinity, span;
+};
+constexpr masking_bias<std::uint32_t> masking_f32{0xFF800000, 0xFF800000 - 0xF149F2CA}; // -1e30
+constexpr masking_bias<std::uint16_t> masking_bf16{0xFF80, 0xFF80 - 0xF14A};
+constexpr masking_bias<std::uint16_t> masking_f16{0xFC00, 1}; // from -65504, the lowest
+
+template <class Bits>
+tile_mask see_bias(const std::uint8_t* first, std::int64_t rows, std::int64_t keys,
+                   const mask_layout& layout, masking_bias<Bits> masking) {
+    Bits all_mask = 1, any_set = 0;
+    for (std::int64_t r = 0; r < rows && (all_mask == 1 || any_set == 0); ++r)
+        for (std::int64_t i = 0; i < keys; ++i) {
+            Bits bits;
+            std::memcpy(&bits, first + r * layout.row_bytes + i * layout.key_bytes, sizeof bits);
+            const auto below = static_cast<Bits>(masking.minus_infinity - bits);
+            all_mask = static_cast<Bits>(all_mask & static_cast<Bits>(below <= masking.span));
+            any_set = static_cast<Bits>(any_set | static_cast<Bits>(bits << 1)); // -0 is 0, too
+        }
+    if (any_set == 0) return tile_mask::kept;
+    return all_mask == 1 ? tile_mask::masked : tile_mask::mixed;
+}
+
+tile_mask see_tile(const std::uint8_t* first, std::int64_t rows, std::int64_t keys,
+                   const mask_layout& layout) {
+    switch (layout.kind) {
+    case mask_kind::bias_f32:
+        return see_bias(first, rows, keys, layout, masking_f32);
+    case mask_kind::bias_bf16:
+        return see_bias(first, rows, keys, layout, masking_bf16);
+    case mask_kind::bias_f16:
+        return see_bias(first, rows, keys, layout, masking_f16);
+    default:
+        return see_conds(first, rows, keys, layout);
+    }
+}
+
+const std::uint8_t* head_of(const mask_layout& layout, const void* mask, std::int64_t head) {
+    const auto* at = static_cast<const std::uint8_t*>(mask);
     for (int d = layout.outer.rank() - 1; d >= 0; --d) {
         at += head % layout.outer[d] * layout.outer_bytes[d];
         head /= layout.outer[d];
@@ -52,10 +92,11 @@ const std::uint8_t* head_of(const mask_layout& layout, const void* cond, std::in
 
 } // namespace
 
-mask_layout make_mask_layout(const dims& outer, std::int64_t rows, std::int64_t keys,
-                             const dims& strides_bytes, std::int64_t tile_rows,
+mask_layout make_mask_layout(mask_kind kind, const dims& outer, std::int64_t rows,
+                             std::int64_t keys, const dims& strides_bytes, std::int64_t tile_rows,
                              std::int64_t tile_keys) {
     mask_layout layout;
+    layout.kind = kind;
     const int rank = outer.rank();
     layout.outer = layout.outer_bytes = layout.outer_tiles = dims(rank, 1);
     layout.row_bytes = strides_bytes[rank];
@@ -77,12 +118,12 @@ mask_layout make_mask_layout(const dims& outer, std::int64_t rows, std::int64_t 
     return layout;
 }
 
-void map_row_tile(const mask_layout& layout, const void* cond, std::int64_t number,
+void map_row_tile(const mask_layout& layout, const void* mask, std::int64_t number,
                   tile_mask* tiles) {
     const std::int64_t head = number / layout.row_tiles, row_tile = number % layout.row_tiles;
     const std::int64_t first_row = row_tile * layout.tile_rows;
     const std::int64_t rows = std::min(layout.tile_rows, layout.rows - first_row);
-    const std::uint8_t* const at = head_of(layout, cond, head) + first_row * layout.row_bytes;
+    const std::uint8_t* const at = head_of(layout, mask, head) + first_row * layout.row_bytes;
     for (std::int64_t t = 0; t < layout.key_tiles; ++t) {
         const std::int64_t first_key = t * layout.tile_keys;
         const std::int64_t keys = std::min(layout.tile_keys, layout.keys - first_key);

@@ -6,30 +6,34 @@
 
 namespace maskwise {
 
-// How a tile of scores comes out of the mask: as computed, as the fill, or element by element.
+// How a tile of scores comes out of the mask: as computed, as the fill, or element by element. Of a
+// bias: it is 0 everywhere, it masks everywhere, or it has to be added.
 enum class tile_mask : std::uint8_t { kept, masked, mixed };
 
-// The tiles of a cond, each looked at once for all heads that share it. Dimensions, rows or keys
-// along which cond is broadcast have one place.
+// What an element of a mask says.
+enum class mask_kind : std::uint8_t { true_keeps, true_masks, bias_f32, bias_bf16, bias_f16 };
+
+// The tiles of a cond or a bias, each looked at once for all heads that share it. Dimensions, rows
+// or keys along which it is broadcast have one place.
 struct mask_layout {
-    dims outer, outer_bytes; // of cond; extent 1 where it is shared
+    dims outer, outer_bytes; // of the operand; extent 1 where it is shared
     dims outer_tiles;        // from a head to the next in the map, 0 where shared
-    std::int64_t heads = 0;  // 0: there is no cond
+    std::int64_t heads = 0;  // 0: there is no such operand
     std::int64_t rows = 0, keys = 0, row_bytes = 0, key_bytes = 0;
     std::int64_t tile_rows = 0, tile_keys = 0;
     std::int64_t row_tiles = 0, key_tiles = 0;
-    bool true_masks = false; // else it keeps
+    mask_kind kind = mask_kind::true_keeps;
 
     std::int64_t tiles() const { return heads * row_tiles * key_tiles; }
 };
 
-// `strides_bytes` are cond's for {outer..., rows, keys}, 0 where it is broadcast.
-mask_layout make_mask_layout(const dims& outer, std::int64_t rows, std::int64_t keys,
-                             const dims& strides_bytes, std::int64_t tile_rows,
+// `strides_bytes` are the operand's for {outer..., rows, keys}, 0 where it is broadcast.
+mask_layout make_mask_layout(mask_kind kind, const dims& outer, std::int64_t rows,
+                             std::int64_t keys, const dims& strides_bytes, std::int64_t tile_rows,
                              std::int64_t tile_keys);
 
 // Fills in the key tiles of one row tile; number of [0, heads * row_tiles).
-void map_row_tile(const mask_layout& layout, const void* cond, std::int64_t number,
+void map_row_tile(const mask_layout& layout, const void* mask, std::int64_t number,
                   tile_mask* tiles);
 
 // Where a head's key tiles of a row tile lie in the map.

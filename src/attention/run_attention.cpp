@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <functional>
 
 namespace maskwise {
 namespace {
@@ -16,8 +15,8 @@ constexpr std::int64_t parallel_from_products = 1 << 19;
 // no item is smaller than this.
 constexpr std::int64_t items_per_thread = 4, least_tiles_of_item = 8;
 
-// How an execution is divided, and its scratch: the map of cond, the workers, and the states of row
-// tiles of which the keys are shared out.
+// How an execution is divided, and its scratch: the maps of cond and bias, the workers, and the
+// states of row tiles of which the keys are shared out.
 struct division {
     int workers = 1;
     std::int64_t splits = 1; // of the keys of each row tile
@@ -39,7 +38,8 @@ division divide(const attention_data& plan, int threads) {
         (wanted + row_tiles - 1) / std::max<std::int64_t>(1, row_tiles), 1, most);
     made.items = row_tiles * made.splits;
     made.workers = static_cast<int>(std::clamp<std::int64_t>(made.items, 1, threads));
-    made.map_bytes = padded_bytes(static_cast<std::size_t>(plan.mask.tiles()));
+    made.map_bytes =
+        padded_bytes(static_cast<std::size_t>(plan.mask.tiles() + plan.bias_mask.tiles()));
     made.worker_bytes = padded_bytes(static_cast<std::size_t>(plan.worker.floats) * sizeof(float));
     made.state_bytes = padded_bytes(static_cast<std::size_t>(plan.state_floats()) * sizeof(float));
     return made;
@@ -60,11 +60,13 @@ public:
                   const attention_numbers& numbers, const parallel_loop* loop, const division& how,
                   std::byte* scratch)
         : plan_(plan), at_(at), numbers_(numbers), loop_(loop), how_(how),
-          map_(reinterpret_cast<tile_mask*>(scratch)), workers_(scratch + how.map_bytes),
+          cond_map_(reinterpret_cast<tile_mask*>(scratch)),
+          bias_map_(cond_map_ + plan.mask.tiles()), workers_(scratch + how.map_bytes),
           states_(workers_ + static_cast<std::size_t>(how.workers) * how.worker_bytes) {}
 
     void run() {
-        if (plan_.mask.heads > 0) map_mask();
+        map_mask(plan_.mask, at_.cond, cond_map_);
+        map_mask(plan_.bias_mask, at_.bias, bias_map_);
         share_out(how_.items,
                   [&](tile_worker& worker, std::int64_t item) { run_item(worker, item); });
         if (how_.splits > 1)
@@ -79,29 +81,24 @@ private:
                                         static_cast<std::size_t>(item) * how_.state_bytes);
     }
 
-    // Calls work(i) for each i of [0, count) once all others are done or begun.
-    template <class Work>
-    void on_threads(std::int64_t count, const Work& work) const {
-        if (loop_ == nullptr || count == 1) return run_in_parts(count, work);
-        loop_->run(count, std::function<void(std::int64_t)>(std::ref(work)));
-    }
-
     // Each worker takes the next item as long as there is one.
     template <class Work>
     void share_out(std::int64_t items, const Work& work) const {
         std::atomic<std::int64_t> next = 0;
-        on_threads(std::min<std::int64_t>(how_.workers, items), [&](std::int64_t number) {
+        const tile_maps maps{plan_.mask.heads > 0 ? cond_map_ : nullptr,
+                             plan_.bias_mask.heads > 0 ? bias_map_ : nullptr};
+        const auto run_worker = [&](std::int64_t number) {
             auto* const scratch = workers_ + static_cast<std::size_t>(number) * how_.worker_bytes;
-            tile_worker worker(plan_, at_, numbers_, plan_.mask.heads > 0 ? map_ : nullptr,
-                               reinterpret_cast<float*>(scratch));
+            tile_worker worker(plan_, at_, numbers_, maps, reinterpret_cast<float*>(scratch));
             for (std::int64_t item = next++; item < items; item = next++) work(worker, item);
-        });
+        };
+        run_in_parts(std::min<std::int64_t>(how_.workers, items), run_worker, loop_);
     }
 
-    void map_mask() const {
-        const std::int64_t row_tiles = plan_.mask.heads * plan_.mask.row_tiles;
-        share_out(row_tiles, [&](tile_worker&, std::int64_t number) {
-            map_row_tile(plan_.mask, at_.cond, number, map_ + number * plan_.mask.key_tiles);
+    void map_mask(const mask_layout& layout, const void* mask, tile_mask* map) const {
+        if (layout.heads == 0) return;
+        share_out(layout.heads * layout.row_tiles, [&](tile_worker&, std::int64_t number) {
+            map_row_tile(layout, mask, number, map + number * layout.key_tiles);
         });
     }
 
@@ -134,7 +131,8 @@ private:
     const attention_numbers& numbers_;
     const parallel_loop* loop_;
     const division& how_;
-    tile_mask* map_;
+    tile_mask* cond_map_;
+    tile_mask* bias_map_;
     std::byte* workers_;
     std::byte* states_;
 };

@@ -295,11 +295,13 @@ void row_walk::held_soft_max() {
         if (ranges_[i].first < ranges_[i].last && ranges_[i].first < held)
             maximum = std::max(maximum, run_piece(ranges_[i], ranges_[i].first, ranges_[i].last,
                                                   buffer_.data() + ranges_[i].first));
-    if (plan_.soft_max->inf_as_zero && maximum == minus_infinity && is_minus_infinity(held))
+    const row_soft_max& soft_max = *plan_.soft_max;
+    if (soft_max.inf_as_zero && maximum == minus_infinity && is_minus_infinity(held))
         return zero_row();
     const float one_masked = has_constant ? exponential(masked.value, maximum) : 0.0F;
     float sum = one_masked * static_cast<float>(plan_.columns - held);
     if (held > 0) sum += plan_.kernels->exp_sum(buffer_.data(), maximum, held, scores_ahead());
+    if (soft_max.nan_as_zero && !(sum > 0.0F)) return zero_row();
     // The cache line in which the constant begins is written whole, so that what follows is
     // aligned.
     const std::int64_t stored = std::min(plan_.columns, whole_lines(held));
@@ -320,7 +322,9 @@ void row_walk::long_soft_max() {
         sum += plan_.kernels->exp_sum(buffer_.data(), shift, count, nullptr);
         maximum = higher;
     });
-    if (plan_.soft_max->inf_as_zero && maximum == minus_infinity && sum == 0.0F) return zero_row();
+    const row_soft_max& soft_max = *plan_.soft_max;
+    if (soft_max.inf_as_zero && maximum == minus_infinity && sum == 0.0F) return zero_row();
+    if (soft_max.nan_as_zero && !(sum > 0.0F)) return zero_row();
     for_each_piece(held_row_columns, [&](std::int64_t at, std::int64_t count, float) {
         plan_.kernels->exp_sum(buffer_.data(), maximum, count, nullptr);
         store(buffer_.data(), at, count, 1.0F / sum);
@@ -351,19 +355,20 @@ void row_walk::run(std::int64_t first, std::int64_t last) {
 }
 
 // A process that runs small rows only never begins to use threads.
-std::int64_t choose_parts(const row_plan& plan) {
+std::int64_t choose_parts(const row_plan& plan, const parallel_loop* loop) {
     if (plan.rows * plan.columns < parallel_from_elements) return 1;
-    const int threads = available_threads();
+    const int threads = loop == nullptr ? available_threads() : loop->threads;
     return threads < 2 ? 1 : std::min(plan.rows, threads * parts_per_thread);
 }
 
 } // namespace
 
-void run_rows(const row_plan& plan, const row_pointers& at) {
+void run_rows(const row_plan& plan, const row_pointers& at, const parallel_loop* loop) {
     if (plan.rows == 0 || plan.columns == 0) return;
-    run_tiles_in_parts(plan.rows, choose_parts(plan), [&](std::int64_t first, std::int64_t last) {
+    const auto run_part = [&](std::int64_t first, std::int64_t last) {
         row_walk(plan, at).run(first, last);
-    });
+    };
+    run_tiles_in_parts(plan.rows, choose_parts(plan, loop), run_part, loop);
 }
 
 } // namespace maskwise

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "maskwise/maskwise.hpp"
 #include "plan/row_plan.hpp"
 
 #include <cstdint>
@@ -20,8 +21,8 @@ struct row_pointers {
 
 // Runs every row through the plan's steps, in parallel where that pays. result may be scores where
 // both have one type. A causal mask is never built, and scores behind a row's boundary are not
-// read. Returns when the result is written. Any thread; allocates
-// nothing.
-void run_rows(const row_plan& plan, const row_pointers& at);
+// read. Returns when the result is written. The threads are the loop's, or oneTBB's where it is
+// null. Any thread; allocates nothing; passes on what the loop throws.
+void run_rows(const row_plan& plan, const row_pointers& at, const parallel_loop* loop = nullptr);
 
 } // namespace maskwise

@@ -47,8 +47,8 @@ class chain_finder {
 public:
     explicit chain_finder(const chain_rules& rules) : rules_(rules) {}
 
-    row_chain find(const op& select) {
-        take_select(select);
+    row_chain find(const op& start) {
+        start.kind == op_kind::select ? take_select(start) : begin_with_soft_max(start);
         if (!rules_.may_begin_with(chain_.scores))
             throw no_chain{"the scores are used outside the chain, too"};
         grow_down();
@@ -69,6 +69,7 @@ private:
     }
 
     void take_select(const op& select);
+    void begin_with_soft_max(const op& soft_max);
     std::optional<causal_mask> find_causal_mask(const op& select, bool keeps_row) const;
     std::optional<row_step> make_step(const row_form& form, const op& user, std::size_t row);
     void grow_up();
@@ -102,6 +103,13 @@ void chain_finder::take_select(const op& select) {
     chain_.op_ids.push_back(select.id);
     chain_.scores = select.inputs[*row].id;
     chain_.result = select.outputs[0].id;
+}
+
+void chain_finder::begin_with_soft_max(const op& soft_max) {
+    if (!take_soft_max(soft_max)) throw no_chain{"SoftMax works along another axis"};
+    chain_.op_ids.push_back(soft_max.id);
+    chain_.scores = soft_max.inputs[0].id;
+    chain_.result = soft_max.outputs[0].id;
 }
 
 // Nothing where cond is an operand like any other.
@@ -184,7 +192,8 @@ bool chain_finder::take_quantize(const op& user) {
 // Statistics without a user are not made.
 bool chain_finder::take_soft_max(const op& user) {
     if (!works_along(user, 1)) return false;
-    chain_.soft_max = row_soft_max{user.mode && *user.mode == "inf_as_zero"};
+    const std::string mode = user.mode.value_or("none");
+    chain_.soft_max = row_soft_max{mode == "inf_as_zero", mode == "nan_as_zero"};
     if (user.outputs.size() < 2) return true;
     const logical_tensor& statistics = user.outputs[1];
     if (rules_.leaves(statistics.id) || !rules_.values().users(statistics.id).empty())
@@ -208,8 +217,8 @@ bool chain_finder::take_elementwise(const op& user) {
 
 } // namespace
 
-row_chain find_chain(const op& select, const chain_rules& rules) {
-    return chain_finder(rules).find(select);
+row_chain find_chain(const op& start, const chain_rules& rules) {
+    return chain_finder(rules).find(start);
 }
 
 } // namespace maskwise::graph

@@ -5,7 +5,8 @@
 
 namespace maskwise::graph {
 
-// The longest chain of rows around the Select that the rules allow. Throws no_chain.
-row_chain find_chain(const op& select, const chain_rules& rules);
+// The longest chain of rows that the rules allow around a Select, or around a SoftMax without one.
+// Throws no_chain.
+row_chain find_chain(const op& start, const chain_rules& rules);
 
 } // namespace maskwise::graph

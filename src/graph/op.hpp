@@ -31,7 +31,7 @@ struct op {
     std::string name;
     std::optional<std::string> auto_broadcast;
     std::optional<std::int64_t> axis;
-    std::optional<std::string> mode; // of SoftMax
+    std::optional<std::string> mode; // of SoftMax; nan_as_zero is Maskwise's own
     // LeakyReLU: alpha; Clamp: min and max; Quantize: scale and zero point, unset where it has one
     // for each channel.
     std::optional<std::array<float, 2>> constants;

@@ -33,6 +33,7 @@ using row_step = std::variant<row_change, row_combine, row_select, row_causal_se
 // Over the row, behind the steps.
 struct row_soft_max {
     bool inf_as_zero = false; // a row of -inf gives zeros, not NaN
+    bool nan_as_zero = false; // every row of NaN does
 };
 
 // Into i8 or u8, behind that: value / scale + zero_point, rounded.

@@ -59,7 +59,9 @@ attention_case make_attention_case(generator& random, bool is_small = false);
 attention_case plain_case(const extent_list& query, const extent_list& key,
                           const extent_list& value, unsigned seed);
 
-// A tensor of the case becomes a cond, dense.
+// A tensor of the case becomes a bias, or a cond, dense.
+void set_bias(attention_case& what, data_type type, const extent_list& extents,
+              const std::vector<double>& bias);
 void set_cond(attention_case& what, const extent_list& extents, const std::vector<double>& keep);
 
 using input_memory = std::vector<std::vector<std::byte>>;

@@ -1,5 +1,6 @@
 #include "support/attention_case.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -130,13 +131,22 @@ float draw_fill(generator& random) {
     return others[static_cast<std::size_t>(draw(random, 0, std::ssize(others) - 1))];
 }
 
-// As a mask that is added: some places, or some rows, are -infinity.
-std::vector<double> draw_bias(generator& random, const extent_list& extents) {
-    std::vector<double> bias = normal_numbers(random, count_of(extents), 2);
-    if (!one_in(random, 3)) return bias;
+double lowest_of(data_type type) {
+    return type == data_type::bf16  ? -0x1.FEp127
+           : type == data_type::f16 ? -65504
+                                    : std::numeric_limits<float>::lowest();
+}
+
+// As a mask that is added: some places, or some rows, are -infinity or the lowest number; the
+// others are numbers, or 0.
+std::vector<double> draw_bias(generator& random, data_type type, const extent_list& extents) {
+    std::vector<double> bias = normal_numbers(random, count_of(extents), one_in(random, 3) ? 0 : 2);
+    if (one_in(random, 2)) return bias;
+    const double masked =
+        one_in(random, 2) ? -std::numeric_limits<double>::infinity() : lowest_of(type);
     const std::vector<double> keep = draw_mask(random, extents);
     for (std::size_t i = 0; i < bias.size(); ++i)
-        if (keep[i] == 0) bias[i] = -std::numeric_limits<double>::infinity();
+        if (keep[i] == 0) bias[i] = masked;
     return bias;
 }
 
@@ -161,13 +171,14 @@ void draw_masks(generator& random, const drawn_shapes& shapes, attention_case& m
         constexpr std::array types{data_type::f32, data_type::bf16, data_type::f16};
         lay_out(random, made.bias, types[static_cast<std::size_t>(draw(random, 0, 2))],
                 side_shape(random, shapes), draw_layout(random));
-        made.bias.fill(draw_bias(random, made.bias.at.extents));
+        made.bias.fill(draw_bias(random, made.bias.type, made.bias.at.extents));
     }
     if (one_in(random, 3))
         made.desc.causal =
             one_in(random, 2) ? causal_boundary::top_left : causal_boundary::bottom_right;
     made.desc.fill = draw_fill(random);
     made.desc.inf_as_zero = one_in(random, 2);
+    made.desc.nan_as_zero = one_in(random, 5);
     made.desc.cond_masks = one_in(random, 4);
     made.desc.bias_on_fill = one_in(random, 3);
     if (one_in(random, 6)) made.desc.soft_cap = one_in(random, 3) ? -30.0F : 5.0F;
@@ -188,6 +199,11 @@ void spoil_masked_keys(attention_case& made) {
     made.key.fill(values);
 }
 
+// Of which scores matter or not, as the engine likes.
+bool has_masking_bias(const attention_case& made) {
+    return std::ranges::any_of(made.bias.values, [](double bias) { return bias <= -65504; });
+}
+
 // Its row becomes NaN, the others stay.
 void spoil_one_query(generator& random, attention_tensor& query) {
     std::vector<double> values = query.values;
@@ -205,7 +221,6 @@ void draw_tensors(generator& random, const drawn_shapes& shapes, attention_case&
         tensor.fill(normal_numbers(random, count_of(extents), 1));
     };
     put(made.query, behind(random, shapes.outer, true, shapes.rows, shapes.depth));
-    if (one_in(random, 30)) spoil_one_query(random, made.query);
     const extent_list keys = keys_shape(random, shapes, shapes.depth);
     lay_out(random, made.key, type, keys, one_in(random, 3) ? layout::turned : draw_layout(random));
     made.key.fill(normal_numbers(random, count_of(keys), 1));
@@ -250,6 +265,7 @@ attention_case make_attention_case(generator& random, bool is_small) {
     draw_tensors(random, shapes, made);
     draw_masks(random, shapes, made);
     if (one_in(random, 6)) spoil_masked_keys(made);
+    if (one_in(random, 30) && !has_masking_bias(made)) spoil_one_query(random, made.query);
     made.describe();
     return made;
 }
@@ -274,6 +290,14 @@ attention_case plain_case(const extent_list& query, const extent_list& key,
     return made;
 }
 
+void set_bias(attention_case& what, data_type type, const extent_list& extents,
+              const std::vector<double>& bias) {
+    generator random(1);
+    lay_out(random, what.bias, type, extents, layout::dense);
+    what.bias.fill(bias);
+    what.describe();
+}
+
 void set_cond(attention_case& what, const extent_list& extents, const std::vector<double>& keep) {
     generator random(1);
     lay_out(random, what.cond, data_type::boolean, extents, layout::dense);
@@ -293,9 +317,10 @@ std::string to_string(const attention_case& what) {
            one("cond", what.cond) + one("bias", what.bias) + one("dst", what.dst) +
            one("statistics", what.statistics) + "fill " + std::to_string(desc.fill) + " causal " +
            std::string(to_string(desc.causal)) + " soft_cap " + std::to_string(desc.soft_cap) +
-           " inf_as_zero " + std::to_string(desc.inf_as_zero) + " cond_masks " +
-           std::to_string(desc.cond_masks) + " bias_on_fill " + std::to_string(desc.bias_on_fill) +
-           " grouped " + std::to_string(desc.grouped_queries) + " scale " +
+           " inf_as_zero " + std::to_string(desc.inf_as_zero) + " nan_as_zero " +
+           std::to_string(desc.nan_as_zero) + " cond_masks " + std::to_string(desc.cond_masks) +
+           " bias_on_fill " + std::to_string(desc.bias_on_fill) + " grouped " +
+           std::to_string(desc.grouped_queries) + " scale " +
            (desc.scale ? std::to_string(*desc.scale) : "default");
 }
 

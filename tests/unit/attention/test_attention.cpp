@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace maskwise {
 namespace {
@@ -15,6 +16,8 @@ namespace {
 using test::attention_case;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double lowest = std::numeric_limits<float>::lowest();
 
 // Empty where dst and statistics are as expected.
 std::string run_and_compare(const attention_case& what, const test::wanted_attention& wanted,
@@ -108,10 +111,11 @@ TEST_P(attention_test, gives_a_finite_fill_its_weight) {
 
 // Keys and values behind the first 128 do not exist: whoever computes a masked tile meets a guard.
 TEST_P(attention_test, does_not_touch_masked_tiles) {
-    for (const bool is_causal : {true, false}) {
+    enum class mask { causal, cond, infinite_bias, lowest_bias };
+    for (const mask by : {mask::causal, mask::cond, mask::infinite_bias, mask::lowest_bias}) {
         attention_case what = test::plain_case({1, 100, 16}, {1, 128, 16}, {1, 128, 16}, 9);
         const test::wanted_attention wanted = [&] {
-            if (is_causal) what.desc.causal = causal_boundary::top_left;
+            if (by == mask::causal) what.desc.causal = causal_boundary::top_left;
             return test::expected(what);
         }();
         test::generator random(1);
@@ -122,12 +126,48 @@ TEST_P(attention_test, does_not_touch_masked_tiles) {
             tensor->at.data = tensor->memory.data();
             tensor->at.extents[1] = 512;
         }
-        std::vector<double> keep(512, 0);
+        std::vector<double> keep(512, 0), bias(512, by == mask::lowest_bias ? lowest : -infinity);
         std::fill_n(keep.begin(), 128, 1);
+        std::fill_n(bias.begin(), 128, 0);
         what.describe();
-        if (!is_causal) test::set_cond(what, {512}, keep);
+        if (by == mask::cond) test::set_cond(what, {512}, keep);
+        if (by == mask::infinite_bias || by == mask::lowest_bias)
+            test::set_bias(what, data_type::f32, {512}, bias);
         EXPECT_EQ(run_and_compare(what, wanted, GetParam()), "");
     }
+}
+
+// Rows that a bias masks as a whole: f32's lowest number swallows their scores, f16's leaves them.
+// Other rows of their tiles have nothing of the masked places.
+TEST_P(attention_test, gives_rows_that_a_bias_masks_their_weights) {
+    constexpr std::pair<data_type, double> biases[] = {
+        {data_type::f32, lowest}, {data_type::f32, -infinity}, {data_type::f16, -65504}};
+    for (const auto& [type, masked] : biases) {
+        attention_case what = test::plain_case({1, 100, 16}, {1, 300, 16}, {1, 300, 16}, 14);
+        std::vector<double> bias(100 * 300, 0);
+        for (std::size_t i = 0; i < bias.size(); ++i)
+            if (i / 300 == 5 || i / 300 >= 64 || i % 300 >= 130) bias[i] = masked;
+        test::set_bias(what, type, {100, 300}, bias);
+        what.desc.scale = 20;
+        check(what, GetParam());
+        EXPECT_EQ(std::isnan(what.dst.read()[16 * 99]), masked == -infinity);
+    }
+}
+
+// Both a row of NaN and one without any score are zeros, whatever the values are.
+TEST_P(attention_test, makes_zeros_of_nan) {
+    attention_case what = test::plain_case({1, 70, 16}, {1, 90, 16}, {1, 90, 16}, 15);
+    std::vector<double> queries = what.query.values, keep(70 * 90, 1);
+    queries[16 * 20 + 5] = nan;
+    queries[16 * 30] = infinity; // scores of both signs
+    what.query.fill(queries);
+    std::fill_n(keep.begin() + 40 * 90, 90, 0);
+    test::set_cond(what, {70, 90}, keep);
+    what.desc.nan_as_zero = true;
+    check(what, GetParam());
+    const std::vector<double> dst = what.dst.read();
+    for (std::size_t i = 0; i < dst.size(); ++i)
+        ASSERT_EQ(dst[i] == 0, i / 16 == 20 || i / 16 == 30 || i / 16 == 40) << i;
 }
 
 TEST_P(attention_test, a_nan_stays_in_its_row) {

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <vector>
 
 namespace maskwise {
@@ -34,8 +36,8 @@ tile_mask expected_tile(const mask_case& what, std::int64_t head_offset, std::in
 
 // Every head looks its tiles up in the map, and finds what is there.
 void check(const mask_case& what, std::int64_t tile) {
-    const mask_layout layout =
-        make_mask_layout(what.outer, what.rows, what.keys, what.strides, tile, tile);
+    const mask_layout layout = make_mask_layout(mask_kind::true_keeps, what.outer, what.rows,
+                                                what.keys, what.strides, tile, tile);
     std::vector<tile_mask> map(static_cast<std::size_t>(layout.tiles()));
     for (std::int64_t i = 0; i < layout.heads * layout.row_tiles; ++i)
         map_row_tile(layout, what.bytes.data(), i, map.data() + i * layout.key_tiles);
@@ -77,10 +79,47 @@ TEST(mask_map, finds_kept_masked_and_mixed_tiles) {
 }
 
 TEST(mask_map, looks_once_at_what_heads_share) {
-    const mask_layout layout = make_mask_layout({8, 12}, 100, 100, {0, 0, 100, 1}, 64, 64);
+    const mask_layout layout =
+        make_mask_layout(mask_kind::true_keeps, {8, 12}, 100, 100, {0, 0, 100, 1}, 64, 64);
     EXPECT_EQ(layout.tiles(), 4);
-    const mask_layout padding = make_mask_layout({8, 12}, 100, 100, {100, 0, 0, 1}, 64, 64);
+    const mask_layout padding =
+        make_mask_layout(mask_kind::true_keeps, {8, 12}, 100, 100, {100, 0, 0, 1}, 64, 64);
     EXPECT_EQ(padding.tiles(), 8 * 2);
+}
+
+// Of a tile of `others` with one more element.
+template <class Element>
+tile_mask tile_of_bias(mask_kind kind, Element others, Element one) {
+    constexpr std::int64_t width = sizeof(Element);
+    const mask_layout layout = make_mask_layout(kind, {1}, 4, 5, {0, 5 * width, width}, 16, 16);
+    std::vector<Element> bias(20, others);
+    bias[13] = one;
+    tile_mask found{};
+    map_row_tile(layout, bias.data(), 0, &found);
+    return found;
+}
+
+// Around the first number that masks, and around -infinity.
+TEST(mask_map, knows_what_a_bias_masks) {
+    using u16 = std::uint16_t;
+    constexpr u16 bf16_masks[] = {0xF14A, 0xFF7F, 0xFF80}, f16_masks[] = {0xFBFF, 0xFC00};
+    constexpr u16 bf16_adds[] = {0xF149, 0xFF81, 0x7F80, 0x0000, 0xBF80};
+    constexpr u16 f16_adds[] = {0xFBFE, 0xFC01, 0x7C00, 0x0000};
+    for (const float masks : {-1e30F, std::numeric_limits<float>::lowest(), -INFINITY})
+        EXPECT_EQ(tile_of_bias(mask_kind::bias_f32, -INFINITY, masks), tile_mask::masked) << masks;
+    for (const float adds : {-0.999999e30F, NAN, -NAN, INFINITY, 1e-45F, -1.0F, 0.0F})
+        EXPECT_EQ(tile_of_bias(mask_kind::bias_f32, -INFINITY, adds), tile_mask::mixed) << adds;
+    for (const u16 masks : bf16_masks)
+        EXPECT_EQ(tile_of_bias<u16>(mask_kind::bias_bf16, 0xFF80, masks), tile_mask::masked);
+    for (const u16 adds : bf16_adds)
+        EXPECT_EQ(tile_of_bias<u16>(mask_kind::bias_bf16, 0xFF80, adds), tile_mask::mixed);
+    for (const u16 masks : f16_masks)
+        EXPECT_EQ(tile_of_bias<u16>(mask_kind::bias_f16, 0xFC00, masks), tile_mask::masked);
+    for (const u16 adds : f16_adds)
+        EXPECT_EQ(tile_of_bias<u16>(mask_kind::bias_f16, 0xFC00, adds), tile_mask::mixed);
+    EXPECT_EQ(tile_of_bias(mask_kind::bias_f32, 0.0F, -0.0F), tile_mask::kept);
+    EXPECT_EQ(tile_of_bias<u16>(mask_kind::bias_f16, 0, 0x8000), tile_mask::kept);
+    EXPECT_EQ(tile_of_bias<u16>(mask_kind::bias_bf16, 0, 1), tile_mask::mixed);
 }
 
 TEST(mask_map, knows_a_causal_boundary) {

@@ -133,9 +133,8 @@ wanted_row expected_row(const example& what, const data& from, std::int64_t numb
             row[c] = std::visit(stepped{from, first + c, c, byte != std::byte{0}, is_kept, row[c]},
                                 step);
         }
-    if (what.work.soft_max)
-        wanted.statistics =
-            test::soft_max(row.data(), row.size(), 1, what.work.soft_max->inf_as_zero);
+    if (!what.work.soft_max) return wanted;
+    wanted.statistics = test::soft_max(row.data(), row.size(), 1, what.work.soft_max->inf_as_zero);
     return wanted;
 }
 
@@ -252,6 +251,42 @@ TEST_P(run_rows_test, keeps_a_nan_among_minus_infinities) {
             EXPECT_EQ(result[i] == 0.0F, !is_first_row) << i;
         }
     }
+}
+
+// A row of -infinity, one with +infinity and one with a NaN become zeros, a row of numbers stays.
+TEST_P(run_rows_test, makes_zeros_of_nan) {
+    constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+    for (const std::int64_t columns : {std::int64_t{8}, held_row_columns + 5}) {
+        const auto count = static_cast<std::size_t>(columns);
+        std::vector<float> scores(4 * count, 1);
+        std::fill_n(scores.begin(), count, -INFINITY);
+        scores[count + 3] = INFINITY;
+        scores[2 * count + 4] = nan;
+        row_desc desc;
+        desc.scores = desc.result = dense_desc(data_type::f32, {4, columns});
+        desc.soft_max = {false, true};
+        std::vector<float> result(scores.size(), nan);
+        run_rows(make_row_plan(desc, GetParam()), {scores.data(), result.data(), {}});
+        for (std::size_t i = 0; i < result.size(); ++i)
+            ASSERT_FLOAT_EQ(result[i], i < 3 * count ? 0 : 1 / static_cast<float>(columns)) << i;
+    }
+}
+
+TEST_P(run_rows_test, runs_on_the_threads_of_a_loop) {
+    constexpr std::int64_t rows = 300, columns = 500; // enough to be shared out
+    const std::vector<float> scores(rows * columns, 1);
+    std::vector<float> result(scores.size());
+    std::int64_t parts = 0;
+    const parallel_loop loop{3, [&](std::int64_t count, const auto& body) {
+                                 parts = count;
+                                 for (std::int64_t i = count; i-- > 0;) body(i);
+                             }};
+    row_desc desc;
+    desc.scores = desc.result = dense_desc(data_type::f32, {rows, columns});
+    desc.soft_max = row_soft_max();
+    run_rows(make_row_plan(desc, GetParam()), {scores.data(), result.data(), {}}, &loop);
+    EXPECT_GE(parts, 3);
+    for (const float value : result) ASSERT_FLOAT_EQ(value, 1.0F / columns);
 }
 
 TEST_P(run_rows_test, takes_rows_longer_than_its_buffers) {

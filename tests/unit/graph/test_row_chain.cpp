@@ -1,5 +1,6 @@
 // Which partitions hold a chain of rows, and which only come near one.
 
+#include "graph/chain_finder.hpp"
 #include "graph/find_row_chain.hpp"
 #include "unit/graph/chain_graphs.hpp"
 
@@ -63,6 +64,21 @@ TEST(row_chain, keeps_inf_as_zero) {
     EXPECT_TRUE(made.find(reason)->soft_max->inf_as_zero);
     made.at(5).mode = "none";
     EXPECT_FALSE(made.find(reason)->soft_max->inf_as_zero);
+}
+
+TEST(row_chain, may_have_a_soft_max_without_a_select) {
+    partition made = attention();
+    made.at(3).kind = op_kind::other;
+    made.at(5).mode = "nan_as_zero";
+    const std::vector<std::size_t> outputs = {weights};
+    const row_chain chain = find_chain(made.at(5), partition_rules(made.ops, outputs));
+    EXPECT_EQ(operators(chain), std::vector{row_operator::add});
+    EXPECT_EQ(chain.scores, selected);
+    EXPECT_EQ(chain.result, weights);
+    EXPECT_TRUE(chain.soft_max->nan_as_zero);
+    EXPECT_FALSE(chain.soft_max->inf_as_zero);
+    made.at(5).axis = 1;
+    EXPECT_THROW(find_chain(made.at(5), partition_rules(made.ops, outputs)), no_chain);
 }
 
 TEST(row_chain, ends_where_a_value_is_used_elsewhere) {
