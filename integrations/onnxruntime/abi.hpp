@@ -33,7 +33,10 @@ inline constexpr std::uint32_t api_version = 24;
     F(kernel_info, OrtKernelInfo)                                                                  \
     F(kernel_context, OrtKernelContext)                                                            \
     F(data_type, OrtDataType)                                                                      \
-    F(data_transfer, OrtDataTransferImpl)
+    F(data_transfer, OrtDataTransferImpl)                                                          \
+    F(fusion_options, OrtNodeFusionOptions)                                                        \
+    F(compute_context, OrtNodeComputeContext)                                                      \
+    F(attribute, OrtOpAttr)
 
 #ifdef MASKWISE_REAL_ONNXRUNTIME
 #define F(here, there) using here = ::there;
@@ -47,15 +50,18 @@ namespace layout {
 struct ep;
 struct ep_factory;
 struct kernel_impl;
+struct compute_info;
 } // namespace layout
 
 #ifdef MASKWISE_REAL_ONNXRUNTIME
 using error_code = ::OrtErrorCode;
 using element_type = ::ONNXTensorElementDataType;
 using device_type = ::OrtHardwareDeviceType;
+using attribute_type = ::OrtOpAttrType;
 using ep = ::OrtEp;
 using ep_factory = ::OrtEpFactory;
 using kernel_impl = ::OrtKernelImpl;
+using compute_info = ::OrtNodeComputeInfo;
 using api = ::OrtApi;
 using ep_api = ::OrtEpApi;
 #else
@@ -63,9 +69,11 @@ using ep_api = ::OrtEpApi;
 enum error_code : unsigned {};
 enum element_type : unsigned {};
 enum device_type : unsigned {};
+enum attribute_type : unsigned {};
 using ep = layout::ep;
 using ep_factory = layout::ep_factory;
 using kernel_impl = layout::kernel_impl;
+using compute_info = layout::compute_info;
 struct api;    // a table of functions
 struct ep_api; // another
 #endif
@@ -76,6 +84,8 @@ struct ep_api; // another
     F(error_code, error_invalid_argument, 2, ORT_INVALID_ARGUMENT)                                 \
     F(error_code, error_not_implemented, 9, ORT_NOT_IMPLEMENTED)                                   \
     F(device_type, device_cpu, 0, OrtHardwareDeviceType_CPU)                                       \
+    F(attribute_type, attribute_int, 1, ORT_OP_ATTR_INT)                                           \
+    F(attribute_type, attribute_ints, 2, ORT_OP_ATTR_INTS)                                         \
     F(element_type, element_f32, 1, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT)                           \
     F(element_type, element_u8, 2, ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8)                            \
     F(element_type, element_i8, 3, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8)                             \
@@ -105,9 +115,12 @@ struct ep {
     std::uint32_t ort_version_supported;
     const char* (*GetName)(const abi::ep*) noexcept;
     status* (*GetCapability)(abi::ep*, const graph*, support_info*) noexcept;
-    unused_function Compile, ReleaseNodeComputeInfos, GetPreferredDataLayout,
-        ShouldConvertDataLayoutForOp, SetDynamicOptions, OnRunStart, OnRunEnd, CreateAllocator,
-        CreateSyncStreamForDevice, GetCompiledModelCompatibilityInfo;
+    status* (*Compile)(abi::ep*, const graph**, const node** fused, std::size_t count,
+                       abi::compute_info**, node** contexts) noexcept;
+    void (*ReleaseNodeComputeInfos)(abi::ep*, abi::compute_info**, std::size_t) noexcept;
+    unused_function GetPreferredDataLayout, ShouldConvertDataLayoutForOp, SetDynamicOptions,
+        OnRunStart, OnRunEnd, CreateAllocator, CreateSyncStreamForDevice,
+        GetCompiledModelCompatibilityInfo;
     status* (*GetKernelRegistry)(abi::ep*, const kernel_registry**) noexcept;
     unused_function IsConcurrentRunSupported;
 };
@@ -141,6 +154,14 @@ struct kernel_impl {
     unused_function PrePackWeight, SetSharedPrePackedWeight;
 };
 static_assert(sizeof(kernel_impl) == 5 * sizeof(void*));
+
+struct compute_info {
+    std::uint32_t ort_version_supported;
+    status* (*CreateState)(abi::compute_info*, compute_context*, void** state) noexcept;
+    status* (*Compute)(abi::compute_info*, void* state, kernel_context*) noexcept;
+    void (*ReleaseState)(abi::compute_info*, void* state) noexcept;
+};
+static_assert(sizeof(compute_info) == 4 * sizeof(void*));
 
 struct api_base {
     const api* (*GetApi)(std::uint32_t version) noexcept;

@@ -75,24 +75,25 @@ private:
                                       abi::ep** made) noexcept {
         factory& from = self(own);
         return guarded(from.with_, [&] {
-            const bool verbose = from.is_verbose(options);
-            *made = std::make_unique<provider>(from.with_, from.kernels_.get(), verbose).release();
+            const session_settings settings{
+                from.setting(options, "maskwise.verbose", verbose_level() > 0),
+                from.setting(options, "maskwise.fuse", true)};
+            *made = std::make_unique<provider>(from.with_, from.kernels_.get(), settings).release();
             ++from.holders_;
         });
     }
 
-    bool is_verbose(const abi::session_options* options) const {
-        constexpr const char* key = "maskwise.verbose";
+    bool setting(const abi::session_options* options, const char* key, bool otherwise) const {
         int has = 0;
         check(with_.HasSessionConfigEntry(options, key, &has));
-        if (has == 0) return verbose_level() > 0;
+        if (has == 0) return otherwise;
         std::size_t size = 0;
         check(with_.GetSessionConfigEntry(options, key, nullptr, &size));
         std::string text(size, '\0');
         check(with_.GetSessionConfigEntry(options, key, text.data(), &size));
         text.resize(size - 1); // of which the last is a 0
         if (text != "0" && text != "1")
-            throw invalid_argument("maskwise.verbose is '" + text + "', expected 0 or 1");
+            throw invalid_argument(std::string(key) + " is '" + text + "', expected 0 or 1");
         return text == "1";
     }
 

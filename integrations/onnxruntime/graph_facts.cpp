@@ -1,6 +1,10 @@
 #include "graph_facts.hpp"
 
+#include "element_types.hpp"
+
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 
 namespace maskwise::ort {
 namespace {
@@ -12,10 +16,24 @@ std::string_view text(Function function, Arguments... arguments) {
     return found == nullptr ? "" : found;
 }
 
+} // namespace
+
 const abi::value_info* output_of(const runtime& with, const abi::node* node) {
     const abi::value_info* output = nullptr;
     check(with.Node_GetOutputs(node, &output, 1));
     return output;
+}
+
+std::vector<const abi::value_info*> inputs_of(const runtime& with, const abi::node* node) {
+    std::size_t count = 0;
+    check(with.Node_GetNumInputs(node, &count));
+    std::vector<const abi::value_info*> inputs(count);
+    check(with.Node_GetInputs(node, inputs.data(), count));
+    return inputs;
+}
+
+std::string_view name_of(const runtime& with, const abi::value_info* value) {
+    return text(with.GetValueInfoName, value);
 }
 
 value_facts facts_of(const runtime& with, const abi::value_info* value) {
@@ -35,7 +53,10 @@ value_facts facts_of(const runtime& with, const abi::value_info* value) {
     return facts;
 }
 
-} // namespace
+bool value_facts::is_one_element() const {
+    return extents &&
+           std::ranges::all_of(*extents, [](std::int64_t extent) { return extent == 1; });
+}
 
 std::vector<const abi::node*> nodes_of(const runtime& with, const abi::graph* graph) {
     std::size_t count = 0;
@@ -67,12 +88,8 @@ std::string_view provider_of(const runtime& with, const abi::node* node) {
 }
 
 const abi::value_info* input_of(const runtime& with, const abi::node* node, std::size_t index) {
-    std::size_t count = 0;
-    check(with.Node_GetNumInputs(node, &count));
-    if (index >= count) return nullptr;
-    std::vector<const abi::value_info*> inputs(count);
-    check(with.Node_GetInputs(node, inputs.data(), count));
-    return inputs[index];
+    const auto inputs = inputs_of(with, node);
+    return index < inputs.size() ? inputs[index] : nullptr;
 }
 
 const abi::node* producer_of(const runtime& with, const abi::node* node, std::size_t input) {
@@ -101,16 +118,54 @@ value_facts facts_of_output(const runtime& with, const abi::node* node) {
     return facts_of(with, output_of(with, node));
 }
 
+bool is_constant(const runtime& with, const abi::value_info* value) {
+    bool is = false;
+    if (value != nullptr) check(with.ValueInfo_IsConstantInitializer(value, &is));
+    return is;
+}
+
+bool is_zero(const runtime& with, const abi::value_info* value) {
+    if (!is_constant(with, value)) return false;
+    const value_facts facts = facts_of(with, value);
+    const abi::value* constant = nullptr;
+    const void* data = nullptr;
+    if (!facts.is_one_element()) return false;
+    check(with.ValueInfo_GetInitializerValue(value, &constant));
+    if (constant == nullptr) return false;
+    check(with.GetTensorData(constant, &data));
+    constexpr std::byte zeros[sizeof(double)] = {};
+    return std::memcmp(data, zeros, width_bytes(type_of(facts.element))) == 0;
+}
+
+std::optional<std::int64_t> attribute_of(const runtime& with, const abi::node* node,
+                                         const char* name) {
+    const abi::attribute* found = nullptr;
+    check(with.Node_GetAttributeByName(node, name, &found));
+    if (found == nullptr) return std::nullopt;
+    std::int64_t number = 0;
+    std::size_t bytes = 0;
+    check(with.ReadOpAttr(found, abi::attribute_int, &number, sizeof(number), &bytes));
+    return number;
+}
+
+std::vector<std::int64_t> attributes_of(const runtime& with, const abi::node* node,
+                                        const char* name, std::size_t most) {
+    const abi::attribute* found = nullptr;
+    check(with.Node_GetAttributeByName(node, name, &found));
+    if (found == nullptr) return {};
+    std::vector<std::int64_t> numbers(most);
+    std::size_t bytes = 0;
+    check(with.ReadOpAttr(found, abi::attribute_ints, numbers.data(),
+                          numbers.size() * sizeof(numbers[0]), &bytes));
+    numbers.resize(bytes / sizeof(numbers[0]));
+    return numbers;
+}
+
 std::optional<float> constant_float(const runtime& with, const abi::node* node, std::size_t input) {
     const abi::value_info* const value = input_of(with, node, input);
-    bool is_constant = false;
-    if (value != nullptr) check(with.ValueInfo_IsConstantInitializer(value, &is_constant));
-    if (!is_constant) return std::nullopt;
+    if (!is_constant(with, value)) return std::nullopt;
     const value_facts facts = facts_of(with, value);
-    const auto is_one = [](std::int64_t extent) { return extent == 1; };
-    if (facts.element != abi::element_f32 || !facts.extents ||
-        !std::all_of(facts.extents->begin(), facts.extents->end(), is_one))
-        return std::nullopt;
+    if (facts.element != abi::element_f32 || !facts.is_one_element()) return std::nullopt;
     const abi::value* constant = nullptr;
     const void* data = nullptr;
     check(with.ValueInfo_GetInitializerValue(value, &constant));

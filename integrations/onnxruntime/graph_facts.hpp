@@ -13,11 +13,14 @@ namespace maskwise::ort {
 std::vector<const abi::node*> nodes_of(const runtime& with, const abi::graph* graph);
 
 std::string_view name_of(const runtime& with, const abi::node* node);
+std::string_view name_of(const runtime& with, const abi::value_info* value);
 // An operator of this type, ONNX's or of ONNX Runtime's domain; false for a node that is null.
 bool is_operator(const runtime& with, const abi::node* node, std::string_view type);
 int since_version(const runtime& with, const abi::node* node);
 // Empty where no provider has the node.
 std::string_view provider_of(const runtime& with, const abi::node* node);
+const abi::value_info* output_of(const runtime& with, const abi::node* node);
+std::vector<const abi::value_info*> inputs_of(const runtime& with, const abi::node* node);
 const abi::value_info* input_of(const runtime& with, const abi::node* node, std::size_t index);
 // The node that makes an input; null for inputs of the graph, initializers and outer values.
 const abi::node* producer_of(const runtime& with, const abi::node* node, std::size_t input);
@@ -32,8 +35,22 @@ std::vector<reader> readers_of(const runtime& with, const abi::node* node);
 struct value_facts {
     abi::element_type element{};
     std::optional<dims> extents; // -1 where unknown; nullopt where not even the rank is known
+
+    // Known to be.
+    bool is_one_element() const;
 };
+value_facts facts_of(const runtime& with, const abi::value_info* value);
 value_facts facts_of_output(const runtime& with, const abi::node* node);
+
+bool is_constant(const runtime& with, const abi::value_info* value);
+// A constant of one element that is +0.
+bool is_zero(const runtime& with, const abi::value_info* value);
+
+// Attributes of an operator that has them: a number, and up to `most`; nothing where not given.
+std::optional<std::int64_t> attribute_of(const runtime& with, const abi::node* node,
+                                         const char* name);
+std::vector<std::int64_t> attributes_of(const runtime& with, const abi::node* node,
+                                        const char* name, std::size_t most);
 
 // The value of a constant f32 of one element.
 std::optional<float> constant_float(const runtime& with, const abi::node* node, std::size_t input);

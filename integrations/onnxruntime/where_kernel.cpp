@@ -1,9 +1,8 @@
 #include "where_kernel.hpp"
 
+#include "loop.hpp"
 #include "tensors.hpp"
 #include "where_strings.hpp"
-
-#include <thread>
 
 namespace maskwise::ort {
 namespace {
@@ -31,27 +30,7 @@ private:
         const plan select = compile(form_, cond.desc, x.desc, y.desc);
         void* dst = nullptr;
         check(with_.GetTensorMutableData(make_output(with_, context, select.dst().extents), &dst));
-        select.execute(cond.data, x.data, y.data, dst, loop_of(context));
-    }
-
-    // The session's threads. Nothing says how many they are: of those that the machine has more,
-    // one takes several parts.
-    parallel_loop loop_of(const abi::kernel_context* context) const {
-        static const auto processors = static_cast<int>(std::thread::hardware_concurrency());
-        struct caller {
-            const runtime& with;
-            const abi::kernel_context* context;
-        };
-        return {std::max(1, processors),
-                [at = caller{with_, context}](std::int64_t count, const auto& body) {
-                    const auto call = [](void* data, std::size_t part) {
-                        using loop_body = std::function<void(std::int64_t)>;
-                        (*static_cast<const loop_body*>(data))(static_cast<std::int64_t>(part));
-                    };
-                    void* const data = const_cast<std::function<void(std::int64_t)>*>(&body);
-                    check(at.with.KernelContext_ParallelFor(
-                        at.context, call, static_cast<std::size_t>(count), 0, data));
-                }};
+        select.execute(cond.data, x.data, y.data, dst, loop_of(with_, context));
     }
 
     const runtime& with_;

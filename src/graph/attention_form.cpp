@@ -98,7 +98,7 @@ attention_numbers attention_numbers_of(const attention_form& form, std::span<con
     numbers.scale = scaled(1, form.scale, operands);
     numbers.scale = form.has_tanh ? numbers.scale * numbers.soft_cap
                                   : scaled(numbers.scale, form.on_fill, operands);
-    numbers.fill = scaled(operands[*form.fill], form.on_fill, operands);
+    if (form.fill) numbers.fill = scaled(operands[*form.fill], form.on_fill, operands);
     return numbers;
 }
 

@@ -24,7 +24,7 @@ struct attention_form {
     bool has_tanh = false;
     bool is_causal = false, cond_masks = false, bias_on_fill = false;
     std::optional<std::size_t> cond, bias;
-    std::optional<std::size_t> fill; // one element
+    std::optional<std::size_t> fill; // one element; none without a Select
 };
 
 // The steps in the order that attention has: factors, Tanh, factors, bias, Select, factors, bias.

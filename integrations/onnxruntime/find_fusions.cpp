@@ -1,0 +1,110 @@
+#include "find_fusions.hpp"
+
+#include "claims.hpp"
+#include "find_attention.hpp"
+
+#include "graph/chain_finder.hpp"
+
+#include <algorithm>
+
+namespace maskwise::ort {
+namespace {
+
+using graph::op_kind;
+
+// The Where over the Softmax, as far as the scores come through elementwise operators.
+const graph::op* select_above(const graph::op& soft_max, const fusion_rules& rules) {
+    std::size_t value = soft_max.inputs[0].id;
+    for (;;) {
+        const graph::op* const maker = rules.maker(value);
+        if (maker == nullptr || rules.only_reader(value) == nullptr || !rules.may_take(*maker))
+            return nullptr;
+        if (maker->kind == op_kind::tanh) {
+            value = maker->inputs[0].id;
+            continue;
+        }
+        const bool selects = maker->kind == op_kind::select;
+        if (!selects && maker->inputs.size() != 2) return nullptr;
+        if (maker->kind == op_kind::mat_mul || maker->kind == op_kind::soft_max) return nullptr;
+        const auto row = rules.row_of(*maker, selects ? 1 : 0, selects ? 2 : 1);
+        if (!row) return nullptr;
+        if (selects) return maker;
+        value = maker->inputs[*row].id;
+    }
+}
+
+graph::row_chain chain_of(const graph::op& soft_max, const fusion_rules& rules) {
+    if (const graph::op* const select = select_above(soft_max, rules)) {
+        try {
+            graph::row_chain chain = graph::find_chain(*select, rules);
+            if (chain.soft_max) return chain;
+        } catch (const graph::no_chain&) { // begin with the Softmax
+        }
+    }
+    return graph::find_chain(soft_max, rules);
+}
+
+std::string name_of_id(const fusion_ops& ops, std::size_t id) {
+    return std::string(name_of(ops.with(), value_of(id)));
+}
+
+fusion rows_of(const fusion_ops& ops, graph::row_chain chain) {
+    fusion made;
+    made.inputs.push_back(name_of_id(ops, chain.scores));
+    for (const auto& operand : chain.operands) made.inputs.push_back(name_of_id(ops, operand.id));
+    made.output = name_of_id(ops, chain.result);
+    made.chain = std::move(chain);
+    return made;
+}
+
+// A Softmax alone stays: ONNX Runtime's is as good.
+std::string reason_against(const runtime& with, const found_fusion& found) {
+    if (found.nodes.size() < 2) return "nothing around it that could be fused";
+    for (const abi::node* const node : found.nodes)
+        if (is_where(with, node))
+            if (auto why = reason_to_refuse(with, node); !why.empty()) return why;
+    return "";
+}
+
+found_fusion fusion_around(const fusion_ops& ops, const graph::op& soft_max,
+                           const fusion_rules& rules, std::vector<std::size_t>& op_ids) {
+    found_fusion found;
+    found.soft_max = ops.nodes(soft_max.id)[0];
+    graph::row_chain chain = chain_of(soft_max, rules);
+    op_ids = chain.op_ids;
+    if (auto attention = find_attention(ops, rules, chain)) {
+        found.form = std::move(attention->form);
+        op_ids = std::move(attention->op_ids);
+    } else {
+        found.form = rows_of(ops, std::move(chain));
+    }
+    found.form.name = soft_max.name;
+    found.form.type = soft_max.outputs[0].type;
+    for (const std::size_t id : op_ids)
+        found.nodes.insert(found.nodes.end(), ops.nodes(id).begin(), ops.nodes(id).end());
+    found.reason_against = reason_against(ops.with(), found);
+    return found;
+}
+
+} // namespace
+
+std::string found_fusion::text() const {
+    return std::string(form.attention ? "attention " : "rows ") +
+           std::string(to_string(form.type)) + ' ' + std::to_string(nodes.size()) + " nodes";
+}
+
+std::vector<found_fusion> find_fusions(const runtime& with, const abi::graph* graph,
+                                       const fusion_ops::node_filter& is_free) {
+    const fusion_ops ops(with, graph, is_free);
+    fusion_rules rules(ops);
+    std::vector<found_fusion> all;
+    for (const graph::op& op : ops.all()) {
+        if (op.kind != op_kind::soft_max || !graph::works_along(op, 1)) continue;
+        std::vector<std::size_t> op_ids;
+        all.push_back(fusion_around(ops, op, rules, op_ids));
+        if (all.back().reason_against.empty()) rules.mark_taken(op_ids);
+    }
+    return all;
+}
+
+} // namespace maskwise::ort

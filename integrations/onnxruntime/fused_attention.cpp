@@ -1,0 +1,138 @@
+#include "fused_plan.hpp"
+
+#include "attention/run_attention.hpp"
+#include "tensor/data_type.hpp"
+#include "tensor/tensor_desc.hpp"
+
+namespace maskwise::ort {
+namespace {
+
+// The input with its dimensions in another order.
+tensor_desc view_of(const tensor_desc& input, std::span<const int> order) {
+    const tensor_desc dense = dense_desc(input.type, input.extents);
+    tensor_desc view{input.type, {}, {}};
+    for (const int d : order) {
+        view.extents.push_back(dense.extents[d]);
+        view.strides_bytes.push_back(dense.strides_bytes[d]);
+    }
+    return view;
+}
+
+// Repeats dimensions of extent 1, and those that are missing, as far as `to` has more.
+void expand(tensor_desc& view, const dims& to) {
+    const int missing = to.rank() - view.extents.rank();
+    dims strides(to.rank(), 0);
+    for (int d = 0; d < view.extents.rank(); ++d)
+        if (view.extents[d] == to[missing + d]) strides[missing + d] = view.strides_bytes[d];
+    view.extents = to;
+    view.strides_bytes = strides;
+}
+
+dims with_matrix(const dims& like, std::int64_t rows, std::int64_t columns) {
+    dims shape = like;
+    shape[shape.rank() - 2] = rows;
+    shape[shape.rank() - 1] = columns;
+    return shape;
+}
+
+std::int64_t from_end(const dims& extents, int back) {
+    return extents[extents.rank() - back];
+}
+
+// A cond or a bias may have more heads, rows and keys than the product of query and key.
+void describe_scores(const fusion& of, std::span<const tensor_desc> operands,
+                     attention_desc& desc) {
+    const auto& form = of.attention->form;
+    const std::int64_t depth = from_end(desc.query.extents, 1);
+    dims scores =
+        broadcast_in(of, with_matrix(desc.query.extents, from_end(desc.query.extents, 2), 1),
+                     with_matrix(desc.key.extents, 1, from_end(desc.key.extents, 2)));
+    const auto take = [&](const std::optional<std::size_t>& operand, tensor_desc& to) {
+        if (!operand) return;
+        to = operands[*operand];
+        scores = broadcast_in(of, scores, to.extents);
+    };
+    take(form.cond, desc.cond);
+    take(form.bias, desc.bias);
+    expand(desc.query, with_matrix(scores, from_end(scores, 2), depth));
+    expand(desc.key,
+           with_matrix(desc.key.extents, from_end(scores, 1), from_end(desc.key.extents, 1)));
+}
+
+// The result, which lies in the output in another order.
+dims describe_result(const fusion& of, attention_desc& desc) {
+    const dims result =
+        broadcast_in(of, with_matrix(desc.query.extents, from_end(desc.query.extents, 2), 1),
+                     with_matrix(desc.value.extents, 1, from_end(desc.value.extents, 1)));
+    const auto& order = of.attention->dst_order;
+    dims output;
+    for (const int d : order) output.push_back(result[d]);
+    const dims strides = dense_desc(of.type, output).strides_bytes;
+    desc.dst = {of.type, result, dims(result.rank(), 0)};
+    for (std::size_t d = 0; d < order.size(); ++d)
+        desc.dst.strides_bytes[order[d]] = strides[static_cast<int>(d)];
+    return output;
+}
+
+class fused_attention_plan : public fused_plan {
+public:
+    fused_attention_plan(const fusion& of, std::span<const tensor_desc> inputs)
+        : of_(of), operands_(inputs.begin() + 3, inputs.end()) {
+        const fused_attention& attention = *of.attention;
+        attention_desc desc;
+        desc.query = view_of(inputs[0], attention.query_order);
+        desc.key = view_of(inputs[1], attention.key_order);
+        desc.value = view_of(inputs[2], attention.value_order);
+        describe_scores(of, operands_, desc);
+        shape_ = describe_result(of, desc);
+        desc.cond_masks = attention.form.cond_masks;
+        desc.bias_on_fill = attention.form.bias_on_fill;
+        desc.nan_as_zero = of.chain.soft_max->nan_as_zero;
+        desc.scale = 1; // given at execution
+        plan_ = make_attention_plan(desc, active_isa());
+    }
+
+    const dims& shape() const override { return shape_; }
+
+    void run(std::span<const void* const> inputs, void* output,
+             const parallel_loop& loop) const override {
+        const auto& form = of_.attention->form;
+        const auto operands = inputs.subspan(3);
+        const auto address = [&](const std::optional<std::size_t>& operand) {
+            return operand ? operands[*operand] : nullptr;
+        };
+        run_attention(*plan_,
+                      {.query = inputs[0],
+                       .key = inputs[1],
+                       .value = inputs[2],
+                       .cond = address(form.cond),
+                       .bias = address(form.bias),
+                       .dst = output},
+                      graph::attention_numbers_of(form, numbers(operands), 0),
+                      may_use_threads(*plan_) ? &loop : nullptr);
+    }
+
+private:
+    // The operands that are one.
+    std::vector<float> numbers(std::span<const void* const> at) const {
+        std::vector<float> all(at.size());
+        for (std::size_t i = 0; i < at.size(); ++i)
+            if (computes_in_f32(operands_[i].type) && element_count(operands_[i].extents) == 1)
+                all[i] = number_at(*plan_, operands_[i].type, at[i]);
+        return all;
+    }
+
+    const fusion& of_;
+    std::vector<tensor_desc> operands_;
+    dims shape_;
+    std::shared_ptr<const attention_data> plan_;
+};
+
+} // namespace
+
+std::shared_ptr<const fused_plan> make_fused_attention(const fusion& of,
+                                                       std::span<const tensor_desc> inputs) {
+    return std::make_shared<fused_attention_plan>(of, inputs);
+}
+
+} // namespace maskwise::ort

@@ -1,0 +1,75 @@
+#include "fused_plan.hpp"
+
+#include "base/cache.hpp"
+#include "exec/run_rows.hpp"
+#include "tensor/broadcast.hpp"
+
+#include <cstddef>
+
+namespace maskwise::ort {
+namespace {
+
+// Scores that a mask or a bias broadcasts are expanded first.
+plan make_expansion(const tensor_desc& scores, const dims& shape) {
+    const tensor_desc one_repeated{scores.type, shape, dims(shape.rank(), 0)};
+    return compile(dialect::onnx_where_16, {data_type::boolean, {}}, scores, one_repeated);
+}
+
+row_desc describe(const fusion& of, std::span<const tensor_desc> inputs, const dims& shape) {
+    row_desc desc;
+    desc.scores = desc.result = dense_desc(of.type, shape);
+    for (const tensor_desc& operand : inputs.subspan(1))
+        desc.operands.push_back(dense_desc(operand.type, operand.extents));
+    desc.steps = of.chain.steps;
+    desc.soft_max = of.chain.soft_max;
+    return desc;
+}
+
+class fused_rows : public fused_plan {
+public:
+    fused_rows(const fusion& of, std::span<const tensor_desc> inputs, const dims& shape)
+        : shape_(shape), rows_(make_row_plan(describe(of, inputs, shape), active_isa(),
+                                             stream_threshold_bytes())) {
+        if (inputs[0].extents != shape) expansion_.emplace(make_expansion(inputs[0], shape));
+    }
+
+    const dims& shape() const override { return shape_; }
+
+    void run(std::span<const void* const> inputs, void* output,
+             const parallel_loop& loop) const override {
+        if (element_count(shape_) == 0) return;
+        const void* scores = inputs[0];
+        if (expansion_) { // rows may run in place
+            constexpr bool keep = true;
+            constexpr float unread = 0;
+            expansion_->execute(&keep, scores, &unread, output, loop);
+            scores = output;
+        }
+        run_rows(rows_, {scores, output, inputs.subspan(1)}, &loop);
+    }
+
+private:
+    dims shape_;
+    row_plan rows_;
+    std::optional<plan> expansion_;
+};
+
+} // namespace
+
+dims broadcast_in(const fusion& of, const dims& a, const dims& b) {
+    const auto joined = broadcast_numpy(a, b);
+    if (!joined)
+        throw invalid_shape("Maskwise, around " + of.name + ": " + to_string(a) + " and " +
+                            to_string(b) + " do not broadcast");
+    return *joined;
+}
+
+std::shared_ptr<const fused_plan> make_fused_rows(const fusion& of,
+                                                  std::span<const tensor_desc> inputs) {
+    dims shape = inputs[0].extents;
+    for (const tensor_desc& operand : inputs.subspan(1))
+        shape = broadcast_in(of, shape, operand.extents);
+    return std::make_shared<fused_rows>(of, inputs, shape);
+}
+
+} // namespace maskwise::ort
