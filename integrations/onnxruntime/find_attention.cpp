@@ -36,6 +36,7 @@ private:
     bool take_transpose(const graph::op& transpose, std::vector<int>& order);
     bool take_factor(const graph::op& maker);
     bool masks_fit(int rank) const;
+    static bool pays(const graph::attention_chain& whole, bool is_masked);
     std::vector<tensor_desc> known_operands() const;
     void add_input(std::size_t value) {
         found_.form.inputs.emplace_back(name_of(ops_.with(), value_of(value)));
@@ -117,6 +118,17 @@ bool attention_finder::masks_fit(int rank) const {
     });
 }
 
+// Measured: of two MatMuls over longer rows ONNX Runtime makes more than a kernel gains that never
+// writes the scores, unless a mask spares it some.
+bool attention_finder::pays(const graph::attention_chain& whole, bool is_masked) {
+    constexpr std::int64_t most_depth = 64, most_depth_masked = 128;
+    const dims &query = whole.query.tensor.extents, &key = whole.key.tensor.extents;
+    const std::int64_t depth = query[query.rank() - 1];
+    const std::int64_t same_depth = key[key.rank() - (whole.key.is_turned ? 2 : 1)];
+    const std::int64_t known = std::max(depth, same_depth);
+    return is_masked ? known <= most_depth_masked : known > 0 && known <= most_depth;
+}
+
 // What is not known to be a number is none.
 std::vector<tensor_desc> attention_finder::known_operands() const {
     std::vector<tensor_desc> operands;
@@ -138,7 +150,8 @@ std::optional<found_attention> attention_finder::find() {
     }
     if (!follow_input(whole->query, true, attention.query_order) ||
         !follow_input(whole->key, true, attention.key_order) ||
-        !follow_input(whole->value, false, attention.value_order))
+        !follow_input(whole->value, false, attention.value_order) ||
+        !pays(*whole, attention.form.cond || attention.form.bias))
         return std::nullopt;
     for (const auto& operand : chain_.operands) add_input(operand.id);
     for (const std::size_t value : factor_values_) add_input(value);

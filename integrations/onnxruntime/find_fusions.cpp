@@ -57,9 +57,28 @@ fusion rows_of(const fusion_ops& ops, graph::row_chain chain) {
     return made;
 }
 
+std::int64_t columns_of(const graph::op& soft_max) {
+    const dims& shape = soft_max.inputs[0].extents; // none where the rank is not known
+    return shape.empty() ? graph::unknown_extent : shape[shape.rank() - 1];
+}
+
+// Measured: short rows cost the row engine more each than ONNX Runtime, unless a Where, of which
+// its own kernel is slow, is among the nodes. Very long ones are computed twice.
+bool rows_pay(const graph::row_chain& chain, std::int64_t columns) {
+    const bool selects =
+        chain.soft_max->nan_as_zero || std::ranges::any_of(chain.steps, [](const row_step& step) {
+            return std::holds_alternative<row_select>(step);
+        });
+    if (columns == graph::unknown_extent) return true;
+    return selects ? columns >= 32 : columns >= 128 && columns <= held_row_columns;
+}
+
 // A Softmax alone stays: ONNX Runtime's is as good.
-std::string reason_against(const runtime& with, const found_fusion& found) {
+std::string reason_against(const runtime& with, const found_fusion& found,
+                           const graph::op& soft_max) {
     if (found.nodes.size() < 2) return "nothing around it that could be fused";
+    if (!found.form.attention && !rows_pay(found.form.chain, columns_of(soft_max)))
+        return "rows of " + std::to_string(columns_of(soft_max));
     for (const abi::node* const node : found.nodes)
         if (is_where(with, node))
             if (auto why = reason_to_refuse(with, node); !why.empty()) return why;
@@ -82,7 +101,7 @@ found_fusion fusion_around(const fusion_ops& ops, const graph::op& soft_max,
     found.form.type = soft_max.outputs[0].type;
     for (const std::size_t id : op_ids)
         found.nodes.insert(found.nodes.end(), ops.nodes(id).begin(), ops.nodes(id).end());
-    found.reason_against = reason_against(ops.with(), found);
+    found.reason_against = reason_against(ops.with(), found, soft_max);
     return found;
 }
 

@@ -1,6 +1,7 @@
 #include "fused_plan.hpp"
 
 #include "attention/run_attention.hpp"
+#include "tensor/broadcast.hpp"
 #include "tensor/data_type.hpp"
 #include "tensor/tensor_desc.hpp"
 
@@ -28,25 +29,32 @@ void expand(tensor_desc& view, const dims& to) {
     view.strides_bytes = strides;
 }
 
-dims with_matrix(const dims& like, std::int64_t rows, std::int64_t columns) {
-    dims shape = like;
-    shape[shape.rank() - 2] = rows;
-    shape[shape.rank() - 1] = columns;
-    return shape;
+std::int64_t from_end(const tensor_desc& operand, int back) {
+    return operand.extents[operand.extents.rank() - back];
 }
 
-std::int64_t from_end(const dims& extents, int back) {
-    return extents[extents.rank() - back];
+dims outer_of(const dims& extents) {
+    return dims(std::span(extents.begin(), static_cast<std::size_t>(extents.rank() - 2)));
+}
+
+dims with_matrix(dims outer, std::int64_t rows, std::int64_t columns) {
+    outer.push_back(rows);
+    outer.push_back(columns);
+    return outer;
+}
+
+dims join_outer(const fusion& of, const tensor_desc& a, const tensor_desc& b) {
+    const auto joined = broadcast_numpy(outer_of(a.extents), outer_of(b.extents));
+    if (!joined) refuse_shapes(of, a.extents, b.extents);
+    return *joined;
 }
 
 // A cond or a bias may have more heads, rows and keys than the product of query and key.
 void describe_scores(const fusion& of, std::span<const tensor_desc> operands,
                      attention_desc& desc) {
     const auto& form = of.attention->form;
-    const std::int64_t depth = from_end(desc.query.extents, 1);
-    dims scores =
-        broadcast_in(of, with_matrix(desc.query.extents, from_end(desc.query.extents, 2), 1),
-                     with_matrix(desc.key.extents, 1, from_end(desc.key.extents, 2)));
+    tensor_desc &query = desc.query, &key = desc.key;
+    dims scores = with_matrix(join_outer(of, query, key), from_end(query, 2), from_end(key, 2));
     const auto take = [&](const std::optional<std::size_t>& operand, tensor_desc& to) {
         if (!operand) return;
         to = operands[*operand];
@@ -54,16 +62,15 @@ void describe_scores(const fusion& of, std::span<const tensor_desc> operands,
     };
     take(form.cond, desc.cond);
     take(form.bias, desc.bias);
-    expand(desc.query, with_matrix(scores, from_end(scores, 2), depth));
-    expand(desc.key,
-           with_matrix(desc.key.extents, from_end(scores, 1), from_end(desc.key.extents, 1)));
+    const int rank = scores.rank();
+    expand(query, with_matrix(outer_of(scores), scores[rank - 2], from_end(query, 1)));
+    expand(key, with_matrix(outer_of(key.extents), scores[rank - 1], from_end(key, 1)));
 }
 
-// The result, which lies in the output in another order.
+// The result, which lies in the output in another order. Returns the output's shape.
 dims describe_result(const fusion& of, attention_desc& desc) {
-    const dims result =
-        broadcast_in(of, with_matrix(desc.query.extents, from_end(desc.query.extents, 2), 1),
-                     with_matrix(desc.value.extents, 1, from_end(desc.value.extents, 1)));
+    const dims result = with_matrix(join_outer(of, desc.query, desc.value), from_end(desc.query, 2),
+                                    from_end(desc.value, 1));
     const auto& order = of.attention->dst_order;
     dims output;
     for (const int d : order) output.push_back(result[d]);

@@ -28,7 +28,10 @@ std::shared_ptr<const fused_plan> make_fused_rows(const fusion& of,
 std::shared_ptr<const fused_plan> make_fused_attention(const fusion& of,
                                                        std::span<const tensor_desc> inputs);
 
-// What NumPy makes of both. Throws invalid_shape with both, and the fusion's name.
+// Throws invalid_shape with both, and the fusion's name.
+[[noreturn]] void refuse_shapes(const fusion& of, const dims& a, const dims& b);
+
+// What NumPy makes of both. Throws as refuse_shapes does.
 dims broadcast_in(const fusion& of, const dims& a, const dims& b);
 
 } // namespace maskwise::ort

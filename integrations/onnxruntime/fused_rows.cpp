@@ -56,11 +56,14 @@ private:
 
 } // namespace
 
+void refuse_shapes(const fusion& of, const dims& a, const dims& b) {
+    throw invalid_shape("Maskwise, around " + of.name + ": " + to_string(a) + " and " +
+                        to_string(b) + " do not broadcast");
+}
+
 dims broadcast_in(const fusion& of, const dims& a, const dims& b) {
     const auto joined = broadcast_numpy(a, b);
-    if (!joined)
-        throw invalid_shape("Maskwise, around " + of.name + ": " + to_string(a) + " and " +
-                            to_string(b) + " do not broadcast");
+    if (!joined) refuse_shapes(of, a, b);
     return *joined;
 }
 

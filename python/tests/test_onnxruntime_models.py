@@ -1,10 +1,12 @@
-"""Language models as PyTorch's exporters write them: the same logits as without Maskwise.
+"""Language models as PyTorch's exporters write them: the same logits as without Maskwise, to the
+bit where only Where is claimed.
 
 Their graphs are in models/, as scripts/export_models.py makes them; weights are of fixed seeds.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +119,21 @@ CLAIMS: dict[str, tuple[list[str], list[str]]] = {
 }
 
 
+# What becomes one node in each of their two layers, with fusion.
+FUSIONS = {
+    "deberta-dynamo": ["rows f32 2 nodes"],
+    "deberta-torchscript": ["rows f32 2 nodes"],
+    "distilbert-dynamo": ["attention f32 11 nodes"],
+    "distilbert-torchscript": ["attention f32 10 nodes"],
+    "gpt2-dynamo": ["attention f32 11 nodes"],
+    "gpt2-torchscript": ["attention f32 10 nodes"],
+    "t5_decoder-dynamo": ["rows f32 3 nodes", "rows f32 3 nodes"],
+    "t5_decoder-torchscript": ["attention f32 5 nodes", "attention f32 5 nodes"],
+    "t5_encoder-dynamo": ["rows f32 3 nodes"],
+    "t5_encoder-torchscript": ["attention f32 5 nodes"],
+}
+
+
 def feeds_of(session: Any, batch: int, sequence: int, padding: str) -> dict[str, Any]:
     random = np.random.default_rng(sequence)
     extents = {"batch": batch, "sequence": sequence, "source": sequence + 3}
@@ -153,12 +170,7 @@ def test_every_model_is_here() -> None:
     assert sorted(path.stem for path in MODELS.glob("*.json")) == sorted(CLAIMS)
 
 
-@pytest.mark.parametrize("name", CLAIMS)
-def test_logits(name: str) -> None:
-    model = model_text.read(MODELS / f"{name}.json").SerializeToString()
-    stock = ort.InferenceSession(model, options(), providers=["CPUExecutionProvider"])
-    session = maskwise.onnxruntime.session(model, options())
-    assert assigned(session) == CLAIMS[name]
+def logits(session: Any, stock: Any) -> Iterator[tuple[Any, Any]]:
     for batch, sequence in ((2, 12), (1, 1), (3, 31)):
         for padding in ("none", "some", "all"):
             feeds = feeds_of(session, batch, sequence, padding)
@@ -166,4 +178,29 @@ def test_logits(name: str) -> None:
             assert np.isfinite(expected).all()
             # DeBERTa makes 0 of the embeddings of padding.
             assert np.ptp(expected) > 0 or padding == "all"
-            assert_same_bits(got, expected)
+            yield got, expected
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_logits(name: str) -> None:
+    model = model_text.read(MODELS / f"{name}.json").SerializeToString()
+    stock = ort.InferenceSession(model, options(), providers=["CPUExecutionProvider"])
+    session = maskwise.onnxruntime.session(model, options(maskwise_fuse="0"))
+    assert assigned(session) == CLAIMS[name]
+    for got, expected in logits(session, stock):
+        assert_same_bits(got, expected)
+
+
+@pytest.mark.parametrize("name", FUSIONS)
+def test_logits_with_fusion(name: str, capfd: Any) -> None:
+    model = model_text.read(MODELS / f"{name}.json").SerializeToString()
+    stock = ort.InferenceSession(model, options(), providers=["CPUExecutionProvider"])
+    capfd.readouterr()
+    session = maskwise.onnxruntime.session(model, options(maskwise_verbose="1"))
+    lines = [line.split(",") for line in capfd.readouterr().err.splitlines()]
+    fused = [
+        what for _, verdict, _, what, *_ in lines if verdict == "claim" and "Where" not in what
+    ]
+    assert fused == 2 * FUSIONS[name], lines
+    for got, expected in logits(session, stock):
+        np.testing.assert_allclose(got, expected, rtol=0, atol=1e-5)
