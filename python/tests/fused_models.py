@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from arrays import Array
 from onnx import TensorProto, helper, numpy_helper
-from where_models import Shape, model_of, session_of, value
+from where_models import Shape, model_of, session_of, value, where_model
 
 F32, F16, BOOL = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BOOL
 DTYPES = {F32: np.dtype("f"), F16: np.dtype("e")}
@@ -131,3 +131,102 @@ def assert_close(got: Array, wanted: Array, element: int) -> None:
 
 def normal(random: np.random.Generator, shape: Sequence[int], element: int = F32) -> Array:
     return random.standard_normal(shape).astype(DTYPES[element])
+
+
+def used(nodes: list[Node], arrays: Feeds) -> Feeds:
+    names = {name for node in nodes for name in node.input}
+    return {name: array for name, array in arrays.items() if name in names}
+
+
+def row_feeds(random: np.random.Generator, shape: Any, mask: Any, element: int) -> Feeds:
+    """Rows that are masked as a whole, of which one has a NaN, and scores of +infinity."""
+    x = 4 * normal(random, shape, element)
+    bias = normal(random, mask, element)
+    cond = np.asarray(random.random(mask) < 0.7)
+    if len(mask) > 1:
+        cond[..., :1, :] = False
+        bias[..., -1:, :] = -np.inf
+    if x.size > 2:
+        x.reshape(-1)[[0, x.size // 3, 2 * x.size // 3]] = np.nan, np.inf, -np.inf
+    return {"x": x, "c": cond, "bias": bias}
+
+
+def sdpa(masked: str, batch_first: bool = False) -> list[Node]:
+    """scaled_dot_product_attention as exporters write it: query and key are scaled apart."""
+    heads = [helper.make_node("Transpose", [one], [f"{one}h"], perm=[0, 2, 1, 3]) for one in "qv"]
+    perm = [0, 2, 3, 1] if batch_first else [0, 1, 3, 2]
+    nodes = heads if batch_first else []
+    q, v = ("qh", "vh") if batch_first else ("q", "v")
+    nodes += [
+        helper.make_node("Transpose", ["k"], ["turned"], perm=perm),
+        helper.make_node("Mul", [q, "half"], ["qs"]),
+        helper.make_node("Mul", ["turned", "half"], ["ks"]),
+        helper.make_node("MatMul", ["qs", "ks"], ["scores"]),
+        *chain([masked] if masked else [], "scores", "w", zeros=True),
+        helper.make_node("MatMul", ["w", v], ["back" if batch_first else "o"]),
+    ]
+    if batch_first:
+        nodes.append(helper.make_node("Transpose", ["back"], ["o"], perm=[0, 2, 1, 3]))
+    return nodes
+
+
+def masked_fill(batch_first: bool = False) -> list[Node]:
+    nodes = sdpa("", batch_first)
+    kept = [
+        one for one in nodes if one.op_type not in ("Mul", "IsNaN", "Where", "Softmax", "MatMul")
+    ]
+    moved = [one for one in kept if one.output[0] != "o"]
+    last = [one for one in kept if one.output[0] == "o"]
+    q, v = ("qh", "vh") if batch_first else ("q", "v")
+    return [
+        *moved,
+        helper.make_node("MatMul", [q, "turned"], ["scores"]),
+        *chain(["div", "keep"], "scores", "w"),
+        helper.make_node("MatMul", ["w", v], ["back" if batch_first else "o"]),
+        *last,
+    ]
+
+
+def attention_feeds(
+    random: np.random.Generator, query: Any, key: Any, mask: Any, batch_first: bool = False
+) -> Feeds:
+    """Shapes are {batch, heads, rows, depth}. Each row keeps its first key."""
+    feeds = {"q": normal(random, query), "k": normal(random, key), "v": normal(random, key)}
+    if batch_first:
+        feeds = {name: np.ascontiguousarray(a.swapaxes(1, 2)) for name, a in feeds.items()}
+    cond = np.asarray(random.random(mask) < 0.7)
+    cond[..., :1] = True
+    return {**feeds, "c": cond, "bias": np.where(cond, 0, -np.inf).astype("f")}
+
+
+def attention_constants() -> Feeds:
+    return {**constants_of(F32), "half": np.array(16**-0.25, np.float32)}
+
+
+def check(session: Any, nodes: list[Node], feeds: Feeds, constants: Feeds, element: int) -> None:
+    (got,) = session.run(["o"], feeds)
+    assert_close(got, expected(nodes, feeds, constants)["o"], element)
+
+
+def example(kind: str) -> tuple[bytes, Feeds, Feeds]:
+    """A model with open shapes, one node for Maskwise; small inputs, and some of a few megabytes of
+    which the output would take gigabytes.
+    """
+    random = np.random.default_rng(0)
+    short, long = (2, 60_000)
+    if kind == "where":
+        model = where_model(F32, [["a", "b"]] * 3)
+        column, row = np.ones((long, 1), "f"), np.ones((1, long), "f")
+        large = {"c": column > 0, "x": row, "y": column}
+        return model, {name: np.ones((short, short), a.dtype) for name, a in large.items()}, large
+    if kind == "rows":
+        nodes, constants = chain(["mul", "keep"], "x"), constants_of(F32)
+        small = row_feeds(random, (short, 40), (short, 40), F32)
+        large = {"x": np.ones((long, 1), "f"), "c": np.ones((1, long), "?")}
+    else:
+        nodes, constants = masked_fill(), attention_constants()
+        small = attention_feeds(random, (1, 2, 9, 16), (1, 2, 70, 16), (1, 1, 9, 70))
+        large = attention_feeds(random, (long, 1, 1, 16), (1, long, 4, 16), (1, 1, 1, 4))
+    small, large = used(nodes, small), used(nodes, large)
+    opened: dict[str, Any] = {name: [None] * array.ndim for name, array in small.items()}
+    return make_model(nodes, small, F32, used(nodes, constants), shapes=opened), small, large

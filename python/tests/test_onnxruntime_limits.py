@@ -15,6 +15,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
+from fused_models import example
 from onnx import TensorProto, helper, numpy_helper
 from where_models import (
     model_of,
@@ -186,6 +187,7 @@ def test_models_that_are_none() -> None:
 
 def in_a_process(code: str) -> subprocess.CompletedProcess[str]:
     begin = "import maskwise.onnxruntime, onnxruntime as ort, numpy as np, where_models as w\n"
+    begin += "import fused_models as f\n"
     path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     return subprocess.run(
         [sys.executable, "-B", "-c", begin + code],
@@ -196,28 +198,28 @@ def in_a_process(code: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_memory_that_cannot_be_had() -> None:
+KINDS = pytest.mark.parametrize("kind", ["where", "rows", "attention"])
+
+
+@KINDS
+def test_memory_that_cannot_be_had(kind: str) -> None:
     """An error, and the session goes on."""
-    ran = in_a_process("""
+    ran = in_a_process(f"""
 import resource
-session = w.session_of(w.where_model(1, [["a", "b"]] * 3))
-column, row = np.ones((60_000, 1), "f"), np.ones((1, 60_000), "f")
-feeds = {"c": column > 0, "x": row, "y": column}
-small = {name: array[:2, :2] for name, array in feeds.items()}
-session.run(None, small)
+model, small, large = f.example("{kind}")
+session = w.session_of(model)
+(before,) = session.run(None, small)
 resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
 for _ in range(3):
     try:
-        session.run(None, feeds)
+        session.run(None, large)
         print("it ran")
     except Exception as failure:
         print("allocate memory" in str(failure), repr(str(failure)))
-print(session.run(None, {k: np.ascontiguousarray(v) for k, v in small.items()})[0].tolist())
+print(np.array_equal(session.run(None, small)[0], before, equal_nan=True))
 """)
     assert ran.returncode == 0, ran.stderr
-    lines = ran.stdout.splitlines()
-    assert [line.split()[0] for line in lines[:3]] == ["True"] * 3, ran.stdout
-    assert lines[3] == "[[1.0, 1.0], [1.0, 1.0]]"
+    assert [line.split()[0] for line in ran.stdout.splitlines()] == ["True"] * 4, ran.stdout
 
 
 def test_unregistered_while_sessions_live() -> None:
@@ -236,16 +238,20 @@ print(again.run(None, feeds)[0].tolist())
     assert ran.stdout == "[1.0, 1.0, 1.0]\n"
 
 
-def test_one_thread_means_one() -> None:
+@pytest.mark.parametrize(
+    ("kind", "times"), [("where", 1 << 20), ("rows", 1 << 14), ("attention", 1 << 8)]
+)
+def test_one_thread_means_one(kind: str, times: int) -> None:
     """And two are those that the session began with."""
-    ran = in_a_process("""
+    ran = in_a_process(f"""
 import os
+model, small, _ = f.example("{kind}")
+feeds = {{name: np.repeat(array, {times}, 0) for name, array in small.items()}}
 def run(threads):
-    session = w.session_of(w.where_model(1, [["n"]] * 3), threads)
-    ones = np.ones(1 << 22, "f")
+    session = w.session_of(model, threads)
     before = len(os.listdir("/proc/self/task"))
     for _ in range(5):
-        session.run(None, {"c": ones > 0, "x": ones, "y": ones})
+        session.run(None, feeds)
     return before, len(os.listdir("/proc/self/task"))
 one, two = run(1), run(2)
 print(one[0] == one[1], two[0] == two[1], two[0] - one[0])
@@ -267,12 +273,12 @@ def growth(make: Callable[[], Any], count: int) -> int:
     return resident() - before
 
 
-def test_sessions_come_and_go_without_growth() -> None:
-    ones = np.ones((2, 3), np.float32)
+@KINDS
+def test_sessions_come_and_go_without_growth(kind: str) -> None:
+    model, small, _ = example(kind)
 
     def make() -> None:
-        session = session_of(LARGE)
-        session.run(None, {"c": ones > 0, "x": ones, "y": ones})
+        session_of(model).run(None, small)
 
     assert growth(make, 400) < 1 << 20
 

@@ -1,0 +1,237 @@
+"""Attention as one node in ONNX Runtime: two MatMuls, what is between them, and Transposes."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+from fused_models import (
+    F32,
+    Feeds,
+    Node,
+    assert_close,
+    attention_constants,
+    attention_feeds,
+    chain,
+    check,
+    constants_of,
+    expected,
+    fused_session,
+    make_model,
+    masked_fill,
+    row_feeds,
+    sdpa,
+    used,
+)
+from onnx import helper
+from where_models import options, providers_of, session_of
+
+FORMS: dict[str, tuple[list[Node], str]] = {
+    "sdpa": (sdpa("add"), "attention f32 9 nodes"),
+    "sdpa of heads inside": (sdpa("add", batch_first=True), "attention f32 12 nodes"),
+    "masked_fill": (masked_fill(), "attention f32 6 nodes"),
+    "masked_fill of heads inside": (masked_fill(batch_first=True), "attention f32 9 nodes"),
+    "no mask": (sdpa(""), "attention f32 8 nodes"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_attention(form: str, capfd: Any) -> None:
+    """One session for all shapes."""
+    random = np.random.default_rng(12)
+    nodes, claim = FORMS[form]
+    inside = "inside" in form
+    constants = used(nodes, attention_constants())
+    session = None
+    for query, key, mask in (
+        ((2, 3, 5, 16), (2, 3, 7, 16), (2, 1, 1, 7)),
+        ((1, 2, 70, 16), (1, 2, 130, 16), (1, 1, 70, 130)),
+        ((2, 4, 1, 16), (2, 4, 300, 16), (2, 1, 1, 300)),
+        ((2, 3, 5, 16), (2, 3, 7, 16), (2, 3, 5, 7)),
+        ((2, 3, 5, 16), (1, 1, 7, 16), (1, 3, 1, 7)),
+        ((1, 3, 1, 16), (1, 3, 7, 16), (2, 1, 5, 7)),  # the mask has more rows and batches
+        ((1, 3, 5, 16), (1, 3, 1, 16), (1, 1, 5, 1)),
+        ((0, 3, 5, 16), (0, 3, 7, 16), (1, 1, 5, 7)),
+        ((2, 3, 0, 16), (2, 3, 7, 16), (1, 1, 1, 7)),
+    ):
+        feeds = used(nodes, attention_feeds(random, query, key, mask, inside))
+        if session is None:
+            opened: dict[str, Any] = {name: [None] * 4 for name in feeds}
+            for name in "qkv":
+                opened[name] = [None, None, None, 16]
+            model = make_model(nodes, feeds, F32, constants, shapes=opened)
+            session = fused_session(model, capfd, claim)
+        check(session, nodes, feeds, constants, F32)
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+def test_rows_without_a_key_that_counts(zeros: bool, capfd: Any) -> None:
+    """NaN, as the definition has it, or zeros."""
+    random = np.random.default_rng(13)
+    nodes = sdpa("add") if zeros else masked_fill()
+    constants = used(nodes, attention_constants())
+    feeds = attention_feeds(random, (2, 3, 5, 16), (2, 3, 70, 16), (2, 1, 5, 70))
+    feeds["c"][:, :, 2] = False
+    feeds["bias"][:, :, 2] = -np.inf
+    feeds = used(nodes, feeds)
+    claim = f"attention f32 {9 if zeros else 6} nodes"
+    session = fused_session(make_model(nodes, feeds, F32, constants), capfd, claim)
+    check(session, nodes, feeds, constants, F32)
+    (got,) = session.run(["o"], feeds)
+    assert (got[:, :, 2] == 0).all() if zeros else np.isnan(got[:, :, 2]).all()
+
+
+def test_attention_without_keys(capfd: Any) -> None:
+    random = np.random.default_rng(14)
+    nodes = masked_fill()
+    constants = used(nodes, attention_constants())
+    feeds = used(nodes, attention_feeds(random, (1, 2, 5, 16), (1, 2, 0, 16), (1, 1, 5, 0)))
+    session = fused_session(
+        make_model(nodes, feeds, F32, constants), capfd, "attention f32 6 nodes"
+    )
+    (got,) = session.run(["o"], feeds)
+    assert got.shape == (1, 2, 5, 16) and (got == 0).all()
+
+
+def test_attention_with_a_soft_cap(capfd: Any) -> None:
+    random = np.random.default_rng(15)
+    nodes = [
+        helper.make_node("MatMul", ["q", "k"], ["scores"]),
+        *chain(["div", "tanh", "mul", "add"], "scores", "w"),
+        helper.make_node("MatMul", ["w", "v"], ["o"]),
+    ]
+    constants = used(nodes, constants_of(F32))
+    feeds = used(nodes, attention_feeds(random, (1, 2, 9, 16), (1, 2, 33, 16), (1, 1, 9, 33)))
+    feeds["k"] = np.ascontiguousarray(feeds["k"].swapaxes(2, 3))
+    session = fused_session(
+        make_model(nodes, feeds, F32, constants), capfd, "attention f32 7 nodes"
+    )
+    check(session, nodes, feeds, constants, F32)
+
+
+@pytest.mark.parametrize(
+    ("depth", "masked", "claim"),
+    [
+        (64, "", "attention f32 8 nodes"),
+        (65, "", "rows f32 3 nodes"),
+        (128, "add", "attention f32 9 nodes"),
+        (129, "add", "rows f32 4 nodes"),
+    ],
+)
+def test_where_attention_does_not_pay_rows_are_left(
+    depth: int, masked: str, claim: str, capfd: Any
+) -> None:
+    random = np.random.default_rng(16)
+    nodes = sdpa(masked)
+    constants = used(nodes, attention_constants())
+    feeds = used(nodes, attention_feeds(random, (1, 2, 9, depth), (1, 2, 140, depth), (9, 140)))
+    session = fused_session(make_model(nodes, feeds, F32, constants), capfd, claim)
+    check(session, nodes, feeds, constants, F32)
+
+
+@pytest.mark.parametrize("read", ["turned", "qs", "scores", "w", "w_0"])
+def test_a_second_reader_inside_attention(read: str, capfd: Any) -> None:
+    """What it reads is made as before, and what is claimed ends there."""
+    random = np.random.default_rng(17)
+    nodes = [*sdpa("add"), helper.make_node("Tanh", [read], ["second"])]
+    constants = used(nodes, attention_constants())
+    feeds = used(nodes, attention_feeds(random, (1, 2, 9, 16), (1, 2, 140, 16), (9, 140)))
+    claim = {
+        "turned": "attention f32 8 nodes",
+        "qs": "attention f32 8 nodes",
+        "scores": "rows f32 4 nodes",
+        "w": "rows f32 4 nodes",
+        "w_0": "rows f32 3 nodes",
+    }[read]
+    model = make_model(nodes, feeds, F32, constants, ["o", "second"])
+    session = fused_session(model, capfd, claim)
+    wanted = expected(nodes, feeds, constants)
+    for name, got in zip(("o", "second"), session.run(["o", "second"], feeds), strict=True):
+        assert_close(got, wanted[name], F32)
+
+
+def test_without_fusion(capfd: Any) -> None:
+    """Only Where is claimed: the same bits as ONNX Runtime's, but for -0."""
+    random = np.random.default_rng(18)
+    nodes = masked_fill()
+    constants = used(nodes, attention_constants())
+    feeds = used(nodes, attention_feeds(random, (1, 2, 9, 16), (1, 2, 70, 16), (9, 70)))
+    model = make_model(nodes, feeds, F32, constants)
+    session = session_of(model, maskwise_fuse="0", maskwise_verbose="1")
+    assert [line.split(",")[3] for line in capfd.readouterr().err.splitlines()] == ["Where-16 f32"]
+    stock = ort.InferenceSession(model, options(), providers=["CPUExecutionProvider"])
+    np.testing.assert_array_equal(session.run(None, feeds)[0], stock.run(None, feeds)[0])
+    with pytest.raises(RuntimeError, match=r"maskwise.fuse is 'yes', expected 0 or 1"):
+        session_of(model, maskwise_fuse="yes")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "wrong", "texts"),
+    [
+        (chain(["mul", "keep"], "x"), {"c": (4, 40)}, ["softmax", "{3,40}", "{4,40}"]),
+        (masked_fill(), {"c": (1, 1, 9, 71)}, ["softmax", "{1,2,9,70}", "{1,1,9,71}"]),
+        (masked_fill(), {"k": (1, 2, 70, 17)}, ["attention", "{1,2,9,16}", "{1,2,70,17}"]),
+        (masked_fill(), {"v": (1, 2, 71, 16)}, ["attention", "{1,2,70,16}", "{1,2,71,16}"]),
+        (masked_fill(), {"v": (1, 3, 70, 16)}, ["softmax", "{1,2,9,16}", "{1,3,70,16}"]),
+    ],
+    ids=["rows", "mask", "depth", "keys", "heads"],
+)
+def test_shapes_that_do_not_fit(
+    nodes: list[Node], wrong: dict[str, Any], texts: list[str], capfd: Any
+) -> None:
+    random = np.random.default_rng(19)
+    constants = used(nodes, attention_constants())
+    feeds = attention_feeds(random, (1, 2, 9, 16), (1, 2, 70, 16), (1, 1, 9, 70))
+    if "x" in nodes[0].input:
+        feeds = row_feeds(random, (3, 40), (3, 40), F32)
+    feeds = used(nodes, feeds)
+    opened = {name: [None] * array.ndim for name, array in feeds.items()}
+    session = session_of(make_model(nodes, feeds, F32, constants, shapes=opened), is_claimed=False)
+    bad = {
+        name: np.ones(wrong[name], array.dtype) if name in wrong else array
+        for name, array in feeds.items()
+    }
+    with pytest.raises(ort.capi.onnxruntime_pybind11_state.InvalidArgument) as refusal:
+        session.run(None, bad)
+    for text in texts:
+        assert text in str(refusal.value)
+    check(session, nodes, feeds, constants, F32)
+
+
+def test_sessions_and_threads_at_once() -> None:
+    nodes = sdpa("add", batch_first=True)
+    constants = used(nodes, attention_constants())
+
+    def draw(seed: int) -> Feeds:
+        random = np.random.default_rng(seed)
+        rows, keys = (int(n) for n in random.integers(1, 150, 2))
+        shapes = (2, 3, rows, 16), (2, 3, keys, 16), (2, 1, rows, keys)
+        return used(nodes, attention_feeds(random, *shapes, batch_first=True))
+
+    feeds = draw(0)
+    opened: dict[str, Any] = {name: [None, None, None, 16] for name in "qkv"}
+    opened["bias"] = [None] * 4
+    model = make_model(nodes, feeds, F32, constants, shapes=opened)
+    sessions = [session_of(model, threads, is_claimed=False) for threads in (1, 2, 2)]
+
+    def work(seed: int) -> None:
+        for turn in range(30):
+            feeds = draw(100 * seed + turn % 12)
+            check(sessions[(seed + turn) % 3], nodes, feeds, constants, F32)
+
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(work, range(6)))  # passes on what one of them throws
+
+
+def test_fused_nodes_are_listed() -> None:
+    """Where nodes inside count as Maskwise's, for the report too."""
+    nodes = masked_fill()
+    feeds = used(
+        nodes, attention_feeds(np.random.default_rng(20), (1, 2, 9, 16), (1, 2, 70, 16), (9, 70))
+    )
+    session = session_of(make_model(nodes, feeds, F32, used(nodes, attention_constants())))
+    assert providers_of(session) == ["MaskwiseExecutionProvider"]
+    assert providers_of(session, "MatMul") == ["MaskwiseExecutionProvider"] * 2
