@@ -67,17 +67,22 @@ def seconds(session: Any, inputs: Inputs) -> float:
 
 
 def print_claims(session: Any) -> None:
+    """A Softmax of Maskwise's is one node with those around it."""
     nodes = [
-        (node.name or "(no name)", group.ep_name)
+        (node.op_type, node.name or "(no name)", group.ep_name)
         for group in session.get_provider_graph_assignment_info()
         for node in group.get_nodes()
-        if node.op_type == "Where"
+        if node.op_type in ("Where", "Softmax")
     ]
-    width = max((len(name) for name, _ in nodes), default=0)
-    for name, provider in nodes:
-        print(f"{name:<{width}}  {provider}")
-    claimed = sum(provider == maskwise.onnxruntime.PROVIDER for _, provider in nodes)
-    print(f"{claimed} of {len(nodes)} Where by Maskwise; the reasons are on standard error")
+    width = max((len(name) for _, name, _ in nodes), default=0)
+    for kind, name, provider in nodes:
+        print(f"{kind:<7}  {name:<{width}}  {provider}")
+    for kind in ("Where", "Softmax"):
+        owners = [provider for one, _, provider in nodes if one == kind]
+        claimed = owners.count(maskwise.onnxruntime.PROVIDER)
+        if owners or kind == "Where":
+            print(f"{claimed} of {len(owners)} {kind} by Maskwise")
+    print("what is claimed with them, and the reasons, are on standard error")
 
 
 def print_times(with_it: Any, without: Any, inputs: Inputs, turns: int) -> None:

@@ -350,6 +350,13 @@ def test_the_report(tmp_path: Path) -> None:
     assert ran.stderr == "maskwise,claim,where,Where-16 f32\n"
 
 
+def test_the_report_of_fused_nodes(tmp_path: Path) -> None:
+    ran = report(example("attention")[0], tmp_path, "--dim", "b=4", "--turns", "2")
+    for part in (f"Softmax  softmax  {MASKWISE}", "1 of 1 Where by", "1 of 1 Softmax by"):
+        assert part in ran.stdout, ran.stdout
+    assert ran.stderr == "maskwise,claim,softmax,attention f32 6 nodes\n"
+
+
 def test_the_report_of_what_does_not_run(tmp_path: Path) -> None:
     """Alone, or with made-up inputs: the claims are printed all the same."""
     alone = report(where_model(TensorProto.INT16, [["n"]] * 3), tmp_path)
