@@ -90,20 +90,6 @@ bool attention_finder::take_factor(const graph::op& maker) {
     return true;
 }
 
-// Of two operands that are added one after the other the second is left to fused_attention.
-std::optional<std::size_t> take_second_bias(std::vector<row_step>& steps) {
-    const auto is_sum = [](const row_step& step) {
-        const auto* const combine = std::get_if<row_combine>(&step);
-        return combine != nullptr && combine->op == row_operator::add;
-    };
-    const auto first = std::ranges::adjacent_find(
-        steps, [&](const auto& a, const auto& b) { return is_sum(a) && is_sum(b); });
-    if (first == steps.end()) return std::nullopt;
-    const std::size_t side = std::get<row_combine>(*std::next(first)).side;
-    steps.erase(std::next(first));
-    return side;
-}
-
 // From a MatMul's input up through what becomes strides or a factor.
 bool attention_finder::follow_input(const graph::matrix_input& input, bool may_scale,
                                     std::vector<int>& order) {
@@ -157,10 +143,8 @@ std::optional<found_attention> attention_finder::find() {
     const auto whole = graph::find_attention(members_, std::span(&output, 1), chain_);
     if (!whole || !masks_fit(static_cast<int>(whole->order.size()))) return std::nullopt;
     fused_attention attention;
-    graph::row_chain chain = chain_;
-    attention.second_bias = take_second_bias(chain.steps);
     try {
-        attention.form = graph::make_attention_form(chain, known_operands());
+        attention.form = graph::make_attention_form(chain_, known_operands());
     } catch (const error&) {
         return std::nullopt;
     }
@@ -175,7 +159,7 @@ std::optional<found_attention> attention_finder::find() {
     scale.insert(scale.end(), factors_.begin(), factors_.end());
     attention.dst_order = whole->order;
     found_.form.output = name_of(ops_.with(), value_of(whole->dst));
-    found_.form.chain = std::move(chain);
+    found_.form.chain = chain_;
     found_.form.attention = std::move(attention);
     return std::move(found_);
 }

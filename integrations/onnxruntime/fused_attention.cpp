@@ -1,7 +1,6 @@
 #include "fused_plan.hpp"
 
 #include "attention/run_attention.hpp"
-#include "base/scratch.hpp"
 #include "tensor/broadcast.hpp"
 #include "tensor/data_type.hpp"
 #include "tensor/tensor_desc.hpp"
@@ -87,7 +86,6 @@ public:
     fused_attention_plan(const fusion& of, std::span<const tensor_desc> inputs)
         : of_(of), operands_(inputs.begin() + 3, inputs.end()) {
         const fused_attention& attention = *of.attention;
-        if (attention.second_bias) sum_biases(*attention.form.bias, *attention.second_bias);
         attention_desc desc;
         desc.query = view_of(inputs[0], attention.query_order);
         desc.key = view_of(inputs[1], attention.key_order);
@@ -110,47 +108,18 @@ public:
         const auto address = [&](const std::optional<std::size_t>& operand) {
             return operand ? operands[*operand] : nullptr;
         };
-        const void* bias = address(form.bias);
-        std::unique_ptr<floats> sum;
-        if (bias_sum_) {
-            sum = memory_of_sum();
-            const void* const biases[] = {bias, address(of_.attention->second_bias)};
-            bias_sum_->run(biases, sum->data(), loop);
-            bias = sum->data();
-        }
         run_attention(*plan_,
                       {.query = inputs[0],
                        .key = inputs[1],
                        .value = inputs[2],
                        .cond = address(form.cond),
-                       .bias = bias,
+                       .bias = address(form.bias),
                        .dst = output},
                       graph::attention_numbers_of(form, numbers(operands), 0),
                       may_use_threads(*plan_) ? &loop : nullptr);
-        spare_.give_back(std::move(sum));
     }
 
 private:
-    using floats = std::vector<float>;
-
-    void sum_biases(std::size_t first, std::size_t second) {
-        fusion sum;
-        sum.name = of_.name;
-        sum.type = of_.type;
-        sum.chain.steps = {row_combine{row_operator::add, 0}};
-        const tensor_desc both[] = {operands_[first], operands_[second]};
-        bias_sum_ = make_fused_rows(sum, both);
-        operands_[first].extents = bias_sum_->shape();
-    }
-
-    std::unique_ptr<floats> memory_of_sum() const {
-        auto memory = spare_.take();
-        if (!memory)
-            memory = std::make_unique<floats>(
-                static_cast<std::size_t>(element_count(bias_sum_->shape())));
-        return memory;
-    }
-
     // The operands that are one.
     std::vector<float> numbers(std::span<const void* const> at) const {
         std::vector<float> all(at.size());
@@ -164,8 +133,6 @@ private:
     std::vector<tensor_desc> operands_;
     dims shape_;
     std::shared_ptr<const attention_data> plan_;
-    std::shared_ptr<const fused_plan> bias_sum_; // null where there is one bias
-    mutable spare<floats> spare_;
 };
 
 } // namespace

@@ -14,7 +14,6 @@ namespace maskwise::ort {
 struct fused_attention {
     std::vector<int> query_order, key_order, value_order, dst_order;
     graph::attention_form form;
-    std::optional<std::size_t> second_bias; // the operand to be added to form.bias
 };
 
 // Nodes that become one, as it is told to the kernel.

@@ -22,7 +22,6 @@ from fused_models import (
     fused_session,
     make_model,
     masked_fill,
-    normal,
     row_feeds,
     sdpa,
     used,
@@ -66,33 +65,6 @@ def test_attention(form: str, capfd: Any) -> None:
             model = make_model(nodes, feeds, F32, constants, shapes=opened)
             session = fused_session(model, capfd, claim)
         check(session, nodes, feeds, constants, F32)
-
-
-def test_attention_with_two_biases(capfd: Any) -> None:
-    """One by heads and one by batches, as T5 has them; the second may be the larger one."""
-    random = np.random.default_rng(21)
-    nodes = [
-        helper.make_node("Transpose", ["k"], ["turned"], perm=[0, 1, 3, 2]),
-        helper.make_node("MatMul", ["q", "turned"], ["scores"]),
-        helper.make_node("Add", ["scores", "places"], ["placed"]),
-        *chain(["add"], "placed", "w"),
-        helper.make_node("MatMul", ["w", "v"], ["o"]),
-    ]
-    opened: dict[str, Any] = {name: [None, None, None, 16] for name in "qkv"}
-    opened |= {"bias": [None] * 4, "places": [None] * 3}
-    session = None
-    for batch, rows, keys in ((2, 9, 70), (1, 1, 300), (2, 80, 80), (2, 9, 70)):
-        shapes = (batch, 3, rows, 16), (batch, 3, keys, 16)
-        for mask, places in (
-            ((batch, 1, 1, keys), (3, rows, keys)),
-            ((batch, 3, rows, keys), (3, 1, 1)),
-        ):
-            feeds = attention_feeds(random, *shapes, mask) | {"places": normal(random, places)}
-            feeds = used(nodes, feeds)
-            if session is None:
-                model = make_model(nodes, feeds, F32, {}, shapes=opened)
-                session = fused_session(model, capfd, "attention f32 6 nodes")
-            check(session, nodes, feeds, {}, F32)
 
 
 @pytest.mark.parametrize("zeros", [False, True])

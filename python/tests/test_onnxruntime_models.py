@@ -127,9 +127,9 @@ FUSIONS = {
     "distilbert-torchscript": ["attention f32 10 nodes"],
     "gpt2-dynamo": ["attention f32 11 nodes"],
     "gpt2-torchscript": ["attention f32 10 nodes"],
-    "t5_decoder-dynamo": ["attention f32 9 nodes", "attention f32 9 nodes"],
+    "t5_decoder-dynamo": ["rows f32 3 nodes", "rows f32 3 nodes"],
     "t5_decoder-torchscript": ["attention f32 5 nodes", "attention f32 5 nodes"],
-    "t5_encoder-dynamo": ["attention f32 9 nodes"],
+    "t5_encoder-dynamo": ["rows f32 3 nodes"],
     "t5_encoder-torchscript": ["attention f32 5 nodes"],
 }
 
