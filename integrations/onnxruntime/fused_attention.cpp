@@ -2,14 +2,21 @@
 
 #include "attention/run_attention.hpp"
 #include "tensor/broadcast.hpp"
-#include "tensor/data_type.hpp"
 #include "tensor/tensor_desc.hpp"
 
 namespace maskwise::ort {
 namespace {
 
+// The model may say other ranks of values between its nodes than they have.
+void require_rank(const fusion& of, const dims& shape, std::size_t rank) {
+    if (shape.rank() != static_cast<int>(rank))
+        throw invalid_shape("Maskwise, around " + of.name + ": " + to_string(shape) +
+                            ", by the model of " + std::to_string(rank) + " dimensions");
+}
+
 // The input with its dimensions in another order.
-tensor_desc view_of(const tensor_desc& input, std::span<const int> order) {
+tensor_desc view_of(const fusion& of, const tensor_desc& input, std::span<const int> order) {
+    require_rank(of, input.extents, order.size());
     const tensor_desc dense = dense_desc(input.type, input.extents);
     tensor_desc view{input.type, {}, {}};
     for (const int d : order) {
@@ -72,6 +79,7 @@ dims describe_result(const fusion& of, attention_desc& desc) {
     const dims result = with_matrix(join_outer(of, desc.query, desc.value), from_end(desc.query, 2),
                                     from_end(desc.value, 1));
     const auto& order = of.attention->dst_order;
+    require_rank(of, result, order.size());
     dims output;
     for (const int d : order) output.push_back(result[d]);
     const dims strides = dense_desc(of.type, output).strides_bytes;
@@ -87,9 +95,9 @@ public:
         : of_(of), operands_(inputs.begin() + 3, inputs.end()) {
         const fused_attention& attention = *of.attention;
         attention_desc desc;
-        desc.query = view_of(inputs[0], attention.query_order);
-        desc.key = view_of(inputs[1], attention.key_order);
-        desc.value = view_of(inputs[2], attention.value_order);
+        desc.query = view_of(of, inputs[0], attention.query_order);
+        desc.key = view_of(of, inputs[1], attention.key_order);
+        desc.value = view_of(of, inputs[2], attention.value_order);
         describe_scores(of, operands_, desc);
         shape_ = describe_result(of, desc);
         desc.cond_masks = attention.form.cond_masks;
@@ -120,12 +128,16 @@ public:
     }
 
 private:
-    // The operands that are one.
+    // Every operand but cond and bias is one.
     std::vector<float> numbers(std::span<const void* const> at) const {
+        const auto& form = of_.attention->form;
         std::vector<float> all(at.size());
-        for (std::size_t i = 0; i < at.size(); ++i)
-            if (computes_in_f32(operands_[i].type) && element_count(operands_[i].extents) == 1)
-                all[i] = number_at(*plan_, operands_[i].type, at[i]);
+        for (std::size_t i = 0; i < at.size(); ++i) {
+            if (i == form.cond || i == form.bias) continue;
+            if (element_count(operands_[i].extents) != 1)
+                refuse_shapes(of_, operands_[i].extents, {});
+            all[i] = number_at(*plan_, operands_[i].type, at[i]);
+        }
         return all;
     }
 

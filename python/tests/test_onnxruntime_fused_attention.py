@@ -26,8 +26,8 @@ from fused_models import (
     sdpa,
     used,
 )
-from onnx import helper
-from where_models import options, providers_of, session_of
+from onnx import TensorProto, helper, numpy_helper
+from where_models import options, providers_of, session_of, value
 
 FORMS: dict[str, tuple[list[Node], str]] = {
     "sdpa": (sdpa("add"), "attention f32 9 nodes"),
@@ -199,6 +199,50 @@ def test_shapes_that_do_not_fit(
     for text in texts:
         assert text in str(refusal.value)
     check(session, nodes, feeds, constants, F32)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "is_right"),
+    [
+        ("q", (1, 1, 2, 9, 16), False),
+        ("q", (2, 9, 16), False),
+        ("q", (288,), False),
+        ("bias", (1, 1, 1, 9, 70), False),
+        ("bias", (9, 70), True),
+        ("bias", (630,), False),
+        ("half", (1, 1, 1, 1), True),
+        ("half", (2,), False),
+    ],
+)
+def test_a_model_that_is_wrong_about_a_shape(
+    name: str, shape: tuple[int, ...], is_right: bool
+) -> None:
+    """A Reshape gives another shape than the model says: an error, or what the definition makes."""
+    random = np.random.default_rng(22)
+    nodes = sdpa("add")
+    constants = used(nodes, attention_constants())
+    feeds = used(nodes, attention_feeds(random, (1, 2, 9, 16), (1, 2, 70, 16), (1, 1, 9, 70)))
+    kept = {one: array for one, array in constants.items() if one != name}
+    given = {one: array for one, array in feeds.items() if one != name}
+    whole = {**feeds, **constants}[name]
+    inputs = [value(one, F32, array.shape) for one, array in given.items()]
+    inputs += [value("whole", F32, None), value("shape", TensorProto.INT64, ["n"])]
+    graph = helper.make_graph(
+        [helper.make_node("Reshape", ["whole", "shape"], [name]), *nodes],
+        "wrong",
+        inputs,
+        [value("o", F32, None)],
+        [numpy_helper.from_array(array, one) for one, array in kept.items()],
+        value_info=[value(name, F32, whole.shape)],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+    session = session_of(model.SerializeToString(), is_claimed=False)
+    given |= {"whole": np.resize(whole, int(np.prod(shape))), "shape": np.array(shape)}
+    if is_right:
+        assert_close(session.run(None, given)[0], expected(nodes, feeds, constants)["o"], F32)
+        return
+    with pytest.raises(Exception, match=r"softmax: \{"):
+        session.run(None, given)
 
 
 def test_sessions_and_threads_at_once() -> None:
