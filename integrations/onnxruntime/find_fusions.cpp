@@ -1,6 +1,7 @@
 #include "find_fusions.hpp"
 
 #include "claims.hpp"
+#include "element_types.hpp"
 #include "find_attention.hpp"
 
 #include "graph/chain_finder.hpp"
@@ -98,7 +99,7 @@ found_fusion fusion_around(const fusion_ops& ops, const graph::op& soft_max,
         found.form = rows_of(ops, std::move(chain));
     }
     found.form.name = soft_max.name;
-    found.form.type = soft_max.outputs[0].type;
+    found.form.type = type_of(facts_of_output(ops.with(), found.soft_max).element);
     for (const std::size_t id : op_ids)
         found.nodes.insert(found.nodes.end(), ops.nodes(id).begin(), ops.nodes(id).end());
     found.reason_against = reason_against(ops.with(), found, soft_max);

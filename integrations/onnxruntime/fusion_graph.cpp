@@ -34,11 +34,18 @@ op_kind kind_of(const runtime& with, const abi::node* node) {
     return found == std::end(known_operators) ? op_kind::other : found->kind;
 }
 
+bool is_float(data_type type) {
+    return type == data_type::f32 || type == data_type::f16;
+}
+
+// Chains of f16 are searched as if they were f32: between two operators ONNX Runtime rounds
+// nothing, since it has casts to f32 around each and takes out those that meet.
 graph::logical_tensor tensor_of(const runtime& with, const abi::value_info* value) {
     const value_facts facts = facts_of(with, value);
     graph::logical_tensor tensor;
     tensor.id = reinterpret_cast<std::size_t>(value);
-    tensor.type = type_of(facts.element);
+    const data_type type = type_of(facts.element);
+    tensor.type = is_float(type) ? data_type::f32 : type;
     tensor.rank_known = facts.extents.has_value();
     if (facts.extents) tensor.extents = *facts.extents;
     std::ranges::replace(tensor.extents, -1, graph::unknown_extent);
@@ -62,10 +69,6 @@ graph::op op_of(const runtime& with, const abi::node* node, op_kind kind) {
     }
     op.outputs.push_back(tensor_of(with, output_of(with, node)));
     return op;
-}
-
-bool is_float(data_type type) {
-    return type == data_type::f32 || type == data_type::f16;
 }
 
 // IsNaN and Where(IsNaN(y), 0, y), where nobody else reads y: exporters put them behind a Softmax.
@@ -114,7 +117,7 @@ fusion_ops::fusion_ops(const runtime& with, const abi::graph* graph, const node_
 }
 
 void fusion_ops::add(graph::op op, std::vector<const abi::node*> nodes) {
-    if (!is_float(op.outputs[0].type)) return;
+    if (op.outputs[0].type != data_type::f32) return;
     op.id = ops_.size();
     ops_.push_back(std::move(op));
     nodes_.push_back(std::move(nodes));

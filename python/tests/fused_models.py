@@ -14,6 +14,7 @@ from where_models import Shape, model_of, session_of, value, where_model
 
 F32, F16, BOOL = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BOOL
 DTYPES = {F32: np.dtype("f"), F16: np.dtype("e")}
+NAMES = {F32: "f32", F16: "f16"}
 # Of weights, which are 1 at most, and of means of normal numbers.
 TOLERANCE = {F32: 2e-5, F16: 4e-3}
 Node = onnx.NodeProto
@@ -188,19 +189,24 @@ def masked_fill(batch_first: bool = False) -> list[Node]:
 
 
 def attention_feeds(
-    random: np.random.Generator, query: Any, key: Any, mask: Any, batch_first: bool = False
+    random: np.random.Generator,
+    query: Any,
+    key: Any,
+    mask: Any,
+    batch_first: bool = False,
+    element: int = F32,
 ) -> Feeds:
     """Shapes are {batch, heads, rows, depth}. Each row keeps its first key."""
-    feeds = {"q": normal(random, query), "k": normal(random, key), "v": normal(random, key)}
+    feeds = {n: normal(random, query if n == "q" else key, element) for n in "qkv"}
     if batch_first:
         feeds = {name: np.ascontiguousarray(a.swapaxes(1, 2)) for name, a in feeds.items()}
     cond = np.asarray(random.random(mask) < 0.7)
     cond[..., :1] = True
-    return {**feeds, "c": cond, "bias": np.where(cond, 0, -np.inf).astype("f")}
+    return {**feeds, "c": cond, "bias": np.where(cond, 0, -np.inf).astype(DTYPES[element])}
 
 
-def attention_constants() -> Feeds:
-    return {**constants_of(F32), "half": np.array(16**-0.25, np.float32)}
+def attention_constants(element: int = F32) -> Feeds:
+    return {**constants_of(element), "half": np.array(16**-0.25, DTYPES[element])}
 
 
 def check(session: Any, nodes: list[Node], feeds: Feeds, constants: Feeds, element: int) -> None:

@@ -9,7 +9,9 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 from fused_models import (
+    F16,
     F32,
+    NAMES,
     Feeds,
     Node,
     assert_close,
@@ -38,13 +40,14 @@ FORMS: dict[str, tuple[list[Node], str]] = {
 }
 
 
+@pytest.mark.parametrize("element", [F32, F16], ids=["f32", "f16"])
 @pytest.mark.parametrize("form", FORMS)
-def test_attention(form: str, capfd: Any) -> None:
+def test_attention(form: str, element: int, capfd: Any) -> None:
     """One session for all shapes."""
     random = np.random.default_rng(12)
     nodes, claim = FORMS[form]
     inside = "inside" in form
-    constants = used(nodes, attention_constants())
+    constants = used(nodes, attention_constants(element))
     session = None
     for query, key, mask in (
         ((2, 3, 5, 16), (2, 3, 7, 16), (2, 1, 1, 7)),
@@ -57,14 +60,14 @@ def test_attention(form: str, capfd: Any) -> None:
         ((0, 3, 5, 16), (0, 3, 7, 16), (1, 1, 5, 7)),
         ((2, 3, 0, 16), (2, 3, 7, 16), (1, 1, 1, 7)),
     ):
-        feeds = used(nodes, attention_feeds(random, query, key, mask, inside))
+        feeds = used(nodes, attention_feeds(random, query, key, mask, inside, element))
         if session is None:
             opened: dict[str, Any] = {name: [None] * 4 for name in feeds}
             for name in "qkv":
                 opened[name] = [None, None, None, 16]
-            model = make_model(nodes, feeds, F32, constants, shapes=opened)
-            session = fused_session(model, capfd, claim)
-        check(session, nodes, feeds, constants, F32)
+            model = make_model(nodes, feeds, element, constants, shapes=opened)
+            session = fused_session(model, capfd, claim.replace("f32", NAMES[element]))
+        check(session, nodes, feeds, constants, element)
 
 
 @pytest.mark.parametrize("zeros", [False, True])

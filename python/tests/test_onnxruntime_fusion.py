@@ -13,6 +13,7 @@ from fused_models import (
     BOOL,
     F16,
     F32,
+    NAMES,
     Node,
     assert_close,
     chain,
@@ -53,7 +54,7 @@ def test_rows(form: str, zeros: bool, element: int, capfd: Any) -> None:
         feeds = used(nodes, row_feeds(random, (2, 3, 5, 40), mask, element))
         opened = {name: [None] * array.ndim for name, array in feeds.items()}
         model = make_model(nodes, feeds, element, constants, shapes=opened)
-        text = f"rows {'f32' if element == F32 else 'f16'} {len(nodes)} nodes"
+        text = f"rows {NAMES[element]} {len(nodes)} nodes"
         session = fused_session(model, capfd, text)
         check(session, nodes, feeds, constants, element)
 
