@@ -1,5 +1,6 @@
 #include "fused_plan.hpp"
 
+#include "api/run_measured.hpp"
 #include "attention/run_attention.hpp"
 #include "tensor/broadcast.hpp"
 #include "tensor/tensor_desc.hpp"
@@ -116,20 +117,20 @@ public:
         const auto address = [&](const std::optional<std::size_t>& operand) {
             return operand ? operands[*operand] : nullptr;
         };
-        run_attention(*plan_,
-                      {.query = inputs[0],
-                       .key = inputs[1],
-                       .value = inputs[2],
-                       .cond = address(form.cond),
-                       .bias = address(form.bias),
-                       .dst = output},
-                      graph::attention_numbers_of(form, numbers(operands), 0),
-                      may_use_threads(*plan_) ? &loop : nullptr);
+        const attention_operands at{.query = inputs[0],
+                                    .key = inputs[1],
+                                    .value = inputs[2],
+                                    .cond = address(form.cond),
+                                    .bias = address(form.bias),
+                                    .dst = output};
+        const attention_numbers numbers = graph::attention_numbers_of(form, floats(operands), 0);
+        const parallel_loop* const threads = may_use_threads(*plan_) ? &loop : nullptr;
+        run_measured(*plan_, [&] { run_attention(*plan_, at, numbers, threads); });
     }
 
 private:
     // Every operand but cond and bias is one.
-    std::vector<float> numbers(std::span<const void* const> at) const {
+    std::vector<float> floats(std::span<const void* const> at) const {
         const auto& form = of_.attention->form;
         std::vector<float> all(at.size());
         for (std::size_t i = 0; i < at.size(); ++i) {

@@ -1,5 +1,6 @@
 #include "fused_plan.hpp"
 
+#include "api/run_measured.hpp"
 #include "base/cache.hpp"
 #include "exec/run_rows.hpp"
 #include "tensor/broadcast.hpp"
@@ -45,7 +46,7 @@ public:
             expansion_->execute(&keep, scores, &unread, output, loop);
             scores = output;
         }
-        run_rows(rows_, {scores, output, inputs.subspan(1)}, &loop);
+        run_measured(rows_, [&] { run_rows(rows_, {scores, output, inputs.subspan(1)}, &loop); });
     }
 
 private:

@@ -108,6 +108,16 @@ TEST(attention_form, scales_caps_and_biases) {
     EXPECT_EQ(numbers.boundary, 7);
 }
 
+TEST(attention_form, needs_no_select) {
+    row_chain chain;
+    chain.steps = {row_combine{row_operator::multiply, 0}, row_combine{row_operator::add, 1}};
+    const std::vector<tensor_desc> operands{number(), row()};
+    const auto form = make_attention_form(chain, operands);
+    EXPECT_TRUE(!form.fill && !form.cond && form.bias == 1U && !form.bias_on_fill);
+    const float values[] = {0.5F, -100};
+    EXPECT_EQ(attention_numbers_of(form, values, 0).scale, 0.5F);
+}
+
 // GPT divides and biases behind the Select, and so the fill, too.
 TEST(attention_form, changes_the_fill_behind_a_select) {
     row_chain chain;
