@@ -129,7 +129,7 @@ bool is_zero(const runtime& with, const abi::value_info* value) {
     const value_facts facts = facts_of(with, value);
     const abi::value* constant = nullptr;
     const void* data = nullptr;
-    if (!facts.is_one_element()) return false;
+    if (!facts.is_one_element() || facts.extents->rank() > 1) return false;
     check(with.ValueInfo_GetInitializerValue(value, &constant));
     if (constant == nullptr) return false;
     check(with.GetTensorData(constant, &data));

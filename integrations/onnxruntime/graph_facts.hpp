@@ -43,7 +43,7 @@ value_facts facts_of(const runtime& with, const abi::value_info* value);
 value_facts facts_of_output(const runtime& with, const abi::node* node);
 
 bool is_constant(const runtime& with, const abi::value_info* value);
-// A constant of one element that is +0.
+// A constant +0 of at most one dimension: it leaves the shape of what it is combined with.
 bool is_zero(const runtime& with, const abi::value_info* value);
 
 // Attributes of an operator that has them: a number, and up to `most`; nothing where not given.

@@ -165,6 +165,15 @@ def test_a_value_that_leaves_the_graph_stays(capfd: Any) -> None:
         np.testing.assert_allclose(got[finite], wanted[name][finite], atol=1e-5)
 
 
+def test_a_zero_that_adds_a_dimension_stays(capfd: Any) -> None:
+    random = np.random.default_rng(22)
+    nodes = chain(["mul", "keep"], "x", zeros=True)
+    constants = used(nodes, constants_of(F32)) | {"zero": np.zeros((1, 1, 1), "f")}
+    feeds = used(nodes, row_feeds(random, (3, 40), (3, 40), F32))
+    session = fused_session(make_model(nodes, feeds, F32, constants), capfd, "rows f32 3 nodes")
+    check(session, nodes, feeds, constants, F32)
+
+
 def branch(name: str, nodes: list[Node], result: str) -> Any:
     return helper.make_graph(nodes, name, [], [value(result, F32, None)])
 
