@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import maskwise.onnxruntime
 import numpy as np
 import onnxruntime as ort
 import pytest
@@ -12,6 +13,7 @@ from fused_models import (
     F16,
     F32,
     NAMES,
+    STEPS,
     Feeds,
     Node,
     assert_close,
@@ -24,6 +26,7 @@ from fused_models import (
     fused_session,
     make_model,
     masked_fill,
+    normal,
     row_feeds,
     sdpa,
     used,
@@ -68,6 +71,52 @@ def test_attention(form: str, element: int, capfd: Any) -> None:
             model = make_model(nodes, feeds, element, constants, shapes=opened)
             session = fused_session(model, capfd, claim.replace("f32", NAMES[element]))
         check(session, nodes, feeds, constants, element)
+
+
+def draw_attention(random: np.random.Generator) -> tuple[list[Node], Feeds]:
+    """Ranks, orders of dimensions, steps, and which shape has which batches, at random."""
+    rank = int(random.integers(2, 5))
+    outer = tuple(int(n) for n in random.integers(1, 4, rank - 2))
+    rows, keys, depth, columns = (int(n) for n in random.integers(1, 70, 4))
+
+    def some_of(whole: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(extent if random.random() < 0.7 else 1 for extent in whole)
+
+    nodes, feeds = [], {}
+    matrices = {"q": (rows, depth), "k": (depth, keys), "v": (keys, columns)}
+    for name, matrix in matrices.items():
+        array = normal(random, some_of(outer) + matrix)
+        order = [int(d) for d in random.permutation(rank)]
+        feeds[name] = np.ascontiguousarray(array.transpose(np.argsort(order)))
+        nodes.append(helper.make_node("Transpose", [name], [f"{name}t"], perm=order))
+    feeds["c"] = np.asarray(random.random(some_of((*outer, rows, keys))) < 0.7)
+    feeds["bias"] = normal(random, some_of((*outer, rows, keys))[int(random.integers(0, rank)) :])
+    steps = list(random.choice(list(STEPS), int(random.integers(0, 4))))
+    nodes += [
+        helper.make_node("Mul", ["qt", "half"], ["qs"]),
+        helper.make_node("MatMul", ["qs", "kt"], ["scores"]),
+        *chain(steps, "scores", "w", zeros=bool(random.random() < 0.5)),
+        helper.make_node("MatMul", ["w", "vt"], ["back"]),
+        helper.make_node(
+            "Transpose", ["back"], ["o"], perm=[int(d) for d in random.permutation(rank)]
+        ),
+    ]
+    return nodes, used(nodes, feeds)
+
+
+def test_generated_attention() -> None:
+    random = np.random.default_rng(24)
+    fused = 0
+    for _ in range(300):
+        nodes, feeds = draw_attention(random)
+        constants = used(nodes, attention_constants() | {"fill": np.array(-9, np.float32)})
+        opened = {name: [None] * array.ndim for name, array in feeds.items()}
+        session = session_of(
+            make_model(nodes, feeds, F32, constants, shapes=opened), is_claimed=False
+        )
+        check(session, nodes, feeds, constants, F32)
+        fused += providers_of(session, "MatMul") == [maskwise.onnxruntime.PROVIDER] * 2
+    assert fused > 80
 
 
 @pytest.mark.parametrize("zeros", [False, True])

@@ -14,6 +14,7 @@ from fused_models import (
     F16,
     F32,
     NAMES,
+    STEPS,
     Node,
     assert_close,
     chain,
@@ -57,6 +58,30 @@ def test_rows(form: str, zeros: bool, element: int, capfd: Any) -> None:
         text = f"rows {NAMES[element]} {len(nodes)} nodes"
         session = fused_session(model, capfd, text)
         check(session, nodes, feeds, constants, element)
+
+
+def draw_shape(random: np.random.Generator, whole: tuple[int, ...]) -> tuple[int, ...]:
+    """One that broadcasts to the whole."""
+    start = int(random.integers(0, len(whole) + 1))
+    return tuple(extent if random.random() < 0.7 else 1 for extent in whole[start:])
+
+
+@pytest.mark.parametrize("element", [F32, F16], ids=["f32", "f16"])
+def test_generated_chains(element: int) -> None:
+    """Right, whatever is claimed of them, with all shapes open."""
+    random = np.random.default_rng(23 + element)
+    for _ in range(150):
+        steps = list(random.choice(list(STEPS), int(random.integers(1, 6))))
+        nodes = chain(steps, "x", zeros=bool(random.random() < 0.5))
+        constants = used(nodes, constants_of(element, -9.0))
+        whole = tuple(int(n) for n in (*random.integers(0, 5, 3), random.integers(1, 90)))
+        x = draw_shape(random, whole) or whole[3:]
+        arrays = row_feeds(random, x, draw_shape(random, whole), element)
+        arrays["bias"] = normal(random, draw_shape(random, whole), element)
+        feeds = used(nodes, arrays)
+        opened = {name: [None] * array.ndim for name, array in feeds.items()}
+        model = make_model(nodes, feeds, element, constants, shapes=opened)
+        check(session_of(model, is_claimed=False), nodes, feeds, constants, element)
 
 
 @pytest.mark.parametrize("shape", [(1, 3, 1, 40), (3, 5, 40), (2, 3, 5, 1), (40,), (1,)])
