@@ -8,7 +8,7 @@ scripts/nightly has run last. scripts/draw_picture.py draws the pictures of READ
 
 --check writes nothing. It fails where a table or picture was edited by hand, lacks results, is of
 other results or stands outside of markers, and where results are older than the engine: more than
-30 commits of src/kernel, src/plan and src/exec.
+30 commits of the sources that they measure.
 """
 
 from __future__ import annotations
@@ -28,7 +28,15 @@ from write_compatibility import replace_part
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST_COMMITS = 30
-ENGINE = ("src/kernel", "src/plan", "src/exec")
+ENGINE = ("src/kernel", "src/plan", "src/exec", "src/attention")
+# Rows of scores and attention have sources of their own, which no Select runs.
+SELECT_ENGINE = (
+    "src/kernel",
+    "src/plan",
+    "src/exec",
+    *(f":(exclude)src/{of}" for of in ("*/row_*", "exec/run_rows.*", "kernel/attention_*")),
+)
+OF_SELECT = ("inplace", "isa", "kernels", "model", "python", "run", "select", "slowest", "targets")
 ISA_NAMES = {"avx512": "AVX-512", "avx2": "AVX2", "sse4": "SSE4", "neon": "NEON", "sve": "SVE"}
 # A cell that is nothing but a figure: only a script writes those.
 FIGURE = re.compile(r"[\d.,]+( ?(x|ns|us|ms|s|%|GB/s|times))?")
@@ -204,29 +212,30 @@ def git(root: Path, *arguments: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def commits_behind(root: Path, commit: str) -> int | None:
-    """Commits of the engine since that one; None where it is not in the history."""
-    count = git(root, "rev-list", "--count", f"{commit}..HEAD", "--", *ENGINE)
+def commits_behind(root: Path, commit: str, sources: tuple[str, ...]) -> int | None:
+    """Commits of the sources since that one; None where it is not in the history."""
+    count = git(root, "rev-list", "--count", f"{commit}..HEAD", "--", *sources)
     return None if count is None else int(count)
 
 
-def commits_measured(root: Path) -> Iterator[tuple[str, str]]:
-    """Where figures stand, and of which commit they are."""
+def commits_measured(root: Path) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Where figures stand, of which commit they are, and which sources they measure."""
     for path in sorted((root / "docs/figures").glob("*/*.json")):
-        yield str(path.relative_to(root)), read_result(path).commit
+        sources = SELECT_ENGINE if path.stem in OF_SELECT else ENGINE
+        yield str(path.relative_to(root)), read_result(path).commit, sources
     for name, record in nightly.read_records(root / nightly.RECORDS).items():
-        yield f"{nightly.RECORDS}: {name}", record.commit
+        yield f"{nightly.RECORDS}: {name}", record.commit, ENGINE
 
 
 def outdated(root: Path) -> tuple[list[str], list[str]]:
     """Faults, and notes of what cannot be told."""
     faults, unknown = [], []
-    for where, commit in commits_measured(root):
-        behind = commits_behind(root, commit)
+    for where, commit, sources in commits_measured(root):
+        behind = commits_behind(root, commit, sources)
         if behind is None:
             unknown.append(f"{where}: commit {commit[:9]} is not in the history")
         elif behind > MOST_COMMITS:
-            what = f"{behind} commits of {', '.join(ENGINE)} came since {commit[:9]}"
+            what = f"{behind} commits of what it measures came since {commit[:9]}"
             faults.append(f"{where}: {what}, at most {MOST_COMMITS}: measure again")
     if unknown and git(root, "rev-parse", "--is-shallow-repository") != "false":
         return faults, [f"the age of {len(unknown)} results is not known: no history here"]

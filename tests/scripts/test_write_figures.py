@@ -140,13 +140,26 @@ def test_results_older_than_the_engine(root: Path, capsys: pytest.CaptureFixture
     newest = commit_change(root, "src/exec/d")
     assert write(root, check=True) == 1
     out = capsys.readouterr().out
-    assert f"docs/figures/{CLASS}/run.json: 31 commits of src/kernel" in out
+    assert f"docs/figures/{CLASS}/run.json: 31 commits of what it measures" in out
     assert f"{nightly.RECORDS}: soak: 31 commits" in out
     for table in (*TABLES, SELECT, KEPT):
         put_result(root, table.name, newest)
     put_pictures(root)
     nightly.keep(root / nightly.RECORDS, "soak", record(newest))
     assert write(root, check=False) == write(root, check=True) == 0
+
+
+# Select runs no row and no attention.
+def test_tables_of_select_grow_old_by_its_own_sources(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(31):
+        own = ("src/exec/run_rows.cpp", "src/plan/row_plan.hpp", "src/kernel/attention_tile.hpp")
+        commit_change(root, own[number % 3])
+    assert write(root, check=True) == 1
+    out = capsys.readouterr().out
+    assert f"docs/figures/{CLASS}/merged.json: 31 commits" in out
+    assert f"docs/figures/{CLASS}/run.json" not in out
 
 
 def test_a_commit_that_is_not_there(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
