@@ -10,7 +10,6 @@
 #include <openvino/pass/pass.hpp>
 
 #include <memory>
-#include <string>
 
 namespace maskwise::openvino {
 

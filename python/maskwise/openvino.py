@@ -4,7 +4,9 @@
     maskwise.openvino.accelerate(model)            # an openvino.Model, in place
     compiled = core.compile_model(model, "CPU")
 
-Or, for every model that `core` reads from IR or ONNX, core.add_extension(maskwise.openvino.library()).
+Or, for every model that an openvino.Core reads from IR or ONNX:
+
+    core.add_extension(maskwise.openvino.library())
 """
 
 from __future__ import annotations
@@ -35,9 +37,7 @@ def library() -> str:
     return path
 
 
-def accelerate(
-    model: ov.Model, *, force: bool = False, allow_narrowing: bool = False
-) -> ov.Model:
+def accelerate(model: ov.Model, *, force: bool = False, allow_narrowing: bool = False) -> ov.Model:
     """Lets Maskwise run the Selects of a model, where that is faster; in place.
 
     Parameters
