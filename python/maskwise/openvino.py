@@ -11,9 +11,11 @@ Or, for every model that an openvino.Core reads from IR or ONNX:
 
 from __future__ import annotations
 
-import openvino as ov
+import openvino as ov  # type: ignore[import-untyped, unused-ignore]
 from openvino import opset13 as ops
-from openvino.utils.node_factory import NodeFactory
+from openvino.utils.node_factory import (  # type: ignore[import-untyped, unused-ignore]
+    NodeFactory,
+)
 
 import maskwise
 from maskwise import _core
