@@ -15,14 +15,14 @@ namespace maskwise::openvino {
 
 struct accelerate_options {
     bool force = false;           // take every Select, not only where Maskwise is faster
-    bool allow_narrowing = false; // where force meets a type that the CPU plugin narrows
+    bool allow_narrowing = false; // where force meets elements that the CPU plugin narrows
 };
 
 // Replaces Select nodes by Maskwise's operation, which the CPU plugin runs by Maskwise; also in the
 // bodies of If, Loop and TensorIterator. Friendly names, names of tensors, runtime info and
 // readers are kept. By default it takes a Select only where it is faster than the CPU plugin's own;
 // MASKWISE_VERBOSE=1 prints a line for each. Throws ov::Exception, and changes nothing, where force
-// meets a type that the plugin narrows, such as i64, and allow_narrowing is not set.
+// meets elements that the plugin narrows, i64, u64 or f64, and allow_narrowing is not set.
 class __attribute__((visibility("default"))) accelerate_select : public ov::pass::ModelPass {
 public:
     OPENVINO_MODEL_PASS_RTTI("maskwise::accelerate_select");

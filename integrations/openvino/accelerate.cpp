@@ -10,13 +10,14 @@
 namespace maskwise::openvino {
 namespace {
 
-void find_claimed(const ov::Model& model, const accelerate_options& options,
+void find_claimed(const ov::Model& model, place in, const accelerate_options& options,
                   ov::NodeVector& found) {
     for (const auto& node : model.get_ordered_ops()) {
         if (const auto* holder = ov::as_type<ov::op::util::MultiSubGraphOp>(node.get()))
-            for (const auto& body : holder->get_functions()) find_claimed(*body, options, found);
+            for (const auto& body : holder->get_functions())
+                find_claimed(*body, place::body, options, found);
         const auto* const select = ov::as_type<ov::op::v1::Select>(node.get());
-        if (select != nullptr && is_claimed(*select, options)) found.push_back(node);
+        if (select != nullptr && is_claimed(*select, options, in)) found.push_back(node);
     }
 }
 
@@ -26,7 +27,7 @@ accelerate_select::accelerate_select(accelerate_options options) : options_(opti
 
 bool accelerate_select::run_on_model(const std::shared_ptr<ov::Model>& model) {
     ov::NodeVector found;
-    find_claimed(*model, options_, found);
+    find_claimed(*model, place::model, options_, found);
     for (const auto& node : found) {
         const auto own = std::make_shared<select>(node->input_values(), node->get_autob());
         own->set_friendly_name(node->get_friendly_name());

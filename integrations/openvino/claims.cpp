@@ -25,7 +25,10 @@ namespace {
 namespace op = ov::op;
 
 // Below, caches hold what the CPU plugin's own Select writes, and it is as fast.
-constexpr std::size_t least_bytes = std::size_t{16} << 20;
+constexpr std::size_t least_bytes = std::size_t{32} << 20;
+// Of a boolean input the plugin makes a copy in u8, which Maskwise does without. That tells from so
+// many elements on, if they are not few beside the result's.
+constexpr std::size_t large_condition = 16 << 10, fewest_of_condition = 16;
 // A condition that is this much smaller than the result costs nothing, whatever computes it.
 constexpr std::size_t small_condition = 8;
 
@@ -84,15 +87,36 @@ std::string reason_of_neighbours(const op::v1::Select& select) {
                              : std::string("OpenVINO joins it with ") + reader->get_type_name();
 }
 
+// Then conversions around it are left out (select.hpp). The plugin makes that of i64 once more,
+// when all else is done.
+bool is_kept(const op::v1::Select& select) {
+    const ov::element::Type type = select.get_output_element_type(0);
+    if (conversion_of(type) == conversion::none) return true;
+    const auto readers = select.output(0).get_target_inputs();
+    return type != ov::element::i64 &&
+           is_one_of<op::v0::Parameter>(*select.get_input_node_ptr(1)) &&
+           is_one_of<op::v0::Parameter>(*select.get_input_node_ptr(2)) &&
+           std::all_of(readers.begin(), readers.end(), [](const auto& reader) {
+               return is_one_of<op::v0::Result>(*reader.get_node());
+           });
+}
+
+bool saves_a_copy_of_cond(const op::v1::Select& select, std::size_t dst_elements) {
+    const std::size_t elements = elements_of(select.get_input_partial_shape(0));
+    return is_one_of<op::v0::Parameter>(*select.get_input_node_ptr(0)) &&
+           elements >= large_condition && elements * fewest_of_condition >= dst_elements;
+}
+
 // Why OpenVINO's own Select is as fast, or faster.
 std::string reason_of_speed(const op::v1::Select& select) {
     const ov::element::Type type = select.get_output_element_type(0);
-    if (type != ov::element::f32 && type != ov::element::i32)
-        return "of these elements OpenVINO's own is as fast";
+    if (!is_kept(select)) return "the CPU plugin converts " + type.get_type_name();
     const ov::PartialShape& dst = select.get_output_partial_shape(0);
     if (dst.is_dynamic() || select.get_input_partial_shape(0).is_dynamic())
         return "its size is not known";
-    if (elements_of(dst) * type.size() < least_bytes) return "it is small";
+    const std::size_t elements = elements_of(dst);
+    if (elements * type.size() < least_bytes && !saves_a_copy_of_cond(select, elements))
+        return "it is small";
     return reason_of_neighbours(select);
 }
 
@@ -101,6 +125,15 @@ std::string reason_of_form(const op::v1::Select& select) {
     const ov::element::Type type = select.get_output_element_type(0);
     if (select.get_autob().m_type == op::AutoBroadcastType::PDPD) return "auto_broadcast is pdpd";
     return type_of(type) == data_type::undef ? "Maskwise does not have its type" : "";
+}
+
+void check_narrowing(const op::v1::Select& select, place in) {
+    const ov::element::Type type = select.get_output_element_type(0);
+    if (conversion_of(type) != conversion::narrower) return;
+    OPENVINO_ASSERT(in == place::model && is_kept(select), "Maskwise: ", select.get_friendly_name(),
+                    " is a Select of ", type, ", which the CPU plugin narrows to ",
+                    type == ov::element::f64 ? ov::element::f32 : ov::element::i32,
+                    "; allow_narrowing accepts that");
 }
 
 void print_decision(const op::v1::Select& select, const std::string& reason) {
@@ -113,15 +146,10 @@ void print_decision(const op::v1::Select& select, const std::string& reason) {
 
 } // namespace
 
-bool is_claimed(const op::v1::Select& select, const accelerate_options& options) {
+bool is_claimed(const op::v1::Select& select, const accelerate_options& options, place in) {
     std::string reason = reason_of_form(select);
     if (reason.empty() && !options.force) reason = reason_of_speed(select);
-    const ov::element::Type type = select.get_output_element_type(0);
-    if (reason.empty() && is_narrowed(type) && !options.allow_narrowing)
-        OPENVINO_THROW("Maskwise: ", select.get_friendly_name(), " is a Select of ", type,
-                       ", which the CPU plugin narrows to ",
-                       type == ov::element::f64 ? ov::element::f32 : ov::element::i32,
-                       "; allow_narrowing accepts that");
+    if (reason.empty() && !options.allow_narrowing) check_narrowing(select, in);
     print_decision(select, reason);
     return reason.empty();
 }

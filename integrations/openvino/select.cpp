@@ -2,6 +2,10 @@
 
 #include "element_types.hpp"
 
+#include <openvino/op/convert.hpp>
+
+#include <algorithm>
+
 namespace maskwise::openvino {
 namespace {
 
@@ -39,10 +43,21 @@ void run(const broadcast_spec& broadcast, const ov::TensorVector& inputs, ov::Te
     made.execute(inputs[0].data(), inputs[1].data(), inputs[2].data(), output.data());
 }
 
+bool converts(const ov::Node& node, ov::element::Type from, ov::element::Type to) {
+    return ov::is_type<ov::op::v0::Convert>(&node) && node.get_input_element_type(0) == from &&
+           node.get_output_element_type(0) == to;
+}
+
+// Lets an input have what a conversion in front of it has.
+void bypass(ov::Input<ov::Node> input) {
+    input.replace_source_output(input.get_source_output().get_node()->input_value(0));
+}
+
 } // namespace
 
-select::select(const ov::OutputVector& inputs, const broadcast_spec& broadcast)
-    : Op(inputs), broadcast_(broadcast) {
+select::select(const ov::OutputVector& inputs, const broadcast_spec& broadcast,
+               ov::element::Type written)
+    : Op(inputs), broadcast_(broadcast), written_(written) {
     constructor_validate_and_infer_types();
 }
 
@@ -51,7 +66,29 @@ void select::validate_and_infer_types() {
                           " inputs, expected cond, then and else");
     NODE_VALIDATION_CHECK(this, broadcast_.m_type != broadcast_type::PDPD,
                           "Maskwise: auto_broadcast is pdpd, expected none or numpy");
+    if (converts(*get_input_node_ptr(0), ov::element::boolean, ov::element::u8)) bypass(input(0));
     set_output_type(0, merged_type(), merged_shape());
+    if (written_.is_dynamic()) written_ = get_output_element_type(0);
+    if (is_between_conversions()) bypass_conversions();
+}
+
+// The plugin has written_ converted to what it computes with, and back.
+bool select::is_between_conversions() const {
+    const ov::element::Type type = get_output_element_type(0);
+    if (type == written_ || !converts(*get_input_node_ptr(1), written_, type) ||
+        !converts(*get_input_node_ptr(2), written_, type))
+        return false;
+    const auto readers = output(0).get_target_inputs();
+    return std::all_of(readers.begin(), readers.end(), [&](const auto& reader) {
+        return converts(*reader.get_node(), type, written_);
+    });
+}
+
+void select::bypass_conversions() {
+    for (const std::size_t operand : {1U, 2U}) bypass(input(operand));
+    set_output_type(0, written_, get_output_partial_shape(0));
+    for (const auto& reader : output(0).get_target_inputs())
+        reader.get_node()->output(0).replace(output(0));
 }
 
 ov::element::Type select::merged_type() const {
@@ -83,7 +120,7 @@ ov::PartialShape select::merged_shape() const {
 }
 
 std::shared_ptr<ov::Node> select::clone_with_new_inputs(const ov::OutputVector& inputs) const {
-    return std::make_shared<select>(inputs, broadcast_);
+    return std::make_shared<select>(inputs, broadcast_, written_);
 }
 
 bool select::visit_attributes(ov::AttributeVisitor& visitor) {

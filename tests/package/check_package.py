@@ -25,7 +25,7 @@ ONNX Where-16: a b c none none none
 refused: openvino::Select-1: cond does not broadcast to then and else: \
 cond is {2,3}, then is {3}, else is {}
 """
-LARGE = "2048,2048"  # 16 MiB
+LARGE = "2048,2048"
 DIMS = "<dim>2048</dim><dim>2048</dim></port>"
 OPENVINO_MODEL = f"""<net name="model" version="11"><layers>
 <layer id="0" name="keep" type="Parameter" version="opset1">
