@@ -5,7 +5,8 @@ Of the plugin that is what src/onednn/library/functions.inc lists and exports.ma
 full, of the provider for ONNX Runtime what its exports.map names, of libmaskwise.so what its
 headers mark MASKWISE_API, of the extension of OpenVINO its entry and its pass, no more and no less.
 Plugin and provider need libc and libstdc++ only, libmaskwise.so libtbb, too, the extension OpenVINO
-besides. None has a search path of its own, and everything left undefined is found in what they need.
+besides. None has a search path of its own, and everything left undefined is found in what they
+need.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ def test_an_extension_has_its_entry_and_its_pass(helper: str, tmp_path: Path) ->
         'extern "C" void create_extensions() {}\n' + helper
     )
     library = tmp_path / "e.so"
-    link = ["g++", "-shared", "-fPIC", "-o", str(library), str(tmp_path / "e.cpp")]
+    link = ["gcc", "-shared", "-fPIC", "-o", str(library), str(tmp_path / "e.cpp")]
     subprocess.run([*link, "-Wl,--no-as-needed", str(other)], check=True)
     found = check_exports.check_extension(library)
     assert found == (["exports helper(), which is not listed"] if helper else [])
