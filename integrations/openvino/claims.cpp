@@ -51,7 +51,8 @@ bool stands_alone(const ov::Node& node) {
         node);
 }
 
-// The operator that keeps the plugin's own Select faster; null where there is none.
+} // namespace
+
 const ov::Node* joined_producer(const ov::Node& node) {
     if (stands_alone(node)) return nullptr;
     return is_view(node) ? joined_producer(*node.get_input_node_ptr(0)) : &node;
@@ -67,19 +68,22 @@ const ov::Node* joined_reader(const ov::Node& node) {
     return nullptr;
 }
 
-std::size_t elements_of(const ov::PartialShape& shape) {
-    return ov::shape_size(shape.to_shape());
+bool is_small_cond(std::size_t elements, std::size_t of_dst) {
+    return elements * small_condition <= of_dst;
 }
 
-bool is_cond_small(const op::v1::Select& select) {
-    const ov::PartialShape& cond = select.get_input_partial_shape(0);
-    return elements_of(cond) * small_condition <= elements_of(select.get_output_partial_shape(0));
+namespace {
+
+std::size_t elements_of(const ov::PartialShape& shape) {
+    return ov::shape_size(shape.to_shape());
 }
 
 std::string reason_of_neighbours(const op::v1::Select& select) {
     for (const std::size_t input : {0U, 1U, 2U}) {
         const ov::Node* const producer = joined_producer(*select.get_input_node_ptr(input));
-        if (producer != nullptr && !(input == 0 && is_cond_small(select)))
+        if (producer != nullptr &&
+            !(input == 0 && is_small_cond(elements_of(select.get_input_partial_shape(0)),
+                                          elements_of(select.get_output_partial_shape(0)))))
             return std::string("OpenVINO joins it with ") + producer->get_type_name();
     }
     const ov::Node* const reader = joined_reader(select);

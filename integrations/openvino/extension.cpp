@@ -1,6 +1,7 @@
 // What core.add_extension finds: the operation, and the front ends' part, by which models that are
 // read from IR and ONNX need no pass.
 #include "claims.hpp"
+#include "masked_softmax.hpp"
 #include "select.hpp"
 
 #include <openvino/core/core.hpp>
@@ -80,7 +81,8 @@ void check_version() {
 
 std::vector<ov::Extension::Ptr> make_extensions() {
     check_version();
-    return {std::make_shared<ov::OpExtension<select>>(), std::make_shared<select_of_ir>(),
+    return {std::make_shared<ov::OpExtension<select>>(),
+            std::make_shared<ov::OpExtension<masked_softmax>>(), std::make_shared<select_of_ir>(),
             std::make_shared<ov::frontend::onnx::ConversionExtension>("Where", where_of_onnx),
             std::make_shared<accelerate_call>()};
 }

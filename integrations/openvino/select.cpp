@@ -1,8 +1,7 @@
 #include "select.hpp"
 
-#include "element_types.hpp"
-
-#include <openvino/op/convert.hpp>
+#include "conversions.hpp"
+#include "tensors.hpp"
 
 #include <algorithm>
 
@@ -11,22 +10,6 @@ namespace {
 
 using broadcast_spec = ov::op::AutoBroadcastSpec;
 using broadcast_type = ov::op::AutoBroadcastType;
-
-tensor_desc describe(const ov::Tensor& tensor) {
-    tensor_desc desc{type_of(tensor.get_element_type()), {}};
-    for (const std::size_t extent : tensor.get_shape())
-        desc.extents.push_back(static_cast<std::int64_t>(extent));
-    if (tensor.is_continuous()) return desc;
-    for (const std::size_t stride : tensor.get_strides())
-        desc.strides_bytes.push_back(static_cast<std::int64_t>(stride));
-    return desc;
-}
-
-tensor_desc describe_cond(const ov::Tensor& tensor) {
-    tensor_desc desc = describe(tensor);
-    if (desc.type == data_type::u8) desc.type = data_type::boolean;
-    return desc;
-}
 
 void run(const broadcast_spec& broadcast, const ov::TensorVector& inputs, ov::Tensor& output) {
     const bool is_none = broadcast == broadcast_type::NONE;
@@ -43,16 +26,6 @@ void run(const broadcast_spec& broadcast, const ov::TensorVector& inputs, ov::Te
     made.execute(inputs[0].data(), inputs[1].data(), inputs[2].data(), output.data());
 }
 
-bool converts(const ov::Node& node, ov::element::Type from, ov::element::Type to) {
-    return ov::is_type<ov::op::v0::Convert>(&node) && node.get_input_element_type(0) == from &&
-           node.get_output_element_type(0) == to;
-}
-
-// Lets an input have what a conversion in front of it has.
-void bypass(ov::Input<ov::Node> input) {
-    input.replace_source_output(input.get_source_output().get_node()->input_value(0));
-}
-
 } // namespace
 
 select::select(const ov::OutputVector& inputs, const broadcast_spec& broadcast,
@@ -66,7 +39,7 @@ void select::validate_and_infer_types() {
                           " inputs, expected cond, then and else");
     NODE_VALIDATION_CHECK(this, broadcast_.m_type != broadcast_type::PDPD,
                           "Maskwise: auto_broadcast is pdpd, expected none or numpy");
-    if (converts(*get_input_node_ptr(0), ov::element::boolean, ov::element::u8)) bypass(input(0));
+    bypass_conversion_of_cond(*this, 0);
     set_output_type(0, merged_type(), merged_shape());
     if (written_.is_dynamic()) written_ = get_output_element_type(0);
     if (is_between_conversions()) bypass_conversions();

@@ -87,7 +87,7 @@ def test_what_gains_is_taken(model: ov.Model) -> None:
         select_model([[256], LARGE, LARGE], ov.Type.u8),
         select_model([LARGE] * 3, ov.Type.f16, then=lambda node: ops.tile(node, [1, 1, 1, 2])),
         joined(ops.relu),
-        joined(lambda node: ops.softmax(node, -1)),
+        joined(lambda node: ops.softmax(node, 1)),
         joined(lambda node: ops.unsqueeze(ops.relu(node), ops.constant([0]))),
         joined(lambda node: ops.relu(ops.reshape(node, ops.constant([64, -1]), False))),
         joined(lambda node: ops.convert(node, "i32")),
@@ -138,6 +138,9 @@ maskwise.openvino.accelerate(select_model([[4]] * 3))
 maskwise.openvino.accelerate(select_model([[-1]] * 3))
 maskwise.openvino.accelerate(select_model([large] * 3, ov.Type.i64))
 maskwise.openvino.accelerate(select_model([[4]] * 3, ov.Type.u8), force=True)
+chain = select_model([[256, 256], [4, 256, 256], []], then=lambda node: ops.softmax(node, -1))
+chain.get_results()[0].input_value(0).get_node().set_friendly_name("softmax")
+maskwise.openvino.accelerate(chain)
 maskwise.openvino.accelerate(select_model([[4]] * 3, broadcast="pdpd"), force=True)
 """,
         MASKWISE_VERBOSE="1",
@@ -149,6 +152,7 @@ maskwise.openvino.accelerate(select_model([[4]] * 3, broadcast="pdpd"), force=Tr
         "maskwise,refuse,select,Select-1 f32,its size is not known",
         "maskwise,refuse,select,Select-1 i64,the CPU plugin converts i64",
         "maskwise,claim,select,Select-1 u8",
+        "maskwise,claim,softmax,Softmax f32 with its Select",
         "maskwise,refuse,select,Select-1 f32,auto_broadcast is pdpd",
     ]
 
