@@ -10,3 +10,6 @@ set(MASKWISE_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefin
 # One entry a lane, "<name>=<prefix>": an installed oneDNN that the clients are compiled against;
 # "auto" takes what scripts/setup installed.
 set(MASKWISE_LANES "auto" CACHE STRING "oneDNN installations that tests and harness are built for")
+# The folder of an installed OpenVINO, such as that of its wheel, that integrations/openvino is built
+# against; "auto" takes what scripts/setup --python installed, OFF builds without it.
+set(MASKWISE_OPENVINO "auto" CACHE STRING "OpenVINO to build libmaskwise_openvino.so against")

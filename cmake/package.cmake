@@ -1,6 +1,7 @@
 # What `cmake --install` puts down, and the CMake package by which a project finds it:
 # find_package(maskwise) gives maskwise::maskwise, the C++ API, and
-# maskwise::onednn, the plugin, to be linked before oneDNN.
+# maskwise::onednn, the plugin, to be linked before oneDNN; behind find_package(OpenVINO)
+# maskwise::openvino, too, to be linked behind openvino::runtime.
 include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/maskwise")
@@ -13,6 +14,15 @@ if(TARGET maskwise_onednn)
             DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
     # A module that ONNX Runtime opens; nothing links it.
     install(TARGETS maskwise_onnxruntime LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+    # In a file of its own, because it names OpenVINO's target.
+    if(TARGET maskwise_openvino)
+        set_target_properties(maskwise_openvino PROPERTIES EXPORT_NAME openvino)
+        install(TARGETS maskwise_openvino EXPORT maskwise_openvino_targets
+                LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+                INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+        install(EXPORT maskwise_openvino_targets NAMESPACE maskwise::
+                FILE maskwise-openvino-targets.cmake DESTINATION "${package_dir}")
+    endif()
     install(TARGETS maskwise-info RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
     install(EXPORT maskwise_targets NAMESPACE maskwise:: FILE maskwise-targets.cmake
             DESTINATION "${package_dir}")

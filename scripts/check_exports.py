@@ -3,9 +3,10 @@
 
 Of the plugin that is what src/onednn/library/functions.inc lists and exports.map there names in
 full, of the provider for ONNX Runtime what its exports.map names, of libmaskwise.so what its
-headers mark MASKWISE_API, no more and no less. Plugin and provider need libc and libstdc++ only,
-libmaskwise.so libtbb, too. None has a search path of its own, and everything left undefined is
-found in what they need.
+headers mark MASKWISE_API, of the extension of OpenVINO its entry and its pass, no more and no less.
+Plugin and provider need libc and libstdc++ only, libmaskwise.so libtbb, too, the extension OpenVINO
+besides. None has a search path of its own, and everything left undefined is found in what they
+need.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Not libm: among what a program loads, oneDNN 3.2's own libraries rely on its place in the order.
 NEEDED = re.compile(r"^(libc|libdl|libpthread|libstdc\+\+|libgcc_s|ld-linux-\S+)\.so[.\d]*$")
 NEEDED_BY_ENGINE = "libtbb.so.12"
+PASS = "maskwise::openvino::accelerate_select"
 
 
 def tool(*command: str) -> str:
@@ -48,11 +50,15 @@ def declared_names(header: Path) -> set[str]:
     return {*classes, *re.findall(r"^MASKWISE_API [^;()]*?(\w+)\(", text, re.MULTILINE)}
 
 
+def demangled(library: Path) -> list[str]:
+    lines = tool("nm", "-DC", "--defined-only", str(library)).splitlines()
+    return [line.split(maxsplit=2)[2] for line in lines]
+
+
 def exported_names(library: Path) -> set[str]:
     """First names below maskwise:: of the demangled exports; anything else in full."""
     names = set()
-    for line in tool("nm", "-DC", "--defined-only", str(library)).splitlines():
-        symbol = line.split(maxsplit=2)[2]
+    for symbol in demangled(library):
         found = re.match(r"(?:(?:typeinfo(?: name)?|vtable) for )?maskwise::(\w+)", symbol)
         names.add(found.group(1) if found else symbol)
     return names
@@ -97,10 +103,22 @@ def check_api(library: Path, *headers: Path) -> list[str]:
     return faults + dynamic_faults(library, NEEDED_BY_ENGINE)
 
 
-def compare(library: Path, listed: set[str], exported: set[str]) -> list[str]:
+def check_extension(library: Path) -> list[str]:
+    """It is linked with nothing left undefined, and finds OpenVINO only where that is loaded."""
+    exported = {PASS if PASS in symbol else symbol for symbol in demangled(library)}
+    needed = re.findall(r"libopenvino\.so\.\d+", tool("readelf", "-dW", str(library)))
+    faults = [] if needed else ["needs no libopenvino"]
+    faults += differences({PASS, "create_extensions"}, exported)
+    return faults + dynamic_faults(library, NEEDED_BY_ENGINE, *needed)
+
+
+def differences(listed: set[str], exported: set[str]) -> list[str]:
     faults = [f"does not export {name}" for name in sorted(listed - exported)]
-    faults += [f"exports {name}, which is not listed" for name in sorted(exported - listed)]
-    return faults + undefined_faults(library)
+    return faults + [f"exports {name}, which is not listed" for name in sorted(exported - listed)]
+
+
+def compare(library: Path, listed: set[str], exported: set[str]) -> list[str]:
+    return differences(listed, exported) + undefined_faults(library)
 
 
 def main() -> int:
@@ -112,8 +130,11 @@ def main() -> int:
     parser.add_argument(
         "--header", type=Path, nargs="+", help="check the library of these public headers"
     )
+    parser.add_argument("--openvino", action="store_true", help="check the extension of OpenVINO")
     arguments = parser.parse_args()
-    if arguments.header:
+    if arguments.openvino:
+        faults, counts = check_extension(arguments.library), "an entry and a pass"
+    elif arguments.header:
         faults = check_api(arguments.library, *arguments.header)
         counts = f"{len(set().union(*map(declared_names, arguments.header)))} names"
     else:

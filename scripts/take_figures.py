@@ -344,15 +344,16 @@ def inplace_cells(bench: Path) -> Cells:
     return "engine, causal and random masks shared by 12 matrices", head, rows
 
 
-def onnxruntime_cells(bench: Path) -> Cells:
-    found = json.loads(measured(bench / "onnxruntime.json"))
+def turns_cells(bench: Path, suite: str, library: str) -> Cells:
+    """Of a library without Maskwise and with it."""
+    found = json.loads(measured(bench / f"{suite}.json"))
     rows = [
         [one["case"], one["dtype"], time_text(one["without"]), time_text(one["with_it"])]
         + [f"{one['ratio']:.2g}"]
         for one in found["cases"]
     ]
-    head = ["model", "type", "ONNX Runtime", "with Maskwise", "times faster"]
-    return f"ONNX Runtime {found['version']}", head, rows
+    head = ["model", "type", library, "with Maskwise", "times faster"]
+    return f"{library} {found['version']}", head, rows
 
 
 def language_cells(bench: Path) -> Cells:
@@ -395,7 +396,11 @@ TAKEN: dict[str, tuple[Callable[[Path], Cells], tuple[str, ...]]] = {
     "kept": (kept_cells, ("attention",)),
     "merged": (merged_cells, ("run-merge_perf",)),
     "python": (python_cells, ("python",)),
-    "onnxruntime": (onnxruntime_cells, ("onnxruntime",)),
+    "onnxruntime": (
+        lambda bench: turns_cells(bench, "onnxruntime", "ONNX Runtime"),
+        ("onnxruntime",),
+    ),
+    "openvino": (lambda bench: turns_cells(bench, "openvino", "OpenVINO"), ("openvino",)),
     "onnxruntime_models": (language_cells, ("onnxruntime_models",)),
 }
 

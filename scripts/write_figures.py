@@ -64,6 +64,7 @@ TABLES = (
     Table("docs/python.md", "python", "scripts/bench python"),
     Table("docs/onnxruntime.md", "onnxruntime", "scripts/bench onnxruntime"),
     Table("docs/onnxruntime.md", "onnxruntime_models", "scripts/bench onnxruntime --models"),
+    Table("docs/openvino.md", "openvino", "scripts/bench openvino"),
 )
 NIGHTLY = Table("docs/reliability.md", "nightly", "scripts/nightly")
 # No tables: what pictures are drawn from, each once for each background.

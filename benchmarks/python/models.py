@@ -24,7 +24,8 @@ import model_text
 import numpy as np
 import onnxruntime as ort
 from machine import ROOT, machine_facts, write_stamp
-from sessions import FOLDER, Inputs, options
+from sessions import Inputs, options
+from turns import FOLDER
 from where import shown
 
 TURNS = 7

@@ -8,26 +8,21 @@ keeps the times.
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import math
 import os
-import statistics
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import maskwise.onnxruntime
 import numpy as np
 import onnxruntime as ort
 from cases import CACHES, Case, dense, shape_table
-from machine import machine_facts, write_stamp
 from onnx import TensorProto, helper
-from where import RESULTS, TURNS, calls_of_sample, seconds_a_call, shown
+from turns import Times, compare, run_suite
 
-FOLDER = RESULTS.parent
 F32, F16, BOOL = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BOOL
 TYPES = {"f32": (F32, np.float32), "f16": (F16, np.float16)}
 MOST_SLOWER = 0.5e-6  # of a small call
@@ -42,22 +37,6 @@ class Model:
     inputs: Inputs
     least: float = 0.0  # times as fast as without, where there is a target
     most_slower: float = math.inf  # seconds
-
-
-@dataclass
-class Times:
-    """Medians of seconds a call, and of the turns' ratios."""
-
-    case: str
-    dtype: str
-    without: float
-    with_it: float
-    ratio: float
-    missed: str
-
-    def line(self) -> str:
-        times = f"{shown(self.without):>9} {shown(self.with_it):>9}  {self.ratio:.2f}x"
-        return f"{self.case:<52} {self.dtype}  {times}"
 
 
 def mask_of(random: np.random.Generator, kind: str, shape: tuple[int, ...]) -> Any:
@@ -230,49 +209,14 @@ def measure(model: Model) -> Times:
     calls, kept = zip(*(bound(session, model.inputs) for session in sessions), strict=True)
     if not np.allclose(kept[0][0], kept[1][0], rtol=1e-4, atol=1e-5, equal_nan=True):
         raise SystemExit(f"{model.name}: another answer with Maskwise")
-    for call in calls:
-        seconds_a_call(call, calls_of_sample(call))
-    counts = [calls_of_sample(call) for call in calls]
-    turns = [
-        [seconds_a_call(call, count) for call, count in zip(calls, counts, strict=True)]
-        for _ in range(TURNS)
-    ]
-    without, with_it = (statistics.median(column) for column in zip(*turns, strict=True))
-    ratio = statistics.median(first / second for first, second in turns)
-    missed = ""
-    if ratio < model.least:
-        missed = f"{ratio:.2f} times as fast, {model.least} wanted"
-    if with_it - without > model.most_slower:
-        missed = f"{shown(with_it - without)} slower, {shown(model.most_slower)} allowed"
-    return Times(model.name, model.dtype, without, with_it, ratio, missed)
+    return compare(model.name, model.dtype, calls, model.least, model.most_slower)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="scripts/bench onnxruntime", description=__doc__)
-    parser.add_argument(
-        "--only", default="", help="cases with this in their name (nothing is kept)"
-    )
-    parser.add_argument("--no-targets", action="store_true", help="end with 0 where one is missed")
-    given = parser.parse_args()
     blocks = (make(rows) for rows in (512, 1024) for make in (sdpa_model, masked_fill_model))
     models = itertools.chain(where_models(), [chain_model()], blocks)
-    facts = machine_facts()
-    print("\n".join(f"{name}: {text}" for name, text in facts.items()))
-    print(f"ONNX Runtime {ort.__version__}: without and with Maskwise")
-    every = []
-    for model in models:
-        if given.only in model.name:
-            every.append(measure(model))
-            print(every[-1].line(), flush=True)
-    if not given.only:
-        FOLDER.mkdir(parents=True, exist_ok=True)
-        kept = {**facts, "version": ort.__version__, "cases": [asdict(one) for one in every]}
-        (FOLDER / "onnxruntime.json").write_text(json.dumps(kept, indent=1) + "\n")
-        write_stamp(FOLDER, "onnxruntime")
-    missed = [f"missed: {one.case} {one.dtype}: {one.missed}" for one in every if one.missed]
-    for line in missed:
-        print(line, file=sys.stderr)
-    return 0 if given.no_targets or not missed else 1
+    cases = ((model.name, lambda model=model: measure(model)) for model in models)
+    return run_suite("onnxruntime", "ONNX Runtime", ort.__version__, cases)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@
 
 `explain` says how a call would run, `select` is the operator by the strict rules of oneDNN,
 OpenVINO or ONNX, `maskwise.onnx_backend` runs ONNX models of Where, `maskwise.onnxruntime` lets
-ONNX Runtime run Where by Maskwise, and `python -m maskwise` checks an installation.
+ONNX Runtime run Where by Maskwise, `maskwise.openvino` lets OpenVINO run Select by it, and
+`python -m maskwise` checks an installation.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@ from typing import Any, overload
 
 from numpy.typing import ArrayLike, NDArray
 
+openvino_version: str
+
 @overload
 def where(condition: ArrayLike, /) -> tuple[NDArray[Any], ...]: ...
 @overload

@@ -153,6 +153,7 @@ void* import_numpy() {
 NB_MODULE(_core, module) {
     if (import_numpy() == nullptr) throw nb::python_error();
     module.attr("numpy_where") = numpy_where();
+    module.attr("openvino_version") = MASKWISE_OPENVINO_VERSION; // "" without libmaskwise_openvino
     nb::register_exception_translator([](const std::exception_ptr& caught, void*) {
         try {
             std::rethrow_exception(caught);

@@ -53,6 +53,9 @@ def examine(python: Path) -> None:
     provider = run(python, "-c", "import maskwise.onnxruntime as o; print(o.library())")
     if not provider.startswith(place):
         sys.exit(f"the provider of ONNX Runtime is not the wheel's: {provider}")
+    extension = run(python, "-c", "import maskwise.openvino as o; print(o.library())")
+    if not extension.startswith(place):
+        sys.exit(f"the extension of OpenVINO is not the wheel's: {extension}")
     if "/usr/lib" in next(line for line in said.splitlines() if line.startswith("libtbb")):
         sys.exit("libtbb is the system's, not the environment's")
 

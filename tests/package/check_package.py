@@ -25,6 +25,25 @@ ONNX Where-16: a b c none none none
 refused: openvino::Select-1: cond does not broadcast to then and else: \
 cond is {2,3}, then is {3}, else is {}
 """
+LARGE = "2048,2048"
+DIMS = "<dim>2048</dim><dim>2048</dim></port>"
+OPENVINO_MODEL = f"""<net name="model" version="11"><layers>
+<layer id="0" name="keep" type="Parameter" version="opset1">
+<data element_type="boolean" shape="{LARGE}"/>
+<output><port id="0" precision="BOOL">{DIMS}</output></layer>
+<layer id="1" name="x" type="Parameter" version="opset1">
+<data element_type="f32" shape="{LARGE}"/>
+<output><port id="0" precision="FP32">{DIMS}</output></layer>
+<layer id="2" name="masked" type="Select" version="opset1"><data auto_broadcast="numpy"/>
+<input><port id="0">{DIMS}<port id="1">{DIMS}<port id="2">{DIMS}</input>
+<output><port id="3" precision="FP32">{DIMS}</output></layer>
+<layer id="3" name="y" type="Result" version="opset1"><input><port id="0">{DIMS}</input></layer>
+</layers><edges>
+<edge from-layer="0" from-port="0" to-layer="2" to-port="0"/>
+<edge from-layer="1" from-port="0" to-layer="2" to-port="1"/>
+<edge from-layer="1" from-port="0" to-layer="2" to-port="2"/>
+<edge from-layer="2" from-port="3" to-layer="3" to-port="0"/>
+</edges></net>"""
 INSTALLED = [
     "lib/libmaskwise.so",
     "lib/libmaskwise_onednn.so",
@@ -62,9 +81,16 @@ def install(build: Path, prefix: Path) -> None:
             raise SystemExit(f"{path.name} names the build tree")
 
 
+def openvino_package() -> list[Path]:
+    """What the build takes, where scripts/setup --python has been."""
+    pattern = ".deps/python/lib/python3*/site-packages/openvino/cmake"
+    return list(ROOT.glob(pattern))
+
+
 def build_examples(work: Path, prefix: Path, onednn: Path) -> Path:
     build = work / "examples"
     options = [f"-DCMAKE_PREFIX_PATH={prefix}", f"-DONEDNN_PREFIX={onednn}"]
+    options += [f"-DOpenVINO_DIR={folder}" for folder in openvino_package()]
     run("cmake", "-S", ROOT / "examples", "-B", build, "-G", "Ninja", *options)
     run("cmake", "--build", build)
     return build
@@ -84,6 +110,19 @@ def run_dialects(examples: Path) -> None:
     output = run(examples / "dialects")
     if output != EXPECTED_OF_DIALECTS:
         raise SystemExit(f"expected\n{EXPECTED_OF_DIALECTS}\nthe example prints\n{output}")
+    print(output, end="")
+
+
+def run_openvino(examples: Path, prefix: Path) -> None:
+    if not (prefix / "lib/libmaskwise_openvino.so").exists():
+        print("built without OpenVINO")
+        return
+    model = examples / "model.xml"
+    model.write_text(OPENVINO_MODEL)
+    output = run(examples / "openvino", model, MASKWISE_VERBOSE="1")
+    for line in ("maskwise,claim,masked,Select-1 f32", "masked: Reference"):
+        if line not in output.splitlines():
+            raise SystemExit(f"the example in OpenVINO does not print '{line}':\n{output}")
     print(output, end="")
 
 
@@ -108,6 +147,7 @@ def main() -> int:
         install(arguments.build, prefix)
         examples = build_examples(work, prefix, arguments.onednn)
         run_dialects(examples)
+        run_openvino(examples, prefix)
         run_examples(examples, prefix, arguments.onednn)
     return 0
 

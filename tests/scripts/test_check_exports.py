@@ -114,3 +114,21 @@ def test_an_api_that_lacks_a_function(tmp_path: Path) -> None:
     assert api_faults(tmp_path, "int maskwise::plan::rank() const { return 1; }\n") == [
         "does not export compile"
     ]
+
+
+@pytest.mark.parametrize("helper", ["", "int helper() { return 1; }"])
+def test_an_extension_has_its_entry_and_its_pass(helper: str, tmp_path: Path) -> None:
+    (tmp_path / "o.c").write_text("int other(void) { return 1; }\n")
+    other = tmp_path / "libopenvino.so.2641"
+    build = ["gcc", "-shared", "-fPIC", f"-Wl,-soname,{other.name}", "-o", str(other)]
+    subprocess.run([*build, str(tmp_path / "o.c")], check=True)
+    (tmp_path / "e.cpp").write_text(
+        "namespace maskwise::openvino { struct accelerate_select { void run(); }; \n"
+        "void accelerate_select::run() {} }\n"
+        'extern "C" void create_extensions() {}\n' + helper
+    )
+    library = tmp_path / "e.so"
+    link = ["gcc", "-shared", "-fPIC", "-o", str(library), str(tmp_path / "e.cpp")]
+    subprocess.run([*link, "-Wl,--no-as-needed", str(other)], check=True)
+    found = check_exports.check_extension(library)
+    assert found == (["exports helper(), which is not listed"] if helper else [])

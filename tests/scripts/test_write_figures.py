@@ -219,14 +219,17 @@ def test_python_is_compared_with_the_faster_form_of_numpy(tmp_path: Path) -> Non
     assert result.commit == "c" * 40 and result.machine == "one"
 
 
-def test_models_are_times_as_fast_as_without(tmp_path: Path) -> None:
-    leave_behind(tmp_path / "bench", ("onnxruntime",))
+@pytest.mark.parametrize(
+    ("suite", "library"), [("onnxruntime", "ONNX Runtime"), ("openvino", "OpenVINO")]
+)
+def test_models_are_times_as_fast_as_without(suite: str, library: str, tmp_path: Path) -> None:
+    leave_behind(tmp_path / "bench", (suite,))
     one = {"case": "Where 64", "dtype": "f16", "without": 3e-6, "with_it": 1e-6, "ratio": 2.96}
     content = {"version": "1.31.1", "cases": [one]}
-    (tmp_path / "bench/onnxruntime.json").write_text(json.dumps(content))
-    result = taken("onnxruntime", tmp_path / "bench", tmp_path)
+    (tmp_path / f"bench/{suite}.json").write_text(json.dumps(content))
+    result = taken(suite, tmp_path / "bench", tmp_path)
     assert result.rows == [["Where 64", "f16", "3 us", "1 us", "3"]]
-    assert result.versions == "ONNX Runtime 1.31.1"
+    assert result.head[2] == library and result.versions == f"{library} 1.31.1"
 
 
 def test_selects_are_multiples_of_the_limit(tmp_path: Path) -> None:

@@ -1,0 +1,161 @@
+#include "claims.hpp"
+
+#include "element_types.hpp"
+
+#include "base/verbose.hpp"
+
+#include <openvino/op/broadcast.hpp>
+#include <openvino/op/constant.hpp>
+#include <openvino/op/gather.hpp>
+#include <openvino/op/parameter.hpp>
+#include <openvino/op/reshape.hpp>
+#include <openvino/op/result.hpp>
+#include <openvino/op/slice.hpp>
+#include <openvino/op/squeeze.hpp>
+#include <openvino/op/strided_slice.hpp>
+#include <openvino/op/tile.hpp>
+#include <openvino/op/unsqueeze.hpp>
+#include <openvino/op/util/multi_subgraph_base.hpp>
+
+#include <algorithm>
+
+namespace maskwise::openvino {
+namespace {
+
+namespace op = ov::op;
+
+// Below, caches hold what the CPU plugin's own Select writes, and it is as fast.
+constexpr std::size_t least_bytes = std::size_t{32} << 20;
+// Of a boolean input the plugin makes a copy in u8, which Maskwise does without. That tells from so
+// many elements on, if they are not few beside the result's.
+constexpr std::size_t large_condition = 16 << 10, fewest_of_condition = 16;
+// A condition that is this much smaller than the result costs nothing, whatever computes it.
+constexpr std::size_t small_condition = 8;
+
+template <class... operators>
+bool is_one_of(const ov::Node& node) {
+    return (ov::is_type<operators>(&node) || ...);
+}
+
+// The plugin may join what is on both sides of these.
+bool is_view(const ov::Node& node) {
+    return is_one_of<op::v1::Reshape, op::v0::Squeeze, op::v15::Squeeze, op::v0::Unsqueeze,
+                     op::util::BroadcastBase>(node);
+}
+
+// The plugin joins a Select with no operator of these. It does with element-wise operators, with
+// MatMul, Softmax and what else makes attention, and gives others layouts that only its own has.
+bool stands_alone(const ov::Node& node) {
+    return is_one_of<op::v0::Parameter, op::v0::Constant, op::v0::Result, op::util::GatherBase,
+                     op::v8::Slice, op::v1::StridedSlice, op::v0::Tile, op::util::MultiSubGraphOp>(
+        node);
+}
+
+} // namespace
+
+const ov::Node* joined_producer(const ov::Node& node) {
+    if (stands_alone(node)) return nullptr;
+    return is_view(node) ? joined_producer(*node.get_input_node_ptr(0)) : &node;
+}
+
+const ov::Node* joined_reader(const ov::Node& node) {
+    for (const auto& input : node.output(0).get_target_inputs()) {
+        const ov::Node& reader = *input.get_node();
+        if (stands_alone(reader)) continue;
+        const ov::Node* const found = is_view(reader) ? joined_reader(reader) : &reader;
+        if (found != nullptr) return found;
+    }
+    return nullptr;
+}
+
+bool is_small_cond(std::size_t elements, std::size_t of_dst) {
+    return elements * small_condition <= of_dst;
+}
+
+namespace {
+
+std::size_t elements_of(const ov::PartialShape& shape) {
+    return ov::shape_size(shape.to_shape());
+}
+
+std::string reason_of_neighbours(const op::v1::Select& select) {
+    for (const std::size_t input : {0U, 1U, 2U}) {
+        const ov::Node* const producer = joined_producer(*select.get_input_node_ptr(input));
+        if (producer != nullptr &&
+            !(input == 0 && is_small_cond(elements_of(select.get_input_partial_shape(0)),
+                                          elements_of(select.get_output_partial_shape(0)))))
+            return std::string("OpenVINO joins it with ") + producer->get_type_name();
+    }
+    const ov::Node* const reader = joined_reader(select);
+    return reader == nullptr ? ""
+                             : std::string("OpenVINO joins it with ") + reader->get_type_name();
+}
+
+// Then conversions around it are left out (select.hpp). The plugin makes that of i64 once more,
+// when all else is done.
+bool is_kept(const op::v1::Select& select) {
+    const ov::element::Type type = select.get_output_element_type(0);
+    if (conversion_of(type) == conversion::none) return true;
+    const auto readers = select.output(0).get_target_inputs();
+    return type != ov::element::i64 &&
+           is_one_of<op::v0::Parameter>(*select.get_input_node_ptr(1)) &&
+           is_one_of<op::v0::Parameter>(*select.get_input_node_ptr(2)) &&
+           std::all_of(readers.begin(), readers.end(), [](const auto& reader) {
+               return is_one_of<op::v0::Result>(*reader.get_node());
+           });
+}
+
+bool saves_a_copy_of_cond(const op::v1::Select& select, std::size_t dst_elements) {
+    const std::size_t elements = elements_of(select.get_input_partial_shape(0));
+    return is_one_of<op::v0::Parameter>(*select.get_input_node_ptr(0)) &&
+           elements >= large_condition && elements * fewest_of_condition >= dst_elements;
+}
+
+// Why OpenVINO's own Select is as fast, or faster.
+std::string reason_of_speed(const op::v1::Select& select) {
+    const ov::element::Type type = select.get_output_element_type(0);
+    if (!is_kept(select)) return "the CPU plugin converts " + type.get_type_name();
+    const ov::PartialShape& dst = select.get_output_partial_shape(0);
+    if (dst.is_dynamic() || select.get_input_partial_shape(0).is_dynamic())
+        return "its size is not known";
+    const std::size_t elements = elements_of(dst);
+    if (elements * type.size() < least_bytes && !saves_a_copy_of_cond(select, elements))
+        return "it is small";
+    return reason_of_neighbours(select);
+}
+
+// What Maskwise cannot run at all.
+std::string reason_of_form(const op::v1::Select& select) {
+    const ov::element::Type type = select.get_output_element_type(0);
+    if (select.get_autob().m_type == op::AutoBroadcastType::PDPD) return "auto_broadcast is pdpd";
+    return type_of(type) == data_type::undef ? "Maskwise does not have its type" : "";
+}
+
+void check_narrowing(const op::v1::Select& select, place in) {
+    const ov::element::Type type = select.get_output_element_type(0);
+    if (conversion_of(type) != conversion::narrower) return;
+    OPENVINO_ASSERT(in == place::model && is_kept(select), "Maskwise: ", select.get_friendly_name(),
+                    " is a Select of ", type, ", which the CPU plugin narrows to ",
+                    type == ov::element::f64 ? ov::element::f32 : ov::element::i32,
+                    "; allow_narrowing accepts that");
+}
+
+void print_decision(const op::v1::Select& select, const std::string& reason) {
+    if (verbose_level() == 0) return;
+    std::string line = reason.empty() ? "claim," : "refuse,";
+    line += select.get_friendly_name() + ",Select-1 ";
+    line += select.get_output_element_type(0).get_type_name();
+    print_verbose(reason.empty() ? line : line + ',' + reason);
+}
+
+} // namespace
+
+bool is_claimed(const op::v1::Select& select, const accelerate_options& options, place in) {
+    std::string reason = reason_of_form(select);
+    if (reason.empty() && !options.force) reason = reason_of_speed(select);
+    if (reason.empty() && !options.allow_narrowing) check_narrowing(select, in);
+    print_decision(select, reason);
+    return reason.empty();
+}
+
+} // namespace maskwise::openvino

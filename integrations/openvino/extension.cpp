@@ -1,0 +1,93 @@
+// What core.add_extension finds: the operation, and the front ends' part, by which models that are
+// read from IR and ONNX need no pass.
+#include "claims.hpp"
+#include "masked_softmax.hpp"
+#include "select.hpp"
+
+#include <openvino/core/core.hpp>
+#include <openvino/core/op_extension.hpp>
+#include <openvino/frontend/onnx/extension/conversion.hpp>
+#include <openvino/op/util/multi_subgraph_base.hpp>
+
+#include <string_view>
+
+namespace maskwise::openvino {
+namespace {
+
+// OpenVINO's own Select in everything but its clone. A front end makes it before what reads it is
+// there; a plugin clones the complete model, so the clone is what runs.
+class read_select : public ov::op::v1::Select {
+public:
+    using ov::op::v1::Select::Select;
+
+    std::shared_ptr<ov::Node> clone_with_new_inputs(const ov::OutputVector& inputs) const override {
+        if (is_claimed(*this, {})) return std::make_shared<select>(inputs, get_autob());
+        return ov::op::v1::Select::clone_with_new_inputs(inputs);
+    }
+};
+
+class select_of_ir : public ov::BaseOpExtension {
+public:
+    const ov::DiscreteTypeInfo& get_type_info() const override {
+        return ov::op::v1::Select::get_type_info_static();
+    }
+    ov::OutputVector create(const ov::OutputVector& inputs,
+                            ov::AttributeVisitor& visitor) const override {
+        const auto node = std::make_shared<read_select>();
+        node->set_arguments(inputs);
+        node->visit_attributes(visitor);
+        node->constructor_validate_and_infer_types();
+        return node->outputs();
+    }
+    std::vector<ov::Extension::Ptr> get_attached_extensions() const override { return {}; }
+};
+
+ov::OutputVector where_of_onnx(const ov::frontend::NodeContext& node) {
+    return std::make_shared<read_select>(node.get_input(0), node.get_input(1), node.get_input(2))
+        ->outputs();
+}
+
+// The pass, for Python, to which OpenVINO gives no way to passes of a library. Its node factory
+// can create this, with an operation that holds the model, and gets its outputs back.
+class accelerate_call : public ov::BaseOpExtension {
+public:
+    const ov::DiscreteTypeInfo& get_type_info() const override {
+        static const ov::DiscreteTypeInfo type("Accelerate", "maskwise");
+        return type;
+    }
+    ov::OutputVector create(const ov::OutputVector& inputs,
+                            ov::AttributeVisitor& visitor) const override {
+        accelerate_options options;
+        visitor.on_attribute("force", options.force);
+        visitor.on_attribute("allow_narrowing", options.allow_narrowing);
+        const auto* const holder =
+            ov::as_type<ov::op::util::MultiSubGraphOp>(inputs.at(0).get_node());
+        OPENVINO_ASSERT(holder != nullptr, "Maskwise: no operation with a model in it");
+        accelerate_select(options).run_on_model(holder->get_function(0));
+        return inputs;
+    }
+    std::vector<ov::Extension::Ptr> get_attached_extensions() const override { return {}; }
+};
+
+// The loader knows the version by the library's name; this knows it where somebody renamed one.
+void check_version() {
+    const std::string built = std::to_string(OPENVINO_VERSION_MAJOR) + '.' +
+                              std::to_string(OPENVINO_VERSION_MINOR) + '.' +
+                              std::to_string(OPENVINO_VERSION_PATCH);
+    const std::string_view found = ov::get_openvino_version().buildNumber;
+    OPENVINO_ASSERT(found.substr(0, found.find('-')) == built, "Maskwise: built for OpenVINO ",
+                    built, ", this is ", found);
+}
+
+std::vector<ov::Extension::Ptr> make_extensions() {
+    check_version();
+    return {std::make_shared<ov::OpExtension<select>>(),
+            std::make_shared<ov::OpExtension<masked_softmax>>(), std::make_shared<select_of_ir>(),
+            std::make_shared<ov::frontend::onnx::ConversionExtension>("Where", where_of_onnx),
+            std::make_shared<accelerate_call>()};
+}
+
+} // namespace
+} // namespace maskwise::openvino
+
+OPENVINO_CREATE_EXTENSIONS(maskwise::openvino::make_extensions())

@@ -1,0 +1,113 @@
+#include "select.hpp"
+
+#include "conversions.hpp"
+#include "tensors.hpp"
+
+#include <algorithm>
+
+namespace maskwise::openvino {
+namespace {
+
+using broadcast_spec = ov::op::AutoBroadcastSpec;
+using broadcast_type = ov::op::AutoBroadcastType;
+
+void run(const broadcast_spec& broadcast, const ov::TensorVector& inputs, ov::Tensor& output) {
+    const bool is_none = broadcast == broadcast_type::NONE;
+    // By Select-1 cond may not be larger than then and else. OpenVINO's own takes it, as ONNX does.
+    const dialect form = is_none ? dialect::openvino_select_1 : dialect::onnx_where_16;
+    const auto_broadcast rule = is_none ? auto_broadcast::none : auto_broadcast::numpy;
+    const tensor_desc cond = describe_cond(inputs[0]), src_0 = describe(inputs[1]),
+                      src_1 = describe(inputs[2]);
+    plan made = compile(form, cond, src_0, src_1, rule);
+    const dims& extents = made.dst().extents;
+    if (const ov::Shape shape(extents.begin(), extents.end()); output.get_shape() != shape)
+        output.set_shape(shape);
+    if (!output.is_continuous()) made = compile(form, cond, src_0, src_1, describe(output), rule);
+    made.execute(inputs[0].data(), inputs[1].data(), inputs[2].data(), output.data());
+}
+
+} // namespace
+
+select::select(const ov::OutputVector& inputs, const broadcast_spec& broadcast,
+               ov::element::Type written)
+    : Op(inputs), broadcast_(broadcast), written_(written) {
+    constructor_validate_and_infer_types();
+}
+
+void select::validate_and_infer_types() {
+    NODE_VALIDATION_CHECK(this, get_input_size() == 3, "Maskwise: ", get_input_size(),
+                          " inputs, expected cond, then and else");
+    NODE_VALIDATION_CHECK(this, broadcast_.m_type != broadcast_type::PDPD,
+                          "Maskwise: auto_broadcast is pdpd, expected none or numpy");
+    bypass_conversion_of_cond(*this, 0);
+    set_output_type(0, merged_type(), merged_shape());
+    if (written_.is_dynamic()) written_ = get_output_element_type(0);
+    if (is_between_conversions()) bypass_conversions();
+}
+
+// The plugin has written_ converted to what it computes with, and back.
+bool select::is_between_conversions() const {
+    const ov::element::Type type = get_output_element_type(0);
+    if (type == written_ || !converts(*get_input_node_ptr(1), written_, type) ||
+        !converts(*get_input_node_ptr(2), written_, type))
+        return false;
+    const auto readers = output(0).get_target_inputs();
+    return std::all_of(readers.begin(), readers.end(), [&](const auto& reader) {
+        return converts(*reader.get_node(), type, written_);
+    });
+}
+
+void select::bypass_conversions() {
+    for (const std::size_t operand : {1U, 2U}) bypass(input(operand));
+    set_output_type(0, written_, get_output_partial_shape(0));
+    for (const auto& reader : output(0).get_target_inputs())
+        reader.get_node()->output(0).replace(output(0));
+}
+
+ov::element::Type select::merged_type() const {
+    const auto cond = get_input_element_type(0), src_0 = get_input_element_type(1),
+               src_1 = get_input_element_type(2);
+    NODE_VALIDATION_CHECK(
+        this, cond.is_dynamic() || cond == ov::element::boolean || cond == ov::element::u8,
+        "Maskwise: cond is ", cond, ", expected boolean");
+    ov::element::Type type;
+    NODE_VALIDATION_CHECK(this, ov::element::Type::merge(type, src_0, src_1), "Maskwise: then is ",
+                          src_0, ", else is ", src_1);
+    NODE_VALIDATION_CHECK(this, type.is_dynamic() || type_of(type) != data_type::undef,
+                          "Maskwise: then and else are ", type, ", which Maskwise does not have");
+    return type;
+}
+
+ov::PartialShape select::merged_shape() const {
+    ov::PartialShape shape = get_input_partial_shape(2);
+    for (const std::size_t input : {1U, 0U}) {
+        const ov::PartialShape& other = get_input_partial_shape(input);
+        const bool fits = broadcast_ == broadcast_type::NONE
+                              ? ov::PartialShape::merge_into(shape, other)
+                              : ov::PartialShape::broadcast_merge_into(shape, other, broadcast_);
+        NODE_VALIDATION_CHECK(this, fits, "Maskwise: shapes do not broadcast: cond is ",
+                              get_input_partial_shape(0), ", then is ", get_input_partial_shape(1),
+                              ", else is ", get_input_partial_shape(2));
+    }
+    return shape;
+}
+
+std::shared_ptr<ov::Node> select::clone_with_new_inputs(const ov::OutputVector& inputs) const {
+    return std::make_shared<select>(inputs, broadcast_, written_);
+}
+
+bool select::visit_attributes(ov::AttributeVisitor& visitor) {
+    visitor.on_attribute("auto_broadcast", broadcast_);
+    return true;
+}
+
+bool select::evaluate(ov::TensorVector& outputs, const ov::TensorVector& inputs) const {
+    try {
+        run(broadcast_, inputs, outputs[0]);
+    } catch (const error& refused) {
+        OPENVINO_THROW("Maskwise: ", get_friendly_name(), ": ", refused.what());
+    }
+    return true;
+}
+
+} // namespace maskwise::openvino

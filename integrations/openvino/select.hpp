@@ -1,0 +1,40 @@
+#pragma once
+
+#include <openvino/op/op.hpp>
+#include <openvino/op/util/attr_types.hpp>
+
+namespace maskwise::openvino {
+
+// Select-1 by Maskwise: inputs cond, then, else and the attribute auto_broadcast, none or numpy, of
+// which numpy broadcasts all three to each other, as OpenVINO's own does. cond is boolean, or the
+// u8 that the CPU plugin makes of it; any byte but 0 is true. evaluate moves elements between the
+// tensors' memory, in the oneTBB arena of the calling thread, for any number of threads at once.
+class select : public ov::op::Op {
+public:
+    OPENVINO_OP("Select", "maskwise")
+
+    select() = default;
+    // Throws ov::NodeValidationFailure for types and shapes that do not fit, and for pdpd.
+    select(const ov::OutputVector& inputs, const ov::op::AutoBroadcastSpec& broadcast,
+           ov::element::Type written = ov::element::dynamic);
+
+    void validate_and_infer_types() override;
+    std::shared_ptr<ov::Node> clone_with_new_inputs(const ov::OutputVector& inputs) const override;
+    bool visit_attributes(ov::AttributeVisitor& visitor) override;
+    const ov::op::AutoBroadcastSpec& get_autob() const override { return broadcast_; }
+
+    bool has_evaluate() const override { return true; }
+    // Throws ov::Exception with Maskwise's reason.
+    bool evaluate(ov::TensorVector& outputs, const ov::TensorVector& inputs) const override;
+
+private:
+    ov::element::Type merged_type() const;
+    ov::PartialShape merged_shape() const;
+    bool is_between_conversions() const;
+    void bypass_conversions();
+
+    ov::op::AutoBroadcastSpec broadcast_ = ov::op::AutoBroadcastType::NUMPY;
+    ov::element::Type written_ = ov::element::dynamic; // of then and else, in the model as given
+};
+
+} // namespace maskwise::openvino

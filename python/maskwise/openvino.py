@@ -1,0 +1,79 @@
+"""Select of OpenVINO models by Maskwise, on the CPU.
+
+    import maskwise.openvino
+    maskwise.openvino.accelerate(model)            # an openvino.Model, in place
+    compiled = core.compile_model(model, "CPU")
+
+Or, for every model that an openvino.Core reads from IR or ONNX:
+
+    core.add_extension(maskwise.openvino.library())
+"""
+
+from __future__ import annotations
+
+import openvino as ov  # type: ignore[import-untyped, unused-ignore]
+from openvino import opset13 as ops
+from openvino.utils.node_factory import (  # type: ignore[import-untyped, unused-ignore]
+    NodeFactory,
+)
+
+import maskwise
+from maskwise import _core
+
+
+def library() -> str:
+    """Path of the extension: what `core.add_extension` takes.
+
+    Raises
+    ------
+    FileNotFoundError
+        The package was built without OpenVINO.
+    RuntimeError
+        It was built for another OpenVINO than the one that is installed.
+    """
+    path = maskwise._library("libmaskwise_openvino.so", "extension of OpenVINO")
+    found = ov.get_version().split("-")[0]
+    if found != _core.openvino_version:
+        built = _core.openvino_version
+        raise RuntimeError(f"Maskwise was built for OpenVINO {built}, this is {found}")
+    return path
+
+
+def accelerate(model: ov.Model, *, force: bool = False, allow_narrowing: bool = False) -> ov.Model:
+    """Lets Maskwise run the Selects of a model, where that is faster; in place.
+
+    Parameters
+    ----------
+    model : openvino.Model
+        Before it is compiled. Names, runtime info and readers stay; the bodies of If, Loop and
+        TensorIterator are looked at, too.
+    force : bool
+        Takes every Select, also where OpenVINO's own is faster.
+    allow_narrowing : bool
+        Takes with `force` the Selects of i64, u64 and f64, too, of which the CPU plugin keeps the
+        lower 32 bits or the precision of f32.
+
+    Returns
+    -------
+    model
+
+    Raises
+    ------
+    RuntimeError
+        `force` meets i64, u64 or f64, and `allow_narrowing` is not set: the model is unchanged;
+        and what `library` raises.
+    ValueError
+        The model has no result.
+    """
+    if not model.get_results():
+        raise ValueError(f"{model.friendly_name} has no result")
+    factory = NodeFactory()
+    factory.add_extension(library())
+    # OpenVINO hands operations to an extension, not models: this one holds the model.
+    holder = ops.if_op(ops.constant(True))
+    holder.set_then_body(model)
+    holder.set_else_body(model)
+    holder.set_output(model.get_results()[0], model.get_results()[0])
+    options = {"force": force, "allow_narrowing": allow_narrowing}
+    factory.create("Accelerate", [holder.output(0)], options)
+    return model

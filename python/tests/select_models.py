@@ -1,0 +1,77 @@
+"""OpenVINO models of Select, and runs of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import openvino as ov
+from arrays import BFLOAT16, Array
+from openvino import opset13 as ops
+
+# Without float16, which OpenVINO has too, these are all types of Select-1 in Maskwise.
+TYPES = {
+    ov.Type.boolean: np.dtype("?"),
+    ov.Type.i8: np.dtype("b"),
+    ov.Type.u8: np.dtype("B"),
+    ov.Type.i16: np.dtype("h"),
+    ov.Type.u16: np.dtype("H"),
+    ov.Type.bf16: BFLOAT16,
+    ov.Type.f16: np.dtype("e"),
+    ov.Type.i32: np.dtype("i"),
+    ov.Type.u32: np.dtype("I"),
+    ov.Type.f32: np.dtype("f"),
+    ov.Type.i64: np.dtype("l"),
+    ov.Type.u64: np.dtype("L"),
+    ov.Type.f64: np.dtype("d"),
+}
+# f32 as it is: else some processors compute in bf16.
+SETTINGS = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
+Shape = Sequence[int]
+Node = Any
+
+
+def select_model(
+    shapes: Sequence[Shape],
+    element: ov.Type = ov.Type.f32,
+    broadcast: str = "numpy",
+    then: Callable[[Node], Node] = lambda select: select,
+) -> ov.Model:
+    """A Select of three parameters, named select; `then` is what reads it."""
+    kinds = (ov.Type.boolean, element, element)
+    inputs = [
+        ops.parameter(shape, kind, name=name)
+        for name, shape, kind in zip("cxy", shapes, kinds, strict=True)
+    ]
+    select = ops.select(*inputs, auto_broadcast=broadcast, name="select")
+    return ov.Model([then(select)], inputs, "model")
+
+
+def selects(model: ov.Model) -> list[str]:
+    """The operation set of each Select: opset1 is OpenVINO's own."""
+    types = [node.get_type_info() for node in model.get_ordered_ops()]
+    return [type_.version_id for type_ in types if type_.name == "Select"]
+
+
+def kinds_of_run(compiled: ov.CompiledModel) -> list[str]:
+    """How the CPU plugin runs each node; Reference is an operation of an extension."""
+    nodes = compiled.get_runtime_model().get_ordered_ops()
+    return [node.get_rt_info()["layerType"].astype(str) for node in nodes]
+
+
+def run(compiled: ov.CompiledModel, arrays: Sequence[Array]) -> Array:
+    """The first output. bfloat16 travels as the bits that it has."""
+    request = compiled.create_infer_request()
+    for port, array in zip(compiled.inputs, arrays, strict=True):
+        bits = np.ascontiguousarray(array).reshape(array.shape)
+        bits = bits.view(np.uint16) if bits.dtype == BFLOAT16 else bits
+        request.set_tensor(port, ov.Tensor(bits, array.shape, port.element_type))
+    request.infer(share_outputs=True)
+    tensor = request.get_output_tensor(0)
+    dtype = TYPES[tensor.element_type]
+    return np.array(tensor.data).view(dtype).reshape(tuple(tensor.shape))
+
+
+def compile_model(model: ov.Model, **settings: Any) -> ov.CompiledModel:
+    return ov.Core().compile_model(model, "CPU", {**SETTINGS, **settings})

@@ -1,0 +1,358 @@
+"""Select by Maskwise inside OpenVINO: what it takes, what it leaves alone, and what goes wrong."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import maskwise.openvino
+import numpy as np
+import openvino as ov
+import pytest
+from openvino import opset13 as ops
+from select_models import Node, compile_model, run, select_model, selects
+
+accelerate = maskwise.openvino.accelerate
+LARGE = [16, 8, 256, 256]  # 32 MiB of f32
+F32, BOOLEAN = ov.Type.f32, ov.Type.boolean
+
+
+def in_a_process(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run(
+        [sys.executable, "-B", "-c", code],
+        env={**os.environ, "PYTHONPATH": path, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def kept(model: ov.Model) -> bool:
+    return selects(accelerate(model)) == ["opset1"]
+
+
+def joined(then: Callable[[Node], Node], shape: list[int] = LARGE) -> ov.Model:
+    return select_model([[256, 256], shape, []], then=then)
+
+
+def computed(operand: int, of: Callable[..., Node], cond: list[int] = LARGE) -> ov.Model:
+    """A Select of which one operand is computed from two parameters."""
+    shapes = [cond, LARGE, LARGE]
+    kinds = [BOOLEAN, F32, F32]
+    inputs = [ops.parameter(shape, kind) for shape, kind in zip(shapes, kinds, strict=True)]
+    sides = [ops.parameter(shapes[operand], F32) for _ in "ab"]
+    operands: list[Node] = list(inputs)
+    operands[operand] = of(*sides)
+    inputs[operand : operand + 1] = sides
+    return ov.Model([ops.select(*operands)], inputs)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        select_model([LARGE] * 3),
+        select_model([[256, 256], LARGE, LARGE]),
+        select_model([[16, 1, 1, 256], LARGE, []]),
+        select_model([LARGE] * 3, ov.Type.i32),
+        select_model([[16, 8, 256, 512]] * 3, ov.Type.f16),
+        # OpenVINO's own would copy the condition, and convert the elements.
+        select_model([[128, 128]] * 3),
+        select_model([[128, 128], [16, 128, 128], []], ov.Type.u8),
+        select_model([[128, 128]] * 3, ov.Type.f16),
+        select_model([[128, 128]] * 3, ov.Type.f64),
+        joined(lambda node: ops.reshape(node, ops.constant([64, -1]), False)),
+        joined(lambda node: ops.gather(node, ops.constant([1]), ops.constant(0))),
+        # A comparison of the mask's size costs nothing.
+        computed(0, ops.greater, [256, 256]),
+    ],
+)
+def test_what_gains_is_taken(model: ov.Model) -> None:
+    assert not kept(model)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        select_model([[128, 127]] * 3),
+        select_model([[128, 128], [17, 128, 128], []], ov.Type.u8),
+        select_model([[256], [16, 8, 255, 256], []]),
+        select_model([[-1, 8, 256, 256]] * 3),
+        select_model([[-1, 256], LARGE, LARGE]),
+        select_model([LARGE] * 3, ov.Type.i64),
+        select_model([[256], LARGE, LARGE], ov.Type.u8),
+        select_model([LARGE] * 3, ov.Type.f16, then=lambda node: ops.tile(node, [1, 1, 1, 2])),
+        joined(ops.relu),
+        joined(lambda node: ops.softmax(node, 1)),
+        joined(lambda node: ops.unsqueeze(ops.relu(node), ops.constant([0]))),
+        joined(lambda node: ops.relu(ops.reshape(node, ops.constant([64, -1]), False))),
+        joined(lambda node: ops.convert(node, "i32")),
+        computed(1, ops.add),
+        computed(2, lambda a, b: ops.matmul(a, b, False, True)),
+        computed(0, ops.greater),
+    ],
+)
+def test_others_are_left_alone(model: ov.Model) -> None:
+    assert kept(model)
+    assert selects(accelerate(model, force=True, allow_narrowing=True)) == ["maskwise"]
+
+
+def attention(build_scores: Callable[[Node, Node], Node]) -> ov.Model:
+    inputs = [ops.parameter([1, 16, 512, 64], F32) for _ in "qkv"]
+    mask = ops.constant(np.tril(np.ones((512, 512), bool)))
+    masked = ops.select(mask, build_scores(*inputs[:2]), ops.constant(np.float32(-1e9)))
+    return ov.Model([ops.matmul(ops.softmax(masked, -1), inputs[2], False, False)], inputs)
+
+
+def test_attention_is_left_to_its_fusion() -> None:
+    def products(q: Node, k: Node) -> Node:
+        return ops.matmul(q, k, False, True)
+
+    assert kept(attention(products))
+    assert kept(attention(lambda q, k: ops.multiply(products(q, k), ops.constant(np.float32(8)))))
+
+
+def test_the_mask_of_attention_is_left_to_its_fusion() -> None:
+    query = ops.parameter([1, 1, 2048, 64], F32)
+    keep = ops.parameter([1, 1, 2048, 2048], BOOLEAN)
+    zero, least = ops.constant(np.float32(0)), ops.constant(np.float32(-1e9))
+    mask = ops.select(keep, zero, least)
+    result = ops.scaled_dot_product_attention(query, query, query, mask)
+    assert kept(ov.Model([result], [query, keep]))
+
+
+def test_lines_say_what_and_why() -> None:
+    ran = in_a_process(
+        """
+import maskwise.openvino, openvino as ov
+from openvino import opset13 as ops
+from select_models import select_model
+large = [16, 8, 256, 256]
+maskwise.openvino.accelerate(select_model([large] * 3))
+maskwise.openvino.accelerate(select_model([large] * 3, then=ops.relu))
+maskwise.openvino.accelerate(select_model([[4]] * 3))
+maskwise.openvino.accelerate(select_model([[-1]] * 3))
+maskwise.openvino.accelerate(select_model([large] * 3, ov.Type.i64))
+maskwise.openvino.accelerate(select_model([[4]] * 3, ov.Type.u8), force=True)
+chain = select_model([[256, 256], [4, 256, 256], []], then=lambda node: ops.softmax(node, -1))
+chain.get_results()[0].input_value(0).get_node().set_friendly_name("softmax")
+maskwise.openvino.accelerate(chain)
+maskwise.openvino.accelerate(select_model([[4]] * 3, broadcast="pdpd"), force=True)
+""",
+        MASKWISE_VERBOSE="1",
+    )
+    assert ran.stderr.splitlines() == [
+        "maskwise,claim,select,Select-1 f32",
+        "maskwise,refuse,select,Select-1 f32,OpenVINO joins it with Relu",
+        "maskwise,refuse,select,Select-1 f32,it is small",
+        "maskwise,refuse,select,Select-1 f32,its size is not known",
+        "maskwise,refuse,select,Select-1 i64,the CPU plugin converts i64",
+        "maskwise,claim,select,Select-1 u8",
+        "maskwise,claim,softmax,Softmax f32 with its Select",
+        "maskwise,refuse,select,Select-1 f32,auto_broadcast is pdpd",
+    ]
+
+
+def in_a_body(element: ov.Type) -> ov.Model:
+    cond, x = ops.parameter([], BOOLEAN), ops.parameter([2], element)
+    branch = ops.if_op(cond)
+    inner = select_model([[2]] * 3, element)
+    branch.set_then_body(inner)
+    branch.set_else_body(inner.clone())
+    mask = ops.parameter([2], BOOLEAN)
+    bodies = [branch.get_function(i) for i in range(2)]
+    for number, outer in enumerate((mask, x, x)):
+        branch.set_input(outer.output(0), *(body.get_parameters()[number] for body in bodies))
+    branch.set_output(*(body.get_results()[0] for body in bodies))
+    return ov.Model([branch.output(0)], [cond, mask, x])
+
+
+NARROWED = {ov.Type.i64: "i32", ov.Type.u64: "i32", ov.Type.f64: "f32"}
+
+
+@pytest.mark.parametrize("element", NARROWED, ids=str)
+def test_narrowing_is_an_error_and_changes_nothing(element: ov.Type) -> None:
+    name, narrow = element.to_string(), NARROWED[element]
+    message = f"select is a Select of {name}, which the CPU plugin narrows to {narrow}"
+    model, other = select_model([[2]] * 3, element, then=ops.abs), select_model([[2]] * 3)
+    model.add_results([*other.get_results()])
+    model.add_parameters([*other.get_parameters()])
+    for narrowed in (model, in_a_body(element)):
+        with pytest.raises(RuntimeError, match=message):
+            accelerate(narrowed, force=True)
+    assert selects(model) == ["opset1"] * 2
+    assert selects(accelerate(model)) == ["opset1"] * 2
+    assert selects(accelerate(model, force=True, allow_narrowing=True)) == ["maskwise"] * 2
+
+
+@pytest.mark.parametrize("element", NARROWED, ids=str)
+def test_narrowing_is_what_the_plugin_does(element: ov.Type) -> None:
+    """Else there is nothing to be allowed."""
+    large = np.full(2, (1 << 40) + 1, element.to_dtype())
+    mask = np.array([True, False])
+    model = accelerate(
+        select_model([[2]] * 3, element, then=ops.abs), force=True, allow_narrowing=True
+    )
+    assert not np.array_equal(run(compile_model(model), [mask, large, large]), large)
+    body = accelerate(in_a_body(element), force=True, allow_narrowing=True)
+    assert not np.array_equal(run(compile_model(body), [np.array(True), mask, large]), large)
+
+
+def test_i64_is_narrowed_between_inputs_and_outputs_too() -> None:
+    with pytest.raises(RuntimeError, match="Select of i64, which the CPU plugin narrows to i32"):
+        accelerate(select_model([[2]] * 3, ov.Type.i64), force=True)
+
+
+def test_models_that_do_not_type_check() -> None:
+    wrong = """<net name="wrong" version="11"><layers>
+<layer id="0" name="c" type="Parameter" version="opset1"><data element_type="{}" shape="2"/>
+<output><port id="0" precision="FP32"><dim>2</dim></port></output></layer>
+<layer id="1" name="x" type="Parameter" version="opset1"><data element_type="f32" shape="{}"/>
+<output><port id="0" precision="FP32"><dim>2</dim></port></output></layer>
+<layer id="2" name="select" type="Select" version="maskwise"><data auto_broadcast="{}"/>
+<input><port id="0"><dim>2</dim></port><port id="1"><dim>2</dim></port><port id="2"><dim>2</dim>
+</port></input><output><port id="3" precision="FP32"><dim>2</dim></port></output></layer>
+<layer id="3" name="result" type="Result" version="opset1"><input><port id="0"><dim>2</dim></port>
+</input></layer></layers><edges><edge from-layer="0" from-port="0" to-layer="2" to-port="0"/>
+<edge from-layer="1" from-port="0" to-layer="2" to-port="1"/>
+<edge from-layer="{}" from-port="0" to-layer="2" to-port="2"/>
+<edge from-layer="2" from-port="3" to-layer="3" to-port="0"/></edges></net>"""
+    core = ov.Core()
+    core.add_extension(maskwise.openvino.library())
+    assert core.read_model(wrong.format("boolean", "2", "numpy", 1).encode()).outputs
+    for values, reason in (
+        (("f32", "2", "numpy", 1), "Maskwise: cond is f32, expected boolean"),
+        (("boolean", "2", "numpy", 0), "Maskwise: then is f32, else is boolean"),
+        (("boolean", "2", "pdpd", 1), "Maskwise: auto_broadcast is pdpd, expected none or numpy"),
+        (("boolean", "3", "numpy", 1), r"cond is \[2\], then is \[3\], else is \[3\]"),
+    ):
+        with pytest.raises(RuntimeError, match=reason):
+            core.read_model(wrong.format(*values).encode())
+
+
+def test_shapes_that_do_not_broadcast_at_run_time() -> None:
+    compiled = compile_model(accelerate(select_model([[-1, -1]] * 3), force=True))
+    three = np.zeros((2, 3), np.float32)
+    message = r"Maskwise: shapes do not broadcast: cond is \[4,4\], then is \[2,3\]"
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=message):
+            run(compiled, [np.ones((4, 4), bool), three, three])
+        assert run(compiled, [three == 0, three, three]).shape == (2, 3)
+
+
+def test_a_model_without_results() -> None:
+    x = ops.parameter([2], F32)
+    sink = ops.assign(x, "variable")
+    with pytest.raises(ValueError, match="stateful has no result"):
+        accelerate(ov.Model([], [sink], [x], "stateful"))
+
+
+def test_another_openvino(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ov, "get_version", lambda: "2031.2.0-1-releases/2031/2")
+    with pytest.raises(RuntimeError, match=r"built for OpenVINO 2\d+\.\d\.\d, this is 2031.2.0"):
+        maskwise.openvino.library()
+
+
+def test_another_openvino_loads_it(tmp_path: Path) -> None:
+    """Of the same library name, as a build of one's own may have."""
+    source = tmp_path / "version.c"
+    source.write_text("""
+#include <stdlib.h>
+struct version { const char *number, *text; };
+struct version get_openvino_version(void) {
+    return (struct version){getenv("OPENVINO_IS"), ""};
+}
+""")
+    fake = tmp_path / "version.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", fake, source], check=True)
+    ran = in_a_process(
+        """
+import os, maskwise.openvino as mo, openvino as ov
+path = mo.library()
+os.environ["OPENVINO_IS"] = "2031.2.0-1"
+ov.Core().add_extension(path)
+""",
+        LD_PRELOAD=str(fake),
+        OPENVINO_IS=ov.get_version(),
+    )
+    assert ran.returncode == 1
+    assert "Maskwise: built for OpenVINO" in ran.stderr, ran.stderr
+    assert "this is 2031.2.0-1" in ran.stderr
+
+
+def test_no_openvino_is_no_crash() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", "import ctypes, sys; ctypes.CDLL(sys.argv[1])"]
+        + [maskwise.openvino.library()],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 1
+    assert "OSError: libopenvino.so" in ran.stderr
+
+
+@pytest.mark.parametrize("first", ["openvino", "maskwise"])
+def test_there_is_one_onetbb(first: str) -> None:
+    ran = in_a_process(f"""
+import {first}
+import maskwise.openvino as mo, numpy as np
+from select_models import compile_model, run, select_model
+compiled = compile_model(mo.accelerate(select_model([[1 << 20]] * 3), force=True))
+ones = np.ones(1 << 20, np.float32)
+run(compiled, [ones > 0, ones, ones])
+files = {{line.split()[-1] for line in open("/proc/self/maps") if "libtbb.so" in line}}
+print(len(files))
+""")
+    assert ran.stdout == "1\n", ran.stdout + ran.stderr
+
+
+def test_one_thread_means_one() -> None:
+    """Of the threads that share the work each uses the processor."""
+    ran = in_a_process("""
+import os, pathlib, time
+import maskwise.openvino as mo, numpy as np
+from select_models import compile_model, select_model
+def busy():
+    stats = (path.joinpath("stat") for path in pathlib.Path("/proc/self/task").iterdir())
+    fields = {path: path.read_text().rsplit(") ", 1)[1].split() for path in stats}
+    return {path: int(words[11]) + int(words[12]) for path, words in fields.items()}
+def threads(count, seconds):
+    model = mo.accelerate(select_model([[1, 4096], [1024, 4096], []]), force=True)
+    request = compile_model(model, INFERENCE_NUM_THREADS=count).create_infer_request()
+    request.infer(share_outputs=True)
+    before, begin, found = busy(), time.monotonic(), 0
+    while time.monotonic() < begin + seconds and found < 2:
+        request.infer(share_outputs=True)
+        found = sum(ticks - before.get(path, 0) > 10 for path, ticks in busy().items())
+    return found
+print(threads(1, 1), threads(2, 60) if len(os.sched_getaffinity(0)) > 1 else 2)
+""")
+    assert ran.stdout == "1 2\n", ran.stdout + ran.stderr
+
+
+def test_models_come_and_go_without_growth() -> None:
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def make(force: bool) -> Any:
+        return accelerate(select_model([[64, 64]] * 3), force=force)
+
+    for _ in range(300):
+        make(True)
+    before = resident()
+    for _ in range(300):
+        make(True)
+    assert resident() - before < 2 << 20
+    compiled = compile_model(make(True))
+    arrays = [np.ones((64, 64), dtype) for dtype in (bool, np.float32, np.float32)]
+    for _ in range(300):
+        run(compiled, arrays)
+    before = resident()
+    for _ in range(300):
+        run(compiled, arrays)
+    assert resident() - before < 2 << 20

@@ -1,0 +1,157 @@
+"""SoftMax of masked and scaled scores as one operation, inside OpenVINO."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import maskwise.openvino
+import numpy as np
+import openvino as ov
+import pytest
+from arrays import Array
+from openvino import opset13 as ops
+from select_models import compile_model, kinds_of_run, run
+
+accelerate = maskwise.openvino.accelerate
+SHAPE = (2, 4, 96, 96)  # 288 KiB
+OPERATORS = {"multiply": np.multiply, "divide": np.divide}
+
+
+def chain_model(
+    scaling: str = "multiply",
+    *,
+    cond_keeps: bool = True,
+    fill: float = -np.inf,
+    cond: tuple[int, ...] = (96, 96),
+    shape: tuple[int, ...] = SHAPE,
+    axis: int = -1,
+    factor_first: bool = False,
+) -> ov.Model:
+    x = ops.parameter(shape, ov.Type.f32, name="x")
+    mask = ops.parameter(cond, ov.Type.boolean, name="mask")
+    scores, number = x, ops.constant(np.float32(fill))
+    if scaling != "none":
+        operands = [x, ops.constant(np.float32(8))]
+        scores = getattr(ops, scaling)(*(operands[::-1] if factor_first else operands))
+    sides = (scores, number) if cond_keeps else (number, scores)
+    return ov.Model([ops.softmax(ops.select(mask, *sides), axis)], [mask, x])
+
+
+def chains(model: ov.Model) -> list[str]:
+    """The inputs of each operation of Maskwise's."""
+    own = (node for node in model.get_ops() if node.get_type_info().version_id == "maskwise")
+    return [f"{node.get_type_name()} of {node.get_input_size()}" for node in own]
+
+
+def expected_of(mask: Array, x: Array, scaling: str, cond_keeps: bool, fill: float) -> Array:
+    scores = OPERATORS[scaling](x.astype(float), 8) if scaling != "none" else x.astype(float)
+    kept = np.where(mask == cond_keeps, scores, fill)
+    with np.errstate(invalid="ignore"):
+        weights = np.exp(kept - kept.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def arrays_of(model: ov.Model) -> list[Array]:
+    random = np.random.default_rng(7)
+    mask, x = (tuple(port.shape) for port in model.inputs)
+    return [random.random(mask) < 0.7, random.standard_normal(x, np.float32) * 20]
+
+
+@pytest.mark.parametrize("cond", [(96, 96), (2, 1, 1, 96), SHAPE, (96, 1), (1,)])
+@pytest.mark.parametrize("fill", [-np.inf, -1e9, 0.5])
+@pytest.mark.parametrize("cond_keeps", [True, False])
+@pytest.mark.parametrize("scaling", ["none", "multiply", "divide"])
+def test_the_chain_is_its_definition(
+    scaling: str, cond_keeps: bool, fill: float, cond: tuple[int, ...]
+) -> None:
+    model = accelerate(chain_model(scaling, cond_keeps=cond_keeps, fill=fill, cond=cond))
+    assert chains(model) == [f"MaskedSoftmax of {3 if scaling == 'none' else 4}"]
+    mask, x = arrays_of(model)
+    got = run(compile_model(model), [mask, x])
+    expected = expected_of(mask, x, scaling, cond_keeps, fill)
+    np.testing.assert_allclose(got, expected, rtol=2e-6, atol=1e-9)
+
+
+def test_rows_without_a_kept_element_are_as_openvinos_own() -> None:
+    mask, x = arrays_of(chain_model())
+    mask[:3] = False
+    own, got = (
+        run(compile_model(m), [mask, x]) for m in (chain_model(), accelerate(chain_model()))
+    )
+    np.testing.assert_allclose(got, own, rtol=2e-6, atol=1e-9)
+    assert np.isnan(got[:, :, :3]).all()
+
+
+@pytest.mark.parametrize("hint", ["f16", "bf16", "dynamic"])
+def test_whatever_the_plugin_computes_with(hint: str) -> None:
+    model = accelerate(chain_model())
+    mask, x = arrays_of(model)
+    x /= 100  # scores are rounded to 8 bits, at worst
+    got = run(compile_model(model, INFERENCE_PRECISION_HINT=hint), [mask, x])
+    np.testing.assert_allclose(got, expected_of(mask, x, "multiply", True, -np.inf), rtol=5e-2)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        chain_model(axis=1),
+        chain_model(shape=(2, 4, 64, 64), cond=(64, 64)),
+        chain_model(shape=(-1, 4, 96, 96)),
+        chain_model(scaling="divide", factor_first=True),
+    ],
+)
+def test_what_is_left_alone(model: ov.Model) -> None:
+    assert chains(accelerate(model)) == []
+
+
+def joined_model(front: Any, behind: Any, *, twice: bool = False) -> ov.Model:
+    x = ops.parameter(SHAPE, ov.Type.f32)
+    mask = ops.parameter((96, 96), ov.Type.boolean)
+    select = ops.select(mask, front(x), ops.constant(np.float32(-1)))
+    results = [behind(ops.softmax(select, -1))]
+    return ov.Model([*results, ops.relu(select)] if twice else results, [mask, x])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        joined_model(ops.relu, lambda y: y),
+        joined_model(lambda x: x, ops.relu),
+        joined_model(lambda x: ops.matmul(x, x, False, True), lambda y: y),
+        joined_model(lambda x: x, lambda y: ops.matmul(y, y, False, False)),
+        joined_model(lambda x: x, lambda y: y, twice=True),
+    ],
+)
+def test_chains_with_neighbours_are_left_alone(model: ov.Model) -> None:
+    assert chains(accelerate(model)) == []
+
+
+def test_names_stay_and_it_is_saved(tmp_path: Path) -> None:
+    model = chain_model()
+    (softmax,) = [node for node in model.get_ops() if node.get_type_name() == "Softmax"]
+    softmax.set_friendly_name("weights")
+    softmax.output(0).set_names({"w"})
+    path = tmp_path / "model.xml"
+    accelerate(model)
+    (own,) = [node for node in model.get_ops() if node.get_friendly_name() == "weights"]
+    assert own.get_type_name() == "MaskedSoftmax" and "w" in own.output(0).names
+    ov.save_model(model, path, compress_to_fp16=False)
+    core = ov.Core()
+    core.add_extension(maskwise.openvino.library())
+    read = core.read_model(path)
+    (own,) = [node for node in read.get_ops() if node.get_friendly_name() == "weights"]
+    assert own.get_type_name() == "MaskedSoftmax"
+    arrays = arrays_of(model)
+    compiled = compile_model(read)
+    assert "Reference" in kinds_of_run(compiled)
+    assert np.array_equal(run(compiled, arrays), run(compile_model(model), arrays))
+    text = path.read_text()
+    for wrong, reason in (
+        ('scaling="multiply"', "scaling is power, expected none, multiply or divide"),
+        ('scaling="multiply"', "4 inputs with scaling none"),
+    ):
+        value = "power" if "power" in reason else "none"
+        path.write_text(text.replace(wrong, f'scaling="{value}"'))
+        with pytest.raises(RuntimeError, match=f"Maskwise: {reason}"):
+            core.read_model(path)
