@@ -13,6 +13,11 @@ namespace {
 
 using graph::op_kind;
 
+bool is_arithmetic(op_kind kind) {
+    return kind == op_kind::add || kind == op_kind::subtract || kind == op_kind::multiply ||
+           kind == op_kind::divide;
+}
+
 // The Where over the Softmax, as far as the scores come through elementwise operators.
 const graph::op* select_above(const graph::op& soft_max, const fusion_rules& rules) {
     std::size_t value = soft_max.inputs[0].id;
@@ -20,16 +25,10 @@ const graph::op* select_above(const graph::op& soft_max, const fusion_rules& rul
         const graph::op* const maker = rules.maker(value);
         if (maker == nullptr || rules.only_reader(value) == nullptr || !rules.may_take(*maker))
             return nullptr;
-        if (maker->kind == op_kind::tanh) {
-            value = maker->inputs[0].id;
-            continue;
-        }
-        const bool selects = maker->kind == op_kind::select;
-        if (!selects && maker->inputs.size() != 2) return nullptr;
-        if (maker->kind == op_kind::mat_mul || maker->kind == op_kind::soft_max) return nullptr;
-        const auto row = rules.row_of(*maker, selects ? 1 : 0, selects ? 2 : 1);
+        if (maker->kind == op_kind::select) return rules.row_of(*maker, 1, 2) ? maker : nullptr;
+        if (maker->kind != op_kind::tanh && !is_arithmetic(maker->kind)) return nullptr;
+        const auto row = rules.row_of(*maker, 0, maker->inputs.size() - 1);
         if (!row) return nullptr;
-        if (selects) return maker;
         value = maker->inputs[*row].id;
     }
 }
@@ -86,12 +85,12 @@ std::string reason_against(const runtime& with, const found_fusion& found,
     return "";
 }
 
-found_fusion fusion_around(const fusion_ops& ops, const graph::op& soft_max,
-                           const fusion_rules& rules, std::vector<std::size_t>& op_ids) {
+// Operators of what is claimed are no longer free for the next.
+found_fusion claim_around(const fusion_ops& ops, const graph::op& soft_max, fusion_rules& rules) {
     found_fusion found;
     found.soft_max = ops.nodes(soft_max.id)[0];
     graph::row_chain chain = chain_of(soft_max, rules);
-    op_ids = chain.op_ids;
+    std::vector<std::size_t> op_ids = chain.op_ids;
     if (auto attention = find_attention(ops, rules, chain)) {
         found.form = std::move(attention->form);
         op_ids = std::move(attention->op_ids);
@@ -103,6 +102,7 @@ found_fusion fusion_around(const fusion_ops& ops, const graph::op& soft_max,
     for (const std::size_t id : op_ids)
         found.nodes.insert(found.nodes.end(), ops.nodes(id).begin(), ops.nodes(id).end());
     found.reason_against = reason_against(ops.with(), found, soft_max);
+    if (found.reason_against.empty()) rules.mark_taken(op_ids);
     return found;
 }
 
@@ -118,12 +118,9 @@ std::vector<found_fusion> find_fusions(const runtime& with, const abi::graph* gr
     const fusion_ops ops(with, graph, is_free);
     fusion_rules rules(ops);
     std::vector<found_fusion> all;
-    for (const graph::op& op : ops.all()) {
-        if (op.kind != op_kind::soft_max || !graph::works_along(op, 1)) continue;
-        std::vector<std::size_t> op_ids;
-        all.push_back(fusion_around(ops, op, rules, op_ids));
-        if (all.back().reason_against.empty()) rules.mark_taken(op_ids);
-    }
+    for (const graph::op& op : ops.all())
+        if (op.kind == op_kind::soft_max && graph::works_along(op, 1))
+            all.push_back(claim_around(ops, op, rules));
     return all;
 }
 
