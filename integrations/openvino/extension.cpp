@@ -69,7 +69,8 @@ public:
     std::vector<ov::Extension::Ptr> get_attached_extensions() const override { return {}; }
 };
 
-// The loader knows the version by the library's name; this knows it where somebody renamed one.
+// OpenVINO expects exceptions of create_extensions, a C++ function but for its name. The loader
+// knows the version by the library's name; this knows it where somebody renamed one.
 void check_version() {
     const std::string built = std::to_string(OPENVINO_VERSION_MAJOR) + '.' +
                               std::to_string(OPENVINO_VERSION_MINOR) + '.' +

@@ -71,6 +71,30 @@ def test_bits_stay_whatever_the_plugin_computes_with(element: ov.Type, hint: str
     assert_same_bits(run(compiled, arrays), np.where(*arrays))
 
 
+WEIGHTS = np.random.default_rng(1).standard_normal((64, 64), np.float32)
+
+
+def network() -> ov.Model:
+    mask, x = ops.parameter([64, 64], ov.Type.boolean), ops.parameter([64, 64], ov.Type.f32)
+    y = ops.matmul(x, ops.constant(WEIGHTS), False, False)
+    select = ops.select(mask, y, ops.relu(ops.matmul(y, ops.constant(WEIGHTS), False, True)))
+    weights = ops.softmax(select, -1)
+    return ov.Model([ops.matmul(weights, ops.constant(WEIGHTS), False, False)], [mask, x])
+
+
+@pytest.mark.parametrize("hint", ["f32", "f16", "bf16", "dynamic"])
+def test_amid_other_operators(hint: str) -> None:
+    random = np.random.default_rng(2)
+    mask, x = random.random((64, 64)) < 0.5, random.standard_normal((64, 64), np.float32) / 64
+    y = x @ WEIGHTS
+    weights = np.exp(np.where(mask, y, np.maximum(y @ WEIGHTS.T, 0)))
+    expected = weights / weights.sum(axis=-1, keepdims=True) @ WEIGHTS
+    model = accelerate(network(), force=True)
+    assert selects(model) == ["maskwise"]
+    got = run(compile_model(model, INFERENCE_PRECISION_HINT=hint), [mask, x])
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-5 if hint == "f32" else 2e-2)
+
+
 def test_conversions_of_the_model_stay() -> None:
     """Those that the plugin adds are left out, not these: they round."""
     cond, x, y = (ops.parameter([64], kind) for kind in (ov.Type.boolean, ov.Type.f64, ov.Type.f64))

@@ -251,6 +251,12 @@ def test_a_model_without_results() -> None:
         accelerate(ov.Model([], [sink], [x], "stateful"))
 
 
+def test_a_package_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os.path, "exists", lambda path: False)
+    with pytest.raises(FileNotFoundError, match="the extension of OpenVINO is not in this"):
+        maskwise.openvino.library()
+
+
 def test_another_openvino(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ov, "get_version", lambda: "2031.2.0-1-releases/2031/2")
     with pytest.raises(RuntimeError, match=r"built for OpenVINO 2\d+\.\d\.\d, this is 2031.2.0"):
