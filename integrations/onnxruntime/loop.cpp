@@ -2,7 +2,35 @@
 
 #include <thread>
 
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#endif
+
 namespace maskwise::ort {
+namespace {
+
+// ONNX Runtime is built without ThreadSanitizer, which does not see how its threads wait for each
+// other: these two tell it.
+#ifdef __SANITIZE_THREAD__
+void hand_over(void* loop_data) {
+    __tsan_release(loop_data);
+}
+void take_over(void* loop_data) {
+    __tsan_acquire(loop_data);
+}
+#else
+void hand_over(void*) {}
+void take_over(void*) {}
+#endif
+
+void run_part(void* data, std::size_t part) {
+    using loop_body = std::function<void(std::int64_t)>;
+    take_over(data);
+    (*static_cast<const loop_body*>(data))(static_cast<std::int64_t>(part));
+    hand_over(data);
+}
+
+} // namespace
 
 // Nothing says how many threads a session has: of those that the machine has more, one takes
 // several parts.
@@ -14,13 +42,11 @@ parallel_loop loop_of(const runtime& with, const abi::kernel_context* context) {
     };
     return {std::max(1, processors),
             [at = caller{with, context}](std::int64_t count, const auto& body) {
-                const auto call = [](void* data, std::size_t part) {
-                    using loop_body = std::function<void(std::int64_t)>;
-                    (*static_cast<const loop_body*>(data))(static_cast<std::int64_t>(part));
-                };
                 void* const data = const_cast<std::function<void(std::int64_t)>*>(&body);
-                check(at.with.KernelContext_ParallelFor(at.context, call,
+                hand_over(data);
+                check(at.with.KernelContext_ParallelFor(at.context, run_part,
                                                         static_cast<std::size_t>(count), 0, data));
+                take_over(data);
             }};
 }
 
