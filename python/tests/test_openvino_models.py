@@ -1,0 +1,68 @@
+"""Language models as PyTorch's exporters write them, in OpenVINO: the same logits, to the bit.
+
+By default their Selects stay OpenVINO's, as they do not stand alone; forced, all run by Maskwise.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import maskwise.openvino
+import model_text
+import numpy as np
+import openvino as ov
+import pytest
+from arrays import assert_same_bits
+from select_models import kinds_of_run
+
+MODELS = sorted((Path(__file__).parent / "models").glob("*.json"))
+VOCABULARY = 101
+
+
+def feeds_of(compiled: Any, batch: int, sequence: int) -> dict[str, Any]:
+    random = np.random.default_rng(sequence)
+    feeds: dict[str, Any] = {}
+    for one in compiled.inputs:
+        name = one.any_name
+        given = {0: batch, 1: sequence}
+        shape = [
+            given.get(place, 16) if extent.is_dynamic else extent.get_length()
+            for place, extent in enumerate(one.partial_shape)
+        ]
+        if "mask" in name:
+            feeds[name] = (np.arange(shape[1]) <= shape[1] // 2) * np.ones(shape, np.int64)
+        elif one.element_type == ov.Type.i64:
+            feeds[name] = random.integers(0, VOCABULARY, shape)
+        else:
+            feeds[name] = random.standard_normal(shape).astype(np.float32)
+    return feeds
+
+
+def compile_model(model: bytes, *, extends: bool = False, forces: bool = False) -> Any:
+    core = ov.Core()
+    if extends:
+        core.add_extension(maskwise.openvino.library())
+    read = core.read_model(model, b"")
+    if forces:
+        maskwise.openvino.accelerate(read, force=True, allow_narrowing=True)
+    return core.compile_model(read, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+def test_logits(path: Path) -> None:
+    model = model_text.read(path).SerializeToString()
+    stock = compile_model(model)
+    extended, forced = compile_model(model, extends=True), compile_model(model, forces=True)
+    assert "Reference" not in kinds_of_run(extended)
+    assert "Reference" in kinds_of_run(forced)
+    for batch, sequence in ((2, 12), (1, 1), (3, 31)):
+        feeds = feeds_of(stock, batch, sequence)
+        expected = stock(feeds)["logits"]
+        assert np.isfinite(expected).all() and np.ptp(expected) > 0
+        for compiled in (extended, forced):
+            assert_same_bits(compiled(feeds)["logits"], expected)
+
+
+def test_every_model_is_here() -> None:
+    assert len(MODELS) == 10
