@@ -9,6 +9,7 @@
 #include <charconv>
 #include <map>
 #include <random>
+#include <ranges>
 
 namespace maskwise::bench {
 namespace {
@@ -73,8 +74,23 @@ causal_boundary parse_causal(const std::string& text) {
         fmt::format("--op-attrs: causal: '{}' is none of none, top_left, bottom_right", text));
 }
 
+struct attention_flag {
+    std::string_view name;
+    bool attention_desc::*member;
+};
+constexpr attention_flag flags[] = {
+    {"inf_as_zero", &attention_desc::inf_as_zero},
+    {"nan_as_zero", &attention_desc::nan_as_zero},
+    {"cond_masks", &attention_desc::cond_masks},
+    {"bias_on_fill", &attention_desc::bias_on_fill},
+    {"grouped_queries", &attention_desc::grouped_queries},
+};
+
 void apply_attribute(const std::string& name, const std::string& text, attention_desc& desc) {
-    if (name == "causal")
+    const auto* const flag = std::ranges::find(flags, name, &attention_flag::name);
+    if (flag != std::end(flags))
+        desc.*flag->member = parse_flag(name, text);
+    else if (name == "causal")
         desc.causal = parse_causal(text);
     else if (name == "scale")
         desc.scale = parse_float(name, text);
@@ -82,17 +98,12 @@ void apply_attribute(const std::string& name, const std::string& text, attention
         desc.soft_cap = parse_float(name, text);
     else if (name == "fill")
         desc.fill = parse_float(name, text);
-    else if (name == "inf_as_zero")
-        desc.inf_as_zero = parse_flag(name, text);
-    else if (name == "grouped_queries")
-        desc.grouped_queries = parse_flag(name, text);
     else if (name == "statistics")
         desc.statistics.type = parse_flag(name, text) ? engine_type::f32 : engine_type::undef;
     else
-        throw input_error(
-            fmt::format("--op-attrs: '{}' is none of causal, scale, soft_cap, fill, inf_as_zero, "
-                        "grouped_queries, statistics",
-                        name));
+        throw input_error(fmt::format(
+            "--op-attrs: '{}' is none of causal, scale, soft_cap, fill, statistics, {}", name,
+            fmt::join(std::views::transform(flags, &attention_flag::name), ", ")));
 }
 
 void apply_attributes(const std::string& text, attention_desc& desc) {
