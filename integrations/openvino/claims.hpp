@@ -6,7 +6,7 @@
 
 namespace maskwise::openvino {
 
-// Whose inputs and outputs a Select is among: a body's are no longer what the model has.
+// Where a Select stands. The inputs and outputs of a body have other elements than the model's.
 enum class place { model, body };
 
 // Whether Maskwise runs a Select of a complete model; prints the line of MASKWISE_VERBOSE. Throws
