@@ -303,12 +303,13 @@ def select_cells(bench: Path) -> Cells:
 
 
 def targets_cells(bench: Path) -> Cells:
-    """The table of build/bench/report.md, as it is; its second line has the versions."""
+    """The table of build/bench/report.md without what was not measured; its second line has the
+    versions."""
     lines = [line for line in measured(bench / "report.md").splitlines() if line]
     table = [line.strip("|").split("|") for line in lines if line.startswith("|")]
     head, _, *rows = [[cell.strip() for cell in cells] for cells in table]
     head[-1] = head[-1] or "verdict"
-    return lines[1], head, rows
+    return lines[1], head, [row for row in rows if row[-1] != "not measured"]
 
 
 def kernels_cells(bench: Path) -> Cells:
@@ -386,7 +387,7 @@ TAKEN: dict[str, tuple[Callable[[Path], Cells], tuple[str, ...]]] = {
     "run": (run_cells, ("run-perf",)),
     "kernels": (kernels_cells, ("kernels",)),
     "select": (select_cells, ("select",)),
-    "targets": (targets_cells, ("select", "small", "sweep")),
+    "targets": (targets_cells, ("select", "small")),
     "isa": (lambda bench: isa_figures.isa_table(bench / "isa.json"), ("isa",)),
     "slowest": (lambda bench: isa_figures.slowest_table(bench / "isa.json"), ("isa",)),
     "model": (model_cells, ("select",)),

@@ -263,9 +263,9 @@ def test_other_lanes_and_implementations_are_columns_of_attention(tmp_path: Path
 
 def test_targets_are_the_report(tmp_path: Path) -> None:
     bench = tmp_path / "bench"
-    leave_behind(bench, ("select", "small", "sweep"))
+    leave_behind(bench, ("select", "small"))
     report = "\nmachine; began\nonednn 3\n\n| what | of | |\n|---|---|---|\n| x | 1 | holds |\n"
-    (bench / "report.md").write_text(report)
+    (bench / "report.md").write_text(report + "| sweep | 0 | not measured |\n")
     result = taken("targets", bench, tmp_path)
     assert (result.versions, result.head) == ("onednn 3", ["what", "of", "verdict"])
     assert result.rows == [["x", "1", "holds"]]
