@@ -124,11 +124,18 @@ public:
                                     .bias = address(form.bias),
                                     .dst = output};
         const attention_numbers numbers = graph::attention_numbers_of(form, floats(operands), 0);
-        const parallel_loop* const threads = may_use_threads(*plan_) ? &loop : nullptr;
+        const parallel_loop* const threads = pays_threads() ? &loop : nullptr;
         run_measured(*plan_, [&] { run_attention(*plan_, at, numbers, threads); });
     }
 
 private:
+    // A session's threads wait awake unless it says otherwise, so one more pays sooner than one of
+    // oneTBB's.
+    bool pays_threads() const {
+        constexpr double from_products = 1 << 16;
+        return products_of(*plan_) >= from_products;
+    }
+
     // Every operand but cond and bias is one.
     std::vector<float> floats(std::span<const void* const> at) const {
         const auto& form = of_.attention->form;

@@ -139,11 +139,13 @@ private:
 
 } // namespace
 
+double products_of(const attention_data& plan) {
+    return static_cast<double>(plan.heads) * static_cast<double>(plan.rows) *
+           static_cast<double>(plan.keys) * static_cast<double>(plan.depth + plan.columns);
+}
+
 bool may_use_threads(const attention_data& plan) {
-    const double products = static_cast<double>(plan.heads) * static_cast<double>(plan.rows) *
-                            static_cast<double>(plan.keys) *
-                            static_cast<double>(plan.depth + plan.columns);
-    return products >= parallel_from_products;
+    return products_of(plan) >= parallel_from_products;
 }
 
 int threads_for(const attention_data& plan) {

@@ -18,6 +18,9 @@ inline void run_attention(const attention_data& plan, const attention_operands& 
 // Bytes of scratch of an execution on so many threads.
 std::int64_t scratch_bytes(const attention_data& plan, int threads);
 
+// Multiplications of an execution, without a mask.
+double products_of(const attention_data& plan);
+
 // Whether there is work for more than one thread.
 bool may_use_threads(const attention_data& plan);
 
