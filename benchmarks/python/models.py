@@ -23,9 +23,9 @@ import maskwise.onnxruntime
 import model_text
 import numpy as np
 import onnxruntime as ort
-from machine import ROOT, machine_facts, write_stamp
+from machine import ROOT
 from sessions import Inputs, options
-from turns import FOLDER
+from turns import begin, keep
 from where import shown
 
 TURNS = 7
@@ -121,21 +121,10 @@ def measure(path: Path) -> Times:
     return Times(path.stem, claimed, without, with_it, ratio, shares_of(content, inputs))
 
 
-def keep(facts: dict[str, str], every: list[Times]) -> None:
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    kept = {**facts, "version": ort.__version__, "models": [asdict(one) for one in every]}
-    (FOLDER / "onnxruntime_models.json").write_text(json.dumps(kept, indent=1) + "\n")
-    write_stamp(FOLDER, "onnxruntime_models")
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/bench onnxruntime --models", description=__doc__)
     parser.add_argument("--models", action="store_true", help="these, not the single operators")
-    parser.add_argument("--only", default="", help="with this in their name (nothing is kept)")
-    parser.add_argument("--no-targets", action="store_true", help="end with 0 where one is missed")
-    given = parser.parse_args()
-    facts = machine_facts()
-    print("\n".join(f"{name}: {text}" for name, text in facts.items()))
+    given, facts = begin(parser)
     print(f"ONNX Runtime {ort.__version__}, {EXTENTS['sequence']} words\n{heading()}")
     every = []
     for path in sorted((ROOT / "build/models").glob("*.json")):
@@ -143,7 +132,8 @@ def main() -> int:
             every.append(measure(path))
             print(every[-1].line(), flush=True)
     if not given.only:
-        keep(facts, every)
+        entries = {**facts, "version": ort.__version__, "models": [asdict(one) for one in every]}
+        keep("onnxruntime_models", entries)
     missed = [one for one in every if one.ratio < LEAST]
     for one in missed:
         print(f"missed: {one.model}: {one.ratio:.2f}, {LEAST} wanted", file=sys.stderr)

@@ -59,12 +59,8 @@ def compare(
     return Times(case, dtype, without, with_it, ratio, missed)
 
 
-def run_suite(
-    suite: str, library: str, version: str, cases: Iterable[tuple[str, Callable[[], Times]]]
-) -> int:
-    """A line for each case by its name, and one for each target missed; build/bench/SUITE.json
-    keeps the times. The status of the program."""
-    parser = argparse.ArgumentParser(prog=f"scripts/bench {suite}")
+def begin(parser: argparse.ArgumentParser) -> tuple[argparse.Namespace, dict[str, str]]:
+    """Reads the arguments that all suites have, and prints the facts of the machine."""
     parser.add_argument(
         "--only", default="", help="cases with this in their name (nothing is kept)"
     )
@@ -72,6 +68,21 @@ def run_suite(
     given = parser.parse_args()
     facts = machine_facts()
     print("\n".join(f"{name}: {text}" for name, text in facts.items()))
+    return given, facts
+
+
+def keep(suite: str, entries: dict[str, Any]) -> None:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    (FOLDER / f"{suite}.json").write_text(json.dumps(entries, indent=1) + "\n")
+    write_stamp(FOLDER, suite)
+
+
+def run_suite(
+    suite: str, library: str, version: str, cases: Iterable[tuple[str, Callable[[], Times]]]
+) -> int:
+    """A line for each case by its name, and one for each target missed; build/bench/SUITE.json
+    keeps the times. The status of the program."""
+    given, facts = begin(argparse.ArgumentParser(prog=f"scripts/bench {suite}"))
     print(f"{library} {version}: without and with Maskwise")
     every = []
     for name, measure in cases:
@@ -79,14 +90,7 @@ def run_suite(
             every.append(measure())
             print(every[-1].line(), flush=True)
     if not given.only:
-        FOLDER.mkdir(parents=True, exist_ok=True)
-        kept: dict[str, Any] = {
-            **facts,
-            "version": version,
-            "cases": [asdict(one) for one in every],
-        }
-        (FOLDER / f"{suite}.json").write_text(json.dumps(kept, indent=1) + "\n")
-        write_stamp(FOLDER, suite)
+        keep(suite, {**facts, "version": version, "cases": [asdict(one) for one in every]})
     missed = [f"missed: {one.case} {one.dtype}: {one.missed}" for one in every if one.missed]
     for line in missed:
         print(line, file=sys.stderr)

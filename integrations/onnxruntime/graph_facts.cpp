@@ -16,6 +16,15 @@ std::string_view text(Function function, Arguments... arguments) {
     return found == nullptr ? "" : found;
 }
 
+// Null where ONNX Runtime does not show a constant's elements.
+const void* data_of_constant(const runtime& with, const abi::value_info* value) {
+    const abi::value* constant = nullptr;
+    check(with.ValueInfo_GetInitializerValue(value, &constant));
+    const void* data = nullptr;
+    if (constant != nullptr) check(with.GetTensorData(constant, &data));
+    return data;
+}
+
 } // namespace
 
 const abi::value_info* output_of(const runtime& with, const abi::node* node) {
@@ -127,14 +136,10 @@ bool is_constant(const runtime& with, const abi::value_info* value) {
 bool is_zero(const runtime& with, const abi::value_info* value) {
     if (!is_constant(with, value)) return false;
     const value_facts facts = facts_of(with, value);
-    const abi::value* constant = nullptr;
-    const void* data = nullptr;
     if (!facts.is_one_element() || facts.extents->rank() > 1) return false;
-    check(with.ValueInfo_GetInitializerValue(value, &constant));
-    if (constant == nullptr) return false;
-    check(with.GetTensorData(constant, &data));
+    const void* const data = data_of_constant(with, value);
     constexpr std::byte zeros[sizeof(double)] = {};
-    return std::memcmp(data, zeros, width_bytes(type_of(facts.element))) == 0;
+    return data != nullptr && std::memcmp(data, zeros, width_bytes(type_of(facts.element))) == 0;
 }
 
 std::optional<std::int64_t> attribute_of(const runtime& with, const abi::node* node,
@@ -166,12 +171,8 @@ std::optional<float> constant_float(const runtime& with, const abi::node* node, 
     if (!is_constant(with, value)) return std::nullopt;
     const value_facts facts = facts_of(with, value);
     if (facts.element != abi::element_f32 || !facts.is_one_element()) return std::nullopt;
-    const abi::value* constant = nullptr;
-    const void* data = nullptr;
-    check(with.ValueInfo_GetInitializerValue(value, &constant));
-    if (constant == nullptr) return std::nullopt;
-    check(with.GetTensorData(constant, &data));
-    return *static_cast<const float*>(data);
+    const void* const data = data_of_constant(with, value);
+    return data == nullptr ? std::nullopt : std::optional(*static_cast<const float*>(data));
 }
 
 } // namespace maskwise::ort

@@ -18,7 +18,7 @@ enum class mask_kind : std::uint8_t { true_keeps, true_masks, bias_f32, bias_bf1
 struct mask_layout {
     dims outer, outer_bytes; // of the operand; extent 1 where it is shared
     dims outer_tiles;        // from a head to the next in the map, 0 where shared
-    std::int64_t heads = 0;  // 0: there is no such operand
+    std::int64_t heads = 0;  // 0 without the operand
     std::int64_t rows = 0, keys = 0, row_bytes = 0, key_bytes = 0;
     std::int64_t tile_rows = 0, tile_keys = 0;
     std::int64_t row_tiles = 0, key_tiles = 0;
