@@ -26,6 +26,10 @@ enum class causal_boundary : std::uint8_t { none, top_left, bottom_right };
 // "none", "top_left", "bottom_right".
 MASKWISE_API std::string_view to_string(causal_boundary boundary);
 
+// tiles: as tiles of keys come, the fastest. operators: as MatMul, SoftMax and MatMul one after the
+// other, for results with the roundings of these.
+enum class attention_order : std::uint8_t { tiles, operators };
+
 // The score of a row (of query) and a key is, in this order and in f32:
 //
 //   score = dot(query row, key row) * scale
@@ -64,6 +68,8 @@ struct attention_desc {
     // A row of NaN is zeros, too; its statistics stay NaN. Implies inf_as_zero.
     bool nan_as_zero = false;
     bool grouped_queries = false;
+    attention_order order = attention_order::tiles;
+    data_type weights_type = data_type::f32; // f32, bf16 or f16: of SoftMax's result, by operators
 
     // Both broadcast to {batch..., heads, rows, keys}; the strides of every operand are any, as
     // maskwise.hpp says.

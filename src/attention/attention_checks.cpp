@@ -108,6 +108,10 @@ void check_inputs(const attention_desc& desc) {
         refuse_pair("query", desc.query, "key", desc.key, "the depths differ");
     if (extent_from_end(desc.key, 2) != extent_from_end(desc.value, 2))
         refuse_pair("key", desc.key, "value", desc.value, "the numbers of keys differ");
+    const data_type weights = desc.weights_type;
+    if (weights != data_type::f32 && !is_16_bit_float(weights))
+        throw invalid_argument("attention: weights_type is " + std::string(to_string(weights)) +
+                               ", expected f32, bf16 or f16");
     if (std::isnan(desc.soft_cap) || std::isinf(desc.soft_cap))
         throw invalid_argument("attention: soft_cap is " + std::to_string(desc.soft_cap));
 }

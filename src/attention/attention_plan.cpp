@@ -1,6 +1,7 @@
 #include "attention/attention_plan.hpp"
 
 #include "attention/attention_checks.hpp"
+#include "attention/tile_actions.hpp"
 #include "tensor/broadcast.hpp"
 #include "tensor/tensor_desc.hpp"
 
@@ -11,6 +12,8 @@ namespace {
 
 // Longer tiles were not faster, and follow a mask less closely.
 constexpr std::int64_t most_tile_rows = 64, most_tile_keys = 64;
+// Scores that are kept until all of a row are known should stay in L2.
+constexpr std::int64_t most_kept_scores = 1 << 16;
 
 row_type row_type_of(data_type type) {
     if (type == data_type::bf16) return row_type::bf16;
@@ -60,6 +63,7 @@ bool can_take_pairs(const attention_data& plan) {
     const auto is_dense_bf16 = [](const head_operand& operand) {
         return operand.type == row_type::bf16 && operand.column_bytes == bytes_of(row_type::bf16);
     };
+    if (plan.by_operators() && plan.weights_type != row_type::bf16) return false;
     return plan.kernels->attention.multiply_pairs != nullptr && has_bf16_products(native_cpu()) &&
            plan.depth % 2 == 0 && is_dense_bf16(plan.query) && is_dense_bf16(plan.value) &&
            (is_dense_bf16(plan.key) || (plan.key_is_turned && plan.key.type == row_type::bf16));
@@ -118,6 +122,9 @@ void choose_tiles(attention_data& plan) {
     const std::int64_t panels = (plan.rows + plan.panel - 1) / plan.panel;
     plan.tile_rows = std::clamp<std::int64_t>(panels * plan.panel, plan.panel, most_tile_rows);
     plan.tile_keys = most_tile_keys;
+    if (!plan.by_operators()) return;
+    const std::int64_t kept_panels = most_kept_scores / std::max<std::int64_t>(1, plan.keys) / plan.panel;
+    plan.tile_rows = std::clamp(kept_panels * plan.panel, plan.panel, plan.tile_rows);
 }
 
 mask_layout lay_out_mask(const attention_data& plan, const head_operand& operand, mask_kind kind) {
@@ -135,7 +142,11 @@ void lay_out_masks(attention_data& plan) {
                                   type == row_type::f32    ? mask_kind::bias_f32
                                   : type == row_type::bf16 ? mask_kind::bias_bf16
                                                            : mask_kind::bias_f16);
+    plan.bias_mask.bounds_mixed = plan.desc.bias_on_fill;
 }
+
+constexpr auto key_tile_floats =
+    static_cast<std::int64_t>((sizeof(key_tile) + sizeof(float) - 1) / sizeof(float));
 
 // Adds a part of so many floats; returns where it begins.
 std::int64_t add_part(worker_layout& layout, std::int64_t floats) {
@@ -148,10 +159,14 @@ std::int64_t add_part(worker_layout& layout, std::int64_t floats) {
 worker_layout lay_out_worker(const attention_data& plan) {
     worker_layout layout;
     const std::int64_t panel_scores = plan.tile_keys * plan.panel;
+    // Of a tile of keys, or of all.
+    const std::int64_t kept_tiles =
+        plan.by_operators() ? plan.key_tiles() * (plan.tile_rows / plan.panel) : 1;
     layout.queries = add_part(layout, plan.tile_rows * plan.depth);
     layout.state = add_part(layout, plan.state_floats());
-    layout.scores = add_part(layout, panel_scores);
-    layout.factor = add_part(layout, plan.panel);
+    layout.scores = add_part(layout, panel_scores * kept_tiles);
+    layout.factor = add_part(layout, plan.tile_rows);
+    if (plan.by_operators()) layout.tiles = add_part(layout, plan.key_tiles() * key_tile_floats);
     if (plan.converts_key && (!plan.in_pairs || plan.key_is_turned))
         layout.keys = add_part(layout, plan.tile_keys * plan.depth);
     if (plan.converts_value) layout.values = add_part(layout, plan.tile_keys * plan.columns);
@@ -165,6 +180,16 @@ worker_layout lay_out_worker(const attention_data& plan) {
 }
 
 } // namespace
+
+score_steps steps_of(float scale, float soft_cap) {
+    score_steps steps;
+    if (scale != 1) steps.append({scale, false});
+    if (soft_cap == 0) return steps;
+    steps.append({soft_cap, true});
+    steps.append_tanh();
+    steps.append({soft_cap, false});
+    return steps;
+}
 
 std::shared_ptr<const attention_data> make_attention_plan(const attention_desc& desc, isa target) {
     const auto plan = std::make_shared<attention_data>();
@@ -180,7 +205,9 @@ std::shared_ptr<const attention_data> make_attention_plan(const attention_desc& 
     plan->keys = keys[keys.rank() - 2];
     plan->depth = keys[keys.rank() - 1];
     plan->is_causal = desc.causal != causal_boundary::none;
-    plan->numbers = {*plan->desc.scale, desc.soft_cap, desc.fill, 0};
+    plan->weights_type = row_type_of(desc.weights_type);
+    plan->numbers = {*plan->desc.scale, desc.soft_cap,
+                     steps_of(*plan->desc.scale, desc.soft_cap), desc.fill, 0};
     if (desc.causal == causal_boundary::bottom_right)
         plan->numbers.boundary = plan->keys - plan->rows;
     bind_operands(*plan);

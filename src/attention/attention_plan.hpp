@@ -5,6 +5,7 @@
 #include "kernel/kernel_table.hpp"
 #include "maskwise/attention.hpp"
 
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -24,7 +25,8 @@ struct head_operand {
 // Numbers of f32 that a worker holds, each part beginning on a cache line.
 struct worker_layout {
     std::int64_t queries = 0, state = 0, scores = 0, factor = 0, keys = 0, values = 0, pairs = 0,
-                 bias = 0, conds = 0, sums = 0, work = 0, floats = 0; // places, and floats in all
+                 bias = 0, conds = 0, sums = 0, tiles = 0, work = 0,
+                 floats = 0; // places, and floats in all
 };
 
 // The memory of an execution; grows with what it is used for.
@@ -37,6 +39,7 @@ struct attention_scratch {
 struct attention_numbers {
     float scale = 1;
     float soft_cap = 0; // 0: none
+    score_steps steps;  // both, as separate operators
     float fill = 0;
     std::int64_t boundary = 0; // row r keeps keys up to boundary + r, where the plan is causal
 
@@ -59,14 +62,18 @@ struct attention_data {
     bool key_is_turned = false; // keys lie side by side, not the elements of one
     bool converts_key = false, converts_value = false; // to dense f32, a tile at a time
     bool in_pairs = false;       // products of bf16, two at once; queries are not scaled then
+    row_type weights_type = row_type::f32;
     mask_layout mask, bias_mask; // of cond and of bias
     worker_layout worker;
     mutable spare<attention_scratch> scratch;
+    // Tiles of queries and keys multiplied by all executions so far.
+    mutable std::atomic<std::int64_t> computed_tiles = 0;
 
     std::int64_t row_tiles() const { return (rows + tile_rows - 1) / tile_rows; }
     std::int64_t key_tiles() const { return (keys + tile_keys - 1) / tile_keys; }
     // Elements of a query and a key that a product takes one by one.
     std::int64_t depth_steps() const { return in_pairs ? depth / 2 : depth; }
+    bool by_operators() const { return desc.order == attention_order::operators; }
     bool is_masked() const { return is_causal || cond.column_count != 0; }
     // Floats of a panel_state for all rows of a tile.
     std::int64_t state_floats() const { return tile_rows * (2 + columns); }
@@ -74,6 +81,9 @@ struct attention_data {
 
 // On the kernels of `target`. Throws as compile(attention_desc) does.
 std::shared_ptr<const attention_data> make_attention_plan(const attention_desc& desc, isa target);
+
+// Scale, then soft cap, where there are any.
+score_steps steps_of(float scale, float soft_cap);
 
 // The first element of an f32, bf16 or f16 operand.
 float number_at(const attention_data& plan, data_type type, const void* at);

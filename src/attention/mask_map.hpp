@@ -23,7 +23,9 @@ struct mask_layout {
     std::int64_t tile_rows = 0, tile_keys = 0;
     std::int64_t row_tiles = 0, key_tiles = 0;
     mask_kind kind = mask_kind::true_keeps;
+    bool bounds_mixed = false; // the largest bias of mixed tiles is wanted, too
 
+    bool is_bias() const { return kind >= mask_kind::bias_f32; }
     std::int64_t tiles() const { return heads * row_tiles * key_tiles; }
 };
 
@@ -32,9 +34,11 @@ mask_layout make_mask_layout(mask_kind kind, const dims& outer, std::int64_t row
                              std::int64_t keys, const dims& strides_bytes, std::int64_t tile_rows,
                              std::int64_t tile_keys);
 
-// Fills in the key tiles of one row tile; number of [0, heads * row_tiles).
+// Fills in the key tiles of one row tile; number of [0, heads * row_tiles). `highest` becomes the
+// largest bias of each tile, or infinity where it is mixed and not wanted; NaN is the largest. Not
+// used for a cond.
 void map_row_tile(const mask_layout& layout, const void* mask, std::int64_t number,
-                  tile_mask* tiles);
+                  tile_mask* tiles, float* highest);
 
 // Where a head's key tiles of a row tile lie in the map.
 std::int64_t place_in_map(const mask_layout& layout, const dims& position, std::int64_t row_tile);

@@ -46,6 +46,7 @@ std::string to_string(const attention_data& plan) {
            " keys, depth " + number(plan.depth) + ", columns " + number(plan.columns) +
            mask_words(plan) + ", tiles of " + number(plan.tile_rows) + 'x' +
            number(plan.tile_keys) + " in panels of " + number(plan.panel) +
+           (plan.by_operators() ? ", by operators" : "") +
            (plan.in_pairs ? ", products of bf16, " : ", ") +
            std::string(to_string(plan.kernels->target));
 }

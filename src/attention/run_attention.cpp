@@ -21,11 +21,11 @@ struct division {
     int workers = 1;
     std::int64_t splits = 1; // of the keys of each row tile
     std::int64_t items = 0;
-    std::size_t map_bytes = 0, worker_bytes = 0, state_bytes = 0;
+    std::size_t highest_bytes = 0, map_bytes = 0, worker_bytes = 0, state_bytes = 0;
 
     std::size_t bytes() const {
         const auto states = splits > 1 ? static_cast<std::size_t>(items) * state_bytes : 0;
-        return map_bytes + static_cast<std::size_t>(workers) * worker_bytes + states;
+        return highest_bytes + map_bytes + static_cast<std::size_t>(workers) * worker_bytes + states;
     }
 };
 
@@ -34,10 +34,13 @@ division divide(const attention_data& plan, int threads) {
     const std::int64_t row_tiles = plan.heads * plan.row_tiles();
     const std::int64_t wanted = threads > 1 ? threads * items_per_thread : 1;
     const std::int64_t most = std::max<std::int64_t>(1, plan.key_tiles() / least_tiles_of_item);
-    made.splits = std::clamp<std::int64_t>(
-        (wanted + row_tiles - 1) / std::max<std::int64_t>(1, row_tiles), 1, most);
+    if (!plan.by_operators()) // which adds the values of all keys in one order
+        made.splits = std::clamp<std::int64_t>(
+            (wanted + row_tiles - 1) / std::max<std::int64_t>(1, row_tiles), 1, most);
     made.items = row_tiles * made.splits;
     made.workers = static_cast<int>(std::clamp<std::int64_t>(made.items, 1, threads));
+    made.highest_bytes =
+        padded_bytes(static_cast<std::size_t>(plan.bias_mask.tiles()) * sizeof(float));
     made.map_bytes =
         padded_bytes(static_cast<std::size_t>(plan.mask.tiles() + plan.bias_mask.tiles()));
     made.worker_bytes = padded_bytes(static_cast<std::size_t>(plan.worker.floats) * sizeof(float));
@@ -60,8 +63,10 @@ public:
                   const attention_numbers& numbers, const parallel_loop* loop, const division& how,
                   std::byte* scratch)
         : plan_(plan), at_(at), numbers_(numbers), loop_(loop), how_(how),
-          cond_map_(reinterpret_cast<tile_mask*>(scratch)),
-          bias_map_(cond_map_ + plan.mask.tiles()), workers_(scratch + how.map_bytes),
+          highest_(reinterpret_cast<float*>(scratch)),
+          cond_map_(reinterpret_cast<tile_mask*>(scratch + how.highest_bytes)),
+          bias_map_(cond_map_ + plan.mask.tiles()),
+          workers_(scratch + how.highest_bytes + how.map_bytes),
           states_(workers_ + static_cast<std::size_t>(how.workers) * how.worker_bytes) {}
 
     void run() {
@@ -86,11 +91,12 @@ private:
     void share_out(std::int64_t items, const Work& work) const {
         std::atomic<std::int64_t> next = 0;
         const tile_maps maps{plan_.mask.heads > 0 ? cond_map_ : nullptr,
-                             plan_.bias_mask.heads > 0 ? bias_map_ : nullptr};
+                             plan_.bias_mask.heads > 0 ? bias_map_ : nullptr, highest_};
         const auto run_worker = [&](std::int64_t number) {
             auto* const scratch = workers_ + static_cast<std::size_t>(number) * how_.worker_bytes;
             tile_worker worker(plan_, at_, numbers_, maps, reinterpret_cast<float*>(scratch));
             for (std::int64_t item = next++; item < items; item = next++) work(worker, item);
+            plan_.computed_tiles.fetch_add(worker.computed_tiles(), std::memory_order_relaxed);
         };
         run_in_parts(std::min<std::int64_t>(how_.workers, items), run_worker, loop_);
     }
@@ -98,7 +104,8 @@ private:
     void map_mask(const mask_layout& layout, const void* mask, tile_mask* map) const {
         if (layout.heads == 0) return;
         share_out(layout.heads * layout.row_tiles, [&](tile_worker&, std::int64_t number) {
-            map_row_tile(layout, mask, number, map + number * layout.key_tiles);
+            const std::int64_t place = number * layout.key_tiles;
+            map_row_tile(layout, mask, number, map + place, highest_ + place);
         });
     }
 
@@ -113,6 +120,7 @@ private:
 
     void run_item(tile_worker& worker, std::int64_t item) const {
         const tile_range range = range_of(item);
+        if (plan_.by_operators()) return worker.run_by_operators(range);
         if (how_.splits > 1) return worker.run(range, state_of(item));
         worker.run(range, worker.own_state());
         worker.finish(range, worker.own_state());
@@ -120,7 +128,8 @@ private:
 
     void finish_row_tile(tile_worker& worker, std::int64_t row_tile) const {
         const std::int64_t first = row_tile * how_.splits;
-        const tile_range range = range_of(first);
+        tile_range range = range_of(first);
+        range.last = plan_.key_tiles();
         for (std::int64_t split = 1; split < how_.splits; ++split)
             worker.merge(range, state_of(first), state_of(first + split));
         worker.finish(range, state_of(first));
@@ -131,6 +140,7 @@ private:
     const attention_numbers& numbers_;
     const parallel_loop* loop_;
     const division& how_;
+    float* highest_; // of the tiles of bias_map_
     tile_mask* cond_map_;
     tile_mask* bias_map_;
     std::byte* workers_;

@@ -54,6 +54,7 @@ std::optional<attention_chain> find_attention(std::span<const op> partition,
     attention_chain found{{scores->inputs[0], scores->transpose_a},
                           {scores->inputs[1], !scores->transpose_b},
                           {product->inputs[1], product->transpose_b},
+                          product->inputs[0].type,
                           product->outputs[0].id,
                           {}};
     for (const auto* input : {&found.query, &found.key, &found.value}) {

@@ -78,6 +78,18 @@ float scaled(float value, std::span<const attention_form::factor> by,
     return value;
 }
 
+score_steps steps_of(const attention_form& form, std::span<const float> operands) {
+    score_steps steps;
+    const auto append = [&](std::span<const attention_form::factor> factors) {
+        for (const auto& factor : factors) steps.append({operands[factor.operand], factor.divides});
+    };
+    append(form.scale);
+    if (form.has_tanh) steps.append_tanh();
+    append(form.cap);
+    append(form.on_fill);
+    return steps;
+}
+
 } // namespace
 
 attention_form make_attention_form(const row_chain& chain, std::span<const tensor_desc> operands) {
@@ -93,6 +105,7 @@ attention_numbers attention_numbers_of(const attention_form& form, std::span<con
                                        std::int64_t boundary) {
     attention_numbers numbers;
     numbers.boundary = boundary;
+    numbers.steps = steps_of(form, operands);
     if (form.has_tanh)
         numbers.soft_cap = scaled(scaled(1, form.cap, operands), form.on_fill, operands);
     numbers.scale = scaled(1, form.scale, operands);

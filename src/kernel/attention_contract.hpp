@@ -2,6 +2,7 @@
 
 #include "kernel/row_contract.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -21,8 +22,8 @@ struct strided_matrix {
 };
 
 // c[i][q] = c[i][q] * factor[q] + the sum over k of a[i][k] * b[k][q]; without a factor c is
-// overwritten. With a the keys and b the queries, c are scores; with a the values, transposed, and
-// b the weights, c are results.
+// overwritten, or goes on: the sum begins with c. With a the keys and b the queries, c are scores;
+// with a the values, transposed, and b the weights, c are results.
 struct panel_product {
     const std::byte* a = nullptr; // f32, any alignment
     std::int64_t row_bytes = 0, step_bytes = 0;
@@ -31,6 +32,7 @@ struct panel_product {
     float* c = nullptr;       // [rows][panel]
     const float* factor = nullptr;
     std::int64_t queries = 0; // lanes that count
+    bool goes_on = false;     // without a factor
 };
 
 // What is known of the queries of a panel after some of the keys.
@@ -40,14 +42,31 @@ struct panel_state {
     float* values = nullptr;  // [columns][panel], weighted with that
 };
 
-// Scores of some keys: soft cap, bias, selection. A side that is the same for all queries has one
+// Scores times or over numbers, one rounding each, around a tanh.
+struct score_factor {
+    float number = 1;
+    bool divides = false;
+};
+struct score_steps {
+    std::array<score_factor, max_row_actions> factors = {};
+    std::size_t count = 0, before_tanh = 0;
+    bool has_tanh = false;
+
+    void append(score_factor factor) { factors[count++] = factor; }
+    void append_tanh() {
+        has_tanh = true;
+        before_tanh = count;
+    }
+    bool is_empty() const { return count == 0 && !has_tanh; }
+};
+
+// Scores of some keys: factors, bias, selection. A side that is the same for all queries has one
 // element a key: its step is 1, else panel.
 struct panel_scores {
     float* scores = nullptr; // [keys][panel]; become exp(score - maximum)
     std::int64_t keys = 0, queries = 0;
     bool in_pairs = false; // weights are stored as bf16, those of two keys in one place
-    float scale = 1;
-    float soft_cap = 0;          // 0: none
+    score_steps steps;
     const float* bias = nullptr; // null: none
     std::int64_t bias_step = 0;
     bool bias_on_fill = false;       // added behind the selection
@@ -66,6 +85,12 @@ struct attention_kernels {
     void (*multiply_pairs)(const panel_product& product);
     // Brings maximum and sum up to date; `factor` becomes that of the values so far.
     void (*weigh)(const panel_scores& what, const panel_state& state, float* factor);
+    // The three parts of that for scores of all keys: finishes scores and brings maximum up to date;
+    // makes exponentials of scores and adds them to sum; multiplies these with a factor a query and
+    // rounds to `type`.
+    void (*finish)(const panel_scores& what, float* maximum);
+    void (*exponentiate)(const panel_scores& what, const panel_state& state);
+    void (*normalize)(const panel_scores& what, const float* factor, row_type type);
     // Joins two states of disjoint keys; with a step of 1 all queries have the same values.
     void (*merge)(const panel_state& into, const panel_state& from, std::int64_t values_step,
                   std::int64_t columns, std::int64_t queries);

@@ -79,15 +79,22 @@ HWY_ATTR HWY_INLINE row_v kept_by_boundary(const panel_scores& what, std::int64_
     return hn::IfThenElse(hn::RebindMask(d, is_masked), fill, score);
 }
 
+HWY_ATTR HWY_INLINE row_v scaled(const score_steps& steps, std::size_t first, std::size_t last,
+                                 row_v score) {
+    for (std::size_t i = first; i < last; ++i) {
+        const auto number = hn::Set(row_d(), steps.factors[i].number);
+        score = steps.factors[i].divides ? hn::Div(score, number) : hn::Mul(score, number);
+    }
+    return score;
+}
+
 HWY_ATTR HWY_INLINE row_v finished_score(const panel_scores& what, std::int64_t key,
                                          std::int64_t lane, row_v score) {
     const row_d d;
     const auto fill = hn::Set(d, what.fill);
-    score = hn::Mul(score, hn::Set(d, what.scale));
-    if (what.soft_cap != 0) {
-        const auto cap = hn::Set(d, what.soft_cap);
-        score = hn::Mul(cap, hn::Tanh(d, hn::Div(score, cap)));
-    }
+    const score_steps& steps = what.steps;
+    if (steps.has_tanh) score = hn::Tanh(d, scaled(steps, 0, steps.before_tanh, score));
+    score = scaled(steps, steps.before_tanh, steps.count, score);
     const bool has_bias = what.bias != nullptr;
     if (has_bias && !what.bias_on_fill) score = hn::Add(score, biases(what, key, lane));
     if (what.cond != nullptr) score = kept_by_cond(what, key, lane, score, fill);
@@ -97,8 +104,7 @@ HWY_ATTR HWY_INLINE row_v finished_score(const panel_scores& what, std::int64_t 
 }
 
 HWY_ATTR HWY_INLINE bool is_plain(const panel_scores& what) {
-    return what.scale == 1 && what.soft_cap == 0 && what.bias == nullptr && what.cond == nullptr &&
-           !what.is_causal;
+    return what.steps.is_empty() && what.bias == nullptr && what.cond == nullptr && !what.is_causal;
 }
 
 // The largest score of each query; scores of a tile that is kept as it is are not written again.
@@ -196,6 +202,70 @@ HWY_ATTR inline void panel_weigh(const panel_scores& given, const panel_state& s
     if (what.queries > row_lanes()) weigh_vector(what, state, factor, row_lanes());
 }
 
+HWY_ATTR HWY_INLINE void finish_vector(const panel_scores& what, float* maximum,
+                                       std::int64_t lane) {
+    const row_d d;
+    const auto largest = is_plain(what) ? largest_score(what.scores + lane, what.keys)
+                                        : finish_scores(what, lane);
+    hn::StoreU(hn::Max(hn::LoadU(d, maximum + lane), largest), d, maximum + lane);
+}
+
+HWY_ATTR inline void panel_finish(const panel_scores& given, float* maximum) {
+    const panel_scores what = given;
+    finish_vector(what, maximum, 0);
+    if (what.queries > row_lanes()) finish_vector(what, maximum, row_lanes());
+}
+
+HWY_ATTR HWY_INLINE void exponentiate_vector(const panel_scores& what, const panel_state& state,
+                                             std::int64_t lane) {
+    const row_d d;
+    const auto shift = shift_of(hn::LoadU(d, state.maximum + lane));
+    const auto sum = weights_in_place(what.scores + lane, what.keys, shift);
+    hn::StoreU(hn::Add(hn::LoadU(d, state.sum + lane), sum), d, state.sum + lane);
+}
+
+HWY_ATTR inline void panel_exponentiate(const panel_scores& what, const panel_state& state) {
+    exponentiate_vector(what, state, 0);
+    if (what.queries > row_lanes()) exponentiate_vector(what, state, row_lanes());
+}
+
+HWY_ATTR HWY_INLINE row_v rounded(row_v weight, row_type type) {
+    if (type == row_type::bf16) return changed<row_operator::round_bf16>(weight);
+    return type == row_type::f16 ? rounded_to_f16(weight) : weight;
+}
+
+HWY_ATTR HWY_INLINE void normalize_vector(const panel_scores& what, row_v factor, row_type type,
+                                          std::int64_t lane) {
+    const row_d d;
+    const std::int64_t panel = 2 * row_lanes();
+    float* at = what.scores + lane;
+    for (std::int64_t key = 0; key < what.keys; ++key, at += panel)
+        hn::StoreU(rounded(hn::Mul(hn::LoadU(d, at), factor), type), d, at);
+}
+
+HWY_ATTR HWY_INLINE void normalize_pairs(const panel_scores& what, row_v factor,
+                                         std::int64_t lane) {
+    const row_d d;
+    const std::int64_t panel = 2 * row_lanes();
+    const float* from = what.scores + lane;
+    float* to = what.scores + lane;
+    for (std::int64_t keys = what.keys; keys > 0; keys -= 2, from += 2 * panel, to += panel) {
+        const auto even = hn::Mul(hn::LoadU(d, from), factor);
+        const auto odd = keys > 1 ? hn::Mul(hn::LoadU(d, from + panel), factor) : hn::Zero(d);
+        hn::StoreU(as_pairs(even, odd), d, to);
+    }
+}
+
+HWY_ATTR inline void panel_normalize(const panel_scores& what, const float* factor, row_type type) {
+    for (std::int64_t lane = 0; lane < what.queries; lane += row_lanes()) {
+        const auto factors = hn::LoadU(row_d(), factor + lane);
+        if (what.in_pairs)
+            normalize_pairs(what, factors, lane);
+        else
+            normalize_vector(what, factors, type, lane);
+    }
+}
+
 HWY_ATTR HWY_INLINE void merge_vector(const panel_state& into, const panel_state& from,
                                       std::int64_t values_step, std::int64_t columns,
                                       std::int64_t lane) {
@@ -230,8 +300,9 @@ HWY_ATTR inline std::int64_t panel_queries() {
 }
 
 constexpr attention_kernels attention{
-    panel_queries, singles::multiply, multiply_pairs,   panel_weigh,    panel_merge, rows_as_f32,
-    rows_as_pairs, panel_load,        panel_load_conds, panel_add_rows, panel_store};
+    panel_queries,      singles::multiply, multiply_pairs, panel_weigh, panel_finish,
+    panel_exponentiate, panel_normalize,   panel_merge,    rows_as_f32, rows_as_pairs,
+    panel_load,         panel_load_conds,  panel_add_rows, panel_store};
 
 } // namespace HWY_NAMESPACE
 } // namespace maskwise

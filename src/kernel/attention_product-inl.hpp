@@ -62,15 +62,29 @@ MASKWISE_PRODUCT_ATTR HWY_INLINE void store_product(row_v sum_0, row_v sum_1, co
     }
 }
 
+template <int Vectors>
+MASKWISE_PRODUCT_ATTR HWY_INLINE void load_product(row_v& sum_0, row_v& sum_1, const float* c) {
+    sum_0 = hn::LoadU(row_d(), c);
+    if constexpr (Vectors == 2) sum_1 = hn::LoadU(row_d(), c + row_lanes());
+}
+
 template <int Rows, int Vectors>
 MASKWISE_PRODUCT_ATTR void multiply_block(const panel_product& product, std::int64_t first) {
     const row_d d;
     const std::int64_t lanes = row_lanes(), step_bytes = product.step_bytes;
     block_addresses a(product.a + first * product.row_bytes, product.row_bytes);
     const float* b = product.b;
+    const std::int64_t panel = 2 * lanes;
+    float* const c = product.c + first * panel;
 #define MASKWISE_ROW(n) [[maybe_unused]] auto x##n = hn::Zero(d), y##n = hn::Zero(d);
     MASKWISE_BLOCK_ROWS(MASKWISE_ROW)
 #undef MASKWISE_ROW
+    if (product.goes_on) {
+#define MASKWISE_ROW(n)                                                                            \
+    if constexpr (n < Rows) load_product<Vectors>(x##n, y##n, c + n * panel);
+        MASKWISE_BLOCK_ROWS(MASKWISE_ROW)
+#undef MASKWISE_ROW
+    }
     for (std::int64_t k = product.steps; k > 0; --k) {
         const auto b_0 = hn::LoadU(d, b);
         const auto b_1 = Vectors == 2 ? hn::LoadU(d, b + lanes) : b_0;
@@ -81,8 +95,6 @@ MASKWISE_PRODUCT_ATTR void multiply_block(const panel_product& product, std::int
         a.advance(step_bytes);
         b += 2 * lanes;
     }
-    const std::int64_t panel = 2 * lanes;
-    float* const c = product.c + first * panel;
 #define MASKWISE_ROW(n)                                                                            \
     if constexpr (n < Rows) store_product<Vectors>(x##n, y##n, product.factor, c + n * panel);
     MASKWISE_BLOCK_ROWS(MASKWISE_ROW)
@@ -115,7 +127,10 @@ constexpr std::int64_t few_queries = 4, few_steps = 512;
 MASKWISE_PRODUCT_ATTR HWY_INLINE void store_sum(const panel_product& product, std::int64_t row,
                                                 std::int64_t query, float sum) {
     float& c = product.c[row * 2 * row_lanes() + query];
-    c = product.factor == nullptr ? sum : c * product.factor[query] + sum;
+    if (product.goes_on)
+        c += sum;
+    else
+        c = product.factor == nullptr ? sum : c * product.factor[query] + sum;
 }
 
 // Less than a vector of a row, for which b has zeros.
@@ -158,7 +173,11 @@ MASKWISE_PRODUCT_ATTR HWY_INLINE void multiply_columns(const panel_product& prod
     for (std::int64_t row = 0; row < whole;) {
         const bool is_pair = row + panel <= whole;
         const std::int64_t second = is_pair ? lanes : 0;
-        auto sum_0 = hn::Zero(d), sum_1 = hn::Zero(d);
+        const std::int64_t count = is_pair ? panel : lanes;
+        float sums[2 * row_block_elems] = {};
+        if (product.goes_on)
+            for (std::int64_t i = 0; i < count; ++i) sums[i] = product.c[(row + i) * panel + query];
+        auto sum_0 = hn::LoadU(d, sums), sum_1 = hn::LoadU(d, sums + lanes);
         const std::byte* a = product.a + row * bytes_of(row_type::f32);
         for (std::int64_t k = 0; k < product.steps; ++k, a += product.step_bytes) {
             const auto b = hn::Set(d, product.b[k * panel + query]);
@@ -166,11 +185,13 @@ MASKWISE_PRODUCT_ATTR HWY_INLINE void multiply_columns(const panel_product& prod
             add_product(hn::LoadU(d, at), b, sum_0);
             add_product(hn::LoadU(d, at + second), b, sum_1);
         }
-        float sums[2 * row_block_elems];
         hn::StoreU(sum_0, d, sums);
         hn::StoreU(sum_1, d, sums + lanes);
-        const std::int64_t count = is_pair ? panel : lanes;
-        for (std::int64_t i = 0; i < count; ++i) store_sum(product, row + i, query, sums[i]);
+        for (std::int64_t i = 0; i < count; ++i)
+            if (product.goes_on)
+                product.c[(row + i) * panel + query] = sums[i];
+            else
+                store_sum(product, row + i, query, sums[i]);
         row += count;
     }
 }

@@ -266,6 +266,7 @@ attention_case make_attention_case(generator& random, bool is_small) {
     draw_masks(random, shapes, made);
     if (one_in(random, 6)) spoil_masked_keys(made);
     if (one_in(random, 30) && !has_masking_bias(made)) spoil_one_query(random, made.query);
+    if (one_in(random, 3)) made.desc.order = attention_order::operators;
     made.describe();
     return made;
 }

@@ -2,6 +2,7 @@
 
 #include "attention/attention_checks.hpp"
 #include "attention/run_attention.hpp"
+#include "base/environment.hpp"
 #include "base/error.hpp"
 #include "onednn/library/guard.hpp"
 #include "onednn/partition/gains.hpp"
@@ -72,6 +73,15 @@ bool lacks_address(const attention_desc& desc, const attention_operands& at) {
            lacks(desc.statistics, at.statistics);
 }
 
+// oneDNN's clients compare with its operators, so their roundings are the default.
+attention_order wanted_order() {
+    const auto wanted = read_environment("MASKWISE_ATTENTION_ORDER").value_or("operators");
+    if (wanted == "operators") return attention_order::operators;
+    if (wanted == "tiles") return attention_order::tiles;
+    throw invalid_argument("MASKWISE_ATTENTION_ORDER is '" + std::string(wanted) +
+                           "', expected 'operators' or 'tiles'");
+}
+
 bool is_number(const tensor_desc& operand) {
     return element_count(operand.extents) == 1;
 }
@@ -111,6 +121,8 @@ attention_executable::describe_inputs(const graph::attention_chain& attention) c
     desc.bias_on_fill = form_.bias_on_fill;
     if (form_.is_causal) desc.causal = causal_boundary::top_left; // moved in every execution
     desc.inf_as_zero = chain_.soft_max->inf_as_zero;
+    desc.order = wanted_order();
+    desc.weights_type = attention.weights_type;
     return desc;
 }
 

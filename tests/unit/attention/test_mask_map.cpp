@@ -40,7 +40,7 @@ void check(const mask_case& what, std::int64_t tile) {
                                                 what.keys, what.strides, tile, tile);
     std::vector<tile_mask> map(static_cast<std::size_t>(layout.tiles()));
     for (std::int64_t i = 0; i < layout.heads * layout.row_tiles; ++i)
-        map_row_tile(layout, what.bytes.data(), i, map.data() + i * layout.key_tiles);
+        map_row_tile(layout, what.bytes.data(), i, map.data() + i * layout.key_tiles, nullptr);
     for (std::int64_t a = 0; a < what.outer[0]; ++a)
         for (std::int64_t b = 0; b < what.outer[1]; ++b)
             for (std::int64_t r = 0; r < what.rows; r += tile)
@@ -87,16 +87,27 @@ TEST(mask_map, looks_once_at_what_heads_share) {
     EXPECT_EQ(padding.tiles(), 8 * 2);
 }
 
+struct bias_found {
+    tile_mask state;
+    float highest;
+};
+
 // Of a tile of `others` with one more element.
 template <class Element>
-tile_mask tile_of_bias(mask_kind kind, Element others, Element one) {
+bias_found look_at_bias(mask_kind kind, Element others, Element one) {
     constexpr std::int64_t width = sizeof(Element);
-    const mask_layout layout = make_mask_layout(kind, {1}, 4, 5, {0, 5 * width, width}, 16, 16);
+    mask_layout layout = make_mask_layout(kind, {1}, 4, 5, {0, 5 * width, width}, 16, 16);
+    layout.bounds_mixed = true;
     std::vector<Element> bias(20, others);
     bias[13] = one;
-    tile_mask found{};
-    map_row_tile(layout, bias.data(), 0, &found);
+    bias_found found{};
+    map_row_tile(layout, bias.data(), 0, &found.state, &found.highest);
     return found;
+}
+
+template <class Element>
+tile_mask tile_of_bias(mask_kind kind, Element others, Element one) {
+    return look_at_bias(kind, others, one).state;
 }
 
 // Around the first number that masks, and around -infinity.
@@ -136,6 +147,29 @@ TEST(mask_map, knows_a_causal_boundary) {
                 EXPECT_EQ(causal_tile(boundary, row, 8, key, 10), wanted)
                     << boundary << ' ' << row << ' ' << key;
             }
+}
+
+// Masked, kept and mixed tiles; numbers of 16 bits as f32, among them f16's least and largest.
+TEST(mask_map, knows_the_highest_bias) {
+    using u16 = std::uint16_t;
+    const auto highest = [](mask_kind kind, auto others, auto one) {
+        return look_at_bias(kind, others, one).highest;
+    };
+    constexpr float lowest = std::numeric_limits<float>::lowest();
+    EXPECT_EQ(highest(mask_kind::bias_f32, -INFINITY, lowest), lowest);
+    EXPECT_EQ(highest(mask_kind::bias_f32, -INFINITY, -INFINITY), -INFINITY);
+    EXPECT_EQ(highest(mask_kind::bias_f32, 0.0F, -0.0F), 0);
+    EXPECT_EQ(highest(mask_kind::bias_f32, -3.0F, -1e9F), -3);
+    EXPECT_EQ(highest(mask_kind::bias_f32, -1e30F, 2.5F), 2.5F);
+    EXPECT_TRUE(std::isnan(highest(mask_kind::bias_f32, 1.0F, -NAN)));
+    EXPECT_TRUE(std::isnan(highest(mask_kind::bias_f32, NAN, 1.0F)));
+    EXPECT_EQ(highest(mask_kind::bias_bf16, u16{0xFF80}, u16{0xF14A}), -0x1.94p99F);
+    EXPECT_EQ(highest(mask_kind::bias_bf16, u16{0xC000}, u16{0x3F80}), 1);
+    EXPECT_EQ(highest(mask_kind::bias_f16, u16{0xFC00}, u16{0xFBFF}), -65504);
+    EXPECT_EQ(highest(mask_kind::bias_f16, u16{0xC000}, u16{0x3555}), 0x1.554p-2F);
+    EXPECT_EQ(highest(mask_kind::bias_f16, u16{0xC000}, u16{0x0001}), 0x1p-24F);
+    EXPECT_EQ(highest(mask_kind::bias_f16, u16{0xC000}, u16{0x7C00}), INFINITY);
+    EXPECT_TRUE(std::isnan(highest(mask_kind::bias_f16, u16{0xC000}, u16{0x7C01})));
 }
 
 } // namespace

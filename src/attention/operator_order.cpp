@@ -1,0 +1,94 @@
+// Attention in the order of separate operators: the scores of a row tile are kept until all are
+// known; weights are exponentials of what lies below the true maximum, divided by their sum and
+// rounded, before the first value is added; values are added in the order of their keys.
+
+#include "attention/attention_tile.hpp"
+
+#include <algorithm>
+#include <memory>
+
+namespace maskwise {
+
+float* tile_worker::scores_of(const panel_rows& panel, const key_tile& keys) const {
+    const std::int64_t tile = panel.number * plan_.key_tiles() + keys.number;
+    return operands_.part(plan_.worker.scores) + tile * plan_.tile_keys * plan_.panel;
+}
+
+void tile_worker::keep_scores(const key_tile& keys) {
+    const strided_matrix key = operands_.keys_of(keys);
+    operands_.for_each_panel([&](const panel_rows& panel) {
+        const panel_scores made = operands_.multiply(panel, keys, key, scores_of(panel, keys));
+        if (made.keys != 0) kernels_.finish(made, state_of(panel, own_state()).maximum);
+    });
+}
+
+// Without a bias each place has the fill itself.
+void tile_worker::fill_scores(const key_tile& keys) {
+    if (keys.is_biased) return keep_scores(keys);
+    operands_.for_each_panel([&](const panel_rows& panel) {
+        std::fill_n(scores_of(panel, keys), keys.keys * plan_.panel, numbers_.fill);
+        kernels_.finish(operands_.scores_of(panel, keys, scores_of(panel, keys)),
+                        state_of(panel, own_state()).maximum);
+    });
+}
+
+// What then has no weight in any row is skipped from there on.
+void tile_worker::keep_put_off(const tile_range& range, tile_action action, key_tile* tiles) {
+    const float* const maxima = own_state();
+    for (std::int64_t number = range.first; number < range.last; ++number) {
+        key_tile& keys = tiles[number];
+        if (keys.action != action) continue;
+        if (!has_weight(keys, numbers_.fill, maxima, operands_.rows().rows))
+            keys.action = tile_action::skip;
+        else if (action == tile_action::fill)
+            fill_scores(keys);
+        else
+            keep_scores(keys);
+    }
+}
+
+void tile_worker::weigh(const tile_range& range, const key_tile* tiles) {
+    const auto for_each_score = [&](auto visit) {
+        for (std::int64_t number = range.first; number < range.last; ++number) {
+            const key_tile& keys = tiles[number];
+            if (keys.action == tile_action::skip) continue;
+            visit(keys);
+        }
+    };
+    for_each_score([&](const key_tile& keys) {
+        operands_.for_each_panel([&](const panel_rows& panel) {
+            kernels_.exponentiate(operands_.scores_of(panel, keys, scores_of(panel, keys)),
+                                  state_of(panel, own_state()));
+        });
+    });
+    float* const factors = operands_.part(plan_.worker.factor);
+    for (std::int64_t q = 0; q < plan_.tile_rows; ++q) {
+        const float sum = own_state()[plan_.tile_rows + q];
+        factors[q] = sum == 0 ? 0 : 1 / sum;
+    }
+    for_each_score([&](const key_tile& keys) {
+        const strided_matrix value = operands_.values_of(keys);
+        operands_.for_each_panel([&](const panel_rows& panel) {
+            const panel_scores weights = operands_.scores_of(panel, keys, scores_of(panel, keys));
+            if (weights.keys == 0) return;
+            kernels_.normalize(weights, factors + panel.number * plan_.panel, plan_.weights_type);
+            operands_.add_values(weights, value, state_of(panel, own_state()).values, nullptr);
+        });
+    });
+}
+
+void tile_worker::run_by_operators(const tile_range& range) {
+    operands_.bind(range.head, range.row_tile);
+    begin(own_state());
+    auto* const tiles = reinterpret_cast<key_tile*>(operands_.part(plan_.worker.tiles));
+    for (std::int64_t number = range.first; number < range.last; ++number) {
+        const key_tile& keys = *std::construct_at(tiles + number, operands_.tile(number));
+        if (keys.action == tile_action::compute) keep_scores(keys);
+    }
+    keep_put_off(range, tile_action::postpone, tiles);
+    keep_put_off(range, tile_action::fill, tiles);
+    weigh(range, tiles);
+    write(own_state(), true);
+}
+
+} // namespace maskwise

@@ -1,0 +1,60 @@
+#include "attention/tile_actions.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace maskwise {
+namespace {
+
+constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
+// Below exp(-88) the kernels' exponential is 0.
+constexpr float no_weight = 88;
+
+// A bias that masks by a finite number leaves a row its scores where the row has no others, so none
+// above half that number.
+tile_action action_of_bias(const key_tile& keys, bool masks) {
+    if (!masks) return tile_action::compute;
+    return keys.highest_bias == minus_infinity ? tile_action::skip : tile_action::postpone;
+}
+
+} // namespace
+
+key_tile decide(const attention_data& plan, const attention_numbers& numbers, const row_tile& rows,
+                std::int64_t number) {
+    key_tile keys{.number = number, .first = number * plan.tile_keys};
+    keys.keys = std::min(plan.tile_keys, plan.keys - keys.first);
+    const tile_maps& maps = rows.maps;
+    tile_mask kept = tile_mask::kept;
+    if (plan.is_causal)
+        kept = causal_tile(numbers.boundary, rows.first, rows.rows, keys.first, keys.keys);
+    keys.is_crossed = kept != tile_mask::kept;
+    if (maps.cond != nullptr && kept != tile_mask::masked) {
+        keys.is_selected = maps.cond[number] != tile_mask::kept;
+        if (keys.is_selected) kept = maps.cond[number];
+    }
+    const tile_mask bias = maps.bias != nullptr ? maps.bias[number] : tile_mask::kept;
+    keys.is_biased = bias != tile_mask::kept;
+    if (keys.is_biased) keys.highest_bias = maps.highest_bias[number];
+    const bool has_fill = kept != tile_mask::kept && !numbers.fill_is_minus_infinity();
+    if (kept == tile_mask::masked) {
+        keys.is_biased = keys.is_biased && plan.desc.bias_on_fill;
+        keys.action = has_fill ? tile_action::fill : tile_action::skip;
+        return keys;
+    }
+    const bool fill_is_biased = plan.desc.bias_on_fill && numbers.fill <= 0;
+    keys.action = action_of_bias(keys, bias == tile_mask::masked && (!has_fill || fill_is_biased));
+    return keys;
+}
+
+// NaN in the bias, or in a row's scores, counts.
+bool has_weight(const key_tile& keys, float fill, const float* maxima, std::int64_t rows) {
+    const bool is_filled = keys.action == tile_action::fill;
+    const float reached =
+        (is_filled ? fill : 0) + (keys.is_biased ? keys.highest_bias : 0);
+    if (reached == minus_infinity) return false;
+    const float distance = is_filled ? no_weight : std::max(no_weight, -reached / 2);
+    return std::any_of(maxima, maxima + rows,
+                       [&](float maximum) { return !(maximum - reached > distance); });
+}
+
+} // namespace maskwise

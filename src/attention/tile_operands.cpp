@@ -1,0 +1,198 @@
+#include "attention/tile_operands.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace maskwise {
+namespace {
+
+constexpr std::int64_t float_bytes = sizeof(float);
+
+std::byte* bytes_at(const void* base) {
+    return static_cast<std::byte*>(const_cast<void*>(base));
+}
+
+strided_matrix turned(strided_matrix matrix) {
+    std::swap(matrix.row_bytes, matrix.column_bytes);
+    return matrix;
+}
+
+// The part of one row tile.
+tile_maps part_of(tile_maps maps, const attention_data& plan, const dims& position,
+                  std::int64_t number) {
+    if (maps.cond != nullptr) maps.cond += place_in_map(plan.mask, position, number);
+    if (maps.bias != nullptr) {
+        const std::int64_t place = place_in_map(plan.bias_mask, position, number);
+        maps.bias += place;
+        maps.highest_bias += place;
+    }
+    return maps;
+}
+
+} // namespace
+
+// Queries hold the scale where that is a factor of its own; a pair of bf16 cannot.
+tile_operands::tile_operands(const attention_data& plan, const attention_operands& at,
+                             const attention_numbers& numbers, const tile_maps& maps,
+                             float* scratch)
+    : plan_(plan), at_(at), numbers_(numbers), maps_(maps), kernels_(plan.kernels->attention),
+      scratch_(scratch), query_factor_(1) {
+    if (plan.by_operators()) {
+        steps_ = numbers.steps;
+        return;
+    }
+    query_factor_ = plan.in_pairs ? 1 : numbers.scale;
+    steps_ = steps_of(plan.in_pairs ? numbers.scale : 1, numbers.soft_cap);
+}
+
+void tile_operands::bind(std::int64_t head, std::int64_t number) {
+    position_ = position_of(head, plan_.outer);
+    const std::int64_t first = number * plan_.tile_rows;
+    rows_ = {first, std::min(plan_.tile_rows, plan_.rows - first),
+             part_of(maps_, plan_, position_, number)};
+    has_queries_ = false;
+}
+
+strided_matrix tile_operands::matrix(const head_operand& operand, const void* base,
+                                     std::int64_t row) const {
+    return {bytes_at(base) + offset_bytes(operand, position_) + row * operand.row_bytes,
+            operand.type, operand.row_bytes, operand.column_bytes};
+}
+
+// Rows of a tile as dense f32.
+strided_matrix tile_operands::as_floats(const strided_matrix& rows, std::int64_t count,
+                                        std::int64_t columns, std::int64_t to) const {
+    kernels_.load_rows(rows, count, columns, part(to));
+    return {bytes_at(part(to)), row_type::f32, columns * float_bytes, float_bytes};
+}
+
+strided_matrix tile_operands::as_pairs(const strided_matrix& rows, std::int64_t count,
+                                       std::int64_t columns, std::int64_t to) const {
+    kernels_.load_pairs(rows, count, columns, part(to));
+    return {bytes_at(part(to)), row_type::f32, columns * float_bytes, float_bytes};
+}
+
+// f32, or pairs of bf16, which lie there already unless keys are turned.
+strided_matrix tile_operands::keys_of(const key_tile& keys) {
+    ++computed_tiles_;
+    if (!has_queries_) load_queries();
+    strided_matrix own = matrix(plan_.key, at_.key, keys.first);
+    if (plan_.key_is_turned && plan_.converts_key) {
+        const auto convert = plan_.in_pairs ? &tile_operands::as_pairs : &tile_operands::as_floats;
+        return turned((this->*convert)(turned(own), plan_.depth, keys.keys, plan_.worker.keys));
+    }
+    if (plan_.in_pairs)
+        own.column_bytes = float_bytes;
+    else if (plan_.converts_key)
+        return as_floats(own, keys.keys, plan_.depth, plan_.worker.keys);
+    return own;
+}
+
+strided_matrix tile_operands::floats_of_values(const key_tile& keys) const {
+    const strided_matrix own = matrix(plan_.value, at_.value, keys.first);
+    if (!plan_.converts_value) return own;
+    return as_floats(own, keys.keys, plan_.columns, plan_.worker.values);
+}
+
+strided_matrix tile_operands::values_of(const key_tile& keys) const {
+    if (!plan_.in_pairs) return floats_of_values(keys);
+    return as_pairs(matrix(plan_.value, at_.value, keys.first), keys.keys, plan_.columns,
+                    plan_.worker.pairs);
+}
+
+// A pair of bf16 moves like one f32.
+void tile_operands::load_queries() {
+    for_each_panel([&](const panel_rows& panel) {
+        strided_matrix queries = matrix(plan_.query, at_.query, panel.first);
+        if (plan_.in_pairs) {
+            queries.type = row_type::f32;
+            queries.column_bytes = float_bytes;
+        }
+        kernels_.load_panel(queries, panel.queries, plan_.depth_steps(), query_factor_,
+                            part(plan_.worker.queries) + panel.number * plan_.panel * plan_.depth,
+                            part(plan_.worker.work));
+    });
+    has_queries_ = true;
+}
+
+// Keys behind the boundary of the panel's last query add nothing where they are filled with
+// -infinity.
+std::int64_t tile_operands::kept_keys(const panel_rows& panel, const key_tile& keys) const {
+    if (!keys.is_crossed || !numbers_.fill_is_minus_infinity()) return keys.keys;
+    const std::int64_t last = numbers_.boundary + panel.first + panel.queries - 1;
+    return std::clamp<std::int64_t>(last + 1 - keys.first, 0, keys.keys);
+}
+
+panel_scores tile_operands::multiply(const panel_rows& panel, const key_tile& keys,
+                                     const strided_matrix& key, float* scores) {
+    panel_scores made = scores_of(panel, keys, scores);
+    if (made.keys == 0) return made;
+    const float* const queries =
+        part(plan_.worker.queries) + panel.number * plan_.panel * plan_.depth;
+    const auto multiply = plan_.in_pairs ? kernels_.multiply_pairs : kernels_.multiply;
+    multiply({key.first, key.row_bytes, key.column_bytes, made.keys, plan_.depth_steps(), queries,
+              scores, nullptr, panel.queries});
+    made.steps = steps_;
+    made.fill = numbers_.fill;
+    made.bias_on_fill = plan_.desc.bias_on_fill;
+    if (keys.is_biased) add_bias(panel, made, keys.first);
+    if (keys.is_selected) add_cond(panel, made, keys.first);
+    if (!keys.is_crossed) return made;
+    // A panel and a tile are shorter than that, so clamping changes nothing.
+    constexpr std::int64_t far = 1 << 16;
+    made.is_causal = true;
+    made.boundary = static_cast<std::int32_t>(
+        std::clamp(numbers_.boundary + panel.first - keys.first, -far, far));
+    return made;
+}
+
+panel_scores tile_operands::scores_of(const panel_rows& panel, const key_tile& keys,
+                                      float* scores) const {
+    panel_scores made;
+    made.scores = scores;
+    made.keys = kept_keys(panel, keys);
+    made.queries = panel.queries;
+    made.in_pairs = plan_.in_pairs;
+    return made;
+}
+
+void tile_operands::add_values(const panel_scores& weights, const strided_matrix& value,
+                               float* values, const float* factor) const {
+    const std::int64_t steps = plan_.in_pairs ? (weights.keys + 1) / 2 : weights.keys;
+    const auto multiply = plan_.in_pairs ? kernels_.multiply_pairs : kernels_.multiply;
+    multiply({value.first, value.column_bytes, value.row_bytes, plan_.columns, steps,
+              weights.scores, values, factor, weights.queries, factor == nullptr});
+}
+
+void tile_operands::add_cond(const panel_rows& panel, panel_scores& scores,
+                             std::int64_t first_key) const {
+    strided_matrix conds = matrix(plan_.cond, at_.cond, panel.first);
+    conds.first += first_key * conds.column_bytes;
+    std::byte* const to = bytes_at(part(plan_.worker.conds));
+    scores.cond = to;
+    scores.cond_step = plan_.panel;
+    if (conds.row_bytes == 0) {
+        scores.cond_step = 1;
+        for (std::int64_t i = 0; i < scores.keys; ++i) to[i] = conds.first[i * conds.column_bytes];
+    } else {
+        kernels_.load_conds(conds, panel.queries, scores.keys, to);
+    }
+    if (plan_.desc.cond_masks)
+        std::transform(to, to + scores.keys * scores.cond_step, to,
+                       [](std::byte b) { return std::byte{b == std::byte{0}}; });
+}
+
+void tile_operands::add_bias(const panel_rows& panel, panel_scores& scores,
+                             std::int64_t first_key) const {
+    strided_matrix bias = matrix(plan_.bias, at_.bias, panel.first);
+    bias.first += first_key * bias.column_bytes;
+    float* const to = part(plan_.worker.bias);
+    scores.bias = to;
+    scores.bias_step = bias.row_bytes == 0 ? 1 : plan_.panel;
+    if (bias.row_bytes == 0)
+        kernels_.load_rows(bias, 1, scores.keys, to);
+    else
+        kernels_.load_panel(bias, panel.queries, scores.keys, 1, to, part(plan_.worker.work));
+}
+
+} // namespace maskwise

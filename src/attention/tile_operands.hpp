@@ -1,0 +1,80 @@
+#pragma once
+
+#include "attention/tile_actions.hpp"
+
+namespace maskwise {
+
+// Key tiles [first, last) of a row tile of a head.
+struct tile_range {
+    std::int64_t head = 0, row_tile = 0;
+    std::int64_t first = 0, last = 0;
+};
+
+// The queries of one panel of a row tile.
+struct panel_rows {
+    std::int64_t number, first, queries;
+};
+
+// What a worker reads of the client's memory, one row tile at a time, and brings into scratch
+// memory of its own.
+class tile_operands {
+public:
+    // `scratch` has room for plan.worker.floats.
+    tile_operands(const attention_data& plan, const attention_operands& at,
+                  const attention_numbers& numbers, const tile_maps& maps, float* scratch);
+
+    void bind(std::int64_t head, std::int64_t number);
+    const row_tile& rows() const { return rows_; }
+    key_tile tile(std::int64_t number) const { return decide(plan_, numbers_, rows_, number); }
+
+    template <typename Visit>
+    void for_each_panel(Visit visit) const {
+        for (std::int64_t first = 0; first < rows_.rows; first += plan_.panel)
+            visit(panel_rows{first / plan_.panel, rows_.first + first,
+                             std::min(plan_.panel, rows_.rows - first)});
+    }
+
+    // The operand's matrix of this head, from a row on.
+    strided_matrix matrix(const head_operand& operand, const void* base, std::int64_t row) const;
+    // As products take them. Keys count as computed.
+    strided_matrix keys_of(const key_tile& keys);
+    strided_matrix values_of(const key_tile& keys) const;
+    strided_matrix floats_of_values(const key_tile& keys) const;
+    // Scores of the panel's queries: their products with keys, and what is still to be done.
+    panel_scores multiply(const panel_rows& panel, const key_tile& keys, const strided_matrix& key,
+                          float* scores);
+    // The scores, and what the mask says of them.
+    panel_scores scores_of(const panel_rows& panel, const key_tile& keys, float* scores) const;
+    // values = values * factor + weights * value; without a factor the sum goes on.
+    void add_values(const panel_scores& weights, const strided_matrix& value, float* values,
+                    const float* factor) const;
+    // The first keys of the tile that any query of the panel keeps.
+    std::int64_t kept_keys(const panel_rows& panel, const key_tile& keys) const;
+
+    float* part(std::int64_t of_layout) const { return scratch_ + of_layout; }
+    std::int64_t computed_tiles() const { return computed_tiles_; }
+
+private:
+    strided_matrix as_floats(const strided_matrix& rows, std::int64_t count, std::int64_t columns,
+                             std::int64_t to) const;
+    strided_matrix as_pairs(const strided_matrix& rows, std::int64_t count, std::int64_t columns,
+                            std::int64_t to) const;
+    void load_queries();
+    void add_cond(const panel_rows& panel, panel_scores& scores, std::int64_t first_key) const;
+    void add_bias(const panel_rows& panel, panel_scores& scores, std::int64_t first_key) const;
+
+    const attention_data& plan_;
+    const attention_operands& at_;
+    const attention_numbers& numbers_;
+    const tile_maps maps_;
+    const attention_kernels& kernels_;
+    float* scratch_;
+    float query_factor_;
+    score_steps steps_;
+    dims position_;
+    row_tile rows_;
+    bool has_queries_ = false;
+    std::int64_t computed_tiles_ = 0;
+};
+
+} // namespace maskwise

@@ -1,0 +1,150 @@
+// The work that an attention does: tiles of queries and keys with a kept place, whichever way the
+// mask came, however rows, threads and splits divide it. Counted by the plan, not by a clock.
+
+#include "attention/run_attention.hpp"
+#include "base/cpu.hpp"
+#include "support/attention_case.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace maskwise {
+namespace {
+
+using test::attention_case;
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+struct kept_places {
+    std::int64_t rows, keys;
+    std::vector<double> keep; // 1 or 0, row-major
+};
+
+// Each row keeps a run of keys, the runs of neighbours overlap or jump.
+kept_places random_places(test::generator& random, std::int64_t rows, std::int64_t keys) {
+    kept_places made{rows, keys, std::vector<double>(static_cast<std::size_t>(rows * keys), 0)};
+    std::int64_t first = test::draw(random, 0, keys - 1);
+    for (std::int64_t r = 0; r < rows; ++r) {
+        if (test::one_in(random, 10)) first = test::draw(random, 0, keys - 1);
+        const std::int64_t count = std::min(keys - first, test::draw(random, 1, 90));
+        std::fill_n(made.keep.begin() + r * keys + first, count, 1);
+    }
+    return made;
+}
+
+kept_places below_boundary(std::int64_t rows, std::int64_t keys) {
+    kept_places made{rows, keys, std::vector<double>(static_cast<std::size_t>(rows * keys), 0)};
+    for (std::int64_t r = 0; r < rows; ++r)
+        std::fill_n(made.keep.begin() + r * keys, std::min(keys, r + 1), 1);
+    return made;
+}
+
+std::int64_t tiles_with_a_kept_place(const kept_places& what, const attention_data& plan) {
+    std::int64_t tiles = 0;
+    for (std::int64_t r = 0; r < what.rows; r += plan.tile_rows)
+        for (std::int64_t k = 0; k < what.keys; k += plan.tile_keys) {
+            bool any = false;
+            for (std::int64_t i = r; i < std::min(what.rows, r + plan.tile_rows); ++i)
+                for (std::int64_t j = k; j < std::min(what.keys, k + plan.tile_keys); ++j)
+                    any = any || what.keep[static_cast<std::size_t>(i * what.keys + j)] != 0;
+            tiles += any ? 1 : 0;
+        }
+    return tiles * plan.heads;
+}
+
+enum class mask_form { cond, masking_cond, infinite, lowest, large, f16_lowest, filled_cond, boundary };
+
+attention_case masked_case(const kept_places& places, mask_form form) {
+    const std::int64_t heads = 2;
+    attention_case what = test::plain_case({heads, places.rows, 8}, {heads, places.keys, 8},
+                                           {heads, places.keys, 5}, 3);
+    const test::extent_list shape{places.rows, places.keys};
+    const auto set_bias = [&](data_type type, double masked) {
+        std::vector<double> bias;
+        for (const double keep : places.keep) bias.push_back(keep != 0 ? 0 : masked);
+        test::set_bias(what, type, shape, bias);
+    };
+    std::vector<double> drop;
+    for (const double keep : places.keep) drop.push_back(1 - keep);
+    switch (form) {
+    case mask_form::filled_cond:
+        what.desc.fill = -1e9F;
+        [[fallthrough]];
+    case mask_form::cond:
+        test::set_cond(what, shape, places.keep);
+        break;
+    case mask_form::masking_cond:
+        test::set_cond(what, shape, drop);
+        what.desc.cond_masks = true;
+        break;
+    case mask_form::infinite:
+        set_bias(data_type::f32, -infinity);
+        break;
+    case mask_form::lowest:
+        set_bias(data_type::f32, std::numeric_limits<float>::lowest());
+        break;
+    case mask_form::large:
+        set_bias(data_type::f32, -1e30);
+        break;
+    case mask_form::f16_lowest:
+        set_bias(data_type::f16, -65504);
+        break;
+    case mask_form::boundary:
+        what.desc.causal = causal_boundary::top_left;
+        break;
+    }
+    return what;
+}
+
+constexpr mask_form forms_of_places[] = {mask_form::cond,       mask_form::masking_cond,
+                                         mask_form::infinite,   mask_form::lowest,
+                                         mask_form::large,      mask_form::f16_lowest,
+                                         mask_form::filled_cond};
+
+void expect_work(const kept_places& places, mask_form form, attention_order order, isa target) {
+    attention_case what = masked_case(places, form);
+    what.desc.order = order;
+    const auto plan = make_attention_plan(what.desc, target);
+    const std::int64_t expected = tiles_with_a_kept_place(places, *plan);
+    for (const int threads : {1, 2, 16, 64}) {
+        const parallel_loop loop{threads, [](std::int64_t count, const auto& body) {
+                                     for (std::int64_t i = 0; i < count; ++i) body(i);
+                                 }};
+        const std::int64_t before = plan->computed_tiles;
+        run_attention(*plan, what.operands(), &loop);
+        EXPECT_EQ(plan->computed_tiles - before, expected)
+            << "form " << static_cast<int>(form) << ", " << places.rows << 'x' << places.keys
+            << ", threads " << threads << ", " << to_string(*plan);
+    }
+}
+
+TEST(attention_cost, follows_the_mask_in_every_form) {
+    test::generator random(test::base_seed());
+    for (const isa target : supported_isas(native_cpu()))
+        for (const auto order : {attention_order::tiles, attention_order::operators})
+            for (const std::int64_t rows : {1, 3, 16, 20, 64, 77, 130})
+                for (const std::int64_t keys : {50, 64, 700, 2100}) {
+                    const kept_places places = random_places(random, rows, keys);
+                    for (const mask_form form : forms_of_places)
+                        expect_work(places, form, order, target);
+                    expect_work(below_boundary(rows, keys), mask_form::boundary, order, target);
+                }
+}
+
+// Rows of which a finite number masks every key need all of them; infinity needs none.
+TEST(attention_cost, of_rows_that_are_masked_as_a_whole) {
+    kept_places places{70, 640, std::vector<double>(70 * 640, 0)};
+    for (const auto& [form, share] : {std::pair{mask_form::infinite, 0}, {mask_form::lowest, 1}}) {
+        const attention_case what = masked_case(places, form);
+        const auto plan = make_attention_plan(what.desc, active_isa());
+        run_attention(*plan, what.operands(), nullptr);
+        EXPECT_EQ(plan->computed_tiles, share * plan->heads * plan->row_tiles() * plan->key_tiles());
+    }
+}
+
+} // namespace
+} // namespace maskwise

@@ -1,0 +1,145 @@
+// Attention in the order of separate operators: against MatMul, the steps around a mask, SoftMax and
+// MatMul one after the other, each rounded where a graph would round.
+
+#include "attention/run_attention.hpp"
+#include "base/cpu.hpp"
+#include "support/attention_case.hpp"
+#include "support/numbers.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace maskwise {
+namespace {
+
+using test::attention_case;
+
+constexpr std::int64_t rows = 70, keys = 300, depth = 16, columns = 24;
+
+double rounded(double value, data_type type) {
+    return test::round_to(value, type == data_type::f32    ? test::f32_format
+                                 : type == data_type::bf16 ? test::bf16_format
+                                                           : test::f16_format);
+}
+
+// Whole numbers: products and their sums are exact, so that a score is the same in any order.
+attention_case whole_numbers(unsigned seed) {
+    attention_case what =
+        test::plain_case({1, rows, depth}, {1, keys, depth}, {1, keys, columns}, seed);
+    for (auto* const tensor : {&what.query, &what.key, &what.value}) {
+        std::vector<double> values = tensor->values;
+        for (double& value : values) value = std::round(value * 2);
+        tensor->fill(values);
+    }
+    std::vector<double> keep(rows * keys, 1);
+    for (std::size_t i = 0; i < keep.size(); ++i) keep[i] = (i % keys) * rows <= (i / keys) * keys;
+    test::set_cond(what, {rows, keys}, keep);
+    return what;
+}
+
+// The row of SoftMax, in f32 but for its exponentials and their sum.
+std::vector<double> weights_of(const attention_case& what, std::int64_t row, float divisor,
+                               data_type type) {
+    std::vector<float> scores;
+    for (std::int64_t k = 0; k < keys; ++k) {
+        float score = 0;
+        for (std::int64_t d = 0; d < depth; ++d)
+            score += static_cast<float>(what.query.values[static_cast<std::size_t>(row * depth + d)] *
+                                        what.key.values[static_cast<std::size_t>(k * depth + d)]);
+        const bool is_kept = what.cond.values[static_cast<std::size_t>(row * keys + k)] != 0;
+        scores.push_back(is_kept ? score / divisor : what.desc.fill);
+    }
+    const float maximum = *std::ranges::max_element(scores);
+    std::vector<double> weights;
+    double sum = 0;
+    for (const float score : scores)
+        sum += weights.emplace_back(std::exp(static_cast<double>(score - maximum)));
+    for (double& weight : weights) weight = rounded(weight / sum, type);
+    return weights;
+}
+
+std::vector<double> by_operators(const attention_case& what, float divisor, data_type type) {
+    std::vector<double> dst;
+    for (std::int64_t row = 0; row < rows; ++row) {
+        const auto weights = weights_of(what, row, divisor, type);
+        for (std::int64_t c = 0; c < columns; ++c) {
+            double sum = 0;
+            for (std::int64_t k = 0; k < keys; ++k)
+                sum += weights[static_cast<std::size_t>(k)] *
+                       what.value.values[static_cast<std::size_t>(k * columns + c)];
+            dst.push_back(sum);
+        }
+    }
+    return dst;
+}
+
+// How many elements of each 1024 are further from what is expected than sums of f32 are.
+double different(const attention_case& what, const std::vector<double>& expected) {
+    const std::vector<double> found = what.dst.read();
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < found.size(); ++i)
+        count += std::abs(found[i] - expected[i]) > 2e-5 ? 1 : 0;
+    return static_cast<double>(count) * 1024 / static_cast<double>(found.size());
+}
+
+class operator_order : public testing::TestWithParam<isa> {};
+
+void run(const attention_case& what, isa target, float divisor) {
+    const auto plan = make_attention_plan(what.desc, target);
+    attention_numbers numbers = plan->numbers;
+    numbers.steps = {};
+    numbers.steps.append({divisor, true});
+    numbers.scale = 1 / divisor;
+    run_attention(*plan, what.operands(), numbers);
+}
+
+// A weight may lie so near the middle of two numbers that exponentials decide, hence one of 1024.
+TEST_P(operator_order, rounds_weights_behind_their_division) {
+    constexpr float divisor = 3.7F;
+    for (const float fill : {-std::numeric_limits<float>::infinity(), -1e9F, -3.0F})
+        for (const data_type type : {data_type::f32, data_type::bf16, data_type::f16}) {
+            attention_case what = whole_numbers(5);
+            what.desc.fill = fill;
+            what.desc.order = attention_order::operators;
+            what.desc.weights_type = type;
+            const std::vector<double> expected = by_operators(what, divisor, type);
+            run(what, GetParam(), divisor);
+            EXPECT_LE(different(what, expected), 1) << to_string(type) << ", fill " << fill;
+            if (type == data_type::f32) continue;
+            what.desc.order = attention_order::tiles;
+            run(what, GetParam(), divisor);
+            EXPECT_GT(different(what, expected), 100) << to_string(type) << ", fill " << fill;
+        }
+}
+
+// As a sum over all keys has it, tile by tile, and whatever the number of queries.
+TEST_P(operator_order, adds_values_in_the_order_of_keys) {
+    for (const std::int64_t queries : {1, 3, 8, 33}) {
+        attention_case what = test::plain_case({1, queries, 4}, {1, 200, 4}, {1, 200, 40}, 6);
+        what.query.fill(std::vector<double>(static_cast<std::size_t>(queries * 4), 0));
+        what.desc.order = attention_order::operators;
+        run(what, GetParam(), 1);
+        const std::vector<double> found = what.dst.read();
+        for (std::int64_t c = 0; c < 40; ++c) {
+            float sum = 0;
+            for (std::int64_t k = 0; k < 200; ++k)
+                sum = std::fma(1.0F / 200,
+                               static_cast<float>(what.value.values[static_cast<std::size_t>(k * 40 + c)]),
+                               sum);
+            if (GetParam() == isa::avx2 || GetParam() == isa::avx512)
+                EXPECT_EQ(found[static_cast<std::size_t>(c)], static_cast<double>(sum)) << c;
+            else // without a fused multiplication
+                EXPECT_NEAR(found[static_cast<std::size_t>(c)], static_cast<double>(sum), 1e-6);
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(every_target, operator_order,
+                         testing::ValuesIn(supported_isas(native_cpu())),
+                         [](const auto& chosen) { return std::string(to_string(chosen.param)); });
+
+} // namespace
+} // namespace maskwise
