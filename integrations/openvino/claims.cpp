@@ -69,7 +69,7 @@ const ov::Node* joined_reader(const ov::Node& node) {
 }
 
 bool is_small_cond(std::size_t elements, std::size_t of_dst) {
-    return elements * small_condition <= of_dst;
+    return elements <= of_dst / small_condition;
 }
 
 namespace {
@@ -108,7 +108,7 @@ bool is_kept(const op::v1::Select& select) {
 bool saves_a_copy_of_cond(const op::v1::Select& select, std::size_t dst_elements) {
     const std::size_t elements = elements_of(select.get_input_partial_shape(0));
     return is_one_of<op::v0::Parameter>(*select.get_input_node_ptr(0)) &&
-           elements >= large_condition && elements * fewest_of_condition >= dst_elements;
+           elements >= large_condition && elements >= dst_elements / fewest_of_condition;
 }
 
 // Why OpenVINO's own Select is as fast, or faster.
@@ -119,7 +119,7 @@ std::string reason_of_speed(const op::v1::Select& select) {
     if (dst.is_dynamic() || select.get_input_partial_shape(0).is_dynamic())
         return "its size is not known";
     const std::size_t elements = elements_of(dst);
-    if (elements * type.size() < least_bytes && !saves_a_copy_of_cond(select, elements))
+    if (elements < least_bytes / type.size() && !saves_a_copy_of_cond(select, elements))
         return "it is small";
     return reason_of_neighbours(select);
 }

@@ -76,7 +76,7 @@ bool is_faster(const softmax_chain& chain) {
         cond.get_partial_shape().is_dynamic())
         return false;
     const std::size_t elements = ov::shape_size(scores.get_shape());
-    return elements * sizeof(float) >= least_bytes &&
+    return elements >= least_bytes / sizeof(float) &&
            joined_producer(*scores.get_node()) == nullptr &&
            joined_reader(*chain.softmax) == nullptr &&
            (is_small_cond(ov::shape_size(cond.get_shape()), elements) ||

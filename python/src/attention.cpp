@@ -48,14 +48,16 @@ void check_types(const attention_call& of) {
 tensor_desc lay_out_result(const tensor_desc& query, const dims& extents) {
     const int rank = extents.rank(), missing = rank - query.extents.rank();
     const auto step = [&](int d) {
-        const std::int64_t bytes = d < missing ? 0 : std::abs(query.strides_bytes[d - missing]);
-        return bytes == 0 ? std::numeric_limits<std::int64_t>::max() : bytes;
+        constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+        const std::int64_t bytes = d < missing ? 0 : query.strides_bytes[d - missing];
+        return bytes == 0 ? most : std::abs(std::max(bytes, -most));
     };
     dims order = extents;
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end() - 1, [&](std::int64_t a, std::int64_t b) {
         return step(static_cast<int>(a)) > step(static_cast<int>(b));
     });
+    // The dense dst that was compiled has the same product, so it stays within int64.
     tensor_desc result{query.type, extents, extents};
     auto bytes = static_cast<std::int64_t>(width_bytes(query.type));
     for (int i = rank - 1; i >= 0; --i) {

@@ -80,13 +80,21 @@ nb::dlpack::dtype dlpack_type(data_type type) {
     }
 }
 
+npy_intp bytes_of_stride(std::int64_t elements, npy_intp width) {
+    npy_intp bytes = 0;
+    if (!__builtin_mul_overflow(elements, width, &bytes)) return bytes;
+    PyErr_Format(PyExc_BufferError, "a stride of %lld elements of %zd bytes is beyond 64 bits",
+                 static_cast<long long>(elements), width);
+    throw nb::python_error();
+}
+
 nb::object view_memory(const any_array& memory) {
     std::vector<npy_intp> extents, strides;
     nb::object dtype = dtype_for(memory.dtype());
     const auto width = static_cast<npy_intp>(memory.itemsize());
     for (std::size_t i = 0; i < memory.ndim(); ++i) {
         extents.push_back(static_cast<npy_intp>(memory.shape(i)));
-        strides.push_back(memory.stride(i) * width);
+        strides.push_back(bytes_of_stride(memory.stride(i), width));
     }
     nb::object array = own(PyArray_NewFromDescr(
         &PyArray_Type, as_dtype(dtype.release()), static_cast<int>(extents.size()), extents.data(),

@@ -33,19 +33,31 @@ nb::object allocate_in_their_order(const request& of) {
 }
 
 struct byte_range {
-    const char* first;
-    const char* last; // one behind
+    npy_intp first, last; // addresses; one behind
 
     bool meets(const byte_range& other) const { return first < other.last && other.first < last; }
 };
 
+[[noreturn]] void refuse_reach(PyArrayObject* array) {
+    const nb::handle of(reinterpret_cast<PyObject*>(array));
+    PyErr_Format(PyExc_ValueError, "an array of shape %S and strides %S reaches beyond 64 bits",
+                 nb::object(of.attr("shape")).ptr(), nb::object(of.attr("strides")).ptr());
+    throw nb::python_error();
+}
+
+// Strides are what the array's maker says.
 byte_range range_of(PyArrayObject* array) {
-    const char* const data = PyArray_BYTES(array);
+    const auto data = reinterpret_cast<npy_intp>(PyArray_BYTES(array));
+    const npy_intp* const extents = PyArray_DIMS(array);
+    const int rank = PyArray_NDIM(array);
+    if (std::find(extents, extents + rank, 0) != extents + rank) return {data, data};
     byte_range range{data, data + PyArray_ITEMSIZE(array)};
-    for (int i = 0; i < PyArray_NDIM(array); ++i) {
-        if (PyArray_DIM(array, i) == 0) return {data, data};
-        const npy_intp reach = (PyArray_DIM(array, i) - 1) * PyArray_STRIDE(array, i);
-        (reach < 0 ? range.first : range.last) += reach;
+    for (int i = 0; i < rank; ++i) {
+        npy_intp reach = 0;
+        if (__builtin_mul_overflow(extents[i] - 1, PyArray_STRIDE(array, i), &reach))
+            refuse_reach(array);
+        npy_intp& end = reach < 0 ? range.first : range.last;
+        if (__builtin_add_overflow(end, reach, &end)) refuse_reach(array);
     }
     return range;
 }

@@ -2,6 +2,7 @@
 
 #include "attention/attention_checks.hpp"
 #include "attention/tile_actions.hpp"
+#include "base/checked.hpp"
 #include "tensor/broadcast.hpp"
 #include "tensor/tensor_desc.hpp"
 
@@ -20,9 +21,34 @@ row_type row_type_of(data_type type) {
     return type == data_type::f16 ? row_type::f16 : row_type::f32;
 }
 
-// Strides for each dimension of `to`, 0 where the operand is broadcast.
+// No machine holds a tile of longer rows, and what a worker has of them stays below 2^59 bytes.
+constexpr std::int64_t most_row_elems = std::int64_t{1} << 48;
+// Counts of heads, rows, keys and tiles, and sums of them, stay within int64.
+constexpr std::int64_t most_products = std::int64_t{1} << 60;
+
+// An extent of 0 counts as 1, since products of some of the extents are made, too.
+void require_countable(const attention_data& plan) {
+    std::optional<std::int64_t> products = 1;
+    const auto times = [&](std::int64_t extent) {
+        if (products) products = checked_multiply(*products, std::max<std::int64_t>(extent, 1));
+    };
+    const bool has_short_rows = std::max(plan.depth, plan.columns) <= most_row_elems;
+    for (const std::int64_t extent : plan.outer) times(extent);
+    times(plan.rows);
+    times(plan.keys);
+    if (has_short_rows) times(plan.depth + plan.columns);
+    if (has_short_rows && products && *products <= most_products) return;
+    throw invalid_shape("attention: " + to_string(plan.outer) + " x " + std::to_string(plan.rows) +
+                        " queries x " + std::to_string(plan.keys) + " keys, depth " +
+                        std::to_string(plan.depth) + ", columns " + std::to_string(plan.columns) +
+                        " is too large, expected rows of at most 2^48 elements and 2^60 products");
+}
+
+// Strides for each dimension of `to`, 0 where the operand is broadcast, and where it has no
+// elements: its strides were not checked.
 dims broadcast_strides(const tensor_desc& operand, const dims& to) {
     dims strides(to.rank(), 0);
+    if (element_count(operand.extents) == 0) return strides;
     const int missing = to.rank() - operand.extents.rank();
     for (int d = 0; d < operand.extents.rank(); ++d)
         if (operand.extents[d] != 1) strides[missing + d] = operand.strides_bytes[d];
@@ -198,12 +224,13 @@ std::shared_ptr<const attention_data> make_attention_plan(const attention_desc& 
     const dims& shape = plan->desc.dst.extents;
     const int outer = shape.rank() - 2;
     plan->outer = dims(std::span(shape.begin(), static_cast<std::size_t>(outer)));
-    plan->heads = element_count(plan->outer);
     plan->rows = shape[outer];
     plan->columns = shape[outer + 1];
     const dims& keys = plan->desc.key.extents;
     plan->keys = keys[keys.rank() - 2];
     plan->depth = keys[keys.rank() - 1];
+    require_countable(*plan);
+    plan->heads = element_count(plan->outer);
     plan->is_causal = desc.causal != causal_boundary::none;
     plan->weights_type = row_type_of(desc.weights_type);
     plan->numbers = {*plan->desc.scale, desc.soft_cap,

@@ -52,7 +52,7 @@ struct attention_data {
     // Extents before {rows, columns} of dst, and their product. Heads of one query that share keys
     // and values count as rows of one head.
     dims outer;
-    std::int64_t heads = 0, rows = 0, keys = 0, depth = 0, columns = 0;
+    std::int64_t heads = 0, rows = 0, keys = 0, depth = 0, columns = 0; // products below 2^60
     head_operand query, key, value, cond, bias, dst, statistics;
     bool is_causal = false;
     attention_numbers numbers;

@@ -1,10 +1,13 @@
 #include "attention/run_attention.hpp"
 
 #include "attention/attention_tile.hpp"
+#include "base/checked.hpp"
 #include "exec/parts.hpp"
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
+#include <new>
 
 namespace maskwise {
 namespace {
@@ -14,6 +17,11 @@ constexpr std::int64_t parallel_from_products = 1 << 19;
 // Keys of one row tile are shared out, so that there are a few items of work for each thread, but
 // no item is smaller than this.
 constexpr std::int64_t items_per_thread = 4, least_tiles_of_item = 8;
+constexpr auto padding = static_cast<std::int64_t>(scratch_alignment);
+
+std::int64_t padded(std::int64_t bytes) {
+    return static_cast<std::int64_t>(padded_bytes(static_cast<std::size_t>(bytes)));
+}
 
 // How an execution is divided, and its scratch: the maps of cond and bias, the workers, and the
 // states of row tiles of which the keys are shared out.
@@ -21,11 +29,16 @@ struct division {
     int workers = 1;
     std::int64_t splits = 1; // of the keys of each row tile
     std::int64_t items = 0;
-    std::size_t highest_bytes = 0, map_bytes = 0, worker_bytes = 0, state_bytes = 0;
+    std::int64_t highest_bytes = 0, map_bytes = 0, worker_bytes = 0, state_bytes = 0;
 
-    std::size_t bytes() const {
-        const auto states = splits > 1 ? static_cast<std::size_t>(items) * state_bytes : 0;
-        return highest_bytes + map_bytes + static_cast<std::size_t>(workers) * worker_bytes + states;
+    // With what aligning takes; where 64 bits do not hold them, a number that no machine has.
+    std::int64_t bytes() const {
+        const auto of_workers = checked_multiply(workers, worker_bytes);
+        const auto of_states = checked_multiply(splits > 1 ? items : 0, state_bytes);
+        const auto both =
+            of_workers && of_states ? checked_add(*of_workers, *of_states) : std::nullopt;
+        const auto all = both ? checked_add(*both, highest_bytes + map_bytes + padding) : std::nullopt;
+        return all.value_or(std::numeric_limits<std::int64_t>::max());
     }
 };
 
@@ -39,21 +52,21 @@ division divide(const attention_data& plan, int threads) {
             (wanted + row_tiles - 1) / std::max<std::int64_t>(1, row_tiles), 1, most);
     made.items = row_tiles * made.splits;
     made.workers = static_cast<int>(std::clamp<std::int64_t>(made.items, 1, threads));
-    made.highest_bytes =
-        padded_bytes(static_cast<std::size_t>(plan.bias_mask.tiles()) * sizeof(float));
-    made.map_bytes =
-        padded_bytes(static_cast<std::size_t>(plan.mask.tiles() + plan.bias_mask.tiles()));
-    made.worker_bytes = padded_bytes(static_cast<std::size_t>(plan.worker.floats) * sizeof(float));
-    made.state_bytes = padded_bytes(static_cast<std::size_t>(plan.state_floats()) * sizeof(float));
+    constexpr std::int64_t float_bytes = sizeof(float);
+    made.highest_bytes = padded(plan.bias_mask.tiles() * float_bytes);
+    made.map_bytes = padded(plan.mask.tiles() + plan.bias_mask.tiles());
+    made.worker_bytes = padded(plan.worker.floats * float_bytes);
+    made.state_bytes = padded(plan.state_floats() * float_bytes);
     return made;
 }
 
-std::unique_ptr<attention_scratch> take_scratch(const attention_data& plan, std::size_t bytes) {
+std::unique_ptr<attention_scratch> take_scratch(const attention_data& plan, std::int64_t bytes) {
+    const auto size = static_cast<std::size_t>(bytes);
     auto scratch = plan.scratch.take();
-    if (scratch && scratch->size >= bytes) return scratch;
+    if (scratch && scratch->size >= size) return scratch;
     scratch = std::make_unique<attention_scratch>();
-    scratch->bytes = std::make_unique_for_overwrite<std::byte[]>(bytes + scratch_alignment);
-    scratch->size = bytes;
+    scratch->bytes = std::make_unique_for_overwrite<std::byte[]>(size);
+    scratch->size = size;
     return scratch;
 }
 
@@ -67,7 +80,7 @@ public:
           cond_map_(reinterpret_cast<tile_mask*>(scratch + how.highest_bytes)),
           bias_map_(cond_map_ + plan.mask.tiles()),
           workers_(scratch + how.highest_bytes + how.map_bytes),
-          states_(workers_ + static_cast<std::size_t>(how.workers) * how.worker_bytes) {}
+          states_(workers_ + how.workers * how.worker_bytes) {}
 
     void run() {
         map_mask(plan_.mask, at_.cond, cond_map_);
@@ -82,8 +95,7 @@ public:
 
 private:
     float* state_of(std::int64_t item) const {
-        return reinterpret_cast<float*>(states_ +
-                                        static_cast<std::size_t>(item) * how_.state_bytes);
+        return reinterpret_cast<float*>(states_ + item * how_.state_bytes);
     }
 
     // Each worker takes the next item as long as there is one.
@@ -93,7 +105,7 @@ private:
         const tile_maps maps{plan_.mask.heads > 0 ? cond_map_ : nullptr,
                              plan_.bias_mask.heads > 0 ? bias_map_ : nullptr, highest_};
         const auto run_worker = [&](std::int64_t number) {
-            auto* const scratch = workers_ + static_cast<std::size_t>(number) * how_.worker_bytes;
+            auto* const scratch = workers_ + number * how_.worker_bytes;
             tile_worker worker(plan_, at_, numbers_, maps, reinterpret_cast<float*>(scratch));
             for (std::int64_t item = next++; item < items; item = next++) work(worker, item);
             plan_.computed_tiles.fetch_add(worker.computed_tiles(), std::memory_order_relaxed);
@@ -114,8 +126,10 @@ private:
     tile_range range_of(std::int64_t item) const {
         const std::int64_t row_tiles = plan_.row_tiles(), tiles = plan_.key_tiles();
         const std::int64_t row_tile = item / how_.splits, split = item % how_.splits;
-        return {row_tile / row_tiles, row_tiles - 1 - row_tile % row_tiles,
-                tiles * split / how_.splits, tiles * (split + 1) / how_.splits};
+        const std::int64_t each = tiles / how_.splits, rest = tiles % how_.splits;
+        const auto first_of = [&](std::int64_t s) { return s * each + std::min(s, rest); };
+        return {row_tile / row_tiles, row_tiles - 1 - row_tile % row_tiles, first_of(split),
+                first_of(split + 1)};
     }
 
     void run_item(tile_worker& worker, std::int64_t item) const {
@@ -163,13 +177,13 @@ int threads_for(const attention_data& plan) {
 }
 
 std::int64_t scratch_bytes(const attention_data& plan, int threads) {
-    return static_cast<std::int64_t>(divide(plan, std::max(1, threads)).bytes() +
-                                     scratch_alignment);
+    return divide(plan, std::max(1, threads)).bytes();
 }
 
 void run_attention(const attention_data& plan, const attention_operands& at,
                    const attention_numbers& numbers, const parallel_loop* loop) {
-    if (plan.heads == 0 || plan.rows == 0) return;
+    const bool writes = plan.columns != 0 || plan.statistics.column_count != 0;
+    if (plan.heads == 0 || plan.rows == 0 || !writes) return;
     const division how = divide(plan, loop == nullptr ? threads_for(plan) : loop->threads);
     auto scratch = take_scratch(plan, how.bytes());
     attention_run(plan, at, numbers, loop, how, first_aligned(scratch->bytes.get())).run();

@@ -44,6 +44,7 @@ row_operand make_operand(const tensor_desc& desc, const dims& shape, role as, co
     if (as == role::cond && desc.type != data_type::boolean)
         throw invalid_argument("cond is " + std::string(to_string(desc.type)) +
                                ", expected boolean");
+    span_bytes(desc); // throws on overflow
     const dims strides = aligned_strides(desc, shape, name);
     const std::int64_t column_bytes = strides[shape.rank() - 1];
     operand.is_scalar = column_bytes == 0;
@@ -66,8 +67,9 @@ row_operand make_statistics(const tensor_desc& desc, dims shape) {
     if (desc.type != data_type::f32 || desc.extents != shape)
         throw invalid_argument("statistics are " + std::string(to_string(desc.type)) + ' ' +
                                to_string(desc.extents) + ", expected f32 " + to_string(shape));
+    row_operand made = make_operand(desc, shape, role::input, "statistics");
     require_apart(desc, "statistics");
-    return make_operand(desc, shape, role::input, "statistics");
+    return made;
 }
 
 role role_of(const row_desc& desc, std::size_t operand) {
@@ -119,10 +121,11 @@ void add_operands(const row_desc& desc, row_plan& plan) {
             make_operand(operand, shape, role_of(desc, plan.operands.size()), "an operand"));
 }
 
+// The result has no element twice, so with rows there are fewer columns than max_span_bytes.
 bool pays_to_stream(const row_plan& plan, std::int64_t stream_from_bytes) {
-    const std::int64_t row_bytes =
-        plan.columns * (bytes_of(plan.scores.type) + bytes_of(plan.result.type));
-    return plan.rows > 0 && row_bytes >= stream_from_bytes / plan.rows;
+    return plan.rows > 0 &&
+           plan.columns * (bytes_of(plan.scores.type) + bytes_of(plan.result.type)) >=
+               stream_from_bytes / plan.rows;
 }
 
 struct step_name {

@@ -1,15 +1,16 @@
 #include "onednn/partition/gains.hpp"
 
 #include "attention/run_attention.hpp"
+#include "base/checked.hpp"
 #include "base/cpu.hpp"
 #include "exec/tbb_library.hpp"
 #include "onednn/library/real_library.hpp"
 #include "tensor/data_type.hpp"
-#include "tensor/tensor_desc.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace maskwise::onednn {
 namespace {
@@ -26,6 +27,14 @@ bool masks_by_arithmetic(const graph::row_chain& chain) {
     return !real().at_least(3, 8) && std::any_of(chain.steps.begin(), chain.steps.end(), replaces);
 }
 
+// Recorded extents are the client's word, and their product may leave 64 bits.
+bool has_fewer_elements(const dims& extents, std::int64_t than) {
+    std::optional<std::int64_t> count = 1;
+    for (const std::int64_t extent : extents)
+        if (count) count = checked_multiply(*count, extent);
+    return count && *count < than;
+}
+
 // oneDNN 3.13 does not run a mask that is not broadcast by reference code. Then a short chain gains
 // less than cutting the partition in two costs (0.87 at 1 Mi elements, 1.0 at 4 Mi, 1.13 at 16 Mi).
 bool masks_element_by_element(const std::vector<graph::op>& ops, const graph::row_chain& chain) {
@@ -39,7 +48,7 @@ bool masks_element_by_element(const std::vector<graph::op>& ops, const graph::ro
             std::any_of(chain.operands.begin(), chain.operands.end(),
                         [&cond](const auto& operand) { return operand.id == cond.id; });
         return is_operand && cond.shape_known() && cond.extents == scores.extents &&
-               element_count(cond.extents) < gains_from_elements;
+               has_fewer_elements(cond.extents, gains_from_elements);
     });
 }
 

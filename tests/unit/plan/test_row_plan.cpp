@@ -56,6 +56,23 @@ TEST(row_plan, prints_one_line) {
     }
 }
 
+// Sizes are the client's, and no machine has these.
+TEST(row_plan, refuses_what_64_bits_do_not_hold) {
+    constexpr std::int64_t huge = std::int64_t{1} << 62;
+    const auto make = [](const dims& shape, const dims& strides_bytes) {
+        row_desc desc;
+        desc.scores = desc.result = {data_type::f32, shape, strides_bytes};
+        return make_row_plan(desc, isa::scalar, 0);
+    };
+    EXPECT_THROW(make({3, 8}, {huge, 4}), invalid_shape);
+    EXPECT_THROW(make({huge, huge, 1}, {4, 4, 4}), invalid_shape);
+    EXPECT_THROW(make({1, huge}, {4, 4}), invalid_shape);
+    row_desc scores_overflow = describe({3, 8});
+    scores_overflow.scores.strides_bytes[0] = huge;
+    EXPECT_THROW(make_row_plan(scores_overflow, isa::scalar), invalid_shape);
+    EXPECT_FALSE(make({0, huge}, {4, 4}).streams); // no row that could be stored
+}
+
 // 6 rows of 8 scores and results of 4 bytes each.
 TEST(row_plan, streams_from_the_threshold_on) {
     const row_desc desc = describe({3, 2, 8});

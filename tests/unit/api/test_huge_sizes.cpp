@@ -1,0 +1,256 @@
+// Extents and strides at the edges of 64 bits through the public API: a description is refused, or
+// its plan has true sizes and runs in exactly the memory described. For AddressSanitizer and
+// UndefinedBehaviorSanitizer, which report what a comparison would not see.
+#include "maskwise/attention.hpp"
+#include "maskwise/maskwise.hpp"
+#include "support/huge_sizes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <new>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace maskwise {
+namespace {
+
+using namespace test;
+
+reach reach_of(const tensor_desc& of) {
+    return {of.extents, of.strides_bytes, width_bytes(of.type)};
+}
+
+// A shape that broadcasts to `to`, with strides.
+tensor_desc operand_of(chance& random, data_type type, const dims& to) {
+    tensor_desc operand{type, {}, {}};
+    const int missing = to.empty() ? 0 : random.below(3) == 0 ? random.below(to.rank()) : 0;
+    for (int d = missing; d < to.rank(); ++d) {
+        const std::int64_t extent = random.one_in(5) ? 1 : to[d];
+        operand.extents.push_back(extent);
+        operand.strides_bytes.push_back(
+            random.stride(extent, static_cast<std::int64_t>(width_bytes(type))));
+    }
+    if (random.one_in(10)) operand.strides_bytes = {};
+    return operand;
+}
+
+dims random_shape(chance& random, int rank) {
+    dims shape;
+    for (int d = 0; d < rank; ++d) shape.push_back(random.extent());
+    return shape;
+}
+
+// With the strides that compile fills in; nothing where it must refuse.
+std::optional<tensor_desc> completed(tensor_desc operand) {
+    for (const std::int64_t extent : operand.extents)
+        if (extent < 0) return std::nullopt;
+    if (!operand.strides_bytes.empty() || operand.extents.empty()) return operand;
+    auto stride = static_cast<std::int64_t>(width_bytes(operand.type));
+    operand.strides_bytes = operand.extents;
+    for (int d = operand.extents.rank() - 1; d >= 0; --d) {
+        operand.strides_bytes[d] = stride;
+        if (__builtin_mul_overflow(stride, std::max<std::int64_t>(1, operand.extents[d]), &stride))
+            return std::nullopt;
+    }
+    return operand;
+}
+
+void expect_addressable(const tensor_desc& given, const std::string& plan) {
+    const auto operand = completed(given);
+    ASSERT_TRUE(operand) << to_string(given.extents) << " was accepted: " << plan;
+    EXPECT_TRUE(reach_of(*operand).is_addressable())
+        << to_string(operand->extents) << " strides " << to_string(operand->strides_bytes)
+        << " was accepted: " << plan;
+}
+
+struct counts {
+    int refused = 0, accepted = 0, executed = 0;
+};
+
+void execute_select(const plan& select, const std::array<tensor_desc, 3>& inputs, counts& seen) {
+    if (elements_of(select.dst().extents) > longest_memory) return;
+    std::array<std::optional<exact_memory>, 4> at;
+    for (std::size_t i = 0; i < 3; ++i) at[i] = exact_memory::of(reach_of(*completed(inputs[i])));
+    at[3] = exact_memory::of(reach_of(select.dst()));
+    for (const auto& each : at)
+        if (!each) return;
+    select.execute(at[0]->first(), at[1]->first(), at[2]->first(), at[3]->first());
+    ++seen.executed;
+}
+
+void try_select(chance& random, dialect form, counts& seen) {
+    const dims shape = random_shape(random, random.below(5));
+    const std::array inputs{operand_of(random, data_type::boolean, shape),
+                            operand_of(random, data_type::f32, shape),
+                            operand_of(random, data_type::f32, shape)};
+    const tensor_desc dst = operand_of(random, data_type::f32, shape);
+    try {
+        const plan select = random.one_in(2) ? compile(form, inputs[0], inputs[1], inputs[2])
+                                             : compile(form, inputs[0], inputs[1], inputs[2], dst);
+        ++seen.accepted;
+        for (const tensor_desc& input : inputs) expect_addressable(input, to_string(select));
+        expect_addressable(select.dst(), to_string(select));
+        EXPECT_FALSE(explain(select).empty());
+        execute_select(select, inputs, seen);
+    } catch (const error& refused) {
+        ++seen.refused;
+        EXPECT_NE(std::string(refused.what()).find('{'), std::string::npos) << refused.what();
+    }
+}
+
+class huge_select : public testing::TestWithParam<dialect> {};
+
+TEST_P(huge_select, is_refused_or_true) {
+    chance random(1);
+    counts seen;
+    for (int i = 0; i < 20'000 && !HasFailure(); ++i) try_select(random, GetParam(), seen);
+    EXPECT_GT(seen.refused, 1000);
+    EXPECT_GT(seen.accepted, 1000);
+    EXPECT_GT(seen.executed, 500);
+}
+
+INSTANTIATE_TEST_SUITE_P(each, huge_select,
+                         testing::Values(dialect::onednn_select, dialect::openvino_select_1,
+                                         dialect::onnx_where_9, dialect::onnx_where_16));
+
+// Heads, rows, keys, depth and columns, with strides for each operand.
+attention_desc random_attention(chance& random) {
+    const dims outer = random_shape(random, random.below(3));
+    const std::int64_t rows = random.extent(), keys = random.extent(), depth = random.extent(),
+                       columns = random.extent();
+    const auto with = [&](std::int64_t m, std::int64_t n, data_type type) {
+        dims shape = outer;
+        shape.push_back(m);
+        shape.push_back(n);
+        tensor_desc made{type, shape, {}};
+        for (const std::int64_t extent : shape)
+            made.strides_bytes.push_back(
+                random.stride(extent, static_cast<std::int64_t>(width_bytes(type))));
+        return made;
+    };
+    attention_desc desc;
+    desc.query = with(rows, depth, data_type::f32);
+    desc.key = with(keys, depth, data_type::f32);
+    desc.value = with(keys, columns, data_type::f32);
+    if (random.one_in(3)) desc.cond = with(rows, keys, data_type::boolean);
+    if (random.one_in(3)) desc.bias = with(rows, keys, data_type::f32);
+    if (random.one_in(3)) desc.causal = causal_boundary::top_left;
+    if (random.one_in(4)) desc.causal = causal_boundary::bottom_right;
+    if (random.one_in(3)) desc.fill = -3;
+    if (random.one_in(4)) desc.dst = with(rows, columns, data_type::f32);
+    if (random.one_in(4)) {
+        desc.statistics = {data_type::f32, outer};
+        desc.statistics.extents.push_back(rows);
+    }
+    return desc;
+}
+
+// An upper bound.
+wide products_of(const attention_desc& desc, const dims& dst) {
+    const auto from_end = [](const dims& of, int back) {
+        return static_cast<wide>(of[of.rank() - back]);
+    };
+    return elements_of({dst.begin(), dst.end() - 1}) * from_end(desc.key.extents, 2) *
+           (1 + from_end(desc.query.extents, 1) + from_end(dst, 1));
+}
+
+void execute_attention(chance& random, const attention_plan& plan, const attention_desc& desc,
+                       counts& seen) {
+    if (products_of(desc, plan.dst().extents) > longest_memory) return;
+    std::vector<exact_memory> memories;
+    const tensor_desc* operands[] = {&desc.query, &desc.key,   &desc.value,     &desc.cond,
+                                     &desc.bias,  &plan.dst(), &desc.statistics};
+    std::array<void*, std::size(operands)> at{};
+    memories.reserve(at.size());
+    for (std::size_t i = 0; i < at.size(); ++i) {
+        if (operands[i]->type == data_type::undef) continue;
+        auto own = exact_memory::of(reach_of(*completed(*operands[i])));
+        if (!own) return;
+        memories.push_back(std::move(*own));
+        at[i] = memories.back().first();
+    }
+    const parallel_loop loop{random.one_in(2) ? 1 : 7, [](std::int64_t count, const auto& body) {
+                                 for (std::int64_t i = 0; i < count; ++i) body(i);
+                             }};
+    const std::int64_t bytes = plan.scratch_bytes(loop.threads);
+    const attention_operands where{at[0], at[1], at[2], at[3], at[4], at[5], at[6]};
+    const bool writes = elements_of(plan.dst().extents) != 0 ||
+                        (at[6] != nullptr && elements_of(desc.statistics.extents) != 0);
+    if (writes && bytes >= power(47)) // no process has as many addresses
+        EXPECT_THROW(plan.execute(where, loop), std::bad_alloc) << to_string(plan);
+    else if (!writes || bytes < power(26))
+        plan.execute(where, loop);
+    else
+        return;
+    ++seen.executed;
+}
+
+void try_attention(chance& random, counts& seen) {
+    const attention_desc desc = random_attention(random);
+    try {
+        const attention_plan plan = compile(desc);
+        ++seen.accepted;
+        for (const tensor_desc* operand : {&desc.query, &desc.key, &desc.value})
+            expect_addressable(*operand, to_string(plan));
+        expect_addressable(plan.dst(), to_string(plan));
+        EXPECT_FALSE(explain(plan).empty());
+        // A worker has at least a row of query and one of dst.
+        const dims& dst = plan.dst().extents;
+        const wide row_bytes =
+            4 * (static_cast<wide>(desc.query.extents[desc.query.extents.rank() - 1]) +
+                 static_cast<wide>(dst[dst.rank() - 1]));
+        for (const int threads : {1, 64, std::numeric_limits<int>::max()})
+            EXPECT_GE(static_cast<wide>(plan.scratch_bytes(threads)), row_bytes) << to_string(plan);
+        execute_attention(random, plan, desc, seen);
+    } catch (const error& refused) {
+        ++seen.refused;
+        EXPECT_NE(std::string(refused.what()).find('{'), std::string::npos) << refused.what();
+    }
+}
+
+TEST(huge_attention, is_refused_or_true) {
+    chance random(2);
+    counts seen;
+    for (int i = 0; i < 60'000 && !HasFailure(); ++i) try_attention(random, seen);
+    EXPECT_GT(seen.refused, 1000);
+    EXPECT_GT(seen.accepted, 1000);
+    EXPECT_GT(seen.executed, 500);
+}
+
+attention_desc of_depth(std::int64_t depth) {
+    attention_desc desc;
+    desc.query = {data_type::f32, {1, depth}, {0, 0}};
+    desc.key = {data_type::f32, {3, depth}, {0, 0}};
+    desc.value = {data_type::f32, {3, 4}};
+    return desc;
+}
+
+// The tile of queries has 64 rows: from 2^56 on its bytes wrapped.
+TEST(huge_attention, names_the_depth_that_is_too_large) {
+    for (int exponent = 49; exponent < 63; ++exponent) try {
+            compile(of_depth(power(exponent)));
+            FAIL() << "2^" << exponent << " was accepted";
+        } catch (const invalid_shape& refused) {
+            EXPECT_NE(std::string(refused.what()).find(std::to_string(power(exponent))),
+                      std::string::npos)
+                << refused.what();
+        }
+}
+
+TEST(huge_attention, without_memory_writes_nothing) {
+    const attention_plan plan = compile(of_depth(power(48)));
+    EXPECT_GT(plan.scratch_bytes(1), power(48));
+    EXPECT_EQ(plan.scratch_bytes(std::numeric_limits<int>::max()) >= plan.scratch_bytes(1), true);
+    const float one = 1, values[12] = {};
+    float dst[4] = {5, 6, 7, 8};
+    EXPECT_THROW(plan.execute({.query = &one, .key = &one, .value = values, .dst = dst}),
+                 std::bad_alloc);
+    EXPECT_EQ(dst[0], 5);
+}
+
+} // namespace
+} // namespace maskwise
