@@ -92,7 +92,7 @@ std::string find_program(const std::string& name) {
     const char* const path = std::getenv("PATH");
     std::istringstream folders(name.find('/') == std::string::npos && path != nullptr ? path : "");
     for (std::string folder; std::getline(folders, folder, ':');) {
-        const std::string file = (folder.empty() ? "." : folder) + '/' + name;
+        std::string file = (folder.empty() ? "." : folder) + '/' + name;
         std::error_code none;
         if (std::filesystem::is_regular_file(file, none) && access(file.c_str(), X_OK) == 0)
             return file;
@@ -107,6 +107,7 @@ struct finished {
 
 finished run(const std::vector<std::string>& words) {
     std::vector<char*> arguments;
+    arguments.reserve(words.size() + 1);
     for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
     int ends[2];
