@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from pathlib import Path
@@ -48,6 +49,12 @@ def attends() -> bool:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m maskwise", description=__doc__)
+    parser.parse_args()
+    try:
+        maskwise.instruction_set()
+    except ValueError as failure:  # of MASKWISE_MAX_ISA
+        parser.error(str(failure))
     right = is_right() and attends()
     facts = {
         "maskwise": f"{maskwise.__version__} in {Path(maskwise.__file__).parent}",

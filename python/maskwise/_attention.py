@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from maskwise import _core
+from maskwise import _arguments, _core
 
 if TYPE_CHECKING:  # numpy.typing takes longer to import than all of this package
     from numpy.typing import NDArray
@@ -61,12 +61,14 @@ def attention(
         Shapes that do not fit; mask and is_causal together; an out of another shape, read-only, or
         that shares memory with an operand.
     TypeError
-        Other dtypes; an out of another dtype, or that is no array.
+        Other dtypes; an out of another dtype, or that is no array; an is_causal or enable_gqa that
+        is no bool, a scale that is no number.
     BufferError
         Memory that is not the CPU's, or that its library does not lend: no gradients.
     """
-    causal, grouped = bool(is_causal), bool(enable_gqa)
-    factor = None if scale is None else float(scale)
+    causal = is_causal if type(is_causal) is bool else _arguments.flag("is_causal", is_causal)
+    grouped = enable_gqa if type(enable_gqa) is bool else _arguments.flag("enable_gqa", enable_gqa)
+    factor = None if scale is None else _arguments.number("scale", scale)
     if (
         type(q) is type(k) is type(v) is np.ndarray
         and (mask is None or type(mask) is np.ndarray)

@@ -22,19 +22,42 @@ NAMES = {
 Inputs = dict[str, Any]
 
 
-def parse(arguments: list[str] | None) -> argparse.Namespace:
+def extent_of(text: str) -> tuple[str, int]:
+    name, _, extent = text.rpartition("=")
+    if not (name and extent.isascii() and extent.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r}, expected NAME=EXTENT, such as batch=8")
+    return name, int(extent)
+
+
+def count(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r}, expected an integer of 0 or more")
+    return int(text)
+
+
+def turns(text: str) -> int:
+    if count(text) == 0:
+        raise argparse.ArgumentTypeError("0, expected one or more")
+    return int(text)
+
+
+def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m maskwise.onnxruntime", description=__doc__)
     parser.add_argument("model")
     parser.add_argument(
         "--dim",
         action="append",
+        type=extent_of,
         default=[],
         metavar="NAME=EXTENT",
         help="a dimension that the model leaves open, by its name (default: 8)",
     )
-    parser.add_argument("--threads", type=int, default=0, help="of a session (default: all)")
-    parser.add_argument("--turns", type=int, default=15, help="runs of each (default: 15)")
-    return parser.parse_args(arguments)
+    parser.add_argument("--threads", type=count, default=0, help="of a session (default: all)")
+    parser.add_argument("--turns", type=turns, default=15, help="runs of each (default: 15)")
+    return parser
+
+
+PARSER = make_parser()
 
 
 def options_of(threads: int) -> Any:
@@ -94,24 +117,52 @@ def print_times(with_it: Any, without: Any, inputs: Inputs, turns: int) -> None:
     print(f"with Maskwise         {ours * 1e3:.3f} ms, {theirs / ours:.2f} times as fast")
 
 
-def main(arguments: list[str] | None = None) -> int:
-    given = parse(arguments)
+def check_names(session: Any, given: dict[str, int]) -> None:
+    """Ends the process where the model has no dimension of a given name."""
+    names = {dim for one in session.get_inputs() for dim in one.shape if isinstance(dim, str)}
+    for name in given.keys() - names:
+        has = f"it has {', '.join(sorted(names))}" if names else "its extents are all given"
+        PARSER.error(f"argument --dim: the model has no dimension {name!r}, {has}")
+
+
+def made_session(given: argparse.Namespace) -> Any:
     options = options_of(given.threads)
     options.add_session_config_entry("maskwise.verbose", "1")
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-    with_it = maskwise.onnxruntime.session(given.model, options)
+    try:
+        return maskwise.onnxruntime.session(given.model, options)
+    except (OSError, ValueError) as failure:
+        PARSER.error(str(failure))
+    except Exception as failure:  # its classes are private
+        PARSER.exit(
+            1, f"{PARSER.prog}: ONNX Runtime refuses {given.model}: {first_line(failure)}\n"
+        )
+
+
+def first_line(failure: Exception) -> str:
+    return (str(failure).splitlines() or [type(failure).__name__])[0]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    given = PARSER.parse_args(arguments)
+    try:
+        maskwise.instruction_set()
+    except ValueError as failure:  # of MASKWISE_MAX_ISA
+        PARSER.error(str(failure))
+    with_it = made_session(given)
+    extents = dict(given.dim)
+    check_names(with_it, extents)
     print_claims(with_it)
     try:
         without = ort.InferenceSession(
             given.model, options_of(given.threads), providers=["CPUExecutionProvider"]
         )
     except ort.capi.onnxruntime_pybind11_state.NotImplemented as failure:
-        print(f"ONNX Runtime alone does not run it: {str(failure).splitlines()[0]}")
+        print(f"ONNX Runtime alone does not run it: {first_line(failure)}")
         return 0
-    extents = {name: int(extent) for name, _, extent in (dim.partition("=") for dim in given.dim)}
     try:
         print_times(with_it, without, made_up(with_it, extents), given.turns)
     except Exception as failure:  # its classes are private
-        print(f"the made-up inputs do not fit, --dim may help: {str(failure).splitlines()[0]}")
+        print(f"the made-up inputs do not fit, --dim may help: {first_line(failure)}")
         return 1
     return 0

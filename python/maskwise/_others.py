@@ -137,7 +137,7 @@ def where_numpy(condition: Any, x: Any, y: Any, out: Any) -> Any:
     if out is None:
         return result
     if out.shape != result.shape:
-        raise ValueError(f"out has shape {out.shape}, the operands broadcast to {result.shape}")
+        raise ValueError(f"out has shape {out.shape}, the result is {result.shape}")
     if out.dtype != result.dtype:
         raise TypeError(f"out has dtype {out.dtype}, the result is {result.dtype}")
     if isinstance(out, np.ndarray):

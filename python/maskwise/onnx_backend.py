@@ -8,6 +8,7 @@ Where-9 and Where-16 by their own types and broadcast, bfloat16 (as ml_dtypes) a
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, numpy_helper
 from onnx.backend.base import Backend, BackendRep
 
+from maskwise import _arguments
 from maskwise._select import Dialect, select
 
 
@@ -30,6 +32,12 @@ def where_dialect(model: ModelProto) -> Dialect | None:
 
 def is_where(node: NodeProto) -> bool:
     return node.op_type == "Where" and node.domain in ("", "ai.onnx")
+
+
+def list_of(inputs: Any) -> list[Any]:
+    if isinstance(inputs, str | bytes) or not hasattr(type(inputs), "__iter__"):
+        raise TypeError(f"inputs is {_arguments.shown(inputs)}, expected a sequence of arrays")
+    return list(inputs)
 
 
 class WhereModel(BackendRep):
@@ -51,10 +59,10 @@ class WhereModel(BackendRep):
         ValueError
             Another number of inputs or one that is missing, shapes that do not broadcast.
         TypeError
-            dtypes that this Where does not have.
+            dtypes that this Where does not have, inputs that are no sequence or dict.
         """
         values: dict[str, Any] = dict(self.constants)
-        values.update(inputs if isinstance(inputs, dict) else self.by_name(inputs))
+        values.update(inputs if isinstance(inputs, dict) else self.by_name(list_of(inputs)))
         missing = [name for name in self.inputs if name not in values]
         if missing:
             raise ValueError(f"inputs {missing} are missing, the model has {self.inputs}")
@@ -73,16 +81,28 @@ class MaskwiseBackend(Backend):
 
     @classmethod
     def is_compatible(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
+        _arguments.instance("model", model, ModelProto, "an onnx.ModelProto, as onnx.load gives")
         is_served = where_dialect(model) is not None and all(map(is_where, model.graph.node))
         is_dense = not model.graph.sparse_initializer
         return is_served and is_dense and cls.supports_device(device)
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> WhereModel:
-        """Raises onnx.checker.ValidationError for models that are none, ValueError for others."""
+        """The model, ready to run.
+
+        Raises
+        ------
+        TypeError
+            No onnx.ModelProto.
+        onnx.checker.ValidationError
+            One that ONNX does not define.
+        ValueError
+            Other operators than Where, another device.
+        """
+        is_compatible = cls.is_compatible(model, device)
         onnx.checker.check_model(model)
         dialect = where_dialect(model)
-        if dialect is None or not cls.is_compatible(model, device):
+        if dialect is None or not is_compatible:
             found = sorted({node.op_type for node in model.graph.node})
             sparse = [one.values.name for one in model.graph.sparse_initializer]
             raise ValueError(
@@ -101,13 +121,20 @@ class MaskwiseBackend(Backend):
         **kwargs: Any,
     ) -> tuple[NDArray[Any], ...]:
         """One Where node by the newest form, or by that of the keyword opset_version."""
-        if not is_where(node):
+        if not is_where(_arguments.instance("node", node, NodeProto, "an onnx.NodeProto")):
             raise ValueError(f"operator {node.op_type}: only Where")
-        dialect: Dialect = "onnx" if kwargs.get("opset_version", 16) >= 16 else "onnx-9"
-        return (select(*inputs, dialect=dialect),)
+        opset = _arguments.instance(
+            "opset_version", kwargs.get("opset_version", 16), int, "an integer"
+        )
+        operands = list_of(inputs)
+        if len(operands) != 3:
+            raise ValueError(f"{len(operands)} inputs given, Where has 3")
+        dialect: Dialect = "onnx" if opset >= 16 else "onnx-9"
+        return (select(*operands, dialect=dialect),)
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
+        _arguments.instance("device", device, str, "a string such as CPU")
         return device.partition(":")[0] == "CPU"
 
 
@@ -116,3 +143,13 @@ prepare = MaskwiseBackend.prepare
 run_model = MaskwiseBackend.run_model
 run_node = MaskwiseBackend.run_node
 supports_device = MaskwiseBackend.supports_device
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        prog="python -m maskwise.onnx_backend",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.parse_args()
+    parser.error("nothing to run, expected an import: see --help")

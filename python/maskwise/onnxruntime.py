@@ -12,16 +12,18 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import onnxruntime as ort  # type: ignore[import-untyped, unused-ignore]
 
 import maskwise
+from maskwise import _arguments
 
 PROVIDER = "MaskwiseExecutionProvider"
 _CHOSEN = "maskwise.chosen"  # among the entries of options that have the provider already
 
 
+@runtime_checkable
 class ModelProto(Protocol):
     """onnx.ModelProto, of which only this is asked."""
 
@@ -40,7 +42,15 @@ def library() -> str:
 
 
 def devices() -> list[Any]:
-    """The registered provider as `SessionOptions.add_provider_for_devices` takes it; or none."""
+    """The registered provider as `SessionOptions.add_provider_for_devices` takes it; or none.
+
+    Raises
+    ------
+    RuntimeError
+        An ONNX Runtime older than 1.24.
+    """
+    if not hasattr(ort, "get_ep_devices"):
+        raise RuntimeError(f"Maskwise needs ONNX Runtime 1.24 or newer, this is {ort.__version__}")
     return [device for device in ort.get_ep_devices() if device.ep_name == PROVIDER]
 
 
@@ -52,8 +62,6 @@ def register() -> list[Any]:
     RuntimeError
         An ONNX Runtime older than 1.24.
     """
-    if not hasattr(ort, "get_ep_devices"):
-        raise RuntimeError(f"Maskwise needs ONNX Runtime 1.24 or newer, this is {ort.__version__}")
     if not devices():
         ort.register_execution_provider_library(PROVIDER, library())
     return devices()
@@ -77,20 +85,52 @@ def session(
 
     Raises
     ------
+    TypeError
+        A model or sess_options of another type.
+    FileNotFoundError, IsADirectoryError
+        A path that is no file's.
     ValueError
-        The keywords providers or provider_options.
+        Bytes or a file that are no ONNX model; the keywords providers, provider_options or
+        enable_fallback.
     RuntimeError
         An ONNX Runtime older than 1.24; and what InferenceSession raises.
     """
-    for name in ("providers", "provider_options"):
-        if kwargs.get(name):
-            raise ValueError(f"{name}: Maskwise comes first and the CPU behind it")
+    for name in ("providers", "provider_options", "enable_fallback"):
+        if (given := kwargs.pop(name, None)) is not None and (
+            not isinstance(given, (list, tuple, int)) or given
+        ):
+            raise ValueError(
+                f"{name}: Maskwise comes first and the CPU behind it, "
+                f"given {_arguments.shown(given)}"
+            )
+    content = _content_of(model)
+    if sess_options is not None:
+        expected = "an onnxruntime.SessionOptions"
+        _arguments.instance("sess_options", sess_options, ort.SessionOptions, expected)
     options = ort.SessionOptions() if sess_options is None else sess_options
     _choose(options)
-    if not isinstance(model, (str, bytes, os.PathLike)):
-        model = model.SerializeToString()
-    # ONNX Runtime would otherwise print an error and go on without Maskwise.
-    return ort.InferenceSession(model, options, enable_fallback=0, **kwargs)
+    try:
+        # ONNX Runtime would otherwise print an error and go on without Maskwise.
+        return ort.InferenceSession(content, options, enable_fallback=0, **kwargs)
+    except Exception as failure:  # its classes are private
+        if "protobuf" not in str(failure).lower():
+            raise
+        given = f"{len(content)} bytes" if isinstance(content, bytes) else content
+        reason = str(failure).rpartition(":")[2].strip()
+        raise ValueError(f"model is {given}, no ONNX model: {reason}") from None
+
+
+def _content_of(model: Any) -> str | bytes:
+    """What InferenceSession takes."""
+    if isinstance(model, bytes):
+        return model
+    if isinstance(model, (str, os.PathLike)):
+        return str(_arguments.file("model", model))
+    if isinstance(model, ModelProto) and not isinstance(model, type):
+        return model.SerializeToString()
+    raise TypeError(
+        f"model is {_arguments.shown(model)}, expected a path, bytes or an onnx.ModelProto"
+    )
 
 
 def _choose(options: Any) -> None:

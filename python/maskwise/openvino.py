@@ -7,9 +7,14 @@
 Or, for every model that an openvino.Core reads from IR or ONNX:
 
     core.add_extension(maskwise.openvino.library())
+
+`python -m maskwise.openvino` prints that path, or says why there is none.
 """
 
 from __future__ import annotations
+
+import argparse
+import sys
 
 import openvino as ov  # type: ignore[import-untyped, unused-ignore]
 from openvino import opset13 as ops
@@ -18,7 +23,7 @@ from openvino.utils.node_factory import (  # type: ignore[import-untyped, unused
 )
 
 import maskwise
-from maskwise import _core
+from maskwise import _arguments, _core
 
 
 def library() -> str:
@@ -62,9 +67,17 @@ def accelerate(model: ov.Model, *, force: bool = False, allow_narrowing: bool = 
     RuntimeError
         `force` meets i64, u64 or f64, and `allow_narrowing` is not set: the model is unchanged;
         and what `library` raises.
+    TypeError
+        A model that is no openvino.Model, such as a path or a compiled model; a force or
+        allow_narrowing that is no bool.
     ValueError
         The model has no result.
     """
+    _arguments.instance("model", model, ov.Model, "an openvino.Model, such as read_model gives")
+    options = {
+        "force": _arguments.flag("force", force),
+        "allow_narrowing": _arguments.flag("allow_narrowing", allow_narrowing),
+    }
     if not model.get_results():
         raise ValueError(f"{model.friendly_name} has no result")
     factory = NodeFactory()
@@ -74,6 +87,25 @@ def accelerate(model: ov.Model, *, force: bool = False, allow_narrowing: bool = 
     holder.set_then_body(model)
     holder.set_else_body(model)
     holder.set_output(model.get_results()[0], model.get_results()[0])
-    options = {"force": force, "allow_narrowing": allow_narrowing}
-    factory.create("Accelerate", [holder.output(0)], options)
+    try:
+        factory.create("Accelerate", [holder.output(0)], options)
+    except RuntimeError as failure:  # OpenVINO puts a file and a line of the source before it
+        raise RuntimeError(str(failure).rpartition("Maskwise: ")[2].strip()) from None
     return model
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m maskwise.openvino",
+        description="Prints the path of the extension, for programs in other languages.",
+    )
+    parser.parse_args()
+    try:
+        print(library())
+    except (FileNotFoundError, RuntimeError) as failure:
+        parser.exit(1, f"{parser.prog}: {failure}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -62,6 +62,14 @@ How where(condition, x, y) would run, as lines of text: by Maskwise or by numpy.
 plan. Moves no element. Raises what where raises for these arguments.
 )";
 
+constexpr const char* instruction_set_doc =
+    R"(instruction_set()
+--
+
+The kernels that run: avx512, avx2, sse4, scalar, neon or sve; MASKWISE_MAX_ISA caps them. Raises
+ValueError where that is none of this machine's.
+)";
+
 nb::object others(const char* name) {
     return nb::module_::import_("maskwise._others").attr(name);
 }
@@ -139,13 +147,40 @@ PyObject* enter_where(PyObject*, PyObject* const* arguments, Py_ssize_t count, P
                         count == 1 ? ", 3 with out" : "", count);
 }
 
-PyMethodDef where_method{"where",
-                         reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(enter_where)),
-                         METH_FASTCALL | METH_KEYWORDS, where_doc};
+PyObject* enter_explain(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+    if (count != 3)
+        return PyErr_Format(PyExc_TypeError, "explain() takes 3 positional arguments, got %zd",
+                            count);
+    try {
+        return nb::cast(explain(arguments[0], arguments[1], arguments[2])).release().ptr();
+    } catch (...) {
+        return translate_exception();
+    }
+}
+
+PyObject* enter_instruction_set(PyObject*, PyObject*) {
+    try {
+        return nb::cast(std::string(instruction_set())).release().ptr();
+    } catch (...) {
+        return translate_exception();
+    }
+}
+
+template <typename Function>
+PyCFunction entry(Function* function) {
+    return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+// What users call, by Python's own rules of calls: a binding layer's errors speak of its C++.
+PyMethodDef methods[] = {
+    {"where", entry(enter_where), METH_FASTCALL | METH_KEYWORDS, where_doc},
+    {"explain", entry(enter_explain), METH_FASTCALL, explain_doc},
+    {"instruction_set", enter_instruction_set, METH_NOARGS, instruction_set_doc},
+};
 
 void* import_numpy() {
     import_array1(nullptr);
-    return &where_method;
+    return methods;
 }
 
 } // namespace
@@ -161,10 +196,11 @@ NB_MODULE(_core, module) {
             PyErr_SetString(PyExc_ValueError, failure.what());
         }
     });
-    module.attr("where") =
-        own(PyCFunction_NewEx(&where_method, nullptr, module.attr("__name__").ptr()));
-    module.def("explain", &explain, explain_doc);
-    module.def("select", &select);
+    for (PyMethodDef& method : methods)
+        module.attr(method.ml_name) =
+            own(PyCFunction_NewEx(&method, nullptr, module.attr("__name__").ptr()));
+    module.def("select", &select, "cond"_a, "src_0"_a, "src_1"_a, "auto_broadcast"_a.none(),
+               "dialect"_a.none());
     module.def(
         "attention",
         [](nb::handle q, nb::handle k, nb::handle v, nb::handle mask, bool is_causal,
@@ -177,10 +213,6 @@ NB_MODULE(_core, module) {
     module.def("view", &view_of);
     module.def("exported", &exported);
     module.def("version", [] { return std::string(version()); });
-    module.def(
-        "instruction_set", [] { return std::string(instruction_set()); },
-        "The kernels that run: avx512, avx2, sse4, scalar, neon or sve; MASKWISE_MAX_ISA caps\n"
-        "them. Raises ValueError where that is none of this machine's.");
 }
 
 } // namespace maskwise::python

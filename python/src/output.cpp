@@ -80,7 +80,7 @@ bool has_shape(nb::handle array, const dims& extents) {
 [[noreturn]] void refuse_shape(nb::handle out, const dims& extents) {
     nb::list shape;
     for (const std::int64_t extent : extents) shape.append(extent);
-    PyErr_Format(PyExc_ValueError, "out has shape %S, the operands broadcast to %S",
+    PyErr_Format(PyExc_ValueError, "out has shape %S, the result is %S",
                  nb::object(out.attr("shape")).ptr(), nb::tuple(shape).ptr());
     throw nb::python_error();
 }

@@ -20,19 +20,32 @@ constexpr named_dialect dialects[] = {
     {"onnx", dialect::onnx_where_16},
 };
 
-dialect find_dialect(const char* name) {
+std::string_view text_of(nb::handle value, const char* name) {
+    if (!PyUnicode_Check(value.ptr())) {
+        PyErr_Format(PyExc_TypeError, "%s is %R, expected a string", name, value.ptr());
+        throw nb::python_error();
+    }
+    Py_ssize_t bytes = 0;
+    const char* const text = PyUnicode_AsUTF8AndSize(value.ptr(), &bytes);
+    if (text == nullptr) throw nb::python_error();
+    return {text, static_cast<std::size_t>(bytes)};
+}
+
+dialect find_dialect(nb::handle value) {
+    const std::string_view name = text_of(value, "dialect");
     std::string known;
     for (const named_dialect& one : dialects) {
-        if (std::string_view(name) == one.name) return one.form;
+        if (name == one.name) return one.form;
         known += known.empty() ? one.name : std::string(", ") + one.name;
     }
     throw nb::value_error(
         ("dialect is '" + std::string(name) + "', expected one of " + known).c_str());
 }
 
-auto_broadcast find_broadcast(const char* name) {
-    if (std::string_view(name) == "numpy") return auto_broadcast::numpy;
-    if (std::string_view(name) == "none") return auto_broadcast::none;
+auto_broadcast find_broadcast(nb::handle value) {
+    const std::string_view name = text_of(value, "auto_broadcast");
+    if (name == "numpy") return auto_broadcast::numpy;
+    if (name == "none") return auto_broadcast::none;
     throw nb::value_error(
         ("auto_broadcast is '" + std::string(name) + "', expected numpy or none").c_str());
 }
@@ -64,6 +77,7 @@ data_type strict_type(nb::handle array, const char* name) {
 }
 
 tensor_desc describe_strictly(nb::handle array, const char* name) {
+    require_strings(array, name);
     return describe(array, strict_type(array, name));
 }
 
@@ -73,8 +87,8 @@ nb::object new_array(const dims& extents, nb::handle dtype) {
 
 } // namespace
 
-nb::object select(nb::handle cond, nb::handle src_0, nb::handle src_1, const char* broadcast,
-                  const char* dialect_name) {
+nb::object select(nb::handle cond, nb::handle src_0, nb::handle src_1, nb::handle broadcast,
+                  nb::handle dialect_name) {
     const dialect form = find_dialect(dialect_name);
     const auto_broadcast rule = find_broadcast(broadcast);
     const tensor_desc c = describe_strictly(cond, "cond");
@@ -84,8 +98,6 @@ nb::object select(nb::handle cond, nb::handle src_0, nb::handle src_1, const cha
         const tensor_desc result = infer_dst(form, c, s_0, s_1, rule);
         // Text in NumPy is no std::string; its references are NumPy's to move.
         if (result.type == data_type::string) {
-            require_strings(src_0, "src_0");
-            require_strings(src_1, "src_1");
             const nb::object dst = numpy_where()(cond, src_0, src_1);
             return own(PyArray_FromArray(as_array(dst), nullptr, NPY_ARRAY_C_CONTIGUOUS));
         }

@@ -68,7 +68,7 @@ def test_shapes_that_do_not_broadcast() -> None:
 @pytest.mark.parametrize(
     ("kind", "text", "out"),
     [
-        (ValueError, r"out has shape \(5,\).*broadcast to \(4,\)", np.zeros(5, "f")),
+        (ValueError, r"out has shape \(5,\), the result is \(4,\)", np.zeros(5, "f")),
         (ValueError, r"out has shape \(1, 4\)", np.zeros((1, 4), "f")),
         (ValueError, r"out has shape \(\)", np.zeros((), "f")),
         (TypeError, "out has dtype float64, the result is float32", np.zeros(4)),

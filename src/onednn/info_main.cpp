@@ -6,12 +6,20 @@
 #include "base/error.hpp"
 #include "onednn/library/abi.hpp"
 #include "onednn/library/soname.hpp"
+#include "onednn/program_file.hpp"
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <filesystem>
+#include <spawn.h>
+#include <sstream>
 #include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
 
 namespace {
 
@@ -79,23 +87,75 @@ int print_environment() {
     return 0;
 }
 
-// The dynamic loader lists what a program would load, in search order, when it is asked to trace.
-// Its lines about the libraries that matter here, or nothing where no shell can be had.
-std::string traced_libraries(const char* program) {
-    setenv("MASKWISE_INFO_PROGRAM", program, 1);
-    FILE* const lines = popen("LD_TRACE_LOADED_OBJECTS=1 \"$MASKWISE_INFO_PROGRAM\" | "
-                              "grep -E 'libmaskwise_onednn|dnnl|libtbb[.]so'",
-                              "r");
+// As a shell finds it; a name that is nowhere in PATH is looked for here.
+std::string find_program(const std::string& name) {
+    const char* const path = std::getenv("PATH");
+    std::istringstream folders(name.find('/') == std::string::npos && path != nullptr ? path : "");
+    for (std::string folder; std::getline(folders, folder, ':');) {
+        std::string file = (folder.empty() ? "." : folder) + '/' + name;
+        std::error_code none;
+        if (std::filesystem::is_regular_file(file, none) && access(file.c_str(), X_OK) == 0)
+            return file;
+    }
+    return name;
+}
+
+struct finished {
+    int status = 0; // as waitpid's
     std::string text;
+};
+
+finished run(const std::vector<std::string>& words) {
+    std::vector<char*> arguments;
+    arguments.reserve(words.size() + 1);
+    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) throw maskwise::error("no pipe can be had");
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    for (const int to : {STDOUT_FILENO, STDERR_FILENO})
+        posix_spawn_file_actions_adddup2(&actions, ends[1], to);
+    pid_t child = 0;
+    const int failed =
+        posix_spawn(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    finished done;
     char piece[512];
-    while (lines != nullptr && std::fgets(piece, sizeof piece, lines) != nullptr) text += piece;
-    if (lines != nullptr) pclose(lines);
+    for (ssize_t n = 0; failed == 0 && (n = read(ends[0], piece, sizeof piece)) > 0;)
+        done.text.append(piece, static_cast<std::size_t>(n));
+    close(ends[0]);
+    if (failed != 0) throw maskwise::error("cannot run " + words[0] + ": " + std::strerror(failed));
+    waitpid(child, &done.status, 0);
+    return done;
+}
+
+// The loader lists what the program would load, in search order, and runs none of it. Its lines
+// about the libraries that matter here.
+std::string listed_libraries(const std::string& program) {
+    // A real path: the loader's $ORIGIN, and no option of it.
+    const std::string file = std::filesystem::canonical(program);
+    const finished done = run({onednn::own_loader(), "--list", file});
+    if (done.status != 0)
+        throw maskwise::error(onednn::own_loader() + " cannot list '" + program +
+                              "': " + done.text);
+    std::string text;
+    std::istringstream lines(done.text);
+    for (std::string line; std::getline(lines, line);)
+        for (const char* name : {"libmaskwise_onednn", "dnnl", "libtbb.so"})
+            if (line.find(name) != std::string::npos) {
+                text += line + '\n';
+                break;
+            }
     return text;
 }
 
-int print_program(const char* program) {
-    const std::string libraries = traced_libraries(program);
-    std::printf("libraries of %s, first one wins:\n%s", program, libraries.c_str());
+int print_program(const std::string& name) {
+    const std::string program = find_program(name);
+    onednn::check_program(program);
+    const std::string libraries = listed_libraries(program);
+    std::printf("libraries of %s, first one wins:\n%s", program.c_str(), libraries.c_str());
     if (libraries.find("dnnl") == std::string::npos)
         std::puts(
             "no oneDNN among them. A program may open one later, under any name, as Python's\n"
@@ -108,10 +168,25 @@ int print_program(const char* program) {
 } // namespace
 
 int main(int argc, char** argv) {
-    if (argc > 1 && std::strcmp(argv[1], "--help") == 0) {
-        std::puts("maskwise-info            what a program started from here would get\n"
-                  "maskwise-info PROGRAM    what PROGRAM would load, in search order");
+    const std::string usage =
+        "maskwise-info            what a program started from here would get\n"
+        "maskwise-info PROGRAM    what PROGRAM would load, in search order; it is not run\n";
+    const std::string argument = argc > 1 ? argv[1] : "";
+    if (argument == "--help") {
+        std::fputs(usage.c_str(), stdout);
         return 0;
     }
-    return argc > 1 ? print_program(argv[1]) : print_environment();
+    if (argc > 2 || argument.starts_with('-')) {
+        const std::string wrong =
+            argc > 2 ? std::to_string(argc - 1) + " arguments, expected one program"
+                     : "unknown option '" + argument + "'";
+        std::fprintf(stderr, "maskwise-info: %s\n%s", wrong.c_str(), usage.c_str());
+        return 2;
+    }
+    try {
+        return argc > 1 ? print_program(argument) : print_environment();
+    } catch (const std::exception& failure) {
+        std::fprintf(stderr, "maskwise-info: %s\n", failure.what());
+        return 1;
+    }
 }

@@ -1,0 +1,46 @@
+"""Arguments of the wrong kind: one sentence with the value and what was expected."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from reprlib import repr as shortened
+from typing import Any
+
+import numpy as np
+
+
+def shown(value: Any) -> str:
+    """In one line."""
+    return " ".join(shortened(value).split())
+
+
+def flag(name: str, value: Any) -> bool:
+    """A bool, NumPy's included, or the integers 0 and 1."""
+    if isinstance(value, int | np.bool_ | np.integer) and value in (0, 1):
+        return bool(value)
+    raise TypeError(f"{name} is {shown(value)}, expected True or False")
+
+
+def number(name: str, value: Any) -> float:
+    try:
+        if not isinstance(value, str | bytes):
+            return float(value)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise TypeError(f"{name} is {shown(value)}, expected a float")
+
+
+def instance(name: str, value: Any, kind: type, expected: str) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} is {shown(value)}, expected {expected}")
+    return value
+
+
+def file(name: str, value: str | os.PathLike[str]) -> Path:
+    path = Path(os.fsdecode(value))
+    if path.is_dir():
+        raise IsADirectoryError(f"{name} is the directory {path}, expected a file")
+    if not path.is_file():
+        raise FileNotFoundError(f"{name} is {path}, expected a file that exists")
+    return path

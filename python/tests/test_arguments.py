@@ -1,0 +1,258 @@
+"""Arguments of the wrong kind: one sentence of Maskwise, of an error that the call documents."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import maskwise
+import maskwise.onnx_backend as backend
+import maskwise.onnxruntime
+import maskwise.openvino
+import numpy as np
+import onnx
+import openvino as ov
+import pytest
+from onnx import TensorProto, helper
+from openvino import opset13 as ops
+
+MASK, X, Q = np.ones((2, 3), bool), np.ones((2, 3), "f"), np.ones((2, 4, 8), "f")
+JUNK = np.random.default_rng(0).bytes(500)
+FOREIGN = ("has no attribute", "incompatible function", "C++ type", "truth value", "positional")
+
+
+def where_model() -> onnx.ModelProto:
+    shape = ["batch", "seq"]
+    inputs = [
+        helper.make_tensor_value_info(name, kind, shape)
+        for name, kind in (("c", TensorProto.BOOL), ("x", TensorProto.FLOAT))
+    ]
+    output = helper.make_tensor_value_info("z", TensorProto.FLOAT, shape)
+    node = helper.make_node("Where", ["c", "x", "x"], ["z"])
+    graph = helper.make_graph([node], "where", inputs, [output])
+    opsets = [helper.make_opsetid("", 16)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+
+
+MODEL = where_model()
+NODE = MODEL.graph.node[0]
+
+
+def openvino_model(dtype: Any = np.float32) -> ov.Model:
+    x, condition = ops.parameter([2], dtype), ops.parameter([2], np.bool_)
+    return ov.Model([ops.select(condition, x, x)], [condition, x], "select")
+
+
+def refused(error: type[Exception], words: str, call: Callable[[], Any]) -> None:
+    with pytest.raises(error) as caught:
+        call()
+    text = str(caught.value)
+    assert words in text
+    assert "\n" not in text
+    assert not [part for part in FOREIGN if part in text]
+
+
+@pytest.mark.parametrize("value", [5, None, [1, 2], {}, object(), X, int, 0.5], ids=repr)
+def test_what_is_no_model(value: Any) -> None:
+    for call in (
+        maskwise.onnxruntime.session,
+        maskwise.openvino.accelerate,
+        backend.is_compatible,
+        backend.prepare,
+        lambda model: backend.run_model(model, []),
+    ):
+        refused(TypeError, "model is ", lambda call=call: call(value))
+    refused(TypeError, "node is ", lambda: backend.run_node(value, []))
+    if value is not None:
+        options = "expected an onnxruntime.SessionOptions"
+        refused(TypeError, options, lambda: maskwise.onnxruntime.session(MODEL, value))
+
+
+def test_models_of_other_libraries() -> None:
+    refused(TypeError, "expected an openvino.Model", lambda: maskwise.openvino.accelerate("m.onnx"))
+    compiled = ov.Core().compile_model(openvino_model(), "CPU")
+    refused(TypeError, "expected an openvino.Model", lambda: maskwise.openvino.accelerate(compiled))
+    refused(TypeError, "expected an onnx.ModelProto", lambda: backend.prepare("model.onnx"))
+
+
+def test_files_that_are_no_models(tmp_path: Path) -> None:
+    session = maskwise.onnxruntime.session
+    refused(FileNotFoundError, "model is nowhere.onnx, ", lambda: session("nowhere.onnx"))
+    refused(IsADirectoryError, f"the directory {tmp_path}", lambda: session(tmp_path))
+    for content in (b"", JUNK, b"text\n"):
+        file = tmp_path / "model.onnx"
+        file.write_bytes(content)
+        refused(ValueError, f"model is {file}, no ONNX", lambda file=file: session(file))
+        words = f"model is {len(content)} bytes, no ONNX"
+        refused(ValueError, words, lambda content=content: session(content))
+
+
+@pytest.mark.parametrize("name", ["providers", "provider_options", "enable_fallback"])
+@pytest.mark.parametrize("value", [5, "CPUExecutionProvider", ["CPU"], X], ids=repr)
+def test_keywords_of_a_session(name: str, value: Any) -> None:
+    call = maskwise.onnxruntime.session
+    refused(ValueError, f"{name}: Maskwise comes first", lambda: call(MODEL, **{name: value}))
+
+
+@pytest.mark.parametrize("name", ["force", "allow_narrowing"])
+@pytest.mark.parametrize("value", [None, "yes", [True], X, 2, 0.5], ids=repr)
+def test_flags_of_accelerate(name: str, value: Any) -> None:
+    call = maskwise.openvino.accelerate
+    refused(TypeError, f"{name} is ", lambda: call(openvino_model(), **{name: value}))
+
+
+def test_refusals_of_the_extension_without_places_in_its_source() -> None:
+    model = openvino_model(np.int64)
+    call = maskwise.openvino.accelerate
+    refused(RuntimeError, " is a Select of i64", lambda: call(model, force=True))
+
+
+def test_numbers_of_arguments() -> None:
+    call: Any = maskwise.explain
+    with pytest.raises(TypeError, match=r"\Aexplain\(\) takes 3 positional arguments, got 4\Z"):
+        call(MASK, X, X, X)
+    with pytest.raises(TypeError, match=r"\Aexplain\(\) takes 3 positional arguments, got 0\Z"):
+        call()
+    with pytest.raises(TypeError, match="takes no keyword arguments"):
+        call(MASK, x=X, y=X)
+    call = maskwise.instruction_set
+    with pytest.raises(TypeError, match="takes no arguments"):
+        call(3)
+
+
+def test_explain_takes_what_where_takes() -> None:
+    assert maskwise.explain(MASK, None, X).startswith("numpy.where: ")
+    assert maskwise.where(MASK, None, X)[0, 0] is None
+
+
+@pytest.mark.parametrize("name", ["auto_broadcast", "dialect"])
+@pytest.mark.parametrize("value", [5, None, ["numpy"], b"numpy"], ids=repr)
+def test_names_of_select(name: str, value: Any) -> None:
+    for condition in (MASK, [True]):
+        call = lambda condition=condition: maskwise.select(condition, X, X, **{name: value})  # noqa: E731
+        refused(TypeError, f"{name} is {value!r}, expected a string", call)
+
+
+@pytest.mark.parametrize("value", [None, {}, object(), int], ids=repr)
+def test_operands_of_select(value: Any) -> None:
+    for at, name in enumerate(("cond", "src_0", "src_1")):
+        operands: list[Any] = [MASK, X, X]
+        operands[at] = value
+        call = lambda operands=operands: maskwise.select(*operands)  # noqa: E731
+        refused(TypeError, f"{name} holds ", call)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        (name, value, "expected True or False")
+        for name in ("is_causal", "enable_gqa")
+        for value in ("yes", [1, 2], {}, MASK, None, 2)
+    ]
+    + [("scale", value, "expected a float") for value in ("0.5", b"x", [1.0], X, {}, 10**400)],
+    ids=repr,
+)
+def test_settings_of_attention(name: str, value: Any, expected: str) -> None:
+    for query in (Q, Q.tolist()):
+        call = lambda query=query: maskwise.attention(query, Q, Q, **{name: value})  # noqa: E731
+        refused(TypeError, expected, call)
+
+
+def test_flags_of_attention_may_be_numpys() -> None:
+    expected = maskwise.attention(Q, Q, Q, is_causal=True)
+    for value in (np.True_, 1):
+        assert np.array_equal(maskwise.attention(Q, Q, Q, is_causal=value), expected)
+
+
+def test_an_out_of_another_shape() -> None:
+    words = "out has shape (3,), the result is (2, 4, 8)"
+    refused(ValueError, words, lambda: maskwise.attention(Q, Q, Q, out=np.ones(3, "f")))
+
+
+@pytest.mark.parametrize("value", [5, None, "abc", b"abc", 0.5, object()], ids=repr)
+def test_inputs_of_the_onnx_backend(value: Any) -> None:
+    refused(TypeError, "inputs is ", lambda: backend.run_model(MODEL, value))
+    refused(TypeError, "inputs is ", lambda: backend.run_node(NODE, value))
+    if not isinstance(value, str):
+        refused(TypeError, "device is ", lambda: backend.supports_device(value))
+    if not isinstance(value, int):
+        call = lambda: backend.run_node(NODE, [MASK, X, X], opset_version=value)  # noqa: E731
+        refused(TypeError, "opset_version is ", call)
+    refused(ValueError, "2 inputs given", lambda: backend.run_node(NODE, [MASK, X]))
+
+
+def run(module: str, *arguments: str, **variables: str) -> tuple[int, str, str]:
+    """Status, standard output, last line of standard error."""
+    import os
+
+    done = subprocess.run(
+        [sys.executable, "-B", "-m", module, *arguments],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout, done.stderr.strip().rpartition("\n")[2]
+
+
+MODULES = ["maskwise", "maskwise.onnxruntime", "maskwise.openvino", "maskwise.onnx_backend"]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_usage_of_every_module(module: str) -> None:
+    status, out, _ = run(module, "--help")
+    assert (status, out.startswith(f"usage: python -m {module} ")) == (0, True)
+    status, out, error = run(module, "--nonsense")
+    assert (status, out) == (2, "")
+    assert error.startswith(f"python -m {module}: error: ")
+
+
+def test_the_path_of_the_extension_for_openvino() -> None:
+    assert run("maskwise.openvino")[:2] == (0, maskwise.openvino.library() + "\n")
+
+
+@pytest.mark.parametrize("module", ["maskwise", "maskwise.onnxruntime"])
+def test_doctors_in_a_wrong_environment(module: str, tmp_path: Path) -> None:
+    onnx.save(MODEL, tmp_path / "model.onnx")
+    model = [] if module == "maskwise" else [str(tmp_path / "model.onnx")]
+    status, _, error = run(module, *model, MASKWISE_MAX_ISA="avx99")
+    assert status == 2
+    assert error.startswith(f"python -m {module}: error: MASKWISE_MAX_ISA=avx99 is unknown")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nowhere"], "model is nowhere, expected a file that exists"),
+        (["."], "model is the directory ., expected a file"),
+        (["junk"], "model is junk, no ONNX model"),
+        (["empty"], "model is empty, no ONNX model"),
+        (["model", "--dim", "seq=x"], "--dim: 'seq=x', expected NAME=EXTENT"),
+        (["model", "--dim", "seq"], "--dim: 'seq', expected NAME=EXTENT"),
+        (["model", "--dim", "=3"], "--dim: '=3', expected NAME=EXTENT"),
+        (["model", "--dim", "words=3"], "the model has no dimension 'words', it has batch, seq"),
+        (["model", "--turns", "0"], "--turns: 0, expected one or more"),
+        (["model", "--threads", "-1"], "--threads: '-1', expected an integer of 0 or more"),
+    ],
+    ids=str,
+)
+def test_wrong_usage_of_the_report(
+    arguments: list[str],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    from maskwise import _onnxruntime_report
+
+    monkeypatch.chdir(tmp_path)
+    for name, content in {"junk": JUNK, "empty": b"", "model": MODEL.SerializeToString()}.items():
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(SystemExit) as ended:
+        _onnxruntime_report.main(arguments)
+    error = capfd.readouterr().err.strip().rpartition("\n")[2]
+    assert (ended.value.code, words in error) == (2, True), error
