@@ -124,13 +124,6 @@ std::string reason_of_speed(const op::v1::Select& select) {
     return reason_of_neighbours(select);
 }
 
-// What Maskwise cannot run at all.
-std::string reason_of_form(const op::v1::Select& select) {
-    const ov::element::Type type = select.get_output_element_type(0);
-    if (select.get_autob().m_type == op::AutoBroadcastType::PDPD) return "auto_broadcast is pdpd";
-    return type_of(type) == data_type::undef ? "Maskwise does not have its type" : "";
-}
-
 void check_narrowing(const op::v1::Select& select, place in) {
     const ov::element::Type type = select.get_output_element_type(0);
     if (conversion_of(type) != conversion::narrower) return;
@@ -149,6 +142,12 @@ void print_decision(const op::v1::Select& select, const std::string& reason) {
 }
 
 } // namespace
+
+std::string reason_of_form(const op::v1::Select& select) {
+    const ov::element::Type type = select.get_output_element_type(0);
+    if (select.get_autob().m_type == op::AutoBroadcastType::PDPD) return "auto_broadcast is pdpd";
+    return type_of(type) == data_type::undef ? "Maskwise does not have its type" : "";
+}
 
 bool is_claimed(const op::v1::Select& select, const accelerate_options& options, place in) {
     std::string reason = reason_of_form(select);
