@@ -1,6 +1,6 @@
 // Nodes of OpenVINO's own that become Maskwise's when the CPU plugin clones the model that it
-// compiles. To everybody else, passes, front ends, other clones and files among them, they are
-// opset1::Select and Softmax.
+// compiles. To everybody else they are opset1::Select and Softmax: to passes, other clones, files
+// and other devices.
 #pragma once
 
 #include "claims.hpp"

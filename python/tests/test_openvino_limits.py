@@ -146,13 +146,13 @@ maskwise.openvino.accelerate(select_model([[4]] * 3, broadcast="pdpd"), force=Tr
     ]
 
 
-def in_a_body(element: ov.Type) -> ov.Model:
-    cond, x = ops.parameter([], BOOLEAN), ops.parameter([2], element)
+def in_a_body(element: ov.Type, extent: int = 2) -> ov.Model:
+    cond, x = ops.parameter([], BOOLEAN), ops.parameter([extent], element)
     branch = ops.if_op(cond)
-    inner = select_model([[2]] * 3, element)
+    inner = select_model([[extent]] * 3, element)
     branch.set_then_body(inner)
     branch.set_else_body(inner.clone())
-    mask = ops.parameter([2], BOOLEAN)
+    mask = ops.parameter([extent], BOOLEAN)
     bodies = [branch.get_function(i) for i in range(2)]
     for number, outer in enumerate((mask, x, x)):
         branch.set_input(outer.output(0), *(body.get_parameters()[number] for body in bodies))
@@ -175,6 +175,15 @@ def test_narrowing_is_an_error_and_changes_nothing(element: ov.Type) -> None:
             accelerate(narrowed, force=True)
     assert count_taken(model) == count_taken(accelerate(model)) == 0
     assert count_taken(accelerate(model, force=True, allow_narrowing=True)) == 2
+
+
+@pytest.mark.parametrize("element", NARROWED, ids=str)
+def test_a_body_is_left_alone_where_its_elements_are_converted(element: ov.Type) -> None:
+    """Between inputs and outputs of a model such a Select is taken, unless of i64."""
+    assert kept(select_model([[1 << 15]] * 3, element)) == (element == ov.Type.i64)
+    model = accelerate(in_a_body(element, 1 << 15))
+    mask, values = np.ones(1 << 15, bool), np.arange(1 << 15).astype(element.to_dtype())
+    assert np.array_equal(run(compile_model(model), [np.array(True), mask, values]), values)
 
 
 @pytest.mark.parametrize("element", NARROWED, ids=str)
