@@ -32,7 +32,8 @@ void require_countable(const attention_data& plan) {
     const auto times = [&](std::int64_t extent) {
         if (products) products = checked_multiply(*products, std::max<std::int64_t>(extent, 1));
     };
-    const bool has_short_rows = std::max(plan.depth, plan.columns) <= most_row_elems;
+    const std::int64_t kept = plan.by_operators() ? plan.keys : 0;
+    const bool has_short_rows = std::max({plan.depth, plan.columns, kept}) <= most_row_elems;
     for (const std::int64_t extent : plan.outer) times(extent);
     times(plan.rows);
     times(plan.keys);
