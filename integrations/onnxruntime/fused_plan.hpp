@@ -1,6 +1,7 @@
 #pragma once
 
 #include "fusion.hpp"
+#include "session_facts.hpp"
 
 #include <memory>
 #include <span>
@@ -17,8 +18,8 @@ public:
     virtual const dims& shape() const = 0;
     // `inputs` are the fusion's, dense; the output is dense. Throws bad_alloc, and what the loop
     // throws.
-    virtual void run(std::span<const void* const> inputs, void* output,
-                     const parallel_loop& loop) const = 0;
+    virtual void run(std::span<const void* const> inputs, void* output, const parallel_loop& loop,
+                     session_facts& session) const = 0;
 };
 
 // `inputs` describe the fusion's, without strides. Throw invalid_shape where these shapes do not
@@ -30,6 +31,10 @@ std::shared_ptr<const fused_plan> make_fused_attention(const fusion& of,
 
 // Throws invalid_shape with both, and the fusion's name.
 [[noreturn]] void refuse_shapes(const fusion& of, const dims& a, const dims& b);
+
+// The model may say other ranks of values between its nodes than they have. Throws invalid_shape.
+void require_rank(const fusion& of, const dims& shape, std::size_t rank);
+void require_rank_of_soft_max(const fusion& of, const dims& shape);
 
 // What NumPy makes of both. Throws as refuse_shapes does.
 dims broadcast_in(const fusion& of, const dims& a, const dims& b);

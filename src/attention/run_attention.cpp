@@ -60,14 +60,14 @@ division divide(const attention_data& plan, int threads) {
     return made;
 }
 
-std::unique_ptr<attention_scratch> take_scratch(const attention_data& plan, std::int64_t bytes) {
+void make_room(std::unique_ptr<attention_scratch>& scratch, std::int64_t bytes) {
     const auto size = static_cast<std::size_t>(bytes);
-    auto scratch = plan.scratch.take();
-    if (scratch && scratch->size >= size) return scratch;
-    scratch = std::make_unique<attention_scratch>();
-    scratch->bytes = std::make_unique_for_overwrite<std::byte[]>(size);
-    scratch->size = size;
-    return scratch;
+    if (scratch && scratch->size >= size) return;
+    scratch = nullptr; // before there is more
+    auto made = std::make_unique<attention_scratch>();
+    made->bytes = std::make_unique_for_overwrite<std::byte[]>(size);
+    made->size = size;
+    scratch = std::move(made);
 }
 
 class attention_run {
@@ -181,13 +181,20 @@ std::int64_t scratch_bytes(const attention_data& plan, int threads) {
 }
 
 void run_attention(const attention_data& plan, const attention_operands& at,
-                   const attention_numbers& numbers, const parallel_loop* loop) {
+                   const attention_numbers& numbers, const parallel_loop* loop,
+                   std::unique_ptr<attention_scratch>& memory) {
     const bool writes = plan.columns != 0 || plan.statistics.column_count != 0;
     if (plan.heads == 0 || plan.rows == 0 || !writes) return;
     const division how = divide(plan, loop == nullptr ? threads_for(plan) : loop->threads);
-    auto scratch = take_scratch(plan, how.bytes());
-    attention_run(plan, at, numbers, loop, how, first_aligned(scratch->bytes.get())).run();
-    plan.scratch.give_back(std::move(scratch));
+    make_room(memory, how.bytes());
+    attention_run(plan, at, numbers, loop, how, first_aligned(memory->bytes.get())).run();
+}
+
+void run_attention(const attention_data& plan, const attention_operands& at,
+                   const attention_numbers& numbers, const parallel_loop* loop) {
+    auto memory = plan.scratch.take();
+    run_attention(plan, at, numbers, loop, memory);
+    plan.scratch.give_back(std::move(memory));
 }
 
 } // namespace maskwise
