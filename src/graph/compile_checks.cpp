@@ -8,10 +8,22 @@
 namespace maskwise::graph {
 namespace {
 
+// Extents of 1 at the end lie outside all others where these are not row-major. No address depends
+// on that, but the stride of 1 that they have inside is another dimension's, too, and there oneDNN
+// 3.7 to 3.13 takes a SoftMax along such an extent, fused with an Add, to be row-major.
+dimension_order order_like(const logical_tensor& model) {
+    auto order = order_of(meant_strides(model));
+    const int rank = model.extents.rank();
+    int end = rank;
+    while (end > 0 && model.extents[end - 1] == 1) --end;
+    if (order != row_major)
+        std::stable_partition(order.begin(), order.begin() + rank, [=](int d) { return d >= end; });
+    return order;
+}
+
 dims follow_model(const dims& shape, std::span<const logical_tensor* const> models) {
     for (const logical_tensor* model : models)
-        if (model->extents == shape)
-            return dense_strides(shape, 1, order_of(meant_strides(*model)));
+        if (model->extents == shape) return dense_strides(shape, 1, order_like(*model));
     return dense_strides(shape, 1);
 }
 
