@@ -27,12 +27,15 @@ void round_to(data_type type, tensor& t) {
     t = in_f32(from_doubles(type, t.shape, to_doubles(t)));
 }
 
-// Quantization keeps its types; all others compute in f32, whatever the graph says.
-op op_in_f32(op o) {
-    if (is_quantization(o)) return o;
+// Quantization keeps its types; all others compute in f32, whatever the graph says. A layout that
+// the library would choose is dense.
+op op_alone(op o) {
     for (auto* ports : {&o.inputs, &o.outputs})
-        for (logical_tensor& t : *ports)
-            if (is_floating(t.dtype)) t.dtype = data_type::f32;
+        for (logical_tensor& t : *ports) {
+            if (is_floating(t.dtype) && !is_quantization(o)) t.dtype = data_type::f32;
+            if (t.layout_kind == layout::any) t.strides.clear();
+            t.layout_kind = layout::strided;
+        }
     return o;
 }
 
@@ -98,7 +101,7 @@ std::vector<tensor> softmax_with_statistics(const op& o, const tensor& scores) {
 }
 
 std::vector<tensor> results_of(const library& lib, const op& declared, const operands& inputs) {
-    const op o = op_in_f32(declared);
+    const op o = op_alone(declared);
     if (o.kind == "SoftMax" && o.outputs.size() > 1) return softmax_with_statistics(o, *inputs[0]);
     if (!is_exact(o)) return run_alone(lib, o, inputs);
     std::vector<tensor> results = evaluate_op(o, inputs);
