@@ -42,9 +42,9 @@ op op_alone(op o) {
 // One rounding of the exact result, or none: the oracle's doubles give the same.
 bool is_exact(const op& o) {
     static const std::set<std::string> kinds{
-        "Add",      "Dequantize", "Divide",   "DynamicDequantize", "GenIndex",        "GreaterEqual",
-        "Maximum",  "Minimum",    "Multiply", "Reorder",           "Select",          "StaticReshape",
-        "Subtract", "TypeCast",   "StaticTranspose"};
+        "Add",          "Dequantize",    "Divide",   "DynamicDequantize", "GenIndex",
+        "GreaterEqual", "Maximum",       "Minimum",  "Multiply",          "Reorder",
+        "Select",       "StaticReshape", "Subtract", "TypeCast",          "StaticTranspose"};
     return kinds.count(o.kind) > 0;
 }
 
@@ -53,17 +53,19 @@ std::vector<tensor> run_alone(const library& lib, const op& o, const operands& i
     alone.ops = {o};
     program p(lib, alone);
     if (p.steps().size() != 1 || !p.steps()[0].supported)
-        throw std::runtime_error(fmt::format("oneDNN does not run {} alone, for a reference", o.kind));
+        throw std::runtime_error(
+            fmt::format("oneDNN does not run {} alone, for a reference", o.kind));
     p.compile(false);
     if (p.steps()[0].owned_by_maskwise)
-        throw std::runtime_error(fmt::format("Maskwise runs {}, which is to be a reference", o.kind));
+        throw std::runtime_error(
+            fmt::format("Maskwise runs {}, which is to be a reference", o.kind));
     tensor_map values;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         const data_type type = o.inputs[i].dtype;
-        values.insert_or_assign(o.inputs[i].id, inputs[i]->dtype == type
-                                                    ? *inputs[i]
-                                                    : from_doubles(type, inputs[i]->shape,
-                                                                   to_doubles(*inputs[i])));
+        values.insert_or_assign(o.inputs[i].id,
+                                inputs[i]->dtype == type
+                                    ? *inputs[i]
+                                    : from_doubles(type, inputs[i]->shape, to_doubles(*inputs[i])));
     }
     execution e(lib, p, values, edge::back, false);
     e.run();
@@ -78,15 +80,16 @@ std::vector<tensor> softmax_with_statistics(const op& o, const tensor& scores) {
     const std::size_t axis = front_axis(o.attr<std::int64_t>("axis", 1), scores.shape.size());
     if (axis + 1 != scores.shape.size())
         throw std::runtime_error(fmt::format("no reference for SoftMax with statistics along "
-                                             "axis {} of {}", axis, to_text(scores.shape)));
+                                             "axis {} of {}",
+                                             axis, to_text(scores.shape)));
     const auto columns = static_cast<std::size_t>(scores.shape.back());
     std::vector<double> weights = to_doubles(scores);
     std::vector<double> statistics;
     for (auto row = weights.begin(); row != weights.end();
          row += static_cast<std::ptrdiff_t>(columns)) {
         const auto end = row + static_cast<std::ptrdiff_t>(columns);
-        const auto highest =
-            std::max(static_cast<float>(*std::max_element(row, end)), -std::numeric_limits<float>::max());
+        const auto highest = std::max(static_cast<float>(*std::max_element(row, end)),
+                                      -std::numeric_limits<float>::max());
         float sum = 0;
         for (auto x = row; x != end; ++x) {
             *x = std::exp(static_cast<float>(*x) - highest);

@@ -222,8 +222,10 @@ void runner::check_values(const case_config& config, case_result& result) {
     if (!fills_as_driver(config, known_) || result.state != verdict::passed) return;
     const tensor_map inputs = driver::fill_inputs(known_, fill_inputs(known_, {}));
     const execution e = check_with(inputs, config, result);
-    if (result.state == verdict::passed) judge_as_driver(e, inputs, result);
-    else result.reason = fmt::format("filled as by the driver: {}", result.reason);
+    if (result.state == verdict::passed)
+        judge_as_driver(e, inputs, result);
+    else
+        result.reason = fmt::format("filled as by the driver: {}", result.reason);
 }
 
 execution runner::check_with(const tensor_map& inputs, const case_config& config,
@@ -262,8 +264,7 @@ void runner::judge_as_driver(const execution& e, const tensor_map& inputs,
             given.emplace(id, inputs.count(id) > 0 ? inputs.at(id) : e.value(id));
         std::set<std::size_t> wanted;
         for (const auto& lt : step.outputs) wanted.insert(lt.id);
-        const tensor_map reference =
-            driver::reference_of(*library_, known_, part, given, wanted);
+        const tensor_map reference = driver::reference_of(*library_, known_, part, given, wanted);
         for (const op& o : part.ops)
             for (std::size_t i = 0; i < o.outputs.size(); ++i)
                 if (const std::size_t id = o.outputs[i].id; wanted.count(id) > 0)

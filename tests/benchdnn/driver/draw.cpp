@@ -54,10 +54,14 @@ std::array<range, 3> ranges_of(const product& p) {
 int digits_of(data_type type) {
     switch (type) {
     case data_type::bf16:
-    case data_type::u8: return 8;
-    case data_type::f16: return 11;
-    case data_type::s8: return 7;
-    default: return 24;
+    case data_type::u8:
+        return 8;
+    case data_type::f16:
+        return 11;
+    case data_type::s8:
+        return 7;
+    default:
+        return 24;
     }
 }
 

@@ -14,8 +14,8 @@ namespace {
 
 constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
 
-const std::set<std::string> binary{"Add",      "BiasAdd", "Divide",   "GreaterEqual",
-                                   "Maximum",  "Minimum", "Multiply", "Subtract"};
+const std::set<std::string> binary{"Add",     "BiasAdd", "Divide",   "GreaterEqual",
+                                   "Maximum", "Minimum", "Multiply", "Subtract"};
 const std::set<std::string> main_ops{"MatMul",  "Add",      "Divide",   "Maximum",
                                      "Minimum", "Multiply", "Subtract", "Select"};
 const std::set<std::string> passed_through{"StaticTranspose", "StaticReshape", "TypeCast",
@@ -77,8 +77,8 @@ private:
             o.inputs.begin());
         if (t.dtype == data_type::s32 || t.dtype == data_type::s64) return; // lengths, as they are
         if (o.kind == "MatMul")
-            put(t, in_stored_order(o, slot, t.shape,
-                                   draw_operand(product_of(o), slot, count_of(t))));
+            put(t,
+                in_stored_order(o, slot, t.shape, draw_operand(product_of(o), slot, count_of(t))));
         if (o.kind == "Select") put(t, draw_binary(slot == 0 ? 3 : slot, t.dtype, count_of(t)));
         if (binary.count(o.kind) > 0) put(t, draw_binary(slot + 1, t.dtype, count_of(t)));
         if (o.kind == "StaticTranspose" || o.kind == "StaticReshape")
@@ -140,8 +140,8 @@ private:
         const op* reader = first_reader(graph_, o);
         if (pattern_ == pattern::other || !reader || o.outputs[0].dtype == data_type::s32) return;
         if (reader->kind != "SoftMax" && reader->kind != "Subtract") return;
-        const auto mask = std::ranges::find_if(
-            o.inputs, [this](const logical_tensor& t) { return is_input(t); });
+        const auto mask =
+            std::ranges::find_if(o.inputs, [this](const logical_tensor& t) { return is_input(t); });
         if (mask == o.inputs.end()) return;
         if (o.kind == "Add" && mask->shape.size() >= 2)
             displace(*mask, added_mask(*mask, accepts_masked_rows(*reader)));

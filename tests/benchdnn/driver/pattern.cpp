@@ -64,9 +64,8 @@ bool starts_attention_backward(const graph& g, const op& first) {
 }
 
 bool is_start(const graph& g, const op& o) {
-    return std::none_of(o.inputs.begin(), o.inputs.end(), [&](const logical_tensor& t) {
-        return find_producer(g, t.id) != nullptr;
-    });
+    return std::none_of(o.inputs.begin(), o.inputs.end(),
+                        [&](const logical_tensor& t) { return find_producer(g, t.id) != nullptr; });
 }
 
 const op* reader_in(const graph& whole, const graph& part, const op& o) {

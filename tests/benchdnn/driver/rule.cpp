@@ -16,15 +16,15 @@ constexpr double tiny = 1e-5; // below it, differences are absolute
 constexpr double norm_limit = 3e-3;
 constexpr std::size_t points_per_miss = 1024;
 
-const std::set<std::string> eltwise{
-    "Abs",  "Clamp", "Dropout",    "Elu",  "Exp",   "GELU",    "HardSigmoid", "HardSwish", "LeakyReLU",
-    "Log",  "Mish",  "Reciprocal", "Pow",  "ReLU",  "Round",   "Sigmoid",     "SoftPlus",  "Sqrt",
-    "Tanh", "Square"};
+const std::set<std::string> eltwise{"Abs",     "Clamp",       "Dropout",   "Elu",       "Exp",
+                                    "GELU",    "HardSigmoid", "HardSwish", "LeakyReLU", "Log",
+                                    "Mish",    "Reciprocal",  "Pow",       "ReLU",      "Round",
+                                    "Sigmoid", "SoftPlus",    "Sqrt",      "Tanh",      "Square"};
 const std::set<std::string> eltwise_less_precise{"Elu", "Log", "Mish", "Tanh"};
 const std::set<std::string> eltwise_to_infinity{"Exp", "Log", "Pow", "Sqrt", "Square"};
-const std::set<std::string> binary{"Add",      "BiasAdd", "Divide",       "GreaterEqual", "Maximum",
-                                   "Minimum",  "Multiply", "Select",      "Subtract",
-                                   "SquaredDifference"};
+const std::set<std::string> binary{"Add",      "BiasAdd",          "Divide",   "GreaterEqual",
+                                   "Maximum",  "Minimum",          "Multiply", "Select",
+                                   "Subtract", "SquaredDifference"};
 
 double epsilon(data_type type) {
     return 2 * roundoff(type);
@@ -116,8 +116,9 @@ rule rule_for(const graph& part, const op& o, std::size_t index) {
 
 comparison compare_as_driver(const tensor& reference, const tensor& got, const rule& r) {
     if (reference.count() != got.count())
-        return {1, 1,
-                fmt::format("shape {} instead of {}", to_text(got.shape), to_text(reference.shape))};
+        return {
+            1, 1,
+            fmt::format("shape {} instead of {}", to_text(got.shape), to_text(reference.shape))};
     const std::vector<double> want = to_doubles(reference);
     const std::vector<double> have = to_doubles(got);
     comparison result{0, have.size(), ""};
@@ -129,10 +130,10 @@ comparison compare_as_driver(const tensor& reference, const tensor& got, const r
     const std::size_t allowed = result.total / points_per_miss;
     result.used = norm_error(want, have, got.dtype) / norm_limit;
     if (result.errors <= allowed && result.used <= 1.0) return {0, result.total, "", result.used};
-    result.first += fmt::format("; {} of {} differ, {} may if the norm of the difference is at "
-                                "most {}: it is {:.2g}",
-                                result.errors, result.total, allowed, norm_limit,
-                                result.used * norm_limit);
+    result.first +=
+        fmt::format("; {} of {} differ, {} may if the norm of the difference is at "
+                    "most {}: it is {:.2g}",
+                    result.errors, result.total, allowed, norm_limit, result.used * norm_limit);
     return result;
 }
 

@@ -29,8 +29,8 @@ float fill_weights(const causal_attention& a, std::size_t head, std::size_t row,
     for (std::size_t key = 0; key <= row; ++key) {
         weights[key] = 0;
         for (std::size_t d = 0; d < a.depth; ++d)
-            weights[key] += a.query.load(first + row * a.depth + d) *
-                            a.key.load(first + key * a.depth + d);
+            weights[key] +=
+                a.query.load(first + row * a.depth + d) * a.key.load(first + key * a.depth + d);
         weights[key] *= a.factor.load(0);
     }
     const auto end = weights.begin() + static_cast<std::ptrdiff_t>(row + 1);
