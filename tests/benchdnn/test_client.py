@@ -222,6 +222,17 @@ class Faults(unittest.TestCase):
         for arguments in in_f32 + (in_bf16 if "bf16" in SETUP.types else []):
             self.demand("wrong_mask", "FAILED", "--expected-n-partitions=0", *arguments)
 
+    def test_a_rounding_in_another_place_than_the_graphs(self) -> None:
+        """Nearer to the truth than the graph, or within its tolerances: the driver sees it."""
+        if SETUP.minor < 8:
+            self.skipTest("this oneDNN lacks SoftMax's mode")
+        for dt in sorted({"f32", "bf16"} & SETUP.types):
+            causal = [f"--dt={dt}", case("mha/causal.json")]
+            self.assertEqual(run(*causal, fault="none").status, 0)
+            self.assertEqual(run("--fill=own", *causal, fault="late_division").status, 0)
+            self.demand("late_division", r"FAILED \(as the driver judges: tensor 12", *causal)
+            self.demand("early_rounding", r"FAILED \(", *causal)
+
     def test_in_place_means_the_buffer_of_src_0(self) -> None:
         needs_plugin(self)
         outcome = run("--in-place", SELECT, plugin=True, fault="not_executed")

@@ -1,7 +1,10 @@
 #include "client/runner.hpp"
 
+#include "client/driver_reference.hpp"
 #include "compare/compare.hpp"
 #include "data/data_files.hpp"
+#include "driver/fill.hpp"
+#include "driver/rule.hpp"
 #include "engine/attention_run.hpp"
 #include "input/case_reader.hpp"
 #include "input/rewrite.hpp"
@@ -66,6 +69,31 @@ std::string lacking_type(const graph& g, const program_step& step) {
                 if (machine_lacks(t.dtype)) lacking = info(t.dtype).name;
     }
     return lacking;
+}
+
+graph part_of(const graph& g, const program_step& step) {
+    graph part;
+    for (const op& o : g.ops)
+        if (std::find(step.op_ids.begin(), step.op_ids.end(), o.id) != step.op_ids.end())
+            part.ops.push_back(o);
+    return part;
+}
+
+// Where elements are only moved, the harness's own bits are the harder test.
+bool fills_as_driver(const case_config& config, const graph& g) {
+    if (config.fill != "auto") return config.fill == "driver";
+    return config.mask == "auto" && config.data.empty() && !bits_only(g);
+}
+
+void take(const comparison& c, std::size_t id, const char* judge, case_result& result) {
+    result.errors += c.errors;
+    result.total += c.total;
+    result.allowance_used = std::max(result.allowance_used, c.used);
+    if (c.errors == 0) return;
+    result.wrong_tensors.push_back(id);
+    if (result.state != verdict::passed) return;
+    result.state = verdict::failed;
+    result.reason = fmt::format("{}tensor {}: {}", judge, id, c.first);
 }
 
 select_summary summarize_select(const op& o) {
@@ -186,37 +214,63 @@ bool runner::maskwise_owns_selects() const {
 void runner::check_values(const case_config& config, case_result& result) {
     fill_policy policy;
     policy.mask = config.mask;
-    policy.any_true_byte =
-        config.fill == "bits" || (config.fill == "auto" && maskwise_owns_selects());
+    const bool is_open = config.fill == "auto" || config.fill == "own";
+    policy.any_true_byte = config.fill == "bits" || (is_open && maskwise_owns_selects());
     policy.any_bits = policy.any_true_byte && bits_only(known_);
     inputs_ = inputs_for(config, policy);
-    execution e(loaded(), *program_, inputs_, edge::back, config.in_place);
+    if (config.fill != "driver") check_with(inputs_, config, result);
+    if (!fills_as_driver(config, known_) || result.state != verdict::passed) return;
+    const tensor_map inputs = driver::fill_inputs(known_, fill_inputs(known_, {}));
+    const execution e = check_with(inputs, config, result);
+    if (result.state == verdict::passed)
+        judge_as_driver(e, inputs, result);
+    else
+        result.reason = fmt::format("filled as by the driver: {}", result.reason);
+}
+
+execution runner::check_with(const tensor_map& inputs, const case_config& config,
+                             case_result& result) const {
+    execution e(*library_, *program_, inputs, edge::back, config.in_place);
     e.run();
     e.wait();
     if (const std::string damage = e.damage(); !damage.empty())
         throw decided{verdict::failed, damage};
     if (const std::string kind = first_op_without_oracle(known_); !kind.empty())
         throw decided{verdict::mistrusted, fmt::format("no oracle for {}: not compared", kind)};
-    compare_outputs(e, result);
+    compare_outputs(e, inputs, result);
     if (!config.in_place) check_moved_bits(e);
+    return e;
 }
 
-void runner::compare_outputs(const execution& e, case_result& result) const {
+void runner::compare_outputs(const execution& e, const tensor_map& inputs,
+                             case_result& result) const {
     const std::vector<std::size_t> ids = e.outputs();
-    const tensor_map expected = evaluate(known_, inputs_, {ids.begin(), ids.end()});
+    const tensor_map expected = evaluate(known_, inputs, {ids.begin(), ids.end()});
     for (const std::size_t id : ids) {
         const tensor& want = expected.at(id);
         const logical_tensor& t = *find_tensor(known_, id);
         const bool moved = want.dtype == t.dtype && bits_only(known_);
-        const comparison c = compare(want, e.value(id), tolerance_for(known_, t, moved));
-        result.errors += c.errors;
-        result.total += c.total;
-        result.allowance_used = std::max(result.allowance_used, c.used);
-        if (c.errors == 0) continue;
-        result.wrong_tensors.push_back(id);
-        if (result.state != verdict::passed) continue;
-        result.state = verdict::failed;
-        result.reason = fmt::format("tensor {}: {}", id, c.first);
+        take(compare(want, e.value(id), tolerance_for(known_, t, moved)), id, "", result);
+    }
+}
+
+// Each partition by itself, from what it was handed.
+void runner::judge_as_driver(const execution& e, const tensor_map& inputs,
+                             case_result& result) const {
+    for (const program_step& step : program_->steps()) {
+        const graph part = part_of(known_, step);
+        tensor_map given;
+        for (const std::size_t id : graph_inputs(part))
+            given.emplace(id, inputs.count(id) > 0 ? inputs.at(id) : e.value(id));
+        std::set<std::size_t> wanted;
+        for (const auto& lt : step.outputs) wanted.insert(lt.id);
+        const tensor_map reference = driver::reference_of(*library_, known_, part, given, wanted);
+        for (const op& o : part.ops)
+            for (std::size_t i = 0; i < o.outputs.size(); ++i)
+                if (const std::size_t id = o.outputs[i].id; wanted.count(id) > 0)
+                    take(driver::compare_as_driver(reference.at(id), e.value(id),
+                                                   driver::rule_for(part, o, i)),
+                         id, "as the driver judges: ", result);
     }
 }
 
@@ -224,10 +278,7 @@ void runner::compare_outputs(const execution& e, case_result& result) const {
 // far its inputs may be from the oracle's.
 void runner::check_moved_bits(const execution& e) const {
     for (const program_step& step : program_->steps()) {
-        graph part;
-        for (const op& o : known_.ops)
-            if (std::find(step.op_ids.begin(), step.op_ids.end(), o.id) != step.op_ids.end())
-                part.ops.push_back(o);
+        const graph part = part_of(known_, step);
         if (part.ops.size() == known_.ops.size() || !bits_only(part)) continue;
         tensor_map given;
         for (const std::size_t id : graph_inputs(part)) given.emplace(id, e.value(id));

@@ -32,7 +32,10 @@ private:
     void check_owner(const case_config& config) const;
     void check_values(const case_config& config, case_result& result);
     bool maskwise_owns_selects() const; // every Select there is, and there is one
-    void compare_outputs(const execution& e, case_result& result) const;
+    execution check_with(const tensor_map& inputs, const case_config& config,
+                         case_result& result) const;
+    void compare_outputs(const execution& e, const tensor_map& inputs, case_result& result) const;
+    void judge_as_driver(const execution& e, const tensor_map& inputs, case_result& result) const;
     void check_moved_bits(const execution& e) const;
     tensor_map inputs_for(const case_config& config, const fill_policy& policy) const;
     void measure(const case_config& config, case_result& result);

@@ -1,10 +1,13 @@
 // Linked in front of oneDNN into maskwise-bench-faulty: the library's calls with one fault planted
 // in them, named by MASKWISE_BENCH_FAULT. The tests demand that the harness sees each of them.
 
+#include "faults/wrong_attention.hpp"
+
 #include <oneapi/dnnl/dnnl_graph.h>
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -30,6 +33,7 @@ struct extent {
     unsigned char* data;
     std::size_t size; // bytes, of f32 elements
     bool is_mask;
+    dnnl_graph_logical_tensor_t lt;
 };
 
 // Every tensor of the client, so that a fault knows where its bytes end.
@@ -38,7 +42,7 @@ std::map<const_dnnl_graph_tensor_t, extent>& tensors() {
     return all;
 }
 
-// To behind the last element, the harness's own bound; the faults meet f32 only.
+// To behind the last element, the harness's own bound; faults that need it meet f32 only.
 std::size_t byte_span(const dnnl_graph_logical_tensor_t& lt) {
     std::int64_t last = 0;
     for (int i = 0; i < lt.ndims; ++i) last += (lt.dims[i] - 1) * lt.layout.strides[i];
@@ -69,6 +73,30 @@ void spoil_memory(const tensor_list& inputs, const tensor_list& outputs) {
     if (planted("write_in_front")) dst.data[-1] = 1;
     if (planted("write_input")) tensors().at(inputs.at(1)).data[0] ^= 1;
     if (planted("write_between")) dst.data[dst.size - 5] ^= 1; // the gap of a view of stride 2
+}
+
+const extent* find_id(const tensor_list& list, std::size_t id) {
+    const auto hit = std::find_if(list.begin(), list.end(), [id](const_dnnl_graph_tensor_t t) {
+        return tensors().at(t).lt.id == id;
+    });
+    return hit == list.end() ? nullptr : &tensors().at(*hit);
+}
+
+maskwise::bench::element_view view_of(const extent* e) {
+    return {e->data, e->lt.data_type == dnnl_bf16};
+}
+
+// Of mha/causal.json, by its ids: query 0, key 1, factor 2, value 4, result 12.
+void spoil_rounding(const tensor_list& inputs, const tensor_list& outputs) {
+    if (!planted("late_division") && !planted("early_rounding")) return;
+    const extent* query = find_id(inputs, 0);
+    const extent* result = find_id(outputs, 12);
+    if (!query || !result) return; // an operator that runs alone, for a reference
+    const auto dim = [&](int i) { return static_cast<std::size_t>(query->lt.dims[i]); };
+    maskwise::bench::attend_dividing_late({view_of(query), view_of(find_id(inputs, 1)),
+                                           view_of(find_id(inputs, 4)), view_of(find_id(inputs, 2)),
+                                           view_of(result), dim(0) * dim(1), dim(2), dim(3)},
+                                          planted("early_rounding"));
 }
 
 // One element of the mask the other way round, while the library runs.
@@ -103,6 +131,7 @@ dnnl_status_t execute(std::size_t inputs_num, const_dnnl_graph_tensor_t* inputs,
     const flipped_mask flipped(in);
     const dnnl_status_t status = run(in.data());
     spoil_memory(in, out);
+    spoil_rounding(in, out);
     return status;
 }
 
@@ -119,7 +148,7 @@ dnnl_status_t dnnl_graph_tensor_create(dnnl_graph_tensor_t* tensor,
     const dnnl_status_t status = create(tensor, lt, engine, handle);
     if (status == dnnl_success)
         tensors()[*tensor] = {static_cast<unsigned char*>(handle), byte_span(*lt),
-                              lt->data_type == dnnl_boolean};
+                              lt->data_type == dnnl_boolean, *lt};
     return status;
 }
 
