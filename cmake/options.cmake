@@ -4,9 +4,11 @@ option(MASKWISE_BUILD_PYTHON "Build the Python package (needs nanobind and NumPy
 option(MASKWISE_STD_THREADS
        "Run plans on std::thread instead of oneTBB (ThreadSanitizer reports false races in oneTBB)" OFF)
 # contract, benchdnn and package need at least one oneDNN lane; fuzz needs support and unit.
-set(MASKWISE_TEST_FOLDERS support unit kernel contract benchdnn guard package scripts fuzz onnxruntime
+set(MASKWISE_TEST_FOLDERS support unit kernel contract benchdnn guard package scripts fuzz onnxruntime sanitized
     CACHE STRING "Folders of tests/ to build")
 set(MASKWISE_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")
+# They take a third of the whole build.
+set(MASKWISE_KERNEL_FLAGS "" CACHE STRING "What the kernels alone are compiled with besides, such as -O1")
 # One entry a lane, "<name>=<prefix>": an installed oneDNN that the clients are compiled against;
 # "auto" takes what scripts/setup installed.
 set(MASKWISE_LANES "auto" CACHE STRING "oneDNN installations that tests and harness are built for")

@@ -1,17 +1,22 @@
 #!/usr/bin/env python3
-"""usage: scripts/mutate [--count N] [--seconds N] [--from N] [--seed N] [--only TEXT]
+"""usage: scripts/mutate [--seconds N] [--count N] [--only TEXT]
 
-Plants small faults in the sources of the engine, the plugin and the Python package, one at a time
-in a copy of the tree, and counts which of them the tests notice: comparisons are flipped, sources
-swapped, bounds dropped. Fails when fewer than 90 % are noticed. A fault that does not compile does
-not count, nor does a plan that has become another than tests/guard/plans.txt records: that only
-says that something changed. The seed decides the order of all faults; --from leaves out the first
-of them, so that a long run can be made in pieces, and --seconds ends it.
+Plants small faults in the sources of the engine, the plugin, the integrations and the Python
+package, one at a time in copies of the tree, and counts which of them the tests notice: comparisons
+are flipped, sources swapped, bounds dropped. Each processor tries another fault: it builds what the
+tests of that folder need and runs these, the quickest first, until one fails. Fails when fewer than
+90 % are noticed. A fault that does not compile does not count, nor does a plan that has become
+another than tests/guard/plans.txt records: that only says that something changed.
+
+build/mutate/verdicts.json keeps the verdicts on one state of the sources; another run on the same
+state tries further faults and adds them up. The state decides the order of all faults.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import os
 import random
 import re
@@ -19,61 +24,76 @@ import resource
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TREE = ROOT / "build/mutate"
-BUILD = TREE / "build/mutate"
+WORK = ROOT / "build/mutate"
+KEPT = WORK / "verdicts.json"
 LEAST_PERCENT = 90.0
 MOST_MEMORY = 8 << 30  # whoever plants a fault may plant an endless loop that allocates
-MOST_SECONDS = 300
-FOLDERS = ("schema", "plan", "exec", "kernel", "jit", "graph", "onednn", "api")
+SLOWER = 5  # than without a fault: an endless loop
+FOLDERS = ("schema", "plan", "exec", "attention", "kernel", "jit", "graph", "onednn", "api")
 SOURCES = (
     *(f"src/{folder}/**/*.[ch]pp" for folder in FOLDERS),
+    "integrations/**/*.[ch]pp",
     "python/src/*.[ch]pp",
     "python/maskwise/*.py",
 )
+# What decides whether a fault is noticed.
+STATE = ("include", "src", "integrations", "python", "tests", "scripts/mutate.py")
 
-
-@dataclass(frozen=True)
-class Stage:
-    """Programs of tests, the quickest first, and tests that ctest knows how to run."""
-
-    programs: tuple[str, ...]
-    tests: str
-    targets: tuple[str, ...]  # what those tests need
-    left_out: str = ""  # of the programs' tests
-
-
-# Two instruction sets show what nearly all would, one thread what several would; the rest is asked
-# where they show nothing.
-FEW = "-*/sse4:*/avx512:*in_parallel*"
-STAGES = (
-    Stage(
-        ("test_schema", "test_tensor", "test_row_chain", "test_merged_chain")
-        + ("test_expression_group", "test_compiled_select", "test_plan"),
-        "",
-        (),
-    ),
-    Stage(
-        ("test_run_select", "test_strings", "test_bytes_touched", "test_api", "test_run_rows")
-        + ("test_run_expression", "test_expression_code", "test_expression_nodes", "test_oracle"),
-        "^3.2/(traps|merge_contract)/preload$",
-        ("traps-3.2", "merge_contract-3.2", "maskwise_onednn"),
-        FEW,
-    ),
-    Stage(
-        ("test_arena", "test_fork", "test_refused_code", "test_run_select", "test_run_rows")
-        + ("test_run_expression", "test_random_expressions", "test_oracle", "test_kernels"),
-        "^(3.13/(.*_contract/preload|harness/Batches|claims|surroundings|traps/preload"
-        "|transcripts_agree|failing_allocations)|surroundings|forced_isa.*"
-        "|python/(where|out|select|dlpack|routes))$",
-        ("all",),
-    ),
+# Targets of the build by what they are asked: a program of googletest, a test that ctest knows, a
+# file of python/tests.
+CONTRACTS = {
+    "3.2/traps/preload": "traps-3.2",
+    "3.2/merge_contract/preload": "merge_contract-3.2",
+    "3.13/merge_contract/preload": "merge_contract-3.13",
+    "3.13/redescribed_contract/preload": "redescribed_contract-3.13",
+    "3.13/lists_contract/preload": "lists_contract-3.13",
+    "3.13/traps/preload": "traps-3.13",
+    "3.13/failing_allocations": "failing_allocations-3.13",
+    "3.13/claims": "maskwise-bench",
+    "3.13/harness/Attention": "maskwise-bench maskwise-bench-faulty",
+    "fuzz/attention": "fuzz_attention",
+}
+PACKAGE = "maskwise_python maskwise_onnxruntime maskwise_onednn"
+UNITS = "test_schema test_compiled_select test_plan test_run_rows test_run_select test_oracle"
+ENGINE = f"{UNITS} test_strings test_bytes_touched test_api"
+ATTENTION = "test_mask_map test_attention test_attention_threads fuzz/attention"
+GRAPHS = (
+    "test_row_chain test_merged_chain test_expression_group test_compiled_select test_op_set"
+    " test_attention_chain test_graph_index"
 )
+PLUGIN = " ".join(name for name in CONTRACTS if name[0] == "3")
+PROVIDER = "onnxruntime_fusion onnxruntime_fused_attention onnxruntime onnxruntime_limits"
+# Of a folder its own tests, then, where those notice nothing, what uses the folder.
+ASKED = {
+    "src/schema": (ENGINE, PLUGIN),
+    "src/plan": (f"{ENGINE} test_run_expression", PLUGIN),
+    "src/exec": (f"{ENGINE} test_run_expression test_arena test_fork", f"{ATTENTION} {PLUGIN}"),
+    "src/kernel": ("test_kernels test_run_rows test_run_select", f"{ATTENTION} test_oracle"),
+    "src/attention": (ATTENTION, "attention onnxruntime_fused_attention 3.13/harness/Attention"),
+    "src/jit": (
+        "test_expression_code test_expression_nodes test_run_expression test_refused_code",
+        "test_random_expressions test_expression_group",
+    ),
+    "src/graph": (GRAPHS, f"onnxruntime_fusion onnxruntime_fused_attention {PLUGIN}"),
+    "src/onednn": ("3.2/traps/preload 3.13/merge_contract/preload", PLUGIN),
+    "src/api": ("test_api test_strings test_attention_threads", "attention select"),
+    "integrations/onnxruntime": (PROVIDER, "onnxruntime_models"),
+    "integrations/openvino": ("openvino openvino_limits openvino_softmax", "openvino_models"),
+    "python/src": ("where select out dlpack routes attention", "onnx package"),
+    "python/maskwise": (
+        "attention select where onnxruntime openvino_limits",
+        "routes package onnx onnx_attention peers",
+    ),
+}
 
 # What is replaced by what. Comparisons stand between blanks, as clang-format writes them, so that
 # template brackets are left alone.
@@ -107,6 +127,15 @@ class Fault:
         return f"{self.path}:{self.line}: {self.before.strip()}  ->  {self.after.strip()}"
 
 
+@dataclass
+class Kept:
+    """What is known of one state of the sources."""
+
+    state: str
+    verdicts: dict[str, str] = field(default_factory=dict)  # of each fault; by whom it was noticed
+    seconds: dict[str, float] = field(default_factory=dict)  # of each test without a fault
+
+
 def faults_of_line(path: str, number: int, line: str) -> list[Fault]:
     if line.lstrip().startswith(("//", "#", '"')):
         return []
@@ -131,127 +160,230 @@ def all_faults(only: str) -> list[Fault]:
     return found
 
 
-def copy_tree() -> None:
-    files = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.splitlines()
-    for name in files:
-        source, target = ROOT / name, TREE / name
-        if not source.is_file():
-            continue
-        if target.is_file() and target.read_bytes() == source.read_bytes():
-            continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(source, target)  # with a new time: an interrupted run may have built a fault
-    if not (TREE / ".deps").exists():
-        (TREE / ".deps").symlink_to(ROOT / ".deps")
+def folder_of(path: str) -> str:
+    return next(folder for folder in ASKED if path.startswith(folder + "/"))
 
 
-def builds(stage: Stage) -> bool:
-    command = ["cmake", "--build", str(BUILD), "--parallel", str(os.cpu_count())]
-    command += ["--target", *stage.programs, *stage.targets]
-    return subprocess.run(command, cwd=TREE, capture_output=True, check=False).returncode == 0
+def git(*words: str) -> str:
+    return subprocess.check_output(["git", *words], cwd=ROOT, text=True)
+
+
+def state_of_sources() -> str:
+    listed = git("ls-files", "--cached", "--others", "--exclude-standard", "--", *STATE)
+    digest = hashlib.sha256()
+    for name in sorted(listed.splitlines()):
+        if (ROOT / name).is_file():
+            digest.update(name.encode() + b"\0" + (ROOT / name).read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def read_kept(state: str) -> Kept:
+    if KEPT.exists() and (kept := Kept(**json.loads(KEPT.read_text()))).state == state:
+        return kept
+    return Kept(state)
+
+
+def write_kept(kept: Kept) -> None:
+    part = KEPT.with_suffix(".part")
+    part.write_text(json.dumps(asdict(kept), indent=1))
+    part.replace(KEPT)
+
+
+def target_of(test: str) -> str:
+    return CONTRACTS.get(test, test if test.startswith("test_") else PACKAGE)
 
 
 def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
 
 
-def passes(command: list[str]) -> bool:
-    try:
-        run = subprocess.run(
-            command,
-            cwd=BUILD,
-            capture_output=True,
-            check=False,
-            timeout=MOST_SECONDS,
-            preexec_fn=limit_memory,
-        )
-    except subprocess.TimeoutExpired:
-        return False
-    return run.returncode == 0
+class Tree:
+    """A copy of the sources and its build, in which one fault at a time is planted."""
+
+    def __init__(self, number: int, jobs: int) -> None:
+        self.folder, self.jobs = WORK / f"tree{number}", jobs
+        self.build = self.folder / "build/mutate"
+
+    def copy_sources(self) -> None:
+        for name in git("ls-files", "--cached", "--others", "--exclude-standard").splitlines():
+            source, target = ROOT / name, self.folder / name
+            if not source.is_file():
+                continue
+            if target.is_file() and target.read_bytes() == source.read_bytes():
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(
+                source, target
+            )  # with a new time: an interrupted run may have built a fault
+        if not (self.folder / ".deps").exists():
+            (self.folder / ".deps").symlink_to(ROOT / ".deps")
+
+    def configure(self) -> None:
+        self.copy_sources()
+        command = ["scripts/build", "--configure", "mutate"]
+        subprocess.run(command, cwd=self.folder, check=True)
+
+    def builds(self, tests: Iterable[str]) -> bool:
+        targets = {target for test in tests for target in target_of(test).split()}
+        if any(test[0] == "3" for test in tests):
+            targets.add("maskwise_onednn")
+        command = ["cmake", "--build", str(self.build), "--parallel", str(self.jobs)]
+        command += ["--target", *sorted(targets)]
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+    def command(self, test: str) -> list[str]:
+        if test in CONTRACTS:
+            return ["ctest", "-R", f"^{test}$", "--no-tests=error"]
+        if test.startswith("test_"):
+            return [f"bin/{test}", "--gtest_fail_fast", "--gtest_brief=1"]
+        pytest = [f"{ROOT}/.deps/python/bin/python", "-B", "-m", "pytest", "-qx"]
+        return [*pytest, "-p", "no:cacheprovider", f"{self.folder}/python/tests/test_{test}.py"]
+
+    def passes(self, test: str, seconds: float) -> bool:
+        paths = f"{self.build}/python:{self.folder}/scripts"
+        try:
+            run = subprocess.run(
+                self.command(test),
+                cwd=self.build,
+                capture_output=True,
+                check=False,
+                timeout=seconds,
+                preexec_fn=limit_memory,
+                env={**os.environ, "PYTHONPATH": paths},
+            )
+        except subprocess.TimeoutExpired:
+            return False
+        return run.returncode == 0
+
+    def is_as_before(self, test: str, since: float) -> bool:
+        """Nothing that the program is made of has changed."""
+        program = self.build / "bin" / test
+        return test.startswith("test_") and program.stat().st_mtime < since
 
 
-def what_fails(stage: Stage, since: float) -> str | None:
-    """The first program or group of tests that fails, of programs those built since then."""
-    for name in stage.programs:
-        program = BUILD / "bin" / name
-        if program.stat().st_mtime < since:
-            continue
-        if not passes([str(program), "--gtest_fail_fast", f"--gtest_filter=*{stage.left_out}"]):
-            return name
-    if not stage.tests or passes(["ctest", "-R", stage.tests, "--no-tests=error"]):
-        return None
-    return stage.tests
+class Run:
+    """Trees that take one fault after the other until the time is over."""
+
+    def __init__(self, kept: Kept, end: float) -> None:
+        self.kept, self.end, self.lock = kept, end, threading.Lock()
+        processors = len(os.sched_getaffinity(0))
+        self.trees = [Tree(number, jobs=1) for number in range(processors)]
+
+    def prepare(self, tests: set[str]) -> str:
+        """Builds what is asked and times it without a fault; returns the first that fails."""
+        for tree in self.trees:
+            tree.configure()
+            if not tree.builds(tests):
+                return f"the build of {tree.folder}"
+        new = sorted(tests - self.kept.seconds.keys())
+        shares = [new[i :: len(self.trees)] for i in range(len(self.trees))]
+        with ThreadPoolExecutor(len(self.trees)) as pool:
+            return " ".join(filter(None, pool.map(self.time_tests, self.trees, shares)))
+
+    def time_tests(self, tree: Tree, tests: list[str]) -> str:
+        for test in tests:
+            begin = time.monotonic()
+            if not tree.passes(test, seconds=1800):
+                return test
+            with self.lock:
+                self.kept.seconds[test] = round(time.monotonic() - begin, 2)
+                write_kept(self.kept)
+        return ""
+
+    def verdict(self, tree: Tree, path: str, since: float) -> str:
+        asked: set[str] = set()
+        for names in ASKED[folder_of(path)]:
+            tests = sorted(set(names.split()) - asked, key=lambda test: self.kept.seconds[test])
+            if not tree.builds(tests):
+                return "does not compile"
+            for test in tests:
+                if not path.endswith(".py") and tree.is_as_before(test, since):
+                    continue
+                if not tree.passes(test, seconds=10 + SLOWER * self.kept.seconds[test]):
+                    return f"noticed by {test}"
+            asked |= set(tests)
+        return "survived"
+
+    def try_fault(self, tree: Tree, fault: Fault) -> None:
+        path = tree.folder / fault.path
+        original = path.read_text()
+        lines = original.splitlines(keepends=True)
+        lines[fault.line - 1] = fault.after + "\n"
+        path.write_text("".join(lines))
+        begin = time.monotonic()
+        try:
+            verdict = self.verdict(tree, fault.path, path.stat().st_mtime)
+        finally:
+            path.write_text(original)
+        with self.lock:
+            self.kept.verdicts[str(fault)] = verdict
+            write_kept(self.kept)
+            print(f"{time.monotonic() - begin:6.1f} s  {fault}\n          {verdict}", flush=True)
+
+    def work(self, tree: Tree, faults: list[Fault]) -> None:
+        while time.monotonic() < self.end:
+            with self.lock:
+                if not faults:
+                    return
+                fault = faults.pop()
+            self.try_fault(tree, fault)
+
+    def try_all(self, faults: list[Fault]) -> None:
+        with ThreadPoolExecutor(len(self.trees)) as pool:
+            for done in [pool.submit(self.work, tree, faults) for tree in self.trees]:
+                done.result()
 
 
-def verdict_of_tests(since: float) -> tuple[str, str]:
-    """'noticed', 'survived' or 'does not compile', and what noticed it."""
-    for stage in STAGES:
-        if not builds(stage):
-            return "does not compile", ""
-        if name := what_fails(stage, since):
-            return "noticed", f"  by {name}"
-    return "survived", ""
+def report(verdicts: dict[str, str]) -> int:
+    """A line for each folder, and the sum."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for fault, verdict in verdicts.items():
+        counts[folder_of(fault), verdict.split()[0]] += 1
+    for folder in sorted({folder for folder, _ in counts}):
+        seen, missed = counts[folder, "noticed"], counts[folder, "survived"]
+        print(f"{folder:<25} {seen} of {seen + missed} noticed")
+    noticed = sum(count for (_, word), count in counts.items() if word == "noticed")
+    tried = noticed + sum(count for (_, word), count in counts.items() if word == "survived")
+    percent = 100.0 * noticed / max(tried, 1)
+    print(f"scripts/mutate: {noticed} of {tried} noticed ({percent:.0f} %)")
+    return 0 if percent >= LEAST_PERCENT else 1
 
 
-def try_fault(fault: Fault) -> tuple[str, str]:
-    path = TREE / fault.path
-    original = path.read_text()
-    lines = original.splitlines(keepends=True)
-    lines[fault.line - 1] = fault.after + "\n"
-    path.write_text("".join(lines))
-    try:
-        return verdict_of_tests(path.stat().st_mtime)
-    finally:
-        path.write_text(original)
+def use_ccache() -> None:
+    """Each fault is taken back, too: what was compiled before is not compiled again."""
+    if shutil.which("ccache") is None:
+        sys.exit("scripts/mutate: no ccache: run scripts/setup --check")
+    os.environ.setdefault("CMAKE_CXX_COMPILER_LAUNCHER", "ccache")
+    os.environ.setdefault("CCACHE_BASEDIR", str(ROOT))
+    os.environ.setdefault("CCACHE_NOHASHDIR", "1")
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=60)
+    parser = argparse.ArgumentParser(prog="scripts/mutate", description=__doc__)
+    parser.add_argument("--count", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no fault after")
-    parser.add_argument("--from", type=int, default=0, dest="first")
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="only files with this in their path")
     return parser.parse_args()
-
-
-def report(verdicts: Counter[tuple[str, str]]) -> int:
-    """A line for each folder, and the sum; the verdicts are by folder and word."""
-    folders = sorted({folder for folder, _ in verdicts})
-    noticed = sum(count for (_, word), count in verdicts.items() if word == "noticed")
-    survived = sum(count for (_, word), count in verdicts.items() if word == "survived")
-    for folder in folders:
-        seen, missed = verdicts[folder, "noticed"], verdicts[folder, "survived"]
-        print(f"{folder:<16} {seen} of {seen + missed} noticed")
-    percent = 100.0 * noticed / max(noticed + survived, 1)
-    print(f"scripts/mutate: {noticed} of {noticed + survived} noticed ({percent:.0f} %)")
-    return 0 if percent >= LEAST_PERCENT else 1
 
 
 def main() -> int:
     arguments = parse()
     end = time.monotonic() + arguments.seconds
-    copy_tree()
-    subprocess.run(["scripts/build", "--configure", "mutate"], cwd=TREE, check=True)
-    if verdict_of_tests(since=0)[0] != "survived":
-        print("scripts/mutate: the tests fail without any fault")
-        return 1
+    use_ccache()
+    WORK.mkdir(parents=True, exist_ok=True)
+    kept = read_kept(state_of_sources())
+    run = Run(kept, end)
     faults = all_faults(arguments.only)
-    random.Random(arguments.seed).shuffle(faults)
-    verdicts: Counter[tuple[str, str]] = Counter()
-    for fault in faults[arguments.first : arguments.first + arguments.count]:
-        if time.monotonic() > end:
-            break
-        verdict, by = try_fault(fault)
-        verdicts[str(Path(fault.path).parent), verdict] += 1
-        print(f"{verdict:<16} {fault}{by}", flush=True)
-    return report(verdicts)
+    random.Random(kept.state).shuffle(faults)
+    faults = [fault for fault in faults if str(fault) not in kept.verdicts][: arguments.count]
+    asked = {folder_of(fault.path) for fault in faults}
+    if failed := run.prepare(
+        {name for each in asked for names in ASKED[each] for name in names.split()}
+    ):
+        print(f"scripts/mutate: without any fault fails: {failed}")
+        return 1
+    run.try_all(faults[::-1])
+    return report(kept.verdicts)
 
 
 if __name__ == "__main__":

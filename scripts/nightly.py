@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""usage: scripts/nightly [--list] [--minutes N] [STAGE...]
+"""usage: scripts/nightly [--list] [STAGE[=MINUTES]...]
 
-What takes too long for every change: mutation, coverage, fuzzing, soak, sanitizers, memcheck and
-real clients, one after the other. Each has its minutes, or N of them; a stage that needs more is
-ended and has failed. A failing stage ends nothing but itself, and the whole with 1.
+What takes too long for every change: mutation, coverage, fuzzing, soak, sanitizers, memcheck,
+AArch64 and real clients, one after the other. Each has its minutes, or those given; a stage that
+needs more is ended and has failed. A failing stage ends nothing but itself, and the whole with 1.
+Long stages are in parts, `tsan.1` and `tsan.2`; `tsan` is all of them, and one row of the table.
+`mutate` adds up what it has tried on the same sources.
 
 docs/figures/nightly.json keeps the last result of each, of which the table in docs/reliability.md
 is written; with uncommitted changes nothing is kept. build/nightly has the logs.
@@ -21,7 +23,6 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,29 +36,28 @@ SHARE = 0.75  # of a stage's minutes that it is told to use; the rest is for bui
 
 @dataclass(frozen=True)
 class Stage:
-    """In a command {seconds} is how long it shall take, {day} a number that is new every day."""
+    """In a command {seconds} is how long it shall take."""
 
-    name: str
+    name: str  # of a part: with its number behind a point
     command: str
     minutes: float
     figures: str  # the lines that say what came out
-    parts: int = 1  # of which each takes {seconds}
+    turns: int = 1  # of which each takes {seconds}
+
+    @property
+    def row(self) -> str:
+        return self.name.split(".")[0]
 
     def words(self) -> list[str]:
-        seconds = int(60 * self.minutes * SHARE / self.parts)
-        day = datetime.now(UTC).toordinal()
-        return self.command.format(seconds=seconds, day=day).split()
+        seconds = int(60 * self.minutes * SHARE / self.turns)
+        return self.command.format(seconds=seconds).split()
 
 
 LANE_COUNTS = r"^ *((?:\S+|no lane): \d+ (?:of \d+ )?passed.*)"
+OTHER_LANES = "-L lane-(3.7|unstable)"  # than those of the first part
 STAGES = (
-    Stage(
-        "mutate",
-        "scripts/mutate --seed {day} --count 1000 --seconds {seconds}",
-        90,
-        r"^scripts/mutate: (.*)",
-    ),
-    Stage("coverage", "scripts/coverage --build", 60, r"^scripts/coverage: (.*)"),
+    Stage("mutate", "scripts/mutate --seconds {seconds}", 20, r"^scripts/mutate: (.*)"),
+    Stage("coverage", "scripts/coverage --build", 40, r"^scripts/coverage: (.*)"),
     # Nine targets, and the sequences once for each lane besides.
     Stage(
         "fuzz",
@@ -67,9 +67,13 @@ STAGES = (
         12,
     ),
     Stage("soak", "scripts/soak {seconds}", 40, r"^scripts/soak: (.*)"),
-    Stage("asan", "scripts/test asan", 60, LANE_COUNTS),
-    Stage("tsan", "scripts/test tsan", 120, LANE_COUNTS),
+    Stage("asan.1", "scripts/test asan --lanes 3.13,3.2", 60, LANE_COUNTS),
+    Stage("asan.2", f"scripts/test asan {OTHER_LANES}", 60, LANE_COUNTS),
+    Stage("tsan.1", "scripts/test tsan --lanes 3.13,3.2", 90, LANE_COUNTS),
+    Stage("tsan.2", f"scripts/test tsan {OTHER_LANES}", 90, LANE_COUNTS),
     Stage("memcheck", "scripts/memcheck", 60, r"^memcheck (.*)"),
+    Stage("aarch64.1", "scripts/test_aarch64 cortex-a72 a64fx", 60, r"^scripts/test_aarch64: (.*)"),
+    Stage("aarch64.2", "scripts/test_aarch64 max", 60, r"^scripts/test_aarch64: (.*)"),
     Stage("clients", "scripts/clients", 60, r"^(\S+: (?:passed|FAILED|not to be had).*)"),
 )
 
@@ -152,24 +156,31 @@ def run_stages(stages: list[Stage], records: Path) -> int:
     return 1 if failed else 0
 
 
+def chosen_stages(arguments: list[str]) -> list[Stage]:
+    """Of names of stages and parts, with minutes or without; of none all that can be run here."""
+    known = [stage for stage in STAGES if (ROOT / stage.words()[0]).exists()]
+    chosen = [] if arguments else known
+    for argument in arguments:
+        name, _, minutes = argument.partition("=")
+        found = [stage for stage in known if name in (stage.name, stage.row)]
+        if not found:
+            raise SystemExit(f"no stage '{name}'; there are {', '.join(s.name for s in known)}")
+        chosen += [replace(s, minutes=float(minutes)) if minutes else s for s in found]
+    return chosen
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/nightly", description=__doc__)
-    parser.add_argument("stages", nargs="*", metavar="STAGE")
+    parser.add_argument("stages", nargs="*", metavar="STAGE[=MINUTES]")
     parser.add_argument(
         "--list", action="store_true", help="the stages, their minutes and commands"
     )
-    parser.add_argument("--minutes", type=float, help="for each stage, instead of its own")
     arguments = parser.parse_args()
+    chosen = chosen_stages(arguments.stages)
     if arguments.list:
-        for stage in STAGES:
+        for stage in chosen:
             print(f"{stage.name:<9} {stage.minutes:>4} minutes  {' '.join(stage.words())}")
         return 0
-    known = {stage.name: stage for stage in STAGES if (ROOT / stage.words()[0]).exists()}
-    if unknown := [name for name in arguments.stages if name not in known]:
-        parser.error(f"no stage '{unknown[0]}'; there are {', '.join(known)}")
-    chosen = [known[name] for name in arguments.stages or known]
-    if arguments.minutes:
-        chosen = [replace(stage, minutes=arguments.minutes) for stage in chosen]
     status = run_stages(chosen, ROOT / RECORDS)
     subprocess.run([str(ROOT / "scripts/write_figures.py")], check=False)
     return status

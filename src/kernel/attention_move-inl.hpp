@@ -33,11 +33,12 @@ template <std::size_t Width>
 HWY_ATTR HWY_INLINE void transpose_matrix(const std::byte* from, std::int64_t from_bytes,
                                           std::int64_t row_count, std::int64_t columns,
                                           std::byte* to, std::int64_t to_bytes) {
-    constexpr std::int64_t width = Width, n = 16 / width;
+    constexpr std::size_t side = 16 / Width;
+    constexpr std::int64_t width = Width, n = side;
     constexpr std::int64_t most_bytes = std::numeric_limits<std::int32_t>::max() / n;
     if (std::max(std::abs(from_bytes), std::abs(to_bytes)) > most_bytes)
         return transpose_singly<Width>(from, from_bytes, row_count, columns, to, to_bytes);
-    std::int32_t offsets[n], places[n];
+    std::int32_t offsets[side], places[side];
     for (std::int64_t i = 0; i < n; ++i) {
         offsets[i] = static_cast<std::int32_t>(i * from_bytes);
         places[i] = static_cast<std::int32_t>(i * to_bytes);
@@ -45,8 +46,8 @@ HWY_ATTR HWY_INLINE void transpose_matrix(const std::byte* from, std::int64_t fr
     const std::int64_t whole_rows = row_count / n * n, whole_columns = columns / n * n;
     for (std::int64_t r = 0; r < whole_rows; r += n)
         for (std::int64_t c = 0; c < whole_columns; c += n)
-            square_block<Width, n, 1>::move(from + r * from_bytes + c * width, offsets,
-                                            to + c * to_bytes + r * width, places);
+            square_block<Width, side, 1>::move(from + r * from_bytes + c * width, offsets,
+                                               to + c * to_bytes + r * width, places);
     transpose_singly<Width>(from + whole_columns * width, from_bytes, whole_rows,
                             columns - whole_columns, to + whole_columns * to_bytes, to_bytes);
     transpose_singly<Width>(from + whole_rows * from_bytes, from_bytes, row_count - whole_rows,

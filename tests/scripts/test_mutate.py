@@ -1,22 +1,30 @@
 """Which faults are planted where, and what counts as noticed."""
 
-from collections import Counter
+import re
 from pathlib import Path
 
 import mutate
 import pytest
 
 
-def test_every_part_of_the_sources_is_drawn_from() -> None:
-    folders = {str(Path(fault.path).parent) for fault in mutate.all_faults("")}
-    wanted = {f"src/{name}" for name in ("exec", "kernel", "jit", "graph", "api", "plan", "schema")}
-    parts = {f"src/onednn/{name}" for name in ("library", "record", "partition", "hooks")}
-    assert {*wanted, *parts, "python/src", "python/maskwise"} <= folders
+def test_every_folder_of_the_sources_is_drawn_from_and_has_tests() -> None:
+    folders = {mutate.folder_of(fault.path) for fault in mutate.all_faults("")}
+    assert folders == set(mutate.ASKED)
+    assert {"src/attention", "integrations/onnxruntime", "integrations/openvino"} <= folders
+
+
+def test_what_is_asked_is_there() -> None:
+    names = {name for each in mutate.ASKED.values() for text in each for name in text.split()}
+    unit_tests = (mutate.ROOT / "tests/unit/CMakeLists.txt").read_text()
+    files = {path.stem for path in (mutate.ROOT / "python/tests").glob("test_*.py")}
+    for name in names - set(mutate.CONTRACTS) - {"test_kernels", "test_bytes_touched"}:
+        stem = name.removeprefix("test_")
+        is_program = name != stem and re.search(rf"\b({name}|{stem})\b", unit_tests)
+        assert is_program or f"test_{name}" in files, name
 
 
 def test_a_changed_recorded_plan_is_not_what_notices() -> None:
-    for stage in mutate.STAGES:
-        assert "guard/plans" not in stage.tests and "plan_lines" not in stage.targets
+    assert "guard/plans" not in str(mutate.ASKED) and "plan_lines" not in str(mutate.CONTRACTS)
 
 
 def test_faults_of_a_line() -> None:
@@ -31,10 +39,23 @@ def test_faults_of_a_line() -> None:
 
 
 def test_the_share_noticed_decides(capsys: pytest.CaptureFixture[str]) -> None:
-    verdicts = Counter({("src/exec", "noticed"): 9, ("src/jit", "survived"): 1})
-    verdicts["src/jit", "does not compile"] = 5
+    verdicts = {f"src/exec/a.cpp:{n}: a -> b": "noticed by test_api" for n in range(9)}
+    verdicts["src/jit/a.cpp:1: a -> b"] = "survived"
+    verdicts["src/jit/a.cpp:2: a -> b"] = "does not compile"
     assert mutate.report(verdicts) == 0
-    assert "scripts/mutate: 9 of 10 noticed (90 %)" in capsys.readouterr().out
-    verdicts["src/jit", "survived"] = 2
+    out = capsys.readouterr().out
+    assert "scripts/mutate: 9 of 10 noticed (90 %)" in out
+    assert "src/exec                  9 of 9 noticed" in out
+    verdicts["src/jit/a.cpp:3: a -> b"] = "survived"
     assert mutate.report(verdicts) == 1
-    assert mutate.report(Counter()) == 1
+    assert mutate.report({}) == 1
+
+
+def test_verdicts_of_other_sources_are_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mutate, "KEPT", tmp_path / "verdicts.json")
+    kept = mutate.Kept("one", {"src/exec/a.cpp:1: a -> b": "survived"}, {"test_api": 0.5})
+    mutate.write_kept(kept)
+    assert mutate.read_kept("one") == kept
+    assert mutate.read_kept("other") == mutate.Kept("other")

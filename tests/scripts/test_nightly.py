@@ -72,12 +72,13 @@ def test_uncommitted_changes_are_not_kept(
         ("soak", "scripts/soak: 9 samples", "9 samples"),
         ("asan", "    3.13: 20 of 20 passed", "3.13: 20 of 20 passed"),
         ("tsan", "no lane: 2 passed, 0 failed", "no lane: 2 passed, 0 failed"),
+        ("aarch64", "scripts/test_aarch64: a64fx: 100% tests", "a64fx: 100% tests"),
         ("memcheck", "memcheck test_base: clean", "test_base: clean"),
         ("clients", "torch: passed: 3.7.1, 2 partitions", "torch: passed: 3.7.1, 2 partitions"),
     ],
 )
 def test_what_the_stages_print_is_found(name: str, line: str, figures: str) -> None:
-    stage = next(stage for stage in nightly.STAGES if stage.name == name)
+    stage = next(stage for stage in nightly.STAGES if stage.row == name)
     assert nightly.figures_of(f"words\n{line}\nmore\n", stage.figures) == figures
 
 
@@ -86,4 +87,13 @@ def test_every_stage_is_a_script_that_gets_its_share(monkeypatch: pytest.MonkeyP
         script, *words = stage.words()
         assert script.startswith("scripts/") and not any("{" in word for word in words)
     fuzz = next(stage for stage in nightly.STAGES if stage.name == "fuzz")
-    assert int(fuzz.words()[-1]) * fuzz.parts <= 60 * fuzz.minutes
+    assert int(fuzz.words()[-1]) * fuzz.turns <= 60 * fuzz.minutes
+
+
+def test_stages_are_chosen_by_name_part_and_minutes() -> None:
+    chosen = nightly.chosen_stages(["tsan", "soak=3", "asan.2"])
+    assert [stage.name for stage in chosen] == ["tsan.1", "tsan.2", "soak", "asan.2"]
+    assert chosen[2].minutes == 3 and "135" in chosen[2].words()
+    assert nightly.chosen_stages([]) == list(nightly.STAGES)
+    with pytest.raises(SystemExit, match=r"no stage .tsan\.3.; there are mutate, coverage"):
+        nightly.chosen_stages(["tsan.3"])
