@@ -62,7 +62,10 @@ std::int64_t span_bytes(const tensor_desc& desc) {
         const auto reach = checked_multiply(desc.extents[d] - 1, desc.strides_bytes[d]);
         const auto distance = reach && *reach < 0 ? checked_multiply(*reach, -1) : reach;
         const auto next = distance ? checked_add(span, *distance) : std::nullopt;
-        if (!next || *next > max_span_bytes) throw_overflow(desc.extents);
+        if (!next || *next > max_span_bytes)
+            throw invalid_shape("shape " + to_string(desc.extents) + " with strides in bytes " +
+                                to_string(desc.strides_bytes) +
+                                " has more bytes than can be addressed");
         span = *next;
     }
     return span;

@@ -127,15 +127,5 @@ TEST(sizes, of_a_merged_loop) {
     try_all(partitions[0], 5);
 }
 
-// Recorded extents are looked at before there are any others.
-TEST(sizes, of_a_recorded_mask_do_not_end_the_partitioning) {
-    const extents huge{power(40), power(40)};
-    const auto partitions = partitions_of(
-        {make(10, kind::Select, {dense(1, huge, boolean), dense(2, huge), dense(3, {1})},
-              dense(4, huge)),
-         soft_max(11, dense(4, huge), dense(5, huge))});
-    EXPECT_GE(partitions.size(), 1U);
-}
-
 } // namespace
 } // namespace maskwise::contract
