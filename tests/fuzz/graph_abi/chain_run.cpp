@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 
@@ -34,13 +35,21 @@ std::vector<logical_tensor> ports(const session& side, dnnl_graph_partition_t pa
     return list;
 }
 
+bool multiplies_matrices(const chain_description& chain, const std::vector<std::size_t>& ids) {
+    return std::any_of(chain.graph.ops.begin(), chain.graph.ops.end(), [&](const auto& op) {
+        return op.kind == dnnl_graph_op_matmul &&
+               std::find(ids.begin(), ids.end(), op.id) != ids.end();
+    });
+}
+
 // One partition's compile and execution.
 class partition_run {
 public:
-    partition_run(const session& side, dnnl_graph_partition_t partition,
-                  const chain_description& chain, chain_result& result)
-        : calls_(side.calls), partition_(partition), chain_(chain), result_(result),
-          inputs_(ports(side, partition, true)), outputs_(ports(side, partition, false)) {}
+    partition_run(const session& side, std::size_t number, const chain_description& chain,
+                  chain_result& result)
+        : calls_(side.calls), partition_(side.partitions[number]), chain_(chain), result_(result),
+          inputs_(ports(side, partition_, true)), outputs_(ports(side, partition_, false)),
+          multiplies_(multiplies_matrices(chain, side.notes[number].ops)) {}
 
     ~partition_run() {
         for (auto* tensor : tensors_) calls_.tensor_destroy(tensor);
@@ -152,8 +161,22 @@ private:
             compiled_, test::cpu_stream(), in.size(), in.data(), out.size(), out.data());
         dnnl_stream_wait(test::cpu_stream());
         if (!refuse("execute", status)) return;
-        for (const auto& tensor : outputs_)
-            if (tensor.id < further) look_at(tensor);
+        for (const auto& tensor : outputs_) {
+            if (tensor.id >= further) continue;
+            look_at(tensor);
+            if (planted("wrong_products") && multiplies_ && !is_owned())
+                double_floats(result_.bytes.at(tensor.id));
+        }
+    }
+
+    // As if oneDNN multiplied wrongly: NaNs stay.
+    void double_floats(std::vector<std::byte>& bytes) const {
+        for (std::size_t at = 0; at + guard_bytes < bytes.size(); at += sizeof(float)) {
+            float number = 0;
+            std::memcpy(&number, &bytes[at], sizeof number);
+            number *= 2;
+            std::memcpy(&bytes[at], &number, sizeof number);
+        }
     }
 
     // oneDNN leaves some comparisons unwritten.
@@ -201,6 +224,7 @@ private:
     const chain_description& chain_;
     chain_result& result_;
     std::vector<logical_tensor> inputs_, outputs_;
+    bool multiplies_ = false;
     dnnl_graph_compiled_partition_t compiled_ = nullptr;
     std::vector<dnnl_graph_tensor_t> tensors_;
     bool has_further_input_ = false;
@@ -236,13 +260,30 @@ tensor_bytes draw_inputs(generator& random, generator& later, const chain_descri
     return drawn;
 }
 
+bool planted(const char* fault) {
+    const char* name = std::getenv("MASKWISE_FUZZ_FAULT");
+    return name != nullptr && std::string(name) == fault;
+}
+
 namespace {
 
-bool multiplies_matrices(const chain_description& chain, const std::vector<std::size_t>& ids) {
-    return std::any_of(chain.graph.ops.begin(), chain.graph.ops.end(), [&](const auto& op) {
-        return op.kind == dnnl_graph_op_matmul &&
-               std::find(ids.begin(), ids.end(), op.id) != ids.end();
-    });
+// Whether Maskwise owns it.
+bool run_partition(const session& side, std::size_t number, const chain_description& chain,
+                   chain_result& result) {
+    try {
+        partition_run each(side, number, chain, result);
+        each.run();
+        return each.is_owned();
+    } catch (const std::exception& thrown) {
+        result.refusal = std::string("throws ") + thrown.what();
+        return false;
+    }
+}
+
+bool described_alike(const logical_tensor& a, const logical_tensor& b) {
+    return a.ndims == b.ndims && a.data_type == b.data_type && a.property == b.property &&
+           a.layout_type == b.layout_type && std::equal(a.dims, a.dims + a.ndims, b.dims) &&
+           std::equal(a.layout.strides, a.layout.strides + a.ndims, b.layout.strides);
 }
 
 } // namespace
@@ -254,15 +295,26 @@ chain_result run_chain(const session& side, const chain_description& chain,
     for (const auto& [id, bytes] : inputs) result.tensors[id] = chain.now.at(id);
     for (std::size_t i = 0; i < side.partitions.size(); ++i) {
         const auto& ops = side.notes[i].ops;
-        try {
-            partition_run each(side, side.partitions[i], chain, result);
-            each.run();
-            if (ops.size() > 1 && each.is_owned())
-                ++(multiplies_matrices(chain, ops) ? result.composites : result.merged);
-        } catch (const std::exception& thrown) {
-            result.refusal = std::string("throws ") + thrown.what();
-        }
+        const bool is_owned = run_partition(side, i, chain, result);
+        if (ops.size() > 1 && is_owned)
+            ++(multiplies_matrices(chain, ops) ? result.composites : result.merged);
         if (!result.refusal.empty() || !result.fault.empty()) break;
+    }
+    return result;
+}
+
+chain_result repeat_partition(const session& side, const chain_description& chain,
+                              const chain_result& own, const chain_result& other, std::size_t id) {
+    chain_result result = own;
+    for (std::size_t i = 0; i < side.partitions.size(); ++i) {
+        const auto made = ports(side, side.partitions[i], false);
+        if (std::none_of(made.begin(), made.end(), [=](const auto& each) { return each.id == id; }))
+            continue;
+        for (const auto& input : ports(side, side.partitions[i], true))
+            if (!own.tensors.contains(input.id) ||
+                !described_alike(own.tensors.at(input.id), other.tensors.at(input.id)))
+                result.refusal = "other inputs";
+        if (result.refusal.empty()) run_partition(side, i, chain, result);
     }
     return result;
 }

@@ -35,6 +35,14 @@ tensor_bytes draw_inputs(generator& random, generator& later, const chain_descri
 chain_result run_chain(const session& side, const chain_description& chain,
                        const tensor_bytes& inputs);
 
+// What `own` has, with the partition that makes the tensor run again, by `side`, where `other`,
+// which that side made, has the partition's inputs in the same layouts; else the refusal says so.
+chain_result repeat_partition(const session& side, const chain_description& chain,
+                              const chain_result& own, const chain_result& other, std::size_t id);
+
+// Faults that the target's tests plant.
+bool planted(const char* fault);
+
 // Empty where all elements of the same index are at most `tolerance` apart, or both NaN.
 std::string difference(const laid_out& a, const laid_out& b, double tolerance);
 
