@@ -141,6 +141,7 @@ attention_desc random_attention(chance& random) {
     if (random.one_in(3)) desc.causal = causal_boundary::top_left;
     if (random.one_in(4)) desc.causal = causal_boundary::bottom_right;
     if (random.one_in(3)) desc.fill = -3;
+    if (random.one_in(3)) desc.order = attention_order::operators;
     if (random.one_in(4)) desc.dst = with(rows, columns, data_type::f32);
     if (random.one_in(4)) {
         desc.statistics = {data_type::f32, outer};
