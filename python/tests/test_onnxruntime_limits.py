@@ -354,7 +354,7 @@ def test_the_report(tmp_path: Path) -> None:
 
 
 def test_the_report_of_fused_nodes(tmp_path: Path) -> None:
-    ran = report(example("attention")[0], tmp_path, "--dim", "b=4", "--turns", "2")
+    ran = report(example("attention")[0], tmp_path, "--turns", "2")
     for part in (f"Softmax  softmax    {MASKWISE}", "1 of 1 Where by", "1 of 1 Softmax by"):
         assert part in ran.stdout, ran.stdout
     assert ran.stderr == "maskwise,claim,softmax,attention f32 6 nodes\n"
