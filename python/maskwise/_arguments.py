@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from reprlib import repr as shortened
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def shown(value: Any) -> str:
@@ -38,6 +40,8 @@ def instance(name: str, value: Any, kind: type, expected: str) -> Any:
 
 
 def file(name: str, value: str | os.PathLike[str]) -> Path:
+    from pathlib import Path  # takes longer to import than all of this package
+
     path = Path(os.fsdecode(value))
     if path.is_dir():
         raise IsADirectoryError(f"{name} is the directory {path}, expected a file")

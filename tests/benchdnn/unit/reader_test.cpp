@@ -38,7 +38,7 @@ TEST(case_reader, unknown_shapes_and_strides_stay_unknown) {
 }
 
 TEST(case_reader, names_the_file_and_the_fault) {
-    EXPECT_NE(error_of("{").find("case.json: not a case"), std::string::npos);
+    EXPECT_TRUE(error_of("{").starts_with("case.json: not a case: parse error at line 1"));
     EXPECT_NE(error_of("{}").find("graph"), std::string::npos);
     std::string text = select_text();
     text.replace(text.find("\"Select\""), 8, "\"Sellect\"");
