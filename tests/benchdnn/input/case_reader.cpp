@@ -98,8 +98,8 @@ graph parse_case(const std::string& text, const std::string& name) {
         sort_topologically(g);
         return g;
     } catch (const json::exception& error) {
-        const std::string text = error.what(); // "[json.exception.KIND.NUMBER] ..."
-        throw input_error(name + ": not a case: " + text.substr(text.find(']') + 2));
+        const std::string reason = error.what(); // "[json.exception.KIND.NUMBER] ..."
+        throw input_error(name + ": not a case: " + reason.substr(reason.find(']') + 2));
     } catch (const input_error& error) {
         throw input_error(name + ": " + error.what());
     }
