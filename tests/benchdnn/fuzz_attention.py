@@ -191,7 +191,9 @@ def run(arguments: argparse.Namespace, files: list[Path], preload: str) -> Run:
     if preload:
         command += ["--preload", preload]
     command += [arguments.lane, "--", arguments.bench, f"--report={report}", "--isolate"]
-    command += ["--expected-n-partitions=0", *(f"--case={file}" for file in files)]
+    # Of few elements the rule of oneDNN's driver forgives none, not even a last bit of exp.
+    command += ["--expected-n-partitions=0", "--fill=own"]
+    command += [f"--case={file}" for file in files]
     environment = {**os.environ, "MASKWISE_VERBOSE": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if not report.exists():
