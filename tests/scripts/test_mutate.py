@@ -59,3 +59,40 @@ def test_verdicts_of_other_sources_are_forgotten(
     mutate.write_kept(kept)
     assert mutate.read_kept("one") == kept
     assert mutate.read_kept("other") == mutate.Kept("other")
+
+
+def test_a_fault_is_planted_and_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(mutate, "WORK", tmp_path)
+    monkeypatch.setattr(mutate, "KEPT", tmp_path / "verdicts.json")
+    source = tmp_path / "tree0/src/api/a.cpp"
+    source.parent.mkdir(parents=True)
+    source.write_text("a < b;\nc < d;\n")
+    faults = mutate.faults_of_line("src/api/a.cpp", 1, "a < b;")
+    faults += mutate.faults_of_line("src/api/a.cpp", 2, "c < d;")
+
+    def passes(tree: mutate.Tree, test: str, seconds: float) -> bool:
+        return test != "test_strings" or "a <= b" not in source.read_text()
+
+    monkeypatch.setattr(mutate.Tree, "passes", passes)
+    monkeypatch.setattr(mutate.Tree, "builds", lambda *_: True)
+    monkeypatch.setattr(mutate.Tree, "is_as_before", lambda *_: False)
+    kept = mutate.Kept("one", seconds={"test_api": 1, "test_strings": 2, "attention": 3})
+    run = mutate.Run(kept, float("inf"))
+    run.trees = run.trees[:1]
+    run.try_all(faults)
+    assert source.read_text() == "a < b;\nc < d;\n"
+    assert [*mutate.read_kept("one").verdicts.values()] == ["survived", "noticed by test_strings"]
+    assert "src/api/a.cpp:1: a < b;  ->  a <= b;" in capsys.readouterr().out
+
+
+def test_what_fails_without_a_fault_is_not_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(mutate, "KEPT", tmp_path / "verdicts.json")
+    monkeypatch.setattr(mutate.Tree, "passes", lambda tree, test, seconds: test != "test_api")
+    run = mutate.Run(mutate.Kept("one"), float("inf"))
+    run.time_tests(run.trees[0], ["test_api", "test_strings"])
+    assert [*run.kept.seconds] == ["test_strings"]
+    assert "left out: test_api fails without any fault" in capsys.readouterr().out
