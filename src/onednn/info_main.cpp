@@ -131,8 +131,8 @@ finished run(const std::vector<std::string>& words) {
     return done;
 }
 
-// The loader lists what the program would load, in search order, and runs none of it. Its lines
-// about the libraries that matter here.
+// The loader lists what the program would load, in search order, and runs none of it. Its lines,
+// which begin with a tab, about the libraries that matter here.
 std::string listed_libraries(const std::string& program) {
     // A real path: the loader's $ORIGIN, and no option of it.
     const std::string file = std::filesystem::canonical(program);
@@ -144,7 +144,7 @@ std::string listed_libraries(const std::string& program) {
     std::istringstream lines(done.text);
     for (std::string line; std::getline(lines, line);)
         for (const char* name : {"libmaskwise_onednn", "dnnl", "libtbb.so"})
-            if (line.find(name) != std::string::npos) {
+            if (line.starts_with('\t') && line.find(name) != std::string::npos) {
                 text += line + '\n';
                 break;
             }
