@@ -18,17 +18,17 @@ struct accelerate_options {
     bool allow_narrowing = false; // where force meets elements that the CPU plugin narrows
 };
 
-// Replaces Select nodes, and SoftMax of masked scores, by Maskwise's operations, which the CPU
-// plugin runs by Maskwise; also in the bodies of If, Loop and TensorIterator. Friendly names, names
-// of tensors, runtime info and readers are kept. By default it takes a Select only where it is
-// faster than the CPU plugin's own; MASKWISE_VERBOSE=1 prints a line for each. Throws
-// ov::Exception, and changes nothing, where force meets elements that the plugin narrows, i64, u64
-// or f64, and allow_narrowing is not set.
+// Lets the CPU plugin run Select nodes, and SoftMax of masked scores, by Maskwise; also in the
+// bodies of If, Loop and TensorIterator. The nodes stay OpenVINO's own: only the clone that the
+// plugin compiles has Maskwise's. Friendly names, names of tensors, runtime info and readers are
+// kept. By default it takes a Select only where it is faster than the CPU plugin's own;
+// MASKWISE_VERBOSE=1 prints a line for each. Throws ov::Exception, and changes nothing, where force
+// meets elements that the plugin narrows, i64, u64 or f64, and allow_narrowing is not set.
 class __attribute__((visibility("default"))) accelerate_select : public ov::pass::ModelPass {
 public:
     OPENVINO_MODEL_PASS_RTTI("maskwise::accelerate_select");
     explicit accelerate_select(accelerate_options options = {});
-    // Whether a node was replaced.
+    // Whether a node was taken.
     bool run_on_model(const std::shared_ptr<ov::Model>& model) override;
 
 private:

@@ -15,6 +15,15 @@ bool is_kind(const graph::op* op, op_kind kind) {
     return op != nullptr && op->kind == kind;
 }
 
+// A Transpose with another `perm` is left to ONNX Runtime, which runs it in part, and what reads
+// it.
+bool is_broken(const graph::op* op) {
+    if (!is_kind(op, op_kind::static_transpose)) return false;
+    std::vector<std::int64_t> dimensions(op->order.size());
+    std::iota(dimensions.begin(), dimensions.end(), 0);
+    return !std::ranges::is_permutation(op->order, dimensions);
+}
+
 // The operator that makes a value which only this chain reads.
 const graph::op* own_maker(const fusion_rules& rules, std::size_t value) {
     const graph::op* const maker = rules.maker(value);
@@ -62,12 +71,13 @@ bool attention_finder::collect() {
     members_.push_back(*scores);
     members_.push_back(*product);
     const graph::op* moved = rules_.only_reader(product->outputs[0].id);
-    if (is_kind(moved, op_kind::static_transpose) && rules_.may_take(*moved))
+    if (is_kind(moved, op_kind::static_transpose) && rules_.may_take(*moved) && !is_broken(moved))
         members_.push_back(*moved);
     for (const graph::op& member : members_) found_.op_ids.push_back(member.id);
     return true;
 }
 
+// Of another rank it stays outside.
 bool attention_finder::take_transpose(const graph::op& transpose, std::vector<int>& order) {
     if (transpose.order.size() != order.size()) return false;
     for (int& d : order) d = static_cast<int>(transpose.order[static_cast<std::size_t>(d)]);
@@ -100,6 +110,7 @@ bool attention_finder::follow_input(const graph::matrix_input& input, bool may_s
     if (input.is_turned) std::swap(order[order.size() - 1], order[order.size() - 2]);
     input_ = input.tensor.id;
     for (;;) {
+        if (is_broken(rules_.maker(input_))) return false;
         const graph::op* const maker = own_maker(rules_, input_);
         const bool is_taken = is_kind(maker, op_kind::static_transpose)
                                   ? take_transpose(*maker, order)
@@ -158,7 +169,7 @@ std::optional<found_attention> attention_finder::find() {
     auto& scale = attention.form.scale;
     scale.insert(scale.end(), factors_.begin(), factors_.end());
     attention.dst_order = whole->order;
-    found_.form.output = name_of(ops_.with(), value_of(whole->dst));
+    found_.result = whole->dst;
     found_.form.chain = chain_;
     found_.form.attention = std::move(attention);
     return std::move(found_);

@@ -9,7 +9,8 @@
 namespace maskwise::ort {
 
 struct found_attention {
-    fusion form;
+    fusion form; // without its output
+    std::size_t result = 0;
     std::vector<std::size_t> op_ids;
 };
 

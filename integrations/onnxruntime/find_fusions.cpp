@@ -52,7 +52,6 @@ fusion rows_of(const fusion_ops& ops, graph::row_chain chain) {
     fusion made;
     made.inputs.push_back(name_of_id(ops, chain.scores));
     for (const auto& operand : chain.operands) made.inputs.push_back(name_of_id(ops, operand.id));
-    made.output = name_of_id(ops, chain.result);
     made.chain = std::move(chain);
     return made;
 }
@@ -77,6 +76,9 @@ bool rows_pay(const graph::row_chain& chain, std::int64_t columns) {
 std::string reason_against(const runtime& with, const found_fusion& found,
                            const graph::op& soft_max) {
     if (found.nodes.size() < 2) return "nothing around it that could be fused";
+    // ONNX Runtime would make a node without an output of it.
+    if (!is_graph_output(with, found.result) && reader_count(with, found.result) == 0)
+        return "nobody reads its result";
     if (!found.form.attention && !rows_pay(found.form.chain, columns_of(soft_max)))
         return "rows of " + std::to_string(columns_of(soft_max));
     for (const abi::node* const node : found.nodes)
@@ -91,13 +93,17 @@ found_fusion claim_around(const fusion_ops& ops, const graph::op& soft_max, fusi
     found.soft_max = ops.nodes(soft_max.id)[0];
     graph::row_chain chain = chain_of(soft_max, rules);
     std::vector<std::size_t> op_ids = chain.op_ids;
+    found.result = value_of(chain.result);
     if (auto attention = find_attention(ops, rules, chain)) {
         found.form = std::move(attention->form);
+        found.result = value_of(attention->result);
         op_ids = std::move(attention->op_ids);
     } else {
         found.form = rows_of(ops, std::move(chain));
     }
     found.form.name = soft_max.name;
+    found.form.output = name_of(ops.with(), found.result);
+    if (*soft_max.axis >= 0) found.form.rank = static_cast<std::size_t>(*soft_max.axis) + 1;
     found.form.type = type_of(facts_of_output(ops.with(), found.soft_max).element);
     for (const std::size_t id : op_ids)
         found.nodes.insert(found.nodes.end(), ops.nodes(id).begin(), ops.nodes(id).end());

@@ -12,6 +12,7 @@ namespace maskwise::ort {
 struct found_fusion {
     const abi::node* soft_max = nullptr;
     std::vector<const abi::node*> nodes;
+    const abi::value_info* result = nullptr;
     fusion form;
     std::string reason_against; // empty where it is claimed
 

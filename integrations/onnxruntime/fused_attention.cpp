@@ -8,13 +8,6 @@
 namespace maskwise::ort {
 namespace {
 
-// The model may say other ranks of values between its nodes than they have.
-void require_rank(const fusion& of, const dims& shape, std::size_t rank) {
-    if (shape.rank() != static_cast<int>(rank))
-        throw invalid_shape("Maskwise, around " + of.name + ": " + to_string(shape) +
-                            ", by the model of " + std::to_string(rank) + " dimensions");
-}
-
 // The input with its dimensions in another order.
 tensor_desc view_of(const fusion& of, const tensor_desc& input, std::span<const int> order) {
     require_rank(of, input.extents, order.size());
@@ -70,6 +63,7 @@ void describe_scores(const fusion& of, std::span<const tensor_desc> operands,
     };
     take(form.cond, desc.cond);
     take(form.bias, desc.bias);
+    require_rank_of_soft_max(of, scores);
     const int rank = scores.rank();
     expand(query, with_matrix(outer_of(scores), scores[rank - 2], from_end(query, 1)));
     expand(key, with_matrix(outer_of(key.extents), scores[rank - 1], from_end(key, 1)));
@@ -88,6 +82,14 @@ dims describe_result(const fusion& of, attention_desc& desc) {
     for (std::size_t d = 0; d < order.size(); ++d)
         desc.dst.strides_bytes[order[d]] = strides[static_cast<int>(d)];
     return output;
+}
+
+// With more dimensions it would give the result more, too.
+void require_number(const fusion& of, const dims& shape, int most_rank) {
+    if (element_count(shape) != 1 || shape.rank() > most_rank)
+        throw invalid_shape("Maskwise, around " + of.name + ": " + to_string(shape) +
+                            ", by the model one element of at most " + std::to_string(most_rank) +
+                            " dimensions");
 }
 
 class fused_attention_plan : public fused_plan {
@@ -142,8 +144,7 @@ private:
         std::vector<float> all(at.size());
         for (std::size_t i = 0; i < at.size(); ++i) {
             if (i == form.cond || i == form.bias) continue;
-            if (element_count(operands_[i].extents) != 1)
-                refuse_shapes(of_, operands_[i].extents, {});
+            require_number(of_, operands_[i].extents, shape_.rank());
             all[i] = number_at(*plan_, operands_[i].type, at[i]);
         }
         return all;

@@ -31,6 +31,10 @@ std::shared_ptr<const fused_plan> make_fused_attention(const fusion& of,
 // Throws invalid_shape with both, and the fusion's name.
 [[noreturn]] void refuse_shapes(const fusion& of, const dims& a, const dims& b);
 
+// The model may say other ranks of values between its nodes than they have. Throws invalid_shape.
+void require_rank(const fusion& of, const dims& shape, std::size_t rank);
+void require_rank_of_soft_max(const fusion& of, const dims& shape);
+
 // What NumPy makes of both. Throws as refuse_shapes does.
 dims broadcast_in(const fusion& of, const dims& a, const dims& b);
 

@@ -62,6 +62,20 @@ void refuse_shapes(const fusion& of, const dims& a, const dims& b) {
                         to_string(b) + " do not broadcast");
 }
 
+void require_rank(const fusion& of, const dims& shape, std::size_t rank) {
+    if (shape.rank() != static_cast<int>(rank))
+        throw invalid_shape("Maskwise, around " + of.name + ": " + to_string(shape) +
+                            ", by the model of " + std::to_string(rank) + " dimensions");
+}
+
+void require_rank_of_soft_max(const fusion& of, const dims& shape) {
+    if (shape.empty())
+        throw invalid_shape("Maskwise, around " + of.name +
+                            ": Softmax of a number, expected at "
+                            "least one dimension");
+    if (of.rank) require_rank(of, shape, *of.rank);
+}
+
 dims broadcast_in(const fusion& of, const dims& a, const dims& b) {
     const auto joined = broadcast_numpy(a, b);
     if (!joined) refuse_shapes(of, a, b);
@@ -73,6 +87,7 @@ std::shared_ptr<const fused_plan> make_fused_rows(const fusion& of,
     dims shape = inputs[0].extents;
     for (const tensor_desc& operand : inputs.subspan(1))
         shape = broadcast_in(of, shape, operand.extents);
+    require_rank_of_soft_max(of, shape);
     return std::make_shared<fused_rows>(of, inputs, shape);
 }
 

@@ -24,6 +24,8 @@ struct fusion {
     // numbers by which query and key are multiplied.
     std::vector<std::string> inputs;
     std::string output;
+    // Of the Softmax's input, where its axis is the last one of that rank only.
+    std::optional<std::size_t> rank;
     graph::row_chain chain;
     std::optional<fused_attention> attention;
 

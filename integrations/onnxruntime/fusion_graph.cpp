@@ -31,7 +31,8 @@ constexpr known_operator known_operators[] = {
 op_kind kind_of(const runtime& with, const abi::node* node) {
     const auto* const found = std::ranges::find_if(
         known_operators, [&](const auto& known) { return is_operator(with, node, known.type); });
-    return found == std::end(known_operators) ? op_kind::other : found->kind;
+    const bool is_known = found != std::end(known_operators) && is_complete(with, node);
+    return is_known ? found->kind : op_kind::other;
 }
 
 bool is_float(data_type type) {
@@ -63,8 +64,9 @@ graph::op op_of(const runtime& with, const abi::node* node, op_kind kind) {
     for (const abi::value_info* const input : inputs_of(with, node))
         op.inputs.push_back(tensor_of(with, input));
     if (kind == op_kind::static_transpose) {
-        op.order = attributes_of(with, node, "perm", max_rank);
-        if (op.order.empty()) // reverses
+        if (auto order = attributes_of(with, node, "perm"))
+            op.order = std::move(*order);
+        else // reverses
             for (int d = op.inputs[0].extents.rank() - 1; d >= 0; --d) op.order.push_back(d);
     }
     op.outputs.push_back(tensor_of(with, output_of(with, node)));
@@ -73,19 +75,16 @@ graph::op op_of(const runtime& with, const abi::node* node, op_kind kind) {
 
 // IsNaN and Where(IsNaN(y), 0, y), where nobody else reads y: exporters put them behind a Softmax.
 std::vector<const abi::node*> zeros_of_nan(const runtime& with, const abi::node* soft_max) {
-    bool leaves = false;
-    check(with.ValueInfo_IsGraphOutput(output_of(with, soft_max), &leaves));
     const auto readers = readers_of(with, soft_max);
-    if (leaves || readers.size() != 2) return {};
+    if (is_graph_output(with, output_of(with, soft_max)) || readers.size() != 2) return {};
     const bool first_asks = is_operator(with, readers[0].node, "IsNaN");
     const reader asks = readers[first_asks ? 0 : 1], takes = readers[first_asks ? 1 : 0];
     if (!is_operator(with, asks.node, "IsNaN") || !is_operator(with, takes.node, "Where") ||
-        takes.input != 2 || !is_zero(with, input_of(with, takes.node, 1)))
+        takes.input != 2 || !is_zero(with, input_of(with, takes.node, 1)) ||
+        !is_complete(with, takes.node) || is_graph_output(with, output_of(with, asks.node)))
         return {};
-    check(with.ValueInfo_IsGraphOutput(output_of(with, asks.node), &leaves));
     const auto answered = readers_of(with, asks.node);
-    if (leaves || answered.size() != 1 || answered[0].node != takes.node || answered[0].input != 0)
-        return {};
+    if (answered.size() != 1 || answered[0].node != takes.node || answered[0].input != 0) return {};
     return {asks.node, takes.node};
 }
 
@@ -131,11 +130,8 @@ bool is_one_element(const graph::logical_tensor& tensor) {
 // Readers that are no operators here are others' or If's and Loop's own nodes.
 bool fusion_rules::leaves(std::size_t value) const {
     if (maker(value) == nullptr) return true; // from outside, where nothing says who reads it
-    bool is_output = false;
-    check(with_.ValueInfo_IsGraphOutput(value_of(value), &is_output));
-    std::size_t readers = 0;
-    check(with_.ValueInfo_GetValueNumConsumers(value_of(value), &readers));
-    return is_output || readers != values().users(value).size();
+    return is_graph_output(with_, value_of(value)) ||
+           reader_count(with_, value_of(value)) != values().users(value).size();
 }
 
 bool fusion_rules::comes_from_product(std::size_t value, int depth) const {

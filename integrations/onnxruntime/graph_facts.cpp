@@ -41,15 +41,32 @@ std::vector<const abi::value_info*> inputs_of(const runtime& with, const abi::no
     return inputs;
 }
 
+bool is_complete(const runtime& with, const abi::node* node) {
+    const auto inputs = inputs_of(with, node);
+    return output_of(with, node) != nullptr && std::ranges::find(inputs, nullptr) == inputs.end();
+}
+
+bool is_graph_output(const runtime& with, const abi::value_info* value) {
+    bool is = false;
+    if (value != nullptr) check(with.ValueInfo_IsGraphOutput(value, &is));
+    return is;
+}
+
+std::size_t reader_count(const runtime& with, const abi::value_info* value) {
+    std::size_t count = 0;
+    if (value != nullptr) check(with.ValueInfo_GetValueNumConsumers(value, &count));
+    return count;
+}
+
 std::string_view name_of(const runtime& with, const abi::value_info* value) {
-    return text(with.GetValueInfoName, value);
+    return value == nullptr ? "" : text(with.GetValueInfoName, value);
 }
 
 value_facts facts_of(const runtime& with, const abi::value_info* value) {
     const abi::type_info* type = nullptr;
     const abi::tensor_info* tensor = nullptr;
-    check(with.GetValueInfoTypeInfo(value, &type));
-    check(with.CastTypeInfoToTensorInfo(type, &tensor));
+    if (value != nullptr) check(with.GetValueInfoTypeInfo(value, &type));
+    if (type != nullptr) check(with.CastTypeInfoToTensorInfo(type, &tensor));
     if (tensor == nullptr) return {};
     value_facts facts;
     check(with.GetTensorElementType(tensor, &facts.element));
@@ -113,8 +130,8 @@ const abi::node* producer_of(const runtime& with, const abi::node* node, std::si
 
 std::vector<reader> readers_of(const runtime& with, const abi::node* node) {
     const abi::value_info* const output = output_of(with, node);
-    std::size_t count = 0;
-    check(with.ValueInfo_GetValueNumConsumers(output, &count));
+    const std::size_t count = reader_count(with, output);
+    if (count == 0) return {};
     std::vector<const abi::node*> nodes(count);
     std::vector<std::int64_t> inputs(count);
     check(with.ValueInfo_GetValueConsumers(output, nodes.data(), inputs.data(), count));
@@ -153,16 +170,16 @@ std::optional<std::int64_t> attribute_of(const runtime& with, const abi::node* n
     return number;
 }
 
-std::vector<std::int64_t> attributes_of(const runtime& with, const abi::node* node,
-                                        const char* name, std::size_t most) {
+std::optional<std::vector<std::int64_t>> attributes_of(const runtime& with, const abi::node* node,
+                                                       const char* name) {
     const abi::attribute* found = nullptr;
     check(with.Node_GetAttributeByName(node, name, &found));
-    if (found == nullptr) return {};
-    std::vector<std::int64_t> numbers(most);
-    std::size_t bytes = 0;
-    check(with.ReadOpAttr(found, abi::attribute_ints, numbers.data(),
-                          numbers.size() * sizeof(numbers[0]), &bytes));
-    numbers.resize(bytes / sizeof(numbers[0]));
+    if (found == nullptr) return std::nullopt;
+    std::size_t bytes = 0; // no room: a status, and how much it would be
+    abi::status* const status = with.ReadOpAttr(found, abi::attribute_ints, nullptr, 0, &bytes);
+    if (status != nullptr) with.ReleaseStatus(status);
+    std::vector<std::int64_t> numbers(bytes / sizeof(std::int64_t));
+    check(with.ReadOpAttr(found, abi::attribute_ints, numbers.data(), bytes, &bytes));
     return numbers;
 }
 

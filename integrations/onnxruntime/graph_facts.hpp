@@ -8,7 +8,8 @@
 
 namespace maskwise::ort {
 
-// What the claims ask of ONNX Runtime's graph. Nodes and values are null where there is none.
+// What the claims ask of ONNX Runtime's graph. Nodes and values are null where there is none: an
+// input that is left out and an output that is not used have empty names, and no value.
 
 std::vector<const abi::node*> nodes_of(const runtime& with, const abi::graph* graph);
 
@@ -21,6 +22,11 @@ int since_version(const runtime& with, const abi::node* node);
 std::string_view provider_of(const runtime& with, const abi::node* node);
 const abi::value_info* output_of(const runtime& with, const abi::node* node);
 std::vector<const abi::value_info*> inputs_of(const runtime& with, const abi::node* node);
+// Whether its first output and all inputs are there.
+bool is_complete(const runtime& with, const abi::node* node);
+// Whether the value is an output of its graph, and how many inputs of nodes read it.
+bool is_graph_output(const runtime& with, const abi::value_info* value);
+std::size_t reader_count(const runtime& with, const abi::value_info* value);
 const abi::value_info* input_of(const runtime& with, const abi::node* node, std::size_t index);
 // The node that makes an input; null for inputs of the graph, initializers and outer values.
 const abi::node* producer_of(const runtime& with, const abi::node* node, std::size_t input);
@@ -46,11 +52,11 @@ bool is_constant(const runtime& with, const abi::value_info* value);
 // A constant +0 of at most one dimension: it leaves the shape of what it is combined with.
 bool is_zero(const runtime& with, const abi::value_info* value);
 
-// Attributes of an operator that has them: a number, and up to `most`; nothing where not given.
+// Attributes of an operator that has them: a number, and several; nothing where not given.
 std::optional<std::int64_t> attribute_of(const runtime& with, const abi::node* node,
                                          const char* name);
-std::vector<std::int64_t> attributes_of(const runtime& with, const abi::node* node,
-                                        const char* name, std::size_t most);
+std::optional<std::vector<std::int64_t>> attributes_of(const runtime& with, const abi::node* node,
+                                                       const char* name);
 
 // The value of a constant f32 of one element.
 std::optional<float> constant_float(const runtime& with, const abi::node* node, std::size_t input);

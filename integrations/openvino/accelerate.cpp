@@ -1,24 +1,23 @@
 #include "maskwise/openvino.hpp"
 
 #include "claims.hpp"
-#include "masked_softmax.hpp"
-#include "select.hpp"
+#include "deferred.hpp"
 #include "softmax_chain.hpp"
+
+#include "base/verbose.hpp"
 
 #include <openvino/core/graph_util.hpp>
 #include <openvino/core/rt_info.hpp>
 #include <openvino/op/util/multi_subgraph_base.hpp>
 
+#include <memory>
 #include <set>
-#include <utility>
-#include <vector>
 
 namespace maskwise::openvino {
 namespace {
 
 struct claims {
-    std::vector<softmax_chain> chains;
-    ov::NodeVector selects;
+    ov::NodeVector softmaxes, selects;
 };
 
 // Decides all before anything is replaced: what reads a Select tells.
@@ -26,9 +25,12 @@ void find_claims(const ov::Model& model, place in, const accelerate_options& opt
                  claims& found) {
     std::set<const ov::Node*> chained;
     for (const auto& node : model.get_ordered_ops())
-        if (auto chain = find_softmax_chain(node)) {
+        if (const auto chain = find_softmax_chain(*node)) {
             chained.insert(chain->select);
-            found.chains.push_back(std::move(*chain));
+            found.softmaxes.push_back(node);
+            if (verbose_level() > 0)
+                print_verbose("claim," + node->get_friendly_name() +
+                              ",Softmax f32 with its Select");
         }
     for (const auto& node : model.get_ordered_ops()) {
         if (const auto* holder = ov::as_type<ov::op::util::MultiSubGraphOp>(node.get()))
@@ -54,11 +56,10 @@ bool accelerate_select::run_on_model(const std::shared_ptr<ov::Model>& model) {
     claims found;
     find_claims(*model, place::model, options_, found);
     for (const auto& node : found.selects)
-        replace(node, std::make_shared<select>(node->input_values(), node->get_autob()));
-    for (const softmax_chain& chain : found.chains)
-        replace(chain.softmax,
-                std::make_shared<masked_softmax>(chain.inputs, chain.cond_keeps, chain.scaling));
-    return !found.selects.empty() || !found.chains.empty();
+        replace(node,
+                std::make_shared<deferred_select>(node->input_values(), node->get_autob(), true));
+    for (const auto& node : found.softmaxes) replace(node, defer_softmax(*node));
+    return !found.selects.empty() || !found.softmaxes.empty();
 }
 
 } // namespace maskwise::openvino

@@ -62,7 +62,9 @@ const ov::Node* joined_reader(const ov::Node& node) {
     for (const auto& input : node.output(0).get_target_inputs()) {
         const ov::Node& reader = *input.get_node();
         if (stands_alone(reader)) continue;
-        const ov::Node* const found = is_view(reader) ? joined_reader(reader) : &reader;
+        // A view is followed through its data alone: it may read one value twice.
+        const bool is_followed = is_view(reader) && input.get_index() == 0;
+        const ov::Node* const found = is_followed ? joined_reader(reader) : &reader;
         if (found != nullptr) return found;
     }
     return nullptr;
@@ -93,11 +95,11 @@ std::string reason_of_neighbours(const op::v1::Select& select) {
 
 // Then conversions around it are left out (select.hpp). The plugin makes that of i64 once more,
 // when all else is done.
-bool is_kept(const op::v1::Select& select) {
+bool is_kept(const op::v1::Select& select, place in) {
     const ov::element::Type type = select.get_output_element_type(0);
     if (conversion_of(type) == conversion::none) return true;
     const auto readers = select.output(0).get_target_inputs();
-    return type != ov::element::i64 &&
+    return in == place::model && type != ov::element::i64 &&
            is_one_of<op::v0::Parameter>(*select.get_input_node_ptr(1)) &&
            is_one_of<op::v0::Parameter>(*select.get_input_node_ptr(2)) &&
            std::all_of(readers.begin(), readers.end(), [](const auto& reader) {
@@ -112,9 +114,9 @@ bool saves_a_copy_of_cond(const op::v1::Select& select, std::size_t dst_elements
 }
 
 // Why OpenVINO's own Select is as fast, or faster.
-std::string reason_of_speed(const op::v1::Select& select) {
+std::string reason_of_speed(const op::v1::Select& select, place in) {
     const ov::element::Type type = select.get_output_element_type(0);
-    if (!is_kept(select)) return "the CPU plugin converts " + type.get_type_name();
+    if (!is_kept(select, in)) return "the CPU plugin converts " + type.get_type_name();
     const ov::PartialShape& dst = select.get_output_partial_shape(0);
     if (dst.is_dynamic() || select.get_input_partial_shape(0).is_dynamic())
         return "its size is not known";
@@ -124,17 +126,10 @@ std::string reason_of_speed(const op::v1::Select& select) {
     return reason_of_neighbours(select);
 }
 
-// What Maskwise cannot run at all.
-std::string reason_of_form(const op::v1::Select& select) {
-    const ov::element::Type type = select.get_output_element_type(0);
-    if (select.get_autob().m_type == op::AutoBroadcastType::PDPD) return "auto_broadcast is pdpd";
-    return type_of(type) == data_type::undef ? "Maskwise does not have its type" : "";
-}
-
 void check_narrowing(const op::v1::Select& select, place in) {
     const ov::element::Type type = select.get_output_element_type(0);
     if (conversion_of(type) != conversion::narrower) return;
-    OPENVINO_ASSERT(in == place::model && is_kept(select), "Maskwise: ", select.get_friendly_name(),
+    OPENVINO_ASSERT(is_kept(select, in), "Maskwise: ", select.get_friendly_name(),
                     " is a Select of ", type, ", which the CPU plugin narrows to ",
                     type == ov::element::f64 ? ov::element::f32 : ov::element::i32,
                     "; allow_narrowing accepts that");
@@ -150,9 +145,15 @@ void print_decision(const op::v1::Select& select, const std::string& reason) {
 
 } // namespace
 
+std::string reason_of_form(const op::v1::Select& select) {
+    const ov::element::Type type = select.get_output_element_type(0);
+    if (select.get_autob().m_type == op::AutoBroadcastType::PDPD) return "auto_broadcast is pdpd";
+    return type_of(type) == data_type::undef ? "Maskwise does not have its type" : "";
+}
+
 bool is_claimed(const op::v1::Select& select, const accelerate_options& options, place in) {
     std::string reason = reason_of_form(select);
-    if (reason.empty() && !options.force) reason = reason_of_speed(select);
+    if (reason.empty() && !options.force) reason = reason_of_speed(select, in);
     if (reason.empty() && !options.allow_narrowing) check_narrowing(select, in);
     print_decision(select, reason);
     return reason.empty();

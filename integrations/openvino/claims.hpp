@@ -4,6 +4,8 @@
 
 #include <openvino/op/select.hpp>
 
+#include <string>
+
 namespace maskwise::openvino {
 
 // Where a Select stands. The inputs and outputs of a body have other elements than the model's.
@@ -13,6 +15,9 @@ enum class place { model, body };
 // ov::Exception where options.force meets elements that the CPU plugin narrows.
 bool is_claimed(const ov::op::v1::Select& select, const accelerate_options& options,
                 place in = place::model);
+
+// Why Maskwise cannot run a Select at all; empty where it can.
+std::string reason_of_form(const ov::op::v1::Select& select);
 
 // The operator in front of a node's output, or behind one, with which the CPU plugin would join
 // what is there; null where there is none.

@@ -1,6 +1,6 @@
-// What core.add_extension finds: the operation, and the front ends' part, by which models that are
-// read from IR and ONNX need no pass.
-#include "claims.hpp"
+// What core.add_extension finds: the operations, which compiled models hold, and the front ends'
+// part, by which models that are read from IR and ONNX need no pass.
+#include "deferred.hpp"
 #include "masked_softmax.hpp"
 #include "select.hpp"
 
@@ -14,18 +14,6 @@
 namespace maskwise::openvino {
 namespace {
 
-// OpenVINO's own Select in everything but its clone. A front end makes it before what reads it is
-// there; a plugin clones the complete model, so the clone is what runs.
-class read_select : public ov::op::v1::Select {
-public:
-    using ov::op::v1::Select::Select;
-
-    std::shared_ptr<ov::Node> clone_with_new_inputs(const ov::OutputVector& inputs) const override {
-        if (is_claimed(*this, {})) return std::make_shared<select>(inputs, get_autob());
-        return ov::op::v1::Select::clone_with_new_inputs(inputs);
-    }
-};
-
 class select_of_ir : public ov::BaseOpExtension {
 public:
     const ov::DiscreteTypeInfo& get_type_info() const override {
@@ -33,7 +21,7 @@ public:
     }
     ov::OutputVector create(const ov::OutputVector& inputs,
                             ov::AttributeVisitor& visitor) const override {
-        const auto node = std::make_shared<read_select>();
+        const auto node = std::make_shared<deferred_select>();
         node->set_arguments(inputs);
         node->visit_attributes(visitor);
         node->constructor_validate_and_infer_types();
@@ -43,8 +31,8 @@ public:
 };
 
 ov::OutputVector where_of_onnx(const ov::frontend::NodeContext& node) {
-    return std::make_shared<read_select>(node.get_input(0), node.get_input(1), node.get_input(2))
-        ->outputs();
+    const ov::OutputVector inputs{node.get_input(0), node.get_input(1), node.get_input(2)};
+    return std::make_shared<deferred_select>(inputs, ov::op::AutoBroadcastType::NUMPY)->outputs();
 }
 
 // The pass, for Python, to which OpenVINO gives no way to passes of a library. Its node factory

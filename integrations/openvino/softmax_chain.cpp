@@ -2,8 +2,6 @@
 
 #include "claims.hpp"
 
-#include "base/verbose.hpp"
-
 #include <openvino/op/divide.hpp>
 #include <openvino/op/multiply.hpp>
 #include <openvino/op/softmax.hpp>
@@ -35,62 +33,67 @@ bool has_one_reader(const ov::Output<ov::Node>& value) {
 }
 
 // Scores times, or divided by, one number: then the chain begins in front of that.
-void read_scaling(softmax_chain& chain) {
-    ov::Output<ov::Node>& scores = chain.inputs[1];
+void read_scaling(const ov::Output<ov::Node>& scores, softmax_chain& chain) {
     const ov::Node& node = *scores.get_node();
     const bool is_product = ov::is_type<op::v1::Multiply>(&node);
     if (!has_one_reader(scores) || !(is_product || ov::is_type<op::v1::Divide>(&node))) return;
     for (const std::size_t side : {1U, 0U}) {
-        const ov::Output<ov::Node> factor = node.input_value(side),
-                                   rest = node.input_value(1 - side);
-        if (!is_one_number(factor) || rest.get_partial_shape() != scores.get_partial_shape() ||
-            !(is_product || side == 1))
+        if (!is_one_number(node.input_value(side)) || !(is_product || side == 1) ||
+            node.get_input_partial_shape(1 - side) != scores.get_partial_shape())
             continue;
-        scores = rest;
-        chain.inputs.push_back(factor);
+        chain.factor = side;
         chain.scaling = is_product ? "multiply" : "divide";
         return;
     }
 }
 
-std::optional<softmax_chain> read_chain(const std::shared_ptr<ov::Node>& softmax) {
-    const ov::Output<ov::Node> value = softmax->input_value(0);
+std::optional<softmax_chain> read_chain(const ov::Node& softmax) {
+    const ov::Output<ov::Node> value = softmax.input_value(0);
     const auto* select = ov::as_type<op::v1::Select>(value.get_node());
     if (select == nullptr || !has_one_reader(value)) return std::nullopt;
     if (select->get_autob().m_type == op::AutoBroadcastType::PDPD) return std::nullopt;
     for (const std::size_t side : {2U, 1U}) {
-        const ov::Output<ov::Node> fill = select->input_value(side),
-                                   scores = select->input_value(3 - side);
-        if (!is_one_number(fill) || scores.get_partial_shape() != value.get_partial_shape())
+        const ov::Output<ov::Node> scores = select->input_value(3 - side);
+        if (!is_one_number(select->input_value(side)) ||
+            scores.get_partial_shape() != value.get_partial_shape())
             continue;
-        softmax_chain chain{softmax, select, {select->input_value(0), scores, fill}, side == 2};
-        read_scaling(chain);
+        softmax_chain chain{select, side == 2};
+        read_scaling(scores, chain);
         return chain;
     }
     return std::nullopt;
 }
 
-bool is_faster(const softmax_chain& chain) {
-    const ov::Output<ov::Node>&cond = chain.inputs[0], &scores = chain.inputs[1];
+bool is_faster(const softmax_chain& chain, const ov::Node& softmax) {
+    const ov::OutputVector inputs = chain.inputs_of(*chain.select);
+    const ov::Output<ov::Node>&cond = inputs[0], &scores = inputs[1];
     if (scores.get_element_type() != ov::element::f32 || scores.get_partial_shape().is_dynamic() ||
         cond.get_partial_shape().is_dynamic())
         return false;
     const std::size_t elements = ov::shape_size(scores.get_shape());
     return elements * sizeof(float) >= least_bytes &&
-           joined_producer(*scores.get_node()) == nullptr &&
-           joined_reader(*chain.softmax) == nullptr &&
+           joined_producer(*scores.get_node()) == nullptr && joined_reader(softmax) == nullptr &&
            (is_small_cond(ov::shape_size(cond.get_shape()), elements) ||
             joined_producer(*cond.get_node()) == nullptr);
 }
 
 } // namespace
 
-std::optional<softmax_chain> find_softmax_chain(const std::shared_ptr<ov::Node>& softmax) {
-    if (!is_last_dimension(*softmax)) return std::nullopt;
+ov::OutputVector softmax_chain::inputs_of(const ov::Node& masked) const {
+    const std::size_t scores = cond_keeps ? 1 : 2;
+    ov::OutputVector inputs{masked.input_value(0), masked.input_value(scores),
+                            masked.input_value(3 - scores)};
+    if (scaling == "none") return inputs;
+    const ov::Node& scaled = *inputs[1].get_node();
+    inputs[1] = scaled.input_value(1 - factor);
+    inputs.push_back(scaled.input_value(factor));
+    return inputs;
+}
+
+std::optional<softmax_chain> find_softmax_chain(const ov::Node& softmax) {
+    if (!is_last_dimension(softmax)) return std::nullopt;
     auto chain = read_chain(softmax);
-    if (!chain || !is_faster(*chain)) return std::nullopt;
-    if (verbose_level() > 0)
-        print_verbose("claim," + softmax->get_friendly_name() + ",Softmax f32 with its Select");
+    if (chain && !is_faster(*chain, softmax)) chain.reset();
     return chain;
 }
 

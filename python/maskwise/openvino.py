@@ -42,6 +42,8 @@ def library() -> str:
 def accelerate(model: ov.Model, *, force: bool = False, allow_narrowing: bool = False) -> ov.Model:
     """Lets Maskwise run the Selects of a model, where that is faster; in place.
 
+    The operations of the model stay OpenVINO's: what the CPU plugin compiles of it has Maskwise's.
+
     Parameters
     ----------
     model : openvino.Model

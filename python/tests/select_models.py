@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -60,6 +64,12 @@ def kinds_of_run(compiled: ov.CompiledModel) -> list[str]:
     return [node.get_rt_info()["layerType"].astype(str) for node in nodes]
 
 
+def count_taken(model: ov.Model | ov.CompiledModel) -> int:
+    """How many operations are Maskwise's in a compiled model, without those in bodies."""
+    compiled = compile_model(model) if isinstance(model, ov.Model) else model
+    return kinds_of_run(compiled).count("Reference")
+
+
 def run(compiled: ov.CompiledModel, arrays: Sequence[Array]) -> Array:
     """The first output. bfloat16 travels as the bits that it has."""
     request = compiled.create_infer_request()
@@ -75,3 +85,14 @@ def run(compiled: ov.CompiledModel, arrays: Sequence[Array]) -> Array:
 
 def compile_model(model: ov.Model, **settings: Any) -> ov.CompiledModel:
     return ov.Core().compile_model(model, "CPU", {**SETTINGS, **settings})
+
+
+def in_a_process(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run(
+        [sys.executable, "-B", "-c", code],
+        env={**os.environ, "PYTHONPATH": path, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )

@@ -1,0 +1,57 @@
+#include "deferred.hpp"
+
+#include "cpu_plugin.hpp"
+#include "masked_softmax.hpp"
+#include "select.hpp"
+#include "softmax_chain.hpp"
+
+#include <openvino/op/softmax.hpp>
+
+namespace maskwise::openvino {
+namespace {
+
+namespace op = ov::op;
+
+template <class base>
+class deferred_softmax : public base {
+public:
+    using base::base;
+
+    std::shared_ptr<ov::Node> clone_with_new_inputs(const ov::OutputVector& inputs) const override {
+        if (!is_called_by_cpu_plugin())
+            return std::make_shared<deferred_softmax>(inputs.at(0), this->get_axis());
+        const auto chain = find_softmax_chain(*this);
+        if (!chain) return base::clone_with_new_inputs(inputs);
+        return std::make_shared<masked_softmax>(chain->inputs_of(*inputs.at(0).get_node()),
+                                                chain->cond_keeps, chain->scaling);
+    }
+};
+
+} // namespace
+
+deferred_select::deferred_select(const ov::OutputVector& inputs,
+                                 const op::AutoBroadcastSpec& broadcast, bool is_taken)
+    : Select(inputs.at(0), inputs.at(1), inputs.at(2), broadcast), is_taken_(is_taken) {}
+
+// Edits may have given one that is taken a form that Maskwise does not have.
+bool deferred_select::becomes_ours() const {
+    return is_taken_ ? reason_of_form(*this).empty() : is_claimed(*this, {});
+}
+
+std::shared_ptr<ov::Node>
+deferred_select::clone_with_new_inputs(const ov::OutputVector& inputs) const {
+    if (!is_called_by_cpu_plugin())
+        return std::make_shared<deferred_select>(inputs, get_autob(), is_taken_);
+    if (becomes_ours()) return std::make_shared<select>(inputs, get_autob());
+    return Select::clone_with_new_inputs(inputs);
+}
+
+std::shared_ptr<ov::Node> defer_softmax(const ov::Node& softmax) {
+    if (const auto* v1 = ov::as_type<const op::v1::Softmax>(&softmax))
+        return std::make_shared<deferred_softmax<op::v1::Softmax>>(v1->input_value(0),
+                                                                   v1->get_axis());
+    const auto& v8 = dynamic_cast<const op::v8::Softmax&>(softmax);
+    return std::make_shared<deferred_softmax<op::v8::Softmax>>(v8.input_value(0), v8.get_axis());
+}
+
+} // namespace maskwise::openvino

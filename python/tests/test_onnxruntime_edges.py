@@ -1,0 +1,229 @@
+"""Valid models at the edges of ONNX: what ONNX Runtime alone loads and runs, it does with Maskwise.
+
+Attributes, values without a reader or without a name, shapes that the model is wrong about.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+from fused_models import (
+    BOOL,
+    F32,
+    Feeds,
+    Node,
+    assert_close,
+    attention_constants,
+    attention_feeds,
+    chain,
+    constants_of,
+    expected,
+    fused_session,
+    make_model,
+    masked_fill,
+    normal,
+    row_feeds,
+    sdpa,
+    used,
+)
+from onnx import TensorProto, helper, numpy_helper
+from where_models import model_of, options, session_of, value
+
+I64 = TensorProto.INT64
+
+
+def outcome(session: Any, feeds: Feeds) -> list[Any] | None:
+    """The outputs, or nothing where it refuses to run."""
+    try:
+        return list(session.run(None, feeds))
+    except Exception:
+        return None
+
+
+def both(model: bytes, feeds: Feeds) -> tuple[list[Any] | None, list[Any] | None]:
+    """Of ONNX Runtime alone and with Maskwise; nothing where the session is not made."""
+    made = []
+    for make in (
+        lambda: ort.InferenceSession(model, options(), providers=["CPUExecutionProvider"]),
+        lambda: session_of(model, is_claimed=False),
+    ):
+        try:
+            session = make()
+        except Exception:
+            made.append(None)
+            continue
+        made.append(outcome(session, feeds))
+    return made[0], made[1]
+
+
+def assert_alike(model: bytes, feeds: Feeds) -> None:
+    alone, with_maskwise = both(model, feeds)
+    assert (alone is None) == (with_maskwise is None), (alone, with_maskwise)
+    for got, wanted in zip(with_maskwise or [], alone or [], strict=True):
+        assert_close(got, wanted, F32)
+
+
+ROWS = chain(["mul", "keep"], "x", "w", zeros=True)
+ATTENTION = masked_fill(batch_first=True)
+
+
+def rows_model(more: list[Node], outputs: list[Any], nodes: list[Node] = ROWS) -> bytes:
+    constants = used(nodes, constants_of(F32))
+    inputs = [value("x", F32, [3, 40]), value("c", BOOL, [3, 40])]
+    initializers = [numpy_helper.from_array(array, name) for name, array in constants.items()]
+    return model_of([*nodes, *more], inputs, outputs, initializers, 17)
+
+
+ROW_FEEDS = used(ROWS, row_feeds(np.random.default_rng(1), (3, 40), (3, 40), F32))
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+def test_rows_that_nobody_reads(zeros: bool, capfd: Any) -> None:
+    """ONNX Runtime keeps such nodes. A node made of them would have no output."""
+    nodes = chain(["mul", "keep"], "x", "w", zeros=zeros)
+    model = rows_model([helper.make_node("Neg", ["x"], ["o"])], [value("o", F32, None)], nodes)
+    session_of(model, is_claimed=False, maskwise_verbose="1")
+    text = f"maskwise,refuse,softmax,rows f32 {len(nodes)} nodes,nobody reads its result"
+    assert text in capfd.readouterr().err.splitlines()
+    assert_alike(model, ROW_FEEDS)
+
+
+@pytest.mark.parametrize("nodes", [masked_fill(), ATTENTION], ids=["product", "transposed"])
+def test_attention_that_nobody_reads(nodes: list[Node], capfd: Any) -> None:
+    constants = used(nodes, attention_constants())
+    shapes = (1, 2, 9, 16), (1, 2, 70, 16), (1, 1, 9, 70)
+    feeds = attention_feeds(np.random.default_rng(2), *shapes, nodes is ATTENTION)
+    last = [*nodes[:-1], helper.make_node(nodes[-1].op_type, nodes[-1].input, ["unread"])]
+    last[-1].attribute.extend(nodes[-1].attribute)
+    last.append(helper.make_node("Neg", ["q"], ["o"]))
+    model = make_model(last, used(nodes, feeds), F32, constants)
+    fused_session(model, capfd)
+    assert_alike(model, used(nodes, feeds))
+
+
+def test_a_result_that_only_a_branch_reads(capfd: Any) -> None:
+    branches = [
+        helper.make_graph(
+            [helper.make_node("Identity", [read], ["r"])], read, [], [value("r", F32, None)]
+        )
+        for read in ("w", "x")
+    ]
+    choice = helper.make_node("If", ["b"], ["o"], then_branch=branches[0], else_branch=branches[1])
+    constants = used(ROWS, constants_of(F32))
+    for chosen in (True, False):
+        feeds = {**ROW_FEEDS, "b": np.array(chosen)}
+        model = make_model([*ROWS, choice], feeds, F32, constants)
+        fused_session(model, capfd, "rows f32 5 nodes")
+        assert_alike(model, feeds)
+
+
+def test_a_result_that_is_two_outputs(capfd: Any) -> None:
+    """ONNX Runtime takes a list with the same output twice."""
+    model = rows_model([], [value("w", F32, None)] * 2)
+    fused_session(model, capfd, "rows f32 5 nodes")
+    assert_alike(model, ROW_FEEDS)
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_values_without_a_name(place: int) -> None:
+    """A Where of which an input or the output is left out, and one in front of a Softmax."""
+    names = ["c", "x", "y", "o"]
+    names[place] = ""
+    inputs = [value("c", BOOL, [3, 40]), value("x", F32, [3, 40]), value("y", F32, [3, 40])]
+    nodes = [
+        helper.make_node("Where", names[:3], names[3:], name="where"),
+        helper.make_node("Softmax", ["o" if place < 3 else "x"], ["w"], axis=-1),
+        helper.make_node("Neg", ["x"], ["n"]),
+    ]
+    outputs = [value("w", F32, None), value("n", F32, None)]
+    feeds = {**ROW_FEEDS, "y": ROW_FEEDS["x"]}
+    assert_alike(model_of(nodes, inputs, outputs, opset=17), feeds)
+
+
+PERMS = [
+    [0, 1, 3, 100_000],
+    [0, 1, 3, -(2**40)],
+    [0, 1, 3, -1],
+    [0, 1, 3, 4],
+    [0, 1, 3, 3],
+    [0, 1, 3, 2, 4],
+    [0, 1, 2],
+    list(range(100)),
+    [],
+]
+
+
+@pytest.mark.parametrize("which", ["turned", "qh", "vh", "o"])
+@pytest.mark.parametrize("perm", PERMS, ids=lambda perm: "_".join(map(str, perm[:5])))
+def test_transposes_that_are_none(perm: list[int], which: str) -> None:
+    """Where the shape of the input is not known, nobody looks at them before the model runs."""
+    nodes = [Node.FromString(node.SerializeToString()) for node in ATTENTION]
+    (changed,) = (node for node in nodes if node.output[0] == which)
+    changed.attribute[0].CopyFrom(helper.make_attribute("perm", perm, attr_type=7))
+    constants = used(nodes, attention_constants())
+    shapes = (1, 2, 9, 16), (1, 2, 70, 16), (1, 1, 9, 70)
+    feeds = attention_feeds(np.random.default_rng(3), *shapes, batch_first=True)
+    known = {"turned": [1, 2, 16, 70], "qh": [1, 2, 9, 16], "vh": [1, 2, 70, 16]}
+    opened: dict[str, Any] = {changed.input[0]: None}
+    graph = helper.make_graph(
+        nodes,
+        "wrong",
+        [value(n, BOOL if n == "c" else F32, opened.get(n, feeds[n].shape)) for n in "qkvc"],
+        [value("o", F32, None)],
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+        value_info=[value(name, F32, shape) for name, shape in known.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+    assert_alike(model.SerializeToString(), used(nodes, feeds))
+
+
+def reshaped(nodes: list[Node], feeds: Feeds, constants: Feeds, name: str, opset: int) -> bytes:
+    """A model in which a Reshape makes this value, of which the model declares the shape."""
+    given = {one: array for one, array in feeds.items() if one != name}
+    inputs = [value(n, BOOL if a.dtype == bool else F32, a.shape) for n, a in given.items()]
+    inputs += [value("whole", F32, None), value("shape", I64, ["n"])]
+    graph = helper.make_graph(
+        [helper.make_node("Reshape", ["whole", "shape"], [name]), *nodes],
+        "wrong",
+        inputs,
+        [value("o", F32, None)],
+        [numpy_helper.from_array(array, one) for one, array in constants.items() if one != name],
+        value_info=[value(name, F32, {**feeds, **constants}[name].shape)],
+    )
+    imports = [helper.make_opsetid("", opset)]
+    return bytes(helper.make_model(graph, opset_imports=imports, ir_version=10).SerializeToString())
+
+
+@pytest.mark.parametrize(("opset", "axis"), [(11, 1), (17, 1), (17, -1)])
+@pytest.mark.parametrize("shape", [(3, 40), (3, 2, 20), (40,), ()], ids=len)
+def test_an_axis_that_is_not_the_last(opset: int, axis: int, shape: Any, capfd: Any) -> None:
+    """By the model there are two dimensions. There are others: an error, or what is right."""
+    nodes = chain(["mul", "add"], "x")
+    nodes[-1].attribute[0].i = axis
+    constants = used(nodes, constants_of(F32))
+    feeds: Feeds = {"x": normal(np.random.default_rng(4), (3, 128)), "bias": np.ones((), "f")}
+    model = reshaped(nodes, feeds, constants, "x", opset)
+    session = fused_session(model, capfd, "rows f32 3 nodes")
+    whole = normal(np.random.default_rng(5), shape)
+    given = {"whole": whole, "shape": np.array(shape, np.int64), "bias": feeds["bias"]}
+    got = outcome(session, given)
+    if len(shape) == 2 or (axis < 0 and shape):
+        assert got is not None
+        assert_close(got[0], expected(nodes, {**feeds, "x": whole}, constants)["o"], F32)
+    else:
+        assert got is None
+
+
+def test_a_number_with_more_dimensions_than_the_result() -> None:
+    nodes = sdpa("add")
+    constants = used(nodes, attention_constants())
+    shapes = (1, 2, 9, 16), (1, 2, 70, 16), (1, 1, 9, 70)
+    feeds = used(nodes, attention_feeds(np.random.default_rng(6), *shapes))
+    session = session_of(reshaped(nodes, feeds, constants, "half", 17), is_claimed=False)
+    half = constants["half"].reshape(1)
+    session.run(None, {**feeds, "whole": half, "shape": np.ones(4, np.int64)})
+    with pytest.raises(Exception, match=r"\{1,1,1,1,1\}, by the model one element of at most 4"):
+        session.run(None, {**feeds, "whole": half, "shape": np.ones(5, np.int64)})
