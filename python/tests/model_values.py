@@ -20,6 +20,7 @@ BOOL, I64 = TensorProto.BOOL, TensorProto.INT64
 Pair = tuple[Array, Array]
 Values = dict[str, Pair]
 UNITS = {F32: 2.0**-24, F16: 2.0**-11}
+LEAST_WEIGHT = 2.0**-120  # below, exp may be 0
 LEAST = {F32: 2.0**-149, F16: 2.0**-24}
 
 
@@ -138,7 +139,8 @@ class Evaluator:
             # Of a weight near 0, or one that is thrown away, times infinity.
             x = np.where(np.isfinite(x), x, 0)
         signs = self.random.choice([-1.0, 1.0], x.shape)
-        noise = signs * (np.nan_to_num(scale, posinf=0) * UNITS[element] + LEAST[element])
+        least = max(LEAST[element], LEAST_WEIGHT if kind == "Softmax" else 0)
+        noise = signs * (np.nan_to_num(scale, posinf=0) * UNITS[element] + least)
         return np.where(scale == 0, x, x + noise)
 
     def subgraph(self, graph: Any, given: Iterable[Pair], values: Values) -> list[Pair]:

@@ -31,23 +31,26 @@ from arrays import Array  # noqa: E402
 from generated_models import Case, generate  # noqa: E402
 from model_values import LEAST, UNITS, Pair  # noqa: E402
 
-BATCH = 100  # models of one child
-SECONDS = 120  # of a batch, before it hangs
+BATCH = 50  # models of one child
+SECONDS = 600  # of a batch, before it hangs
 SLACK = 64  # times what one displaced rounding makes
 Run = Callable[[], list[Array]]
 
 
 def tolerance(pair: Pair, element: int) -> Array:
-    """Of each element by its row, where roundings by chance cancel in one."""
+    """Of each element that of the worst, since in one roundings may cancel by chance. A row of
+    which roundings decide whether it is finite has none.
+    """
     exact, shaken = pair
     if exact is shaken:
         return np.zeros(exact.shape)
     with np.errstate(invalid="ignore"):
-        off = np.where(exact == shaken, 0, abs(exact - shaken))
-    off[np.isnan(exact) & np.isnan(shaken)] = 0
-    row = np.nan_to_num(off, nan=np.inf, posinf=np.inf).max(-1, keepdims=True, initial=0)
+        off = np.asarray(abs(exact - shaken))
+    off[(exact == shaken) | (np.isnan(exact) & np.isnan(shaken))] = 0
+    is_finite = np.isfinite(off)
+    most = np.where(is_finite.all(-1, keepdims=True), off.max(where=is_finite, initial=0), np.inf)
     size = np.nan_to_num(abs(exact), posinf=0)
-    return SLACK * row + 4 * (size * UNITS[element] + LEAST[element])
+    return SLACK * most + 4 * (size * UNITS[element] + LEAST[element])
 
 
 def difference(got: Array, wanted: Array, pair: Pair, element: int) -> str | None:
