@@ -1,11 +1,14 @@
 // The two exported functions, and the factory that they make: one for each ONNX Runtime that
 // registers the library.
+#include "loop.hpp"
 #include "provider.hpp"
 
 #include "base/verbose.hpp"
 
 #include <atomic>
+#include <charconv>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace maskwise::ort {
@@ -77,24 +80,44 @@ private:
         return guarded(from.with_, [&] {
             const session_settings settings{
                 from.setting(options, "maskwise.verbose", verbose_level() > 0),
-                from.setting(options, "maskwise.fuse", true)};
+                from.setting(options, "maskwise.fuse", true), from.threads_of(options)};
             *made = std::make_unique<provider>(from.with_, from.kernels_.get(), settings).release();
             ++from.holders_;
         });
     }
 
-    bool setting(const abi::session_options* options, const char* key, bool otherwise) const {
+    std::optional<std::string> entry(const abi::session_options* options, const char* key) const {
         int has = 0;
         check(with_.HasSessionConfigEntry(options, key, &has));
-        if (has == 0) return otherwise;
+        if (has == 0) return std::nullopt;
         std::size_t size = 0;
         check(with_.GetSessionConfigEntry(options, key, nullptr, &size));
         std::string text(size, '\0');
         check(with_.GetSessionConfigEntry(options, key, text.data(), &size));
         text.resize(size - 1); // of which the last is a 0
+        return text;
+    }
+
+    bool setting(const abi::session_options* options, const char* key, bool otherwise) const {
+        const std::string text = entry(options, key).value_or(otherwise ? "1" : "0");
         if (text != "0" && text != "1")
             throw invalid_argument(std::string(key) + " is '" + text + "', expected 0 or 1");
         return text == "1";
+    }
+
+    // ONNX Runtime tells nobody how many a session has.
+    int threads_of(const abi::session_options* options) const {
+        constexpr int most = 4096;
+        const std::string text = entry(options, "maskwise.threads").value_or("0");
+        int threads = -1;
+        const auto [end, failure] =
+            std::from_chars(text.data(), text.data() + text.size(), threads);
+        if (failure != std::errc{} || end != text.data() + text.size() || threads < 0 ||
+            threads > most)
+            throw invalid_argument("maskwise.threads is '" + text +
+                                   "', expected a number from 0, for all processors, to " +
+                                   std::to_string(most));
+        return threads == 0 ? processors() : threads;
     }
 
     const runtime with_;

@@ -112,8 +112,8 @@ public:
 
     const dims& shape() const override { return shape_; }
 
-    void run(std::span<const void* const> inputs, void* output,
-             const parallel_loop& loop) const override {
+    void run(std::span<const void* const> inputs, void* output, const parallel_loop& loop,
+             session_facts& session) const override {
         const auto& form = of_.attention->form;
         const auto operands = inputs.subspan(3);
         const auto address = [&](const std::optional<std::size_t>& operand) {
@@ -127,7 +127,9 @@ public:
                                     .dst = output};
         const attention_numbers numbers = graph::attention_numbers_of(form, floats(operands), 0);
         const parallel_loop* const threads = pays_threads() ? &loop : nullptr;
-        run_measured(*plan_, [&] { run_attention(*plan_, at, numbers, threads); });
+        session.lend_scratch([&](std::unique_ptr<attention_scratch>& memory) {
+            run_measured(*plan_, [&] { run_attention(*plan_, at, numbers, threads, memory); });
+        });
     }
 
 private:

@@ -35,7 +35,7 @@ public:
 
 private:
     using entry = std::pair<shapes, plan_pointer>;
-    static constexpr std::size_t most_plans = 4; // each may keep scratch memory
+    static constexpr std::size_t most_plans = 4;
 
     std::mutex mutex_;
     std::deque<entry> plans_;
@@ -43,9 +43,10 @@ private:
 
 class fused_kernel : public abi::layout::compute_info {
 public:
-    fused_kernel(const runtime& with, const abi::node* node, fusion form)
+    fused_kernel(const runtime& with, const abi::node* node, fusion form,
+                 std::shared_ptr<session_facts> session)
         : abi::layout::compute_info{abi::api_version, create_state, compute, release_state},
-          with_(with), form_(std::move(form)) {
+          with_(with), form_(std::move(form)), session_(std::move(session)) {
         const auto inputs = inputs_of(with, node);
         for (const std::string& name : form_.inputs) {
             const auto found = std::ranges::find_if(
@@ -86,19 +87,21 @@ private:
         });
         void* output = nullptr;
         check(with_.GetTensorMutableData(make_output(with_, context, plan->shape()), &output));
-        plan->run(addresses, output, loop_of(with_, context));
+        plan->run(addresses, output, loop_of(with_, context, session_->threads()), *session_);
     }
 
     const runtime& with_;
     const fusion form_;
+    const std::shared_ptr<session_facts> session_;
     std::vector<std::size_t> places_; // of the fusion's inputs among the node's
     recent_plans plans_;
 };
 
 } // namespace
 
-abi::compute_info* make_fused_kernel(const runtime& with, const abi::node* node, fusion form) {
-    return new fused_kernel(with, node, std::move(form));
+abi::compute_info* make_fused_kernel(const runtime& with, const abi::node* node, fusion form,
+                                     std::shared_ptr<session_facts> session) {
+    return new fused_kernel(with, node, std::move(form), std::move(session));
 }
 
 void release_fused_kernel(abi::compute_info* kernel) noexcept {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "fusion.hpp"
+#include "session_facts.hpp"
 
 #include <memory>
 #include <span>
@@ -17,8 +18,8 @@ public:
     virtual const dims& shape() const = 0;
     // `inputs` are the fusion's, dense; the output is dense. Throws bad_alloc, and what the loop
     // throws.
-    virtual void run(std::span<const void* const> inputs, void* output,
-                     const parallel_loop& loop) const = 0;
+    virtual void run(std::span<const void* const> inputs, void* output, const parallel_loop& loop,
+                     session_facts& session) const = 0;
 };
 
 // `inputs` describe the fusion's, without strides. Throw invalid_shape where these shapes do not

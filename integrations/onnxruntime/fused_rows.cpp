@@ -37,8 +37,8 @@ public:
 
     const dims& shape() const override { return shape_; }
 
-    void run(std::span<const void* const> inputs, void* output,
-             const parallel_loop& loop) const override {
+    void run(std::span<const void* const> inputs, void* output, const parallel_loop& loop,
+             session_facts&) const override {
         if (element_count(shape_) == 0) return;
         const void* scores = inputs[0];
         if (expansion_) { // rows may run in place

@@ -32,16 +32,17 @@ void run_part(void* data, std::size_t part) {
 
 } // namespace
 
-// Nothing says how many threads a session has: of those that the machine has more, one takes
-// several parts.
-parallel_loop loop_of(const runtime& with, const abi::kernel_context* context) {
-    static const auto processors = static_cast<int>(std::thread::hardware_concurrency());
+int processors() {
+    static const int count = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    return count;
+}
+
+parallel_loop loop_of(const runtime& with, const abi::kernel_context* context, int threads) {
     struct caller {
         const runtime& with;
         const abi::kernel_context* context;
     };
-    return {std::max(1, processors),
-            [at = caller{with, context}](std::int64_t count, const auto& body) {
+    return {threads, [at = caller{with, context}](std::int64_t count, const auto& body) {
                 void* const data = const_cast<std::function<void(std::int64_t)>*>(&body);
                 hand_over(data);
                 check(at.with.KernelContext_ParallelFor(at.context, run_part,

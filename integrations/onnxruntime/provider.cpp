@@ -11,7 +11,8 @@ namespace maskwise::ort {
 
 provider::provider(const runtime& with, const abi::kernel_registry* kernels,
                    session_settings settings)
-    : abi::layout::ep{}, with_(with), kernels_(kernels), settings_(settings) {
+    : abi::layout::ep{}, with_(with), kernels_(kernels), settings_(settings),
+      session_(std::make_shared<session_facts>(settings.threads)) {
     ort_version_supported = abi::api_version;
     GetName = [](const abi::ep*) noexcept { return provider_name; };
     GetCapability = get_capability;
@@ -88,7 +89,7 @@ abi::status* provider::compile_fused(abi::ep* own, const abi::graph**, const abi
                 self.fusions_.find(name_of(self.with_, output_of(self.with_, nodes[i])));
             if (found == self.fusions_.end())
                 throw error("a fused node that Maskwise did not claim");
-            kernels[i] = make_fused_kernel(self.with_, nodes[i], found->second);
+            kernels[i] = make_fused_kernel(self.with_, nodes[i], found->second, self.session_);
         }
     });
 }

@@ -2,6 +2,7 @@
 
 #include "fusion.hpp"
 #include "kernels.hpp"
+#include "session_facts.hpp"
 
 #include <map>
 #include <set>
@@ -12,6 +13,7 @@ namespace maskwise::ort {
 struct session_settings {
     bool is_verbose = false;
     bool fuses = true;
+    int threads = 1;
 };
 
 // The provider of one session; it must not outlive its factory's runtime and registry.
@@ -33,6 +35,7 @@ private:
     const runtime& with_;
     const abi::kernel_registry* kernels_;
     session_settings settings_;
+    std::shared_ptr<session_facts> session_; // of the kernels, too
     // By the name of the output: those that ONNX Runtime is going to have compiled.
     std::map<std::string, fusion, std::less<>> fusions_;
 };

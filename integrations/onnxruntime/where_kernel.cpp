@@ -30,7 +30,7 @@ private:
         const plan select = compile(form_, cond.desc, x.desc, y.desc);
         void* dst = nullptr;
         check(with_.GetTensorMutableData(make_output(with_, context, select.dst().extents), &dst));
-        select.execute(cond.data, x.data, y.data, dst, loop_of(with_, context));
+        select.execute(cond.data, x.data, y.data, dst, loop_of(with_, context, processors()));
     }
 
     const runtime& with_;

@@ -93,13 +93,22 @@ def session(
     return ort.InferenceSession(model, options, enable_fallback=0, **kwargs)
 
 
+def _entry(options: Any, key: str) -> str:
+    try:
+        return str(options.get_session_config_entry(key))
+    except RuntimeError:  # no such entry
+        return ""
+
+
 def _choose(options: Any) -> None:
     found = register()
-    try:
-        options.get_session_config_entry(_CHOSEN)
-    except RuntimeError:  # no such entry
+    if not _entry(options, _CHOSEN):
         options.add_provider_for_devices(found[:1], {})
         options.add_session_config_entry(_CHOSEN, "1")
+    # Of threads that sessions share nothing says how many there are.
+    threads = str(options.intra_op_num_threads if options.use_per_session_threads else 0)
+    if _entry(options, "maskwise.threads") != threads:
+        options.add_session_config_entry("maskwise.threads", threads)
 
 
 if __name__ == "__main__":

@@ -236,3 +236,23 @@ def example(kind: str) -> tuple[bytes, Feeds, Feeds]:
     small, large = used(nodes, small), used(nodes, large)
     opened: dict[str, Any] = {name: [None] * array.ndim for name, array in small.items()}
     return make_model(nodes, small, F32, used(nodes, constants), shapes=opened), small, large
+
+
+def layers(count: int) -> tuple[bytes, Feeds]:
+    """So many attentions one after another, each on the result of the last."""
+    nodes: list[Node] = []
+    for number in range(count):
+        for node in masked_fill():
+            moved = Node.FromString(node.SerializeToString())
+            inner = {name for one in masked_fill() for name in one.output}
+            last = f"l{number - 1}_o" if number else "x"
+            names = {one: f"l{number}_{one}" for one in inner} | {one: last for one in "qkv"}
+            for side in (moved.input, moved.output):
+                side[:] = [names.get(name, name) for name in side]
+            moved.name = f"l{number}_{node.output[0]}"
+            nodes.append(moved)
+    nodes.append(helper.make_node("Identity", [f"l{count - 1}_o"], ["o"]))
+    shape = 1, 4, 256, 64
+    feeds = {"x": normal(np.random.default_rng(0), shape), "c": np.ones((1, 1, 256, 1), "?")}
+    opened: dict[str, Any] = {"x": [1, 4, "n", 64], "c": [1, 1, "n", 1]}
+    return make_model(nodes, feeds, F32, used(nodes, attention_constants()), shapes=opened), feeds

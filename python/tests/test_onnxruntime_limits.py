@@ -283,6 +283,65 @@ def test_sessions_come_and_go_without_growth(kind: str) -> None:
     assert growth(make, 400) < 1 << 20
 
 
+KEPT = """
+import ctypes
+class Info(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in (
+        "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost").split()]
+info = ctypes.CDLL(None).mallinfo2
+info.restype = Info
+def in_use():
+    now = info()
+    return now.uordblks + now.hblkhd
+def kept(layers, threads, lengths):
+    \"\"\"Bytes that runs of a session of one thread leave, the provider told of so many.\"\"\"
+    model, feeds = f.layers(layers)
+    given = w.options(maskwise_threads=str(threads))
+    given.intra_op_num_threads = 1
+    given.enable_cpu_mem_arena = False
+    given.add_provider_for_devices(maskwise.onnxruntime.register()[:1], {})
+    session = ort.InferenceSession(model, given)
+    before = in_use()
+    for length in lengths:
+        session.run(None, {name: array[:, :, :length] for name, array in feeds.items()})
+    return in_use() - before
+kept(1, 1, [256])
+"""
+PLAN = 24 << 10  # bytes of one, without scratch
+
+
+def test_memory_follows_threads_not_layers() -> None:
+    """A worker of attention takes about 45 KB, of which nodes and plans have none of their own."""
+    ran = in_a_process(KEPT + "print(kept(1, 1, [256]), kept(1, 64, [256]), kept(12, 64, [256]))")
+    assert ran.returncode == 0, ran.stderr
+    one, many, layers = (int(text) for text in ran.stdout.split())
+    assert one < 128 << 10 and many > 512 << 10, ran.stdout
+    assert layers < many + PLAN * 11, ran.stdout
+
+
+def test_memory_of_shapes_is_shared() -> None:
+    ran = in_a_process(KEPT + "print(kept(12, 2, [256]), kept(12, 2, [256, 255, 254, 253]))")
+    assert ran.returncode == 0, ran.stderr
+    one, four = (int(text) for text in ran.stdout.split())
+    assert four < one + PLAN * 36, ran.stdout
+
+
+def test_threads_that_the_provider_is_told() -> None:
+    """By `session` those of the options, which may be used again with another number."""
+    given = options()
+    for threads in (3, 0, 2):
+        given.intra_op_num_threads = threads
+        maskwise.onnxruntime.session(LARGE, given)
+        assert given.get_session_config_entry("maskwise.threads") == str(threads)
+    for wrong in ("-1", "many", "", "4097", "2 "):
+        bad = options(maskwise_threads=wrong)
+        bad.add_provider_for_devices(maskwise.onnxruntime.register()[:1], {})
+        with pytest.raises(
+            RuntimeError, match=rf"maskwise.threads is '{wrong}', expected a number"
+        ):
+            ort.InferenceSession(LARGE, bad, enable_fallback=0)
+
+
 class ApiBase(ctypes.Structure):
     _fields_ = (
         ("GetApi", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_uint32)),

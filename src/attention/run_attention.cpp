@@ -45,13 +45,13 @@ division divide(const attention_data& plan, int threads) {
     return made;
 }
 
-std::unique_ptr<attention_scratch> take_scratch(const attention_data& plan, std::size_t bytes) {
-    auto scratch = plan.scratch.take();
-    if (scratch && scratch->size >= bytes) return scratch;
-    scratch = std::make_unique<attention_scratch>();
-    scratch->bytes = std::make_unique_for_overwrite<std::byte[]>(bytes + scratch_alignment);
-    scratch->size = bytes;
-    return scratch;
+void make_room(std::unique_ptr<attention_scratch>& scratch, std::size_t bytes) {
+    if (scratch && scratch->size >= bytes) return;
+    scratch = nullptr; // before there is more
+    auto made = std::make_unique<attention_scratch>();
+    made->bytes = std::make_unique_for_overwrite<std::byte[]>(bytes + scratch_alignment);
+    made->size = bytes;
+    scratch = std::move(made);
 }
 
 class attention_run {
@@ -158,12 +158,19 @@ std::int64_t scratch_bytes(const attention_data& plan, int threads) {
 }
 
 void run_attention(const attention_data& plan, const attention_operands& at,
-                   const attention_numbers& numbers, const parallel_loop* loop) {
+                   const attention_numbers& numbers, const parallel_loop* loop,
+                   std::unique_ptr<attention_scratch>& memory) {
     if (plan.heads == 0 || plan.rows == 0) return;
     const division how = divide(plan, loop == nullptr ? threads_for(plan) : loop->threads);
-    auto scratch = take_scratch(plan, how.bytes());
-    attention_run(plan, at, numbers, loop, how, first_aligned(scratch->bytes.get())).run();
-    plan.scratch.give_back(std::move(scratch));
+    make_room(memory, how.bytes());
+    attention_run(plan, at, numbers, loop, how, first_aligned(memory->bytes.get())).run();
+}
+
+void run_attention(const attention_data& plan, const attention_operands& at,
+                   const attention_numbers& numbers, const parallel_loop* loop) {
+    auto memory = plan.scratch.take();
+    run_attention(plan, at, numbers, loop, memory);
+    plan.scratch.give_back(std::move(memory));
 }
 
 } // namespace maskwise

@@ -9,7 +9,13 @@ namespace maskwise {
 void run_attention(const attention_data& plan, const attention_operands& at,
                    const attention_numbers& numbers, const parallel_loop* loop = nullptr);
 
-// The same with the description's numbers.
+// The same on memory of the caller's, who may keep it for any other plan; it grows where it is too
+// small.
+void run_attention(const attention_data& plan, const attention_operands& at,
+                   const attention_numbers& numbers, const parallel_loop* loop,
+                   std::unique_ptr<attention_scratch>& memory);
+
+// The first with the description's numbers.
 inline void run_attention(const attention_data& plan, const attention_operands& at,
                           const parallel_loop* loop) {
     run_attention(plan, at, plan.numbers, loop);
