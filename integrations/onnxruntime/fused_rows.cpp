@@ -16,9 +16,10 @@ plan make_expansion(const tensor_desc& scores, const dims& shape) {
     return compile(dialect::onnx_where_16, {data_type::boolean, {}}, scores, one_repeated);
 }
 
+// A number is a row of one element: ONNX Runtime runs Softmax of one in f16.
 row_desc describe(const fusion& of, std::span<const tensor_desc> inputs, const dims& shape) {
     row_desc desc;
-    desc.scores = desc.result = dense_desc(of.type, shape);
+    desc.scores = desc.result = dense_desc(of.type, shape.empty() ? dims{1} : shape);
     for (const tensor_desc& operand : inputs.subspan(1))
         desc.operands.push_back(dense_desc(operand.type, operand.extents));
     desc.steps = of.chain.steps;
@@ -69,10 +70,6 @@ void require_rank(const fusion& of, const dims& shape, std::size_t rank) {
 }
 
 void require_rank_of_soft_max(const fusion& of, const dims& shape) {
-    if (shape.empty())
-        throw invalid_shape("Maskwise, around " + of.name +
-                            ": Softmax of a number, expected at "
-                            "least one dimension");
     if (of.rank) require_rank(of, shape, *of.rank);
 }
 

@@ -1,0 +1,507 @@
+"""ONNX models drawn at random around Where, Softmax and attention: many are what Maskwise claims,
+distorted at a place or two.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from arrays import Array
+from fused_models import STEPS
+from model_values import BOOL, F16, F32, F64, I64, Evaluator, Pair, Values
+from onnx import NodeProto, helper, numpy_helper
+
+DTYPES = {kind: helper.tensor_dtype_to_np_dtype(kind) for kind in (F32, F16, F64, BOOL, I64)}
+USUAL = [
+    ["keep"],
+    ["mul", "keep"],
+    ["div", "mask"],
+    ["mul_turned", "add"],
+    ["div", "keep", "add_turned"],
+    ["add"],
+    ["div", "tanh", "mul", "add"],
+]
+FILLS = [-np.inf, -np.inf, -1e4, -1e9, -1e30, 0.0, "lowest", np.nan, 1.0]
+SCALES = [0.125, 8.0, 1.0, 1e-3, -0.5, 300.0]
+COLUMNS = [1, 7, 32, 40, 64, 130, 260]
+INDICES = [-(2**63), -(2**31) - 1, -7, -1, 0, 1, 2, 3, 7, 100_000, 2**31, 2**32, 2**63 - 1]
+ASKS = ("And", "Equal", "Greater", "IsNaN", "Less", "Not")
+MOST_ELEMENTS = 140_000
+LARGE = 260  # rows of so many elements: OpenVINO leaves less than 256 KiB alone
+NOT_RUN = (IndexError, KeyError, OverflowError, TypeError, ValueError)  # NumPy's
+
+
+@dataclass(frozen=True)
+class Value:
+    name: str
+    kind: int
+    pair: Pair
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.pair[0].shape
+
+    @property
+    def is_exact(self) -> bool:
+        return self.pair[0] is self.pair[1]
+
+
+@dataclass(frozen=True)
+class Case:
+    model: bytes
+    element: int
+    feeds: dict[str, Array]
+    outputs: dict[str, Pair]
+
+
+class Generator:
+    def __init__(self, seed: int) -> None:
+        self.random = np.random.default_rng(seed)
+        self.opset = int(self.random.integers(9, 24))
+        self.element = F16 if self.chance(0.3) else F32
+        self.evaluator = Evaluator(self.opset, self.element, self.random)
+        self.arrays: Values = {}
+        self.values: list[Value] = []  # that the next node may read
+        self.nodes: list[NodeProto] = []
+        self.inputs: list[Any] = []
+        self.constants: list[Any] = []
+        self.feeds: dict[str, Array] = {}
+        self.results: list[Value] = []
+        self.counts = dict.fromkeys("cxv", 0)
+        # How this model is strange.
+        self.disturbs = self.pick([0, 0, 0.05, 0.15])
+        self.twists = self.pick([0, 0, 0, 0, 0, 0, 0, 0.02, 0.1])
+        self.declares = [self.pick(["static", "open", "named", "mixed"] * 2 + ["none"]) for _ in "iv"]
+        self.tells = self.pick([0, 0, 0.3, 1.0])  # shapes of values inside
+        self.lies = self.pick([0, 0, 0, 0, 0, 0, 0.05])
+
+    def chance(self, share: float) -> bool:
+        return bool(self.random.random() < share)
+
+    def pick(self, options: Sequence[Any]) -> Any:
+        return options[int(self.random.integers(len(options)))]
+
+    # Values
+
+    def register(self, name: str, kind: int, pair: Pair) -> Value:
+        self.arrays[name] = pair
+        self.values.append(Value(name, kind, pair))
+        return self.values[-1]
+
+    def fresh(self, prefix: str) -> str:
+        self.counts[prefix] += 1
+        return f"{prefix}{self.counts[prefix]}"
+
+    def extents(self, rank: int) -> tuple[int, ...]:
+        shape: list[int] = []
+        for d in range(rank):
+            extent = self.pick(COLUMNS) if d == rank - 1 else self.pick([1, 1, 2, 3, 5, 9])
+            shape.append(0 if self.chance(0.01) else extent)
+        if self.chance(0.05):
+            shape = [*[1] * (rank - 2), *[LARGE] * min(rank, 2)]
+        while math.prod(shape) > LARGE * LARGE:
+            shape[shape.index(max(shape))] = 2
+        return tuple(shape)
+
+    def content(self, shape: Sequence[int], kind: int) -> Array:
+        if kind == BOOL:
+            return np.asarray(self.random.random(shape) < self.pick([0, 0.5, 0.7, 0.7, 1]))
+        if kind == I64:
+            return np.asarray(self.random.integers(-3, 4, shape))
+        x = np.asarray(self.random.standard_normal(shape) * self.pick([1, 1, 1, 4, 300]))
+        if self.chance(0.1) and x.size > 2:
+            x.reshape(-1)[[0, x.size // 3, 2 * x.size // 3]] = np.nan, np.inf, -np.inf
+        return x.astype(DTYPES[kind])
+
+    def given(self, array: Array, kind: int, is_constant: bool) -> Value:
+        """As an input, an initializer, or an initializer that is an input, too."""
+        name = self.fresh("c" if is_constant else "x")
+        if is_constant:
+            self.constants.append(numpy_helper.from_array(array, name))
+        else:
+            self.feeds[name] = array
+        wide = array.astype(float) if array.dtype.kind == "f" else array
+        made = self.register(name, kind, (wide, wide))
+        if not is_constant or self.chance(0.05):
+            self.inputs.append(made)
+        return made
+
+    def draw(self, shape: Sequence[int], kind: int) -> Value:
+        """An earlier value of this shape, or a new one."""
+        same = [one for one in self.values if one.kind == kind and one.shape == tuple(shape)]
+        if same and self.chance(0.3):
+            return self.pick(same)
+        return self.given(self.content(shape, kind), kind, self.chance(0.1))
+
+    def number(self, options: Sequence[Any], kind: int | None = None, rank: int = 1) -> Value:
+        kind = kind or self.element
+        number = self.pick(options)
+        if number == "lowest" or (kind == F16 and abs(number) > 65504 and self.chance(0.5)):
+            number = np.finfo(DTYPES[kind]).min
+        shape = self.pick([()] * 9 + [(1,) * rank, (1, 1, 1)[: 3 * rank]])
+        with np.errstate(over="ignore"):
+            array = np.full(shape, number).astype(DTYPES[kind])
+        return self.given(array, kind, self.chance(0.93))
+
+    def integers(self, numbers: Sequence[int]) -> Value:
+        return self.given(np.array(numbers, np.int64), I64, self.chance(0.95))
+
+    def broadcast(self, shape: tuple[int, ...], kind: int) -> Value:
+        """Of a shape that broadcasts to this one."""
+        start = int(self.random.integers(0, len(shape) + 1)) if self.chance(0.5) else 0
+        return self.draw([n if self.chance(0.8) else 1 for n in shape[start:]], kind)
+
+    # Nodes
+
+    def emit(self, op: str, *inputs: Value | None, **attributes: Any) -> Value:
+        """Raises ValueError where NumPy cannot run it."""
+        made = helper.make_node(
+            op, [one.name if one else "" for one in inputs], [self.fresh("v")], **attributes
+        )
+        if op == "Softmax" or self.chance(0.5):
+            made.name = made.output[0]
+        made, pair = self.evaluated(made)
+        if pair[0].size > MOST_ELEMENTS:
+            raise ValueError(pair[0].shape)
+        self.nodes.append(made)
+        first = inputs[1 if op in ("Where", "If") else 2 if op == "Loop" else 0]
+        kind = BOOL if op in ASKS else attributes.get("to", first.kind if first else self.element)
+        return self.register(made.output[0], kind, pair)
+
+    def evaluated(self, node: NodeProto) -> tuple[NodeProto, Pair]:
+        """An attribute may get another value, which may be wrong."""
+        (pair,) = self.evaluator.outputs(node, self.arrays)
+        if not node.attribute or not self.chance(self.twists):
+            return node, pair
+        twisted = NodeProto()
+        twisted.CopyFrom(node)
+        attribute = self.pick(twisted.attribute)
+        if attribute.type == onnx.AttributeProto.INT:
+            attribute.i = self.pick(INDICES)
+        elif attribute.ints:
+            attribute.ints[int(self.random.integers(len(attribute.ints)))] = self.pick(INDICES)
+        try:
+            (other,) = self.evaluator.outputs(twisted, self.arrays)
+            return (twisted, other) if attribute.name != "to" else (node, pair)
+        except NOT_RUN:
+            return twisted, pair  # whoever runs it may refuse
+
+    def by_version(self, op: str, since: int, x: Value, **lists: Sequence[int]) -> Value:
+        """Attributes that are inputs from an opset on."""
+        if self.opset < since:
+            return self.emit(op, x, **lists)
+        return self.emit(op, x, *(self.integers(numbers) for numbers in lists.values()))
+
+    def softmax(self, x: Value) -> Value:
+        rank = max(len(x.shape), 1)
+        axis = self.pick([-1, -1, -1, rank - 1])
+        if self.opset < 13 and self.chance(0.9):
+            axis = rank - 1
+        elif self.chance(0.05):
+            axis = int(self.random.integers(-rank, rank))
+        if self.chance(0.05) and self.opset >= 13:
+            return self.emit("Softmax", x)
+        return self.emit("Softmax", x, axis=axis)
+
+    def transpose(self, x: Value, order: Sequence[int] | None = None) -> Value:
+        if order is None and self.chance(0.2):
+            return self.emit("Transpose", x)
+        drawn = self.random.permutation(len(x.shape)) if order is None else order
+        return self.emit("Transpose", x, perm=[int(d) for d in drawn])
+
+    def step(self, name: str, row: Value) -> Value:
+        """One of a chain's: fused_models.STEPS."""
+        op, forms = STEPS[name]
+        others: dict[str, Callable[[], Value]] = {
+            "": lambda: row,
+            "c": lambda: self.broadcast(row.shape, BOOL),
+            "bias": lambda: self.broadcast(row.shape, row.kind),
+            "fill": lambda: self.number(FILLS, row.kind),
+        }
+        return self.emit(
+            op, *(others.get(form, lambda: self.number(SCALES, row.kind))() for form in forms)
+        )
+
+    # What Maskwise claims
+
+    def masked_softmax(self, row: Value) -> Value:
+        some = [self.pick(list(STEPS)) for _ in range(self.pick([1, 2, 3, 4]))]
+        for name in self.pick([*USUAL, some, some]):
+            row = self.disturb(self.step(name, row))
+        weights = self.softmax(row)
+        if not self.chance(0.35):
+            return self.disturb(weights)
+        asks = self.emit("IsNaN", weights)
+        zero = self.number([0.0] * 6 + [1.0, -0.0], weights.kind)
+        sides = (zero, weights) if self.chance(0.95) else (weights, zero)
+        return self.disturb(self.emit("Where", asks, *sides))
+
+    def laid_out(self, shape: Sequence[int]) -> Value:
+        """A value of this shape, in half of all cases by a Transpose."""
+        rank = len(shape)
+        order = list(range(rank))
+        kind = self.pick(["as is", "as is", "turned", "heads", "any"])
+        if kind == "as is":
+            return self.draw(shape, self.element)
+        if kind == "turned":
+            order[-2:] = order[:-3:-1]
+        elif kind == "heads" and rank > 2:
+            order[-3:-1] = order[-2:-4:-1]
+        else:
+            self.random.shuffle(order)
+        x = self.draw([shape[d] for d in np.argsort(order)], self.element)
+        return self.disturb(self.transpose(x, order))
+
+    def scaled(self, x: Value) -> Value:
+        if not self.chance(0.3):
+            return x
+        return self.disturb(self.step(self.pick(["mul", "mul_turned", "div"]), x))
+
+    def attention(self) -> Value:
+        outer = self.extents(int(self.random.integers(0, 4)))
+        outer = (*outer[:-1], *(min(n, 3) for n in outer[-1:]))
+        rows, keys = self.pick([0, 1, 3, 9, 20]), self.pick([1, 9, 40, 70, 130])
+        depth, depth_out = self.pick([1, 8, 16, 64]), self.pick([1, 8, 16])
+        fewer = tuple(1 if self.chance(0.15) else n for n in outer)
+        shapes = ((*outer, rows, depth), (*fewer, depth, keys), (*fewer, keys, depth_out))
+        query, key = (self.scaled(self.laid_out(shape)) for shape in shapes[:2])
+        scores = self.disturb(self.emit("MatMul", query, key))
+        weights = self.masked_softmax(scores)
+        made = self.emit("MatMul", weights, self.laid_out(shapes[2]))
+        return self.transpose(made) if self.chance(0.4) else made
+
+    def rows(self) -> Value:
+        shape = self.extents(self.pick([0, *range(1, 7), 2, 3, 4, 4]))
+        return self.masked_softmax(self.draw(shape, self.element))
+
+    def where(self) -> Value:
+        """Broadcast, with arithmetic on both sides."""
+        shape = self.extents(int(self.random.integers(0, 7)))
+        kind = self.pick([self.element, self.element, self.element, I64, F64])
+        x = self.draw(shape, kind)
+        if kind == self.element and self.chance(0.5):
+            x = self.disturb(self.step(self.pick(["mul", "add", "sub"]), x))
+        x = self.emit("Mul", x, x) if self.chance(0.1) else x
+        sides = [x, self.broadcast(shape, kind) if kind == I64 else self.number(FILLS, kind)]
+        self.random.shuffle(sides)  # type: ignore[arg-type]
+        made = self.emit("Where", self.broadcast(shape, BOOL), *sides)
+        if kind == self.element and self.chance(0.5):
+            made = self.step(self.pick(["mul", "div", "add"]), self.disturb(made))
+        return made
+
+    # What else there is
+
+    def disturb(self, x: Value) -> Value:
+        if not self.chance(self.disturbs):
+            return x
+        kind = self.pick(["leaves", "reader", "branch", "there and back", "any", "any"])
+        if kind == "leaves":
+            self.results.append(x)
+        elif kind == "reader":
+            self.emit(self.pick(["Identity", "Neg", "Tanh"]), x)
+        elif kind == "branch":
+            self.if_(x)
+        elif kind == "there and back":
+            order = self.random.permutation(len(x.shape))
+            return self.transpose(self.transpose(x, order), np.argsort(order))
+        else:
+            return self.unary(x, keeps=self.chance(0.7))
+        return x
+
+    def unary(self, x: Value, keeps: bool = False) -> Value:
+        rank = len(x.shape)
+        axis = int(self.random.integers(-rank, rank)) if rank else 0
+        same: list[Callable[[], Value]] = [
+            lambda: self.emit("Identity", x),
+            lambda: self.emit("Cast", self.emit("Cast", x, to=self.pick([F32, F16])), to=x.kind),
+            lambda: self.emit("Cast", x, to=x.kind),
+            lambda: self.emit("Reshape", x, self.integers(x.shape)),
+            lambda: self.emit("Expand", x, self.integers(x.shape[1:])),
+            lambda: self.clip(x),
+        ]
+        other: list[Callable[[], Value]] = [
+            lambda: self.transpose(x),
+            lambda: self.softmax(x),
+            lambda: self.emit("Reshape", x, self.integers(self.pick([[-1], [1, -1], [0, -1]]))),
+            lambda: self.by_version("Unsqueeze", 13, x, axes=[axis]),
+            lambda: self.cut(x, axis),
+            lambda: self.emit("Concat", x, x, axis=axis),
+            lambda: self.by_version("ReduceMax", 18, x, axes=[axis]),
+            lambda: self.emit(self.pick(["Tanh", "Neg"]), x),
+        ]
+        return self.pick(same if keeps else other)()
+
+    def clip(self, x: Value) -> Value:
+        if self.opset < 11:
+            return self.emit("Clip", x, **self.pick([{}, {"min": -1.0}, {"min": -2.0, "max": 3.0}]))
+        bounds = [self.number([n], x.kind, 0) if self.chance(0.5) else None for n in (-2.0, 3.0)]
+        return self.emit("Clip", x, *bounds)
+
+    def cut(self, x: Value, axis: int) -> Value:
+        lists = {"starts": [self.pick([0, 1, -2])], "ends": [self.pick([2, 2**31, -1])]}
+        if self.opset < 10:
+            return self.emit("Slice", x, axes=[axis], **lists)
+        inputs: list[Value | None] = [self.integers(numbers) for numbers in lists.values()]
+        inputs += [self.integers([axis])] if x.shape and self.chance(0.8) else [None]
+        return self.emit("Slice", x, *inputs, *([self.integers([1])] if self.chance(0.3) else []))
+
+    def binary(self, x: Value) -> Value:
+        op = self.pick(["Add", "Sub", "Mul", "Div", "Max", "Min", "MatMul", "Where"])
+        other = self.broadcast(x.shape, x.kind)
+        inputs = [x, other] if self.chance(0.5) else [other, x]
+        if op == "Where":
+            return self.emit(op, self.mask(x.shape), *inputs)
+        if op == "MatMul":
+            return self.emit(op, x, self.draw([*x.shape[-1:], 5], x.kind))
+        return self.emit(op, *inputs)
+
+    def mask(self, shape: tuple[int, ...]) -> Value:
+        """Jumps are taken of exact values only."""
+        kind = self.pick([self.element, I64])
+        x = self.broadcast(shape, kind)
+        if not x.is_exact:
+            return self.broadcast(shape, BOOL)
+        asked = self.emit(self.pick(["Equal", "Less", "Greater"]), x, self.number([0, 1], kind))
+        if self.chance(0.3):
+            asked = self.emit("Not", asked)
+        return self.emit("And", asked, self.broadcast(shape, BOOL)) if self.chance(0.3) else asked
+
+    def inside(self, given: Sequence[Value], build: Callable[[], list[Value]]) -> Any:
+        """A subgraph, which reads values from outside, too."""
+        outside, visible = self.nodes, len(self.values)
+        self.nodes = []
+        self.values += given
+        self.arrays.update((one.name, one.pair) for one in given)
+        try:
+            results = [self.emit("Identity", one) for one in build()]
+            return helper.make_graph(
+                self.nodes,
+                "subgraph",
+                [self.declare(one, self.pick(["open", "open", "none"])) for one in given],
+                [self.declare(one, "none") for one in results],
+            )
+        finally:
+            self.nodes = outside
+            inner = self.values[visible:]
+            self.values[visible:] = [one for one in inner if one.name[0] in "cx"]
+
+    def if_(self, x: Value) -> Value:
+        """Both branches use the same names."""
+        made: dict[str, Any] = {}
+        before = self.counts["v"]
+        for name in ("then_branch", "else_branch"):
+            after, self.counts["v"] = self.counts["v"], before
+            motif = self.pick([lambda: x, lambda: self.masked_softmax(x), lambda: self.unary(x)])
+            made[name] = self.inside([], lambda motif=motif: [motif()])
+            self.counts["v"] = max(self.counts["v"], after)
+        cond = self.given(np.array(self.chance(0.5)), BOOL, self.chance(0.2))
+        return self.emit("If", cond, **made)
+
+    def turn(self, x: Value) -> Value:
+        return self.masked_softmax(x) if self.chance(0.7) else self.unary(x, keeps=True)
+
+    def loop(self, x: Value) -> Value:
+        true = np.array(True)
+        given = [
+            Value(self.fresh("v"), I64, (np.array(0),) * 2),
+            Value(self.fresh("v"), BOOL, (true, true)),
+            Value(self.fresh("v"), x.kind, x.pair),
+        ]
+        body = self.inside(given, lambda: [given[1], self.turn(given[2])])
+        count = self.given(np.array(self.pick([0, 1, 2, 3])), I64, self.chance(0.5))
+        go = self.given(true, BOOL, self.chance(0.5)) if self.chance(0.3) else None
+        return self.emit("Loop", count, go, x, body=body)
+
+    def scan(self, x: Value) -> None:
+        """Of a state that stays and the rows of a value."""
+        if not x.shape or not x.shape[0]:
+            return
+        state = self.number(SCALES)
+        given = [
+            Value(self.fresh("v"), state.kind, state.pair),
+            Value(self.fresh("v"), x.kind, tuple(side[0] for side in x.pair)),  # type: ignore[arg-type]
+        ]
+        body = self.inside(given, lambda: [given[0], self.turn(given[1])])
+        names = [self.fresh("v"), self.fresh("v")]
+        node = helper.make_node("Scan", [state.name, x.name], names, body=body, num_scan_inputs=1)
+        pairs = self.evaluator.outputs(node, self.arrays)
+        self.nodes.append(node)
+        for name, one, pair in zip(names, (state, x), pairs, strict=True):
+            self.results.append(self.register(name, one.kind, pair))
+
+    # The whole
+
+    def declare(self, value: Value, mode: str) -> Any:
+        if mode == "none":
+            return helper.make_tensor_value_info(value.name, value.kind, None)
+        forms: dict[str, Callable[[int], Any]] = {
+            "static": lambda n: n,
+            "open": lambda _: None,
+            "named": lambda n: f"n{n}",
+        }
+        forms["mixed"] = lambda n: forms[self.pick(["static", "open", "named"])](n)
+        shape = [forms[mode](n) for n in value.shape]
+        if self.chance(self.lies):
+            shape = self.pick([[*shape, 1], shape[1:], [self.pick([0, 1, 7]), *shape[1:]]])
+        return helper.make_tensor_value_info(value.name, value.kind, shape)
+
+    def mode(self, of: int) -> str:
+        return self.pick(["static", "open", "mixed"]) if self.chance(0.2) else self.declares[of]
+
+    def grow(self) -> None:
+        motifs = [self.attention, self.attention, self.rows, self.rows, self.where]
+        for _ in range(self.pick([1, 1, 1, 2, 3])):
+            self.attempt(self.pick(motifs))
+        for _ in range(self.pick([0, 0, 1, 3, 6])):
+            floats = [one for one in self.values if one.kind == self.element]
+            if floats:
+                kinds = [self.unary, self.unary, self.binary, self.binary]
+                kinds += [self.if_, self.loop, self.scan] if self.chance(0.4) else []
+                self.attempt(self.pick(kinds), self.pick(floats))
+
+    def attempt(self, build: Callable[..., Any], *given: Value) -> None:
+        """What NumPy cannot run ends the motif; its nodes so far stay, mostly without a reader."""
+        try:
+            build(*given)
+        except NOT_RUN:
+            pass
+
+    def outputs(self) -> list[Value]:
+        """Most values without a reader, some that have one, some twice."""
+        read = {name for node in self.nodes for name in node.input}
+        made = {name for node in self.nodes for name in node.output}
+        inner = [one for one in self.values if one.name in made]
+        chosen = [one for one in inner if self.chance(0.03 if one.name in read else 0.8)]
+        chosen += [one for one in self.results if one.name in made]
+        unique = list({one.name: one for one in chosen}.values()) or inner[-1:] or self.values[-1:]
+        if self.chance(0.02):
+            unique.append(self.pick(self.values if self.chance(0.5) else unique))
+        return unique
+
+    def case(self) -> Case:
+        self.grow()
+        outputs = self.outputs()
+        made = {name for node in self.nodes for name in node.output}
+        told = [one for one in self.values if one.name in made and self.chance(self.tells)]
+        told = [one for one in told if one not in outputs]
+        graph = helper.make_graph(
+            self.nodes,
+            "generated",
+            [self.declare(one, self.mode(0)) for one in self.inputs],
+            [self.declare(one, self.pick(["none", "open", self.mode(1)])) for one in outputs],
+            self.constants,
+            value_info=[self.declare(one, self.mode(1)) for one in told],
+        )
+        imports = [helper.make_opsetid("", self.opset)]
+        model = helper.make_model(graph, opset_imports=imports, ir_version=10)
+        pairs = {one.name: one.pair for one in outputs}
+        return Case(bytes(model.SerializeToString()), self.element, self.feeds, pairs)
+
+
+def generate(seed: int) -> Case:
+    return Generator(seed).case()

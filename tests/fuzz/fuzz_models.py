@@ -1,0 +1,255 @@
+#!/usr/bin/env python3
+"""usage: fuzz_models.py onnxruntime|openvino COUNT [SEED]
+
+Runs models of python/tests/generated_models.py, of the seeds from SEED (default 0) on, alone and with
+Maskwise. What runs alone must run with Maskwise and be equal: to the bit where nothing rounds, else
+within what displaced roundings make of it. Models run in child processes. Prints each difference
+with the command that shows it again, and what was claimed; fails on a difference.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import maskwise.onnxruntime
+import maskwise.openvino
+import numpy as np
+import onnxruntime as ort
+import openvino as ov
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python/tests"))
+from arrays import Array  # noqa: E402
+from generated_models import Case, generate  # noqa: E402
+from model_values import LEAST, UNITS, Pair  # noqa: E402
+
+BATCH = 50  # models of one child
+SECONDS = 600  # of a batch, before it hangs
+SLACK = 64  # times what one displaced rounding makes
+Run = Callable[[], list[Array]]
+
+
+def tolerance(pair: Pair, element: int) -> Array:
+    """Of each element that of the worst, since in one roundings may cancel by chance. A row of
+    which roundings decide whether it is finite has none.
+    """
+    exact, shaken = pair
+    if exact is shaken:
+        return np.zeros(exact.shape)
+    with np.errstate(invalid="ignore"):
+        off = np.asarray(abs(exact - shaken))
+    off[(exact == shaken) | (np.isnan(exact) & np.isnan(shaken))] = 0
+    is_finite = np.isfinite(off)
+    most = np.where(is_finite.all(-1, keepdims=True), off.max(where=is_finite, initial=0), np.inf)
+    size = np.nan_to_num(abs(exact), posinf=0)
+    return SLACK * most + 4 * (size * UNITS[element] + LEAST[element])
+
+
+def difference(got: Array, wanted: Array, pair: Pair, element: int) -> str | None:
+    if (got.shape, got.dtype) != (wanted.shape, wanted.dtype):
+        return f"{got.dtype} {got.shape}, wanted {wanted.dtype} {wanted.shape}"
+    # Of what the model says wrongly of its shapes, stock may make another shape than NumPy.
+    fits = wanted.shape == pair[0].shape
+    allowed = tolerance(pair, element) if fits else np.full(wanted.shape, np.inf)
+    with np.errstate(invalid="ignore", over="ignore"):
+        off = abs(got.astype(float) - wanted.astype(float))
+        is_right = (got == wanted) | (np.isnan(off) & (got != got) & (wanted != wanted))
+        is_right |= (off <= allowed) | np.isinf(allowed)
+    if is_right.all():
+        return None
+    at = np.unravel_index(np.argmin(is_right), is_right.shape)
+    return f"{np.sum(~is_right)} elements: {got[at]} at {at}, wanted {wanted[at]}"
+
+
+def run(call: Run) -> list[Array] | str:
+    """The outputs, or why there are none."""
+    try:
+        return call()
+    except Exception as error:  # the hosts' are of many kinds
+        return f"{type(error).__name__}: {error}"[:400]
+
+
+def fault_of(got: list[Array] | str, wanted: list[Array] | str, case: Case) -> str | None:
+    if isinstance(wanted, str):
+        return None
+    if isinstance(got, str):
+        return got
+    for one, right, (name, pair) in zip(got, wanted, case.outputs.items(), strict=True):
+        if why := difference(one, right, pair, case.element):
+            return f"{name}: {why}"
+    return None
+
+
+class Lines:
+    """What the process writes on standard error."""
+
+    def __init__(self) -> None:
+        self.file = tempfile.TemporaryFile()
+        os.dup2(self.file.fileno(), 2)
+
+    def claims(self) -> list[str]:
+        """Since the last call."""
+        self.file.seek(0)
+        lines = [line.split(",") for line in self.file.read().decode().splitlines()]
+        self.file.truncate(0)
+        self.file.seek(0)
+        return [line[3].split(" ")[0] for line in lines if line[:2] == ["maskwise", "claim"]]
+
+
+def verdict_of(alone: list[Array] | str, fault: str | None, lines: Lines) -> dict[str, Any]:
+    verdict = "refused" if isinstance(alone, str) else "ran"
+    return {"verdict": verdict, "difference": fault, "claims": lines.claims()}
+
+
+class OnnxRuntime:
+    def __init__(self, is_alone: bool) -> None:
+        self.is_alone = is_alone
+        self.lines = Lines()
+
+    def session(self, case: Case, seed: int, is_alone: bool) -> Any:
+        options = ort.SessionOptions()
+        options.log_severity_level = 4
+        options.intra_op_num_threads = 2 if seed % 16 == 0 else 1
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        if is_alone:
+            return ort.InferenceSession(case.model, options, providers=["CPUExecutionProvider"])
+        options.add_session_config_entry("maskwise.verbose", "1")
+        options.add_session_config_entry("maskwise.fuse", "0" if seed % 16 == 1 else "1")
+        return maskwise.onnxruntime.session(case.model, options)
+
+    def run(self, case: Case, seed: int, is_alone: bool) -> list[Array]:
+        session = self.session(case, seed, is_alone or self.is_alone)
+        # An output that stands in the graph twice is asked for once.
+        return [np.asarray(one) for one in session.run(list(case.outputs), case.feeds)]
+
+    def check(self, case: Case, seed: int) -> dict[str, Any]:
+        alone, got = (run(lambda one=one: self.run(case, seed, one)) for one in (True, False))
+        return verdict_of(alone, fault_of(got, alone, case), self.lines)
+
+
+class OpenVino:
+    """The extension in models that are read, those cloned and saved, and accelerate."""
+
+    def __init__(self, is_alone: bool) -> None:
+        os.environ["MASKWISE_VERBOSE"] = "1"
+        self.lines = Lines()
+        self.core, self.extended = ov.Core(), ov.Core()
+        if not is_alone:
+            self.extended.add_extension(maskwise.openvino.library())
+        self.is_alone = is_alone
+
+    def run(self, model: ov.Model, case: Case, core: ov.Core) -> list[Array]:
+        settings = {"INFERENCE_NUM_THREADS": 1, "INFERENCE_PRECISION_HINT": "f32"}
+        compiled = core.compile_model(model, "CPU", settings)
+        results = compiled(case.feeds)
+        return [results[name] for name in case.outputs]
+
+    def saved(self, case: Case) -> ov.Model:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.xml"
+            model = self.extended.read_model(case.model)
+            ov.save_model(model, path, compress_to_fp16=False)
+            return self.core.read_model(path)
+
+    def forced(self, case: Case) -> ov.Model:
+        model = self.core.read_model(case.model)
+        if self.is_alone:
+            return model
+        return maskwise.openvino.accelerate(model, force=True, allow_narrowing=True)
+
+    def check(self, case: Case, seed: int) -> dict[str, Any]:
+        alone = run(lambda: self.run(self.core.read_model(case.model), case, self.core))
+        forms: dict[str, tuple[Callable[[], ov.Model], ov.Core]] = {
+            "read": (lambda: self.extended.read_model(case.model), self.extended),
+            "cloned": (lambda: self.extended.read_model(case.model).clone(), self.core),
+            "saved": (lambda: self.saved(case), self.core),
+            "forced": (lambda: self.forced(case), self.core),
+        }
+        faults = []
+        for name, (make, core) in forms.items():
+            got = run(lambda make=make, core=core: self.run(make(), case, core))
+            if why := fault_of(got, alone, case):
+                faults.append(f"{name}: {why}")
+        return verdict_of(alone, "; ".join(faults) or None, self.lines)
+
+
+HOSTS: dict[str, type] = {"onnxruntime": OnnxRuntime, "openvino": OpenVino}
+
+
+def run_child(host: str, first: int, count: int, is_alone: bool, path: str) -> None:
+    checker = HOSTS[host](is_alone)
+    with open(path, "w") as lines:
+        for seed in range(first, first + count):
+            print(json.dumps({"seed": seed}), file=lines, flush=True)
+            found = {"seed": seed, **checker.check(generate(seed), seed)}
+            print(json.dumps(found), file=lines, flush=True)
+
+
+def run_batch(host: str, first: int, count: int, is_alone: bool = False) -> list[dict[str, Any]]:
+    """Of each model that was begun; the last has no verdict where the process ended."""
+    with tempfile.NamedTemporaryFile("r") as output:
+        given = (host, first, count, is_alone, output.name)
+        process = multiprocessing.get_context("fork").Process(target=run_child, args=given)
+        process.start()
+        process.join(SECONDS)
+        status = process.exitcode
+        process.kill()
+        lines = [json.loads(line) for line in output]
+    found = list({line["seed"]: line for line in lines}.values()) or [{"seed": first}]
+    if status != 0:
+        why = f"exit status {status}" if status is not None else f"not done after {SECONDS} s"
+        found[-1] |= {"verdict": "died", "claims": [], "difference": why}
+    return found
+
+
+def narrow_down(host: str, dead: dict[str, Any], first: int) -> None:
+    """Whether the model ends a process of its own, and one without Maskwise, too."""
+    seed = dead["seed"]
+    if run_batch(host, seed, 1)[0]["verdict"] != "died":
+        dead["difference"] += f", only behind those from {first} on"
+    elif run_batch(host, seed, 1, is_alone=True)[0]["verdict"] == "died":
+        dead |= {"verdict": "refused", "difference": None}
+
+
+def run_models(host: str, first: int, count: int) -> Iterator[dict[str, Any]]:
+    end = first + count
+    while first < end:
+        found = run_batch(host, first, min(BATCH, end - first))
+        if found[-1]["verdict"] == "died":
+            narrow_down(host, found[-1], first)
+        yield from found
+        first = found[-1]["seed"] + 1
+
+
+def summarize(found: list[dict[str, Any]]) -> str:
+    verdicts = Counter(one["verdict"].split(":")[0] for one in found)
+    claims = Counter(kind.split("-")[0] for one in found for kind in set(one["claims"]))
+    shares = [f"{100 * n / len(found):.0f} % with {kind}" for kind, n in sorted(claims.items())]
+    return ", ".join([*(f"{n} {verdict}" for verdict, n in sorted(verdicts.items())), *shares])
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) not in (2, 3) or arguments[0] not in HOSTS:
+        print(__doc__, file=sys.stderr)
+        return 2
+    host, count, *seed = arguments
+    found = []
+    for one in run_models(host, int(seed[0]) if seed else 0, int(count)):
+        found.append(one)
+        if one["difference"]:
+            print(f"{one['seed']}: {one['difference']}\n    fuzz_models.py {host} 1 {one['seed']}")
+    wrong = sum(one["difference"] is not None for one in found)
+    print(f"{host}: {len(found)} models, {summarize(found)}, {wrong} different")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
