@@ -58,13 +58,13 @@ STAGES = (
         r"^scripts/mutate: (.*)",
     ),
     Stage("coverage", "scripts/coverage --build", 60, r"^scripts/coverage: (.*)"),
-    # Nine targets, and the sequences once for each lane besides.
+    # Ten targets, the sequences once for each lane besides, and the models for each runtime.
     Stage(
         "fuzz",
         "scripts/fuzz --seconds {seconds}",
         110,
         r"^(.*(?:all right|_units:.*|failed.*))$",
-        12,
+        14,
     ),
     Stage("soak", "scripts/soak {seconds}", 40, r"^scripts/soak: (.*)"),
     Stage("asan", "scripts/test asan", 60, LANE_COUNTS),
