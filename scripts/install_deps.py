@@ -281,10 +281,28 @@ def install_lane(pins: Pins, wanted_by_name: bool) -> None:
         say(f"{failure}; skipped")
 
 
+def newest_on_index(name: str) -> str:
+    """Of a package for this Python; empty without a network."""
+    command = [str(DEPS / "python/bin/python"), "-m", "pip", "--disable-pip-version-check"]
+    command += ["--retries=0", "--timeout=5", "index", "versions", name]
+    result = subprocess.run(command, text=True, capture_output=True, check=False)
+    found = re.match(r"\S+ \((\S+)\)", result.stdout)
+    return found.group(1) if found else ""
+
+
+def say_newer_release(name: str, pins: Pins) -> None:
+    pinned = next(item.split("==")[1] for item in pins.items if item.startswith(f"{name}=="))
+    newest = newest_on_index(name)
+    if newest and version_is(newest, "gt", pinned):
+        say(f"{name} {newest} is out; {pins.path.name} pins {pinned}")
+
+
 def install_for_python() -> None:
     """What the package is built and tested with; ONNX Runtime's oldest and headers besides."""
     pins = Pins(ROOT / "scripts/python.txt")
-    install("Python package's needs", DEPS / "python", pins, build_environment)
+    if not is_current(DEPS / "python", pins):  # else nothing is asked of the network
+        install("Python package's needs", DEPS / "python", pins, build_environment)
+        say_newer_release("onnxruntime", pins)
     pins = Pins(ROOT / "scripts/onnxruntime-1.24.txt")
     install("ONNX Runtime 1.24", DEPS / "onnxruntime-1.24", pins, build_environment)
     pins = Pins(ROOT / "scripts/onnxruntime_headers.txt")

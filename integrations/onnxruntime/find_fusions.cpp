@@ -74,13 +74,14 @@ bool rows_pay(const graph::row_chain& chain, std::int64_t columns) {
 
 // A Softmax alone stays: ONNX Runtime's is as good.
 std::string reason_against(const runtime& with, const found_fusion& found,
-                           const graph::op& soft_max) {
+                           const graph::op& soft_max, rounding& rounds) {
     if (found.nodes.size() < 2) return "nothing around it that could be fused";
     // ONNX Runtime would make a node without an output of it.
     if (!is_graph_output(with, found.result) && reader_count(with, found.result) == 0)
         return "nobody reads its result";
     if (!found.form.attention && !rows_pay(found.form.chain, columns_of(soft_max)))
         return "rows of " + std::to_string(columns_of(soft_max));
+    if (!rounds.are_exact_for(found.nodes)) return rounds_otherwise;
     for (const abi::node* const node : found.nodes)
         if (is_where(with, node))
             if (auto why = reason_to_refuse(with, node); !why.empty()) return why;
@@ -88,7 +89,8 @@ std::string reason_against(const runtime& with, const found_fusion& found,
 }
 
 // Operators of what is claimed are no longer free for the next.
-found_fusion claim_around(const fusion_ops& ops, const graph::op& soft_max, fusion_rules& rules) {
+found_fusion claim_around(const fusion_ops& ops, const graph::op& soft_max, fusion_rules& rules,
+                          rounding& rounds) {
     found_fusion found;
     found.soft_max = ops.nodes(soft_max.id)[0];
     graph::row_chain chain = chain_of(soft_max, rules);
@@ -107,7 +109,7 @@ found_fusion claim_around(const fusion_ops& ops, const graph::op& soft_max, fusi
     found.form.type = type_of(facts_of_output(ops.with(), found.soft_max).element);
     for (const std::size_t id : op_ids)
         found.nodes.insert(found.nodes.end(), ops.nodes(id).begin(), ops.nodes(id).end());
-    found.reason_against = reason_against(ops.with(), found, soft_max);
+    found.reason_against = reason_against(ops.with(), found, soft_max, rounds);
     if (found.reason_against.empty()) rules.mark_taken(op_ids);
     return found;
 }
@@ -120,13 +122,13 @@ std::string found_fusion::text() const {
 }
 
 std::vector<found_fusion> find_fusions(const runtime& with, const abi::graph* graph,
-                                       const fusion_ops::node_filter& is_free) {
+                                       const fusion_ops::node_filter& is_free, rounding& rounds) {
     const fusion_ops ops(with, graph, is_free);
     fusion_rules rules(ops);
     std::vector<found_fusion> all;
     for (const graph::op& op : ops.all())
         if (op.kind == op_kind::soft_max && graph::works_along(op, 1))
-            all.push_back(claim_around(ops, op, rules));
+            all.push_back(claim_around(ops, op, rules, rounds));
     return all;
 }
 

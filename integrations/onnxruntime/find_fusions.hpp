@@ -2,6 +2,7 @@
 
 #include "fusion.hpp"
 #include "fusion_graph.hpp"
+#include "rounding.hpp"
 
 #include <string>
 #include <vector>
@@ -22,6 +23,6 @@ struct found_fusion {
 
 // One for each Softmax along the last dimension, in f32 or f16, of which `is_free` allows the node.
 std::vector<found_fusion> find_fusions(const runtime& with, const abi::graph* graph,
-                                       const fusion_ops::node_filter& is_free);
+                                       const fusion_ops::node_filter& is_free, rounding& rounds);
 
 } // namespace maskwise::ort

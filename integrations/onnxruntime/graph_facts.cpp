@@ -28,9 +28,8 @@ const void* data_of_constant(const runtime& with, const abi::value_info* value) 
 } // namespace
 
 const abi::value_info* output_of(const runtime& with, const abi::node* node) {
-    const abi::value_info* output = nullptr;
-    check(with.Node_GetOutputs(node, &output, 1));
-    return output;
+    const auto outputs = outputs_of(with, node);
+    return outputs.empty() ? nullptr : outputs[0];
 }
 
 std::vector<const abi::value_info*> inputs_of(const runtime& with, const abi::node* node) {
@@ -118,26 +117,38 @@ const abi::value_info* input_of(const runtime& with, const abi::node* node, std:
     return index < inputs.size() ? inputs[index] : nullptr;
 }
 
-const abi::node* producer_of(const runtime& with, const abi::node* node, std::size_t input) {
-    if (node == nullptr) return nullptr;
-    const abi::value_info* const value = input_of(with, node, input);
-    if (value == nullptr) return nullptr;
-    const abi::node* producer = nullptr;
-    std::size_t output = 0;
-    check(with.ValueInfo_GetValueProducer(value, &producer, &output));
-    return producer;
+std::vector<const abi::value_info*> outputs_of(const runtime& with, const abi::node* node) {
+    std::size_t count = 0;
+    check(with.Node_GetNumOutputs(node, &count));
+    std::vector<const abi::value_info*> outputs(count);
+    check(with.Node_GetOutputs(node, outputs.data(), count));
+    return outputs;
 }
 
-std::vector<reader> readers_of(const runtime& with, const abi::node* node) {
-    const abi::value_info* const output = output_of(with, node);
-    const std::size_t count = reader_count(with, output);
+const abi::node* maker_of(const runtime& with, const abi::value_info* value) {
+    const abi::node* maker = nullptr;
+    std::size_t output = 0;
+    if (value != nullptr) check(with.ValueInfo_GetValueProducer(value, &maker, &output));
+    return maker;
+}
+
+const abi::node* producer_of(const runtime& with, const abi::node* node, std::size_t input) {
+    return node == nullptr ? nullptr : maker_of(with, input_of(with, node, input));
+}
+
+std::vector<reader> readers_of(const runtime& with, const abi::value_info* value) {
+    const std::size_t count = reader_count(with, value);
     if (count == 0) return {};
     std::vector<const abi::node*> nodes(count);
     std::vector<std::int64_t> inputs(count);
-    check(with.ValueInfo_GetValueConsumers(output, nodes.data(), inputs.data(), count));
+    check(with.ValueInfo_GetValueConsumers(value, nodes.data(), inputs.data(), count));
     std::vector<reader> readers;
     for (std::size_t i = 0; i < count; ++i) readers.push_back({nodes[i], inputs[i]});
     return readers;
+}
+
+std::vector<reader> readers_of(const runtime& with, const abi::node* node) {
+    return readers_of(with, output_of(with, node));
 }
 
 value_facts facts_of_output(const runtime& with, const abi::node* node) {

@@ -3,6 +3,7 @@
 #include "runtime.hpp"
 
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -28,14 +29,19 @@ bool is_complete(const runtime& with, const abi::node* node);
 bool is_graph_output(const runtime& with, const abi::value_info* value);
 std::size_t reader_count(const runtime& with, const abi::value_info* value);
 const abi::value_info* input_of(const runtime& with, const abi::node* node, std::size_t index);
-// The node that makes an input; null for inputs of the graph, initializers and outer values.
+// Absent ones are null.
+std::vector<const abi::value_info*> outputs_of(const runtime& with, const abi::node* node);
+// The node that makes a value or an input; null for inputs of the graph, initializers and outer
+// values.
+const abi::node* maker_of(const runtime& with, const abi::value_info* value);
 const abi::node* producer_of(const runtime& with, const abi::node* node, std::size_t input);
 
-// Who reads the first output: node and input.
+// Who reads a value, or a node's first output: node and input.
 struct reader {
     const abi::node* node;
     std::int64_t input;
 };
+std::vector<reader> readers_of(const runtime& with, const abi::value_info* value);
 std::vector<reader> readers_of(const runtime& with, const abi::node* node);
 
 struct value_facts {

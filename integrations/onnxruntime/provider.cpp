@@ -35,22 +35,23 @@ abi::status* provider::get_capability(abi::ep* own, const abi::graph* graph,
 // ONNX Runtime asks for each graph, those of If, Loop and Scan too, and again after changes of its
 // own: then the nodes have their provider.
 void provider::claim_nodes(const abi::graph* graph, abi::support_info* support) {
-    const auto fused = claim_fusions(graph, support);
+    rounding rounds(with_);
+    const auto fused = claim_fusions(graph, support, rounds);
     for (const abi::node* const node : nodes_of(with_, graph)) {
         if (!is_where(with_, node) || fused.contains(node)) continue;
         const std::string_view owner = provider_of(with_, node);
-        if (owner == provider_name || (owner.empty() && wants(node, support)))
+        if (owner == provider_name || (owner.empty() && wants(node, support, rounds)))
             check(with_.EpGraphSupportInfo_AddSingleNode(support, node));
     }
 }
 
 // Nodes that another provider has, or that are fused already, are no longer free.
 std::set<const abi::node*> provider::claim_fusions(const abi::graph* graph,
-                                                   abi::support_info* support) {
+                                                   abi::support_info* support, rounding& rounds) {
     std::set<const abi::node*> taken;
     if (!settings_.fuses) return taken;
     const auto is_free = [&](const abi::node* node) { return provider_of(with_, node).empty(); };
-    for (found_fusion& found : find_fusions(with_, graph, is_free)) {
+    for (found_fusion& found : find_fusions(with_, graph, is_free, rounds)) {
         report(found.soft_max, found.text(), found.reason_against);
         if (!found.reason_against.empty()) continue;
         check(with_.EpGraphSupportInfo_AddNodesToFuse(support, found.nodes.data(),
@@ -61,11 +62,13 @@ std::set<const abi::node*> provider::claim_fusions(const abi::graph* graph,
     return taken;
 }
 
-bool provider::wants(const abi::node* node, abi::support_info* support) const {
+bool provider::wants(const abi::node* node, abi::support_info* support, rounding& rounds) const {
     const abi::kernel_def* kernel = nullptr;
     check(with_.EpGraphSupportInfo_LookUpKernel(support, node, &kernel));
-    const std::string why =
-        kernel == nullptr ? "no kernel for its types" : reason_to_refuse(with_, node);
+    const std::string why = kernel == nullptr                   ? "no kernel for its types"
+                            : !is_complete(with_, node)         ? "no result"
+                            : !rounds.are_exact_for({&node, 1}) ? rounds_otherwise
+                                                                : reason_to_refuse(with_, node);
     report(node, describe_where(with_, node), why);
     return why.empty();
 }

@@ -2,6 +2,7 @@
 
 #include "fusion.hpp"
 #include "kernels.hpp"
+#include "rounding.hpp"
 #include "session_facts.hpp"
 
 #include <map>
@@ -28,8 +29,9 @@ private:
                                       const abi::node** nodes, std::size_t count,
                                       abi::compute_info** kernels, abi::node** contexts) noexcept;
     void claim_nodes(const abi::graph* graph, abi::support_info* support);
-    std::set<const abi::node*> claim_fusions(const abi::graph* graph, abi::support_info* support);
-    bool wants(const abi::node* node, abi::support_info* support) const;
+    std::set<const abi::node*> claim_fusions(const abi::graph* graph, abi::support_info* support,
+                                             rounding& rounds);
+    bool wants(const abi::node* node, abi::support_info* support, rounding& rounds) const;
     void report(const abi::node* node, const std::string& what, const std::string& why) const;
 
     const runtime& with_;

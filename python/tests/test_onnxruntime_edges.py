@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import maskwise.onnxruntime
 import numpy as np
 import onnxruntime as ort
 import pytest
 from fused_models import (
     BOOL,
+    F16,
     F32,
     Feeds,
     Node,
@@ -30,9 +32,10 @@ from fused_models import (
     used,
 )
 from onnx import TensorProto, helper, numpy_helper
-from where_models import model_of, options, session_of, value
+from where_models import model_of, options, providers_of, session_of, value
 
 I64 = TensorProto.INT64
+MASKWISE = maskwise.onnxruntime.PROVIDER
 
 
 def outcome(session: Any, feeds: Feeds) -> list[Any] | None:
@@ -227,3 +230,85 @@ def test_a_number_with_more_dimensions_than_the_result() -> None:
     session.run(None, {**feeds, "whole": half, "shape": np.ones(4, np.int64)})
     with pytest.raises(Exception, match=r"\{1,1,1,1,1\}, by the model one element of at most 4"):
         session.run(None, {**feeds, "whole": half, "shape": np.ones(5, np.int64)})
+
+
+def node(kind: str, *names: str, **attributes: Any) -> Node:
+    """The last name is the output's."""
+    return helper.make_node(kind, names[:-1], names[-1:], **attributes)
+
+
+SQUARE = node("Mul", "x", "x", "m")  # 90000, which is infinite in f16
+# What stands between it and the Where, and whether that is Maskwise's.
+F16_PATHS: dict[str, tuple[list[Node], bool]] = {
+    "nothing": ([SQUARE, node("Identity", "m", "v")], False),
+    "one that moves": ([SQUARE, node("Reshape", "m", "shape", "v")], False),
+    "two that move": (
+        [SQUARE, node("Reshape", "m", "shape", "r"), node("Transpose", "r", "v", perm=[1, 0])],
+        True,
+    ),
+    "a constant beside": ([SQUARE, node("Concat", "m", "ones", "v", axis=0)], False),
+    "an input beside": ([SQUARE, node("Concat", "m", "x", "v", axis=0)], False),
+    "a Where": ([SQUARE, node("Where", "c", "m", "zero", "v")], False),
+    "casts of the model": (
+        [SQUARE, node("Cast", "m", "f", to=F32), node("Cast", "f", "v", to=F16)],
+        False,
+    ),
+    "an input": ([node("Identity", "x", "v")], True),
+    "a Where of inputs": ([node("Where", "c", "x", "zero", "v")], True),
+    "another output": ([SQUARE, node("Reshape", "m", "shape", "v")], True),
+}
+
+
+@pytest.mark.parametrize("fuse", "01")
+@pytest.mark.parametrize("form", F16_PATHS)
+def test_f16_overflows_where_it_does_without(form: str, fuse: str) -> None:
+    """ONNX Runtime computes in f32 and leaves out casts that meet: a Where there is its own."""
+    path, is_claimed = F16_PATHS[form]
+    nodes = [*path, node("Where", "all", "v", "zero", "w"), node("Mul", "w", "tiny", "o")]
+    outputs = ["o", "v"] if form == "another output" else ["o"]
+    constants = {
+        "zero": np.array(0, "e"),
+        "tiny": np.array(1e-3, "e"),
+        "ones": np.ones((1, 64), "e"),
+        "all": np.ones((), "?"),
+        "shape": np.array([64, 2]),
+    }
+    model = model_of(
+        nodes,
+        [value("x", F16, [2, 64]), value("c", BOOL, [2, 64])],
+        [value(name, F16, None) for name in outputs],
+        [numpy_helper.from_array(a, n) for n, a in used(nodes, constants).items()],
+        17,
+    )
+    feeds = {"x": np.full((2, 64), 300, "e"), "c": np.ones((2, 64), "?")}
+    stock = ort.InferenceSession(model, options(), providers=["CPUExecutionProvider"])
+    session = session_of(model, is_claimed=False, maskwise_fuse=fuse)
+    assert (providers_of(session)[-1:] == [MASKWISE]) == is_claimed
+    for got, wanted in zip(session.run(None, feeds), stock.run(None, feeds), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize(("moves", "claims"), [(1, []), (2, ["attention f16 3 nodes"])])
+def test_f16_attention_between_products(moves: int, claims: list[str], capfd: Any) -> None:
+    """Heads are split by Reshape and Transpose, between which ONNX Runtime rounds, too."""
+    nodes = []
+    for name in "qkv":
+        nodes += [node("Mul", "x", "x", f"{name}0"), node("Reshape", f"{name}0", "s", f"{name}1")]
+        if moves == 2:
+            nodes.append(node("Gather", f"{name}1", "first", f"{name}2"))
+    q, k, v = (f"{name}{moves}" for name in "qkv")
+    nodes += [
+        node("MatMul", q, k, "scores"),
+        node("Softmax", "scores", "weights", axis=-1),
+        node("MatMul", "weights", v, "result"),
+        node("Mul", "result", "tiny", "o"),
+    ]
+    constants = {"s": np.array([2, 64, 64]), "first": np.array([1, 0]), "tiny": np.array(1e-3, "e")}
+    initializers = [numpy_helper.from_array(a, n) for n, a in used(nodes, constants).items()]
+    inputs = [value("x", F16, [128, 64])]
+    model = model_of(nodes, inputs, [value("o", F16, None)], initializers, 17)
+    session = fused_session(model, capfd, *claims)
+    feeds = {"x": np.random.default_rng(7).random((128, 64)).astype("e") * np.float16(0.1)}
+    stock = ort.InferenceSession(model, options(), providers=["CPUExecutionProvider"])
+    got, wanted = (one.run(None, feeds)[0] for one in (session, stock))
+    np.testing.assert_allclose(got, wanted, rtol=2**-10, atol=1e-6)

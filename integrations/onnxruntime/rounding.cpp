@@ -1,0 +1,80 @@
+#include "rounding.hpp"
+
+#include <algorithm>
+
+namespace maskwise::ort {
+namespace {
+
+// Operators that move elements, of which ONNX Runtime has kernels in f16 (seen in 1.24 to 1.32).
+constexpr std::string_view movers[] = {"Concat",   "Flatten",   "Gather",   "GatherElements",
+                                       "GatherND", "Reshape",   "Slice",    "Split",
+                                       "Squeeze",  "Transpose", "Unsqueeze"};
+// The same, but ONNX Runtime may take them out.
+constexpr std::string_view copies[] = {"Expand", "Identity", "ScatterElements", "ScatterND"};
+// What these make was never anything but f16.
+constexpr std::string_view sources[] = {"ConstantOfShape", "If", "Loop", "Scan"};
+
+template <class Names>
+bool is_among(const runtime& with, const abi::node* node, const Names& names) {
+    return std::ranges::any_of(
+        names, [&](std::string_view name) { return is_operator(with, node, name); });
+}
+
+bool is_mover(const runtime& with, const abi::node* node) {
+    return is_among(with, node, movers);
+}
+
+bool is_f16(const runtime& with, const abi::value_info* value) {
+    return facts_of(with, value).element == abi::element_f16;
+}
+
+} // namespace
+
+bool rounding::is_exact(const abi::value_info* value, int most_steps) {
+    if (!is_f16(with_, value)) return true;
+    const abi::node* const maker = maker_of(with_, value);
+    if (maker == nullptr) return true; // an input, a constant, or from an outer graph
+    const auto known = known_.find(maker);
+    if (known != known_.end()) return known->second;
+    return known_[maker] = most_steps > 0 && is_made_exact(maker, most_steps - 1);
+}
+
+bool rounding::is_made_exact(const abi::node* maker, int most_steps) {
+    if (is_among(with_, maker, sources)) return true;
+    if (!is_operator(with_, maker, "Where") && !is_among(with_, maker, copies) &&
+        !is_mover(with_, maker))
+        return false;
+    if (moves_in_f16(maker)) return true;
+    const auto inputs = inputs_of(with_, maker);
+    return std::ranges::all_of(inputs,
+                               [&](const auto* input) { return is_exact(input, most_steps); });
+}
+
+// One mover between operators of f32 runs in f32, two in a row do not.
+bool rounding::moves_in_f16(const abi::node* mover) const {
+    if (!is_mover(with_, mover)) return false;
+    const auto inputs = inputs_of(with_, mover);
+    const auto is_moved = [&](const abi::value_info* input) {
+        return is_f16(with_, input) && is_mover(with_, maker_of(with_, input));
+    };
+    if (std::ranges::any_of(inputs, is_moved)) return true;
+    const auto outputs = outputs_of(with_, mover);
+    return std::ranges::any_of(outputs, [&](const abi::value_info* output) {
+        const auto readers = readers_of(with_, output);
+        return is_graph_output(with_, output) ||
+               std::ranges::any_of(readers,
+                                   [&](const reader& by) { return is_mover(with_, by.node); });
+    });
+}
+
+bool rounding::are_exact_for(std::span<const abi::node* const> nodes) {
+    return std::ranges::all_of(nodes, [&](const abi::node* node) {
+        const auto inputs = inputs_of(with_, node);
+        return std::ranges::all_of(inputs, [&](const abi::value_info* input) {
+            const bool is_inner = std::ranges::find(nodes, maker_of(with_, input)) != nodes.end();
+            return is_inner || is_exact(input);
+        });
+    });
+}
+
+} // namespace maskwise::ort

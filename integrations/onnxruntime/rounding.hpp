@@ -1,0 +1,35 @@
+#pragma once
+
+#include "graph_facts.hpp"
+
+#include <map>
+
+namespace maskwise::ort {
+
+// Of a node that would round where ONNX Runtime does not.
+inline constexpr const char* rounds_otherwise = "f16 between operators that compute in f32";
+
+// Which values of an f16 graph have no more bits than f16 in ONNX Runtime's own session. It
+// computes in f32, between casts to and from f16 of which it takes out those that meet, so that a
+// value between two operators may lie beyond 65504. An operator of Maskwise's reads f16: there such
+// a value would become infinite.
+class rounding {
+public:
+    explicit rounding(const runtime& with) : with_(with) {}
+
+    // True of every other type.
+    bool is_exact(const abi::value_info* value) { return is_exact(value, 64); }
+    // Of all inputs of these nodes that other nodes make.
+    bool are_exact_for(std::span<const abi::node* const> nodes);
+
+private:
+    // Of values that come through more operators than `most_steps` nothing is known.
+    bool is_exact(const abi::value_info* value, int most_steps);
+    bool is_made_exact(const abi::node* maker, int most_steps);
+    bool moves_in_f16(const abi::node* mover) const;
+
+    const runtime& with_;
+    std::map<const abi::node*, bool> known_; // by the maker
+};
+
+} // namespace maskwise::ort
