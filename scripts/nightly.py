@@ -56,15 +56,26 @@ class Stage:
 LANE_COUNTS = r"^ *((?:\S+|no lane): \d+ (?:of \d+ )?passed.*)"
 OTHER_LANES = "-L lane-(3.7|unstable)"  # than those of the first part
 STAGES = (
+<<<<<<< HEAD
     Stage("mutate", "scripts/mutate --seconds {seconds}", 20, r"^scripts/mutate: (.*)"),
     Stage("coverage", "scripts/coverage --build", 40, r"^scripts/coverage: (.*)"),
     # Nine targets, and the sequences once for each lane besides.
+=======
+    Stage(
+        "mutate",
+        "scripts/mutate --seed {day} --count 1000 --seconds {seconds}",
+        90,
+        r"^scripts/mutate: (.*)",
+    ),
+    Stage("coverage", "scripts/coverage --build", 60, r"^scripts/coverage: (.*)"),
+    # Ten targets, the sequences once for each lane besides, and the models for each runtime.
+>>>>>>> wt-gen
     Stage(
         "fuzz",
         "scripts/fuzz --seconds {seconds}",
         110,
         r"^(.*(?:all right|_units:.*|failed.*))$",
-        12,
+        14,
     ),
     Stage("soak", "scripts/soak {seconds}", 40, r"^scripts/soak: (.*)"),
     Stage("asan.1", "scripts/test asan --lanes 3.13,3.2", 60, LANE_COUNTS),

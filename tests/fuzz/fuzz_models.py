@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """usage: fuzz_models.py onnxruntime|openvino COUNT [SEED]
 
-Runs models of python/tests/generated_models.py, of the seeds from SEED (default 0) on, alone and with
-Maskwise. What runs alone must run with Maskwise and be equal: to the bit where nothing rounds, else
-within what displaced roundings make of it. Models run in child processes. Prints each difference
-with the command that shows it again, and what was claimed; fails on a difference.
+Runs models of python/tests/generated_models.py, of the seeds from SEED (default 0) on, alone and
+with Maskwise. What runs alone must run with Maskwise and be equal: to the bit where nothing rounds,
+else within what displaced roundings make of it. Models run in child processes. Prints each
+difference with the command that shows it again, and what was claimed; fails on a difference.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Lines:
     """What the process writes on standard error."""
 
     def __init__(self) -> None:
-        self.file = tempfile.TemporaryFile()
+        self.file = tempfile.TemporaryFile()  # noqa: SIM115, as long as the process
         os.dup2(self.file.fileno(), 2)
 
     def claims(self) -> list[str]:
@@ -114,7 +114,7 @@ class OnnxRuntime:
         self.is_alone = is_alone
         self.lines = Lines()
 
-    def session(self, case: Case, seed: int, is_alone: bool) -> Any:
+    def session(self, case: Case, seed: int, is_alone: bool) -> ort.InferenceSession:
         options = ort.SessionOptions()
         options.log_severity_level = 4
         options.intra_op_num_threads = 2 if seed % 16 == 0 else 1
@@ -186,7 +186,7 @@ HOSTS: dict[str, type] = {"onnxruntime": OnnxRuntime, "openvino": OpenVino}
 
 def run_child(host: str, first: int, count: int, is_alone: bool, path: str) -> None:
     checker = HOSTS[host](is_alone)
-    with open(path, "w") as lines:
+    with Path(path).open("w") as lines:
         for seed in range(first, first + count):
             print(json.dumps({"seed": seed}), file=lines, flush=True)
             found = {"seed": seed, **checker.check(generate(seed), seed)}

@@ -1,0 +1,213 @@
+"""A model in the making: its values, as they are in 64 bits, and its nodes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from arrays import Array
+from model_values import BOOL, F16, F32, F64, I64, Evaluator, Pair, Values
+from onnx import NodeProto, helper, numpy_helper
+
+DTYPES = {kind: helper.tensor_dtype_to_np_dtype(kind) for kind in (F32, F16, F64, BOOL, I64)}
+COLUMNS = [1, 7, 32, 40, 64, 130, 260]
+INDICES = [-(2**63), -(2**31) - 1, -7, -1, 0, 1, 2, 3, 7, 100_000, 2**31, 2**32, 2**63 - 1]
+ASKS = ("And", "Equal", "Greater", "IsNaN", "Less", "Not")
+MOST_ELEMENTS = 140_000
+LARGE = 260  # rows of so many elements: OpenVINO leaves less than 256 KiB alone
+NOT_RUN = (IndexError, KeyError, OverflowError, TypeError, ValueError)  # NumPy's
+
+
+@dataclass(frozen=True)
+class Value:
+    name: str
+    kind: int
+    pair: Pair
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.pair[0].shape
+
+    @property
+    def is_exact(self) -> bool:
+        return self.pair[0] is self.pair[1]
+
+
+class Builder:
+    def __init__(self, seed: int) -> None:
+        self.random = np.random.default_rng(seed)
+        self.opset = int(self.random.integers(9, 24))
+        self.element = F16 if self.chance(0.3) else F32
+        self.evaluator = Evaluator(self.opset, self.element, self.random)
+        self.arrays: Values = {}
+        self.values: list[Value] = []  # that the next node may read
+        self.nodes: list[NodeProto] = []
+        self.inputs: list[Any] = []
+        self.constants: list[Any] = []
+        self.feeds: dict[str, Array] = {}
+        self.results: list[Value] = []
+        self.unsaid: set[str] = set()
+        self.said: set[str] = set()
+        self.counts = dict.fromkeys("cxv", 0)
+        # How this model is strange.
+        self.disturbs = self.pick([0, 0, 0.05, 0.15])
+        self.twists = self.pick([0, 0, 0, 0, 0, 0, 0.1, 0.2])
+        self.declares = [
+            self.pick(["static", "open", "named", "mixed"] * 2 + ["none"]) for _ in "iv"
+        ]
+        self.tells = self.pick([0, 0, 0.3, 1.0])  # shapes of values inside
+        self.lies = self.pick([0, 0, 0, 0, 0, 0, 0.05])
+
+    def chance(self, share: float) -> bool:
+        return bool(self.random.random() < share)
+
+    def pick(self, options: Sequence[Any]) -> Any:
+        return options[int(self.random.integers(len(options)))]
+
+    # Values
+
+    def register(self, name: str, kind: int, pair: Pair) -> Value:
+        self.arrays[name] = pair
+        self.values.append(Value(name, kind, pair))
+        return self.values[-1]
+
+    def fresh(self, prefix: str) -> str:
+        self.counts[prefix] += 1
+        return f"{prefix}{self.counts[prefix]}"
+
+    def extents(self, rank: int) -> tuple[int, ...]:
+        shape: list[int] = []
+        for d in range(rank):
+            extent = self.pick(COLUMNS) if d == rank - 1 else self.pick([1, 1, 2, 3, 5, 9])
+            shape.append(0 if self.chance(0.01) else extent)
+        if self.chance(0.05):
+            shape = [*[1] * (rank - 2), *[LARGE] * min(rank, 2)]
+        while math.prod(shape) > LARGE * LARGE:
+            shape[shape.index(max(shape))] = 2
+        return tuple(shape)
+
+    def content(self, shape: Sequence[int], kind: int) -> Array:
+        if kind == BOOL:
+            return np.asarray(self.random.random(shape) < self.pick([0, 0.5, 0.7, 0.7, 1]))
+        if kind == I64:
+            return np.asarray(self.random.integers(-3, 4, shape))
+        x = np.asarray(self.random.standard_normal(shape) * self.pick([1, 1, 1, 4, 300]))
+        if self.chance(0.1) and x.size > 2:
+            x.reshape(-1)[[0, x.size // 3, 2 * x.size // 3]] = np.nan, np.inf, -np.inf
+        return x.astype(DTYPES[kind])
+
+    def given(self, array: Array, kind: int, is_constant: bool) -> Value:
+        """As an input, an initializer, or an initializer that is an input, too."""
+        name = self.fresh("c" if is_constant else "x")
+        if is_constant:
+            self.constants.append(numpy_helper.from_array(array, name))
+        else:
+            self.feeds[name] = array
+        wide = array.astype(float) if array.dtype.kind == "f" else array
+        made = self.register(name, kind, (wide, wide))
+        if not is_constant or self.chance(0.05):
+            self.inputs.append(made)
+        return made
+
+    def draw(self, shape: Sequence[int], kind: int) -> Value:
+        """An earlier value of this shape, or a new one."""
+        same = [one for one in self.values if one.kind == kind and one.shape == tuple(shape)]
+        if same and self.chance(0.3):
+            return self.pick(same)
+        return self.given(self.content(shape, kind), kind, self.chance(0.1))
+
+    def number(self, options: Sequence[Any], kind: int | None = None, rank: int = 1) -> Value:
+        kind = kind or self.element
+        number = self.pick(options)
+        if number == "lowest" or (kind == F16 and abs(number) > 65504 and self.chance(0.5)):
+            number = np.finfo(DTYPES[kind]).min
+        shape = self.pick([()] * 9 + [(1,) * rank, (1, 1, 1)[: 3 * rank]])
+        with np.errstate(over="ignore"):
+            array = np.full(shape, number).astype(DTYPES[kind])
+        return self.given(array, kind, self.chance(0.93))
+
+    def integers(self, numbers: Sequence[int]) -> Value:
+        return self.given(np.array(numbers, np.int64), I64, self.chance(0.95))
+
+    def broadcast(self, shape: tuple[int, ...], kind: int) -> Value:
+        """Of a shape that broadcasts to this one."""
+        start = int(self.random.integers(0, len(shape) + 1)) if self.chance(0.5) else 0
+        return self.draw([n if self.chance(0.8) else 1 for n in shape[start:]], kind)
+
+    # Nodes
+
+    def emit(self, op: str, *inputs: Value | None, **attributes: Any) -> Value:
+        """Raises ValueError where NumPy cannot run it."""
+        made = helper.make_node(
+            op, [one.name if one else "" for one in inputs], [self.fresh("v")], **attributes
+        )
+        if op == "Softmax" or self.chance(0.5):
+            made.name = made.output[0]
+        made, pair = self.evaluated(made)
+        if pair[0].size > MOST_ELEMENTS:
+            raise ValueError(pair[0].shape)
+        self.nodes.append(made)
+        first = inputs[1 if op in ("Where", "If") else 2 if op == "Loop" else 0]
+        kind = BOOL if op in ASKS else attributes.get("to", first.kind if first else self.element)
+        return self.register(made.output[0], kind, pair)
+
+    def evaluated(self, node: NodeProto) -> tuple[NodeProto, Pair]:
+        """An attribute may get another value, which may be wrong."""
+        (pair,) = self.evaluator.outputs(node, self.arrays)
+        if not node.attribute or not self.chance(self.twists):
+            return node, pair
+        twisted = NodeProto()
+        twisted.CopyFrom(node)
+        attribute = self.pick(twisted.attribute)
+        if attribute.type == onnx.AttributeProto.INT:
+            attribute.i = self.pick(INDICES)
+        elif attribute.ints:
+            attribute.ints[self.pick([-1, 0])] = self.pick(INDICES)
+        try:
+            (other,) = self.evaluator.outputs(twisted, self.arrays)
+            return (twisted, other) if attribute.name != "to" else (node, pair)
+        except NOT_RUN:
+            # Whoever runs it may refuse, but not for a shape that shows it.
+            self.unsaid.update(node.input)
+            self.said.update(node.output)
+            return twisted, pair
+
+    def inside(self, given: Sequence[Value], build: Callable[[], list[Value]]) -> Any:
+        """A subgraph, which reads values from outside, too."""
+        outside, visible = self.nodes, len(self.values)
+        self.nodes = []
+        self.values += given
+        self.arrays.update((one.name, one.pair) for one in given)
+        try:
+            results = [self.emit("Identity", one) for one in build()]
+            return helper.make_graph(
+                self.nodes,
+                "subgraph",
+                [self.declare(one, self.pick(["open", "open", "none"])) for one in given],
+                [self.declare(one, "none") for one in results],
+            )
+        finally:
+            self.nodes = outside
+            inner = self.values[visible:]
+            self.values[visible:] = [one for one in inner if one.name[0] in "cx"]
+
+    def declare(self, value: Value, mode: str) -> Any:
+        if mode == "none":
+            return helper.make_tensor_value_info(value.name, value.kind, None)
+        forms: dict[str, Callable[[int], Any]] = {
+            "static": lambda n: n,
+            "open": lambda _: None,
+            "named": lambda n: f"n{n}",
+        }
+        forms["mixed"] = lambda n: forms[self.pick(["static", "open", "named"])](n)
+        shape = [forms[mode](n) for n in value.shape]
+        if self.chance(self.lies):
+            shape = self.pick([[*shape, 1], shape[1:], [self.pick([0, 1, 7]), *shape[1:]]])
+        return helper.make_tensor_value_info(value.name, value.kind, shape)
+
+    def mode(self, of: int) -> str:
+        return self.pick(["static", "open", "mixed"]) if self.chance(0.2) else self.declares[of]
