@@ -71,7 +71,13 @@ GRAPHS = (
     " test_attention_chain test_graph_index"
 )
 PLUGIN = " ".join(name for name in CONTRACTS if name[0] == "3")
-PROVIDER = "onnxruntime_fusion onnxruntime_fused_attention onnxruntime onnxruntime_limits"
+
+
+def files_of(host: str) -> str:
+    names = (path.stem for path in (ROOT / "python/tests").glob(f"test_{host}*.py"))
+    return " ".join(name.removeprefix("test_") for name in names if not name.endswith("_models"))
+
+
 # Of a folder its own tests, then, where those notice nothing, what uses the folder.
 ASKED = {
     "src/schema": (ENGINE, PLUGIN),
@@ -86,8 +92,8 @@ ASKED = {
     "src/graph": (GRAPHS, f"onnxruntime_fusion onnxruntime_fused_attention {PLUGIN}"),
     "src/onednn": ("3.2/traps/preload 3.13/merge_contract/preload", PLUGIN),
     "src/api": ("test_api test_strings test_attention_threads", "attention select"),
-    "integrations/onnxruntime": (PROVIDER, "onnxruntime_models"),
-    "integrations/openvino": ("openvino openvino_limits openvino_softmax", "openvino_models"),
+    "integrations/onnxruntime": (files_of("onnxruntime"), "onnxruntime_models"),
+    "integrations/openvino": (files_of("openvino"), "openvino_models"),
     "python/src": ("where select out dlpack routes attention", "onnx package"),
     "python/maskwise": (
         "attention select where onnxruntime openvino_limits",
