@@ -56,20 +56,9 @@ class Stage:
 LANE_COUNTS = r"^ *((?:\S+|no lane): \d+ (?:of \d+ )?passed.*)"
 OTHER_LANES = "-L lane-(3.7|unstable)"  # than those of the first part
 STAGES = (
-<<<<<<< HEAD
     Stage("mutate", "scripts/mutate --seconds {seconds}", 20, r"^scripts/mutate: (.*)"),
     Stage("coverage", "scripts/coverage --build", 40, r"^scripts/coverage: (.*)"),
-    # Nine targets, and the sequences once for each lane besides.
-=======
-    Stage(
-        "mutate",
-        "scripts/mutate --seed {day} --count 1000 --seconds {seconds}",
-        90,
-        r"^scripts/mutate: (.*)",
-    ),
-    Stage("coverage", "scripts/coverage --build", 60, r"^scripts/coverage: (.*)"),
     # Ten targets, the sequences once for each lane besides, and the models for each runtime.
->>>>>>> wt-gen
     Stage(
         "fuzz",
         "scripts/fuzz --seconds {seconds}",
