@@ -23,7 +23,7 @@ def test_models_run_as_without_maskwise(
     assert len(found) == count
     ran = sum(one["verdict"] == "ran" for one in found)
     claimed = sum(any(kind in kinds for kind in one["claims"]) for one in found)
-    assert ran > 0.7 * count, summarize(found)
+    assert ran > 0.5 * count, summarize(found)
     assert claimed > share * count, summarize(found)
     if host == "onnxruntime":
         assert sum("attention" in one["claims"] for one in found) > 0.08 * count, summarize(found)
