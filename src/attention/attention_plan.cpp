@@ -150,7 +150,8 @@ void choose_tiles(attention_data& plan) {
     plan.tile_rows = std::clamp<std::int64_t>(panels * plan.panel, plan.panel, most_tile_rows);
     plan.tile_keys = most_tile_keys;
     if (!plan.by_operators()) return;
-    const std::int64_t kept_panels = most_kept_scores / std::max<std::int64_t>(1, plan.keys) / plan.panel;
+    const std::int64_t kept_panels =
+        most_kept_scores / std::max<std::int64_t>(1, plan.keys) / plan.panel;
     plan.tile_rows = std::clamp(kept_panels * plan.panel, plan.panel, plan.tile_rows);
 }
 
@@ -234,8 +235,8 @@ std::shared_ptr<const attention_data> make_attention_plan(const attention_desc& 
     plan->heads = element_count(plan->outer);
     plan->is_causal = desc.causal != causal_boundary::none;
     plan->weights_type = row_type_of(desc.weights_type);
-    plan->numbers = {*plan->desc.scale, desc.soft_cap,
-                     steps_of(*plan->desc.scale, desc.soft_cap), desc.fill, 0};
+    plan->numbers = {*plan->desc.scale, desc.soft_cap, steps_of(*plan->desc.scale, desc.soft_cap),
+                     desc.fill, 0};
     if (desc.causal == causal_boundary::bottom_right)
         plan->numbers.boundary = plan->keys - plan->rows;
     bind_operands(*plan);

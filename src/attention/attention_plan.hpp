@@ -61,7 +61,7 @@ struct attention_data {
     std::int64_t panel = 0, tile_rows = 0, tile_keys = 0;
     bool key_is_turned = false; // keys lie side by side, not the elements of one
     bool converts_key = false, converts_value = false; // to dense f32, a tile at a time
-    bool in_pairs = false;       // products of bf16, two at once; queries are not scaled then
+    bool in_pairs = false; // products of bf16, two at once; queries are not scaled then
     row_type weights_type = row_type::f32;
     mask_layout mask, bias_mask; // of cond and of bias
     worker_layout worker;

@@ -127,7 +127,8 @@ tile_mask see_bias(const std::uint8_t* first, std::int64_t rows, std::int64_t ke
     if (state != tile_mask::mixed || !layout.bounds_mixed) return state;
     highest = -std::numeric_limits<float>::infinity();
     for (std::int64_t r = 0; r < rows; ++r)
-        highest = highest_of_row(first + r * layout.row_bytes, keys, layout.key_bytes, how, highest);
+        highest =
+            highest_of_row(first + r * layout.row_bytes, keys, layout.key_bytes, how, highest);
     return state;
 }
 

@@ -37,7 +37,8 @@ struct division {
         const auto of_states = checked_multiply(splits > 1 ? items : 0, state_bytes);
         const auto both =
             of_workers && of_states ? checked_add(*of_workers, *of_states) : std::nullopt;
-        const auto all = both ? checked_add(*both, highest_bytes + map_bytes + padding) : std::nullopt;
+        const auto all =
+            both ? checked_add(*both, highest_bytes + map_bytes + padding) : std::nullopt;
         return all.value_or(std::numeric_limits<std::int64_t>::max());
     }
 };

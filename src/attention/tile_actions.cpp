@@ -49,8 +49,7 @@ key_tile decide(const attention_data& plan, const attention_numbers& numbers, co
 // NaN in the bias, or in a row's scores, counts.
 bool has_weight(const key_tile& keys, float fill, const float* maxima, std::int64_t rows) {
     const bool is_filled = keys.action == tile_action::fill;
-    const float reached =
-        (is_filled ? fill : 0) + (keys.is_biased ? keys.highest_bias : 0);
+    const float reached = (is_filled ? fill : 0) + (keys.is_biased ? keys.highest_bias : 0);
     if (reached == minus_infinity) return false;
     const float distance = is_filled ? no_weight : std::max(no_weight, -reached / 2);
     return std::any_of(maxima, maxima + rows,

@@ -21,7 +21,7 @@ struct matrix_input {
 struct attention_chain {
     matrix_input query, key, value;
     data_type weights_type = data_type::f32; // of the second MatMul's input
-    std::size_t dst = 0;    // the tensor that leaves
+    std::size_t dst = 0;                     // the tensor that leaves
     std::vector<int> order; // dimension d of dst is dimension order[d] of the MatMul's result
 };
 

@@ -85,9 +85,9 @@ struct attention_kernels {
     void (*multiply_pairs)(const panel_product& product);
     // Brings maximum and sum up to date; `factor` becomes that of the values so far.
     void (*weigh)(const panel_scores& what, const panel_state& state, float* factor);
-    // The three parts of that for scores of all keys: finishes scores and brings maximum up to date;
-    // makes exponentials of scores and adds them to sum; multiplies these with a factor a query and
-    // rounds to `type`.
+    // The three parts of that for scores of all keys: finishes scores and brings maximum up to
+    // date; makes exponentials of scores and adds them to sum; multiplies these with a factor a
+    // query and rounds to `type`.
     void (*finish)(const panel_scores& what, float* maximum);
     void (*exponentiate)(const panel_scores& what, const panel_state& state);
     void (*normalize)(const panel_scores& what, const float* factor, row_type type);

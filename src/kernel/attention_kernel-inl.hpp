@@ -205,8 +205,8 @@ HWY_ATTR inline void panel_weigh(const panel_scores& given, const panel_state& s
 HWY_ATTR HWY_INLINE void finish_vector(const panel_scores& what, float* maximum,
                                        std::int64_t lane) {
     const row_d d;
-    const auto largest = is_plain(what) ? largest_score(what.scores + lane, what.keys)
-                                        : finish_scores(what, lane);
+    const auto largest =
+        is_plain(what) ? largest_score(what.scores + lane, what.keys) : finish_scores(what, lane);
     hn::StoreU(hn::Max(hn::LoadU(d, maximum + lane), largest), d, maximum + lane);
 }
 

@@ -56,7 +56,16 @@ std::int64_t tiles_with_a_kept_place(const kept_places& what, const attention_da
     return tiles * plan.heads;
 }
 
-enum class mask_form { cond, masking_cond, infinite, lowest, large, f16_lowest, filled_cond, boundary };
+enum class mask_form {
+    cond,
+    masking_cond,
+    infinite,
+    lowest,
+    large,
+    f16_lowest,
+    filled_cond,
+    boundary
+};
 
 attention_case masked_case(const kept_places& places, mask_form form) {
     const std::int64_t heads = 2;
@@ -100,10 +109,9 @@ attention_case masked_case(const kept_places& places, mask_form form) {
     return what;
 }
 
-constexpr mask_form forms_of_places[] = {mask_form::cond,       mask_form::masking_cond,
-                                         mask_form::infinite,   mask_form::lowest,
-                                         mask_form::large,      mask_form::f16_lowest,
-                                         mask_form::filled_cond};
+constexpr mask_form forms_of_places[] = {
+    mask_form::cond,  mask_form::masking_cond, mask_form::infinite,   mask_form::lowest,
+    mask_form::large, mask_form::f16_lowest,   mask_form::filled_cond};
 
 void expect_work(const kept_places& places, mask_form form, attention_order order, isa target) {
     attention_case what = masked_case(places, form);
@@ -142,7 +150,8 @@ TEST(attention_cost, of_rows_that_are_masked_as_a_whole) {
         const attention_case what = masked_case(places, form);
         const auto plan = make_attention_plan(what.desc, active_isa());
         run_attention(*plan, what.operands(), nullptr);
-        EXPECT_EQ(plan->computed_tiles, share * plan->heads * plan->row_tiles() * plan->key_tiles());
+        EXPECT_EQ(plan->computed_tiles,
+                  share * plan->heads * plan->row_tiles() * plan->key_tiles());
     }
 }
 

@@ -1,5 +1,5 @@
-// Attention in the order of separate operators: against MatMul, the steps around a mask, SoftMax and
-// MatMul one after the other, each rounded where a graph would round.
+// Attention in the order of separate operators: against MatMul, the steps around a mask, SoftMax
+// and MatMul one after the other, each rounded where a graph would round.
 
 #include "attention/run_attention.hpp"
 #include "base/cpu.hpp"
@@ -47,8 +47,9 @@ std::vector<double> weights_of(const attention_case& what, std::int64_t row, flo
     for (std::int64_t k = 0; k < keys; ++k) {
         float score = 0;
         for (std::int64_t d = 0; d < depth; ++d)
-            score += static_cast<float>(what.query.values[static_cast<std::size_t>(row * depth + d)] *
-                                        what.key.values[static_cast<std::size_t>(k * depth + d)]);
+            score +=
+                static_cast<float>(what.query.values[static_cast<std::size_t>(row * depth + d)] *
+                                   what.key.values[static_cast<std::size_t>(k * depth + d)]);
         const bool is_kept = what.cond.values[static_cast<std::size_t>(row * keys + k)] != 0;
         scores.push_back(is_kept ? score / divisor : what.desc.fill);
     }
@@ -126,9 +127,10 @@ TEST_P(operator_order, adds_values_in_the_order_of_keys) {
         for (std::int64_t c = 0; c < 40; ++c) {
             float sum = 0;
             for (std::int64_t k = 0; k < 200; ++k)
-                sum = std::fma(1.0F / 200,
-                               static_cast<float>(what.value.values[static_cast<std::size_t>(k * 40 + c)]),
-                               sum);
+                sum = std::fma(
+                    1.0F / 200,
+                    static_cast<float>(what.value.values[static_cast<std::size_t>(k * 40 + c)]),
+                    sum);
             if (GetParam() == isa::avx2 || GetParam() == isa::avx512)
                 EXPECT_EQ(found[static_cast<std::size_t>(c)], static_cast<double>(sum)) << c;
             else // without a fused multiplication
