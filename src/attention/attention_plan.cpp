@@ -1,7 +1,7 @@
 #include "attention/attention_plan.hpp"
 
 #include "attention/attention_checks.hpp"
-#include "attention/tile_actions.hpp"
+#include "attention/key_tile.hpp"
 #include "base/checked.hpp"
 #include "tensor/broadcast.hpp"
 #include "tensor/tensor_desc.hpp"
