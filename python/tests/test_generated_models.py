@@ -13,7 +13,7 @@ from fuzz_models import run_models, summarize
 
 @pytest.mark.parametrize(
     ("host", "count", "kinds", "share"),
-    [("onnxruntime", 400, ("attention", "rows"), 0.4), ("openvino", 25, ("Select",), 0.4)],
+    [("onnxruntime", 400, ("attention", "rows"), 0.4), ("openvino", 25, ("Select-1",), 0.4)],
 )
 def test_models_run_as_without_maskwise(
     host: str, count: int, kinds: tuple[str, ...], share: float

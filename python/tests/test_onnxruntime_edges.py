@@ -290,6 +290,22 @@ def test_f16_overflows_where_it_does_without(form: str, fuse: str) -> None:
         np.testing.assert_array_equal(got, wanted)
 
 
+@pytest.mark.parametrize("x", [300, np.nan, -np.inf])
+def test_f16_softmax_of_a_number(x: float, capfd: Any) -> None:
+    """ONNX Runtime runs it, in f32 it does not; where the rank is in the model, in neither."""
+    nodes = [node("Where", "c", "x", "zero", "s"), node("Softmax", "s", "o", axis=-1)]
+    inputs = [value("c", BOOL, None), value("x", F16, None)]
+    zero = numpy_helper.from_array(np.array(0, "e"), "zero")
+    model = model_of(nodes, inputs, [value("o", F16, None)], [zero], 17)
+    session = fused_session(model, capfd, "rows f16 2 nodes")
+    stock = ort.InferenceSession(model, options(), providers=["CPUExecutionProvider"])
+    for keep in (True, False):
+        feeds = {"c": np.array(keep), "x": np.array(x, "e")}
+        got, wanted = (one.run(None, feeds)[0] for one in (session, stock))
+        assert got.shape == wanted.shape == ()
+        np.testing.assert_array_equal(got, wanted)
+
+
 @pytest.mark.parametrize(("moves", "claims"), [(1, []), (2, ["attention f16 3 nodes"])])
 def test_f16_attention_between_products(moves: int, claims: list[str], capfd: Any) -> None:
     """Heads are split by Reshape and Transpose, between which ONNX Runtime rounds, too."""

@@ -32,7 +32,7 @@ from fused_models import (
     used,
 )
 from onnx import TensorProto, helper, numpy_helper
-from where_models import options, providers_of, session_of, value
+from where_models import REFUSED, options, providers_of, session_of, value
 
 FORMS: dict[str, tuple[list[Node], str]] = {
     "sdpa": (sdpa("add"), "attention f32 9 nodes"),
@@ -216,7 +216,7 @@ def test_without_fusion(capfd: Any) -> None:
     assert [line.split(",")[3] for line in capfd.readouterr().err.splitlines()] == ["Where-16 f32"]
     stock = ort.InferenceSession(model, options(), providers=["CPUExecutionProvider"])
     np.testing.assert_array_equal(session.run(None, feeds)[0], stock.run(None, feeds)[0])
-    with pytest.raises(RuntimeError, match=r"maskwise.fuse is 'yes', expected 0 or 1"):
+    with pytest.raises(REFUSED, match=r"maskwise.fuse is 'yes', expected 0 or 1"):
         session_of(model, maskwise_fuse="yes")
 
 

@@ -18,6 +18,7 @@ import pytest
 from fused_models import example
 from onnx import TensorProto, helper, numpy_helper
 from where_models import (
+    REFUSED,
     model_of,
     options,
     providers_of,
@@ -55,7 +56,7 @@ def test_a_claim_has_its_line(capfd: Any) -> None:
 def test_lines_are_printed_on_demand(capfd: Any) -> None:
     maskwise.onnxruntime.session(LARGE, options(maskwise_verbose="0"))
     assert capfd.readouterr().err == ""
-    with pytest.raises(RuntimeError, match=r"maskwise.verbose is 'yes', expected 0 or 1"):
+    with pytest.raises(REFUSED, match=r"maskwise.verbose is 'yes', expected 0 or 1"):
         maskwise.onnxruntime.session(LARGE, options(maskwise_verbose="yes"))
 
 
@@ -339,9 +340,7 @@ def test_threads_that_the_provider_is_told() -> None:
     for wrong in ("-1", "many", "", "4097", "2 "):
         bad = options(maskwise_threads=wrong)
         bad.add_provider_for_devices(maskwise.onnxruntime.register()[:1], {})
-        with pytest.raises(
-            RuntimeError, match=rf"maskwise.threads is '{wrong}', expected a number"
-        ):
+        with pytest.raises(REFUSED, match=rf"maskwise.threads is '{wrong}', expected a number"):
             ort.InferenceSession(LARGE, bad, enable_fallback=0)
 
 

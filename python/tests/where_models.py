@@ -16,6 +16,8 @@ from onnx_where import TYPES as ONNX_TYPES
 # What ONNX Runtime hands to kernels: all of Where's but the complex types.
 TYPES = {element: dtype for element, dtype in ONNX_TYPES.items() if dtype.kind != "c"}
 Shape = Sequence[int | str | None]
+# A wrong entry of the session's options; the former up to ONNX Runtime 1.31.
+REFUSED = (RuntimeError, ort.capi.onnxruntime_pybind11_state.InvalidArgument)
 
 
 def value(name: str, element: int, shape: Shape | None) -> onnx.ValueInfoProto:

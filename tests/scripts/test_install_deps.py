@@ -137,6 +137,60 @@ def test_a_release_of_one_version_is_held_to_it(tmp_path: Path) -> None:
         install_deps.check_versions(fetched(tmp_path, "3.7.3-1"), wanted)
 
 
+def package_index(tree: Path, output: str, status: int = 0) -> Path:
+    """A Python with a pip that answers so, and keeps the questions."""
+    (tree / "bin").mkdir(parents=True)
+    asked = tree / "asked"
+    python = tree / "bin/python"
+    python.write_text(f"#!/bin/sh\necho \"$*\" >>'{asked}'\necho '{output}'\nexit {status}\n")
+    python.chmod(0o755)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("output", "status", "said"),
+    [
+        (
+            "a (1.32.0)\nAvailable versions: 1.32.0, 1.4.0",
+            0,
+            "a 1.32.0 is out; lane.txt pins 1.4.0",
+        ),
+        ("a (1.4.0)\nAvailable versions: 1.4.0", 0, ""),
+        ("a (1.3.9)", 0, ""),
+        ("ERROR: No matching distribution found for a", 1, ""),
+    ],
+    ids=["newer", "same", "older", "no network"],
+)
+def test_a_newer_release_is_told(
+    output: str,
+    status: int,
+    said: str,
+    deps: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked = package_index(deps / "python", output, status)
+    install_deps.say_newer_release("a", pins(tmp_path, "aa==2\na==1.4.0\n"))
+    assert asked.read_text().endswith(" index versions a\n")
+    assert capsys.readouterr().err == (f"scripts/setup: {said}\n" if said else "")
+
+
+def test_the_index_is_asked_only_after_an_installation(
+    deps: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def environment(tree: Path, used: Pins) -> None:
+        package_index(tree, "onnxruntime (9999.0)")
+
+    monkeypatch.setattr(install_deps, "build_environment", environment)
+    monkeypatch.setattr(install_deps, "build_from_debian", build)
+    install_deps.install_for_python()
+    said = [line for line in capsys.readouterr().err.splitlines() if " is out" in line]
+    assert len(said) == 1
+    assert said[0].startswith("scripts/setup: onnxruntime 9999.0 is out; python.txt pins 1.")
+    install_deps.install_for_python()
+    assert capsys.readouterr().err == ""
+
+
 def test_every_wheel_is_pinned() -> None:
     for path in [
         *install_deps.ROOT.glob("scripts/lanes/*.txt"),
