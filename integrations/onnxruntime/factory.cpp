@@ -80,7 +80,8 @@ private:
         return guarded(from.with_, [&] {
             const session_settings settings{
                 from.setting(options, "maskwise.verbose", verbose_level() > 0),
-                from.setting(options, "maskwise.fuse", true), from.threads_of(options)};
+                from.setting(options, "maskwise.fuse", true), from.has_stable_optimizers(options),
+                from.threads_of(options)};
             *made = std::make_unique<provider>(from.with_, from.kernels_.get(), settings).release();
             ++from.holders_;
         });
@@ -103,6 +104,11 @@ private:
         if (text != "0" && text != "1")
             throw invalid_argument(std::string(key) + " is '" + text + "', expected 0 or 1");
         return text == "1";
+    }
+
+    bool has_stable_optimizers(const abi::session_options* options) const {
+        const auto disabled = entry(options, "optimization.disable_specified_optimizers");
+        return disabled && disabled->find("MatmulTransposeFusion") != std::string::npos;
     }
 
     // ONNX Runtime tells nobody how many a session has.

@@ -4,6 +4,7 @@
 #include "find_fusions.hpp"
 #include "fused_kernel.hpp"
 #include "graph_facts.hpp"
+#include "transpose_fusion.hpp"
 
 #include "base/verbose.hpp"
 
@@ -35,6 +36,8 @@ abi::status* provider::get_capability(abi::ep* own, const abi::graph* graph,
 // ONNX Runtime asks for each graph, those of If, Loop and Scan too, and again after changes of its
 // own: then the nodes have their provider.
 void provider::claim_nodes(const abi::graph* graph, abi::support_info* support) {
+    if (!settings_.has_stable_optimizers && breaks_transpose_fusion(with_, graph))
+        return keep_claims(graph, support);
     rounding rounds(with_);
     const auto fused = claim_fusions(graph, support, rounds);
     for (const abi::node* const node : nodes_of(with_, graph)) {
@@ -42,6 +45,18 @@ void provider::claim_nodes(const abi::graph* graph, abi::support_info* support) 
         const std::string_view owner = provider_of(with_, node);
         if (owner == provider_name || (owner.empty() && wants(node, support, rounds)))
             check(with_.EpGraphSupportInfo_AddSingleNode(support, node));
+    }
+}
+
+// Only those that were made before.
+void provider::keep_claims(const abi::graph* graph, abi::support_info* support) const {
+    for (const abi::node* const node : nodes_of(with_, graph)) {
+        const bool selects = is_where(with_, node);
+        const std::string_view owner = provider_of(with_, node);
+        if (selects && owner == provider_name)
+            check(with_.EpGraphSupportInfo_AddSingleNode(support, node));
+        else if (owner.empty() && (selects || is_operator(with_, node, "Softmax")))
+            report(node, selects ? describe_where(with_, node) : "Softmax", ends_transpose_fusion);
     }
 }
 

@@ -14,6 +14,7 @@ namespace maskwise::ort {
 struct session_settings {
     bool is_verbose = false;
     bool fuses = true;
+    bool has_stable_optimizers = false; // without MatmulTransposeFusion
     int threads = 1;
 };
 
@@ -29,6 +30,7 @@ private:
                                       const abi::node** nodes, std::size_t count,
                                       abi::compute_info** kernels, abi::node** contexts) noexcept;
     void claim_nodes(const abi::graph* graph, abi::support_info* support);
+    void keep_claims(const abi::graph* graph, abi::support_info* support) const;
     std::set<const abi::node*> claim_fusions(const abi::graph* graph, abi::support_info* support,
                                              rounding& rounds);
     bool wants(const abi::node* node, abi::support_info* support, rounding& rounds) const;

@@ -1,0 +1,130 @@
+"""Models that ONNX Runtime's optimizers survive alone by luck, which a claim would take away."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import maskwise.onnxruntime
+import numpy as np
+import onnxruntime as ort
+import pytest
+from fused_models import F16, F32, Feeds, Node
+from onnx import helper, numpy_helper
+from where_models import model_of, options, value
+
+DISABLED = "optimization.disable_specified_optimizers"
+LOADS = """
+import sys
+import maskwise.onnxruntime, onnxruntime
+options = onnxruntime.SessionOptions()
+options.add_session_config_entry(*sys.argv[2:])
+maskwise.onnxruntime.session(sys.argv[1], options)
+"""
+
+
+def node(kind: str, *names: str, **attributes: Any) -> Node:
+    """The last name is the output's."""
+    return helper.make_node(kind, names[:-1], names[-1:], **attributes)
+
+
+def turned(perm: list[int]) -> Node:
+    return node("Transpose", "a", "t", perm=perm)
+
+
+# Behind a Transpose of the outermost dimension: MatmulTransposeFusion exchanges both, and does not
+# say so.
+BY_CAST = [node("Cast", "t", "wide", to=F32), node("MatMul", "wide", "b", "o")]
+# A fusion that says so, as long as it is ONNX Runtime's.
+ATTENTION = [
+    node("Transpose", "k", "kt", perm=[0, 2, 1]),
+    node("MatMul", "q", "kt", "scores"),
+    node("Where", "c", "scores", "fill", "kept"),
+    node("Softmax", "kept", "weights", axis=-1),
+    node("MatMul", "weights", "v", "result"),
+]
+# A number in f16 with two readers, which stays a Cast; with one the optimizers run again.
+WHERE = [node("Where", "c", "x", "half", "result")]
+IN_F16 = [node("MatMul", "t", "b", "o"), node("Mul", "x", "half", "more")]
+# Of the number another optimizer makes the product's scale.
+BY_NUMBER = [node("Div", "t", "half", "n"), node("MatMul", "n", "b", "o")]
+
+
+def in_a_branch(nodes: list[Node]) -> list[Node]:
+    inner = helper.make_graph(nodes, "branch", [], [value("o", F32, None)])
+    return [node("If", "yes", "o", then_branch=inner, else_branch=inner)]
+
+
+def fed(
+    nodes: list[Node], element: int, claimed: list[Node], factor: tuple[int, ...] = (9, 4)
+) -> tuple[bytes, Feeds]:
+    random = np.random.default_rng(8)
+    shapes = {name: (2, 40, 16) for name in "qkv"} | {"x": (3, 40), "b": factor}
+    dtype = helper.tensor_dtype_to_np_dtype(element)
+    feeds: Feeds = {name: random.random(shape).astype(dtype) for name, shape in shapes.items()}
+    feeds |= {"a": random.random((5, 6, 9)).astype("e")}
+    feeds |= {"c": random.random((40,)) < 0.5, "yes": np.array(True)}
+    constants = {"fill": np.array(-1e9, "f"), "half": np.array(0.5, "e")}
+    inputs = [
+        value(name, helper.np_dtype_to_tensor_dtype(one.dtype), one.shape)
+        for name, one in feeds.items()
+    ]
+    made = [name for one in nodes for name in one.output]
+    read = [name for one in nodes for name in one.input]
+    outputs = [value(name, element, None) for name in [*made, "result"] if name not in read]
+    initializers = [numpy_helper.from_array(one, name) for name, one in constants.items()]
+    return model_of([*nodes, *claimed], inputs, outputs, initializers, 17), feeds
+
+
+FORMS = {
+    "f16": (IN_F16, F16, WHERE),
+    "number": (BY_NUMBER, F16, WHERE),
+    "cast": (BY_CAST, F32, ATTENTION),
+}
+MODELS = {name: fed([turned([1, 0, 2]), *form[0]], *form[1:]) for name, form in FORMS.items()}
+MODELS["branch"] = fed(in_a_branch([turned([1, 0, 2]), *BY_CAST]), F32, ATTENTION)
+
+
+def assert_runs(model: bytes, feeds: Feeds, folder: Path, claims: int, disabled: str = "") -> None:
+    path = folder / "model.onnx"
+    path.write_bytes(model)
+    # A process of its own, as it may end.
+    command = [sys.executable, "-B", "-c", LOADS, str(path), DISABLED, disabled]
+    assert subprocess.run(command, check=False).returncode == 0
+    stock = ort.InferenceSession(model, options(), providers=["CPUExecutionProvider"])
+    given = options()
+    given.add_session_config_entry(DISABLED, disabled)
+    session = maskwise.onnxruntime.session(model, given)
+    groups = [g.ep_name for g in session.get_provider_graph_assignment_info()]
+    assert sum(name != "CPUExecutionProvider" for name in groups) == claims, groups
+    for got, wanted in zip(session.run(None, feeds), stock.run(None, feeds), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("form", MODELS)
+def test_a_fusion_that_hides_what_it_changed(form: str, tmp_path: Path) -> None:
+    assert_runs(*MODELS[form], tmp_path, claims=0)
+
+
+@pytest.mark.parametrize("form", MODELS)
+def test_without_that_fusion(form: str, tmp_path: Path) -> None:
+    assert_runs(*MODELS[form], tmp_path, claims=1, disabled="MatmulTransposeFusion")
+
+
+FUSED_OR_LEFT = [
+    ([0, 1, 2], (9, 4)),
+    ([0, 2, 1], (6, 4)),
+    ([2, 0, 1], (6, 4)),
+    ([1, 0, 2], (6, 9, 4)),
+]
+
+
+@pytest.mark.parametrize(("perm", "factor"), FUSED_OR_LEFT)
+@pytest.mark.parametrize("form", FORMS)
+def test_transposes_that_it_fuses_or_leaves(
+    form: str, perm: list[int], factor: tuple[int, ...], tmp_path: Path
+) -> None:
+    nodes, element, claimed = FORMS[form]
+    assert_runs(*fed([turned(perm), *nodes], element, claimed, factor), tmp_path, claims=1)
