@@ -116,7 +116,7 @@ void tile_worker::write_panel(const panel_rows& panel, const panel_state& state,
     float* const factor = operands_.part(plan_.worker.factor);
     const float of_nothing =
         plan_.desc.inf_as_zero || plan_.keys == 0 ? 0.0F : std::numeric_limits<float>::quiet_NaN();
-    for (std::int64_t q = 0; q < plan_.panel; ++q) {
+    for (std::int64_t q = 0; q < panel.queries; ++q) {
         factor[q] = state.sum[q] == 0 ? of_nothing : is_normalized ? 1 : 1 / state.sum[q];
         if (!plan_.desc.nan_as_zero || !std::isnan(state.sum[q])) continue;
         factor[q] = 0;

@@ -62,7 +62,7 @@ void tile_worker::weigh(const tile_range& range, const key_tile* tiles) {
         });
     });
     float* const factors = operands_.part(plan_.worker.factor);
-    for (std::int64_t q = 0; q < plan_.tile_rows; ++q) {
+    for (std::int64_t q = 0; q < operands_.rows().rows; ++q) {
         const float sum = own_state()[plan_.tile_rows + q];
         factors[q] = sum == 0 ? 0 : 1 / sum;
     }

@@ -17,6 +17,11 @@ struct scenario {
     int threads; // of a loop in this thread, which allocates nothing; 0: none is given
 };
 
+// For GoogleTest, which would print the padding, too.
+void PrintTo(const scenario& what, std::ostream* out) {
+    *out << what.name;
+}
+
 attention_case plain() {
     return test::plain_case({2, 40, 16}, {2, 70, 16}, {2, 70, 16}, 1);
 }
