@@ -1,9 +1,9 @@
 """What the plugin adds to a graph without Select, from graph_create to get_partitions.
 
 Runs the client with oneDNN alone and behind the plugin in turns, each of them first in every other
-turn, and compares the median of what each turn adds with the bound: 3 % or 2.5 microseconds, whichever
-is more. Turns go on until the median's confidence interval excludes the bound. Where the machine is
-too busy for that, nothing is known: the test is skipped.
+turn, and compares the median of what each turn adds with the bound: 3 % or 2.5 microseconds,
+whichever is more. Turns go on until the median's confidence interval excludes the bound. Where the
+machine is too busy for that, nothing is known: the test is skipped.
 """
 
 from __future__ import annotations
