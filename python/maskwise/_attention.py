@@ -61,8 +61,8 @@ def attention(
         Shapes that do not fit; mask and is_causal together; an out of another shape, read-only, or
         that shares memory with an operand.
     TypeError
-        Other dtypes; an out of another dtype, or that is no array; an is_causal or enable_gqa that
-        is no bool, a scale that is no number.
+        Other dtypes; an out of another dtype or not an array; a non-boolean is_causal or
+        enable_gqa; a non-numeric scale.
     BufferError
         Memory that is not the CPU's, or that its library does not lend: no gradients.
     """

@@ -88,7 +88,7 @@ def session(
     TypeError
         A model or sess_options of another type.
     FileNotFoundError, IsADirectoryError
-        A path that is no file's.
+        The path is missing or a directory.
     ValueError
         Bytes or a file that are no ONNX model; the keywords providers, provider_options or
         enable_fallback.

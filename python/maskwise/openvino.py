@@ -70,8 +70,8 @@ def accelerate(model: ov.Model, *, force: bool = False, allow_narrowing: bool = 
         `force` meets i64, u64 or f64, and `allow_narrowing` is not set: the model is unchanged;
         and what `library` raises.
     TypeError
-        A model that is no openvino.Model, such as a path or a compiled model; a force or
-        allow_narrowing that is no bool.
+        A model of another type than openvino.Model, such as a path or a compiled model; a
+        non-boolean force or allow_narrowing.
     ValueError
         The model has no result.
     """
