@@ -15,7 +15,7 @@ set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 set(CMAKE_CXX_FLAGS_INIT "-isystem ${libraries}/usr/include")
 # What shared libraries of this project need is found there, too, when linking and when running.
 set(library_folder "${libraries}/usr/lib/aarch64-linux-gnu")
-set(CMAKE_EXE_LINKER_FLAGS_INIT "-Wl,-rpath-link,${library_folder}")
+set(CMAKE_EXE_LINKER_FLAGS_INIT "-L${library_folder} -Wl,-rpath-link,${library_folder}")
 
 # QEMU_CPU in the environment chooses the CPU that is played.
 set(CMAKE_CROSSCOMPILING_EMULATOR

@@ -3,6 +3,7 @@
 #include "kernel/row_contract.hpp"
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -52,7 +53,15 @@ struct score_steps {
     std::size_t count = 0, before_tanh = 0;
     bool has_tanh = false;
 
-    void append(score_factor factor) { factors[count++] = factor; }
+    // A division by a power of two is a product of the same result. Bits, since a library that
+    // needs libm loads it too early for Intel's, which comes with oneDNN 3.2.
+    void append(score_factor factor) {
+        const auto bits = std::bit_cast<std::uint32_t>(factor.number);
+        const std::uint32_t exponent = bits >> 23 & 0xFF;
+        const bool is_power = (bits & 0x7FFFFF) == 0 && exponent > 1 && exponent < 253;
+        if (factor.divides && is_power) factor = {1 / factor.number, false};
+        factors[count++] = factor;
+    }
     void append_tanh() {
         has_tanh = true;
         before_tanh = count;

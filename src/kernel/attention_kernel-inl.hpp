@@ -66,7 +66,10 @@ HWY_ATTR HWY_INLINE row_v biases(const panel_scores& what, std::int64_t key, std
 HWY_ATTR HWY_INLINE row_v kept_by_cond(const panel_scores& what, std::int64_t key,
                                        std::int64_t lane, row_v score, row_v fill) {
     if (what.cond_step != 1) return selected(what.cond + key * what.cond_step + lane, score, fill);
-    return element_is_true(what.cond + key) ? score : fill;
+    const hn::RebindToSigned<row_d> di; // without a branch: padding at random is not to be foreseen
+    const auto is_true =
+        hn::Ne(hn::Set(di, std::to_integer<std::int32_t>(what.cond[key])), hn::Zero(di));
+    return hn::IfThenElse(hn::RebindMask(row_d(), is_true), score, fill);
 }
 
 HWY_ATTR HWY_INLINE row_v kept_by_boundary(const panel_scores& what, std::int64_t key,
@@ -88,13 +91,9 @@ HWY_ATTR HWY_INLINE row_v scaled(const score_steps& steps, std::size_t first, st
     return score;
 }
 
-HWY_ATTR HWY_INLINE row_v finished_score(const panel_scores& what, std::int64_t key,
-                                         std::int64_t lane, row_v score) {
-    const row_d d;
-    const auto fill = hn::Set(d, what.fill);
-    const score_steps& steps = what.steps;
-    if (steps.has_tanh) score = hn::Tanh(d, scaled(steps, 0, steps.before_tanh, score));
-    score = scaled(steps, steps.before_tanh, steps.count, score);
+// What bias and mask make of a score behind its factors.
+HWY_ATTR HWY_INLINE row_v masked_score(const panel_scores& what, std::int64_t key,
+                                       std::int64_t lane, row_v score, row_v fill) {
     const bool has_bias = what.bias != nullptr;
     if (has_bias && !what.bias_on_fill) score = hn::Add(score, biases(what, key, lane));
     if (what.cond != nullptr) score = kept_by_cond(what, key, lane, score, fill);
@@ -103,8 +102,14 @@ HWY_ATTR HWY_INLINE row_v finished_score(const panel_scores& what, std::int64_t 
     return score;
 }
 
-HWY_ATTR HWY_INLINE bool is_plain(const panel_scores& what) {
-    return what.steps.is_empty() && what.bias == nullptr && what.cond == nullptr && !what.is_causal;
+HWY_ATTR HWY_INLINE row_v after_steps(const score_steps& steps, row_v score) {
+    if (steps.has_tanh) score = hn::Tanh(row_d(), scaled(steps, 0, steps.before_tanh, score));
+    return scaled(steps, steps.before_tanh, steps.count, score);
+}
+
+// Where there are no steps the factor is 1.
+HWY_ATTR HWY_INLINE bool is_one_product(const score_steps& steps) {
+    return steps.count <= 1 && !steps.has_tanh && !steps.factors[0].divides;
 }
 
 // The largest score of each query; scores of a tile that is kept as it is are not written again.
@@ -116,17 +121,49 @@ HWY_ATTR HWY_INLINE row_v largest_score(const float* at, std::int64_t keys) {
     return largest;
 }
 
-HWY_ATTR HWY_INLINE row_v finish_scores(const panel_scores& what, std::int64_t lane) {
+// `steps` makes of a score what its factors make of it.
+template <class Steps>
+HWY_ATTR HWY_INLINE row_v finish_scores(const panel_scores& what, std::int64_t lane, Steps steps) {
     const row_d d;
     const std::int64_t panel = 2 * row_lanes();
+    const auto fill = hn::Set(d, what.fill);
     auto largest = hn::Set(d, row_minus_infinity);
     for (std::int64_t key = 0; key < what.keys; ++key) {
         float* const at = what.scores + key * panel + lane;
-        const auto score = finished_score(what, key, lane, hn::LoadU(d, at));
+        const auto score = masked_score(what, key, lane, steps(hn::LoadU(d, at)), fill);
         hn::StoreU(score, d, at);
         largest = hn::Max(largest, score);
     }
     return largest;
+}
+
+HWY_ATTR HWY_INLINE bool is_masked(const panel_scores& what) {
+    return what.bias != nullptr || what.cond != nullptr || what.is_causal;
+}
+
+// Most tiles of most models.
+HWY_ATTR HWY_INLINE row_v multiply_scores(float* at, std::int64_t keys, row_v factor) {
+    const row_d d;
+    const std::int64_t panel = 2 * row_lanes();
+    auto largest = hn::Set(d, row_minus_infinity);
+    for (; keys > 0; --keys, at += panel) {
+        const auto score = hn::Mul(hn::LoadU(d, at), factor);
+        hn::StoreU(score, d, at);
+        largest = hn::Max(largest, score);
+    }
+    return largest;
+}
+
+// Finishes scores; returns the largest of each query.
+HWY_ATTR HWY_INLINE row_v finish_by_kind(const panel_scores& what, std::int64_t lane) {
+    float* const at = what.scores + lane;
+    if (!is_masked(what) && what.steps.is_empty()) return largest_score(at, what.keys);
+    if (!is_one_product(what.steps))
+        return finish_scores(what, lane,
+                             [&](row_v score) HWY_ATTR { return after_steps(what.steps, score); });
+    const auto factor = hn::Set(row_d(), what.steps.factors[0].number);
+    if (!is_masked(what)) return multiply_scores(at, what.keys, factor);
+    return finish_scores(what, lane, [&](row_v score) HWY_ATTR { return hn::Mul(score, factor); });
 }
 
 // -infinity less itself would be NaN: queries without any score yet are moved by 0.
@@ -183,8 +220,7 @@ HWY_ATTR HWY_INLINE void weigh_vector(const panel_scores& what, const panel_stat
     const row_d d;
     float* const scores = what.scores + lane;
     const auto before = hn::LoadU(d, state.maximum + lane);
-    const auto largest =
-        is_plain(what) ? largest_score(scores, what.keys) : finish_scores(what, lane);
+    const auto largest = finish_by_kind(what, lane);
     const auto maximum = hn::Max(before, largest), shift = shift_of(maximum);
     const auto sum = what.in_pairs ? weights_in_pairs(scores, what.keys, shift)
                                    : weights_in_place(scores, what.keys, shift);
@@ -205,8 +241,7 @@ HWY_ATTR inline void panel_weigh(const panel_scores& given, const panel_state& s
 HWY_ATTR HWY_INLINE void finish_vector(const panel_scores& what, float* maximum,
                                        std::int64_t lane) {
     const row_d d;
-    const auto largest =
-        is_plain(what) ? largest_score(what.scores + lane, what.keys) : finish_scores(what, lane);
+    const auto largest = finish_by_kind(what, lane);
     hn::StoreU(hn::Max(hn::LoadU(d, maximum + lane), largest), d, maximum + lane);
 }
 
