@@ -15,6 +15,7 @@ from arrays import Array, assert_same_bits, random_array
 from onnx import TensorProto
 from openvino import opset13 as ops
 from select_models import (
+    SETTINGS,
     TYPES,
     compile_model,
     count_taken,
@@ -311,3 +312,41 @@ def test_many_requests_at_once(shape: list[int]) -> None:
 
     with concurrent.futures.ThreadPoolExecutor(8) as threads:
         assert all(threads.map(infer, range(32)))
+
+
+def test_requests_in_flight_change_their_shapes() -> None:
+    """Each job of a queue gets a request that has run another shape, or still runs."""
+    model = accelerate(select_model([[-1], [-1, -1, -1], [-1, 1]]), force=True)
+    queue = ov.AsyncInferQueue(compile_model(model, NUM_STREAMS=2), 4)
+    got: dict[int, Array] = {}
+
+    def keep(request: ov.InferRequest, job: int) -> None:
+        got[job] = request.get_output_tensor(0).data.copy()
+
+    queue.set_callback(keep)
+    given = [
+        operands([[n], [1 + n % 7, 129 - n, n], [129 - n, 1]], ov.Type.f32)
+        for n in (1 + 41 * job % 128 for job in range(64))
+    ]
+    for job, arrays in enumerate(given):
+        queue.start_async(arrays, job)
+    queue.wait_all()
+    for job, arrays in enumerate(given):
+        assert_same_bits(got[job], np.where(*arrays))
+
+
+def test_models_are_compiled_while_others_run(reading: ov.Core) -> None:
+    saved = where_model(TensorProto.FLOAT, [[192, 192]] * 3, 16)
+
+    def work(seed: int) -> None:
+        for turn in range(4):
+            extent = 192 if seed % 2 else 32 * (1 + seed + turn)
+            made = select_model([[extent, extent]] * 3)
+            model = reading.read_model(saved) if seed % 2 else accelerate(made, force=True)
+            compiled = reading.compile_model(model, "CPU", SETTINGS)
+            assert count_taken(compiled) == 1
+            arrays = operands([[extent, extent]] * 3, ov.Type.f32)
+            assert_same_bits(run(compiled, arrays), np.where(*arrays))
+
+    with concurrent.futures.ThreadPoolExecutor(4) as threads:
+        list(threads.map(work, range(4)))  # passes on what one of them throws

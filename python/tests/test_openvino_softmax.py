@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import maskwise.openvino
@@ -136,3 +137,17 @@ def test_names_stay() -> None:
     (softmax,) = [node for node in model.get_ops() if node.get_friendly_name() == "weights"]
     assert softmax.get_type_name() == "Softmax" and "w" in softmax.output(0).names
     assert chains(model) == ["weights of 4"]
+
+
+def test_many_requests_at_once() -> None:
+    models = [accelerate(chain_model(shape=(n, 4, 96, 96))) for n in (2, 3, 5)]
+    compiled = [compile_model(model, NUM_STREAMS=2) for model in models]
+    given = [arrays_of(model) for model in models]
+    expected = [expected_of(*arrays, "multiply", True, -np.inf) for arrays in given]
+
+    def infer(job: int) -> None:
+        got = run(compiled[job % 3], given[job % 3])
+        np.testing.assert_allclose(got, expected[job % 3], rtol=2e-6, atol=1e-9)
+
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(infer, range(60)))  # passes on what one of them throws

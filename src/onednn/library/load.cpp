@@ -3,11 +3,11 @@
 #include "base/environment.hpp"
 #include "base/verbose.hpp"
 #include "onednn/library/active.hpp"
+#include "onednn/library/find_loaded.hpp"
 #include "onednn/library/real_library.hpp"
 
 #include <cstdio>
 #include <dlfcn.h>
-#include <string>
 
 namespace maskwise::onednn {
 namespace {
@@ -44,12 +44,11 @@ void warn_if_behind() {
 [[gnu::destructor]] void on_unload() {
     if (verbose_level() < 1 || real_is_looked_up()) return;
     if (read_environment_number("MASKWISE_DISABLE") != 0) return;
-    const std::string file = find_loaded_onednn();
-    if (!file.empty())
+    if (const char* const file = find_loaded_onednn())
         std::fprintf(stderr,
                      "maskwise,idle,%s is in the process; no call of its Graph API came "
                      "through the plugin\n",
-                     file.c_str());
+                     file);
 }
 
 } // namespace

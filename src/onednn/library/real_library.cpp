@@ -2,15 +2,14 @@
 
 #include "base/error.hpp"
 #include "base/first_use.hpp"
+#include "onednn/library/find_loaded.hpp"
 #include "onednn/library/soname.hpp"
 
 #include <atomic>
 #include <cstdio>
 #include <dlfcn.h>
-#include <link.h>
 #include <new>
 #include <string>
-#include <vector>
 
 namespace maskwise::onednn {
 namespace {
@@ -18,18 +17,6 @@ namespace {
 const void* base_of(const void* address) {
     Dl_info info{};
     return dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
-}
-
-std::vector<std::string> loaded_objects() {
-    std::vector<std::string> names;
-    dl_iterate_phdr(
-        [](dl_phdr_info* info, std::size_t, void* out) {
-            if (info->dlpi_name != nullptr && info->dlpi_name[0] != '\0')
-                static_cast<std::vector<std::string>*>(out)->emplace_back(info->dlpi_name);
-            return 0;
-        },
-        &names);
-    return names;
 }
 
 // The library, other than the plugin, in which this handle finds the probe; null where there is
@@ -52,13 +39,8 @@ void* open_foreign(const char* name, int flags) {
 // A client that opened oneDNN with RTLD_LOCAL (a Python extension does) hides it from RTLD_NEXT,
 // and its file may have any name: Intel's TensorFlow extension has a libonednn_cpu_so.so.
 void* find_already_loaded() noexcept {
-    try {
-        for (const std::string& name : loaded_objects())
-            if (void* handle = open_foreign(name.c_str(), RTLD_LAZY | RTLD_NOLOAD)) return handle;
-    } catch (const std::bad_alloc&) {
-        // The search by soname, which comes next, needs no list.
-    }
-    return nullptr;
+    const char* const file = find_loaded_onednn();
+    return file != nullptr ? dlopen(file, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
 }
 
 void* find_handle(const char*& how) {
@@ -162,18 +144,6 @@ const real_library& real() noexcept {
 
 bool real_is_looked_up() {
     return is_looked_up;
-}
-
-std::string find_loaded_onednn() noexcept {
-    try {
-        void* const handle = find_already_loaded();
-        Dl_info info{};
-        if (handle != nullptr && dladdr(dlsym(handle, probe_name), &info) != 0)
-            return info.dli_fname;
-    } catch (const std::bad_alloc&) {
-        // An answer for a verbose line only.
-    }
-    return {};
 }
 
 void require_success(abi::status status, const char* call) {

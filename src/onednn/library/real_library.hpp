@@ -43,10 +43,6 @@ const real_library& real() noexcept;
 // Whether real() has been called yet.
 bool real_is_looked_up();
 
-// The file of a oneDNN with the Graph API that the process has loaded, by any way and under any
-// name; empty where there is none, or no memory for the answer.
-std::string find_loaded_onednn() noexcept;
-
 // The real function with these arguments; `unimplemented` where the library lacks it. Its
 // exceptions pass through.
 template <typename... Parameters, typename... Arguments>

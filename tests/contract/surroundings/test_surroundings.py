@@ -177,6 +177,16 @@ class WithoutOnednn(Case):
         done = self.load_late(SETTING.folder / "other_name" / "libonednn_cpu_so.so.3")
         self.assertRegex(done.stderr, r"\Amaskwise,idle,\S+/libonednn_cpu_so\.so\.3 is in ")
 
+    def test_no_library_begins_again_when_the_process_ends(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            said = {"LD_DEBUG": "files", "LD_DEBUG_OUTPUT": f"{folder}/said"}
+            preloads = {"LD_PRELOAD": preload(SETTING.plugin), "MASKWISE_VERBOSE": "1"}
+            run(["/bin/echo", "hello"], {**preloads, **said})
+            text = "".join(path.read_text() for path in Path(folder).iterdir())
+        begun = re.findall(r"calling init: (\S+)", text)
+        self.assertIn(SETTING.plugin, begun)
+        self.assertEqual(len(begun), len(set(begun)), begun)
+
     def test_info_of_a_program_that_opens_onednn_late(self) -> None:
         done = run([str(SETTING.binaries / "maskwise-info"), "/bin/echo"])
         self.assertIn("no oneDNN among them", done.stdout)
