@@ -5,10 +5,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from model_values import F32, Evaluator, soft_max
+from onnx import helper
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/fuzz"))
-from fuzz_models import run_models, summarize
+from fuzz_models import difference, run_models, summarize
 
 
 @pytest.mark.parametrize(
@@ -27,3 +30,26 @@ def test_models_run_as_without_maskwise(
     assert claimed > share * count, summarize(found)
     if host == "onnxruntime":
         assert sum("attention" in one["claims"] for one in found) > 0.08 * count, summarize(found)
+
+
+def test_rows_of_a_sum_of_rounded_values() -> None:
+    """A unit of the tangent's makes, now and then, one of the sum's, which is 2048 times as large:
+    that much the weights of the row may differ by, and no more.
+    """
+    x = np.random.default_rng(5).standard_normal((400, 40)).astype("f")
+    bias = np.array(-2000.0, "f")
+    nodes = [
+        helper.make_node("Tanh", ["x"], ["tangent"]),
+        helper.make_node("Add", ["tangent", "bias"], ["sum"]),
+        helper.make_node("Softmax", ["sum"], ["weights"]),
+        helper.make_node("Add", ["x", "bias"], ["exact"]),
+    ]
+    values = {"x": (x.astype(float),) * 2, "bias": (bias.astype(float),) * 2}
+    Evaluator(18, F32, np.random.default_rng(6)).run(nodes, values)
+    sums = np.tanh(x) + bias
+    shaken = np.nextafter(np.tanh(x), np.float32(1)) + bias
+    assert (sums != shaken).any()
+    weights, pair = soft_max(sums), values["weights"]
+    assert difference(soft_max(shaken), weights, pair, F32) is None
+    assert difference(weights * np.float32(1.1), weights, pair, F32)
+    assert values["exact"][0] is values["exact"][1]
