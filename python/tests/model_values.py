@@ -22,6 +22,7 @@ Values = dict[str, Pair]
 UNITS = {F32: 2.0**-24, F16: 2.0**-11}
 LEAST_WEIGHT = 2.0**-120  # below, exp may be 0
 LEAST = {F32: 2.0**-149, F16: 2.0**-24}
+LARGEST = {F32: (2 - 2.0**-23) * 2.0**127, F16: 65504.0}
 
 
 def soft_max(x: Array, axis: int = -1) -> Array:

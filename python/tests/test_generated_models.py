@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from model_values import F32, Evaluator, soft_max
+from model_builder import Builder
+from model_values import BOOL, F16, F32, Evaluator, soft_max
 from onnx import helper
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/fuzz"))
@@ -53,3 +54,37 @@ def test_rows_of_a_sum_of_rounded_values() -> None:
     assert difference(soft_max(shaken), weights, pair, F32) is None
     assert difference(weights * np.float32(1.1), weights, pair, F32)
     assert values["exact"][0] is values["exact"][1]
+
+
+def test_nothing_is_known_behind_a_node_that_numpy_cannot_run() -> None:
+    """ONNX Runtime may run it: axis -2**63 is 0 there."""
+    builder = Builder(7)
+    builder.twists = 1
+    x = builder.given(np.ones((2, 3), "f"), F32, False)
+    first = next(
+        one
+        for one in (builder.emit("Softmax", x, axis=0) for _ in range(100))
+        if one.name in builder.unknown
+    )
+    inner = builder.inside([], lambda: [builder.emit("Neg", first)])
+    cond = builder.given(np.array(True), BOOL, False)
+    chosen = builder.emit("If", cond, then_branch=inner, else_branch=inner)
+    assert {x.name, cond.name, chosen.name} & builder.unknown == {chosen.name}
+    got, wanted = np.ones(3), np.zeros(3)
+    assert difference(got, wanted, None, F32) is None
+    assert difference(got[:2], wanted, None, F32)
+    assert difference(got, wanted, (wanted, wanted), F32)
+
+
+def test_a_number_that_may_be_infinite() -> None:
+    exact, shaken = np.array([[60000.0, 1.0]]), np.array([[59950.0, 1.0]])
+    got, wanted = (np.array([[one, 1]], "e") for one in (np.inf, 64000))
+    assert difference(got, wanted, (exact, shaken), F16) is None
+    assert difference(got, wanted - np.float16(20000), (exact, shaken), F16)
+    assert difference(got, np.nan_to_num(got), (exact, exact), F16)
+    # What roundings make of a row that may be infinite is no bound of others.
+    exact, shaken = np.array([[1e9, 1.0], [1.0, 1.0]]), np.array([[2e9, 1.0], [1.0, 1.0]])
+    wanted = np.array([[np.inf, 1], [1, 1]], "e")
+    got = np.array([[64000, 2], [1, 1]], "e")
+    assert difference(got, wanted, (exact, shaken), F16) is None
+    assert difference(got[::-1], wanted[::-1], (exact, shaken), F16)
