@@ -7,12 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from generated_models import Case
 from model_builder import Builder
 from model_values import BOOL, F16, F32, Evaluator, soft_max
 from onnx import helper
+from where_models import value
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/fuzz"))
-from fuzz_models import difference, run_models, summarize
+from fuzz_models import OnnxRuntime, difference, run_models, summarize
 
 
 @pytest.mark.parametrize(
@@ -88,3 +90,26 @@ def test_a_number_that_may_be_infinite() -> None:
     got = np.array([[64000, 2], [1, 1]], "e")
     assert difference(got, wanted, (exact, shaken), F16) is None
     assert difference(got[::-1], wanted[::-1], (exact, shaken), F16)
+
+
+def test_a_model_that_onnx_runtime_refuses_after_any_change() -> None:
+    """An input is declared a number, which lets ONNX Runtime infer that Softmax has one, too."""
+    nodes = [helper.make_node("Where", ["c", "x", "y"], ["kept"], name="kept")]
+    nodes += [helper.make_node("Softmax", ["kept"], ["weights"], axis=-1)]
+    nodes += [helper.make_node("Mul", ["rows", "x"], ["scaled"])]
+    nodes += [helper.make_node("Softmax", ["scaled"], ["others"], axis=-1)]
+    declared = [value("c", BOOL, ()), value("x", F32, ()), value("y", F32, ())]
+    says = [value("kept", F32, ("n",))]
+    declared += [value("rows", F32, (2, 260))]
+    outputs = [value(name, F32, None) for name in ("weights", "others")]
+    graph = helper.make_graph(nodes, "test", declared, outputs, value_info=says)
+    imports = [helper.make_opsetid("", 21)]
+    model = helper.make_model(graph, opset_imports=imports, ir_version=10).SerializeToString()
+    feeds = {"c": np.array(True), "x": np.array(1, "f"), "y": np.ones(1, "f")}
+    feeds["rows"] = np.ones((2, 260), "f")
+    case = Case(model, F32, feeds, {"weights": None, "others": None})
+    assert OnnxRuntime(False).check(case, 0) == {
+        "verdict": "refused",
+        "difference": None,
+        "claims": ["rows", "Where-16"],
+    }
