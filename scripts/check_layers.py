@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from collections.abc import Iterable
@@ -105,10 +104,7 @@ def check(root: Path, table: Table) -> list[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--root", type=Path, default=ROOT)
-    root = parser.parse_args().root
-    faults = check(root, read_table(ROOT / "scripts/layers.txt"))
+    faults = check(ROOT, read_table(ROOT / "scripts/layers.txt"))
     print("\n".join([*faults, f"layers: {len(faults)} faults"]))
     return 1 if faults else 0
 

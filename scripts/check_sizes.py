@@ -8,25 +8,21 @@ in scripts/size_exceptions.txt: `<path> <function or *> <reason>`. Run it with t
 
 from __future__ import annotations
 
-import argparse
-import ast
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import lizard
 
 ROOT = Path(__file__).resolve().parent.parent
 FUNCTION_LIMIT = 70
 FILE_LIMIT = 500
-CPP = {".cpp", ".hpp", ".h", ".c", ".inc"}
+PARSED = {".cpp", ".hpp", ".h", ".c", ".inc", ".py"}
 
 
-@dataclass(frozen=True)
-class Size:
+class Size(NamedTuple):
     path: str
     name: str  # "*" is the file itself
     line: int
@@ -36,52 +32,27 @@ class Size:
         return FILE_LIMIT if self.name == "*" else FUNCTION_LIMIT
 
 
-def cpp_functions(path: Path, shown: str) -> list[Size]:
-    found = lizard.analyze_file.analyze_source_code(str(path), path.read_text())
-    return [
-        Size(shown, item.name, item.start_line, item.end_line - item.start_line + 1)
-        for item in found.function_list
-    ]
+def is_source(path: Path) -> bool:
+    """What people write and read; documents and licences may be long."""
+    named = path.name == "CMakeLists.txt" or path.parent.name == "scripts"
+    return named or path.suffix in {*PARSED, ".cmake"}
 
 
-def python_functions(path: Path, shown: str) -> list[Size]:
-    return [
-        Size(shown, node.name, node.lineno, (node.end_lineno or node.lineno) - node.lineno + 1)
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
+def sizes_of(root: Path, path: str) -> list[Size]:
+    text = (root / path).read_text()
+    whole = Size(path, "*", 1, len(text.splitlines()))
+    if Path(path).suffix not in PARSED:  # lizard would read it as C
+        return [whole]
+    functions = lizard.analyze_file.analyze_source_code(path, text).function_list
+    return [whole, *(Size(path, one.name, one.start_line, one.length) for one in functions)]
 
 
-def sizes_of(path: Path, shown: str) -> list[Size]:
-    whole = Size(shown, "*", 1, len(path.read_text().splitlines()))
-    if path.suffix in CPP:
-        return [whole, *cpp_functions(path, shown)]
-    if path.suffix == ".py":
-        return [whole, *python_functions(path, shown)]
-    return [whole]
-
-
-def source_files(root: Path) -> list[Path]:
-    """Tracked and new files that people write and read; documents and licences may be long."""
-    command = [
-        "git",
-        "-C",
-        str(root),
-        "ls-files",
-        "-z",
-        "--cached",
-        "--others",
-        "--exclude-standard",
-    ]
+def source_files(root: Path) -> list[str]:
+    """Tracked and new ones."""
+    command = ["git", "-C", str(root), "ls-files", "-z", "-co", "--exclude-standard"]
     listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    paths = [root / name for name in sorted(set(listing.split("\0"))) if name]
-    code = CPP | {".py", ".cmake"}
-    return [
-        path
-        for path in paths
-        if path.is_file()
-        and (path.suffix in code or path.name == "CMakeLists.txt" or path.parent.name == "scripts")
-    ]
+    names = sorted(set(listing.split("\0")))
+    return [name for name in names if is_source(Path(name)) and (root / name).is_file()]
 
 
 def exceptions(path: Path) -> set[tuple[str, str]]:
@@ -95,26 +66,29 @@ def exceptions(path: Path) -> set[tuple[str, str]]:
     return allowed
 
 
-def median(values: Iterable[int]) -> str:
-    listed = list(values)
-    return f"{statistics.median(listed):g} (of {len(listed)})" if listed else "none"
+def median(sizes: list[Size]) -> str:
+    return (
+        f"{statistics.median(size.lines for size in sizes):g} (of {len(sizes)})"
+        if sizes
+        else "none"
+    )
 
 
 def print_medians(sizes: list[Size]) -> None:
     for top in ("src", "tests", "benchmarks", "scripts"):
-        own = [size for size in sizes if size.path.split("/", 1)[0] == top]
-        functions = median(size.lines for size in own if size.name != "*")
-        files = median(size.lines for size in own if size.name == "*")
+        own = [size for size in sizes if size.path.startswith(f"{top}/")]
+        functions = median([size for size in own if size.name != "*"])
+        files = median([size for size in own if size.name == "*"])
         print(f"median lines in {top}: function {functions}, file {files}")
 
 
 def check(root: Path) -> int:
     files = source_files(root)
-    sizes = [size for path in files for size in sizes_of(path, str(path.relative_to(root)))]
+    sizes = [size for path in files for size in sizes_of(root, path)]
     allowed = exceptions(root / "scripts/size_exceptions.txt")
     over = [size for size in sizes if size.lines > size.limit()]
-    faults = [size for size in over if (size.path, size.name) not in allowed]
-    unused = allowed - {(size.path, size.name) for size in over}
+    faults = [size for size in over if size[:2] not in allowed]
+    unused = allowed - {size[:2] for size in over}
     for size in faults:
         what = "file" if size.name == "*" else size.name
         print(f"{size.path}:{size.line}: {what}: {size.lines} lines, limit {size.limit()}")
@@ -125,11 +99,5 @@ def check(root: Path) -> int:
     return 1 if faults or unused or not files else 0
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--root", type=Path, default=ROOT)
-    return check(parser.parse_args().root)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(check(ROOT))

@@ -7,7 +7,6 @@ says TEST, TEST_F or TEST_P of that suite and name.
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from pathlib import Path
@@ -42,12 +41,9 @@ def check(page: Path, tests: Path) -> list[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--page", type=Path, default=ROOT / "docs/semantics.md")
-    parser.add_argument("--tests", type=Path, default=ROOT / "tests")
-    arguments = parser.parse_args()
-    faults = check(arguments.page, arguments.tests)
-    print("\n".join([*faults, f"tests named in {arguments.page.name}: {len(faults)} faults"]))
+    page = ROOT / "docs/semantics.md"
+    faults = check(page, ROOT / "tests")
+    print("\n".join([*faults, f"tests named in {page.name}: {len(faults)} faults"]))
     return 1 if faults else 0
 
 

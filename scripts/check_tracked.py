@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import subprocess
 import sys
@@ -40,9 +39,7 @@ def faults_in(path: Path) -> list[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--root", type=Path, default=ROOT)
-    files = tracked_files(parser.parse_args().root)
+    files = tracked_files(ROOT)
     faults = [fault for path in files for fault in faults_in(path)]
     print("\n".join([*faults, f"tracked files: {len(files)}, {len(faults)} faults"]))
     return 1 if faults or not files else 0

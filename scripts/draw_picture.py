@@ -19,11 +19,11 @@ from write_figures import PICTURES, ROOT, SELECT, Result, Table, results_of, sig
 
 if TYPE_CHECKING:  # write_figures' tests import this file without matplotlib
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 NOTE = (
     "One dot for each Select of a real program (f32, at least 1 MB moved). Further left is faster."
 )
+SMALL: dict[str, object] = {"fontsize": 8, "linespacing": 1.5, "va": "top"}
 FIRST_RATIO = 4  # the first column of the figures that is one
 
 
@@ -34,6 +34,14 @@ class Theme:
     own: str
     other: str
 
+    def name_style(self, name: str) -> dict[str, str]:
+        own = name == "Maskwise"
+        weight, colour = ("bold", self.own) if own else ("normal", self.text)
+        return {"color": colour, "fontweight": weight, "va": "center"}
+
+    def mark(self, name: str) -> str:
+        return self.own if name == "Maskwise" else self.other
+
 
 THEMES = {
     "light": Theme(text="#1f2328", faint="#d0d7de", own="#0b7a55", other="#6e7781"),
@@ -41,14 +49,15 @@ THEMES = {
 }
 
 
-def ratios_of(result: Result, column: int) -> list[float]:
-    return [float(row[column]) for row in result.rows if row[column] != "-"]
+def column_of(result: Result, column: int) -> dict[str, float]:
+    """By the first cell of each row that has it."""
+    return {row[0]: float(row[column]) for row in result.rows if row[column] != "-"}
 
 
 def implementations(result: Result) -> list[tuple[str, list[float]]]:
     """Maskwise first, then the others, the fastest first."""
-    names = result.head[FIRST_RATIO:]
-    found = [(name, ratios_of(result, FIRST_RATIO + i)) for i, name in enumerate(names)]
+    named = enumerate(result.head[FIRST_RATIO:], FIRST_RATIO)
+    found = [(name, [*column_of(result, column).values()]) for column, name in named]
     found = [(name, ratios) for name, ratios in found if ratios]
     return sorted(found, key=lambda pair: (pair[0] != "Maskwise", statistics.median(pair[1])))
 
@@ -59,17 +68,13 @@ def heights(count: int) -> list[float]:
 
 
 def draw_row(axes: Axes, y: float, name: str, ratios: list[float], theme: Theme) -> None:
-    own = name == "Maskwise"
-    colour = theme.own if own else theme.other
-    middle = statistics.median(ratios)
+    middle, colour = statistics.median(ratios), theme.mark(name)
     dots = [y + height for height in heights(len(ratios))]
     axes.scatter(ratios, dots, s=26, color=colour, alpha=0.6, linewidths=0, zorder=2)
     axes.plot([middle, middle], [y - 0.36, y + 0.36], color=colour, linewidth=3, zorder=3)
-    weight = "bold" if own else "normal"
-    style = {"va": "center", "color": colour if own else theme.text, "fontweight": weight}
-    axes.text(-0.015, y, name, ha="right", transform=axes.get_yaxis_transform(), **style)
-    text = f"{middle:.1f}x" if middle < 10 else f"{middle:.0f}x"
-    axes.text(1.015, y, text, ha="left", transform=axes.get_yaxis_transform(), **style)
+    beside = {**theme.name_style(name), "transform": axes.get_yaxis_transform()}
+    axes.text(-0.015, y, name, ha="right", **beside)
+    axes.text(1.015, y, f"{middle:.1f}x" if middle < 10 else f"{middle:.0f}x", ha="left", **beside)
 
 
 def source_of(result: Result) -> str:
@@ -78,39 +83,34 @@ def source_of(result: Result) -> str:
     return f"{measured}\n{result.versions}"
 
 
-def write_words(axes: Axes, result: Result, theme: Theme) -> None:
-    heading = "Time of a Select, as a multiple of the time in which the machine can move its bytes"
-    notes = f"{NOTE}\n{source_of(result)}"
-    at = {"transform": axes.transAxes, "color": theme.text}
-    axes.text(-0.16, 1.12, heading, fontsize=11, **at)
-    axes.text(1.015, 1.01, "median", fontsize=9, **at)
-    axes.text(-0.16, -0.13, notes, fontsize=8, linespacing=1.5, va="top", **at)
-    above = {"transform": axes.get_xaxis_transform(), "ha": "center", "fontsize": 9}
-    axes.text(1, 1.01, "the limit", color=theme.text, **above)
+def write(axes: Axes, theme: Theme, x: float, y: float, text: str, **style: object) -> None:
+    axes.text(x, y, text, **{"transform": axes.transAxes, "color": theme.text, **style})
 
 
-def new_figure(height: float) -> Figure:
+def new_axes(height: float) -> Axes:
     from matplotlib import rcParams
     from matplotlib.figure import Figure
 
     rcParams.update({"svg.hashsalt": "maskwise", "svg.fonttype": "path"})
-    return Figure(figsize=(8.6, height))
+    return Figure(figsize=(8.6, height)).subplots()
 
 
-def draw_select(result: Result, theme: Theme) -> Figure:
+def draw_select(result: Result, theme: Theme) -> Axes:
     rows = implementations(result)
-    figure = new_figure(0.46 * len(rows) + 1.2)
-    axes = figure.subplots()
+    axes = new_axes(0.46 * len(rows) + 1.2)
     for y, (name, ratios) in enumerate(reversed(rows)):
         draw_row(axes, y, name, ratios, theme)
     axes.axvline(1, color=theme.text, linewidth=1.2, zorder=1)
-    axes.set_xscale("log")
-    axes.set_ylim(-0.6, len(rows) - 0.4)
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}x")
-    axes.set_yticks([])
+    axes.set(xscale="log", ylim=(-0.6, len(rows) - 0.4), yticks=[])
+    axes.xaxis.set_major_formatter("{x:g}x")
     axes.grid(axis="x", color=theme.faint, linewidth=0.8, zorder=0)
-    write_words(axes, result, theme)
-    return figure
+    title = "Time of a Select, as a multiple of the time in which the machine can move its bytes"
+    write(axes, theme, -0.16, 1.12, title, fontsize=11)
+    write(axes, theme, 1.015, 1.01, "median", fontsize=9)
+    write(axes, theme, -0.16, -0.13, f"{NOTE}\n{source_of(result)}", **SMALL)
+    above = {"transform": axes.get_xaxis_transform(), "ha": "center", "fontsize": 9}
+    write(axes, theme, 1, 1.01, "the limit", **above)
+    return axes
 
 
 def spread(heights: dict[str, float], gap: float) -> dict[str, float]:
@@ -121,49 +121,37 @@ def spread(heights: dict[str, float], gap: float) -> dict[str, float]:
     return placed
 
 
-def draw_kept(result: Result, theme: Theme) -> Figure:
+def draw_kept(result: Result, theme: Theme) -> Axes:
     """A line for each implementation, named at its end."""
-    figure = new_figure(3.6)
-    axes = figure.subplots()
-    percents = [float(row[0]) for row in result.rows]
+    axes = new_axes(3.6)
     ends: dict[str, float] = {}
     for column, name in enumerate(result.head[1:], 1):
-        points = [
-            (percent, float(row[column]))
-            for percent, row in zip(percents, result.rows, strict=True)
-            if row[column] != "-"
-        ]
-        own = name == "Maskwise"
-        colour, width = (theme.own, 2.5) if own else (theme.other, 1.5)
-        style = {"marker": "o", "markersize": 4, "clip_on": False}
-        axes.plot(*zip(*points, strict=True), color=colour, linewidth=width, **style)
+        points = [(float(percent), y) for percent, y in column_of(result, column).items()]
+        style = {"marker": "o", "markersize": 4, "clip_on": False, "color": theme.mark(name)}
+        width = 2.5 if name == "Maskwise" else 1.5
+        axes.plot(*zip(*points, strict=True), linewidth=width, **style)
         ends[name] = points[-1][1]
     for name, y in spread(ends, gap=10).items():
-        own = name == "Maskwise"
-        weight, colour = ("bold", theme.own) if own else ("normal", theme.text)
-        axes.text(102, y, name, color=colour, fontweight=weight, va="center")
+        axes.text(102, y, name, **theme.name_style(name))
     axes.tick_params(axis="x", pad=6)
-    axes.set_xlim(0, 100)
-    axes.set_ylim(bottom=0)
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g} %")
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g} ms")
+    axes.set(xlim=(0, 100), ylim=(0, None))
+    axes.xaxis.set_major_formatter("{x:g} %")
+    axes.yaxis.set_major_formatter("{x:g} ms")
     axes.grid(color=theme.faint, linewidth=0.8, zorder=0)
-    at = {"transform": axes.transAxes, "color": theme.text}
-    axes.text(-0.08, 1.06, "Time of attention, by how much of it the mask keeps", fontsize=11, **at)
-    axes.text(-0.08, -0.13, source_of(result), fontsize=8, linespacing=1.5, va="top", **at)
-    return figure
+    title = "Time of attention, by how much of it the mask keeps"
+    write(axes, theme, -0.08, 1.06, title, fontsize=11)
+    write(axes, theme, -0.08, -0.13, source_of(result), **SMALL)
+    return axes
 
 
 def draw(result: Result, table: Table, theme: Theme) -> str:
-    figure = draw_select(result, theme) if table is SELECT else draw_kept(result, theme)
-    for axes in figure.axes:
-        axes.patch.set_visible(False)
-        axes.tick_params(colors=theme.text, which="both", length=0)
-        for spine in axes.spines.values():
-            spine.set_visible(False)
+    axes = draw_select(result, theme) if table is SELECT else draw_kept(result, theme)
+    axes.patch.set_visible(False)
+    axes.tick_params(colors=theme.text, which="both", length=0)
+    axes.spines[:].set_visible(False)
     text = io.StringIO()
     facts = {"Date": None, "Creator": None}
-    figure.savefig(text, format="svg", transparent=True, bbox_inches="tight", metadata=facts)
+    axes.figure.savefig(text, format="svg", transparent=True, bbox_inches="tight", metadata=facts)
     return text.getvalue()
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ WANTED = {
     "sweep": {"median": 0.85, "p5": 0.5, "least": 0.25},
 }
 SLOWEST = 10
+DESCRIBED = ("suite", "case", "cond", "src_0", "src_1", "dtype", "mask", "bytes")
 
 Table = tuple[str, list[str], list[list[str]]]  # versions, head, rows
 
@@ -50,22 +52,9 @@ def case_name(found: Compared) -> str:
 
 def rows_of(found: Compared, name: str) -> Rows:
     """The case by one instruction set, as the targets read it."""
-    row = Row(
-        suite=found.suite,
-        case=found.case,
-        cond=found.cond,
-        src_0=found.src_0,
-        src_1=found.src_1,
-        dtype=found.dtype,
-        mask=found.mask,
-        impl="maskwise",
-        version="",
-        seconds_median=found.seconds[name],
-        seconds_min=None,
-        bytes=found.bytes,
-        limit_fraction=found.fractions[name],
-        threads=0,
-    )
+    described = {key: getattr(found, key) for key in DESCRIBED}
+    described |= {"seconds_median": found.seconds[name], "limit_fraction": found.fractions[name]}
+    row = Row(**described, impl="maskwise", version="", seconds_min=None, threads=0)
     return {"maskwise": row, "limit": row}
 
 
@@ -74,17 +63,11 @@ def figures(measured: Measured) -> dict[str, float]:
     return {"median": measured.median(), "p5": measured.tail(), "least": least}
 
 
-def share_text(measured: Measured, names: tuple[str, ...]) -> str:
+def share_text(measured: Measured, names: Iterable[str]) -> str:
     if not measured.values:
         return "-"
-    found = figures(measured)
-    shares = ", ".join(f"{name} {found[name]:.2f}" for name in names)
+    shares = ", ".join(f"{name} {figures(measured)[name]:.2f}" for name in names)
     return f"{shares} ({measured.values[0][1]}) of {len(measured.values)}"
-
-
-def misses(suite: str, measured: Measured) -> list[str]:
-    found = figures(measured)
-    return [f"{suite} {name}" for name, wanted in WANTED[suite].items() if found[name] < wanted]
 
 
 def ratio_text(every: list[Compared], name: str, lesser: str) -> tuple[str, int]:
@@ -97,27 +80,24 @@ def ratio_text(every: list[Compared], name: str, lesser: str) -> tuple[str, int]
     return text + f"({case_name(worst)}), {above} above {ALLOWED}", above
 
 
-def set_name(name: str, native: str) -> str:
-    how = "native" if name == native else f"emulated: `MASKWISE_MAX_ISA={name}`"
-    return f"{ISA_NAMES[name]}, {how}"
-
-
 def isa_row(every: list[Compared], name: str, lesser: str | None) -> list[str]:
-    cases = {
-        suite: [rows_of(found, name) for found in every if found.suite == suite] for suite in WANTED
-    }
-    shares = {
-        "select": fractions(beyond_l2(cases["select"])),
-        "sweep": fractions(cases["sweep"]),
-    }
-    missed = [miss for suite in WANTED for miss in misses(suite, shares[suite])]
+    select, sweep = (
+        [rows_of(found, name) for found in every if found.suite == suite] for suite in WANTED
+    )
+    shares = {"select": fractions(beyond_l2(select)), "sweep": fractions(sweep)}
+    missed = [
+        f"{suite} {figure}"
+        for suite, measured in shares.items()
+        for figure, wanted in WANTED[suite].items()
+        if figures(measured)[figure] < wanted
+    ]
     against, above = ratio_text(every, name, lesser) if lesser else ("-", 0)
     if above:
         missed.append(f"slower than {ISA_NAMES[lesser or name]}")
     return [
-        share_text(shares["select"], ("median", "least")),
-        share_text(fractions(large_and_direct(cases["select"])), ("median", "least")),
-        share_text(shares["sweep"], ("median", "p5", "least")),
+        share_text(shares["select"], WANTED["select"]),
+        share_text(fractions(large_and_direct(select)), WANTED["select"]),
+        share_text(shares["sweep"], WANTED["sweep"]),
         against,
         f"MISSED: {', '.join(missed)}" if missed else "holds",
     ]
@@ -125,23 +105,23 @@ def isa_row(every: list[Compared], name: str, lesser: str | None) -> list[str]:
 
 def isa_table(path: Path) -> Table:
     kept, every = read(path)
-    names = kept["sets"]
-    wanted = {
-        suite: ", ".join(f"{name} {share:g}" for name, share in of_suite.items())
-        for suite, of_suite in WANTED.items()
-    }
+    names, native = kept["sets"], kept["native"]
+    select, sweep = (
+        ", ".join(f"{name} {share:g}" for name, share in wanted.items())
+        for wanted in WANTED.values()
+    )
     head = [
         "kernels",
-        f"select, beyond L2 ({wanted['select']})",
+        f"select, beyond L2 ({select})",
         "select, large and contiguous or row-broadcast",
-        f"sweep ({wanted['sweep']})",
+        f"sweep ({sweep})",
         f"times as long as with the next lesser set (at most {ALLOWED})",
         "verdict",
     ]
-    rows = [
-        [set_name(name, kept["native"]), *isa_row(every, name, lesser)]
-        for name, lesser in zip(names, [*names[1:], None], strict=True)
-    ]
+    rows = []
+    for name, lesser in zip(names, [*names[1:], None], strict=True):
+        how = "native" if name == native else f"emulated: `MASKWISE_MAX_ISA={name}`"
+        rows.append([f"{ISA_NAMES[name]}, {how}", *isa_row(every, name, lesser)])
     return versions(), head, rows
 
 
@@ -163,14 +143,10 @@ def slowest_table(path: Path) -> Table:
     shown = {case_name(found): found for name in names for found in slowest_of(every, name)}
     cases = sorted(shown.values(), key=lambda found: min(found.fractions[name] for name in names))
     head = ["case", "cond, src_0, src_1", "MB", "plan", *(ISA_NAMES[name] for name in names)]
-    rows = [
-        [
-            case_name(found),
-            f"{found.cond}, {found.src_0}, {found.src_1}",
-            f"{found.bytes / 1e6:.4g}",
-            plan_text(found.plan),
-            *(f"{found.fractions[name]:.2f}" for name in names),
-        ]
-        for found in cases
-    ]
+    rows = []
+    for found in cases:
+        operands = f"{found.cond}, {found.src_0}, {found.src_1}"
+        shares = [f"{found.fractions[name]:.2f}" for name in names]
+        size = f"{found.bytes / 1e6:.4g}"
+        rows.append([case_name(found), operands, size, plan_text(found.plan), *shares])
     return versions(), head, rows

@@ -20,25 +20,24 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 CAP = "ONEDNN_MAX_CPU_ISA"
 NO_LANE = "no lane"
+GTEST_REPORT = "--gtest_output=xml:"
 WHERE = re.compile(r"\A.+:\d+\n")  # googletest's, in front of what a skipped test says
-SETTING = re.compile(r"(\w+)=(?:un)?set:(.*)")  # of ctest's ENVIRONMENT_MODIFICATION
+SETTING = re.compile(r"^(\w+)=(?:un)?set:(.*)$", re.MULTILINE)  # of ENVIRONMENT_MODIFICATION
 ISA_LINE = re.compile(r"^instruction sets: *(.*\S)", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(NamedTuple):
     name: str
     state: str  # passed, failed or skipped
     reason: str = ""
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(NamedTuple):
     """A test of ctest's: where it reports its cases, and the cap of oneDNN's that it runs under."""
 
     report: Path | None = None
@@ -49,55 +48,51 @@ class Program:
 class Outcome:
     """Of a lane."""
 
-    programs: int = 0
     passed: int = 0
     failed: list[str] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
     instruction_sets: set[str] = field(default_factory=set)
-    caps: Counter[str] = field(default_factory=Counter)
+    caps: Counter[str] = field(default_factory=Counter)  # of programs
 
-    def add(self, program: str, cases: list[Case]) -> None:
-        self.programs += 1
-        for case in cases:
+    def add(self, test: ElementTree.Element, program: Program) -> None:
+        self.caps[program.cap] += 1
+        self.instruction_sets.update(ISA_LINE.findall(test.findtext("system-out") or ""))
+        for case in cases_of(test, program):
             if case.state == "passed":
                 self.passed += 1
             elif case.state == "skipped":
                 self.skipped[case.reason] += 1
             else:
-                self.failed.append(": ".join(filter(None, (program, case.name, case.reason))))
+                parts = (test.get("name"), case.name, case.reason)
+                self.failed.append(": ".join(filter(None, parts)))
 
     def lines(self) -> Iterator[str]:
-        skipped = self.skipped.total()
         yield (
-            f"{self.passed} passed, {len(self.failed)} failed, {skipped} skipped, "
-            f"by {self.programs} programs"
+            f"{self.passed} passed, {len(self.failed)} failed, {self.skipped.total()} skipped, "
+            f"by {self.caps.total()} programs"
         )
         yield from (f"failed: {name}" for name in self.failed)
         yield from (f"{count} skipped: {why}" for why, count in self.skipped.most_common())
         yield from (f"instruction sets: {text}" for text in sorted(self.instruction_sets))
-        if set(self.caps) - {""}:
+        if any(self.caps):
             parts = [f"{f'{CAP}={cap}' if cap else 'no cap'} {n}" for cap, n in self.caps.items()]
             yield f"programs by cap: {', '.join(sorted(parts))}"
 
 
 def lane_names() -> list[str]:
     command = [str(ROOT / "scripts/lane"), "--list"]
-    listing = subprocess.run(command, text=True, capture_output=True, check=True).stdout.strip()
-    return [entry.split("=", 1)[0] for entry in listing.split(";") if entry]
+    listing = subprocess.run(command, text=True, capture_output=True, check=True).stdout.split(";")
+    return [lane for lane, _, prefix in (text.partition("=") for text in listing) if prefix]
 
 
 def read_program(test: dict[str, Any]) -> Program:
     properties = {entry["name"]: entry["value"] for entry in test["properties"]}
-    variables = dict(text.split("=", 1) for text in properties.get("ENVIRONMENT", []))
-    for change in properties.get("ENVIRONMENT_MODIFICATION", []):
-        found = SETTING.match(change)
-        if found:
-            variables[found[1]] = found[2]
-    report = variables.get("MASKWISE_TEST_REPORT")
-    for word in test.get("command", []):
-        if word.startswith("--gtest_output=xml:"):
-            report = word.removeprefix("--gtest_output=xml:")
-    return Program(Path(report) if report else None, variables.get(CAP, os.environ.get(CAP, "")))
+    changes = [text.replace("=", "=set:", 1) for text in properties.get("ENVIRONMENT", [])]
+    changes += properties.get("ENVIRONMENT_MODIFICATION", [])
+    variables = {CAP: os.environ.get(CAP, ""), **dict(SETTING.findall("\n".join(changes)))}
+    words = [word for word in test.get("command", []) if word.startswith(GTEST_REPORT)]
+    report = words[0].removeprefix(GTEST_REPORT) if words else variables.get("MASKWISE_TEST_REPORT")
+    return Program(Path(report) if report else None, variables[CAP])
 
 
 def read_programs(listing: Path) -> dict[str, Program]:
@@ -135,16 +130,15 @@ def batch_cases(path: Path) -> Iterator[Case]:
 
 def read_report(place: Path) -> list[Case]:
     files = sorted(place.iterdir()) if place.is_dir() else [place] if place.is_file() else []
-    cases = [case for file in files if file.suffix == ".xml" for case in junit_cases(file)]
-    return cases + [case for file in files if file.suffix == ".json" for case in batch_cases(file)]
+    readers = {".xml": junit_cases, ".json": batch_cases}
+    known = [file for file in files if file.suffix in readers]
+    return [case for file in known for case in readers[file.suffix](file)]
 
 
-def verdict_of(test: ElementTree.Element, program: Program, has_cases: bool) -> Case:
+def verdict_of(test: ElementTree.Element) -> Case:
     """ctest's own, of the whole program."""
     status, skipped = test.get("status"), test.find("skipped")
     if status == "run":
-        if program.report and not has_cases:
-            return Case("", "failed", f"no case is reported in {program.report}")
         return Case("", "passed")
     if skipped is not None and skipped.get("message", "").startswith("SKIP_"):
         said = (test.findtext("system-out") or "").strip().splitlines()
@@ -154,29 +148,20 @@ def verdict_of(test: ElementTree.Element, program: Program, has_cases: bool) -> 
 
 def cases_of(test: ElementTree.Element, program: Program) -> list[Case]:
     """Those of the program's report; the program itself where no case stands for its verdict."""
-    cases = read_report(program.report) if program.report else []
-    verdict = verdict_of(test, program, bool(cases))
-    is_told = any(case.state == "failed" or verdict.state != "failed" for case in cases)
-    return cases if is_told else [*cases, verdict]
-
-
-def outcomes_by_lane(
-    report: Path, programs: dict[str, Program], lanes: list[str]
-) -> dict[str, Outcome]:
-    outcomes = {name: Outcome() for name in [*lanes, NO_LANE]}
-    for test in ElementTree.parse(report).getroot().iter("testcase"):
-        name = test.get("name", "")
-        first, program = name.split("/", 1)[0], programs[name]
-        outcome = outcomes[first if first in lanes else NO_LANE]
-        outcome.add(name, cases_of(test, program))
-        outcome.instruction_sets.update(ISA_LINE.findall(test.findtext("system-out") or ""))
-        outcome.caps[program.cap] += 1
-    return outcomes
+    cases, verdict = read_report(program.report) if program.report else [], verdict_of(test)
+    if verdict.state == "failed":
+        return cases if any(case.state == "failed" for case in cases) else [*cases, verdict]
+    if verdict.state == "passed" and program.report and not cases:
+        return [Case("", "failed", f"no case is reported in {program.report}")]
+    return cases or [verdict]
 
 
 def summarize(report: Path, programs: dict[str, Program], lanes: list[str], partial: bool) -> int:
-    status = 0
-    for lane, outcome in outcomes_by_lane(report, programs, lanes).items():
+    status, outcomes = 0, {name: Outcome() for name in [*lanes, NO_LANE]}
+    for test in ElementTree.parse(report).getroot().iter("testcase"):
+        name = test.get("name", "")
+        outcomes.get(name.split("/", 1)[0], outcomes[NO_LANE]).add(test, programs[name])
+    for lane, outcome in outcomes.items():
         first, *more = outcome.lines()
         print(f"{lane:>8}: {first}", *more, sep="\n          ")
         if outcome.failed or (outcome.passed == 0 and not partial):

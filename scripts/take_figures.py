@@ -25,6 +25,7 @@ from write_figures import ROOT, Fault, Result
 
 sys.path.insert(0, str(ROOT / "benchmarks/suites"))
 from results import NAMES
+from table import time_text
 
 BENCH = ROOT / "build/bench"
 Cells = tuple[str, list[str], list[list[str]]]  # versions, head, rows
@@ -47,14 +48,6 @@ KERNELS = ("avx512", "avx2", "sse4", "sve", "neon", "scalar")
 WORDS = {"aborts": "ends the process", "-": "`invalid_shape`"}
 
 
-def time_text(seconds: float | None) -> str:
-    if seconds is None:
-        return "-"
-    if seconds < 1e-3:
-        return f"{seconds * 1e6:.3g} us"
-    return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
-
-
 def times_text(slow: float, fast: float) -> str:
     return f"{slow / fast:.2g}" if slow / fast < 100 else f"{slow / fast:.0f}"
 
@@ -64,37 +57,35 @@ def ms_text(cell: str) -> str:
     return time_text(float(cell) / 1e3) if re.fullmatch(r"[\d.]+", cell) else WORDS.get(cell, cell)
 
 
-def faster_text(cell: str) -> str:
-    return "" if cell == "-" else f"{float(cell):.3g} times"
-
-
 def measured(path: Path) -> str:
     if not path.exists():
         raise Fault(f"{path}: not measured")
     return path.read_text()
 
 
+def batch_cells(bench: Path, batch: str) -> tuple[str, list[list[str]]]:
+    """The library, and of each case its name, type, times and how many times faster."""
+    table, rows = json.loads(measured(bench / f"run-{batch}.json")), []
+    for name, dtype, _, alone, own, faster, _ in table["rows"]:
+        times = "" if faster == "-" else f"{float(faster):.3g} times"
+        rows.append([name, dtype, ms_text(alone), ms_text(own), times])
+    return table["library"].removesuffix(", Maskwise in front"), rows
+
+
 def run_cells(bench: Path) -> Cells:
-    table = json.loads(measured(bench / "run-perf.json"))
-    found = {(row[0], row[1]): row for row in table["rows"]}
+    library, rows = batch_cells(bench, "perf")
+    found = {(name, dtype): times for name, dtype, *times in rows}
     if lacking := [key for key in SHOWN if key not in found]:
         raise Fault(f"run-perf.json: without {lacking[0]}")
-    rows = []
-    for key, name in SHOWN.items():
-        _, dtype, _, alone, own, times, _ = found[key]
-        rows.append([name, dtype, ms_text(alone), ms_text(own), faster_text(times)])
     head = ["Select (cond, src_0, src_1)", "type", "oneDNN", "with Maskwise", "faster"]
-    return table["library"].removesuffix(", Maskwise in front"), head, rows
+    return library, head, [[name, key[1], *found[key]] for key, name in SHOWN.items()]
 
 
 def merged_cells(bench: Path) -> Cells:
-    table = json.loads(measured(bench / "run-merge_perf.json"))
-    rows = []
-    for name, _, _, alone, own, times, _ in table["rows"]:
-        pattern, shape = name.rsplit(" ", 1)
-        rows.append([f"`{pattern}`", shape, ms_text(alone), ms_text(own), faster_text(times)])
+    library, rows = batch_cells(bench, "merge_perf")
+    named = [(name.rsplit(" ", 1), times) for name, _, *times in rows]
     head = ["graph", "shape", "oneDNN alone", "merged", "faster"]
-    return table["library"].removesuffix(", Maskwise in front"), head, rows
+    return library, head, [[f"`{pattern}`", shape, *times] for (pattern, shape), times in named]
 
 
 def all_rows(bench: Path) -> list[dict[str, Any]]:
@@ -102,9 +93,9 @@ def all_rows(bench: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def suite_rows(bench: Path, suite: str) -> dict[str, Rows]:
+def by_case(rows: Iterable[dict[str, Any]], suite: str) -> dict[str, Rows]:
     cases: dict[str, Rows] = {}
-    for row in all_rows(bench):
+    for row in rows:
         if row["suite"] == suite:
             cases.setdefault(row["case"], {})[row["impl"]] = row
     if not cases:
@@ -112,10 +103,20 @@ def suite_rows(bench: Path, suite: str) -> dict[str, Rows]:
     return cases
 
 
+def forms_of(of_case: Rows, name: str) -> list[dict[str, Any]]:
+    """A form follows the name of its implementation."""
+    return [row for impl, row in of_case.items() if f"{impl} ".startswith(f"{name} ")]
+
+
+def fastest(of_case: Rows, name: str) -> float | None:
+    """Seconds of the implementation's fastest form, or of that form."""
+    return min((row["seconds_median"] for row in forms_of(of_case, name)), default=None)
+
+
 def python_cells(bench: Path) -> Cells:
     """The faster of NumPy's forms is what Maskwise is compared with."""
     rows, versions = [], ""
-    for name, of_case in suite_rows(bench, "python").items():
+    for name, of_case in by_case(all_rows(bench), "python").items():
         where, own, out = (of_case[impl] for impl in ("numpy", "maskwise", "maskwise, out="))
         versions = f"NumPy {where['version']}"
         forms = [row for impl, row in of_case.items() if impl.startswith("numpy")]
@@ -138,16 +139,6 @@ def times_of(of_case: Rows) -> str:
 OWN = ("onednn", "maskwise", "limit", "before", "after", "rows at the limit")
 
 
-def peers_of(of_case: Rows) -> dict[str, float]:
-    """Seconds of the fastest form of each; a form follows the name of its implementation."""
-    fastest: dict[str, float] = {}
-    for impl, row in of_case.items():
-        if impl not in OWN:
-            name, seconds = impl.split(" ")[0], row["seconds_median"]
-            fastest[name] = min(seconds, fastest.get(name, seconds))
-    return fastest
-
-
 def listed(texts: Iterable[str]) -> str:
     return ", ".join(texts) or "-"
 
@@ -155,24 +146,24 @@ def listed(texts: Iterable[str]) -> str:
 def attention_row(name: str, cases: dict[str, Rows]) -> list[str]:
     """A case is named `CASE on LANE` on lanes other than the newest."""
     of_case = cases[name]
-    seconds = {impl: row["seconds_median"] for impl, row in of_case.items()}
     share = of_case["maskwise"]["limit_fraction"]
-    parts = [seconds[part] for part in ("before", "after") if part in seconds]
+    parts = [of_case[part]["seconds_median"] for part in ("before", "after") if part in of_case]
     lanes = {other.removeprefix(f"{name} on "): there for other, there in cases.items()}
+    peers = dict.fromkeys(impl.split(" ")[0] for impl in of_case if impl not in OWN)
     return [
         name,
-        time_text(seconds["onednn"]),
-        time_text(seconds["maskwise"]),
+        time_text(of_case["onednn"]["seconds_median"]),
+        time_text(of_case["maskwise"]["seconds_median"]),
         times_of(of_case),
         f"{share:.2f}" if share else "-",
         time_text(sum(parts)) if parts else "-",
         listed(f"{lane}: {times_of(there)}" for lane, there in lanes.items() if lane not in cases),
-        listed(f"{peer} {time_text(spent)}" for peer, spent in peers_of(of_case).items()),
+        listed(f"{peer} {time_text(fastest(of_case, peer))}" for peer in peers),
     ]
 
 
 def attention_cells(bench: Path) -> Cells:
-    every = suite_rows(bench, "attention").items()
+    every = by_case(all_rows(bench), "attention").items()
     cases = {name: of_case for name, of_case in every if {"onednn", "maskwise"} <= of_case.keys()}
     newest = [name for name in cases if " on " not in name]
     versions = dict.fromkeys(
@@ -208,15 +199,6 @@ PLAIN_HEAD = {
 }
 
 
-def fastest(of_case: Rows, name: str) -> float | None:
-    """Seconds of the implementation's fastest form, or of that form. PyTorch without a mask has the
-    one form."""
-    if name == "torch attn_mask" and "torch no mask" in of_case:
-        name = "torch no mask"
-    forms = (impl for impl in of_case if impl == name or impl.startswith(f"{name} "))
-    return min((of_case[impl]["seconds_median"] for impl in forms), default=None)
-
-
 def peer_versions(cases: Iterable[Rows]) -> str:
     named = {
         f"{impl.split(' ')[0]} {row['version']}"
@@ -229,18 +211,20 @@ def peer_versions(cases: Iterable[Rows]) -> str:
 
 def plain_cells(bench: Path) -> Cells:
     """Attention by everybody, with the gain over the fastest of the others."""
-    every = suite_rows(bench, "attention")
+    every = by_case(all_rows(bench), "attention")
     cases = {text: every[f"plain {name} f32"] for name, text in PLAIN.items()}
     rows = []
     for text, of_case in cases.items():
         found = {name: fastest(of_case, name) for name in PLAIN_HEAD}
-        others = [
-            spent for name, spent in found.items() if spent and name not in ("engine", "maskwise")
-        ]
+        if "torch no mask" in of_case:  # PyTorch without a mask has the one form
+            found["torch attn_mask"] = fastest(of_case, "torch no mask")
+        others = [found[name] for name in PLAIN_HEAD if name not in ("engine", "maskwise")]
         own = found["engine"]
         if own is None:
             raise Fault(f"results.json: {text} was not measured with --peers")
-        rows.append([text, *map(time_text, found.values()), f"{min(others) / own:.2g} times"])
+        rows.append(
+            [text, *map(time_text, found.values()), f"{min(filter(None, others)) / own:.2g} times"]
+        )
     head = ["mask, sequence", *PLAIN_HEAD.values(), "faster than the fastest other"]
     library = next(iter(cases.values()))["onednn"]["version"].split(", Maskwise")[0]
     return f"f32, 12 heads of depth 64; {library}, {peer_versions(cases.values())}", head, rows
@@ -250,7 +234,7 @@ def kept_cells(bench: Path) -> Cells:
     """Milliseconds by how much of the mask is kept."""
     found = {
         match[1]: of_case
-        for name, of_case in suite_rows(bench, "attention").items()
+        for name, of_case in by_case(all_rows(bench), "attention").items()
         if (match := re.match(r"plain kept (\d+) % 1x12x2048 f32$", name))
     }
     names = [name for name in PLAIN_HEAD if name not in ("torch is_causal", "onednn", "maskwise")]
@@ -270,22 +254,16 @@ SHOWN_FROM_BYTES = 1_000_000
 
 def ratio_text(of_case: Rows, name: str) -> str:
     """Times the limit's time; of the fastest form where an implementation has several."""
-    forms = [row for impl, row in of_case.items() if impl == name or impl.startswith(f"{name} ")]
-    shares = [row["limit_fraction"] for row in forms if row["limit_fraction"]]
-    return f"{1 / max(shares):.4g}" if shares else "-"
+    shares = [row["limit_fraction"] or 0.0 for row in forms_of(of_case, name)]
+    return f"{1 / max(shares):.4g}" if any(shares) else "-"
 
 
 def select_cells(bench: Path) -> Cells:
     """The Selects of programs, in f32 with their own masks: the first mask of each is that."""
     every = [row for row in all_rows(bench) if row["suite"] == "select"]
-    masks: dict[str, str] = {}
-    cases: dict[str, Rows] = {}
-    for row in every:
-        own = masks.setdefault(row["case"], row["mask"])
-        if row["dtype"] == "f32" and row["mask"] == own and row["bytes"] >= SHOWN_FROM_BYTES:
-            cases.setdefault(row["case"], {})[row["impl"]] = row
-    if not cases:
-        raise Fault("results.json: suite select was not measured")
+    masks = {row["case"]: row["mask"] for row in reversed(every)}
+    shown = [row for row in every if row["dtype"] == "f32" and row["mask"] == masks[row["case"]]]
+    cases = by_case((row for row in shown if row["bytes"] >= SHOWN_FROM_BYTES), "select")
     rows = []
     for name, of_case in cases.items():
         limit = of_case["limit"]

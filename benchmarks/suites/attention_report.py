@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-import matplotlib
 from attention_measured import Measured, interval
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
+from pictures import add_legend, new_axes, save
 
 # Times as fast as oneDNN alone, to be reached on lane 3.13. Everything else: never slower.
 TIMES = {
@@ -169,22 +166,20 @@ def draw(every: list[Measured], facts: dict[str, str], path: Path) -> None:
     drawn = [measured for measured in every if measured.claim and measured.times_faster()]
     if not drawn:
         return
-    figure, axes = plt.subplots(figsize=(9, 0.32 * len(drawn) + 1.4))
+    axes = new_axes(
+        0.32 * len(drawn) + 1.4,
+        xlabel="time, as a share of oneDNN alone (the black line)",
+        title="Attention: where Maskwise's time goes",
+    )
     for y, measured in enumerate(reversed(drawn)):
         left = 0.0
         for name, share in shares(measured).items():
-            axes.barh(y, share, left=left, color=PARTS[name][1], height=0.7)
+            text, colour = PARTS[name]
+            axes.barh(y, share, left=left, color=colour, height=0.7, label=text if y == 0 else "")
             left += share
         axes.text(left + 0.01, y, f"{measured.times_faster():.1f}x", va="center", fontsize=8)
     labels = [f"{measured.case}, {measured.lane}" for measured in reversed(drawn)]
     axes.set_yticks(range(len(drawn)), labels, fontsize=8)
     axes.axvline(1, color="black", linewidth=1.5)
-    axes.set_xlabel("time, as a share of oneDNN alone (the black line)")
-    axes.set_title("Attention: where Maskwise's time goes", loc="left")
-    handles = [plt.Rectangle((0, 0), 1, 1, color=colour) for _, colour in PARTS.values()]
-    names = [text for text, _ in PARTS.values()]
-    axes.legend(handles, names, loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
-    text = f"{facts['machine']}; {facts['began']}"
-    figure.text(0.01, -0.02, text, fontsize=7, color="#666666")
-    figure.savefig(path, dpi=130, bbox_inches="tight")
-    plt.close(figure)
+    add_legend(axes)
+    save(axes, facts, path)

@@ -2,26 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 from cases import shape_table
 from results import NAMES, Row
 
 Rows = dict[str, Row]
+GREEN, BLUE, RED, GREY = "#0b6e4f", "#3b6fb6", "#c1440e", "#555555"
 COLOURS = {
-    "maskwise": "#0b6e4f",
-    "onednn": "#c1440e",
-    "onnxruntime": "#3b6fb6",
+    "maskwise": GREEN,
+    "onednn": RED,
+    "onnxruntime": BLUE,
     "openvino": "#7b4fa3",
     "numpy": "#b8860b",
     "numexpr": "#8a8a8a",
 }
 WAITING = {"passive": "#e39b6d", "active": "#7a2804"}  # oneDNN on OpenMP, by its wait policy
+TYPES = {"f32": GREEN, "bf16": BLUE, "f16": RED}
+MASKS = {"random": "o", "causal": "^", "padding": "s", "true": "*", "runs": "P"}
+OTHER_MASK = "X"
+LEVELS = ((1.0, "the limit"), (0.5, "to reach: 95 % of shapes"), (0.25, "to reach: every shape"))
+
+
+def new_axes(height: float, **settings: Any) -> Any:
+    """`settings` as Axes.set takes them. Matplotlib is loaded here: not all that import this have
+    it."""
+    from matplotlib import rcParams
+    from matplotlib.figure import Figure
+
+    rcParams.update({"axes.spines.top": False, "axes.spines.right": False})
+    rcParams.update({"axes.titlelocation": "left", "legend.frameon": False})
+    axes = Figure(figsize=(9, height)).subplots()
+    axes.set(**settings)
+    return axes
+
+
+def add_legend(axes: Any, entries: Iterable[tuple[str, str, str]] = ()) -> None:
+    """Of what was drawn with a label, and of marker, colour and name of each entry."""
+    for marker, colour, name in entries:
+        axes.plot([], [], marker, color=colour, label=name)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1))
+
+
+def save(axes: Any, facts: dict[str, str], path: Path) -> None:
+    note = f"{facts['machine']}; {facts['began']}"
+    at = {"xycoords": "axes fraction", "xytext": (0, -42), "textcoords": "offset points"}
+    axes.annotate(note, (0, 0), **at, va="top", fontsize=7, color="#666666")
+    axes.figure.savefig(path, dpi=130, bbox_inches="tight")
 
 
 def series(cases: list[Rows]) -> list[tuple[str, str, str]]:
@@ -36,20 +65,19 @@ def series(cases: list[Rows]) -> list[tuple[str, str, str]]:
 
 
 def draw_all(every: list[Rows], facts: dict[str, str], folder: Path) -> None:
-    plt.rcParams.update({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False})
-    of = {
-        suite: [rows for rows in every if rows["limit"].suite == suite]
+    select, small, sweep = (
+        [rows for rows in every if rows["limit"].suite == suite]
         for suite in ("select", "small", "sweep")
-    }
-    own = [rows for rows in of["select"] if is_own_mask(rows, of["select"])]
-    if own:
-        draw_select(own, facts, folder / "select.png")
-    if of["select"]:
-        draw_types(of["select"], facts, folder / "select-types-and-masks.png")
-    if of["small"]:
-        draw_small(of["small"], facts, folder / "small.png")
-    if of["sweep"]:
-        draw_sweep(of["sweep"], facts, folder / "sweep.png")
+    )
+    own = [rows for rows in select if is_own_mask(rows, select)]
+    for draw, cases, name in (
+        (draw_select, own, "select"),
+        (draw_types, select, "select-types-and-masks"),
+        (draw_small, small, "small"),
+        (draw_sweep, sweep, "sweep"),
+    ):
+        if cases:
+            save(draw(cases), facts, folder / f"{name}.png")
 
 
 def is_own_mask(rows: Rows, every: list[Rows]) -> bool:
@@ -57,21 +85,6 @@ def is_own_mask(rows: Rows, every: list[Rows]) -> bool:
     row = rows["limit"]
     first = next(other["limit"] for other in every if other["limit"].case == row.case)
     return row.dtype == "f32" and row.mask == first.mask
-
-
-def finish(figure: Any, axes: Any, facts: dict[str, str], path: Path) -> None:
-    axes.annotate(
-        f"{facts['machine']}; {facts['began']}",
-        (0, 0),
-        xytext=(0, -42),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        va="top",
-        fontsize=7,
-        color="#666666",
-    )
-    figure.savefig(path, dpi=130, bbox_inches="tight")
-    plt.close(figure)
 
 
 def operand_text(text: str) -> str:
@@ -87,160 +100,104 @@ def label(rows: Rows, what: dict[str, str]) -> str:
     return f"{what.get(row.case, row.case)}:  {operands}"
 
 
-def draw_select(cases: list[Rows], facts: dict[str, str], path: Path) -> None:
+def draw_select(cases: list[Rows]) -> Any:
     """A line a shape, a dot an implementation: how many times as long as the limit."""
-    what = {case.name: case.what for case in shape_table()}
-    cases = sorted(cases, key=lambda rows: -rows["limit"].bytes)
-    figure, axes = plt.subplots(figsize=(9, 0.27 * len(cases) + 1.2))
-    for y, rows in enumerate(reversed(cases)):
-        limit = rows["limit"].median()
+    cases = sorted(cases, key=lambda rows: rows["limit"].bytes)
+    axes = new_axes(
+        0.27 * len(cases) + 1.2,
+        xscale="log",
+        xlabel="time, as a multiple of the time in which the machine can move the bytes",
+        title="Select, f32: how many times as long as the memory needs"
+        "\ncond | src_0 | src_1; the black line is the limit; largest first",
+    )
+    own, other = {"markersize": 8, "zorder": 3}, {"markersize": 6, "zorder": 2}
+    for y, rows in enumerate(cases):
         axes.axhline(y, color="#eeeeee", linewidth=1, zorder=0)
         for impl, colour, name in series(cases):
-            row = rows.get(impl)
+            row, big = rows.get(impl), impl == "maskwise"
             if row and row.seconds_median is not None:
-                big = impl == "maskwise"
-                axes.plot(
-                    row.seconds_median / limit,
-                    y,
-                    "D" if big else "o",
-                    color=colour,
-                    markersize=8 if big else 6,
-                    zorder=3 if big else 2,
-                )
+                times = row.seconds_median / rows["limit"].median()
+                axes.plot(times, y, "D" if big else "o", color=colour, **(own if big else other))
             elif row and row.version.endswith("wrong answer"):
                 axes.text(1.05, y, f"{name}: wrong answer", fontsize=7, color=colour)
     axes.axvline(1, color="black", linewidth=1.5)
-    axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}x")
-    axes.set_xlim(0.7, None)
-    axes.set_ylim(-0.8, len(cases) - 0.2)
-    axes.set_yticks(range(len(cases)), [label(rows, what) for rows in reversed(cases)], fontsize=8)
-    axes.set_xlabel("time, as a multiple of the time in which the machine can move the bytes")
-    axes.set_title(
-        "Select, f32: how many times as long as the memory needs"
-        "\ncond | src_0 | src_1; the black line is the limit; largest first",
-        loc="left",
-    )
-    handles = [
-        plt.Line2D(
-            [],
-            [],
-            marker="D" if impl == "maskwise" else "o",
-            linestyle="",
-            color=colour,
-            label=name,
-        )
-        for impl, colour, name in series(cases)
-    ]
-    axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
-    finish(figure, axes, facts, path)
+    axes.xaxis.set_major_formatter("{x:g}x")
+    axes.set(xlim=(0.7, None), ylim=(-0.8, len(cases) - 0.2))
+    what = {case.name: case.what for case in shape_table()}
+    axes.set_yticks(range(len(cases)), [label(rows, what) for rows in cases], fontsize=8)
+    for impl, colour, name in series(cases):
+        axes.plot([], [], "D" if impl == "maskwise" else "o", color=colour, label=name)
+    add_legend(axes)
+    return axes
 
 
-def draw_types(cases: list[Rows], facts: dict[str, str], path: Path) -> None:
+def draw_types(cases: list[Rows]) -> Any:
     """Maskwise's share of the limit by size, for every type and mask."""
-    figure, axes = plt.subplots(figsize=(9, 5))
-    colours = {"f32": "#0b6e4f", "bf16": "#3b6fb6", "f16": "#c1440e"}
-    markers = {"random": "o", "causal": "^", "padding": "s", "true": "*", "runs": "P"}
-    for rows in cases:
-        row = rows["maskwise"]
-        if row.limit_fraction is not None:
-            axes.plot(
-                row.bytes / 1e6,
-                row.limit_fraction,
-                markers.get(row.mask, "X"),
-                color=colours[row.dtype],
-                markersize=6,
-                alpha=0.75,
-            )
-    axes.axhline(1, color="black", linewidth=1.5)
-    axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.set_ylim(0, 1.2)
-    axes.set_xlabel("megabytes that the case must move")
-    axes.set_ylabel("share of the limit that Maskwise reaches")
-    axes.set_title(
-        "Every shape, type and mask: 1 is as fast as the memory\n"
+    axes = new_axes(
+        5,
+        xscale="log",
+        xlabel="megabytes that the case must move",
+        ylabel="share of the limit that Maskwise reaches",
+        title="Every shape, type and mask: 1 is as fast as the memory\n"
         "(on the left, cases of a few kilobytes: there the call itself is the time)",
-        loc="left",
     )
-    handles = [
-        plt.Line2D([], [], marker="o", linestyle="", color=colour, label=dtype)
-        for dtype, colour in colours.items()
-    ]
-    handles += [
-        plt.Line2D([], [], marker=marker, linestyle="", color="#555555", label=mask)
-        for mask, marker in markers.items()
-    ]
-    handles.append(plt.Line2D([], [], marker="X", linestyle="", color="#555555", label="other"))
-    axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
-    finish(figure, axes, facts, path)
+    for row in (rows["maskwise"] for rows in cases):
+        if row.limit_fraction is not None:
+            style = {"color": TYPES[row.dtype], "marker": MASKS.get(row.mask, OTHER_MASK)}
+            axes.plot(row.bytes / 1e6, row.limit_fraction, **style, markersize=6, alpha=0.75)
+    axes.axhline(1, color="black", linewidth=1.5)
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_ylim(0, 1.2)
+    masks = [(marker, GREY, mask) for mask, marker in MASKS.items()]
+    dots = [("o", colour, dtype) for dtype, colour in TYPES.items()]
+    add_legend(axes, [*dots, *masks, (OTHER_MASK, GREY, "other")])
+    return axes
 
 
-def draw_small(cases: list[Rows], facts: dict[str, str], path: Path) -> None:
-    figure, axes = plt.subplots(figsize=(9, 5))
+def draw_small(cases: list[Rows]) -> Any:
+    axes = new_axes(
+        5,
+        yscale="log",
+        xlabel="elements (f32, all operands of the same shape)",
+        ylabel="microseconds a call",
+        title="Small Selects: what a call costs",
+    )
     plain = [rows for rows in cases if rows["limit"].case.isdigit()]
     for impl, colour, name in series(plain):
-        points = [
-            (int(rows[impl].case), rows[impl].median() * 1e6)
-            for rows in plain
-            if impl in rows and rows[impl].seconds_median is not None
-        ]
+        of_impl = [rows[impl] for rows in plain if impl in rows]
+        measured = [row for row in of_impl if row.seconds_median is not None]
+        points = [(int(row.case), row.median() * 1e6) for row in measured]
+        width = 2.5 if impl == "maskwise" else 1.5
         if points:
-            axes.plot(
-                *zip(*points, strict=True),
-                "o-",
-                color=colour,
-                label=name,
-                linewidth=2.5 if impl == "maskwise" else 1.5,
-            )
-    for rows in cases:
-        row = rows.get("maskwise")
-        if row and not row.case.isdigit() and row.seconds_median is not None:
-            axes.plot(
-                64,
-                row.median() * 1e6,
-                "D",
-                color=COLOURS["maskwise"],
-                label=f"Maskwise, {row.case.replace('64 on', 'oneDNN')} (native runtime)",
-            )
+            axes.plot(*zip(*points, strict=True), "o-", color=colour, label=name, linewidth=width)
+    for row in (rows["maskwise"] for rows in cases if "maskwise" in rows):
+        if not row.case.isdigit() and row.seconds_median is not None:
+            name = f"Maskwise, {row.case.replace('64 on', 'oneDNN')} (native runtime)"
+            axes.plot(64, row.median() * 1e6, "D", color=GREEN, label=name)
     axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}".replace(",", " "))
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.set_xlabel("elements (f32, all operands of the same shape)")
-    axes.set_ylabel("microseconds a call")
-    axes.set_title("Small Selects: what a call costs", loc="left")
+    axes.yaxis.set_major_formatter("{x:g}")
     axes.grid(axis="y", color="#eeeeee")
-    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1))
-    finish(figure, axes, facts, path)
+    add_legend(axes)
+    return axes
 
 
-def draw_sweep(cases: list[Rows], facts: dict[str, str], path: Path) -> None:
+def draw_sweep(cases: list[Rows]) -> Any:
     shares = sorted(rows["maskwise"].limit_fraction or 0.0 for rows in cases)
-    figure, axes = plt.subplots(figsize=(9, 4.5))
-    percent = [100 * (i + 0.5) / len(shares) for i in range(len(shares))]
-    axes.fill_between(percent, shares, step="mid", color="#0b6e4f", alpha=0.85)
-    for level, name in (
-        (1.0, "the limit"),
-        (0.5, "to reach: 95 % of shapes"),
-        (0.25, "to reach: every shape"),
-    ):
-        axes.axhline(
-            level,
-            color="black",
-            linewidth=1.5 if level == 1 else 0.8,
-            linestyle="-" if level == 1 else "--",
-        )
-        axes.text(100.5, level, name, va="center", fontsize=8)
-    axes.set_xlim(0, 100)
-    axes.set_ylim(0, 1.2)
-    axes.set_xlabel("per cent of the shapes, slowest first")
-    axes.set_ylabel("share of the limit")
-    middle = shares[len(shares) // 2]
-    axes.set_title(
-        f"{len(shares)} random shapes and layouts: is there a cliff?\n"
-        f"least {shares[0]:.2f}, 5 % below {shares[len(shares) // 20]:.2f}, "
-        f"half below {middle:.2f}",
-        loc="left",
+    tail, middle = shares[len(shares) // 20], shares[len(shares) // 2]
+    axes = new_axes(
+        4.5,
+        xlim=(0, 100),
+        ylim=(0, 1.2),
+        xlabel="per cent of the shapes, slowest first",
+        ylabel="share of the limit",
+        title=f"{len(shares)} random shapes and layouts: is there a cliff?\n"
+        f"least {shares[0]:.2f}, 5 % below {tail:.2f}, half below {middle:.2f}",
     )
-    finish(figure, axes, facts, path)
+    percent = [100 * (i + 0.5) / len(shares) for i in range(len(shares))]
+    axes.fill_between(percent, shares, step="mid", color=GREEN, alpha=0.85)
+    for level, name in LEVELS:
+        style, width = ("-", 1.5) if level == 1 else ("--", 0.8)
+        axes.axhline(level, color="black", linewidth=width, linestyle=style)
+        axes.text(100.5, level, name, va="center", fontsize=8)
+    return axes

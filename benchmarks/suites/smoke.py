@@ -11,6 +11,7 @@ import math
 import sys
 from pathlib import Path
 
+import bench
 from cases import cases_of
 from results import Row, by_case
 
@@ -40,8 +41,6 @@ def faults_of(rows: list[Row], wanted: set[str]) -> list[str]:
 
 
 def main() -> int:
-    import bench  # draws, by what the tests of scripts do not have
-
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=Path, required=True)
     arguments = parser.parse_args(namespace=argparse.Namespace(lane="3.13", native="", full=False))

@@ -12,7 +12,7 @@ def time_text(seconds: float | None) -> str:
         return "-"
     if seconds < 1e-3:
         return f"{seconds * 1e6:.3g} us"
-    return f"{seconds * 1e3:.3g} ms"
+    return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
 
 
 def column(text: str, name: str) -> str:

@@ -34,7 +34,7 @@ class Case:
     model: bytes
     element: int
     feeds: dict[str, Array]
-    outputs: dict[str, Pair]
+    outputs: dict[str, Pair | None]  # none of what only who runs the model knows
 
 
 class Generator(Builder):
@@ -258,7 +258,7 @@ class Generator(Builder):
         names = [self.fresh("v"), self.fresh("v")]
         node = helper.make_node("Scan", [state.name, x.name], names, body=body, num_scan_inputs=1)
         pairs = self.evaluator.outputs(node, self.arrays)
-        self.nodes.append(node)
+        self.follow(node)
         for name, one, pair in zip(names, (state, x), pairs, strict=True):
             self.results.append(self.register(name, one.kind, pair))
 
@@ -311,7 +311,7 @@ class Generator(Builder):
         )
         imports = [helper.make_opsetid("", self.opset)]
         model = helper.make_model(graph, opset_imports=imports, ir_version=10)
-        pairs = {one.name: one.pair for one in outputs}
+        pairs = {one.name: None if one.name in self.unknown else one.pair for one in outputs}
         return Case(bytes(model.SerializeToString()), self.element, self.feeds, pairs)
 
 

@@ -52,6 +52,7 @@ class Builder:
         self.results: list[Value] = []
         self.unsaid: set[str] = set()
         self.said: set[str] = set()
+        self.unknown: set[str] = set()  # values of nodes that NumPy cannot run, and behind those
         self.counts = dict.fromkeys("cxv", 0)
         # How this model is strange.
         self.disturbs = self.pick([0, 0, 0.05, 0.15])
@@ -150,10 +151,16 @@ class Builder:
         made, pair = self.evaluated(made)
         if pair[0].size > MOST_ELEMENTS:
             raise ValueError(pair[0].shape)
-        self.nodes.append(made)
-        first = inputs[1 if op in ("Where", "If") else 2 if op == "Loop" else 0]
-        kind = BOOL if op in ASKS else attributes.get("to", first.kind if first else self.element)
-        return self.register(made.output[0], kind, pair)
+        self.follow(made)
+        return self.register(made.output[0], self.kind_of(op, inputs, attributes), pair)
+
+    def kind_of(self, op: str, inputs: Sequence[Value | None], attributes: dict[str, Any]) -> int:
+        if op in ASKS:
+            return BOOL
+        if op == "If":
+            return int(attributes["then_branch"].output[0].type.tensor_type.elem_type)
+        first = inputs[{"Where": 1, "Loop": 2}.get(op, 0)]
+        return int(attributes.get("to", first.kind if first else self.element))
 
     def evaluated(self, node: NodeProto) -> tuple[NodeProto, Pair]:
         """An attribute may get another value, which may be wrong."""
@@ -174,7 +181,14 @@ class Builder:
             # Whoever runs it may refuse, but not for a shape that shows it.
             self.unsaid.update(node.input)
             self.said.update(node.output)
+            self.unknown.update(node.output)
             return twisted, pair
+
+    def follow(self, node: NodeProto) -> None:
+        self.nodes.append(node)
+        inner = [name for one in node.attribute for held in one.g.node for name in held.output]
+        if not self.unknown.isdisjoint([*node.input, *inner]):
+            self.unknown.update(node.output)
 
     def inside(self, given: Sequence[Value], build: Callable[[], list[Value]]) -> Any:
         """A subgraph, which reads values from outside, too."""

@@ -5,10 +5,16 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from generated_models import Case
+from model_builder import Builder
+from model_values import BOOL, F16, F32, Evaluator, soft_max
+from onnx import helper
+from where_models import value
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/fuzz"))
-from fuzz_models import run_models, summarize
+from fuzz_models import OnnxRuntime, difference, run_models, summarize
 
 
 @pytest.mark.parametrize(
@@ -27,3 +33,83 @@ def test_models_run_as_without_maskwise(
     assert claimed > share * count, summarize(found)
     if host == "onnxruntime":
         assert sum("attention" in one["claims"] for one in found) > 0.08 * count, summarize(found)
+
+
+def test_rows_of_a_sum_of_rounded_values() -> None:
+    """A unit of the tangent's makes, now and then, one of the sum's, which is 2048 times as large:
+    that much the weights of the row may differ by, and no more.
+    """
+    x = np.random.default_rng(5).standard_normal((400, 40)).astype("f")
+    bias = np.array(-2000.0, "f")
+    nodes = [
+        helper.make_node("Tanh", ["x"], ["tangent"]),
+        helper.make_node("Add", ["tangent", "bias"], ["sum"]),
+        helper.make_node("Softmax", ["sum"], ["weights"]),
+        helper.make_node("Add", ["x", "bias"], ["exact"]),
+    ]
+    values = {"x": (x.astype(float),) * 2, "bias": (bias.astype(float),) * 2}
+    Evaluator(18, F32, np.random.default_rng(6)).run(nodes, values)
+    sums = np.tanh(x) + bias
+    shaken = np.nextafter(np.tanh(x), np.float32(1)) + bias
+    assert (sums != shaken).any()
+    weights, pair = soft_max(sums), values["weights"]
+    assert difference(soft_max(shaken), weights, pair, F32) is None
+    assert difference(weights * np.float32(1.1), weights, pair, F32)
+    assert values["exact"][0] is values["exact"][1]
+
+
+def test_nothing_is_known_behind_a_node_that_numpy_cannot_run() -> None:
+    """ONNX Runtime may run it: axis -2**63 is 0 there."""
+    builder = Builder(7)
+    builder.twists = 1
+    x = builder.given(np.ones((2, 3), "f"), F32, False)
+    first = next(
+        one
+        for one in (builder.emit("Softmax", x, axis=0) for _ in range(100))
+        if one.name in builder.unknown
+    )
+    inner = builder.inside([], lambda: [builder.emit("Neg", first)])
+    cond = builder.given(np.array(True), BOOL, False)
+    chosen = builder.emit("If", cond, then_branch=inner, else_branch=inner)
+    assert {x.name, cond.name, chosen.name} & builder.unknown == {chosen.name}
+    got, wanted = np.ones(3), np.zeros(3)
+    assert difference(got, wanted, None, F32) is None
+    assert difference(got[:2], wanted, None, F32)
+    assert difference(got, wanted, (wanted, wanted), F32)
+
+
+def test_a_number_that_may_be_infinite() -> None:
+    exact, shaken = np.array([[60000.0, 1.0]]), np.array([[59950.0, 1.0]])
+    got, wanted = (np.array([[one, 1]], "e") for one in (np.inf, 64000))
+    assert difference(got, wanted, (exact, shaken), F16) is None
+    assert difference(got, wanted - np.float16(20000), (exact, shaken), F16)
+    assert difference(got, np.nan_to_num(got), (exact, exact), F16)
+    # What roundings make of a row that may be infinite is no bound of others.
+    exact, shaken = np.array([[1e9, 1.0], [1.0, 1.0]]), np.array([[2e9, 1.0], [1.0, 1.0]])
+    wanted = np.array([[np.inf, 1], [1, 1]], "e")
+    got = np.array([[64000, 2], [1, 1]], "e")
+    assert difference(got, wanted, (exact, shaken), F16) is None
+    assert difference(got[::-1], wanted[::-1], (exact, shaken), F16)
+
+
+def test_a_model_that_onnx_runtime_refuses_after_any_change() -> None:
+    """An input is declared a number, which lets ONNX Runtime infer that Softmax has one, too."""
+    nodes = [helper.make_node("Where", ["c", "x", "y"], ["kept"], name="kept")]
+    nodes += [helper.make_node("Softmax", ["kept"], ["weights"], axis=-1)]
+    nodes += [helper.make_node("Mul", ["rows", "x"], ["scaled"])]
+    nodes += [helper.make_node("Softmax", ["scaled"], ["others"], axis=-1)]
+    declared = [value("c", BOOL, ()), value("x", F32, ()), value("y", F32, ())]
+    says = [value("kept", F32, ("n",))]
+    declared += [value("rows", F32, (2, 260))]
+    outputs = [value(name, F32, None) for name in ("weights", "others")]
+    graph = helper.make_graph(nodes, "test", declared, outputs, value_info=says)
+    imports = [helper.make_opsetid("", 21)]
+    model = helper.make_model(graph, opset_imports=imports, ir_version=10).SerializeToString()
+    feeds = {"c": np.array(True), "x": np.array(1, "f"), "y": np.ones(1, "f")}
+    feeds["rows"] = np.ones((2, 260), "f")
+    case = Case(model, F32, feeds, {"weights": None, "others": None})
+    assert OnnxRuntime(False).check(case, 0) == {
+        "verdict": "refused",
+        "difference": None,
+        "claims": ["rows", "Where-16"],
+    }

@@ -4,15 +4,16 @@ import os
 import sys
 from collections import Counter
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
 from typing import Any
 
 import attention_graphs
+import bench
 import cases
 import extras
+import pictures
 import pytest
 import results
 import targets
@@ -186,12 +187,11 @@ def end_of_a_run(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, noted: dict[str, Any], *arguments: str
 ) -> int:
     """Of scripts/bench, with everything measured already."""
-    monkeypatch.setitem(sys.modules, "pictures", SimpleNamespace(draw_all=lambda *_: None))
-    bench = import_module("bench")
+    monkeypatch.setattr(pictures, "draw_all", lambda *_: None)  # there is no Matplotlib
     rows = list(rows_of(row_of("onednn", 900.0)).values())
     monkeypatch.setattr(bench, "RESULTS", tmp_path)
     monkeypatch.setattr(bench, "run_suite", lambda *_: rows)
-    monkeypatch.setattr(bench.extras, "measure_notes", lambda *_: noted)
+    monkeypatch.setattr(extras, "measure_notes", lambda *_: noted)
     monkeypatch.setattr(sys, "argv", ["bench", "select", "--build", ".", *arguments])
     status: int = bench.main()
     return status
@@ -210,20 +210,17 @@ def test_a_missed_target_ends_the_run_with_one_and_a_line(
     assert end_of_a_run(monkeypatch, tmp_path, planted, "--no-targets") == 0
 
 
-def test_what_is_above_the_limit_is_measured_twice_more(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setitem(sys.modules, "pictures", SimpleNamespace())
-    bench = import_module("bench")
+def test_what_is_above_the_limit_is_measured_twice_more() -> None:
     asked: list[set[str]] = []
 
-    def run(case: cases.Case, effort: None, only: set[str]) -> list[results.Row]:
+    def run(case: cases.Case, effort: object, only: set[str]) -> list[results.Row]:
         asked.append(only)
         return [row_of(impl, 1.0, share=1.0) for impl in only]
 
     every = cases.shape_table()[:2]
     above = [row_of("maskwise", 1.0, share=1.2), row_of("numpy", 1.0, share=1.3)]
-    bench.repeat_above_limit(SimpleNamespace(run=run), every, above, None)
+    measuring: Any = SimpleNamespace(run=run)
+    bench.repeat_above_limit(measuring, every, above, bench.effort_for("select", full=False))
     assert asked == [{"maskwise", "numpy"}] * 2, "the other case is not"
     assert [row.again for row in above] == [[1.0, 1.0]] * 2
 

@@ -1,13 +1,9 @@
 """The comparison of instruction sets tells what is slower than a lesser one, twice."""
 
-import sys
-from pathlib import Path
 from unittest.mock import MagicMock
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks/suites"))
 import isa
+import pytest
 from cases import Case, dense
 from ways import Limit
 from worker import Worker

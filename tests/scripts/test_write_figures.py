@@ -216,6 +216,13 @@ def leave_behind(bench: Path, suites: tuple[str, ...], **other: str) -> None:
         (bench / f"{suite}.stamp.json").write_text(json.dumps(stamp))
 
 
+def left(name: str, content: object, bench: Path) -> Result:
+    """The table of that name, of a suite of that name."""
+    leave_behind(bench, (name,))
+    (bench / f"{name}.json").write_text(json.dumps(content))
+    return taken(name, bench, bench.parent)
+
+
 def leave_rows(bench: Path, suite: str, rows: list[tuple[str, str, float]]) -> None:
     leave_behind(bench, (suite,))
     entries = [
@@ -242,11 +249,8 @@ def test_python_is_compared_with_the_faster_form_of_numpy(tmp_path: Path) -> Non
     ("suite", "library"), [("onnxruntime", "ONNX Runtime"), ("openvino", "OpenVINO")]
 )
 def test_models_are_times_as_fast_as_without(suite: str, library: str, tmp_path: Path) -> None:
-    leave_behind(tmp_path / "bench", (suite,))
     one = {"case": "Where 64", "dtype": "f16", "without": 3e-6, "with_it": 1e-6, "ratio": 2.96}
-    content = {"version": "1.31.1", "cases": [one]}
-    (tmp_path / f"bench/{suite}.json").write_text(json.dumps(content))
-    result = taken(suite, tmp_path / "bench", tmp_path)
+    result = left(suite, {"version": "1.31.1", "cases": [one]}, tmp_path / "bench")
     assert result.rows == [["Where 64", "f16", "3 us", "1 us", "3"]]
     assert result.head[2] == library and result.versions == f"{library} 1.31.1"
 
@@ -296,14 +300,12 @@ def test_targets_are_the_report(tmp_path: Path) -> None:
 
 
 def test_kernels_are_shares_of_32_bits(tmp_path: Path) -> None:
-    leave_behind(tmp_path / "bench", ("kernels",))
     entries = [
         {"name": f"avx2/select_x{width}_uuu_plain/36864_median", "aggregate_name": "median"}
         | {"bytes_per_second": rate * 1e9}
         for width, rate in ((32, 100.0), (8, 50.0))
     ]
-    (tmp_path / "bench/kernels.json").write_text(json.dumps({"benchmarks": entries}))
-    result = taken("kernels", tmp_path / "bench", tmp_path)
+    result = left("kernels", {"benchmarks": entries}, tmp_path / "bench")
     assert result.rows == [["avx2", "36 KB", "50 (0.50)", "100 (1.00)"]]
 
 
@@ -338,12 +340,10 @@ def test_a_result_reads_back(tmp_path: Path) -> None:
 
 
 def test_whole_models(tmp_path: Path) -> None:
-    leave_behind(tmp_path / "bench", ("onnxruntime_models",))
     shares = {"Where": 0.0325, "Softmax": 0.01}
     one = {"model": "a-dynamo", "claimed": 13, "without": 3.0, "with_it": 2.0, "ratio": 1.5}
     content = {"version": "1.2", "models": [{**one, "shares": shares}]}
-    (tmp_path / "bench/onnxruntime_models.json").write_text(json.dumps(content))
-    result = taken("onnxruntime_models", tmp_path / "bench", tmp_path)
+    result = left("onnxruntime_models", content, tmp_path / "bench")
     assert result.rows == [["a-dynamo", "13", "3 s", "2 s", "1.50", "3.2%", "1.0%"]]
     assert result.head[-2:] == ["Where before", "Softmax before"]
 
