@@ -125,9 +125,8 @@ def draw_select(cases: list[Rows]) -> Any:
     axes.set(xlim=(0.7, None), ylim=(-0.8, len(cases) - 0.2))
     what = {case.name: case.what for case in shape_table()}
     axes.set_yticks(range(len(cases)), [label(rows, what) for rows in cases], fontsize=8)
-    for impl, colour, name in series(cases):
-        axes.plot([], [], "D" if impl == "maskwise" else "o", color=colour, label=name)
-    add_legend(axes)
+    dots = [("D" if impl == "maskwise" else "o", dot, name) for impl, dot, name in series(cases)]
+    add_legend(axes, dots)
     return axes
 
 

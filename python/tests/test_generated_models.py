@@ -84,7 +84,7 @@ def test_a_number_that_may_be_infinite() -> None:
     assert difference(got, wanted, (exact, shaken), F16) is None
     assert difference(got, wanted - np.float16(20000), (exact, shaken), F16)
     assert difference(got, np.nan_to_num(got), (exact, exact), F16)
-    # What roundings make of a row that may be infinite is no bound of others.
+    # A row that may be infinite loosens the bound of no other row.
     exact, shaken = np.array([[1e9, 1.0], [1.0, 1.0]]), np.array([[2e9, 1.0], [1.0, 1.0]])
     wanted = np.array([[np.inf, 1], [1, 1]], "e")
     got = np.array([[64000, 2], [1, 1]], "e")

@@ -66,7 +66,7 @@ HWY_ATTR HWY_INLINE row_v biases(const panel_scores& what, std::int64_t key, std
 HWY_ATTR HWY_INLINE row_v kept_by_cond(const panel_scores& what, std::int64_t key,
                                        std::int64_t lane, row_v score, row_v fill) {
     if (what.cond_step != 1) return selected(what.cond + key * what.cond_step + lane, score, fill);
-    const hn::RebindToSigned<row_d> di; // without a branch: padding at random is not to be foreseen
+    const hn::RebindToSigned<row_d> di; // no branch: random padding would be mispredicted
     const auto is_true =
         hn::Ne(hn::Set(di, std::to_integer<std::int32_t>(what.cond[key])), hn::Zero(di));
     return hn::IfThenElse(hn::RebindMask(row_d(), is_true), score, fill);

@@ -187,7 +187,7 @@ def end_of_a_run(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, noted: dict[str, Any], *arguments: str
 ) -> int:
     """Of scripts/bench, with everything measured already."""
-    monkeypatch.setattr(pictures, "draw_all", lambda *_: None)  # there is no Matplotlib
+    monkeypatch.setattr(pictures, "draw_all", lambda *_: None)  # Matplotlib may be missing
     rows = list(rows_of(row_of("onednn", 900.0)).values())
     monkeypatch.setattr(bench, "RESULTS", tmp_path)
     monkeypatch.setattr(bench, "run_suite", lambda *_: rows)

@@ -21,7 +21,7 @@ BELOW = [0.96, 0.97, 0.97, 0.98, 0.98, 0.99]
 
 @pytest.fixture
 def suite(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The suite where there is no NumPy."""
+    """The suite without NumPy."""
     for name in ("ml_dtypes", "numpy"):
         monkeypatch.setitem(sys.modules, name, MagicMock())
     import attention

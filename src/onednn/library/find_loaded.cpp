@@ -69,11 +69,11 @@ struct search {
     const char* file = nullptr;
 };
 
-// The loader is locked: no call that locks it, too, no memory.
+// The loader is locked meanwhile: nothing here may lock it again or allocate.
 int take_definer(dl_phdr_info* object, std::size_t, void* to) {
     search& wanted = *static_cast<search*>(to);
-    if (object->dlpi_addr == wanted.own_base || object->dlpi_name[0] == '\0') return 0;
-    if (!defines(*object, probe_name)) return 0;
+    if (object->dlpi_name == nullptr || object->dlpi_name[0] == '\0') return 0;
+    if (object->dlpi_addr == wanted.own_base || !defines(*object, probe_name)) return 0;
     wanted.file = object->dlpi_name;
     return 1;
 }

@@ -28,8 +28,8 @@ void* owner_of_probe(void* handle) {
     return dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
 }
 
-void* open_foreign(const char* name, int flags) {
-    void* handle = dlopen(name, flags);
+void* open_foreign(const char* name) {
+    void* handle = dlopen(name, RTLD_LAZY | RTLD_GLOBAL);
     if (handle == nullptr) return nullptr;
     void* const owner = owner_of_probe(handle);
     dlclose(handle);
@@ -51,8 +51,7 @@ void* find_handle(const char*& how) {
     how = "already loaded";
     if (void* handle = find_already_loaded()) return handle;
     how = "opened";
-    return first_by_soname(
-        [](const char* name) { return open_foreign(name, RTLD_LAZY | RTLD_GLOBAL); });
+    return first_by_soname(open_foreign);
 }
 
 template <typename Function>
