@@ -4,7 +4,6 @@
 What takes too long for every change: mutation, coverage, fuzzing, soak, sanitizers, memcheck,
 AArch64 and real clients, one after the other. Each has its minutes, or those given; a stage that
 needs more is ended and has failed. A failing stage ends nothing but itself, and the whole with 1.
-Long stages are in parts, `aarch64.1` and `aarch64.2`; `aarch64` is both, and one row of the table.
 `mutate` adds up what it has tried on the same sources.
 
 docs/figures/nightly.json keeps the last result of each, of which the table in docs/reliability.md
@@ -38,15 +37,11 @@ SHARE = 0.75  # of a stage's minutes that it is told to use; the rest is for bui
 class Stage:
     """In a command {seconds} is how long it shall take."""
 
-    name: str  # of a part: with its number behind a point
+    name: str
     command: str
     minutes: float
     figures: str  # the lines that say what came out
     turns: int = 1  # of which each takes {seconds}
-
-    @property
-    def row(self) -> str:
-        return self.name.split(".")[0]
 
     def words(self) -> list[str]:
         seconds = int(60 * self.minutes * SHARE / self.turns)
@@ -70,8 +65,7 @@ STAGES = (
     Stage("asan", "scripts/test asan --lanes 3.13,3.2", 60, LANE_COUNTS),
     Stage("tsan", "scripts/test tsan --lanes 3.13,3.2", 90, LANE_COUNTS),
     Stage("memcheck", "scripts/memcheck", 60, r"^memcheck (.*)"),
-    Stage("aarch64.1", "scripts/test_aarch64 cortex-a72 a64fx", 60, r"^scripts/test_aarch64: (.*)"),
-    Stage("aarch64.2", "scripts/test_aarch64 max", 60, r"^scripts/test_aarch64: (.*)"),
+    Stage("aarch64", "scripts/test_aarch64 cortex-a72 a64fx", 60, r"^scripts/test_aarch64: (.*)"),
     Stage("clients", "scripts/clients", 60, r"^(\S+: (?:passed|FAILED|not to be had).*)"),
 )
 
@@ -155,12 +149,12 @@ def run_stages(stages: list[Stage], records: Path) -> int:
 
 
 def chosen_stages(arguments: list[str]) -> list[Stage]:
-    """Of names of stages and parts, with minutes or without; of none all that can be run here."""
+    """Of names of stages, with minutes or without; of none all that can be run here."""
     known = [stage for stage in STAGES if (ROOT / stage.words()[0]).exists()]
     chosen = [] if arguments else known
     for argument in arguments:
         name, _, minutes = argument.partition("=")
-        found = [stage for stage in known if name in (stage.name, stage.row)]
+        found = [stage for stage in known if name == stage.name]
         if not found:
             raise SystemExit(f"no stage '{name}'; there are {', '.join(s.name for s in known)}")
         chosen += [replace(s, minutes=float(minutes)) if minutes else s for s in found]

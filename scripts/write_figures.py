@@ -138,21 +138,14 @@ def result_text(table: Table, root: Path) -> str:
     return "\n\n".join(blocks)
 
 
-def nightly_row(name: str, parts: list[nightly.Record | None]) -> list[str]:
-    """The parts of a stage added up; one that has failed or has not run says so."""
-    ran = [part for part in parts if part]
-    if not ran:
+def nightly_row(name: str, record: nightly.Record | None) -> list[str]:
+    if record is None:
         return [name, "not run yet", "", ""]
-    verdicts = [*dict.fromkeys(part.verdict for part in ran)]
-    if len(ran) < len(parts):
-        verdicts.append(f"{len(ran)} of {len(parts)} parts")
-    places = dict.fromkeys(f"commit {part.commit[:9]}, {part.date}, {part.machine}" for part in ran)
-    commands = [part.command.replace("|", r"\|") for part in ran]  # a bar would end the cell
     return [
-        "; ".join(f"`{command}`" for command in commands),
-        f"{', '.join(verdicts)}, {sum(part.minutes for part in ran):.0f} minutes",
-        "; ".join(part.figures for part in ran),
-        "; ".join(places),
+        f"`{record.command}`",
+        f"{record.verdict}, {record.minutes:.0f} minutes",
+        record.figures,
+        f"commit {record.commit[:9]}, {record.date}, {record.machine}",
     ]
 
 
@@ -160,10 +153,7 @@ def nightly_text(root: Path) -> str:
     records = nightly.read_records(root / nightly.RECORDS)
     if not records:
         raise Fault(f"{NIGHTLY.document}: no results in {nightly.RECORDS}: run scripts/nightly")
-    names: dict[str, list[str]] = {}
-    for stage in nightly.STAGES:
-        names.setdefault(stage.row, []).append(stage.name)
-    rows = [nightly_row(row, [records.get(name) for name in parts]) for row, parts in names.items()]
+    rows = [nightly_row(stage.name, records.get(stage.name)) for stage in nightly.STAGES]
     return markdown(["what", "result", "figures", "when and where"], rows)
 
 

@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -117,25 +117,6 @@ def test_missing_results(root: Path, capsys: pytest.CaptureFixture[str]) -> None
     out = capsys.readouterr().out
     assert "docs/python.md: no results for the table 'python': run scripts/bench python" in out
     assert "docs/reliability.md: no results" in out
-
-
-def test_parts_of_a_nightly_stage_are_one_row(root: Path) -> None:
-    commit = git(root, "rev-parse", "HEAD")
-    document = root / "docs/reliability.md"
-    first = replace(record(commit), command="scripts/x -L a|b")
-    nightly.keep(root / nightly.RECORDS, "aarch64.1", first)
-    assert write(root, check=False) == 0
-    assert (
-        "| `scripts/x -L a\\|b` | passed, 1 of 2 parts, 3 minutes | 1 of 1 |"
-        in document.read_text()
-    )
-    nightly.keep(root / nightly.RECORDS, "aarch64.2", replace(record(commit), figures="4 of 4"))
-    assert write(root, check=False) == 0
-    assert "`scripts/x` | passed, 6 minutes | 1 of 1; 4 of 4 | commit" in document.read_text()
-    failed = replace(record(commit), verdict="FAILED")
-    nightly.keep(root / nightly.RECORDS, "aarch64.2", failed)
-    assert write(root, check=False) == 0
-    assert "| passed, FAILED, 6 minutes |" in document.read_text()
 
 
 def test_results_that_lack_something(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
