@@ -152,7 +152,7 @@ private:
             answer["maskwise"] = maskwise;
             return answer;
         } catch (const dnnl::error& refused) {
-            const auto status = " answers status " + std::to_string(refused.status);
+            const auto status = " (status " + std::to_string(refused.status) + ')';
             return {{"state", "refused"}, {"reason", refused.message + status}};
         }
     }

@@ -11,7 +11,7 @@ from attention_measured import Measured, Samples
 from attention_problem import Problem
 from worker import ROOT, Died, Worker
 
-SERVER = ROOT / "benchmarks/peers/serve_attention.py"
+SERVER = ROOT / "benchmarks/peers/serve.py"
 # The environment that has each. Another implementation is a line here and a module
 # benchmarks/peers/attention_<name>.py.
 ENVIRONMENTS = {
@@ -26,7 +26,7 @@ PACKAGE = ROOT / "build/release/python"  # of the engine
 class Peer(Worker):
     def __init__(self, name: str, python: Path) -> None:
         self.name = name
-        command = [str(python), "-B", str(SERVER), name]
+        command = [str(python), "-B", str(SERVER), f"attention_{name}"]
         path = os.pathsep.join([str(PACKAGE), os.environ.get("PYTHONPATH", "")])
         # ONNX Runtime spins 30 ms.
         super().__init__(f"attention-{name}", command, {"PYTHONPATH": path}, rests=True)
