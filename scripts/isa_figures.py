@@ -55,7 +55,7 @@ def rows_of(found: Compared, name: str) -> Rows:
     """The case by one instruction set, as the targets read it."""
     described = {key: getattr(found, key) for key in DESCRIBED}
     described |= {"seconds_median": found.seconds[name], "limit_fraction": found.fractions[name]}
-    row = Row(**described, impl="maskwise", version="", seconds_min=None, threads=0)
+    row = Row(**described, impl="maskwise")
     return {"maskwise": row, "limit": row}
 
 

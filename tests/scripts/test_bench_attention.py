@@ -265,7 +265,7 @@ ASK = """
 import json, sys, tempfile
 from pathlib import Path
 from attention_measured import Measured
-from attention_peers import Peer
+from attention_client import Peer
 from attention_plain import Plain
 from attention_problem import Problem, mask_of
 
