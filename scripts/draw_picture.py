@@ -15,7 +15,7 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from write_figures import PICTURES, ROOT, SELECT, Result, Table, results_of, sign
+from write_figures import PICTURES, ROOT, Result, Table, results_of, sign
 
 if TYPE_CHECKING:  # write_figures' tests import this file without matplotlib
     from matplotlib.axes import Axes
@@ -145,7 +145,7 @@ def draw_kept(result: Result, theme: Theme) -> Axes:
 
 
 def draw(result: Result, table: Table, theme: Theme) -> str:
-    axes = draw_select(result, theme) if table is SELECT else draw_kept(result, theme)
+    axes = draw_select(result, theme) if table.name == "select" else draw_kept(result, theme)
     axes.patch.set_visible(False)
     axes.tick_params(colors=theme.text, which="both", length=0)
     axes.spines[:].set_visible(False)

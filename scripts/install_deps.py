@@ -140,6 +140,10 @@ def install(name: str, place: Path, pins: Pins, build: Callable[[Path, Pins], No
         say(f"{name}: ready after {time.monotonic() - start:.0f} s")
 
 
+def install_named(what: str, name: str, build: Callable[[Path, Pins], None]) -> None:
+    install(what, DEPS / name, Pins(ROOT / f"scripts/{name}.txt"), build)
+
+
 def pip(python: Path, arguments: list[str]) -> None:
     command = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     command += ["--no-deps", "--only-binary=:all:", "--no-compile", *arguments]
@@ -303,8 +307,7 @@ def install_for_python() -> None:
     if not is_current(DEPS / "python", pins):  # else nothing is asked of the network
         install("Python package's needs", DEPS / "python", pins, build_environment)
         say_newer_release("onnxruntime", pins)
-    pins = Pins(ROOT / "scripts/onnxruntime-1.24.txt")
-    install("ONNX Runtime 1.24", DEPS / "onnxruntime-1.24", pins, build_environment)
+    install_named("ONNX Runtime 1.24", "onnxruntime-1.24", build_environment)
     pins = Pins(ROOT / "scripts/onnxruntime_headers.txt")
     try:
         install("ONNX Runtime headers", DEPS / "onnxruntime-headers", pins, build_from_debian)
@@ -313,7 +316,7 @@ def install_for_python() -> None:
 
 
 def install_all(lanes: list[str]) -> None:
-    install("Python tools", DEPS / "tools", Pins(ROOT / "scripts/tools.txt"), build_environment)
+    install_named("Python tools", "tools", build_environment)
     own = os.environ.get("MASKWISE_ONEDNN", "")
     if own:
         run_quietly(f"MASKWISE_ONEDNN={own}", [str(ROOT / "scripts/lane"), "--describe"])
@@ -336,17 +339,15 @@ def main() -> int:
     try:
         install_all(arguments.lanes)
         if arguments.peers:
-            install("peers", DEPS / "peers", Pins(ROOT / "scripts/peers.txt"), build_environment)
+            install_named("peers", "peers", build_environment)
         if arguments.torch or arguments.exporters:
-            install("PyTorch", DEPS / "torch", Pins(ROOT / "scripts/torch.txt"), build_environment)
+            install_named("PyTorch", "torch", build_environment)
         if arguments.exporters:
-            pins = Pins(ROOT / "scripts/exporters.txt")
-            install("exporters", DEPS / "exporters", pins, build_on_torch)
+            install_named("exporters", "exporters", build_on_torch)
         if arguments.python:
             install_for_python()
         if arguments.aarch64:
-            pins = Pins(ROOT / "scripts/aarch64.txt")
-            install("AArch64 libraries", DEPS / "aarch64", pins, build_from_debian)
+            install_named("AArch64 libraries", "aarch64", build_from_debian)
     except Failure as failure:
         say(str(failure))
         return 1

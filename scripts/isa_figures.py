@@ -29,8 +29,9 @@ DESCRIBED = ("suite", "case", "cond", "src_0", "src_1", "dtype", "mask", "bytes"
 Table = tuple[str, list[str], list[list[str]]]  # versions, head, rows
 
 
-def read(path: Path) -> tuple[dict[str, Any], list[Compared]]:
+def read(bench: Path) -> tuple[dict[str, Any], list[Compared]]:
     """Refuses what is not of every case: it would look better or worse than the engine is."""
+    path = bench / "isa.json"
     kept = json.loads(path.read_text())
     asked = kept["asked"]
     if missing := [suite for suite in WANTED if suite not in asked["suites"]]:
@@ -54,7 +55,7 @@ def rows_of(found: Compared, name: str) -> Rows:
     """The case by one instruction set, as the targets read it."""
     described = {key: getattr(found, key) for key in DESCRIBED}
     described |= {"seconds_median": found.seconds[name], "limit_fraction": found.fractions[name]}
-    row = Row(**described, impl="maskwise", version="", seconds_min=None, threads=0)
+    row = Row(**described, impl="maskwise")
     return {"maskwise": row, "limit": row}
 
 
@@ -103,8 +104,8 @@ def isa_row(every: list[Compared], name: str, lesser: str | None) -> list[str]:
     ]
 
 
-def isa_table(path: Path) -> Table:
-    kept, every = read(path)
+def isa_table(bench: Path) -> Table:
+    kept, every = read(bench)
     names, native = kept["sets"], kept["native"]
     select, sweep = (
         ", ".join(f"{name} {share:g}" for name, share in wanted.items())
@@ -136,9 +137,9 @@ def slowest_of(every: list[Compared], name: str) -> list[Compared]:
     return sorted(every, key=lambda found: found.fractions[name])[:SLOWEST]
 
 
-def slowest_table(path: Path) -> Table:
+def slowest_table(bench: Path) -> Table:
     """The slowest cases of each instruction set, by all of them."""
-    kept, every = read(path)
+    kept, every = read(bench)
     names = kept["sets"]
     shown = {case_name(found): found for name in names for found in slowest_of(every, name)}
     cases = sorted(shown.values(), key=lambda found: min(found.fractions[name] for name in names))

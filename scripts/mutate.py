@@ -2,11 +2,12 @@
 """usage: scripts/mutate [--seconds N] [--count N] [--only TEXT]
 
 Plants small faults in the sources of the engine, the plugin, the integrations and the Python
-package, one at a time in copies of the tree, and counts which of them the tests notice: comparisons
-are flipped, sources swapped, bounds dropped. Each processor tries another fault: it builds what the
-tests of that folder need and runs these, the quickest first, until one fails. Fails when fewer than
-90 % are noticed. A fault that does not compile does not count, nor does a plan that has become
-another than tests/guard/plans.txt records: that only says that something changed.
+package, one at a time in copies of the tree, and counts which of them the tests notice:
+comparisons are turned round, loops go too far, sources are swapped, bounds dropped. Each
+processor tries another fault: it builds what the tests of that folder need and runs these, the
+quickest first, until one fails. Fails when fewer than 90 % are noticed. A fault that does not
+compile does not count, nor does a plan that has become another than tests/guard/plans.txt
+records: that only says that something changed.
 
 build/mutate/verdicts.json keeps the verdicts on one state of the sources; another run on the same
 state tries further faults and adds them up. The state decides the order of all faults.
@@ -59,6 +60,8 @@ CONTRACTS = {
     "3.13/traps/preload": "traps-3.13",
     "3.13/failing_allocations": "failing_allocations-3.13",
     "3.13/claims": "maskwise-bench",
+    "3.2/surroundings": "surroundings-3.2",
+    "info": "maskwise-info",
     "3.13/harness/Attention": "maskwise-bench maskwise-bench-faulty",
     "fuzz/attention": "fuzz_attention",
 }
@@ -70,7 +73,7 @@ GRAPHS = (
     "test_row_chain test_merged_chain test_expression_group test_compiled_select test_op_set"
     " test_attention_chain test_graph_index"
 )
-PLUGIN = " ".join(name for name in CONTRACTS if name[0] == "3")
+PLUGIN = " ".join(name for name in CONTRACTS if name[0] == "3" or name == "info")
 
 
 def files_of(host: str) -> str:
@@ -103,11 +106,8 @@ ASKED = {
 
 # What is replaced by what. Comparisons stand between blanks, as clang-format writes them, so that
 # template brackets are left alone.
-FAULTS: tuple[tuple[str, str], ...] = (
-    (r" < ", " <= "),
-    (r" <= ", " < "),
-    (r" > ", " >= "),
-    (r" >= ", " > "),
+Faults = tuple[tuple[str, str], ...]
+FAULTS: Faults = (
     (r" == ", " != "),
     (r" != ", " == "),
     (r" && ", " || "),
@@ -120,6 +120,12 @@ FAULTS: tuple[tuple[str, str], ...] = (
     (r"std::min\(([^(),]+), [^(),]+\)", r"\1"),
     (r"std::max\(([^(),]+), [^(),]+\)", r"\1"),
 )
+# A loop goes one step too far, or not far enough. Elsewhere a bound often only parts two ways to
+# one result, such as a short and a long one, and the comparison is turned round.
+IN_LOOPS: Faults = ((r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "))
+ELSEWHERE: Faults = ((r" < ", " >= "), (r" <= ", " > "), (r" > ", " <= "), (r" >= ", " < "))
+# A loop in steps of several leaves what it does not reach to the next.
+STEPS = re.compile(r"; \w+ \+= \w+[,)]")
 
 
 @dataclass(frozen=True)
@@ -147,7 +153,9 @@ def faults_of_line(path: str, number: int, line: str) -> list[Fault]:
         return []
     code = line.split("//", 1)[0]
     found = []
-    for pattern, replacement in FAULTS:
+    is_loop = re.match(r"\s*(for|while)\b", code) is not None
+    comparisons = ELSEWHERE if not is_loop else () if STEPS.search(code) else IN_LOOPS
+    for pattern, replacement in (*FAULTS, *comparisons):
         for match in re.finditer(pattern, code):
             after = code[: match.start()] + match.expand(replacement) + code[match.end() :]
             found.append(Fault(path, number, code, after))

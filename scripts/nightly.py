@@ -4,7 +4,6 @@
 What takes too long for every change: mutation, coverage, fuzzing, soak, sanitizers, memcheck,
 AArch64 and real clients, one after the other. Each has its minutes, or those given; a stage that
 needs more is ended and has failed. A failing stage ends nothing but itself, and the whole with 1.
-Long stages are in parts, `tsan.1` and `tsan.2`; `tsan` is all of them, and one row of the table.
 `mutate` adds up what it has tried on the same sources.
 
 docs/figures/nightly.json keeps the last result of each, of which the table in docs/reliability.md
@@ -38,15 +37,11 @@ SHARE = 0.75  # of a stage's minutes that it is told to use; the rest is for bui
 class Stage:
     """In a command {seconds} is how long it shall take."""
 
-    name: str  # of a part: with its number behind a point
+    name: str
     command: str
     minutes: float
     figures: str  # the lines that say what came out
     turns: int = 1  # of which each takes {seconds}
-
-    @property
-    def row(self) -> str:
-        return self.name.split(".")[0]
 
     def words(self) -> list[str]:
         seconds = int(60 * self.minutes * SHARE / self.turns)
@@ -54,7 +49,7 @@ class Stage:
 
 
 LANE_COUNTS = r"^ *((?:\S+|no lane): \d+ (?:of \d+ )?passed.*)"
-OTHER_LANES = "-L lane-(3.7|unstable)"  # than those of the first part
+# The newest and the oldest oneDNN: the plugin has no branch for a version in between.
 STAGES = (
     Stage("mutate", "scripts/mutate --seconds {seconds}", 20, r"^scripts/mutate: (.*)"),
     Stage("coverage", "scripts/coverage --build", 40, r"^scripts/coverage: (.*)"),
@@ -67,13 +62,10 @@ STAGES = (
         14,
     ),
     Stage("soak", "scripts/soak {seconds}", 40, r"^scripts/soak: (.*)"),
-    Stage("asan.1", "scripts/test asan --lanes 3.13,3.2", 60, LANE_COUNTS),
-    Stage("asan.2", f"scripts/test asan {OTHER_LANES}", 60, LANE_COUNTS),
-    Stage("tsan.1", "scripts/test tsan --lanes 3.13,3.2", 90, LANE_COUNTS),
-    Stage("tsan.2", f"scripts/test tsan {OTHER_LANES}", 90, LANE_COUNTS),
+    Stage("asan", "scripts/test asan --lanes 3.13,3.2", 60, LANE_COUNTS),
+    Stage("tsan", "scripts/test tsan --lanes 3.13,3.2", 90, LANE_COUNTS),
     Stage("memcheck", "scripts/memcheck", 60, r"^memcheck (.*)"),
-    Stage("aarch64.1", "scripts/test_aarch64 cortex-a72 a64fx", 60, r"^scripts/test_aarch64: (.*)"),
-    Stage("aarch64.2", "scripts/test_aarch64 max", 60, r"^scripts/test_aarch64: (.*)"),
+    Stage("aarch64", "scripts/test_aarch64 cortex-a72 a64fx", 60, r"^scripts/test_aarch64: (.*)"),
     Stage("clients", "scripts/clients", 60, r"^(\S+: (?:passed|FAILED|not to be had).*)"),
 )
 
@@ -157,12 +149,12 @@ def run_stages(stages: list[Stage], records: Path) -> int:
 
 
 def chosen_stages(arguments: list[str]) -> list[Stage]:
-    """Of names of stages and parts, with minutes or without; of none all that can be run here."""
+    """Of names of stages, with minutes or without; of none all that can be run here."""
     known = [stage for stage in STAGES if (ROOT / stage.words()[0]).exists()]
     chosen = [] if arguments else known
     for argument in arguments:
         name, _, minutes = argument.partition("=")
-        found = [stage for stage in known if name in (stage.name, stage.row)]
+        found = [stage for stage in known if name == stage.name]
         if not found:
             raise SystemExit(f"no stage '{name}'; there are {', '.join(s.name for s in known)}")
         chosen += [replace(s, minutes=float(minutes)) if minutes else s for s in found]

@@ -21,11 +21,11 @@ from typing import Any
 import core_model
 import isa_figures
 import write_figures
-from write_figures import ROOT, Fault, Result
+from write_figures import BY_NAME, ROOT, Fault, Result
 
 sys.path.insert(0, str(ROOT / "benchmarks/suites"))
 from results import NAMES
-from table import time_text
+from table import time_text, times_text
 
 BENCH = ROOT / "build/bench"
 Cells = tuple[str, list[str], list[list[str]]]  # versions, head, rows
@@ -46,10 +46,6 @@ SHOWN = {
 
 KERNELS = ("avx512", "avx2", "sse4", "sve", "neon", "scalar")
 WORDS = {"aborts": "ends the process", "-": "`invalid_shape`"}
-
-
-def times_text(slow: float, fast: float) -> str:
-    return f"{slow / fast:.2g}" if slow / fast < 100 else f"{slow / fast:.0f}"
 
 
 def ms_text(cell: str) -> str:
@@ -111,24 +107,6 @@ def forms_of(of_case: Rows, name: str) -> list[dict[str, Any]]:
 def fastest(of_case: Rows, name: str) -> float | None:
     """Seconds of the implementation's fastest form, or of that form."""
     return min((row["seconds_median"] for row in forms_of(of_case, name)), default=None)
-
-
-def python_cells(bench: Path) -> Cells:
-    """The faster of NumPy's forms is what Maskwise is compared with."""
-    rows, versions = [], ""
-    for name, of_case in by_case(all_rows(bench), "python").items():
-        where, own, out = (of_case[impl] for impl in ("numpy", "maskwise", "maskwise, out="))
-        versions = f"NumPy {where['version']}"
-        forms = [row for impl, row in of_case.items() if impl.startswith("numpy")]
-        best = min(forms, key=lambda row: row["seconds_median"])
-        form = best["impl"].partition(", ")[2] or "where"
-        fastest = best["seconds_median"]
-        cells = [name, time_text(where["seconds_median"]), f"{time_text(fastest)} ({form})"]
-        for seconds in (own["seconds_median"], out["seconds_median"]):
-            cells += [time_text(seconds), times_text(fastest, seconds)]
-        rows.append(cells)
-    head = ["case", "`numpy.where`", "NumPy's best form", "`maskwise.where`", "times faster"]
-    return versions, [*head, "with `out=`", "times faster"], rows
 
 
 def times_of(of_case: Rows) -> str:
@@ -308,45 +286,6 @@ def kernels_cells(bench: Path) -> Cells:
     return "one thread, random mask", ["kernels", "operands", *(f"{w} bits" for w in widths)], rows
 
 
-def inplace_cells(bench: Path) -> Cells:
-    """Bytes as shares of dst's."""
-    rows = []
-    for found in json.loads(measured(bench / "inplace.json"))["cases"]:
-        shares = [f"{found[part] / found['dst']:.1%}" for part in ("changed", "written")]
-        times = [time_text(found["seconds"][way]) for way in ("in place", "apart")]
-        size = f"{found['dst'] / 1e6:.1f} MB"
-        rows.append(
-            [found["changes"], found["dtype"], size, *shares, *times, f"{found['ratio']:.2f}"]
-        )
-    head = ["what changes", "type", "dst", "lines to change", "lines written"]
-    head += ["in place", "into another dst", "of its time"]
-    return "engine, causal and random masks shared by 12 matrices", head, rows
-
-
-def turns_cells(bench: Path, suite: str, library: str) -> Cells:
-    """Of a library without Maskwise and with it."""
-    found = json.loads(measured(bench / f"{suite}.json"))
-    rows = [
-        [one["case"], one["dtype"], time_text(one["without"]), time_text(one["with_it"])]
-        + [f"{one['ratio']:.2g}"]
-        for one in found["cases"]
-    ]
-    head = ["model", "type", library, "with Maskwise", "times faster"]
-    return f"{library} {found['version']}", head, rows
-
-
-def language_cells(bench: Path) -> Cells:
-    found = json.loads(measured(bench / "onnxruntime_models.json"))
-    rows = [
-        [one["model"], str(one["claimed"]), time_text(one["without"]), time_text(one["with_it"])]
-        + [f"{one['ratio']:.2f}", *(f"{share:.1%}" for share in one["shares"].values())]
-        for one in found["models"]
-    ]
-    head = ["model, exporter", "nodes claimed", "ONNX Runtime", "with Maskwise", "times faster"]
-    shares = [f"{kind} before" for kind in found["models"][0]["shares"]]
-    return f"ONNX Runtime {found['version']}, 512 words", [*head, *shares], rows
-
-
 def model_cells(bench: Path) -> Cells:
     """From the copies that the run of scripts/bench has measured last."""
     copies = json.loads(measured(bench / "machine.json"))["copies"]
@@ -360,27 +299,24 @@ def model_cells(bench: Path) -> Cells:
     return core_model.assumptions(one), ["moved", *(machine.name for machine in machines)], rows
 
 
-# What each table is made of, and the suites of which it is.
-TAKEN: dict[str, tuple[Callable[[Path], Cells], tuple[str, ...]]] = {
-    "run": (run_cells, ("run-perf",)),
-    "kernels": (kernels_cells, ("kernels",)),
-    "select": (select_cells, ("select",)),
-    "targets": (targets_cells, ("select", "small")),
-    "isa": (lambda bench: isa_figures.isa_table(bench / "isa.json"), ("isa",)),
-    "slowest": (lambda bench: isa_figures.slowest_table(bench / "isa.json"), ("isa",)),
-    "model": (model_cells, ("select",)),
-    "inplace": (inplace_cells, ("inplace",)),
-    "attention": (attention_cells, ("attention",)),
-    "plain": (plain_cells, ("attention",)),
-    "kept": (kept_cells, ("attention",)),
-    "merged": (merged_cells, ("run-merge_perf",)),
-    "python": (python_cells, ("python",)),
-    "onnxruntime": (
-        lambda bench: turns_cells(bench, "onnxruntime", "ONNX Runtime"),
-        ("onnxruntime",),
-    ),
-    "openvino": (lambda bench: turns_cells(bench, "openvino", "OpenVINO"), ("openvino",)),
-    "onnxruntime_models": (language_cells, ("onnxruntime_models",)),
+def kept_cells_of(bench: Path, suite: str) -> Cells:
+    """Of a suite that leaves the table as it is shown."""
+    found = json.loads(measured(bench / f"{suite}.json"))
+    return found["versions"], found["head"], found["rows"]
+
+
+CELLS: dict[str, Callable[[Path], Cells]] = {
+    "run": run_cells,
+    "kernels": kernels_cells,
+    "select": select_cells,
+    "targets": targets_cells,
+    "isa": isa_figures.isa_table,
+    "slowest": isa_figures.slowest_table,
+    "model": model_cells,
+    "attention": attention_cells,
+    "plain": plain_cells,
+    "kept": kept_cells,
+    "merged": merged_cells,
 }
 
 
@@ -405,9 +341,8 @@ def result_text(result: Result) -> str:
 
 
 def take(name: str, bench: Path, root: Path) -> Path:
-    cells, suites = TAKEN[name]
-    stamp = stamp_of(bench, suites)
-    versions, head, rows = cells(bench)
+    stamp = stamp_of(bench, BY_NAME[name].suites)
+    versions, head, rows = CELLS[name](bench) if name in CELLS else kept_cells_of(bench, name)
     described = {key: stamp[key] for key in ("command", "commit", "date", "machine")}
     result = Result(**described, versions=versions, head=head, rows=rows)
     path = root / "docs/figures" / stamp["class"] / f"{name}.json"
@@ -418,12 +353,12 @@ def take(name: str, bench: Path, root: Path) -> Path:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("tables", nargs="*", help=f"of {', '.join(TAKEN)}")
+    parser.add_argument("tables", nargs="*", help=f"of {', '.join(BY_NAME)}")
     names = parser.parse_args().tables
-    if unknown := [name for name in names if name not in TAKEN]:
-        parser.error(f"no table '{unknown[0]}'; there are {', '.join(TAKEN)}")
+    if unknown := [name for name in names if name not in BY_NAME]:
+        parser.error(f"no table '{unknown[0]}'; there are {', '.join(BY_NAME)}")
     status = 0
-    for name in names or TAKEN:
+    for name in names or BY_NAME:
         try:
             print(f"taken: {take(name, BENCH, ROOT).relative_to(ROOT)}")
         except Fault as fault:

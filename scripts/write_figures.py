@@ -36,7 +36,6 @@ SELECT_ENGINE = (
     "src/exec",
     *(f":(exclude)src/{of}" for of in ("*/row_*", "exec/run_rows.*", "kernel/attention_*")),
 )
-OF_SELECT = ("inplace", "isa", "kernels", "model", "python", "run", "select", "slowest", "targets")
 ISA_NAMES = {"avx512": "AVX-512", "avx2": "AVX2", "sse4": "SSE4", "neon": "NEON", "sve": "SVE"}
 # A cell that is nothing but a figure: only a script writes those.
 FIGURE = re.compile(r"[\d.,]+( ?(x|ns|us|ms|s|%|GB/s|times))?")
@@ -47,32 +46,49 @@ class Table:
     document: str
     name: str
     command: str  # what measures it
+    suites: tuple[str, ...]  # of which it is, by what they leave in build/bench
+    sources: tuple[str, ...] = SELECT_ENGINE  # that it measures
     newest_only: bool = False  # of the CPU classes
+    drawn: bool = False  # a picture, once for each background, and no table
 
 
-TABLES = (
-    Table("README.md", "run", "scripts/run", newest_only=True),
-    Table("README.md", "plain", "scripts/bench attention --peers", newest_only=True),
-    Table("docs/performance.md", "kernels", "scripts/bench kernels"),
-    Table("docs/performance.md", "targets", "scripts/bench"),
-    Table("docs/performance.md", "isa", "scripts/bench isa select sweep --limit"),
-    Table("docs/performance.md", "slowest", "scripts/bench isa select sweep --limit"),
-    Table("docs/performance.md", "inplace", "scripts/bench inplace"),
-    Table("docs/performance.md", "model", "scripts/bench select"),
-    Table("docs/fusion.md", "attention", "scripts/bench attention"),
-    Table("docs/fusion.md", "merged", "scripts/run --batch=merge_perf"),
-    Table("docs/python.md", "python", "scripts/bench python"),
-    Table("docs/onnxruntime.md", "onnxruntime", "scripts/bench onnxruntime"),
-    Table("docs/onnxruntime.md", "onnxruntime_models", "scripts/bench onnxruntime --models"),
-    Table("docs/openvino.md", "openvino", "scripts/bench openvino"),
+ATTENTION = "scripts/bench attention"
+ISA = "scripts/bench isa select sweep --limit"
+README, SPEED, HOST = "README.md", "docs/performance.md", "docs/onnxruntime.md"
+EVERY = (
+    Table(README, "run", "scripts/run", ("run-perf",), newest_only=True),
+    Table(README, "plain", f"{ATTENTION} --peers", ("attention",), ENGINE, newest_only=True),
+    Table(SPEED, "kernels", "scripts/bench kernels", ("kernels",)),
+    Table(SPEED, "targets", "scripts/bench", ("select", "small")),
+    Table(SPEED, "isa", ISA, ("isa",)),
+    Table(SPEED, "slowest", ISA, ("isa",)),
+    Table(SPEED, "inplace", "scripts/bench inplace", ("inplace",)),
+    Table(SPEED, "model", "scripts/bench select", ("select",)),
+    Table("docs/fusion.md", "attention", ATTENTION, ("attention",), ENGINE),
+    Table(
+        "docs/fusion.md", "merged", "scripts/run --batch=merge_perf", ("run-merge_perf",), ENGINE
+    ),
+    Table("docs/python.md", "python", "scripts/bench python", ("python",)),
+    Table(HOST, "onnxruntime", "scripts/bench onnxruntime", ("onnxruntime",), ENGINE),
+    Table(
+        HOST,
+        "onnxruntime_models",
+        "scripts/bench onnxruntime --models",
+        ("onnxruntime_models",),
+        ENGINE,
+    ),
+    Table("docs/openvino.md", "openvino", "scripts/bench openvino", ("openvino",), ENGINE),
+    Table(README, "select", "scripts/bench select", ("select",), newest_only=True, drawn=True),
+    Table(
+        README, "kept", f"{ATTENTION} --peers", ("attention",), ENGINE, newest_only=True, drawn=True
+    ),
 )
-NIGHTLY = Table("docs/reliability.md", "nightly", "scripts/nightly")
-# No tables: what pictures are drawn from, each once for each background.
-SELECT = Table("README.md", "select", "scripts/bench select", newest_only=True)
-KEPT = Table("README.md", "kept", "scripts/bench attention --peers", newest_only=True)
+BY_NAME = {table.name: table for table in EVERY}
+TABLES = tuple(table for table in EVERY if not table.drawn)
+NIGHTLY = Table("docs/reliability.md", "nightly", "scripts/nightly", (), ENGINE)
 PICTURES = {
     f"docs/pictures/{name}-{theme}.svg": (table, theme)
-    for name, table in (("select", SELECT), ("attention", KEPT))
+    for name, table in (("select", BY_NAME["select"]), ("attention", BY_NAME["kept"]))
     for theme in ("light", "dark")
 }
 
@@ -138,21 +154,14 @@ def result_text(table: Table, root: Path) -> str:
     return "\n\n".join(blocks)
 
 
-def nightly_row(name: str, parts: list[nightly.Record | None]) -> list[str]:
-    """The parts of a stage added up; one that has failed or has not run says so."""
-    ran = [part for part in parts if part]
-    if not ran:
+def nightly_row(name: str, record: nightly.Record | None) -> list[str]:
+    if record is None:
         return [name, "not run yet", "", ""]
-    verdicts = [*dict.fromkeys(part.verdict for part in ran)]
-    if len(ran) < len(parts):
-        verdicts.append(f"{len(ran)} of {len(parts)} parts")
-    places = dict.fromkeys(f"commit {part.commit[:9]}, {part.date}, {part.machine}" for part in ran)
-    commands = [part.command.replace("|", r"\|") for part in ran]  # a bar would end the cell
     return [
-        "; ".join(f"`{command}`" for command in commands),
-        f"{', '.join(verdicts)}, {sum(part.minutes for part in ran):.0f} minutes",
-        "; ".join(part.figures for part in ran),
-        "; ".join(places),
+        f"`{record.command}`",
+        f"{record.verdict}, {record.minutes:.0f} minutes",
+        record.figures,
+        f"commit {record.commit[:9]}, {record.date}, {record.machine}",
     ]
 
 
@@ -160,10 +169,7 @@ def nightly_text(root: Path) -> str:
     records = nightly.read_records(root / nightly.RECORDS)
     if not records:
         raise Fault(f"{NIGHTLY.document}: no results in {nightly.RECORDS}: run scripts/nightly")
-    names: dict[str, list[str]] = {}
-    for stage in nightly.STAGES:
-        names.setdefault(stage.row, []).append(stage.name)
-    rows = [nightly_row(row, [records.get(name) for name in parts]) for row, parts in names.items()]
+    rows = [nightly_row(stage.name, records.get(stage.name)) for stage in nightly.STAGES]
     return markdown(["what", "result", "figures", "when and where"], rows)
 
 
@@ -235,8 +241,7 @@ def commits_behind(root: Path, commit: str, sources: tuple[str, ...]) -> int | N
 def commits_measured(root: Path) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """Where figures stand, of which commit they are, and which sources they measure."""
     for path in sorted((root / "docs/figures").glob("*/*.json")):
-        sources = SELECT_ENGINE if path.stem in OF_SELECT else ENGINE
-        yield str(path.relative_to(root)), read_result(path).commit, sources
+        yield str(path.relative_to(root)), read_result(path).commit, BY_NAME[path.stem].sources
     for name, record in nightly.read_records(root / nightly.RECORDS).items():
         yield f"{nightly.RECORDS}: {name}", record.commit, ENGINE
 

@@ -1,26 +1,141 @@
-// bench_client: Select through oneDNN Graph, request by request (see common/serve.hpp).
+// bench_client: Select through oneDNN Graph as a program would call it, request by request (see
+// common/serve.hpp). It knows nothing of Maskwise, whose plugin stands in front or not.
 //   {"do": "hello"}                       version, threads, whether Maskwise is in front
 //   {"do": "load", "case": ...}           compiles, runs once, compares with the expected bytes
 //   {"do": "time", "samples", "max_seconds"}
 //   {"do": "compile", "case", "count"}    seconds of a first and of a repeated compile
 //   {"do": "peak_resident"}               bytes
 
-#include "client/select_call.hpp"
+#include "common/measured_call.hpp"
 #include "common/serve.hpp"
 
-#include <memory>
+#include <dlfcn.h>
+#include <oneapi/dnnl/dnnl_graph.hpp>
+
+#include <chrono>
 
 namespace maskwise::bench {
 namespace {
+
+using dnnl::graph::logical_tensor;
+
+void check(dnnl_status_t status, const char* call) {
+    dnnl::error::wrap_c_api(status, call);
+}
+
+using owns_function = int (*)(const_dnnl_graph_compiled_partition_t);
+
+owns_function owns() {
+    static const auto found =
+        reinterpret_cast<owns_function>(dlsym(RTLD_DEFAULT, "maskwise_onednn_owns"));
+    return found;
+}
+
+logical_tensor::data_type type_of(const std::string& dtype) {
+    if (dtype == "f32") return logical_tensor::data_type::f32;
+    if (dtype == "bf16") return logical_tensor::data_type::bf16;
+    if (dtype == "f16") return logical_tensor::data_type::f16;
+    throw std::invalid_argument("oneDNN Graph's Select has no " + dtype);
+}
+
+dnnl_graph_logical_tensor_t describe(std::size_t id, logical_tensor::data_type type,
+                                     const operand& o) {
+    dnnl_graph_logical_tensor_t tensor;
+    check(dnnl_graph_logical_tensor_init_with_strides(
+              &tensor, id, static_cast<dnnl_data_type_t>(type), static_cast<int>(o.extents.size()),
+              o.extents.data(), o.strides_elems.data(), dnnl_graph_tensor_property_undef),
+          "logical_tensor_init_with_strides");
+    return tensor;
+}
+
+// What is timed is the C ABI: the C++ classes would allocate in every call.
+class select_call : public timed_call {
+public:
+    // Builds the graph. Throws dnnl::error where oneDNN refuses it, std::invalid_argument on types.
+    select_call(const dnnl::engine& engine, const dnnl::stream& stream, const bench_case& c)
+        : engine_(engine), stream_(stream) {
+        const auto type = type_of(c.dtype);
+        tensors_ = {describe(0, logical_tensor::data_type::boolean, c.cond),
+                    describe(1, type, c.src_0), describe(2, type, c.src_1),
+                    describe(3, type, c.dst)};
+        const std::vector<logical_tensor> all(tensors_.begin(), tensors_.end());
+        graph_.add_op(
+            {0, dnnl::graph::op::kind::Select, {all[0], all[1], all[2]}, {all[3]}, "select"});
+        graph_.finalize();
+        const auto partitions = graph_.get_partitions();
+        if (partitions.size() != 1)
+            throw dnnl::error(dnnl_unimplemented, "a Select is not one partition");
+        partition_ = partitions[0];
+        if (!partition_.is_supported())
+            throw dnnl::error(dnnl_unimplemented, "the partition is not supported");
+    }
+
+    dnnl::graph::compiled_partition make() const {
+        dnnl_graph_compiled_partition_t made = nullptr;
+        check(dnnl_graph_compiled_partition_create(&made, partition_.get()), "compiled_partition");
+        dnnl::graph::compiled_partition owner(made);
+        std::array<const dnnl_graph_logical_tensor_t*, 3> inputs{&tensors_[0], &tensors_[1],
+                                                                 &tensors_[2]};
+        const dnnl_graph_logical_tensor_t* output = &tensors_[3];
+        check(dnnl_graph_partition_compile(partition_.get(), made, inputs.size(), inputs.data(), 1,
+                                           &output, engine_.get()),
+              "partition_compile");
+        return owner;
+    }
+
+    // Whether Maskwise executes what is compiled.
+    bool compile() {
+        compiled_ = make();
+        return owns() && owns()(compiled_.get()) == 1;
+    }
+
+    // Seconds of a compile, `count` times with the same tensors.
+    double time_compile(int count) const {
+        std::chrono::duration<double> spent{};
+        for (int i = 0; i < count; ++i) {
+            const auto begin = std::chrono::steady_clock::now();
+            const auto again = make();
+            spent += std::chrono::steady_clock::now() - begin;
+        }
+        return spent.count() / count;
+    }
+
+    void bind(const std::array<void*, 4>& buffers) override {
+        for (std::size_t i = 0; i < buffers.size(); ++i)
+            bound_[i] = {logical_tensor(tensors_[i]), engine_, buffers[i]};
+    }
+
+    void execute() override {
+        std::array<const_dnnl_graph_tensor_t, 3> inputs{bound_[0].get(), bound_[1].get(),
+                                                        bound_[2].get()};
+        const_dnnl_graph_tensor_t output = bound_[3].get();
+        check(dnnl_graph_compiled_partition_execute(compiled_.get(), stream_.get(), inputs.size(),
+                                                    inputs.data(), 1, &output),
+              "execute");
+    }
+
+    void wait() override { check(dnnl_stream_wait(stream_.get()), "stream_wait"); }
+
+private:
+    dnnl::engine engine_;
+    dnnl::stream stream_;
+    std::array<dnnl_graph_logical_tensor_t, 4> tensors_{};
+    dnnl::graph::graph graph_{dnnl::engine::kind::cpu};
+    dnnl::graph::partition partition_;
+    dnnl::graph::compiled_partition compiled_;
+    std::array<dnnl::graph::tensor, 4> bound_;
+};
 
 class client {
 public:
     json answer(const json& request) {
         const std::string what = request.at("do");
+        const dnnl_version_t& v = *dnnl_version();
         if (what == "hello")
-            return {{"version", onednn_version()},
+            return {{"version", std::to_string(v.major) + '.' + std::to_string(v.minor) + '.' +
+                                    std::to_string(v.patch)},
                     {"threads", processor_count()},
-                    {"maskwise", maskwise_in_front()}};
+                    {"maskwise", owns() != nullptr}};
         if (what == "load") return load(parse_case(request.at("case")));
         if (what == "time") return measured_.time(request);
         if (what == "compile") return compile(parse_case(request.at("case")), request.at("count"));
@@ -31,13 +146,14 @@ public:
 private:
     json load(const bench_case& c) {
         try {
-            auto call = std::make_unique<select_call>(device_, c);
-            const bool maskwise = call->is_maskwise();
+            auto call = std::make_unique<select_call>(engine_, stream_, c);
+            const bool maskwise = call->compile();
             json answer = measured_.load(c, std::move(call));
             answer["maskwise"] = maskwise;
             return answer;
-        } catch (const refused& reason) {
-            return {{"state", "refused"}, {"reason", reason.what()}};
+        } catch (const dnnl::error& refused) {
+            const auto status = " (status " + std::to_string(refused.status) + ')';
+            return {{"state", "refused"}, {"reason", refused.message + status}};
         }
     }
 
@@ -49,8 +165,7 @@ private:
         for (int i = 0; i < count; ++i) {
             for (operand* o : {&c.cond, &c.src_0, &c.src_1, &c.dst})
                 if (!o->extents.empty() && o->extents[0] > 1) ++o->extents[0];
-            calls.push_back(
-                std::make_unique<select_call>(device_, c, select_call::compiled::later));
+            calls.push_back(std::make_unique<select_call>(engine_, stream_, c));
         }
         std::vector<double> first, again;
         for (const auto& call : calls) {
@@ -60,7 +175,8 @@ private:
         return {{"first", first}, {"again", again}};
     }
 
-    device device_;
+    dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+    dnnl::stream stream_{engine_};
     measured_call measured_;
 };
 

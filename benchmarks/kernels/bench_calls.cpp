@@ -17,9 +17,8 @@ select_desc same_shapes(const dims& shape) {
             dense_desc(data_type::f32, shape), dense_desc(data_type::f32, shape)};
 }
 
-void run_small(benchmark::State& state) {
-    const std::int64_t n = state.range(0);
-    const auto plan = make_select_plan(same_shapes({n}));
+void run_calls(benchmark::State& state, const select_desc& desc, std::int64_t n) {
+    const auto plan = make_select_plan(desc);
     const std::vector<unsigned char> cond(static_cast<std::size_t>(n), 1);
     const std::vector<float> src_0(cond.size()), src_1(cond.size());
     std::vector<float> dst(cond.size());
@@ -27,6 +26,11 @@ void run_small(benchmark::State& state) {
         run_select(*plan, cond.data(), src_0.data(), src_1.data(), dst.data());
         benchmark::ClobberMemory();
     }
+}
+
+void run_small(benchmark::State& state) {
+    const std::int64_t n = state.range(0);
+    run_calls(state, same_shapes({n}), n);
     state.SetBytesProcessed(state.iterations() * n * 13);
 }
 BENCHMARK(run_small)->RangeMultiplier(4)->Range(1, 1 << 20)->UseRealTime();
@@ -36,14 +40,7 @@ void run_small_packed(benchmark::State& state) {
     const std::int64_t n = state.range(0);
     select_desc desc = same_shapes({n, 3});
     desc.cond = dense_desc(data_type::boolean, {n, 1});
-    const auto plan = make_select_plan(desc);
-    const std::vector<unsigned char> cond(static_cast<std::size_t>(n), 1);
-    const std::vector<float> src_0(3 * cond.size()), src_1(3 * cond.size());
-    std::vector<float> dst(3 * cond.size());
-    for ([[maybe_unused]] auto _ : state) {
-        run_select(*plan, cond.data(), src_0.data(), src_1.data(), dst.data());
-        benchmark::ClobberMemory();
-    }
+    run_calls(state, desc, 3 * n);
 }
 BENCHMARK(run_small_packed)->RangeMultiplier(4)->Range(4, 1 << 14)->UseRealTime();
 
@@ -53,12 +50,16 @@ void find_known_plan(benchmark::State& state) {
 }
 BENCHMARK(find_known_plan);
 
-void compile_new_plan(benchmark::State& state) {
-    select_desc desc = same_shapes({16, 16, 256, 256});
-    desc.cond = dense_desc(data_type::boolean, {256, 256});
+void compile_new(benchmark::State& state, const select_desc& desc) {
     constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
     for ([[maybe_unused]] auto _ : state)
         benchmark::DoNotOptimize(build_plan(desc, active_isa(), never));
+}
+
+void compile_new_plan(benchmark::State& state) {
+    select_desc desc = same_shapes({16, 16, 256, 256});
+    desc.cond = dense_desc(data_type::boolean, {256, 256});
+    compile_new(state, desc);
 }
 BENCHMARK(compile_new_plan);
 
@@ -73,9 +74,7 @@ void compile_new_packed_plan(benchmark::State& state) {
         desc.src_1.strides_bytes[d] = stride;
         stride *= shape[d];
     }
-    constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
-    for ([[maybe_unused]] auto _ : state)
-        benchmark::DoNotOptimize(build_plan(desc, active_isa(), never));
+    compile_new(state, desc);
 }
 BENCHMARK(compile_new_packed_plan);
 

@@ -9,18 +9,18 @@ from typing import Any
 
 import maskwise
 import ml_dtypes
-from attention_operands import Form, Operands
+from attention_operands import Attending, Form, Operands
 
 TYPES = {"f32": "float32", "bf16": ml_dtypes.bfloat16}
 
 
-class Peer:
+class Peer(Attending):
     version = maskwise.__version__
 
     def __init__(self, threads: int) -> None:
         self.threads = min(threads, len(os.sched_getaffinity(0)))
 
-    def forms(self, of: Operands) -> dict[str, Callable[[], Form]]:
+    def ways(self, of: Operands) -> dict[str, Callable[[], Form]]:
         dst = of.empty()
         q, k, v, out = (array.view(TYPES[of.dtype]) for array in (of.q, of.k, of.v, dst))
         attend = partial(maskwise.attention, q, k, v, scale=of.scale, out=out)

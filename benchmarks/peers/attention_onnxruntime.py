@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 import onnxruntime as ort
-from attention_operands import BITS, Form, Operands
+from attention_operands import BITS, Attending, Form, Operands
 from onnx import TensorProto, helper
+from peer_onnxruntime import TYPES, Inputs, bound, options
 
-TYPES = {"f32": TensorProto.FLOAT, "bf16": TensorProto.BFLOAT16}
+OPSET = 23
 MINUS_INFINITY = {"f32": -np.inf, "bf16": 0xFF80}  # as the bits hold it
-
-Inputs = dict[str, tuple[Any, int]]
 
 
 def hidden(array: Any) -> Any:
@@ -31,7 +30,7 @@ def full(mask: Any) -> Any:
 def single_operators(of: Operands) -> list[Any]:
     def constant(name: str, value: float) -> Any:
         return helper.make_node(
-            "Constant", [], [name], value=helper.make_tensor(name, TYPES[of.dtype], [], [value])
+            "Constant", [], [name], value=helper.make_tensor(name, TYPES[of.dtype][1], [], [value])
         )
 
     nodes = [
@@ -52,18 +51,14 @@ def single_operators(of: Operands) -> list[Any]:
     ]
 
 
-class Peer:
+class Peer(Attending):
     version = ort.__version__
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self.options = ort.SessionOptions()
-        self.options.intra_op_num_threads = threads
-        self.options.log_severity_level = 4
-        self.bound: list[Inputs] = []  # the sessions have their addresses only
+        self.options = options(threads)
 
-    def forms(self, of: Operands) -> dict[str, Callable[[], Form]]:
-        self.bound.clear()
+    def ways(self, of: Operands) -> dict[str, Callable[[], Form]]:
         found: dict[str, Callable[[], Form]] = {
             "MultiHeadAttention": lambda: self.contrib(of, by_mask=of.mask is not None),
             "Attention": lambda: self.attention(of),
@@ -75,13 +70,13 @@ class Peer:
 
     @staticmethod
     def inputs(of: Operands) -> Inputs:
-        kind = TYPES[of.dtype]
+        kind = TYPES[of.dtype][1]
         found: Inputs = {"q": (of.q, kind), "k": (of.k, kind), "v": (of.v, kind)}
         return found if of.mask is None else {**found, "mask": (of.mask, TensorProto.BOOL)}
 
     def contrib(self, of: Operands, by_mask: bool) -> Form:
         """It adds a mask instead of selecting by it."""
-        kind, (batch, heads, rows, head) = TYPES[of.dtype], of.shape
+        kind, (batch, heads, rows, head) = TYPES[of.dtype][1], of.shape
         found: Inputs = {"q": (hidden(of.q), kind), "k": (hidden(of.k), kind)}
         found["v"] = (hidden(of.v), kind)
         names = ["q", "k", "v"]
@@ -118,22 +113,6 @@ class Peer:
         self, of: Operands, inputs: Inputs, nodes: list[Any], shape: tuple[int, ...] = ()
     ) -> Form:
         """`shape`: the answer's, where it is not that of q."""
-        kind = TYPES[of.dtype]
         dst = np.empty(shape or of.shape, BITS[of.dtype])
-        infos = [
-            helper.make_tensor_value_info(name, element, array.shape)
-            for name, (array, element) in inputs.items()
-        ]
-        answer = helper.make_tensor_value_info("dst", kind, dst.shape)
-        graph = helper.make_graph(nodes, "attention", infos, [answer])
-        sets = [helper.make_opsetid("", 23), helper.make_opsetid("com.microsoft", 1)]
-        model = helper.make_model(graph, opset_imports=sets, ir_version=11)
-        session = ort.InferenceSession(
-            model.SerializeToString(), self.options, providers=["CPUExecutionProvider"]
-        )
-        binding = session.io_binding()
-        for name, (array, element) in inputs.items():
-            binding.bind_input(name, "cpu", 0, element, array.shape, array.ctypes.data)
-        binding.bind_output("dst", "cpu", 0, kind, dst.shape, dst.ctypes.data)
-        self.bound.append(inputs)
-        return lambda: session.run_with_iobinding(binding), lambda _: dst
+        call = bound(nodes, inputs, dst, TYPES[of.dtype][1], OPSET, self.options)
+        return call, lambda _: dst

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+REASON = 200  # characters of what a library says
 BITS = {"f32": np.float32, "bf16": np.uint16}
 
 # Runs attention once; its answer, of the shape and in the order of q.
@@ -33,3 +34,28 @@ class Operands:
 
     def empty(self) -> Any:
         return np.empty(self.shape, BITS[self.dtype])
+
+
+class Attending:
+    """A peer of attention. `ways` gives those that it has for a case, each as a function that gets
+    it ready; `load` runs each once and writes its answer into the case's folder."""
+
+    forms: dict[str, Callable[[], Any]] = {}  # noqa: RUF012  # each case replaces them
+
+    def ways(self, of: Operands) -> dict[str, Callable[[], Form]]:
+        raise NotImplementedError
+
+    def load(self, case: dict[str, Any]) -> dict[str, Any]:
+        self.forms, answers, refused = {}, {}, {}
+        self.of = Operands(case)  # libraries have addresses only
+        for form, make_ready in self.ways(self.of).items():
+            try:
+                call, read = make_ready()
+                answer = read(call())
+            except Exception as error:  # a peer's own, of any class
+                refused[form] = f"{type(error).__name__}: {' '.join(str(error).split())}"[:REASON]
+                continue
+            answers[form] = f"answer-{len(answers)}"
+            answer.tofile(Path(case["folder"]) / answers[form])
+            self.forms[form] = call
+        return {"answers": answers, "refused": refused}

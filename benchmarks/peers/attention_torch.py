@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from attention_operands import Form, Operands
+from attention_operands import Attending, Form, Operands
 from torch.nn.functional import scaled_dot_product_attention
 
 
@@ -21,7 +21,7 @@ def read(answer: Any) -> Any:
     return (bits.view(torch.uint16) if bits.dtype == torch.bfloat16 else bits).numpy()
 
 
-class Peer:
+class Peer(Attending):
     version = torch.__version__
 
     def __init__(self, threads: int) -> None:
@@ -29,7 +29,7 @@ class Peer:
         torch.set_grad_enabled(False)
         self.threads = torch.get_num_threads()
 
-    def forms(self, of: Operands) -> dict[str, Callable[[], Form]]:
+    def ways(self, of: Operands) -> dict[str, Callable[[], Form]]:
         attend = partial(scaled_dot_product_attention, *map(tensor, (of.q, of.k, of.v)))
         if of.mask is None:
             return {"no mask": lambda: (attend, read)}

@@ -73,3 +73,24 @@ class Operands:
             np.fromfile(self.folder / "expected", dtype=bits, count=count), self.case["dst"]
         )
         return answer.shape == expected.shape and bool(np.array_equal(answer.view(bits), expected))
+
+
+class Selecting:
+    """A peer of Select. `ready` gives a case's operands and the ways to run it; one that returns no
+    array has written dst."""
+
+    forms: dict[str, Any] = {"": None}  # noqa: RUF012  # each case replaces them
+
+    def ready(self, case: dict[str, Any]) -> tuple[Operands, dict[str, Callable[[], Any]]]:
+        raise NotImplementedError
+
+    def load(self, case: dict[str, Any]) -> dict[str, str]:
+        try:
+            self.of, self.forms = self.ready(case)  # libraries have addresses only
+        except Refused as reason:
+            return {"state": "refused", "reason": str(reason)}
+        answers = [form() for form in self.forms.values()]
+        right = [
+            self.of.is_expected(a if isinstance(a, np.ndarray) else self.of.dst) for a in answers
+        ]
+        return {"state": "right" if all(right) else "wrong"}

@@ -13,12 +13,12 @@ class Peer:
     threads = 1
 
     def __init__(self, threads: int) -> None:
-        self.call: Any = None
+        self.forms: dict[str, Any] = {"": None}
 
-    def load(self, case: dict[str, Any]) -> bool:
+    def load(self, case: dict[str, Any]) -> dict[str, str]:
         source, target = (private(case["bytes"], np.uint8) for _ in range(2))
         source[:] = np.random.default_rng(1).integers(0, 256, source.size, np.uint8)
         target[:] = 0
-        self.call = lambda: np.copyto(target, source)
-        self.call()
-        return bool(np.array_equal(source, target))
+        self.forms = {"": lambda: np.copyto(target, source)}
+        self.forms[""]()
+        return {"state": "right" if np.array_equal(source, target) else "wrong"}

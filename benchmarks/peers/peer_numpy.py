@@ -5,34 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from operands import Operands
+from operands import Operands, Selecting
 
-BITS = {
-    "f32": np.float32,
-    "f16": np.float16,
-    "bf16": np.uint16,
-    "i64": np.int64,
-    "bool": np.bool_,
-}
+BITS = {"f32": "f4", "f16": "f2", "bf16": "u2", "i64": "i8", "bool": "?"}
 
 
-class Peer:
+class Peer(Selecting):
     version = np.__version__
     threads = 1
 
     def __init__(self, threads: int) -> None:
-        self.forms: dict[str, Any] = dict.fromkeys(("where", "copyto"))
+        self.forms = dict.fromkeys(("where", "copyto"))
 
-    def load(self, case: dict[str, Any]) -> bool:
+    def ready(self, case: dict[str, Any]) -> tuple[Operands, dict[str, Any]]:
         of = Operands(case, BITS[case["dtype"]], np.empty)
-
-        def where() -> Any:
-            return np.where(of.cond, of.src_0, of.src_1)
 
         def copy() -> Any:
             np.copyto(of.dst, of.src_1)
             np.copyto(of.dst, of.src_0, where=of.cond)
-            return of.dst
 
-        self.forms = {"where": where, "copyto": copy}
-        return all(of.is_expected(form()) for form in self.forms.values())
+        return of, {"where": lambda: np.where(of.cond, of.src_0, of.src_1), "copyto": copy}

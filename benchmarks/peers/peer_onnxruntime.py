@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import onnxruntime as ort
 from onnx import TensorProto, helper
-from operands import Operands, Refused
+from operands import Operands, Refused, Selecting
 
 TYPES = {
     "f32": (np.float32, TensorProto.FLOAT),
@@ -16,50 +17,53 @@ TYPES = {
     "i64": (np.int64, TensorProto.INT64),
     "bool": (np.bool_, TensorProto.BOOL),
 }
+Inputs = dict[str, tuple[Any, int]]  # arrays and ONNX's types
 
 
-def make_model(of: Operands, element: int) -> bytes:
-    inputs = [
-        helper.make_tensor_value_info("cond", TensorProto.BOOL, of.cond.shape),
-        helper.make_tensor_value_info("src_0", element, of.src_0.shape),
-        helper.make_tensor_value_info("src_1", element, of.src_1.shape),
+def options(threads: int) -> Any:
+    made = ort.SessionOptions()
+    made.intra_op_num_threads = threads
+    made.log_severity_level = 4
+    return made
+
+
+def bound(
+    nodes: list[Any], inputs: Inputs, dst: Any, kind: int, opset: int, options: Any
+) -> Callable[[], object]:
+    """Runs the model of these nodes with dst as its output, by addresses: it holds the arrays."""
+    infos = [
+        helper.make_tensor_value_info(name, element, array.shape)
+        for name, (array, element) in inputs.items()
     ]
-    dst = helper.make_tensor_value_info("dst", element, of.dst.shape)
-    node = helper.make_node("Where", ["cond", "src_0", "src_1"], ["dst"])
-    graph = helper.make_graph([node], "select", inputs, [dst])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 16)], ir_version=10)
-    return bytes(model.SerializeToString())
+    answer = helper.make_tensor_value_info("dst", kind, dst.shape)
+    graph = helper.make_graph(nodes, "peer", infos, [answer])
+    sets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=sets, ir_version=11).SerializeToString()
+    session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    binding = session.io_binding()
+    for name, (array, element) in inputs.items():
+        binding.bind_input(name, "cpu", 0, element, array.shape, array.ctypes.data)
+    binding.bind_output("dst", "cpu", 0, kind, dst.shape, dst.ctypes.data)
+    return lambda held=(inputs, dst): session.run_with_iobinding(binding)
 
 
-class Peer:
+class Peer(Selecting):
     version = ort.__version__
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self.options = ort.SessionOptions()
-        self.options.intra_op_num_threads = threads
-        self.options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        self.options.add_session_config_entry("session.inter_op.allow_spinning", "0")
-        self.options.log_severity_level = 4
-        self.call: Any = None
+        self.options = options(threads)
+        for pool in ("intra_op", "inter_op"):
+            self.options.add_session_config_entry(f"session.{pool}.allow_spinning", "0")
 
-    def load(self, case: dict[str, Any]) -> bool:
-        dtype, element = TYPES[case["dtype"]]
+    def ready(self, case: dict[str, Any]) -> tuple[Operands, dict[str, Any]]:
+        dtype, kind = TYPES[case["dtype"]]
         of = Operands(case, dtype)
         of.require_dense()
+        inputs = {"cond": (of.cond, TensorProto.BOOL)}
+        inputs |= {"src_0": (of.src_0, kind), "src_1": (of.src_1, kind)}
+        node = helper.make_node("Where", list(inputs), ["dst"])
         try:
-            session = ort.InferenceSession(
-                make_model(of, element), self.options, providers=["CPUExecutionProvider"]
-            )
+            return of, {"": bound([node], inputs, of.dst, kind, 16, self.options)}
         except Exception as error:  # its classes are private
             raise Refused(str(error).splitlines()[0]) from None
-        binding = session.io_binding()
-        for name in ("cond", "src_0", "src_1"):
-            array = getattr(of, name)
-            kind = TensorProto.BOOL if name == "cond" else element
-            binding.bind_input(name, "cpu", 0, kind, array.shape, array.ctypes.data)
-        binding.bind_output("dst", "cpu", 0, element, of.dst.shape, of.dst.ctypes.data)
-        self.kept = of
-        self.call = lambda: session.run_with_iobinding(binding)
-        self.call()
-        return of.is_expected(of.dst)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import openvino as ov
 from openvino import opset13 as ops
-from operands import Operands, Refused
+from operands import Operands, Refused, Selecting
 
 TYPES = {
     "f32": (np.float32, ov.Type.f32),
@@ -17,42 +18,46 @@ TYPES = {
     "i64": (np.int64, ov.Type.i64),
     "bool": (np.bool_, ov.Type.boolean),
 }
+CORE = ov.Core()
 
 
-class Peer:
+def bound(
+    operator: Callable[..., Any], inputs: list[Any], dst: Any, threads: int, **hints: Any
+) -> Callable[[], object]:
+    """Runs one operator of `inputs`, each array with its type, the second one's type for dst."""
+    parameters = [ops.parameter(array.shape, kind) for array, kind in inputs]
+    settings = {
+        "PERFORMANCE_HINT": "LATENCY",
+        "NUM_STREAMS": "1",
+        "INFERENCE_NUM_THREADS": threads,
+        "ENABLE_CPU_PINNING": False,
+        **hints,
+    }
+    model = ov.Model([operator(*parameters)], parameters)
+    request = CORE.compile_model(model, "CPU", settings).create_infer_request()
+    for i, (array, kind) in enumerate(inputs):
+        request.set_input_tensor(i, ov.Tensor(array, array.shape, kind))
+    request.set_output_tensor(0, ov.Tensor(dst, dst.shape, inputs[1][1]))
+    # Else it copies dst; it has addresses only.
+    return lambda held=(inputs, dst): request.infer(share_outputs=True)
+
+
+class Peer(Selecting):
     version = ov.__version__.split("-")[0]
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self.core = ov.Core()
-        self.call: Any = None
 
-    def compile(self, of: Operands, element: Any) -> Any:
-        cond = ops.parameter(of.cond.shape, ov.Type.boolean)
-        src_0, src_1 = (ops.parameter(array.shape, element) for array in (of.src_0, of.src_1))
-        select = ops.select(cond, src_0, src_1, auto_broadcast="numpy")
-        settings = {
-            "PERFORMANCE_HINT": "LATENCY",
-            "NUM_STREAMS": "1",
-            "INFERENCE_NUM_THREADS": self.threads,
-            "ENABLE_CPU_PINNING": False,
-            "EXECUTION_MODE_HINT": "ACCURACY",
-        }
-        return self.core.compile_model(ov.Model([select], [cond, src_0, src_1]), "CPU", settings)
-
-    def load(self, case: dict[str, Any]) -> bool:
-        dtype, element = TYPES[case["dtype"]]
+    def ready(self, case: dict[str, Any]) -> tuple[Operands, dict[str, Any]]:
+        dtype, kind = TYPES[case["dtype"]]
         of = Operands(case, dtype)
         of.require_dense()
+        inputs = [(of.cond, ov.Type.boolean), (of.src_0, kind), (of.src_1, kind)]
+        select, hint = (
+            partial(ops.select, auto_broadcast="numpy"),
+            {"EXECUTION_MODE_HINT": "ACCURACY"},
+        )
         try:
-            request = self.compile(of, element).create_infer_request()
+            return of, {"": bound(select, inputs, of.dst, self.threads, **hint)}
         except RuntimeError as error:
             raise Refused(str(error).splitlines()[0]) from None
-        arrays = ((of.cond, ov.Type.boolean), (of.src_0, element), (of.src_1, element))
-        for i, (array, kind) in enumerate(arrays):
-            request.set_input_tensor(i, ov.Tensor(array, array.shape, kind))
-        request.set_output_tensor(0, ov.Tensor(of.dst, of.dst.shape, element))
-        self.kept = of
-        self.call = functools.partial(request.infer, share_outputs=True)  # else it copies dst
-        self.call()
-        return of.is_expected(of.dst)

@@ -1,4 +1,8 @@
-"""Runs Select by one peer, request by request: the same requests as bench_client answers."""
+"""Runs Select or attention by one peer, request by request, as bench_client answers them.
+
+A peer is a module peer_<name>.py or attention_<name>.py with a class Peer: `version`, `threads`,
+`load`, which gets a case ready and answers what became of it, and `forms`, its ways to run it.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,6 @@ import time
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
-
-from operands import Refused
 
 SAMPLE_SECONDS = 100e-6
 SLOW_SECONDS = 0.1
@@ -46,41 +48,33 @@ def take_samples(call: Callable[[], object], samples: int, max_seconds: float) -
     return taken
 
 
-class Server:
-    def __init__(self, name: str) -> None:
-        # Only the module of this peer is imported: each brings threads of its own.
-        self.peer: Any = import_module(f"peer_{name}").Peer(len(os.sched_getaffinity(0)))
-
-    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        what = request["do"]
-        if what == "hello":
-            forms = list(getattr(self.peer, "forms", [""]))
-            return {"version": self.peer.version, "threads": self.peer.threads, "forms": forms}
-        if what == "load":
-            try:
-                return {"state": "right" if self.peer.load(request["case"]) else "wrong"}
-            except Refused as reason:
-                return {"state": "refused", "reason": str(reason)}
-        if what == "time":
-            samples, most = int(request["samples"]), float(request["max_seconds"])
-            form = request.get("form")
-            call = self.peer.forms[form] if form else self.peer.call
-            return {"samples": take_samples(call, samples, most)}
-        raise ValueError(f"unknown request {what!r}")
+def answer(peer: Any, request: dict[str, Any]) -> dict[str, Any]:
+    what = request["do"]
+    if what == "hello":
+        forms = list(peer.forms)
+        return {"version": peer.version, "threads": peer.threads, "forms": forms}
+    if what == "load":
+        reply: dict[str, Any] = peer.load(request["case"])
+        return reply
+    if what == "time":
+        samples, most = int(request["samples"]), float(request["max_seconds"])
+        return {"samples": take_samples(peer.forms[request.get("form", "")], samples, most)}
+    raise ValueError(f"unknown request {what!r}")
 
 
-def serve(start: Callable[[], Any]) -> None:
+def serve(module: str) -> None:
     """Answers the lines of standard input; what libraries print goes to standard error."""
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
-    server = start()
+    # Only the module of this peer is imported: each brings threads of its own.
+    peer = import_module(module).Peer(len(os.sched_getaffinity(0)))
     for line in sys.stdin:
         try:
-            reply = server.answer(json.loads(line))
+            reply = answer(peer, json.loads(line))
         except Exception as error:  # the text is what the user gets to see
             reply = {"error": f"{type(error).__name__}: {error}"}
         out.write(json.dumps(reply) + "\n")
 
 
 if __name__ == "__main__":
-    serve(lambda: Server(sys.argv[1]))
+    serve(sys.argv[1])

@@ -26,7 +26,7 @@ from sessions import (
     sdpa_model,
     where_of,
 )
-from turns import Times, compare, run_suite
+from turns import Measured, compare, run_suite
 
 LARGE = "16x16x256x256"
 LEAST_ALONE, LEAST_OF_CHAIN, LEAST = 1.5, 1.2, 0.95
@@ -78,7 +78,7 @@ def bound(model: ov.Model, inputs: Inputs) -> tuple[Callable[[], object], Any]:
     return lambda: request.infer(share_outputs=True), answer
 
 
-def measure(made: Model, change: Change) -> Times:
+def measure(made: Model, change: Change) -> Measured:
     read = ov.Core().read_model(bytes_of(made))
     calls, answers = zip(
         *(bound(model, made.inputs) for model in (read, change(read.clone()))), strict=True
@@ -90,7 +90,7 @@ def measure(made: Model, change: Change) -> Times:
 
 def main() -> int:
     cases = (
-        (made.name, lambda made=made, change=change: measure(made, change))
+        (f"{made.name} {made.dtype}", lambda made=made, change=change: measure(made, change))
         for made, change in models()
     )
     return run_suite("openvino", "OpenVINO", ov.get_version().split("-")[0], cases)

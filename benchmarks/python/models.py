@@ -8,14 +8,10 @@ exported. build/bench/onnxruntime_models.json keeps the times.
 
 from __future__ import annotations
 
-import argparse
 import json
-import statistics
 import sys
 import tempfile
-import time
 from collections import Counter
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,35 +21,16 @@ import numpy as np
 import onnxruntime as ort
 from machine import ROOT
 from sessions import Inputs, options
-from turns import begin, keep
-from where import shown
+from table import time_text
+from turns import Measured, medians, run_suite
+from where import seconds_a_call
 
 TURNS = 7
 LEAST = 0.98  # times as fast as without
 EXTENTS = {"batch": 1, "sequence": 512, "source": 512}
 SHARES = ("Where", "Softmax")
-
-
-@dataclass
-class Times:
-    """Medians of seconds a run, and of the turns' ratios."""
-
-    model: str
-    claimed: int
-    without: float
-    with_it: float
-    ratio: float
-    shares: dict[str, float]
-
-    def line(self) -> str:
-        shares = "".join(f"{self.shares[kind]:>9.1%}" for kind in SHARES)
-        times = f"{shown(self.without):>12}{shown(self.with_it):>12}{self.ratio:>7.2f}x"
-        return f"{self.model:<24}{self.claimed:>7}{times}{shares}"
-
-
-def heading() -> str:
-    names = "".join(f"{name:>9}" for name in SHARES)
-    return f"{'model':<24}{'claimed':>7}{'without':>12}{'with it':>12}{'':>8}{names}"
+HEAD = ["model, exporter", "nodes claimed", "", "with Maskwise", "times faster"]
+HEAD += [f"{kind} before" for kind in SHARES]
 
 
 def made_up(session: Any) -> Inputs:
@@ -90,12 +67,6 @@ def shares_of(content: bytes, inputs: Inputs) -> dict[str, float]:
     return {kind: spent[kind] / spent.total() for kind in SHARES}
 
 
-def seconds(session: Any, inputs: Inputs) -> float:
-    begin = time.perf_counter()
-    session.run(["logits"], inputs)
-    return time.perf_counter() - begin
-
-
 def claimed_of(session: Any) -> int:
     groups = session.get_provider_graph_assignment_info()
     return sum(
@@ -103,7 +74,7 @@ def claimed_of(session: Any) -> int:
     )
 
 
-def measure(path: Path) -> Times:
+def measure(path: Path) -> Measured:
     content = model_text.read(path).SerializeToString()
     chosen = options()
     chosen.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
@@ -113,31 +84,22 @@ def measure(path: Path) -> Times:
     expected, got = (one.run(["logits"], inputs)[0] for one in (stock, session))
     if not np.allclose(got, expected, rtol=1e-4, atol=1e-5):
         raise SystemExit(f"{path.stem}: another answer with Maskwise")
-    turns = [(seconds(stock, inputs), seconds(session, inputs)) for _ in range(TURNS)]
-    without, with_it = (statistics.median(column) for column in zip(*turns, strict=True))
-    ratio = statistics.median(first / second for first, second in turns)
-    claimed = claimed_of(session)
+    turns = [
+        [seconds_a_call(lambda one=one: one.run(["logits"], inputs), 1) for one in (stock, session)]
+        for _ in range(TURNS)
+    ]
+    without, with_it, ratio = medians(turns)
+    row = [path.stem, str(claimed_of(session)), time_text(without), time_text(with_it)]
     del stock, session
-    return Times(path.stem, claimed, without, with_it, ratio, shares_of(content, inputs))
+    shares = [f"{share:.1%}" for share in shares_of(content, inputs).values()]
+    return [*row, f"{ratio:.2f}", *shares], f"{ratio:.2f}, {LEAST} wanted" if ratio < LEAST else ""
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="scripts/bench onnxruntime --models", description=__doc__)
-    parser.add_argument("--models", action="store_true", help="these, not the single operators")
-    given, facts = begin(parser)
-    print(f"ONNX Runtime {ort.__version__}, {EXTENTS['sequence']} words\n{heading()}")
-    every = []
-    for path in sorted((ROOT / "build/models").glob("*.json")):
-        if given.only in path.stem:
-            every.append(measure(path))
-            print(every[-1].line(), flush=True)
-    if not given.only:
-        entries = {**facts, "version": ort.__version__, "models": [asdict(one) for one in every]}
-        keep("onnxruntime_models", entries)
-    missed = [one for one in every if one.ratio < LEAST]
-    for one in missed:
-        print(f"missed: {one.model}: {one.ratio:.2f}, {LEAST} wanted", file=sys.stderr)
-    return 0 if given.no_targets or not missed else 1
+    paths = sorted((ROOT / "build/models").glob("*.json"))
+    cases = ((path.stem, lambda path=path: measure(path)) for path in paths)
+    version = f"{ort.__version__}, {EXTENTS['sequence']} words"
+    return run_suite("onnxruntime_models", "ONNX Runtime", version, cases, HEAD)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ import numpy as np
 import onnxruntime as ort
 from cases import CACHES, Case, dense, shape_table
 from onnx import TensorProto, helper
-from turns import Times, compare, run_suite
+from turns import Measured, compare, run_suite
 
 F32, F16, BOOL = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BOOL
 TYPES = {"f32": (F32, np.float32), "f16": (F16, np.float16)}
@@ -200,7 +200,7 @@ def bound(session: Any, inputs: Inputs) -> tuple[Callable[[], object], Any]:
     return lambda: session.run_with_iobinding(binding), (answer, dst, binding)
 
 
-def measure(model: Model) -> Times:
+def measure(model: Model) -> Measured:
     content = bytes_of(model)
     sessions = [
         ort.InferenceSession(content, options(), providers=["CPUExecutionProvider"]),
@@ -215,7 +215,9 @@ def measure(model: Model) -> Times:
 def main() -> int:
     blocks = (make(rows) for rows in (512, 1024) for make in (sdpa_model, masked_fill_model))
     models = itertools.chain(where_models(), [chain_model()], blocks)
-    cases = ((model.name, lambda model=model: measure(model)) for model in models)
+    cases = (
+        (f"{model.name} {model.dtype}", lambda model=model: measure(model)) for model in models
+    )
     return run_suite("onnxruntime", "ONNX Runtime", ort.__version__, cases)
 
 

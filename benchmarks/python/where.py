@@ -1,13 +1,12 @@
 """maskwise.where beside NumPy, in turns, in one process: two tables. NumPy is numpy.where, and the
 faster of that and two copies into an array that is there. Its huge pages are as it sets them.
 
-Started by `scripts/bench python`, which has the package built. build/bench/results.json keeps the
-rows.
+Started by `scripts/bench python`, which has the package built. build/bench/python.json keeps the
+first.
 """
 
 from __future__ import annotations
 
-import os
 import statistics
 import subprocess
 import sys
@@ -20,9 +19,9 @@ from typing import Any
 import maskwise
 import ml_dtypes
 import numpy as np
-import results
+from table import PYTHON_HEAD, heading, keep, markdown, python_row
 
-RESULTS = Path(__file__).resolve().parents[2] / "build/bench/results.json"
+FOLDER = Path(__file__).resolve().parents[2] / "build/bench"
 TURNS = 25
 SAMPLE_SECONDS = 300e-6
 MILLION = 1 << 20
@@ -36,62 +35,6 @@ class Case:
     condition: Any
     x: Any
     y: Any
-
-
-@dataclass
-class Times:
-    """Seconds a call, medians."""
-
-    case: Case
-    numpy: float
-    copies: float
-    new: float
-    out: float
-
-    def text(self) -> str:
-        best = min(self.numpy, self.copies)
-        form = "where" if best == self.numpy else "copyto"
-        cells = [shown(self.numpy), f"{shown(best)} ({form})"]
-        for seconds in (self.new, self.out):
-            cells += [shown(seconds), f"{best / seconds:.1f}x"]
-        return f"| {self.case.name} | {' | '.join(cells)} |"
-
-    def rows(self) -> list[results.Row]:
-        """As results.json keeps them. The limit is the C++ suites' to measure."""
-        operands = (self.case.condition, self.case.x, self.case.y)
-        cond, src_0, src_1 = ("x".join(map(str, np.shape(o))) or "-" for o in operands)
-        answer = np.where(*operands)
-        moved = answer.nbytes + sum(np.asarray(operand).nbytes for operand in operands)
-        cores = len(os.sched_getaffinity(0))
-        forms = [
-            ("numpy", np.__version__, self.numpy, 1),
-            ("numpy, copyto", np.__version__, self.copies, 1),
-            ("maskwise", maskwise.__version__, self.new, cores),
-            ("maskwise, out=", maskwise.__version__, self.out, cores),
-        ]
-        return [
-            results.Row(
-                suite="python",
-                case=self.case.name,
-                cond=cond,
-                src_0=src_0,
-                src_1=src_1,
-                dtype=answer.dtype.name,
-                mask="",
-                impl=impl,
-                version=version,
-                seconds_median=seconds,
-                seconds_min=None,
-                bytes=moved,
-                limit_fraction=None,
-                threads=threads,
-            )
-            for impl, version, seconds, threads in forms
-        ]
-
-
-def shown(seconds: float) -> str:
-    return f"{seconds * 1e3:.2f} ms" if seconds > 1e-3 else f"{seconds * 1e6:.3g} us"
 
 
 def numbers(random: np.random.Generator, shape: Any, dtype: Any) -> Any:
@@ -149,7 +92,7 @@ def two_copies(case: Case, out: Any) -> None:
     np.copyto(out, case.x, where=case.condition if is_bool else case.condition != 0)
 
 
-def measure(case: Case) -> Times:
+def measure(case: Case) -> list[str]:
     arguments = (case.condition, case.x, case.y)
     expected = np.where(*arguments)
     out = np.zeros_like(expected)
@@ -163,7 +106,7 @@ def measure(case: Case) -> Times:
         lambda: maskwise.where(*arguments),
         lambda: maskwise.where(*arguments, out=out),
     ]
-    return Times(case, *in_turns(forms))
+    return python_row(case.name, *in_turns(forms))
 
 
 class Room:
@@ -207,15 +150,12 @@ def import_seconds() -> float:
 
 
 def main() -> None:
-    print("| case | numpy.where | best of NumPy | maskwise.where | | with out= | |")
-    print("|---|---|---|---|---|---|---|")
-    rows: list[results.Row] = []
+    print(heading(PYTHON_HEAD))
+    rows = []
     for case in cases():
-        times = measure(case)
-        rows += times.rows()
-        print(times.text(), flush=True)
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    results.keep(RESULTS, "python", rows)
+        rows.append(measure(case))
+        print(markdown(rows[-1]), flush=True)
+    keep(FOLDER, "python", f"NumPy {np.__version__}", PYTHON_HEAD, rows)
     print("\n| width | 400 KB | 256 MB |\n|---|---|---|")
     near, far = bytes_a_second(400 << 10), bytes_a_second(256 << 20)
     for dtype in WIDTHS:

@@ -16,9 +16,8 @@ from pathlib import Path
 
 import attention_graphs as graphs
 import attention_report as report
-from attention_client import NEWEST_LANE, SAMPLES, Client, claim
+from attention_client import NEWEST_LANE, SAMPLES, Client, Peer, claim, peers
 from attention_measured import Measured, Samples
-from attention_peers import Peer, peers
 from attention_plain import ANSWER
 from attention_problem import Problem
 from machine import machine_facts
@@ -165,33 +164,22 @@ def available_bytes() -> int:
 def rows_of(measured: Measured) -> list[Row]:
     """In the form of the other suites; the ceiling is the limit, the parts are implementations."""
     ceiling, rows = measured.ceiling(), []
-    medians = {name: measured.median(name) for name in measured.samples}
-    for name, milliseconds in {**medians, "limit": ceiling}.items():
+    name = measured.case
+    if measured.lane != NEWEST_LANE:
+        name += f" on {measured.lane}"
+    medians = {impl: measured.median(impl) for impl in measured.samples}
+    for impl, milliseconds in {**medians, "limit": ceiling}.items():
         if milliseconds is None:
             continue
         share = ceiling / milliseconds if ceiling else None
-        if name == "maskwise":
+        if impl == "maskwise":
             share = measured.of_ceiling()
-        rows.append(
-            Row(
-                suite="attention",
-                case=measured.case
-                if measured.lane == NEWEST_LANE
-                else f"{measured.case} on {measured.lane}",
-                cond="",
-                src_0="",
-                src_1="",
-                dtype="",
-                mask="",
-                impl=name,
-                version=measured.versions.get(name.split(" ")[0], measured.library),
-                seconds_median=milliseconds / 1e3,
-                seconds_min=min(measured.samples.get(name, [milliseconds])) / 1e3,
-                bytes=measured.row_bytes,
-                limit_fraction=round(share, 4) if share else None,
-                threads=0,
-            )
-        )
+        row = Row("attention", name, impl=impl, bytes=measured.row_bytes)
+        row.version = measured.versions.get(impl.split(" ")[0], measured.library)
+        row.seconds_median = milliseconds / 1e3
+        row.seconds_min = min(measured.samples.get(impl, [milliseconds])) / 1e3
+        row.limit_fraction = round(share, 4) if share else None
+        rows.append(row)
     return rows
 
 

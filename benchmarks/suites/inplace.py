@@ -5,16 +5,14 @@ time against the same Select into another dst. Engine only. Started by scripts/b
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cases import Case, dense
 from isa import medians_of, take_turns
-from machine import machine_facts, write_stamp
 from measure import data_folder
+from table import heading, keep, markdown, time_text
 from worker import ROOT, Worker, engine, limit
 
 DST = dense((12, 1024, 1024))
@@ -27,17 +25,8 @@ MASKS = {
     "1 of 128, random": (MATRIX, f"random:{127 / 128}"),
     "half, random": (MATRIX, "random"),
 }
-
-
-@dataclass
-class InPlace:
-    changes: str
-    dtype: str
-    dst: int  # bytes
-    changed: int  # bytes of the cache lines that must change
-    written: int  # bytes of the cache lines that are stored to
-    seconds: dict[str, float]  # by way
-    ratio: float  # of the times in place and apart, the median of the turns
+HEAD = ["what changes", "type", "dst", "lines to change", "lines written"]
+HEAD += ["in place", "into another dst", "of its time"]
 
 
 def cases() -> list[Case]:
@@ -54,22 +43,17 @@ def load(worker: Worker, case: Case, folder: str, in_place: bool) -> None:
         raise RuntimeError(f"{case.name} {case.dtype}: {worker.impl} is {answer['state']}")
 
 
-def measure(case: Case, ways: list[Worker], counter: Worker, folder: str) -> InPlace:
-    """`ways`: in place, apart. Counting leaves pages in pieces, so that it has its own process."""
+def measure(case: Case, ways: list[Worker], counter: Worker, folder: str) -> list[str]:
+    """Bytes as shares of dst's. `ways`: in place, apart. Counting leaves pages in pieces, so it has
+    its own process."""
     for worker in [*ways, counter]:
         load(worker, case, folder, in_place=worker is not ways[1])
     taken = take_turns(ways, None)
     counts = counter.ask(do="count")
-    seconds = {name: statistics.median(spent) for name, spent in taken.items()}
+    shares = [f"{counts[part] / counts['dst']:.1%}" for part in ("changed", "written")]
+    times = [time_text(statistics.median(taken[way.impl])) for way in ways]
     ratio = medians_of(*(taken[way.impl] for way in ways))
-    return InPlace(case.name, case.dtype, **counts, seconds=seconds, ratio=ratio)
-
-
-def line(found: InPlace) -> str:
-    times = ", ".join(f"{name} {spent * 1e3:.3f} ms" for name, spent in found.seconds.items())
-    changed, written = (part / found.dst for part in (found.changed, found.written))
-    bytes_text = f"{found.dst / 1e6:.1f} MB, {changed:.1%} to change, {written:.1%} written"
-    return f"{found.changes}, {found.dtype}: {bytes_text}; {times}, {found.ratio:.2f}"
+    return [case.name, case.dtype, f"{counts['dst'] / 1e6:.1f} MB", *shares, *times, f"{ratio:.2f}"]
 
 
 def main() -> int:
@@ -78,18 +62,17 @@ def main() -> int:
     build = parser.parse_args().build
     data, counter = limit(build), engine(build, "counter")
     ways = [engine(build, name) for name in ("in place", "apart")]
-    every = []
+    print(heading(HEAD))
+    rows = []
     with data_folder() as folder:
         for case in cases():
             data.ask(do="load", case=case.request(folder))
-            every.append(measure(case, ways, counter, folder))
-            print(line(every[-1]), flush=True)
+            rows.append(measure(case, ways, counter, folder))
+            print(markdown(rows[-1]), flush=True)
     for worker in [data, counter, *ways]:
         worker.close()
-    results = ROOT / "build/bench/inplace.json"
-    kept = {**machine_facts(), "cases": [asdict(found) for found in every]}
-    results.write_text(json.dumps(kept, indent=1) + "\n")
-    write_stamp(results.parent, "inplace")
+    versions = "engine, causal and random masks shared by 12 matrices"
+    keep(ROOT / "build/bench", "inplace", versions, HEAD, rows)
     return 0
 
 

@@ -30,18 +30,18 @@ class Row:
 
     suite: str
     case: str
-    cond: str
-    src_0: str
-    src_1: str
-    dtype: str
-    mask: str
-    impl: str
-    version: str
-    seconds_median: float | None
-    seconds_min: float | None
-    bytes: int
-    limit_fraction: float | None
-    threads: int
+    cond: str = ""
+    src_0: str = ""
+    src_1: str = ""
+    dtype: str = ""
+    mask: str = ""
+    impl: str = ""
+    version: str = ""
+    seconds_median: float | None = None
+    seconds_min: float | None = None
+    bytes: int = 0
+    limit_fraction: float | None = None
+    threads: int = 0
     again: list[float] = field(default_factory=list)
 
     def key(self) -> tuple[str, str, str, str]:
@@ -75,8 +75,6 @@ def make_row(case: Case, impl: str, version: str, samples: list[float], threads:
         version=version,
         seconds_median=statistics.median(samples) if samples else None,
         seconds_min=min(samples) if samples else None,
-        bytes=0,
-        limit_fraction=None,
         threads=threads,
     )
 

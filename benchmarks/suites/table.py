@@ -1,7 +1,12 @@
-"""The table on the terminal: a line a case, while it runs."""
+"""Tables: of the suites of Select a line a case on the terminal, while it runs; of the others the
+rows that the documents have, which scripts/take_figures.py finds below build/bench."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+from machine import write_stamp
 from results import Row
 
 NOTE = "times as long:"
@@ -13,6 +18,39 @@ def time_text(seconds: float | None) -> str:
     if seconds < 1e-3:
         return f"{seconds * 1e6:.3g} us"
     return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
+
+
+def times_text(slow: float, fast: float) -> str:
+    return f"{slow / fast:.2g}" if slow / fast < 100 else f"{slow / fast:.0f}"
+
+
+def markdown(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def heading(head: list[str]) -> str:
+    return f"{markdown(head)}\n{markdown(['---'] * len(head))}"
+
+
+def keep(folder: Path, suite: str, versions: str, head: list[str], rows: list[list[str]]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    table = {"versions": versions, "head": head, "rows": rows}
+    (folder / f"{suite}.json").write_text(json.dumps(table, indent=1) + "\n")
+    write_stamp(folder, suite)
+
+
+PYTHON_HEAD = ["case", "`numpy.where`", "NumPy's best form", "`maskwise.where`", "times faster"]
+PYTHON_HEAD += ["with `out=`", "times faster"]
+
+
+def python_row(case: str, numpy: float, copies: float, new: float, out: float) -> list[str]:
+    """Seconds a call. The faster of NumPy's forms is what Maskwise is compared with."""
+    best = min(numpy, copies)
+    form = "where" if best == numpy else "copyto"
+    cells = [case, time_text(numpy), f"{time_text(best)} ({form})"]
+    for seconds in (new, out):
+        cells += [time_text(seconds), times_text(best, seconds)]
+    return cells
 
 
 def column(text: str, name: str) -> str:

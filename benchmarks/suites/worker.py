@@ -133,4 +133,4 @@ def peer(impl: str) -> Worker:
     threads = str(len(os.sched_getaffinity(0)))
     settings = {"NUMEXPR_MAX_THREADS": threads}
     program = ROOT / "benchmarks/peers/serve.py"
-    return Worker(impl, [sys.executable, "-B", str(program), impl], settings)
+    return Worker(impl, [sys.executable, "-B", str(program), f"peer_{impl}"], settings)

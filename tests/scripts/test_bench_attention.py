@@ -226,6 +226,7 @@ def test_bf16_is_what_the_processor_says() -> None:
 PLANTED = """
 import os
 import numpy as np
+from attention_operands import Attending
 
 def answer(of):
     wide = lambda bits: (bits.astype(np.uint32) << 16).view(np.float32)
@@ -245,10 +246,10 @@ def changed(of, element):
 def refuse():
     raise ValueError("no such\\nmask")
 
-class Peer:
+class Peer(Attending):
     version, threads = "1", 1
     def __init__(self, threads): pass
-    def forms(self, of):
+    def ways(self, of):
         read = lambda made: made
         unmasked = type("Unmasked", (), {**vars(of), "mask": None})
         return {
@@ -264,7 +265,7 @@ ASK = """
 import json, sys, tempfile
 from pathlib import Path
 from attention_measured import Measured
-from attention_peers import Peer
+from attention_client import Peer
 from attention_plain import Plain
 from attention_problem import Problem, mask_of
 

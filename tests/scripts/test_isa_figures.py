@@ -28,9 +28,10 @@ def found(suite: str, case: str, share: float, lesser: float, size: int = 2 << 2
 
 def left(folder: Path, cases: list[Compared], **asked: object) -> Path:
     kept = {"asked": {**ASKED, **asked}, "sets": ["avx512", "avx2"], "native": "avx512"}
-    path = folder / "isa.json"
-    path.write_text(json.dumps({**kept, "cases": [asdict(case) for case in cases]}))
-    return path
+    (folder / "isa.json").write_text(
+        json.dumps({**kept, "cases": [asdict(case) for case in cases]})
+    )
+    return folder
 
 
 def test_a_row_for_each_set_says_what_is_missed(tmp_path: Path) -> None:

@@ -31,11 +31,14 @@ def test_faults_of_a_line() -> None:
     found = mutate.faults_of_line("x.cpp", 3, "if (a < n && b == 1) return; // a < b")
     afters = {fault.after.strip() for fault in found}
     assert afters == {
-        "if (a <= n && b == 1) return;",
+        "if (a >= n && b == 1) return;",
         "if (a < n || b == 1) return;",
         "if (a < n && b != 1) return;",
     }
     assert mutate.faults_of_line("x.cpp", 3, "    // a < b") == []
+    loop = mutate.faults_of_line("x.cpp", 3, "    for (int i = 0; i < n; ++i)")
+    assert [fault.after.strip() for fault in loop] == ["for (int i = 0; i <= n; ++i)"]
+    assert mutate.faults_of_line("x.cpp", 3, "for (; i + step <= n; i += step) {") == []
 
 
 def test_the_share_noticed_decides(capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,7 +76,7 @@ def test_a_fault_is_planted_and_taken_back(
     faults += mutate.faults_of_line("src/api/a.cpp", 2, "c < d;")
 
     def passes(tree: mutate.Tree, test: str, seconds: float) -> bool:
-        return test != "test_strings" or "a <= b" not in source.read_text()
+        return test != "test_strings" or "a >= b" not in source.read_text()
 
     monkeypatch.setattr(mutate.Tree, "passes", passes)
     monkeypatch.setattr(mutate.Tree, "builds", lambda *_: True)
@@ -84,7 +87,7 @@ def test_a_fault_is_planted_and_taken_back(
     run.try_all(faults)
     assert source.read_text() == "a < b;\nc < d;\n"
     assert [*mutate.read_kept("one").verdicts.values()] == ["survived", "noticed by test_strings"]
-    assert "src/api/a.cpp:1: a < b;  ->  a <= b;" in capsys.readouterr().out
+    assert "src/api/a.cpp:1: a < b;  ->  a >= b;" in capsys.readouterr().out
 
 
 def test_what_fails_without_a_fault_is_not_asked(

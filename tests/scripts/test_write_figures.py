@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,8 @@ import nightly
 import pytest
 import take_figures
 import write_figures
-from write_figures import KEPT, NIGHTLY, PICTURES, SELECT, TABLES, Result, sign, write
+from table import PYTHON_HEAD, keep, python_row
+from write_figures import EVERY, NIGHTLY, PICTURES, TABLES, Result, sign, write
 
 CLASS = "avx512-some-model"
 
@@ -60,7 +61,7 @@ def root(tmp_path: Path) -> Path:
         parts = [f"<!-- begin {name} -->\n<!-- end {name} -->\nwords\n" for name in names]
         (tmp_path / document).parent.mkdir(exist_ok=True)
         (tmp_path / document).write_text("\n".join(parts))
-    for table in (*TABLES, SELECT, KEPT):
+    for table in EVERY:
         put_result(tmp_path, table.name, commit)
     put_pictures(tmp_path)
     nightly.keep(tmp_path / nightly.RECORDS, "soak", record(commit))
@@ -119,25 +120,6 @@ def test_missing_results(root: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "docs/reliability.md: no results" in out
 
 
-def test_parts_of_a_nightly_stage_are_one_row(root: Path) -> None:
-    commit = git(root, "rev-parse", "HEAD")
-    document = root / "docs/reliability.md"
-    first = replace(record(commit), command="scripts/x -L a|b")
-    nightly.keep(root / nightly.RECORDS, "tsan.1", first)
-    assert write(root, check=False) == 0
-    assert (
-        "| `scripts/x -L a\\|b` | passed, 1 of 2 parts, 3 minutes | 1 of 1 |"
-        in document.read_text()
-    )
-    nightly.keep(root / nightly.RECORDS, "tsan.2", replace(record(commit), figures="4 of 4"))
-    assert write(root, check=False) == 0
-    assert "`scripts/x` | passed, 6 minutes | 1 of 1; 4 of 4 | commit" in document.read_text()
-    failed = replace(record(commit), verdict="FAILED")
-    nightly.keep(root / nightly.RECORDS, "tsan.2", failed)
-    assert write(root, check=False) == 0
-    assert "| passed, FAILED, 6 minutes |" in document.read_text()
-
-
 def test_results_that_lack_something(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = root / f"docs/figures/{CLASS}/run.json"
     entries = json.loads(path.read_text())
@@ -161,7 +143,7 @@ def test_results_older_than_the_engine(root: Path, capsys: pytest.CaptureFixture
     out = capsys.readouterr().out
     assert f"docs/figures/{CLASS}/run.json: 31 commits of what it measures" in out
     assert f"{nightly.RECORDS}: soak: 31 commits" in out
-    for table in (*TABLES, SELECT, KEPT):
+    for table in EVERY:
         put_result(root, table.name, newest)
     put_pictures(root)
     nightly.keep(root / nightly.RECORDS, "soak", record(newest))
@@ -195,7 +177,7 @@ def test_a_clone_without_history_says_so(
     clone = tmp_path_factory.mktemp("clone") / "of"
     git(root, "clone", "--quiet", "--depth=1", f"file://{root}", str(clone))
     assert write(clone, check=True) == 0
-    assert f"the age of {len(TABLES) + 3} results is not known" in capsys.readouterr().out
+    assert f"the age of {len(EVERY) + 1} results is not known" in capsys.readouterr().out
 
 
 def test_a_table_for_each_class_but_the_newest_in_the_readme(root: Path) -> None:
@@ -237,22 +219,19 @@ def taken(name: str, bench: Path, root: Path) -> Result:
     return write_figures.read_result(take_figures.take(name, bench, root))
 
 
-def test_python_is_compared_with_the_faster_form_of_numpy(tmp_path: Path) -> None:
-    forms = [("numpy", 4e-3), ("numpy, copyto", 2e-3), ("maskwise", 1e-3), ("maskwise, out=", 5e-4)]
-    leave_rows(tmp_path / "bench", "python", [("f32", impl, s) for impl, s in forms])
-    result = taken("python", tmp_path / "bench", tmp_path)
-    assert result.rows == [["f32", "4 ms", "2 ms (copyto)", "1 ms", "2", "500 us", "4"]]
-    assert result.commit == "c" * 40 and result.machine == "one"
+def test_python_is_compared_with_the_faster_form_of_numpy() -> None:
+    row = python_row("f32", numpy=4e-3, copies=2e-3, new=1e-3, out=5e-4)
+    assert row == ["f32", "4 ms", "2 ms (copyto)", "1 ms", "2", "500 us", "4"]
+    assert len(row) == len(PYTHON_HEAD)
 
 
-@pytest.mark.parametrize(
-    ("suite", "library"), [("onnxruntime", "ONNX Runtime"), ("openvino", "OpenVINO")]
-)
-def test_models_are_times_as_fast_as_without(suite: str, library: str, tmp_path: Path) -> None:
-    one = {"case": "Where 64", "dtype": "f16", "without": 3e-6, "with_it": 1e-6, "ratio": 2.96}
-    result = left(suite, {"version": "1.31.1", "cases": [one]}, tmp_path / "bench")
-    assert result.rows == [["Where 64", "f16", "3 us", "1 us", "3"]]
-    assert result.head[2] == library and result.versions == f"{library} 1.31.1"
+@pytest.mark.parametrize("suite", ["python", "inplace", "onnxruntime", "openvino"])
+def test_a_suite_that_leaves_its_table(suite: str, tmp_path: Path) -> None:
+    keep(tmp_path, suite, "NumPy 1", ["case", "time"], [["µ", "3 us"]])
+    leave_behind(tmp_path, (suite,))  # of a commit with all changes
+    result = taken(suite, tmp_path, tmp_path)
+    assert (result.head, result.rows) == (["case", "time"], [["µ", "3 us"]])
+    assert result.versions == "NumPy 1" and result.commit == "c" * 40 and result.machine == "one"
 
 
 def test_selects_are_multiples_of_the_limit(tmp_path: Path) -> None:
@@ -337,15 +316,6 @@ def test_a_result_reads_back(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text(take_figures.result_text(result))
     assert write_figures.read_result(tmp_path / "x.json") == result
     assert json.loads((tmp_path / "x.json").read_text()) == asdict(result)
-
-
-def test_whole_models(tmp_path: Path) -> None:
-    shares = {"Where": 0.0325, "Softmax": 0.01}
-    one = {"model": "a-dynamo", "claimed": 13, "without": 3.0, "with_it": 2.0, "ratio": 1.5}
-    content = {"version": "1.2", "models": [{**one, "shares": shares}]}
-    result = left("onnxruntime_models", content, tmp_path / "bench")
-    assert result.rows == [["a-dynamo", "13", "3 s", "2 s", "1.50", "3.2%", "1.0%"]]
-    assert result.head[-2:] == ["Where before", "Softmax before"]
 
 
 def attention_rows(case: str, **seconds: float) -> list[dict[str, Any]]:

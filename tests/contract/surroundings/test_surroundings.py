@@ -250,6 +250,8 @@ class Loading(LaneCase):
         self.assertRegex(done.stderr, r"maskwise,load,.*/libonednn_cpu_so\.so \(already loaded\)")
 
     def test_a_large_select_finds_the_threads_of_libtbb(self) -> None:
+        if "libtsan" in SETTING.before_preload:
+            self.skipTest("below ThreadSanitizer the engine runs on std::thread")
         done = client(SETTING.plugin, CLIENT_ROWS=LARGE, MASKWISE_VERBOSE="1")
         self.assert_right(done)
         self.assertEqual(done.stderr.count("maskwise,threads,libtbb /"), 1, done.stderr)

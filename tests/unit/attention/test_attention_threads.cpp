@@ -197,5 +197,22 @@ TEST(attention_text, says_what_is_computed) {
     EXPECT_EQ(plan.dst().extents, (dims{2, 8, 4}));
 }
 
+TEST(attention_text, names_what_is_there_and_nothing_else) {
+    attention_desc desc = small_desc();
+    const auto says = [&desc](const char* word) {
+        const attention_plan plan = compile(desc);
+        return (to_string(plan) + explain(plan)).find(word) != std::string::npos;
+    };
+    for (const char* const word : {", soft cap", ", bias", ", cond", ", causal", "\nbias f32"})
+        EXPECT_FALSE(says(word)) << word;
+    desc.soft_cap = 30;
+    desc.bias = {data_type::f32, {8, 8}};
+    desc.cond = {data_type::boolean, {8, 8}};
+    desc.causal = causal_boundary::top_left;
+    for (const char* const word : {", soft cap", ", bias", ", cond", ", causal top_left",
+                                   "\nbias f32 {8,8}", "\ncond boolean {8,8}", "query f32"})
+        EXPECT_TRUE(says(word)) << word;
+}
+
 } // namespace
 } // namespace maskwise
