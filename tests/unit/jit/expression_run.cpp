@@ -149,8 +149,9 @@ std::uint32_t draw_element(generator& random, data_type type) {
     if (kind == 0) return any;
     static constexpr double special[] = {0.0,  -0.0,  1.0,   -1.0, 0.5,
                                          1e30, -1e30, 1e-40, 88.7, -103.0};
-    const double number = kind == 1 ? special[draw(random, 0, 9)]
-                                    : std::normal_distribution<double>(0, kind == 2 ? 40 : 2)(random);
+    const double number = kind == 1
+                              ? special[draw(random, 0, 9)]
+                              : std::normal_distribution<double>(0, kind == 2 ? 40 : 2)(random);
     return static_cast<std::uint32_t>(encode(number, element_of(type)));
 }
 
