@@ -2,7 +2,6 @@
 #include "graph/attention_form.hpp"
 #include "unit/graph/chain_graphs.hpp"
 
-#include <functional>
 #include <gtest/gtest.h>
 
 namespace maskwise::graph {
@@ -81,23 +80,21 @@ TEST(attention_chain, follows_what_moves_its_result) {
 
 // Each turns a partition that is attention into one that is not as a whole.
 TEST(attention_chain, leaves_other_partitions) {
-    const std::function<void(partition&)> changes[] = {
-        [](partition& p) { p.at(1).kind = op_kind::other; },
-        [](partition& p) { p.at(6).kind = op_kind::other; },
+    const change changes[] = {
+        set_kind(1, op_kind::other),
+        set_kind(6, op_kind::other),
         [](partition& p) { p.at(6).transpose_a = true; },
         [](partition& p) { p.at(1).outputs[0].type = data_type::bf16; },
         [](partition& p) { p.at(1).inputs.push_back(tensor(40)); }, // a bias of the product
-        [](partition& p) { p.outputs.push_back(weights); },
+        output(weights),
         [](partition& p) { p.ops.push_back(make(9, op_kind::tanh, {tensor(result)}, 30)); },
-        [](partition& p) { // keys that the partition makes
-            p.ops.insert(p.ops.begin(), make(9, op_kind::other, {tensor(30)}, key));
-        },
-        [](partition& p) { std::swap(p.at(6).inputs[0], p.at(6).inputs[1]); },
+        make_inside(key), // keys that the partition makes
+        swap_inputs(6, 0, 1),
     };
-    for (const auto& change : changes) {
+    for (const change& spoil : changes) {
         partition changed = with_products(attention());
-        change(changed);
-        EXPECT_FALSE(find(changed)) << &change - changes;
+        spoil(changed);
+        EXPECT_FALSE(find(changed)) << &spoil - changes;
     }
 }
 
