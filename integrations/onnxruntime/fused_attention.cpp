@@ -22,7 +22,8 @@ public:
         const auto call = attention_.bind(inputs, output);
         const parallel_loop* const threads = pays_threads(plan) ? &loop : nullptr;
         session.lend_scratch([&](std::unique_ptr<attention_scratch>& memory) {
-            run_measured(plan, [&] { run_attention(plan, call.at, call.numbers, threads, memory); });
+            run_measured(plan,
+                         [&] { run_attention(plan, call.at, call.numbers, threads, memory); });
         });
     }
 

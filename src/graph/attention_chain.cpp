@@ -129,8 +129,8 @@ std::optional<attention_chain> attention_finder::find() {
         !follow_input(scores->inputs[1], !scores->transpose_b, scales, found_.key) ||
         !follow_input(product->inputs[1], product->transpose_b, false, found_.value))
         return std::nullopt;
-    found_.order = as_it_is(std::max(
-        {found_.query.order.size(), found_.key.order.size(), found_.value.order.size()}));
+    found_.order = as_it_is(
+        std::max({found_.query.order.size(), found_.key.order.size(), found_.value.order.size()}));
     follow_result();
     return std::move(found_);
 }

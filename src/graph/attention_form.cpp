@@ -65,8 +65,7 @@ private:
     attention_form form_;
 };
 
-float scaled(float value, std::span<const score_factor> by,
-             std::span<const float> operands) {
+float scaled(float value, std::span<const score_factor> by, std::span<const float> operands) {
     for (const auto& factor : by) {
         const float number = operands[factor.operand];
         value = factor.divides ? value / number : value * number;

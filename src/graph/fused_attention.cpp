@@ -55,8 +55,7 @@ dims with_matrix(dims outer, std::int64_t rows, std::int64_t columns) {
 }
 
 dims join_outer(const tensor_desc& a, const tensor_desc& b) {
-    const auto joined =
-        broadcast_numpy(without_last(a.extents, 2), without_last(b.extents, 2));
+    const auto joined = broadcast_numpy(without_last(a.extents, 2), without_last(b.extents, 2));
     if (!joined) refuse_pair(a.extents, b.extents);
     return *joined;
 }
@@ -146,8 +145,7 @@ void fused_attention::take_numbers(std::span<const tensor_desc> operands) {
     for (std::size_t i = 0; i < operands.size(); ++i) {
         const bool is_number = i != form_.cond && i != form_.bias;
         number_types_.push_back(is_number ? operands[i].type : data_type::undef);
-        if (is_number &&
-            (!is_one_number(operands[i]) || operands[i].extents.rank() > dst_.rank()))
+        if (is_number && (!is_one_number(operands[i]) || operands[i].extents.rank() > dst_.rank()))
             throw invalid_shape(to_string(operands[i].extents) +
                                 ", by the model one element of at most " +
                                 std::to_string(dst_.rank()) + " dimensions");
@@ -179,13 +177,8 @@ fused_attention::call fused_attention::bind(std::span<const void* const> inputs,
     const auto address = [&](const std::optional<std::size_t>& operand) {
         return operand ? operands[*operand] : nullptr;
     };
-    const attention_operands at{inputs[0],
-                                inputs[1],
-                                inputs[2],
-                                address(form_.cond),
-                                address(form_.bias),
-                                dst,
-                                statistics};
+    const attention_operands at{inputs[0],           inputs[1], inputs[2], address(form_.cond),
+                                address(form_.bias), dst,       statistics};
     require_addresses(plan_->desc, at);
     std::array<float, max_row_operands + max_numbers> values{};
     for (std::size_t i = 0; i < operands.size(); ++i) {

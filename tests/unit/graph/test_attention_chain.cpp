@@ -56,7 +56,8 @@ TEST(attention_chain, follows_what_moves_its_inputs) {
     EXPECT_EQ(found->op_ids.size(), moved.ops.size());
     moved.ops[0].order = {1, 3, 0, 100000};
     EXPECT_FALSE(find(moved));
-    moved.ops[0].order = {0, 1}; // of another rank: it stays outside, and the partition is not whole
+    moved.ops[0].order = {0,
+                          1}; // of another rank: it stays outside, and the partition is not whole
     EXPECT_FALSE(find(moved));
 }
 
