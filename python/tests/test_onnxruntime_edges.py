@@ -296,3 +296,35 @@ def test_f16_attention_between_products(moves: int, claims: list[str], capfd: An
     stock = stock_session(model)
     got, wanted = (one.run(None, feeds)[0] for one in (session, stock))
     np.testing.assert_allclose(got, wanted, rtol=2**-10, atol=1e-6)
+
+
+@pytest.mark.parametrize("moves", [0, 1])
+@pytest.mark.parametrize("by", ["Div", "Log", "Reciprocal"])
+def test_f16_weights_that_are_a_divisor(by: str, moves: int, capfd: Any) -> None:
+    """A weight of 1e-9 is one in ONNX Runtime, which keeps it in f32, and 0 in f16."""
+    weights = ["weights", "moved"][moves]
+    nodes = [
+        op("Where", "c", "x", "zero", "s"),
+        op("Softmax", "s", "weights", axis=-1),
+        *[op("Squeeze", "weights", "first", "moved")][:moves],
+        op(by, *(["ones", weights] if by == "Div" else [weights]), "large"),
+        op("Softmax", "large", "o", axis=-1),
+    ]
+    constants = {
+        "zero": np.array(0, "e"),
+        "ones": np.ones((2, 64), "e"),
+        "first": np.array([0]),
+    }
+    model = model_of(
+        nodes,
+        [value("x", F16, [1, 2, 64]), value("c", BOOL, [1, 2, 64])],
+        [value("o", F16, None)],
+        initializers(used(nodes, constants)),
+        17,
+    )
+    session = fused_session(model, capfd)
+    x = np.zeros((1, 2, 64), "e")
+    x[..., 0] = 20  # the others weigh 2e-9
+    feeds = {"x": x, "c": np.ones((1, 2, 64), "?")}
+    got, wanted = (one.run(None, feeds)[0] for one in (session, stock_session(model)))
+    np.testing.assert_allclose(got, wanted, rtol=2**-9, atol=1e-6)
