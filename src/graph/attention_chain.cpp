@@ -29,6 +29,7 @@ bool is_order(const std::vector<std::int64_t>& order) {
 // The order in which `first` and then `next` leave dimensions.
 std::vector<int> joined(const std::vector<int>& first, const std::vector<std::int64_t>& next) {
     std::vector<int> both;
+    both.reserve(next.size());
     for (const std::int64_t d : next) both.push_back(first[static_cast<std::size_t>(d)]);
     return both;
 }

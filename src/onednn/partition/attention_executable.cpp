@@ -78,7 +78,7 @@ attention_executable::attention_executable(const row_region& region, const compi
 tensor_desc attention_executable::describe_output(std::size_t id, const dims& extents) {
     auto& output = outputs_[static_cast<std::size_t>(find_by_id(outputs_, id) - outputs_.data())];
     complete(output, extents);
-    const tensor_desc desc = to_desc(from_abi(output));
+    tensor_desc desc = to_desc(from_abi(output));
     if (desc.extents != extents)
         throw invalid_shape("output " + std::to_string(id) + " is " + to_string(desc.extents) +
                             ", expected " + to_string(extents));
