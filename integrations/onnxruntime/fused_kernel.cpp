@@ -71,23 +71,30 @@ private:
     }
 
     void run(abi::kernel_context* context) {
-        std::vector<tensor_desc> descs;
         std::vector<const void*> addresses;
         recent_plans::shapes shapes;
         for (const std::size_t place : places_) {
             const input_tensor input = read_input(with_, context, place);
             shapes.push_back(input.desc.extents.rank());
             shapes.insert(shapes.end(), input.desc.extents.begin(), input.desc.extents.end());
-            descs.push_back(input.desc);
             addresses.push_back(input.data);
         }
-        const auto plan = plans_.find(shapes, [&] {
-            return form_.attention ? make_fused_attention(form_, descs)
-                                   : make_fused_rows(form_, descs);
-        });
+        const auto plan = plans_.find(shapes, [&] { return make_plan(context); });
         void* output = nullptr;
         check(with_.GetTensorMutableData(make_output(with_, context, plan->shape()), &output));
         plan->run(addresses, output, loop_of(with_, context, session_->threads()), *session_);
+    }
+
+    recent_plans::plan_pointer make_plan(abi::kernel_context* context) const {
+        std::vector<tensor_desc> inputs;
+        for (const std::size_t place : places_)
+            inputs.push_back(read_input(with_, context, place).desc);
+        try {
+            return form_.attention ? make_fused_attention(form_, inputs)
+                                   : make_fused_rows(form_, inputs);
+        } catch (const invalid_shape& refused) {
+            throw invalid_shape("Maskwise, around " + form_.name + ": " + refused.what());
+        }
     }
 
     const runtime& with_;

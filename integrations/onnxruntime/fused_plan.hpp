@@ -23,20 +23,10 @@ public:
 };
 
 // `inputs` describe the fusion's, without strides. Throw invalid_shape where these shapes do not
-// fit each other. `of` outlives the plan.
+// fit each other.
 std::shared_ptr<const fused_plan> make_fused_rows(const fusion& of,
                                                   std::span<const tensor_desc> inputs);
 std::shared_ptr<const fused_plan> make_fused_attention(const fusion& of,
                                                        std::span<const tensor_desc> inputs);
-
-// Throws invalid_shape with both, and the fusion's name.
-[[noreturn]] void refuse_shapes(const fusion& of, const dims& a, const dims& b);
-
-// The model may say other ranks of values between its nodes than they have. Throws invalid_shape.
-void require_rank(const fusion& of, const dims& shape, std::size_t rank);
-void require_rank_of_soft_max(const fusion& of, const dims& shape);
-
-// What NumPy makes of both. Throws as refuse_shapes does.
-dims broadcast_in(const fusion& of, const dims& a, const dims& b);
 
 } // namespace maskwise::ort

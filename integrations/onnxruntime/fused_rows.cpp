@@ -3,7 +3,8 @@
 #include "api/run_measured.hpp"
 #include "base/cache.hpp"
 #include "exec/run_rows.hpp"
-#include "tensor/broadcast.hpp"
+#include "graph/fused_attention.hpp"
+#include "tensor/tensor_desc.hpp"
 
 #include <cstddef>
 
@@ -58,33 +59,12 @@ private:
 
 } // namespace
 
-void refuse_shapes(const fusion& of, const dims& a, const dims& b) {
-    throw invalid_shape("Maskwise, around " + of.name + ": " + to_string(a) + " and " +
-                        to_string(b) + " do not broadcast");
-}
-
-void require_rank(const fusion& of, const dims& shape, std::size_t rank) {
-    if (shape.rank() != static_cast<int>(rank))
-        throw invalid_shape("Maskwise, around " + of.name + ": " + to_string(shape) +
-                            ", by the model of " + std::to_string(rank) + " dimensions");
-}
-
-void require_rank_of_soft_max(const fusion& of, const dims& shape) {
-    if (of.rank) require_rank(of, shape, *of.rank);
-}
-
-dims broadcast_in(const fusion& of, const dims& a, const dims& b) {
-    const auto joined = broadcast_numpy(a, b);
-    if (!joined) refuse_shapes(of, a, b);
-    return *joined;
-}
-
 std::shared_ptr<const fused_plan> make_fused_rows(const fusion& of,
                                                   std::span<const tensor_desc> inputs) {
     dims shape = inputs[0].extents;
     for (const tensor_desc& operand : inputs.subspan(1))
-        shape = broadcast_in(of, shape, operand.extents);
-    require_rank_of_soft_max(of, shape);
+        shape = graph::broadcast(shape, operand.extents);
+    if (of.chain.rank) graph::require_rank(shape, *of.chain.rank);
     return std::make_shared<fused_rows>(of, inputs, shape);
 }
 

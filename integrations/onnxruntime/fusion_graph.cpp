@@ -64,7 +64,7 @@ graph::op op_of(const runtime& with, const abi::node* node, op_kind kind) {
     for (const abi::value_info* const input : inputs_of(with, node))
         op.inputs.push_back(tensor_of(with, input));
     if (kind == op_kind::static_transpose) {
-        if (auto order = attributes_of(with, node, "perm"))
+        if (auto order = attributes_of(with, node, "perm")) // may be any numbers
             op.order = std::move(*order);
         else // reverses
             for (int d = op.inputs[0].extents.rank() - 1; d >= 0; --d) op.order.push_back(d);
@@ -122,11 +122,6 @@ void fusion_ops::add(graph::op op, std::vector<const abi::node*> nodes) {
     nodes_.push_back(std::move(nodes));
 }
 
-bool is_one_element(const graph::logical_tensor& tensor) {
-    return tensor.rank_known &&
-           std::ranges::all_of(tensor.extents, [](std::int64_t extent) { return extent == 1; });
-}
-
 // Readers that are no operators here are others' or If's and Loop's own nodes.
 bool fusion_rules::leaves(std::size_t value) const {
     if (maker(value) == nullptr) return true; // from outside, where nothing says who reads it
@@ -154,12 +149,12 @@ std::optional<std::size_t> fusion_rules::row_of(const graph::op& user, std::size
         const graph::logical_tensor& input = user.inputs[i];
         const auto ones = std::ranges::count(input.extents, 1);
         return std::array<std::int64_t, 5>{
-            is_one_element(input), input.property == graph::property_kind::constant,
+            graph::is_one_element(input), input.property == graph::property_kind::constant,
             !comes_from_product(input.id, most_steps),
             input.rank_known ? -input.extents.rank() : -max_rank, ones};
     };
     const std::size_t row = badness(a) <= badness(b) ? a : b;
-    return is_one_element(user.inputs[row]) ? std::nullopt : std::optional(row);
+    return graph::is_one_element(user.inputs[row]) ? std::nullopt : std::optional(row);
 }
 
 } // namespace maskwise::ort

@@ -55,6 +55,7 @@ public:
     bool may_begin_with(std::size_t) const override { return true; }
     bool may_be_operand(std::size_t) const override { return true; }
     bool may_follow_soft_max(data_type) const override { return false; }
+    bool may_scale_scores() const override { return true; }
 
 private:
     bool comes_from_product(std::size_t value, int depth) const;
@@ -62,8 +63,5 @@ private:
     const runtime& with_;
     std::set<std::size_t> taken_;
 };
-
-// Whether the value is known to have one element.
-bool is_one_element(const graph::logical_tensor& tensor);
 
 } // namespace maskwise::ort

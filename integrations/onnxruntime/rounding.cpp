@@ -67,6 +67,17 @@ bool rounding::moves_in_f16(const abi::node* mover) const {
     });
 }
 
+bool rounding::divides(const abi::value_info* value, int most_steps) const {
+    if (value == nullptr || !is_f16(with_, value)) return false;
+    return std::ranges::any_of(readers_of(with_, value), [&](const reader& by) {
+        if (is_operator(with_, by.node, "Div")) return by.input == 1;
+        if (is_operator(with_, by.node, "Log") || is_operator(with_, by.node, "Reciprocal"))
+            return true;
+        const bool is_moved = is_mover(with_, by.node) || is_among(with_, by.node, copies);
+        return is_moved && (most_steps == 0 || divides(output_of(with_, by.node), most_steps - 1));
+    });
+}
+
 bool rounding::are_exact_for(std::span<const abi::node* const> nodes) {
     return std::ranges::all_of(nodes, [&](const abi::node* node) {
         const auto inputs = inputs_of(with_, node);

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -82,3 +86,20 @@ def assert_same_bits(got: Any, expected: Any) -> None:
     assert type(got) is type(expected) is np.ndarray
     assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
     assert got.tobytes() == expected.tobytes()
+
+
+def in_a_process(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """That may import the modules of this folder."""
+    path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    return run_python("-c", code, PYTHONPATH=path, **environment)
+
+
+def run_python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-B", *arguments],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )

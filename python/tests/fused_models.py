@@ -6,11 +6,14 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import model_values
 import numpy as np
 import onnx
 from arrays import Array
+from model_values import soft_max
 from onnx import TensorProto, helper, numpy_helper
-from where_models import Shape, model_of, session_of, value, where_model
+from onnx_where import Shape, model_of, op, value, where_model
+from where_models import session_of
 
 F32, F16, BOOL = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BOOL
 DTYPES = {F32: np.dtype("f"), F16: np.dtype("e")}
@@ -33,25 +36,7 @@ STEPS: dict[str, tuple[str, Sequence[str]]] = {
 }
 
 
-def soft_max(x: Array, axis: int = -1) -> Array:
-    with np.errstate(invalid="ignore"):
-        weights = np.exp(x - x.max(axis, keepdims=True, initial=-np.inf))
-        return np.asarray(weights / weights.sum(axis, keepdims=True))
-
-
-RULES: dict[str, Callable[..., Array]] = {
-    "Add": np.add,
-    "Sub": np.subtract,
-    "Mul": np.multiply,
-    "Div": np.divide,
-    "Tanh": np.tanh,
-    "Where": np.where,
-    "IsNaN": np.isnan,
-    "MatMul": np.matmul,
-    "Softmax": soft_max,
-    "Transpose": lambda x, perm=None: np.transpose(x, perm),
-    "Identity": np.array,
-}
+RULES: dict[str, Callable[..., Array]] = {**model_values.RULES, "Softmax": soft_max}
 
 
 def expected(nodes: Iterable[Node], feeds: Feeds, constants: Feeds) -> Feeds:
@@ -62,7 +47,7 @@ def expected(nodes: Iterable[Node], feeds: Feeds, constants: Feeds) -> Feeds:
     }
     for node in nodes:
         attributes = {one.name: helper.get_attribute_value(one) for one in node.attribute}
-        with np.errstate(invalid="ignore"):
+        with np.errstate(all="ignore"):
             values[node.output[0]] = RULES[node.op_type](
                 *(values[name] for name in node.input), **attributes
             )
@@ -80,8 +65,8 @@ def chain(names: Sequence[str], row: str, result: str = "o", zeros: bool = False
     nodes.append(helper.make_node("Softmax", [links[-1]], [weights], name="softmax", axis=-1))
     if zeros:
         nodes += [
-            helper.make_node("IsNaN", [weights], [f"{result}_nan"]),
-            helper.make_node("Where", [f"{result}_nan", "zero", weights], [result]),
+            op("IsNaN", weights, f"{result}_nan"),
+            op("Where", f"{result}_nan", "zero", weights, result),
         ]
     return nodes
 
@@ -92,26 +77,45 @@ def constants_of(element: int, fill: float = -np.inf) -> Feeds:
 
 
 def make_model(
-    nodes: list[Node],
+    nodes: Sequence[Node],
     feeds: Feeds,
     element: int,
     constants: Feeds,
     outputs: Sequence[str] = ("o",),
     shapes: dict[str, Shape | None] | None = None,
     opset: int = 17,
+    is_open: bool = False,
+    says: dict[str, Shape] | None = None,
 ) -> bytes:
-    """With inputs as in the feeds, or open where `shapes` has another shape for them."""
-    inputs = [
-        value(name, BOOL if array.dtype == bool else element, (shapes or {}).get(name, array.shape))
-        for name, array in feeds.items()
-    ]
+    """With inputs as in the feeds, of open extents, or as in `shapes`, which goes before both."""
+    declared = {n: [None] * a.ndim if is_open else a.shape for n, a in feeds.items()}
+    declared |= shapes or {}
+    kinds = {n: helper.np_dtype_to_tensor_dtype(a.dtype) for n, a in feeds.items()}
     return model_of(
         nodes,
-        inputs,
+        [value(name, kinds[name], shape) for name, shape in declared.items()],
         [value(name, element, None) for name in outputs],
-        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+        initializers(constants),
         opset,
+        [value(name, element, shape) for name, shape in (says or {}).items()],
     )
+
+
+def initializers(constants: Feeds) -> list[onnx.TensorProto]:
+    return [numpy_helper.from_array(array, name) for name, array in constants.items()]
+
+
+def reshaped(
+    nodes: list[Node], feeds: Feeds, constants: Feeds, name: str, opset: int = 17
+) -> bytes:
+    """A model in which a Reshape makes this value, of which the model declares the shape."""
+    given = {one: array for one, array in feeds.items() if one != name}
+    given |= {"whole": np.zeros(0, "f"), "shape": np.zeros(0, np.int64)}
+    others = {one: array for one, array in constants.items() if one != name}
+    opened: dict[str, Shape | None] = {"whole": None, "shape": ["n"]}
+    says = {name: {**feeds, **constants}[name].shape}
+    first = op("Reshape", "whole", "shape", name)
+    return make_model([first, *nodes], given, F32, others, shapes=opened, opset=opset, says=says)
 
 
 def fused_session(model: bytes, capfd: Any, *claims: str, threads: int = 1) -> Any:
@@ -154,20 +158,20 @@ def row_feeds(random: np.random.Generator, shape: Any, mask: Any, element: int) 
 
 def sdpa(masked: str, batch_first: bool = False) -> list[Node]:
     """scaled_dot_product_attention as exporters write it: query and key are scaled apart."""
-    heads = [helper.make_node("Transpose", [one], [f"{one}h"], perm=[0, 2, 1, 3]) for one in "qv"]
+    heads = [op("Transpose", one, f"{one}h", perm=[0, 2, 1, 3]) for one in "qv"]
     perm = [0, 2, 3, 1] if batch_first else [0, 1, 3, 2]
     nodes = heads if batch_first else []
     q, v = ("qh", "vh") if batch_first else ("q", "v")
     nodes += [
-        helper.make_node("Transpose", ["k"], ["turned"], perm=perm),
-        helper.make_node("Mul", [q, "half"], ["qs"]),
-        helper.make_node("Mul", ["turned", "half"], ["ks"]),
-        helper.make_node("MatMul", ["qs", "ks"], ["scores"]),
+        op("Transpose", "k", "turned", perm=perm),
+        op("Mul", q, "half", "qs"),
+        op("Mul", "turned", "half", "ks"),
+        op("MatMul", "qs", "ks", "scores"),
         *chain([masked] if masked else [], "scores", "w", zeros=True),
-        helper.make_node("MatMul", ["w", v], ["back" if batch_first else "o"]),
+        op("MatMul", "w", v, "back" if batch_first else "o"),
     ]
     if batch_first:
-        nodes.append(helper.make_node("Transpose", ["back"], ["o"], perm=[0, 2, 1, 3]))
+        nodes.append(op("Transpose", "back", "o", perm=[0, 2, 1, 3]))
     return nodes
 
 
@@ -181,9 +185,9 @@ def masked_fill(batch_first: bool = False) -> list[Node]:
     q, v = ("qh", "vh") if batch_first else ("q", "v")
     return [
         *moved,
-        helper.make_node("MatMul", [q, "turned"], ["scores"]),
+        op("MatMul", q, "turned", "scores"),
         *chain(["div", "keep"], "scores", "w"),
-        helper.make_node("MatMul", ["w", v], ["back" if batch_first else "o"]),
+        op("MatMul", "w", v, "back" if batch_first else "o"),
         *last,
     ]
 
@@ -214,6 +218,24 @@ def check(session: Any, nodes: list[Node], feeds: Feeds, constants: Feeds, eleme
     assert_close(got, expected(nodes, feeds, constants)["o"], element)
 
 
+def checked(
+    capfd: Any,
+    nodes: list[Node],
+    feeds: Feeds,
+    *claims: str,
+    element: int = F32,
+    constants: Feeds | None = None,
+    threads: int = 1,
+    **model: Any,
+) -> Any:
+    """A session with these claims, of a model of the nodes, which runs as they are defined."""
+    feeds, constants = used(nodes, feeds), used(nodes, constants or attention_constants(element))
+    made = make_model(nodes, feeds, element, constants, **model)
+    session = fused_session(made, capfd, *claims, threads=threads)
+    check(session, nodes, feeds, constants, element)
+    return session
+
+
 def example(kind: str) -> tuple[bytes, Feeds, Feeds]:
     """A model with open shapes, one node for Maskwise; small inputs, and some of a few megabytes of
     which the output would take gigabytes.
@@ -234,8 +256,7 @@ def example(kind: str) -> tuple[bytes, Feeds, Feeds]:
         small = attention_feeds(random, (1, 2, 9, 16), (1, 2, 70, 16), (1, 1, 9, 70))
         large = attention_feeds(random, (long, 1, 1, 16), (1, long, 4, 16), (1, 1, 1, 4))
     small, large = used(nodes, small), used(nodes, large)
-    opened: dict[str, Any] = {name: [None] * array.ndim for name, array in small.items()}
-    return make_model(nodes, small, F32, used(nodes, constants), shapes=opened), small, large
+    return make_model(nodes, small, F32, used(nodes, constants), is_open=True), small, large
 
 
 def layers(count: int) -> tuple[bytes, Feeds]:
@@ -251,7 +272,7 @@ def layers(count: int) -> tuple[bytes, Feeds]:
                 side[:] = [names.get(name, name) for name in side]
             moved.name = f"l{number}_{node.output[0]}"
             nodes.append(moved)
-    nodes.append(helper.make_node("Identity", [f"l{count - 1}_o"], ["o"]))
+    nodes.append(op("Identity", f"l{count - 1}_o", "o"))
     shape = 1, 4, 256, 64
     feeds = {"x": normal(np.random.default_rng(0), shape), "c": np.ones((1, 1, 256, 1), "?")}
     opened: dict[str, Any] = {"x": [1, 4, "n", 64], "c": [1, 1, "n", 1]}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import unittest
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import onnx.backend.test
 from arrays import BFLOAT16
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 TYPES = {
     TensorProto.BOOL: np.dtype("?"),
@@ -28,6 +29,53 @@ TYPES = {
     TensorProto.STRING: np.dtype(object),
     TensorProto.BFLOAT16: BFLOAT16,
 }
+Shape = Sequence[int | str | None]
+
+
+def op(kind: str, *names: str, **attributes: Any) -> onnx.NodeProto:
+    """The last name is the output's."""
+    return helper.make_node(kind, names[:-1], names[-1:], **attributes)
+
+
+def value(name: str, element: int, shape: Shape | None) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, element, shape)
+
+
+def model_of(
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Sequence[onnx.ValueInfoProto],
+    outputs: Sequence[onnx.ValueInfoProto],
+    constants: Sequence[onnx.TensorProto] = (),
+    opset: int = 16,
+    says: Sequence[onnx.ValueInfoProto] = (),
+) -> bytes:
+    """`says`: shapes of values inside."""
+    graph = helper.make_graph(nodes, "test", inputs, outputs, constants, value_info=says)
+    imports = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    return bytes(helper.make_model(graph, opset_imports=imports, ir_version=10).SerializeToString())
+
+
+def where_inputs(
+    element: int, shapes: Sequence[Shape], names: Sequence[str] = "cxy"
+) -> list[onnx.ValueInfoProto]:
+    kinds = (TensorProto.BOOL, element, element)
+    return [value(*one) for one in zip(names, kinds, shapes, strict=True)]
+
+
+def where_model(
+    element: int, shapes: Sequence[Shape], opset: int = 16, names: Sequence[str] = "cxyo"
+) -> bytes:
+    rank = max(map(len, shapes))
+    inputs = where_inputs(element, shapes, names[:3])
+    outputs = [value(names[3], element, [None] * rank)]
+    return model_of([op("Where", *names, name="where")], inputs, outputs, opset=opset)
+
+
+def choice(then: Sequence[onnx.NodeProto], otherwise: Sequence[onnx.NodeProto]) -> onnx.NodeProto:
+    """An If by b; in both branches r, of f32, is the result."""
+    out = [value("r", TensorProto.FLOAT, None)]
+    branches = [helper.make_graph(nodes, "branch", [], out) for nodes in (then, otherwise)]
+    return op("If", "b", "o", then_branch=branches[0], else_branch=branches[1])
 
 
 def draw_shapes(random: np.random.Generator) -> list[tuple[int, ...]]:

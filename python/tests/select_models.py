@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -85,14 +81,3 @@ def run(compiled: ov.CompiledModel, arrays: Sequence[Array]) -> Array:
 
 def compile_model(model: ov.Model, **settings: Any) -> ov.CompiledModel:
     return ov.Core().compile_model(model, "CPU", {**SETTINGS, **settings})
-
-
-def in_a_process(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-    return subprocess.run(
-        [sys.executable, "-B", "-c", code],
-        env={**os.environ, "PYTHONPATH": path, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )

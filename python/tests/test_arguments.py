@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,9 @@ import numpy as np
 import onnx
 import openvino as ov
 import pytest
-from onnx import TensorProto, helper
+from arrays import run_python
+from onnx import TensorProto
+from onnx_where import model_of, op, value
 from openvino import opset13 as ops
 
 MASK, X, Q = np.ones((2, 3), bool), np.ones((2, 3), "f"), np.ones((2, 4, 8), "f")
@@ -24,20 +24,11 @@ JUNK = np.random.default_rng(0).bytes(500)
 FOREIGN = ("has no attribute", "incompatible function", "C++ type", "truth value", "positional")
 
 
-def where_model() -> onnx.ModelProto:
-    shape = ["batch", "seq"]
-    inputs = [
-        helper.make_tensor_value_info(name, kind, shape)
-        for name, kind in (("c", TensorProto.BOOL), ("x", TensorProto.FLOAT))
-    ]
-    output = helper.make_tensor_value_info("z", TensorProto.FLOAT, shape)
-    node = helper.make_node("Where", ["c", "x", "x"], ["z"])
-    graph = helper.make_graph([node], "where", inputs, [output])
-    opsets = [helper.make_opsetid("", 16)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
-
-
-MODEL = where_model()
+FLOATS = [value(name, TensorProto.FLOAT, ["batch", "seq"]) for name in "xz"]
+MASKS = [value("c", TensorProto.BOOL, ["batch", "seq"])]
+MODEL = onnx.load_from_string(
+    model_of([op("Where", "c", "x", "x", "z")], [*MASKS, FLOATS[0]], FLOATS[1:])
+)
 NODE = MODEL.graph.node[0]
 
 
@@ -163,8 +154,8 @@ def test_settings_of_attention(name: str, value: Any, expected: str) -> None:
 
 def test_flags_of_attention_may_be_numpys() -> None:
     expected = maskwise.attention(Q, Q, Q, is_causal=True)
-    for value in (np.True_, 1):
-        assert np.array_equal(maskwise.attention(Q, Q, Q, is_causal=value), expected)
+    for flag in (np.True_, 1):
+        assert np.array_equal(maskwise.attention(Q, Q, Q, is_causal=flag), expected)
 
 
 def test_an_out_of_another_shape() -> None:
@@ -186,15 +177,7 @@ def test_inputs_of_the_onnx_backend(value: Any) -> None:
 
 def run(module: str, *arguments: str, **variables: str) -> tuple[int, str, str]:
     """Status, standard output, last line of standard error."""
-    import os
-
-    done = subprocess.run(
-        [sys.executable, "-B", "-m", module, *arguments],
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python("-m", module, *arguments, **variables)
     assert "Traceback" not in done.stderr
     return done.returncode, done.stdout, done.stderr.strip().rpartition("\n")[2]
 

@@ -9,6 +9,7 @@ import model_text
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnx_where import op
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = Path(__file__).parent / "models"
@@ -36,8 +37,8 @@ def test_a_text_keeps_all_but_weights() -> None:
     inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", None, 40])]
     outputs = [helper.make_tensor_value_info("o", TensorProto.FLOAT, [None, "m", 30])]
     nodes = [
-        helper.make_node("MatMul", ["x", "w"], ["m"], "first"),
-        helper.make_node("LayerNormalization", ["m", "filled"], ["o"], axis=-1, epsilon=1e-5),
+        op("MatMul", "x", "w", "m", name="first"),
+        op("LayerNormalization", "m", "filled", "o", axis=-1, epsilon=1e-5),
     ]
     graph = helper.make_graph(nodes, "g", inputs, outputs, tensors)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
@@ -54,6 +55,6 @@ def test_a_text_keeps_all_but_weights() -> None:
 
 def test_has_no_text() -> None:
     body = helper.make_graph([], "body", [], [])
-    node = helper.make_node("If", ["c"], ["o"], then_branch=body, else_branch=body)
+    node = op("If", "c", "o", then_branch=body, else_branch=body)
     with pytest.raises(ValueError, match="branch of type 5 has no text"):
         model_text.text_of(helper.make_model(helper.make_graph([node], "g", [], [])), "a test")

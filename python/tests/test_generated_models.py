@@ -10,8 +10,7 @@ import pytest
 from generated_models import Case
 from model_builder import Builder
 from model_values import BOOL, F16, F32, Evaluator, soft_max
-from onnx import helper
-from where_models import value
+from onnx_where import model_of, op, value
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/fuzz"))
 from fuzz_models import OnnxRuntime, difference, run_models, summarize
@@ -42,10 +41,10 @@ def test_rows_of_a_sum_of_rounded_values() -> None:
     x = np.random.default_rng(5).standard_normal((400, 40)).astype("f")
     bias = np.array(-2000.0, "f")
     nodes = [
-        helper.make_node("Tanh", ["x"], ["tangent"]),
-        helper.make_node("Add", ["tangent", "bias"], ["sum"]),
-        helper.make_node("Softmax", ["sum"], ["weights"]),
-        helper.make_node("Add", ["x", "bias"], ["exact"]),
+        op("Tanh", "x", "tangent"),
+        op("Add", "tangent", "bias", "sum"),
+        op("Softmax", "sum", "weights"),
+        op("Add", "x", "bias", "exact"),
     ]
     values = {"x": (x.astype(float),) * 2, "bias": (bias.astype(float),) * 2}
     Evaluator(18, F32, np.random.default_rng(6)).run(nodes, values)
@@ -94,17 +93,15 @@ def test_a_number_that_may_be_infinite() -> None:
 
 def test_a_model_that_onnx_runtime_refuses_after_any_change() -> None:
     """An input is declared a number, which lets ONNX Runtime infer that Softmax has one, too."""
-    nodes = [helper.make_node("Where", ["c", "x", "y"], ["kept"], name="kept")]
-    nodes += [helper.make_node("Softmax", ["kept"], ["weights"], axis=-1)]
-    nodes += [helper.make_node("Mul", ["rows", "x"], ["scaled"])]
-    nodes += [helper.make_node("Softmax", ["scaled"], ["others"], axis=-1)]
+    nodes = [op("Where", "c", "x", "y", "kept", name="kept")]
+    nodes += [op("Softmax", "kept", "weights", axis=-1)]
+    nodes += [op("Mul", "rows", "x", "scaled")]
+    nodes += [op("Softmax", "scaled", "others", axis=-1)]
     declared = [value("c", BOOL, ()), value("x", F32, ()), value("y", F32, ())]
     says = [value("kept", F32, ("n",))]
     declared += [value("rows", F32, (2, 260))]
     outputs = [value(name, F32, None) for name in ("weights", "others")]
-    graph = helper.make_graph(nodes, "test", declared, outputs, value_info=says)
-    imports = [helper.make_opsetid("", 21)]
-    model = helper.make_model(graph, opset_imports=imports, ir_version=10).SerializeToString()
+    model = model_of(nodes, declared, outputs, opset=21, says=says)
     feeds = {"c": np.array(True), "x": np.array(1, "f"), "y": np.ones(1, "f")}
     feeds["rows"] = np.ones((2, 260), "f")
     case = Case(model, F32, feeds, {"weights": None, "others": None})

@@ -7,26 +7,21 @@ from typing import Any
 import maskwise.onnx_backend as backend
 import numpy as np
 import onnx
+import onnx_where
 import pytest
 from arrays import BFLOAT16, Array, assert_same_bits, random_array
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
-from onnx_where import TYPES, draw_shapes, expect_node_tests_pass
+from onnx_where import TYPES, draw_shapes, expect_node_tests_pass, model_of, op
 
 MODELS = 2400
 
 
+NAMES = ["condition", "X", "Y", "output"]
+
+
 def where_model(element: int, shapes: Any, opset: int = 16) -> onnx.ModelProto:
-    kinds = (TensorProto.BOOL, element, element)
-    inputs = [
-        helper.make_tensor_value_info(name, kind, shape)
-        for name, kind, shape in zip(("condition", "X", "Y"), kinds, shapes, strict=True)
-    ]
-    output = helper.make_tensor_value_info("output", element, [None] * max(map(len, shapes)))
-    node = helper.make_node("Where", ["condition", "X", "Y"], ["output"])
-    graph = helper.make_graph([node], "select", inputs, [output])
-    imports = [helper.make_opsetid("", opset)]
-    return helper.make_model(graph, opset_imports=imports, ir_version=10)
+    return onnx.load_from_string(onnx_where.where_model(element, shapes, opset, NAMES))
 
 
 def values(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
@@ -63,14 +58,13 @@ def test_against_the_reference_evaluator(element: int) -> None:
 def test_models_of_several_nodes_and_initializers() -> None:
     x = np.arange(6, dtype="f").reshape(2, 3)
     nodes = [
-        helper.make_node("Where", ["condition", "X", "zero"], ["inner"]),
-        helper.make_node("Where", ["condition", "inner", "X"], ["output"]),
+        op("Where", "condition", "X", "zero", "inner"),
+        op("Where", "condition", "inner", "X", "output"),
     ]
     zero = onnx.numpy_helper.from_array(np.zeros((), "f"), "zero")
     one = where_model(TensorProto.FLOAT, [(3,), (2, 3), ()])
-    inputs = list(one.graph.input)[:2]
-    graph = helper.make_graph(nodes, "two", inputs, list(one.graph.output), [zero])
-    model = helper.make_model(graph, opset_imports=one.opset_import, ir_version=10)
+    graph = one.graph
+    model = onnx.load_from_string(model_of(nodes, graph.input[:2], graph.output, [zero]))
     condition = np.array([True, False, True])
     (got,) = backend.prepare(model).run({"X": x, "condition": condition})
     assert_same_bits(got, x)
@@ -96,16 +90,16 @@ def test_sparse_initializers_are_refused() -> None:
 
 
 def test_a_node_alone() -> None:
-    node = helper.make_node("Where", ["a", "b", "c"], ["d"])
+    node = op("Where", "a", "b", "c", "d")
     arrays = (np.array([True]), np.array([1], "i8"), np.array([2], "i8"))
     assert backend.run_node(node, arrays)[0].tolist() == [1]
     with pytest.raises(ValueError, match="operator Add"):
-        backend.run_node(helper.make_node("Add", ["a", "b"], ["c"]), arrays)
+        backend.run_node(op("Add", "a", "b", "c"), arrays)
 
 
 def test_bfloat16_is_of_opset_16() -> None:
     x = np.zeros(2, BFLOAT16)
-    node = helper.make_node("Where", ["a", "b", "c"], ["d"])
+    node = op("Where", "a", "b", "c", "d")
     assert backend.run_node(node, (x == 0, x, x), opset_version=16)[0].dtype == BFLOAT16
     with pytest.raises(TypeError, match="Where-9"):
         backend.run_node(node, (x == 0, x, x), opset_version=9)

@@ -7,22 +7,21 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 from arrays import Array, assert_same_bits
 from onnx import ModelProto, TensorProto, helper
 from onnx.backend.base import Backend, BackendRep
-from onnx_where import draw_shapes, expect_node_tests_pass
-from where_models import (
-    TYPES,
-    draw,
+from onnx_where import (
+    choice,
+    draw_shapes,
+    expect_node_tests_pass,
     model_of,
-    run,
-    session_of,
+    op,
     value,
     where_inputs,
     where_model,
 )
+from where_models import TYPES, draw, run, session_of
 
 MODELS = 2000
 
@@ -134,10 +133,6 @@ def test_a_chain_that_may_run_in_place() -> None:
         assert_same_bits(run(session, feeds, TensorProto.FLOAT), expected)
 
 
-def body(name: str, nodes: Any, inputs: Any, outputs: Any) -> onnx.GraphProto:
-    return helper.make_graph(nodes, name, inputs, outputs)
-
-
 def claimed_inside(model: bytes, count: int, capfd: Any) -> Any:
     session = session_of(model, maskwise_verbose="1")
     lines = capfd.readouterr().err.splitlines()
@@ -146,14 +141,9 @@ def claimed_inside(model: bytes, count: int, capfd: Any) -> Any:
 
 
 def test_inside_if(capfd: Any) -> None:
-    out = [value("r", TensorProto.FLOAT, None)]
-    branches = [
-        body(name, [helper.make_node("Where", inputs, ["r"])], [], out)
-        for name, inputs in (("then", ["c", "x", "y"]), ("else", ["c", "y", "x"]))
-    ]
-    choice = helper.make_node("If", ["b"], ["o"], then_branch=branches[0], else_branch=branches[1])
+    last = choice(*([op("Where", "c", *sides, "r")] for sides in ("xy", "yx")))
     inputs = [value("b", TensorProto.BOOL, []), *where_inputs(TensorProto.FLOAT, [["n"]] * 3)]
-    model = model_of([choice], inputs, [value("o", TensorProto.FLOAT, None)])
+    model = model_of([last], inputs, [value("o", TensorProto.FLOAT, None)])
     session = claimed_inside(model, 2, capfd)
     feeds = draw_feeds(np.random.default_rng(3), [(9,)] * 3, TensorProto.FLOAT)
     for chosen, sides in ((True, "xy"), (False, "yx")):
@@ -165,14 +155,16 @@ def test_inside_loop(capfd: Any) -> None:
     """Its shape grows from turn to turn."""
     f32, boolean, i64 = TensorProto.FLOAT, TensorProto.BOOL, TensorProto.INT64
     nodes = [
-        helper.make_node("Concat", ["v", "v"], ["twice"], axis=0),
-        helper.make_node("IsNaN", ["twice"], ["hole"]),
-        helper.make_node("Where", ["hole", "y", "twice"], ["next"]),
-        helper.make_node("Identity", ["go"], ["on"]),
+        op("Concat", "v", "v", "twice", axis=0),
+        op("IsNaN", "twice", "hole"),
+        op("Where", "hole", "y", "twice", "next"),
+        op("Identity", "go", "on"),
     ]
     inputs = [value("i", i64, []), value("go", boolean, []), value("v", f32, [None])]
-    turn = body("turn", nodes, inputs, [value("on", boolean, []), value("next", f32, [None])])
-    loop = helper.make_node("Loop", ["count", "", "x"], ["o"], body=turn)
+    turn = helper.make_graph(
+        nodes, "turn", inputs, [value("on", boolean, []), value("next", f32, [None])]
+    )
+    loop = op("Loop", "count", "", "x", "o", body=turn)
     outer = [value("count", i64, []), value("x", f32, [None]), value("y", f32, [])]
     session = claimed_inside(model_of([loop], outer, [value("o", f32, [None])]), 1, capfd)
     x = np.array([1, np.nan, -0.0], np.float32)
@@ -183,11 +175,13 @@ def test_inside_loop(capfd: Any) -> None:
 def test_inside_scan(capfd: Any) -> None:
     f32, boolean = TensorProto.FLOAT, TensorProto.BOOL
     nodes = [
-        helper.make_node("Where", ["c", "x", "state"], ["next"]),
-        helper.make_node("Identity", ["next"], ["row"]),
+        op("Where", "c", "x", "state", "next"),
+        op("Identity", "next", "row"),
     ]
     inputs = [value("state", f32, ["n"]), value("c", boolean, ["n"]), value("x", f32, ["n"])]
-    turn = body("turn", nodes, inputs, [value("next", f32, ["n"]), value("row", f32, ["n"])])
+    turn = helper.make_graph(
+        nodes, "turn", inputs, [value("next", f32, ["n"]), value("row", f32, ["n"])]
+    )
     scan = helper.make_node("Scan", ["y", "cs", "xs"], ["last", "o"], num_scan_inputs=2, body=turn)
     outer = [value("y", f32, ["n"]), value("cs", boolean, ["t", "n"]), value("xs", f32, ["t", "n"])]
     session = claimed_inside(model_of([scan], outer, [value("o", f32, None)]), 1, capfd)

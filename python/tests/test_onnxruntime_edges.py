@@ -9,7 +9,6 @@ from typing import Any
 
 import maskwise.onnxruntime
 import numpy as np
-import onnxruntime as ort
 import pytest
 from fused_models import (
     BOOL,
@@ -24,15 +23,18 @@ from fused_models import (
     constants_of,
     expected,
     fused_session,
+    initializers,
     make_model,
     masked_fill,
     normal,
+    reshaped,
     row_feeds,
     sdpa,
     used,
 )
 from onnx import TensorProto, helper, numpy_helper
-from where_models import model_of, options, providers_of, session_of, value
+from onnx_where import choice, model_of, op, value
+from where_models import providers_of, session_of, stock_session
 
 I64 = TensorProto.INT64
 MASKWISE = maskwise.onnxruntime.PROVIDER
@@ -50,7 +52,7 @@ def both(model: bytes, feeds: Feeds) -> tuple[list[Any] | None, list[Any] | None
     """Of ONNX Runtime alone and with Maskwise; nothing where the session is not made."""
     made = []
     for make in (
-        lambda: ort.InferenceSession(model, options(), providers=["CPUExecutionProvider"]),
+        lambda: stock_session(model),
         lambda: session_of(model, is_claimed=False),
     ):
         try:
@@ -74,10 +76,9 @@ ATTENTION = masked_fill(batch_first=True)
 
 
 def rows_model(more: list[Node], outputs: list[Any], nodes: list[Node] = ROWS) -> bytes:
-    constants = used(nodes, constants_of(F32))
+    constants = initializers(used(nodes, constants_of(F32)))
     inputs = [value("x", F32, [3, 40]), value("c", BOOL, [3, 40])]
-    initializers = [numpy_helper.from_array(array, name) for name, array in constants.items()]
-    return model_of([*nodes, *more], inputs, outputs, initializers, 17)
+    return model_of([*nodes, *more], inputs, outputs, constants, 17)
 
 
 ROW_FEEDS = used(ROWS, row_feeds(np.random.default_rng(1), (3, 40), (3, 40), F32))
@@ -87,7 +88,7 @@ ROW_FEEDS = used(ROWS, row_feeds(np.random.default_rng(1), (3, 40), (3, 40), F32
 def test_rows_that_nobody_reads(zeros: bool, capfd: Any) -> None:
     """ONNX Runtime keeps such nodes. A node made of them would have no output."""
     nodes = chain(["mul", "keep"], "x", "w", zeros=zeros)
-    model = rows_model([helper.make_node("Neg", ["x"], ["o"])], [value("o", F32, None)], nodes)
+    model = rows_model([op("Neg", "x", "o")], [value("o", F32, None)], nodes)
     session_of(model, is_claimed=False, maskwise_verbose="1")
     text = f"maskwise,refuse,softmax,rows f32 {len(nodes)} nodes,nobody reads its result"
     assert text in capfd.readouterr().err.splitlines()
@@ -101,24 +102,18 @@ def test_attention_that_nobody_reads(nodes: list[Node], capfd: Any) -> None:
     feeds = attention_feeds(np.random.default_rng(2), *shapes, nodes is ATTENTION)
     last = [*nodes[:-1], helper.make_node(nodes[-1].op_type, nodes[-1].input, ["unread"])]
     last[-1].attribute.extend(nodes[-1].attribute)
-    last.append(helper.make_node("Neg", ["q"], ["o"]))
+    last.append(op("Neg", "q", "o"))
     model = make_model(last, used(nodes, feeds), F32, constants)
     fused_session(model, capfd)
     assert_alike(model, used(nodes, feeds))
 
 
 def test_a_result_that_only_a_branch_reads(capfd: Any) -> None:
-    branches = [
-        helper.make_graph(
-            [helper.make_node("Identity", [read], ["r"])], read, [], [value("r", F32, None)]
-        )
-        for read in ("w", "x")
-    ]
-    choice = helper.make_node("If", ["b"], ["o"], then_branch=branches[0], else_branch=branches[1])
+    last = choice(*([op("Identity", read, "r")] for read in ("w", "x")))
     constants = used(ROWS, constants_of(F32))
     for chosen in (True, False):
         feeds = {**ROW_FEEDS, "b": np.array(chosen)}
-        model = make_model([*ROWS, choice], feeds, F32, constants)
+        model = make_model([*ROWS, last], feeds, F32, constants)
         fused_session(model, capfd, "rows f32 5 nodes")
         assert_alike(model, feeds)
 
@@ -138,8 +133,8 @@ def test_values_without_a_name(place: int) -> None:
     inputs = [value("c", BOOL, [3, 40]), value("x", F32, [3, 40]), value("y", F32, [3, 40])]
     nodes = [
         helper.make_node("Where", names[:3], names[3:], name="where"),
-        helper.make_node("Softmax", ["o" if place < 3 else "x"], ["w"], axis=-1),
-        helper.make_node("Neg", ["x"], ["n"]),
+        op("Softmax", "o" if place < 3 else "x", "w", axis=-1),
+        op("Neg", "x", "n"),
     ]
     outputs = [value("w", F32, None), value("n", F32, None)]
     feeds = {**ROW_FEEDS, "y": ROW_FEEDS["x"]}
@@ -170,34 +165,9 @@ def test_transposes_that_are_none(perm: list[int], which: str) -> None:
     shapes = (1, 2, 9, 16), (1, 2, 70, 16), (1, 1, 9, 70)
     feeds = attention_feeds(np.random.default_rng(3), *shapes, batch_first=True)
     known = {"turned": [1, 2, 16, 70], "qh": [1, 2, 9, 16], "vh": [1, 2, 70, 16]}
-    opened: dict[str, Any] = {changed.input[0]: None}
-    graph = helper.make_graph(
-        nodes,
-        "wrong",
-        [value(n, BOOL if n == "c" else F32, opened.get(n, feeds[n].shape)) for n in "qkvc"],
-        [value("o", F32, None)],
-        [numpy_helper.from_array(array, name) for name, array in constants.items()],
-        value_info=[value(name, F32, shape) for name, shape in known.items()],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
-    assert_alike(model.SerializeToString(), used(nodes, feeds))
-
-
-def reshaped(nodes: list[Node], feeds: Feeds, constants: Feeds, name: str, opset: int) -> bytes:
-    """A model in which a Reshape makes this value, of which the model declares the shape."""
-    given = {one: array for one, array in feeds.items() if one != name}
-    inputs = [value(n, BOOL if a.dtype == bool else F32, a.shape) for n, a in given.items()]
-    inputs += [value("whole", F32, None), value("shape", I64, ["n"])]
-    graph = helper.make_graph(
-        [helper.make_node("Reshape", ["whole", "shape"], [name]), *nodes],
-        "wrong",
-        inputs,
-        [value("o", F32, None)],
-        [numpy_helper.from_array(array, one) for one, array in constants.items() if one != name],
-        value_info=[value(name, F32, {**feeds, **constants}[name].shape)],
-    )
-    imports = [helper.make_opsetid("", opset)]
-    return bytes(helper.make_model(graph, opset_imports=imports, ir_version=10).SerializeToString())
+    feeds = used(nodes, feeds)
+    opened: dict[str, Any] = {name: None for name in changed.input if name in feeds}
+    assert_alike(make_model(nodes, feeds, F32, constants, shapes=opened, says=known), feeds)
 
 
 @pytest.mark.parametrize(("opset", "axis"), [(11, 1), (17, 1), (17, -1)])
@@ -234,30 +204,25 @@ def test_a_number_with_more_dimensions_than_the_result() -> None:
         session.run(None, {**feeds, "whole": half, "shape": np.ones(5, np.int64)})
 
 
-def node(kind: str, *names: str, **attributes: Any) -> Node:
-    """The last name is the output's."""
-    return helper.make_node(kind, names[:-1], names[-1:], **attributes)
-
-
-SQUARE = node("Mul", "x", "x", "m")  # 90000, which is infinite in f16
+SQUARE = op("Mul", "x", "x", "m")  # 90000, which is infinite in f16
 # What stands between it and the Where, and whether that is Maskwise's.
 F16_PATHS: dict[str, tuple[list[Node], bool]] = {
-    "nothing": ([SQUARE, node("Identity", "m", "v")], False),
-    "one that moves": ([SQUARE, node("Reshape", "m", "shape", "v")], False),
+    "nothing": ([SQUARE, op("Identity", "m", "v")], False),
+    "one that moves": ([SQUARE, op("Reshape", "m", "shape", "v")], False),
     "two that move": (
-        [SQUARE, node("Reshape", "m", "shape", "r"), node("Transpose", "r", "v", perm=[1, 0])],
+        [SQUARE, op("Reshape", "m", "shape", "r"), op("Transpose", "r", "v", perm=[1, 0])],
         True,
     ),
-    "a constant beside": ([SQUARE, node("Concat", "m", "ones", "v", axis=0)], False),
-    "an input beside": ([SQUARE, node("Concat", "m", "x", "v", axis=0)], False),
-    "a Where": ([SQUARE, node("Where", "c", "m", "zero", "v")], False),
+    "a constant beside": ([SQUARE, op("Concat", "m", "ones", "v", axis=0)], False),
+    "an input beside": ([SQUARE, op("Concat", "m", "x", "v", axis=0)], False),
+    "a Where": ([SQUARE, op("Where", "c", "m", "zero", "v")], False),
     "casts of the model": (
-        [SQUARE, node("Cast", "m", "f", to=F32), node("Cast", "f", "v", to=F16)],
+        [SQUARE, op("Cast", "m", "f", to=F32), op("Cast", "f", "v", to=F16)],
         False,
     ),
-    "an input": ([node("Identity", "x", "v")], True),
-    "a Where of inputs": ([node("Where", "c", "x", "zero", "v")], True),
-    "another output": ([SQUARE, node("Reshape", "m", "shape", "v")], True),
+    "an input": ([op("Identity", "x", "v")], True),
+    "a Where of inputs": ([op("Where", "c", "x", "zero", "v")], True),
+    "another output": ([SQUARE, op("Reshape", "m", "shape", "v")], True),
 }
 
 
@@ -266,7 +231,7 @@ F16_PATHS: dict[str, tuple[list[Node], bool]] = {
 def test_f16_overflows_where_it_does_without(form: str, fuse: str) -> None:
     """ONNX Runtime computes in f32 and leaves out casts that meet: a Where there is its own."""
     path, is_claimed = F16_PATHS[form]
-    nodes = [*path, node("Where", "all", "v", "zero", "w"), node("Mul", "w", "tiny", "o")]
+    nodes = [*path, op("Where", "all", "v", "zero", "w"), op("Mul", "w", "tiny", "o")]
     outputs = ["o", "v"] if form == "another output" else ["o"]
     constants = {
         "zero": np.array(0, "e"),
@@ -279,11 +244,11 @@ def test_f16_overflows_where_it_does_without(form: str, fuse: str) -> None:
         nodes,
         [value("x", F16, [2, 64]), value("c", BOOL, [2, 64])],
         [value(name, F16, None) for name in outputs],
-        [numpy_helper.from_array(a, n) for n, a in used(nodes, constants).items()],
+        initializers(used(nodes, constants)),
         17,
     )
     feeds = {"x": np.full((2, 64), 300, "e"), "c": np.ones((2, 64), "?")}
-    stock = ort.InferenceSession(model, options(), providers=["CPUExecutionProvider"])
+    stock = stock_session(model)
     session = session_of(model, is_claimed=False, maskwise_fuse=fuse)
     assert (providers_of(session)[-1:] == [MASKWISE]) == is_claimed
     for got, wanted in zip(session.run(None, feeds), stock.run(None, feeds), strict=True):
@@ -293,12 +258,12 @@ def test_f16_overflows_where_it_does_without(form: str, fuse: str) -> None:
 @pytest.mark.parametrize("x", [300, np.nan, -np.inf])
 def test_f16_softmax_of_a_number(x: float, capfd: Any) -> None:
     """ONNX Runtime runs it, in f32 it does not; where the rank is in the model, in neither."""
-    nodes = [node("Where", "c", "x", "zero", "s"), node("Softmax", "s", "o", axis=-1)]
+    nodes = [op("Where", "c", "x", "zero", "s"), op("Softmax", "s", "o", axis=-1)]
     inputs = [value("c", BOOL, None), value("x", F16, None)]
     zero = numpy_helper.from_array(np.array(0, "e"), "zero")
     model = model_of(nodes, inputs, [value("o", F16, None)], [zero], 17)
     session = fused_session(model, capfd, "rows f16 2 nodes")
-    stock = ort.InferenceSession(model, options(), providers=["CPUExecutionProvider"])
+    stock = stock_session(model)
     for keep in (True, False):
         feeds = {"c": np.array(keep), "x": np.array(x, "e")}
         got, wanted = (one.run(None, feeds)[0] for one in (session, stock))
@@ -311,22 +276,55 @@ def test_f16_attention_between_products(moves: int, claims: list[str], capfd: An
     """Heads are split by Reshape and Transpose, between which ONNX Runtime rounds, too."""
     nodes = []
     for name in "qkv":
-        nodes += [node("Mul", "x", "x", f"{name}0"), node("Reshape", f"{name}0", "s", f"{name}1")]
+        nodes += [op("Mul", "x", "x", f"{name}0"), op("Reshape", f"{name}0", "s", f"{name}1")]
         if moves == 2:
-            nodes.append(node("Gather", f"{name}1", "first", f"{name}2"))
+            nodes.append(op("Gather", f"{name}1", "first", f"{name}2"))
     q, k, v = (f"{name}{moves}" for name in "qkv")
     nodes += [
-        node("MatMul", q, k, "scores"),
-        node("Softmax", "scores", "weights", axis=-1),
-        node("MatMul", "weights", v, "result"),
-        node("Mul", "result", "tiny", "o"),
+        op("MatMul", q, k, "scores"),
+        op("Softmax", "scores", "weights", axis=-1),
+        op("MatMul", "weights", v, "result"),
+        op("Mul", "result", "tiny", "o"),
     ]
     constants = {"s": np.array([2, 64, 64]), "first": np.array([1, 0]), "tiny": np.array(1e-3, "e")}
-    initializers = [numpy_helper.from_array(a, n) for n, a in used(nodes, constants).items()]
     inputs = [value("x", F16, [128, 64])]
-    model = model_of(nodes, inputs, [value("o", F16, None)], initializers, 17)
+    model = model_of(
+        nodes, inputs, [value("o", F16, None)], initializers(used(nodes, constants)), 17
+    )
     session = fused_session(model, capfd, *claims)
     feeds = {"x": np.random.default_rng(7).random((128, 64)).astype("e") * np.float16(0.1)}
-    stock = ort.InferenceSession(model, options(), providers=["CPUExecutionProvider"])
+    stock = stock_session(model)
     got, wanted = (one.run(None, feeds)[0] for one in (session, stock))
     np.testing.assert_allclose(got, wanted, rtol=2**-10, atol=1e-6)
+
+
+@pytest.mark.parametrize("moves", [0, 1])
+@pytest.mark.parametrize("by", ["Div", "Log", "Reciprocal"])
+def test_f16_weights_that_are_a_divisor(by: str, moves: int, capfd: Any) -> None:
+    """A weight of 1e-9 is one in ONNX Runtime, which keeps it in f32, and 0 in f16."""
+    weights = ["weights", "moved"][moves]
+    nodes = [
+        op("Where", "c", "x", "zero", "s"),
+        op("Softmax", "s", "weights", axis=-1),
+        *[op("Squeeze", "weights", "first", "moved")][:moves],
+        op(by, *(["ones", weights] if by == "Div" else [weights]), "large"),
+        op("Softmax", "large", "o", axis=-1),
+    ]
+    constants = {
+        "zero": np.array(0, "e"),
+        "ones": np.ones((2, 64), "e"),
+        "first": np.array([0]),
+    }
+    model = model_of(
+        nodes,
+        [value("x", F16, [1, 2, 64]), value("c", BOOL, [1, 2, 64])],
+        [value("o", F16, None)],
+        initializers(used(nodes, constants)),
+        17,
+    )
+    session = fused_session(model, capfd)
+    x = np.zeros((1, 2, 64), "e")
+    x[..., 0] = 20  # the others weigh 2e-9
+    feeds = {"x": x, "c": np.ones((1, 2, 64), "?")}
+    got, wanted = (one.run(None, feeds)[0] for one in (session, stock_session(model)))
+    np.testing.assert_allclose(got, wanted, rtol=2**-9, atol=1e-6)

@@ -21,18 +21,19 @@ from fused_models import (
     attention_feeds,
     chain,
     check,
-    constants_of,
+    checked,
     expected,
     fused_session,
     make_model,
     masked_fill,
     normal,
+    reshaped,
     row_feeds,
     sdpa,
     used,
 )
-from onnx import TensorProto, helper, numpy_helper
-from where_models import REFUSED, options, providers_of, session_of, value
+from onnx_where import op
+from where_models import REFUSED, providers_of, session_of, stock_session
 
 FORMS: dict[str, tuple[list[Node], str]] = {
     "sdpa": (sdpa("add"), "attention f32 9 nodes"),
@@ -65,10 +66,8 @@ def test_attention(form: str, element: int, capfd: Any) -> None:
     ):
         feeds = used(nodes, attention_feeds(random, query, key, mask, inside, element))
         if session is None:
-            opened: dict[str, Any] = {name: [None] * 4 for name in feeds}
-            for name in "qkv":
-                opened[name] = [None, None, None, 16]
-            model = make_model(nodes, feeds, element, constants, shapes=opened)
+            known: Any = {name: [None, None, None, 16] for name in "qkv"}
+            model = make_model(nodes, feeds, element, constants, shapes=known, is_open=True)
             session = fused_session(model, capfd, claim.replace("f32", NAMES[element]))
         check(session, nodes, feeds, constants, element)
 
@@ -88,18 +87,16 @@ def draw_attention(random: np.random.Generator) -> tuple[list[Node], Feeds]:
         array = normal(random, some_of(outer) + matrix)
         order = [int(d) for d in random.permutation(rank)]
         feeds[name] = np.ascontiguousarray(array.transpose(np.argsort(order)))
-        nodes.append(helper.make_node("Transpose", [name], [f"{name}t"], perm=order))
+        nodes.append(op("Transpose", name, f"{name}t", perm=order))
     feeds["c"] = np.asarray(random.random(some_of((*outer, rows, keys))) < 0.7)
     feeds["bias"] = normal(random, some_of((*outer, rows, keys))[int(random.integers(0, rank)) :])
     steps = list(random.choice(list(STEPS), int(random.integers(0, 4))))
     nodes += [
-        helper.make_node("Mul", ["qt", "half"], ["qs"]),
-        helper.make_node("MatMul", ["qs", "kt"], ["scores"]),
+        op("Mul", "qt", "half", "qs"),
+        op("MatMul", "qs", "kt", "scores"),
         *chain(steps, "scores", "w", zeros=bool(random.random() < 0.5)),
-        helper.make_node("MatMul", ["w", "vt"], ["back"]),
-        helper.make_node(
-            "Transpose", ["back"], ["o"], perm=[int(d) for d in random.permutation(rank)]
-        ),
+        op("MatMul", "w", "vt", "back"),
+        op("Transpose", "back", "o", perm=[int(d) for d in random.permutation(rank)]),
     ]
     return nodes, used(nodes, feeds)
 
@@ -110,9 +107,8 @@ def test_generated_attention() -> None:
     for _ in range(300):
         nodes, feeds = draw_attention(random)
         constants = used(nodes, attention_constants() | {"fill": np.array(-9, np.float32)})
-        opened = {name: [None] * array.ndim for name, array in feeds.items()}
         session = session_of(
-            make_model(nodes, feeds, F32, constants, shapes=opened), is_claimed=False
+            make_model(nodes, feeds, F32, constants, is_open=True), is_claimed=False
         )
         check(session, nodes, feeds, constants, F32)
         fused += providers_of(session, "MatMul") == [maskwise.onnxruntime.PROVIDER] * 2
@@ -124,15 +120,11 @@ def test_rows_without_a_key_that_counts(zeros: bool, capfd: Any) -> None:
     """NaN, as the definition has it, or zeros."""
     random = np.random.default_rng(13)
     nodes = sdpa("add") if zeros else masked_fill()
-    constants = used(nodes, attention_constants())
     feeds = attention_feeds(random, (2, 3, 5, 16), (2, 3, 70, 16), (2, 1, 5, 70))
     feeds["c"][:, :, 2] = False
     feeds["bias"][:, :, 2] = -np.inf
-    feeds = used(nodes, feeds)
-    claim = f"attention f32 {9 if zeros else 6} nodes"
-    session = fused_session(make_model(nodes, feeds, F32, constants), capfd, claim)
-    check(session, nodes, feeds, constants, F32)
-    (got,) = session.run(["o"], feeds)
+    session = checked(capfd, nodes, feeds, f"attention f32 {9 if zeros else 6} nodes")
+    (got,) = session.run(["o"], used(nodes, feeds))
     assert (got[:, :, 2] == 0).all() if zeros else np.isnan(got[:, :, 2]).all()
 
 
@@ -151,17 +143,13 @@ def test_attention_without_keys(capfd: Any) -> None:
 def test_attention_with_a_soft_cap(capfd: Any) -> None:
     random = np.random.default_rng(15)
     nodes = [
-        helper.make_node("MatMul", ["q", "k"], ["scores"]),
+        op("MatMul", "q", "k", "scores"),
         *chain(["div", "tanh", "mul", "add"], "scores", "w"),
-        helper.make_node("MatMul", ["w", "v"], ["o"]),
+        op("MatMul", "w", "v", "o"),
     ]
-    constants = used(nodes, constants_of(F32))
-    feeds = used(nodes, attention_feeds(random, (1, 2, 9, 16), (1, 2, 33, 16), (1, 1, 9, 33)))
+    feeds = attention_feeds(random, (1, 2, 9, 16), (1, 2, 33, 16), (1, 1, 9, 33))
     feeds["k"] = np.ascontiguousarray(feeds["k"].swapaxes(2, 3))
-    session = fused_session(
-        make_model(nodes, feeds, F32, constants), capfd, "attention f32 7 nodes"
-    )
-    check(session, nodes, feeds, constants, F32)
+    checked(capfd, nodes, feeds, "attention f32 7 nodes")
 
 
 @pytest.mark.parametrize(
@@ -178,17 +166,15 @@ def test_where_attention_does_not_pay_rows_are_left(
 ) -> None:
     random = np.random.default_rng(16)
     nodes = sdpa(masked)
-    constants = used(nodes, attention_constants())
-    feeds = used(nodes, attention_feeds(random, (1, 2, 9, depth), (1, 2, 140, depth), (9, 140)))
-    session = fused_session(make_model(nodes, feeds, F32, constants), capfd, claim)
-    check(session, nodes, feeds, constants, F32)
+    feeds = attention_feeds(random, (1, 2, 9, depth), (1, 2, 140, depth), (9, 140))
+    checked(capfd, nodes, feeds, claim)
 
 
 @pytest.mark.parametrize("read", ["turned", "qs", "scores", "w", "w_0"])
 def test_a_second_reader_inside_attention(read: str, capfd: Any) -> None:
     """What it reads is made as before, and what is claimed ends there."""
     random = np.random.default_rng(17)
-    nodes = [*sdpa("add"), helper.make_node("Tanh", [read], ["second"])]
+    nodes = [*sdpa("add"), op("Tanh", read, "second")]
     constants = used(nodes, attention_constants())
     feeds = used(nodes, attention_feeds(random, (1, 2, 9, 16), (1, 2, 140, 16), (9, 140)))
     claim = {
@@ -214,7 +200,7 @@ def test_without_fusion(capfd: Any) -> None:
     model = make_model(nodes, feeds, F32, constants)
     session = session_of(model, maskwise_fuse="0", maskwise_verbose="1")
     assert [line.split(",")[3] for line in capfd.readouterr().err.splitlines()] == ["Where-16 f32"]
-    stock = ort.InferenceSession(model, options(), providers=["CPUExecutionProvider"])
+    stock = stock_session(model)
     np.testing.assert_array_equal(session.run(None, feeds)[0], stock.run(None, feeds)[0])
     with pytest.raises(REFUSED, match=r"maskwise.fuse is 'yes', expected 0 or 1"):
         session_of(model, maskwise_fuse="yes")
@@ -240,8 +226,7 @@ def test_shapes_that_do_not_fit(
     if "x" in nodes[0].input:
         feeds = row_feeds(random, (3, 40), (3, 40), F32)
     feeds = used(nodes, feeds)
-    opened = {name: [None] * array.ndim for name, array in feeds.items()}
-    session = session_of(make_model(nodes, feeds, F32, constants, shapes=opened), is_claimed=False)
+    session = session_of(make_model(nodes, feeds, F32, constants, is_open=True), is_claimed=False)
     bad = {
         name: np.ones(wrong[name], array.dtype) if name in wrong else array
         for name, array in feeds.items()
@@ -274,21 +259,9 @@ def test_a_model_that_is_wrong_about_a_shape(
     nodes = sdpa("add")
     constants = used(nodes, attention_constants())
     feeds = used(nodes, attention_feeds(random, (1, 2, 9, 16), (1, 2, 70, 16), (1, 1, 9, 70)))
-    kept = {one: array for one, array in constants.items() if one != name}
-    given = {one: array for one, array in feeds.items() if one != name}
     whole = {**feeds, **constants}[name]
-    inputs = [value(one, F32, array.shape) for one, array in given.items()]
-    inputs += [value("whole", F32, None), value("shape", TensorProto.INT64, ["n"])]
-    graph = helper.make_graph(
-        [helper.make_node("Reshape", ["whole", "shape"], [name]), *nodes],
-        "wrong",
-        inputs,
-        [value("o", F32, None)],
-        [numpy_helper.from_array(array, one) for one, array in kept.items()],
-        value_info=[value(name, F32, whole.shape)],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
-    session = session_of(model.SerializeToString(), is_claimed=False)
+    session = session_of(reshaped(nodes, feeds, constants, name), is_claimed=False)
+    given = {one: array for one, array in feeds.items() if one != name}
     given |= {"whole": np.resize(whole, int(np.prod(shape))), "shape": np.array(shape)}
     if is_right:
         assert_close(session.run(None, given)[0], expected(nodes, feeds, constants)["o"], F32)
@@ -308,9 +281,8 @@ def test_sessions_and_threads_at_once() -> None:
         return used(nodes, attention_feeds(random, *shapes, batch_first=True))
 
     feeds = draw(0)
-    opened: dict[str, Any] = {name: [None, None, None, 16] for name in "qkv"}
-    opened["bias"] = [None] * 4
-    model = make_model(nodes, feeds, F32, constants, shapes=opened)
+    known: Any = {name: [None, None, None, 16] for name in "qkv"}
+    model = make_model(nodes, feeds, F32, constants, shapes=known, is_open=True)
     sessions = [session_of(model, threads, is_claimed=False) for threads in (1, 2, 2)]
 
     def work(seed: int) -> None:

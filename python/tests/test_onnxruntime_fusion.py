@@ -7,7 +7,6 @@ from typing import Any
 
 import maskwise.onnxruntime
 import numpy as np
-import onnxruntime as ort
 import pytest
 from fused_models import (
     BOOL,
@@ -15,20 +14,22 @@ from fused_models import (
     F32,
     NAMES,
     STEPS,
-    Node,
     assert_close,
     chain,
     check,
+    checked,
     constants_of,
     expected,
     fused_session,
+    initializers,
     make_model,
     normal,
     row_feeds,
     used,
 )
 from onnx import TensorProto, helper
-from where_models import model_of, options, session_of, value
+from onnx_where import choice, model_of, op, value
+from where_models import options, session_of, stock_session
 
 CHAINS = {
     "scale": ["mul", "mul_turned"],
@@ -50,14 +51,11 @@ MASKS = [(2, 3, 5, 40), (1, 1, 5, 40), (2, 1, 1, 40), (5, 40), (40,), (2, 3, 5, 
 def test_rows(form: str, zeros: bool, element: int, capfd: Any) -> None:
     random = np.random.default_rng(1)
     nodes = chain(CHAINS[form], "x", zeros=zeros)
-    constants = used(nodes, constants_of(element, -30.0 if form == "other mask" else -np.inf))
+    constants = constants_of(element, -30.0 if form == "other mask" else -np.inf)
     for mask in MASKS:
-        feeds = used(nodes, row_feeds(random, (2, 3, 5, 40), mask, element))
-        opened = {name: [None] * array.ndim for name, array in feeds.items()}
-        model = make_model(nodes, feeds, element, constants, shapes=opened)
-        text = f"rows {NAMES[element]} {len(nodes)} nodes"
-        session = fused_session(model, capfd, text)
-        check(session, nodes, feeds, constants, element)
+        feeds = row_feeds(random, (2, 3, 5, 40), mask, element)
+        claim = f"rows {NAMES[element]} {len(nodes)} nodes"
+        checked(capfd, nodes, feeds, claim, element=element, constants=constants, is_open=True)
 
 
 def draw_shape(random: np.random.Generator, whole: tuple[int, ...]) -> tuple[int, ...]:
@@ -79,8 +77,7 @@ def test_generated_chains(element: int) -> None:
         arrays = row_feeds(random, x, draw_shape(random, whole), element)
         arrays["bias"] = normal(random, draw_shape(random, whole), element)
         feeds = used(nodes, arrays)
-        opened = {name: [None] * array.ndim for name, array in feeds.items()}
-        model = make_model(nodes, feeds, element, constants, shapes=opened)
+        model = make_model(nodes, feeds, element, constants, is_open=True)
         check(session_of(model, is_claimed=False), nodes, feeds, constants, element)
 
 
@@ -89,12 +86,10 @@ def test_scores_that_are_broadcast(shape: tuple[int, ...], capfd: Any) -> None:
     """By the mask, to {2,3,5,40}."""
     random = np.random.default_rng(2)
     nodes = chain(["mul", "keep", "add"], "x")
-    constants = used(nodes, constants_of(F32, -5.0))
     feeds = row_feeds(random, (2, 3, 5, 40), (2, 3, 5, 40), F32)
     feeds["x"] = normal(random, shape)
-    opened = {"x": [None] * len(shape), "c": [None] * 4, "bias": [None] * 4}
-    model = make_model(nodes, feeds, F32, constants, shapes=opened)
-    check(fused_session(model, capfd, "rows f32 4 nodes"), nodes, feeds, constants, F32)
+    constants = constants_of(F32, -5.0)
+    checked(capfd, nodes, feeds, "rows f32 4 nodes", constants=constants, is_open=True)
 
 
 def test_shapes_change_from_run_to_run(capfd: Any) -> None:
@@ -116,10 +111,8 @@ def test_shapes_change_from_run_to_run(capfd: Any) -> None:
 def test_large_rows_on_two_threads(capfd: Any) -> None:
     random = np.random.default_rng(4)
     nodes = chain(["mul", "keep"], "x")
-    constants = used(nodes, constants_of(F32))
-    feeds = used(nodes, row_feeds(random, (4, 8, 200, 200), (200, 200), F32))
-    model = make_model(nodes, feeds, F32, constants)
-    check(fused_session(model, capfd, "rows f32 3 nodes", threads=2), nodes, feeds, constants, F32)
+    feeds = row_feeds(random, (4, 8, 200, 200), (200, 200), F32)
+    checked(capfd, nodes, feeds, "rows f32 3 nodes", threads=2)
 
 
 @pytest.mark.parametrize(
@@ -140,11 +133,8 @@ def test_rows_that_do_not_pay_stay(
 ) -> None:
     random = np.random.default_rng(5)
     nodes = chain(steps, "x")
-    constants = used(nodes, constants_of(F32))
-    feeds = used(nodes, row_feeds(random, (2, columns), (1, columns), F32))
-    claims = [f"rows f32 {len(nodes)} nodes"] if is_claimed else []
-    session = fused_session(make_model(nodes, feeds, F32, constants), capfd, *claims)
-    check(session, nodes, feeds, constants, F32)
+    feeds = row_feeds(random, (2, columns), (1, columns), F32)
+    checked(capfd, nodes, feeds, *[f"rows f32 {len(nodes)} nodes"] * is_claimed)
 
 
 @pytest.mark.parametrize(
@@ -161,18 +151,16 @@ def test_along_the_last_dimension_only(opset: int, axis: int, is_claimed: bool, 
     feeds["x"] = normal(random, (2, 3, 40))
     model = make_model(nodes, feeds, F32, constants, opset=opset)
     session = fused_session(model, capfd, *["rows f32 3 nodes"] * is_claimed)
-    stock = ort.InferenceSession(model, options(), providers=["CPUExecutionProvider"])
+    stock = stock_session(model)
     got, wanted = (one.run(["o"], feeds)[0] for one in (session, stock))
     assert_close(got, wanted, F32)
 
 
 def test_a_value_with_a_second_reader_stays(capfd: Any) -> None:
     random = np.random.default_rng(7)
-    nodes = [*chain(["mul", "keep"], "x", "w"), helper.make_node("Add", ["w", "w_0"], ["o"])]
-    constants = used(nodes, constants_of(F32, -9.0))
-    feeds = used(nodes, row_feeds(random, (3, 40), (3, 40), F32))
-    model = make_model(nodes, feeds, F32, constants)
-    check(fused_session(model, capfd, "rows f32 2 nodes"), nodes, feeds, constants, F32)
+    nodes = [*chain(["mul", "keep"], "x", "w"), op("Add", "w", "w_0", "o")]
+    feeds = row_feeds(random, (3, 40), (3, 40), F32)
+    checked(capfd, nodes, feeds, "rows f32 2 nodes", constants=constants_of(F32, -9.0))
 
 
 def test_a_value_that_leaves_the_graph_stays(capfd: Any) -> None:
@@ -193,14 +181,9 @@ def test_a_value_that_leaves_the_graph_stays(capfd: Any) -> None:
 def test_a_zero_that_adds_a_dimension_stays(capfd: Any) -> None:
     random = np.random.default_rng(22)
     nodes = chain(["mul", "keep"], "x", zeros=True)
-    constants = used(nodes, constants_of(F32)) | {"zero": np.zeros((1, 1, 1), "f")}
-    feeds = used(nodes, row_feeds(random, (3, 40), (3, 40), F32))
-    session = fused_session(make_model(nodes, feeds, F32, constants), capfd, "rows f32 3 nodes")
-    check(session, nodes, feeds, constants, F32)
-
-
-def branch(name: str, nodes: list[Node], result: str) -> Any:
-    return helper.make_graph(nodes, name, [], [value(result, F32, None)])
+    constants = constants_of(F32) | {"zero": np.zeros((1, 1, 1), "f")}
+    feeds = row_feeds(random, (3, 40), (3, 40), F32)
+    checked(capfd, nodes, feeds, "rows f32 3 nodes", constants=constants)
 
 
 @pytest.mark.parametrize("zeros", [False, True])
@@ -209,21 +192,9 @@ def test_inside_if(zeros: bool, capfd: Any) -> None:
     random = np.random.default_rng(9)
     forms = [["mul", "keep"], ["div", "mask", "add"]]
     branches = [chain(form, "x", "r", zeros) for form in forms]
-    choice = helper.make_node(
-        "If",
-        ["b"],
-        ["o"],
-        then_branch=branch("then", branches[0], "r"),
-        else_branch=branch("else", branches[1], "r"),
-    )
     constants = used(branches[0] + branches[1], constants_of(F32))
     feeds = row_feeds(random, (2, 3, 40), (3, 40), F32)
-    inputs = [value(n, BOOL if a.dtype == bool else F32, a.shape) for n, a in feeds.items()]
-    inputs.append(value("b", BOOL, []))
-    initializers = [
-        helper.make_tensor(name, F32, [], [float(number)]) for name, number in constants.items()
-    ]
-    model = model_of([choice], inputs, [value("o", F32, None)], initializers, 17)
+    model = make_model([choice(*branches)], feeds | {"b": np.array(True)}, F32, constants)
     claims = [f"rows f32 {len(nodes)} nodes" for nodes in branches]
     capfd.readouterr()
     session = session_of(model, is_claimed=False, maskwise_verbose="1")
@@ -238,14 +209,10 @@ def test_a_value_read_inside_if_stays(capfd: Any) -> None:
     """The scaled scores are read by a branch, too: the chain begins behind them."""
     random = np.random.default_rng(10)
     nodes = chain(["mul", "keep"], "x", "w")
-    branches = [
-        branch(name, [helper.make_node("Identity", [read], ["r"])], "r")
-        for name, read in (("then", "w_0"), ("else", "w"))
-    ]
-    choice = helper.make_node("If", ["b"], ["o"], then_branch=branches[0], else_branch=branches[1])
+    last = choice(*([op("Identity", read, "r")] for read in ("w_0", "w")))
     constants = used(nodes, constants_of(F32, -9.0))
     feeds = used(nodes, row_feeds(random, (3, 40), (3, 40), F32)) | {"b": np.array(False)}
-    model = make_model([*nodes, choice], feeds, F32, constants)
+    model = make_model([*nodes, last], feeds, F32, constants)
     session = fused_session(model, capfd, "rows f32 2 nodes")
     wanted = expected(nodes, feeds, constants)
     for chosen, name in ((True, "w_0"), (False, "w")):
@@ -259,18 +226,15 @@ def test_inside_loop(capfd: Any) -> None:
     random = np.random.default_rng(11)
     nodes = chain(["mul", "keep"], "v", "next", zeros=True)
     turn = helper.make_graph(
-        [*nodes, helper.make_node("Identity", ["go"], ["on"])],
+        [*nodes, op("Identity", "go", "on")],
         "turn",
         [value("i", i64, []), value("go", BOOL, []), value("v", F32, [None, None])],
         [value("on", BOOL, []), value("next", F32, [None, None])],
     )
-    loop = helper.make_node("Loop", ["count", "", "x"], ["o"], body=turn)
+    loop = op("Loop", "count", "", "x", "o", body=turn)
     constants = used(nodes, constants_of(F32))
     inputs = [value("count", i64, []), value("x", F32, [None, None]), value("c", BOOL, [None])]
-    initializers = [
-        helper.make_tensor(name, F32, [], [float(number)]) for name, number in constants.items()
-    ]
-    model = model_of([loop], inputs, [value("o", F32, None)], initializers, 17)
+    model = model_of([loop], inputs, [value("o", F32, None)], initializers(constants), 17)
     session = fused_session(model, capfd, "rows f32 5 nodes")
     x, cond = normal(random, (5, 40)), random.random(40) < 0.7
     wanted = x
@@ -283,9 +247,9 @@ def test_inside_loop(capfd: Any) -> None:
 def test_a_where_that_is_left_alone_takes_its_group_along(capfd: Any) -> None:
     """GPT-2's causal mask in opset 13, which ONNX Runtime's fusion may want."""
     nodes = [
-        helper.make_node("Slice", ["whole", "from", "to", "axis"], ["rows"]),
-        helper.make_node("Slice", ["rows", "from", "to", "axis"], ["mask"]),
-        helper.make_node("Cast", ["mask"], ["c"], to=BOOL),
+        op("Slice", "whole", "from", "to", "axis", "rows"),
+        op("Slice", "rows", "from", "to", "axis", "mask"),
+        op("Cast", "mask", "c", to=BOOL),
         *chain(["div", "keep"], "x"),
     ]
     i64 = TensorProto.INT64

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,19 +14,11 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
+from arrays import in_a_process, run_python
 from fused_models import example
 from onnx import TensorProto, helper, numpy_helper
-from where_models import (
-    REFUSED,
-    model_of,
-    options,
-    providers_of,
-    run,
-    session_of,
-    value,
-    where_inputs,
-    where_model,
-)
+from onnx_where import model_of, op, value, where_inputs, where_model
+from where_models import REFUSED, options, providers_of, run, session_of
 
 F32, I64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 MASKWISE, CPU = maskwise.onnxruntime.PROVIDER, "CPUExecutionProvider"
@@ -63,10 +54,10 @@ def test_lines_are_printed_on_demand(capfd: Any) -> None:
 def quantized_model(domain: str) -> bytes:
     scale, zero = constant("s", np.float32(0.5)), constant("z", np.uint8(3))
     nodes = [
-        helper.make_node("DequantizeLinear", ["x", "s", "z"], ["xf"], domain=domain),
-        helper.make_node("DequantizeLinear", ["y", "s", "z"], ["yf"], domain=domain),
-        helper.make_node("Where", ["c", "xf", "yf"], ["f"], name="where"),
-        helper.make_node("QuantizeLinear", ["f", "s", "z"], ["o"], domain=domain),
+        op("DequantizeLinear", "x", "s", "z", "xf", domain=domain),
+        op("DequantizeLinear", "y", "s", "z", "yf", domain=domain),
+        op("Where", "c", "xf", "yf", "f", name="where"),
+        op("QuantizeLinear", "f", "s", "z", "o", domain=domain),
     ]
     inputs = where_inputs(TensorProto.UINT8, [[64]] * 3)
     return model_of(nodes, inputs, [value("o", TensorProto.UINT8, [64])], [scale, zero])
@@ -87,8 +78,8 @@ def test_quantized_is_left_to_its_fusion(domain: str, capfd: Any, tmp_path: Path
 def shape_model(extent: int | None, reader: str) -> bytes:
     """A shape of which -1 is replaced; `reader` takes it."""
     nodes = [
-        helper.make_node("Equal", ["shape", "minus"], ["c"]),
-        helper.make_node("Where", ["c", "y", "shape"], ["whole"], name="where"),
+        op("Equal", "shape", "minus", "c"),
+        op("Where", "c", "y", "shape", "whole", name="where"),
         helper.make_node(reader, ["whole"] if reader == "Neg" else ["x", "whole"], ["o"]),
     ]
     inputs = [value("x", F32, None), value("shape", I64, [extent]), value("y", I64, [extent])]
@@ -117,13 +108,13 @@ def gpt_model(opset: int, fill: float) -> bytes:
     """The causal mask of an old GPT-2, cut out of a whole that is known only at run time."""
     whole = np.tril(np.ones((1, 1, 8, 8), np.uint8))
     nodes = [
-        helper.make_node("MatMul", ["q", "k"], ["products"]),
-        helper.make_node("Div", ["products", "root"], ["x"]),
-        helper.make_node("Slice", ["whole", "from", "to", "two"], ["rows"]),
-        helper.make_node("Slice", ["rows", "zero", "to", "three"], ["mask"]),
-        helper.make_node("Cast", ["mask"], ["c"], to=BOOL),
-        helper.make_node("Where", ["c", "x", "fill"], ["kept"], name="where"),
-        helper.make_node("Softmax", ["kept"], ["o"], axis=3),
+        op("MatMul", "q", "k", "products"),
+        op("Div", "products", "root", "x"),
+        op("Slice", "whole", "from", "to", "two", "rows"),
+        op("Slice", "rows", "zero", "to", "three", "mask"),
+        op("Cast", "mask", "c", to=BOOL),
+        op("Where", "c", "x", "fill", "kept", name="where"),
+        op("Softmax", "kept", "o", axis=3),
     ]
     inputs = [value(name, F32, [1, 2, "s", "s"]) for name in ("q", "k")]
     inputs += [value(name, I64, [1]) for name in ("from", "to")]
@@ -135,13 +126,13 @@ def gpt_model(opset: int, fill: float) -> bytes:
 
 def distilbert_model(fill: float) -> bytes:
     nodes = [
-        helper.make_node("Equal", ["given", "zero"], ["padding"]),
-        helper.make_node("Reshape", ["padding", "wide"], ["reshaped"]),
-        helper.make_node("MatMul", ["q", "k"], ["y"]),
-        helper.make_node("Shape", ["y"], ["shape"]),
-        helper.make_node("Expand", ["reshaped", "shape"], ["c"]),
-        helper.make_node("Where", ["c", "fill", "y"], ["kept"], name="where"),
-        helper.make_node("Softmax", ["kept"], ["o"], axis=3),
+        op("Equal", "given", "zero", "padding"),
+        op("Reshape", "padding", "wide", "reshaped"),
+        op("MatMul", "q", "k", "y"),
+        op("Shape", "y", "shape"),
+        op("Expand", "reshaped", "shape", "c"),
+        op("Where", "c", "fill", "y", "kept", name="where"),
+        op("Softmax", "kept", "o", axis=3),
     ]
     inputs = [value(name, F32, [1, 2, "s", "s"]) for name in ("q", "k")]
     inputs += [value("given", I64, ["b", "s"]), value("wide", I64, [4])]
@@ -177,7 +168,7 @@ def test_shapes_that_do_not_broadcast() -> None:
 
 
 def test_models_that_are_none() -> None:
-    node = helper.make_node("Where", ["c", "x", "y"], ["o"])
+    node = op("Where", "c", "x", "y", "o")
     inputs = [value("c", BOOL, [2]), value("x", F32, [2]), value("y", TensorProto.DOUBLE, [2])]
     wrong = model_of([node], inputs, [value("o", F32, [2])])
     complex_one = where_model(TensorProto.COMPLEX64, [[2]] * 3)
@@ -189,17 +180,10 @@ def test_models_that_are_none() -> None:
             maskwise.onnxruntime.session(model, options())
 
 
-def in_a_process(code: str) -> subprocess.CompletedProcess[str]:
-    begin = "import maskwise.onnxruntime, onnxruntime as ort, numpy as np, where_models as w\n"
-    begin += "import fused_models as f\n"
-    path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-    return subprocess.run(
-        [sys.executable, "-B", "-c", begin + code],
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+BEGIN = """
+import maskwise.onnxruntime, onnxruntime as ort, numpy as np
+import fused_models as f, onnx_where as o, where_models as w
+"""
 
 
 KINDS = pytest.mark.parametrize("kind", ["where", "rows", "attention"])
@@ -208,7 +192,7 @@ KINDS = pytest.mark.parametrize("kind", ["where", "rows", "attention"])
 @KINDS
 def test_memory_that_cannot_be_had(kind: str) -> None:
     """An error, and the session goes on."""
-    ran = in_a_process(f"""
+    ran = in_a_process(f"""{BEGIN}
 import resource
 model, small, large = f.example("{kind}")
 session = w.session_of(model)
@@ -227,16 +211,19 @@ print(np.array_equal(session.run(None, small)[0], before, equal_nan=True))
 
 
 def test_unregistered_while_sessions_live() -> None:
-    ran = in_a_process("""
-session = w.session_of(w.where_model(1, [["n"]] * 3))
+    ran = in_a_process(
+        BEGIN
+        + """
+session = w.session_of(o.where_model(1, [["n"]] * 3))
 ort.unregister_execution_provider_library(maskwise.onnxruntime.PROVIDER)
 ones = np.ones(3, "f")
 feeds = {"c": ones > 0, "x": ones, "y": ones}
 session.run(None, feeds)
-again = w.session_of(w.where_model(1, [["n"]] * 3))
+again = w.session_of(o.where_model(1, [["n"]] * 3))
 del session
 print(again.run(None, feeds)[0].tolist())
-""")
+"""
+    )
     assert ran.returncode == 0, ran.stderr
     assert "unregistered while 1 sessions use it; they may go on" in ran.stderr
     assert ran.stdout == "[1.0, 1.0, 1.0]\n"
@@ -247,7 +234,7 @@ print(again.run(None, feeds)[0].tolist())
 )
 def test_one_thread_means_one(kind: str, times: int) -> None:
     """And two are those that the session began with."""
-    ran = in_a_process(f"""
+    ran = in_a_process(f"""{BEGIN}
 import os
 model, small, _ = f.example("{kind}")
 feeds = {{name: np.repeat(array, {times}, 0) for name, array in small.items()}}
@@ -287,7 +274,9 @@ def test_sessions_come_and_go_without_growth(kind: str) -> None:
     assert growth(make, 400) < 1 << 20
 
 
-KEPT = """
+KEPT = (
+    BEGIN
+    + """
 import ctypes
 class Info(ctypes.Structure):
     _fields_ = [(name, ctypes.c_size_t) for name in (
@@ -311,12 +300,15 @@ def kept(layers, threads, lengths):
     return in_use() - before
 kept(1, 1, [256])
 """
+)
 PLAN = 24 << 10  # bytes of one, without scratch
 
 
 def test_memory_follows_threads_not_layers() -> None:
     """A worker of attention takes about 45 KB, of which nodes and plans have none of their own."""
-    ran = in_a_process(KEPT + "print(kept(1, 1, [256]), kept(1, 64, [256]), kept(12, 64, [256]))")
+    ran = in_a_process(
+        BEGIN + KEPT + "print(kept(1, 1, [256]), kept(1, 64, [256]), kept(12, 64, [256]))"
+    )
     assert ran.returncode == 0, ran.stderr
     one, many, layers = (int(text) for text in ran.stdout.split())
     assert one < 128 << 10 and many > 512 << 10, ran.stdout
@@ -324,7 +316,9 @@ def test_memory_follows_threads_not_layers() -> None:
 
 
 def test_memory_of_shapes_is_shared() -> None:
-    ran = in_a_process(KEPT + "print(kept(12, 2, [256]), kept(12, 2, [256, 255, 254, 253]))")
+    ran = in_a_process(
+        BEGIN + KEPT + "print(kept(12, 2, [256]), kept(12, 2, [256, 255, 254, 253]))"
+    )
     assert ran.returncode == 0, ran.stderr
     one, four = (int(text) for text in ran.stdout.split())
     assert four < one + PLAN * 36, ran.stdout
@@ -399,8 +393,7 @@ def test_registering_twice() -> None:
 
 def report(model: bytes, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     (folder / "model.onnx").write_bytes(model)
-    command = [sys.executable, "-B", "-m", "maskwise.onnxruntime", str(folder / "model.onnx")]
-    return subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
+    return run_python("-m", "maskwise.onnxruntime", str(folder / "model.onnx"), *arguments)
 
 
 def test_the_report(tmp_path: Path) -> None:

@@ -13,22 +13,16 @@ from typing import Any
 import maskwise.onnxruntime
 import model_text
 import numpy as np
-import onnxruntime as ort
 import pytest
 from arrays import assert_same_bits
-from where_models import options
+from where_models import options, stock_session
 
 MODELS = Path(__file__).parent / "models"
 VOCABULARY = 101
 # Every Where of a model as ONNX Runtime has it at the end: claimed, then left alone.
 CLAIMS: dict[str, tuple[list[str], list[str]]] = {
     "deberta-dynamo": (
-        [
-            "node_masked_fill",
-            "node_masked_fill_1",
-            "node_where",
-            "node_where_1",
-        ],
+        ["node_masked_fill", "node_masked_fill_1", "node_where", "node_where_1"],
         [],
     ),
     "deberta-torchscript": (
@@ -45,50 +39,25 @@ CLAIMS: dict[str, tuple[list[str], list[str]]] = {
             "/model/deberta/encoder/layer.1/attention/self/Where_1",
         ],
     ),
-    "distilbert-dynamo": (
-        [
-            "node_Where_124",
-            "node_Where_129",
-            "node_Where_195",
-        ],
-        [],
-    ),
+    "distilbert-dynamo": (["node_Where_124", "node_Where_129", "node_Where_195"], []),
     "distilbert-torchscript": (
         [
             "/model/distilbert/transformer/layer.0/attention/Where",
             "/model/distilbert/transformer/layer.0/attention/Where_1",
             "/model/distilbert/transformer/layer.1/attention/Where_1",
         ],
-        [
-            "/model/distilbert/Where",
-        ],
+        ["/model/distilbert/Where"],
     ),
-    "gpt2-dynamo": (
-        [
-            "node_Where_129",
-            "node_Where_134",
-            "node_Where_228",
-        ],
-        [],
-    ),
+    "gpt2-dynamo": (["node_Where_129", "node_Where_134", "node_Where_228"], []),
     "gpt2-torchscript": (
         [
             "/model/transformer/h.0/attn/Where",
             "/model/transformer/h.0/attn/Where_1",
             "/model/transformer/h.1/attn/Where_1",
         ],
-        [
-            "/model/transformer/Where",
-        ],
+        ["/model/transformer/Where"],
     ),
-    "t5_decoder-dynamo": (
-        [
-            "node_where",
-            "node_where_1",
-            "node_where_2",
-        ],
-        [],
-    ),
+    "t5_decoder-dynamo": (["node_where", "node_where_1", "node_where_2"], []),
     "t5_decoder-torchscript": (
         [
             "/model/decoder/block.0/layer.0/SelfAttention/Where",
@@ -96,29 +65,17 @@ CLAIMS: dict[str, tuple[list[str], list[str]]] = {
             "/model/decoder/block.0/layer.1/EncDecAttention/Where",
             "/model/decoder/block.1/layer.0/SelfAttention/Where",
         ],
-        [
-            "/model/decoder/Where",
-        ],
+        ["/model/decoder/Where"],
     ),
-    "t5_encoder-dynamo": (
-        [
-            "node_where",
-            "node_where_1",
-        ],
-        [],
-    ),
+    "t5_encoder-dynamo": (["node_where", "node_where_1"], []),
     "t5_encoder-torchscript": (
         [
             "/model/encoder/block.0/layer.0/SelfAttention/Where",
             "/model/encoder/block.0/layer.0/SelfAttention/Where_1",
         ],
-        [
-            "/model/encoder/Where",
-        ],
+        ["/model/encoder/Where"],
     ),
 }
-
-
 # What becomes one node in each of their two layers, with fusion.
 FUSIONS = {
     "deberta-dynamo": ["rows f32 2 nodes"],
@@ -184,7 +141,7 @@ def logits(session: Any, stock: Any) -> Iterator[tuple[Any, Any]]:
 @pytest.mark.parametrize("name", CLAIMS)
 def test_logits(name: str) -> None:
     model = model_text.read(MODELS / f"{name}.json").SerializeToString()
-    stock = ort.InferenceSession(model, options(), providers=["CPUExecutionProvider"])
+    stock = stock_session(model)
     session = maskwise.onnxruntime.session(model, options(maskwise_fuse="0"))
     assert assigned(session) == CLAIMS[name]
     for got, expected in logits(session, stock):
@@ -194,7 +151,7 @@ def test_logits(name: str) -> None:
 @pytest.mark.parametrize("name", FUSIONS)
 def test_logits_with_fusion(name: str, capfd: Any) -> None:
     model = model_text.read(MODELS / f"{name}.json").SerializeToString()
-    stock = ort.InferenceSession(model, options(), providers=["CPUExecutionProvider"])
+    stock = stock_session(model)
     capfd.readouterr()
     session = maskwise.onnxruntime.session(model, options(maskwise_verbose="1"))
     lines = [line.split(",") for line in capfd.readouterr().err.splitlines()]

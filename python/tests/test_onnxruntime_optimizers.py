@@ -5,15 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import maskwise.onnxruntime
 import numpy as np
-import onnxruntime as ort
 import pytest
-from fused_models import F16, F32, Feeds, Node
-from onnx import helper, numpy_helper
-from where_models import model_of, options, value
+from fused_models import F16, F32, Feeds, Node, initializers
+from onnx import helper
+from onnx_where import model_of, op, value
+from where_models import options, stock_session
 
 DISABLED = "optimization.disable_specified_optimizers"
 LOADS = """
@@ -25,36 +24,31 @@ maskwise.onnxruntime.session(sys.argv[1], options)
 """
 
 
-def node(kind: str, *names: str, **attributes: Any) -> Node:
-    """The last name is the output's."""
-    return helper.make_node(kind, names[:-1], names[-1:], **attributes)
-
-
 def turned(perm: list[int]) -> Node:
-    return node("Transpose", "a", "t", perm=perm)
+    return op("Transpose", "a", "t", perm=perm)
 
 
 # Behind a Transpose of the outermost dimension: MatmulTransposeFusion exchanges both, and does not
 # say so.
-BY_CAST = [node("Cast", "t", "wide", to=F32), node("MatMul", "wide", "b", "o")]
+BY_CAST = [op("Cast", "t", "wide", to=F32), op("MatMul", "wide", "b", "o")]
 # A fusion that says so, as long as it is ONNX Runtime's.
 ATTENTION = [
-    node("Transpose", "k", "kt", perm=[0, 2, 1]),
-    node("MatMul", "q", "kt", "scores"),
-    node("Where", "c", "scores", "fill", "kept"),
-    node("Softmax", "kept", "weights", axis=-1),
-    node("MatMul", "weights", "v", "result"),
+    op("Transpose", "k", "kt", perm=[0, 2, 1]),
+    op("MatMul", "q", "kt", "scores"),
+    op("Where", "c", "scores", "fill", "kept"),
+    op("Softmax", "kept", "weights", axis=-1),
+    op("MatMul", "weights", "v", "result"),
 ]
 # A number in f16 with two readers, which stays a Cast; with one the optimizers run again.
-WHERE = [node("Where", "c", "x", "half", "result")]
-IN_F16 = [node("MatMul", "t", "b", "o"), node("Mul", "x", "half", "more")]
+WHERE = [op("Where", "c", "x", "half", "result")]
+IN_F16 = [op("MatMul", "t", "b", "o"), op("Mul", "x", "half", "more")]
 # Of the number another optimizer makes the product's scale.
-BY_NUMBER = [node("Div", "t", "half", "n"), node("MatMul", "n", "b", "o")]
+BY_NUMBER = [op("Div", "t", "half", "n"), op("MatMul", "n", "b", "o")]
 
 
 def in_a_branch(nodes: list[Node]) -> list[Node]:
     inner = helper.make_graph(nodes, "branch", [], [value("o", F32, None)])
-    return [node("If", "yes", "o", then_branch=inner, else_branch=inner)]
+    return [op("If", "yes", "o", then_branch=inner, else_branch=inner)]
 
 
 def fed(
@@ -74,8 +68,7 @@ def fed(
     made = [name for one in nodes for name in one.output]
     read = [name for one in nodes for name in one.input]
     outputs = [value(name, element, None) for name in [*made, "result"] if name not in read]
-    initializers = [numpy_helper.from_array(one, name) for name, one in constants.items()]
-    return model_of([*nodes, *claimed], inputs, outputs, initializers, 17), feeds
+    return model_of([*nodes, *claimed], inputs, outputs, initializers(constants), 17), feeds
 
 
 FORMS = {
@@ -93,7 +86,7 @@ def assert_runs(model: bytes, feeds: Feeds, folder: Path, claims: int, disabled:
     # A process of its own, as it may end.
     command = [sys.executable, "-B", "-c", LOADS, str(path), DISABLED, disabled]
     assert subprocess.run(command, check=False).returncode == 0
-    stock = ort.InferenceSession(model, options(), providers=["CPUExecutionProvider"])
+    stock = stock_session(model)
     given = options()
     given.add_session_config_entry(DISABLED, disabled)
     session = maskwise.onnxruntime.session(model, given)

@@ -11,20 +11,11 @@ import numpy as np
 import onnx
 import openvino as ov
 import pytest
-from arrays import Array, assert_same_bits, random_array
+from arrays import Array, assert_same_bits, in_a_process, random_array
 from onnx import TensorProto
+from onnx_where import where_model
 from openvino import opset13 as ops
-from select_models import (
-    SETTINGS,
-    TYPES,
-    compile_model,
-    count_taken,
-    in_a_process,
-    run,
-    select_model,
-    selects,
-)
-from where_models import where_model
+from select_models import SETTINGS, TYPES, compile_model, count_taken, run, select_model, selects
 
 accelerate = maskwise.openvino.accelerate
 SHAPES = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,9 @@ import maskwise.openvino
 import numpy as np
 import openvino as ov
 import pytest
+from arrays import in_a_process, run_python
 from openvino import opset13 as ops
-from select_models import Node, compile_model, count_taken, in_a_process, run, select_model
+from select_models import Node, compile_model, count_taken, run, select_model
 
 accelerate = maskwise.openvino.accelerate
 LARGE = [16, 8, 256, 256]  # 32 MiB of f32
@@ -289,13 +289,8 @@ ov.Core().add_extension(path)
 
 
 def test_no_openvino_is_no_crash() -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", "import ctypes, sys; ctypes.CDLL(sys.argv[1])"]
-        + [maskwise.openvino.library()],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    code = "import ctypes, sys; ctypes.CDLL(sys.argv[1])"
+    ran = run_python("-c", code, maskwise.openvino.library())
     assert ran.returncode == 1
     assert "OSError: libopenvino.so" in ran.stderr
 

@@ -7,7 +7,7 @@ from typing import Any
 import maskwise
 import numpy as np
 import pytest
-from arrays import DTYPES, Array, assert_same_bits, lay_out, operands, random_array
+from arrays import DTYPES, Array, assert_same_bits, lay_out, operands, random_array, run_python
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -133,18 +133,8 @@ def test_types_without_a_common_one() -> None:
 
 
 def test_an_unknown_instruction_set_is_an_error() -> None:
-    import os
-    import subprocess
-    import sys
-
     code = "import maskwise; maskwise.where([True], [1], [2])"
-    ran = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "MASKWISE_MAX_ISA": "avx9"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ran = run_python("-c", code, MASKWISE_MAX_ISA="avx9")
     assert ran.returncode == 1
     assert "ValueError" in ran.stderr and "avx9" in ran.stderr
 

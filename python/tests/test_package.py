@@ -4,29 +4,18 @@ from __future__ import annotations
 
 import inspect
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import maskwise
 import pytest
+from arrays import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python/maskwise"
 
 
-def run(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-B", *command],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 def test_the_doctor() -> None:
-    ran = run("-m", "maskwise", MASKWISE_MAX_ISA="scalar")
+    ran = run_python("-m", "maskwise", MASKWISE_MAX_ISA="scalar")
     assert ran.returncode == 0, ran.stderr
     for line in ("kernels        scalar", "same as NumPy  yes", "MASKWISE_MAX_ISA=scalar"):
         assert line in ran.stdout
@@ -36,7 +25,7 @@ def test_the_doctor() -> None:
 def test_the_plugin_can_be_preloaded() -> None:
     """It comes to life without a oneDNN, and does nothing."""
     library = maskwise.onednn_library()
-    ran = run("-c", "print(open('/proc/self/maps').read())", LD_PRELOAD=library)
+    ran = run_python("-c", "print(open('/proc/self/maps').read())", LD_PRELOAD=library)
     assert ran.returncode == 0
     assert Path(library).resolve().name in ran.stdout and not ran.stderr
 
@@ -57,14 +46,14 @@ x = np.zeros(1_000_000)
 maskwise.where(x == 0, x, 1.0)
 print(len({{line.split()[-1] for line in open('/proc/self/maps') if 'libtbb.so' in line}}))
 """
-    ran = run("-c", code)
+    ran = run_python("-c", code)
     assert (ran.returncode, ran.stdout) == (0, "1\n"), ran.stderr
 
 
 def test_types() -> None:
     """mypy sees the package as a user's code does."""
     options = ("--strict", "--config-file=", "--cache-dir", os.devnull)
-    ran = run("-m", "mypy", *options, str(PACKAGE))
+    ran = run_python("-m", "mypy", *options, str(PACKAGE))
     assert ran.returncode == 0, ran.stdout
 
 
@@ -74,7 +63,7 @@ def test_import_takes_nothing_along() -> None:
         "import numpy, sys; before = set(sys.modules); import maskwise;"
         "print(*(set(sys.modules) - before))"
     )
-    ran = run("-c", code)
+    ran = run_python("-c", code)
     taken = {name.partition(".")[0] for name in ran.stdout.split()}
     assert "maskwise" in taken and taken <= {"maskwise", "__future__", "atexit"}, taken
 

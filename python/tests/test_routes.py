@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import pickle
-import subprocess
 import sys
 import threading
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import maskwise
 import numpy as np
 import pytest
-from arrays import assert_same_bits
+from arrays import assert_same_bits, run_python
 
 c = np.array([True, False, True])
 f = np.arange(3, dtype="f")
@@ -67,7 +66,7 @@ assert maskwise.explain(x != 9, x, x).startswith("numpy.where: the dtype of x")
 
 
 def test_a_dtype_of_others_without_ml_dtypes() -> None:
-    subprocess.run([sys.executable, "-B", "-c", FORBID_ML_DTYPES], check=True, timeout=600)
+    assert run_python("-c", FORBID_ML_DTYPES).returncode == 0
 
 
 def test_one_argument_is_numpys() -> None:
@@ -211,8 +210,7 @@ for thread in threads:
 
 
 def test_first_calls_of_two_threads_end() -> None:
-    command = [sys.executable, "-B", "-c", IMPORT_IN_TWO_THREADS]
-    subprocess.run(command, check=True, timeout=600)
+    assert run_python("-c", IMPORT_IN_TWO_THREADS).returncode == 0
 
 
 # What is packed takes its buffers from the stack of the thread that calls.
@@ -236,9 +234,8 @@ thread.join()
 
 
 def test_threads_with_small_stacks() -> None:
-    command = [sys.executable, "-B", "-c", SMALL_STACK]
-    ran = subprocess.run(command, check=True, timeout=600, capture_output=True, text=True)
-    assert ran.stdout == "done\n"
+    ran = run_python("-c", SMALL_STACK)
+    assert (ran.returncode, ran.stdout) == (0, "done\n"), ran.stderr
 
 
 # The main thread ends while others move elements or wait for the GIL.
@@ -266,5 +263,4 @@ time.sleep(0.1)
 
 @pytest.mark.parametrize("form", ["plan", "cast", "select"])
 def test_the_interpreter_ends_amid_calls(form: str) -> None:
-    command = [sys.executable, "-B", "-c", END_AMID_CALLS, form]
-    subprocess.run(command, check=True, timeout=600)
+    assert run_python("-c", END_AMID_CALLS, form).returncode == 0

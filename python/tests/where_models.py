@@ -1,51 +1,20 @@
-"""ONNX models of Where, and runs of them in ONNX Runtime."""
+"""Runs of ONNX models in ONNX Runtime, alone and with Maskwise."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import maskwise.onnxruntime
 import numpy as np
-import onnx
 import onnxruntime as ort
 from arrays import BFLOAT16, Array, random_array
-from onnx import TensorProto, helper
+from onnx import TensorProto
 from onnx_where import TYPES as ONNX_TYPES
 
 # What ONNX Runtime hands to kernels: all of Where's but the complex types.
 TYPES = {element: dtype for element, dtype in ONNX_TYPES.items() if dtype.kind != "c"}
-Shape = Sequence[int | str | None]
 # A wrong entry of the session's options; the former up to ONNX Runtime 1.31.
 REFUSED = (RuntimeError, ort.capi.onnxruntime_pybind11_state.InvalidArgument)
-
-
-def value(name: str, element: int, shape: Shape | None) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, element, shape)
-
-
-def model_of(
-    nodes: list[onnx.NodeProto],
-    inputs: list[onnx.ValueInfoProto],
-    outputs: list[onnx.ValueInfoProto],
-    constants: Sequence[onnx.TensorProto] = (),
-    opset: int = 16,
-) -> bytes:
-    graph = helper.make_graph(nodes, "test", inputs, outputs, list(constants))
-    imports = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
-    return bytes(helper.make_model(graph, opset_imports=imports, ir_version=10).SerializeToString())
-
-
-def where_inputs(element: int, shapes: Sequence[Shape]) -> list[onnx.ValueInfoProto]:
-    kinds = (TensorProto.BOOL, element, element)
-    return [value(*one) for one in zip("cxy", kinds, shapes, strict=True)]
-
-
-def where_model(element: int, shapes: Sequence[Shape], opset: int = 16) -> bytes:
-    rank = max(map(len, shapes))
-    node = helper.make_node("Where", ["c", "x", "y"], ["o"], name="where")
-    inputs = where_inputs(element, shapes)
-    return model_of([node], inputs, [value("o", element, [None] * rank)], opset=opset)
 
 
 def options(**entries: str) -> Any:
@@ -55,6 +24,11 @@ def options(**entries: str) -> Any:
     for key, text in entries.items():
         made.add_session_config_entry(key.replace("_", "."), text)
     return made
+
+
+def stock_session(model: bytes) -> Any:
+    """Without Maskwise."""
+    return ort.InferenceSession(model, options(), providers=["CPUExecutionProvider"])
 
 
 def providers_of(session: Any, operator: str = "Where") -> list[str]:

@@ -2,32 +2,15 @@
 
 #include "api/check_loop.hpp"
 #include "api/run_measured.hpp"
+#include "attention/attention_checks.hpp"
 #include "attention/attention_plan.hpp"
 #include "attention/run_attention.hpp"
 
 namespace maskwise {
 namespace {
 
-void require_address(const char* name, const tensor_desc& operand, const void* address) {
-    if (operand.type == data_type::undef || address != nullptr) return;
-    const dims& extents = operand.extents;
-    if (std::find(extents.begin(), extents.end(), 0) != extents.end()) return;
-    throw invalid_argument(std::string("attention: the address of ") + name +
-                           " is null, its shape is " + to_string(extents));
-}
-
-void check_addresses(const attention_desc& desc, const attention_operands& at) {
-    require_address("query", desc.query, at.query);
-    require_address("key", desc.key, at.key);
-    require_address("value", desc.value, at.value);
-    require_address("cond", desc.cond, at.cond);
-    require_address("bias", desc.bias, at.bias);
-    require_address("dst", desc.dst, at.dst);
-    require_address("statistics", desc.statistics, at.statistics);
-}
-
 void run(const attention_data& plan, const attention_operands& at, const parallel_loop* loop) {
-    check_addresses(plan.desc, at);
+    require_addresses(plan.desc, at);
     run_measured(plan, [&] { run_attention(plan, at, loop); });
 }
 

@@ -144,7 +144,25 @@ float default_scale(std::int64_t depth) {
     return static_cast<float>(1 / root);
 }
 
+void require_address(const char* name, const tensor_desc& operand, const void* address) {
+    if (operand.type == data_type::undef || address != nullptr ||
+        std::ranges::count(operand.extents, 0) > 0)
+        return;
+    throw invalid_argument(std::string("attention: the address of ") + name +
+                           " is null, its shape is " + to_string(operand.extents));
+}
+
 } // namespace
+
+void require_addresses(const attention_desc& desc, const attention_operands& at) {
+    require_address("query", desc.query, at.query);
+    require_address("key", desc.key, at.key);
+    require_address("value", desc.value, at.value);
+    require_address("cond", desc.cond, at.cond);
+    require_address("bias", desc.bias, at.bias);
+    require_address("dst", desc.dst, at.dst);
+    require_address("statistics", desc.statistics, at.statistics);
+}
 
 std::int64_t heads_of(const tensor_desc& operand) {
     return extent_from_end(operand, 3);

@@ -10,6 +10,9 @@ namespace maskwise {
 // invalid_shape as compile(attention_desc) says.
 attention_desc checked_attention(attention_desc desc);
 
+// Throws invalid_argument for a null address of an operand with elements.
+void require_addresses(const attention_desc& desc, const attention_operands& at);
+
 // Extent of the dimension before the last two.
 std::int64_t heads_of(const tensor_desc& operand);
 

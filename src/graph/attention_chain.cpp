@@ -2,74 +2,156 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace maskwise::graph {
 namespace {
 
-bool is_product(const op* op, std::size_t output) {
+bool is_product(const op* op) {
     return op != nullptr && op->kind == op_kind::mat_mul && op->inputs.size() == 2 &&
-           op->outputs.size() == 1 && op->outputs[0].id == output;
+           op->outputs.size() == 1;
 }
 
-// Applies a StaticTranspose after those before it. False where its order is not a permutation.
-bool transpose(std::span<const std::int64_t> by, std::vector<int>& order) {
-    const auto rank = static_cast<std::int64_t>(order.size());
-    std::vector<int> made;
-    for (const std::int64_t from : by) {
-        const std::int64_t d = from < 0 ? from + rank : from;
-        if (d < 0 || d >= rank) return false;
-        made.push_back(order[static_cast<std::size_t>(d)]);
-    }
-    if (!std::ranges::is_permutation(made, order)) return false;
-    order = std::move(made);
+bool is_transpose(const op* op) {
+    return op != nullptr && op->kind == op_kind::static_transpose;
+}
+
+std::vector<int> as_it_is(std::size_t rank) {
+    std::vector<int> order(rank);
+    std::iota(order.begin(), order.end(), 0);
+    return order;
+}
+
+bool is_order(const std::vector<std::int64_t>& order) {
+    return std::ranges::is_permutation(order, as_it_is(order.size()));
+}
+
+// The order in which `first` and then `next` leave dimensions.
+std::vector<int> joined(const std::vector<int>& first, const std::vector<std::int64_t>& next) {
+    std::vector<int> both;
+    both.reserve(next.size());
+    for (const std::int64_t d : next) both.push_back(first[static_cast<std::size_t>(d)]);
+    return both;
+}
+
+class attention_finder {
+public:
+    attention_finder(const row_chain& chain, const chain_rules& rules)
+        : chain_(chain), rules_(rules) {}
+
+    std::optional<attention_chain> find();
+
+private:
+    const op* own_maker(std::size_t value) const;
+    bool follow_input(const logical_tensor& input, bool is_turned, bool may_scale,
+                      matrix_input& found);
+    bool take_factor(const op& maker, matrix_input& found);
+    void follow_result();
+
+    const row_chain& chain_;
+    const chain_rules& rules_;
+    attention_chain found_;
+};
+
+// The operator that makes a value which the attention alone reads.
+const op* attention_finder::own_maker(std::size_t value) const {
+    const op* const maker = rules_.maker(value);
+    const bool is_own = maker != nullptr && rules_.only_reader(value) != nullptr;
+    return is_own && rules_.may_take(*maker) ? maker : nullptr;
+}
+
+// A number that multiplies or divides the matrix, and leaves its rank.
+bool attention_finder::take_factor(const op& maker, matrix_input& found) {
+    const bool divides = maker.kind == op_kind::divide;
+    if (found_.numbers.size() == max_numbers || (!divides && maker.kind != op_kind::multiply))
+        return false;
+    const std::size_t number = is_one_element(maker.inputs[1]) ? 1 : 0;
+    const logical_tensor &side = maker.inputs[number], &matrix = maker.inputs[1 - number];
+    if (!is_one_element(side) || (divides && number == 0) || !matrix.rank_known ||
+        side.extents.rank() > matrix.extents.rank() || is_one_element(matrix))
+        return false;
+    found_.factors.push_back({chain_.operands.size() + found_.numbers.size(), divides});
+    found_.numbers.push_back(side);
+    found.tensor = matrix;
     return true;
 }
 
-// Follows the result through the operators that move it; returns how many these are.
-std::size_t follow_moves(const graph_index& values, attention_chain& attention) {
-    std::size_t moves = 0;
-    for (;; ++moves) {
-        const op* user = values.only_user(attention.dst);
-        if (user == nullptr) return moves;
-        const bool moves_dimensions = user->kind == op_kind::static_transpose;
-        if (!moves_dimensions && user->kind != op_kind::reorder) return moves;
-        if (moves_dimensions && !transpose(user->order, attention.order)) return moves;
-        attention.dst = user->outputs[0].id;
+// From a MatMul's input up through what becomes strides or a factor.
+bool attention_finder::follow_input(const logical_tensor& input, bool is_turned, bool may_scale,
+                                    matrix_input& found) {
+    const int rank = input.extents.rank();
+    if (!input.rank_known || rank < 2) return false;
+    found = {input, as_it_is(static_cast<std::size_t>(rank))};
+    if (is_turned) std::swap(found.order.end()[-1], found.order.end()[-2]);
+    for (;;) {
+        const op* const maker = rules_.maker(found.tensor.id);
+        if (is_transpose(maker) && !is_order(maker->order)) return false;
+        if (maker == nullptr || own_maker(found.tensor.id) == nullptr) return true;
+        if (is_transpose(maker) && maker->order.size() == found.order.size()) {
+            for (int& d : found.order)
+                d = static_cast<int>(maker->order[static_cast<std::size_t>(d)]);
+            found.tensor = maker->inputs[0];
+        } else if (!may_scale || !take_factor(*maker, found)) {
+            return true;
+        }
+        found_.op_ids.push_back(maker->id);
     }
+}
+
+// Down through the operators that move the result.
+void attention_finder::follow_result() {
+    for (;;) {
+        const op* const user = rules_.only_reader(found_.dst);
+        if (user == nullptr || !rules_.may_take(*user)) return;
+        if (is_transpose(user)) {
+            if (user->order.size() != found_.order.size() || !is_order(user->order)) return;
+            found_.order = joined(found_.order, user->order);
+        } else if (user->kind != op_kind::reorder) {
+            return;
+        }
+        found_.op_ids.push_back(user->id);
+        found_.dst = user->outputs[0].id;
+    }
+}
+
+std::optional<attention_chain> attention_finder::find() {
+    const op* const scores = own_maker(chain_.scores);
+    const op* const product = rules_.only_reader(chain_.result);
+    if (!chain_.soft_max || chain_.quantize || !is_product(scores) || !is_product(product) ||
+        !rules_.may_take(*product) || scores->outputs[0].type != data_type::f32 ||
+        product->transpose_a || product->inputs[0].id != chain_.result)
+        return std::nullopt;
+    found_.op_ids = chain_.op_ids;
+    found_.op_ids.insert(found_.op_ids.end(), {scores->id, product->id});
+    found_.weights_type = product->inputs[0].type;
+    found_.dst = product->outputs[0].id;
+    const bool scales = rules_.may_scale_scores();
+    if (!follow_input(scores->inputs[0], scores->transpose_a, scales, found_.query) ||
+        !follow_input(scores->inputs[1], !scores->transpose_b, scales, found_.key) ||
+        !follow_input(product->inputs[1], product->transpose_b, false, found_.value))
+        return std::nullopt;
+    found_.order = as_it_is(
+        std::max({found_.query.order.size(), found_.key.order.size(), found_.value.order.size()}));
+    follow_result();
+    return std::move(found_);
 }
 
 } // namespace
 
-std::optional<attention_chain> find_attention(std::span<const op> partition,
-                                              std::span<const std::size_t> output_ids,
+std::optional<attention_chain> find_attention(const row_chain& chain, const chain_rules& rules) {
+    return attention_finder(chain, rules).find();
+}
+
+std::optional<attention_chain> find_attention(const std::vector<op>& partition,
+                                              const std::vector<std::size_t>& output_ids,
                                               const row_chain& chain) {
-    if (!chain.soft_max || chain.quantize) return std::nullopt;
-    const graph_index values(partition);
-    const op* const scores = values.maker(chain.scores);
-    const op* const product = values.only_user(chain.result);
-    if (!is_product(scores, chain.scores) || scores->outputs[0].type != data_type::f32 ||
-        product == nullptr || !is_product(product, product->outputs[0].id) ||
-        product->transpose_a || product->inputs[0].id != chain.result)
-        return std::nullopt;
-    attention_chain found{{scores->inputs[0], scores->transpose_a},
-                          {scores->inputs[1], !scores->transpose_b},
-                          {product->inputs[1], product->transpose_b},
-                          product->inputs[0].type,
-                          product->outputs[0].id,
-                          {}};
-    for (const auto* input : {&found.query, &found.key, &found.value}) {
-        if (values.maker(input->tensor.id) != nullptr || !input->tensor.rank_known)
-            return std::nullopt;
-        const auto rank = static_cast<std::size_t>(input->tensor.extents.rank());
-        found.order.resize(std::max(found.order.size(), rank));
-    }
-    std::iota(found.order.begin(), found.order.end(), 0);
-    const std::size_t moves = follow_moves(values, found);
-    const bool is_whole = chain.op_ids.size() + 2 + moves == partition.size();
-    const bool all_leave = std::ranges::all_of(output_ids, [&](std::size_t id) {
-        return id == found.dst || (chain.statistics && id == chain.statistics->id);
-    });
-    return is_whole && all_leave ? std::optional(std::move(found)) : std::nullopt;
+    auto found = find_attention(chain, partition_rules(partition, output_ids));
+    const auto leaves = [&](std::size_t id) {
+        return id == found->dst || (chain.statistics && id == chain.statistics->id);
+    };
+    const bool is_whole = found && found->op_ids.size() == partition.size() &&
+                          std::ranges::all_of(output_ids, leaves);
+    return is_whole ? std::move(found) : std::nullopt;
 }
 
 } // namespace maskwise::graph

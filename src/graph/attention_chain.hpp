@@ -1,34 +1,43 @@
 #pragma once
 
+#include "graph/attention_form.hpp"
+#include "graph/chain_rules.hpp"
 #include "graph/row_chain.hpp"
 
 #include <cstddef>
 #include <optional>
-#include <span>
 #include <vector>
 
 namespace maskwise::graph {
 
-// An input of a MatMul. query is {rows, depth}, key {keys, depth} and value {keys, columns}; a
-// turned one lies the other way round.
+// A matrix of a product: its dimension d is dimension order[d] of the tensor.
 struct matrix_input {
     logical_tensor tensor; // as given at add_op
-    bool is_turned = false;
+    std::vector<int> order;
 };
 
-// A whole partition that is attention: a MatMul, a chain of rows with a SoftMax, a MatMul, and what
-// only moves its result.
+inline constexpr std::size_t max_numbers = 8;
+
+// A chain of rows with a SoftMax between two MatMuls, with what moves dimensions of their inputs
+// and of the result.
 struct attention_chain {
-    matrix_input query, key, value;
+    matrix_input query, key, value; // {rows, depth}, {keys, depth} and {keys, columns}
+    // The numbers that scale query and key, at most max_numbers; operands behind the chain's.
+    std::vector<logical_tensor> numbers;
+    std::vector<score_factor> factors;
     data_type weights_type = data_type::f32; // of the second MatMul's input
     std::size_t dst = 0;                     // the tensor that leaves
     std::vector<int> order; // dimension d of dst is dimension order[d] of the MatMul's result
+    std::vector<std::size_t> op_ids; // of every operator, those of the chain among them
 };
 
-// Nothing where an operator or an output of the partition has no place in it, a rank is not known,
+// Nothing where there is none around the chain, a rank is not known, an order of dimensions is none
 // or the graph rounds scores to 16 bits.
-std::optional<attention_chain> find_attention(std::span<const op> partition,
-                                              std::span<const std::size_t> output_ids,
+std::optional<attention_chain> find_attention(const row_chain& chain, const chain_rules& rules);
+
+// The same in a partition, where every operator and every output has a place in it.
+std::optional<attention_chain> find_attention(const std::vector<op>& partition,
+                                              const std::vector<std::size_t>& output_ids,
                                               const row_chain& chain);
 
 } // namespace maskwise::graph

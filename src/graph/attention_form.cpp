@@ -9,7 +9,8 @@ namespace {
 
 class form_maker {
 public:
-    explicit form_maker(std::span<const tensor_desc> operands) : operands_(operands) {}
+    explicit form_maker(const std::function<bool(std::size_t)>& is_number)
+        : is_number_(is_number) {}
 
     void take(const row_change& step) {
         require(step.op == row_operator::tanh && !form_.has_tanh && !form_.bias && !form_.fill,
@@ -21,7 +22,7 @@ public:
         const bool divides = step.op == row_operator::divide;
         if (step.op == row_operator::add) return take_bias(step.side);
         require(divides || step.op == row_operator::multiply, "scores are subtracted from");
-        require(is_number(step.side), "scores are scaled by more than one number");
+        require(is_number_(step.side), "scores are scaled by more than one number");
         require(!form_.bias, "a bias is scaled");
         factors().push_back({step.side, divides});
     }
@@ -44,12 +45,7 @@ private:
         if (!holds) throw invalid_argument(reason_against);
     }
 
-    bool is_number(std::size_t operand) const {
-        return element_count(operands_[operand].extents) == 1 &&
-               computes_in_f32(operands_[operand].type);
-    }
-
-    std::vector<attention_form::factor>& factors() {
+    std::vector<score_factor>& factors() {
         if (form_.fill) return form_.on_fill;
         return form_.has_tanh ? form_.cap : form_.scale;
     }
@@ -61,16 +57,15 @@ private:
     }
 
     void take_fill(std::size_t side) {
-        require(is_number(side), "masked scores are more than one number");
+        require(is_number_(side), "masked scores are more than one number");
         form_.fill = side;
     }
 
-    std::span<const tensor_desc> operands_;
+    const std::function<bool(std::size_t)>& is_number_;
     attention_form form_;
 };
 
-float scaled(float value, std::span<const attention_form::factor> by,
-             std::span<const float> operands) {
+float scaled(float value, std::span<const score_factor> by, std::span<const float> operands) {
     for (const auto& factor : by) {
         const float number = operands[factor.operand];
         value = factor.divides ? value / number : value * number;
@@ -80,7 +75,7 @@ float scaled(float value, std::span<const attention_form::factor> by,
 
 score_steps steps_of(const attention_form& form, std::span<const float> operands) {
     score_steps steps;
-    const auto append = [&](std::span<const attention_form::factor> factors) {
+    const auto append = [&](std::span<const score_factor> factors) {
         for (const auto& factor : factors) steps.append({operands[factor.operand], factor.divides});
     };
     append(form.scale);
@@ -92,8 +87,9 @@ score_steps steps_of(const attention_form& form, std::span<const float> operands
 
 } // namespace
 
-attention_form make_attention_form(const row_chain& chain, std::span<const tensor_desc> operands) {
-    form_maker maker(operands);
+attention_form make_attention_form(const row_chain& chain,
+                                   const std::function<bool(std::size_t)>& is_number) {
+    form_maker maker(is_number);
     for (const auto& step : chain.steps)
         std::visit([&](const auto& kind) { maker.take(kind); }, step);
     return std::move(maker).made();

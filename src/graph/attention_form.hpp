@@ -5,22 +5,24 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
 
 namespace maskwise::graph {
 
+// One element of the client's, known at execution, by which scores are multiplied.
+struct score_factor {
+    std::size_t operand;
+    bool divides;
+};
+
 // A chain's steps as attention computes them. Numbers stand for the chain's operands.
 struct attention_form {
-    // One element of the client's, known at execution, by which scores are multiplied.
-    struct factor {
-        std::size_t operand;
-        bool divides;
-    };
-    std::vector<factor> scale;   // up to a Tanh
-    std::vector<factor> cap;     // behind it
-    std::vector<factor> on_fill; // behind the Select
+    std::vector<score_factor> scale;   // up to a Tanh
+    std::vector<score_factor> cap;     // behind it
+    std::vector<score_factor> on_fill; // behind the Select
     bool has_tanh = false;
     bool is_causal = false, cond_masks = false, bias_on_fill = false;
     std::optional<std::size_t> cond, bias;
@@ -28,8 +30,10 @@ struct attention_form {
 };
 
 // The steps in the order that attention has: factors, Tanh, factors, bias, Select, factors, bias.
-// `operands` describes the chain's. Throws invalid_argument for other steps.
-attention_form make_attention_form(const row_chain& chain, std::span<const tensor_desc> operands);
+// `is_number` tells of an operand whether it is one number. Throws invalid_argument for other
+// steps.
+attention_form make_attention_form(const row_chain& chain,
+                                   const std::function<bool(std::size_t)>& is_number);
 
 // The numbers of an execution, of the operands' first elements.
 attention_numbers attention_numbers_of(const attention_form& form, std::span<const float> operands,

@@ -40,6 +40,8 @@ void take_boundary(std::size_t row_index, const logical_tensor& scores, const ch
         require((is_subtracted || maker->kind == op_kind::add) &&
                     may_be_one_element(maker->inputs[1]),
                 "the mask's row index is made by other operators");
+        require(mask.boundary.size() < max_boundary_terms,
+                "the mask's row index is moved by too many numbers");
         mask.boundary.push_back({maker->inputs[1], is_subtracted});
         row_index = maker->inputs[0].id;
     }

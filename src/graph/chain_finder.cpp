@@ -194,6 +194,7 @@ bool chain_finder::take_soft_max(const op& user) {
     if (!works_along(user, 1)) return false;
     const std::string mode = user.mode.value_or("none");
     chain_.soft_max = row_soft_max{mode == "inf_as_zero", mode == "nan_as_zero"};
+    if (*user.axis >= 0) chain_.rank = static_cast<int>(*user.axis) + 1;
     if (user.outputs.size() < 2) return true;
     const logical_tensor& statistics = user.outputs[1];
     if (rules_.leaves(statistics.id) || !rules_.values().users(statistics.id).empty())

@@ -40,6 +40,9 @@ public:
     // Whether an operator may take SoftMax's result of that type, to which the chain does not
     // round.
     virtual bool may_follow_soft_max(data_type type) const = 0;
+    // Whether numbers that scale query and key may scale the scores instead, which rounds
+    // otherwise.
+    virtual bool may_scale_scores() const { return false; }
 
 protected:
     explicit chain_rules(graph_index values) : values_(std::move(values)) {}

@@ -22,6 +22,11 @@ dims meant_strides(const logical_tensor& tensor) {
     return strides;
 }
 
+bool is_one_element(const logical_tensor& tensor) {
+    return tensor.rank_known &&
+           std::ranges::all_of(tensor.extents, [](std::int64_t extent) { return extent == 1; });
+}
+
 bool same_known_shape(const logical_tensor& a, const logical_tensor& b) {
     return a.shape_known() && b.shape_known() && a.extents == b.extents;
 }

@@ -39,6 +39,9 @@ struct logical_tensor {
 // inside lay without gaps. No address depends on them, but libraries read a layout from them.
 dims meant_strides(const logical_tensor& tensor);
 
+// Whether the tensor is known to have one element.
+bool is_one_element(const logical_tensor& tensor);
+
 bool same_known_shape(const logical_tensor& a, const logical_tensor& b);
 
 // Whether the same index is at the same place of both; types apart.

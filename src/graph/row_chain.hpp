@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace maskwise::graph {
@@ -15,6 +16,14 @@ struct boundary_term {
     bool is_subtracted = false;
 };
 
+inline constexpr std::size_t max_boundary_terms = 8;
+
+// Throws invalid_argument where a term is not one i32.
+void require_boundary_term(const tensor_desc& term);
+
+// The sum of the terms at these addresses. Throws invalid_argument where one is null.
+std::int64_t boundary_of(std::span<const boundary_term> terms, std::span<const void* const> at);
+
 // The chain of row operations around a Select: everything from the value that enters (the scores)
 // to the one that leaves. Values between are used by the chain alone.
 struct row_chain {
@@ -23,6 +32,7 @@ struct row_chain {
     std::vector<logical_tensor> operands;
     std::vector<row_step> steps; // operands by their places in `operands`
     std::optional<row_soft_max> soft_max;
+    std::optional<int> rank; // of the scores, if SoftMax's axis is the last one of that rank only
     std::optional<row_quantize> quantize;
     std::vector<boundary_term> boundary;      // of a causal Select
     std::optional<logical_tensor> statistics; // of a SoftMax in training, if used

@@ -1,49 +1,21 @@
 #include "support/attention_case.hpp"
 
-#include "support/numbers.hpp"
+#include "support/elements.hpp"
 #include "support/operations.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <numeric>
 
 namespace maskwise::test {
 namespace {
 
-std::int64_t width_of(data_type type) {
-    return type == data_type::boolean ? 1 : type == data_type::f32 ? 4 : 2;
-}
-
-number_format format_of(data_type type) {
-    return type == data_type::bf16 ? bf16_format : type == data_type::f16 ? f16_format : f32_format;
-}
-
-double read_element(const std::byte* at, data_type type) {
-    std::uint32_t bits = 0;
-    std::memcpy(&bits, at, static_cast<std::size_t>(width_of(type)));
-    return type == data_type::boolean ? bits != 0 : decode(bits, format_of(type));
-}
-
-void write_element(std::byte* at, data_type type, double value) {
-    const std::uint32_t bits = type == data_type::boolean ? static_cast<std::uint32_t>(value)
-                                                          : encode(value, format_of(type));
-    std::memcpy(at, &bits, static_cast<std::size_t>(width_of(type)));
-}
-
-std::int64_t count_of(const extent_list& extents) {
-    return std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies<>());
-}
-
-// visit(address of the element, its number).
+// visit(address of the element).
 template <typename Visit>
 void for_each_element(const view& at, Visit visit) {
-    if (count_of(at.extents) == 0) return;
-    std::vector<std::int64_t> index(at.extents.size(), 0);
-    std::size_t number = 0;
-    do visit(at.data + offset_bytes(at, index), number++);
-    while (test::advance(index, at.extents));
+    walk<1>(at.extents, {at.strides_bytes},
+            [&](const auto& offset) { visit(at.data + offset[0]); });
 }
 
 dims to_dims(const std::vector<std::int64_t>& values) {
@@ -60,25 +32,18 @@ struct matrix {
     }
 };
 
-matrix matrix_of(const attention_tensor& tensor, const std::vector<std::int64_t>& head,
-                 std::int64_t shared_by) {
+matrix matrix_of(const attention_tensor& tensor, extent_list head, std::int64_t shared_by) {
     if (!tensor.exists()) return {};
-    const extent_list& extents = tensor.at.extents;
-    const auto rank = std::ssize(extents), head_rank = std::ssize(head);
-    const auto extent = [&](std::int64_t d) {
-        return d < 0 ? 1 : extents[static_cast<std::size_t>(d)];
+    const view dense = dense_view(nullptr, tensor.at.extents, 1);
+    if (shared_by > 1) head.back() /= shared_by;
+    head.insert(head.end(), 2, 0);
+    const auto step = [&](std::size_t back) {
+        const std::size_t rank = dense.extents.size();
+        return rank < back || dense.extents[rank - back] == 1 ? 0
+                                                              : dense.strides_bytes[rank - back];
     };
-    std::int64_t step = 1, first = 0;
-    for (std::int64_t d = rank - 1; d >= 0; --d) {
-        const std::int64_t place = d + 2 - rank + head_rank;
-        if (d < rank - 2 && extent(d) != 1) {
-            const std::int64_t own = head[static_cast<std::size_t>(place)];
-            first += step * (d == rank - 3 ? own / shared_by : own);
-        }
-        step *= extent(d);
-    }
-    return {tensor.values.data() + first, extent(rank - 2) == 1 ? 0 : extent(rank - 1),
-            extent(rank - 1) == 1 ? 0 : 1};
+    const std::int64_t first = tensor.values.empty() ? 0 : offset_bytes(dense, head);
+    return {tensor.values.data() + first, step(2), step(1)};
 }
 
 // How many heads of query meet one of that tensor's.
@@ -196,14 +161,17 @@ tensor_desc attention_tensor::desc() const {
 }
 
 void attention_tensor::fill(const std::vector<double>& wanted) {
-    for_each_element(at, [&](std::byte* to, std::size_t i) { write_element(to, type, wanted[i]); });
+    // A boolean is any byte.
+    const element written = type == data_type::boolean ? element::u8 : element_of(type);
+    auto next = wanted.begin();
+    for_each_element(at, [&](std::byte* to) { store(to, written, *next++); });
     values = read();
 }
 
 std::vector<double> attention_tensor::read() const {
     std::vector<double> all;
-    for_each_element(
-        at, [&](const std::byte* from, std::size_t) { all.push_back(read_element(from, type)); });
+    for_each_element(at,
+                     [&](const std::byte* from) { all.push_back(load(from, element_of(type))); });
     return all;
 }
 
@@ -288,8 +256,8 @@ std::string compare_numbers(const char* name, const attention_tensor& got,
 
 // `before` with the tensor's elements as they are now is the memory as it is now.
 bool is_untouched_around(const attention_tensor& tensor, std::vector<std::byte>& before) {
-    const auto width = static_cast<std::size_t>(width_of(tensor.type));
-    for_each_element(tensor.at, [&](const std::byte* at, std::size_t) {
+    const auto width = static_cast<std::size_t>(width_bytes(element_of(tensor.type)));
+    for_each_element(tensor.at, [&](const std::byte* at) {
         std::memcpy(before.data() + (at - tensor.memory.data()), at, width);
     });
     return tensor.memory.intact() && std::ranges::equal(before, tensor.memory.bytes());

@@ -1,20 +1,17 @@
 #include "support/attention_case.hpp"
 
+#include "support/elements.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 namespace maskwise::test {
 namespace {
 
-std::int64_t count_of(const extent_list& extents) {
-    return std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies<>());
-}
-
 std::int64_t width_of(data_type type) {
-    return type == data_type::boolean ? 1 : type == data_type::f32 ? 4 : 2;
+    return width_bytes(element_of(type));
 }
 
 std::vector<double> normal_numbers(generator& random, std::int64_t count, double deviation) {

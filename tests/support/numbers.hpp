@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace maskwise::test {
@@ -19,6 +20,19 @@ std::uint32_t encode(double value, number_format format);
 
 // decode(encode(value)).
 double round_to(double value, number_format format);
+
+// The types whose elements are numbers, by their numbers in oneDNN's C interface.
+enum class element { f16 = 1, bf16, f32, s32, s8, u8, f64, boolean, s64 = 16 };
+
+std::int64_t width_bytes(element type); // 0 for anything else
+
+// An element's bits as a number and back: rounded to nearest even, saturated where whole, in which
+// NaN becomes 0. Any bit makes a boolean 1.
+double decode(std::uint64_t bits, element type);
+std::uint64_t encode(double value, element type);
+double round_to(double value, element type);
+double load(const std::byte* from, element type);
+void store(std::byte* to, element type, double value);
 
 // The next f32, `steps` of them further up (or down where negative).
 double step_f32(double value, int steps);

@@ -3,24 +3,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <numeric>
 
 namespace maskwise::test {
-namespace {
-
-// The elements of one operand that a row of dst is made of, or that row itself.
-struct row {
-    std::byte* first;
-    std::int64_t step_bytes;
-
-    row(const view& operand, std::span<const std::int64_t> index)
-        : first(operand.data + offset_bytes(operand, index)),
-          step_bytes(operand.extents.empty() || operand.extents.back() == 1
-                         ? 0
-                         : operand.strides_bytes.back()) {}
-    std::byte* at(std::int64_t column) const { return first + column * step_bytes; }
-};
-
-} // namespace
 
 view dense_view(const void* data, const std::vector<std::int64_t>& extents,
                 std::int64_t width_bytes) {
@@ -65,6 +51,20 @@ std::int64_t span_bytes(const view& operand, std::int64_t width_bytes) {
     return span;
 }
 
+std::int64_t count_of(std::span<const std::int64_t> extents) {
+    return std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+extent_list broadcast_strides(const extent_list& extents, const extent_list& strides,
+                              const extent_list& target) {
+    extent_list steps(target.size(), 0);
+    for (std::size_t back = 1; back <= extents.size(); ++back)
+        if (extents.end()[-static_cast<std::ptrdiff_t>(back)] != 1)
+            steps.end()[-static_cast<std::ptrdiff_t>(back)] =
+                strides.end()[-static_cast<std::ptrdiff_t>(back)];
+    return steps;
+}
+
 std::optional<extent_list> broadcast(std::initializer_list<extent_list> shapes) {
     std::size_t rank = 0;
     for (const extent_list& shape : shapes) rank = std::max(rank, shape.size());
@@ -88,16 +88,15 @@ std::optional<extent_list> select_shape(const extent_list& cond, const extent_li
 
 void select_reference(const view& cond, const view& src_0, const view& src_1, const view& dst,
                       std::int64_t width_bytes) {
-    if (span_bytes(dst, width_bytes) == 0) return;
-    const auto width = static_cast<std::size_t>(width_bytes);
-    const std::span<const std::int64_t> extents = dst.extents;
-    const std::int64_t columns = extents.empty() ? 1 : extents.back();
-    std::vector<std::int64_t> index(extents.size(), 0); // of a row: the last number stays 0
-    do {
-        const row conds(cond, index), firsts(src_0, index), seconds(src_1, index), to(dst, index);
-        for (std::int64_t c = 0; c < columns; ++c)
-            std::memmove(to.at(c), (*conds.at(c) != std::byte{0} ? firsts : seconds).at(c), width);
-    } while (advance(index, extents.first(extents.empty() ? 0 : extents.size() - 1)));
+    const auto steps = [&](const view& operand) {
+        return broadcast_strides(operand.extents, operand.strides_bytes, dst.extents);
+    };
+    walk<4>(dst.extents, {steps(cond), steps(src_0), steps(src_1), steps(dst)},
+            [&](const auto& at) {
+                const std::byte* const chosen =
+                    cond.data[at[0]] != std::byte{0} ? src_0.data + at[1] : src_1.data + at[2];
+                std::memmove(dst.data + at[3], chosen, static_cast<std::size_t>(width_bytes));
+            });
 }
 
 } // namespace maskwise::test

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -35,6 +36,42 @@ std::int64_t bytes_below(const view& operand);
 std::int64_t span_bytes(const view& operand, std::int64_t width_bytes);
 
 using extent_list = std::vector<std::int64_t>;
+
+std::int64_t count_of(std::span<const std::int64_t> extents); // elements
+
+// Steps through an operand along the dimensions of what it broadcasts to: right aligned, 0 where it
+// is repeated.
+extent_list broadcast_strides(const extent_list& extents, const extent_list& strides,
+                              const extent_list& target);
+inline std::int64_t inner_stride(const extent_list& strides) {
+    return strides.empty() ? 0 : strides.back();
+}
+
+// Calls row(offsets, extent) for each innermost row of that shape; operand k steps by strides[k]
+// and along the row by the last of them. Without dimensions there is one row of one element.
+template <std::size_t N, typename Row>
+void walk_rows(const extent_list& extents, const std::array<extent_list, N>& strides, Row&& row) {
+    if (count_of(extents) == 0) return;
+    const std::span outer(extents.data(), extents.empty() ? 0 : extents.size() - 1);
+    extent_list index(outer.size(), 0);
+    do {
+        std::array<std::int64_t, N> offsets{};
+        for (std::size_t k = 0; k < N; ++k)
+            for (std::size_t d = 0; d < index.size(); ++d) offsets[k] += strides[k][d] * index[d];
+        row(offsets, extents.empty() ? 1 : extents.back());
+    } while (advance(index, outer));
+}
+
+// visit(offsets) for each element.
+template <std::size_t N, typename Visit>
+void walk(const extent_list& extents, const std::array<extent_list, N>& strides, Visit&& visit) {
+    walk_rows<N>(extents, strides, [&](auto offsets, std::int64_t extent) {
+        for (std::int64_t i = 0; i < extent; ++i) {
+            visit(offsets);
+            for (std::size_t k = 0; k < N; ++k) offsets[k] += inner_stride(strides[k]);
+        }
+    });
+}
 
 // What all of them broadcast to: in each dimension, counted from the last, the one extent other
 // than 1 that occurs; nullopt where two occur.

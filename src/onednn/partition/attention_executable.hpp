@@ -1,12 +1,11 @@
 #pragma once
 
-#include "graph/attention_form.hpp"
+#include "graph/fused_attention.hpp"
 #include "onednn/partition/executable.hpp"
 #include "onednn/partition/onednn_subgraph.hpp"
 #include "onednn/record/claim.hpp"
 
 #include <cstddef>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,20 +26,16 @@ public:
     std::string describe() const override;
 
 private:
-    attention_desc describe_inputs(const graph::attention_chain& attention) const;
-    void describe_outputs(const graph::attention_chain& attention, attention_desc& desc);
+    tensor_desc describe_output(std::size_t id, const dims& extents);
     void count_needed();
-    const void* address(std::optional<std::size_t> operand, const tensor_lookup& find) const;
-    std::optional<attention_numbers> read_numbers(const tensor_lookup& find) const;
 
-    graph::row_chain chain_;
-    graph::attention_form form_;
-    std::vector<tensor_desc> operands_; // of the chain's
-    std::size_t query_, key_, value_;   // ids
+    std::vector<std::size_t> input_ids_; // in the order of graph::inputs_of
+    std::vector<bool> is_number_;        // may be a host scalar
     std::size_t dst_;
+    std::optional<std::size_t> statistics_;
     std::vector<std::size_t> output_ids_;
     std::size_t needed_inputs_ = 0, needed_outputs_ = 0; // of the lists' first ones
-    std::shared_ptr<const attention_data> plan_;
+    graph::fused_attention attention_;
 };
 
 } // namespace maskwise::onednn

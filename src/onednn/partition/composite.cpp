@@ -215,7 +215,8 @@ void composite::plan_rows() {
     desc.result = to_desc(from_abi(result_));
     for (const auto& operand : chain_.operands)
         desc.operands.push_back(describe_input(read_inputs_, operand.id));
-    require_boundary(chain_, read_inputs_);
+    for (const auto& term : chain_.boundary)
+        graph::require_boundary_term(describe_input(read_inputs_, term.tensor.id));
     desc.steps = chain_.steps;
     desc.soft_max = chain_.soft_max;
     desc.quantize = chain_.quantize;

@@ -4,7 +4,6 @@
 
 #include "onednn/library/guard.hpp"
 #include "onednn/library/real_library.hpp"
-#include "onednn/partition/region_tensors.hpp"
 #include "onednn/record/tensor_data.hpp"
 
 #include <algorithm>
@@ -54,16 +53,20 @@ abi::status composite::run_chain(const tensor_lookup& find) const {
         const auto* tensor = find(chain_.operands[i].id);
         operands[i] = is_one_element(rows_.operands[i]) ? data_of(tensor) : memory_of(tensor);
     }
+    std::array<const void*, graph::max_boundary_terms> terms{};
+    for (std::size_t i = 0; i < chain_.boundary.size(); ++i)
+        terms[i] = data_of(find(chain_.boundary[i].tensor.id));
     row_pointers at{memory_of(find(scores_.id)),
                     memory_of(find(result_.id)),
                     {operands.data(), chain_.operands.size()}};
     if (statistics_) at.statistics = memory_of(find(statistics_->id));
-    const auto offset = boundary_offset(chain_, find);
     if (at.scores == nullptr || at.result == nullptr || (statistics_ && at.statistics == nullptr) ||
-        !offset || std::ranges::count(at.operands, nullptr) > 0)
+        std::ranges::count(at.operands, nullptr) > 0)
         return abi::invalid_arguments;
-    at.causal_offset = *offset;
-    return guarded([&] { run_rows(rows_, at); });
+    return guarded([&] {
+        at.causal_offset = graph::boundary_of(chain_.boundary, terms);
+        run_rows(rows_, at);
+    });
 }
 
 abi::status composite::run_parts(abi::stream stream, const tensor_lookup& find) const {

@@ -1,11 +1,9 @@
 #include "onednn/partition/region_tensors.hpp"
 
 #include "base/error.hpp"
-#include "onednn/record/tensor_data.hpp"
 #include "onednn/record/translate.hpp"
 #include "tensor/tensor_desc.hpp"
 
-#include <cstring>
 #include <string>
 
 namespace maskwise::onednn {
@@ -34,30 +32,6 @@ void require_outputs(const row_region& region, const std::vector<abi::logical_te
 tensor_desc describe_input(const std::vector<abi::logical_tensor>& given, std::size_t id) {
     if (const auto* tensor = find_by_id(given, id)) return to_input_desc(from_abi(*tensor));
     throw invalid_argument("tensor " + std::to_string(id) + " is not in the list given to compile");
-}
-
-void require_boundary(const graph::row_chain& chain,
-                      const std::vector<abi::logical_tensor>& given) {
-    for (const auto& term : chain.boundary) {
-        const auto desc = describe_input(given, term.tensor.id);
-        if (desc.type != data_type::i32 || element_count(desc.extents) != 1)
-            throw invalid_argument("the causal boundary is moved by " +
-                                   std::string(to_string(desc.type)) + ' ' +
-                                   to_string(desc.extents) + ", not by one i32");
-    }
-}
-
-std::optional<std::int64_t> boundary_offset(const graph::row_chain& chain,
-                                            const tensor_lookup& find) {
-    std::int64_t offset = 0;
-    for (const auto& term : chain.boundary) {
-        std::int32_t value = 0;
-        const void* data = data_of(find(term.tensor.id));
-        if (data == nullptr) return std::nullopt;
-        std::memcpy(&value, data, sizeof(value));
-        offset += term.is_subtracted ? -std::int64_t{value} : value;
-    }
-    return offset;
 }
 
 } // namespace maskwise::onednn

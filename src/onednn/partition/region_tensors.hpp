@@ -3,8 +3,7 @@
 #include "onednn/partition/onednn_subgraph.hpp"
 #include "onednn/record/claim.hpp"
 
-#include <cstdint>
-#include <optional>
+#include <cstddef>
 #include <vector>
 
 namespace maskwise::onednn {
@@ -21,12 +20,5 @@ void require_outputs(const row_region& region, const std::vector<abi::logical_te
 
 // The engine's description of an input. Throws invalid_argument where it is not given or readable.
 tensor_desc describe_input(const std::vector<abi::logical_tensor>& given, std::size_t id);
-
-// Throws invalid_argument where a number that moves the causal boundary is not one i32.
-void require_boundary(const graph::row_chain& chain, const std::vector<abi::logical_tensor>& given);
-
-// How far the boundary is moved in this execution; nothing where a number has no memory.
-std::optional<std::int64_t> boundary_offset(const graph::row_chain& chain,
-                                            const tensor_lookup& find);
 
 } // namespace maskwise::onednn

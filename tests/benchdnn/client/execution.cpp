@@ -183,7 +183,7 @@ std::size_t execution::bytes() const {
         for (const dnnl_graph_logical_tensor_t& lt : ports) {
             if (std::find(seen.begin(), seen.end(), lt.id) != seen.end()) continue;
             seen.push_back(lt.id);
-            total += static_cast<std::size_t>(element_count(shape_of(lt))) * width_of(lt);
+            total += static_cast<std::size_t>(test::count_of(shape_of(lt))) * width_of(lt);
         }
     };
     for (const program_step& step : program_.steps()) {

@@ -61,7 +61,7 @@ bool has_mixed_types(const op& o) {
 }
 
 std::string op_needs(const op& o, int minor) {
-    const op_kind_info* kind = find_op_kind(o.kind);
+    const auto kind = find_op_kind(o.kind);
     if (kind->since_minor > minor) return needs(o.kind, kind->since_minor);
     for (const auto& [name, value] : o.attrs) {
         const int since = find_attr(name)->since_minor;

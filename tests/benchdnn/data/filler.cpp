@@ -78,7 +78,7 @@ recipe dynamic_dequantize(std::size_t slot, const logical_tensor& t) {
 }
 
 bool is_scalar(const logical_tensor& t) {
-    return element_count(t.shape) == 1;
+    return test::count_of(t.shape) == 1;
 }
 
 recipe float_recipe(const graph& g, const logical_tensor& t, const op& consumer, std::size_t slot) {

@@ -14,7 +14,7 @@ struct matrix_view {
 matrix_view as_matrices(const dims& shape) {
     const std::int64_t columns = shape.empty() ? 1 : shape.back();
     const std::int64_t rows = shape.size() < 2 ? 1 : shape[shape.size() - 2];
-    const std::int64_t count = element_count(shape);
+    const std::int64_t count = test::count_of(shape);
     return {count == 0 ? 0 : count / (rows * columns), rows, columns};
 }
 

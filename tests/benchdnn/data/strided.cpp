@@ -1,7 +1,5 @@
 #include "data/strided.hpp"
 
-#include "data/walk.hpp"
-
 #include <cstring>
 
 namespace maskwise::bench {
@@ -11,8 +9,8 @@ namespace {
 template <typename Move>
 void for_each_stretch(const dims& shape, const dims& strides, Move move) {
     const dims dense = dense_strides(shape);
-    const std::int64_t step = inner_stride(strides);
-    walk_rows<2>(shape, {strides, dense}, [&](const auto& offsets, std::int64_t extent) {
+    const std::int64_t step = test::inner_stride(strides);
+    test::walk_rows<2>(shape, {strides, dense}, [&](const auto& offsets, std::int64_t extent) {
         if (step == 1) return move(offsets[0], offsets[1], extent);
         for (std::int64_t i = 0; i < extent; ++i) move(offsets[0] + i * step, offsets[1] + i, 1);
     });
@@ -21,10 +19,7 @@ void for_each_stretch(const dims& shape, const dims& strides, Move move) {
 } // namespace
 
 std::size_t span_elems(const dims& shape, const dims& strides) {
-    if (element_count(shape) == 0) return 0;
-    std::int64_t last = 0;
-    for (std::size_t i = 0; i < shape.size(); ++i) last += (shape[i] - 1) * strides[i];
-    return static_cast<std::size_t>(last) + 1;
+    return static_cast<std::size_t>(test::span_bytes({nullptr, shape, strides}, 1));
 }
 
 void scatter(const tensor& values, const dims& strides, std::span<std::byte> to) {
@@ -48,7 +43,7 @@ tensor gather(data_type type, const dims& shape, const dims& strides,
 
 std::size_t changed_outside(std::span<const std::byte> now, std::span<const std::byte> before,
                             const dims& shape, const dims& strides, std::size_t width) {
-    if (span_elems(shape, strides) == static_cast<std::size_t>(element_count(shape))) return 0;
+    if (span_elems(shape, strides) == static_cast<std::size_t>(test::count_of(shape))) return 0;
     std::vector<bool> inside(now.size(), false);
     for_each_stretch(shape, strides, [&](auto view, auto, auto count) {
         const auto first = static_cast<std::size_t>(view) * width;

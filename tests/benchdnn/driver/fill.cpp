@@ -22,7 +22,7 @@ const std::set<std::string> passed_through{"StaticTranspose", "StaticReshape", "
                                            "Quantize", "Dequantize"};
 
 std::size_t count_of(const logical_tensor& t) {
-    return static_cast<std::size_t>(element_count(t.shape));
+    return static_cast<std::size_t>(test::count_of(t.shape));
 }
 
 product product_of(const op& o) {

@@ -173,7 +173,7 @@ void fill_numbers(test::attention_tensor& tensor, std::uint64_t seed) {
     if (!tensor.exists()) return;
     test::generator random(seed);
     std::normal_distribution<double> normal;
-    std::vector<double> numbers(static_cast<std::size_t>(element_count(tensor.at.extents)));
+    std::vector<double> numbers(static_cast<std::size_t>(test::count_of(tensor.at.extents)));
     for (double& number : numbers) number = normal(random);
     tensor.fill(numbers);
 }

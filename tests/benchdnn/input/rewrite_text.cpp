@@ -114,7 +114,7 @@ std::vector<std::pair<std::string, attribute>> parse_attrs(const std::string& te
     for (const std::string& part : split(text, '*')) {
         const std::size_t colon = part.find(':');
         const std::string name = part.substr(0, colon);
-        const attr_info* known = find_attr(name);
+        const auto known = find_attr(name);
         if (!known || colon == std::string::npos)
             throw input_error(fmt::format("--op-attrs: '{}' is not NAME:VALUE", part));
         attrs.emplace_back(name, parse_attr_value(known->type, part.substr(colon + 1)));

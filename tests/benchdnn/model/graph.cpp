@@ -1,7 +1,5 @@
 #include "model/graph.hpp"
 
-#include "support/oracle.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,18 +12,8 @@ bool logical_tensor::is_known() const {
            std::none_of(shape.begin(), shape.end(), [](auto d) { return d == unknown_dim; });
 }
 
-std::int64_t element_count(const dims& shape) {
-    std::int64_t count = 1;
-    for (const std::int64_t extent : shape) count *= extent;
-    return count;
-}
-
 dims dense_strides(const dims& shape) {
-    dims strides(shape.size(), 1);
-    // A zero extent counts as 1, as in oneDNN, so that no stride of an empty tensor is 0.
-    for (std::size_t i = shape.size(); i-- > 1;)
-        strides[i - 1] = strides[i] * std::max<std::int64_t>(shape[i], 1);
-    return strides;
+    return test::dense_view(nullptr, shape, 1).strides_bytes;
 }
 
 std::string to_text(const dims& shape) {
@@ -43,21 +31,6 @@ dims broadcast(const dims& a, const dims& b) {
     if (!joined)
         throw input_error("shapes " + to_text(a) + " and " + to_text(b) + " do not broadcast");
     return *joined;
-}
-
-dims broadcast_strides(const dims& shape, const dims& strides, const dims& target) {
-    dims result(target.size(), 0);
-    if (shape.size() > target.size())
-        throw input_error("shape " + to_text(shape) + " has a higher rank than " + to_text(target));
-    const std::size_t missing = target.size() - shape.size();
-    for (std::size_t i = 0; i < shape.size(); ++i) {
-        if (shape[i] == 1) continue;
-        if (shape[i] != target[missing + i])
-            throw input_error("shape " + to_text(shape) + " does not broadcast onto " +
-                              to_text(target));
-        result[missing + i] = strides[i];
-    }
-    return result;
 }
 
 std::size_t front_axis(std::int64_t axis, std::size_t rank) {

@@ -4,6 +4,7 @@
 // oracle and client all work on this.
 
 #include "model/names.hpp"
+#include "support/oracle.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -16,7 +17,7 @@
 
 namespace maskwise::bench {
 
-using dims = std::vector<std::int64_t>;
+using dims = test::extent_list;
 constexpr std::int64_t unknown_dim = std::numeric_limits<std::int64_t>::min();
 
 // A fault of the user's input (flag, file, case): one clear line, exit status 2.
@@ -69,16 +70,11 @@ struct graph {
     std::vector<op> ops; // in topological order once read
 };
 
-std::int64_t element_count(const dims& shape);
-dims dense_strides(const dims& shape);
+dims dense_strides(const dims& shape);  // as in oneDNN, an extent of 0 counts as 1
 std::string to_text(const dims& shape); // "2x3x4"; "-" for 0-D; "?" for unknown extents
 
 // Numpy broadcast of two shapes, right aligned. Throws input_error when they do not fit.
 dims broadcast(const dims& a, const dims& b);
-
-// Strides (elements) with which a tensor of `shape` and `strides` is read as if it had `target`:
-// right aligned, 0 where it is broadcast.
-dims broadcast_strides(const dims& shape, const dims& strides, const dims& target);
 
 // `axis` of an op counted from the front. Throws input_error outside the rank.
 std::size_t front_axis(std::int64_t axis, std::size_t rank);

@@ -70,10 +70,10 @@ shapes infer_reshape(const op& o) {
     const auto rest = std::find(result.begin(), result.end(), -1);
     if (rest != result.end()) {
         *rest = 1;
-        const std::int64_t others = element_count(result);
-        *rest = others == 0 ? 0 : element_count(in) / others;
+        const std::int64_t others = test::count_of(result);
+        *rest = others == 0 ? 0 : test::count_of(in) / others;
     }
-    if (element_count(result) != element_count(in))
+    if (test::count_of(result) != test::count_of(in))
         throw input_error("cannot reshape " + to_text(in) + " to " + to_text(result));
     return {result};
 }

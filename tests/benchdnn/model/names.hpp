@@ -5,7 +5,7 @@
 // harness is compiled against headers that are older than some of the operators it reads.
 
 #include <cstddef>
-#include <span>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -37,25 +37,20 @@ struct data_type_info {
 enum class attr_type { f32, f32s, s64, s64s, boolean, string };
 
 struct attr_info {
-    std::string_view name;
     int value;
     attr_type type;
     int since_minor = 0; // first oneDNN 3.<minor> that knows it
 };
 
 struct op_kind_info {
-    std::string_view name;
     int value;
     int since_minor; // first oneDNN 3.<minor> whose add_op knows it; older ones may crash
 };
 
-std::span<const data_type_info> data_types();
-std::span<const op_kind_info> op_kinds();
-
 // Null when the name is unknown.
 const data_type_info* find_data_type(std::string_view name);
-const attr_info* find_attr(std::string_view name);
-const op_kind_info* find_op_kind(std::string_view name);
+std::optional<attr_info> find_attr(std::string_view name);
+std::optional<op_kind_info> find_op_kind(std::string_view name);
 
 const data_type_info& info(data_type type);
 bool is_floating(data_type type);

@@ -1,4 +1,3 @@
-#include "data/walk.hpp"
 #include "oracle/ops.hpp"
 #include "support/oracle.hpp"
 
@@ -28,7 +27,9 @@ std::vector<tensor> oracle_select(const op& o, const operands& in) {
         (cond.shape != src_0.shape || src_0.shape != src_1.shape))
         throw input_error("Select: shapes differ, auto_broadcast is none");
     tensor dst(type, broadcast(src_0.shape, src_1.shape));
-    broadcast_strides(cond.shape, cond.shape, dst.shape); // throws where it is larger
+    if (broadcast(cond.shape, dst.shape) != dst.shape)
+        throw input_error("Select: cond " + to_text(cond.shape) + " is larger than " +
+                          to_text(dst.shape));
     test::select_reference(view_of(cond), view_of(src_0), view_of(src_1), view_of(dst),
                            static_cast<std::int64_t>(dst.width()));
     return {dst};
@@ -48,10 +49,9 @@ std::vector<tensor> oracle_transpose(const op& o, const operands& in) {
     tensor dst(src.dtype, shape);
     const auto width = static_cast<std::int64_t>(src.width());
     std::byte* out = dst.bytes.data();
-    walk_rows<1>(shape, {permuted}, [&](const auto& at, std::int64_t extent) {
-        for (std::int64_t i = 0; i < extent; ++i, out += width)
-            std::memcpy(out, src.bytes.data() + (at[0] + i * inner_stride(permuted)) * width,
-                        static_cast<std::size_t>(width));
+    test::walk<1>(shape, {permuted}, [&](const auto& at) {
+        std::memcpy(out, src.bytes.data() + at[0] * width, static_cast<std::size_t>(width));
+        out += width;
     });
     return {dst};
 }
@@ -67,20 +67,6 @@ std::vector<tensor> oracle_reshape(const op& o, const operands& in) {
 std::vector<tensor> oracle_reorder(const op& o, const operands& in) {
     if (o.inputs.at(0).dtype == o.outputs.at(0).dtype) return {*in.at(0)};
     return {arithmetic_result(o, 0, in.at(0)->shape, to_doubles(*in[0]))};
-}
-
-std::vector<tensor> oracle_gen_index(const op& o, const operands& in) {
-    const dims& shape = in.at(0)->shape;
-    const std::size_t axis = front_axis(o.attr<std::int64_t>("axis", 0), shape.size());
-    dims strides(shape.size(), 0);
-    strides[axis] = 1;
-    std::vector<double> values;
-    values.reserve(in[0]->count());
-    walk_rows<1>(shape, {strides}, [&](const auto& at, std::int64_t extent) {
-        for (std::int64_t i = 0; i < extent; ++i)
-            values.push_back(static_cast<double>(at[0] + i * inner_stride(strides)));
-    });
-    return {from_doubles(o.outputs.at(0).dtype, shape, values)};
 }
 
 } // namespace maskwise::bench

@@ -13,16 +13,12 @@ std::vector<tensor> oracle_select(const op& o, const operands& in);
 std::vector<tensor> oracle_transpose(const op& o, const operands& in);
 std::vector<tensor> oracle_reshape(const op& o, const operands& in);
 std::vector<tensor> oracle_reorder(const op& o, const operands& in);
-std::vector<tensor> oracle_gen_index(const op& o, const operands& in);
 
-// elementwise.cpp
+// arithmetic.cpp: by the definitions that all oracles share
 std::vector<tensor> oracle_elementwise(const op& o, const operands& in);
 std::vector<tensor> oracle_type_cast(const op& o, const operands& in);
-
-// matmul.cpp
 std::vector<tensor> oracle_matmul(const op& o, const operands& in);
-
-// rows.cpp: along one axis or several
+std::vector<tensor> oracle_gen_index(const op& o, const operands& in);
 std::vector<tensor> oracle_softmax(const op& o, const operands& in);
 std::vector<tensor> oracle_softmax_backward(const op& o, const operands& in);
 std::vector<tensor> oracle_reduce_sum(const op& o, const operands& in);

@@ -1,4 +1,3 @@
-#include "data/walk.hpp"
 #include "oracle/ops.hpp"
 
 #include <cmath>
@@ -24,10 +23,7 @@ std::vector<double> per_element(const tensor& src, const parameters& p, Change c
         std::int64_t at = 0;
         for (std::size_t d = 0; d < index.size(); ++d) at += index[d] / p.group[d] * p.strides[d];
         value = change(value, static_cast<std::size_t>(at));
-        for (std::size_t d = index.size(); d-- > 0;) {
-            if (++index[d] < src.shape[d]) break;
-            index[d] = 0;
-        }
+        test::advance(index, src.shape);
     }
     return values;
 }
@@ -57,6 +53,12 @@ parameters from_attributes(const op& o, const dims& shape) {
     return p;
 }
 
+std::vector<tensor> dequantized(const op& o, const tensor& src, const parameters& p) {
+    const auto values = per_element(
+        src, p, [&](double x, std::size_t i) { return (x - p.zero_point(i)) * p.scales.at(i); });
+    return {arithmetic_result(o, 0, src.shape, values)};
+}
+
 } // namespace
 
 std::vector<tensor> oracle_quantize(const op& o, const operands& in) {
@@ -69,11 +71,7 @@ std::vector<tensor> oracle_quantize(const op& o, const operands& in) {
 }
 
 std::vector<tensor> oracle_dequantize(const op& o, const operands& in) {
-    const tensor& src = *in.at(0);
-    const parameters p = from_attributes(o, src.shape);
-    const auto values = per_element(
-        src, p, [&](double x, std::size_t i) { return (x - p.zero_point(i)) * p.scales.at(i); });
-    return {arithmetic_result(o, 0, src.shape, values)};
+    return dequantized(o, *in.at(0), from_attributes(o, in[0]->shape));
 }
 
 std::vector<tensor> oracle_dynamic_dequantize(const op& o, const operands& in) {
@@ -82,9 +80,7 @@ std::vector<tensor> oracle_dynamic_dequantize(const op& o, const operands& in) {
     p.scales = to_doubles(*in.at(1));
     if (in.size() > 2) p.zero_points = to_doubles(*in[2]);
     set_layout(p, o, src.shape);
-    const auto values = per_element(
-        src, p, [&](double x, std::size_t i) { return (x - p.zero_point(i)) * p.scales.at(i); });
-    return {arithmetic_result(o, 0, src.shape, values)};
+    return dequantized(o, src, p);
 }
 
 } // namespace maskwise::bench

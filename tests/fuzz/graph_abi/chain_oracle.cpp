@@ -69,140 +69,113 @@ bool leaves_nans_open(dnnl_graph_op_kind_t kind) {
     }
 }
 
-exact_number multiply_matrices(const op_description& op, const exact_tensor& a,
-                               const exact_tensor& b, const indices& index) {
-    const std::size_t rank = index.size();
-    const bool transposes = attribute<bool>(op, dnnl_graph_op_attr_transpose_b) != nullptr;
-    exact_number sum;
-    indices left = index, right = index;
-    for (std::int64_t i = 0; i < a.extents[rank - 1]; ++i) {
-        left[rank - 1] = right[rank - 2] = i;
-        if (transposes) right[rank - 2] = index[rank - 1], right[rank - 1] = i;
-        const auto x = a.at(left), y = b.at(right);
-        sum.value += x.value * y.value;
-        sum.is = std::max({sum.is, x.is, y.is});
-    }
-    return sum;
-}
-
-bool treats_inf_as_zero(const op_description& op) {
-    const auto* mode = attribute<std::string>(op, dnnl_graph_op_attr_mode);
-    return mode != nullptr && *mode == "inf_as_zero";
-}
-
-// The row in which the element at `index` is.
-struct row_facts {
-    std::vector<double> values;
-    certainty is = certainty::sure;
-};
-
-row_facts look_at_row(std::size_t axis, const exact_tensor& x, indices index) {
-    row_facts row;
-    for (index[axis] = 0; index[axis] < x.extents[axis]; ++index[axis]) {
-        const auto [value, is] = x.at(index);
-        row.values.push_back(value);
-        row.is = std::max({row.is, is, std::isnan(value) ? certainty::after_soft_max : is});
-    }
-    return row;
-}
-
-template <typename Compute>
-exact_tensor fill(const logical_tensor& tensor, const Compute& compute) {
-    exact_tensor made{{tensor.dims, tensor.dims + tensor.ndims}, {}};
-    indices index(made.extents.size());
-    do made.numbers.push_back(compute(index));
-    while (step(index, tensor));
-    return made;
+double larger(double a, double b) {
+    return std::max(a, b);
 }
 
 exact_tensor read(const laid_out& made) {
-    return fill(made.tensor, [&](const indices& index) { return exact_number{load(made, index)}; });
+    test::grid values{{made.tensor.dims, made.tensor.dims + made.tensor.ndims}, {}};
+    indices index(values.extents.size());
+    do values.values.push_back(load(made, index));
+    while (step(index, made.tensor));
+    return {values, {values.extents, std::vector<double>(values.values.size(), sure)}};
+}
+
+exact_tensor multiply_matrices(const op_description& op, const exact_tensor& a,
+                               const exact_tensor& b) {
+    const bool transposes = attribute<bool>(op, dnnl_graph_op_attr_transpose_b) != nullptr;
+    const std::size_t rank = a.values.extents.size();
+    auto columns = test::largest_along(b.certainty, transposes ? rank - 1 : rank - 2);
+    if (transposes) std::swap(columns.extents[rank - 1], columns.extents[rank - 2]);
+    return {test::multiply_matrices(a.values, b.values, false, transposes).value(),
+            test::combine(test::largest_along(a.certainty, rank - 1), columns, larger)};
+}
+
+// Of each number, how sure is what a NaN there leaves.
+test::grid certainty_of(const exact_tensor& x, double of_nans) {
+    return test::combine(x.values, x.certainty, [=](double value, double is) {
+        return std::isnan(value) ? std::max(is, of_nans) : is;
+    });
+}
+
+// The result, and the logarithms of its sums.
+std::vector<exact_tensor> soft_max(const op_description& op, const exact_tensor& x,
+                                   bool makes_zeros) {
+    const auto* mode = attribute<std::string>(op, dnnl_graph_op_attr_mode);
+    makes_zeros |= mode != nullptr && *mode == "inf_as_zero";
+    const std::size_t axis = axis_of(op, x.values.extents.size());
+    const auto [weights, sums] = test::soft_max(x.values, axis, makes_zeros);
+    const auto of_rows = test::largest_along(certainty_of(x, after_soft_max), axis);
+    return {{weights, test::combine(of_rows, weights, [](double is, double) { return is; })},
+            {sums, of_rows}};
+}
+
+exact_tensor select(const exact_tensor& cond, const exact_tensor& src_0,
+                    const exact_tensor& src_1) {
+    const auto &c = cond.values, &x = src_0.values, &y = src_1.values;
+    const auto extents = test::broadcast({c.extents, x.extents, y.extents}).value();
+    exact_tensor made{{extents, {}}, {extents, {}}};
+    const auto steps = [&](const test::grid& of) {
+        return test::broadcast_strides(of.extents, of.strides(), extents);
+    };
+    test::walk<3>(extents, {steps(c), steps(x), steps(y)}, [&](const auto& at) {
+        const auto own = static_cast<std::size_t>(at[0]);
+        const bool is_first = c.values[own] != 0;
+        const auto& chosen = is_first ? src_0 : src_1;
+        const auto from = static_cast<std::size_t>(at[is_first ? 1 : 2]);
+        made.values.values.push_back(chosen.values.values[from]);
+        made.certainty.values.push_back(
+            std::max(chosen.certainty.values[from], cond.certainty.values[own]));
+    });
+    return made;
+}
+
+exact_tensor compute_elements(const op_description& op, const exact_tensor& x,
+                              const exact_tensor& y) {
+    const double of_nans = leaves_nans_open(op.kind) ? open : sure;
+    return {
+        test::combine(x.values, y.values, [&](double a, double b) { return compute(op, a, b); }),
+        test::combine(certainty_of(x, of_nans), certainty_of(y, of_nans), larger)};
+}
+
+std::vector<exact_tensor> run_op(const op_description& op,
+                                 const std::vector<const exact_tensor*>& in, bool makes_zeros) {
+    const auto& extents = in[0]->values.extents;
+    switch (op.kind) {
+    case dnnl_graph_op_matmul:
+        return {multiply_matrices(op, *in[0], *in[1])};
+    case dnnl_graph_op_softmax:
+        return soft_max(op, *in[0], makes_zeros);
+    case dnnl_graph_op_gen_index:
+        return {{test::index_along(extents, axis_of(op, extents.size())),
+                 {extents, std::vector<double>(in[0]->values.values.size(), sure)}}};
+    case dnnl_graph_op_select:
+        return {select(*in[0], *in[1], *in[2])};
+    default:
+        return {compute_elements(op, *in[0], *in.back())};
+    }
 }
 
 // One way to compute the chain.
-class computation {
-public:
-    explicit computation(bool makes_zeros) : makes_zeros_(makes_zeros) {}
-
-    exact_tensors run(const chain_description& chain, exact_tensors values) const {
-        for (const auto& op : chain.graph.ops) {
-            std::vector<const exact_tensor*> in;
-            for (const auto& input : op.inputs) in.push_back(&values.at(input.id));
-            for (const auto& output : op.outputs) {
-                if (values.contains(output.id)) continue;
-                values[output.id] = fill(chain.now.at(output.id), [&](const indices& index) {
-                    return output.id == op.outputs[0].id ? compute(op, in, index)
-                                                         : soft_max(op, *in[0], index, true);
-                });
-            }
-        }
-        return values;
+exact_tensors run(const chain_description& chain, exact_tensors values, bool makes_zeros) {
+    for (const auto& op : chain.graph.ops) {
+        std::vector<const exact_tensor*> in;
+        for (const auto& input : op.inputs) in.push_back(&values.at(input.id));
+        const auto made = run_op(op, in, makes_zeros);
+        for (std::size_t i = 0; i < op.outputs.size(); ++i)
+            values.try_emplace(op.outputs[i].id, made[i]);
     }
+    return values;
+}
 
-private:
-    // An element of SoftMax's result, or of the logarithms of its sums.
-    exact_number soft_max(const op_description& op, const exact_tensor& x, const indices& index,
-                          bool is_statistics) const {
-        const std::size_t axis = axis_of(op, index.size());
-        auto row = look_at_row(axis, x, index);
-        const double statistics = test::soft_max(row.values.data(), row.values.size(), 1,
-                                                 makes_zeros_ || treats_inf_as_zero(op));
-        return {is_statistics ? statistics : row.values[static_cast<std::size_t>(index[axis])],
-                row.is};
-    }
-
-    exact_number compute(const op_description& op, const std::vector<const exact_tensor*>& in,
-                         const indices& index) const {
-        switch (op.kind) {
-        case dnnl_graph_op_matmul:
-            return multiply_matrices(op, *in[0], *in[1], index);
-        case dnnl_graph_op_softmax:
-            return soft_max(op, *in[0], index, false);
-        case dnnl_graph_op_gen_index:
-            return {static_cast<double>(index[axis_of(op, index.size())])};
-        case dnnl_graph_op_select:
-            return select(in[0]->at(index), in[1]->at(index), in[2]->at(index));
-        default:
-            return compute_element(op, in, index);
-        }
-    }
-
-    static exact_number select(const exact_number& cond, const exact_number& src_0,
-                               const exact_number& src_1) {
-        auto chosen = cond.value != 0 ? src_0 : src_1;
-        chosen.is = std::max(chosen.is, cond.is);
-        return chosen;
-    }
-
-    static exact_number compute_element(const op_description& op,
-                                        const std::vector<const exact_tensor*>& in,
-                                        const indices& index) {
-        const auto x = in[0]->at(index), y = in.back()->at(index);
-        const bool is_open =
-            (std::isnan(x.value) || std::isnan(y.value)) && leaves_nans_open(op.kind);
-        return {fuzz::compute(op, x.value, y.value),
-                is_open ? certainty::open : std::max(x.is, y.is)};
-    }
-
-    bool makes_zeros_;
-};
-
-bool is_right(double own, const exact_number& wanted, double tolerance) {
-    if (wanted.is == certainty::open) return true;
-    if (std::isnan(wanted.value)) return std::isnan(own);
-    return std::fabs(own - wanted.value) <= tolerance || own == wanted.value;
+bool is_right(double own, const exact_tensor& wanted, std::size_t at, double tolerance) {
+    const double value = wanted.values.values[at];
+    if (wanted.certainty.values[at] == open) return true;
+    if (std::isnan(value)) return std::isnan(own);
+    return std::fabs(own - value) <= tolerance || own == value;
 }
 
 } // namespace
-
-const exact_number& exact_tensor::at(const indices& index) const {
-    std::size_t offset = 0;
-    const std::size_t dropped = index.size() - extents.size();
-    for (std::size_t i = 0; i < extents.size(); ++i)
-        offset = offset * static_cast<std::size_t>(extents[i]) +
-                 static_cast<std::size_t>(extents[i] == 1 ? 0 : index[i + dropped]);
-    return numbers[offset];
-}
 
 chain_oracle::chain_oracle(const chain_description& chain, const tensor_bytes& inputs)
     : chain_(chain) {
@@ -216,26 +189,24 @@ void chain_oracle::take(const laid_out& made) {
 }
 
 void chain_oracle::compute() {
-    with_nans_ = computation(false).run(chain_, given_);
-    with_zeros_ = computation(true).run(chain_, given_);
+    with_nans_ = run(chain_, given_, false);
+    with_zeros_ = run(chain_, given_, true);
 }
 
 std::string chain_oracle::find_wrong(const laid_out& made, bool& loses_nans) const {
     const std::size_t id = made.tensor.id;
     const double tolerance = chain_.tolerance.at(id);
     const auto &wanted = with_nans_.at(id), &or_else = with_zeros_.at(id);
-    indices index(static_cast<std::size_t>(made.tensor.ndims));
-    do {
-        const double own = load(made, index);
-        if (is_right(own, wanted.at(index), tolerance) ||
-            is_right(own, or_else.at(index), tolerance))
+    const auto own = read(made).values.values;
+    for (std::size_t i = 0; i < own.size(); ++i) {
+        if (is_right(own[i], wanted, i, tolerance) || is_right(own[i], or_else, i, tolerance))
             continue;
-        if (wanted.at(index).is == certainty::after_soft_max)
+        if (wanted.certainty.values[i] == after_soft_max)
             loses_nans = true;
         else
-            return "tensor " + std::to_string(id) + " has " + std::to_string(own) + ", not " +
-                   std::to_string(wanted.at(index).value) + " within " + std::to_string(tolerance);
-    } while (step(index, made.tensor));
+            return "tensor " + std::to_string(id) + " has " + std::to_string(own[i]) + ", not " +
+                   std::to_string(wanted.values.values[i]) + " within " + std::to_string(tolerance);
+    }
     return {};
 }
 

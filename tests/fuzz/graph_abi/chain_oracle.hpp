@@ -3,33 +3,22 @@
 #include "chain_memory.hpp"
 #include "chain_run.hpp"
 
+#include "support/grid.hpp"
+
 #include <cstddef>
 #include <map>
 #include <string>
-#include <vector>
 
 namespace maskwise::fuzz {
 
-// How sure a number is where NaNs are. `after_soft_max`: a row with a NaN went through SoftMax, of
-// which code of oneDNN's makes numbers. `open`: a NaN met an operator whose definition does not
-// mention it.
-enum class certainty { sure, after_soft_max, open };
-
-// Of what the operators compute, one by one and in double precision.
-struct exact_number {
-    double value = 0;
-    certainty is = certainty::sure;
-};
-
-// Row-major.
+// What the operators compute, one by one and in double precision, and how sure each number is where
+// NaNs are.
 struct exact_tensor {
-    std::vector<std::int64_t> extents;
-    std::vector<exact_number> numbers;
-
-    // The element that a result's index reads: aligned at the last dimension, repeated where the
-    // extent is 1.
-    const exact_number& at(const indices& index) const;
+    test::grid values, certainty;
 };
+constexpr double sure = 0;
+constexpr double after_soft_max = 1; // of a row with a NaN, of which code of oneDNN's makes numbers
+constexpr double open = 2; // a NaN met an operator of which the definition does not mention it
 
 using exact_tensors = std::map<std::size_t, exact_tensor>;
 

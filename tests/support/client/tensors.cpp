@@ -1,5 +1,7 @@
 #include "support/client/tensors.hpp"
 
+#include "support/numbers.hpp"
+
 #include <algorithm>
 #include <cstring>
 
@@ -44,16 +46,7 @@ std::vector<const logical_tensor*> pointers(const std::vector<logical_tensor>& t
 }
 
 std::int64_t width_bytes(const logical_tensor& tensor) {
-    switch (tensor.data_type) {
-    case dnnl_f32:
-    case dnnl_s32:
-        return 4;
-    case dnnl_f16:
-    case dnnl_bf16:
-        return 2;
-    default:
-        return 1;
-    }
+    return std::max<std::int64_t>(1, width_bytes(static_cast<element>(tensor.data_type)));
 }
 
 view view_of(const logical_tensor& tensor, const void* data, std::int64_t element_bytes) {

@@ -4,7 +4,7 @@
 #include "attention/run_attention.hpp"
 #include "base/cpu.hpp"
 #include "support/attention_case.hpp"
-#include "support/numbers.hpp"
+#include "support/elements.hpp"
 
 #include <gtest/gtest.h>
 
@@ -20,9 +20,7 @@ using test::attention_case;
 constexpr std::int64_t rows = 70, keys = 300, depth = 16, columns = 24;
 
 double rounded(double value, data_type type) {
-    return test::round_to(value, type == data_type::f32    ? test::f32_format
-                                 : type == data_type::bf16 ? test::bf16_format
-                                                           : test::f16_format);
+    return test::round_to(value, test::element_of(type));
 }
 
 // Whole numbers: products and their sums are exact, so that a score is the same in any order.

@@ -88,8 +88,8 @@ double combined(double a, double b, row_operator op) {
         {add, operation::add},           {subtract, operation::subtract},
         {multiply, operation::multiply}, {divide, operation::divide},
         {exp, operation::exp},           {tanh, operation::tanh}};
-    if (op == round_bf16) return test::round_to(a, test::bf16_format);
-    if (op == round_f16) return test::round_to(a, test::f16_format);
+    if (op == round_bf16) return test::round_to(a, test::element::bf16);
+    if (op == round_f16) return test::round_to(a, test::element::f16);
     return test::compute(arithmetic.at(op), a, b);
 }
 
@@ -352,7 +352,7 @@ TEST_P(run_rows_test, reads_and_writes_every_f16) {
             ASSERT_TRUE(std::isnan(values[i]) && is_nan_half(back[i])) << i;
             continue;
         }
-        ASSERT_EQ(values[i], test::decode(halves[i], test::f16_format)) << i;
+        ASSERT_EQ(values[i], test::decode(halves[i], test::element::f16)) << i;
         ASSERT_EQ(back[i], halves[i]) << i;
     }
 }

@@ -2,6 +2,7 @@
 
 #include "graph/find_row_chain.hpp"
 
+#include <functional>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -52,7 +53,49 @@ struct partition {
     std::optional<row_chain> find(std::string& reason) const {
         return find_row_chain(ops, outputs, reason);
     }
+    // Where there must be one.
+    row_chain chain() const {
+        std::string reason;
+        const auto found = find(reason);
+        return found ? *found : throw std::runtime_error("no chain: " + reason);
+    }
 };
+
+// What makes another partition of one.
+using change = std::function<void(partition&)>;
+
+inline change use_again(std::size_t id) {
+    return [=](partition& p) { p.ops.push_back(make(14, op_kind::other, {tensor(id)}, 32)); };
+}
+inline change output(std::size_t id) {
+    return [=](partition& p) { p.outputs.push_back(id); };
+}
+inline change set_kind(std::size_t op, op_kind kind) {
+    return [=](partition& p) { p.at(op).kind = kind; };
+}
+inline change set_axis(std::size_t op, std::optional<std::int64_t> axis) {
+    return [=](partition& p) { p.at(op).axis = axis; };
+}
+inline change set_input(std::size_t op, std::size_t slot, const logical_tensor& input) {
+    return [=](partition& p) { p.at(op).inputs[slot] = input; };
+}
+inline change swap_inputs(std::size_t op, std::size_t a, std::size_t b) {
+    return [=](partition& p) { std::swap(p.at(op).inputs[a], p.at(op).inputs[b]); };
+}
+inline change forbid_broadcast(std::size_t op) {
+    return [=](partition& p) { p.at(op).auto_broadcast = "none"; };
+}
+inline change all_of(std::vector<change> list) {
+    return [=](partition& p) {
+        for (const change& each : list) each(p);
+    };
+}
+// Made by an operator in front of all others.
+inline change make_inside(std::size_t id) {
+    return [=](partition& p) {
+        p.ops.insert(p.ops.begin(), make(9, op_kind::other, {tensor(30)}, id));
+    };
+}
 
 // MatMul, Divide, Select, Add, SoftMax, MatMul: operators 1 to 6.
 inline partition attention() {

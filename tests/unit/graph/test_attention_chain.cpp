@@ -2,7 +2,6 @@
 #include "graph/attention_form.hpp"
 #include "unit/graph/chain_graphs.hpp"
 
-#include <functional>
 #include <gtest/gtest.h>
 
 namespace maskwise::graph {
@@ -20,6 +19,8 @@ std::optional<attention_chain> find(const partition& of) {
     return chain ? find_attention(of.ops, of.outputs, *chain) : std::nullopt;
 }
 
+const std::vector<int> as_it_is{0, 1, 2, 3}, turned{0, 1, 3, 2};
+
 TEST(attention_chain, is_a_chain_between_two_products) {
     const auto found = find(with_products(attention()));
     ASSERT_TRUE(found);
@@ -27,20 +28,37 @@ TEST(attention_chain, is_a_chain_between_two_products) {
     EXPECT_EQ(found->key.tensor.id, key);
     EXPECT_EQ(found->value.tensor.id, value);
     EXPECT_EQ(found->dst, result);
-    EXPECT_FALSE(found->query.is_turned);
-    EXPECT_TRUE(found->key.is_turned); // {depth, keys}
-    EXPECT_FALSE(found->value.is_turned);
+    EXPECT_EQ(found->query.order, as_it_is);
+    EXPECT_EQ(found->key.order, turned); // {depth, keys}
+    EXPECT_EQ(found->value.order, as_it_is);
     EXPECT_TRUE(find(with_products(causal())));
 }
 
 TEST(attention_chain, knows_which_way_matrices_lie) {
-    partition turned = with_products(attention());
-    turned.at(1).transpose_a = turned.at(1).transpose_b = turned.at(6).transpose_b = true;
-    const auto found = find(turned);
+    partition other = with_products(attention());
+    other.at(1).transpose_a = other.at(1).transpose_b = other.at(6).transpose_b = true;
+    const auto found = find(other);
     ASSERT_TRUE(found);
-    EXPECT_TRUE(found->query.is_turned);
-    EXPECT_FALSE(found->key.is_turned);
-    EXPECT_TRUE(found->value.is_turned);
+    EXPECT_EQ(found->query.order, turned);
+    EXPECT_EQ(found->key.order, as_it_is);
+    EXPECT_EQ(found->value.order, turned);
+}
+
+TEST(attention_chain, follows_what_moves_its_inputs) {
+    partition moved = with_products(attention());
+    op transpose = make(7, op_kind::static_transpose, {tensor(50)}, key);
+    transpose.order = {1, 3, 0, 2};
+    moved.ops.insert(moved.ops.begin(), transpose);
+    const auto found = find(moved);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->key.tensor.id, 50U);
+    EXPECT_EQ(found->key.order, (std::vector{1, 3, 2, 0}));
+    EXPECT_EQ(found->op_ids.size(), moved.ops.size());
+    moved.ops[0].order = {1, 3, 0, 100000};
+    EXPECT_FALSE(find(moved));
+    moved.ops[0].order = {0,
+                          1}; // of another rank: it stays outside, and the partition is not whole
+    EXPECT_FALSE(find(moved));
 }
 
 TEST(attention_chain, follows_what_moves_its_result) {
@@ -63,31 +81,26 @@ TEST(attention_chain, follows_what_moves_its_result) {
 
 // Each turns a partition that is attention into one that is not as a whole.
 TEST(attention_chain, leaves_other_partitions) {
-    const std::function<void(partition&)> changes[] = {
-        [](partition& p) { p.at(1).kind = op_kind::other; },
-        [](partition& p) { p.at(6).kind = op_kind::other; },
+    const change changes[] = {
+        set_kind(1, op_kind::other),
+        set_kind(6, op_kind::other),
         [](partition& p) { p.at(6).transpose_a = true; },
         [](partition& p) { p.at(1).outputs[0].type = data_type::bf16; },
         [](partition& p) { p.at(1).inputs.push_back(tensor(40)); }, // a bias of the product
-        [](partition& p) { p.outputs.push_back(weights); },
+        output(weights),
         [](partition& p) { p.ops.push_back(make(9, op_kind::tanh, {tensor(result)}, 30)); },
-        [](partition& p) { // keys that the partition makes
-            p.ops.insert(p.ops.begin(), make(9, op_kind::other, {tensor(30)}, key));
-        },
-        [](partition& p) { std::swap(p.at(6).inputs[0], p.at(6).inputs[1]); },
+        make_inside(key), // keys that the partition makes
+        swap_inputs(6, 0, 1),
     };
-    for (const auto& change : changes) {
+    for (const change& spoil : changes) {
         partition changed = with_products(attention());
-        change(changed);
-        EXPECT_FALSE(find(changed)) << &change - changes;
+        spoil(changed);
+        EXPECT_FALSE(find(changed)) << &spoil - changes;
     }
 }
 
-tensor_desc number() {
-    return {data_type::f32, {1}, {4}};
-}
-tensor_desc row() {
-    return {data_type::f32, {8}, {4}};
+attention_form form_of(const row_chain& chain, const std::vector<bool>& is_number) {
+    return make_attention_form(chain, [&](std::size_t i) { return is_number[i]; });
 }
 
 TEST(attention_form, scales_caps_and_biases) {
@@ -95,8 +108,7 @@ TEST(attention_form, scales_caps_and_biases) {
     chain.steps = {row_combine{row_operator::divide, 0}, row_change{row_operator::tanh},
                    row_combine{row_operator::multiply, 0}, row_combine{row_operator::add, 1},
                    row_select{row_operator::select_masked, 2, 3}};
-    const std::vector<tensor_desc> operands{number(), row(), row(), number()};
-    const auto form = make_attention_form(chain, operands);
+    const auto form = form_of(chain, {true, false, false, true});
     EXPECT_TRUE(form.has_tanh && form.cond_masks && !form.bias_on_fill && !form.is_causal);
     EXPECT_EQ(form.bias, 1U);
     EXPECT_EQ(form.cond, 2U);
@@ -111,8 +123,7 @@ TEST(attention_form, scales_caps_and_biases) {
 TEST(attention_form, needs_no_select) {
     row_chain chain;
     chain.steps = {row_combine{row_operator::multiply, 0}, row_combine{row_operator::add, 1}};
-    const std::vector<tensor_desc> operands{number(), row()};
-    const auto form = make_attention_form(chain, operands);
+    const auto form = form_of(chain, {true, false});
     EXPECT_TRUE(!form.fill && !form.cond && form.bias == 1U && !form.bias_on_fill);
     const float values[] = {0.5F, -100};
     EXPECT_EQ(attention_numbers_of(form, values, 0).scale, 0.5F);
@@ -123,8 +134,7 @@ TEST(attention_form, changes_the_fill_behind_a_select) {
     row_chain chain;
     chain.steps = {row_select{row_operator::select_kept, 0, 1},
                    row_combine{row_operator::divide, 2}, row_combine{row_operator::add, 3}};
-    const std::vector<tensor_desc> operands{row(), number(), number(), row()};
-    const auto form = make_attention_form(chain, operands);
+    const auto form = form_of(chain, {false, true, true, false});
     EXPECT_TRUE(form.bias_on_fill);
     const float values[] = {0, -100, 8, 0};
     const auto numbers = attention_numbers_of(form, values, 0);
@@ -133,7 +143,6 @@ TEST(attention_form, changes_the_fill_behind_a_select) {
 }
 
 TEST(attention_form, refuses_other_steps) {
-    const std::vector<tensor_desc> operands{row(), number(), row()};
     const row_select kept{row_operator::select_kept, 0, 1};
     const std::vector<row_step> refused[] = {
         {kept, row_change{row_operator::exp}},
@@ -148,7 +157,7 @@ TEST(attention_form, refuses_other_steps) {
     for (const auto& steps : refused) {
         row_chain chain;
         chain.steps = steps;
-        EXPECT_THROW(make_attention_form(chain, operands), invalid_argument) << &steps - refused;
+        EXPECT_THROW(form_of(chain, {false, true, false}), invalid_argument) << &steps - refused;
     }
 }
 

@@ -97,7 +97,7 @@ TEST(merged_chain, gives_one_operator_to_one_chain) {
 // What a smaller chain is, or none: the operators that are merged in the end.
 struct smaller_merge {
     const char* name;
-    std::function<void(partition&)> change;
+    change spoil;
     std::vector<std::size_t> ops;
 };
 
@@ -105,47 +105,33 @@ class near_misses_of_merging : public testing::TestWithParam<smaller_merge> {};
 
 TEST_P(near_misses_of_merging, leave_operators_alone) {
     partition made = middle(true);
-    GetParam().change(made);
+    GetParam().spoil(made);
     const auto found = merged(made);
     EXPECT_EQ(found.empty() ? std::vector<std::size_t>{} : ids_of(found[0]), GetParam().ops);
 }
 
 const std::vector<std::size_t> behind_the_mask{3, 4, 5}, no_merge;
+const change index_the_scores =
+    all_of({set_input(10, 0, tensor(scores)), set_input(11, 0, tensor(scores))});
 
 INSTANTIATE_TEST_SUITE_P(
     of_single_operators, near_misses_of_merging,
     testing::Values(
-        smaller_merge{
-            "scaled_scores_used_twice",
-            [](partition& p) { p.ops.push_back(make(14, op_kind::other, {tensor(scaled)}, 32)); },
-            {10, 13, 11, 12, 3, 4, 5}},
+        smaller_merge{"scaled_scores_used_twice", use_again(scaled), {10, 13, 11, 12, 3, 4, 5}},
         smaller_merge{"another_gen_index_on_an_inner_value",
                       [](partition& p) {
                           p.ops.push_back(
                               with_axis(make(14, op_kind::gen_index, {tensor(scaled)}, 32), -1));
                       },
                       no_merge},
-        smaller_merge{"swapped_comparison",
-                      [](partition& p) { std::swap(p.at(12).inputs[0], p.at(12).inputs[1]); },
-                      no_merge}, // GenIndex still uses what Divide makes
-        smaller_merge{"mask_used_twice",
-                      [](partition& p) {
-                          p.ops.push_back(make(14, op_kind::other, {tensor(mask)}, 32));
-                          p.at(10).inputs[0] = p.at(11).inputs[0] = tensor(scores);
-                      },
-                      {2, 3, 4, 5}},
+        // GenIndex still uses what Divide makes.
+        smaller_merge{"swapped_comparison", swap_inputs(12, 0, 1), no_merge},
+        smaller_merge{"mask_used_twice", all_of({use_again(mask), index_the_scores}), {2, 3, 4, 5}},
         smaller_merge{"another_comparison",
-                      [](partition& p) {
-                          p.at(12).kind = op_kind::other;
-                          p.at(10).inputs[0] = p.at(11).inputs[0] = tensor(scores);
-                      },
+                      all_of({set_kind(12, op_kind::other), index_the_scores}),
                       {2, 3, 4, 5}},
         smaller_merge{"soft_max_along_another_axis_without_indices",
-                      [](partition& p) {
-                          p.at(5).axis = 1;
-                          p.at(12).kind = op_kind::other;
-                      },
-                      no_merge},
+                      all_of({set_axis(5, 1), set_kind(12, op_kind::other)}), no_merge},
         smaller_merge{"broadcast_in_between",
                       [](partition& p) {
                           p.at(2).inputs[0] = tensor(scores, {1, 1, 8, 8});
@@ -155,8 +141,7 @@ INSTANTIATE_TEST_SUITE_P(
                       no_merge},
         smaller_merge{"rows_of_whole_numbers",
                       [](partition& p) { p.at(3).outputs[0].type = data_type::i32; }, no_merge},
-        smaller_merge{"select_without_broadcast",
-                      [](partition& p) { p.at(3).auto_broadcast = "none"; }, no_merge}),
+        smaller_merge{"select_without_broadcast", forbid_broadcast(3), no_merge}),
     [](const auto& chosen) { return std::string(chosen.param.name); });
 
 TEST(merged_chain, keeps_away_from_what_is_no_partition_alone) {

@@ -6,8 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
-
 namespace maskwise::graph {
 namespace {
 
@@ -23,47 +21,40 @@ std::vector<row_operator> operators(const row_chain& chain) {
 }
 
 TEST(row_chain, reaches_from_the_scale_to_the_soft_max) {
-    std::string reason;
-    const auto chain = attention().find(reason);
-    ASSERT_TRUE(chain) << reason;
-    EXPECT_EQ(chain->scores, scores);
-    EXPECT_EQ(chain->result, weights);
-    EXPECT_EQ(operators(*chain),
+    const row_chain chain = attention().chain();
+    EXPECT_EQ(chain.scores, scores);
+    EXPECT_EQ(chain.result, weights);
+    EXPECT_EQ(operators(chain),
               (std::vector{row_operator::divide, row_operator::select_kept, row_operator::add}));
-    EXPECT_TRUE(chain->soft_max);
-    EXPECT_EQ(chain->op_ids.size(), 4U);
+    EXPECT_TRUE(chain.soft_max);
+    EXPECT_EQ(chain.op_ids.size(), 4U);
 }
 
 TEST(row_chain, knows_which_source_the_scores_are) {
     partition made = attention();
     std::swap(made.at(3).inputs[1], made.at(3).inputs[2]);
-    std::string reason;
-    const auto chain = made.find(reason);
-    ASSERT_TRUE(chain) << reason;
-    const auto& select = std::get<row_select>(chain->steps[1]);
+    const row_chain chain = made.chain();
+    const auto& select = std::get<row_select>(chain.steps[1]);
     EXPECT_EQ(select.op, row_operator::select_masked);
-    EXPECT_EQ(chain->operands[select.cond].id, mask);
-    EXPECT_EQ(chain->operands[select.side].id, fill);
+    EXPECT_EQ(chain.operands[select.cond].id, mask);
+    EXPECT_EQ(chain.operands[select.side].id, fill);
 }
 
 TEST(row_chain, replaces_a_mask_of_indices) {
-    std::string reason;
-    const auto chain = causal().find(reason);
-    ASSERT_TRUE(chain) << reason;
-    EXPECT_EQ(chain->operands[std::get<row_causal_select>(chain->steps[1]).side].id, fill);
-    ASSERT_EQ(chain->boundary.size(), 1U);
-    EXPECT_EQ(chain->boundary[0].tensor.id, term);
-    EXPECT_FALSE(chain->boundary[0].is_subtracted);
-    EXPECT_EQ(chain->op_ids.size(), 8U);
+    const row_chain chain = causal().chain();
+    EXPECT_EQ(chain.operands[std::get<row_causal_select>(chain.steps[1]).side].id, fill);
+    ASSERT_EQ(chain.boundary.size(), 1U);
+    EXPECT_EQ(chain.boundary[0].tensor.id, term);
+    EXPECT_FALSE(chain.boundary[0].is_subtracted);
+    EXPECT_EQ(chain.op_ids.size(), 8U);
 }
 
 TEST(row_chain, keeps_inf_as_zero) {
     partition made = attention();
     made.at(5).mode = "inf_as_zero";
-    std::string reason;
-    EXPECT_TRUE(made.find(reason)->soft_max->inf_as_zero);
+    EXPECT_TRUE(made.chain().soft_max->inf_as_zero);
     made.at(5).mode = "none";
-    EXPECT_FALSE(made.find(reason)->soft_max->inf_as_zero);
+    EXPECT_FALSE(made.chain().soft_max->inf_as_zero);
 }
 
 TEST(row_chain, may_have_a_soft_max_without_a_select) {
@@ -84,56 +75,47 @@ TEST(row_chain, may_have_a_soft_max_without_a_select) {
 TEST(row_chain, ends_where_a_value_is_used_elsewhere) {
     partition made = attention();
     made.outputs.push_back(selected);
-    std::string reason;
-    const auto chain = made.find(reason);
-    ASSERT_TRUE(chain) << reason;
-    EXPECT_EQ(chain->result, selected);
+    const row_chain chain = made.chain();
+    EXPECT_EQ(chain.result, selected);
 }
 
 TEST(row_chain, begins_where_a_value_is_used_elsewhere) {
     partition made = attention();
     made.ops.push_back(make(9, op_kind::other, {tensor(scores)}, 30));
-    std::string reason;
-    const auto chain = made.find(reason);
-    ASSERT_TRUE(chain) << reason;
-    EXPECT_EQ(chain->scores, scaled);
+    const row_chain chain = made.chain();
+    EXPECT_EQ(chain.scores, scaled);
 }
 
 TEST(row_chain, takes_an_operator_that_commutes_on_either_side) {
     partition made = attention();
     std::swap(made.at(4).inputs[0], made.at(4).inputs[1]);
-    std::string reason;
-    const auto chain = made.find(reason);
-    ASSERT_TRUE(chain) << reason;
-    EXPECT_EQ(chain->result, weights);
-    EXPECT_EQ(chain->operands[std::get<row_combine>(chain->steps[2]).side].id, bias);
+    const row_chain chain = made.chain();
+    EXPECT_EQ(chain.result, weights);
+    EXPECT_EQ(chain.operands[std::get<row_combine>(chain.steps[2]).side].id, bias);
 }
 
 TEST(row_chain, leaves_an_operator_that_reads_its_row_on_the_wrong_side) {
     partition made = attention();
     made.at(4).kind = op_kind::subtract;
     std::swap(made.at(4).inputs[0], made.at(4).inputs[1]);
-    std::string reason;
-    EXPECT_EQ(made.find(reason)->result, selected);
+    EXPECT_EQ(made.chain().result, selected);
 }
 
 TEST(row_chain, leaves_a_soft_max_along_another_axis) {
     partition made = attention();
     made.at(5).axis = 1;
-    std::string reason;
-    EXPECT_EQ(made.find(reason)->result, added);
+    EXPECT_EQ(made.chain().result, added);
 }
 
 TEST(row_chain, makes_statistics_that_somebody_uses) {
     partition made = attention();
     made.at(5).outputs.push_back(tensor(statistics));
-    std::string reason;
-    EXPECT_FALSE(made.find(reason)->statistics);
+    EXPECT_FALSE(made.chain().statistics);
     made.outputs.push_back(statistics);
-    const auto chain = made.find(reason);
-    ASSERT_TRUE(chain && chain->statistics);
-    EXPECT_EQ(chain->statistics->id, statistics);
-    EXPECT_EQ(chain->result, weights);
+    const row_chain chain = made.chain();
+    ASSERT_TRUE(chain.statistics);
+    EXPECT_EQ(chain.statistics->id, statistics);
+    EXPECT_EQ(chain.result, weights);
 }
 
 // Divide, Tanh, Multiply: the scores pass three operators before the Select.
@@ -143,11 +125,9 @@ TEST(row_chain, reaches_over_a_soft_cap) {
     made.ops.insert(made.ops.begin() + 2,
                     {make(20, op_kind::tanh, {tensor(scaled)}, bent),
                      make(21, op_kind::multiply, {tensor(factor, {1}), tensor(bent)}, capped)});
-    std::string reason;
-    const auto chain = made.find(reason);
-    ASSERT_TRUE(chain) << reason;
-    EXPECT_EQ(chain->scores, scores);
-    EXPECT_EQ(operators(*chain),
+    const row_chain chain = made.chain();
+    EXPECT_EQ(chain.scores, scores);
+    EXPECT_EQ(operators(chain),
               (std::vector{row_operator::divide, row_operator::tanh, row_operator::multiply,
                            row_operator::select_kept, row_operator::add}));
 }
@@ -167,85 +147,63 @@ TEST(row_chain, rounds_to_the_types_between_operators) {
     partition made = attention();
     made.at(2).outputs[0].type = data_type::bf16;
     made.at(4).outputs[0].type = data_type::f16;
-    std::string reason;
-    const auto chain = made.find(reason);
-    ASSERT_TRUE(chain) << reason;
-    EXPECT_EQ(operators(*chain),
+    const row_chain chain = made.chain();
+    EXPECT_EQ(operators(chain),
               (std::vector{row_operator::divide, row_operator::round_bf16,
                            row_operator::select_kept, row_operator::add, row_operator::round_f16}));
 }
 
 TEST(row_chain, ends_with_a_quantize) {
-    std::string reason;
-    const auto chain = quantized().find(reason);
-    ASSERT_TRUE(chain) << reason;
-    EXPECT_EQ(chain->result, bytes);
-    ASSERT_TRUE(chain->quantize);
-    EXPECT_EQ(chain->quantize->scale, 0.5F);
-    EXPECT_EQ(chain->quantize->zero_point, 3.0F);
+    const row_chain chain = quantized().chain();
+    EXPECT_EQ(chain.result, bytes);
+    ASSERT_TRUE(chain.quantize);
+    EXPECT_EQ(chain.quantize->scale, 0.5F);
+    EXPECT_EQ(chain.quantize->zero_point, 3.0F);
 }
 
-struct shorter_chain {
+// A partition that comes near one with a longer chain.
+struct near_miss {
     const char* name;
-    std::function<void(partition&)> change;
-    std::size_t result; // where the chain ends instead
+    change spoil;
+    std::size_t end = 0; // the result, or the scores, of the chain that is found instead
 };
+std::string name_of(const testing::TestParamInfo<near_miss>& chosen) {
+    return chosen.param.name;
+}
 
-class near_misses_below : public testing::TestWithParam<shorter_chain> {};
+class near_misses_below : public testing::TestWithParam<near_miss> {};
 
 TEST_P(near_misses_below, end_the_chain) {
     partition made = quantized();
-    GetParam().change(made);
-    std::string reason;
-    const auto chain = made.find(reason);
-    ASSERT_TRUE(chain) << reason;
-    EXPECT_EQ(chain->result, GetParam().result);
-    EXPECT_FALSE(chain->quantize && chain->result != bytes);
+    GetParam().spoil(made);
+    const row_chain chain = made.chain();
+    EXPECT_EQ(chain.result, GetParam().end);
+    EXPECT_FALSE(chain.quantize && chain.result != bytes);
 }
 
 INSTANTIATE_TEST_SUITE_P(
     of_what_follows_the_select, near_misses_below,
     testing::Values(
-        shorter_chain{"scale_for_each_channel", [](partition& p) { p.at(8).constants.reset(); },
-                      cast},
-        shorter_chain{"cast_leaves", [](partition& p) { p.outputs.push_back(cast); }, cast},
-        shorter_chain{
-            "cast_used_twice",
-            [](partition& p) { p.ops.push_back(make(9, op_kind::other, {tensor(cast)}, 30)); },
-            cast},
-        shorter_chain{"arithmetic_behind_soft_max",
-                      [](partition& p) {
-                          p.at(7).kind = op_kind::multiply;
-                          p.at(7).inputs.push_back(tensor(factor, {1}));
-                      },
-                      weights},
-        shorter_chain{"second_soft_max",
-                      [](partition& p) {
-                          p.at(7).kind = op_kind::soft_max;
-                          p.at(7).axis = -1;
-                      },
-                      weights},
-        shorter_chain{"soft_max_along_another_axis", [](partition& p) { p.at(5).axis = 2; }, added},
-        shorter_chain{"soft_max_without_an_axis", [](partition& p) { p.at(5).axis.reset(); },
-                      added},
-        shorter_chain{"operand_made_inside",
-                      [](partition& p) {
-                          p.ops.insert(p.ops.begin(), make(9, op_kind::other, {tensor(30)}, bias));
-                      },
-                      selected},
-        shorter_chain{"added_to_itself", [](partition& p) { p.at(4).inputs[1] = tensor(selected); },
-                      selected},
-        shorter_chain{"add_without_broadcast",
-                      [](partition& p) { p.at(4).auto_broadcast = "none"; }, selected},
-        shorter_chain{"unknown_operator", [](partition& p) { p.at(4).kind = op_kind::other; },
-                      selected},
-        shorter_chain{"divides_by_the_row",
-                      [](partition& p) {
-                          p.at(4).kind = op_kind::divide;
-                          std::swap(p.at(4).inputs[0], p.at(4).inputs[1]);
-                      },
-                      selected}),
-    [](const auto& chosen) { return std::string(chosen.param.name); });
+        near_miss{"scale_for_each_channel", [](partition& p) { p.at(8).constants.reset(); }, cast},
+        near_miss{"cast_leaves", output(cast), cast},
+        near_miss{"cast_used_twice", use_again(cast), cast},
+        near_miss{"arithmetic_behind_soft_max",
+                  [](partition& p) {
+                      p.at(7).kind = op_kind::multiply;
+                      p.at(7).inputs.push_back(tensor(factor, {1}));
+                  },
+                  weights},
+        near_miss{"second_soft_max", all_of({set_kind(7, op_kind::soft_max), set_axis(7, -1)}),
+                  weights},
+        near_miss{"soft_max_along_another_axis", set_axis(5, 2), added},
+        near_miss{"soft_max_without_an_axis", set_axis(5, {}), added},
+        near_miss{"operand_made_inside", make_inside(bias), selected},
+        near_miss{"added_to_itself", set_input(4, 1, tensor(selected)), selected},
+        near_miss{"add_without_broadcast", forbid_broadcast(4), selected},
+        near_miss{"unknown_operator", set_kind(4, op_kind::other), selected},
+        near_miss{"divides_by_the_row",
+                  all_of({set_kind(4, op_kind::divide), swap_inputs(4, 0, 1)}), selected}),
+    name_of);
 
 // How many operators of that kind behind a Select are in its chain.
 std::size_t taken_behind_select(op_kind kind, bool has_operand, data_type type = data_type::f32) {
@@ -258,8 +216,7 @@ std::size_t taken_behind_select(op_kind kind, bool has_operand, data_type type =
         if (has_operand) next.inputs.push_back(tensor(value + 100));
         made.ops.push_back(next);
     }
-    std::string reason;
-    return made.find(reason)->op_ids.size() - 1;
+    return made.chain().op_ids.size() - 1;
 }
 
 // Eight operands are read at most, two of them by the Select; twelve steps are made, two of them
@@ -280,105 +237,68 @@ TEST(row_chain, takes_one_number_for_the_boundary) {
     EXPECT_FALSE(made.find(reason));
 }
 
-struct later_start {
-    const char* name;
-    std::function<void(partition&)> change;
-};
-
-class near_misses_above : public testing::TestWithParam<later_start> {};
+class near_misses_above : public testing::TestWithParam<near_miss> {};
 
 TEST_P(near_misses_above, begin_behind_the_scale) {
     partition made = attention();
-    GetParam().change(made);
-    std::string reason;
-    const auto chain = made.find(reason);
-    ASSERT_TRUE(chain) << reason;
-    EXPECT_EQ(chain->scores, scaled);
+    GetParam().spoil(made);
+    EXPECT_EQ(made.chain().scores, scaled);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    of_what_precedes_the_select, near_misses_above,
-    testing::Values(
-        later_start{"scale_without_broadcast",
-                    [](partition& p) { p.at(2).auto_broadcast = "none"; }},
-        later_start{"scale_made_inside", [](partition& p) { p.at(2).inputs[1] = tensor(scores); }},
-        later_start{"unknown_operator", [](partition& p) { p.at(2).kind = op_kind::other; }},
-        later_start{"scores_leave", [](partition& p) { p.outputs.push_back(scores); }},
-        later_start{"divided_by_the_scores",
-                    [](partition& p) { std::swap(p.at(2).inputs[0], p.at(2).inputs[1]); }}),
-    [](const auto& chosen) { return std::string(chosen.param.name); });
-
-struct near_miss {
-    const char* name;
-    std::function<void(partition&)> change;
-};
+INSTANTIATE_TEST_SUITE_P(of_what_precedes_the_select, near_misses_above,
+                         testing::Values(near_miss{"scale_without_broadcast", forbid_broadcast(2)},
+                                         near_miss{"scale_made_inside",
+                                                   set_input(2, 1, tensor(scores))},
+                                         near_miss{"unknown_operator", set_kind(2, op_kind::other)},
+                                         near_miss{"scores_leave", output(scores)},
+                                         near_miss{"divided_by_the_scores", swap_inputs(2, 0, 1)}),
+                         name_of);
 
 class near_misses : public testing::TestWithParam<near_miss> {};
 
 TEST_P(near_misses, are_left_alone_with_a_reason) {
     partition made = causal();
-    GetParam().change(made);
+    GetParam().spoil(made);
     std::string reason;
     EXPECT_FALSE(made.find(reason));
     EXPECT_FALSE(reason.empty());
 }
 
+const dims vector{8}, column{1, 4, 8, 1}, short_column{8, 1}, line{1, 4, 1, 8};
+
 INSTANTIATE_TEST_SUITE_P(
     of_a_causal_mask, near_misses,
     testing::Values(
-        near_miss{"swapped_sources",
-                  [](partition& p) { std::swap(p.at(3).inputs[1], p.at(3).inputs[2]); }},
-        near_miss{"swapped_comparison",
-                  [](partition& p) { std::swap(p.at(12).inputs[0], p.at(12).inputs[1]); }},
-        near_miss{"another_comparison", [](partition& p) { p.at(12).kind = op_kind::other; }},
-        near_miss{"row_index_of_another_axis", [](partition& p) { p.at(10).axis = 1; }},
-        near_miss{"column_index_of_another_axis", [](partition& p) { p.at(11).axis = 2; }},
-        near_miss{"index_of_another_shape",
-                  [](partition& p) {
-                      p.at(11).inputs[0].extents = dims{1, 4, 8, 1};
-                  }},
-        near_miss{"index_of_other_rows",
-                  [](partition& p) {
-                      p.at(10).inputs[0].extents = dims{1, 4, 1, 8};
-                  }},
+        near_miss{"swapped_sources", swap_inputs(3, 1, 2)},
+        near_miss{"swapped_comparison", swap_inputs(12, 0, 1)},
+        near_miss{"another_comparison", set_kind(12, op_kind::other)},
+        near_miss{"row_index_of_another_axis", set_axis(10, 1)},
+        near_miss{"column_index_of_another_axis", set_axis(11, 2)},
+        near_miss{"index_of_another_shape", set_input(11, 0, tensor(scaled, column))},
+        near_miss{"index_of_other_rows", set_input(10, 0, tensor(scaled, line))},
         near_miss{"index_of_vectors",
-                  [](partition& p) {
-                      p.at(10).inputs[0].extents = p.at(11).inputs[0].extents = dims{8};
-                      p.at(11).axis = -1;
-                  }},
-        near_miss{
-            "row_index_used_twice",
-            [](partition& p) { p.ops.push_back(make(14, op_kind::other, {tensor(rows_id)}, 32)); }},
-        near_miss{
-            "moved_index_used_twice",
-            [](partition& p) { p.ops.push_back(make(14, op_kind::other, {tensor(moved)}, 32)); }},
-        near_miss{
-            "mask_used_twice",
-            [](partition& p) { p.ops.push_back(make(14, op_kind::other, {tensor(mask)}, 32)); }},
-        near_miss{"mask_leaves", [](partition& p) { p.outputs.push_back(mask); }},
-        near_miss{
-            "masked_scores_used_twice",
-            [](partition& p) { p.ops.push_back(make(14, op_kind::other, {tensor(scaled)}, 32)); }},
-        near_miss{"index_leaves", [](partition& p) { p.outputs.push_back(columns_id); }},
+                  all_of({set_input(10, 0, tensor(scaled, vector)),
+                          set_input(11, 0, tensor(scaled, vector)), set_axis(11, -1)})},
+        near_miss{"row_index_used_twice", use_again(rows_id)},
+        near_miss{"moved_index_used_twice", use_again(moved)},
+        near_miss{"mask_used_twice", use_again(mask)}, near_miss{"mask_leaves", output(mask)},
+        near_miss{"masked_scores_used_twice", use_again(scaled)},
+        near_miss{"index_leaves", output(columns_id)},
         near_miss{
             "mask_of_another_operator",
             [](partition& p) {
                 p.at(12) = make(12, op_kind::other, {tensor(moved), tensor(columns_id)}, mask);
             }},
-        near_miss{"boundary_per_row",
-                  [](partition& p) {
-                      p.at(13).inputs[1].extents = {8, 1};
-                  }},
-        near_miss{"boundary_multiplied", [](partition& p) { p.at(13).kind = op_kind::multiply; }},
-        near_miss{"no_broadcast", [](partition& p) { p.at(3).auto_broadcast = "none"; }},
-        near_miss{"both_sources_made_inside",
-                  [](partition& p) { p.at(3).inputs[2] = tensor(scores); }},
+        near_miss{"boundary_per_row", set_input(13, 1, tensor(term, short_column))},
+        near_miss{"boundary_multiplied", set_kind(13, op_kind::multiply)},
+        near_miss{"no_broadcast", forbid_broadcast(3)},
+        near_miss{"both_sources_made_inside", set_input(3, 2, tensor(scores))},
         near_miss{"two_selects",
                   [](partition& p) {
                       p.ops.push_back(
                           make(15, op_kind::select, {tensor(33), tensor(result), tensor(34)}, 35));
                   }}),
-    [](const auto& chosen) { return std::string(chosen.param.name); });
+    name_of);
 
 } // namespace
 } // namespace maskwise::graph

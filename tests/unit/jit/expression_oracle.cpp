@@ -1,6 +1,6 @@
 #include "jit/expression_oracle.hpp"
 
-#include "support/numbers.hpp"
+#include "support/elements.hpp"
 #include "support/operations.hpp"
 
 #include <algorithm>
@@ -30,19 +30,14 @@ allowed truth(std::optional<bool> value) {
     return result;
 }
 
-number_format format_of(data_type type) {
-    if (type == data_type::f16) return f16_format;
-    return type == data_type::bf16 ? bf16_format : f32_format;
-}
-
 double round_to(double value, data_type type) {
-    return decode_element(encode_element(value, type), type);
+    return round_to(value, element_of(type));
 }
 
 double quantized(double x, const node& what) {
     const bool is_signed = what.type == data_type::i8;
-    const double quotient = round_to(x / static_cast<double>(what.alpha), f32_format);
-    const double scaled = round_to(quotient + static_cast<double>(what.beta), f32_format);
+    const double quotient = round_to(x / static_cast<double>(what.alpha), element::f32);
+    const double scaled = round_to(quotient + static_cast<double>(what.beta), element::f32);
     return compute(operation::clamp, std::nearbyint(scaled), 0, is_signed ? -128 : 0,
                    is_signed ? 127 : 255);
 }
@@ -65,7 +60,7 @@ double compute(const node& what, double a, double b) {
     if (what.kind == node_kind::constant) return alpha;
     if (what.kind == node_kind::type_cast) return round_to(a, what.type);
     if (what.kind == node_kind::quantize) return quantized(a, what);
-    return round_to(compute(operation_of(what.kind), a, b, alpha, beta), f32_format);
+    return round_to(compute(operation_of(what.kind), a, b, alpha, beta), element::f32);
 }
 
 // The corners of the arguments' ranges and the points inside where a node turns around.
@@ -123,16 +118,20 @@ allowed compare(const allowed& a, const allowed& b) {
 allowed input(const node& what, std::uint32_t bits) {
     if (what.type == data_type::boolean) return truth((bits & 0xFF) != 0);
     allowed value;
-    value.least = value.most = decode_element(bits, what.type);
+    value.least = value.most = decode(bits, element_of(what.type));
     value.bits = bits;
     value.bits_type = what.type;
     return value;
 }
 
-std::string describe(double value, std::uint32_t bits) {
+std::string describe(double value, std::uint64_t bits) {
     char text[64];
-    std::snprintf(text, sizeof text, "%.9g (0x%x)", value, bits);
+    std::snprintf(text, sizeof text, "%.9g (0x%lx)", value, bits);
     return text;
+}
+
+std::string describe(double value, data_type type) {
+    return describe(value, encode(value, element_of(type)));
 }
 
 bool is_negative_zero(double value) {
@@ -140,18 +139,6 @@ bool is_negative_zero(double value) {
 }
 
 } // namespace
-
-double decode_element(std::uint32_t bits, data_type type) {
-    if (type == data_type::u8) return bits & 0xFF;
-    if (type == data_type::i8) return static_cast<std::int8_t>(bits);
-    return decode(bits, format_of(type));
-}
-
-std::uint32_t encode_element(double value, data_type type) {
-    if (type == data_type::i8 || type == data_type::u8)
-        return static_cast<std::uint32_t>(static_cast<std::int32_t>(value)) & 0xFF;
-    return encode(value, format_of(type));
-}
 
 int tolerance_ulps(node_kind kind) {
     const bool is_approximate =
@@ -183,7 +170,7 @@ allowed evaluate(const jit::expression& what, std::span<const std::uint32_t> ele
 
 std::string complain(const allowed& expected, std::uint32_t actual, data_type type) {
     if (expected.is_anything) return "";
-    const double got = decode_element(actual, type);
+    const double got = decode(actual, element_of(type));
     if (expected.bits && expected.bits_type == type)
         return *expected.bits == actual
                    ? ""
@@ -195,8 +182,8 @@ std::string complain(const allowed& expected, std::uint32_t actual, data_type ty
     if (got >= least && got <= most &&
         (sign_fits || type == data_type::i8 || type == data_type::u8))
         return "";
-    return "expected " + describe(least, encode_element(least, type)) + " to " +
-           describe(most, encode_element(most, type)) + ", got " + describe(got, actual);
+    return "expected " + describe(least, type) + " to " + describe(most, type) + ", got " +
+           describe(got, actual);
 }
 
 } // namespace maskwise::test

@@ -9,11 +9,6 @@
 
 namespace maskwise::test {
 
-// The number that an element's bits stand for, and the bits of a number rounded to nearest even; i8
-// and u8 hold whole numbers of their range.
-double decode_element(std::uint32_t bits, data_type type);
-std::uint32_t encode_element(double value, data_type type);
-
 // What one value of an expression may be, in double precision: a range, since exp, tanh and sigmoid
 // are allowed an error that the nodes behind them magnify. Everything else is exact, so without
 // these the range is one number.

@@ -1,6 +1,7 @@
 #include "jit/expression_run.hpp"
 
 #include "jit/expression_oracle.hpp"
+#include "support/elements.hpp"
 #include "support/guarded_buffer.hpp"
 
 #include <cstring>
@@ -148,9 +149,10 @@ std::uint32_t draw_element(generator& random, data_type type) {
     if (kind == 0) return any;
     static constexpr double special[] = {0.0,  -0.0,  1.0,   -1.0, 0.5,
                                          1e30, -1e30, 1e-40, 88.7, -103.0};
-    if (kind == 1) return encode_element(special[draw(random, 0, 9)], type);
-    if (kind == 2) return encode_element(std::normal_distribution<double>(0, 40)(random), type);
-    return encode_element(std::normal_distribution<double>(0, 2)(random), type);
+    const double number = kind == 1
+                              ? special[draw(random, 0, 9)]
+                              : std::normal_distribution<double>(0, kind == 2 ? 40 : 2)(random);
+    return static_cast<std::uint32_t>(encode(number, element_of(type)));
 }
 
 testing::AssertionResult try_expression(generator& random, const jit::expression& what,

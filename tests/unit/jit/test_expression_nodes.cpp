@@ -4,6 +4,7 @@
 #include "base/error.hpp"
 #include "jit/expression_oracle.hpp"
 #include "jit/expression_run.hpp"
+#include "support/numbers.hpp"
 
 #include <array>
 
@@ -161,7 +162,7 @@ TEST_P(expression_accuracy, stays_within_its_tolerance) {
         for (std::size_t i = 0; i < from.size(); ++i) {
             const allowed expected = evaluate(what, std::span(&from[i], 1));
             const std::string wrong = complain(expected, to[i], data_type::f32);
-            ASSERT_EQ(wrong, "") << decode_element(from[i], data_type::f32);
+            ASSERT_EQ(wrong, "") << decode(from[i], element::f32);
         }
     }
 }

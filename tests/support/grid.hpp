@@ -1,0 +1,61 @@
+#pragma once
+
+// What the operators of a graph compute, in double precision: the one definition behind the oracles
+// of the harness and of the fuzz targets. Shares nothing with src/ or with oneDNN.
+
+#include "support/oracle.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace maskwise::test {
+
+// Numbers, row-major.
+struct grid {
+    extent_list extents;
+    std::vector<double> values;
+
+    extent_list strides() const { return dense_view(nullptr, extents, 1).strides_bytes; }
+};
+
+// value(x, y) of the elements of both, which broadcast.
+template <typename Value>
+grid combine(const grid& a, const grid& b, const Value& value) {
+    grid made{broadcast({a.extents, b.extents}).value(), {}};
+    made.values.reserve(static_cast<std::size_t>(count_of(made.extents)));
+    walk<2>(made.extents,
+            {broadcast_strides(a.extents, a.strides(), made.extents),
+             broadcast_strides(b.extents, b.strides(), made.extents)},
+            [&](const auto& at) {
+                made.values.push_back(value(a.values[static_cast<std::size_t>(at[0])],
+                                            b.values[static_cast<std::size_t>(at[1])]));
+            });
+    return made;
+}
+
+// visit(first element, step) of each line along the axis, lines in row-major order.
+template <typename Visit>
+void for_each_line(const grid& of, std::size_t axis, const Visit& visit) {
+    const extent_list strides = of.strides();
+    extent_list lines = of.extents;
+    lines[axis] = 1;
+    walk<1>(lines, {strides}, [&](const auto& at) {
+        visit(static_cast<std::size_t>(at[0]), static_cast<std::size_t>(strides[axis]));
+    });
+}
+
+// MatMul of ranks of two and more; nullopt where shapes do not fit.
+std::optional<grid> multiply_matrices(grid a, grid b, bool transposes_a, bool transposes_b);
+
+// SoftMax along the axis, and the logarithms of its sums, in which that extent is 1.
+std::pair<grid, grid> soft_max(grid x, std::size_t axis, bool inf_as_zero);
+
+// Of each element its index along the axis.
+grid index_along(const extent_list& extents, std::size_t axis);
+
+// The largest along the axis, of which the extent becomes 1.
+grid largest_along(const grid& of, std::size_t axis);
+
+} // namespace maskwise::test
