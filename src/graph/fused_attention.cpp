@@ -92,38 +92,39 @@ std::vector<std::size_t> inputs_of(const row_chain& chain,
 
 fused_attention::fused_attention(const row_chain& chain, const attention_chain& attention,
                                  std::span<const tensor_desc> inputs)
-    : dst_order_(attention.order), boundary_(chain.boundary) {
+    : desc_(std::make_unique<attention_desc>()), dst_order_(attention.order),
+      boundary_(chain.boundary) {
     const auto operands = inputs.subspan(3, chain.operands.size() + attention.numbers.size());
     form_ = make_attention_form(chain, [&](std::size_t i) { return is_one_number(operands[i]); });
     form_.scale.insert(form_.scale.end(), attention.factors.begin(), attention.factors.end());
     for (const tensor_desc& term : inputs.subspan(3 + operands.size())) require_boundary_term(term);
-    desc_.query = matrix_of(inputs[0], attention.query);
-    desc_.key = matrix_of(inputs[1], attention.key);
-    desc_.value = matrix_of(inputs[2], attention.value);
+    desc_->query = matrix_of(inputs[0], attention.query);
+    desc_->key = matrix_of(inputs[1], attention.key);
+    desc_->value = matrix_of(inputs[2], attention.value);
     describe_scores(chain, operands);
     dst_ = describe_result(attention);
     take_numbers(operands);
-    desc_.cond_masks = form_.cond_masks;
-    desc_.bias_on_fill = form_.bias_on_fill;
-    if (form_.is_causal) desc_.causal = causal_boundary::top_left; // moved in every execution
-    desc_.inf_as_zero = chain.soft_max->inf_as_zero;
-    desc_.nan_as_zero = chain.soft_max->nan_as_zero;
-    desc_.scale = 1; // given at execution
-    desc_.weights_type = attention.weights_type;
+    desc_->cond_masks = form_.cond_masks;
+    desc_->bias_on_fill = form_.bias_on_fill;
+    if (form_.is_causal) desc_->causal = causal_boundary::top_left; // moved in every execution
+    desc_->inf_as_zero = chain.soft_max->inf_as_zero;
+    desc_->nan_as_zero = chain.soft_max->nan_as_zero;
+    desc_->scale = 1; // given at execution
+    desc_->weights_type = attention.weights_type;
 }
 
 // A cond or a bias may have more heads, rows and keys than the product of query and key.
 void fused_attention::describe_scores(const row_chain& chain,
                                       std::span<const tensor_desc> operands) {
-    tensor_desc &query = desc_.query, &key = desc_.key;
+    tensor_desc &query = desc_->query, &key = desc_->key;
     dims scores = with_matrix(join_outer(query, key), from_end(query, 2), from_end(key, 2));
     const auto take = [&](const std::optional<std::size_t>& operand, tensor_desc& to) {
         if (!operand) return;
         to = operands[*operand];
         scores = broadcast(scores, to.extents);
     };
-    take(form_.cond, desc_.cond);
-    take(form_.bias, desc_.bias);
+    take(form_.cond, desc_->cond);
+    take(form_.bias, desc_->bias);
     if (chain.rank) require_rank(scores, *chain.rank);
     const int rank = scores.rank();
     expand(query, with_matrix(without_last(scores, 2), scores[rank - 2], from_end(query, 1)));
@@ -132,8 +133,8 @@ void fused_attention::describe_scores(const row_chain& chain,
 
 // Extents of the tensor that leaves: the result, moved.
 dims fused_attention::describe_result(const attention_chain& attention) const {
-    const dims result = with_matrix(join_outer(desc_.query, desc_.value), from_end(desc_.query, 2),
-                                    from_end(desc_.value, 1));
+    const dims result = with_matrix(join_outer(desc_->query, desc_->value),
+                                    from_end(desc_->query, 2), from_end(desc_->value, 1));
     require_rank(result, static_cast<int>(attention.order.size()));
     dims moved;
     for (const int d : attention.order) moved.push_back(result[d]);
@@ -161,14 +162,15 @@ dims fused_attention::statistics() const {
 
 void fused_attention::plan(attention_order order, const tensor_desc& dst,
                            const tensor_desc& statistics) {
-    desc_.order = order;
-    desc_.dst = dst;
+    desc_->order = order;
+    desc_->dst = dst;
     for (std::size_t d = 0; d < dst_order_.size(); ++d) {
-        desc_.dst.extents[dst_order_[d]] = dst.extents[static_cast<int>(d)];
-        desc_.dst.strides_bytes[dst_order_[d]] = dst.strides_bytes[static_cast<int>(d)];
+        desc_->dst.extents[dst_order_[d]] = dst.extents[static_cast<int>(d)];
+        desc_->dst.strides_bytes[dst_order_[d]] = dst.strides_bytes[static_cast<int>(d)];
     }
-    desc_.statistics = statistics;
-    plan_ = make_attention_plan(desc_, active_isa());
+    desc_->statistics = statistics;
+    plan_ = make_attention_plan(*desc_, active_isa());
+    desc_.reset();
 }
 
 fused_attention::call fused_attention::bind(std::span<const void* const> inputs, void* dst,

@@ -57,7 +57,7 @@ private:
     void take_numbers(std::span<const tensor_desc> operands);
 
     attention_form form_;
-    attention_desc desc_;
+    std::unique_ptr<attention_desc> desc_; // until it is planned: the plan has a copy
     dims dst_;
     std::vector<int> dst_order_;
     std::vector<data_type> number_types_; // of each operand; undef of cond and bias
