@@ -1,6 +1,8 @@
 #include "rounding.hpp"
 
 #include <algorithm>
+#include <set>
+#include <vector>
 
 namespace maskwise::ort {
 namespace {
@@ -11,6 +13,8 @@ constexpr std::string_view movers[] = {"Concat",   "Flatten",   "Gather",   "Gat
                                        "Squeeze",  "Transpose", "Unsqueeze"};
 // The same, but ONNX Runtime may take them out.
 constexpr std::string_view copies[] = {"Expand", "Identity", "ScatterElements", "ScatterND"};
+// Where 0 is another thing than a small number; so it is in a divisor.
+constexpr std::string_view inverses[] = {"Log", "Reciprocal"};
 // What these make was never anything but f16.
 constexpr std::string_view sources[] = {"ConstantOfShape", "If", "Loop", "Scan"};
 
@@ -67,15 +71,22 @@ bool rounding::moves_in_f16(const abi::node* mover) const {
     });
 }
 
-bool rounding::divides(const abi::value_info* value, int most_steps) const {
-    if (value == nullptr || !is_f16(with_, value)) return false;
-    return std::ranges::any_of(readers_of(with_, value), [&](const reader& by) {
-        if (is_operator(with_, by.node, "Div")) return by.input == 1;
-        if (is_operator(with_, by.node, "Log") || is_operator(with_, by.node, "Reciprocal"))
-            return true;
-        const bool is_moved = is_mover(with_, by.node) || is_among(with_, by.node, copies);
-        return is_moved && (most_steps == 0 || divides(output_of(with_, by.node), most_steps - 1));
-    });
+// Each operator is looked at once: in a chain of Concat(x, x) the ways double with every one.
+bool rounding::divides(const abi::value_info* value) const {
+    std::vector<const abi::value_info*> moved{value};
+    std::set<const abi::node*> movers_seen;
+    for (std::size_t i = 0; i < moved.size(); ++i) {
+        if (moved[i] == nullptr || !is_f16(with_, moved[i])) continue;
+        for (const reader& by : readers_of(with_, moved[i])) {
+            if (is_operator(with_, by.node, "Div") && by.input == 1) return true;
+            if (is_among(with_, by.node, inverses)) return true;
+            if (!is_mover(with_, by.node) && !is_among(with_, by.node, copies)) continue;
+            if (!movers_seen.insert(by.node).second) continue;
+            const auto made = outputs_of(with_, by.node);
+            moved.insert(moved.end(), made.begin(), made.end());
+        }
+    }
+    return false;
 }
 
 bool rounding::are_exact_for(std::span<const abi::node* const> nodes) {

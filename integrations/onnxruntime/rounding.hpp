@@ -23,12 +23,11 @@ public:
     bool are_exact_for(std::span<const abi::node* const> nodes);
     // Whether somebody divides by the value, as it is or moved: what is small in f32 may be 0 in
     // f16. True of no other type.
-    bool divides(const abi::value_info* value) { return divides(value, 64); }
+    bool divides(const abi::value_info* value) const;
 
 private:
     // Of values that come through more operators than `most_steps` nothing is known.
     bool is_exact(const abi::value_info* value, int most_steps);
-    bool divides(const abi::value_info* value, int most_steps) const;
     bool is_made_exact(const abi::node* maker, int most_steps);
     bool moves_in_f16(const abi::node* mover) const;
 

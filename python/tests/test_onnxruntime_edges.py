@@ -298,6 +298,24 @@ def test_f16_attention_between_products(moves: int, claims: list[str], capfd: An
     np.testing.assert_allclose(got, wanted, rtol=2**-10, atol=1e-6)
 
 
+def test_f16_weights_that_are_moved_in_many_ways(capfd: Any) -> None:
+    """Each of 48 Concats reads its input twice. The divisor is the second output of a Split."""
+    nodes = [op("Where", "c", "x", "zero", "s"), op("Softmax", "s", "v0", axis=-1)]
+    for n in range(48):
+        nodes += [
+            op("Concat", f"v{n}", f"v{n}", f"w{n}", axis=0),
+            op("Gather", f"w{n}", "first", f"v{n + 1}", axis=0),
+        ]
+    last = helper.make_node("Split", ["v48"], ["a", "b"], axis=-1)
+    constants = {"zero": np.array(0, "e"), "first": np.array([0])}
+    inputs = [value("x", F16, [1, 64]), value("c", BOOL, [1, 64])]
+    for end, claims in (("Mul", ["rows f16 2 nodes"]), ("Div", [])):
+        every = [*nodes, last, op(end, "a", "b", "o")]
+        arrays = initializers(used(every, constants))
+        model = model_of(every, inputs, [value("o", F16, None)], arrays, 17)
+        fused_session(model, capfd, *claims)
+
+
 @pytest.mark.parametrize("moves", [0, 1])
 @pytest.mark.parametrize("by", ["Div", "Log", "Reciprocal"])
 def test_f16_weights_that_are_a_divisor(by: str, moves: int, capfd: Any) -> None:
