@@ -1,5 +1,6 @@
 // bench_client: Select through oneDNN Graph as a program would call it, request by request (see
-// common/serve.hpp). It knows nothing of Maskwise, whose plugin stands in front or not.
+// common/serve.hpp). It does not depend on Maskwise, and runs with
+// or without the plugin in front.
 //   {"do": "hello"}                       version, threads, whether Maskwise is in front
 //   {"do": "load", "case": ...}           compiles, runs once, compares with the expected bytes
 //   {"do": "time", "samples", "max_seconds"}

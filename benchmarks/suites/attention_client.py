@@ -103,7 +103,7 @@ class Peer(Worker):
         super().__init__(f"attention-{name}", command, {"PYTHONPATH": path}, rests=True)
 
     def load(self, problem: Problem, measured: Measured) -> dict[str, Samples]:
-        """The forms whose answer is right, ready to be timed; the faults of the others."""
+        """Returns the forms with a right answer, ready to be timed, and the others' faults."""
         try:
             measured.versions[self.name] = str(self.ask(do="hello")["version"])
             answer = self.ask(do="load", case=problem.request())

@@ -31,8 +31,8 @@ struct attention_chain {
     std::vector<std::size_t> op_ids; // of every operator, those of the chain among them
 };
 
-// Nothing where there is none around the chain, a rank is not known, an order of dimensions is none
-// or the graph rounds scores to 16 bits.
+// Nothing where there is none around the chain, a rank is not known, an order of dimensions is no
+// permutation, or the graph rounds scores to 16 bits.
 std::optional<attention_chain> find_attention(const row_chain& chain, const chain_rules& rules);
 
 // The same in a partition, where every operator and every output has a place in it.

@@ -157,7 +157,8 @@ dims fused_attention::statistics() const {
     dims result(dst_.rank(), 0);
     for (std::size_t d = 0; d < dst_order_.size(); ++d)
         result[dst_order_[d]] = dst_[static_cast<int>(d)];
-    return without_last(result, 1);
+    result[result.rank() - 1] = 1;
+    return result;
 }
 
 void fused_attention::plan(attention_order order, const tensor_desc& dst,
@@ -168,7 +169,9 @@ void fused_attention::plan(attention_order order, const tensor_desc& dst,
         desc_->dst.extents[dst_order_[d]] = dst.extents[static_cast<int>(d)];
         desc_->dst.strides_bytes[dst_order_[d]] = dst.strides_bytes[static_cast<int>(d)];
     }
-    desc_->statistics = statistics;
+    if (statistics.type != data_type::undef)
+        desc_->statistics = {statistics.type, without_last(statistics.extents, 1),
+                             without_last(statistics.strides_bytes, 1)};
     plan_ = make_attention_plan(*desc_, active_isa());
     desc_.reset();
 }
@@ -185,7 +188,8 @@ fused_attention::call fused_attention::bind(std::span<const void* const> inputs,
     std::array<float, max_row_operands + max_numbers> values{};
     for (std::size_t i = 0; i < operands.size(); ++i) {
         if (number_types_[i] == data_type::undef) continue;
-        if (operands[i] == nullptr) throw invalid_argument("a number of attention has no memory");
+        if (operands[i] == nullptr)
+            throw invalid_argument("operand " + std::to_string(i) + " of attention has no memory");
         values[i] = number_at(*plan_, number_types_[i], operands[i]);
     }
     const std::int64_t boundary = boundary_of(boundary_, inputs.subspan(3 + operands.size()));

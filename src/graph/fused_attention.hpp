@@ -33,11 +33,11 @@ public:
     fused_attention(const row_chain& chain, const attention_chain& attention,
                     std::span<const tensor_desc> inputs);
 
-    // Extents of the tensor that leaves, and of a SoftMax's statistics.
+    // Extents of the tensor that leaves, and of a SoftMax's statistics, with 1 in place of keys.
     const dims& dst() const { return dst_; }
     dims statistics() const;
 
-    // To be called once, before execution, with dst of the extents above. Throws what
+    // To be called once, before execution, with outputs of the extents above. Throws what
     // compile(attention_desc) does.
     void plan(attention_order order, const tensor_desc& dst, const tensor_desc& statistics = {});
 

@@ -5,7 +5,7 @@
 
 namespace maskwise::test {
 
-// The library's name of a type whose elements are numbers in attention and in expressions.
+// The library's name of a type that attention and expressions compute with.
 constexpr element element_of(data_type type) {
     switch (type) {
     case data_type::boolean:

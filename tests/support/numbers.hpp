@@ -21,7 +21,7 @@ std::uint32_t encode(double value, number_format format);
 // decode(encode(value)).
 double round_to(double value, number_format format);
 
-// The types whose elements are numbers, by their numbers in oneDNN's C interface.
+// The numeric types, with the values of oneDNN's C enumeration.
 enum class element { f16 = 1, bf16, f32, s32, s8, u8, f64, boolean, s64 = 16 };
 
 std::int64_t width_bytes(element type); // 0 for anything else

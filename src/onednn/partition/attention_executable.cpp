@@ -26,10 +26,6 @@ void complete(abi::logical_tensor& output, const dims& extents) {
     std::ranges::copy(dense_strides(extents, 1), output.layout.strides);
 }
 
-dims without_last(const dims& all) {
-    return dims(std::span(all.begin(), static_cast<std::size_t>(all.rank() - 1)));
-}
-
 // oneDNN's clients compare with its operators, so their roundings are the default.
 attention_order wanted_order() {
     const auto wanted = read_environment("MASKWISE_ATTENTION_ORDER").value_or("operators");
@@ -60,11 +56,7 @@ attention_executable::attention_executable(const row_region& region, const compi
     tensor_desc statistics;
     if (region.chain.statistics) {
         statistics_ = region.chain.statistics->id;
-        dims one_each = attention_.statistics();
-        one_each.push_back(1);
-        statistics = describe_output(*statistics_, one_each);
-        statistics.extents = attention_.statistics();
-        statistics.strides_bytes = without_last(statistics.strides_bytes);
+        statistics = describe_output(*statistics_, attention_.statistics());
     }
     attention_.plan(wanted_order(), describe_output(dst_, attention_.dst()), statistics);
     const attention_data& plan = attention_.planned();
