@@ -374,6 +374,7 @@ def use_ccache() -> None:
     os.environ.setdefault("CMAKE_CXX_COMPILER_LAUNCHER", "ccache")
     os.environ.setdefault("CCACHE_BASEDIR", str(ROOT))
     os.environ.setdefault("CCACHE_NOHASHDIR", "1")
+    os.environ.setdefault("CCACHE_SLOPPINESS", "pch_defines,time_macros")
 
 
 def parse() -> argparse.Namespace:
