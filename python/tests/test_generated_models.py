@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from generated_models import Case
 from model_builder import Builder
-from model_values import BOOL, F16, F32, Evaluator, soft_max
+from model_values import BOOL, F16, F32, Evaluator, Pair, soft_max
 from onnx_where import model_of, op, value
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/fuzz"))
-from fuzz_models import OnnxRuntime, difference, run_models, summarize
+from fuzz_models import OnnxRuntime, difference, fault_of, run_models, steady, summarize
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,45 @@ def test_rows_of_a_sum_of_rounded_values() -> None:
     assert difference(soft_max(shaken), weights, pair, F32) is None
     assert difference(weights * np.float32(1.1), weights, pair, F32)
     assert values["exact"][0] is values["exact"][1]
+
+
+def test_roundings_of_two_weights_that_cancel_in_one_draw() -> None:
+    """Of two large scores a unit decides the weights. Where one draw displaces both alike, another
+    does not.
+    """
+    nodes = [op("MatMul", "x", "keys", "scores"), op("Softmax", "scores", "weights", axis=-1)]
+    nodes += [op("MatMul", "weights", "numbers", "y")]
+    feeds = {"x": np.array([[4000.25]], "f"), "keys": np.array([[1, 1]], "f")}
+    feeds["numbers"] = np.array([[400], [-500]], "f")
+    given = {name: (array.astype(float),) * 2 for name, array in feeds.items()}
+
+    def pair_of(seed: int) -> Pair:
+        values = dict(given)
+        Evaluator(18, F32, np.random.default_rng(seed)).run(nodes, values)
+        return values["y"]
+
+    pairs = [pair_of(seed) for seed in range(10)]
+    pair = min(pairs, key=lambda one: abs(one[0] - one[1]).max())
+    inputs = [value(name, F32, array.shape) for name, array in feeds.items()]
+    model = model_of(nodes, inputs, [value("y", F32, (1, 1))], opset=18)
+    case = Case(model, F32, feeds, {"y": pair})
+    scores = np.array([[4000.25, np.nextafter(np.float32(4000.25), np.float32(5000))]], "f")
+    got, wanted = (soft_max(one) @ feeds["numbers"] for one in (scores, scores[:, :1].repeat(2, 1)))
+    assert difference(got, wanted, pair, F32)
+    assert fault_of([got], [wanted], case) is None
+    assert fault_of([wanted + 30], [wanted], case)
+    exact = Case(model, F32, feeds, {"y": (pair[0],) * 2})
+    assert fault_of([got], [wanted], exact)
+
+
+def test_a_first_inference_of_openvino_that_is_no_result() -> None:
+    right, wrong = np.ones((2, 3), "e"), np.zeros((2, 3), "e")
+    assert steady("refused") == "refused"
+    case = Case(b"", F16, {}, {"y": (right.astype(float),) * 2})
+    wanted = steady([wrong, right])
+    assert fault_of([wrong, right], wanted, case) is None
+    assert fault_of([right, wrong], wanted, case)
+    assert fault_of([wrong, right], steady([right, right]), case)
 
 
 def test_nothing_is_known_behind_a_node_that_numpy_cannot_run() -> None:

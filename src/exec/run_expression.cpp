@@ -45,7 +45,7 @@ void run_loop(const expression_plan& plan, input_addresses inputs, void* dst) {
     const std::int64_t parts = choose_parts(plan.moved_bytes, plan.tiles);
     run_tiles_in_parts(plan.tiles, parts, [&](std::int64_t first, std::int64_t last) {
         for (std::int64_t tile = first; tile < last; ++tile) run_tile(plan, at, tile);
-        if (plan.stores == store_policy::stream) finish_streaming();
+        if (plan.stores == store_policy::stream) finish_streaming(); // fence
     });
 }
 

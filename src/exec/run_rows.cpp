@@ -275,12 +275,13 @@ bool row_walk::is_minus_infinity(std::int64_t count) {
 
 // Between a row's exponentials and its stores nothing is read, and the memory would stand still.
 const std::byte* row_walk::scores_ahead() const {
-    if (!plan_.streams || !may_move_ || plan_.outer.empty() || ranges_[0].from == nullptr ||
-        plan_.scores.type != row_type::f32)
-        return nullptr;
+    const bool is_alone = plan_.outer.empty() || !may_move_;                      // ahead
+    if (is_alone || !plan_.streams || ranges_[0].from == nullptr) return nullptr; // ahead
+    if (plan_.scores.type != row_type::f32) return nullptr;                       // ahead
     constexpr std::int64_t ahead_bytes = 16 << 10; // twice as fast as one row of 4 KB; L1 holds it
     const std::int64_t rows = std::max<std::int64_t>(1, ahead_bytes / (4 * plan_.columns));
-    return ranges_[0].from + rows * plan_.scores.strides_bytes[plan_.outer.rank() - 1];
+    const int last = plan_.outer.rank() - 1; // ahead
+    return ranges_[0].from + rows * plan_.scores.strides_bytes[last];
 }
 
 // All masked columns have one value, so one exponential stands for them.
@@ -351,7 +352,7 @@ void row_walk::run(std::int64_t first, std::int64_t last) {
         next_row();
         run_row();
     }
-    if (streams_) finish_streaming();
+    if (streams_) finish_streaming(); // fence
 }
 
 // A process that runs small rows only never begins to use threads.

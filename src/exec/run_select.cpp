@@ -27,7 +27,7 @@ void run_select(const select_plan& plan, const void* cond, const void* src_0, co
     const select_fn kernel = in_place ? plan.run_plain : plan.run;
     const auto run_range = [&](std::int64_t first, std::int64_t last) {
         run_tiles(plan, kernel, at, first, last);
-        if (plan.key.store == store_policy::stream) finish_streaming();
+        if (plan.key.store == store_policy::stream) finish_streaming(); // fence
     };
     run_tiles_in_parts(plan.tiles, parts, run_range, loop);
 }

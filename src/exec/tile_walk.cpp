@@ -126,7 +126,8 @@ void run_and_ask(select_fn kernel, select_tile tile, const per_operand<lines_ahe
     std::size_t lines = 0;
     for (const lines_ahead& each : next) lines += each.offsets.size();
     const std::int64_t rows = tile.rows;
-    const std::int64_t step = lines < few_lines ? rows : (rows + most_slices - 1) / most_slices;
+    const std::int64_t least = (rows + most_slices - 1) / most_slices;
+    const std::int64_t step = lines < few_lines ? rows : least; // ahead
     const auto slices = static_cast<std::size_t>((rows + step - 1) / step);
     for (std::size_t i = 0; i < slices; ++i) {
         for (const auto& [from, offsets] : next) {
@@ -157,7 +158,8 @@ void pick_tile(const select_plan& plan, const tile_shape& shape,
 // scattered operand are too short for the hardware's prefetchers.
 lines_ahead ahead_of(std::size_t o, const tile_place& place, const tile_place& next) {
     const std::ptrdiff_t step = next.at[o] - place.at[o];
-    if (step > -line_bytes / 4 && step < line_bytes / 4) return {}; // mostly the same lines
+    // Mostly the same lines.
+    if (step > -line_bytes / 4 && step < line_bytes / 4) return {}; // ahead
     return {next.at[o], next.shape->access[o].lines};
 }
 
@@ -199,8 +201,8 @@ void run_packed_tiles(const select_plan& plan, select_fn kernel,
                       std::int64_t count) {
     // No more than this plan's: callers have threads with small stacks.
     constexpr std::size_t alignment_bits = 512;
-    void* const scratch = __builtin_alloca_with_align(
-        static_cast<std::size_t>(plan.scratch_bytes) + 1, alignment_bits);
+    void* const scratch =
+        __builtin_alloca_with_align(static_cast<std::size_t>(plan.scratch_bytes), alignment_bits);
     packer pack(plan, begin, static_cast<std::byte*>(scratch));
     tile_place place = place_of(plan, cursor);
     for (std::int64_t i = 0; i < count; ++i) {

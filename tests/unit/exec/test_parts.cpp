@@ -100,5 +100,22 @@ TEST(run_tiles_in_parts, parts_of_rows_meet_in_one_line_at_most) {
         }
 }
 
+// A thread is woken for 1 MiB, of two tiles or more; each gets four parts.
+TEST(choose_parts, wakes_threads_for_what_is_worth_it) {
+    const auto on = [](int count, std::int64_t bytes, std::int64_t tiles) {
+        const parallel_loop loop{count, [](std::int64_t, const auto&) {}};
+        return choose_parts(bytes, tiles, &loop);
+    };
+    EXPECT_EQ(on(16, (1 << 20) - 1, 1000), 1);
+    EXPECT_EQ(on(16, 1 << 20, 1000), 64);
+    EXPECT_EQ(on(16, 1 << 20, 10), 10);
+    EXPECT_EQ(on(16, 1 << 20, 2), 2);
+    EXPECT_EQ(on(16, 1 << 20, 1), 1);
+    EXPECT_EQ(on(2, 1 << 20, 1000), 8);
+    EXPECT_EQ(on(1, 1 << 20, 1000), 1);
+    const int own = available_threads();
+    EXPECT_EQ(choose_parts(1 << 20, 1000), own < 2 ? 1 : std::min(1000, 4 * own));
+}
+
 } // namespace
 } // namespace maskwise

@@ -43,6 +43,31 @@ TEST(run_select, touches_nothing_where_dst_is_empty) {
     run_select(*plan, nullptr, nullptr, nullptr, nullptr);
 }
 
+enum class ran { nothing, plain, other };
+ran last_run = ran::nothing; // by the kernels below
+
+// What dst shares with a source is in the caches; past them it would be read from memory again.
+TEST(run_select, does_not_write_past_the_caches_in_place) {
+    const dims shape{40, 1000};
+    select_desc desc = dense(shape, shape);
+    desc.src_1 = desc.src_0;
+    select_plan plan = *build_plan(desc, active_isa(), 0);
+    EXPECT_EQ(plan.key.store, store_policy::stream);
+    EXPECT_GT(plan.tiles, 1);
+    plan.run = [](const select_tile&) { last_run = ran::other; };
+    plan.run_plain = [](const select_tile&) { last_run = ran::plain; };
+    const std::vector<unsigned char> cond(40000);
+    std::vector<float> a(40000), b(40000), c(40000);
+    const auto kernel_of = [&](const float* src_0, const float* src_1, float* dst) {
+        last_run = ran::nothing;
+        run_select(plan, cond.data(), src_0, src_1, dst);
+        return last_run;
+    };
+    EXPECT_EQ(kernel_of(a.data(), b.data(), c.data()), ran::other);
+    EXPECT_EQ(kernel_of(a.data(), b.data(), a.data()), ran::plain);
+    EXPECT_EQ(kernel_of(a.data(), b.data(), b.data()), ran::plain);
+}
+
 TEST(run_select, does_not_allocate_in_one_thread) {
     for (const dims& shape : {dims{64}, dims{9, 7, 3}, dims{100, 100}}) {
         const auto plan = make_select_plan(dense(shape, shape));
