@@ -124,7 +124,8 @@ TEST(api, explains_its_plans) {
     EXPECT_EQ(line.find('\n'), std::string::npos) << line;
     for (const char* part :
          {"cond boolean {4,1}", "src_0 u16 {4,256}, strides in bytes {2,8}: transposed",
-          "src_1 u16 {}", "dst u16 {4,256}", "written", "select_x16", "caller's thread"})
+          "src_1 u16 {}", "dst u16 {4,256}, strides in bytes {512,2}: written where it lies",
+          "select_x16", "caller's thread"})
         EXPECT_NE(text.find(part), std::string::npos) << "no '" << part << "' in: " << text;
     const std::string empty = explain(compile(dialect::onnx_where_9, cond, {u16, {4, 0}}, value));
     EXPECT_NE(empty.find("{4,0} is empty"), std::string::npos) << empty;
