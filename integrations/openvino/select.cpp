@@ -51,8 +51,10 @@ bool select::is_between_conversions() const {
     if (type == written_ || !converts(*get_input_node_ptr(1), written_, type) ||
         !converts(*get_input_node_ptr(2), written_, type))
         return false;
-    const auto readers = output(0).get_target_inputs();
-    return std::all_of(readers.begin(), readers.end(), [&](const auto& reader) {
+    // One that is being made, as a clone of one between conversions, has no readers, and no
+    // shared pointer from which output() would make another.
+    const auto readers = get_output_target_inputs(0);
+    return !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](const auto& reader) {
         return converts(*reader.get_node(), type, written_);
     });
 }

@@ -240,6 +240,31 @@ def body_input(branch: Any, body: int) -> Any:
     return branch.get_function(body).get_parameters()[0]
 
 
+@pytest.mark.parametrize("element", [ov.Type.f16, ov.Type.f32, ov.Type.i16], ids=str)
+@pytest.mark.parametrize("shape", [[], [5], [-1]], ids=str)
+def test_a_result_that_a_body_reads(shape: list[int], element: ov.Type) -> None:
+    """The plugin clones the Select once more when the conversions around it are there."""
+    model = select_model([shape] * 3, element)
+    select = next(node for node in model.get_ops() if node.get_type_name() == "Select")
+    flag = ops.parameter([], ov.Type.boolean)
+    branch = ops.if_op(flag)
+    bodies = []
+    for make in (ops.negative, ops.abs):
+        x = ops.parameter(shape, element)
+        bodies.append(ov.Model([make(x)], [x]))
+    branch.set_then_body(bodies[0])
+    branch.set_else_body(bodies[1])
+    branch.set_input(select.output(0), *(body.get_parameters()[0] for body in bodies))
+    branch.set_output(*(body.get_results()[0] for body in bodies))
+    whole = ov.Model([branch.output(0)], [*model.get_parameters(), flag])
+    arrays = operands([[5 if n < 0 else n for n in shape]] * 3, element)
+    for taken, of in ((True, np.negative), (False, np.abs)):
+        compiled = compile_model(accelerate(whole.clone(), force=True))
+        assert count_taken(compiled) == 1
+        wanted = np.asarray(of(np.where(*arrays)))
+        assert_same_bits(run(compiled, [*arrays, np.array(taken)]), wanted)
+
+
 def test_constants_are_folded() -> None:
     mask = ops.constant(np.array([True, False, True]))
     select = ops.select(mask, ops.constant(np.float32([1, 2, 3])), ops.constant(np.float32(-1)))

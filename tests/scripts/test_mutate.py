@@ -17,14 +17,20 @@ def test_what_is_asked_is_there() -> None:
     names = {name for each in mutate.ASKED.values() for text in each for name in text.split()}
     unit_tests = (mutate.ROOT / "tests/unit/CMakeLists.txt").read_text()
     files = {path.stem for path in (mutate.ROOT / "python/tests").glob("test_*.py")}
-    for name in names - set(mutate.CONTRACTS) - {"test_kernels", "test_bytes_touched"}:
+    elsewhere = {"test_kernels", "test_bytes_touched", "test_lines_written"}
+    for name in names - set(mutate.CONTRACTS) - elsewhere:
         stem = name.removeprefix("test_")
         is_program = name != stem and re.search(rf"\b({name}|{stem})\b", unit_tests)
         assert is_program or f"test_{name}" in files, name
 
 
-def test_a_changed_recorded_plan_is_not_what_notices() -> None:
-    assert "guard/plans" not in str(mutate.ASKED) and "plan_lines" not in str(mutate.CONTRACTS)
+def test_a_changed_recorded_plan_is_not_what_notices(capsys: pytest.CaptureFixture[str]) -> None:
+    assert mutate.PLANS not in str(mutate.ASKED)
+    verdicts = {f"src/plan/a.cpp:{n}: a -> b": "noticed by test_plan" for n in range(8)}
+    verdicts["src/plan/a.cpp:8: a -> b"] = "changes plans only"
+    verdicts["src/plan/a.cpp:9: a -> b"] = "survived"
+    assert mutate.report(verdicts) == 1
+    assert "8 of 9 noticed, 1 change plans only" in capsys.readouterr().out
 
 
 def test_faults_of_a_line() -> None:
@@ -39,6 +45,10 @@ def test_faults_of_a_line() -> None:
     loop = mutate.faults_of_line("x.cpp", 3, "    for (int i = 0; i < n; ++i)")
     assert [fault.after.strip() for fault in loop] == ["for (int i = 0; i <= n; ++i)"]
     assert mutate.faults_of_line("x.cpp", 3, "for (; i + step <= n; i += step) {") == []
+    (up,) = mutate.faults_of_line("x.cpp", 3, "    return (bytes + page - 1) / page * page;")
+    assert up.after.strip() == "return bytes / page * page;"
+    for reason in ("ahead", "fence"):
+        assert mutate.faults_of_line("x.cpp", 3, f"    if (a == b) return; // {reason}") == []
 
 
 def test_the_share_noticed_decides(capsys: pytest.CaptureFixture[str]) -> None:
