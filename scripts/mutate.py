@@ -124,7 +124,7 @@ ASKED = {
     ),
 }
 
-# Asked last: by itself it is no reason to say that a fault is noticed.
+# Asked last; a plan that differs from the record does not make a fault noticed.
 PLANS = "guard/plans"
 CONTRACTS[PLANS] = "plan_lines"
 

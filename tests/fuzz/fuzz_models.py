@@ -141,8 +141,8 @@ def narrowed(outputs: list[Array] | str) -> list[Array] | str:
 
 
 def steady(outputs: list[Array] | str) -> list[Array | None] | str:
-    """Of two inferences of OpenVINO alone, the first without outputs that are others in the second:
-    of a result of If whose shape is open it may copy what lay in the memory before.
+    """Two inferences of OpenVINO alone, the first without the outputs that the second does not
+    repeat: the first inference may return unset memory as an If's result of open shape.
     """
     if isinstance(outputs, str):
         return outputs
