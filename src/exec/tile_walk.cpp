@@ -206,7 +206,7 @@ void run_packed_tiles(const select_plan& plan, select_fn kernel,
     packer pack(plan, begin, static_cast<std::byte*>(scratch));
     tile_place place = place_of(plan, cursor);
     for (std::int64_t i = 0; i < count; ++i) {
-        if (i + 1 < count) cursor.advance();
+        cursor.advance(); // behind the last tile of all it begins again
         const tile_place next = place_of(plan, cursor);
         run_packed_tile(plan, kernel, place, next, pack);
         place = next;

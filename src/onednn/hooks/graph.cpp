@@ -64,7 +64,7 @@ abi::status dnnl_graph_graph_create_with_fpmath_mode(abi::graph* graph, int engi
 }
 
 abi::status dnnl_graph_graph_destroy(abi::graph graph) {
-    if (graph != nullptr && active()) tables().graphs.erase(graph);
+    tables().graphs.erase(graph);
     return call_real(&real_library::graph_destroy, graph);
 }
 

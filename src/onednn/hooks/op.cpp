@@ -48,7 +48,7 @@ abi::status dnnl_graph_op_create(abi::op* op, std::size_t id, int kind, const ch
 }
 
 abi::status dnnl_graph_op_destroy(abi::op op) {
-    if (op != nullptr && active()) tables().ops.erase(op);
+    tables().ops.erase(op);
     return call_real(&real_library::op_destroy, op);
 }
 

@@ -46,7 +46,7 @@ abi::status dnnl_graph_partition_create_with_op(abi::partition* partition, abi::
 }
 
 abi::status dnnl_graph_partition_destroy(abi::partition partition) {
-    if (partition != nullptr && active()) tables().claims.erase(partition);
+    tables().claims.erase(partition);
     return call_real(&real_library::partition_destroy, partition);
 }
 
@@ -72,7 +72,7 @@ abi::status dnnl_graph_partition_compile(abi::partition partition,
 }
 
 abi::status dnnl_graph_compiled_partition_destroy(abi::compiled_partition compiled_partition) {
-    if (compiled_partition != nullptr) tables().compiled.erase(compiled_partition);
+    tables().compiled.erase(compiled_partition);
     return call_real(&real_library::compiled_partition_destroy, compiled_partition);
 }
 

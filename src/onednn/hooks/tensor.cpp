@@ -55,7 +55,7 @@ abi::status dnnl_graph_tensor_create_scalar(abi::tensor* tensor,
 }
 
 abi::status dnnl_graph_tensor_destroy(abi::tensor tensor) {
-    if (tensor != nullptr && active()) tables().tensors.erase(tensor);
+    tables().tensors.erase(tensor);
     return call_real(&real_library::tensor_destroy, tensor);
 }
 

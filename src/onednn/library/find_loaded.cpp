@@ -6,6 +6,7 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <link.h>
+#include <span>
 
 namespace maskwise::onednn {
 namespace {
@@ -26,10 +27,9 @@ const void* address_of(const dl_phdr_info& object, ElfW(Addr) value) {
 dynamic_symbols symbols_of(const dl_phdr_info& object) {
     dynamic_symbols found;
     const ElfW(Dyn)* entry = nullptr;
-    for (int i = 0; i < object.dlpi_phnum; ++i)
-        if (object.dlpi_phdr[i].p_type == PT_DYNAMIC)
-            entry =
-                reinterpret_cast<const ElfW(Dyn)*>(object.dlpi_addr + object.dlpi_phdr[i].p_vaddr);
+    for (const ElfW(Phdr) & header : std::span(object.dlpi_phdr, object.dlpi_phnum))
+        if (header.p_type == PT_DYNAMIC)
+            entry = reinterpret_cast<const ElfW(Dyn)*>(object.dlpi_addr + header.p_vaddr);
     for (; entry != nullptr && entry->d_tag != DT_NULL; ++entry) {
         const void* const at = address_of(object, entry->d_un.d_ptr);
         if (entry->d_tag == DT_SYMTAB) found.symbols = static_cast<const ElfW(Sym)*>(at);

@@ -140,6 +140,11 @@ class WithoutOnednn(Case):
         done = self.graph_only(str(SETTING.folder / "without_graph"))
         self.assertEqual(words(done)["create"], "3")
         self.assertIn("oneDNN 2.1.0, which is without it", done.stderr)
+        info = run(
+            [str(SETTING.binaries / "maskwise-info")],
+            {"LD_LIBRARY_PATH": str(SETTING.folder / "without_graph")},
+        )
+        self.assertIn("(oneDNN 2.1.0)  without the Graph API\n", info.stdout)
 
     def test_libdnnl_of_an_unknown_major_version_is_left_alone(self) -> None:
         program = str(SETTING.binaries / "graph_only_secure")

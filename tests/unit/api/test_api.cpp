@@ -127,6 +127,14 @@ TEST(api, explains_its_plans) {
           "src_1 u16 {}", "dst u16 {4,256}, strides in bytes {512,2}: written where it lies",
           "select_x16", "caller's thread"})
         EXPECT_NE(text.find(part), std::string::npos) << "no '" << part << "' in: " << text;
+    const tensor_desc all{boolean, {40, 300}}, apart{complex128, {40, 300}, {600 * 16, 2 * 16}};
+    const std::string picked = explain(compile(dialect::onnx_where_16, all, apart, apart));
+    for (const char* name : {"src_0", "src_1"})
+        EXPECT_NE(picked.find(name + std::string(" complex128 {40,300}, strides in bytes "
+                                                 "{9600,32}: taken where it lies; where a tile")),
+                  std::string::npos)
+            << picked;
+    EXPECT_EQ(picked.find("taken where it lies", picked.find("dst")), std::string::npos) << picked;
     const std::string empty = explain(compile(dialect::onnx_where_9, cond, {u16, {4, 0}}, value));
     EXPECT_NE(empty.find("{4,0} is empty"), std::string::npos) << empty;
 }
