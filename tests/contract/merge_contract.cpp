@@ -123,6 +123,44 @@ TEST(merge, runs_in_place_where_it_says_so) {
         ASSERT_NEAR(x[i], (i % cond.size() % 3 == 0 ? std::exp(0.5F) : 0.25F) + 2.0F, 1e-5F) << i;
 }
 
+// Behind the Select: LeakyReLU by 0.5, Clamp to [-0.25, 0.75], Quantize by 0.125 around 3.
+TEST(merge, takes_operators_with_constants) {
+    using attr = op::attr;
+    std::vector<op> ops{make(10, kind::Select,
+                             {dense(0, shape, boolean), dense(1, shape), dense(2, {1})},
+                             dense(3, shape)),
+                        make(11, kind::LeakyReLU, {dense(3, shape)}, dense(4, shape)),
+                        make(12, kind::Clamp, {dense(4, shape)}, dense(5, shape)),
+                        make(13, kind::Quantize, {dense(5, shape)},
+                             dense(6, shape, tensor_type::u8))};
+    ops[1].set_attr<float>(attr::alpha, 0.5F);
+    ops[2].set_attr<float>(attr::min, -0.25F).set_attr<float>(attr::max, 0.75F);
+    ops[3].set_attr<std::vector<float>>(attr::scales, {0.125F});
+    ops[3].set_attr<std::vector<std::int64_t>>(attr::zps, {3});
+    const auto partitions = partitions_of(ops);
+    EXPECT_EQ(partitions.size() == 1, merges());
+    if (!knows_select() && !merges()) GTEST_SKIP() << "no one runs Select";
+    const std::size_t count = element_count(shape);
+    std::vector<std::uint8_t> cond(count, 1);
+    std::vector<float> x(count), y{-0.25F};
+    for (std::size_t i = 0; i < count; ++i) {
+        x[i] = static_cast<float>(i % 17) / 4.0F - 2.0F;
+        cond[i] = i % 5 != 0 ? 1 : 0;
+    }
+    const auto bytes = [](const auto& from) {
+        const auto* first = reinterpret_cast<const std::uint8_t*>(from.data());
+        return std::vector<std::uint8_t>(first, first + from.size() * sizeof(from[0]));
+    };
+    tensors memory{{0, cond}, {1, bytes(x)}, {2, bytes(y)}};
+    run(partitions, memory);
+    for (std::size_t i = 0; i < count; ++i) {
+        const float selected = cond[i] != 0 ? x[i] : y[0];
+        const float leaky = selected < 0.0F ? 0.5F * selected : selected;
+        const float clamped = std::min(std::max(leaky, -0.25F), 0.75F);
+        ASSERT_EQ(memory.at(6)[i], std::nearbyint(clamped / 0.125F) + 3.0F) << i;
+    }
+}
+
 TEST(merge, refuses_wrong_shapes_with_a_status) {
     if (!merges()) GTEST_SKIP() << "three partitions without the plugin or AVX2";
     const auto merged = exp_select_add();

@@ -79,10 +79,21 @@ TEST(api, refusals_are_classes_of_their_own) {
     expect_refusal<invalid_argument>({"dialect 77", "unknown"}, [&] {
         compile(static_cast<dialect>(77), cond, source, source);
     });
-    expect_refusal<invalid_argument>({"cond", "null", "{3}"}, [&] {
-        float dst[3];
-        compile(dialect::onnx_where_16, cond, source, source).execute(nullptr, dst, dst, dst);
-    });
+}
+
+TEST(api, names_the_address_that_is_null) {
+    const plan select =
+        compile(dialect::onnx_where_16, {boolean, {1}}, {f32, {2}}, {f32, {3, 1}}, {f32, {3, 2}});
+    constexpr const char *names[] = {"cond", "src_0", "src_1", "dst"},
+                         *shapes[] = {"{1}", "{2}", "{3,1}", "{3,2}"};
+    for (std::size_t null = 0; null < 4; ++null) {
+        float memory[6];
+        void* at[4] = {memory, memory, memory, memory};
+        at[null] = nullptr;
+        expect_refusal<invalid_argument>(
+            {std::string("the address of ") + names[null] + " is null", shapes[null]},
+            [&] { select.execute(at[0], at[1], at[2], at[3]); });
+    }
 }
 
 TEST(api, threads_may_be_a_loop_of_the_callers) {
