@@ -120,7 +120,7 @@ ASKED = {
     "python/src": ("where select out dlpack routes attention", "onnx package"),
     "python/maskwise": (
         "attention select where onnxruntime openvino_limits",
-        "arguments routes package onnx onnx_attention peers",
+        "arguments routes dlpack dask package onnx onnx_attention peers",
     ),
 }
 

@@ -11,7 +11,7 @@ inline constexpr const char* ends_transpose_fusion =
 // Whether this graph, or one inside it, has a product at which ONNX Runtime's MatmulTransposeFusion
 // exchanges a Transpose with a Cast, of its own in f16, and then finds that it cannot fuse them: it
 // does not say that it changed the graph, and the next optimizer follows nodes that have gone (seen
-// in 1.24 to 1.31). Such a model runs where another fusion of the same pass tells of a change, or
+// in 1.24 to 1.32). Such a model runs where another fusion of the same pass tells of a change, or
 // where the pass sees no Cast. Both depend on every node that is left to ONNX Runtime.
 bool breaks_transpose_fusion(const runtime& with, const abi::graph* graph);
 
