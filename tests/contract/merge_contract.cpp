@@ -126,13 +126,12 @@ TEST(merge, runs_in_place_where_it_says_so) {
 // Behind the Select: LeakyReLU by 0.5, Clamp to [-0.25, 0.75], Quantize by 0.125 around 3.
 TEST(merge, takes_operators_with_constants) {
     using attr = op::attr;
-    std::vector<op> ops{make(10, kind::Select,
-                             {dense(0, shape, boolean), dense(1, shape), dense(2, {1})},
-                             dense(3, shape)),
-                        make(11, kind::LeakyReLU, {dense(3, shape)}, dense(4, shape)),
-                        make(12, kind::Clamp, {dense(4, shape)}, dense(5, shape)),
-                        make(13, kind::Quantize, {dense(5, shape)},
-                             dense(6, shape, tensor_type::u8))};
+    std::vector<op> ops{
+        make(10, kind::Select, {dense(0, shape, boolean), dense(1, shape), dense(2, {1})},
+             dense(3, shape)),
+        make(11, kind::LeakyReLU, {dense(3, shape)}, dense(4, shape)),
+        make(12, kind::Clamp, {dense(4, shape)}, dense(5, shape)),
+        make(13, kind::Quantize, {dense(5, shape)}, dense(6, shape, tensor_type::u8))};
     ops[1].set_attr<float>(attr::alpha, 0.5F);
     ops[2].set_attr<float>(attr::min, -0.25F).set_attr<float>(attr::max, 0.75F);
     ops[3].set_attr<std::vector<float>>(attr::scales, {0.125F});
