@@ -102,7 +102,7 @@ ASKED = {
     ),
     "src/kernel": (
         "test_kernels test_run_rows test_run_select",
-        f"{ATTENTION} test_oracle test_bytes_touched test_lines_written fuzz/select",
+        f"{ATTENTION} test_oracle test_plan test_bytes_touched test_lines_written fuzz/select",
     ),
     "src/attention": (
         f"{ATTENTION} test_huge_sizes",
