@@ -6,13 +6,15 @@ package, one at a time in copies of the tree, and counts which of them the tests
 comparisons are turned round, loops go too far, sources are swapped, bounds dropped. Each
 processor tries another fault: it builds what the tests of that folder need and runs these, the
 quickest first, until one fails. Fails when fewer than 90 % are noticed. A fault that does not
-compile does not count. Nor does one in src/plan that changes no result and no memory that is
+compile does not count. Nor does one that makes the same objects, byte by byte. Nor does one in src/plan that changes no result and no memory that is
 touched, but a plan that tests/guard/plans.txt records: it is one of speed, and that record says
-only that something changed. Lines that end in `// ahead` or `// fence` have no faults: what they
-ask memory for ahead of its use, or when other threads see stores past the caches, shows in no test.
+only that something changed. Lines that end in `// ahead`, `// fence` or `// speed` have no faults:
+what they ask memory for ahead of its use, when other threads see stores past the caches, or which
+of two ways to one result they take, shows in no test.
 
-build/mutate/verdicts.json keeps the verdicts on one state of the sources; another run on the same
-state tries further faults and adds them up. The state decides the order of all faults.
+The order of all faults is drawn from their text, so it stays from one state of the sources to the
+next: the next run first tries again what this one has missed. build/mutate/verdicts.json keeps the
+verdicts on one state; another run on the same state tries further faults and adds them up.
 """
 
 from __future__ import annotations
@@ -21,7 +23,6 @@ import argparse
 import hashlib
 import json
 import os
-import random
 import re
 import resource
 import shutil
@@ -48,6 +49,7 @@ SOURCES = (
     "python/src/*.[ch]pp",
     "python/maskwise/*.py",
 )
+NOT_BUILT = ("src/exec/parallel_std.cpp",)  # in place of parallel_tbb.cpp under ThreadSanitizer
 # What decides whether a fault is noticed.
 STATE = ("include", "src", "integrations", "python", "tests", "scripts/mutate.py")
 
@@ -152,7 +154,7 @@ ELSEWHERE: Faults = ((r" < ", " >= "), (r" <= ", " > "), (r" > ", " <= "), (r" >
 # Rounded down where it is rounded up. Without the - 1 it would be one more than needed at times,
 # which buffers may be.
 QUOTIENT = re.compile(r"\(([^()]+) \+ ([\w.]+) - 1\) / \2\b")
-UNSEEN = re.compile(r"// (ahead|fence)$")
+UNSEEN = re.compile(r"// (ahead|fence|speed)$")
 # A loop in steps of several leaves what it does not reach to the next.
 STEPS = re.compile(r"; \w+ \+= \w+[,)]")
 
@@ -166,6 +168,9 @@ class Fault:
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: {self.before.strip()}  ->  {self.after.strip()}"
+
+    def place_in_order(self) -> bytes:
+        return hashlib.sha256(f"{self.path} {self.before} {self.after}".encode()).digest()
 
 
 @dataclass
@@ -203,7 +208,7 @@ def all_faults(only: str) -> list[Fault]:
     for pattern in SOURCES:
         for path in sorted(ROOT.glob(pattern)):
             name = str(path.relative_to(ROOT))
-            if only not in name:
+            if only not in name or name in NOT_BUILT:
                 continue
             for number, line in enumerate(path.read_text().splitlines(), 1):
                 found += faults_of_line(name, number, line)
@@ -253,6 +258,7 @@ class Tree:
     def __init__(self, number: int) -> None:
         self.folder = WORK / f"tree{number}"
         self.build = self.folder / "build/mutate"
+        self.objects: dict[Path, bytes] = {}  # without a fault
 
     def copy_sources(self) -> None:
         for name in git("ls-files", "--cached", "--others", "--exclude-standard").splitlines():
@@ -280,6 +286,13 @@ class Tree:
         command = ["cmake", "--build", str(self.build), "--parallel", str(jobs)]
         command += ["--target", *sorted(targets)]
         return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+    def objects_since(self, since: float) -> dict[Path, bytes]:
+        return {
+            path: hashlib.sha256(path.read_bytes()).digest()
+            for path in self.build.rglob("*.o")
+            if path.stat().st_mtime >= since
+        }
 
     def command(self, test: str) -> list[str]:
         if test in CONTRACTS:
@@ -326,6 +339,7 @@ class Run:
             if not tree.builds(tests, jobs=len(self.trees)):
                 print(f"scripts/mutate: {tree.folder} cannot be built")
                 return False
+            tree.objects = tree.objects_since(0)
         new = sorted(tests - self.kept.seconds.keys())
         shares = [new[i :: len(self.trees)] for i in range(len(self.trees))]
         with ThreadPoolExecutor(len(self.trees)) as pool:
@@ -356,6 +370,9 @@ class Run:
                 if not tree.passes(test, seconds=10 + SLOWER * self.kept.seconds[test]):
                     return f"noticed by {test}"
             asked |= set(tests)
+        made = tree.objects_since(since)
+        if made and made.items() <= tree.objects.items():
+            return "makes the same objects"
         return "changes plans only" if self.changes_plans(tree, path) else "survived"
 
     def changes_plans(self, tree: Tree, path: str) -> bool:
@@ -437,7 +454,7 @@ def main() -> int:
     kept = read_kept(state_of_sources())
     run = Run(kept, end)
     faults = all_faults(arguments.only)
-    random.Random(kept.state).shuffle(faults)
+    faults.sort(key=Fault.place_in_order)
     faults = [fault for fault in faults if str(fault) not in kept.verdicts][: arguments.count]
     folders = {folder_of(fault.path) for fault in faults}
     tests = {name for each in folders for names in ASKED[each] for name in names.split()}

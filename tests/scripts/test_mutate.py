@@ -47,7 +47,7 @@ def test_faults_of_a_line() -> None:
     assert mutate.faults_of_line("x.cpp", 3, "for (; i + step <= n; i += step) {") == []
     (up,) = mutate.faults_of_line("x.cpp", 3, "    return (bytes + page - 1) / page * page;")
     assert up.after.strip() == "return bytes / page * page;"
-    for reason in ("ahead", "fence"):
+    for reason in ("ahead", "fence", "speed"):
         assert mutate.faults_of_line("x.cpp", 3, f"    if (a == b) return; // {reason}") == []
 
 
@@ -109,3 +109,18 @@ def test_what_fails_without_a_fault_is_not_asked(
     run.time_tests(run.trees[0], ["test_api", "test_strings"])
     assert [*run.kept.seconds] == ["test_strings"]
     assert "left out: test_api fails without any fault" in capsys.readouterr().out
+
+
+def test_the_same_objects_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mutate, "WORK", tmp_path)
+    monkeypatch.setattr(mutate.Tree, "builds", lambda *_: True)
+    run = mutate.Run(mutate.Kept("one"), float("inf"))
+    tree = run.trees[0]
+    tree.build.mkdir(parents=True)
+    (tree.build / "a.o").write_bytes(b"code")
+    tree.objects = tree.objects_since(0)
+    assert run.verdict(tree, "src/api/a.cpp", since=0) == "makes the same objects"
+    (tree.build / "a.o").write_bytes(b"other code")
+    assert run.verdict(tree, "src/api/a.cpp", since=0) == "survived"
+    tree.objects = {}
+    assert run.verdict(tree, "src/api/a.cpp", since=float("inf")) == "survived"
