@@ -5,12 +5,12 @@ Plants small faults in the sources of the engine, the plugin, the integrations a
 package, one at a time in copies of the tree, and counts which of them the tests notice:
 comparisons are turned round, loops go too far, sources are swapped, bounds dropped. Each
 processor tries another fault: it builds what the tests of that folder need and runs these, the
-quickest first, until one fails. Fails when fewer than 90 % are noticed. A fault that does not
-compile does not count. Nor does one that makes the same objects, byte by byte. Nor does one in src/plan that changes no result and no memory that is
-touched, but a plan that tests/guard/plans.txt records: it is one of speed, and that record says
-only that something changed. Lines that end in `// ahead`, `// fence` or `// speed` have no faults:
-what they ask memory for ahead of its use, when other threads see stores past the caches, or which
-of two ways to one result they take, shows in no test.
+quickest first, until one fails. Fails when fewer than 90 % are noticed. A fault does not count that
+does not compile or makes the same objects, byte by byte. Nor does one in src/plan that changes no
+result and no memory that is touched, but a plan that tests/guard/plans.txt records: it is one of
+speed, and that record says only that something changed. Lines that end in `// ahead`, `// fence` or
+`// speed` have no faults: what they ask memory for ahead of its use, when other threads see stores
+past the caches, or which of two ways to one result they take, shows in no test.
 
 The order of all faults is drawn from their text, so it stays from one state of the sources to the
 next: the next run first tries again what this one has missed. build/mutate/verdicts.json keeps the

@@ -49,9 +49,9 @@ nb::object common_dtype(nb::handle x, nb::handle y, const request& of) {
     PyArray_Descr* const y_dtype = PyArray_DESCR(as_array(of.y));
     if (are_large_integers(x, y, of))
         return nb::borrow<nb::object>(MASKWISE_IMPORTED("numpy", "result_type")(x, y));
-    if (is_same(x_dtype, y_dtype) || (y.ptr() != of.y.ptr() && follows(y, x_dtype)))
-        return dtype_of(of.x);
-    if (x.ptr() != of.x.ptr() && follows(x, y_dtype)) return dtype_of(of.y);
+    // NumPy says the same, but takes longer.
+    if (is_same(x_dtype, y_dtype) || follows(y, x_dtype)) return dtype_of(of.x); // speed
+    if (follows(x, y_dtype)) return dtype_of(of.y);
     return nb::borrow<nb::object>(MASKWISE_IMPORTED("numpy", "result_type")(x, y));
 }
 

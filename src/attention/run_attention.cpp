@@ -50,7 +50,7 @@ division divide(const attention_data& plan, int threads) {
     const std::int64_t most = std::max<std::int64_t>(1, plan.key_tiles() / least_tiles_of_item);
     if (!plan.by_operators()) // which adds the values of all keys in one order
         made.splits = std::clamp<std::int64_t>(
-            (wanted + row_tiles - 1) / std::max<std::int64_t>(1, row_tiles), 1, most);
+            (wanted + row_tiles - 1) / std::max<std::int64_t>(1, row_tiles), 1, most); // speed
     made.items = row_tiles * made.splits;
     made.workers = static_cast<int>(std::clamp<std::int64_t>(made.items, 1, threads));
     constexpr std::int64_t float_bytes = sizeof(float);

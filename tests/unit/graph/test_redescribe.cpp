@@ -73,6 +73,17 @@ TEST(redescribe, takes_a_ports_own_type) {
     EXPECT_EQ((*now)[0].outputs[0].type, data_type::f16);
 }
 
+// f32 becomes f16, which is cast to f32 only: so the bf16 between is f32, too.
+TEST(redescribe, makes_no_cast_between_two_narrow_types) {
+    const std::vector<op> there_and_back{
+        typed(make(1, op_kind::type_cast, {typed(10, data_type::f32)}, 11), data_type::bf16),
+        typed(make(2, op_kind::type_cast, {typed(11, data_type::bf16)}, 12), data_type::f32)};
+    const auto now = redescribe(there_and_back, std::vector{typed(10, data_type::f16)},
+                                std::vector{typed(12, data_type::f32)});
+    ASSERT_TRUE(now);
+    EXPECT_EQ((*now)[0].outputs[0].type, data_type::f32);
+}
+
 TEST(redescribe, names_a_tensor_that_is_not_given) {
     try {
         compiled_with({typed(10, data_type::f32)}, typed(14, data_type::bf16));
