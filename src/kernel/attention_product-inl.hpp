@@ -6,7 +6,7 @@ namespace MASKWISE_PRODUCTS {
 
 // A block of a product is twelve rows of a where there are 32 registers: two vectors for each, two
 // of b, and one of a. With 16 registers it is six.
-constexpr std::int64_t block_rows = HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM ? 12 : 6;
+constexpr std::int64_t block_rows = HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM ? 12 : 6; // speed
 
 // Vectors of unknown length cannot stand in arrays, so rows have names.
 #define MASKWISE_BLOCK_ROWS(each)                                                                  \

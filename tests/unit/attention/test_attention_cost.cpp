@@ -143,6 +143,18 @@ TEST(attention_cost, follows_the_mask_in_every_form) {
                 }
 }
 
+// Heads of one query each that meet the same keys read these once: broadcast, and grouped.
+TEST(attention_cost, of_heads_that_share_keys) {
+    for (const std::int64_t key_heads : {1, 2}) {
+        attention_case what =
+            test::plain_case({3, 8, 1, 8}, {3, key_heads, 640, 8}, {3, key_heads, 640, 5}, 3);
+        what.desc.grouped_queries = key_heads > 1;
+        const auto plan = make_attention_plan(what.desc, active_isa());
+        run_attention(*plan, what.operands(), nullptr);
+        EXPECT_EQ(plan->computed_tiles, 3 * key_heads * plan->key_tiles()) << to_string(*plan);
+    }
+}
+
 // Rows of which a finite number masks every key need all of them; infinity needs none.
 TEST(attention_cost, of_rows_that_are_masked_as_a_whole) {
     kept_places places{70, 640, std::vector<double>(70 * 640, 0)};
