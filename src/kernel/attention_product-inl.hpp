@@ -211,7 +211,7 @@ MASKWISE_PRODUCT_ATTR inline void multiply_few(const panel_product& product) {
 }
 
 MASKWISE_PRODUCT_ATTR inline bool is_for_few(const panel_product& product) {
-    if (product.queries > few_queries) return false;
+    if (product.queries > few_queries) return false; // speed
     const std::int64_t width = bytes_of(row_type::f32);
     return (product.step_bytes == width && product.steps <= few_steps) ||
            product.row_bytes == width;

@@ -33,8 +33,9 @@ entry mask(std::size_t id, const extents& shape) {
 
 using list = std::vector<entry>;
 
-// Each list is given to compile as a whole, and to execute without its last `left_out` entries.
-void run(const partition& what, list& inputs, list& outputs, std::size_t left_out = 0) {
+// Each list is given to compile as a whole, and to execute without its last entries.
+void run(const partition& what, list& inputs, list& outputs, std::size_t left_out = 0,
+         std::size_t outputs_left_out = 0) {
     std::vector<logical_tensor> in, out;
     std::vector<bound> from, to;
     for (auto& [what_it_is, memory] : inputs) {
@@ -49,7 +50,7 @@ void run(const partition& what, list& inputs, list& outputs, std::size_t left_ou
     const auto& made = outputs[0].what;
     EXPECT_EQ(compiled.query_logical_tensor(made.get_id()).get_strides(), made.get_strides());
     from.resize(from.size() - left_out);
-    to.resize(to.size() - left_out);
+    to.resize(to.size() - outputs_left_out);
     execute(compiled, from, to);
 }
 
@@ -139,8 +140,18 @@ TEST_P(lists, a_result_among_the_inputs_is_not_where_it_is_written) {
 TEST_P(lists, what_is_not_used_may_be_left_out_at_execution) {
     made_.inputs.push_back(filled(dense(further, shape), 77));
     made_.outputs.push_back(filled(dense(further + 1, shape), 77));
-    run(made_.partitions[0], made_.inputs, made_.outputs, 1);
+    run(made_.partitions[0], made_.inputs, made_.outputs, 1, 1);
     expect_result();
+}
+
+TEST_P(lists, what_is_used_must_be_there) {
+    if (!plugin_expected()) GTEST_SKIP() << "oneDNN alone reads behind the list";
+    for (const std::size_t left_out : {0U, 1U})
+        EXPECT_EQ(status_of([&] {
+                      run(made_.partitions[0], made_.inputs, made_.outputs, left_out, 1 - left_out);
+                  }),
+                  dnnl_invalid_arguments);
+    EXPECT_EQ(made_.outputs[0].memory, filled(made_.outputs[0].what, -7).memory);
 }
 
 std::string name_of(const testing::TestParamInfo<graph_case (*)()>& which) {

@@ -50,14 +50,14 @@ void note_select(abi::graph graph, graph_record& record) {
 
 abi::status dnnl_graph_graph_create(abi::graph* graph, int engine_kind) {
     const auto status = call_real(&real_library::graph_create, graph, engine_kind);
-    if (status != abi::success || !active()) return status;
+    if (!to_record(status)) return status;
     return record_new_graph(graph, engine_kind);
 }
 
 abi::status dnnl_graph_graph_create_with_fpmath_mode(abi::graph* graph, int engine_kind, int mode) {
     const auto status =
         call_real(&real_library::graph_create_with_fpmath_mode, graph, engine_kind, mode);
-    if (status != abi::success || !active()) return status;
+    if (!to_record(status)) return status;
     const auto recorded = record_new_graph(graph, engine_kind);
     if (recorded == abi::success) tables().graphs.find(*graph)->settings.fpmath_mode = mode;
     return recorded;
@@ -70,7 +70,7 @@ abi::status dnnl_graph_graph_destroy(abi::graph graph) {
 
 abi::status dnnl_graph_graph_set_fpmath_mode(abi::graph graph, int mode, int apply_to_int) {
     const auto status = call_real(&real_library::graph_set_fpmath_mode, graph, mode, apply_to_int);
-    if (status != abi::success || !active()) return status;
+    if (!to_record(status)) return status;
     if (auto* const record = tables().graphs.find(graph)) {
         record->settings.fpmath_mode = mode;
         record->settings.fpmath_applies_to_int = apply_to_int != 0;
@@ -111,7 +111,7 @@ abi::status dnnl_graph_graph_filter(abi::graph graph, int policy) {
 
 abi::status dnnl_graph_graph_get_partition_num(abi::const_graph graph, std::size_t* num) {
     const auto status = call_real(&real_library::graph_get_partition_num, graph, num);
-    if (status != abi::success || !active()) return status;
+    if (!to_record(status)) return status;
     const auto* const record = tables().graphs.find(graph);
     if (record != nullptr && !record->listed.empty()) *num = record->listed.size();
     return status;

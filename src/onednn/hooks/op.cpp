@@ -38,7 +38,7 @@ abi::status record_attribute(abi::op handle, int name, Value&& make_value) {
 
 abi::status dnnl_graph_op_create(abi::op* op, std::size_t id, int kind, const char* verbose_name) {
     const auto status = call_real(&real_library::op_create, op, id, kind, verbose_name);
-    if (status != abi::success || !active()) return status;
+    if (!to_record(status)) return status;
     const auto recorded = guarded([&] { record_new_op(*op, id, kind, verbose_name); });
     if (recorded != abi::success) {
         call_real(&real_library::op_destroy, *op);
@@ -54,27 +54,27 @@ abi::status dnnl_graph_op_destroy(abi::op op) {
 
 abi::status dnnl_graph_op_add_input(abi::op op, const abi::logical_tensor* input) {
     const auto status = call_real(&real_library::op_add_input, op, input);
-    if (status != abi::success || !active()) return status;
+    if (!to_record(status)) return status;
     return record_change(op, [&](op_record& record) { record.inputs.push_back(*input); });
 }
 
 abi::status dnnl_graph_op_add_output(abi::op op, const abi::logical_tensor* output) {
     const auto status = call_real(&real_library::op_add_output, op, output);
-    if (status != abi::success || !active()) return status;
+    if (!to_record(status)) return status;
     return record_change(op, [&](op_record& record) { record.outputs.push_back(*output); });
 }
 
 abi::status dnnl_graph_op_set_attr_f32(abi::op op, int name, const float* value,
                                        std::size_t value_len) {
     const auto status = call_real(&real_library::op_set_attr_f32, op, name, value, value_len);
-    if (status != abi::success || !active()) return status;
+    if (!to_record(status)) return status;
     return record_attribute(op, name, [&] { return std::vector<float>(value, value + value_len); });
 }
 
 abi::status dnnl_graph_op_set_attr_s64(abi::op op, int name, const std::int64_t* value,
                                        std::size_t value_len) {
     const auto status = call_real(&real_library::op_set_attr_s64, op, name, value, value_len);
-    if (status != abi::success || !active()) return status;
+    if (!to_record(status)) return status;
     return record_attribute(op, name,
                             [&] { return std::vector<std::int64_t>(value, value + value_len); });
 }
@@ -82,7 +82,7 @@ abi::status dnnl_graph_op_set_attr_s64(abi::op op, int name, const std::int64_t*
 abi::status dnnl_graph_op_set_attr_bool(abi::op op, int name, const std::uint8_t* value,
                                         std::size_t value_len) {
     const auto status = call_real(&real_library::op_set_attr_bool, op, name, value, value_len);
-    if (status != abi::success || !active()) return status;
+    if (!to_record(status)) return status;
     return record_attribute(op, name, [&] { return *value != 0; });
 }
 
@@ -90,7 +90,7 @@ abi::status dnnl_graph_op_set_attr_bool(abi::op op, int name, const std::uint8_t
 abi::status dnnl_graph_op_set_attr_str(abi::op op, int name, const char* value,
                                        std::size_t value_len) {
     const auto status = call_real(&real_library::op_set_attr_str, op, name, value, value_len);
-    if (status != abi::success || !active()) return status;
+    if (!to_record(status)) return status;
     return record_attribute(op, name, [&] { return std::string(value); });
 }
 

@@ -32,7 +32,7 @@ abi::status dnnl_graph_partition_create_with_op(abi::partition* partition, abi::
                                                 int engine_kind) {
     const auto status =
         call_real(&real_library::partition_create_with_op, partition, op, engine_kind);
-    if (status != abi::success || !active()) return status;
+    if (!to_record(status)) return status;
     const auto* const builder = tables().ops.find(op);
     if (builder == nullptr) return status;
     const auto claimed =

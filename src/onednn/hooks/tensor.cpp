@@ -39,7 +39,7 @@ abi::status dnnl_graph_tensor_create(abi::tensor* tensor, const abi::logical_ten
                                      abi::engine engine, void* handle) {
     const auto status =
         call_real(&real_library::tensor_create, tensor, logical_tensor, engine, handle);
-    if (status != abi::success || real_keeps_logical_tensor() || !active()) return status;
+    if (real_keeps_logical_tensor() || !to_record(status)) return status;
     return record_tensor(tensor, {*logical_tensor, std::nullopt});
 }
 
@@ -48,7 +48,7 @@ abi::status dnnl_graph_tensor_create_scalar(abi::tensor* tensor,
                                             void* handle) {
     const auto status =
         call_real(&real_library::tensor_create_scalar, tensor, logical_tensor, handle);
-    if (status != abi::success || !active()) return status;
+    if (!to_record(status)) return status;
     tensor_record record{*logical_tensor, std::array<std::byte, 8>{}};
     std::memcpy(record.scalar->data(), handle, scalar_bytes(logical_tensor->data_type));
     return record_tensor(tensor, std::move(record));

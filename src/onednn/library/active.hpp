@@ -1,5 +1,7 @@
 #pragma once
 
+#include "onednn/library/abi.hpp"
+
 namespace maskwise::onednn {
 
 // Whether Maskwise claims anything in this process: not under MASKWISE_DISABLE=1, not without a
@@ -7,6 +9,11 @@ namespace maskwise::onednn {
 // may be asynchronous), not behind another copy of itself. Decided once, at the client's first
 // call of a hooked function or at load; the verbose line about oneDNN is written then.
 bool active();
+
+// Whether what oneDNN answered so is recorded.
+inline bool to_record(abi::status status) {
+    return status == abi::success && active();
+}
 
 // The reason in words, or null where Maskwise is active.
 const char* why_inactive();

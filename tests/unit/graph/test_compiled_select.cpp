@@ -86,6 +86,14 @@ TEST(compile_select, refuses_a_dst_of_another_shape) {
     EXPECT_EQ(refusal_of(made), "dst is given as {2,2,3}, inferred is {2,3}");
 }
 
+TEST(compile_select, refuses_other_types) {
+    for (const std::size_t input : {0U, 1U, 2U}) {
+        op made = select();
+        made.inputs[input].type = data_type::bf16;
+        EXPECT_NE(refusal_of(made), "compiled") << input;
+    }
+}
+
 TEST(to_desc, counts_strides_in_bytes) {
     const logical_tensor rows = dense(4, data_type::bf16, {5, 7});
     EXPECT_EQ(to_desc(rows).strides_bytes, (dims{14, 2}));
