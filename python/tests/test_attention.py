@@ -252,6 +252,12 @@ def test_groups_that_do_not_fit() -> None:
         maskwise.attention(q[0], q[0], q[0], enable_gqa=True)
 
 
+@pytest.mark.parametrize("key_heads", [0, 2])
+def test_groups_of_no_heads(key_heads: int) -> None:
+    q, k = np.zeros((2, 0, 3, 8), "f"), np.zeros((2, key_heads, 4, 8), "f")
+    assert maskwise.attention(q, k, k, enable_gqa=True).shape == (2, 0, 3, 8)
+
+
 def test_mask_and_boundary_exclude_each_other() -> None:
     x = np.zeros((3, 4), "f")
     with pytest.raises(ValueError, match="mask and is_causal=True exclude each other"):

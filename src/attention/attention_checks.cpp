@@ -68,7 +68,7 @@ dims outer_of(const char* name, const tensor_desc& operand, const attention_desc
     dims outer(std::span(operand.extents.begin(), count));
     if (!desc.grouped_queries) return outer;
     const std::int64_t own = heads_of(operand), heads = heads_of(desc.query);
-    if (own == 0 || heads % own != 0)
+    if (own == 0 ? heads != 0 : heads % own != 0)
         refuse_pair("query", desc.query, name, operand, "the heads are no multiple");
     outer[outer.rank() - 1] = heads;
     return outer;
@@ -112,6 +112,12 @@ void check_inputs(const attention_desc& desc) {
     if (weights != data_type::f32 && !is_16_bit_float(weights))
         throw invalid_argument("attention: weights_type is " + std::string(to_string(weights)) +
                                ", expected f32, bf16 or f16");
+    if (desc.causal > causal_boundary::bottom_right)
+        throw invalid_argument("attention: causal has the unknown value " +
+                               std::to_string(static_cast<int>(desc.causal)));
+    if (desc.order > attention_order::operators)
+        throw invalid_argument("attention: order has the unknown value " +
+                               std::to_string(static_cast<int>(desc.order)));
     if (std::isnan(desc.soft_cap) || std::isinf(desc.soft_cap))
         throw invalid_argument("attention: soft_cap is " + std::to_string(desc.soft_cap));
 }

@@ -106,7 +106,7 @@ void bind_operands(attention_data& plan) {
     plan.bias = make_operand(desc.bias, outer, plan.rows, plan.keys);
     plan.dst = make_operand(desc.dst, outer, plan.rows, plan.columns);
     plan.statistics = make_statistics(desc.statistics, outer, plan.rows);
-    if (desc.grouped_queries) {
+    if (desc.grouped_queries && plan.heads > 0) {
         plan.key.shared_by = outer[outer.rank() - 1] / heads_of(desc.key);
         plan.value.shared_by = outer[outer.rank() - 1] / heads_of(desc.value);
     }

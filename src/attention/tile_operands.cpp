@@ -1,6 +1,7 @@
 #include "attention/tile_operands.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace maskwise {
@@ -31,13 +32,24 @@ tile_maps part_of(tile_maps maps, const attention_data& plan, const dims& positi
 
 } // namespace
 
+namespace {
+
+// Whether queries and scores may be scaled alike. A larger factor may make queries infinite that
+// meet small keys, a smaller one takes bits of small queries; neither are a NaN and a soft cap
+// outside of f32's range, which the scale holds.
+bool is_moderate(float scale) {
+    return std::abs(scale) <= 1 && std::abs(scale) >= 0x1p-40F;
+}
+
+} // namespace
+
 // Queries hold the scale where that is a factor of its own; a pair of bf16 cannot.
 tile_operands::tile_operands(const attention_data& plan, const attention_operands& at,
                              const attention_numbers& numbers, const tile_maps& maps,
                              float* scratch)
     : plan_(plan), at_(at), numbers_(numbers), maps_(maps), kernels_(plan.kernels->attention),
       scratch_(scratch), query_factor_(1) {
-    if (plan.by_operators()) {
+    if (plan.by_operators() || !is_moderate(numbers.scale)) {
         steps_ = numbers.steps;
         return;
     }

@@ -1,6 +1,7 @@
 #include "graph/attention_form.hpp"
 
 #include "base/error.hpp"
+#include "graph/attention_chain.hpp"
 #include "tensor/data_type.hpp"
 #include "tensor/tensor_desc.hpp"
 
@@ -74,6 +75,7 @@ float scaled(float value, std::span<const score_factor> by, std::span<const floa
 }
 
 score_steps steps_of(const attention_form& form, std::span<const float> operands) {
+    static_assert(max_row_actions + max_numbers <= max_score_factors); // of scores, query and key
     score_steps steps;
     const auto append = [&](std::span<const score_factor> factors) {
         for (const auto& factor : factors) steps.append({operands[factor.operand], factor.divides});
@@ -95,8 +97,8 @@ attention_form make_attention_form(const row_chain& chain,
     return std::move(maker).made();
 }
 
-// soft_cap * tanh(score / soft_cap): the scale holds the cap that the division takes out again. A
-// cap of 0 leaves scores of 0.
+// soft_cap * tanh(score / soft_cap): the scale holds the cap that the division takes out again.
+// Where the two leave f32's range, only the steps hold.
 attention_numbers attention_numbers_of(const attention_form& form, std::span<const float> operands,
                                        std::int64_t boundary) {
     attention_numbers numbers;

@@ -48,8 +48,9 @@ struct score_factor {
     float number = 1;
     bool divides = false;
 };
+inline constexpr std::size_t max_score_factors = 20;
 struct score_steps {
-    std::array<score_factor, max_row_actions> factors = {};
+    std::array<score_factor, max_score_factors> factors = {};
     std::size_t count = 0, before_tanh = 0;
     bool has_tanh = false;
 

@@ -62,6 +62,8 @@ TEST_P(attention_test, takes_every_depth) {
         check(test::plain_case({1, 40, depth}, {1, 70, depth}, {1, 70, 51 - depth}, 4), GetParam());
     for (const std::int64_t depth : {64, 80, 96, 128, 256, 300})
         check(test::plain_case({1, 40, depth}, {1, 70, depth}, {1, 70, depth}, 5), GetParam());
+    for (const std::int64_t depth : {512, 513, 700}) // of few queries a long sum has a kernel
+        check(test::plain_case({1, 2, depth}, {1, 70, depth}, {1, 70, 3}, 15), GetParam());
 }
 
 // Every key tile raises the maximum by more than f32's exponential spans.
@@ -73,6 +75,22 @@ TEST_P(attention_test, brings_what_it_has_so_far_to_a_new_maximum) {
             keys.push_back(what.key.values[i] + step * static_cast<double>(i / (4 * 64)));
         what.key.fill(keys);
         what.desc.scale = 0.25F;
+        check(what, GetParam());
+    }
+}
+
+// The scale times a query leaves f32's range, times a score it does not.
+TEST_P(attention_test, scales_queries_of_any_size) {
+    for (const auto& [scale, query] : {std::pair{1e38F, 10.0}, {1e-30F, 1e-12}, {-1e38F, 10.0}}) {
+        attention_case what = test::plain_case({2, 20, 16}, {2, 150, 16}, {2, 150, 9}, 14);
+        const auto fill = [](test::attention_tensor& tensor, double factor) {
+            std::vector<double> values = tensor.values;
+            for (double& value : values) value *= factor;
+            tensor.fill(values);
+        };
+        fill(what.query, query);
+        fill(what.key, 1 / (query * std::abs(static_cast<double>(scale))));
+        what.desc.scale = scale;
         check(what, GetParam());
     }
 }

@@ -188,6 +188,20 @@ TEST(attention_errors, an_address_that_is_null_is_named) {
                  invalid_argument);
 }
 
+TEST(attention_errors, an_unknown_number_is_named) {
+    attention_desc causal = small_desc(), order = small_desc();
+    causal.causal = static_cast<causal_boundary>(77);
+    order.order = static_cast<attention_order>(78);
+    for (const auto& [desc, number] : {std::pair{causal, "77"}, {order, "78"}}) {
+        try {
+            compile(desc);
+            FAIL() << number;
+        } catch (const invalid_argument& failure) {
+            EXPECT_NE(std::string(failure.what()).find(number), std::string::npos);
+        }
+    }
+}
+
 TEST(attention_text, says_what_is_computed) {
     attention_desc desc = small_desc();
     desc.causal = causal_boundary::bottom_right;

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace maskwise::graph {
 namespace {
 
@@ -127,6 +129,34 @@ TEST(attention_form, needs_no_select) {
     EXPECT_TRUE(!form.fill && !form.cond && form.bias == 1U && !form.bias_on_fill);
     const float values[] = {0.5F, -100};
     EXPECT_EQ(attention_numbers_of(form, values, 0).scale, 0.5F);
+}
+
+// As many numbers as a chain, its query and its key can have.
+TEST(attention_form, keeps_every_factor) {
+    row_chain chain;
+    attention_chain attention;
+    std::vector<float> values(max_row_actions + max_numbers, 1);
+    for (std::size_t i = 0; i < max_row_actions; ++i)
+        chain.steps.emplace_back(row_combine{row_operator::multiply, i});
+    auto form = form_of(chain, std::vector<bool>(values.size(), true));
+    for (std::size_t i = max_row_actions; i < values.size(); ++i) form.scale.push_back({i, true});
+    values.back() = 3; // division by a power of two would become a product
+    const auto numbers = attention_numbers_of(form, values, 0);
+    ASSERT_EQ(numbers.steps.count, values.size());
+    EXPECT_EQ(numbers.steps.factors.at(values.size() - 1).number, 3);
+    EXPECT_TRUE(numbers.steps.factors.at(values.size() - 1).divides);
+}
+
+// Outside of f32's range scale and cap are no numbers to compute with; the steps are.
+TEST(attention_form, leaves_a_cap_of_zero_to_the_steps) {
+    row_chain chain;
+    chain.steps = {row_combine{row_operator::divide, 0}, row_change{row_operator::tanh},
+                   row_combine{row_operator::multiply, 0}};
+    const float values[] = {0};
+    const auto numbers = attention_numbers_of(form_of(chain, {true}), values, 0);
+    EXPECT_FALSE(std::isfinite(numbers.scale));
+    EXPECT_EQ(numbers.steps.before_tanh, 1U);
+    EXPECT_EQ(numbers.steps.count, 2U);
 }
 
 // GPT divides and biases behind the Select, and so the fill, too.
