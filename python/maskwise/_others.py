@@ -136,6 +136,9 @@ def where_numpy(condition: Any, x: Any, y: Any, out: Any) -> Any:
     result = _core.numpy_where(condition, x, y)
     if out is None:
         return result
+    for name, one in (("out", out), ("the result", result)):
+        if not (hasattr(one, "shape") and hasattr(one, "dtype")):
+            raise TypeError(f"{name} is of type {type(one).__name__}, expected an array")
     if out.shape != result.shape:
         raise ValueError(f"out has shape {out.shape}, the result is {result.shape}")
     if out.dtype != result.dtype:

@@ -110,7 +110,14 @@ nb::object view_memory(const any_array& memory) {
 
 nb::object view_of(nb::handle foreign) {
     const nb::object device = foreign.attr("__dlpack_device__")();
-    if (nb::cast<int>(nb::int_(device[0])) != nb::device::cpu::value) {
+    const nb::object type = nb::steal(PySequence_GetItem(device.ptr(), 0));
+    const nb::object number = nb::steal(type ? PyNumber_Index(type.ptr()) : nullptr);
+    if (!number) {
+        PyErr_Format(PyExc_TypeError, "%s.__dlpack_device__() gave %R, no device of DLPack's",
+                     Py_TYPE(foreign.ptr())->tp_name, device.ptr());
+        throw nb::python_error();
+    }
+    if (!number.equal(nb::int_(int{nb::device::cpu::value}))) {
         PyErr_Format(PyExc_BufferError, "%s does not lie on the CPU but on DLPack's device %S",
                      Py_TYPE(foreign.ptr())->tp_name, device.ptr());
         throw nb::python_error();

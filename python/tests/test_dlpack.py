@@ -118,6 +118,28 @@ def test_another_device_is_refused() -> None:
         maskwise.where(c, OnAnotherDevice(), 0.0)
 
 
+class OnSomeDevice:
+    def __init__(self, device: Any) -> None:
+        self.device = device
+
+    def __dlpack_device__(self) -> Any:
+        return self.device
+
+    def __dlpack__(self, **_: Any) -> Any:
+        raise AssertionError("asked for memory of no device")
+
+
+@pytest.mark.parametrize("device", [("1", 0), (None, 0), "ab", (), 5, None, {}])
+def test_what_is_no_device_is_refused(device: Any) -> None:
+    with pytest.raises(TypeError, match=r"__dlpack_device__\(\) gave .*, no device of DLPack's"):
+        maskwise.where(c, OnSomeDevice(device), 0.0)
+
+
+def test_a_device_of_a_large_number_is_not_the_cpu() -> None:
+    with pytest.raises(BufferError, match="does not lie on the CPU"):
+        maskwise.where(c, OnSomeDevice((2**70, 0)), 0.0)
+
+
 def test_dates_are_no_numbers_to_others() -> None:
     dates = np.zeros(3, "M8[s]")
     with pytest.raises(TypeError, match="dates"):

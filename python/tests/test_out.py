@@ -87,6 +87,26 @@ def test_out_that_cannot_take_it(kind: type[Exception], text: str, out: Any) -> 
     refused(kind, text, c, f, f + 1, out)
 
 
+class Overriding:
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def __array_function__(self, *_: Any) -> Any:
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "out"),
+    [
+        ("out is of type list, expected an array", f, [0.0] * 4),
+        ("the result is of type int, expected an array", 5, np.zeros(4, "f")),
+    ],
+)
+def test_out_where_numpys_functions_are_overridden(text: str, answer: Any, out: Any) -> None:
+    with pytest.raises(TypeError, match=text):
+        maskwise.where(c, Overriding(answer), f, out=out)
+
+
 @pytest.mark.parametrize("strides", [(0, 4), (4, 4), (8, 1)])
 @pytest.mark.parametrize("kinds", ["?ff", "?lf", "dff"])
 def test_out_whose_elements_lie_on_each_other(kinds: str, strides: tuple[int, int]) -> None:
