@@ -32,6 +32,15 @@ void find_operands(const expression_group& group, compiled_expression& compiled)
     compiled.dst_position = position_of(compiled.outputs, group.ops.back().outputs[0], "dst");
 }
 
+compiled_expression described(const expression_group& group, std::span<const logical_tensor> inputs,
+                              std::span<const logical_tensor> outputs) {
+    compiled_expression compiled;
+    compiled.inputs.assign(inputs.begin(), inputs.end());
+    compiled.outputs.assign(outputs.begin(), outputs.end());
+    find_operands(group, compiled);
+    return compiled;
+}
+
 // A client may describe its tensors with other types than at add_op, as it may for a Select alone.
 // Values between the operators then follow: each type of the graph becomes the one given for it,
 // and a type that is not given stays. Unlike redescribe(), which prepares operators for oneDNN,
@@ -110,13 +119,21 @@ std::shared_ptr<const expression_plan> make_plan(const expression_group& group,
 
 } // namespace
 
+bool takes_types(const expression_group& group, std::span<const logical_tensor> inputs,
+                 std::span<const logical_tensor> outputs) {
+    const compiled_expression compiled = described(group, inputs, outputs);
+    try {
+        with_given_types(group, compiled);
+    } catch (const invalid_argument&) {
+        return false;
+    }
+    return true;
+}
+
 compiled_expression compile_group(const expression_group& recorded,
                                   std::span<const logical_tensor> inputs,
                                   std::span<const logical_tensor> outputs) {
-    compiled_expression compiled;
-    compiled.inputs.assign(inputs.begin(), inputs.end());
-    compiled.outputs.assign(outputs.begin(), outputs.end());
-    find_operands(recorded, compiled);
+    compiled_expression compiled = described(recorded, inputs, outputs);
     const auto typed = with_given_types(recorded, compiled);
     const expression_group& group = typed ? *typed : recorded;
     if (typed) find_operands(group, compiled);

@@ -22,6 +22,10 @@ struct compiled_expression {
     bool is_empty = false; // dst has no elements: pointers may be null
 };
 
+// Whether compile_group takes the types of these tensors. Throws as that does for what they lack.
+bool takes_types(const expression_group& group, std::span<const logical_tensor> inputs,
+                 std::span<const logical_tensor> outputs);
+
 // Compiles the group, its tensors matched by id (first occurrence), extras ignored. Shapes are
 // inferred operator by operator. f32, bf16 and f16 of the graph may be given as another of these,
 // one for one; values between the operators follow. Throws invalid_argument (missing id, unknown

@@ -56,8 +56,10 @@ void description::infer(std::span<const op> ops) {
         is_new = is_new || differs(each.outputs[0]) || std::ranges::any_of(each.inputs, differs);
 }
 
+// A cond stays boolean: of other types oneDNN takes it at compile only.
 void description::apply(logical_tensor& tensor) const {
-    if (const auto own = given_types.find(tensor.id); own != given_types.end())
+    const auto own = given_types.find(tensor.id);
+    if (own != given_types.end() && tensor.type != data_type::boolean)
         tensor.type = own->second;
     else if (const auto type = types.find(tensor.type); type != types.end())
         tensor.type = type->second;

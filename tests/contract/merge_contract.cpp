@@ -101,6 +101,38 @@ TEST(merge, takes_any_layout) {
             }
 }
 
+std::vector<partition> select_then(kind what) {
+    const auto value = [](std::size_t id) { return dense(id, shape); };
+    std::vector<op> ops{
+        make(10, kind::Select, {dense(0, {33}, boolean), value(1), dense(2, {1})}, value(3)),
+        what == kind::SoftMax ? soft_max(11, value(3), value(4))
+                              : make(11, what, {value(3)}, value(4))};
+    return partitions_of(ops);
+}
+
+// Of other types than boolean oneDNN takes cond at compile, and any number but 0 is true.
+TEST(merge, takes_any_cond_that_onednn_takes) {
+    if (!merges() || !knows_select()) GTEST_SKIP() << "nothing to compare";
+    for (const kind what : {kind::ReLU, kind::SoftMax}) {
+        const auto partitions = select_then(what);
+        tensors memory{{0, {}}};
+        for (int i = 0; i < 33; ++i) memory[0].push_back(static_cast<std::uint8_t>(i % 3));
+        tensors as_boolean = memory;
+        run(partitions, memory, {{0, dense(0, {33}, tensor_type::u8)}});
+        run(partitions, as_boolean);
+        EXPECT_EQ(memory.at(4), as_boolean.at(4));
+    }
+}
+
+TEST(merge, refuses_a_dst_that_overlaps_itself) {
+    if (!merges_rows()) GTEST_SKIP() << "oneDNN alone has two partitions";
+    const auto merged = select_then(kind::SoftMax);
+    ASSERT_EQ(merged.size(), 1U);
+    const logical_tensor overlapping{4, f32, shape, extents{132, 30, 1}};
+    EXPECT_EQ(status_of([&] { compile(merged[0], merged[0].get_input_ports(), {overlapping}); }),
+              dnnl_invalid_arguments);
+}
+
 // exp(0) and the sum may lie in one place: the client is told so, and it holds.
 TEST(merge, runs_in_place_where_it_says_so) {
     if (!merges()) GTEST_SKIP() << "three partitions without the plugin or AVX2";

@@ -80,9 +80,11 @@ std::unique_ptr<executable> compile_form(const select_claim& form, std::size_t,
 
 std::unique_ptr<executable> compile_form(const std::shared_ptr<const merged_group>& group,
                                          std::size_t partition, const compile_call& call) {
-    if (const auto* loop = std::get_if<graph::expression_group>(&group->work))
-        return std::make_unique<expression_executable>(*loop, call);
-    return compile_merged_rows(partition, std::get<row_region>(group->work), call);
+    const auto inputs = from_abi(std::span(call.inputs, call.in_num));
+    const auto outputs = from_abi(std::span(call.outputs, call.out_num));
+    if (group->loop && graph::takes_types(*group->loop, inputs, outputs))
+        return std::make_unique<expression_executable>(*group->loop, call);
+    return compile_merged_region(partition, group->region, call);
 }
 
 std::unique_ptr<executable> compile_form(const row_region& region, std::size_t partition,

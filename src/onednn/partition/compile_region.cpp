@@ -105,9 +105,10 @@ std::unique_ptr<executable> compile_region(std::size_t partition, const row_regi
 }
 
 // The claim is visible, so nothing is left to oneDNN: dst is checked and completed here, and the
-// chain is found again where the client describes its tensors otherwise than at add_op.
-std::unique_ptr<executable> compile_merged_rows(std::size_t partition, const row_region& recorded,
-                                                const compile_call& call) {
+// chain is found again where the client describes its tensors otherwise than at add_op. Where
+// oneDNN throws on the operators one by one, too, the first reason counts.
+std::unique_ptr<executable> compile_merged_region(std::size_t partition, const row_region& recorded,
+                                                  const compile_call& call) {
     const auto inputs = from_abi(std::span(call.inputs, call.in_num));
     const auto outputs = from_abi(std::span(call.outputs, call.out_num));
     const auto completed = complete_outputs(recorded, call, inputs, outputs);
@@ -119,8 +120,15 @@ std::unique_ptr<executable> compile_merged_rows(std::size_t partition, const row
     try {
         return compile_region(partition, region, completed_call);
     } catch (const std::exception&) {
+        const auto reason = std::current_exception();
         region.chain = {};
-        return std::make_unique<composite>(region, completed_call);
+        try {
+            return std::make_unique<composite>(region, completed_call);
+        } catch (const error&) {
+            throw;
+        } catch (const std::exception&) {
+            std::rethrow_exception(reason);
+        }
     }
 }
 

@@ -16,7 +16,7 @@ std::unique_ptr<executable> compile_region(std::size_t partition, const row_regi
 
 // Compiles merged rows, which have been promised for every shape, type and layout: if the rows
 // cannot run, oneDNN runs operator by operator. Throws if oneDNN cannot compile an operator either.
-std::unique_ptr<executable> compile_merged_rows(std::size_t partition, const row_region& recorded,
-                                                const compile_call& call);
+std::unique_ptr<executable> compile_merged_region(std::size_t partition, const row_region& recorded,
+                                                  const compile_call& call);
 
 } // namespace maskwise::onednn

@@ -38,8 +38,10 @@ std::shared_ptr<merged_group> new_group(const op_list& records, std::span<const 
 
 std::shared_ptr<const merged_group> make_loop(const graph_record& graph,
                                               graph::expression_group&& found) {
-    auto group = new_group(records_of(graph.ops, found.ops), found.ops);
-    group->work = std::move(found);
+    auto records = records_of(graph.ops, found.ops);
+    auto group = new_group(records, found.ops);
+    group->region = {graph.settings, std::move(records), found.ops, ids_of(group->outputs), {}, {}};
+    group->loop = std::move(found);
     return group;
 }
 
@@ -51,8 +53,8 @@ std::shared_ptr<const merged_group> make_rows(const graph_record& graph,
         for (const auto& record : records)
             if (const auto* output = find_by_id(record->outputs, found.chain.statistics->id))
                 group->outputs.push_back(*output);
-    group->work = row_region{graph.settings,         std::move(records),     std::move(found.ops),
-                             ids_of(group->outputs), std::move(found.chain), {}};
+    group->region = {graph.settings,         std::move(records),     std::move(found.ops),
+                     ids_of(group->outputs), std::move(found.chain), {}};
     return group;
 }
 

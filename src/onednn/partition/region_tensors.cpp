@@ -9,11 +9,15 @@
 namespace maskwise::onednn {
 
 void require_types(const row_region& region, const std::vector<abi::logical_tensor>& given) {
+    // What runs operator by operator takes a cond of any type that oneDNN takes.
+    const auto may_differ = [&](const abi::logical_tensor& recorded) {
+        return region.chain.op_ids.empty() && recorded.data_type == abi::type_boolean;
+    };
     for (const auto& op : region.records)
         for (const auto* list : {&op->inputs, &op->outputs})
             for (const auto& tensor : *list) {
                 const auto* now = find_by_id(given, tensor.id);
-                if (now != nullptr && now->data_type != tensor.data_type)
+                if (now != nullptr && now->data_type != tensor.data_type && !may_differ(tensor))
                     throw invalid_argument("tensor " + std::to_string(tensor.id) +
                                            " has another type than at add_op");
             }

@@ -39,9 +39,10 @@ inline op_list records_of(const op_list& all, const std::vector<graph::op>& ops)
 }
 
 // Partitions of one operator that the client gets as one, and the answers to its questions about
-// it. One loop over elements runs an expression group; a region runs row by row.
+// it. One loop over elements runs them, or rows; what neither takes, oneDNN runs.
 struct merged_group {
-    std::variant<graph::expression_group, row_region> work;
+    std::optional<graph::expression_group> loop;
+    row_region region;
     std::string names;               // of the operators, for verbose lines
     std::vector<std::size_t> op_ids; // in topological order; the handle is the last's
     std::vector<abi::logical_tensor> inputs, outputs; // as given at add_op, slot by slot
