@@ -15,24 +15,27 @@ using graph::op_kind;
 struct known_operator {
     std::string_view type;
     op_kind kind;
+    std::size_t inputs; // with one output
 };
 constexpr known_operator known_operators[] = {
-    {"Add", op_kind::add},
-    {"Sub", op_kind::subtract},
-    {"Mul", op_kind::multiply},
-    {"Div", op_kind::divide},
-    {"Tanh", op_kind::tanh},
-    {"Where", op_kind::select},
-    {"Softmax", op_kind::soft_max},
-    {"MatMul", op_kind::mat_mul},
-    {"Transpose", op_kind::static_transpose},
+    {"Add", op_kind::add, 2},
+    {"Sub", op_kind::subtract, 2},
+    {"Mul", op_kind::multiply, 2},
+    {"Div", op_kind::divide, 2},
+    {"Tanh", op_kind::tanh, 1},
+    {"Where", op_kind::select, 3},
+    {"Softmax", op_kind::soft_max, 1},
+    {"MatMul", op_kind::mat_mul, 2},
+    {"Transpose", op_kind::static_transpose, 1},
 };
 
 op_kind kind_of(const runtime& with, const abi::node* node) {
     const auto* const found = std::ranges::find_if(
         known_operators, [&](const auto& known) { return is_operator(with, node, known.type); });
-    const bool is_known = found != std::end(known_operators) && is_complete(with, node);
-    return is_known ? found->kind : op_kind::other;
+    if (found == std::end(known_operators) || !is_complete(with, node) ||
+        inputs_of(with, node).size() != found->inputs || outputs_of(with, node).size() != 1)
+        return op_kind::other;
+    return found->kind;
 }
 
 bool is_float(data_type type) {

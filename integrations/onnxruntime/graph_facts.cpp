@@ -16,6 +16,11 @@ std::string_view text(Function function, Arguments... arguments) {
     return found == nullptr ? "" : found;
 }
 
+// Of ONNX Runtime's own domain. Any other name there is a function of the model's, which may do
+// anything; ONNX's domain always means ONNX's operators. A function may have one of these names,
+// too, so nothing is claimed for what these nodes compute.
+constexpr std::string_view own_operators[] = {"DequantizeLinear", "FusedMatMul", "QuantizeLinear"};
+
 // Null where ONNX Runtime does not show a constant's elements.
 const void* data_of_constant(const runtime& with, const abi::value_info* value) {
     const abi::value* constant = nullptr;
@@ -98,8 +103,9 @@ std::string_view name_of(const runtime& with, const abi::node* node) {
 bool is_operator(const runtime& with, const abi::node* node, std::string_view type) {
     if (node == nullptr || text(with.Node_GetOperatorType, node) != type) return false;
     const std::string_view domain = text(with.Node_GetDomain, node);
-    // ONNX Runtime's own domain has the quantizing operators for more types.
-    return domain.empty() || domain == "ai.onnx" || domain == "com.microsoft";
+    if (domain == "com.microsoft")
+        return std::ranges::find(own_operators, type) != std::end(own_operators);
+    return domain.empty() || domain == "ai.onnx";
 }
 
 int since_version(const runtime& with, const abi::node* node) {

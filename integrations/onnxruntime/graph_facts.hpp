@@ -16,7 +16,8 @@ std::vector<const abi::node*> nodes_of(const runtime& with, const abi::graph* gr
 
 std::string_view name_of(const runtime& with, const abi::node* node);
 std::string_view name_of(const runtime& with, const abi::value_info* value);
-// An operator of this type, ONNX's or of ONNX Runtime's domain; false for a node that is null.
+// An operator of this type, ONNX's or of those that ONNX Runtime has itself, and not a function of
+// the model's with its name; false for a node that is null.
 bool is_operator(const runtime& with, const abi::node* node, std::string_view type);
 int since_version(const runtime& with, const abi::node* node);
 // Empty where no provider has the node.

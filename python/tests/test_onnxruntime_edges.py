@@ -9,6 +9,7 @@ from typing import Any
 
 import maskwise.onnxruntime
 import numpy as np
+import onnx
 import pytest
 from fused_models import (
     BOOL,
@@ -93,6 +94,40 @@ def test_rows_that_nobody_reads(zeros: bool, capfd: Any) -> None:
     text = f"maskwise,refuse,softmax,rows f32 {len(nodes)} nodes,nobody reads its result"
     assert text in capfd.readouterr().err.splitlines()
     assert_alike(model, ROW_FEEDS)
+
+
+# Functions of a model's with operators' names: how many inputs they have, and what they do.
+FUNCTIONS: dict[str, tuple[str, int, list[Node]]] = {
+    "Tanh": ("Tanh", 1, [op("Add", "i0", "i0", "r")]),
+    "Mul": ("Mul", 2, [op("Sub", "i0", "i1", "r")]),
+    "Mul of three": ("Mul", 3, [op("Sum", "i0", "i1", "i2", "r")]),
+    "Where of one": ("Where", 1, [op("Neg", "i0", "r")]),
+    "Where of three": ("Where", 3, [op("Sum", "i0", "i1", "i2", "r")]),
+    "Softmax": ("Softmax", 1, [op("Neg", "i0", "r")]),
+    "Softmax of none": ("Softmax", 0, [op("Constant", "r", value_float=2.0)]),
+    "Transpose of none": ("Transpose", 0, [op("Constant", "r", value_float=2.0)]),
+}
+
+
+@pytest.mark.parametrize("steps", [["keep", "add"], ["keep"], []], ids="_".join)
+@pytest.mark.parametrize("form", FUNCTIONS)
+def test_functions_with_names_of_operators(form: str, steps: list[str]) -> None:
+    """Of ONNX Runtime's domain, in front of a Softmax."""
+    name, count, body = FUNCTIONS[form]
+    call = helper.make_node(name, ["s"] * count, ["f"], domain="com.microsoft")
+    nodes = [op("Where", "c", "x", "fill", "s"), call]
+    nodes += chain(steps, "f") if count else [op("Add", "f", "s", "g"), *chain(steps, "g")]
+    random = np.random.default_rng(8)
+    feeds: Feeds = {one: normal(random, (3, 40)) for one in ("x", "bias")}
+    feeds["c"] = random.random((3, 40)) < 0.7
+    constants = used(nodes, constants_of(F32, -1.0))
+    model = onnx.load_from_string(make_model(nodes, used(nodes, feeds), F32, constants))
+    inputs, imports = [f"i{n}" for n in range(count)], [helper.make_opsetid("", 17)]
+    function = helper.make_function("com.microsoft", name, inputs, ["r"], body, imports)
+    model.functions.append(function)
+    alone, with_maskwise = both(model.SerializeToString(), used(nodes, feeds))
+    assert alone is not None and with_maskwise is not None
+    assert_close(with_maskwise[0], alone[0], F32)
 
 
 @pytest.mark.parametrize("nodes", [masked_fill(), ATTENTION], ids=["product", "transposed"])
