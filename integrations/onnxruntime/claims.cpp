@@ -87,6 +87,8 @@ std::string describe_where(const runtime& with, const abi::node* node) {
 }
 
 std::string reason_to_refuse(const runtime& with, const abi::node* node) {
+    if (has_too_many_dims(with, node))
+        return "more than " + std::to_string(max_rank) + " dimensions";
     if (is_quantized(with, node)) return "between DequantizeLinear and QuantizeLinear";
     if (is_shape_arithmetic(with, node)) return "arithmetic of a shape";
     if (since_version(with, node) >= 16) return ""; // the patterns know Where-9 only

@@ -33,7 +33,8 @@ op_kind kind_of(const runtime& with, const abi::node* node) {
     const auto* const found = std::ranges::find_if(
         known_operators, [&](const auto& known) { return is_operator(with, node, known.type); });
     if (found == std::end(known_operators) || !is_complete(with, node) ||
-        inputs_of(with, node).size() != found->inputs || outputs_of(with, node).size() != 1)
+        inputs_of(with, node).size() != found->inputs || outputs_of(with, node).size() != 1 ||
+        has_too_many_dims(with, node))
         return op_kind::other;
     return found->kind;
 }

@@ -50,6 +50,14 @@ bool is_complete(const runtime& with, const abi::node* node) {
     return output_of(with, node) != nullptr && std::ranges::find(inputs, nullptr) == inputs.end();
 }
 
+bool has_too_many_dims(const runtime& with, const abi::node* node) {
+    const auto has = [&](const abi::value_info* value) {
+        return facts_of(with, value).has_too_many_dims;
+    };
+    return std::ranges::any_of(inputs_of(with, node), has) ||
+           std::ranges::any_of(outputs_of(with, node), has);
+}
+
 bool is_graph_output(const runtime& with, const abi::value_info* value) {
     bool is = false;
     if (value != nullptr) check(with.ValueInfo_IsGraphOutput(value, &is));
@@ -77,7 +85,8 @@ value_facts facts_of(const runtime& with, const abi::value_info* value) {
     if (!with.TensorTypeAndShape_HasShape(tensor)) return facts;
     std::size_t rank = 0;
     check(with.GetDimensionsCount(tensor, &rank));
-    if (rank > max_rank) return facts;
+    facts.has_too_many_dims = rank > max_rank;
+    if (facts.has_too_many_dims) return facts;
     facts.extents.emplace(static_cast<int>(rank), -1);
     check(with.GetDimensions(tensor, facts.extents->begin(), rank));
     return facts;

@@ -26,6 +26,8 @@ const abi::value_info* output_of(const runtime& with, const abi::node* node);
 std::vector<const abi::value_info*> inputs_of(const runtime& with, const abi::node* node);
 // Whether its first output and all inputs are there.
 bool is_complete(const runtime& with, const abi::node* node);
+// Whether an input or an output is known to have more than max_rank dimensions.
+bool has_too_many_dims(const runtime& with, const abi::node* node);
 // Whether the value is an output of its graph, and how many inputs of nodes read it.
 bool is_graph_output(const runtime& with, const abi::value_info* value);
 std::size_t reader_count(const runtime& with, const abi::value_info* value);
@@ -47,7 +49,9 @@ std::vector<reader> readers_of(const runtime& with, const abi::node* node);
 
 struct value_facts {
     abi::element_type element{};
-    std::optional<dims> extents; // -1 where unknown; nullopt where not even the rank is known
+    // -1 where unknown; nullopt where not even the rank is known, or it is more than max_rank.
+    std::optional<dims> extents;
+    bool has_too_many_dims = false; // more than max_rank
 
     // Known to be.
     bool is_one_element() const;

@@ -239,6 +239,23 @@ def test_a_number_with_more_dimensions_than_the_result() -> None:
         session.run(None, {**feeds, "whole": half, "shape": np.ones(5, np.int64)})
 
 
+@pytest.mark.parametrize("rank", [64, 65])
+@pytest.mark.parametrize("fuse", "01")
+def test_more_dimensions_than_maskwise_has(rank: int, fuse: str) -> None:
+    """ONNX Runtime runs them. A Softmax behind the Where is its own then, too."""
+    nodes = [op("Reshape", one, "shape", f"{one}_long") for one in "cx"]
+    nodes += [op("Where", "c_long", "x_long", "fill", "s"), op("Softmax", "s", "p", axis=-1)]
+    nodes += [op("Reshape", "p", "flat", "o")]
+    constants = {"shape": np.array([1] * (rank - 1) + [40]), "flat": np.array([-1])}
+    constants["fill"] = np.array(-1, "f")
+    feeds: Feeds = {name: array[1] for name, array in ROW_FEEDS.items()}
+    feeds["x"] = normal(np.random.default_rng(10), (40,))
+    model = make_model(nodes, feeds, F32, constants)
+    session = session_of(model, is_claimed=False, maskwise_fuse=fuse)
+    assert (providers_of(session)[-1:] == [MASKWISE]) == (rank <= 64)
+    assert_alike(model, feeds)
+
+
 SQUARE = op("Mul", "x", "x", "m")  # 90000, which is infinite in f16
 # What stands between it and the Where, and whether that is Maskwise's.
 F16_PATHS: dict[str, tuple[list[Node], bool]] = {
