@@ -111,7 +111,10 @@ std::string reason_against(const runtime& with, const found_fusion& found,
         return "nobody reads its result";
     if (!found.form.attention && !rows_pay(found.form.chain, columns_of(soft_max)))
         return "rows of " + std::to_string(columns_of(soft_max));
-    if (!rounds.are_exact_for(found.nodes) || rounds.divides(found.result)) return rounds_otherwise;
+    if (!rounds.are_exact_for(found.nodes)) return rounds_otherwise;
+    if (found.form.attention ? rounds.divides(found.result)
+                             : rounds.needs_small_weights(found.result))
+        return rounds_otherwise;
     for (const abi::node* const node : found.nodes)
         if (is_where(with, node))
             if (auto why = reason_to_refuse(with, node); !why.empty()) return why;

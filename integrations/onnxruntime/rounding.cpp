@@ -13,6 +13,8 @@ constexpr std::string_view movers[] = {"Concat",   "Flatten",   "Gather",   "Gat
                                        "Squeeze",  "Transpose", "Unsqueeze"};
 // The same, but ONNX Runtime may take them out.
 constexpr std::string_view copies[] = {"Expand", "Identity", "ScatterElements", "ScatterND"};
+// Products are sums of weights, in which a small one counts little. The others read what f16 holds.
+constexpr std::string_view that_may_read_weights[] = {"Gemm", "If", "Loop", "MatMul", "Scan"};
 // Where 0 is another thing than a small number; so it is in a divisor.
 constexpr std::string_view inverses[] = {"Log", "Reciprocal"};
 // What these make was never anything but f16.
@@ -72,21 +74,39 @@ bool rounding::moves_in_f16(const abi::node* mover) const {
 }
 
 // Each operator is looked at once: in a chain of Concat(x, x) the ways double with every one.
-bool rounding::divides(const abi::value_info* value) const {
+std::vector<reader> rounding::readers_behind_moves(const abi::value_info* value) const {
     std::vector<const abi::value_info*> moved{value};
     std::set<const abi::node*> movers_seen;
+    std::vector<reader> found;
     for (std::size_t i = 0; i < moved.size(); ++i) {
-        if (moved[i] == nullptr || !is_f16(with_, moved[i])) continue;
         for (const reader& by : readers_of(with_, moved[i])) {
-            if (is_operator(with_, by.node, "Div") && by.input == 1) return true;
-            if (is_among(with_, by.node, inverses)) return true;
-            if (!is_mover(with_, by.node) && !is_among(with_, by.node, copies)) continue;
-            if (!movers_seen.insert(by.node).second) continue;
+            const bool casts = is_operator(with_, by.node, "Cast");
+            const bool moves = is_mover(with_, by.node) || is_among(with_, by.node, copies);
+            if (!moves) found.push_back(by);
+            if ((!moves && !casts) || !movers_seen.insert(by.node).second) continue;
             const auto made = outputs_of(with_, by.node);
             moved.insert(moved.end(), made.begin(), made.end());
         }
     }
-    return false;
+    return found;
+}
+
+bool rounding::needs_small_weights(const abi::value_info* weights) const {
+    if (!is_f16(with_, weights)) return false;
+    const auto readers = readers_behind_moves(weights);
+    return !std::ranges::all_of(readers, [&](const reader& by) {
+        const bool is_added = is_operator(with_, by.node, "Gemm") && by.input == 2;
+        return !is_added && is_among(with_, by.node, that_may_read_weights);
+    });
+}
+
+bool rounding::divides(const abi::value_info* value) const {
+    if (!is_f16(with_, value)) return false;
+    const auto readers = readers_behind_moves(value);
+    return std::ranges::any_of(readers, [&](const reader& by) {
+        return (is_operator(with_, by.node, "Div") && by.input == 1) ||
+               is_among(with_, by.node, inverses);
+    });
 }
 
 bool rounding::are_exact_for(std::span<const abi::node* const> nodes) {

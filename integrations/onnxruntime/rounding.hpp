@@ -3,6 +3,8 @@
 #include "graph_facts.hpp"
 
 #include <map>
+#include <span>
+#include <vector>
 
 namespace maskwise::ort {
 
@@ -21,8 +23,12 @@ public:
     bool is_exact(const abi::value_info* value) { return is_exact(value, 64); }
     // Of all inputs of these nodes that other nodes make.
     bool are_exact_for(std::span<const abi::node* const> nodes);
-    // Whether somebody divides by the value, as it is or moved: what is small in f32 may be 0 in
-    // f16. True of no other type.
+    // Whether somebody reads these results of a Softmax, as they are or moved, for more than a
+    // product: what is small in f32 may be 0 in f16, and then its logarithm, what is divided by it,
+    // and whether it is above 0 are others. True of no other type.
+    bool needs_small_weights(const abi::value_info* weights) const;
+    // Whether somebody divides by the value or takes its logarithm, as it is, moved or cast. True
+    // of no other type.
     bool divides(const abi::value_info* value) const;
 
 private:
@@ -30,6 +36,8 @@ private:
     bool is_exact(const abi::value_info* value, int most_steps);
     bool is_made_exact(const abi::node* maker, int most_steps);
     bool moves_in_f16(const abi::node* mover) const;
+    // Without those that move or copy. Those that cast are among them, and those behind them.
+    std::vector<reader> readers_behind_moves(const abi::value_info* value) const;
 
     const runtime& with_;
     std::map<const abi::node*, bool> known_; // by the maker

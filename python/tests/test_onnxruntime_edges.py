@@ -358,14 +358,88 @@ def test_f16_weights_that_are_moved_in_many_ways(capfd: Any) -> None:
             op("Concat", f"v{n}", f"v{n}", f"w{n}", axis=0),
             op("Gather", f"w{n}", "first", f"v{n + 1}", axis=0),
         ]
-    last = helper.make_node("Split", ["v48"], ["a", "b"], axis=-1)
-    constants = {"zero": np.array(0, "e"), "first": np.array([0])}
+    nodes.append(helper.make_node("Split", ["v48"], ["a", "b"], axis=-1))
+    constants = {"zero": np.array(0, "e"), "first": np.array([0]), "ones": np.ones((32, 1), "e")}
     inputs = [value("x", F16, [1, 64]), value("c", BOOL, [1, 64])]
-    for end, claims in (("Mul", ["rows f16 2 nodes"]), ("Div", [])):
-        every = [*nodes, last, op(end, "a", "b", "o")]
+    for end, claims in (("MatMul", ["rows f16 2 nodes"]), ("Mul", []), ("Div", [])):
+        last = [op(end, "a", "ones" if end == "MatMul" else "b", "o")]
+        last += [op(end, "b", "ones", "p")] if end == "MatMul" else []
+        every = [*nodes, *last]
         arrays = initializers(used(every, constants))
-        model = model_of(every, inputs, [value("o", F16, None)], arrays, 17)
+        outputs = [value(one.output[0], F16, None) for one in last]
+        model = model_of(every, inputs, outputs, arrays, 17)
         fused_session(model, capfd, *claims)
+
+
+# What reads weights of 2e-9 in f32, where ONNX Runtime computes, or behind a Cast of the model's.
+WEIGHT_READERS: dict[str, list[Node]] = {
+    "Cast and Log": [op("Cast", "weights", "f", to=F32), op("Log", "f", "o")],
+    "Cast and Div": [op("Cast", "weights", "f", to=F32), op("Div", "tiny32", "f", "o")],
+    "Cast and Cast": [op("Cast", "weights", "f", to=F32), op("Cast", "f", "o", to=BOOL)],
+    "Greater": [op("Greater", "weights", "zero", "o")],
+    "Cast to bool": [op("Cast", "weights", "o", to=BOOL)],
+    "Mul and Div": [op("Mul", "weights", "large", "p"), op("Div", "tiny", "p", "o")],
+    "Mul and Mul": [op("Mul", "weights", "large", "p"), op("Mul", "p", "large", "o")],
+    "Sqrt and Div": [op("Sqrt", "weights", "p"), op("Div", "tiny", "p", "o")],
+    "Max and Log": [op("Max", "weights", "low", "p"), op("Log", "p", "o")],
+    "Where and Log": [op("Where", "c", "weights", "tiny", "p"), op("Log", "p", "o")],
+    "Slice, ReduceSum and Div": [
+        op("Slice", "weights", "one", "end", "one", "p"),
+        op("ReduceSum", "p", "one", "sum"),
+        op("Div", "p", "sum", "o"),
+    ],
+}
+
+
+@pytest.mark.parametrize("form", WEIGHT_READERS)
+def test_f16_weights_that_are_read_in_f32(form: str, capfd: Any) -> None:
+    nodes = [op("Where", "c", "x", "low", "s"), op("Softmax", "s", "weights", axis=-1)]
+    nodes += WEIGHT_READERS[form]
+    numbers = {"low": -np.inf, "zero": 0, "tiny": 1e-6, "large": 1e3}
+    constants: Feeds = {name: np.array(number, "e") for name, number in numbers.items()}
+    constants |= {"tiny32": np.array(1e-9, "f"), "one": np.array([1]), "end": np.array([64])}
+    is_bool = form.endswith(("Greater", "Cast", "bool"))
+    result = BOOL if is_bool else F32 if form.startswith("Cast") else F16
+    model = model_of(
+        nodes,
+        [value("x", F16, [2, 64]), value("c", BOOL, [2, 64])],
+        [value("o", result, None)],
+        initializers(used(nodes, constants)),
+        17,
+    )
+    x = np.zeros((2, 64), "e")
+    x[..., 0] = 20
+    feeds = {"x": x, "c": np.ones((2, 64), "?")}
+    session = fused_session(model, capfd)
+    got, wanted = (one.run(None, feeds)[0] for one in (session, stock_session(model)))
+    np.testing.assert_allclose(got, wanted, rtol=2**-9)
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        [],
+        [op("Identity", "weights", "r")],
+        [op("MatMul", "weights", "ones", "r")],
+        [op("Transpose", "weights", "t", perm=[1, 0]), op("Gemm", "t", "t", "r", transB=1)],
+        [choice([op("Neg", "weights", "r")], [op("Identity", "weights", "r")])],
+    ],
+    ids=["nothing", "Identity", "MatMul", "Gemm", "If"],
+)
+def test_f16_weights_that_need_not_be_small(behind: list[Node], capfd: Any) -> None:
+    nodes = [*chain(["keep"], "x", "weights"), *behind]
+    for branch in (one.g for node in behind for one in node.attribute if one.HasField("g")):
+        branch.output[0].type.tensor_type.elem_type = F16
+    constants = {**constants_of(F16), "ones": np.ones((64, 3), "e")}
+    random = np.random.default_rng(9)
+    feeds = {"x": normal(random, (2, 64), F16), "c": random.random((2, 64)) < 0.7}
+    feeds = used(nodes, {**feeds, "b": np.array(True)})
+    outputs = ["weights", *(node.output[0] for node in behind[-1:])]
+    model = make_model(nodes, feeds, F16, used(nodes, constants), outputs)
+    session = fused_session(model, capfd, "rows f16 2 nodes")
+    results = (one.run(None, feeds) for one in (session, stock_session(model)))
+    for got, wanted in zip(*results, strict=True):
+        assert_close(got, wanted, F16)
 
 
 @pytest.mark.parametrize("moves", [0, 1])
