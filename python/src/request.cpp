@@ -58,9 +58,10 @@ nb::object common_dtype(nb::handle x, nb::handle y, const request& of) {
 template <typename Bits, Bits infinity, Bits quiet>
 bool has_signalling(const char* from, npy_intp count) {
     constexpr Bits sign = Bits{1} << (8 * sizeof(Bits) - 1);
-    for (npy_intp i = 0; i < count; ++i) {
+    const char* const end = from + count * static_cast<npy_intp>(sizeof(Bits));
+    for (; from != end; from += sizeof(Bits)) {
         Bits bits;
-        std::memcpy(&bits, from + i * static_cast<npy_intp>(sizeof bits), sizeof bits);
+        std::memcpy(&bits, from, sizeof bits);
         if ((bits & ~sign) > infinity && (bits & quiet) == 0) return true;
     }
     return false;

@@ -90,7 +90,7 @@ dims infer_dst(const select_schema& schema, auto_broadcast broadcast, const dims
         if (!schema.has_auto_broadcast)
             throw invalid_argument(std::string(schema.dialect) +
                                    " has no attribute auto_broadcast, given is none");
-        if (!(cond == src_0 && src_0 == src_1)) refuse("auto_broadcast none needs equal shapes");
+        if (cond != src_0 || cond != src_1) refuse("auto_broadcast none needs equal shapes");
         return src_0;
     }
     if (broadcast != auto_broadcast::numpy)

@@ -64,6 +64,7 @@ enum class mask_form {
     large,
     f16_lowest,
     filled_cond,
+    infinite_beside_cond,
     boundary
 };
 
@@ -93,6 +94,11 @@ attention_case masked_case(const kept_places& places, mask_form form) {
     case mask_form::infinite:
         set_bias(data_type::f32, -infinity);
         break;
+    case mask_form::infinite_beside_cond:
+        set_bias(data_type::f32, -infinity);
+        test::set_cond(what, shape, std::vector<double>(places.keep.size(), 1));
+        what.desc.fill = -3;
+        break;
     case mask_form::lowest:
         set_bias(data_type::f32, std::numeric_limits<float>::lowest());
         break;
@@ -109,9 +115,10 @@ attention_case masked_case(const kept_places& places, mask_form form) {
     return what;
 }
 
-constexpr mask_form forms_of_places[] = {
-    mask_form::cond,  mask_form::masking_cond, mask_form::infinite,   mask_form::lowest,
-    mask_form::large, mask_form::f16_lowest,   mask_form::filled_cond};
+constexpr mask_form forms_of_places[] = {mask_form::cond,        mask_form::masking_cond,
+                                         mask_form::infinite,    mask_form::lowest,
+                                         mask_form::large,       mask_form::f16_lowest,
+                                         mask_form::filled_cond, mask_form::infinite_beside_cond};
 
 void expect_work(const kept_places& places, mask_form form, attention_order order, isa target) {
     attention_case what = masked_case(places, form);

@@ -131,6 +131,20 @@ TEST(attention_form, needs_no_select) {
     EXPECT_EQ(attention_numbers_of(form, values, 0).scale, 0.5F);
 }
 
+// A product is faster, and the same where the inverse is a power of two that f32 has.
+TEST(score_steps, divide_by_other_numbers_only) {
+    score_steps steps;
+    for (const float number : {8.0F, -0.25F, 0x1p126F, 3.0F, 0x1p127F, 0x1p-126F, 0.0F})
+        steps.append({number, true});
+    const float products[] = {0.125F, -4.0F};
+    for (std::size_t i = 0; i < 2; ++i) {
+        EXPECT_FALSE(steps.factors.at(i).divides);
+        EXPECT_EQ(steps.factors.at(i).number, products[i]);
+    }
+    for (std::size_t i = 3; i < steps.count; ++i) EXPECT_TRUE(steps.factors.at(i).divides) << i;
+    EXPECT_EQ(steps.factors.at(3).number, 3);
+}
+
 // As many numbers as a chain, its query and its key can have.
 TEST(attention_form, keeps_every_factor) {
     row_chain chain;
