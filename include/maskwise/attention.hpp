@@ -46,9 +46,9 @@ enum class attention_order : std::uint8_t { tiles, operators };
 // heads of key, and of those of value: head h of query meets head h / (query's / key's heads).
 //
 // A bias of -1e30 or less (in f16: -65504 or less) masks, too: a part in which every place has one
-// is computed only where a row has nothing else, so scores there should be finite and no larger than
-// half of that (in f16: 32752). By order `tiles` values are summed before they are divided by the
-// sum of weights: the number of keys times the largest value should fit f32.
+// is computed only where a row has nothing else, so scores there should be finite and no larger
+// than half of that (in f16: 32752). By order `tiles` values are summed before they are divided by
+// the sum of weights: the number of keys times the largest value should fit f32.
 //
 // Where a score is -infinity the weight is 0, but the value may be NaN or infinite. By the
 // definition 0 * NaN makes the row NaN; a place that is not computed, because the mask masks

@@ -1,7 +1,6 @@
 #include "graph/attention_form.hpp"
 
 #include "base/error.hpp"
-#include "graph/attention_chain.hpp"
 #include "tensor/data_type.hpp"
 #include "tensor/tensor_desc.hpp"
 
@@ -75,7 +74,6 @@ float scaled(float value, std::span<const score_factor> by, std::span<const floa
 }
 
 score_steps steps_of(const attention_form& form, std::span<const float> operands) {
-    static_assert(max_row_actions + max_numbers <= max_score_factors); // of scores, query and key
     score_steps steps;
     const auto append = [&](std::span<const score_factor> factors) {
         for (const auto& factor : factors) steps.append({operands[factor.operand], factor.divides});

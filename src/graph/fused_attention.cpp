@@ -14,6 +14,8 @@
 namespace maskwise::graph {
 namespace {
 
+static_assert(max_row_actions + max_numbers <= max_score_factors); // of scores, query and key
+
 [[noreturn]] void refuse_pair(const dims& a, const dims& b) {
     throw invalid_shape(to_string(a) + " and " + to_string(b) + " do not broadcast");
 }
