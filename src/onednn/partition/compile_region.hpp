@@ -14,8 +14,9 @@ namespace maskwise::onednn {
 std::unique_ptr<executable> compile_region(std::size_t partition, const row_region& region,
                                            const compile_call& call);
 
-// Compiles merged rows, which have been promised for every shape, type and layout: if the rows
-// cannot run, oneDNN runs operator by operator. Throws if oneDNN cannot compile an operator either.
+// Compiles a merged group, which has been promised for every shape, type and layout: if rows
+// cannot run it, oneDNN runs operator by operator. Throws if oneDNN cannot compile an operator
+// either.
 std::unique_ptr<executable> compile_merged_region(std::size_t partition, const row_region& recorded,
                                                   const compile_call& call);
 

@@ -141,14 +141,13 @@ TEST(score_steps, divide_by_other_numbers_only) {
         EXPECT_FALSE(steps.factors.at(i).divides);
         EXPECT_EQ(steps.factors.at(i).number, products[i]);
     }
-    for (std::size_t i = 3; i < steps.count; ++i) EXPECT_TRUE(steps.factors.at(i).divides) << i;
+    for (std::size_t i = 2; i < steps.count; ++i) EXPECT_TRUE(steps.factors.at(i).divides) << i;
     EXPECT_EQ(steps.factors.at(3).number, 3);
 }
 
 // As many numbers as a chain, its query and its key can have.
 TEST(attention_form, keeps_every_factor) {
     row_chain chain;
-    attention_chain attention;
     std::vector<float> values(max_row_actions + max_numbers, 1);
     for (std::size_t i = 0; i < max_row_actions; ++i)
         chain.steps.emplace_back(row_combine{row_operator::multiply, i});
