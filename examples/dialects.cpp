@@ -20,41 +20,45 @@ void print(const char* name, const std::vector<T>& values) {
 // A mask of columns and one value for what is masked: both are broadcast to {2,4}.
 void onednn() {
     const plan select =
-        compile(dialect::onednn_select, {boolean, {1, 4}}, {f32, {2, 4}}, {f32, {}});
+        compile(dialect::onednn_select,
+                {.cond = {boolean, {1, 4}}, .src_0 = {f32, {2, 4}}, .src_1 = {f32, {}}});
     const bool keep[] = {true, false, true, false};
     const float scores[] = {1, 2, 3, 4, 5, 6, 7, 8}, masked = -1e9f;
     std::vector<float> dst(8);
-    select.execute(keep, scores, &masked, dst.data());
+    select.execute({.cond = keep, .src_0 = scores, .src_1 = &masked}, dst.data());
     print("oneDNN Select", dst);
 }
 
 // The example of its specification.
 void openvino() {
     const tensor_desc values{i32, {3, 2}};
-    const plan select = compile(dialect::openvino_select_1, {boolean, {3, 2}}, values, values);
+    const plan select = compile(dialect::openvino_select_1,
+                                {.cond = {boolean, {3, 2}}, .src_0 = values, .src_1 = values});
     const bool cond[] = {false, false, true, false, true, true};
     const std::int32_t then_values[] = {-1, 0, 1, 2, 3, 4}, else_values[] = {11, 10, 9, 8, 7, 6};
     std::vector<std::int32_t> dst(6);
-    select.execute(cond, then_values, else_values, dst.data());
+    select.execute({.cond = cond, .src_0 = then_values, .src_1 = else_values}, dst.data());
     print("OpenVINO Select-1", dst);
 }
 
 // The condition expands the result, X is read backwards without a copy, elements are strings.
 void onnx() {
     constexpr std::int64_t step = sizeof(std::string);
-    const plan where =
-        compile(dialect::onnx_where_16, {boolean, {2, 1}}, {string, {3}, {-step}}, {string, {}});
+    const plan where = compile(
+        dialect::onnx_where_16,
+        {.cond = {boolean, {2, 1}}, .src_0 = {string, {3}, {-step}}, .src_1 = {string, {}}});
     const bool condition[] = {true, false};
     const std::string x[] = {"c", "b", "a"}, y = "none";
     std::vector<std::string> dst(6); // where.dst() is {2,3}
-    where.execute(condition, &x[2], &y, dst.data());
+    where.execute({.cond = condition, .src_0 = &x[2], .src_1 = &y}, dst.data());
     print("ONNX Where-16", dst);
 }
 
 // A refusal says what is wrong.
 void refusal() {
     try {
-        compile(dialect::openvino_select_1, {boolean, {2, 3}}, {f32, {3}}, {f32, {}});
+        compile(dialect::openvino_select_1,
+                {.cond = {boolean, {2, 3}}, .src_0 = {f32, {3}}, .src_1 = {f32, {}}});
     } catch (const invalid_shape& error) {
         std::cout << "refused: " << error.what() << '\n';
     }

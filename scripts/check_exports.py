@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Not libm: among what a program loads, oneDNN 3.2's own libraries rely on its place in the order.
 NEEDED = re.compile(r"^(libc|libdl|libpthread|libstdc\+\+|libgcc_s|ld-linux-\S+)\.so[.\d]*$")
 NEEDED_BY_ENGINE = "libtbb.so.12"
-PASS = "maskwise::openvino::accelerate_select"
+PASS = "maskwise::openvino::v1::accelerate_select"
 
 
 def tool(*command: str) -> str:
@@ -59,7 +59,9 @@ def exported_names(library: Path) -> set[str]:
     """First names below maskwise:: of the demangled exports; anything else in full."""
     names = set()
     for symbol in demangled(library):
-        found = re.match(r"(?:(?:typeinfo(?: name)?|vtable) for )?maskwise::(\w+)", symbol)
+        found = re.match(
+            r"(?:(?:typeinfo(?: name)?|vtable) for )?maskwise::(?:v\d+::)?(\w+)", symbol
+        )
         names.add(found.group(1) if found else symbol)
     return names
 

@@ -116,7 +116,10 @@ ASKED = {
     ),
     "src/graph": (GRAPHS, f"onnxruntime_fusion onnxruntime_fused_attention {PLUGIN}", MERGED),
     "src/onednn": ("3.2/traps/preload 3.13/merge_contract/preload", PLUGIN, MERGED),
-    "src/api": ("test_api test_strings test_attention_threads test_huge_sizes", "attention select"),
+    "src/api": (
+        "test_api test_api_contract test_strings test_attention_threads test_huge_sizes",
+        "attention select",
+    ),
     "integrations/onnxruntime": (files_of("onnxruntime"), "onnxruntime_models"),
     "integrations/openvino": (files_of("openvino"), "openvino_models"),
     "python/src": ("where select out dlpack routes attention", "onnx package"),

@@ -19,7 +19,7 @@ namespace maskwise::bench {
 namespace {
 
 tensor_desc describe(data_type type, const operand& o) {
-    tensor_desc desc{type, dims(0, 0), dims(0, 0)};
+    tensor_desc desc{type, {}, {}};
     for (const std::int64_t extent : o.extents) desc.extents.push_back(extent);
     for (const std::int64_t stride : o.strides_elems)
         desc.strides_bytes.push_back(stride * static_cast<std::int64_t>(width_bytes(type)));

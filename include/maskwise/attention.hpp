@@ -19,6 +19,10 @@
 
 namespace maskwise {
 
+struct attention_data; // the library's
+
+inline namespace v1 {
+
 // Keys up to a boundary are kept. top_left: key <= row; bottom_right: key <= row + keys - rows, so
 // that the last row keeps all.
 enum class causal_boundary : std::uint8_t { none, top_left, bottom_right };
@@ -65,8 +69,9 @@ struct attention_desc {
     causal_boundary causal = causal_boundary::none;
     std::optional<float> scale = {}; // 1 / sqrt(depth) where not given; without depth scores are 0
     float soft_cap = 0;
-    // A row of which every score is -infinity: zeros, or else NaN. Without any key it is zeros.
-    bool inf_as_zero = false;
+    // A row of which every score is -infinity, as one that is masked as a whole: zeros, or else NaN
+    // as SoftMax by itself makes of it. Without any key it is zeros.
+    bool inf_as_zero = true;
     // A row of NaN is zeros, too; its statistics stay NaN. Implies inf_as_zero.
     bool nan_as_zero = false;
     bool grouped_queries = false;
@@ -98,8 +103,6 @@ struct attention_operands {
     void* statistics = nullptr;
 };
 
-struct attention_data;
-
 // A compiled attention: immutable, a pointer to shared data, so cheap to copy, and any number of
 // threads may execute one at once.
 class MASKWISE_API attention_plan {
@@ -126,6 +129,10 @@ private:
     std::shared_ptr<const attention_data> data_;
 };
 
+// What attention_plan::dst() of compile(desc) is. Throws as that does for types, layouts, numbers
+// and shapes that do not fit each other, and makes no plan.
+MASKWISE_API tensor_desc infer_dst(const attention_desc& desc);
+
 // Throws invalid_argument for types, layouts and numbers that cannot be served and where
 // MASKWISE_MAX_ISA is not an instruction set of this machine; invalid_shape for shapes that do not
 // fit each other and sizes beyond 64 bits.
@@ -135,4 +142,5 @@ MASKWISE_API attention_plan compile(const attention_desc& desc);
 MASKWISE_API std::string to_string(const attention_plan& of);
 MASKWISE_API std::string explain(const attention_plan& of);
 
+} // namespace v1
 } // namespace maskwise

@@ -1,15 +1,21 @@
 // Maskwise: Select, dst = cond ? src_0 : src_1 with broadcasting, at memory speed on CPUs.
 //
 //   using namespace maskwise;
-//   const plan select = compile(dialect::onnx_where_16, {data_type::boolean, {4}},
-//                               {data_type::f32, {3, 4}}, {data_type::f32, {}});
+//   const plan select = compile(dialect::onnx_where_16, {.cond = {data_type::boolean, {4}},
+//                                                        .src_0 = {data_type::f32, {3, 4}},
+//                                                        .src_1 = {data_type::f32, {}}});
 //   std::vector<float> dst(12);                        // select.dst() is f32 {3,4}, row-major
-//   select.execute(keep, scores, &masked, dst.data());
+//   select.execute({.cond = keep, .src_0 = scores, .src_1 = &masked}, dst.data());
 //
-// C++20, no other header. Elements are moved, never computed with: NaN payloads and -0.0 stay as
-// they are, any cond byte but 0 is true. Every function may be called from any thread. What can
-// never be served throws one of the errors below; std::bad_alloc passes through.
+// C++20. Elements are moved, never computed with: NaN payloads and -0.0 stay as they are, any cond
+// byte but 0 is true. Every function may be called from any thread. What can never be served throws
+// one of the errors below; std::bad_alloc passes through.
+//
+// All names are in the inline namespace v1, so maskwise::plan is maskwise::v1::plan. Its number
+// changes with the ABI: a program does not link with a library that it does not fit.
 #pragma once
+
+#include "maskwise/version.h"
 
 #include <algorithm>
 #include <array>
@@ -22,10 +28,15 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #define MASKWISE_API __attribute__((visibility("default")))
 
 namespace maskwise {
+
+class select_plan; // the library's
+
+inline namespace v1 {
 
 // What is thrown; the text holds the offending values.
 class MASKWISE_API error : public std::runtime_error {
@@ -70,36 +81,54 @@ MASKWISE_API std::string_view to_string(data_type type);
 
 inline constexpr int max_rank = 64;
 
-// Extents or strides of one tensor, outermost first: at most max_rank numbers, held in the object.
-// Rank 0 is a scalar. More numbers than max_rank throw invalid_shape.
+// Extents or strides of one tensor, outermost first: at most max_rank numbers, else invalid_shape.
+// Rank 0 is a scalar. Up to inline_rank numbers lie in the object, and nothing is allocated for
+// them; of more all lie on the heap. One that was moved from is a scalar.
 class dims {
 public:
+    static constexpr int inline_rank = 12;
+
     dims() noexcept {}
     dims(std::initializer_list<std::int64_t> values) : dims(values.begin(), values.size()) {}
     explicit dims(std::span<const std::int64_t> values) : dims(values.data(), values.size()) {}
-    dims(int rank, std::int64_t value) : rank_(checked(static_cast<std::size_t>(rank))) {
-        std::fill(begin(), end(), value);
+    // `rank` times the same value.
+    static dims filled(int rank, std::int64_t value) {
+        dims made;
+        made.reset(checked(rank));
+        std::fill(made.begin(), made.end(), value);
+        return made;
     }
-    dims(const dims& other) noexcept : rank_(other.rank_) { copy(other.begin()); }
-    dims& operator=(const dims& other) noexcept {
-        if (this == &other) return *this;
-        rank_ = other.rank_;
-        copy(other.begin());
+
+    dims(const dims& other) { assign(other); }
+    dims(dims&& other) noexcept { take(other); }
+    dims& operator=(const dims& other) {
+        if (this != &other) assign(other);
         return *this;
     }
+    dims& operator=(dims&& other) noexcept {
+        if (this != &other) take(other);
+        return *this;
+    }
+    ~dims() = default;
 
     int rank() const { return rank_; }
     bool empty() const { return rank_ == 0; }
     void push_back(std::int64_t value) {
-        if (rank_ == max_rank) refuse(max_rank + 1);
-        (*this)[rank_++] = value;
+        const int next = checked(std::int64_t{rank_} + 1);
+        if (next > inline_rank && !outside_) {
+            auto numbers = std::make_unique_for_overwrite<std::int64_t[]>(max_rank);
+            std::copy_n(inside_.data(), rank_, numbers.get());
+            outside_ = std::move(numbers);
+        }
+        begin()[rank_] = value;
+        rank_ = next;
     }
 
     std::int64_t& operator[](int i) { return begin()[i]; }
     std::int64_t operator[](int i) const { return begin()[i]; }
-    std::int64_t* begin() { return values_.data(); }
+    std::int64_t* begin() { return outside_ ? outside_.get() : inside_.data(); }
     std::int64_t* end() { return begin() + rank_; }
-    const std::int64_t* begin() const { return values_.data(); }
+    const std::int64_t* begin() const { return outside_ ? outside_.get() : inside_.data(); }
     const std::int64_t* end() const { return begin() + rank_; }
 
     friend bool operator==(const dims& a, const dims& b) {
@@ -107,20 +136,43 @@ public:
     }
 
 private:
-    dims(const std::int64_t* values, std::size_t rank) : rank_(checked(rank)) { copy(values); }
+    dims(const std::int64_t* values, std::size_t rank) {
+        reset(checked(static_cast<std::int64_t>(rank)));
+        copy(values);
+    }
 
-    static int checked(std::size_t rank) {
-        if (rank > max_rank) refuse(rank);
+    static int checked(std::int64_t rank) {
+        if (rank < 0 || rank > max_rank)
+            throw invalid_shape(std::to_string(rank) + " dimensions, expected 0 to " +
+                                std::to_string(max_rank));
         return static_cast<int>(rank);
     }
-    [[noreturn]] static void refuse(std::size_t rank) {
-        throw invalid_shape(std::to_string(rank) + " dimensions are more than " +
-                            std::to_string(max_rank));
+    // The numbers have no value then.
+    void reset(int rank) {
+        if (rank > inline_rank && !outside_)
+            outside_ = std::make_unique_for_overwrite<std::int64_t[]>(max_rank);
+        rank_ = rank;
     }
-    void copy(const std::int64_t* from) { std::copy_n(from, rank_, begin()); }
+    void assign(const dims& other) {
+        reset(other.rank_);
+        copy(other.begin());
+    }
+    void take(dims& other) noexcept {
+        rank_ = std::exchange(other.rank_, 0);
+        if (other.outside_)
+            outside_ = std::move(other.outside_);
+        else
+            copy(other.inside_.data());
+    }
+    // A call of memmove takes longer than a few numbers.
+    void copy(const std::int64_t* from) noexcept {
+        std::int64_t* const to = begin();
+        for (int i = 0; i < rank_; ++i) to[i] = from[i];
+    }
 
     int rank_ = 0;
-    std::array<std::int64_t, max_rank> values_; // only the first rank_ have a value
+    std::array<std::int64_t, inline_rank> inside_; // only the first rank_ have a value
+    std::unique_ptr<std::int64_t[]> outside_;      // room for max_rank, in place of inside_
 };
 
 // "{2,3,4}", "{}" for a scalar.
@@ -152,9 +204,24 @@ enum class dialect : std::uint8_t {
 // "onednn::Select", "openvino::Select-1", "onnx::Where-9", "onnx::Where-16".
 MASKWISE_API std::string_view to_string(dialect form);
 
-// Whether inputs of different shapes are expanded. none: all three shapes are equal. ONNX has no
-// such attribute, there it is always numpy.
-enum class auto_broadcast : std::uint8_t { none, numpy };
+// Whether inputs of different shapes are expanded. none: all three shapes must be equal. ONNX has
+// no such attribute and always expands: none is refused there.
+enum class auto_broadcast : std::uint8_t { numpy, none };
+
+// A Select by its operands. dst: dense and of the type of src_0 where undef.
+struct select_desc {
+    tensor_desc cond, src_0, src_1;
+    tensor_desc dst = {};
+
+    friend bool operator==(const select_desc&, const select_desc&) = default;
+};
+
+// The address of each operand's element {0,...,0}; memory stays the caller's.
+struct select_inputs {
+    const void* cond = nullptr;
+    const void* src_0 = nullptr;
+    const void* src_1 = nullptr;
+};
 
 // Threads of the caller's in place of oneTBB's: run(count, body) calls body(i) once for each i of
 // [0, count), in any order, on up to `threads` threads, and returns when all calls have.
@@ -163,8 +230,6 @@ struct parallel_loop {
     std::function<void(std::int64_t count, const std::function<void(std::int64_t)>& body)> run;
 };
 
-class select_plan;
-
 // A compiled Select: immutable, a pointer to shared data, so cheap to copy, and any number of
 // threads may execute one at once.
 class MASKWISE_API plan {
@@ -172,17 +237,16 @@ public:
     // Type, extents and strides of the result; lives as long as the plan.
     const tensor_desc& dst() const noexcept;
 
-    // dst = cond ? src_0 : src_1. The addresses of each operand's element {0,...,0}; memory stays
-    // the caller's. dst may be exactly src_0 or src_1 where their descriptions are equal; where it
-    // overlaps an input in any other way the result is undefined. Where dst has no element they may
-    // be null, else a null one throws invalid_argument and nothing is written; so does a loop
-    // without threads or function. Returns when dst is written. Large Selects use the caller's
-    // oneTBB task arena, or the loop. Neither allocates nor locks by itself, throws nothing else
-    // but what copying a std::string and the loop throw: then elements of dst hold their old or
-    // their new value. Operands that are packed first take up to 160 KiB of the thread's stack.
-    void execute(const void* cond, const void* src_0, const void* src_1, void* dst) const;
-    void execute(const void* cond, const void* src_0, const void* src_1, void* dst,
-                 const parallel_loop& loop) const;
+    // Writes dst = cond ? src_0 : src_1; `dst` is the address of its element {0,...,0}. It may be
+    // exactly src_0 or src_1 where their descriptions are equal; where it overlaps an input in any
+    // other way the result is undefined. Where dst has no element addresses may be null, else a
+    // null one throws invalid_argument and nothing is written; so does a loop without threads or
+    // function. Returns when dst is written. Large Selects use the caller's oneTBB task arena, or
+    // the loop. Neither allocates nor locks by itself, throws nothing else but what copying a
+    // std::string and the loop throw: then elements of dst hold their old or their new value.
+    // Operands that are packed first take up to 160 KiB of the thread's stack.
+    void execute(const select_inputs& at, void* dst) const;
+    void execute(const select_inputs& at, void* dst, const parallel_loop& loop) const;
 
     // For the library.
     explicit plan(std::shared_ptr<const select_plan> data) noexcept;
@@ -194,21 +258,17 @@ private:
     std::shared_ptr<const select_plan> data_;
 };
 
-// Type and extents of the result, row-major without gaps. Throws as compile does.
-MASKWISE_API tensor_desc infer_dst(dialect form, const tensor_desc& cond, const tensor_desc& src_0,
-                                   const tensor_desc& src_1,
+// What plan::dst() of compile(form, desc, broadcast) is. Throws as that does for types, attributes
+// and shapes, and makes no plan.
+MASKWISE_API tensor_desc infer_dst(dialect form, select_desc desc,
                                    auto_broadcast broadcast = auto_broadcast::numpy);
 
-// The plan for operands of these layouts and a dense dst, or for the dst given. Plans are kept:
-// compiling the same again is a look-up. Throws invalid_argument for types that the dialect does
-// not have, for layouts that cannot be served and where MASKWISE_MAX_ISA is not an instruction set
-// of this machine; invalid_shape for shapes that do not broadcast, a dst of another shape, and
-// sizes beyond 64 bits.
-MASKWISE_API plan compile(dialect form, const tensor_desc& cond, const tensor_desc& src_0,
-                          const tensor_desc& src_1,
-                          auto_broadcast broadcast = auto_broadcast::numpy);
-MASKWISE_API plan compile(dialect form, const tensor_desc& cond, const tensor_desc& src_0,
-                          const tensor_desc& src_1, const tensor_desc& dst,
+// The plan for operands of these layouts. Plans are kept: compiling the same again is a look-up.
+// Throws invalid_argument for types that the dialect does not have, for none where it has no
+// auto_broadcast, for layouts that cannot be served and where MASKWISE_MAX_ISA is not an
+// instruction set of this machine; invalid_shape for negative extents, shapes that do not
+// broadcast, a dst of another shape, and sizes beyond 64 bits.
+MASKWISE_API plan compile(dialect form, select_desc desc,
                           auto_broadcast broadcast = auto_broadcast::numpy);
 
 // The plan in one line: loops, tile, how each operand is read, kernel, stores, instruction set. For
@@ -224,8 +284,6 @@ MASKWISE_API std::string_view version() noexcept;
 // by the environment's MASKWISE_MAX_ISA. Throws invalid_argument where that is none of this
 // machine's.
 MASKWISE_API std::string_view instruction_set();
-// The environment's MASKWISE_VERBOSE: 0, or 2 for a line on standard error for each plan compiled
-// and each execution. Read once.
-MASKWISE_API int verbose_level();
 
+} // namespace v1
 } // namespace maskwise

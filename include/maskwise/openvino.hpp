@@ -12,6 +12,7 @@
 #include <memory>
 
 namespace maskwise::openvino {
+inline namespace v1 {
 
 struct accelerate_options {
     bool force = false;           // take every Select, not only where Maskwise is faster
@@ -35,4 +36,5 @@ private:
     accelerate_options options_;
 };
 
+} // namespace v1
 } // namespace maskwise::openvino

@@ -13,8 +13,9 @@ namespace {
 
 // Scores that a mask or a bias broadcasts are expanded first.
 plan make_expansion(const tensor_desc& scores, const dims& shape) {
-    const tensor_desc one_repeated{scores.type, shape, dims(shape.rank(), 0)};
-    return compile(dialect::onnx_where_16, {data_type::boolean, {}}, scores, one_repeated);
+    const tensor_desc one_repeated{scores.type, shape, dims::filled(shape.rank(), 0)};
+    return compile(dialect::onnx_where_16,
+                   {.cond = {data_type::boolean, {}}, .src_0 = scores, .src_1 = one_repeated});
 }
 
 // A number is a row of one element: ONNX Runtime runs Softmax of one in f16.
@@ -45,7 +46,7 @@ public:
         if (expansion_) { // rows may run in place
             constexpr bool keep = true;
             constexpr float unread = 0;
-            expansion_->execute(&keep, scores, &unread, output, loop);
+            expansion_->execute({.cond = &keep, .src_0 = scores, .src_1 = &unread}, output, loop);
             scores = output;
         }
         run_measured(rows_, [&] { run_rows(rows_, {scores, output, inputs.subspan(1)}, &loop); });

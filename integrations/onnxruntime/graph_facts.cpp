@@ -87,7 +87,7 @@ value_facts facts_of(const runtime& with, const abi::value_info* value) {
     check(with.GetDimensionsCount(tensor, &rank));
     facts.has_too_many_dims = rank > max_rank;
     if (facts.has_too_many_dims) return facts;
-    facts.extents.emplace(static_cast<int>(rank), -1);
+    facts.extents = dims::filled(static_cast<int>(rank), -1);
     check(with.GetDimensions(tensor, facts.extents->begin(), rank));
     return facts;
 }

@@ -27,10 +27,11 @@ private:
                            y = read_input(with_, context, 2);
         if (x.desc.type == data_type::string)
             return run_where_of_strings(with_, context, form_, cond, x, y);
-        const plan select = compile(form_, cond.desc, x.desc, y.desc);
+        const plan select = compile(form_, {.cond = cond.desc, .src_0 = x.desc, .src_1 = y.desc});
         void* dst = nullptr;
         check(with_.GetTensorMutableData(make_output(with_, context, select.dst().extents), &dst));
-        select.execute(cond.data, x.data, y.data, dst, loop_of(with_, context, processors()));
+        select.execute({.cond = cond.data, .src_0 = x.data, .src_1 = y.data}, dst,
+                       loop_of(with_, context, processors()));
     }
 
     const runtime& with_;

@@ -51,11 +51,12 @@ void write_strings(const runtime& with, abi::value* output,
 
 void run_where_of_strings(const runtime& with, abi::kernel_context* context, dialect form,
                           const input_tensor& cond, const input_tensor& x, const input_tensor& y) {
-    const plan select =
-        compile(form, cond.desc, {view_type, x.desc.extents, {}}, {view_type, y.desc.extents, {}});
+    const plan select = compile(form, {.cond = cond.desc,
+                                       .src_0 = {view_type, x.desc.extents},
+                                       .src_1 = {view_type, y.desc.extents}});
     const text_copy src_0(with, x), src_1(with, y);
     std::vector<std::string_view> dst(elements_of(select.dst().extents));
-    select.execute(cond.data, src_0.views(), src_1.views(), dst.data(),
+    select.execute({.cond = cond.data, .src_0 = src_0.views(), .src_1 = src_1.views()}, dst.data(),
                    parallel_loop{1, [](auto, const auto& body) { body(0); }});
     write_strings(with, make_output(with, context, select.dst().extents), dst);
 }

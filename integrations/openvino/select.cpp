@@ -16,14 +16,19 @@ void run(const broadcast_spec& broadcast, const ov::TensorVector& inputs, ov::Te
     // By Select-1 cond may not be larger than then and else. OpenVINO's own takes it, as ONNX does.
     const dialect form = is_none ? dialect::openvino_select_1 : dialect::onnx_where_16;
     const auto_broadcast rule = is_none ? auto_broadcast::none : auto_broadcast::numpy;
-    const tensor_desc cond = describe_cond(inputs[0]), src_0 = describe(inputs[1]),
-                      src_1 = describe(inputs[2]);
-    plan made = compile(form, cond, src_0, src_1, rule);
+    select_desc desc{.cond = describe_cond(inputs[0]),
+                     .src_0 = describe(inputs[1]),
+                     .src_1 = describe(inputs[2])};
+    plan made = compile(form, desc, rule);
     const dims& extents = made.dst().extents;
     if (const ov::Shape shape(extents.begin(), extents.end()); output.get_shape() != shape)
         output.set_shape(shape);
-    if (!output.is_continuous()) made = compile(form, cond, src_0, src_1, describe(output), rule);
-    made.execute(inputs[0].data(), inputs[1].data(), inputs[2].data(), output.data());
+    if (!output.is_continuous()) {
+        desc.dst = describe(output);
+        made = compile(form, desc, rule);
+    }
+    made.execute({.cond = inputs[0].data(), .src_0 = inputs[1].data(), .src_1 = inputs[2].data()},
+                 output.data());
 }
 
 } // namespace

@@ -31,7 +31,7 @@ def select(
         Of one dtype, one that the dialect has; nothing is promoted. Arrays that speak DLPack
         (jax, torch) are read where they lie.
     auto_broadcast : "numpy" or "none"
-        "none" wants three equal shapes. ONNX has no such attribute: there it is always "numpy".
+        "none" wants three equal shapes. ONNX has no such attribute: "none" is refused there.
     dialect : "onednn", "openvino", "onnx" or "onnx-9"
         onednn::Select (float32, float16, ml_dtypes.bfloat16), openvino::Select-1 (every boolean,
         integer and real dtype), onnx::Where-16 (complex and text, too) or onnx::Where-9 (no
@@ -46,7 +46,7 @@ def select(
     Raises
     ------
     ValueError
-        Shapes that do not fit; an unknown auto_broadcast or dialect.
+        Shapes that do not fit; an unknown auto_broadcast or dialect, or "none" with one of ONNX's.
     TypeError
         A cond that is not boolean, dtypes that differ or that the dialect does not have.
     BufferError

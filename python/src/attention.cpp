@@ -57,7 +57,7 @@ tensor_desc lay_out_result(const tensor_desc& query, const dims& extents) {
     std::stable_sort(order.begin(), order.end() - 1, [&](std::int64_t a, std::int64_t b) {
         return step(static_cast<int>(a)) > step(static_cast<int>(b));
     });
-    // The dense dst that was compiled has the same product, so it stays within int64.
+    // The dense dst that was inferred has the same product, so it stays within int64.
     tensor_desc result{query.type, extents, extents};
     auto bytes = static_cast<std::int64_t>(width_bytes(query.type));
     for (int i = rank - 1; i >= 0; --i) {
@@ -76,7 +76,6 @@ attention_desc describe_inputs(const attention_call& of) {
     desc.value = describe(of.v, type);
     desc.causal = of.is_causal ? causal_boundary::top_left : causal_boundary::none;
     if (of.scale) desc.scale = static_cast<float>(*of.scale);
-    desc.inf_as_zero = true;
     desc.grouped_queries = of.enable_gqa;
     return desc;
 }
@@ -101,7 +100,7 @@ void check_out(const attention_call& of, const dims& extents) {
 
 attention_plan compile_for(const attention_call& of) {
     attention_desc desc = describe_inputs(of);
-    const dims extents = compile(desc).dst().extents;
+    const dims extents = infer_dst(desc).extents;
     if (!of.mask.is_none()) add_mask(desc, of.mask, extents);
     desc.dst = lay_out_result(desc.query, extents);
     if (of.out.is_none()) return compile(desc);

@@ -95,7 +95,7 @@ bool has_shape(nb::handle array, const dims& extents) {
 
 bool widen(dims& to, nb::handle operand) {
     const int rank = PyArray_NDIM(as_array(operand));
-    dims wide(std::max(rank, to.rank()), 1);
+    dims wide = dims::filled(std::max(rank, to.rank()), 1);
     std::copy(to.begin(), to.end(), wide.end() - to.rank());
     std::int64_t* at = wide.end() - rank;
     for (int i = 0; i < rank; ++i) {

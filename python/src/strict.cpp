@@ -42,9 +42,12 @@ dialect find_dialect(nb::handle value) {
         ("dialect is '" + std::string(name) + "', expected one of " + known).c_str());
 }
 
-auto_broadcast find_broadcast(nb::handle value) {
+auto_broadcast find_broadcast(nb::handle value, dialect form) {
     const std::string_view name = text_of(value, "auto_broadcast");
+    const bool is_onnx = form == dialect::onnx_where_9 || form == dialect::onnx_where_16;
     if (name == "numpy") return auto_broadcast::numpy;
+    if (name == "none" && is_onnx)
+        throw nb::value_error("auto_broadcast is 'none', expected numpy: ONNX has no other");
     if (name == "none") return auto_broadcast::none;
     throw nb::value_error(
         ("auto_broadcast is '" + std::string(name) + "', expected numpy or none").c_str());
@@ -90,22 +93,24 @@ nb::object new_array(const dims& extents, nb::handle dtype) {
 nb::object select(nb::handle cond, nb::handle src_0, nb::handle src_1, nb::handle broadcast,
                   nb::handle dialect_name) {
     const dialect form = find_dialect(dialect_name);
-    const auto_broadcast rule = find_broadcast(broadcast);
-    const tensor_desc c = describe_strictly(cond, "cond");
-    const tensor_desc s_0 = describe_strictly(src_0, "src_0");
-    const tensor_desc s_1 = describe_strictly(src_1, "src_1");
+    const auto_broadcast rule = find_broadcast(broadcast, form);
+    const select_desc desc{.cond = describe_strictly(cond, "cond"),
+                           .src_0 = describe_strictly(src_0, "src_0"),
+                           .src_1 = describe_strictly(src_1, "src_1")};
     try {
-        const tensor_desc result = infer_dst(form, c, s_0, s_1, rule);
+        const tensor_desc result = infer_dst(form, desc, rule);
         // Text in NumPy is no std::string; its references are NumPy's to move.
         if (result.type == data_type::string) {
             const nb::object dst = numpy_where()(cond, src_0, src_1);
             return own(PyArray_FromArray(as_array(dst), nullptr, NPY_ARRAY_C_CONTIGUOUS));
         }
         nb::object dst = new_array(result.extents, dtype_of(src_0));
-        const plan made = compile(form, c, s_0, s_1, rule);
+        const plan made = compile(form, desc, rule);
         const released_gil gil(true);
-        made.execute(PyArray_DATA(as_array(cond)), PyArray_DATA(as_array(src_0)),
-                     PyArray_DATA(as_array(src_1)), PyArray_DATA(as_array(dst)));
+        made.execute({.cond = PyArray_DATA(as_array(cond)),
+                      .src_0 = PyArray_DATA(as_array(src_0)),
+                      .src_1 = PyArray_DATA(as_array(src_1))},
+                     PyArray_DATA(as_array(dst)));
         return dst;
     } catch (const invalid_shape&) {
         throw;

@@ -21,8 +21,10 @@ plan find_plan(const request& of, nb::handle dst) {
          {nb::handle(of.condition), nb::handle(of.x), nb::handle(of.y), dst})
         key.push_layout(operand);
     return recent.find(key, [&] {
-        return compile(dialect::onnx_where_16, describe(of.condition, data_type::boolean),
-                       describe(of.x, of.type), describe(of.y, of.type), describe(dst, of.type));
+        return compile(dialect::onnx_where_16, {.cond = describe(of.condition, data_type::boolean),
+                                                .src_0 = describe(of.x, of.type),
+                                                .src_1 = describe(of.y, of.type),
+                                                .dst = describe(dst, of.type)});
     });
 }
 
@@ -30,8 +32,10 @@ void run_plan(const request& of, nb::handle dst) {
     const plan select = find_plan(of, dst);
     PyArrayObject* const to = as_array(dst);
     const released_gil gil(PyArray_SIZE(to) >= release_from_elements);
-    select.execute(PyArray_DATA(as_array(of.condition)), PyArray_DATA(as_array(of.x)),
-                   PyArray_DATA(as_array(of.y)), PyArray_DATA(to));
+    select.execute({.cond = PyArray_DATA(as_array(of.condition)),
+                    .src_0 = PyArray_DATA(as_array(of.x)),
+                    .src_1 = PyArray_DATA(as_array(of.y))},
+                   PyArray_DATA(to));
 }
 
 struct close_iterator {
@@ -66,8 +70,10 @@ public:
             const auto row = [&](int operand, data_type type) {
                 return tensor_desc{type, {count}, {strides[operand]}};
             };
-            plan_ = compile(dialect::onnx_where_16, row(1, data_type::boolean), row(2, type_),
-                            row(3, type_), row(0, type_));
+            plan_ = compile(dialect::onnx_where_16, {.cond = row(1, data_type::boolean),
+                                                     .src_0 = row(2, type_),
+                                                     .src_1 = row(3, type_),
+                                                     .dst = row(0, type_)});
             count_ = count;
             std::copy_n(strides, 4, strides_);
         }
@@ -83,8 +89,10 @@ private:
 
 // The pieces are rows: whether elements of the whole lie on each other only its plan tells.
 void require_apart(nb::handle out, data_type type) {
-    compile(dialect::onnx_where_16, describe(out, data_type::boolean), {type, {}}, {type, {}},
-            describe(out, type));
+    compile(dialect::onnx_where_16, {.cond = describe(out, data_type::boolean),
+                                     .src_0 = {type, {}},
+                                     .src_1 = {type, {}},
+                                     .dst = describe(out, type)});
 }
 
 void run_casting(const request& of, nb::handle dst) {
@@ -98,8 +106,10 @@ void run_casting(const request& of, nb::handle dst) {
     piece_plan piece(of.type);
     {
         const released_gil gil(!NpyIter_IterationNeedsAPI(iterator.get()));
-        do piece.of(*count, strides).execute(at[1], at[2], at[3], at[0]);
-        while (next(iterator.get()) != 0);
+        do {
+            const select_inputs inputs{.cond = at[1], .src_0 = at[2], .src_1 = at[3]};
+            piece.of(*count, strides).execute(inputs, at[0]);
+        } while (next(iterator.get()) != 0);
     }
     if (PyErr_Occurred() != nullptr) throw nb::python_error(); // a cast failed
 }

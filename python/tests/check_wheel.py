@@ -72,6 +72,7 @@ def check_build(build: Path, folder: Path) -> None:
     shutil.copytree(ROOT / "python/maskwise", package, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder / "project")
+    shutil.copytree(ROOT / "include", folder / "project/include")  # has the version
     run("cmake", "--install", build, "--component", "python", "--prefix", package.parent)
     pack = [*PIP, "wheel", "--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
     for setting in ("wheel.cmake=false", "wheel.platlib=true"):

@@ -50,6 +50,12 @@ def test_no_broadcast(dialect: Any) -> None:
         maskwise.select(c, f, f[:1], auto_broadcast="none", dialect=dialect)
 
 
+@pytest.mark.parametrize("dialect", ["onnx", "onnx-9"])
+def test_onnx_has_no_other_broadcast(dialect: Any) -> None:
+    with pytest.raises(ValueError, match="auto_broadcast is 'none', expected numpy"):
+        maskwise.select(c, f, f + 1, auto_broadcast="none", dialect=dialect)
+
+
 def test_the_example_of_openvino() -> None:
     cond = np.array([[False, False], [True, False], [True, True]])
     then, other = np.array([[-1, 0], [1, 2], [3, 4]]), np.array([[11, 10], [9, 8], [7, 6]])

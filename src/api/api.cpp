@@ -8,16 +8,26 @@
 namespace maskwise {
 namespace {
 
-tensor_desc with_strides(const tensor_desc& desc) {
+void fill_in_strides(tensor_desc& desc) {
     if (desc.strides_bytes.empty() && !desc.extents.empty())
-        return dense_desc(desc.type, desc.extents);
-    return desc;
+        desc.strides_bytes =
+            dense_strides(desc.extents, static_cast<std::int64_t>(width_bytes(desc.type)));
 }
 
-dims infer_extents(const select_schema& schema, const tensor_desc& cond, const tensor_desc& src_0,
-                   const tensor_desc& src_1, data_type dst, auto_broadcast broadcast) {
-    check_types(schema, cond.type, src_0.type, src_1.type, dst);
-    return infer_dst(schema, broadcast, cond.extents, src_0.extents, src_1.extents);
+// dst, and its strides where it has none.
+void complete_dst(dialect form, select_desc& desc, auto_broadcast broadcast) {
+    const select_schema& schema = schema_of(form);
+    const bool is_given = desc.dst.type != data_type::undef;
+    if (!is_given) desc.dst = {desc.src_0.type, {}};
+    check_types(schema, desc.cond.type, desc.src_0.type, desc.src_1.type, desc.dst.type);
+    dims inferred =
+        infer_dst(schema, broadcast, desc.cond.extents, desc.src_0.extents, desc.src_1.extents);
+    if (is_given && desc.dst.extents != inferred)
+        throw invalid_shape(std::string(schema.dialect) + ": " + std::string(schema.output) +
+                            " is " + to_string(desc.dst.extents) + ", expected " +
+                            to_string(inferred));
+    if (!is_given) desc.dst.extents = std::move(inferred);
+    fill_in_strides(desc.dst);
 }
 
 void require_addresses(const select_desc& desc, const std::array<const void*, 4>& addresses) {
@@ -30,46 +40,35 @@ void require_addresses(const select_desc& desc, const std::array<const void*, 4>
                                    to_string(operands[i].second->extents));
 }
 
-void run(const select_plan& plan, const void* cond, const void* src_0, const void* src_1, void* dst,
-         const parallel_loop* loop) {
+void run(const select_plan& plan, const select_inputs& at, void* dst, const parallel_loop* loop) {
     if (plan.nest.elements == 0) return;
-    if (cond == nullptr || src_0 == nullptr || src_1 == nullptr || dst == nullptr)
-        require_addresses(plan.desc, {cond, src_0, src_1, dst});
+    if (at.cond == nullptr || at.src_0 == nullptr || at.src_1 == nullptr || dst == nullptr)
+        require_addresses(plan.desc, {at.cond, at.src_0, at.src_1, dst});
     run_measured(plan, [&] {
         if (plan.desc.dst.type == data_type::string)
-            run_strings(plan, cond, src_0, src_1, dst, loop);
+            run_strings(plan, at.cond, at.src_0, at.src_1, dst, loop);
         else
-            run_select(plan, cond, src_0, src_1, dst, loop);
+            run_select(plan, at.cond, at.src_0, at.src_1, dst, loop);
     });
 }
 
 } // namespace
 
+inline namespace v1 {
+
 std::string_view to_string(dialect form) {
     return schema_of(form).dialect;
 }
 
-tensor_desc infer_dst(dialect form, const tensor_desc& cond, const tensor_desc& src_0,
-                      const tensor_desc& src_1, auto_broadcast broadcast) {
-    return dense_desc(src_0.type,
-                      infer_extents(schema_of(form), cond, src_0, src_1, src_0.type, broadcast));
+tensor_desc infer_dst(dialect form, select_desc desc, auto_broadcast broadcast) {
+    complete_dst(form, desc, broadcast);
+    return std::move(desc.dst);
 }
 
-plan compile(dialect form, const tensor_desc& cond, const tensor_desc& src_0,
-             const tensor_desc& src_1, auto_broadcast broadcast) {
-    return plan(make_select_plan({with_strides(cond), with_strides(src_0), with_strides(src_1),
-                                  infer_dst(form, cond, src_0, src_1, broadcast)}));
-}
-
-plan compile(dialect form, const tensor_desc& cond, const tensor_desc& src_0,
-             const tensor_desc& src_1, const tensor_desc& dst, auto_broadcast broadcast) {
-    const select_schema& schema = schema_of(form);
-    const dims inferred = infer_extents(schema, cond, src_0, src_1, dst.type, broadcast);
-    if (dst.extents != inferred)
-        throw invalid_shape(std::string(schema.dialect) + ": " + std::string(schema.output) +
-                            " is " + to_string(dst.extents) + ", expected " + to_string(inferred));
-    return plan(make_select_plan(
-        {with_strides(cond), with_strides(src_0), with_strides(src_1), with_strides(dst)}));
+plan compile(dialect form, select_desc desc, auto_broadcast broadcast) {
+    complete_dst(form, desc, broadcast);
+    for (tensor_desc* input : {&desc.cond, &desc.src_0, &desc.src_1}) fill_in_strides(*input);
+    return plan(make_select_plan(desc));
 }
 
 plan::plan(std::shared_ptr<const select_plan> data) noexcept : data_(std::move(data)) {}
@@ -78,14 +77,13 @@ const tensor_desc& plan::dst() const noexcept {
     return data_->desc.dst;
 }
 
-void plan::execute(const void* cond, const void* src_0, const void* src_1, void* dst) const {
-    run(*data_, cond, src_0, src_1, dst, nullptr);
+void plan::execute(const select_inputs& at, void* dst) const {
+    run(*data_, at, dst, nullptr);
 }
 
-void plan::execute(const void* cond, const void* src_0, const void* src_1, void* dst,
-                   const parallel_loop& loop) const {
+void plan::execute(const select_inputs& at, void* dst, const parallel_loop& loop) const {
     check_loop("select", loop);
-    run(*data_, cond, src_0, src_1, dst, &loop);
+    run(*data_, at, dst, &loop);
 }
 
 std::string_view version() noexcept {
@@ -96,4 +94,5 @@ std::string_view instruction_set() {
     return to_string(active_isa());
 }
 
+} // namespace v1
 } // namespace maskwise

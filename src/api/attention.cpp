@@ -16,6 +16,12 @@ void run(const attention_data& plan, const attention_operands& at, const paralle
 
 } // namespace
 
+inline namespace v1 {
+
+tensor_desc infer_dst(const attention_desc& desc) {
+    return checked_attention(desc).dst;
+}
+
 attention_plan compile(const attention_desc& desc) {
     return attention_plan(make_attention_plan(desc, active_isa()));
 }
@@ -48,4 +54,5 @@ std::string explain(const attention_plan& of) {
     return explain(*of.data_);
 }
 
+} // namespace v1
 } // namespace maskwise

@@ -62,6 +62,8 @@ std::string operand_lines(const select_plan& plan) {
 
 } // namespace
 
+inline namespace v1 {
+
 std::string to_string(const plan& of) {
     return to_string(*of.data_);
 }
@@ -74,4 +76,5 @@ std::string explain(const plan& of) {
     return operand_lines(plan) + kernel_line(plan) + threads_line(plan);
 }
 
+} // namespace v1
 } // namespace maskwise

@@ -48,7 +48,7 @@ void require_countable(const attention_data& plan) {
 // Strides for each dimension of `to`, 0 where the operand is broadcast, and where it has no
 // elements: its strides were not checked.
 dims broadcast_strides(const tensor_desc& operand, const dims& to) {
-    dims strides(to.rank(), 0);
+    dims strides = dims::filled(to.rank(), 0);
     if (element_count(operand.extents) == 0) return strides;
     const int missing = to.rank() - operand.extents.rank();
     for (int d = 0; d < operand.extents.rank(); ++d)
@@ -254,21 +254,19 @@ float number_at(const attention_data& plan, data_type type, const void* at) {
     return numbers[0];
 }
 
-dims position_of(std::int64_t head, const dims& outer) {
-    dims position(outer.rank(), 0);
-    for (int d = outer.rank() - 1; d >= 0; --d) {
-        position[d] = head % outer[d];
+head_position::head_position(std::int64_t head, const dims& outer) : rank_(outer.rank()) {
+    for (int d = rank_ - 1; d >= 0; --d) {
+        numbers_[static_cast<std::size_t>(d)] = head % outer[d];
         head /= outer[d];
     }
-    return position;
 }
 
-std::int64_t offset_bytes(const head_operand& operand, const dims& position) {
+std::int64_t offset_bytes(const head_operand& operand, std::span<const std::int64_t> position) {
     std::int64_t bytes = 0;
-    const int last = position.rank() - 1;
-    for (int d = 0; d <= last; ++d)
-        bytes +=
-            (d == last ? position[d] / operand.shared_by : position[d]) * operand.outer_bytes[d];
+    for (int d = 0; const std::int64_t number : position) {
+        const bool is_last = d + 1 == std::ssize(position);
+        bytes += (is_last ? number / operand.shared_by : number) * operand.outer_bytes[d++];
+    }
     return bytes;
 }
 

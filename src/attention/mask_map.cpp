@@ -163,7 +163,7 @@ mask_layout make_mask_layout(mask_kind kind, const dims& outer, std::int64_t row
     mask_layout layout;
     layout.kind = kind;
     const int rank = outer.rank();
-    layout.outer = layout.outer_bytes = layout.outer_tiles = dims(rank, 1);
+    layout.outer = layout.outer_bytes = layout.outer_tiles = dims::filled(rank, 1);
     layout.row_bytes = strides_bytes[rank];
     layout.key_bytes = strides_bytes[rank + 1];
     layout.rows = layout.row_bytes == 0 ? 1 : rows;
@@ -197,9 +197,10 @@ void map_row_tile(const mask_layout& layout, const void* mask, std::int64_t numb
     }
 }
 
-std::int64_t place_in_map(const mask_layout& layout, const dims& position, std::int64_t row_tile) {
+std::int64_t place_in_map(const mask_layout& layout, std::span<const std::int64_t> position,
+                          std::int64_t row_tile) {
     std::int64_t place = layout.row_tiles == 1 ? 0 : row_tile * layout.key_tiles;
-    for (int d = 0; d < position.rank(); ++d) place += position[d] * layout.outer_tiles[d];
+    for (int d = 0; const std::int64_t number : position) place += number * layout.outer_tiles[d++];
     return place;
 }
 

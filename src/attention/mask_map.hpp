@@ -41,7 +41,8 @@ void map_row_tile(const mask_layout& layout, const void* mask, std::int64_t numb
                   tile_mask* tiles, float* highest);
 
 // Where a head's key tiles of a row tile lie in the map.
-std::int64_t place_in_map(const mask_layout& layout, const dims& position, std::int64_t row_tile);
+std::int64_t place_in_map(const mask_layout& layout, std::span<const std::int64_t> position,
+                          std::int64_t row_tile);
 
 // The same of a causal boundary: row r keeps keys up to boundary + r.
 tile_mask causal_tile(std::int64_t boundary, std::int64_t first_row, std::int64_t rows,

@@ -27,6 +27,8 @@ const char* way_of(bool converts, bool in_pairs) {
 
 } // namespace
 
+inline namespace v1 {
+
 std::string_view to_string(causal_boundary boundary) {
     switch (boundary) {
     case causal_boundary::none:
@@ -38,6 +40,8 @@ std::string_view to_string(causal_boundary boundary) {
     }
     return "?";
 }
+
+} // namespace v1
 
 std::string to_string(const attention_data& plan) {
     const auto number = [](std::int64_t value) { return std::to_string(value); };

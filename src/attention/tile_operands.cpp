@@ -19,8 +19,8 @@ strided_matrix turned(strided_matrix matrix) {
 }
 
 // The part of one row tile.
-tile_maps part_of(tile_maps maps, const attention_data& plan, const dims& position,
-                  std::int64_t number) {
+tile_maps part_of(tile_maps maps, const attention_data& plan,
+                  std::span<const std::int64_t> position, std::int64_t number) {
     if (maps.cond != nullptr) maps.cond += place_in_map(plan.mask, position, number);
     if (maps.bias != nullptr) {
         const std::int64_t place = place_in_map(plan.bias_mask, position, number);
@@ -58,7 +58,7 @@ tile_operands::tile_operands(const attention_data& plan, const attention_operand
 }
 
 void tile_operands::bind(std::int64_t head, std::int64_t number) {
-    position_ = position_of(head, plan_.outer);
+    position_ = head_position(head, plan_.outer);
     const std::int64_t first = number * plan_.tile_rows;
     rows_ = {first, std::min(plan_.tile_rows, plan_.rows - first),
              part_of(maps_, plan_, position_, number)};

@@ -340,7 +340,7 @@ void row_walk::run_row() {
 }
 
 void row_walk::run(std::int64_t first, std::int64_t last) {
-    position_ = dims(plan_.outer.rank(), 0);
+    position_ = dims::filled(plan_.outer.rank(), 0);
     std::int64_t rest = first;
     for (int i = plan_.outer.rank() - 1; i >= 0; --i) {
         position_[i] = rest % plan_.outer[i];

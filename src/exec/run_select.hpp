@@ -1,9 +1,8 @@
 #pragma once
 
-namespace maskwise {
+#include "maskwise/maskwise.hpp"
 
-struct parallel_loop;
-class select_plan;
+namespace maskwise {
 
 // dst = cond ? src_0 : src_1, as the plan's descriptors lay the buffers out. A pointer is the
 // address of element {0,...,0}; it may be null where the tensor is empty. dst may be exactly

@@ -1,9 +1,8 @@
 #pragma once
 
-namespace maskwise {
+#include "maskwise/maskwise.hpp"
 
-struct parallel_loop;
-class select_plan;
+namespace maskwise {
 
 // run_select for a plan of strings: elements are std::string objects, copied by assignment. What
 // copying throws is thrown when every thread has stopped; elements of dst then hold their old or

@@ -35,7 +35,7 @@ tensor_desc matrix_of(const tensor_desc& input, const matrix_input& from) {
 // Repeats dimensions of extent 1, and those that are missing, as far as `to` has more.
 void expand(tensor_desc& matrix, const dims& to) {
     const int missing = to.rank() - matrix.extents.rank();
-    dims strides(to.rank(), 0);
+    dims strides = dims::filled(to.rank(), 0);
     for (int d = 0; d < matrix.extents.rank(); ++d)
         if (matrix.extents[d] == to[missing + d]) strides[missing + d] = matrix.strides_bytes[d];
     matrix.extents = to;
@@ -156,7 +156,7 @@ void fused_attention::take_numbers(std::span<const tensor_desc> operands) {
 }
 
 dims fused_attention::statistics() const {
-    dims result(dst_.rank(), 0);
+    dims result = dims::filled(dst_.rank(), 0);
     for (std::size_t d = 0; d < dst_order_.size(); ++d)
         result[dst_order_[d]] = dst_[static_cast<int>(d)];
     result[result.rank() - 1] = 1;

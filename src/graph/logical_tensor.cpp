@@ -69,7 +69,7 @@ tensor_desc to_input_desc(const logical_tensor& input) {
     logical_tensor still = input;
     if (input.property == property_kind::host_scalar) {
         still.layout = layout_kind::strided;
-        still.strides_elems = dims(input.extents.rank(), 0);
+        still.strides_elems = dims::filled(input.extents.rank(), 0);
     }
     return to_desc(still);
 }

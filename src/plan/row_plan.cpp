@@ -24,7 +24,7 @@ row_type row_type_of(data_type type, role as, const char* name) {
 // Strides of `desc` in the dimensions of `shape`, right-aligned; 0 where it is broadcast.
 dims aligned_strides(const tensor_desc& desc, const dims& shape, const char* name) {
     const int missing = shape.rank() - desc.extents.rank();
-    dims strides(shape.rank(), 0);
+    dims strides = dims::filled(shape.rank(), 0);
     for (int i = 0; i < desc.extents.rank() && missing >= 0; ++i) {
         const std::int64_t extent = desc.extents[i];
         if (extent != 1 && extent != shape[missing + i])

@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "tensor/broadcast.hpp"
+#include "tensor/tensor_desc.hpp"
 
 #include <algorithm>
 #include <string>
@@ -26,6 +27,9 @@ std::string list_types(std::span<const data_type> types) {
 
 [[noreturn]] void throw_shapes(const select_schema& schema, const std::string& why,
                                const std::array<const dims*, 3>& shapes) {
+    // With a negative extent shapes never fit, so nobody looks for one before.
+    for (std::size_t i = 0; i < shapes.size(); ++i)
+        require_no_negative(*shapes[i], schema.dialect, schema.inputs[i]);
     std::string text = std::string(schema.dialect) + ": " + why + ": ";
     for (std::size_t i = 0; i < shapes.size(); ++i)
         text.append(i == 0 ? "" : ", ")
@@ -41,7 +45,7 @@ std::string sources_of(const select_schema& schema) {
 }
 
 // nullopt where cond does not fit the shape that the sources have together.
-std::optional<dims> join_cond(broadcast_rule rule, const dims& cond, const dims& sources) {
+std::optional<dims> join_cond(broadcast_rule rule, const dims& cond, dims sources) {
     if (rule == broadcast_rule::multidirectional) return broadcast_numpy(cond, sources);
     if (broadcasts_one_way(cond, sources)) return sources;
     return std::nullopt;
@@ -88,20 +92,22 @@ dims infer_dst(const select_schema& schema, auto_broadcast broadcast, const dims
     };
     if (broadcast == auto_broadcast::none) {
         if (!schema.has_auto_broadcast)
-            throw invalid_argument(std::string(schema.dialect) +
-                                   " has no attribute auto_broadcast, given is none");
+            throw invalid_argument(
+                std::string(schema.dialect) +
+                " has no attribute auto_broadcast: given is none, expected numpy");
         if (cond != src_0 || cond != src_1) refuse("auto_broadcast none needs equal shapes");
+        require_no_negative(src_0, schema.dialect, schema.inputs[1]);
         return src_0;
     }
     if (broadcast != auto_broadcast::numpy)
         throw invalid_argument("auto_broadcast " + std::to_string(static_cast<int>(broadcast)) +
                                " is unknown");
-    const auto sources = broadcast_numpy(src_0, src_1);
+    auto sources = broadcast_numpy(src_0, src_1);
     if (!sources) refuse(sources_of(schema) + " do not broadcast to each other");
-    const auto dst = join_cond(schema.rule, cond, *sources);
+    auto dst = join_cond(schema.rule, cond, *std::move(sources));
     if (!dst)
         refuse(std::string(schema.inputs[0]) + " does not broadcast to " + sources_of(schema));
-    return *dst;
+    return *std::move(dst);
 }
 
 } // namespace maskwise

@@ -43,8 +43,8 @@ const select_schema& schema_of(dialect form);
 void check_types(const select_schema& schema, data_type cond, data_type src_0, data_type src_1,
                  data_type dst);
 
-// The shape of dst. Throws invalid_shape with the shapes in the text, and invalid_argument for a
-// broadcast that the dialect does not have.
+// The shape of dst. Throws invalid_shape with the shapes in the text, negative extents apart; and
+// invalid_argument for a broadcast that the dialect does not have.
 dims infer_dst(const select_schema& schema, auto_broadcast broadcast, const dims& cond,
                const dims& src_0, const dims& src_1);
 

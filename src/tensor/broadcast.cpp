@@ -13,7 +13,7 @@ std::int64_t aligned_extent(const dims& shape, int d, int rank) {
 
 std::optional<dims> broadcast_numpy(const dims& a, const dims& b) {
     const int rank = std::max(a.rank(), b.rank());
-    dims result(rank, 1);
+    dims result = dims::filled(rank, 1);
     for (int d = 0; d < rank; ++d) {
         const std::int64_t extent_a = aligned_extent(a, d, rank);
         const std::int64_t extent_b = aligned_extent(b, d, rank);

@@ -1,6 +1,7 @@
 #include "maskwise/maskwise.hpp"
 
 namespace maskwise {
+inline namespace v1 {
 
 std::size_t width_bytes(data_type type) {
     switch (type) {
@@ -28,4 +29,5 @@ std::string_view to_string(data_type type) {
     return "undef";
 }
 
+} // namespace v1
 } // namespace maskwise

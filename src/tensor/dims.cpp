@@ -1,6 +1,7 @@
 #include "maskwise/maskwise.hpp"
 
 namespace maskwise {
+inline namespace v1 {
 
 std::string to_string(const dims& values) {
     std::string text = "{";
@@ -11,4 +12,5 @@ std::string to_string(const dims& values) {
     return text + '}';
 }
 
+} // namespace v1
 } // namespace maskwise

@@ -10,12 +10,16 @@ namespace {
     throw invalid_shape("shape " + to_string(extents) + " has more bytes than can be addressed");
 }
 
-void require_no_negative(const dims& extents) {
-    for (const std::int64_t extent : extents)
-        if (extent < 0) throw invalid_shape("negative extent in " + to_string(extents));
-}
-
 } // namespace
+
+void require_no_negative(const dims& extents, std::string_view owner, std::string_view name) {
+    for (int d = 0; d < extents.rank(); ++d)
+        if (extents[d] < 0)
+            throw invalid_shape(std::string(owner) + (owner.empty() ? "" : ": ") +
+                                std::string(name) + ' ' + to_string(extents) + ": extent " +
+                                std::to_string(extents[d]) + " at position " + std::to_string(d) +
+                                " is negative");
+}
 
 dimension_order order_of(const dims& strides) {
     dimension_order order = row_major;
@@ -26,7 +30,7 @@ dimension_order order_of(const dims& strides) {
 }
 
 dims dense_strides(const dims& extents, std::int64_t unit, const dimension_order& order) {
-    dims strides(extents.rank(), unit);
+    dims strides = dims::filled(extents.rank(), unit);
     for (int i = extents.rank() - 1; i >= 0; --i) {
         const int d = order[static_cast<std::size_t>(i)];
         strides[d] = unit;

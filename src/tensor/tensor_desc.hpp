@@ -5,8 +5,14 @@
 #include <array>
 #include <cstdint>
 #include <numeric>
+#include <string_view>
 
 namespace maskwise {
+
+// Throws invalid_shape on a negative extent, with its value and position, and "<owner>: <name>" of
+// the tensor in the text.
+void require_no_negative(const dims& extents, std::string_view owner = "",
+                         std::string_view name = "shape");
 
 // Numbers of dimensions, the outermost in memory first.
 using dimension_order = std::array<int, max_rank>;

@@ -49,6 +49,7 @@ INSTALLED = [
     "lib/libmaskwise_onednn.so",
     "lib/libmaskwise_onnxruntime.so",
     "include/maskwise/maskwise.hpp",
+    "include/maskwise/version.h",
     "lib/cmake/maskwise/maskwise-config.cmake",
     "lib/cmake/maskwise/maskwise-targets.cmake",
     "bin/maskwise-info",

@@ -74,6 +74,7 @@ def test_an_empty_list_is_a_fault(tmp_path: Path) -> None:
 
 HEADER = """
 namespace maskwise {
+inline namespace v1 {
 class MASKWISE_API plan {
 public:
     int rank() const;
@@ -81,6 +82,7 @@ public:
 MASKWISE_API int compile(plan);
 MASKWISE_API int compile();
 int of_the_library();
+} // namespace v1
 } // namespace maskwise
 """
 API = '#define MASKWISE_API __attribute__((visibility("default")))\n' + HEADER
@@ -123,7 +125,7 @@ def test_an_extension_has_its_entry_and_its_pass(helper: str, tmp_path: Path) ->
     build = ["gcc", "-shared", "-fPIC", f"-Wl,-soname,{other.name}", "-o", str(other)]
     subprocess.run([*build, str(tmp_path / "o.c")], check=True)
     (tmp_path / "e.cpp").write_text(
-        "namespace maskwise::openvino { struct accelerate_select { void run(); }; \n"
+        "namespace maskwise::openvino::inline v1 { struct accelerate_select { void run(); }; \n"
         "void accelerate_select::run() {} }\n"
         'extern "C" void create_extensions() {}\n' + helper
     )

@@ -93,18 +93,21 @@ random_select draw_select(generator& random) {
     return drawn;
 }
 
+select_desc describe(const random_select& drawn) {
+    return {.cond = describe(boolean, drawn.cond),
+            .src_0 = describe(drawn.type, drawn.src_0),
+            .src_1 = describe(drawn.type, drawn.src_1)};
+}
+
 // dst as the library infers it, or laid out by the caller.
 void check_values(generator& random, const random_select& drawn, const shape& expected) {
-    const tensor_desc cond = describe(boolean, drawn.cond),
-                      src_0 = describe(drawn.type, drawn.src_0),
-                      src_1 = describe(drawn.type, drawn.src_1);
+    select_desc desc = describe(drawn);
     view dst{nullptr, expected, {}};
     test::lay_out(random, dst, drawn.width);
-    const bool inferred = one_in(random, 2);
-    const plan select = inferred ? compile(drawn.form, cond, src_0, src_1, drawn.broadcast)
-                                 : compile(drawn.form, cond, src_0, src_1,
-                                           describe(drawn.type, dst), drawn.broadcast);
+    if (!one_in(random, 2)) desc.dst = describe(drawn.type, dst);
+    const plan select = compile(drawn.form, desc, drawn.broadcast);
     ASSERT_EQ(select.dst().extents, dims(expected));
+    ASSERT_EQ(select.dst(), infer_dst(drawn.form, desc, drawn.broadcast));
     dst.strides_bytes.assign(select.dst().strides_bytes.begin(), select.dst().strides_bytes.end());
     if (drawn.type == string)
         for (std::int64_t& stride : dst.strides_bytes) stride /= string_bytes;
@@ -120,13 +123,14 @@ void check_values(generator& random, const random_select& drawn, const shape& ex
     if (drawn.type == string) {
         auto first = strings_of(firsts.bytes()), second = strings_of(seconds.bytes()),
              to = strings_of(result.bytes());
-        select.execute(c.data, first.data() + (x.data - firsts.data()),
-                       second.data() + (y.data - seconds.data()),
+        select.execute({.cond = c.data,
+                        .src_0 = first.data() + (x.data - firsts.data()),
+                        .src_1 = second.data() + (y.data - seconds.data())},
                        to.data() + (dst.data - result.data()));
         ASSERT_EQ(to, strings_of(wanted)) << to_string(select);
         return;
     }
-    select.execute(c.data, x.data, y.data, dst.data);
+    select.execute({.cond = c.data, .src_0 = x.data, .src_1 = y.data}, dst.data);
     ASSERT_TRUE(result.intact()) << to_string(select);
     if (wanted.empty()) return;
     ASSERT_EQ(std::memcmp(wanted.data(), result.data(), wanted.size()), 0) << to_string(select);
@@ -139,14 +143,12 @@ struct outcomes {
 void check_select(std::uint64_t seed, outcomes& seen) {
     generator random(seed);
     const random_select drawn = draw_select(random);
-    const tensor_desc cond = describe(boolean, drawn.cond),
-                      src_0 = describe(drawn.type, drawn.src_0),
-                      src_1 = describe(drawn.type, drawn.src_1);
+    const select_desc desc = describe(drawn);
     SCOPED_TRACE("MASKWISE_TEST_SEED for this case: " + std::to_string(seed) + ", " +
                  std::string(to_string(drawn.form)) + ' ' + std::string(to_string(drawn.type)) +
-                 ' ' + to_string(cond.extents) + to_string(src_0.extents) +
-                 to_string(src_1.extents));
-    const auto infer = [&] { infer_dst(drawn.form, cond, src_0, src_1, drawn.broadcast); };
+                 ' ' + to_string(desc.cond.extents) + to_string(desc.src_0.extents) +
+                 to_string(desc.src_1.extents));
+    const auto infer = [&] { infer_dst(drawn.form, desc, drawn.broadcast); };
     if (!has_type(drawn.form, drawn.type)) {
         ++seen.refused_types;
         EXPECT_THROW(infer(), invalid_argument);

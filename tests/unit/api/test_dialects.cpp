@@ -68,7 +68,10 @@ TEST_P(dialects, have_their_names) {
 TEST_P(dialects, take_exactly_their_types) {
     for (const data_type type : every_type) {
         const auto select = [&] {
-            return compile(GetParam().form, {boolean, {2}}, {type, {2}}, {type, {2}}).dst().type;
+            return compile(GetParam().form,
+                           {.cond = {boolean, {2}}, .src_0 = {type, {2}}, .src_1 = {type, {2}}})
+                .dst()
+                .type;
         };
         if (GetParam().types.contains(type)) {
             EXPECT_EQ(select(), type) << to_string(type);
@@ -83,7 +86,8 @@ TEST_P(dialects, take_exactly_their_types) {
 TEST_P(dialects, take_a_boolean_condition_only) {
     for (const data_type type : every_type) {
         const std::string text = refusal<invalid_argument>([&] {
-            compile(GetParam().form, {type, {2}}, {f32, {2}}, {f32, {2}});
+            compile(GetParam().form,
+                    {.cond = {type, {2}}, .src_0 = {f32, {2}}, .src_1 = {f32, {2}}});
         });
         if (type == boolean)
             EXPECT_EQ(text, "");
@@ -95,31 +99,38 @@ TEST_P(dialects, take_a_boolean_condition_only) {
 
 TEST_P(dialects, take_one_type_for_both_sources_and_dst) {
     const tensor_desc cond{boolean, {2}}, a{f32, {2}}, b{f16, {2}};
-    expect_names(refusal<invalid_argument>([&] { compile(GetParam().form, cond, a, b); }),
+    expect_names(refusal<invalid_argument>(
+                     [&] { compile(GetParam().form, {.cond = cond, .src_0 = a, .src_1 = b}); }),
                  {GetParam().name, GetParam().inputs[2], "f16", "expected f32"});
-    expect_names(refusal<invalid_argument>([&] { compile(GetParam().form, cond, a, a, b); }),
+    expect_names(refusal<invalid_argument>([&] {
+                     compile(GetParam().form, {.cond = cond, .src_0 = a, .src_1 = a, .dst = b});
+                 }),
                  {GetParam().name, "f16", "expected f32"});
 }
 
 TEST_P(dialects, refuse_a_number_of_types_that_is_none) {
     const tensor_desc cond{boolean, {2}}, none{undef, {2}};
-    EXPECT_THROW(compile(GetParam().form, cond, none, none), invalid_argument);
+    EXPECT_THROW(compile(GetParam().form, {.cond = cond, .src_0 = none, .src_1 = none}),
+                 invalid_argument);
 }
 
 // An empty result is a result: nothing is read or written, addresses may be null.
 TEST_P(dialects, select_nothing_from_empty_tensors) {
-    const plan empty = compile(GetParam().form, {boolean, {3, 1}}, {f32, {1, 0}}, {f32, {3, 1}});
+    const plan empty =
+        compile(GetParam().form,
+                {.cond = {boolean, {3, 1}}, .src_0 = {f32, {1, 0}}, .src_1 = {f32, {3, 1}}});
     EXPECT_EQ(empty.dst().extents, (dims{3, 0}));
-    EXPECT_NO_THROW(empty.execute(nullptr, nullptr, nullptr, nullptr));
+    EXPECT_NO_THROW(empty.execute({.cond = nullptr, .src_0 = nullptr, .src_1 = nullptr}, nullptr));
 }
 
 TEST_P(dialects, take_scalars) {
-    const plan select = compile(GetParam().form, {boolean, {}}, {f32, {}}, {f32, {}});
+    const plan select =
+        compile(GetParam().form, {.cond = {boolean, {}}, .src_0 = {f32, {}}, .src_1 = {f32, {}}});
     EXPECT_EQ(select.dst().extents, (dims{}));
     const float src_0 = 1, src_1 = 2;
     for (const bool cond : {false, true}) {
         float dst = 0;
-        select.execute(&cond, &src_0, &src_1, &dst);
+        select.execute({.cond = &cond, .src_0 = &src_0, .src_1 = &src_1}, &dst);
         EXPECT_EQ(dst, cond ? 1 : 2);
     }
 }
@@ -138,20 +149,24 @@ tensor_desc of(data_type type, const dims& extents) {
 
 dims infer(dialect form, const dims& cond, const dims& src_0, const dims& src_1,
            auto_broadcast broadcast = auto_broadcast::numpy) {
-    return infer_dst(form, of(boolean, cond), of(f32, src_0), of(f32, src_1), broadcast).extents;
+    return infer_dst(form,
+                     {.cond = of(boolean, cond), .src_0 = of(f32, src_0), .src_1 = of(f32, src_1)},
+                     broadcast)
+        .extents;
 }
 
 template <class T>
 std::vector<T> run(const plan& select, const std::vector<unsigned char>& cond,
                    const std::vector<T>& src_0, const std::vector<T>& src_1) {
     std::vector<T> dst(cond.size());
-    select.execute(cond.data(), src_0.data(), src_1.data(), dst.data());
+    select.execute({.cond = cond.data(), .src_0 = src_0.data(), .src_1 = src_1.data()}, dst.data());
     return dst;
 }
 
 TEST(openvino_select_1, gives_the_result_of_its_specification) {
     const plan select =
-        compile(dialect::openvino_select_1, of(boolean, {3, 2}), of(i32, {3, 2}), of(i32, {3, 2}));
+        compile(dialect::openvino_select_1,
+                {.cond = of(boolean, {3, 2}), .src_0 = of(i32, {3, 2}), .src_1 = of(i32, {3, 2})});
     EXPECT_EQ(
         run<std::int32_t>(select, {0, 0, 1, 0, 1, 1}, {-1, 0, 1, 2, 3, 4}, {11, 10, 9, 8, 7, 6}),
         (std::vector<std::int32_t>{11, 10, 1, 8, 3, 4}));
@@ -202,10 +217,14 @@ TEST(two_step_select, none_needs_equal_shapes) {
 TEST(onnx_where, gives_the_results_of_its_examples) {
     for (const dialect form : {dialect::onnx_where_9, dialect::onnx_where_16}) {
         const std::vector<unsigned char> condition{1, 0, 1, 1};
-        const plan floats = compile(form, of(boolean, {2, 2}), of(f32, {2, 2}), of(f32, {2, 2}));
+        const plan floats = compile(
+            form,
+            {.cond = of(boolean, {2, 2}), .src_0 = of(f32, {2, 2}), .src_1 = of(f32, {2, 2})});
         EXPECT_EQ(run<float>(floats, condition, {1, 2, 3, 4}, {9, 8, 7, 6}),
                   (std::vector<float>{1, 8, 3, 4}));
-        const plan longs = compile(form, of(boolean, {2, 2}), of(i64, {2, 2}), of(i64, {2, 2}));
+        const plan longs = compile(
+            form,
+            {.cond = of(boolean, {2, 2}), .src_0 = of(i64, {2, 2}), .src_1 = of(i64, {2, 2})});
         EXPECT_EQ(run<std::int64_t>(longs, condition, {1, 2, 3, 4}, {9, 8, 7, 6}),
                   (std::vector<std::int64_t>{1, 8, 3, 4}));
     }
@@ -229,7 +248,9 @@ TEST(onnx_where, broadcasts_all_three) {
 }
 
 TEST(onnx_where, lets_the_condition_expand_the_result) {
-    const plan select = compile(dialect::onnx_where_9, of(boolean, {3}), of(u8, {}), of(u8, {}));
+    const plan select =
+        compile(dialect::onnx_where_9,
+                {.cond = of(boolean, {3}), .src_0 = of(u8, {}), .src_1 = of(u8, {})});
     EXPECT_EQ(run<unsigned char>(select, {1, 0, 1}, {7}, {9}),
               (std::vector<unsigned char>{7, 9, 7}));
 }
@@ -237,7 +258,13 @@ TEST(onnx_where, lets_the_condition_expand_the_result) {
 TEST(onnx_where, has_no_attribute) {
     expect_names(refusal<invalid_argument>(
                      [] { infer(dialect::onnx_where_16, {2}, {2}, {2}, auto_broadcast::none); }),
-                 {"onnx::Where-16", "auto_broadcast", "none"});
+                 {"onnx::Where-16 has no attribute auto_broadcast: given is none, expected numpy"});
+}
+
+TEST(auto_broadcast, expands_where_nobody_says_more) {
+    EXPECT_EQ(auto_broadcast(), auto_broadcast::numpy);
+    for (const auto& each : definitions)
+        EXPECT_EQ(infer(each.form, {}, {3}, {}, auto_broadcast()), (dims{3})) << each.name;
 }
 
 TEST(auto_broadcast, that_is_unknown_is_refused) {

@@ -78,7 +78,8 @@ void execute_select(const plan& select, const std::array<tensor_desc, 3>& inputs
     at[3] = exact_memory::of(reach_of(select.dst()));
     for (const auto& each : at)
         if (!each) return;
-    select.execute(at[0]->first(), at[1]->first(), at[2]->first(), at[3]->first());
+    select.execute({.cond = at[0]->first(), .src_0 = at[1]->first(), .src_1 = at[2]->first()},
+                   at[3]->first());
     ++seen.executed;
 }
 
@@ -87,10 +88,13 @@ void try_select(chance& random, dialect form, counts& seen) {
     const std::array inputs{operand_of(random, data_type::boolean, shape),
                             operand_of(random, data_type::f32, shape),
                             operand_of(random, data_type::f32, shape)};
-    const tensor_desc dst = operand_of(random, data_type::f32, shape);
+    select_desc desc{.cond = inputs[0],
+                     .src_0 = inputs[1],
+                     .src_1 = inputs[2],
+                     .dst = operand_of(random, data_type::f32, shape)};
+    if (random.one_in(2)) desc.dst = {};
     try {
-        const plan select = random.one_in(2) ? compile(form, inputs[0], inputs[1], inputs[2])
-                                             : compile(form, inputs[0], inputs[1], inputs[2], dst);
+        const plan select = compile(form, desc);
         ++seen.accepted;
         for (const tensor_desc& input : inputs) expect_addressable(input, to_string(select));
         expect_addressable(select.dst(), to_string(select));

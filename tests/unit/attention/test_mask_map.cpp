@@ -45,7 +45,7 @@ void check(const mask_case& what, std::int64_t tile) {
         for (std::int64_t b = 0; b < what.outer[1]; ++b)
             for (std::int64_t r = 0; r < what.rows; r += tile)
                 for (std::int64_t k = 0; k < what.keys; k += tile) {
-                    const auto place = place_in_map(layout, {a, b}, r / tile) + k / tile;
+                    const auto place = place_in_map(layout, dims{a, b}, r / tile) + k / tile;
                     ASSERT_EQ(
                         map[static_cast<std::size_t>(place)],
                         expected_tile(what, a * what.strides[0] + b * what.strides[1], r, k, tile))

@@ -38,7 +38,7 @@ expression masked_maximum(data_type type) {
 
 // Dense strides of the extents in the given order of dimensions, the innermost first.
 tensor_desc lay_out(data_type type, const dims& extents, const std::vector<int>& order) {
-    tensor_desc desc{type, extents, dims(extents.rank(), 0)};
+    tensor_desc desc{type, extents, dims::filled(extents.rank(), 0)};
     auto stride = static_cast<std::int64_t>(width_bytes(type));
     for (const int d : order) {
         desc.strides_bytes[d] = stride;

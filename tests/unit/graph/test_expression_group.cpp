@@ -19,7 +19,7 @@ logical_tensor tensor(std::size_t id, data_type type = f32, const dims& extents 
     made.type = type;
     made.rank_known = true;
     made.extents = extents;
-    made.strides_elems = dims(extents.rank(), 1);
+    made.strides_elems = dims::filled(extents.rank(), 1);
     made.layout = layout_kind::strided;
     return made;
 }

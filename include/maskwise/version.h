@@ -1,0 +1,7 @@
+/* The version of these headers, for the preprocessor; C and C++. version() in maskwise.hpp is that
+ * of the library that is loaded. The build reads the project's version from these lines. */
+#pragma once
+
+#define MASKWISE_VERSION_MAJOR 0
+#define MASKWISE_VERSION_MINOR 1
+#define MASKWISE_VERSION_PATCH 0

@@ -1,0 +1,195 @@
+// What the public headers promise beyond results: names, defaults, sizes, allocations, texts.
+#include "maskwise/attention.hpp"
+
+#include "support/allocations.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace {
+
+using namespace maskwise;
+using enum data_type;
+
+static_assert(std::is_same_v<maskwise::plan, maskwise::v1::plan>);
+static_assert(std::is_same_v<maskwise::attention_desc, maskwise::v1::attention_desc>);
+static_assert(!std::is_constructible_v<dims, int, int>);
+static_assert(!std::is_constructible_v<dims, int, std::int64_t>);
+static_assert(std::is_nothrow_move_constructible_v<tensor_desc>);
+static_assert(sizeof(attention_desc) < 2048);
+
+template <class Plan>
+concept takes_positions = requires(const Plan& of, const void* in, void* out) {
+    of.execute(in, in, in, out);
+};
+static_assert(!takes_positions<plan>);
+
+template <class Error>
+std::string refusal(const auto& call) {
+    try {
+        call();
+    } catch (const Error& thrown) {
+        return thrown.what();
+    }
+    return "nothing was thrown";
+}
+
+TEST(contract, version_is_that_of_header_build_and_library) {
+    const std::string header = std::to_string(MASKWISE_VERSION_MAJOR) + '.' +
+                               std::to_string(MASKWISE_VERSION_MINOR) + '.' +
+                               std::to_string(MASKWISE_VERSION_PATCH);
+    EXPECT_EQ(header, MASKWISE_EXPECTED_VERSION);
+    EXPECT_EQ(header, version());
+}
+
+TEST(contract, dims_are_filled_by_name) {
+    EXPECT_EQ(dims::filled(3, 4), (dims{4, 4, 4}));
+    EXPECT_EQ(dims::filled(0, 4), dims());
+    EXPECT_EQ(refusal<invalid_shape>([] { dims::filled(-1, 4); }),
+              "-1 dimensions, expected 0 to 64");
+    EXPECT_EQ(refusal<invalid_shape>([] { dims::filled(65, 4); }),
+              "65 dimensions, expected 0 to 64");
+}
+
+dims counting(int rank) {
+    dims made;
+    for (int d = 0; d < rank; ++d) made.push_back(d);
+    return made;
+}
+
+// Every way from few numbers to many and back.
+TEST(contract, dims_are_values_of_any_rank) {
+    for (const int rank : {0, 3, dims::inline_rank, dims::inline_rank + 1, max_rank})
+        for (const int other : {0, 5, dims::inline_rank + 2, max_rank}) {
+            const dims expected = counting(rank);
+            dims copied = counting(other), moved = counting(other), source = expected;
+            copied = expected;
+            EXPECT_EQ(copied, expected) << rank << " over " << other;
+            moved = std::move(source);
+            EXPECT_EQ(moved, expected) << rank << " over " << other;
+            source = expected; // NOLINT(bugprone-use-after-move): it may be assigned to
+            EXPECT_EQ(source, expected);
+            const dims& itself = copied;
+            copied = itself;
+            EXPECT_EQ(copied, expected);
+            EXPECT_EQ(copied.rank(), rank);
+            EXPECT_EQ(dims(std::move(moved)), expected);
+        }
+}
+
+TEST(contract, copies_of_few_dimensions_allocate_nothing) {
+    attention_desc desc;
+    desc.query = desc.key = desc.value = {f32, {2, 3, 4, 5, 6, 7, 8, 9}, {8, 7, 6, 5, 4, 3, 2, 1}};
+    const dims most = dims::filled(dims::inline_rank, 1), more = dims::filled(max_rank, 1);
+    const std::int64_t before = test::allocations();
+    const attention_desc copy = desc;
+    dims longest = most;
+    longest = most;
+    EXPECT_EQ(test::allocations(), before);
+    longest = more;
+    EXPECT_EQ(test::allocations(), before + 1);
+    EXPECT_EQ(copy, desc);
+}
+
+TEST(contract, executions_of_a_select_allocate_nothing) {
+    for (const int ones : {0, dims::inline_rank, max_rank - 3}) {
+        dims shape = dims::filled(ones, 1);
+        for (const std::int64_t extent : {4, 8, 16}) shape.push_back(extent);
+        const plan select =
+            compile(dialect::onnx_where_16,
+                    {.cond = {boolean, {8, 1}}, .src_0 = {f32, shape}, .src_1 = {f32, {16}, {-4}}});
+        const std::vector<unsigned char> cond(8, 1);
+        const std::vector<float> src_0(512, 2), src_1(16);
+        std::vector<float> dst(512);
+        const parallel_loop loop{3, [](std::int64_t count, const auto& body) {
+                                     for (std::int64_t i = 0; i < count; ++i) body(i);
+                                 }};
+        const select_inputs at{.cond = cond.data(), .src_0 = src_0.data(), .src_1 = &src_1[15]};
+        const std::int64_t before = test::allocations();
+        select.execute(at, dst.data());
+        select.execute(at, dst.data(), loop);
+        EXPECT_EQ(test::allocations(), before) << ones;
+        EXPECT_EQ(dst, src_0);
+    }
+}
+
+// The first keeps its memory for the next.
+TEST(contract, further_executions_of_attention_allocate_nothing) {
+    for (const int ones : {0, dims::inline_rank, max_rank - 3}) {
+        dims shape = dims::filled(ones, 1);
+        for (const std::int64_t extent : {2, 5, 4}) shape.push_back(extent);
+        attention_desc desc;
+        desc.query = desc.key = desc.value = {f32, shape};
+        desc.causal = causal_boundary::top_left;
+        const attention_plan plan = compile(desc);
+        const std::vector<float> ones_in(40, 1);
+        std::vector<float> dst(40);
+        const attention_operands at{.query = ones_in.data(),
+                                    .key = ones_in.data(),
+                                    .value = ones_in.data(),
+                                    .dst = dst.data()};
+        plan.execute(at);
+        const std::int64_t before = test::allocations();
+        plan.execute(at);
+        EXPECT_EQ(test::allocations(), before) << ones;
+        EXPECT_EQ(dst, ones_in);
+    }
+}
+
+TEST(contract, infer_dst_says_what_the_plan_of_attention_has) {
+    attention_desc desc;
+    desc.query = {bf16, {4, 8, 5, 16}};
+    desc.key = {bf16, {2, 7, 16}};
+    desc.value = {bf16, {2, 7, 3}};
+    desc.grouped_queries = true;
+    EXPECT_EQ(infer_dst(desc), compile(desc).dst());
+    EXPECT_EQ(infer_dst(desc), (tensor_desc{bf16, {4, 8, 5, 3}, {240, 30, 6, 2}}));
+    desc.dst = {f32, {4, 8, 5, 3}, {12, 48, 384, 4}};
+    EXPECT_EQ(infer_dst(desc), desc.dst);
+    desc.value.extents = {2, 6, 3};
+    EXPECT_EQ(refusal<invalid_shape>([&] { infer_dst(desc); }),
+              refusal<invalid_shape>([&] { compile(desc); }));
+}
+
+TEST(contract, a_negative_extent_is_named_with_its_place) {
+    const tensor_desc good{f32, {2, 3}}, bad{f32, {2, -3}}, cond{boolean, {2, 3}};
+    const auto compiled = [](const select_desc& desc) {
+        return refusal<invalid_shape>([&] { compile(dialect::onnx_where_16, desc); });
+    };
+    EXPECT_EQ(compiled({.cond = {boolean, {-1}}, .src_0 = good, .src_1 = good}),
+              "onnx::Where-16: condition {-1}: extent -1 at position 0 is negative");
+    EXPECT_EQ(compiled({.cond = cond, .src_0 = bad, .src_1 = good}),
+              "onnx::Where-16: X {2,-3}: extent -3 at position 1 is negative");
+    EXPECT_EQ(compiled({.cond = cond, .src_0 = good, .src_1 = bad}),
+              "onnx::Where-16: Y {2,-3}: extent -3 at position 1 is negative");
+    attention_desc desc;
+    desc.query = desc.key = desc.value = good;
+    desc.key = bad;
+    EXPECT_EQ(refusal<invalid_shape>([&] { compile(desc); }),
+              "attention: key {2,-3}: extent -3 at position 1 is negative");
+}
+
+// As torch's scaled_dot_product_attention and maskwise.attention in Python have it.
+TEST(contract, a_row_that_is_masked_as_a_whole_is_zeros) {
+    attention_desc desc;
+    desc.query = desc.key = desc.value = {f32, {2, 1}};
+    desc.cond = {boolean, {2, 2}};
+    const float ones[] = {1, 1};
+    const bool keep[] = {false, false, true, true};
+    float dst[] = {5, 5};
+    const attention_operands at{
+        .query = ones, .key = ones, .value = ones, .cond = keep, .dst = dst};
+    compile(desc).execute(at);
+    EXPECT_EQ(dst[0], 0);
+    EXPECT_EQ(dst[1], 1);
+    desc.inf_as_zero = false;
+    compile(desc).execute(at);
+    EXPECT_TRUE(std::isnan(dst[0]));
+    EXPECT_EQ(dst[1], 1);
+}
+
+} // namespace
