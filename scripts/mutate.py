@@ -42,7 +42,7 @@ KEPT = WORK / "verdicts.json"
 LEAST_PERCENT = 90.0
 MOST_MEMORY = 8 << 30  # whoever plants a fault may plant an endless loop that allocates
 SLOWER = 5  # than without a fault: an endless loop
-FOLDERS = ("schema", "plan", "exec", "attention", "kernel", "jit", "graph", "onednn", "api")
+FOLDERS = ("schema", "plan", "exec", "attention", "kernel", "graph", "onednn", "api")
 SOURCES = (
     *(f"src/{folder}/**/*.[ch]pp" for folder in FOLDERS),
     "integrations/**/*.[ch]pp",
@@ -69,7 +69,6 @@ CONTRACTS = {
     "3.13/harness/Attention": "maskwise-bench maskwise-bench-faulty",
     "fuzz/attention": "fuzz_attention",
     "fuzz/select": "fuzz_select",
-    "fuzz/expressions": "fuzz_expressions",
     "fuzz/graph_chains_3.13": "fuzz_graph_chains_3.13",
     "fuzz/graph_chains_3.7": "fuzz_graph_chains_3.7",
     "3.7/lists_contract/preload": "lists_contract-3.7",
@@ -82,7 +81,7 @@ UNITS = "test_schema test_compiled_select test_plan test_run_rows test_run_selec
 ENGINE = f"{UNITS} test_strings test_bytes_touched test_lines_written test_api"
 ATTENTION = "test_mask_map test_attention test_attention_threads fuzz/attention"
 GRAPHS = (
-    "test_row_chain test_merged_chain test_expression_group test_compiled_select test_op_set"
+    "test_row_chain test_merged_chain test_compiled_select test_op_set"
     " test_attention_chain test_graph_index"
 )
 PLUGIN = " ".join(name for name in CONTRACTS if name[0] == "3" or name == "info")
@@ -97,9 +96,9 @@ def files_of(host: str) -> str:
 # Of a folder its own tests, then, where those notice nothing, what uses the folder.
 ASKED = {
     "src/schema": (ENGINE, PLUGIN),
-    "src/plan": (f"{ENGINE} test_run_expression", f"test_huge_sizes fuzz/select {PLUGIN}"),
+    "src/plan": (f"{ENGINE}", f"test_huge_sizes fuzz/select {PLUGIN}"),
     "src/exec": (
-        f"{ENGINE} test_run_expression test_arena test_fork",
+        f"{ENGINE} test_arena test_fork",
         f"fuzz/select {ATTENTION} {PLUGIN}",
     ),
     "src/kernel": (
@@ -109,10 +108,6 @@ ASKED = {
     "src/attention": (
         f"{ATTENTION} test_huge_sizes",
         "attention onnxruntime_fused_attention 3.13/harness/Attention 3.13/sizes_contract/preload",
-    ),
-    "src/jit": (
-        "test_expression_code test_expression_nodes test_run_expression test_refused_code",
-        "test_random_expressions test_expression_group fuzz/expressions",
     ),
     "src/graph": (GRAPHS, f"onnxruntime_fusion onnxruntime_fused_attention {PLUGIN}", MERGED),
     "src/onednn": ("3.2/traps/preload 3.13/merge_contract/preload", PLUGIN, MERGED),

@@ -86,6 +86,7 @@ struct ep_api; // another
     F(device_type, device_cpu, 0, OrtHardwareDeviceType_CPU)                                       \
     F(attribute_type, attribute_int, 1, ORT_OP_ATTR_INT)                                           \
     F(attribute_type, attribute_ints, 2, ORT_OP_ATTR_INTS)                                         \
+    F(attribute_type, attribute_float, 3, ORT_OP_ATTR_FLOAT)                                       \
     F(element_type, element_f32, 1, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT)                           \
     F(element_type, element_u8, 2, ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8)                            \
     F(element_type, element_i8, 3, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8)                             \

@@ -16,9 +16,10 @@ namespace {
 
 using graph::op_kind;
 
-bool is_arithmetic(op_kind kind) {
-    return kind == op_kind::add || kind == op_kind::subtract || kind == op_kind::multiply ||
-           kind == op_kind::divide;
+// Moves no element, and needs no other element of the row.
+bool is_elementwise(op_kind kind) {
+    return kind != op_kind::mat_mul && kind != op_kind::static_transpose &&
+           kind != op_kind::soft_max;
 }
 
 // The Where over the Softmax, as far as the scores come through elementwise operators.
@@ -29,7 +30,7 @@ const graph::op* select_above(const graph::op& soft_max, const fusion_rules& rul
         if (maker == nullptr || rules.only_reader(value) == nullptr || !rules.may_take(*maker))
             return nullptr;
         if (maker->kind == op_kind::select) return rules.row_of(*maker, 1, 2) ? maker : nullptr;
-        if (maker->kind != op_kind::tanh && !is_arithmetic(maker->kind)) return nullptr;
+        if (!is_elementwise(maker->kind)) return nullptr;
         const auto row = rules.row_of(*maker, 0, maker->inputs.size() - 1);
         if (!row) return nullptr;
         value = maker->inputs[*row].id;

@@ -18,11 +18,9 @@ struct known_operator {
     std::size_t inputs; // with one output
 };
 constexpr known_operator known_operators[] = {
-    {"Add", op_kind::add, 2},
-    {"Sub", op_kind::subtract, 2},
-    {"Mul", op_kind::multiply, 2},
-    {"Div", op_kind::divide, 2},
-    {"Tanh", op_kind::tanh, 1},
+#define MASKWISE_ROW_BINARY(name, turned, onnx) {onnx, op_kind::name, 2},
+#define MASKWISE_ROW_UNARY(name, onnx) {onnx, op_kind::name, 1},
+#include "kernel/row_operators.inc"
     {"Where", op_kind::select, 3},
     {"Softmax", op_kind::soft_max, 1},
     {"MatMul", op_kind::mat_mul, 2},
@@ -62,6 +60,8 @@ graph::op op_of(const runtime& with, const abi::node* node, op_kind kind) {
     graph::op op;
     op.kind = kind;
     op.name = name_of(with, node);
+    if (kind == op_kind::leaky_relu)
+        op.constants = {float_attribute_of(with, node, "alpha").value_or(0.01F), 0.0F};
     if (kind == op_kind::soft_max)
         op.axis =
             attribute_of(with, node, "axis").value_or(since_version(with, node) < 13 ? 1 : -1);

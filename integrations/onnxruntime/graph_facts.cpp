@@ -185,15 +185,30 @@ bool is_zero(const runtime& with, const abi::value_info* value) {
     return data != nullptr && std::memcmp(data, zeros, width_bytes(type_of(facts.element))) == 0;
 }
 
-std::optional<std::int64_t> attribute_of(const runtime& with, const abi::node* node,
-                                         const char* name) {
+namespace {
+
+template <class Number>
+std::optional<Number> one_attribute_of(const runtime& with, const abi::node* node, const char* name,
+                                       abi::attribute_type type) {
     const abi::attribute* found = nullptr;
     check(with.Node_GetAttributeByName(node, name, &found));
     if (found == nullptr) return std::nullopt;
-    std::int64_t number = 0;
+    Number number = 0;
     std::size_t bytes = 0;
-    check(with.ReadOpAttr(found, abi::attribute_int, &number, sizeof(number), &bytes));
+    check(with.ReadOpAttr(found, type, &number, sizeof(number), &bytes));
     return number;
+}
+
+} // namespace
+
+std::optional<std::int64_t> attribute_of(const runtime& with, const abi::node* node,
+                                         const char* name) {
+    return one_attribute_of<std::int64_t>(with, node, name, abi::attribute_int);
+}
+
+std::optional<float> float_attribute_of(const runtime& with, const abi::node* node,
+                                        const char* name) {
+    return one_attribute_of<float>(with, node, name, abi::attribute_float);
 }
 
 std::optional<std::vector<std::int64_t>> attributes_of(const runtime& with, const abi::node* node,

@@ -63,11 +63,13 @@ bool is_constant(const runtime& with, const abi::value_info* value);
 // A constant +0 of at most one dimension: it leaves the shape of what it is combined with.
 bool is_zero(const runtime& with, const abi::value_info* value);
 
-// Attributes of an operator that has them: a number, and several; nothing where not given.
+// An attribute by its name: one integer, several, or one f32; nothing where it is not given.
 std::optional<std::int64_t> attribute_of(const runtime& with, const abi::node* node,
                                          const char* name);
 std::optional<std::vector<std::int64_t>> attributes_of(const runtime& with, const abi::node* node,
                                                        const char* name);
+std::optional<float> float_attribute_of(const runtime& with, const abi::node* node,
+                                        const char* name);
 
 // The value of a constant f32 of one element.
 std::optional<float> constant_float(const runtime& with, const abi::node* node, std::size_t input);

@@ -31,6 +31,7 @@ STEPS: dict[str, tuple[str, Sequence[str]]] = {
     "add_turned": ("Add", ["bias", ""]),
     "sub": ("Sub", ["", "bias"]),
     "tanh": ("Tanh", [""]),
+    "leaky": ("LeakyRelu", [""]),
     "keep": ("Where", ["c", "", "fill"]),
     "mask": ("Where", ["c", "fill", ""]),
 }
@@ -60,7 +61,8 @@ def chain(names: Sequence[str], row: str, result: str = "o", zeros: bool = False
     links = [row, *(f"{result}_{i}" for i in range(len(names)))]
     for name, (before, after) in zip(names, itertools.pairwise(links), strict=True):
         kind, inputs = STEPS[name]
-        nodes.append(helper.make_node(kind, [one or before for one in inputs], [after]))
+        numbers = {"alpha": 0.25} if kind == "LeakyRelu" else {}
+        nodes.append(helper.make_node(kind, [one or before for one in inputs], [after], **numbers))
     weights = f"{result}_weights" if zeros else result
     nodes.append(helper.make_node("Softmax", [links[-1]], [weights], name="softmax", axis=-1))
     if zeros:

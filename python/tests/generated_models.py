@@ -179,7 +179,7 @@ class Generator(Builder):
             lambda: self.cut(x, axis),
             lambda: self.emit("Concat", x, x, axis=axis),
             lambda: self.by_version("ReduceMax", 18, x, axes=[axis]),
-            lambda: self.emit(self.pick(["Tanh", "Neg"]), x),
+            lambda: self.emit(self.pick(["Tanh", "LeakyRelu", "Neg"]), x),
         ]
         return self.pick(same if keeps else other)()
 

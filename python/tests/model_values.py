@@ -96,11 +96,19 @@ RULES: dict[str, Callable[..., Any]] = {
     "Slice": take,
     "Sub": np.subtract,
     "Tanh": np.tanh,
+    "LeakyRelu": lambda x, alpha=0.01: np.where(x > 0, x, alpha * x),
     "Transpose": lambda x, perm=None: np.transpose(x, perm),
     "Unsqueeze": lambda x, axes: np.expand_dims(x, tuple(int(axis) for axis in axes)),
     "Where": np.where,
 }
-ROUNDING = ("Div", "MatMul", "Mul", "Softmax", "Tanh")  # of f32; where one sums, in any order
+ROUNDING = (
+    "Div",
+    "LeakyRelu",
+    "MatMul",
+    "Mul",
+    "Softmax",
+    "Tanh",
+)  # of f32; where one sums, in any order
 # All who run one in f32 round alike what is alike, by half a unit of the sum, which may be far
 # larger than what rounded before. In f16 one may round before or behind.
 SUMS = ("Add", "Sub")

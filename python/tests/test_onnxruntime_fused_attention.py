@@ -112,7 +112,7 @@ def test_generated_attention() -> None:
         )
         check(session, nodes, feeds, constants, F32)
         fused += providers_of(session, "MatMul") == [maskwise.onnxruntime.PROVIDER] * 2
-    assert fused > 80
+    assert fused > 60
 
 
 @pytest.mark.parametrize("zeros", [False, True])
@@ -241,10 +241,10 @@ def test_shapes_that_do_not_fit(
 @pytest.mark.parametrize(
     ("name", "shape", "is_right"),
     [
-        ("q", (1, 1, 2, 9, 16), False),
-        ("q", (2, 9, 16), False),
+        ("q", (1, 1, 2, 9, 16), True),
+        ("q", (2, 9, 16), True),
         ("q", (288,), False),
-        ("bias", (1, 1, 1, 9, 70), False),
+        ("bias", (1, 1, 1, 9, 70), True),
         ("bias", (9, 70), True),
         ("bias", (630,), False),
         ("half", (1, 1, 1, 1), True),
@@ -264,7 +264,8 @@ def test_a_model_that_is_wrong_about_a_shape(
     given = {one: array for one, array in feeds.items() if one != name}
     given |= {"whole": np.resize(whole, int(np.prod(shape))), "shape": np.array(shape)}
     if is_right:
-        assert_close(session.run(None, given)[0], expected(nodes, feeds, constants)["o"], F32)
+        now = {**feeds, **constants, name: np.resize(whole, shape)}
+        assert_close(session.run(None, given)[0], expected(nodes, now, {})["o"], F32)
         return
     with pytest.raises(Exception, match=r"softmax: \{"):
         session.run(None, given)

@@ -39,6 +39,7 @@ CHAINS = {
     "bias first": ["add_turned", "div", "keep"],
     "mask and bias": ["mul", "mask", "add"],
     "sub": ["sub", "keep"],
+    "leaky": ["mul", "leaky", "keep"],
     "soft cap": ["div", "tanh", "mul", "add"],
 }
 # Of the mask or the bias, for scores {2,3,5,40}.

@@ -12,8 +12,6 @@ namespace maskwise {
 namespace {
 
 constexpr std::int64_t parallel_from_elements = 64 << 10;
-// Without a SoftMax nothing is held: pieces that stay in L1 with all their operands.
-constexpr std::int64_t streamed_columns = 1024;
 constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 
 constexpr std::int64_t whole_lines(std::int64_t columns) {
@@ -30,9 +28,10 @@ struct column_range {
     std::size_t first_action = 0;
 };
 
-// Bytes from a row's operands to the next row's.
+// Bytes from what an action reads to the next row's.
 struct row_move {
     std::int64_t side = 0, cond = 0;
+    std::array<std::int64_t, 2> compared = {};
 };
 
 class row_walk {
@@ -50,19 +49,27 @@ private:
     void bind_step(const row_change& step);
     void bind_step(const row_combine& step);
     void bind_step(const row_select& step);
+    void bind_step(const row_compared_select& step);
     void bind_step(const row_causal_select& step);
     void set_boundary();
     void add_action(const row_action& action, const row_move& move);
     std::int64_t move_of(std::size_t operand) const;
-    row_action action_with(row_operator op, std::size_t side, row_move& move);
+    row_side side_of(std::size_t operand, std::int64_t& move);
     float element_at(const std::byte* at, row_type type) const;
+    // Of this row: the last piece of a row that is cut may be shorter.
+    std::int64_t columns() const {
+        const int last = plan_.outer.rank() - 1;
+        const bool is_last = last >= 0 && position_[last] == plan_.outer[last] - 1;
+        return is_last ? plan_.last_columns : plan_.columns;
+    }
+    row_piece piece_of(const column_range& range, std::int64_t first, std::int64_t last) const;
     float run_piece(const column_range& range, std::int64_t first, std::int64_t last, float* to);
     bool is_constant(const column_range& range) const {
         return range.from == nullptr && range.first_action == action_count_;
     }
     template <typename Visit>
     void for_each_piece(std::int64_t columns, Visit visit);
-    void stream_row();
+    void write_row();
     void held_soft_max();
     void long_soft_max();
     const std::byte* scores_ahead() const;
@@ -70,6 +77,9 @@ private:
     void finish_statistics(float maximum, float sum);
     bool is_minus_infinity(std::int64_t count);
     float exponential(float value, float shift) const;
+    row_encoding encoding(float factor) const {
+        return {plan_.result.type, factor * plan_.scale, plan_.zero_point, streams_};
+    }
     void store(const float* values, std::int64_t first, std::int64_t count, float factor) const;
     void fill(std::int64_t first, float value); // to the end of the row
     const std::byte* address(const void* base, const row_operand& operand) const;
@@ -102,7 +112,7 @@ const std::byte* row_walk::address(const void* base, const row_operand& operand)
 float row_walk::element_at(const std::byte* at, row_type type) const {
     if (type == row_type::f16) {
         float value[row_block_elems];
-        plan_.kernels->run({at, type, 0, nullptr, 0, 0, 1}, value);
+        plan_.kernels->run({{type, at}, nullptr, 0, 0, 1}, value);
         return value[0];
     }
     if (type == row_type::f32) {
@@ -125,27 +135,30 @@ void row_walk::add_action(const row_action& action, const row_move& move) {
     moves_[action_count_++] = move;
 }
 
-// A side that is one element a row becomes a value, of this row where the side moves.
-row_action row_walk::action_with(row_operator op, std::size_t side, row_move& move) {
-    const row_operand& operand = plan_.operands[side];
-    row_action action{op, operand.type, address(at_.operands[side], operand)};
+// One element a row becomes a value, of this row where the operand moves.
+row_side row_walk::side_of(std::size_t number, std::int64_t& move) {
+    const row_operand& operand = plan_.operands[number];
+    row_side side{operand.type, address(at_.operands[number], operand)};
     if (!operand.is_scalar) {
-        move.side = move_of(side);
-        return action;
+        move = move_of(number);
+        return side;
     }
-    action.value = element_at(action.side, operand.type);
-    action.side = nullptr;
-    may_move_ = may_move_ && move_of(side) == 0;
-    return action;
+    side.value = element_at(side.at, operand.type);
+    side.at = nullptr;
+    may_move_ = may_move_ && move_of(number) == 0;
+    return side;
 }
 
 void row_walk::bind_step(const row_change& step) {
-    add_action({step.op}, {});
+    row_action action{step.op};
+    action.constants = step.constants;
+    add_action(action, {});
 }
 
 void row_walk::bind_step(const row_combine& step) {
     row_move move;
-    const row_action action = action_with(step.op, step.side, move);
+    row_action action{step.op};
+    action.side = side_of(step.side, move.side);
     add_action(action, move);
 }
 
@@ -160,15 +173,23 @@ void row_walk::bind_step(const row_select& step) {
         return;
     }
     row_move move{0, move_of(step.cond)};
-    row_action action = action_with(step.op, step.side, move);
+    row_action action{step.op};
+    action.side = side_of(step.side, move.side);
     action.cond = bytes;
     add_action(action, move);
 }
 
+void row_walk::bind_step(const row_compared_select& step) {
+    row_move move;
+    row_action action{step.op};
+    action.side = side_of(step.side, move.side);
+    action.compared = {side_of(step.high, move.compared[0]), side_of(step.low, move.compared[1])};
+    add_action(action, move);
+}
+
 void row_walk::bind_step(const row_causal_select& step) {
-    row_move move; // the plan sees to it that the side is one element a row
-    const float masked = action_with(row_operator::replace, step.side, move).value;
-    ranges_[1] = {0, plan_.columns, nullptr, masked, action_count_};
+    std::int64_t move = 0; // the plan sees to it that the side is one element a row
+    ranges_[1] = {0, plan_.columns, nullptr, side_of(step.side, move).value, action_count_};
     range_count_ = 2;
     set_boundary();
 }
@@ -184,7 +205,7 @@ void row_walk::bind() {
     range_count_ = 1;
     may_move_ = true;
     result_ = const_cast<std::byte*>(address(at_.result, plan_.result));
-    ranges_[0] = {0, plan_.columns, address(at_.scores, plan_.scores), 0, 0};
+    ranges_[0] = {0, columns(), address(at_.scores, plan_.scores), 0, 0};
     for (const row_step& step : plan_.steps)
         std::visit([this](const auto& kind) { bind_step(kind); }, step);
 }
@@ -194,9 +215,14 @@ void row_walk::move_down() {
     result_ += plan_.result.strides_bytes[last];
     ranges_[0].from += plan_.scores.strides_bytes[last];
     for (std::size_t i = 0; i < action_count_; ++i) {
-        if (actions_[i].side != nullptr) actions_[i].side += moves_[i].side;
-        if (actions_[i].cond != nullptr) actions_[i].cond += moves_[i].cond;
+        row_action& action = actions_[i];
+        const row_move& move = moves_[i];
+        if (action.side.at != nullptr) action.side.at += move.side;
+        if (action.cond != nullptr) action.cond += move.cond;
+        for (std::size_t c = 0; c < action.compared.size(); ++c)
+            if (action.compared[c].at != nullptr) action.compared[c].at += move.compared[c];
     }
+    ranges_[0].last = columns();
     if (range_count_ == 2) set_boundary();
 }
 
@@ -210,26 +236,29 @@ void row_walk::next_row() {
     bind();
 }
 
+row_piece row_walk::piece_of(const column_range& range, std::int64_t first,
+                             std::int64_t last) const {
+    return {{plan_.scores.type, range.from, range.value},
+            actions_.data() + range.first_action,
+            action_count_ - range.first_action,
+            first,
+            last - first};
+}
+
 float row_walk::run_piece(const column_range& range, std::int64_t first, std::int64_t last,
                           float* to) {
-    return plan_.kernels->run({range.from, plan_.scores.type, range.value,
-                               actions_.data() + range.first_action,
-                               action_count_ - range.first_action, first, last - first},
-                              to);
+    return plan_.kernels->run(piece_of(range, first, last), to);
 }
 
 void row_walk::store(const float* values, std::int64_t first, std::int64_t count,
                      float factor) const {
     const std::int64_t width = bytes_of(plan_.result.type);
-    plan_.kernels->store(values,
-                         {plan_.result.type, factor * plan_.scale, plan_.zero_point, streams_},
-                         result_ + first * width, count);
+    plan_.kernels->store(values, encoding(factor), result_ + first * width, count);
 }
 
 void row_walk::fill(std::int64_t first, float value) {
     const std::int64_t width = bytes_of(plan_.result.type);
-    plan_.kernels->fill(value, {plan_.result.type, plan_.scale, plan_.zero_point, streams_},
-                        result_ + first * width, plan_.columns - first);
+    plan_.kernels->fill(value, encoding(1.0F), result_ + first * width, plan_.columns - first);
 }
 
 // visit(first column, count, maximum) with each piece in the buffer.
@@ -242,10 +271,13 @@ void row_walk::for_each_piece(std::int64_t columns, Visit visit) {
         }
 }
 
-void row_walk::stream_row() {
-    for_each_piece(streamed_columns, [&](std::int64_t at, std::int64_t count, float) {
-        store(buffer_.data(), at, count, 1.0F);
-    });
+// Nothing is held.
+void row_walk::write_row() {
+    for (std::size_t i = 0; i < range_count_; ++i) {
+        const column_range& range = ranges_[i];
+        if (range.first == range.last) continue;
+        plan_.kernels->write(piece_of(range, range.first, range.last), encoding(1.0F), result_);
+    }
 }
 
 // exp(value - shift) by the row kernel: the plugin needs no libm.
@@ -334,7 +366,7 @@ void row_walk::long_soft_max() {
 }
 
 void row_walk::run_row() {
-    if (!plan_.soft_max) return stream_row();
+    if (!plan_.soft_max) return write_row();
     if (plan_.columns <= held_row_columns) return held_soft_max();
     long_soft_max();
 }

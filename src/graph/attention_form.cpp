@@ -21,7 +21,8 @@ public:
     void take(const row_combine& step) {
         const bool divides = step.op == row_operator::divide;
         if (step.op == row_operator::add) return take_bias(step.side);
-        require(divides || step.op == row_operator::multiply, "scores are subtracted from");
+        require(divides || step.op == row_operator::multiply,
+                "scores are combined otherwise than attention does");
         require(is_number_(step.side), "scores are scaled by more than one number");
         require(!form_.bias, "a bias is scaled");
         factors().push_back({step.side, divides});
@@ -32,6 +33,8 @@ public:
         form_.cond = step.cond;
         form_.cond_masks = step.op == row_operator::select_masked;
     }
+
+    void take(const row_compared_select&) { require(false, "the mask is a comparison"); }
 
     void take(const row_causal_select& step) {
         take_fill(step.side);
@@ -57,6 +60,7 @@ private:
     }
 
     void take_fill(std::size_t side) {
+        require(!form_.fill, "scores are masked twice");
         require(is_number_(side), "masked scores are more than one number");
         form_.fill = side;
     }

@@ -1,6 +1,7 @@
 #include "graph/chain_finder.hpp"
 
 #include "graph/causal_mask.hpp"
+#include "tensor/data_type.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -8,22 +9,19 @@
 namespace maskwise::graph {
 namespace {
 
-// The elementwise operators that a row may pass on its way, before the Select and after it. One
-// more takes a line here, its arithmetic in the row kernel, and a test.
+// An element-wise operator that a row may pass on its way, before the Select and after it.
 struct row_form {
     op_kind kind;
     row_operator op;
     std::size_t inputs;
-    bool commutes; // the row may be the second input
+    row_operator turned; // where the row is the second input; `replace` where that is none
 };
 
 constexpr row_form row_forms[] = {
-    {op_kind::add, row_operator::add, 2, true},
-    {op_kind::subtract, row_operator::subtract, 2, false},
-    {op_kind::multiply, row_operator::multiply, 2, true},
-    {op_kind::divide, row_operator::divide, 2, false},
-    {op_kind::tanh, row_operator::tanh, 1, false},
-    {op_kind::exp, row_operator::exp, 1, false},
+#define MASKWISE_ROW_BINARY(name, turned, onnx)                                                    \
+    {op_kind::name, row_operator::name, 2, row_operator::turned},
+#define MASKWISE_ROW_UNARY(name, onnx) {op_kind::name, row_operator::name, 1, row_operator::name},
+#include "kernel/row_operators.inc"
 };
 
 const row_form* find_form(op_kind kind) {
@@ -31,8 +29,29 @@ const row_form* find_form(op_kind kind) {
     return found == std::end(row_forms) ? nullptr : found;
 }
 
-// A value between two operators has the type that the graph gives it.
-std::optional<row_step> rounding_to(data_type type) {
+// Of its inputs the row may be any from the first of these to the last.
+struct row_inputs {
+    std::size_t first, last;
+};
+
+// Nothing where a row cannot pass the operator.
+std::optional<row_inputs> row_inputs_of(const op& op) {
+    const row_form* form = find_form(op.kind);
+    const bool is_select = op.kind == op_kind::select;
+    const bool is_cast = op.kind == op_kind::type_cast;
+    const std::size_t inputs = form != nullptr ? form->inputs : is_select ? 3 : is_cast ? 1 : 0;
+    if (inputs == 0 || op.inputs.size() != inputs || op.outputs.size() != 1) return std::nullopt;
+    return row_inputs{is_select ? 1U : 0U, inputs - 1};
+}
+
+bool has_constants(op_kind kind) {
+    return kind == op_kind::leaky_relu || kind == op_kind::clamp;
+}
+
+// A value between two operators has the type that the graph gives it. Select moves values.
+std::optional<row_step> rounding_of(const op& maker) {
+    const data_type type = maker.outputs[0].type;
+    if (maker.kind == op_kind::select) return std::nullopt;
     if (type == data_type::bf16) return row_change{row_operator::round_bf16};
     if (type == data_type::f16) return row_change{row_operator::round_f16};
     return std::nullopt;
@@ -63,15 +82,18 @@ private:
     }
 
     // An operator may take a step, one that rounds, and an operand; a SoftMax is to find room, too.
-    bool is_full() const {
-        return chain_.length() + 3 > max_row_actions ||
-               chain_.operands.size() + 1 > max_row_operands;
+    bool is_full() const { return chain_.length() + 3 > max_row_actions || !has_room(1); }
+    bool has_room(std::size_t operands) const {
+        return chain_.operands.size() + operands <= max_row_operands;
     }
 
     void take_select(const op& select);
     void begin_with_soft_max(const op& soft_max);
     std::optional<causal_mask> find_causal_mask(const op& select, bool keeps_row) const;
-    std::optional<row_step> make_step(const row_form& form, const op& user, std::size_t row);
+    const op* find_comparison(const op& select) const;
+    bool may_take_select(const op& select, std::size_t row) const;
+    row_step make_select(const op& select, std::size_t row);
+    std::optional<row_step> make_step(const op& user, std::size_t row);
     void grow_up();
     bool take_above(const op& maker);
     void grow_down();
@@ -89,16 +111,12 @@ void chain_finder::take_select(const op& select) {
     const auto row = rules_.row_of(select, 1, 2);
     if (!row) throw no_chain{"not exactly one source of the Select is made in the partition"};
     if (!broadcasts(select)) throw no_chain{"the Select does not broadcast"};
-    const bool keeps_row = *row == 1;
-    const logical_tensor& side = select.inputs[3 - *row];
-    if (auto mask = find_causal_mask(select, keeps_row)) {
+    if (auto mask = find_causal_mask(select, *row == 1)) {
         chain_.op_ids = std::move(mask->op_ids);
         chain_.boundary = std::move(mask->boundary);
-        chain_.steps.push_back(row_causal_select{add_operand(side)});
+        chain_.steps.push_back(row_causal_select{add_operand(select.inputs[2])});
     } else {
-        const auto op = keeps_row ? row_operator::select_kept : row_operator::select_masked;
-        const std::size_t cond = add_operand(select.inputs[0]);
-        chain_.steps.push_back(row_select{op, cond, add_operand(side)});
+        chain_.steps.push_back(make_select(select, *row));
     }
     chain_.op_ids.push_back(select.id);
     chain_.scores = select.inputs[*row].id;
@@ -121,19 +139,56 @@ std::optional<causal_mask> chain_finder::find_causal_mask(const op& select, bool
             throw no_chain{"a mask made in the partition keeps the scores where it is false"};
         return match_causal_mask(select, rules_);
     } catch (const no_chain&) {
-        if (!rules_.may_be_operand(cond)) throw;
+        if (!rules_.may_be_operand(cond) && find_comparison(select) == nullptr) throw;
         return std::nullopt;
     }
 }
 
+// The GreaterEqual of two operands that alone makes the cond.
+const op* chain_finder::find_comparison(const op& select) const {
+    const std::size_t cond = select.inputs[0].id;
+    const op* maker = rules_.maker(cond);
+    const auto may_compare = [&](const logical_tensor& input) {
+        return rules_.may_be_operand(input.id) && computes_in_f32(input.type);
+    };
+    const bool is_comparison = maker != nullptr && maker->kind == op_kind::greater_equal &&
+                               maker->inputs.size() == 2 && rules_.may_take(*maker) &&
+                               rules_.only_reader(cond) == &select && broadcasts(*maker) &&
+                               std::ranges::all_of(maker->inputs, may_compare);
+    return is_comparison ? maker : nullptr;
+}
+
+row_step chain_finder::make_select(const op& select, std::size_t row) {
+    const auto op = row == 1 ? row_operator::select_kept : row_operator::select_masked;
+    if (const auto* comparison = find_comparison(select)) {
+        chain_.op_ids.push_back(comparison->id);
+        const std::size_t high = add_operand(comparison->inputs[0]);
+        const std::size_t low = add_operand(comparison->inputs[1]);
+        return row_compared_select{op, high, low, add_operand(select.inputs[3 - row])};
+    }
+    const std::size_t cond = add_operand(select.inputs[0]);
+    return row_select{op, cond, add_operand(select.inputs[3 - row])};
+}
+
+bool chain_finder::may_take_select(const op& select, std::size_t row) const {
+    constexpr std::size_t most_operands = 3;
+    return row > 0 && broadcasts(select) && has_room(most_operands) &&
+           rules_.may_be_operand(select.inputs[0].id) &&
+           rules_.may_be_operand(select.inputs[3 - row].id);
+}
+
 // The operator as a step of the row, which is this input of it.
-std::optional<row_step> chain_finder::make_step(const row_form& form, const op& user,
-                                                std::size_t row) {
-    if (form.inputs == 1) return row_change{form.op};
+std::optional<row_step> chain_finder::make_step(const op& user, std::size_t row) {
+    if (user.kind == op_kind::select)
+        return may_take_select(user, row) ? std::optional(make_select(user, row)) : std::nullopt;
+    const row_form* form = find_form(user.kind);
+    if (form == nullptr || (has_constants(user.kind) && !user.constants)) return std::nullopt;
+    if (form->inputs == 1) return row_change{form->op, user.constants.value_or(row_constants{})};
+    const row_operator op = row == 0 ? form->op : form->turned;
     const logical_tensor& side = user.inputs[1 - row];
-    if (!broadcasts(user) || (row == 1 && !form.commutes) || !rules_.may_be_operand(side.id))
+    if (!broadcasts(user) || op == row_operator::replace || !rules_.may_be_operand(side.id))
         return std::nullopt;
-    return row_combine{form.op, add_operand(side)};
+    return row_combine{op, add_operand(side)};
 }
 
 void chain_finder::grow_up() {
@@ -144,15 +199,16 @@ void chain_finder::grow_up() {
 }
 
 bool chain_finder::take_above(const op& maker) {
-    const row_form* form = find_form(maker.kind);
-    if (form == nullptr || !rules_.may_take(maker)) return false;
-    const auto row = rules_.row_of(maker, 0, form->inputs - 1);
+    const auto inputs = row_inputs_of(maker);
+    if (!inputs || !rules_.may_take(maker)) return false;
+    const bool is_cast = maker.kind == op_kind::type_cast && rules_.may_begin_with_cast();
+    const auto row = rules_.row_of(maker, inputs->first, inputs->last);
     if (!row || !rules_.may_begin_with(maker.inputs[*row].id)) return false;
-    const auto step = make_step(*form, maker, *row);
-    if (!step) return false;
-    if (const auto rounding = rounding_to(maker.outputs[0].type))
+    const auto step = is_cast ? std::nullopt : make_step(maker, *row);
+    if (!step && !is_cast) return false;
+    if (const auto rounding = rounding_of(maker))
         chain_.steps.insert(chain_.steps.begin(), *rounding);
-    chain_.steps.insert(chain_.steps.begin(), *step);
+    if (step) chain_.steps.insert(chain_.steps.begin(), *step);
     chain_.op_ids.push_back(maker.id);
     chain_.scores = maker.inputs[*row].id;
     return true;
@@ -179,7 +235,7 @@ bool chain_finder::take_below(const op& user) {
 bool chain_finder::take_cast(const op& user) {
     if (chain_.soft_max) return true;
     if (is_full()) return false;
-    if (const auto rounding = rounding_to(user.outputs[0].type)) chain_.steps.push_back(*rounding);
+    if (const auto rounding = rounding_of(user)) chain_.steps.push_back(*rounding);
     return true;
 }
 
@@ -203,16 +259,13 @@ bool chain_finder::take_soft_max(const op& user) {
 }
 
 bool chain_finder::take_elementwise(const op& user) {
-    const row_form* form = find_form(user.kind);
-    if (form == nullptr || is_full()) return false;
-    const std::size_t row = user.inputs[0].id == chain_.result ? 0 : 1;
-    if (form->inputs == 2 &&
-        (user.inputs[1 - row].id == chain_.result || !rules_.row_of(user, row, row)))
-        return false;
-    const auto step = make_step(*form, user, row);
+    const auto input = std::ranges::find(user.inputs, chain_.result, &logical_tensor::id);
+    const auto row = static_cast<std::size_t>(input - user.inputs.begin());
+    if (is_full() || !row_inputs_of(user) || !rules_.row_of(user, row, row)) return false;
+    const auto step = make_step(user, row);
     if (!step) return false;
     chain_.steps.push_back(*step);
-    if (const auto rounding = rounding_to(user.outputs[0].type)) chain_.steps.push_back(*rounding);
+    if (const auto rounding = rounding_of(user)) chain_.steps.push_back(*rounding);
     return true;
 }
 

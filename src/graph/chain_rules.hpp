@@ -37,6 +37,8 @@ public:
                                               std::size_t b) const = 0;
     virtual bool may_begin_with(std::size_t value) const = 0;
     virtual bool may_be_operand(std::size_t value) const = 0;
+    // Whether a TypeCast may be the first operator: a part that ends in one rounds otherwise.
+    virtual bool may_begin_with_cast() const { return false; }
     // Whether an operator may take SoftMax's result of that type, to which the chain does not
     // round.
     virtual bool may_follow_soft_max(data_type type) const = 0;
@@ -88,6 +90,7 @@ public:
     bool leaves(std::size_t value) const override { return values().users(value).empty(); }
     std::optional<std::size_t> row_of(const op& user, std::size_t a, std::size_t b) const override;
     bool may_begin_with(std::size_t) const override { return true; }
+    bool may_begin_with_cast() const override { return true; }
     bool may_be_operand(std::size_t) const override { return true; }
     bool may_follow_soft_max(data_type type) const override;
 

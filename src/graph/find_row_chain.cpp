@@ -8,16 +8,6 @@
 namespace maskwise::graph {
 namespace {
 
-bool is_causal(const row_step& step) {
-    return std::holds_alternative<row_causal_select>(step);
-}
-
-// Element-wise operators alone are expressions.
-bool is_worth_merging(const row_chain& chain) {
-    return chain.op_ids.size() > 1 &&
-           (chain.soft_max || std::ranges::any_of(chain.steps, is_causal));
-}
-
 // The operators of `missing` that make the value, in topological order.
 void add_makers(std::size_t value, const graph_index& values, std::set<std::size_t>& missing,
                 std::vector<op>& ordered) {
@@ -50,7 +40,7 @@ bool is_closed(const merged_chain& merged, const graph_index& values) {
 std::optional<merged_chain> find_merged(const op& select, const chain_rules& rules) {
     try {
         merged_chain found{find_chain(select, rules), {}};
-        if (!is_worth_merging(found.chain)) return std::nullopt;
+        if (found.chain.op_ids.size() < 2) return std::nullopt;
         std::set<std::size_t> members(found.chain.op_ids.begin(), found.chain.op_ids.end());
         add_makers(found.chain.result, rules.values(), members, found.ops);
         if (is_closed(found, rules.values())) return found;

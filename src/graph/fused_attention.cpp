@@ -20,12 +20,27 @@ static_assert(max_row_actions + max_numbers <= max_score_factors); // of scores,
     throw invalid_shape(to_string(a) + " and " + to_string(b) + " do not broadcast");
 }
 
+// The order for this shape. A model may be wrong about a rank that only the last two dimensions of
+// the order use.
+std::vector<int> order_for(const dims& shape, const std::vector<int>& order) {
+    const int rank = shape.rank(), known = static_cast<int>(order.size());
+    if (rank == known) return order;
+    std::vector<int> moved;
+    for (int d = 0; d + 2 < known; ++d)
+        if (order[static_cast<std::size_t>(d)] != d) require_rank(shape, known);
+    if (rank < 2) require_rank(shape, known);
+    for (int d = 0; d + 2 < rank; ++d) moved.push_back(d);
+    for (int d = known - 2; d < known; ++d)
+        moved.push_back(order[static_cast<std::size_t>(d)] - known + rank);
+    return moved;
+}
+
 tensor_desc matrix_of(const tensor_desc& input, const matrix_input& from) {
-    require_rank(input.extents, static_cast<int>(from.order.size()));
+    const auto order = order_for(input.extents, from.order);
     const tensor_desc whole =
         input.strides_bytes.empty() ? dense_desc(input.type, input.extents) : input;
     tensor_desc matrix{input.type, {}, {}};
-    for (const int d : from.order) {
+    for (const int d : order) {
         matrix.extents.push_back(whole.extents[d]);
         matrix.strides_bytes.push_back(whole.strides_bytes[d]);
     }
@@ -94,8 +109,7 @@ std::vector<std::size_t> inputs_of(const row_chain& chain,
 
 fused_attention::fused_attention(const row_chain& chain, const attention_chain& attention,
                                  std::span<const tensor_desc> inputs)
-    : desc_(std::make_unique<attention_desc>()), dst_order_(attention.order),
-      boundary_(chain.boundary) {
+    : desc_(std::make_unique<attention_desc>()), boundary_(chain.boundary) {
     const auto operands = inputs.subspan(3, chain.operands.size() + attention.numbers.size());
     form_ = make_attention_form(chain, [&](std::size_t i) { return is_one_number(operands[i]); });
     form_.scale.insert(form_.scale.end(), attention.factors.begin(), attention.factors.end());
@@ -104,7 +118,7 @@ fused_attention::fused_attention(const row_chain& chain, const attention_chain& 
     desc_->key = matrix_of(inputs[1], attention.key);
     desc_->value = matrix_of(inputs[2], attention.value);
     describe_scores(chain, operands);
-    dst_ = describe_result(attention);
+    describe_result(attention);
     take_numbers(operands);
     desc_->cond_masks = form_.cond_masks;
     desc_->bias_on_fill = form_.bias_on_fill;
@@ -134,13 +148,11 @@ void fused_attention::describe_scores(const row_chain& chain,
 }
 
 // Extents of the tensor that leaves: the result, moved.
-dims fused_attention::describe_result(const attention_chain& attention) const {
+void fused_attention::describe_result(const attention_chain& attention) {
     const dims result = with_matrix(join_outer(desc_->query, desc_->value),
                                     from_end(desc_->query, 2), from_end(desc_->value, 1));
-    require_rank(result, static_cast<int>(attention.order.size()));
-    dims moved;
-    for (const int d : attention.order) moved.push_back(result[d]);
-    return moved;
+    dst_order_ = order_for(result, attention.order);
+    for (const int d : dst_order_) dst_.push_back(result[d]);
 }
 
 // Every operand but cond and bias. With more dimensions it would give the result more, too.

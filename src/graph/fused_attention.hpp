@@ -53,7 +53,7 @@ public:
 
 private:
     void describe_scores(const row_chain& chain, std::span<const tensor_desc> operands);
-    dims describe_result(const attention_chain& attention) const;
+    void describe_result(const attention_chain& attention);
     void take_numbers(std::span<const tensor_desc> operands);
 
     attention_form form_;

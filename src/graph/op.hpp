@@ -13,9 +13,13 @@ namespace maskwise::graph {
 // The operators that the matcher tells apart. `other` stands for every operator that Maskwise never
 // touches.
 enum class op_kind : std::uint8_t {
-#define MASKWISE_NODE(name, arguments) name,
-#include "jit/node_kinds.inc"
-#undef MASKWISE_NODE
+#define MASKWISE_ROW_BINARY(name, turned, onnx) name,
+#define MASKWISE_ROW_UNARY(name, onnx) name,
+#include "kernel/row_operators.inc"
+    select,
+    greater_equal,
+    type_cast,
+    quantize,
     soft_max,
     gen_index,
     mat_mul,

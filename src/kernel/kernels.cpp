@@ -12,6 +12,7 @@
 #include "kernel/kernel_table.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <type_traits>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -25,34 +26,42 @@ constexpr std::int64_t bytes_of(row_type type) {
 }
 
 enum class row_operator : std::uint8_t {
-#define MASKWISE_ROW_COMBINE(name) name,
+#define MASKWISE_ROW_BINARY(name, turned, onnx) name,
+#define MASKWISE_ROW_TURNED(name) name,
 #define MASKWISE_ROW_SELECT(name) name,
-#define MASKWISE_ROW_CHANGE(name) name,
+#define MASKWISE_ROW_UNARY(name, onnx) name,
+#define MASKWISE_ROW_ROUNDING(name) name,
 #include "kernel/row_operators.inc"
-#undef MASKWISE_ROW_CHANGE
-#undef MASKWISE_ROW_SELECT
-#undef MASKWISE_ROW_COMBINE
 };
+
+// Of leaky_relu the factor, of clamp the least and the greatest value.
+using row_constants = std::array<float, 2>;
 
 constexpr bool has_side(row_operator op) {
     return op <= row_operator::select_masked;
 }
 
+// Elements of a row, or one for all columns.
+struct row_side {
+    row_type type = row_type::f32;
+    const std::byte* at = nullptr; // of the row's column 0; null: every element is `value`
+    float value = 0;
+};
+
 // A step of a row_plan, bound to the addresses of one row.
 struct row_action {
     row_operator op = row_operator::add;
-    row_type type = row_type::f32;   // of the elements at side
-    const std::byte* side = nullptr; // of the row's column 0; null: every element is `value`
-    float value = 0;
-    const std::byte* cond =
-        nullptr; // of the row's column 0, one byte an element; any but 0 is true
+    row_side side = {};
+    // Of a select, from the row's column 0, one byte an element; any but 0 is true. Where it is
+    // null, cond is compared[0] >= compared[1].
+    const std::byte* cond = nullptr;
+    std::array<row_side, 2> compared = {};
+    row_constants constants = {};
 };
 
 // A piece of a row and what is done to it.
 struct row_piece {
-    const std::byte* from = nullptr; // the row's column 0; null: every element is `value`
-    row_type type = row_type::f32;
-    float value = 0;
+    row_side from = {};
     const row_action* actions = nullptr;
     std::size_t action_count = 0;
     std::int64_t first = 0, elems = 0; // columns; at least one
@@ -69,6 +78,9 @@ struct row_encoding {
 };
 
 struct row_kernels {
+    // Writes the piece to its columns of the row at `to`, which may be the row that it is made
+    // from: all that a store overwrites has been read.
+    void (*write)(const row_piece& piece, const row_encoding& how, std::byte* to);
     // Writes the piece to buffer[0] on; what lies behind it, up to padded_elems(elems), is
     // overwritten. Returns its maximum; NaNs may or may not count.
     float (*run)(const row_piece& piece, float* buffer);

@@ -44,14 +44,15 @@ row_operand make_operand(const tensor_desc& desc, const dims& shape, role as, co
     if (as == role::cond && desc.type != data_type::boolean)
         throw invalid_argument("cond is " + std::string(to_string(desc.type)) +
                                ", expected boolean");
-    span_bytes(desc); // throws on overflow
     const dims strides = aligned_strides(desc, shape, name);
     const std::int64_t column_bytes = strides[shape.rank() - 1];
     operand.is_scalar = column_bytes == 0;
-    if (column_bytes != 0 && column_bytes != static_cast<std::int64_t>(width_bytes(desc.type)))
+    if (column_bytes != 0 && element_count(shape) > 0 &&
+        column_bytes != static_cast<std::int64_t>(width_bytes(desc.type)))
         throw invalid_argument(std::string(name) + " is not dense along the row: " +
                                std::to_string(column_bytes) + " bytes a column");
     for (int i = 0; i + 1 < shape.rank(); ++i) operand.strides_bytes.push_back(strides[i]);
+    operand.width_bytes = static_cast<std::int64_t>(width_bytes(desc.type));
     return operand;
 }
 
@@ -67,6 +68,7 @@ row_operand make_statistics(const tensor_desc& desc, dims shape) {
     if (desc.type != data_type::f32 || desc.extents != shape)
         throw invalid_argument("statistics are " + std::string(to_string(desc.type)) + ' ' +
                                to_string(desc.extents) + ", expected f32 " + to_string(shape));
+    span_bytes(desc); // throws on overflow
     row_operand made = make_operand(desc, shape, role::input, "statistics");
     require_apart(desc, "statistics");
     return made;
@@ -82,7 +84,8 @@ role role_of(const row_desc& desc, std::size_t operand) {
 
 void require_sizes(const row_desc& desc) {
     const dims& shape = desc.scores.extents;
-    if (shape.rank() < 1 || desc.result.extents != shape)
+    if ((shape.empty() && works_along_rows(desc.steps, desc.soft_max)) ||
+        desc.result.extents != shape)
         throw invalid_argument("scores " + to_string(shape) + " and result " +
                                to_string(desc.result.extents) + " are not rows of one shape");
     if (desc.operands.size() > max_row_operands || desc.steps.size() > max_row_actions)
@@ -104,18 +107,70 @@ void require_one_masked_value(const row_plan& plan) {
                 throw invalid_argument("the masked value of a causal mask changes along the row");
 }
 
-void lay_out_rows(const dims& shape, row_plan& plan) {
-    for (int i = 0; i + 1 < shape.rank(); ++i) plan.outer.push_back(shape[i]);
-    plan.columns = shape[shape.rank() - 1];
-    plan.rows = element_count(plan.outer);
+void require_layouts(const row_desc& desc) {
+    const auto require = [&](const tensor_desc& tensor) {
+        span_bytes(tensor); // throws on overflow
+        aligned_strides(tensor, desc.scores.extents, "an operand");
+    };
+    require(desc.scores);
+    require(desc.result);
+    std::ranges::for_each(desc.operands, require);
+    require_apart(desc.result, "the result");
 }
 
+// The same chain over the loops that all operands walk alike, the result's innermost last.
+row_desc collapsed(row_desc desc) {
+    operand_descs<max_row_operands + 2> tensors{&desc.scores};
+    for (std::size_t i = 0; i < desc.operands.size(); ++i) tensors[1 + i] = &desc.operands[i];
+    tensors.back() = &desc.result;
+    const auto nest = collapse(tensors, [] {}); // that elements overlap has been refused
+    const auto describe = [&](tensor_desc& tensor, std::size_t number) {
+        tensor.extents = tensor.strides_bytes = {};
+        for (int i = nest.rank - 1; i >= 0; --i) {
+            tensor.extents.push_back(nest[i].extent);
+            tensor.strides_bytes.push_back(nest[i].stride_bytes[number]);
+        }
+        if (nest.rank == 0) tensor.extents = {1}, tensor.strides_bytes = {0};
+    };
+    describe(desc.scores, 0);
+    for (std::size_t i = 0; i < desc.operands.size(); ++i) describe(desc.operands[i], 1 + i);
+    describe(desc.result, tensors.size() - 1);
+    return desc;
+}
+
+bool can_collapse(const row_desc& desc) {
+    return !works_along_rows(desc.steps, desc.soft_max) && !desc.statistics &&
+           element_count(desc.result.extents) > 0 &&
+           std::ranges::none_of(desc.result.strides_bytes, [](auto stride) { return stride < 0; });
+}
+
+// Pieces of long rows are shared out among threads like rows.
+void cut_rows(row_plan& plan) {
+    constexpr std::int64_t piece = 4096;
+    if (plan.columns <= piece) return;
+    const auto cut = [](row_operand& operand) {
+        operand.strides_bytes.push_back(operand.is_scalar ? 0 : piece * operand.width_bytes);
+    };
+    cut(plan.scores);
+    cut(plan.result);
+    for (row_operand& operand : plan.operands) cut(operand);
+    const std::int64_t pieces = (plan.columns + piece - 1) / piece;
+    plan.last_columns = plan.columns - (pieces - 1) * piece;
+    plan.columns = piece;
+    plan.outer.push_back(pieces);
+    plan.rows *= pieces;
+}
+
+void lay_out_rows(const dims& shape, row_plan& plan) {
+    for (int i = 0; i + 1 < shape.rank(); ++i) plan.outer.push_back(shape[i]);
+    plan.columns = plan.last_columns = shape[shape.rank() - 1];
+    plan.rows = element_count(plan.outer);
+}
 void add_operands(const row_desc& desc, row_plan& plan) {
     const dims& shape = desc.scores.extents;
     plan.scores = make_operand(desc.scores, shape, role::input, "scores");
     require_moving(plan.scores, plan.columns);
     plan.result = make_operand(desc.result, shape, role::result, "the result");
-    require_apart(desc.result, "the result");
     for (const tensor_desc& operand : desc.operands)
         plan.operands.push_back(
             make_operand(operand, shape, role_of(desc, plan.operands.size()), "an operand"));
@@ -130,15 +185,15 @@ bool pays_to_stream(const row_plan& plan, std::int64_t stream_from_bytes) {
 
 struct step_name {
     const char* operator()(const row_causal_select&) const { return "select_causal"; }
+    const char* operator()(const row_compared_select&) const { return "select_compared"; }
     const char* operator()(const auto& step) const {
         constexpr const char* names[] = {
-#define MASKWISE_ROW_COMBINE(name) #name,
+#define MASKWISE_ROW_BINARY(name, turned, onnx) #name,
+#define MASKWISE_ROW_TURNED(name) #name,
 #define MASKWISE_ROW_SELECT(name) "select",
-#define MASKWISE_ROW_CHANGE(name) #name,
+#define MASKWISE_ROW_UNARY(name, onnx) #name,
+#define MASKWISE_ROW_ROUNDING(name) #name,
 #include "kernel/row_operators.inc"
-#undef MASKWISE_ROW_CHANGE
-#undef MASKWISE_ROW_SELECT
-#undef MASKWISE_ROW_COMBINE
         };
         return names[static_cast<std::size_t>(step.op)];
     }
@@ -153,8 +208,19 @@ std::string end_of(const row_plan& plan) {
 
 } // namespace
 
-row_plan make_row_plan(const row_desc& desc, isa target, std::int64_t stream_from_bytes) {
-    require_sizes(desc);
+bool works_along_rows(const std::vector<row_step>& steps,
+                      const std::optional<row_soft_max>& soft_max) {
+    const auto is_causal = [](const row_step& step) {
+        return std::holds_alternative<row_causal_select>(step);
+    };
+    return soft_max || std::ranges::any_of(steps, is_causal);
+}
+
+row_plan make_row_plan(const row_desc& given, isa target, std::int64_t stream_from_bytes) {
+    require_sizes(given);
+    require_layouts(given);
+    const bool collapses = can_collapse(given);
+    const row_desc desc = collapses ? collapsed(given) : given;
     row_plan plan;
     plan.kernels = &kernel_table_for(target).rows;
     lay_out_rows(desc.scores.extents, plan);
@@ -168,6 +234,7 @@ row_plan make_row_plan(const row_desc& desc, isa target, std::int64_t stream_fro
     }
     plan.streams = pays_to_stream(plan, stream_from_bytes);
     if (desc.statistics) plan.statistics = make_statistics(*desc.statistics, desc.scores.extents);
+    if (collapses) cut_rows(plan);
     return plan;
 }
 

@@ -12,10 +12,11 @@
 
 namespace maskwise {
 
-// What is done to each row of a tensor of scores, in order: the chain around a Select in attention.
-// `side` and `cond` are the numbers of operands.
+// What is done to each row of a tensor of scores, in order: the chain around a Select. `side`,
+// `cond` and the like are the numbers of operands.
 struct row_change { // row = op(row)
     row_operator op;
+    row_constants constants = {};
 };
 struct row_combine { // row = row op side
     row_operator op;
@@ -25,10 +26,15 @@ struct row_select { // row = cond ? row : side, or the other way round
     row_operator op;
     std::size_t cond, side;
 };
+struct row_compared_select { // the same, where cond is `high` >= `low`
+    row_operator op;
+    std::size_t high, low, side;
+};
 struct row_causal_select { // row = row number + offset >= column number ? row : side
     std::size_t side;
 };
-using row_step = std::variant<row_change, row_combine, row_select, row_causal_select>;
+using row_step =
+    std::variant<row_change, row_combine, row_select, row_compared_select, row_causal_select>;
 
 // Over the row, behind the steps.
 struct row_soft_max {
@@ -41,8 +47,9 @@ struct row_quantize {
     float scale, zero_point;
 };
 
-// A chain over descriptors, not yet over rows. scores and result have one shape; the last dimension
-// is the row and dense in both. Operands broadcast to that shape.
+// A chain over descriptors, not yet over rows. scores and result have one shape, to which operands
+// broadcast. For a SoftMax and a causal mask the last dimension is the row; else a row is whatever
+// all walk alike. It is dense in scores and result, in operands dense or one element.
 struct row_desc {
     tensor_desc scores, result;
     std::vector<tensor_desc> operands;
@@ -53,19 +60,26 @@ struct row_desc {
     std::optional<tensor_desc> statistics;
 };
 
+// Whether rows have a direction: with a SoftMax or a causal mask.
+bool works_along_rows(const std::vector<row_step>& steps,
+                      const std::optional<row_soft_max>& soft_max);
+
 // An operand as the walk over rows meets it.
 struct row_operand {
     row_type type = row_type::f32; // a cond has none
-    bool is_scalar = false;        // one element a row
-    dims strides_bytes;            // of the dimensions before the last
+    std::int64_t width_bytes = 4;
+    bool is_scalar = false; // one element a row
+    dims strides_bytes;     // of the dimensions before the last
 };
 
 // Immutable; any number of threads may run it.
 struct row_plan {
     const row_kernels* kernels = nullptr;
-    dims outer;            // extents before the last
+    dims outer;            // extents before the row
     std::int64_t rows = 0; // their product
     std::int64_t columns = 0;
+    std::int64_t last_columns =
+        0; // where the last of `outer` counts pieces of a row: the last one's
     row_operand scores, result;
     std::optional<row_operand> statistics;
     std::vector<row_operand> operands;

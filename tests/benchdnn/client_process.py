@@ -50,11 +50,6 @@ class Setup:
     def minor(self) -> int:
         return int(self.library[1])
 
-    @property
-    def has_avx2(self) -> bool:
-        """Below it Maskwise merges no partitions."""
-        return self.library[2] in ("AVX2", "AVX-512")
-
     @cached_property
     def types(self) -> set[str]:
         """In which the library runs a MatMul."""

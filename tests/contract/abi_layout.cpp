@@ -98,10 +98,13 @@ CHECK_VALUE(abi::type_s8, dnnl_s8);
 CHECK_VALUE(abi::type_u8, dnnl_u8);
 CHECK_VALUE(abi::type_boolean, dnnl_boolean);
 #if DNNL_VERSION_MAJOR * 100 + DNNL_VERSION_MINOR >= 307 // has all of the list
-#define MASKWISE_NODE(name, arguments) CHECK_VALUE(abi::op_kind_##name, dnnl_graph_op_##name);
-#include "jit/node_kinds.inc"
-#undef MASKWISE_NODE
+#define MASKWISE_ROW_UNARY(name, onnx) CHECK_VALUE(abi::op_kind_##name, dnnl_graph_op_##name);
+#define MASKWISE_ROW_BINARY(name, turned, onnx) MASKWISE_ROW_UNARY(name, onnx)
+#include "kernel/row_operators.inc"
+CHECK_VALUE(abi::op_kind_greater_equal, dnnl_graph_op_greater_equal);
 #endif
+CHECK_VALUE(abi::op_kind_type_cast, dnnl_graph_op_type_cast);
+CHECK_VALUE(abi::op_kind_quantize, dnnl_graph_op_quantize);
 CHECK_VALUE(abi::op_kind_select, dnnl_graph_op_select);
 CHECK_VALUE(abi::op_kind_mat_mul, dnnl_graph_op_matmul);
 CHECK_VALUE(abi::op_kind_reorder, dnnl_graph_op_reorder);

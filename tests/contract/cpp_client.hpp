@@ -17,8 +17,8 @@
 
 namespace maskwise::contract {
 
-using test::fuses_attention, test::knows_select, test::library, test::merges, test::merges_rows,
-    test::plugin_expected, test::plugin_is_loaded;
+using test::fuses_attention, test::knows_select, test::library, test::merges, test::plugin_expected,
+    test::plugin_is_loaded;
 
 using dnnl::graph::logical_tensor;
 using dnnl::graph::op;

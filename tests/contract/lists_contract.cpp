@@ -65,7 +65,7 @@ struct graph_case {
 };
 
 graph_case rows() {
-    return {merges_rows(),
+    return {merges(),
             partitions_of(
                 {make(10, kind::Select, {dense(1, shape, boolean), dense(0, shape), dense(2, {1})},
                       dense(select_result, shape)),

@@ -66,7 +66,7 @@ TEST(merge, keeps_a_topological_order) {
 
 // Operands that lie across dst, and a dst with gaps, are brought into order first.
 TEST(merge, takes_any_layout) {
-    if (!merges()) GTEST_SKIP() << "three partitions without the plugin or AVX2";
+    if (!merges()) GTEST_SKIP() << "three partitions without the plugin";
     const auto merged = exp_select_add();
     ASSERT_EQ(merged.size(), 1U);
     const extents across{1, 3, 12}, gaps{4 * 66, 66, 2};
@@ -125,7 +125,7 @@ TEST(merge, takes_any_cond_that_onednn_takes) {
 }
 
 TEST(merge, refuses_a_dst_that_overlaps_itself) {
-    if (!merges_rows()) GTEST_SKIP() << "oneDNN alone has two partitions";
+    if (!merges()) GTEST_SKIP() << "oneDNN alone has two partitions";
     const auto merged = select_then(kind::SoftMax);
     ASSERT_EQ(merged.size(), 1U);
     const logical_tensor overlapping{4, f32, shape, extents{132, 30, 1}};
@@ -135,7 +135,7 @@ TEST(merge, refuses_a_dst_that_overlaps_itself) {
 
 // exp(0) and the sum may lie in one place: the client is told so, and it holds.
 TEST(merge, runs_in_place_where_it_says_so) {
-    if (!merges()) GTEST_SKIP() << "three partitions without the plugin or AVX2";
+    if (!merges()) GTEST_SKIP() << "three partitions without the plugin";
     const auto merged = exp_select_add();
     const auto inputs = merged[0].get_input_ports();
     const auto compiled = compile(merged[0], inputs, merged[0].get_output_ports());
@@ -193,7 +193,7 @@ TEST(merge, takes_operators_with_constants) {
 }
 
 TEST(merge, refuses_wrong_shapes_with_a_status) {
-    if (!merges()) GTEST_SKIP() << "three partitions without the plugin or AVX2";
+    if (!merges()) GTEST_SKIP() << "three partitions without the plugin";
     const auto merged = exp_select_add();
     auto inputs = merged[0].get_input_ports();
     inputs[3] = dense(3, {3, 5, 33});

@@ -151,7 +151,7 @@ std::vector<expectation> expectations(const progress& shared) {
     const double composites = library.minor < 8 ? 0 : 0.03, scalars = library.minor < 9 ? 0 : 0.01;
     // A CPU without bf16 lacks most of the graphs with 16-bit types.
     const double compared = library.bf16 ? 0.35 : 0.25, refused = library.bf16 ? 0.55 : 0.7;
-    return {{"merged partitions", seen.merged, test::merges() ? 0.3 : 0, 9},
+    return {{"merged partitions", seen.merged, test::merges() ? 0.2 : 0, 9},
             {"composites", seen.composites, composites, 9},
             {"graphs compared", seen.compared, compared, 1},
             {"graphs that both refuse", seen.refused, 0, refused},

@@ -62,15 +62,18 @@ def difference(got: Array, wanted: Array, pair: Pair | None, element: int) -> st
     if (got.shape, got.dtype) != (wanted.shape, wanted.dtype):
         return f"{got.dtype} {got.shape}, wanted {wanted.dtype} {wanted.shape}"
     allowed: Array = np.full(wanted.shape, np.inf)
+    is_lost: Array = np.zeros(wanted.shape, bool)
     # Of what the model says wrongly of its shapes, stock may make another shape than NumPy.
     if pair is not None and wanted.shape == pair[0].shape:
         allowed = tolerance(pair, element)
+        # Some of OpenVINO's reductions pass over NaNs.
+        is_lost = np.isnan(pair[0].astype(float)) & (got != got)
     most = LARGEST[element]
     with np.errstate(invalid="ignore", over="ignore"):
         # Infinity is the largest number and all beyond it.
         off = abs(np.subtract(*(np.clip(one.astype(float), -most, most) for one in (got, wanted))))
         is_right = (got == wanted) | ((got != got) & (wanted != wanted))
-        is_right |= ((off <= allowed) & (allowed > 0)) | np.isinf(allowed)
+        is_right |= ((off <= allowed) & (allowed > 0)) | np.isinf(allowed) | is_lost
     if is_right.all():
         return None
     at = np.unravel_index(np.argmin(is_right), is_right.shape)

@@ -53,13 +53,13 @@ def test_faults_of_a_line() -> None:
 
 def test_the_share_noticed_decides(capsys: pytest.CaptureFixture[str]) -> None:
     verdicts = {f"src/exec/a.cpp:{n}: a -> b": "noticed by test_api" for n in range(9)}
-    verdicts["src/jit/a.cpp:1: a -> b"] = "survived"
-    verdicts["src/jit/a.cpp:2: a -> b"] = "does not compile"
+    verdicts["src/schema/a.cpp:1: a -> b"] = "survived"
+    verdicts["src/schema/a.cpp:2: a -> b"] = "does not compile"
     assert mutate.report(verdicts) == 0
     out = capsys.readouterr().out
     assert "scripts/mutate: 9 of 10 noticed (90 %)" in out
     assert "src/exec                  9 of 9 noticed" in out
-    verdicts["src/jit/a.cpp:3: a -> b"] = "survived"
+    verdicts["src/schema/a.cpp:3: a -> b"] = "survived"
     assert mutate.report(verdicts) == 1
     assert mutate.report({}) == 1
 

@@ -23,7 +23,7 @@ struct partition_line {
     const std::vector<abi::logical_tensor>& outputs;
     int fpmath_mode;
     bool fpmath_applies_to_int;
-    std::string_view kind; // "select", "expression" or "composite"
+    std::string_view kind; // "select", "attention" or "composite"
     std::size_t scratch_bytes;
 };
 

@@ -4,7 +4,6 @@
 #include "onednn/library/guard.hpp"
 #include "onednn/library/real_library.hpp"
 #include "onednn/partition/compile_region.hpp"
-#include "onednn/partition/expression_executable.hpp"
 #include "onednn/partition/report.hpp"
 #include "onednn/partition/select_executable.hpp"
 #include "onednn/record/tables.hpp"
@@ -80,10 +79,6 @@ std::unique_ptr<executable> compile_form(const select_claim& form, std::size_t,
 
 std::unique_ptr<executable> compile_form(const std::shared_ptr<const merged_group>& group,
                                          std::size_t partition, const compile_call& call) {
-    const auto inputs = from_abi(std::span(call.inputs, call.in_num));
-    const auto outputs = from_abi(std::span(call.outputs, call.out_num));
-    if (group->loop && graph::takes_types(*group->loop, inputs, outputs))
-        return std::make_unique<expression_executable>(*group->loop, call);
     return compile_merged_region(partition, group->region, call);
 }
 

@@ -11,7 +11,10 @@
 #include "onednn/partition/gains.hpp"
 #include "onednn/partition/report.hpp"
 #include "onednn/record/translate.hpp"
+#include "plan/collapse.hpp"
+#include "tensor/tensor_desc.hpp"
 
+#include <cstdint>
 #include <exception>
 #include <span>
 #include <string>
@@ -36,7 +39,17 @@ dims infer_dst(const row_region& region, const tensor_list& inputs) {
     return graph::infer_result(region.ops, std::move(shapes));
 }
 
-// The client's outputs, dst checked; a strided dst of open shape becomes row-major.
+// The tensors after which an open dst is laid out, where rows do not want theirs.
+std::vector<const graph::logical_tensor*> models_of(const row_region& region,
+                                                    const tensor_list& inputs) {
+    std::vector<const graph::logical_tensor*> models;
+    for (const auto& port : graph::outer_inputs(region.ops))
+        if (port.type != data_type::boolean)
+            models.push_back(&inputs[graph::position_of(inputs, port, "an input")]);
+    return models;
+}
+
+// The client's outputs, dst checked. Where rows have a direction, theirs is dense.
 std::vector<abi::logical_tensor> complete_outputs(const row_region& region,
                                                   const compile_call& call,
                                                   const tensor_list& inputs, tensor_list outputs) {
@@ -45,8 +58,12 @@ std::vector<abi::logical_tensor> complete_outputs(const row_region& region,
     auto& dst = outputs[position];
     graph::require_fitting_dst(dst, shape);
     auto completed = copy_tensors(call.out_num, call.outputs);
-    if (dst.layout != graph::layout_kind::strided) return completed;
-    graph::complete_output(dst, shape, {});
+    const bool is_open = dst.layout != graph::layout_kind::strided;
+    if (is_open && works_along_rows(region.chain.steps, region.chain.soft_max)) return completed;
+    graph::complete_output(dst, shape, models_of(region, inputs));
+    if (elements_overlap(graph::to_desc(dst))) // oneDNN divides by such a stride
+        throw invalid_argument("dst with strides " + to_string(dst.strides_elems) +
+                               " has elements that overlap");
     completed[position] = to_abi(dst, completed[position]);
     return completed;
 }
@@ -70,6 +87,17 @@ row_region region_with(const row_region& region, std::vector<graph::op>&& ops) {
     const bool is_whole = chains.size() == 1 && chains[0].ops.size() == now.ops.size();
     now.chain = is_whole ? std::move(chains[0].chain) : graph::row_chain{};
     return now;
+}
+
+// Sizes that no machine has end the process inside oneDNN.
+void refuse_sizes_that_end_onednn(const row_region& region, const tensor_list& given) {
+    constexpr std::int64_t most_bytes = std::int64_t{1} << 40;
+    for (const auto& tensor : given)
+        if ((graph::makes(region.ops, tensor.id) || graph::reads(region.ops, tensor.id)) &&
+            tensor.shape_known() && tensor.layout == graph::layout_kind::strided &&
+            span_bytes(graph::to_desc(tensor)) > most_bytes)
+            throw invalid_argument("tensor " + std::to_string(tensor.id) + ' ' +
+                                   to_string(tensor.extents) + " is too large for oneDNN");
 }
 
 template <class Form>
@@ -122,6 +150,8 @@ std::unique_ptr<executable> compile_merged_region(std::size_t partition, const r
     } catch (const std::exception&) {
         const auto reason = std::current_exception();
         region.chain = {};
+        refuse_sizes_that_end_onednn(region, inputs);
+        refuse_sizes_that_end_onednn(region, from_abi(pointers));
         try {
             return std::make_unique<composite>(region, completed_call);
         } catch (const error&) {

@@ -22,7 +22,7 @@ constexpr std::size_t max_scratch_bytes = std::size_t{1} << 30;
 abi::logical_tensor dense(abi::logical_tensor tensor) {
     if (tensor.ndims < 1) throw invalid_argument("the rank of the scores is not known");
     const dims shape(std::span(tensor.dims, static_cast<std::size_t>(tensor.ndims)));
-    if (*std::ranges::min_element(shape) <= 0)
+    if (*std::ranges::min_element(shape) < 0)
         throw invalid_argument("the shape of the scores is not known");
     tensor.layout_type = abi::layout_strided;
     std::ranges::copy(dense_strides(shape, 1), tensor.layout.strides);
@@ -243,8 +243,7 @@ std::optional<abi::inplace_pair> composite::find_inplace() const {
                     [this](const auto& operand) { return operand.id == chain_.scores; });
     if (!is_alone || is_operand || scores_.property == abi::property_constant ||
         scores_.data_type != result_.data_type ||
-        !std::equal(scores_.layout.strides, scores_.layout.strides + scores_.ndims,
-                    result_.layout.strides))
+        !graph::lie_alike(from_abi(scores_), from_abi(result_)))
         return std::nullopt;
     return abi::inplace_pair{scores_.id, result_.id};
 }

@@ -49,7 +49,7 @@ public:
     virtual abi::status execute(const execute_call& call) const = 0;
     // The bytes that execute needs in call.scratchpad, at any alignment, where that is not null.
     virtual std::size_t scratch_bytes() const { return 0; }
-    // For verbose lines: "select", "expression" or "composite", and how it runs.
+    // For verbose lines: "select", "attention" or "composite", and how it runs.
     virtual const char* kind() const = 0;
     virtual std::string describe() const = 0;
 

@@ -1,7 +1,6 @@
 #include "onednn/partition/merged_partitions.hpp"
 
 #include "graph/op_set.hpp"
-#include "jit/expression_code.hpp"
 #include "onednn/library/dump.hpp"
 #include "onednn/library/guard.hpp"
 #include "onednn/library/real_library.hpp"
@@ -27,18 +26,17 @@ struct owned_partitions {
 bool may_merge(const graph_record& record, int policy) {
     return policy == abi::policy_fusion && record.has_select && record.ops.size() > 1 &&
            record.settings.engine_kind == abi::engine_cpu && !real_is_newer_than_known() &&
-           !subgraph_dump_wanted() && jit::can_compile(active_isa());
+           !subgraph_dump_wanted();
 }
 
 using id_lists = std::vector<std::vector<std::size_t>>;
 
-single_op_map single_ops(const graph_record& record, const partition_list& real,
+single_op_set single_ops(const graph_record& record, const partition_list& real,
                          const id_lists& ids) {
-    single_op_map single;
+    single_op_set single;
     for (std::size_t i = 0; i < real.size(); ++i) {
         const auto op = ids[i].size() == 1 ? find_op(record.ops, ids[i][0]) : nullptr;
-        const bool supported = op && is_supported(real[i]);
-        if (supported || (op && op->kind == abi::op_kind_select)) single[op->id] = supported;
+        if (op && is_supported(real[i])) single.insert(op->id);
     }
     return single;
 }

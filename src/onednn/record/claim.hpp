@@ -1,7 +1,6 @@
 #pragma once
 
 #include "graph/attention_chain.hpp"
-#include "graph/expression_group.hpp"
 #include "graph/op.hpp"
 #include "graph/row_chain.hpp"
 #include "onednn/record/graph_record.hpp"
@@ -39,9 +38,8 @@ inline op_list records_of(const op_list& all, const std::vector<graph::op>& ops)
 }
 
 // Partitions of one operator that the client gets as one, and the answers to its questions about
-// it. One loop over elements runs them, or rows; what neither takes, oneDNN runs.
+// it. Rows run them, or, where those cannot, oneDNN.
 struct merged_group {
-    std::optional<graph::expression_group> loop;
     row_region region;
     std::string names;               // of the operators, for verbose lines
     std::vector<std::size_t> op_ids; // in topological order; the handle is the last's

@@ -50,11 +50,19 @@ Kind kind_of(const Kind (&kinds)[Count], int number) {
 
 graph::op_kind kind_from_abi(int kind) {
     switch (kind) {
-#define MASKWISE_NODE(name, arguments)                                                             \
+#define MASKWISE_ROW_UNARY(name, onnx)                                                             \
     case abi::op_kind_##name:                                                                      \
         return graph::op_kind::name;
-#include "jit/node_kinds.inc"
-#undef MASKWISE_NODE
+#define MASKWISE_ROW_BINARY(name, turned, onnx) MASKWISE_ROW_UNARY(name, onnx)
+#include "kernel/row_operators.inc"
+    case abi::op_kind_select:
+        return graph::op_kind::select;
+    case abi::op_kind_greater_equal:
+        return graph::op_kind::greater_equal;
+    case abi::op_kind_type_cast:
+        return graph::op_kind::type_cast;
+    case abi::op_kind_quantize:
+        return graph::op_kind::quantize;
     case abi::op_kind_soft_max:
         return graph::op_kind::soft_max;
     case abi::op_kind_gen_index:

@@ -28,7 +28,6 @@ std::size_t& progress() {
 void note_facts(const transcript& out, const void*) {
     const auto& facts = library();
     out.note("minor", facts.minor);
-    out.note("avx2", facts.avx2);
     out.note("avx512", facts.avx512);
     out.note("bf16", facts.bf16);
     out.note("f16", facts.f16);

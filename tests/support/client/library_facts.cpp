@@ -28,8 +28,8 @@ library_facts ask() {
     const auto may_use = [](dnnl_cpu_isa_t isa) {
         return (dnnl_get_effective_cpu_isa() & isa) == isa;
     };
-    return {dnnl_version()->minor, may_use(dnnl_cpu_isa_avx2), may_use(dnnl_cpu_isa_avx512_core),
-            runs_mat_mul(dnnl_bf16), runs_mat_mul(dnnl_f16)};
+    return {dnnl_version()->minor, may_use(dnnl_cpu_isa_avx512_core), runs_mat_mul(dnnl_bf16),
+            runs_mat_mul(dnnl_f16)};
 }
 
 } // namespace
@@ -44,7 +44,7 @@ bool is_sycl() {
 }
 
 bool merges() {
-    return plugin_is_loaded() && library().avx2;
+    return plugin_is_loaded() && knows_select();
 }
 
 bool runs_alone(dnnl_graph_op_t op) {

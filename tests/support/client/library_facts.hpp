@@ -10,7 +10,7 @@ namespace maskwise::test {
 // Asked once, without a Select: the answers are oneDNN's with the plugin in front, too.
 struct library_facts {
     int minor = 0; // of oneDNN 3
-    bool avx2 = false, avx512 = false;
+    bool avx512 = false;
     bool bf16 = false, f16 = false; // whether it runs a MatMul of this type
 };
 const library_facts& library();
@@ -29,11 +29,6 @@ inline bool fuses_attention() {
 
 // Whether partitions of one operator are merged around a Select (policy fusion).
 bool merges();
-
-// The same for rows with a SoftMax, of which oneDNN must support each operator.
-inline bool merges_rows() {
-    return merges() && knows_select();
-}
 
 // Whether the operator compiles as a partition of its own. It belongs to that graph then.
 bool runs_alone(dnnl_graph_op_t op);

@@ -81,16 +81,25 @@ double operand_at(const data& from, std::size_t operand, std::size_t element, st
     return operand == row_operand_number ? from.row[column] : from.matrix[element];
 }
 
+constexpr row_constants constants{0.25F, 1.5F};
+
+// Every operator that a graph may have, by its name.
+const std::map<row_operator, test::operation>& arithmetic() {
+    static const std::map<row_operator, test::operation> all{
+#define MASKWISE_ROW_UNARY(name, onnx) {row_operator::name, test::operation::name},
+#define MASKWISE_ROW_BINARY(name, turned, onnx) MASKWISE_ROW_UNARY(name, onnx)
+#include "kernel/row_operators.inc"
+    };
+    return all;
+}
+
 double combined(double a, double b, row_operator op) {
     using enum row_operator;
-    using test::operation;
-    static const std::map<row_operator, operation> arithmetic{
-        {add, operation::add},           {subtract, operation::subtract},
-        {multiply, operation::multiply}, {divide, operation::divide},
-        {exp, operation::exp},           {tanh, operation::tanh}};
     if (op == round_bf16) return test::round_to(a, test::element::bf16);
     if (op == round_f16) return test::round_to(a, test::element::f16);
-    return test::compute(arithmetic.at(op), a, b);
+    if (op == subtract_from) return b - a;
+    if (op == divide_into) return b / a;
+    return test::compute(arithmetic().at(op), a, b, constants[0], constants[1]);
 }
 
 struct wanted_row {
@@ -112,6 +121,10 @@ struct stepped {
     }
     double operator()(const row_select& step) const {
         return cond == (step.op == row_operator::select_kept) ? value : side(step.side);
+    }
+    double operator()(const row_compared_select& step) const {
+        const bool is_true = side(step.high) >= side(step.low);
+        return is_true == (step.op == row_operator::select_kept) ? value : side(step.side);
     }
     double operator()(const row_causal_select& step) const {
         return is_kept ? value : side(step.side);
@@ -139,13 +152,16 @@ wanted_row expected_row(const example& what, const data& from, std::int64_t numb
 }
 
 row_step change(row_operator op) {
-    return row_change{op};
+    return row_change{op, constants};
 }
 row_step combine(row_operator op, std::size_t side) {
     return row_combine{op, side};
 }
 row_step select(row_operator op, std::size_t side) {
     return row_select{op, cond_operand, side};
+}
+row_step compared(row_operator op, std::size_t high, std::size_t low, std::size_t side) {
+    return row_compared_select{op, high, low, side};
 }
 row_step causal(std::size_t side) {
     return row_causal_select{side};
@@ -169,6 +185,10 @@ const std::vector<row_work>& chains() {
         {{change(tanh), causal(scalar_operand), change(exp)}},
         {{change(round_bf16), combine(multiply, matrix_operand)}},
         {{change(round_f16), select(select_kept, scalar_operand), combine(add, scalar_operand)}},
+        {{compared(select_kept, matrix_operand, row_operand_number, scalar_operand)}},
+        {{compared(select_masked, scalar_operand, matrix_operand, row_operand_number)}},
+        {{combine(subtract_from, matrix_operand), combine(divide_into, row_operand_number)}},
+        {{change(sigmoid), select(select_kept, row_operand_number), change(round_bf16)}, zero},
     };
     return all;
 }
@@ -223,6 +243,31 @@ TEST_P(run_rows_test, agrees_with_double_precision) {
         for (const std::int64_t columns : {1, 2, 3, 15, 16, 17, 31, 33, 64, 100, 1000})
             for (const std::int64_t offset : {0, 5, -3})
                 check({2, 7, columns, work, offset}, GetParam(), ++seed, -1.25F);
+}
+
+TEST_P(run_rows_test, computes_every_operator_of_the_list) {
+    unsigned seed = 500;
+    for (const auto& [op, operation] : arithmetic())
+        for (const std::int64_t columns : {1, 7, 40, 200}) {
+            const row_step step =
+                test::input_count(operation) == 1 ? change(op) : combine(op, matrix_operand);
+            check({1, 3, columns, {{step}}}, GetParam(), ++seed, 1);
+        }
+}
+
+// NaNs and zeros of either sign, as the specification has them.
+TEST_P(run_rows_test, takes_the_second_where_neither_is_larger) {
+    const std::vector<float> row{NAN, 1, NAN, -0.0F, 0.0F}, side{2, NAN, NAN, 0.0F, -0.0F};
+    for (const row_operator op : {row_operator::maximum, row_operator::minimum}) {
+        row_desc desc;
+        desc.scores = desc.result = dense_desc(data_type::f32, {5});
+        desc.operands = {desc.scores};
+        desc.steps = {combine(op, 0)};
+        std::vector<float> result(row.size());
+        const void* operands[] = {side.data()};
+        run_rows(make_row_plan(desc, GetParam()), {row.data(), result.data(), operands});
+        EXPECT_EQ(std::memcmp(result.data(), side.data(), sizeof(float) * 5), 0);
+    }
 }
 
 TEST_P(run_rows_test, masks_with_minus_infinity) {
@@ -323,87 +368,43 @@ TEST_P(run_rows_test, quantizes) {
     }
 }
 
-// Rows without operands or arithmetic: from one type to another.
-template <typename From, typename To>
-std::vector<To> converted(const std::vector<From>& from, data_type type, data_type result,
-                          isa target) {
-    const dims shape{1, static_cast<std::int64_t>(from.size())};
-    row_desc desc;
-    desc.scores = dense_desc(type, shape);
-    desc.result = dense_desc(result, shape);
-    std::vector<To> to(from.size());
-    run_rows(make_row_plan(desc, target), {from.data(), to.data(), {}});
-    return to;
-}
-
-bool is_nan_half(std::uint16_t half) {
-    return (half & 0x7FFF) > 0x7C00;
-}
-
-TEST_P(run_rows_test, reads_and_writes_every_f16) {
-    std::vector<std::uint16_t> halves(1 << 16);
-    for (std::size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<std::uint16_t>(i);
-    const auto values =
-        converted<std::uint16_t, float>(halves, data_type::f16, data_type::f32, GetParam());
-    const auto back =
-        converted<float, std::uint16_t>(values, data_type::f32, data_type::f16, GetParam());
-    for (std::size_t i = 0; i < halves.size(); ++i) {
-        if (is_nan_half(halves[i])) {
-            ASSERT_TRUE(std::isnan(values[i]) && is_nan_half(back[i])) << i;
-            continue;
-        }
-        ASSERT_EQ(values[i], test::decode(halves[i], test::element::f16)) << i;
-        ASSERT_EQ(back[i], halves[i]) << i;
-    }
-}
-
-TEST_P(run_rows_test, reads_the_masked_value_in_every_type) {
-    const std::vector<float> scores{1, 2, 3, 4, 5, 6, 7, 8};
-    const std::vector<float> wanted{1, 2.5F, 2.5F, 2.5F, 5, 6, 2.5F, 2.5F};
-    const std::pair<data_type, std::uint32_t> bits_of_2_5[] = {
-        {data_type::f32, 0x40200000}, {data_type::bf16, 0x4020}, {data_type::f16, 0x4100}};
-    for (const auto& [type, bits] : bits_of_2_5) {
+// Pieces of a row that is cut, the last of another length, in place and on threads: each element
+// once.
+TEST_P(run_rows_test, cuts_what_lies_in_one_piece) {
+    for (const std::int64_t count : {4096, 4097, 8192, 100003}) {
         row_desc desc;
-        desc.scores = desc.result = dense_desc(data_type::f32, {2, 4});
-        desc.operands = {dense_desc(type, {})};
-        desc.steps = {causal(scalar_operand)};
-        std::vector<float> result(scores.size());
-        const void* operands[] = {&bits};
-        run_rows(make_row_plan(desc, GetParam()), {scores.data(), result.data(), operands});
-        EXPECT_EQ(result, wanted) << to_string(type);
+        desc.scores = desc.result = dense_desc(data_type::f32, {count});
+        desc.operands = {desc.scores, dense_desc(data_type::f32, {})};
+        desc.steps = {combine(row_operator::add, 0), combine(row_operator::multiply, 1)};
+        std::vector<float> values(static_cast<std::size_t>(count)), side(values.size());
+        for (std::size_t i = 0; i < values.size(); ++i)
+            values[i] = static_cast<float>(i % 977), side[i] = static_cast<float>(i % 31);
+        std::vector<float> wanted(values.size());
+        for (std::size_t i = 0; i < values.size(); ++i) wanted[i] = (values[i] + side[i]) * 2;
+        constexpr float two = 2;
+        const void* operands[] = {side.data(), &two};
+        run_rows(make_row_plan(desc, GetParam()), {values.data(), values.data(), operands});
+        EXPECT_EQ(values, wanted) << count;
     }
 }
 
-// What is not computed with is moved, past the caches, too.
-TEST_P(run_rows_test, keeps_the_bits_of_a_signalling_nan) {
-    constexpr std::int64_t columns = 64;
-    constexpr std::uint32_t signalling = 0x7F812345;
+// Layouts and broadcasts that no row of the last dimension has.
+TEST_P(run_rows_test, walks_what_is_dense_in_another_order) {
+    const dims shape{3, 5, 7};
     row_desc desc;
-    desc.scores = desc.result = dense_desc(data_type::f32, {1, columns});
-    for (const std::int64_t stream_from : {std::int64_t{0}, std::int64_t{1} << 40}) {
-        std::vector<std::uint32_t> scores(columns, signalling);
-        alignas(64) std::array<std::uint32_t, columns> result{};
-        run_rows(make_row_plan(desc, GetParam(), stream_from), {scores.data(), result.data(), {}});
-        EXPECT_TRUE(std::equal(scores.begin(), scores.end(), result.begin())) << stream_from;
-    }
-}
-
-TEST_P(run_rows_test, rounds_to_the_nearest_f16) {
-    // Halfway cases go to the even one, the last finite number is 65504, the least is 2^-24.
-    const std::vector<std::pair<float, std::uint16_t>> cases = {
-        {1.0F + 0x1p-11F, 0x3C00}, {1.0F + 0x3p-11F, 0x3C02}, {-1.0F - 0x1.8p-11F, 0xBC01},
-        {65504.0F, 0x7BFF},        {65519.0F, 0x7BFF},        {65520.0F, 0x7C00},
-        {-1e30F, 0xFC00},          {0x1p-24F, 0x0001},        {0x1p-25F, 0x0000},
-        {0x1.8p-25F, 0x0001},      {-0x1.8p-24F, 0x8002},     {0x1.FFFp-15F, 0x0400},
-        {0x1.FF8p-15F, 0x03FF},    {-0.0F, 0x8000},           {1e-30F, 0x0000},
-        {0x1.FFEp0F, 0x4000},
-    };
-    std::vector<float> values;
-    for (const auto& [value, wanted] : cases) values.push_back(value);
-    const auto halves =
-        converted<float, std::uint16_t>(values, data_type::f32, data_type::f16, GetParam());
-    for (std::size_t i = 0; i < cases.size(); ++i)
-        EXPECT_EQ(halves[i], cases[i].second) << cases[i].first;
+    desc.scores = desc.result = {data_type::f32, shape, {4, 12 * 7, 12}}; // the first is innermost
+    desc.operands = {{data_type::f32, {3, 1, 1}, {4, 4, 4}}, {data_type::f32, {7}, {4}}};
+    desc.steps = {combine(row_operator::add, 0), combine(row_operator::multiply, 1)};
+    std::vector<float> scores(105), result(105), first{1, 2, 3}, last{1, 10, 100, 2, 20, 200, 3};
+    for (std::size_t i = 0; i < scores.size(); ++i) scores[i] = static_cast<float>(i);
+    const void* operands[] = {first.data(), last.data()};
+    run_rows(make_row_plan(desc, GetParam()), {scores.data(), result.data(), operands});
+    for (std::size_t a = 0; a < 3; ++a)
+        for (std::size_t b = 0; b < 5; ++b)
+            for (std::size_t c = 0; c < 7; ++c) {
+                const std::size_t at = a + b * 21 + c * 3;
+                ASSERT_EQ(result[at], (scores[at] + first[a]) * last[c]) << a << b << c;
+            }
 }
 
 // One row of f32 without operands.

@@ -96,9 +96,18 @@ TEST(row_chain, takes_an_operator_that_commutes_on_either_side) {
 
 TEST(row_chain, leaves_an_operator_that_reads_its_row_on_the_wrong_side) {
     partition made = attention();
-    made.at(4).kind = op_kind::subtract;
+    made.at(4).kind = op_kind::maximum;
     std::swap(made.at(4).inputs[0], made.at(4).inputs[1]);
     EXPECT_EQ(made.chain().result, selected);
+}
+
+TEST(row_chain, turns_an_operator_that_has_another_for_the_other_side) {
+    partition made = attention();
+    made.at(4).kind = op_kind::subtract;
+    std::swap(made.at(4).inputs[0], made.at(4).inputs[1]);
+    const row_chain chain = made.chain();
+    EXPECT_EQ(chain.result, weights);
+    EXPECT_EQ(std::get<row_combine>(chain.steps[2]).op, row_operator::subtract_from);
 }
 
 TEST(row_chain, leaves_a_soft_max_along_another_axis) {
@@ -201,8 +210,8 @@ INSTANTIATE_TEST_SUITE_P(
         near_miss{"added_to_itself", set_input(4, 1, tensor(selected)), selected},
         near_miss{"add_without_broadcast", forbid_broadcast(4), selected},
         near_miss{"unknown_operator", set_kind(4, op_kind::other), selected},
-        near_miss{"divides_by_the_row",
-                  all_of({set_kind(4, op_kind::divide), swap_inputs(4, 0, 1)}), selected}),
+        near_miss{"maximum_with_the_row",
+                  all_of({set_kind(4, op_kind::maximum), swap_inputs(4, 0, 1)}), selected}),
     name_of);
 
 // How many operators of that kind behind a Select are in its chain.
@@ -245,14 +254,15 @@ TEST_P(near_misses_above, begin_behind_the_scale) {
     EXPECT_EQ(made.chain().scores, scaled);
 }
 
-INSTANTIATE_TEST_SUITE_P(of_what_precedes_the_select, near_misses_above,
-                         testing::Values(near_miss{"scale_without_broadcast", forbid_broadcast(2)},
-                                         near_miss{"scale_made_inside",
-                                                   set_input(2, 1, tensor(scores))},
-                                         near_miss{"unknown_operator", set_kind(2, op_kind::other)},
-                                         near_miss{"scores_leave", output(scores)},
-                                         near_miss{"divided_by_the_scores", swap_inputs(2, 0, 1)}),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(
+    of_what_precedes_the_select, near_misses_above,
+    testing::Values(near_miss{"scale_without_broadcast", forbid_broadcast(2)},
+                    near_miss{"scale_made_inside", set_input(2, 1, tensor(scores))},
+                    near_miss{"unknown_operator", set_kind(2, op_kind::other)},
+                    near_miss{"scores_leave", output(scores)},
+                    near_miss{"maximum_with_the_scores",
+                              all_of({set_kind(2, op_kind::maximum), swap_inputs(2, 0, 1)})}),
+    name_of);
 
 class near_misses : public testing::TestWithParam<near_miss> {};
 

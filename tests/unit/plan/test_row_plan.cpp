@@ -38,7 +38,39 @@ TEST(row_plan, refuses_other_shapes) {
     EXPECT_THROW(make_row_plan(desc, isa::scalar), invalid_argument);
     desc = {};
     desc.scores = desc.result = dense_desc(data_type::f32, {});
+    EXPECT_NO_THROW(make_row_plan(desc, isa::scalar));
+    desc.soft_max = row_soft_max();
     EXPECT_THROW(make_row_plan(desc, isa::scalar), invalid_argument);
+}
+
+// Without SoftMax and causal mask a row is all that the operands walk alike.
+TEST(row_plan, makes_rows_as_long_as_they_can_be) {
+    const auto rows_of = [](const dims& operand, const dims& strides_bytes) {
+        row_desc desc;
+        desc.scores = desc.result = dense_desc(data_type::f32, {3, 2, 8});
+        desc.operands = {{data_type::f32, operand, strides_bytes}};
+        desc.steps = {row_combine{row_operator::add, 0}};
+        return to_string(make_row_plan(desc, isa::scalar));
+    };
+    EXPECT_EQ(rows_of({3, 2, 8}, {64, 32, 4}), "1 rows of 48: add");
+    EXPECT_EQ(rows_of({}, {}), "1 rows of 48: add");
+    EXPECT_EQ(rows_of({2, 8}, {32, 4}), "3 rows of 16: add");
+    EXPECT_EQ(rows_of({2, 1}, {4, 4}), "6 rows of 8: add");
+    EXPECT_EQ(rows_of({3, 1, 1}, {4, 4, 4}), "3 rows of 16: add");
+}
+
+TEST(row_plan, cuts_long_rows) {
+    row_desc desc;
+    desc.scores = desc.result = dense_desc(data_type::f32, {3, 4096});
+    desc.operands = {dense_desc(data_type::f32, {})};
+    desc.steps = {row_combine{row_operator::add, 0}};
+    const row_plan plan = make_row_plan(desc, isa::scalar);
+    EXPECT_EQ(plan.rows * plan.columns, 3 * 4096);
+    desc.scores = desc.result = dense_desc(data_type::f32, {3, 4097});
+    const row_plan longer = make_row_plan(desc, isa::scalar);
+    EXPECT_EQ((longer.rows - 1) * longer.columns + longer.last_columns, 3 * 4097);
+    desc.soft_max = row_soft_max();
+    EXPECT_EQ(make_row_plan(desc, isa::scalar).columns, 4097);
 }
 
 TEST(row_plan, prints_one_line) {
