@@ -2,6 +2,7 @@
 #include "maskwise/attention.hpp"
 
 #include "support/allocations.hpp"
+#include "unit/api/refusal.hpp"
 
 #include <gtest/gtest.h>
 
@@ -27,16 +28,6 @@ concept takes_positions = requires(const Plan& of, const void* in, void* out) {
     of.execute(in, in, in, out);
 };
 static_assert(!takes_positions<plan>);
-
-template <class Error>
-std::string refusal(const auto& call) {
-    try {
-        call();
-    } catch (const Error& thrown) {
-        return thrown.what();
-    }
-    return "nothing was thrown";
-}
 
 TEST(contract, version_is_that_of_header_build_and_library) {
     const std::string header = std::to_string(MASKWISE_VERSION_MAJOR) + '.' +

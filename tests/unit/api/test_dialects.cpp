@@ -1,5 +1,6 @@
 // What each dialect's specification says, by the public API: types, broadcasting, attribute, texts.
 #include "maskwise/maskwise.hpp"
+#include "unit/api/refusal.hpp"
 
 #include <gtest/gtest.h>
 
@@ -42,17 +43,6 @@ const definition definitions[] = {
     {dialect::onnx_where_9, "onnx::Where-9", {"condition", "X", "Y"}, onnx_9_types},
     {dialect::onnx_where_16, "onnx::Where-16", {"condition", "X", "Y"}, with_bf16(onnx_9_types)},
 };
-
-// The text of the refusal, or "" where there is none.
-template <class Error>
-std::string refusal(const auto& call) {
-    try {
-        call();
-    } catch (const Error& thrown) {
-        return thrown.what();
-    }
-    return "";
-}
 
 void expect_names(const std::string& text, const std::vector<std::string>& parts) {
     for (const std::string& part : parts)
