@@ -52,8 +52,9 @@ def record(commit: str) -> nightly.Record:
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """A repository whose documents have every table, from results of its first commit."""
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository of which each document has every table, from results of its first commit."""
+    monkeypatch.setattr(write_figures, "cpu_class", lambda: CLASS)
     git(tmp_path, "init", "--quiet")
     commit = commit_change(tmp_path, "src/kernel/a")
     for document in {table.document for table in (*TABLES, NIGHTLY)}:
@@ -148,6 +149,19 @@ def test_results_older_than_the_engine(root: Path, capsys: pytest.CaptureFixture
     put_pictures(root)
     nightly.keep(root / nightly.RECORDS, "soak", record(newest))
     assert write(root, check=False) == write(root, check=True) == 0
+
+
+def test_old_results_of_another_class(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    put_result(root, "model", git(root, "rev-parse", "HEAD"), cpu_class="avx512-another-model")
+    for _ in range(31):
+        newest = commit_change(root, "src/plan/b")
+    for table in EVERY:
+        put_result(root, table.name, newest)
+    put_pictures(root)
+    nightly.keep(root / nightly.RECORDS, "soak", record(newest))
+    assert write(root, check=False) == write(root, check=True) == 0
+    out = capsys.readouterr().out
+    assert "avx512-another-model/model.json: 31 commits" in out and "on such a machine" in out
 
 
 # Select runs no row and no attention.
