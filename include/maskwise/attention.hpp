@@ -67,7 +67,8 @@ struct attention_desc {
     bool cond_masks = false;   // a true cond masks; by default it keeps
     bool bias_on_fill = false; // see above
     causal_boundary causal = causal_boundary::none;
-    std::optional<float> scale = {}; // 1 / sqrt(depth) where not given; without depth scores are 0
+    std::optional<float> scale =
+        {}; // any number; 1 / sqrt(depth) where not given; without depth scores are 0
     float soft_cap = 0;
     // A row of which every score is -infinity, as one that is masked as a whole: zeros, or else NaN
     // as SoftMax by itself makes of it. Without any key it is zeros.
@@ -118,6 +119,10 @@ public:
 
     // What an execution on so many threads allocates, and keeps for the next.
     std::int64_t scratch_bytes(int threads) const noexcept;
+
+    // A move copies, and leaves a plan that works.
+    attention_plan(const attention_plan&) = default;
+    attention_plan& operator=(const attention_plan&) = default;
 
     // For the library.
     explicit attention_plan(std::shared_ptr<const attention_data> data) noexcept;

@@ -248,6 +248,10 @@ public:
     void execute(const select_inputs& at, void* dst) const;
     void execute(const select_inputs& at, void* dst, const parallel_loop& loop) const;
 
+    // A move copies, and leaves a plan that works.
+    plan(const plan&) = default;
+    plan& operator=(const plan&) = default;
+
     // For the library.
     explicit plan(std::shared_ptr<const select_plan> data) noexcept;
 

@@ -93,7 +93,9 @@ private:
             return form_.attention ? make_fused_attention(form_, inputs)
                                    : make_fused_rows(form_, inputs);
         } catch (const invalid_shape& refused) {
-            throw invalid_shape("Maskwise, around " + form_.name + ": " + refused.what());
+            throw invalid_shape("Maskwise, around " +
+                                (form_.name.empty() ? form_.output : form_.name) + ": " +
+                                refused.what());
         }
     }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <set>
 
@@ -56,12 +57,19 @@ graph::logical_tensor tensor_of(const runtime& with, const abi::value_info* valu
     return tensor;
 }
 
+// None where the product of alpha and a zero is not that zero: a row's operator, as oneDNN's, takes
+// it, and ONNX Runtime's keeps zeros.
+std::optional<std::array<float, 2>> slope_of(const runtime& with, const abi::node* node) {
+    const float alpha = float_attribute_of(with, node, "alpha").value_or(0.01F);
+    if (!(alpha > 0) || std::isinf(alpha)) return std::nullopt;
+    return std::array{alpha, 0.0F};
+}
+
 graph::op op_of(const runtime& with, const abi::node* node, op_kind kind) {
     graph::op op;
     op.kind = kind;
     op.name = name_of(with, node);
-    if (kind == op_kind::leaky_relu)
-        op.constants = {float_attribute_of(with, node, "alpha").value_or(0.01F), 0.0F};
+    if (kind == op_kind::leaky_relu) op.constants = slope_of(with, node);
     if (kind == op_kind::soft_max)
         op.axis =
             attribute_of(with, node, "axis").value_or(since_version(with, node) < 13 ? 1 : -1);

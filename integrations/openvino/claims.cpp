@@ -148,7 +148,10 @@ void print_decision(const op::v1::Select& select, const std::string& reason) {
 std::string reason_of_form(const op::v1::Select& select) {
     const ov::element::Type type = select.get_output_element_type(0);
     if (select.get_autob().m_type == op::AutoBroadcastType::PDPD) return "auto_broadcast is pdpd";
-    return type_of(type) == data_type::undef ? "Maskwise does not have its type" : "";
+    if (type_of(type) == data_type::undef) return "Maskwise does not have its type";
+    // The plugin cannot compile some operators of empty tensors, unless a Select joins them.
+    const ov::PartialShape& dst = select.get_output_partial_shape(0);
+    return dst.is_static() && elements_of(dst) == 0 ? "it has no elements" : "";
 }
 
 bool is_claimed(const op::v1::Select& select, const accelerate_options& options, place in) {

@@ -26,7 +26,8 @@ def is_dask(value: object) -> bool:
 
 def is_foreign(value: object) -> bool:
     """An array of another library that speaks DLPack."""
-    return hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray | np.generic)
+    speaks = hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__")
+    return speaks and not isinstance(value, np.ndarray | np.generic)
 
 
 def overrides_numpy(value: object) -> bool:
@@ -74,7 +75,7 @@ def writable(out: Any) -> Any:
     refuse_negated(out)
     try:
         return np.from_dlpack(out)
-    except RuntimeError as failure:
+    except (RuntimeError, ValueError, TypeError, AttributeError) as failure:
         raise TypeError(
             f"out is a {type(out).__name__} that NumPy does not take: {failure}"
         ) from None

@@ -27,6 +27,7 @@ USUAL = [
 ]
 FILLS = [-np.inf, -np.inf, -1e4, -1e9, -1e30, 0.0, "lowest", np.nan, 1.0]
 SCALES = [0.125, 8.0, 1.0, 1e-3, -0.5, 300.0]
+SLOPES = [0.1, 1.5, -0.5, 0.0, -0.0, np.inf, np.nan]
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,9 @@ class Generator(Builder):
             "bias": lambda: self.broadcast(row.shape, row.kind),
             "fill": lambda: self.number(FILLS, row.kind),
         }
-        return self.emit(
-            op, *(others.get(form, lambda: self.number(SCALES, row.kind))() for form in forms)
-        )
+        numbers = {"alpha": self.pick(SLOPES)} if op == "LeakyRelu" and self.chance(0.5) else {}
+        made = (others.get(form, lambda: self.number(SCALES, row.kind))() for form in forms)
+        return self.emit(op, *made, **numbers)
 
     # What Maskwise claims
 

@@ -21,6 +21,9 @@ Pair = tuple[Array, Array]
 Values = dict[str, Pair]
 UNITS = {F32: 2.0**-24, F16: 2.0**-11}
 LEAST_WEIGHT = 2.0**-120  # below, exp may be 0
+SUMMED_EXACTLY = (
+    4096  # elements of a Softmax, before the order of its sum costs as much as a rounding
+)
 LEAST = {F32: 2.0**-149, F16: 2.0**-24}
 LARGEST = {F32: (2 - 2.0**-23) * 2.0**127, F16: 65504.0}
 
@@ -96,7 +99,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "Slice": take,
     "Sub": np.subtract,
     "Tanh": np.tanh,
-    "LeakyRelu": lambda x, alpha=0.01: np.where(x > 0, x, alpha * x),
+    "LeakyRelu": lambda x, alpha=0.01: np.where(x >= 0, x, alpha * x),
     "Transpose": lambda x, perm=None: np.transpose(x, perm),
     "Unsqueeze": lambda x, axes: np.expand_dims(x, tuple(int(axis) for axis in axes)),
     "Where": np.where,
@@ -137,9 +140,12 @@ class Evaluator:
                 np.asarray(rule(*(one and one[side] for one in inputs), **attributes))
                 for side in (0, 1)
             )
-            return [(exact, self.shake(node.op_type, exact, shaken, inputs, attributes.get("to")))]
+            return [(exact, self.shake(node.op_type, exact, shaken, inputs, attributes))]
 
-    def shake(self, kind: str, exact: Array, x: Array, inputs: list[Any], to: Any) -> Array:
+    def shake(
+        self, kind: str, exact: Array, x: Array, inputs: list[Any], attributes: dict[str, Any]
+    ) -> Array:
+        to = attributes.get("to")
         element = F16 if to == F16 else self.element
         are_rounded = any(one is not None and one[0] is not one[1] for one in inputs)
         rounding = (*ROUNDING, *SUMS) if element == F16 or are_rounded else ROUNDING
@@ -151,9 +157,18 @@ class Evaluator:
             # Of a weight near 0, or one that is thrown away, times infinity.
             x = np.where(np.isfinite(x), x, 0)
         signs = self.random.choice([-1.0, 1.0], x.shape)
-        least = max(LEAST[element], LEAST_WEIGHT if kind == "Softmax" else 0)
+        least = LEAST[element]
+        if kind == "Softmax":
+            least = max(least, LEAST_WEIGHT)
+            scale = scale * (1 + self.row_size(x.shape, **attributes) / SUMMED_EXACTLY)
         noise = signs * (np.nan_to_num(scale, posinf=0) * UNITS[element] + least)
         return np.where(scale == 0, x, x + noise)
+
+    def row_size(self, shape: tuple[int, ...], axis: int | None = None) -> int:
+        """Of a Softmax."""
+        if self.opset >= 13:
+            return shape[-1 if axis is None else axis]
+        return math.prod(shape[1 if axis is None else axis :])
 
     def subgraph(self, graph: Any, given: Iterable[Pair], values: Values) -> list[Pair]:
         inner = {**values, **dict(zip((one.name for one in graph.input), given, strict=True))}

@@ -188,7 +188,28 @@ def test_what_is_no_unused_tensor_is_refused() -> None:
             maskwise._core.view(foreign)
 
 
+@pytest.mark.parametrize("given", [5, None, np.arange(3.0).__dlpack__])
+def test_an_out_of_no_tensor_is_refused(given: Any) -> None:
+    with pytest.raises(TypeError, match="out is a Once that NumPy does not take"):
+        maskwise.where(c, 1.0, 0.0, out=Once(given))
+
+
+class Deviceless:
+    def __dlpack__(self, **_: Any) -> Any:
+        raise AssertionError("nobody knows where its memory lies")
+
+
+def test_memory_of_no_place_is_no_array() -> None:
+    with pytest.raises(TypeError, match="object"):
+        maskwise.attention(Deviceless(), Deviceless(), Deviceless())
+    with pytest.raises(TypeError, match=r"out must be a numpy\.ndarray, not Deviceless"):
+        maskwise.where(c, 1.0, 0.0, out=Deviceless())
+
+
 class Negated:
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
     def __dlpack__(self, **_: Any) -> Any:
         raise AssertionError("its memory is not what it means")
 

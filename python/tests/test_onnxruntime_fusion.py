@@ -46,6 +46,22 @@ CHAINS = {
 MASKS = [(2, 3, 5, 40), (1, 1, 5, 40), (2, 1, 1, 40), (5, 40), (40,), (2, 3, 5, 1), ()]
 
 
+@pytest.mark.parametrize("alpha", [0.0, -0.0, -0.5, np.inf, -np.inf, np.nan])
+def test_slopes_that_a_row_has_not(alpha: float, capfd: Any) -> None:
+    """ONNX Runtime keeps zeros, which a division tells apart."""
+    nodes = [
+        op("LeakyRelu", "x", "slope", alpha=alpha),
+        op("Div", "scale", "slope", "steep"),
+        op("Where", "c", "steep", "fill", "masked"),
+        op("Softmax", "masked", "o"),
+    ]
+    zeros = np.array([[0.0, -0.0, 1.0, 2.0], [-0.0, -0.0, -1.0, 2.0]], "f").repeat(16, 1)
+    feeds = {"x": zeros, "c": np.arange(64) % 4 < 3}
+    model = make_model(nodes, feeds, F32, constants_of(F32, -1e4))
+    session = fused_session(model, capfd, "rows f32 3 nodes")
+    assert_close(session.run(None, feeds)[0], stock_session(model).run(None, feeds)[0], F32)
+
+
 @pytest.mark.parametrize("element", [F32, F16], ids=["f32", "f16"])
 @pytest.mark.parametrize("zeros", [False, True], ids=["", "zeros"])
 @pytest.mark.parametrize("form", CHAINS)

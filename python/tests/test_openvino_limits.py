@@ -295,6 +295,21 @@ def test_no_openvino_is_no_crash() -> None:
     assert "OSError: libopenvino.so" in ran.stderr
 
 
+def test_a_select_without_elements_is_left_in_place() -> None:
+    """The CPU plugin compiles a MatMul of no queries only where it joins it with what follows."""
+    shapes = ([2, 0, 16], [2, 40, 16], [2, 40, 8])
+    query, key, value = (ops.parameter(shape, F32) for shape in shapes)
+    cond = ops.parameter([2, 1, 1], BOOLEAN)
+    scores = ops.matmul(query, key, False, True)
+    weights = ops.softmax(ops.select(cond, scores, ops.constant(np.float32(-1e9))), 2)
+    model = ov.Model(
+        [ops.matmul(weights, value, False, False)], [cond, query, key, value], "no queries"
+    )
+    compiled = compile_model(accelerate(model, force=True))
+    arrays = [np.ones([2, 1, 1], bool), *(np.ones(shape, np.float32) for shape in shapes)]
+    assert run(compiled, arrays).shape == (2, 0, 8)
+
+
 @pytest.mark.parametrize("first", ["openvino", "maskwise"])
 def test_there_is_one_onetbb(first: str) -> None:
     ran = in_a_process(f"""
