@@ -192,6 +192,38 @@ TEST(merge, takes_operators_with_constants) {
     }
 }
 
+// Which oneDNN refuses when it compiles them, or takes for other numbers.
+TEST(merge, leaves_constants_that_no_row_has) {
+    using attr = op::attr;
+    const float nan = std::nanf("");
+    const auto count_with = [](op second) {
+        return partitions_of({make(10, kind::Select,
+                                   {dense(0, shape, boolean), dense(1, shape), dense(2, {1})},
+                                   dense(3, shape)),
+                              std::move(second)})
+            .size();
+    };
+    const auto clamp = [&](float least, float most) {
+        op made = make(11, kind::Clamp, {dense(3, shape)}, dense(4, shape));
+        made.set_attr<float>(attr::min, least).set_attr<float>(attr::max, most);
+        return count_with(made);
+    };
+    const auto quantize = [&](float scale, std::int64_t zero_point) {
+        op made = make(11, kind::Quantize, {dense(3, shape)}, dense(4, shape, tensor_type::s8));
+        made.set_attr<std::vector<float>>(attr::scales, {scale});
+        made.set_attr<std::vector<std::int64_t>>(attr::zps, {zero_point});
+        return count_with(made);
+    };
+    const std::size_t merged = merges() ? 1 : 2;
+    EXPECT_EQ(clamp(1, 1), merged);
+    EXPECT_EQ(clamp(2, 1), 2U);
+    EXPECT_EQ(clamp(nan, 1), 2U);
+    EXPECT_EQ(clamp(0, nan), 2U);
+    EXPECT_EQ(quantize(0.5F, std::int64_t{1} << 30), merged);
+    EXPECT_EQ(quantize(0.5F, std::int64_t{1} << 33), 2U);
+    EXPECT_EQ(quantize(0, 0), 2U);
+}
+
 TEST(merge, refuses_wrong_shapes_with_a_status) {
     if (!merges()) GTEST_SKIP() << "three partitions without the plugin";
     const auto merged = exp_select_add();

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 
 namespace maskwise::onednn {
@@ -87,13 +88,22 @@ std::optional<Value> value_of(const op_record& record, int name) {
 }
 
 // The attribute where it is one number of that type.
-template <class Number, class Result = Number>
-std::optional<Result> number_of(const op_record& record, int name) {
+template <class Number>
+std::optional<Number> number_of(const op_record& record, int name) {
     const auto numbers = value_of<std::vector<Number>>(record, name);
-    return numbers && numbers->size() == 1 ? std::optional(static_cast<Result>(numbers->front()))
-                                           : std::nullopt;
+    return numbers && numbers->size() == 1 ? std::optional(numbers->front()) : std::nullopt;
 }
 
+// oneDNN takes zero points for 32 bits.
+std::optional<float> zero_point_of(const op_record& record) {
+    if (record.find(abi::attr_zps) == nullptr) return 0.0F;
+    const auto zero_point = number_of<std::int64_t>(record, abi::attr_zps);
+    if (!zero_point || !std::in_range<std::int32_t>(*zero_point)) return std::nullopt;
+    return static_cast<float>(*zero_point);
+}
+
+// None where there are others than an operator of rows has, or those that oneDNN refuses: it is to
+// say so.
 std::optional<std::array<float, 2>> constants_of(const op_record& record) {
     std::optional<float> first, second = 0.0F;
     if (record.kind == abi::op_kind_leaky_relu) {
@@ -101,10 +111,11 @@ std::optional<std::array<float, 2>> constants_of(const op_record& record) {
     } else if (record.kind == abi::op_kind_clamp) {
         first = number_of<float>(record, abi::attr_min);
         second = number_of<float>(record, abi::attr_max);
+        if (!(first <= second)) return std::nullopt;
     } else if (record.kind == abi::op_kind_quantize) {
         first = number_of<float>(record, abi::attr_scales);
-        if (record.find(abi::attr_zps) != nullptr)
-            second = number_of<std::int64_t, float>(record, abi::attr_zps);
+        second = zero_point_of(record);
+        if (first == 0.0F) return std::nullopt;
     }
     if (!first || !second) return std::nullopt;
     return std::array{*first, *second};
