@@ -5,9 +5,11 @@
 
 #include "support/grid.hpp"
 
+#include <array>
 #include <cstddef>
 #include <map>
 #include <string>
+#include <utility>
 
 namespace maskwise::fuzz {
 
@@ -21,6 +23,12 @@ constexpr double after_soft_max = 1; // of a row with a NaN, of which code of on
 constexpr double open = 2; // a NaN met an operator of which the definition does not mention it
 
 using exact_tensors = std::map<std::size_t, exact_tensor>;
+
+// What a mask leaves open.
+struct masked_rule {
+    bool makes_zeros; // SoftMax of a row that is masked whole: NaN, and zeros by oneDNN's reference
+    bool skips_values; // a NaN of a value that has no weight: NaN, and left out where a tile is
+};
 
 // Every tensor of a chain. It shares nothing with either library.
 class chain_oracle {
@@ -39,8 +47,8 @@ private:
 
     const chain_description& chain_;
     exact_tensors given_; // inputs, and what was taken
-    // Of a row that is masked whole SoftMax makes NaN, and oneDNN's reference code zeros.
-    exact_tensors with_nans_, with_zeros_;
+    std::array<std::pair<masked_rule, exact_tensors>, 4> by_rule_{
+        {{{false, false}, {}}, {{true, false}, {}}, {{false, true}, {}}, {{true, true}, {}}}};
 };
 
 } // namespace maskwise::fuzz
