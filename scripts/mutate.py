@@ -42,7 +42,7 @@ KEPT = WORK / "verdicts.json"
 LEAST_PERCENT = 90.0
 MOST_MEMORY = 8 << 30  # whoever plants a fault may plant an endless loop that allocates
 SLOWER = 5  # than without a fault: an endless loop
-FOLDERS = ("schema", "plan", "exec", "attention", "kernel", "graph", "onednn", "api")
+FOLDERS = ("schema", "plan", "exec", "attention", "kernel", "graph", "fusion", "onednn", "api")
 SOURCES = (
     *(f"src/{folder}/**/*.[ch]pp" for folder in FOLDERS),
     "integrations/**/*.[ch]pp",
@@ -109,7 +109,12 @@ ASKED = {
         f"{ATTENTION} test_huge_sizes",
         "attention onnxruntime_fused_attention 3.13/harness/Attention 3.13/sizes_contract/preload",
     ),
-    "src/graph": (GRAPHS, f"onnxruntime_fusion onnxruntime_fused_attention {PLUGIN}", MERGED),
+    "src/graph": (GRAPHS, PLUGIN, MERGED),
+    "src/fusion": (
+        f"{GRAPHS} onnxruntime_fusion onnxruntime_fused_attention openvino",
+        PLUGIN,
+        MERGED,
+    ),
     "src/onednn": ("3.2/traps/preload 3.13/merge_contract/preload", PLUGIN, MERGED),
     "src/api": (
         "test_api test_api_contract test_strings test_attention_threads test_huge_sizes",

@@ -3,9 +3,8 @@
 #include "claims.hpp"
 #include "element_types.hpp"
 
-#include "graph/attention_form.hpp"
-#include "graph/chain_finder.hpp"
-#include "graph/fused_attention.hpp"
+#include "fusion/attention_form.hpp"
+#include "fusion/chain_finder.hpp"
 #include "tensor/data_type.hpp"
 
 #include <algorithm>
@@ -37,26 +36,26 @@ const graph::op* select_above(const graph::op& soft_max, const fusion_rules& rul
     }
 }
 
-graph::row_chain chain_of(const graph::op& soft_max, const fusion_rules& rules) {
+fusion::row_chain chain_of(const graph::op& soft_max, const fusion_rules& rules) {
     if (const graph::op* const select = select_above(soft_max, rules)) {
         try {
-            graph::row_chain chain = graph::find_chain(*select, rules);
+            fusion::row_chain chain = fusion::find_chain(*select, rules);
             if (chain.soft_max) return chain;
-        } catch (const graph::no_chain&) { // begin with the Softmax
+        } catch (const fusion::no_chain&) { // begin with the Softmax
         }
     }
-    return graph::find_chain(soft_max, rules);
+    return fusion::find_chain(soft_max, rules);
 }
 
 // The result has the MatMuls' rank.
-bool masks_fit(const graph::row_chain& chain, const graph::attention_chain& attention) {
+bool masks_fit(const fusion::row_chain& chain, const fusion::attention_chain& attention) {
     return std::ranges::all_of(chain.operands, [&](const graph::logical_tensor& operand) {
         return operand.rank_known &&
                operand.extents.rank() <= static_cast<int>(attention.order.size());
     });
 }
 
-std::int64_t depth_of(const graph::matrix_input& matrix) {
+std::int64_t depth_of(const fusion::matrix_input& matrix) {
     const dims& extents = matrix.tensor.extents;
     const int d = matrix.order.back();
     return d < extents.rank() ? extents[d] : graph::unknown_extent;
@@ -64,22 +63,22 @@ std::int64_t depth_of(const graph::matrix_input& matrix) {
 
 // Measured: of deeper heads ONNX Runtime's MatMuls are faster by more than unwritten scores save,
 // unless a mask spares a part of them.
-bool attention_pays(const graph::attention_chain& attention, bool is_masked) {
+bool attention_pays(const fusion::attention_chain& attention, bool is_masked) {
     constexpr std::int64_t most_depth = 64, most_depth_masked = 128;
     const std::int64_t depth = std::max(depth_of(attention.query), depth_of(attention.key));
     return is_masked ? depth <= most_depth_masked : depth > 0 && depth <= most_depth;
 }
 
 // Nothing where the kernels of attention cannot do what the chain does, or do it slower.
-std::optional<graph::attention_chain> attention_of(const graph::row_chain& chain,
-                                                   const fusion_rules& rules) {
-    auto found = graph::find_attention(chain, rules);
+std::optional<fusion::attention_chain> attention_of(const fusion::row_chain& chain,
+                                                    const fusion_rules& rules) {
+    auto found = fusion::find_attention(chain, rules);
     if (!found || !masks_fit(chain, *found)) return std::nullopt;
     const auto is_number = [&](std::size_t i) {
         return is_one_element(chain.operands[i]) && computes_in_f32(chain.operands[i].type);
     };
     try {
-        const auto form = graph::make_attention_form(chain, is_number);
+        const auto form = fusion::make_attention_form(chain, is_number);
         if (!attention_pays(*found, form.cond || form.bias)) found.reset();
     } catch (const error&) { // rows
         found.reset();
@@ -94,7 +93,7 @@ std::int64_t columns_of(const graph::op& soft_max) {
 
 // Measured: short rows cost the row engine more each than ONNX Runtime, unless a Where, of which
 // its own kernel is slow, is among the nodes. Very long ones are computed twice.
-bool rows_pay(const graph::row_chain& chain, std::int64_t columns) {
+bool rows_pay(const fusion::row_chain& chain, std::int64_t columns) {
     const bool selects =
         chain.soft_max->nan_as_zero || std::ranges::any_of(chain.steps, [](const row_step& step) {
             return std::holds_alternative<row_select>(step);
@@ -110,11 +109,11 @@ std::string reason_against(const runtime& with, const found_fusion& found,
     // ONNX Runtime would make a node without an output of it.
     if (!is_graph_output(with, found.result) && reader_count(with, found.result) == 0)
         return "nobody reads its result";
-    if (!found.form.attention && !rows_pay(found.form.chain, columns_of(soft_max)))
+    if (!found.form.block.attention && !rows_pay(found.form.block.rows, columns_of(soft_max)))
         return "rows of " + std::to_string(columns_of(soft_max));
     if (!rounds.are_exact_for(found.nodes)) return rounds_otherwise;
-    if (found.form.attention ? rounds.divides(found.result)
-                             : rounds.needs_small_weights(found.result))
+    if (found.form.block.attention ? rounds.divides(found.result)
+                                   : rounds.needs_small_weights(found.result))
         return rounds_otherwise;
     for (const abi::node* const node : found.nodes)
         if (is_where(with, node))
@@ -127,19 +126,17 @@ found_fusion claim_around(const fusion_ops& ops, const graph::op& soft_max, fusi
                           rounding& rounds) {
     found_fusion found;
     found.soft_max = ops.nodes(soft_max.id)[0];
-    fusion& form = found.form;
-    form.chain = chain_of(soft_max, rules);
-    form.attention = attention_of(form.chain, rules);
+    fused_node& form = found.form;
+    form.block.rows = chain_of(soft_max, rules);
+    form.block.attention = attention_of(form.block.rows, rules);
     const auto name_of_id = [&](std::size_t id) {
         return std::string(name_of(ops.with(), value_of(id)));
     };
-    for (const std::size_t id : graph::inputs_of(form.chain, form.attention))
-        form.inputs.push_back(name_of_id(id));
-    const std::size_t result = form.attention ? form.attention->dst : form.chain.result;
-    const auto& op_ids = form.attention ? form.attention->op_ids : form.chain.op_ids;
-    found.result = value_of(result);
+    for (const std::size_t id : form.block.inputs()) form.inputs.push_back(name_of_id(id));
+    const auto& op_ids = form.block.op_ids();
+    found.result = value_of(form.block.result());
     form.name = soft_max.name;
-    form.output = name_of_id(result);
+    form.output = name_of_id(form.block.result());
     form.type = type_of(facts_of_output(ops.with(), found.soft_max).element);
     for (const std::size_t id : op_ids)
         found.nodes.insert(found.nodes.end(), ops.nodes(id).begin(), ops.nodes(id).end());
@@ -151,7 +148,7 @@ found_fusion claim_around(const fusion_ops& ops, const graph::op& soft_max, fusi
 } // namespace
 
 std::string found_fusion::text() const {
-    return std::string(form.attention ? "attention " : "rows ") +
+    return std::string(form.block.attention ? "attention " : "rows ") +
            std::string(to_string(form.type)) + ' ' + std::to_string(nodes.size()) + " nodes";
 }
 

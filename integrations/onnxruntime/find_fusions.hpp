@@ -1,6 +1,6 @@
 #pragma once
 
-#include "fusion.hpp"
+#include "fused_kernel.hpp"
 #include "fusion_graph.hpp"
 #include "rounding.hpp"
 
@@ -14,7 +14,7 @@ struct found_fusion {
     const abi::node* soft_max = nullptr;
     std::vector<const abi::node*> nodes;
     const abi::value_info* result = nullptr;
-    fusion form;
+    fused_node form;
     std::string reason_against; // empty where it is claimed
 
     // "attention f32 9 nodes".

@@ -2,7 +2,7 @@
 
 #include "graph_facts.hpp"
 
-#include "graph/chain_rules.hpp"
+#include "fusion/chain_rules.hpp"
 
 #include <cstddef>
 #include <functional>
@@ -39,7 +39,7 @@ inline const abi::value_info* value_of(std::size_t id) {
 
 // Chains among them: values between have one reader and do not leave the graph. The kernels
 // broadcast, so any input of an operator may be the row; it is the one that looks like scores.
-class fusion_rules : public graph::chain_rules {
+class fusion_rules : public fusion::chain_rules {
 public:
     explicit fusion_rules(const fusion_ops& ops)
         : chain_rules(graph::graph_index(ops.all())), with_(ops.with()) {}

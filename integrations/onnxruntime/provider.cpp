@@ -2,7 +2,6 @@
 
 #include "claims.hpp"
 #include "find_fusions.hpp"
-#include "fused_kernel.hpp"
 #include "graph_facts.hpp"
 #include "transpose_fusion.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "fusion.hpp"
+#include "fused_kernel.hpp"
 #include "kernels.hpp"
 #include "rounding.hpp"
 #include "session_facts.hpp"
@@ -41,7 +41,7 @@ private:
     session_settings settings_;
     std::shared_ptr<session_facts> session_; // of the kernels, too
     // By the name of the output: those that ONNX Runtime is going to have compiled.
-    std::map<std::string, fusion, std::less<>> fusions_;
+    std::map<std::string, fused_node, std::less<>> fusions_;
 };
 
 } // namespace maskwise::ort

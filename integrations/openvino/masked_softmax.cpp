@@ -2,19 +2,30 @@
 
 #include "tensors.hpp"
 
-#include "base/cache.hpp"
-#include "exec/run_rows.hpp"
-
 #include <utility>
+#include <vector>
 
 namespace maskwise::openvino {
 namespace {
 
 enum input : std::size_t { cond, scores, fill, factor };
 
-// Rows are run by strides, so these are written out.
-tensor_desc with_strides(const tensor_desc& desc) {
-    return desc.strides_bytes.empty() ? dense_desc(desc.type, desc.extents) : desc;
+fusion::block block_of(bool cond_keeps, const std::string& scaling) {
+    fusion::block made;
+    made.rows.soft_max.emplace();
+    if (scaling != "none") {
+        const auto op = scaling == "divide" ? row_operator::divide : row_operator::multiply;
+        made.rows.steps.emplace_back(row_combine{op, 2});
+    }
+    const auto op = cond_keeps ? row_operator::select_kept : row_operator::select_masked;
+    made.rows.steps.emplace_back(row_select{op, 0, 1});
+    return made;
+}
+
+void append(fusion::recent_blocks::shapes& to, const tensor_desc& desc) {
+    to.push_back(desc.extents.rank());
+    to.insert(to.end(), desc.extents.begin(), desc.extents.end());
+    to.insert(to.end(), desc.strides_bytes.begin(), desc.strides_bytes.end());
 }
 
 } // namespace
@@ -64,23 +75,20 @@ bool masked_softmax::visit_attributes(ov::AttributeVisitor& visitor) {
 
 void masked_softmax::run(const ov::TensorVector& inputs, ov::Tensor& output) const {
     output.set_shape(inputs[scores].get_shape());
-    row_desc desc;
-    desc.scores = with_strides(describe(inputs[scores]));
-    desc.result = with_strides(describe(output));
-    desc.operands = {with_strides(describe_cond(inputs[cond])),
-                     with_strides(describe(inputs[fill]))};
-    std::vector<const void*> operands{inputs[cond].data(), inputs[fill].data()};
-    if (scaling_ != "none") {
-        desc.operands.push_back(with_strides(describe(inputs[factor])));
-        operands.push_back(inputs[factor].data());
-        const auto op = scaling_ == "divide" ? row_operator::divide : row_operator::multiply;
-        desc.steps.emplace_back(row_combine{op, 2});
+    std::vector<tensor_desc> descs{describe(inputs[scores]), describe_cond(inputs[cond])};
+    std::vector<const void*> addresses{inputs[scores].data(), inputs[cond].data()};
+    for (std::size_t i = fill; i < inputs.size(); ++i) {
+        descs.push_back(describe(inputs[i]));
+        addresses.push_back(inputs[i].data());
     }
-    const auto op = cond_keeps_ ? row_operator::select_kept : row_operator::select_masked;
-    desc.steps.emplace_back(row_select{op, 0, 1});
-    desc.soft_max.emplace();
-    const row_plan plan = make_row_plan(desc, active_isa(), stream_threshold_bytes());
-    run_rows(plan, {inputs[scores].data(), output.data(), operands});
+    const tensor_desc dst = describe(output);
+    fusion::recent_blocks::shapes shapes;
+    for (const tensor_desc& desc : descs) append(shapes, desc);
+    append(shapes, dst);
+    const auto compiled = compiled_->find(
+        shapes, [&] { return fusion::compile(block_of(cond_keeps_, scaling_), descs, dst); });
+    fusion::scratch_pool none;
+    compiled->run(addresses, output.data(), nullptr, none);
 }
 
 bool masked_softmax::evaluate(ov::TensorVector& outputs, const ov::TensorVector& inputs) const {

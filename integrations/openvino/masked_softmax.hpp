@@ -1,7 +1,10 @@
 #pragma once
 
+#include "fusion/compiled_block.hpp"
+
 #include <openvino/op/op.hpp>
 
+#include <memory>
 #include <string>
 
 namespace maskwise::openvino {
@@ -32,6 +35,7 @@ private:
 
     bool cond_keeps_ = true;
     std::string scaling_ = "none";
+    std::shared_ptr<fusion::recent_blocks> compiled_ = std::make_shared<fusion::recent_blocks>();
 };
 
 } // namespace maskwise::openvino

@@ -1,10 +1,10 @@
 #include "maskwise/attention.hpp"
 
 #include "api/check_loop.hpp"
-#include "api/run_measured.hpp"
 #include "attention/attention_checks.hpp"
 #include "attention/attention_plan.hpp"
 #include "attention/run_attention.hpp"
+#include "exec/run_measured.hpp"
 
 namespace maskwise {
 namespace {

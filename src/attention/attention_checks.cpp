@@ -38,7 +38,7 @@ void check_types(const attention_desc& desc) {
 void fill_in_strides(const char* name, tensor_desc& operand) {
     if (operand.type == data_type::undef) return;
     require_no_negative(operand.extents, "attention", name);
-    if (operand.strides_bytes.empty()) operand = dense_desc(operand.type, operand.extents);
+    operand = with_strides(operand);
     if (operand.strides_bytes.rank() != operand.extents.rank())
         throw invalid_argument(std::string("attention: ") + name + " of shape " +
                                to_string(operand.extents) + " has strides " +

@@ -32,9 +32,9 @@ void run_select(const select_plan& plan, const void* cond, const void* src_0, co
     run_tiles_in_parts(plan.tiles, parts, run_range, loop);
 }
 
-void run_copy(const select_plan& plan, const void* from, void* to) {
+void run_copy(const select_plan& plan, const void* from, void* to, const parallel_loop* loop) {
     constexpr bool always = true;
-    run_select(plan, &always, from, from, to);
+    run_select(plan, &always, from, from, to, loop);
 }
 
 } // namespace maskwise

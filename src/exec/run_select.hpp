@@ -13,6 +13,7 @@ void run_select(const select_plan& plan, const void* cond, const void* src_0, co
                 void* dst, const parallel_loop* loop = nullptr);
 
 // The same with a plan of make_copy_plan.
-void run_copy(const select_plan& plan, const void* from, void* to);
+void run_copy(const select_plan& plan, const void* from, void* to,
+              const parallel_loop* loop = nullptr);
 
 } // namespace maskwise

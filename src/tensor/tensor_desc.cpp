@@ -47,6 +47,10 @@ tensor_desc dense_desc(data_type type, const dims& extents, const dimension_orde
     return {type, extents, dense_strides(extents, width, order)};
 }
 
+tensor_desc with_strides(const tensor_desc& desc) {
+    return desc.strides_bytes.empty() ? dense_desc(desc.type, desc.extents) : desc;
+}
+
 std::int64_t element_count(const dims& extents) {
     require_no_negative(extents);
     if (std::find(extents.begin(), extents.end(), 0) != extents.end()) return 0;

@@ -34,6 +34,9 @@ dims dense_strides(const dims& extents, std::int64_t unit,
 tensor_desc dense_desc(data_type type, const dims& extents,
                        const dimension_order& order = row_major);
 
+// The same tensor, dense where it has no strides.
+tensor_desc with_strides(const tensor_desc& desc);
+
 // Product of the extents: 1 for a scalar, 0 for an empty tensor. Throws invalid_shape on overflow
 // or a negative extent.
 std::int64_t element_count(const dims& extents);

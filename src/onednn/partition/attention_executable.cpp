@@ -45,17 +45,17 @@ std::vector<tensor_desc> describe_inputs(const std::vector<abi::logical_tensor>&
 } // namespace
 
 attention_executable::attention_executable(const row_region& region, const compile_call& call)
-    : executable(call), input_ids_(graph::inputs_of(region.chain, region.attention)),
-      dst_(region.attention->dst), output_ids_(region.output_ids),
-      attention_(region.chain, *region.attention, describe_inputs(inputs_, input_ids_)) {
+    : executable(call), input_ids_(region.block->inputs()), dst_(region.block->result()),
+      output_ids_(region.output_ids),
+      attention_(*region.block, describe_inputs(inputs_, input_ids_)) {
     require_types(region, inputs_);
     require_types(region, outputs_);
     require_outputs(region, outputs_);
     for (const std::size_t id : input_ids_)
         is_number_.push_back(element_count(describe_input(inputs_, id).extents) == 1);
     tensor_desc statistics;
-    if (region.chain.statistics) {
-        statistics_ = region.chain.statistics->id;
+    if (const auto& made = region.block->rows.statistics) {
+        statistics_ = made->id;
         statistics = describe_output(*statistics_, attention_.statistics());
     }
     attention_.plan(wanted_order(), describe_output(dst_, attention_.dst()), statistics);
@@ -98,7 +98,7 @@ std::string attention_executable::describe() const {
 abi::status attention_executable::execute(const execute_call& call) const {
     if (!call.has_lists() || call.num_inputs < needed_inputs_ || call.num_outputs < needed_outputs_)
         return abi::invalid_arguments;
-    std::array<const void*, graph::max_attention_inputs> inputs{};
+    std::array<const void*, fusion::max_block_inputs> inputs{};
     for (std::size_t i = 0; i < input_ids_.size(); ++i) {
         const auto* tensor = call.inputs[find_by_id(inputs_, input_ids_[i]) - inputs_.data()];
         inputs[i] = is_number_[i] ? data_of(tensor) : memory_of(tensor);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "graph/fused_attention.hpp"
+#include "fusion/fused_attention.hpp"
 #include "onednn/partition/executable.hpp"
 #include "onednn/partition/onednn_subgraph.hpp"
 #include "onednn/record/claim.hpp"
@@ -29,13 +29,13 @@ private:
     tensor_desc describe_output(std::size_t id, const dims& extents);
     void count_needed();
 
-    std::vector<std::size_t> input_ids_; // in the order of graph::inputs_of
+    std::vector<std::size_t> input_ids_; // the block's
     std::vector<bool> is_number_;        // may be a host scalar
     std::size_t dst_;
     std::optional<std::size_t> statistics_;
     std::vector<std::size_t> output_ids_;
     std::size_t needed_inputs_ = 0, needed_outputs_ = 0; // of the lists' first ones
-    graph::fused_attention attention_;
+    fusion::fused_attention attention_;
 };
 
 } // namespace maskwise::onednn

@@ -1,7 +1,7 @@
 #include "onednn/partition/claim_partition.hpp"
 
+#include "fusion/find_row_chain.hpp"
 #include "graph/compiled_select.hpp"
-#include "graph/find_row_chain.hpp"
 #include "onednn/library/real_library.hpp"
 #include "onednn/library/real_partition.hpp"
 #include "onednn/partition/gains.hpp"
@@ -50,7 +50,7 @@ void claim_select(const op_record& op, const graph_settings& settings, abi::part
 // Silent unless the partition holds a Select.
 void claim_region(const graph_record& graph, const std::vector<std::size_t>& ids,
                   abi::partition partition) {
-    row_region region{graph.settings, {}, {}, ids_of(output_ports(partition)), {}, {}};
+    row_region region{graph.settings, {}, {}, ids_of(output_ports(partition)), {}};
     for (const std::size_t id : ids) {
         region.records.push_back(find_op(graph.ops, id));
         if (region.records.back() == nullptr) return;
@@ -60,11 +60,11 @@ void claim_region(const graph_record& graph, const std::vector<std::size_t>& ids
     for (const auto& record : region.records) region.ops.push_back(translate(*record));
     const auto facts = facts_of(partition, graph.settings, joined_names(region.records));
     std::string reason;
-    auto chain = graph::find_row_chain(region.ops, region.output_ids, reason);
+    auto chain = fusion::find_row_chain(region.ops, region.output_ids, reason);
     if (chain) {
-        region.chain = std::move(*chain);
-        region.attention = graph::find_attention(region.ops, region.output_ids, region.chain);
-        if (!region.attention) reason = reason_against_rows(region);
+        auto attention = fusion::find_attention(region.ops, region.output_ids, *chain);
+        region.block = fusion::block{std::move(*chain), std::move(attention)};
+        if (!region.block->attention) reason = reason_against_rows(region);
     }
     if (!reason.empty()) return report_verdict("refuse", facts.id, "composite", reason);
     insert(partition, {facts, std::move(region)});

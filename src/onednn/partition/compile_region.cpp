@@ -1,8 +1,8 @@
 #include "onednn/partition/compile_region.hpp"
 
 #include "base/error.hpp"
+#include "fusion/find_row_chain.hpp"
 #include "graph/compile_checks.hpp"
-#include "graph/find_row_chain.hpp"
 #include "graph/infer_shapes.hpp"
 #include "graph/op_set.hpp"
 #include "graph/redescribe.hpp"
@@ -59,7 +59,8 @@ std::vector<abi::logical_tensor> complete_outputs(const row_region& region,
     graph::require_fitting_dst(dst, shape);
     auto completed = copy_tensors(call.out_num, call.outputs);
     const bool is_open = dst.layout != graph::layout_kind::strided;
-    if (is_open && works_along_rows(region.chain.steps, region.chain.soft_max)) return completed;
+    const auto& rows = region.block->rows;
+    if (is_open && works_along_rows(rows.steps, rows.soft_max)) return completed;
     graph::complete_output(dst, shape, models_of(region, inputs));
     if (elements_overlap(graph::to_desc(dst))) // oneDNN divides by such a stride
         throw invalid_argument("dst with strides " + to_string(dst.strides_elems) +
@@ -77,15 +78,16 @@ std::shared_ptr<const op_record> record_with(const op_record& record, const grap
     return copy;
 }
 
-// The region as the client describes it now. Its chain is empty where it is not the whole any more.
+// The region as the client describes it now. It has no block where that is not the whole any more.
 row_region region_with(const row_region& region, std::vector<graph::op>&& ops) {
     row_region now = region;
     for (std::size_t i = 0; i < ops.size(); ++i)
         now.records[i] = record_with(*region.records[i], ops[i]);
     now.ops = std::move(ops);
-    auto chains = graph::find_row_chains(now.ops, [](std::size_t) { return true; });
+    auto chains = fusion::find_row_chains(now.ops, [](std::size_t) { return true; });
     const bool is_whole = chains.size() == 1 && chains[0].ops.size() == now.ops.size();
-    now.chain = is_whole ? std::move(chains[0].chain) : graph::row_chain{};
+    now.block.reset();
+    if (is_whole) now.block = fusion::block{std::move(chains[0].chain), {}};
     return now;
 }
 
@@ -119,7 +121,7 @@ std::unique_ptr<executable> compile_as(const char* form, std::size_t partition,
 // Rows where attention cannot be had.
 std::unique_ptr<executable> compile_region(std::size_t partition, const row_region& region,
                                            const compile_call& call) {
-    if (region.attention) {
+    if (region.block && region.block->attention) {
         try {
             return compile_as<attention_executable>("attention", partition, region, call);
         } catch (const error&) { // reported
@@ -149,7 +151,7 @@ std::unique_ptr<executable> compile_merged_region(std::size_t partition, const r
         return compile_region(partition, region, completed_call);
     } catch (const std::exception&) {
         const auto reason = std::current_exception();
-        region.chain = {};
+        region.block.reset();
         refuse_sizes_that_end_onednn(region, inputs);
         refuse_sizes_that_end_onednn(region, from_abi(pointers));
         try {

@@ -88,13 +88,14 @@ void refuse_host_scalars(const op_list& part, const tensor_map& given) {
 
 composite::composite(const row_region& region, const compile_call& call)
     : executable(call), read_inputs_(only_read(region, inputs_)), output_ids_(region.output_ids),
-      chain_(region.chain), settings_(region.settings), engine_(call.engine) {
+      settings_(region.settings), engine_(call.engine) {
+    if (region.block) chain_ = region.block->rows;
     require_outputs(region, outputs_);
     for (std::size_t i = 0; i < outputs_.size(); ++i)
         if (makes(outputs_[i].id)) needed_outputs_ = i + 1;
     require_types(region, read_inputs_);
     require_types(region, outputs_);
-    if (has_rows())
+    if (chain_)
         compile_parts(region);
     else
         compile_after(region.records);
@@ -108,12 +109,12 @@ composite::composite(const row_region& region, const compile_call& call)
 // they run. The chain reads scores and writes a result of their shape, both dense unless the client
 // describes them: the part before is asked for such scores, the part after told of such a result.
 void composite::compile_parts(const row_region& region) {
-    const auto parts = graph::divide(region.ops, chain_.op_ids, chain_.scores);
+    const auto parts = graph::divide(region.ops, chain_->op_ids, chain_->scores);
     compile_before(region, parts);
     result_ = dense(scores_);
-    result_.id = chain_.result;
-    result_.data_type = recorded_output(region, chain_.result).data_type;
-    if (chain_.statistics) place_statistics();
+    result_.id = chain_->result;
+    result_.data_type = recorded_output(region, chain_->result).data_type;
+    if (chain_->statistics) place_statistics();
     if (parts.after.empty()) {
         bind_result();
     } else {
@@ -126,11 +127,11 @@ void composite::compile_parts(const row_region& region) {
 void composite::compile_before(const row_region& region, const graph::division& parts) {
     const auto before = records_of(region.records, parts.before);
     const auto given = by_id(read_inputs_);
-    if (const auto* scores = find_by_id(read_inputs_, chain_.scores)) {
+    if (const auto* scores = find_by_id(read_inputs_, chain_->scores)) {
         scores_ = *scores;
         return refuse_host_scalars(before, given);
     }
-    scores_ = dense(recorded_output(region, chain_.scores));
+    scores_ = dense(recorded_output(region, chain_->scores));
     refuse_host_scalars(before, given);
     tensor_map wanted{{scores_.id, scores_}};
     for (const std::size_t id : graph::handed_over(parts)) {
@@ -146,7 +147,7 @@ void composite::compile_before(const row_region& region, const graph::division& 
 // One number a row, for the client or for the part after.
 void composite::place_statistics() {
     statistics_ = scores_;
-    statistics_->id = chain_.statistics->id;
+    statistics_->id = chain_->statistics->id;
     statistics_->data_type = abi::type_f32;
     statistics_->dims[scores_.ndims - 1] = 1;
     statistics_ = dense(*statistics_);
@@ -175,7 +176,7 @@ void composite::compile_after(const op_list& after) {
         return !makes(entry.first) || (statistics_ && entry.first == statistics_->id);
     });
     refuse_host_scalars(after, given);
-    if (has_rows()) given.emplace(result_.id, result_);
+    if (chain_) given.emplace(result_.id, result_);
     if (before_) given.insert(before_->outputs().begin(), before_->outputs().end());
     if (statistics_) given.emplace(statistics_->id, *statistics_);
     after_ = std::make_unique<onednn_subgraph>(after, settings_, given, wanted, engine_);
@@ -213,13 +214,13 @@ void composite::plan_rows() {
     row_desc desc;
     desc.scores = to_desc(from_abi(scores_));
     desc.result = to_desc(from_abi(result_));
-    for (const auto& operand : chain_.operands)
+    for (const auto& operand : chain_->operands)
         desc.operands.push_back(describe_input(read_inputs_, operand.id));
-    for (const auto& term : chain_.boundary)
-        graph::require_boundary_term(describe_input(read_inputs_, term.tensor.id));
-    desc.steps = chain_.steps;
-    desc.soft_max = chain_.soft_max;
-    desc.quantize = chain_.quantize;
+    for (const auto& term : chain_->boundary)
+        fusion::require_boundary_term(describe_input(read_inputs_, term.tensor.id));
+    desc.steps = chain_->steps;
+    desc.soft_max = chain_->soft_max;
+    desc.quantize = chain_->quantize;
     if (statistics_) desc.statistics = to_desc(from_abi(*statistics_));
     rows_ = make_row_plan(desc, active_isa(), stream_threshold_bytes());
 }
@@ -229,19 +230,18 @@ bool composite::makes(std::size_t id) const {
 }
 
 std::string composite::describe() const {
-    if (!has_rows()) return "oneDNN operator by operator";
+    if (!chain_) return "oneDNN operator by operator";
     std::string text = to_string(rows_) + ": operators";
-    for (const std::size_t id : chain_.op_ids) text.append(" ").append(std::to_string(id));
+    for (const std::size_t id : chain_->op_ids) text.append(" ").append(std::to_string(id));
     return text;
 }
 
 // Where the rows are all there is: the scores may be overwritten by a result of their layout.
 std::optional<abi::inplace_pair> composite::find_inplace() const {
-    const bool is_alone = has_rows() && !before_ && !after_;
-    const bool is_operand =
-        std::any_of(chain_.operands.begin(), chain_.operands.end(),
-                    [this](const auto& operand) { return operand.id == chain_.scores; });
-    if (!is_alone || is_operand || scores_.property == abi::property_constant ||
+    if (!chain_ || before_ || after_) return std::nullopt;
+    const bool is_operand = std::ranges::any_of(
+        chain_->operands, [this](const auto& operand) { return operand.id == chain_->scores; });
+    if (is_operand || scores_.property == abi::property_constant ||
         scores_.data_type != result_.data_type ||
         !graph::lie_alike(from_abi(scores_), from_abi(result_)))
         return std::nullopt;

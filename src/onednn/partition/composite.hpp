@@ -16,9 +16,9 @@
 
 namespace maskwise::onednn {
 
-// A region in three parts: the operators before the chain, the chain's rows, the operators after
-// it. The outer two are oneDNN's, the middle is Maskwise's. A merged group has no outer parts; with
-// an empty chain the region is the part after it.
+// A region in three parts: the operators before the block's rows, these rows, the operators after
+// them. The outer two are oneDNN's, the middle is Maskwise's. A merged group has no outer parts; a
+// region without a block is the part after it.
 class composite final : public executable {
 public:
     // Throws invalid_argument where a part or the rows cannot be compiled.
@@ -47,7 +47,6 @@ private:
         scratch& operator=(const scratch&) = delete;
     };
 
-    bool has_rows() const { return !chain_.op_ids.empty(); }
     void compile_parts(const row_region& region);
     void compile_before(const row_region& region, const graph::division& parts);
     void compile_after(const op_list& after);
@@ -67,7 +66,7 @@ private:
     std::vector<abi::logical_tensor> read_inputs_; // inputs() that the region reads
     std::vector<std::size_t> output_ids_;          // that the region makes
     std::size_t needed_outputs_ = 0;               // of the list's first ones
-    graph::row_chain chain_;
+    std::optional<fusion::row_chain> chain_;       // none where oneDNN runs all
     graph_settings settings_;
     abi::engine engine_;
     abi::logical_tensor scores_{}, result_{};

@@ -50,22 +50,22 @@ std::unique_ptr<composite::scratch> composite::take_scratch(void* given) const {
 abi::status composite::run_chain(const tensor_lookup& find) const {
     if (rows_.rows == 0 || rows_.columns == 0) return abi::success; // addresses may be null
     std::array<const void*, max_row_operands> operands{};
-    for (std::size_t i = 0; i < chain_.operands.size(); ++i) {
-        const auto* tensor = find(chain_.operands[i].id);
+    for (std::size_t i = 0; i < chain_->operands.size(); ++i) {
+        const auto* tensor = find(chain_->operands[i].id);
         operands[i] = is_one_element(rows_.operands[i]) ? data_of(tensor) : memory_of(tensor);
     }
-    std::array<const void*, graph::max_boundary_terms> terms{};
-    for (std::size_t i = 0; i < chain_.boundary.size(); ++i)
-        terms[i] = data_of(find(chain_.boundary[i].tensor.id));
+    std::array<const void*, fusion::max_boundary_terms> terms{};
+    for (std::size_t i = 0; i < chain_->boundary.size(); ++i)
+        terms[i] = data_of(find(chain_->boundary[i].tensor.id));
     row_pointers at{memory_of(find(scores_.id)),
                     memory_of(find(result_.id)),
-                    {operands.data(), chain_.operands.size()}};
+                    {operands.data(), chain_->operands.size()}};
     if (statistics_) at.statistics = memory_of(find(statistics_->id));
     if (at.scores == nullptr || at.result == nullptr || (statistics_ && at.statistics == nullptr) ||
         std::ranges::count(at.operands, nullptr) > 0)
         return abi::invalid_arguments;
     return guarded([&] {
-        at.causal_offset = graph::boundary_of(chain_.boundary, terms);
+        at.causal_offset = fusion::boundary_of(chain_->boundary, terms);
         run_rows(rows_, at);
     });
 }
@@ -76,7 +76,7 @@ abi::status composite::run_parts(abi::stream stream, const tensor_lookup& find) 
     };
     auto status = before_ ? before_->execute(stream, find) : abi::success;
     if (status == abi::success && before_) status = wait();
-    if (status == abi::success && has_rows()) status = run_chain(find);
+    if (status == abi::success && chain_) status = run_chain(find);
     if (status == abi::success && after_) status = after_->execute(stream, find);
     // The next execution reuses the scratch memory.
     const auto waited = before_ || after_ ? wait() : abi::success;

@@ -1,6 +1,6 @@
 #include "onednn/partition/find_merged_groups.hpp"
 
-#include "graph/find_row_chain.hpp"
+#include "fusion/find_row_chain.hpp"
 #include "graph/op_set.hpp"
 #include "onednn/library/real_partition.hpp"
 #include "onednn/record/translate.hpp"
@@ -25,7 +25,7 @@ std::vector<graph::op> translate_all(const graph_record& record) {
 
 // The operators are in topological order: the last makes dst.
 std::shared_ptr<const merged_group> make_group(const graph_record& graph,
-                                               graph::merged_chain&& found) {
+                                               fusion::merged_chain&& found) {
     auto group = std::make_shared<merged_group>();
     auto records = records_of(graph.ops, found.ops);
     group->names = joined_names(records);
@@ -39,8 +39,8 @@ std::shared_ptr<const merged_group> make_group(const graph_record& graph,
                                      : nullptr)
             group->outputs.push_back(*output);
     }
-    group->region = {graph.settings,         std::move(records),     std::move(found.ops),
-                     ids_of(group->outputs), std::move(found.chain), {}};
+    group->region = {graph.settings, std::move(records), std::move(found.ops),
+                     ids_of(group->outputs), fusion::block{std::move(found.chain), {}}};
     return group;
 }
 
@@ -50,7 +50,7 @@ group_map find_merged_groups(const graph_record& record, const single_op_set& si
     const auto ops = translate_all(record);
     const auto stands_alone = [&](std::size_t id) { return single.contains(id); };
     group_map groups;
-    for (auto& chain : graph::find_row_chains(ops, stands_alone)) {
+    for (auto& chain : fusion::find_row_chains(ops, stands_alone)) {
         const auto group = make_group(record, std::move(chain));
         for (const std::size_t id : group->op_ids) groups[id] = group;
     }

@@ -19,7 +19,7 @@ constexpr int fpmath_strict = 0;
 
 // Measured in front of 3.7: there a mask that replaces the scores where it is true is arithmetic
 // inside oneDNN's own kernels, and nothing is gained.
-bool masks_by_arithmetic(const graph::row_chain& chain) {
+bool masks_by_arithmetic(const fusion::row_chain& chain) {
     const auto replaces = [](const row_step& step) {
         const auto* select = std::get_if<row_select>(&step);
         return select != nullptr && select->op == row_operator::select_masked;
@@ -37,7 +37,7 @@ bool has_fewer_elements(const dims& extents, std::int64_t than) {
 
 // oneDNN 3.13 does not run a mask that is not broadcast by reference code. Then a short chain gains
 // less than cutting the partition in two costs (0.87 at 1 Mi elements, 1.0 at 4 Mi, 1.13 at 16 Mi).
-bool masks_element_by_element(const std::vector<graph::op>& ops, const graph::row_chain& chain) {
+bool masks_element_by_element(const std::vector<graph::op>& ops, const fusion::row_chain& chain) {
     constexpr std::size_t short_chain = 3;
     constexpr std::int64_t gains_from_elements = 4 << 20;
     if (!real().at_least(3, 8) || chain.length() > short_chain) return false;
@@ -55,9 +55,9 @@ bool masks_element_by_element(const std::vector<graph::op>& ops, const graph::ro
 } // namespace
 
 std::string reason_against_rows(const row_region& region) {
-    if (masks_by_arithmetic(region.chain))
+    if (masks_by_arithmetic(region.block->rows))
         return "this oneDNN is as fast with a mask that replaces scores";
-    if (masks_element_by_element(region.ops, region.chain))
+    if (masks_element_by_element(region.ops, region.block->rows))
         return "this oneDNN is as fast with a mask of the scores' own shape";
     return {};
 }

@@ -11,7 +11,7 @@ namespace maskwise::onednn {
 void require_types(const row_region& region, const std::vector<abi::logical_tensor>& given) {
     // What runs operator by operator takes a cond of any type that oneDNN takes.
     const auto may_differ = [&](const abi::logical_tensor& recorded) {
-        return region.chain.op_ids.empty() && recorded.data_type == abi::type_boolean;
+        return !region.block && recorded.data_type == abi::type_boolean;
     };
     for (const auto& op : region.records)
         for (const auto* list : {&op->inputs, &op->outputs})

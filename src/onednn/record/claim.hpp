@@ -1,8 +1,7 @@
 #pragma once
 
-#include "graph/attention_chain.hpp"
+#include "fusion/block.hpp"
 #include "graph/op.hpp"
-#include "graph/row_chain.hpp"
 #include "onednn/record/graph_record.hpp"
 
 #include <cstddef>
@@ -20,14 +19,13 @@ struct select_claim {
     bool real_supports = false; // oneDNN could run it, too
 };
 
-// Operators with a chain of rows around a Select. Where the chain is empty, oneDNN runs them all.
+// Operators with a block around a Select. Where there is none, oneDNN runs them all.
 struct row_region {
     graph_settings settings;
     op_list records;            // in topological order
     std::vector<graph::op> ops; // the same, translated
     std::vector<std::size_t> output_ids;
-    graph::row_chain chain;
-    std::optional<graph::attention_chain> attention; // where the whole region is one
+    std::optional<fusion::block> block; // with attention where that is the whole region
 };
 
 // The records of these operators, which are among `all`.

@@ -1,7 +1,7 @@
 // Who makes and who uses a value.
 
 #include "graph/graph_index.hpp"
-#include "unit/graph/chain_graphs.hpp"
+#include "unit/fusion/chain_graphs.hpp"
 
 #include <gtest/gtest.h>
 

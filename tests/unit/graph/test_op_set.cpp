@@ -1,7 +1,7 @@
 // How values run between sets of operators.
 
 #include "graph/op_set.hpp"
-#include "unit/graph/chain_graphs.hpp"
+#include "unit/fusion/chain_graphs.hpp"
 
 #include <gtest/gtest.h>
 

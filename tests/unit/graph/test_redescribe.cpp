@@ -2,7 +2,7 @@
 
 #include "base/error.hpp"
 #include "graph/redescribe.hpp"
-#include "unit/graph/chain_graphs.hpp"
+#include "unit/fusion/chain_graphs.hpp"
 
 #include <gtest/gtest.h>
 

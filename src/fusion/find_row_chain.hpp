@@ -1,6 +1,6 @@
 #pragma once
 
-#include "graph/row_chain.hpp"
+#include "fusion/row_chain.hpp"
 
 #include <cstddef>
 #include <optional>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace maskwise::graph {
+namespace maskwise::fusion {
 
 // Finds the chain in a partition given by its operators in topological order and the ids of its
 // output ports. Nothing is returned, and `reason` says why, where the partition has no such chain
@@ -29,4 +29,4 @@ struct merged_chain {
 // Linear in the size of the graph.
 std::vector<merged_chain> find_row_chains(std::span<const op> graph, const op_filter& stands_alone);
 
-} // namespace maskwise::graph
+} // namespace maskwise::fusion

@@ -1,14 +1,14 @@
 #pragma once
 
-#include "graph/attention_form.hpp"
-#include "graph/chain_rules.hpp"
-#include "graph/row_chain.hpp"
+#include "fusion/attention_form.hpp"
+#include "fusion/chain_rules.hpp"
+#include "fusion/row_chain.hpp"
 
 #include <cstddef>
 #include <optional>
 #include <vector>
 
-namespace maskwise::graph {
+namespace maskwise::fusion {
 
 // A matrix of a product: its dimension d is dimension order[d] of the tensor.
 struct matrix_input {
@@ -40,4 +40,4 @@ std::optional<attention_chain> find_attention(const std::vector<op>& partition,
                                               const std::vector<std::size_t>& output_ids,
                                               const row_chain& chain);
 
-} // namespace maskwise::graph
+} // namespace maskwise::fusion

@@ -1,4 +1,4 @@
-#include "graph/fused_attention.hpp"
+#include "fusion/fused_attention.hpp"
 
 #include "attention/attention_checks.hpp"
 #include "base/cpu.hpp"
@@ -11,7 +11,7 @@
 #include <array>
 #include <string>
 
-namespace maskwise::graph {
+namespace maskwise::fusion {
 namespace {
 
 static_assert(max_row_actions + max_numbers <= max_score_factors); // of scores, query and key
@@ -37,8 +37,7 @@ std::vector<int> order_for(const dims& shape, const std::vector<int>& order) {
 
 tensor_desc matrix_of(const tensor_desc& input, const matrix_input& from) {
     const auto order = order_for(input.extents, from.order);
-    const tensor_desc whole =
-        input.strides_bytes.empty() ? dense_desc(input.type, input.extents) : input;
+    const tensor_desc whole = with_strides(input);
     tensor_desc matrix{input.type, {}, {}};
     for (const int d : order) {
         matrix.extents.push_back(whole.extents[d]);
@@ -95,21 +94,10 @@ void require_rank(const dims& shape, int rank) {
                             " dimensions");
 }
 
-std::vector<std::size_t> inputs_of(const row_chain& chain,
-                                   const std::optional<attention_chain>& attention) {
-    std::vector<std::size_t> ids{chain.scores};
-    if (attention)
-        ids = {attention->query.tensor.id, attention->key.tensor.id, attention->value.tensor.id};
-    for (const auto& operand : chain.operands) ids.push_back(operand.id);
-    if (attention)
-        for (const auto& number : attention->numbers) ids.push_back(number.id);
-    for (const auto& term : chain.boundary) ids.push_back(term.tensor.id);
-    return ids;
-}
-
-fused_attention::fused_attention(const row_chain& chain, const attention_chain& attention,
-                                 std::span<const tensor_desc> inputs)
-    : desc_(std::make_unique<attention_desc>()), boundary_(chain.boundary) {
+fused_attention::fused_attention(const block& of, std::span<const tensor_desc> inputs)
+    : desc_(std::make_unique<attention_desc>()), boundary_(of.rows.boundary) {
+    const row_chain& chain = of.rows;
+    const attention_chain& attention = *of.attention;
     const auto operands = inputs.subspan(3, chain.operands.size() + attention.numbers.size());
     form_ = make_attention_form(chain, [&](std::size_t i) { return is_one_number(operands[i]); });
     form_.scale.insert(form_.scale.end(), attention.factors.begin(), attention.factors.end());
@@ -210,4 +198,4 @@ fused_attention::call fused_attention::bind(std::span<const void* const> inputs,
     return {at, attention_numbers_of(form_, values, boundary)};
 }
 
-} // namespace maskwise::graph
+} // namespace maskwise::fusion

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "graph/graph_index.hpp"
+#include "fusion/words.hpp"
 #include "plan/row_plan.hpp"
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace maskwise::graph {
+namespace maskwise::fusion {
 
 // A number that moves the causal boundary: S_kv and S_q of a bottom-right mask, known at execution.
 struct boundary_term {
@@ -41,4 +41,4 @@ struct row_chain {
     std::size_t length() const { return steps.size() + (soft_max ? 1 : 0); }
 };
 
-} // namespace maskwise::graph
+} // namespace maskwise::fusion

@@ -1,6 +1,6 @@
 // Element-wise operators around a Select that become rows, and what nearly does.
 
-#include "graph/find_row_chain.hpp"
+#include "fusion/find_row_chain.hpp"
 #include "plan/row_plan.hpp"
 #include "tensor/tensor_desc.hpp"
 
@@ -10,8 +10,10 @@
 #include <initializer_list>
 #include <utility>
 
-namespace maskwise::graph {
+namespace maskwise::fusion {
 namespace {
+
+using namespace graph;
 
 constexpr data_type f32 = data_type::f32, bf16 = data_type::bf16, boolean = data_type::boolean;
 
@@ -204,4 +206,4 @@ TEST(elementwise_chain, stays_small) {
 }
 
 } // namespace
-} // namespace maskwise::graph
+} // namespace maskwise::fusion

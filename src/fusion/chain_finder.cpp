@@ -1,12 +1,12 @@
-#include "graph/chain_finder.hpp"
+#include "fusion/chain_finder.hpp"
 
-#include "graph/causal_mask.hpp"
+#include "fusion/causal_mask.hpp"
 #include "tensor/data_type.hpp"
 
 #include <algorithm>
 #include <iterator>
 
-namespace maskwise::graph {
+namespace maskwise::fusion {
 namespace {
 
 // An element-wise operator that a row may pass on its way, before the Select and after it.
@@ -275,4 +275,4 @@ row_chain find_chain(const op& start, const chain_rules& rules) {
     return chain_finder(rules).find(start);
 }
 
-} // namespace maskwise::graph
+} // namespace maskwise::fusion

@@ -1,6 +1,6 @@
-#include "graph/causal_mask.hpp"
+#include "fusion/causal_mask.hpp"
 
-namespace maskwise::graph {
+namespace maskwise::fusion {
 namespace {
 
 void require(bool holds, const char* reason_against) {
@@ -66,4 +66,4 @@ causal_mask match_causal_mask(const op& select, const chain_rules& rules) {
     return mask;
 }
 
-} // namespace maskwise::graph
+} // namespace maskwise::fusion

@@ -1,10 +1,10 @@
-#include "graph/chain_rules.hpp"
+#include "fusion/chain_rules.hpp"
 
 #include "tensor/data_type.hpp"
 
 #include <algorithm>
 
-namespace maskwise::graph {
+namespace maskwise::fusion {
 
 bool partition_rules::leaves(std::size_t value) const {
     return std::ranges::find(output_ids_, value) != output_ids_.end();
@@ -32,4 +32,4 @@ bool graph_rules::may_follow_soft_max(data_type type) const {
     return !is_16_bit_float(type);
 }
 
-} // namespace maskwise::graph
+} // namespace maskwise::fusion

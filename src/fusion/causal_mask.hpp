@@ -1,12 +1,12 @@
 #pragma once
 
-#include "graph/chain_rules.hpp"
-#include "graph/row_chain.hpp"
+#include "fusion/chain_rules.hpp"
+#include "fusion/row_chain.hpp"
 
 #include <cstddef>
 #include <vector>
 
-namespace maskwise::graph {
+namespace maskwise::fusion {
 
 // A cond that the graph makes of indices: GenIndex(row) [+ a - b] >= GenIndex(column), so that row
 // i keeps the columns up to i + a - b.
@@ -19,4 +19,4 @@ struct causal_mask {
 // here makes, is another mask.
 causal_mask match_causal_mask(const op& select, const chain_rules& rules);
 
-} // namespace maskwise::graph
+} // namespace maskwise::fusion

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "attention/attention_plan.hpp"
-#include "graph/row_chain.hpp"
+#include "fusion/row_chain.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace maskwise::graph {
+namespace maskwise::fusion {
 
 // One element of the client's, known at execution, by which scores are multiplied.
 struct score_factor {
@@ -39,4 +39,4 @@ attention_form make_attention_form(const row_chain& chain,
 attention_numbers attention_numbers_of(const attention_form& form, std::span<const float> operands,
                                        std::int64_t boundary);
 
-} // namespace maskwise::graph
+} // namespace maskwise::fusion

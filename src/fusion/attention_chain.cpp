@@ -1,10 +1,10 @@
-#include "graph/attention_chain.hpp"
+#include "fusion/attention_chain.hpp"
 
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
-namespace maskwise::graph {
+namespace maskwise::fusion {
 namespace {
 
 bool is_product(const op* op) {
@@ -154,4 +154,4 @@ std::optional<attention_chain> find_attention(const std::vector<op>& partition,
     return is_whole ? std::move(found) : std::nullopt;
 }
 
-} // namespace maskwise::graph
+} // namespace maskwise::fusion

@@ -1,4 +1,4 @@
-#include "graph/row_chain.hpp"
+#include "fusion/row_chain.hpp"
 
 #include "base/error.hpp"
 #include "tensor/tensor_desc.hpp"
@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-namespace maskwise::graph {
+namespace maskwise::fusion {
 
 void require_boundary_term(const tensor_desc& term) {
     if (term.type != data_type::i32 || element_count(term.extents) != 1)
@@ -28,4 +28,4 @@ std::int64_t boundary_of(std::span<const boundary_term> terms, std::span<const v
     return sum;
 }
 
-} // namespace maskwise::graph
+} // namespace maskwise::fusion

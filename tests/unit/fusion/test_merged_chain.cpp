@@ -1,15 +1,17 @@
 // Which operators that are partitions of their own become one chain of rows, and which do not.
 
-#include "graph/find_row_chain.hpp"
-#include "unit/graph/chain_graphs.hpp"
+#include "fusion/find_row_chain.hpp"
+#include "unit/fusion/chain_graphs.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <functional>
 
-namespace maskwise::graph {
+namespace maskwise::fusion {
 namespace {
+
+using namespace graph;
 
 // The same operators as partitions of their own, without the MatMuls.
 partition middle(bool is_causal) {
@@ -153,4 +155,4 @@ TEST(merged_chain, keeps_away_from_what_is_no_partition_alone) {
 }
 
 } // namespace
-} // namespace maskwise::graph
+} // namespace maskwise::fusion

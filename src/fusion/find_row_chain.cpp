@@ -1,11 +1,11 @@
-#include "graph/find_row_chain.hpp"
+#include "fusion/find_row_chain.hpp"
 
-#include "graph/chain_finder.hpp"
+#include "fusion/chain_finder.hpp"
 #include "tensor/data_type.hpp"
 
 #include <algorithm>
 
-namespace maskwise::graph {
+namespace maskwise::fusion {
 namespace {
 
 // The operators of `missing` that make the value, in topological order.
@@ -84,4 +84,4 @@ std::vector<merged_chain> find_row_chains(std::span<const op> graph,
     return found;
 }
 
-} // namespace maskwise::graph
+} // namespace maskwise::fusion

@@ -1,13 +1,15 @@
 // Which partitions hold a chain of rows, and which only come near one.
 
-#include "graph/chain_finder.hpp"
-#include "graph/find_row_chain.hpp"
-#include "unit/graph/chain_graphs.hpp"
+#include "fusion/chain_finder.hpp"
+#include "fusion/find_row_chain.hpp"
+#include "unit/fusion/chain_graphs.hpp"
 
 #include <gtest/gtest.h>
 
-namespace maskwise::graph {
+namespace maskwise::fusion {
 namespace {
+
+using namespace graph;
 
 std::vector<row_operator> operators(const row_chain& chain) {
     std::vector<row_operator> list;
@@ -311,4 +313,4 @@ INSTANTIATE_TEST_SUITE_P(
     name_of);
 
 } // namespace
-} // namespace maskwise::graph
+} // namespace maskwise::fusion

@@ -1,13 +1,15 @@
-#include "graph/attention_chain.hpp"
-#include "graph/attention_form.hpp"
-#include "unit/graph/chain_graphs.hpp"
+#include "fusion/attention_chain.hpp"
+#include "fusion/attention_form.hpp"
+#include "unit/fusion/chain_graphs.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-namespace maskwise::graph {
+namespace maskwise::fusion {
 namespace {
+
+using namespace graph;
 
 // attention() of chain_graphs.hpp with MatMuls in place of operators without a name.
 partition with_products(partition of) {
@@ -205,4 +207,4 @@ TEST(attention_form, refuses_other_steps) {
 }
 
 } // namespace
-} // namespace maskwise::graph
+} // namespace maskwise::fusion

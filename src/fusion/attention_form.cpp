@@ -1,10 +1,10 @@
-#include "graph/attention_form.hpp"
+#include "fusion/attention_form.hpp"
 
 #include "base/error.hpp"
 #include "tensor/data_type.hpp"
 #include "tensor/tensor_desc.hpp"
 
-namespace maskwise::graph {
+namespace maskwise::fusion {
 namespace {
 
 class form_maker {
@@ -115,4 +115,4 @@ attention_numbers attention_numbers_of(const attention_form& form, std::span<con
     return numbers;
 }
 
-} // namespace maskwise::graph
+} // namespace maskwise::fusion

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "graph/find_row_chain.hpp"
+#include "fusion/find_row_chain.hpp"
 
 #include <functional>
 #include <optional>
@@ -50,11 +50,11 @@ struct partition {
             if (each.id == id) return each;
         throw std::out_of_range("no such operator");
     }
-    std::optional<row_chain> find(std::string& reason) const {
-        return find_row_chain(ops, outputs, reason);
+    std::optional<fusion::row_chain> find(std::string& reason) const {
+        return fusion::find_row_chain(ops, outputs, reason);
     }
     // Where there must be one.
-    row_chain chain() const {
+    fusion::row_chain chain() const {
         std::string reason;
         const auto found = find(reason);
         return found ? *found : throw std::runtime_error("no chain: " + reason);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "graph/graph_index.hpp"
+#include "fusion/words.hpp"
 
 #include <cstddef>
 #include <optional>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace maskwise::graph {
+namespace maskwise::fusion {
 
 // Thrown while a chain is searched, caught by find_row_chain and find_row_chains.
 struct no_chain {
@@ -99,4 +99,4 @@ private:
     std::set<std::size_t> taken_;
 };
 
-} // namespace maskwise::graph
+} // namespace maskwise::fusion

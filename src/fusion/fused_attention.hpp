@@ -1,8 +1,8 @@
 #pragma once
 
 #include "attention/run_attention.hpp"
-#include "graph/attention_chain.hpp"
-#include "graph/attention_form.hpp"
+#include "fusion/attention_form.hpp"
+#include "fusion/block.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -10,28 +10,19 @@
 #include <span>
 #include <vector>
 
-namespace maskwise::graph {
-
-// The tensors that enter: query, key and value, or the scores; the chain's operands; the numbers
-// that scale query and key; what moves the boundary.
-std::vector<std::size_t> inputs_of(const row_chain& chain,
-                                   const std::optional<attention_chain>& attention);
-
-inline constexpr std::size_t max_attention_inputs =
-    3 + max_row_operands + max_numbers + max_boundary_terms;
+namespace maskwise::fusion {
 
 // NumPy's rule, and the rank that the model says. Both throw invalid_shape.
 dims broadcast(const dims& a, const dims& b);
 void require_rank(const dims& shape, int rank);
 
-// Attention found in a graph, for inputs of certain shapes.
+// A block of attention for inputs of certain shapes.
 class fused_attention {
 public:
-    // `inputs` are described in the order of inputs_of, dense where without strides. Throws
+    // `inputs` are described in the order of block::inputs(), dense where without strides. Throws
     // invalid_argument for steps and types that attention does not have, and invalid_shape for
     // shapes that do not fit each other.
-    fused_attention(const row_chain& chain, const attention_chain& attention,
-                    std::span<const tensor_desc> inputs);
+    fused_attention(const block& of, std::span<const tensor_desc> inputs);
 
     // Extents of the tensor that leaves, and of a SoftMax's statistics, with 1 in place of keys.
     const dims& dst() const { return dst_; }
@@ -65,4 +56,4 @@ private:
     std::shared_ptr<const attention_data> plan_;
 };
 
-} // namespace maskwise::graph
+} // namespace maskwise::fusion

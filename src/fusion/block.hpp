@@ -1,0 +1,29 @@
+#pragma once
+
+#include "fusion/attention_chain.hpp"
+#include "fusion/row_chain.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+namespace maskwise::fusion {
+
+// What runs as one: rows around a mask, or attention with these rows between its products.
+struct block {
+    row_chain rows;
+    std::optional<attention_chain> attention;
+
+    // The tensors that enter: query, key and value, or the scores; the rows' operands; the numbers
+    // that scale query and key; what moves the boundary.
+    std::vector<std::size_t> inputs() const;
+    std::size_t result() const { return attention ? attention->dst : rows.result; }
+    const std::vector<std::size_t>& op_ids() const {
+        return attention ? attention->op_ids : rows.op_ids;
+    }
+};
+
+inline constexpr std::size_t max_block_inputs =
+    3 + max_row_operands + max_numbers + max_boundary_terms;
+
+} // namespace maskwise::fusion
