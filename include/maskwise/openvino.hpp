@@ -15,7 +15,7 @@ namespace maskwise::openvino {
 inline namespace v1 {
 
 struct accelerate_options {
-    bool force = false;           // take every Select, not only where Maskwise is faster
+    bool force = false;           // take all, not only where Maskwise is faster
     bool allow_narrowing = false; // where force meets elements that the CPU plugin narrows
 };
 

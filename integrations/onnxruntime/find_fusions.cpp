@@ -13,38 +13,9 @@
 namespace maskwise::ort {
 namespace {
 
-using graph::op_kind;
-
-// Moves no element, and needs no other element of the row.
-bool is_elementwise(op_kind kind) {
-    return kind != op_kind::mat_mul && kind != op_kind::static_transpose &&
-           kind != op_kind::soft_max;
-}
-
-// The Where over the Softmax, as far as the scores come through elementwise operators.
-const graph::op* select_above(const graph::op& soft_max, const fusion_rules& rules) {
-    std::size_t value = soft_max.inputs[0].id;
-    for (;;) {
-        const graph::op* const maker = rules.maker(value);
-        if (maker == nullptr || rules.only_reader(value) == nullptr || !rules.may_take(*maker))
-            return nullptr;
-        if (maker->kind == op_kind::select) return rules.row_of(*maker, 1, 2) ? maker : nullptr;
-        if (!is_elementwise(maker->kind)) return nullptr;
-        const auto row = rules.row_of(*maker, 0, maker->inputs.size() - 1);
-        if (!row) return nullptr;
-        value = maker->inputs[*row].id;
-    }
-}
-
 fusion::row_chain chain_of(const graph::op& soft_max, const fusion_rules& rules) {
-    if (const graph::op* const select = select_above(soft_max, rules)) {
-        try {
-            fusion::row_chain chain = fusion::find_chain(*select, rules);
-            if (chain.soft_max) return chain;
-        } catch (const fusion::no_chain&) { // begin with the Softmax
-        }
-    }
-    return fusion::find_chain(soft_max, rules);
+    auto around_select = fusion::find_chain_above(soft_max, rules);
+    return around_select ? std::move(*around_select) : fusion::find_chain(soft_max, rules);
 }
 
 // The result has the MatMuls' rank.
@@ -158,7 +129,7 @@ std::vector<found_fusion> find_fusions(const runtime& with, const abi::graph* gr
     fusion_rules rules(ops);
     std::vector<found_fusion> all;
     for (const graph::op& op : ops.all())
-        if (op.kind == op_kind::soft_max && graph::works_along(op, 1))
+        if (op.kind == graph::op_kind::soft_max && graph::works_along(op, 1))
             all.push_back(claim_around(ops, op, rules, rounds));
     return all;
 }

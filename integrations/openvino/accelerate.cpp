@@ -25,8 +25,8 @@ void find_claims(const ov::Model& model, place in, const accelerate_options& opt
                  claims& found) {
     std::set<const ov::Node*> chained;
     for (const auto& node : model.get_ordered_ops())
-        if (const auto chain = find_softmax_chain(*node)) {
-            chained.insert(chain->select);
+        if (const auto chain = find_softmax_chain(*node, options.force)) {
+            chained.insert(chain->nodes.begin(), chain->nodes.end());
             found.softmaxes.push_back(node);
             if (verbose_level() > 0)
                 print_verbose("claim," + node->get_friendly_name() +
@@ -58,7 +58,7 @@ bool accelerate_select::run_on_model(const std::shared_ptr<ov::Model>& model) {
     for (const auto& node : found.selects)
         replace(node,
                 std::make_shared<deferred_select>(node->input_values(), node->get_autob(), true));
-    for (const auto& node : found.softmaxes) replace(node, defer_softmax(*node));
+    for (const auto& node : found.softmaxes) replace(node, defer_softmax(*node, options_.force));
     return !found.selects.empty() || !found.softmaxes.empty();
 }
 

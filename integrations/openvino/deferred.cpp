@@ -15,16 +15,21 @@ namespace op = ov::op;
 template <class base>
 class deferred_softmax : public base {
 public:
-    using base::base;
+    template <class Axis>
+    deferred_softmax(const ov::Output<ov::Node>& input, Axis axis, bool is_forced)
+        : base(input, axis), is_forced_(is_forced) {}
 
     std::shared_ptr<ov::Node> clone_with_new_inputs(const ov::OutputVector& inputs) const override {
         if (!is_called_by_cpu_plugin())
-            return std::make_shared<deferred_softmax>(inputs.at(0), this->get_axis());
-        const auto chain = find_softmax_chain(*this);
+            return std::make_shared<deferred_softmax>(inputs.at(0), this->get_axis(), is_forced_);
+        const auto chain = find_softmax_chain(*this, is_forced_);
         if (!chain) return base::clone_with_new_inputs(inputs);
         return std::make_shared<masked_softmax>(chain->inputs_of(*inputs.at(0).get_node()),
-                                                chain->cond_keeps, chain->scaling);
+                                                chain->steps);
     }
+
+private:
+    bool is_forced_;
 };
 
 } // namespace
@@ -46,12 +51,13 @@ deferred_select::clone_with_new_inputs(const ov::OutputVector& inputs) const {
     return Select::clone_with_new_inputs(inputs);
 }
 
-std::shared_ptr<ov::Node> defer_softmax(const ov::Node& softmax) {
+std::shared_ptr<ov::Node> defer_softmax(const ov::Node& softmax, bool is_forced) {
     if (const auto* v1 = ov::as_type<const op::v1::Softmax>(&softmax))
         return std::make_shared<deferred_softmax<op::v1::Softmax>>(v1->input_value(0),
-                                                                   v1->get_axis());
+                                                                   v1->get_axis(), is_forced);
     const auto& v8 = dynamic_cast<const op::v8::Softmax&>(softmax);
-    return std::make_shared<deferred_softmax<op::v8::Softmax>>(v8.input_value(0), v8.get_axis());
+    return std::make_shared<deferred_softmax<op::v8::Softmax>>(v8.input_value(0), v8.get_axis(),
+                                                               is_forced);
 }
 
 } // namespace maskwise::openvino

@@ -27,6 +27,6 @@ private:
 };
 
 // Of the same operation set as the given one, which is opset1's or opset8's.
-std::shared_ptr<ov::Node> defer_softmax(const ov::Node& softmax);
+std::shared_ptr<ov::Node> defer_softmax(const ov::Node& softmax, bool is_forced);
 
 } // namespace maskwise::openvino

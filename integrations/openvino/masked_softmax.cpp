@@ -2,24 +2,72 @@
 
 #include "tensors.hpp"
 
+#include <algorithm>
+#include <string>
 #include <utility>
-#include <vector>
 
 namespace maskwise::openvino {
 namespace {
 
-enum input : std::size_t { cond, scores, fill, factor };
+constexpr const char* operator_names[] = {
+#define MASKWISE_ROW_BINARY(name, turned, onnx) #name,
+#define MASKWISE_ROW_TURNED(name) #name,
+#define MASKWISE_ROW_SELECT(name) #name,
+#define MASKWISE_ROW_UNARY(name, onnx) #name,
+#define MASKWISE_ROW_ROUNDING(name) #name,
+#include "kernel/row_operators.inc"
+};
 
-fusion::block block_of(bool cond_keeps, const std::string& scaling) {
-    fusion::block made;
-    made.rows.soft_max.emplace();
-    if (scaling != "none") {
-        const auto op = scaling == "divide" ? row_operator::divide : row_operator::multiply;
-        made.rows.steps.emplace_back(row_combine{op, 2});
+// Steps as a saved model has them: names, and for each the numbers of its cond and its side.
+struct saved_steps {
+    std::vector<std::string> operators;
+    std::vector<std::int64_t> operands;
+};
+
+void append(saved_steps& to, row_operator op, std::size_t cond, std::size_t side) {
+    to.operators.emplace_back(operator_names[static_cast<std::size_t>(op)]);
+    for (const std::size_t each : {cond, side})
+        to.operands.push_back(static_cast<std::int64_t>(each));
+}
+
+saved_steps save(const std::vector<row_step>& steps) {
+    saved_steps made;
+    for (const row_step& step : steps) {
+        if (const auto* change = std::get_if<row_change>(&step)) append(made, change->op, 0, 0);
+        if (const auto* with = std::get_if<row_combine>(&step))
+            append(made, with->op, 0, with->side);
+        if (const auto* select = std::get_if<row_select>(&step))
+            append(made, select->op, select->cond, select->side);
     }
-    const auto op = cond_keeps ? row_operator::select_kept : row_operator::select_masked;
-    made.rows.steps.emplace_back(row_select{op, 0, 1});
     return made;
+}
+
+row_step step_of(row_operator op, std::size_t cond, std::size_t side) {
+    if (op == row_operator::select_kept || op == row_operator::select_masked)
+        return row_select{op, cond, side};
+    if (has_side(op)) return row_combine{op, side};
+    return row_change{op};
+}
+
+// Any text and any numbers.
+std::vector<row_step> restore(const saved_steps& saved, std::size_t operands) {
+    OPENVINO_ASSERT(saved.operands.size() == 2 * saved.operators.size(),
+                    "Maskwise: ", saved.operators.size(), " steps have ", saved.operands.size(),
+                    " operands");
+    std::vector<row_step> steps;
+    for (std::size_t i = 0; i < saved.operators.size(); ++i) {
+        const auto* const name = std::ranges::find(operator_names, saved.operators[i]);
+        OPENVINO_ASSERT(name != std::end(operator_names), "Maskwise: no step '", saved.operators[i],
+                        "'");
+        const auto cond = static_cast<std::size_t>(saved.operands[2 * i]);
+        const auto side = static_cast<std::size_t>(saved.operands[2 * i + 1]);
+        const auto op = static_cast<row_operator>(name - operator_names);
+        OPENVINO_ASSERT(!has_side(op) || std::max(cond, side) < operands, "Maskwise: step '", *name,
+                        "' reads operands ", saved.operands[2 * i], " and ",
+                        saved.operands[2 * i + 1], " of ", operands);
+        steps.push_back(step_of(op, cond, side));
+    }
+    return steps;
 }
 
 void append(fusion::recent_blocks::shapes& to, const tensor_desc& desc) {
@@ -30,26 +78,31 @@ void append(fusion::recent_blocks::shapes& to, const tensor_desc& desc) {
 
 } // namespace
 
-masked_softmax::masked_softmax(const ov::OutputVector& inputs, bool cond_keeps, std::string scaling)
-    : Op(inputs), cond_keeps_(cond_keeps), scaling_(std::move(scaling)) {
+masked_softmax::masked_softmax(const ov::OutputVector& inputs, std::vector<row_step> steps)
+    : Op(inputs), steps_(std::move(steps)) {
     constructor_validate_and_infer_types();
 }
 
+bool masked_softmax::is_cond(std::size_t input) const {
+    return std::ranges::any_of(steps_, [&](const row_step& step) {
+        const auto* const select = std::get_if<row_select>(&step);
+        return select != nullptr && select->cond + 1 == input;
+    });
+}
+
 void masked_softmax::validate_and_infer_types() {
-    const bool is_scaled = scaling_ != "none";
-    NODE_VALIDATION_CHECK(this, !is_scaled || scaling_ == "multiply" || scaling_ == "divide",
-                          "Maskwise: scaling is ", scaling_, ", expected none, multiply or divide");
-    NODE_VALIDATION_CHECK(this, get_input_size() == (is_scaled ? 4 : 3),
-                          "Maskwise: ", get_input_size(), " inputs with scaling ", scaling_);
-    bypass_conversion_of_cond(*this, cond);
-    require_cond(*this, cond);
-    const ov::PartialShape& shape = get_input_partial_shape(scores);
-    ov::element::Type type = get_input_element_type(scores);
-    for (std::size_t i = fill; i < get_input_size(); ++i)
-        NODE_VALIDATION_CHECK(this, ov::element::Type::merge(type, type, get_input_element_type(i)),
-                              "Maskwise: scores are ", type, ", input ", i, " is ",
-                              get_input_element_type(i));
-    for (std::size_t i = 0; i < get_input_size(); ++i) {
+    NODE_VALIDATION_CHECK(this, get_input_size() > 0, "Maskwise: no scores");
+    const ov::PartialShape& shape = get_input_partial_shape(0);
+    ov::element::Type type = get_input_element_type(0);
+    for (std::size_t i = 1; i < get_input_size(); ++i) {
+        if (is_cond(i)) {
+            bypass_conversion_of_cond(*this, i);
+            require_cond(*this, i);
+        } else {
+            NODE_VALIDATION_CHECK(
+                this, ov::element::Type::merge(type, type, get_input_element_type(i)),
+                "Maskwise: scores are ", type, ", input ", i, " is ", get_input_element_type(i));
+        }
         ov::PartialShape merged = shape;
         const ov::PartialShape& other = get_input_partial_shape(i);
         NODE_VALIDATION_CHECK(this,
@@ -64,29 +117,35 @@ void masked_softmax::validate_and_infer_types() {
 
 std::shared_ptr<ov::Node>
 masked_softmax::clone_with_new_inputs(const ov::OutputVector& inputs) const {
-    return std::make_shared<masked_softmax>(inputs, cond_keeps_, scaling_);
+    return std::make_shared<masked_softmax>(inputs, steps_);
 }
 
 bool masked_softmax::visit_attributes(ov::AttributeVisitor& visitor) {
-    visitor.on_attribute("cond_keeps", cond_keeps_);
-    visitor.on_attribute("scaling", scaling_);
+    saved_steps saved = save(steps_);
+    visitor.on_attribute("operators", saved.operators);
+    visitor.on_attribute("operands", saved.operands);
+    steps_ = restore(saved, get_input_size() == 0 ? 0 : get_input_size() - 1);
     return true;
 }
 
 void masked_softmax::run(const ov::TensorVector& inputs, ov::Tensor& output) const {
-    output.set_shape(inputs[scores].get_shape());
-    std::vector<tensor_desc> descs{describe(inputs[scores]), describe_cond(inputs[cond])};
-    std::vector<const void*> addresses{inputs[scores].data(), inputs[cond].data()};
-    for (std::size_t i = fill; i < inputs.size(); ++i) {
-        descs.push_back(describe(inputs[i]));
+    output.set_shape(inputs[0].get_shape());
+    std::vector<tensor_desc> descs;
+    std::vector<const void*> addresses;
+    fusion::recent_blocks::shapes shapes;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        descs.push_back(is_cond(i) ? describe_cond(inputs[i]) : describe(inputs[i]));
         addresses.push_back(inputs[i].data());
+        append(shapes, descs.back());
     }
     const tensor_desc dst = describe(output);
-    fusion::recent_blocks::shapes shapes;
-    for (const tensor_desc& desc : descs) append(shapes, desc);
     append(shapes, dst);
-    const auto compiled = compiled_->find(
-        shapes, [&] { return fusion::compile(block_of(cond_keeps_, scaling_), descs, dst); });
+    const auto compiled = compiled_->find(shapes, [&] {
+        fusion::block rows;
+        rows.rows.steps = steps_;
+        rows.rows.soft_max.emplace();
+        return fusion::compile(rows, descs, dst);
+    });
     fusion::scratch_pool none;
     compiled->run(addresses, output.data(), nullptr, none);
 }

@@ -5,22 +5,22 @@
 #include <openvino/op/op.hpp>
 
 #include <memory>
-#include <string>
+#include <vector>
 
 namespace maskwise::openvino {
 
-// SoftMax over the last dimension of scores where cond is true, or false, and of fill elsewhere, in
-// one pass: inputs cond, scores, fill and, where scores are scaled, the factor. scores have the
-// shape of the result, the others broadcast to it; scores, fill and factor are of one type, f32,
-// bf16 or f16, and computed in f32. For any number of threads at once.
+// SoftMax over the last dimension of masked scores in one pass: inputs are the scores and the
+// operands of the steps. Scores have the shape of the result, operands broadcast to it; a condition
+// is boolean, all else of one type, f32, bf16 or f16, and computed in f32. For any number of
+// threads at once.
 class masked_softmax : public ov::op::Op {
 public:
     OPENVINO_OP("MaskedSoftmax", "maskwise")
 
     masked_softmax() = default;
-    // scaling is none, multiply or divide. Throws ov::NodeValidationFailure for types and shapes
-    // that do not fit.
-    masked_softmax(const ov::OutputVector& inputs, bool cond_keeps, std::string scaling);
+    // Steps change a row, combine it with an operand or select; none has constants. Throws
+    // ov::NodeValidationFailure for types and shapes that do not fit.
+    masked_softmax(const ov::OutputVector& inputs, std::vector<row_step> steps);
 
     void validate_and_infer_types() override;
     std::shared_ptr<ov::Node> clone_with_new_inputs(const ov::OutputVector& inputs) const override;
@@ -32,9 +32,9 @@ public:
 
 private:
     void run(const ov::TensorVector& inputs, ov::Tensor& output) const;
+    bool is_cond(std::size_t input) const;
 
-    bool cond_keeps_ = true;
-    std::string scaling_ = "none";
+    std::vector<row_step> steps_;
     std::shared_ptr<fusion::recent_blocks> compiled_ = std::make_shared<fusion::recent_blocks>();
 };
 

@@ -1,99 +1,189 @@
 #include "softmax_chain.hpp"
 
 #include "claims.hpp"
+#include "element_types.hpp"
 
-#include <openvino/op/divide.hpp>
-#include <openvino/op/multiply.hpp>
+#include "fusion/chain_finder.hpp"
+
+#include <openvino/op/select.hpp>
 #include <openvino/op/softmax.hpp>
+#include <openvino/op/util/binary_elementwise_arithmetic.hpp>
+
+#include <algorithm>
+#include <map>
+#include <string_view>
 
 namespace maskwise::openvino {
 namespace {
 
 namespace op = ov::op;
+using graph::op_kind;
 
 // From so many bytes of scores on the call itself no longer tells.
 constexpr std::size_t least_bytes = std::size_t{1} << 18;
 
-bool is_last_dimension(const ov::Node& softmax) {
-    const ov::Rank rank = softmax.get_output_partial_shape(0).rank();
-    if (rank.is_dynamic() || rank.get_length() == 0) return false;
-    const std::int64_t last = rank.get_length() - 1;
-    if (const auto* v1 = ov::as_type<const op::v1::Softmax>(&softmax))
-        return static_cast<std::int64_t>(v1->get_axis()) == last;
-    const auto* v8 = ov::as_type<const op::v8::Softmax>(&softmax);
-    return v8 != nullptr && (v8->get_axis() == last || v8->get_axis() == -1);
+// Those that ONNX defines alike have OpenVINO's name with a capital.
+struct named_kind {
+    std::string_view name, onnx;
+    op_kind kind;
+};
+constexpr named_kind elementwise[] = {
+#define MASKWISE_ROW_BINARY(name, turned, onnx) {#name, onnx, op_kind::name},
+#define MASKWISE_ROW_UNARY(name, onnx) {#name, onnx, op_kind::name},
+#include "kernel/row_operators.inc"
+};
+
+bool is_named(std::string_view type, std::string_view name) {
+    return type.size() == name.size() && type[0] + ('a' - 'A') == name[0] &&
+           type.substr(1) == name.substr(1);
 }
 
-bool is_one_number(const ov::Output<ov::Node>& value) {
-    return value.get_partial_shape().is_static() && ov::shape_size(value.get_shape()) == 1;
+op_kind kind_of(const ov::Node& node) {
+    if (ov::is_type<op::v1::Select>(&node)) return op_kind::select;
+    const auto* const found = std::ranges::find_if(elementwise, [&](const named_kind& each) {
+        return !each.onnx.empty() && is_named(node.get_type_name(), each.name);
+    });
+    return found == std::end(elementwise) ? op_kind::other : found->kind;
 }
 
-bool has_one_reader(const ov::Output<ov::Node>& value) {
-    return value.get_target_inputs().size() == 1;
-}
-
-// Scores times, or divided by, one number: then the chain begins in front of that.
-void read_scaling(const ov::Output<ov::Node>& scores, softmax_chain& chain) {
-    const ov::Node& node = *scores.get_node();
-    const bool is_product = ov::is_type<op::v1::Multiply>(&node);
-    if (!has_one_reader(scores) || !(is_product || ov::is_type<op::v1::Divide>(&node))) return;
-    for (const std::size_t side : {1U, 0U}) {
-        if (!is_one_number(node.input_value(side)) || !(is_product || side == 1) ||
-            node.get_input_partial_shape(1 - side) != scores.get_partial_shape())
-            continue;
-        chain.factor = side;
-        chain.scaling = is_product ? "multiply" : "divide";
-        return;
-    }
-}
-
-std::optional<softmax_chain> read_chain(const ov::Node& softmax) {
-    const ov::Output<ov::Node> value = softmax.input_value(0);
-    const auto* select = ov::as_type<op::v1::Select>(value.get_node());
-    if (select == nullptr || !has_one_reader(value)) return std::nullopt;
-    if (select->get_autob().m_type == op::AutoBroadcastType::PDPD) return std::nullopt;
-    for (const std::size_t side : {2U, 1U}) {
-        const ov::Output<ov::Node> scores = select->input_value(3 - side);
-        if (!is_one_number(select->input_value(side)) ||
-            scores.get_partial_shape() != value.get_partial_shape())
-            continue;
-        softmax_chain chain{select, side == 2};
-        read_scaling(scores, chain);
-        return chain;
-    }
+std::optional<std::int64_t> axis_of(const ov::Node& node) {
+    if (const auto* v1 = ov::as_type<const op::v1::Softmax>(&node))
+        return static_cast<std::int64_t>(v1->get_axis());
+    if (const auto* v8 = ov::as_type<const op::v8::Softmax>(&node)) return v8->get_axis();
     return std::nullopt;
 }
 
+std::string broadcast_of(const ov::Node& node) {
+    const auto& rule = node.get_autob().m_type;
+    return rule == op::AutoBroadcastType::PDPD ? "pdpd" : "numpy"; // by `none` shapes are equal
+}
+
+using path = std::vector<std::size_t>;
+
+// The Softmax and what leads to it through values of its shape and type that have one reader.
+class softmax_graph {
+public:
+    explicit softmax_graph(const ov::Node& softmax) { add(softmax, op_kind::soft_max, {}); }
+
+    const std::vector<graph::op>& ops() const { return ops_; }
+    const ov::Node& node_of(std::size_t op) const { return *nodes_.at(op); }
+    const path& path_to(std::size_t value) const { return paths_.at(value); }
+    bool leaves(std::size_t value) const { return shared_.contains(value); }
+
+private:
+    template <class Node>
+    graph::logical_tensor describe(const ov::Output<Node>& value);
+    void add(const ov::Node& node, op_kind kind, const path& way);
+    void add_maker(const ov::Output<ov::Node>& value, const path& way);
+
+    std::vector<graph::op> ops_; // in topological order
+    std::map<std::size_t, const ov::Node*> nodes_;
+    std::map<std::size_t, path> paths_;
+    std::set<std::size_t> shared_;
+};
+
+template <class Node>
+graph::logical_tensor softmax_graph::describe(const ov::Output<Node>& value) {
+    graph::logical_tensor made;
+    made.id = reinterpret_cast<std::size_t>(&value.get_tensor());
+    made.type = type_of(value.get_element_type());
+    const ov::PartialShape& shape = value.get_partial_shape();
+    made.rank_known = shape.is_static();
+    if (made.rank_known)
+        for (const ov::Dimension& extent : shape) made.extents.push_back(extent.get_length());
+    if (value.get_target_inputs().size() != 1) shared_.insert(made.id);
+    return made;
+}
+
+void softmax_graph::add(const ov::Node& node, op_kind kind, const path& way) {
+    graph::op made;
+    made.id = reinterpret_cast<std::size_t>(&node);
+    made.kind = kind;
+    made.axis = axis_of(node);
+    made.auto_broadcast = broadcast_of(node);
+    for (std::size_t i = 0; i < node.get_input_size(); ++i) {
+        made.inputs.push_back(describe(node.input_value(i)));
+        path input = way;
+        if (kind != op_kind::soft_max) input.push_back(i);
+        paths_.emplace(made.inputs.back().id, input);
+        add_maker(node.input_value(i), input);
+    }
+    made.outputs = {describe(node.output(0))};
+    nodes_.emplace(made.id, &node);
+    ops_.push_back(std::move(made));
+}
+
+void softmax_graph::add_maker(const ov::Output<ov::Node>& value, const path& way) {
+    const ov::Node& maker = *value.get_node();
+    const op_kind kind = kind_of(maker);
+    if (kind != op_kind::other && way.size() < max_row_actions && maker.get_output_size() == 1 &&
+        value.get_target_inputs().size() == 1)
+        add(maker, kind, way);
+}
+
+class softmax_rules : public fusion::chain_rules {
+public:
+    explicit softmax_rules(const softmax_graph& from)
+        : chain_rules(graph::graph_index(from.ops())), from_(from) {}
+
+    bool may_take(const graph::op&) const override { return true; }
+    bool leaves(std::size_t value) const override { return from_.leaves(value); }
+    std::optional<std::size_t> row_of(const graph::op& user, std::size_t a,
+                                      std::size_t b) const override {
+        return fusion::row_by_shape(user, a, b, values());
+    }
+    bool may_begin_with(std::size_t) const override { return true; }
+    bool may_be_operand(std::size_t) const override { return true; }
+    bool may_follow_soft_max(data_type) const override { return false; }
+
+private:
+    const softmax_graph& from_;
+};
+
+std::optional<softmax_chain> read_chain(const ov::Node& softmax) {
+    const softmax_graph from(softmax);
+    const auto rows = fusion::find_chain_above(from.ops().back(), softmax_rules(from));
+    if (!rows) return std::nullopt;
+    softmax_chain chain{rows->steps, {from.path_to(rows->scores)}, {}};
+    for (const auto& operand : rows->operands) chain.paths.push_back(from.path_to(operand.id));
+    for (const std::size_t id : rows->op_ids) chain.nodes.insert(&from.node_of(id));
+    return chain;
+}
+
 bool is_faster(const softmax_chain& chain, const ov::Node& softmax) {
-    const ov::OutputVector inputs = chain.inputs_of(*chain.select);
-    const ov::Output<ov::Node>&cond = inputs[0], &scores = inputs[1];
-    if (scores.get_element_type() != ov::element::f32 || scores.get_partial_shape().is_dynamic() ||
-        cond.get_partial_shape().is_dynamic())
-        return false;
+    const ov::OutputVector inputs = chain.inputs_of(*softmax.get_input_node_ptr(0));
+    const ov::Output<ov::Node>& scores = inputs[0];
     const std::size_t elements = ov::shape_size(scores.get_shape());
-    return elements >= least_bytes / sizeof(float) &&
-           joined_producer(*scores.get_node()) == nullptr && joined_reader(softmax) == nullptr &&
-           (is_small_cond(ov::shape_size(cond.get_shape()), elements) ||
-            joined_producer(*cond.get_node()) == nullptr);
+    const auto stands_alone = [&](const ov::Output<ov::Node>& input) {
+        return joined_producer(*input.get_node()) == nullptr ||
+               (input != scores && input.get_partial_shape().is_static() &&
+                is_small_cond(ov::shape_size(input.get_shape()), elements));
+    };
+    return elements >= least_bytes / sizeof(float) && joined_reader(softmax) == nullptr &&
+           std::ranges::all_of(inputs, stands_alone);
 }
 
 } // namespace
 
-ov::OutputVector softmax_chain::inputs_of(const ov::Node& masked) const {
-    const std::size_t scores = cond_keeps ? 1 : 2;
-    ov::OutputVector inputs{masked.input_value(0), masked.input_value(scores),
-                            masked.input_value(3 - scores)};
-    if (scaling == "none") return inputs;
-    const ov::Node& scaled = *inputs[1].get_node();
-    inputs[1] = scaled.input_value(1 - factor);
-    inputs.push_back(scaled.input_value(factor));
+ov::OutputVector softmax_chain::inputs_of(const ov::Node& scores) const {
+    ov::OutputVector inputs;
+    for (const path& way : paths) {
+        const ov::Node* node = &scores;
+        for (std::size_t i = 0; i + 1 < way.size(); ++i) node = node->get_input_node_ptr(way[i]);
+        inputs.push_back(node->input_value(way.back()));
+    }
     return inputs;
 }
 
-std::optional<softmax_chain> find_softmax_chain(const ov::Node& softmax) {
-    if (!is_last_dimension(softmax)) return std::nullopt;
+std::optional<softmax_chain> find_softmax_chain(const ov::Node& softmax, bool is_forced) {
+    const ov::PartialShape& shape = softmax.get_output_size() == 1
+                                        ? softmax.get_output_partial_shape(0)
+                                        : ov::PartialShape::dynamic();
+    if (!axis_of(softmax) || softmax.get_output_element_type(0) != ov::element::f32 ||
+        shape.is_dynamic() || ov::shape_size(shape.to_shape()) == 0)
+        return std::nullopt;
     auto chain = read_chain(softmax);
-    if (chain && !is_faster(*chain, softmax)) chain.reset();
+    if (chain && !is_forced && !is_faster(*chain, softmax)) chain.reset();
     return chain;
 }
 

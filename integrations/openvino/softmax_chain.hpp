@@ -1,26 +1,29 @@
 #pragma once
 
+#include "plan/row_plan.hpp"
+
 #include <openvino/core/node.hpp>
 
 #include <cstddef>
 #include <optional>
-#include <string>
+#include <set>
+#include <vector>
 
 namespace maskwise::openvino {
 
-// SoftMax of masked and perhaps scaled scores: what masked_softmax is made of.
+// SoftMax of masked scores: what masked_softmax is made of.
 struct softmax_chain {
-    // The inputs of masked_softmax; of a clone, if select is a clone of the chain's.
-    ov::OutputVector inputs_of(const ov::Node& select) const;
+    // The inputs of masked_softmax, where `scores` makes the input of the Softmax; also of a clone.
+    ov::OutputVector inputs_of(const ov::Node& scores) const;
 
-    const ov::Node* select = nullptr;
-    bool cond_keeps = true;
-    std::string scaling = "none";
-    std::size_t factor = 1; // which input of the scaling
+    std::vector<row_step> steps;
+    // Of each input of masked_softmax, the inputs to follow from what makes the Softmax's input.
+    std::vector<std::vector<std::size_t>> paths;
+    std::set<const ov::Node*> nodes;
 };
 
-// The chain that ends in a node, if there is one, it stands alone as a whole, and is large enough
-// for one pass to be faster than OpenVINO's.
-std::optional<softmax_chain> find_softmax_chain(const ov::Node& softmax);
+// The chain of f32 that ends in a node, if there is one with a Select and, unless it is forced, one
+// pass is faster than OpenVINO's: the chain stands alone as a whole, and is large enough.
+std::optional<softmax_chain> find_softmax_chain(const ov::Node& softmax, bool is_forced);
 
 } // namespace maskwise::openvino

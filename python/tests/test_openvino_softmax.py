@@ -75,6 +75,40 @@ def test_the_chain_is_its_definition(
     np.testing.assert_allclose(got, expected, rtol=2e-6, atol=1e-9)
 
 
+def long_chain_model(bias: tuple[int, ...] = (4, 1, 96)) -> ov.Model:
+    """A soft cap, a bias, the mask, and a step behind it."""
+    x = ops.parameter(SHAPE, ov.Type.f32, name="x")
+    mask = ops.parameter((96, 96), ov.Type.boolean, name="mask")
+    added = ops.parameter(bias, ov.Type.f32, name="bias")
+    capped = ops.multiply(ops.tanh(ops.divide(ops.constant(np.float32(8)), x)), np.float32(4))
+    masked = ops.select(mask, ops.subtract(added, capped), ops.constant(np.float32(-30)))
+    weights = ops.softmax(ops.multiply(masked, np.float32(0.5)), -1, name="weights")
+    return ov.Model([weights], [mask, x, added])
+
+
+def long_chain_of(mask: Array, x: Array, bias: Array) -> Array:
+    scores = bias.astype(float) - np.tanh(8 / x.astype(float)) * 4
+    kept = np.where(mask, scores, -30) * 0.5
+    weights = np.exp(kept - kept.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize("bias", [(4, 1, 96), SHAPE, (1,)])
+def test_a_long_chain_is_its_definition_also_imported(bias: tuple[int, ...]) -> None:
+    model = accelerate(long_chain_model(bias))
+    assert chains(model) == ["weights of 7"]
+    random = np.random.default_rng(7)
+    mask, x = arrays_of(chain_model())
+    added = random.standard_normal(bias, np.float32)
+    compiled = compile_model(model)
+    core = ov.Core()
+    core.add_extension(maskwise.openvino.library())
+    imported = core.import_model(compiled.export_model(), "CPU")
+    for each in (compiled, imported):
+        got = run(each, [mask, x, added])
+        np.testing.assert_allclose(got, long_chain_of(mask, x, added), rtol=4e-6, atol=1e-9)
+
+
 def test_rows_without_a_kept_element_are_as_openvinos_own() -> None:
     mask, x = arrays_of(chain_model())
     mask[:3] = False
@@ -83,6 +117,16 @@ def test_rows_without_a_kept_element_are_as_openvinos_own() -> None:
     )
     np.testing.assert_allclose(got, own, rtol=2e-6, atol=1e-9)
     assert np.isnan(got[:, :, :3]).all()
+
+
+def test_a_factor_divided_by_scores() -> None:
+    model = accelerate(chain_model("divide", factor_first=True))
+    assert chains(model) == ["weights of 4"]
+    mask, x = arrays_of(model)
+    kept = np.where(mask, 8 / x.astype(float), -np.inf)
+    weights = np.exp(kept - kept.max(axis=-1, keepdims=True))
+    expected = weights / weights.sum(axis=-1, keepdims=True)
+    np.testing.assert_allclose(run(compile_model(model), [mask, x]), expected, rtol=1e-5, atol=1e-9)
 
 
 @pytest.mark.parametrize("hint", ["f16", "bf16", "dynamic"])
@@ -100,7 +144,6 @@ def test_whatever_the_plugin_computes_with(hint: str) -> None:
         chain_model(axis=1),
         chain_model(shape=(2, 4, 64, 64), cond=(64, 64)),
         chain_model(shape=(-1, 4, 96, 96)),
-        chain_model(scaling="divide", factor_first=True),
     ],
 )
 def test_what_is_left_alone(model: ov.Model) -> None:

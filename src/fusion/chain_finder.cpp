@@ -269,10 +269,41 @@ bool chain_finder::take_elementwise(const op& user) {
     return true;
 }
 
+// Moves no element, and needs no other element of the row.
+bool is_elementwise(op_kind kind) {
+    return kind != op_kind::mat_mul && kind != op_kind::static_transpose &&
+           kind != op_kind::soft_max;
+}
+
+const op* select_above(const op& soft_max, const chain_rules& rules) {
+    std::size_t value = soft_max.inputs[0].id;
+    for (;;) {
+        const op* const maker = rules.maker(value);
+        if (maker == nullptr || rules.only_reader(value) == nullptr || !rules.may_take(*maker))
+            return nullptr;
+        if (maker->kind == op_kind::select) return rules.row_of(*maker, 1, 2) ? maker : nullptr;
+        if (!is_elementwise(maker->kind)) return nullptr;
+        const auto row = rules.row_of(*maker, 0, maker->inputs.size() - 1);
+        if (!row) return nullptr;
+        value = maker->inputs[*row].id;
+    }
+}
+
 } // namespace
 
 row_chain find_chain(const op& start, const chain_rules& rules) {
     return chain_finder(rules).find(start);
+}
+
+std::optional<row_chain> find_chain_above(const op& soft_max, const chain_rules& rules) {
+    const op* const select = select_above(soft_max, rules);
+    if (select == nullptr) return std::nullopt;
+    try {
+        row_chain chain = find_chain(*select, rules);
+        if (chain.soft_max) return chain;
+    } catch (const no_chain&) { // the operators stay apart
+    }
+    return std::nullopt;
 }
 
 } // namespace maskwise::fusion

@@ -18,12 +18,12 @@ std::optional<std::size_t> partition_rules::row_of(const op& user, std::size_t a
     return a_is_made ? a : b;
 }
 
-// Of two that could be the row the one that is made here, and of two of these the first.
-std::optional<std::size_t> graph_rules::row_of(const op& user, std::size_t a, std::size_t b) const {
+std::optional<std::size_t> row_by_shape(const op& user, std::size_t a, std::size_t b,
+                                        const graph_index& values) {
     const auto may_be = [&](std::size_t i) {
         return same_known_shape(user.inputs[i], user.outputs[0]);
     };
-    const auto is_made = [&](std::size_t i) { return maker(user.inputs[i].id) != nullptr; };
+    const auto is_made = [&](std::size_t i) { return values.maker(user.inputs[i].id) != nullptr; };
     if (!may_be(a)) return may_be(b) ? std::optional(b) : std::nullopt;
     return may_be(b) && !is_made(a) && is_made(b) ? b : a;
 }

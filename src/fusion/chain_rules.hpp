@@ -71,6 +71,11 @@ private:
     const std::vector<std::size_t>& output_ids_;
 };
 
+// The input with the result's shape: of two such the one that is made here, and of two of these the
+// first.
+std::optional<std::size_t> row_by_shape(const op& user, std::size_t a, std::size_t b,
+                                        const graph_index& values);
+
 // Among operators that are partitions of their own the row is the input with the result's shape,
 // and everything may come from outside. A value that leaves an operator has its tensor's type.
 class graph_rules : public chain_rules {
@@ -88,7 +93,9 @@ public:
     }
     // A value without a user leaves a graph.
     bool leaves(std::size_t value) const override { return values().users(value).empty(); }
-    std::optional<std::size_t> row_of(const op& user, std::size_t a, std::size_t b) const override;
+    std::optional<std::size_t> row_of(const op& user, std::size_t a, std::size_t b) const override {
+        return row_by_shape(user, a, b, values());
+    }
     bool may_begin_with(std::size_t) const override { return true; }
     bool may_begin_with_cast() const override { return true; }
     bool may_be_operand(std::size_t) const override { return true; }
