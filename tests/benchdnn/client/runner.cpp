@@ -80,6 +80,15 @@ graph part_of(const graph& g, const program_step& step) {
 }
 
 // Where elements are only moved, the harness's own bits are the harder test.
+bool mixes_16_bits_and_integers(const graph& g) {
+    bool has_16_bits = false, has_integers = false;
+    for_each_tensor(g, [&](const logical_tensor& t) {
+        has_16_bits |= t.dtype == data_type::bf16 || t.dtype == data_type::f16;
+        has_integers |= t.dtype == data_type::s8 || t.dtype == data_type::u8;
+    });
+    return has_16_bits && has_integers;
+}
+
 bool fills_as_driver(const case_config& config, const graph& g) {
     if (config.fill != "auto") return config.fill == "driver";
     return config.mask == "auto" && config.data.empty() && !bits_only(g);
@@ -221,7 +230,10 @@ void runner::check_values(const case_config& config, case_result& result) {
     if (config.fill != "driver") check_with(inputs_, config, result);
     if (!fills_as_driver(config, known_) || result.state != verdict::passed) return;
     const tensor_map inputs = driver::fill_inputs(known_, fill_inputs(known_, {}));
-    const execution e = check_with(inputs, config, result);
+    case_result by_definition = result;
+    const execution e = check_with(inputs, config, by_definition);
+    // The driver's scores are large: rounded to 16 bits they move what is quantized by many units.
+    if (!mixes_16_bits_and_integers(known_)) result = by_definition;
     if (result.state == verdict::passed)
         judge_as_driver(e, inputs, result);
     else
@@ -257,7 +269,9 @@ void runner::compare_outputs(const execution& e, const tensor_map& inputs,
 // Each partition by itself, from what it was handed.
 void runner::judge_as_driver(const execution& e, const tensor_map& inputs,
                              case_result& result) const {
+    constexpr int rule_since = 8; // older partitions of oneDNN's round otherwise
     for (const program_step& step : program_->steps()) {
+        if (!step.owned_by_maskwise && library_->minor() < rule_since) continue;
         const graph part = part_of(known_, step);
         tensor_map given;
         for (const std::size_t id : graph_inputs(part))
