@@ -60,7 +60,7 @@ std::string broadcast_of(const ov::Node& node) {
 
 using path = std::vector<std::size_t>;
 
-// The Softmax and what leads to it through values of its shape and type that have one reader.
+// The Softmax and what leads to it through values that have one reader.
 class softmax_graph {
 public:
     explicit softmax_graph(const ov::Node& softmax) { add(softmax, op_kind::soft_max, {}); }
@@ -88,7 +88,7 @@ graph::logical_tensor softmax_graph::describe(const ov::Output<Node>& value) {
     made.id = reinterpret_cast<std::size_t>(&value.get_tensor());
     made.type = type_of(value.get_element_type());
     const ov::PartialShape& shape = value.get_partial_shape();
-    made.rank_known = shape.is_static();
+    made.rank_known = shape.is_static() && shape.size() <= max_rank;
     if (made.rank_known)
         for (const ov::Dimension& extent : shape) made.extents.push_back(extent.get_length());
     if (value.get_target_inputs().size() != 1) shared_.insert(made.id);
@@ -126,14 +126,11 @@ public:
     explicit softmax_rules(const softmax_graph& from)
         : chain_rules(graph::graph_index(from.ops())), from_(from) {}
 
-    bool may_take(const graph::op&) const override { return true; }
     bool leaves(std::size_t value) const override { return from_.leaves(value); }
     std::optional<std::size_t> row_of(const graph::op& user, std::size_t a,
                                       std::size_t b) const override {
         return fusion::row_by_shape(user, a, b, values());
     }
-    bool may_begin_with(std::size_t) const override { return true; }
-    bool may_be_operand(std::size_t) const override { return true; }
     bool may_follow_soft_max(data_type) const override { return false; }
 
 private:
@@ -176,12 +173,10 @@ ov::OutputVector softmax_chain::inputs_of(const ov::Node& scores) const {
 }
 
 std::optional<softmax_chain> find_softmax_chain(const ov::Node& softmax, bool is_forced) {
-    const ov::PartialShape& shape = softmax.get_output_size() == 1
-                                        ? softmax.get_output_partial_shape(0)
-                                        : ov::PartialShape::dynamic();
-    if (!axis_of(softmax) || softmax.get_output_element_type(0) != ov::element::f32 ||
-        shape.is_dynamic() || ov::shape_size(shape.to_shape()) == 0)
+    if (!axis_of(softmax) || softmax.get_output_element_type(0) != ov::element::f32)
         return std::nullopt;
+    const ov::PartialShape& shape = softmax.get_output_partial_shape(0);
+    if (shape.is_dynamic() || ov::shape_size(shape.to_shape()) == 0) return std::nullopt;
     auto chain = read_chain(softmax);
     if (chain && !is_forced && !is_faster(*chain, softmax)) chain.reset();
     return chain;

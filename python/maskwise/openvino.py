@@ -55,7 +55,8 @@ def accelerate(model: ov.Model, *, force: bool = False, allow_narrowing: bool = 
         Before it is compiled. Names, runtime info and readers stay; the bodies of If, Loop and
         TensorIterator are looked at, too.
     force : bool
-        Takes every Select, also where OpenVINO's own is faster.
+        Takes every Select, and every Softmax of masked scores in f32 and of known shape, also
+        where OpenVINO's own are faster.
     allow_narrowing : bool
         Takes with `force` the Selects of i64, u64 and f64, too, of which the CPU plugin keeps the
         lower 32 bits or the precision of f32.

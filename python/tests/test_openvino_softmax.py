@@ -172,6 +172,10 @@ def test_chains_with_neighbours_are_left_alone(model: ov.Model) -> None:
     assert chains(accelerate(model)) == []
 
 
+def test_more_dimensions_than_maskwise_has_are_left_alone() -> None:
+    accelerate(chain_model(shape=(1,) * 68 + (96, 96)))
+
+
 def test_names_stay() -> None:
     model = chain_model()
     (softmax,) = [node for node in model.get_ops() if node.get_type_name() == "Softmax"]
