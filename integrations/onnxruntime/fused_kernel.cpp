@@ -41,11 +41,10 @@ private:
 
     void run(abi::kernel_context* context) {
         std::vector<const void*> addresses;
-        fusion::recent_blocks::shapes shapes;
+        fusion::operand_shapes shapes;
         for (const std::size_t place : places_) {
             const input_tensor input = read_input(with_, context, place);
-            shapes.push_back(input.desc.extents.rank());
-            shapes.insert(shapes.end(), input.desc.extents.begin(), input.desc.extents.end());
+            fusion::append(shapes, input.desc);
             addresses.push_back(input.data);
         }
         const auto compiled = compiled_.find(shapes, [&] { return compile(context); });

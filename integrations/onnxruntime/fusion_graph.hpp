@@ -52,8 +52,6 @@ public:
     bool leaves(std::size_t value) const override;
     std::optional<std::size_t> row_of(const graph::op& user, std::size_t a,
                                       std::size_t b) const override;
-    bool may_begin_with(std::size_t) const override { return true; }
-    bool may_be_operand(std::size_t) const override { return true; }
     bool may_follow_soft_max(data_type) const override { return false; }
     bool may_scale_scores() const override { return true; }
 

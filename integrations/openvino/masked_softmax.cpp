@@ -9,15 +9,6 @@
 namespace maskwise::openvino {
 namespace {
 
-constexpr const char* operator_names[] = {
-#define MASKWISE_ROW_BINARY(name, turned, onnx) #name,
-#define MASKWISE_ROW_TURNED(name) #name,
-#define MASKWISE_ROW_SELECT(name) #name,
-#define MASKWISE_ROW_UNARY(name, onnx) #name,
-#define MASKWISE_ROW_ROUNDING(name) #name,
-#include "kernel/row_operators.inc"
-};
-
 // Steps as a saved model has them: names, and for each the numbers of its cond and its side.
 struct saved_steps {
     std::vector<std::string> operators;
@@ -25,7 +16,7 @@ struct saved_steps {
 };
 
 void append(saved_steps& to, row_operator op, std::size_t cond, std::size_t side) {
-    to.operators.emplace_back(operator_names[static_cast<std::size_t>(op)]);
+    to.operators.emplace_back(row_operator_names()[static_cast<std::size_t>(op)]);
     for (const std::size_t each : {cond, side})
         to.operands.push_back(static_cast<std::int64_t>(each));
 }
@@ -56,24 +47,18 @@ std::vector<row_step> restore(const saved_steps& saved, std::size_t operands) {
                     " operands");
     std::vector<row_step> steps;
     for (std::size_t i = 0; i < saved.operators.size(); ++i) {
-        const auto* const name = std::ranges::find(operator_names, saved.operators[i]);
-        OPENVINO_ASSERT(name != std::end(operator_names), "Maskwise: no step '", saved.operators[i],
-                        "'");
+        const auto names = row_operator_names();
+        const auto name = std::ranges::find(names, saved.operators[i]);
+        OPENVINO_ASSERT(name != names.end(), "Maskwise: no step '", saved.operators[i], "'");
         const auto cond = static_cast<std::size_t>(saved.operands[2 * i]);
         const auto side = static_cast<std::size_t>(saved.operands[2 * i + 1]);
-        const auto op = static_cast<row_operator>(name - operator_names);
+        const auto op = static_cast<row_operator>(name - names.begin());
         OPENVINO_ASSERT(!has_side(op) || std::max(cond, side) < operands, "Maskwise: step '", *name,
                         "' reads operands ", saved.operands[2 * i], " and ",
                         saved.operands[2 * i + 1], " of ", operands);
         steps.push_back(step_of(op, cond, side));
     }
     return steps;
-}
-
-void append(fusion::recent_blocks::shapes& to, const tensor_desc& desc) {
-    to.push_back(desc.extents.rank());
-    to.insert(to.end(), desc.extents.begin(), desc.extents.end());
-    to.insert(to.end(), desc.strides_bytes.begin(), desc.strides_bytes.end());
 }
 
 } // namespace
@@ -132,14 +117,14 @@ void masked_softmax::run(const ov::TensorVector& inputs, ov::Tensor& output) con
     output.set_shape(inputs[0].get_shape());
     std::vector<tensor_desc> descs;
     std::vector<const void*> addresses;
-    fusion::recent_blocks::shapes shapes;
+    fusion::operand_shapes shapes;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         descs.push_back(is_cond(i) ? describe_cond(inputs[i]) : describe(inputs[i]));
         addresses.push_back(inputs[i].data());
-        append(shapes, descs.back());
+        fusion::append(shapes, descs.back());
     }
     const tensor_desc dst = describe(output);
-    append(shapes, dst);
+    fusion::append(shapes, dst);
     const auto compiled = compiled_->find(shapes, [&] {
         fusion::block rows;
         rows.rows.steps = steps_;

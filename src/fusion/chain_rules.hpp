@@ -29,14 +29,14 @@ public:
         return leaves(value) ? nullptr : values_.only_reader(value);
     }
 
-    virtual bool may_take(const op& op) const = 0;
+    virtual bool may_take(const op&) const { return true; }
     // Whether the value is needed outside, apart from its readers here.
     virtual bool leaves(std::size_t value) const = 0;
     // Which of two inputs is the row; nothing where that cannot be told.
     virtual std::optional<std::size_t> row_of(const op& user, std::size_t a,
                                               std::size_t b) const = 0;
-    virtual bool may_begin_with(std::size_t value) const = 0;
-    virtual bool may_be_operand(std::size_t value) const = 0;
+    virtual bool may_begin_with(std::size_t) const { return true; }
+    virtual bool may_be_operand(std::size_t) const { return true; }
     // Whether a TypeCast may be the first operator: a part that ends in one rounds otherwise.
     virtual bool may_begin_with_cast() const { return false; }
     // Whether an operator may take SoftMax's result of that type, to which the chain does not
@@ -60,7 +60,6 @@ public:
     partition_rules(std::span<const op> partition, const std::vector<std::size_t>& output_ids)
         : chain_rules(graph_index(partition)), output_ids_(output_ids) {}
 
-    bool may_take(const op&) const override { return true; }
     bool leaves(std::size_t value) const override;
     std::optional<std::size_t> row_of(const op& user, std::size_t a, std::size_t b) const override;
     bool may_begin_with(std::size_t value) const override { return only_reader(value) != nullptr; }
@@ -96,9 +95,7 @@ public:
     std::optional<std::size_t> row_of(const op& user, std::size_t a, std::size_t b) const override {
         return row_by_shape(user, a, b, values());
     }
-    bool may_begin_with(std::size_t) const override { return true; }
     bool may_begin_with_cast() const override { return true; }
-    bool may_be_operand(std::size_t) const override { return true; }
     bool may_follow_soft_max(data_type type) const override;
 
 private:

@@ -53,15 +53,18 @@ public:
 std::shared_ptr<const compiled_block> compile(const block& of, std::span<const tensor_desc> inputs,
                                               const tensor_desc& dst);
 
+// All that differs between the calls of a block: what is known of each operand but its type.
+using operand_shapes = std::vector<std::int64_t>;
+void append(operand_shapes& to, const tensor_desc& desc);
+
 // The compiled blocks of the last shapes: generated text, for one, has another length each time.
 // Any thread.
 class recent_blocks {
 public:
     using pointer = std::shared_ptr<const compiled_block>;
-    using shapes = std::vector<std::int64_t>; // all that differs between calls
 
     template <class Make>
-    pointer find(const shapes& of, const Make& make) {
+    pointer find(const operand_shapes& of, const Make& make) {
         if (pointer known = find_known(of)) return known;
         pointer made = make();
         keep(of, made);
@@ -69,11 +72,11 @@ public:
     }
 
 private:
-    pointer find_known(const shapes& of);
-    void keep(const shapes& of, const pointer& made);
+    pointer find_known(const operand_shapes& of);
+    void keep(const operand_shapes& of, const pointer& made);
 
     std::mutex mutex_;
-    std::deque<std::pair<shapes, pointer>> kept_;
+    std::deque<std::pair<operand_shapes, pointer>> kept_;
 };
 
 } // namespace maskwise::fusion

@@ -184,19 +184,21 @@ bool pays_to_stream(const row_plan& plan, std::int64_t stream_from_bytes) {
                stream_from_bytes / plan.rows;
 }
 
-struct step_name {
-    const char* operator()(const row_causal_select&) const { return "select_causal"; }
-    const char* operator()(const row_compared_select&) const { return "select_compared"; }
-    const char* operator()(const auto& step) const {
-        constexpr const char* names[] = {
+constexpr const char* operator_names[] = {
 #define MASKWISE_ROW_BINARY(name, turned, onnx) #name,
 #define MASKWISE_ROW_TURNED(name) #name,
-#define MASKWISE_ROW_SELECT(name) "select",
+#define MASKWISE_ROW_SELECT(name) #name,
 #define MASKWISE_ROW_UNARY(name, onnx) #name,
 #define MASKWISE_ROW_ROUNDING(name) #name,
 #include "kernel/row_operators.inc"
-        };
-        return names[static_cast<std::size_t>(step.op)];
+};
+
+struct step_name {
+    const char* operator()(const row_causal_select&) const { return "select_causal"; }
+    const char* operator()(const row_compared_select&) const { return "select_compared"; }
+    const char* operator()(const row_select&) const { return "select"; }
+    const char* operator()(const auto& step) const {
+        return operator_names[static_cast<std::size_t>(step.op)];
     }
 };
 
@@ -208,6 +210,10 @@ std::string end_of(const row_plan& plan) {
 }
 
 } // namespace
+
+std::span<const char* const> row_operator_names() {
+    return operator_names;
+}
 
 bool works_along_rows(const std::vector<row_step>& steps,
                       const std::optional<row_soft_max>& soft_max) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -59,6 +60,9 @@ struct row_desc {
     // log(sum(exp(row))) of the SoftMax, f32, one element a row.
     std::optional<tensor_desc> statistics;
 };
+
+// As the list names it: "select_kept".
+std::span<const char* const> row_operator_names();
 
 // Whether rows have a direction: with a SoftMax or a causal mask.
 bool works_along_rows(const std::vector<row_step>& steps,

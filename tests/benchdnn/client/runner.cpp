@@ -80,15 +80,6 @@ graph part_of(const graph& g, const program_step& step) {
 }
 
 // Where elements are only moved, the harness's own bits are the harder test.
-bool mixes_16_bits_and_integers(const graph& g) {
-    bool has_16_bits = false, has_integers = false;
-    for_each_tensor(g, [&](const logical_tensor& t) {
-        has_16_bits |= t.dtype == data_type::bf16 || t.dtype == data_type::f16;
-        has_integers |= t.dtype == data_type::s8 || t.dtype == data_type::u8;
-    });
-    return has_16_bits && has_integers;
-}
-
 bool fills_as_driver(const case_config& config, const graph& g) {
     if (config.fill != "auto") return config.fill == "driver";
     return config.mask == "auto" && config.data.empty() && !bits_only(g);

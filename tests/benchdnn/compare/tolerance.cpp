@@ -3,6 +3,7 @@
 #include "data/tensor.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 
 namespace maskwise::bench {
 namespace {
@@ -18,15 +19,23 @@ double coarsest_roundoff(const graph& g) {
     return coarsest;
 }
 
-bool has_quantized(const graph& g) {
+bool has_any(const graph& g, std::initializer_list<data_type> types) {
     bool found = false;
     for_each_tensor(g, [&](const logical_tensor& t) {
-        found = found || t.dtype == data_type::s8 || t.dtype == data_type::u8;
+        found = found || std::find(types.begin(), types.end(), t.dtype) != types.end();
     });
     return found;
 }
 
+bool has_quantized(const graph& g) {
+    return has_any(g, {data_type::s8, data_type::u8});
+}
+
 } // namespace
+
+bool mixes_16_bits_and_integers(const graph& g) {
+    return has_quantized(g) && has_any(g, {data_type::bf16, data_type::f16});
+}
 
 tolerance tolerance_for(const graph& g, const logical_tensor& t, bool bits_moved) {
     tolerance result;

@@ -15,4 +15,6 @@ struct tolerance {
 // `bits_moved`: the oracle only moved elements into this tensor.
 tolerance tolerance_for(const graph& g, const logical_tensor& t, bool bits_moved);
 
+bool mixes_16_bits_and_integers(const graph& g);
+
 } // namespace maskwise::bench
