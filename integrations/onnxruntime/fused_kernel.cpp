@@ -4,6 +4,8 @@
 #include "loop.hpp"
 #include "tensors.hpp"
 
+#include "base/verbose.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -51,7 +53,9 @@ private:
         void* output = nullptr;
         check(with_.GetTensorMutableData(make_output(with_, context, compiled->dst()), &output));
         const parallel_loop loop = loop_of(with_, context, session_->threads());
-        compiled->run(addresses, output, &loop, session_->scratch());
+        run_measured(*compiled, [&] {
+            compiled->run({addresses, output}, &loop, &session_->scratch());
+        });
     }
 
     fusion::recent_blocks::pointer compile(abi::kernel_context* context) const {
@@ -59,7 +63,7 @@ private:
         for (const std::size_t place : places_)
             inputs.push_back(read_input(with_, context, place).desc);
         try {
-            return fusion::compile(form_.block, inputs, {form_.type, {}});
+            return fusion::compile(form_.block, inputs, {{form_.type, {}}});
         } catch (const invalid_shape& refused) {
             throw invalid_shape("Maskwise, around " +
                                 (form_.name.empty() ? form_.output : form_.name) + ": " +

@@ -2,6 +2,8 @@
 
 #include "tensors.hpp"
 
+#include "base/verbose.hpp"
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -129,10 +131,9 @@ void masked_softmax::run(const ov::TensorVector& inputs, ov::Tensor& output) con
         fusion::block rows;
         rows.rows.steps = steps_;
         rows.rows.soft_max.emplace();
-        return fusion::compile(rows, descs, dst);
+        return fusion::compile(rows, descs, {dst});
     });
-    fusion::scratch_pool none;
-    compiled->run(addresses, output.data(), nullptr, none);
+    run_measured(*compiled, [&] { compiled->run({addresses, output.data()}); });
 }
 
 bool masked_softmax::evaluate(ov::TensorVector& outputs, const ov::TensorVector& inputs) const {

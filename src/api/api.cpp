@@ -1,5 +1,5 @@
 #include "api/check_loop.hpp"
-#include "exec/run_measured.hpp"
+#include "base/verbose.hpp"
 #include "exec/run_select.hpp"
 #include "exec/run_strings.hpp"
 #include "plan/plan_data.hpp"

@@ -4,7 +4,7 @@
 #include "attention/attention_checks.hpp"
 #include "attention/attention_plan.hpp"
 #include "attention/run_attention.hpp"
-#include "exec/run_measured.hpp"
+#include "base/verbose.hpp"
 
 namespace maskwise {
 namespace {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -33,25 +34,47 @@ private:
     std::vector<std::unique_ptr<attention_scratch>> kept_;
 };
 
+// Outputs without strides are dense, of the extents that follow.
+struct block_outputs {
+    tensor_desc dst;
+    tensor_desc statistics = {}; // where the block has them
+    attention_order order = attention_order::tiles;
+};
+
+struct block_addresses {
+    std::span<const void* const> inputs; // in the order of block::inputs()
+    void* dst;
+    void* statistics = nullptr;
+};
+
 // A block for inputs of certain shapes. Any number of threads may run it at once.
 class compiled_block {
 public:
     virtual ~compiled_block() = default;
 
-    // Extents of the result.
+    // Extents of the outputs.
     virtual const dims& dst() const = 0;
-    // Addresses are in the order of block::inputs(). The threads are the loop's, or oneTBB's where
-    // it is null. Throws bad_alloc, and what the loop throws.
-    virtual void run(std::span<const void* const> inputs, void* dst, const parallel_loop* loop,
-                     scratch_pool& memory) const = 0;
+    virtual dims statistics() const = 0;
+    // The threads are the loop's, or oneTBB's where it is null; attention without a pool keeps
+    // memory of its own. Throws invalid_argument where an address of a tensor with elements is
+    // null, bad_alloc, and what the loop throws.
+    virtual void run(const block_addresses& at, const parallel_loop* loop = nullptr,
+                     scratch_pool* memory = nullptr) const = 0;
+    // For verbose lines: its plan.
+    virtual std::string describe() const = 0;
+    // Null where rows are all of it.
+    virtual const attention_data* attention() const { return nullptr; }
 };
 
-// `inputs` are described in the order of block::inputs(), dense where without strides. `dst`
-// without strides is dense, of the extents that follow. The block has a SoftMax, and neither
-// statistics nor a causal boundary. Throws invalid_shape where shapes do not fit each other, and
-// invalid_argument for steps and types that cannot be run.
+inline std::string to_string(const compiled_block& of) {
+    return of.describe();
+}
+
+// `inputs` are described in the order of block::inputs(), dense where without strides. Throws
+// invalid_shape where shapes do not fit each other, and invalid_argument for steps and types that
+// cannot be run.
 std::shared_ptr<const compiled_block> compile(const block& of, std::span<const tensor_desc> inputs,
-                                              const tensor_desc& dst);
+                                              const block_outputs& outputs);
 
 // All that differs between the calls of a block: what is known of each operand but its type.
 using operand_shapes = std::vector<std::int64_t>;

@@ -5,10 +5,10 @@
 #include "onednn/library/forward.hpp"
 #include "onednn/library/guard.hpp"
 #include "onednn/library/real_library.hpp"
+#include "onednn/partition/assembly.hpp"
 #include "onednn/partition/claim_partition.hpp"
 #include "onednn/partition/compile_partition.hpp"
 #include "onednn/partition/executable.hpp"
-#include "onednn/partition/onednn_subgraph.hpp"
 #include "onednn/record/tables.hpp"
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 #include "onednn/library/real_library.hpp"
 #include "onednn/partition/compile_region.hpp"
 #include "onednn/partition/report.hpp"
-#include "onednn/partition/select_executable.hpp"
+#include "onednn/partition/segments.hpp"
 #include "onednn/record/tables.hpp"
 #include "onednn/record/translate.hpp"
 
@@ -61,6 +61,25 @@ void compile_for_dump(const compile_call& call, const executable& select) {
     guarded([&] { call_real_compile(call); });
 }
 
+std::unique_ptr<executable> compile_alone(const graph::op& op, const compile_call& call,
+                                          std::span<const graph::logical_tensor> inputs,
+                                          std::span<const graph::logical_tensor> outputs) {
+    const auto select = graph::compile_select(op, inputs, outputs);
+    const auto& at = select.at;
+    executable_parts parts(partition_kind::select, call);
+    abi::logical_tensor& dst = parts.outputs[at.dst];
+    dst = to_abi(select.outputs[at.dst], dst);
+    parts.output_ids = {dst.id};
+    if (select.src_0_may_be_dst) parts.inplace = {parts.inputs[at.src_0].id, dst.id};
+    const auto source_at = [&](std::size_t position) {
+        return source{parts.input_at(position), element_count(inputs[position].extents) == 1};
+    };
+    parts.segments.push_back(std::make_unique<select_segment>(
+        select, std::array{source_at(at.cond), source_at(at.src_0), source_at(at.src_1)},
+        parts.output_at(at.dst)));
+    return std::make_unique<executable>(std::move(parts));
+}
+
 // Null where the form is left to the real library.
 std::unique_ptr<executable> compile_form(const select_claim& form, std::size_t,
                                          const compile_call& call) {
@@ -69,7 +88,7 @@ std::unique_ptr<executable> compile_form(const select_claim& form, std::size_t,
     // oneDNN computes some mixtures of types that the schema does not know.
     if (form.real_supports && !graph::types_fit_schema(form.select, inputs, outputs))
         return nullptr;
-    auto compiled = std::make_unique<select_executable>(form.select, call, inputs, outputs);
+    auto compiled = compile_alone(form.select, call, inputs, outputs);
     if (real_is_newer_than_known())
         compile_for_newer_functions(call, *compiled);
     else if (subgraph_dump_wanted())

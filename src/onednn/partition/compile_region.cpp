@@ -1,14 +1,15 @@
 #include "onednn/partition/compile_region.hpp"
 
+#include "base/environment.hpp"
 #include "base/error.hpp"
 #include "fusion/find_row_chain.hpp"
 #include "graph/compile_checks.hpp"
 #include "graph/infer_shapes.hpp"
 #include "graph/op_set.hpp"
 #include "graph/redescribe.hpp"
-#include "onednn/partition/attention_executable.hpp"
-#include "onednn/partition/composite.hpp"
+#include "onednn/partition/assembly.hpp"
 #include "onednn/partition/gains.hpp"
+#include "onednn/partition/onednn_part.hpp"
 #include "onednn/partition/report.hpp"
 #include "onednn/record/translate.hpp"
 #include "plan/collapse.hpp"
@@ -102,36 +103,98 @@ void refuse_sizes_that_end_onednn(const row_region& region, const tensor_list& g
                                    to_string(tensor.extents) + " is too large for oneDNN");
 }
 
-template <class Form>
-std::unique_ptr<executable> compile_as(const char* form, std::size_t partition,
-                                       const row_region& region, const compile_call& call) {
-    std::unique_ptr<executable> compiled;
+// Row-major and without gaps: the layout in which rows are run.
+abi::logical_tensor dense(abi::logical_tensor tensor) {
+    if (tensor.ndims < 1) throw invalid_argument("the rank of the scores is not known");
+    const dims shape(std::span(tensor.dims, static_cast<std::size_t>(tensor.ndims)));
+    if (*std::ranges::min_element(shape) < 0)
+        throw invalid_argument("the shape of the scores is not known");
+    tensor.layout_type = abi::layout_strided;
+    std::ranges::copy(dense_strides(shape, 1), tensor.layout.strides);
+    return tensor;
+}
+
+// oneDNN's clients compare with its operators, so their roundings are the default.
+attention_order wanted_order() {
+    const auto wanted = read_environment("MASKWISE_ATTENTION_ORDER").value_or("operators");
+    if (wanted == "operators") return attention_order::operators;
+    if (wanted == "tiles") return attention_order::tiles;
+    throw invalid_argument("MASKWISE_ATTENTION_ORDER is '" + std::string(wanted) +
+                           "', expected 'operators' or 'tiles'");
+}
+
+// The region as a whole, tile by tile: no part of it is oneDNN's, and scores are never stored.
+std::unique_ptr<executable> compile_attention(const row_region& region, const compile_call& call) {
+    assembly made(partition_kind::attention, region, call);
+    const auto block = made.add_block(*region.block, wanted_order(), {});
+    const attention_data& plan = *block->attention();
+    if (plan.heads * plan.rows * plan.keys * plan.columns <= 0)
+        throw invalid_argument("the attention is empty");
+    const std::string reason = reason_against_attention(plan, region.settings);
+    if (!reason.empty()) throw invalid_argument(reason);
+    return made.finish();
+}
+
+// The operators before the block's rows, these rows, the operators after them: the outer two are
+// oneDNN's, and a merged group has none. Each part decides on the layouts that it writes; the part
+// before is asked for dense scores.
+std::unique_ptr<executable> compile_rows(const row_region& region, const compile_call& call) {
+    assembly made(partition_kind::composite, region, call);
+    const auto& rows = region.block->rows;
+    const auto parts = graph::divide(region.ops, rows.op_ids, rows.scores);
+    if (made.find(rows.scores) == nullptr)
+        add_onednn_part(made, records_of(region.records, parts.before), region.settings,
+                        call.engine, dense(made.wanted(rows.scores)));
+    std::string operators = ": operators";
+    for (const std::size_t id : rows.op_ids) operators.append(" ").append(std::to_string(id));
+    made.add_block({rows, {}}, {}, std::move(operators));
+    add_onednn_part(made, records_of(region.records, parts.after), region.settings, call.engine);
+    return made.finish();
+}
+
+std::unique_ptr<executable> compile_operators(const row_region& region, const compile_call& call) {
+    assembly made(partition_kind::composite, region, call);
+    add_onednn_part(made, region.records, region.settings, call.engine);
+    return made.finish();
+}
+
+struct attempt {
+    std::unique_ptr<executable> made;
+    std::exception_ptr failure; // where nothing was made
+};
+
+// A verbose line tells how it went.
+attempt try_compile(std::unique_ptr<executable> (*compile)(const row_region&, const compile_call&),
+                    partition_kind kind, std::size_t partition, const row_region& region,
+                    const compile_call& call) {
     try {
-        compiled = std::make_unique<Form>(region, call);
+        auto made = compile(region, call);
+        report_verdict("claim", partition, name_of(kind), made->describe());
+        return {std::move(made), {}};
     } catch (const std::exception& failure) {
-        report_verdict("refuse", partition, form, failure.what());
-        throw;
+        report_verdict("refuse", partition, name_of(kind), failure.what());
+        return {{}, std::current_exception()};
     }
-    report_verdict("claim", partition, form, compiled->describe());
-    return compiled;
+}
+
+// Rows where attention cannot be had.
+attempt try_block(std::size_t partition, const row_region& region, const compile_call& call) {
+    if (!region.block->attention)
+        return try_compile(compile_rows, partition_kind::composite, partition, region, call);
+    auto whole = try_compile(compile_attention, partition_kind::attention, partition, region, call);
+    if (whole.made) return whole;
+    const std::string reason = reason_against_rows(region);
+    if (reason.empty())
+        return try_compile(compile_rows, partition_kind::composite, partition, region, call);
+    report_verdict("refuse", partition, name_of(partition_kind::composite), reason);
+    return whole;
 }
 
 } // namespace
 
-// Rows where attention cannot be had.
 std::unique_ptr<executable> compile_region(std::size_t partition, const row_region& region,
                                            const compile_call& call) {
-    if (region.block && region.block->attention) {
-        try {
-            return compile_as<attention_executable>("attention", partition, region, call);
-        } catch (const error&) { // reported
-        }
-        if (const std::string reason = reason_against_rows(region); !reason.empty()) {
-            report_verdict("refuse", partition, "composite", reason);
-            throw invalid_argument(reason);
-        }
-    }
-    return compile_as<composite>("composite", partition, region, call);
+    return try_block(partition, region, call).made;
 }
 
 // The claim is visible, so nothing is left to oneDNN: dst is checked and completed here, and the
@@ -147,20 +210,19 @@ std::unique_ptr<executable> compile_merged_region(std::size_t partition, const r
     completed_call.outputs = pointers.data();
     auto ops = graph::redescribe(recorded.ops, inputs, from_abi(pointers));
     row_region region = ops ? region_with(recorded, std::move(*ops)) : recorded;
+    attempt rows;
+    if (region.block) rows = try_block(partition, region, completed_call);
+    if (rows.made) return std::move(rows.made);
+    region.block.reset();
+    refuse_sizes_that_end_onednn(region, inputs);
+    refuse_sizes_that_end_onednn(region, from_abi(pointers));
     try {
-        return compile_region(partition, region, completed_call);
+        return compile_operators(region, completed_call);
+    } catch (const error&) {
+        throw;
     } catch (const std::exception&) {
-        const auto reason = std::current_exception();
-        region.block.reset();
-        refuse_sizes_that_end_onednn(region, inputs);
-        refuse_sizes_that_end_onednn(region, from_abi(pointers));
-        try {
-            return std::make_unique<composite>(region, completed_call);
-        } catch (const error&) {
-            throw;
-        } catch (const std::exception&) {
-            std::rethrow_exception(reason);
-        }
+        if (!rows.failure) throw;
+        std::rethrow_exception(rows.failure);
     }
 }
 

@@ -10,7 +10,8 @@ namespace maskwise::onednn {
 
 // Both print verbose lines of the forms that they try, with the id of the partition.
 
-// Compiles a silent claim. If it throws, the caller lets oneDNN compile the whole partition.
+// Compiles a silent claim with a block. Null where that cannot be had: oneDNN then compiles the
+// whole partition.
 std::unique_ptr<executable> compile_region(std::size_t partition, const row_region& region,
                                            const compile_call& call);
 

@@ -1,10 +1,13 @@
 #pragma once
 
+#include "base/scratch.hpp"
 #include "onednn/library/abi.hpp"
 #include "onednn/partition/compile_call.hpp"
 #include "onednn/record/graph_record.hpp"
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,45 +24,109 @@ struct execute_call {
     std::size_t num_outputs;
     const abi::const_tensor* outputs;
     abi::const_tensor scratchpad = nullptr;
+};
 
-    bool has_lists() const { return inputs != nullptr && outputs != nullptr; }
+// Where an execution finds a tensor: in the client's lists, or in scratch memory.
+struct place {
+    enum class list : std::uint8_t { inputs, outputs, inner };
+    list in = list::inputs;
+    std::size_t position = 0;
+};
+
+// The tensors of one execution.
+struct execution {
+    const execute_call& call;
+    const std::vector<abi::tensor>& inner;
+
+    abi::const_tensor tensor(place at) const {
+        if (at.in == place::list::inner) return inner[at.position];
+        return at.in == place::list::inputs ? call.inputs[at.position] : call.outputs[at.position];
+    }
+};
+
+// A step of a compiled partition: a Select, a block, or oneDNN's own. Any number of threads may run
+// it at once.
+class segment {
+public:
+    virtual ~segment() = default;
+
+    // Tensors that do not suffice are answered by invalid_arguments.
+    virtual abi::status run(const execution& of) const = 0;
+    // Whether work may go on behind the return: oneDNN's, on SYCL.
+    virtual bool is_queued() const { return false; }
+    // For verbose lines: the plan, where Maskwise runs it.
+    virtual std::string describe() const { return {}; }
+};
+
+enum class partition_kind : std::uint8_t { select, attention, composite };
+const char* name_of(partition_kind kind);
+
+// A tensor between segments, in an execution's scratch memory.
+struct inner_value {
+    abi::logical_tensor tensor;
+    std::size_t offset_bytes;
+};
+
+// Everything of a compiled partition.
+struct executable_parts {
+    executable_parts(partition_kind of, const compile_call& call);
+
+    partition_kind kind;
+    abi::engine engine;
+    std::vector<abi::logical_tensor> inputs;  // as given to compile
+    std::vector<abi::logical_tensor> outputs; // the same, with shapes and strides filled in
+    std::vector<std::size_t> output_ids;      // that it makes: the client's lists may name others
+    std::optional<abi::inplace_pair> inplace; // an output may lie where an input lies
+    std::size_t needed_inputs = 0, needed_outputs = 0; // of the lists' first ones
+    std::vector<std::unique_ptr<segment>> segments;
+    std::vector<inner_value> inner;
+    std::size_t inner_bytes = 0;
+
+    // The places in the client's lists, which an execution then needs.
+    place input_at(std::size_t position);
+    place output_at(std::size_t position);
 };
 
 // A partition that Maskwise has compiled. Any number of threads may execute it at once.
 class executable {
 public:
-    executable(const executable&) = delete;
-    executable& operator=(const executable&) = delete;
-    virtual ~executable() = default;
+    explicit executable(executable_parts&& parts) : parts_(std::move(parts)) {}
 
     partition_facts partition; // set once compiled
 
-    // As given to compile.
-    const std::vector<abi::logical_tensor>& inputs() const { return inputs_; }
-    // The same, with shapes and strides filled in.
-    const std::vector<abi::logical_tensor>& outputs() const { return outputs_; }
-    // The output may lie where the input lies.
-    const std::optional<abi::inplace_pair>& inplace() const { return inplace_; }
-    void forbid_inplace() { inplace_.reset(); }
+    partition_kind kind() const { return parts_.kind; }
+    const std::vector<abi::logical_tensor>& inputs() const { return parts_.inputs; }
+    const std::vector<abi::logical_tensor>& outputs() const { return parts_.outputs; }
+    const std::optional<abi::inplace_pair>& inplace() const { return parts_.inplace; }
+    void forbid_inplace() { parts_.inplace.reset(); }
 
-    // Whether the partition makes the tensor: the client's lists may name others.
-    virtual bool makes(std::size_t id) const = 0;
+    bool makes(std::size_t id) const;
     // The stream is not null, and the work that makes the inputs is done. Arguments that do not
     // suffice are answered by invalid_arguments.
-    virtual abi::status execute(const execute_call& call) const = 0;
-    // The bytes that execute needs in call.scratchpad, at any alignment, where that is not null.
-    virtual std::size_t scratch_bytes() const { return 0; }
-    // For verbose lines: "select", "attention" or "composite", and how it runs.
-    virtual const char* kind() const = 0;
-    virtual std::string describe() const = 0;
+    abi::status execute(const execute_call& call) const;
+    // The bytes that execute uses in call.scratchpad, at any alignment, where that is not null;
+    // else the executable keeps memory of its own.
+    std::size_t scratch_bytes() const;
+    // For verbose lines: how it runs.
+    std::string describe() const;
 
-protected:
-    explicit executable(const compile_call& call)
-        : inputs_(copy_tensors(call.in_num, call.inputs)),
-          outputs_(copy_tensors(call.out_num, call.outputs)) {}
+private:
+    // Memory and tensors of the inner values, for one execution at a time.
+    struct scratch {
+        std::unique_ptr<std::byte[]> memory; // null: the client's
+        std::vector<abi::tensor> tensors;
 
-    std::vector<abi::logical_tensor> inputs_, outputs_;
-    std::optional<abi::inplace_pair> inplace_;
+        scratch() = default;
+        ~scratch();
+        scratch(const scratch&) = delete;
+        scratch& operator=(const scratch&) = delete;
+    };
+
+    std::unique_ptr<scratch> take_scratch(void* given) const;
+    abi::status run_segments(const execution& of) const;
+
+    executable_parts parts_;
+    mutable spare<scratch> spare_;
 };
 
 } // namespace maskwise::onednn

@@ -5,7 +5,6 @@
 #include "onednn/library/onednn_verbose.hpp"
 
 #include <string>
-#include <string_view>
 
 namespace maskwise::onednn {
 namespace {
@@ -18,7 +17,7 @@ partition_line line_of(const executable& from) {
             from.outputs(),
             settings.fpmath_mode,
             settings.fpmath_applies_to_int,
-            from.kind(),
+            name_of(from.kind()),
             from.scratch_bytes()};
 }
 
@@ -36,7 +35,7 @@ void report_compiled(const executable& compiled, milliseconds duration) {
 }
 
 void report_executed(const executable& executed, bool has_scratchpad, milliseconds duration) {
-    const bool is_users = has_scratchpad && std::string_view(executed.kind()) == "composite";
+    const bool is_users = has_scratchpad && executed.kind() == partition_kind::composite;
     if (exec_lines_wanted())
         print_exec_line(line_of(executed), is_users ? "user" : "library", duration.count());
     if (verbose_level() >= 2)

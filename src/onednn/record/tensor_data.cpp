@@ -17,8 +17,4 @@ const void* data_of(abi::const_tensor tensor) {
     return record != nullptr && record->scalar ? record->scalar->data() : nullptr;
 }
 
-const void* source_of(const graph::logical_tensor& compiled, abi::const_tensor tensor) {
-    return element_count(compiled.extents) == 1 ? data_of(tensor) : memory_of(tensor);
-}
-
 } // namespace maskwise::onednn

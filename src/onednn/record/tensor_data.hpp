@@ -21,8 +21,4 @@ void* memory_of(abi::const_tensor tensor);
 // The same, and for a host scalar, which has no memory in the real library, its value.
 const void* data_of(abi::const_tensor tensor);
 
-// The same for an input that was compiled as described: a null handle of a tensor with several
-// elements is an error, not a host scalar.
-const void* source_of(const graph::logical_tensor& compiled, abi::const_tensor tensor);
-
 } // namespace maskwise::onednn

@@ -1,6 +1,7 @@
-#include "fusion/fused_attention.hpp"
+#include "fusion/compiled_attention.hpp"
 
 #include "attention/attention_checks.hpp"
+#include "attention/run_attention.hpp"
 #include "base/cpu.hpp"
 #include "base/error.hpp"
 #include "tensor/broadcast.hpp"
@@ -88,47 +89,59 @@ dims broadcast(const dims& a, const dims& b) {
     return *joined;
 }
 
+tensor_desc complete(const tensor_desc& output, const dims& extents) {
+    if (output.strides_bytes.empty()) return dense_desc(output.type, extents);
+    if (output.extents != extents)
+        throw invalid_shape("an output is " + to_string(output.extents) + ", expected " +
+                            to_string(extents));
+    return output;
+}
+
 void require_rank(const dims& shape, int rank) {
     if (shape.rank() != rank)
         throw invalid_shape(to_string(shape) + ", by the model of " + std::to_string(rank) +
                             " dimensions");
 }
 
-fused_attention::fused_attention(const block& of, std::span<const tensor_desc> inputs)
-    : desc_(std::make_unique<attention_desc>()), boundary_(of.rows.boundary) {
+compiled_attention::compiled_attention(const block& of, std::span<const tensor_desc> inputs,
+                                       const block_outputs& outputs)
+    : boundary_(of.rows.boundary) {
     const row_chain& chain = of.rows;
     const attention_chain& attention = *of.attention;
     const auto operands = inputs.subspan(3, chain.operands.size() + attention.numbers.size());
     form_ = make_attention_form(chain, [&](std::size_t i) { return is_one_number(operands[i]); });
     form_.scale.insert(form_.scale.end(), attention.factors.begin(), attention.factors.end());
     for (const tensor_desc& term : inputs.subspan(3 + operands.size())) require_boundary_term(term);
-    desc_->query = matrix_of(inputs[0], attention.query);
-    desc_->key = matrix_of(inputs[1], attention.key);
-    desc_->value = matrix_of(inputs[2], attention.value);
-    describe_scores(chain, operands);
-    describe_result(attention);
+    const auto desc = std::make_unique<attention_desc>(); // 7 KB
+    desc->query = matrix_of(inputs[0], attention.query);
+    desc->key = matrix_of(inputs[1], attention.key);
+    desc->value = matrix_of(inputs[2], attention.value);
+    describe_scores(*desc, chain, operands);
+    describe_result(*desc, attention);
     take_numbers(operands);
-    desc_->cond_masks = form_.cond_masks;
-    desc_->bias_on_fill = form_.bias_on_fill;
-    if (form_.is_causal) desc_->causal = causal_boundary::top_left; // moved in every execution
-    desc_->inf_as_zero = chain.soft_max->inf_as_zero;
-    desc_->nan_as_zero = chain.soft_max->nan_as_zero;
-    desc_->scale = 1; // given at execution
-    desc_->weights_type = attention.weights_type;
+    desc->cond_masks = form_.cond_masks;
+    desc->bias_on_fill = form_.bias_on_fill;
+    if (form_.is_causal) desc->causal = causal_boundary::top_left; // moved in every execution
+    desc->inf_as_zero = chain.soft_max->inf_as_zero;
+    desc->nan_as_zero = chain.soft_max->nan_as_zero;
+    desc->scale = 1; // given at execution
+    desc->weights_type = attention.weights_type;
+    describe_outputs(*desc, outputs);
+    plan_ = make_attention_plan(*desc, active_isa());
 }
 
 // A cond or a bias may have more heads, rows and keys than the product of query and key.
-void fused_attention::describe_scores(const row_chain& chain,
-                                      std::span<const tensor_desc> operands) {
-    tensor_desc &query = desc_->query, &key = desc_->key;
+void compiled_attention::describe_scores(attention_desc& desc, const row_chain& chain,
+                                         std::span<const tensor_desc> operands) const {
+    tensor_desc &query = desc.query, &key = desc.key;
     dims scores = with_matrix(join_outer(query, key), from_end(query, 2), from_end(key, 2));
     const auto take = [&](const std::optional<std::size_t>& operand, tensor_desc& to) {
         if (!operand) return;
         to = operands[*operand];
         scores = broadcast(scores, to.extents);
     };
-    take(form_.cond, desc_->cond);
-    take(form_.bias, desc_->bias);
+    take(form_.cond, desc.cond);
+    take(form_.bias, desc.bias);
     if (chain.rank) require_rank(scores, *chain.rank);
     const int rank = scores.rank();
     expand(query, with_matrix(without_last(scores, 2), scores[rank - 2], from_end(query, 1)));
@@ -136,15 +149,16 @@ void fused_attention::describe_scores(const row_chain& chain,
 }
 
 // Extents of the tensor that leaves: the result, moved.
-void fused_attention::describe_result(const attention_chain& attention) {
-    const dims result = with_matrix(join_outer(desc_->query, desc_->value),
-                                    from_end(desc_->query, 2), from_end(desc_->value, 1));
+void compiled_attention::describe_result(const attention_desc& desc,
+                                         const attention_chain& attention) {
+    const dims result = with_matrix(join_outer(desc.query, desc.value), from_end(desc.query, 2),
+                                    from_end(desc.value, 1));
     dst_order_ = order_for(result, attention.order);
     for (const int d : dst_order_) dst_.push_back(result[d]);
 }
 
 // Every operand but cond and bias. With more dimensions it would give the result more, too.
-void fused_attention::take_numbers(std::span<const tensor_desc> operands) {
+void compiled_attention::take_numbers(std::span<const tensor_desc> operands) {
     for (std::size_t i = 0; i < operands.size(); ++i) {
         const bool is_number = i != form_.cond && i != form_.bias;
         number_types_.push_back(is_number ? operands[i].type : data_type::undef);
@@ -155,7 +169,7 @@ void fused_attention::take_numbers(std::span<const tensor_desc> operands) {
     }
 }
 
-dims fused_attention::statistics() const {
+dims compiled_attention::statistics() const {
     dims result = dims::filled(dst_.rank(), 0);
     for (std::size_t d = 0; d < dst_order_.size(); ++d)
         result[dst_order_[d]] = dst_[static_cast<int>(d)];
@@ -163,29 +177,30 @@ dims fused_attention::statistics() const {
     return result;
 }
 
-void fused_attention::plan(attention_order order, const tensor_desc& dst,
-                           const tensor_desc& statistics) {
-    desc_->order = order;
-    desc_->dst = dst;
+void compiled_attention::describe_outputs(attention_desc& desc,
+                                          const block_outputs& outputs) const {
+    const tensor_desc dst = complete(outputs.dst, dst_);
+    desc.order = outputs.order;
+    desc.dst = dst;
     for (std::size_t d = 0; d < dst_order_.size(); ++d) {
-        desc_->dst.extents[dst_order_[d]] = dst.extents[static_cast<int>(d)];
-        desc_->dst.strides_bytes[dst_order_[d]] = dst.strides_bytes[static_cast<int>(d)];
+        desc.dst.extents[dst_order_[d]] = dst.extents[static_cast<int>(d)];
+        desc.dst.strides_bytes[dst_order_[d]] = dst.strides_bytes[static_cast<int>(d)];
     }
-    if (statistics.type != data_type::undef)
-        desc_->statistics = {statistics.type, without_last(statistics.extents, 1),
-                             without_last(statistics.strides_bytes, 1)};
-    plan_ = make_attention_plan(*desc_, active_isa());
-    desc_.reset();
+    if (outputs.statistics.type == data_type::undef) return;
+    const tensor_desc given = complete(outputs.statistics, statistics());
+    desc.statistics = {given.type, without_last(given.extents, 1),
+                       without_last(given.strides_bytes, 1)};
 }
 
-fused_attention::call fused_attention::bind(std::span<const void* const> inputs, void* dst,
-                                            void* statistics) const {
+compiled_attention::call compiled_attention::bind(const block_addresses& given) const {
+    const auto inputs = given.inputs;
     const auto operands = inputs.subspan(3, number_types_.size());
     const auto address = [&](const std::optional<std::size_t>& operand) {
         return operand ? operands[*operand] : nullptr;
     };
-    const attention_operands at{inputs[0],           inputs[1], inputs[2], address(form_.cond),
-                                address(form_.bias), dst,       statistics};
+    const attention_operands at{inputs[0],           inputs[1],           inputs[2],
+                                address(form_.cond), address(form_.bias), given.dst,
+                                given.statistics};
     require_addresses(plan_->desc, at);
     std::array<float, max_row_operands + max_numbers> values{};
     for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -196,6 +211,20 @@ fused_attention::call fused_attention::bind(std::span<const void* const> inputs,
     }
     const std::int64_t boundary = boundary_of(boundary_, inputs.subspan(3 + operands.size()));
     return {at, attention_numbers_of(form_, values, boundary)};
+}
+
+void compiled_attention::run(const block_addresses& at, const parallel_loop* loop,
+                             scratch_pool* memory) const {
+    // A host's threads wait awake unless it says otherwise, so one more pays sooner than one of
+    // oneTBB's.
+    constexpr double least_products = 1 << 16;
+    const call now = bind(at);
+    const parallel_loop alone{1, {}};
+    if (loop != nullptr && products_of(*plan_) < least_products) loop = &alone;
+    if (memory == nullptr) return run_attention(*plan_, now.at, now.numbers, loop);
+    memory->lend([&](std::unique_ptr<attention_scratch>& scratch) {
+        run_attention(*plan_, now.at, now.numbers, loop, scratch);
+    });
 }
 
 } // namespace maskwise::fusion

@@ -1,0 +1,53 @@
+#pragma once
+
+#include "fusion/attention_form.hpp"
+#include "fusion/compiled_block.hpp"
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace maskwise::fusion {
+
+// NumPy's rule, and the rank that the model says. Both throw invalid_shape.
+dims broadcast(const dims& a, const dims& b);
+void require_rank(const dims& shape, int rank);
+// The output, dense if without strides. Throws invalid_shape where it has other extents.
+tensor_desc complete(const tensor_desc& output, const dims& extents);
+
+// What compile makes of a block with attention.
+class compiled_attention final : public compiled_block {
+public:
+    compiled_attention(const block& of, std::span<const tensor_desc> inputs,
+                       const block_outputs& outputs);
+
+    const dims& dst() const override { return dst_; }
+    dims statistics() const override;
+    void run(const block_addresses& at, const parallel_loop* loop,
+             scratch_pool* memory) const override;
+    std::string describe() const override { return to_string(*plan_); }
+    const attention_data* attention() const override { return plan_.get(); }
+
+private:
+    struct call {
+        attention_operands at;
+        attention_numbers numbers;
+    };
+
+    void describe_scores(attention_desc& desc, const row_chain& chain,
+                         std::span<const tensor_desc> operands) const;
+    void describe_result(const attention_desc& desc, const attention_chain& attention);
+    void take_numbers(std::span<const tensor_desc> operands);
+    void describe_outputs(attention_desc& desc, const block_outputs& outputs) const;
+    call bind(const block_addresses& at) const;
+
+    attention_form form_;
+    dims dst_;
+    std::vector<int> dst_order_;
+    std::vector<data_type> number_types_; // of each operand; undef of cond and bias
+    std::vector<boundary_term> boundary_;
+    std::shared_ptr<const attention_data> plan_;
+};
+
+} // namespace maskwise::fusion

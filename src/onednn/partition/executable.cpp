@@ -1,0 +1,98 @@
+#include "onednn/partition/executable.hpp"
+
+#include "onednn/library/guard.hpp"
+#include "onednn/library/real_library.hpp"
+#include "onednn/record/tensor_data.hpp"
+
+#include <algorithm>
+#include <array>
+#include <new>
+
+namespace maskwise::onednn {
+
+const char* name_of(partition_kind kind) {
+    return std::array{"select", "attention", "composite"}[static_cast<std::size_t>(kind)];
+}
+
+executable_parts::executable_parts(partition_kind of, const compile_call& call)
+    : kind(of), engine(call.engine), inputs(copy_tensors(call.in_num, call.inputs)),
+      outputs(copy_tensors(call.out_num, call.outputs)) {}
+
+place executable_parts::input_at(std::size_t position) {
+    needed_inputs = std::max(needed_inputs, position + 1);
+    return {place::list::inputs, position};
+}
+
+place executable_parts::output_at(std::size_t position) {
+    needed_outputs = std::max(needed_outputs, position + 1);
+    return {place::list::outputs, position};
+}
+
+executable::scratch::~scratch() {
+    for (abi::tensor tensor : tensors) call_real(&real_library::tensor_destroy, tensor);
+}
+
+bool executable::makes(std::size_t id) const {
+    return std::ranges::find(parts_.output_ids, id) != parts_.output_ids.end();
+}
+
+std::size_t executable::scratch_bytes() const {
+    return parts_.inner_bytes == 0 ? 0 : parts_.inner_bytes + scratch_alignment;
+}
+
+std::string executable::describe() const {
+    std::string text;
+    for (const auto& segment : parts_.segments) {
+        const std::string own = segment->describe();
+        text += (text.empty() || own.empty() ? "" : "; ") + own;
+    }
+    return text.empty() ? "oneDNN operator by operator" : text;
+}
+
+// On the client's memory where it gives some, else that of an earlier execution, else new memory.
+std::unique_ptr<executable::scratch> executable::take_scratch(void* given) const {
+    if (auto spare = given ? nullptr : spare_.take()) return spare;
+    auto taken = std::make_unique<scratch>();
+    if (given == nullptr)
+        taken->memory = std::make_unique_for_overwrite<std::byte[]>(scratch_bytes());
+    std::byte* const first =
+        first_aligned(given ? static_cast<std::byte*>(given) : taken->memory.get());
+    taken->tensors.reserve(parts_.inner.size()); // room first: no handle is lost
+    for (const auto& value : parts_.inner) {
+        abi::tensor tensor = nullptr;
+        const auto status =
+            call_real(&real_library::tensor_create, &tensor, &value.tensor, parts_.engine,
+                      static_cast<void*>(first + value.offset_bytes));
+        if (status != abi::success) throw std::bad_alloc();
+        taken->tensors.push_back(tensor);
+    }
+    return taken;
+}
+
+// Segments depend on each other and share the scratch memory, and so does the next execution.
+abi::status executable::run_segments(const execution& of) const {
+    for (const auto& segment : parts_.segments) {
+        auto status = segment->run(of);
+        if (segment->is_queued()) {
+            const auto waited = call_real(&real_library::stream_wait, of.call.stream);
+            if (status == abi::success) status = waited;
+        }
+        if (status != abi::success) return status;
+    }
+    return abi::success;
+}
+
+abi::status executable::execute(const execute_call& call) const {
+    if (call.inputs == nullptr || call.outputs == nullptr ||
+        call.num_inputs < parts_.needed_inputs || call.num_outputs < parts_.needed_outputs)
+        return abi::invalid_arguments;
+    if (parts_.inner.empty()) return run_segments({call, {}});
+    std::unique_ptr<scratch> taken;
+    const auto prepared = guarded([&] { taken = take_scratch(memory_of(call.scratchpad)); });
+    if (prepared != abi::success) return prepared;
+    const auto status = run_segments({call, taken->tensors});
+    if (taken->memory) spare_.give_back(std::move(taken));
+    return status;
+}
+
+} // namespace maskwise::onednn

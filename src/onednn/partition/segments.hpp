@@ -1,0 +1,61 @@
+#pragma once
+
+#include "fusion/compiled_block.hpp"
+#include "graph/compiled_select.hpp"
+#include "onednn/partition/executable.hpp"
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace maskwise::onednn {
+
+// A tensor that a segment reads. One of a single element may be a host scalar.
+struct source {
+    place at;
+    bool is_number;
+};
+
+class select_segment final : public segment {
+public:
+    // Sources are cond, src_0 and src_1. Null pointers are invalid_arguments unless dst is empty.
+    select_segment(const graph::compiled_select& select, const std::array<source, 3>& sources,
+                   place dst);
+
+    abi::status run(const execution& of) const override;
+    std::string describe() const override { return to_string(*plan_); }
+
+private:
+    std::shared_ptr<const select_plan> plan_;
+    bool is_empty_;
+    std::array<source, 3> sources_;
+    place dst_;
+};
+
+// Rows or attention.
+class block_segment final : public segment {
+public:
+    struct outputs {
+        place dst;
+        std::optional<place> statistics;
+    };
+
+    // Sources are in the order of block::inputs(). `ending` follows the plan in verbose lines.
+    block_segment(std::shared_ptr<const fusion::compiled_block> block, std::vector<source> sources,
+                  const outputs& to, std::string ending)
+        : block_(std::move(block)), sources_(std::move(sources)), to_(to),
+          ending_(std::move(ending)) {}
+
+    abi::status run(const execution& of) const override;
+    std::string describe() const override { return block_->describe() + ending_; }
+
+private:
+    std::shared_ptr<const fusion::compiled_block> block_;
+    std::vector<source> sources_;
+    outputs to_;
+    std::string ending_;
+};
+
+} // namespace maskwise::onednn
