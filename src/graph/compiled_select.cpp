@@ -65,14 +65,9 @@ bool types_fit_schema(const op& select, std::span<const logical_tensor> inputs,
 compiled_select compile_select(const op& select, std::span<const logical_tensor> inputs,
                                std::span<const logical_tensor> outputs) {
     compiled_select compiled;
-    compiled.at = find_positions(select, inputs, outputs);
-    compiled.inputs.assign(inputs.begin(), inputs.end());
-    compiled.outputs.assign(outputs.begin(), outputs.end());
-
-    const auto& cond = compiled.inputs[compiled.at.cond];
-    const auto& src_0 = compiled.inputs[compiled.at.src_0];
-    const auto& src_1 = compiled.inputs[compiled.at.src_1];
-    auto& dst = compiled.outputs[compiled.at.dst];
+    const auto& at = compiled.at = find_positions(select, inputs, outputs);
+    const auto &cond = inputs[at.cond], &src_0 = inputs[at.src_0], &src_1 = inputs[at.src_1];
+    auto& dst = compiled.dst = outputs[at.dst];
     complete_dst(select, cond, src_0, src_1, dst);
     compiled.plan = make_select_plan(
         {to_input_desc(cond), to_input_desc(src_0), to_input_desc(src_1), to_desc(dst)});

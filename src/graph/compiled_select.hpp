@@ -29,8 +29,7 @@ struct compiled_select {
     };
 
     positions at{};
-    std::vector<logical_tensor> inputs;  // as given
-    std::vector<logical_tensor> outputs; // as given, dst with shape and strides filled in
+    logical_tensor dst; // with shape and strides filled in
     std::shared_ptr<const select_plan> plan;
     bool src_0_may_be_dst = false; // same descriptor, not constant, not empty
     bool is_empty = false;         // dst has no elements: pointers may be null

@@ -48,14 +48,6 @@ division divide(std::span<const op> ops, std::span<const std::size_t> chain,
     return parts;
 }
 
-std::vector<std::size_t> handed_over(const division& parts) {
-    std::set<std::size_t> tensors;
-    for (const op& reader : parts.after)
-        for (const logical_tensor& input : reader.inputs)
-            if (makes(parts.before, input.id)) tensors.insert(input.id);
-    return {tensors.begin(), tensors.end()};
-}
-
 std::vector<std::size_t> topological_order(std::span<const node_ports> nodes) {
     std::map<std::size_t, std::size_t> makers;
     for (std::size_t i = 0; i < nodes.size(); ++i)

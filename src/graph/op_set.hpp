@@ -26,9 +26,6 @@ struct division {
 division divide(std::span<const op> ops, std::span<const std::size_t> chain,
                 std::size_t chain_input);
 
-// The tensors that `before` makes and `after` reads.
-std::vector<std::size_t> handed_over(const division& parts);
-
 // A node of a graph of partitions.
 struct node_ports {
     std::vector<std::size_t> inputs, outputs; // tensors

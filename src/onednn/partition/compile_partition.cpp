@@ -68,7 +68,7 @@ std::unique_ptr<executable> compile_alone(const graph::op& op, const compile_cal
     const auto& at = select.at;
     executable_parts parts(partition_kind::select, call);
     abi::logical_tensor& dst = parts.outputs[at.dst];
-    dst = to_abi(select.outputs[at.dst], dst);
+    dst = to_abi(select.dst, dst);
     parts.output_ids = {dst.id};
     if (select.src_0_may_be_dst) parts.inplace = {parts.inputs[at.src_0].id, dst.id};
     const auto source_at = [&](std::size_t position) {

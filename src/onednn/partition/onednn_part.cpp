@@ -122,7 +122,7 @@ bool add_as_select(assembly& to, const graph::op& select,
     const auto& at = compiled.at;
     const std::array sources{to.source_of(inputs[at.cond].id), to.source_of(inputs[at.src_0].id),
                              to.source_of(inputs[at.src_1].id)};
-    const place dst = to.add(to_abi(compiled.outputs[at.dst], output));
+    const place dst = to.add(to_abi(compiled.dst, output));
     to.add(std::make_unique<select_segment>(compiled, sources, dst));
     return true;
 }
