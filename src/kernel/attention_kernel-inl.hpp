@@ -1,18 +1,6 @@
-// Arithmetic of attention for one Highway target; included once a target by kernels.cpp.
-
-#if defined(MASKWISE_KERNEL_ATTENTION_INL) == defined(HWY_TARGET_TOGGLE)
-#ifdef MASKWISE_KERNEL_ATTENTION_INL
-#undef MASKWISE_KERNEL_ATTENTION_INL
-#else
-#define MASKWISE_KERNEL_ATTENTION_INL
-#endif
+// Arithmetic of attention for one Highway target.
 
 #include "kernel/attention_move-inl.hpp"
-#include "kernel/row_kernel-inl.hpp"
-
-HWY_BEFORE_NAMESPACE();
-namespace maskwise {
-namespace HWY_NAMESPACE {
 
 // The two kinds of products share their loops: attention_product-inl.hpp makes `multiply` in each
 // namespace from what is added for an element of a.
@@ -338,9 +326,3 @@ constexpr attention_kernels attention{
     panel_queries,      singles::multiply, multiply_pairs, panel_weigh, panel_finish,
     panel_exponentiate, panel_normalize,   panel_merge,    rows_as_f32, rows_as_pairs,
     panel_load,         panel_load_conds,  panel_add_rows, panel_store};
-
-} // namespace HWY_NAMESPACE
-} // namespace maskwise
-HWY_AFTER_NAMESPACE();
-
-#endif // per-target include guard

@@ -1,19 +1,4 @@
-// Matrices of the client's to panels of attention and back, for one Highway target; included by
-// attention_kernel-inl.hpp.
-
-#if defined(MASKWISE_KERNEL_ATTENTION_MOVE_INL) == defined(HWY_TARGET_TOGGLE)
-#ifdef MASKWISE_KERNEL_ATTENTION_MOVE_INL
-#undef MASKWISE_KERNEL_ATTENTION_MOVE_INL
-#else
-#define MASKWISE_KERNEL_ATTENTION_MOVE_INL
-#endif
-
-#include "kernel/pack_transpose-inl.hpp"
-#include "kernel/row_kernel-inl.hpp"
-
-HWY_BEFORE_NAMESPACE();
-namespace maskwise {
-namespace HWY_NAMESPACE {
+// Matrices of the client's to panels of attention and back, for one Highway target.
 
 // Element c of row r becomes element r of row c.
 template <std::size_t Width>
@@ -232,9 +217,3 @@ HWY_ATTR inline void panel_store(float* values, const float* factors, std::int64
     for (std::int64_t q = 0; q < queries; ++q)
         store_row(work + q * columns, columns, to, to.first + q * to.row_bytes);
 }
-
-} // namespace HWY_NAMESPACE
-} // namespace maskwise
-HWY_AFTER_NAMESPACE();
-
-#endif // per-target include guard

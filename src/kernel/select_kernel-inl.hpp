@@ -1,20 +1,9 @@
-// The Select kernels for one Highway target; included once a target by kernels.cpp.
+// The Select kernels for one Highway target.
 //
 // Cost model of the inner loop, AVX-512 on Zen 5 for 64 elements of 4 bytes: the block test is one
 // load of 64 cond bytes and two mask tests; then four times a widening load of 16 cond bytes, a
 // test, two loads of 64 bytes (one folded into the blend) and a store. About 10 cycles for 832
 // bytes, so memory beyond L1 is the bound, and the block test is free next to it.
-
-#if defined(MASKWISE_KERNEL_SELECT_INL) == defined(HWY_TARGET_TOGGLE)
-#ifdef MASKWISE_KERNEL_SELECT_INL
-#undef MASKWISE_KERNEL_SELECT_INL
-#else
-#define MASKWISE_KERNEL_SELECT_INL
-#endif
-
-HWY_BEFORE_NAMESPACE();
-namespace maskwise {
-namespace HWY_NAMESPACE {
 
 // Keeps a load apart from the blend it feeds. Folded into one masked load it would wait for the
 // mask, so for cond's cache line, before it asks for its own: 0.6 of the speed where measured.
@@ -461,9 +450,3 @@ HWY_ATTR void select_tile_kernel(const select_tile& tile) {
         }
     }
 }
-
-} // namespace HWY_NAMESPACE
-} // namespace maskwise
-HWY_AFTER_NAMESPACE();
-
-#endif // per-target include guard
