@@ -89,7 +89,7 @@ constexpr pick_kernel picks[] = {
 };
 
 constexpr pack_kernel packs[] = {
-#define MASKWISE_PACK_KERNEL(kind, unit) {{pack_kind::kind, unit}, kind##_kernel<unit>},
+#define MASKWISE_PACK_KERNEL(kind, unit) {{access_kind::kind, unit}, kind##_kernel<unit>},
 #include "kernel/kernel_list.inc"
 #undef MASKWISE_PACK_KERNEL
 };

@@ -33,22 +33,13 @@ int largest_power_of_two(std::int64_t bytes) {
     return static_cast<int>(unit);
 }
 
-pack_fn find_pack_for(const kernel_table& kernels, const operand_access& access,
-                      std::int64_t width) {
-    const int unit = static_cast<int>(width), run = largest_power_of_two(access.layout.item_bytes);
-    const auto find = [&](pack_kind kind, int of) { return find_pack(kernels, {kind, of}).run; };
-    switch (access.kind) {
-    case access_kind::scatter:
-        return find(pack_kind::scatter, run);
-    case access_kind::step:
-        return find(pack_kind::step, unit);
-    case access_kind::splat:
-        return find(pack_kind::splat, unit);
-    case access_kind::transpose:
-        return find(pack_kind::transpose, unit);
-    default:
-        return find(pack_kind::gather, run);
-    }
+// The kernels that move runs are listed by what they move at once, the others by the element.
+pack_fn find_pack(const kernel_table& kernels, const operand_access& access, std::int64_t width) {
+    const bool moves_runs =
+        access.kind == access_kind::gather || access.kind == access_kind::scatter;
+    const int unit =
+        moves_runs ? largest_power_of_two(access.layout.item_bytes) : static_cast<int>(width);
+    return find_kernel(kernels.packs, {access.kind, unit}).run;
 }
 
 // Level `next` becomes the groups, those outside it blocks.
@@ -158,7 +149,7 @@ operand_access packed_access(levels from, std::int64_t width, bool is_dst,
     else
         lay_out_moves(access, from, splat, run);
     if (access.kind == access_kind::gather) lay_out_windows(access);
-    access.pack = find_pack_for(kernels, access, width);
+    access.pack = find_pack(kernels, access, width);
     return access;
 }
 

@@ -3,26 +3,6 @@
 namespace maskwise {
 namespace {
 
-std::string_view to_string(access_kind kind) {
-    switch (kind) {
-    case access_kind::direct:
-        return "direct";
-    case access_kind::repeat:
-        return "repeat";
-    case access_kind::gather:
-        return "gather";
-    case access_kind::scatter:
-        return "scatter";
-    case access_kind::step:
-        return "step";
-    case access_kind::splat:
-        return "splat";
-    case access_kind::transpose:
-        return "transpose";
-    }
-    return "?";
-}
-
 void append(std::string& text, char separator, std::int64_t value) {
     if (!text.empty()) text += separator;
     text += std::to_string(value);
