@@ -1,18 +1,11 @@
 #include "api/check_loop.hpp"
 #include "exec/run_measured.hpp"
 #include "exec/run_select.hpp"
-#include "exec/run_strings.hpp"
 #include "plan/plan_data.hpp"
 #include "schema/select_schema.hpp"
 
 namespace maskwise {
 namespace {
-
-void fill_in_strides(tensor_desc& desc) {
-    if (desc.strides_bytes.empty() && !desc.extents.empty())
-        desc.strides_bytes =
-            dense_strides(desc.extents, static_cast<std::int64_t>(width_bytes(desc.type)));
-}
 
 // dst, and its strides where it has none.
 void complete_dst(dialect form, select_desc& desc, auto_broadcast broadcast) {
@@ -44,12 +37,7 @@ void run(const select_plan& plan, const select_inputs& at, void* dst, const para
     if (plan.nest.elements == 0) return;
     if (at.cond == nullptr || at.src_0 == nullptr || at.src_1 == nullptr || dst == nullptr)
         require_addresses(plan.desc, {at.cond, at.src_0, at.src_1, dst});
-    run_measured(plan, [&] {
-        if (plan.desc.dst.type == data_type::string)
-            run_strings(plan, at.cond, at.src_0, at.src_1, dst, loop);
-        else
-            run_select(plan, at.cond, at.src_0, at.src_1, dst, loop);
-    });
+    run_measured(plan, [&] { run_select(plan, at.cond, at.src_0, at.src_1, dst, loop); });
 }
 
 } // namespace

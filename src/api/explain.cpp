@@ -4,11 +4,6 @@
 namespace maskwise {
 namespace {
 
-std::string describe(const char* name, const tensor_desc& operand) {
-    return std::string(name) + ' ' + std::string(to_string(operand.type)) + ' ' +
-           to_string(operand.extents) + ", strides in bytes " + to_string(operand.strides_bytes);
-}
-
 std::string way_of(const operand_access& access, const char* reads) {
     switch (access.kind) {
     case access_kind::direct:
@@ -32,7 +27,7 @@ std::string way_of(const operand_access& access, const char* reads) {
 }
 
 std::string threads_line(const select_plan& plan) {
-    const std::int64_t parts = choose_parts(plan.moved_bytes, plan.tiles);
+    const std::int64_t parts = choose_parts(plan.moved_bytes, parallel_from_bytes, plan.tiles);
     return "at least " + std::to_string(plan.moved_bytes) + " bytes are moved, " +
            (parts == 1
                 ? "on the caller's thread"
@@ -52,7 +47,7 @@ std::string operand_lines(const select_plan& plan) {
     const auto& desc = plan.desc;
     const auto line = [&](const char* name, const tensor_desc& operand, std::size_t which) {
         const bool picked = plan.pick != nullptr && (which == op_src_0 || which == op_src_1);
-        return describe(name, operand) + ": " +
+        return std::string(name) + ' ' + to_string(operand) + ": " +
                (picked ? "taken where it lies; where a tile is of one side, " : "") +
                way_of(plan.shapes[0].access[which], which == op_dst ? "written" : "read") + '\n';
     };

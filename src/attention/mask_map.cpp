@@ -1,5 +1,7 @@
 #include "attention/mask_map.hpp"
 
+#include "tensor/position.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -146,15 +148,6 @@ tile_mask see_tile(const std::uint8_t* first, std::int64_t rows, std::int64_t ke
     }
 }
 
-const std::uint8_t* head_of(const mask_layout& layout, const void* mask, std::int64_t head) {
-    const auto* at = static_cast<const std::uint8_t*>(mask);
-    for (int d = layout.outer.rank() - 1; d >= 0; --d) {
-        at += head % layout.outer[d] * layout.outer_bytes[d];
-        head /= layout.outer[d];
-    }
-    return at;
-}
-
 } // namespace
 
 mask_layout make_mask_layout(mask_kind kind, const dims& outer, std::int64_t rows,
@@ -188,7 +181,10 @@ void map_row_tile(const mask_layout& layout, const void* mask, std::int64_t numb
     const std::int64_t head = number / layout.row_tiles, row_tile = number % layout.row_tiles;
     const std::int64_t first_row = row_tile * layout.tile_rows;
     const std::int64_t rows = std::min(layout.tile_rows, layout.rows - first_row);
-    const std::uint8_t* const at = head_of(layout, mask, head) + first_row * layout.row_bytes;
+    const std::uint8_t* const at =
+        static_cast<const std::uint8_t*>(mask) +
+        offset_of(shape_position(head, layout.outer), layout.outer_bytes) +
+        first_row * layout.row_bytes;
     for (std::int64_t t = 0; t < layout.key_tiles; ++t) {
         const std::int64_t first_key = t * layout.tile_keys;
         const std::int64_t keys = std::min(layout.tile_keys, layout.keys - first_key);
@@ -199,9 +195,8 @@ void map_row_tile(const mask_layout& layout, const void* mask, std::int64_t numb
 
 std::int64_t place_in_map(const mask_layout& layout, std::span<const std::int64_t> position,
                           std::int64_t row_tile) {
-    std::int64_t place = layout.row_tiles == 1 ? 0 : row_tile * layout.key_tiles;
-    for (int d = 0; const std::int64_t number : position) place += number * layout.outer_tiles[d++];
-    return place;
+    return offset_of(position, layout.outer_tiles) +
+           (layout.row_tiles == 1 ? 0 : row_tile * layout.key_tiles);
 }
 
 tile_mask causal_tile(std::int64_t boundary, std::int64_t first_row, std::int64_t rows,

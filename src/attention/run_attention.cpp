@@ -12,8 +12,6 @@
 namespace maskwise {
 namespace {
 
-// Below so many multiplications waking another thread costs more than it takes off.
-constexpr std::int64_t parallel_from_products = 1 << 19;
 // Keys of one row tile are shared out, so that there are a few items of work for each thread, but
 // no item is smaller than this.
 constexpr std::int64_t items_per_thread = 4, least_tiles_of_item = 8;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "attention/attention_plan.hpp"
-#include "attention/key_tile.hpp"
 
 namespace maskwise {
 

@@ -30,10 +30,6 @@ tile_maps part_of(tile_maps maps, const attention_data& plan,
     return maps;
 }
 
-} // namespace
-
-namespace {
-
 // Whether queries and scores may be scaled alike. A larger factor may make queries infinite that
 // meet small keys, a smaller one takes bits of small queries; neither are a NaN and a soft cap
 // outside of f32's range, which the scale holds.
@@ -58,7 +54,7 @@ tile_operands::tile_operands(const attention_data& plan, const attention_operand
 }
 
 void tile_operands::bind(std::int64_t head, std::int64_t number) {
-    position_ = head_position(head, plan_.outer);
+    position_ = shape_position(head, plan_.outer);
     const std::int64_t first = number * plan_.tile_rows;
     rows_ = {first, std::min(plan_.tile_rows, plan_.rows - first),
              part_of(maps_, plan_, position_, number)};

@@ -71,7 +71,7 @@ private:
     float* scratch_;
     float query_factor_;
     score_steps steps_;
-    head_position position_;
+    shape_position position_;
     row_tile rows_;
     bool has_queries_ = false;
     std::int64_t computed_tiles_ = 0;

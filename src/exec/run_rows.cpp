@@ -1,6 +1,7 @@
 #include "exec/run_rows.hpp"
 
 #include "exec/parts.hpp"
+#include "tensor/position.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,7 +12,6 @@
 namespace maskwise {
 namespace {
 
-constexpr std::int64_t parallel_from_elements = 64 << 10;
 constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 
 constexpr std::int64_t whole_lines(std::int64_t columns) {
@@ -68,7 +68,7 @@ private:
         return range.from == nullptr && range.first_action == action_count_;
     }
     template <typename Visit>
-    void for_each_piece(std::int64_t columns, Visit visit);
+    void for_each_piece(Visit visit);
     void write_row();
     void held_soft_max();
     void long_soft_max();
@@ -82,15 +82,17 @@ private:
     }
     void store(const float* values, std::int64_t first, std::int64_t count, float factor) const;
     void fill(std::int64_t first, float value); // to the end of the row
-    const std::byte* address(const void* base, const row_operand& operand) const;
+    const std::byte* address(const void* base, const row_operand& operand) const {
+        return static_cast<const std::byte*>(base) + offset_of(position_, operand.strides_bytes);
+    }
     std::int64_t number_in_matrix() const {
-        return position_.empty() ? 0 : position_[position_.rank() - 1];
+        return position_.rank() == 0 ? 0 : position_[position_.rank() - 1];
     }
 
     const row_plan& plan_;
     const row_pointers& at_;
     const bool streams_;
-    dims position_;
+    shape_position position_;
     std::byte* result_ = nullptr;
     std::array<row_action, max_row_actions> actions_;
     // From a row of a matrix to the next, as long as nothing was read for the first alone.
@@ -101,12 +103,6 @@ private:
     std::size_t range_count_ = 1;
     alignas(64) std::array<float, held_row_columns + 2 * row_block_elems> buffer_;
 };
-
-const std::byte* row_walk::address(const void* base, const row_operand& operand) const {
-    const auto* bytes = static_cast<const std::byte*>(base);
-    for (int i = 0; i < position_.rank(); ++i) bytes += position_[i] * operand.strides_bytes[i];
-    return bytes;
-}
 
 // The frequent types here: calling a kernel for each row would cost more than a short row does.
 float row_walk::element_at(const std::byte* at, row_type type) const {
@@ -263,10 +259,10 @@ void row_walk::fill(std::int64_t first, float value) {
 
 // visit(first column, count, maximum) with each piece in the buffer.
 template <typename Visit>
-void row_walk::for_each_piece(std::int64_t columns, Visit visit) {
+void row_walk::for_each_piece(Visit visit) {
     for (std::size_t i = 0; i < range_count_; ++i)
-        for (std::int64_t at = ranges_[i].first; at < ranges_[i].last; at += columns) {
-            const std::int64_t count = std::min(columns, ranges_[i].last - at);
+        for (std::int64_t at = ranges_[i].first; at < ranges_[i].last; at += held_row_columns) {
+            const std::int64_t count = std::min(held_row_columns, ranges_[i].last - at);
             visit(at, count, run_piece(ranges_[i], at, at + count, buffer_.data()));
         }
 }
@@ -348,7 +344,7 @@ void row_walk::held_soft_max() {
 // each piece again, knowing both.
 void row_walk::long_soft_max() {
     float maximum = minus_infinity, sum = 0.0F;
-    for_each_piece(held_row_columns, [&](std::int64_t, std::int64_t count, float largest) {
+    for_each_piece([&](std::int64_t, std::int64_t count, float largest) {
         const float higher = std::max(maximum, largest);
         const float shift = higher == minus_infinity ? 0.0F : higher;
         if (sum != 0.0F) sum *= exponential(maximum, shift);
@@ -358,7 +354,7 @@ void row_walk::long_soft_max() {
     const row_soft_max& soft_max = *plan_.soft_max;
     if (soft_max.inf_as_zero && maximum == minus_infinity && sum == 0.0F) return zero_row();
     if (soft_max.nan_as_zero && !(sum > 0.0F)) return zero_row();
-    for_each_piece(held_row_columns, [&](std::int64_t at, std::int64_t count, float) {
+    for_each_piece([&](std::int64_t at, std::int64_t count, float) {
         plan_.kernels->exp_sum(buffer_.data(), maximum, count, nullptr);
         store(buffer_.data(), at, count, 1.0F / sum);
     });
@@ -372,12 +368,7 @@ void row_walk::run_row() {
 }
 
 void row_walk::run(std::int64_t first, std::int64_t last) {
-    position_ = dims::filled(plan_.outer.rank(), 0);
-    std::int64_t rest = first;
-    for (int i = plan_.outer.rank() - 1; i >= 0; --i) {
-        position_[i] = rest % plan_.outer[i];
-        rest /= plan_.outer[i];
-    }
+    position_ = shape_position(first, plan_.outer);
     bind();
     run_row();
     for (std::int64_t number = first + 1; number < last; ++number) {
@@ -387,13 +378,6 @@ void row_walk::run(std::int64_t first, std::int64_t last) {
     if (streams_) finish_streaming(); // fence
 }
 
-// A process that runs small rows only never begins to use threads.
-std::int64_t choose_parts(const row_plan& plan, const parallel_loop* loop) {
-    if (plan.rows * plan.columns < parallel_from_elements) return 1;
-    const int threads = loop == nullptr ? available_threads() : loop->threads;
-    return threads < 2 ? 1 : std::min(plan.rows, threads * parts_per_thread);
-}
-
 } // namespace
 
 void run_rows(const row_plan& plan, const row_pointers& at, const parallel_loop* loop) {
@@ -401,7 +385,9 @@ void run_rows(const row_plan& plan, const row_pointers& at, const parallel_loop*
     const auto run_part = [&](std::int64_t first, std::int64_t last) {
         row_walk(plan, at).run(first, last);
     };
-    run_tiles_in_parts(plan.rows, choose_parts(plan, loop), run_part, loop);
+    const std::int64_t parts =
+        choose_parts(plan.rows * plan.columns, parallel_from_row_elements, plan.rows, loop);
+    run_tiles_in_parts(plan.rows, parts, run_part, loop);
 }
 
 } // namespace maskwise

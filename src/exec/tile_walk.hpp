@@ -35,6 +35,9 @@ inline select_tile make_tile(const tile_shape& shape, const per_operand<std::byt
             access[op_dst].row_bytes};
 }
 
+// Runs a plan without tiles: one of strings, or of nothing.
+void run_strings(const select_plan& plan, const operand_pointers& at, const parallel_loop* loop);
+
 // Runs the tiles [first, last) of the plan, in the plan's order, on this thread.
 void run_tiles(const select_plan& plan, select_fn kernel, const operand_pointers& pointers,
                std::int64_t first, std::int64_t last);

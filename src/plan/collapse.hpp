@@ -1,5 +1,6 @@
 #pragma once
 
+#include "tensor/broadcast.hpp"
 #include "tensor/tensor_desc.hpp"
 
 #include <algorithm>
@@ -60,18 +61,14 @@ namespace collapsing {
 // Dimensions of dst that are longer than 1, outermost first, with each input's stride or 0.
 template <std::size_t Operands>
 void align_operands(basic_loop_nest<Operands>& nest, const operand_descs<Operands>& operands) {
-    const tensor_desc& dst = *operands.back();
-    const int rank = dst.extents.rank();
-    for (int d = 0; d < rank; ++d) {
-        if (dst.extents[d] == 1) continue;
-        basic_loop<Operands> loop{dst.extents[d], {}};
-        for (std::size_t o = 0; o < Operands; ++o) {
-            if (operands[o] == nullptr) continue;
-            const int own = d - (rank - operands[o]->extents.rank());
-            const bool moves = own >= 0 && operands[o]->extents[own] != 1;
-            loop.stride_bytes[o] = moves ? operands[o]->strides_bytes[own] : 0;
-        }
-        nest[nest.rank++] = loop;
+    const dims& extents = operands.back()->extents;
+    for (const std::int64_t extent : extents)
+        if (extent != 1) nest[nest.rank++].extent = extent;
+    for (std::size_t o = 0; o < Operands; ++o) {
+        if (operands[o] == nullptr) continue;
+        const dims strides = broadcast_strides(*operands[o], extents);
+        for (int d = 0, loop = 0; d < extents.rank(); ++d)
+            if (extents[d] != 1) nest[loop++].stride_bytes[o] = strides[d];
     }
 }
 
@@ -157,6 +154,12 @@ inline bool elements_overlap(const tensor_desc& written) {
     bool overlap = false;
     collapse<1>({&written}, [&] { overlap = true; });
     return overlap;
+}
+
+// Throws invalid_argument where they may. `name` is that of an output, which threads write.
+inline void require_apart(const tensor_desc& written, const std::string& name) {
+    if (elements_overlap(written))
+        throw invalid_argument(name + " (" + to_string(written) + ") has elements that overlap");
 }
 
 } // namespace maskwise

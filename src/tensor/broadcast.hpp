@@ -22,4 +22,8 @@ bool broadcasts_one_way(const dims& from, const dims& to);
 // the operand.
 void require_one_way(const dims& from, const dims& to, std::string_view what);
 
+// Strides of `from`, which broadcasts one-way to `to`, in each dimension of `to`: 0 where it is
+// expanded.
+dims broadcast_strides(const tensor_desc& from, const dims& to);
+
 } // namespace maskwise
