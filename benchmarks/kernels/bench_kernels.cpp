@@ -61,7 +61,7 @@ void run_select_kernel(benchmark::State& state, const select_kernel& kernel) {
 void run_pack_kernel(benchmark::State& state, const pack_kernel& kernel) {
     constexpr std::int64_t items = 64, groups = 64;
     const std::int64_t unit = kernel.key.unit_bytes;
-    const bool transposes = kernel.key.kind == pack_kind::transpose;
+    const bool transposes = kernel.key.kind == access_kind::transpose;
     const std::int64_t item_space = transposes ? groups * unit : 128;
     std::vector<std::byte> strided(static_cast<std::size_t>(groups * items * item_space));
     std::vector<std::byte> buffer(

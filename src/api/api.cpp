@@ -1,18 +1,11 @@
-#include "api/check_loop.hpp"
 #include "base/verbose.hpp"
+#include "exec/parts.hpp"
 #include "exec/run_select.hpp"
-#include "exec/run_strings.hpp"
 #include "plan/plan_data.hpp"
 #include "schema/select_schema.hpp"
 
 namespace maskwise {
 namespace {
-
-void fill_in_strides(tensor_desc& desc) {
-    if (desc.strides_bytes.empty() && !desc.extents.empty())
-        desc.strides_bytes =
-            dense_strides(desc.extents, static_cast<std::int64_t>(width_bytes(desc.type)));
-}
 
 // dst, and its strides where it has none.
 void complete_dst(dialect form, select_desc& desc, auto_broadcast broadcast) {
@@ -30,26 +23,19 @@ void complete_dst(dialect form, select_desc& desc, auto_broadcast broadcast) {
     fill_in_strides(desc.dst);
 }
 
-void require_addresses(const select_desc& desc, const std::array<const void*, 4>& addresses) {
-    const std::pair<const char*, const tensor_desc*> operands[] = {
-        {"cond", &desc.cond}, {"src_0", &desc.src_0}, {"src_1", &desc.src_1}, {"dst", &desc.dst}};
-    for (std::size_t i = 0; i < addresses.size(); ++i)
-        if (addresses[i] == nullptr)
-            throw invalid_argument(std::string("the address of ") + operands[i].first +
+void require_addresses(const select_desc& desc, const per_operand<const void*>& addresses) {
+    for (const std::size_t o : every_operand)
+        if (addresses[o] == nullptr)
+            throw invalid_argument(std::string("the address of ") + operand_names[o] +
                                    " is null, its shape is " +
-                                   to_string(operands[i].second->extents));
+                                   to_string(operands_of(desc)[o]->extents));
 }
 
 void run(const select_plan& plan, const select_inputs& at, void* dst, const parallel_loop* loop) {
     if (plan.nest.elements == 0) return;
     if (at.cond == nullptr || at.src_0 == nullptr || at.src_1 == nullptr || dst == nullptr)
         require_addresses(plan.desc, {at.cond, at.src_0, at.src_1, dst});
-    run_measured(plan, [&] {
-        if (plan.desc.dst.type == data_type::string)
-            run_strings(plan, at.cond, at.src_0, at.src_1, dst, loop);
-        else
-            run_select(plan, at.cond, at.src_0, at.src_1, dst, loop);
-    });
+    run_measured(plan, [&] { run_select(plan, at.cond, at.src_0, at.src_1, dst, loop); });
 }
 
 } // namespace

@@ -1,10 +1,10 @@
 #include "maskwise/attention.hpp"
 
-#include "api/check_loop.hpp"
 #include "attention/attention_checks.hpp"
 #include "attention/attention_plan.hpp"
 #include "attention/run_attention.hpp"
 #include "base/verbose.hpp"
+#include "exec/parts.hpp"
 
 namespace maskwise {
 namespace {

@@ -12,33 +12,34 @@
 namespace maskwise {
 namespace {
 
-[[noreturn]] void refuse_type(const char* name, data_type type, const char* expected) {
-    throw invalid_argument(std::string("attention: ") + name + " is " +
-                           std::string(to_string(type)) + ", expected " + expected);
+constexpr const char* floats = "f32, bf16 or f16";
+
+void require_type(const char* name, data_type type, bool is_legal, const char* expected) {
+    if (!is_legal)
+        throw invalid_argument(std::string("attention: ") + name + " is " +
+                               std::string(to_string(type)) + ", expected " + expected);
 }
 
-bool is_float_or_none(data_type type) {
-    return type == data_type::undef || computes_in_f32(type);
+void require_type_or_none(const char* name, data_type type, bool is_legal, const char* expected) {
+    require_type(name, type, is_legal || type == data_type::undef, expected);
 }
 
 void check_types(const attention_desc& desc) {
-    const data_type type = desc.query.type;
-    if (!computes_in_f32(type)) refuse_type("query", type, "f32, bf16 or f16");
-    if (desc.key.type != type) refuse_type("key", desc.key.type, "query's type");
-    if (desc.value.type != type) refuse_type("value", desc.value.type, "query's type");
-    if (desc.cond.type != data_type::undef && desc.cond.type != data_type::boolean)
-        refuse_type("cond", desc.cond.type, "boolean");
-    if (!is_float_or_none(desc.bias.type)) refuse_type("bias", desc.bias.type, "f32, bf16 or f16");
-    if (!is_float_or_none(desc.dst.type)) refuse_type("dst", desc.dst.type, "f32, bf16 or f16");
-    const data_type statistics = desc.statistics.type;
-    if (statistics != data_type::undef && statistics != data_type::f32)
-        refuse_type("statistics", statistics, "f32");
+    const data_type type = desc.query.type, statistics = desc.statistics.type;
+    require_type("query", type, computes_in_f32(type), floats);
+    require_type("key", desc.key.type, desc.key.type == type, "query's type");
+    require_type("value", desc.value.type, desc.value.type == type, "query's type");
+    require_type_or_none("cond", desc.cond.type, desc.cond.type == data_type::boolean, "boolean");
+    require_type_or_none("bias", desc.bias.type, computes_in_f32(desc.bias.type), floats);
+    require_type_or_none("dst", desc.dst.type, computes_in_f32(desc.dst.type), floats);
+    require_type_or_none("statistics", statistics, statistics == data_type::f32, "f32");
+    require_type("weights_type", desc.weights_type, computes_in_f32(desc.weights_type), floats);
 }
 
-void fill_in_strides(const char* name, tensor_desc& operand) {
+void complete(const char* name, tensor_desc& operand) {
     if (operand.type == data_type::undef) return;
     require_no_negative(operand.extents, "attention", name);
-    operand = with_strides(operand);
+    fill_in_strides(operand);
     if (operand.strides_bytes.rank() != operand.extents.rank())
         throw invalid_argument(std::string("attention: ") + name + " of shape " +
                                to_string(operand.extents) + " has strides " +
@@ -65,8 +66,7 @@ std::int64_t extent_from_end(const tensor_desc& operand, int back) {
 
 // What stands before the matrix, with query's heads where these are grouped.
 dims outer_of(const char* name, const tensor_desc& operand, const attention_desc& desc) {
-    const auto count = static_cast<std::size_t>(operand.extents.rank() - 2);
-    dims outer(std::span(operand.extents.begin(), count));
+    dims outer = without_last(operand.extents, 2);
     if (!desc.grouped_queries) return outer;
     const std::int64_t own = heads_of(operand), heads = heads_of(desc.query);
     if (own == 0 ? heads != 0 : heads % own != 0)
@@ -92,14 +92,6 @@ void require_shape(const char* name, const dims& actual, const dims& expected) {
                             ", expected " + to_string(expected));
 }
 
-// Outputs are written by several threads at once.
-void require_apart(const char* name, const tensor_desc& output) {
-    if (elements_overlap(output))
-        throw invalid_argument(std::string("attention: ") + name + " of shape " +
-                               to_string(output.extents) + " and strides " +
-                               to_string(output.strides_bytes) + " has elements that overlap");
-}
-
 void check_inputs(const attention_desc& desc) {
     const int least = desc.grouped_queries ? 3 : 2;
     require_rank("query", desc.query, least);
@@ -109,10 +101,6 @@ void check_inputs(const attention_desc& desc) {
         refuse_pair("query", desc.query, "key", desc.key, "the depths differ");
     if (extent_from_end(desc.key, 2) != extent_from_end(desc.value, 2))
         refuse_pair("key", desc.key, "value", desc.value, "the numbers of keys differ");
-    const data_type weights = desc.weights_type;
-    if (weights != data_type::f32 && !is_16_bit_float(weights))
-        throw invalid_argument("attention: weights_type is " + std::string(to_string(weights)) +
-                               ", expected f32, bf16 or f16");
     if (desc.causal > causal_boundary::bottom_right)
         throw invalid_argument("attention: causal has the unknown value " +
                                std::to_string(static_cast<int>(desc.causal)));
@@ -151,24 +139,19 @@ float default_scale(std::int64_t depth) {
     return static_cast<float>(1 / root);
 }
 
-void require_address(const char* name, const tensor_desc& operand, const void* address) {
-    if (operand.type == data_type::undef || address != nullptr ||
-        std::ranges::count(operand.extents, 0) > 0)
-        return;
-    throw invalid_argument(std::string("attention: the address of ") + name +
-                           " is null, its shape is " + to_string(operand.extents));
-}
-
 } // namespace
 
 void require_addresses(const attention_desc& desc, const attention_operands& at) {
-    require_address("query", desc.query, at.query);
-    require_address("key", desc.key, at.key);
-    require_address("value", desc.value, at.value);
-    require_address("cond", desc.cond, at.cond);
-    require_address("bias", desc.bias, at.bias);
-    require_address("dst", desc.dst, at.dst);
-    require_address("statistics", desc.statistics, at.statistics);
+    const void* const addresses[] = {at.query, at.key, at.value,     at.cond,
+                                     at.bias,  at.dst, at.statistics};
+    for (std::size_t i = 0; i < named_operands.size(); ++i) {
+        const tensor_desc& operand = desc.*named_operands[i].desc;
+        if (addresses[i] != nullptr || operand.type == data_type::undef ||
+            std::ranges::count(operand.extents, 0) > 0)
+            continue;
+        throw invalid_argument(std::string("attention: the address of ") + named_operands[i].name +
+                               " is null, its shape is " + to_string(operand.extents));
+    }
 }
 
 std::int64_t heads_of(const tensor_desc& operand) {
@@ -177,17 +160,16 @@ std::int64_t heads_of(const tensor_desc& operand) {
 
 attention_desc checked_attention(attention_desc desc) {
     check_types(desc);
-    fill_in_strides("query", desc.query);
-    fill_in_strides("key", desc.key);
-    fill_in_strides("value", desc.value);
-    fill_in_strides("cond", desc.cond);
-    fill_in_strides("bias", desc.bias);
+    for (const auto& [name, operand] : std::span(named_operands).first(input_count))
+        complete(name, desc.*operand);
     check_inputs(desc);
     complete_outputs(desc);
-    fill_in_strides("dst", desc.dst);
-    fill_in_strides("statistics", desc.statistics);
-    require_apart("dst", desc.dst);
-    if (desc.statistics.type != data_type::undef) require_apart("statistics", desc.statistics);
+    // Outputs are written by several threads at once.
+    for (const auto& [name, operand] : std::span(named_operands).subspan(input_count)) {
+        complete(name, desc.*operand);
+        if ((desc.*operand).type != data_type::undef)
+            require_apart(desc.*operand, std::string("attention: ") + name);
+    }
     desc.inf_as_zero |= desc.nan_as_zero;
     if (!desc.scale) desc.scale = default_scale(extent_from_end(desc.query, 1));
     return desc;

@@ -2,9 +2,26 @@
 
 #include "maskwise/attention.hpp"
 
+#include <array>
 #include <cstdint>
 
 namespace maskwise {
+
+// The operands in the order of attention_operands: inputs, then outputs.
+struct named_operand {
+    const char* name;
+    tensor_desc attention_desc::*desc;
+};
+inline constexpr std::size_t input_count = 5;
+inline constexpr std::array<named_operand, 7> named_operands{{
+    {"query", &attention_desc::query},
+    {"key", &attention_desc::key},
+    {"value", &attention_desc::value},
+    {"cond", &attention_desc::cond},
+    {"bias", &attention_desc::bias},
+    {"dst", &attention_desc::dst},
+    {"statistics", &attention_desc::statistics},
+}};
 
 // The description with every stride, dst and scale filled in. Throws invalid_argument and
 // invalid_shape as compile(attention_desc) says.

@@ -1,7 +1,6 @@
 #include "attention/attention_plan.hpp"
 
 #include "attention/attention_checks.hpp"
-#include "attention/key_tile.hpp"
 #include "base/checked.hpp"
 #include "tensor/broadcast.hpp"
 #include "tensor/tensor_desc.hpp"
@@ -15,11 +14,6 @@ namespace {
 constexpr std::int64_t most_tile_rows = 64, most_tile_keys = 64;
 // Scores that are kept until all of a row are known should stay in L2.
 constexpr std::int64_t most_kept_scores = 1 << 16;
-
-row_type row_type_of(data_type type) {
-    if (type == data_type::bf16) return row_type::bf16;
-    return type == data_type::f16 ? row_type::f16 : row_type::f32;
-}
 
 // No machine holds a tile of longer rows, and what a worker has of them stays below 2^59 bytes.
 constexpr std::int64_t most_row_elems = std::int64_t{1} << 48;
@@ -45,17 +39,6 @@ void require_countable(const attention_data& plan) {
                         " is too large, expected rows of at most 2^48 elements and 2^60 products");
 }
 
-// Strides for each dimension of `to`, 0 where the operand is broadcast, and where it has no
-// elements: its strides were not checked.
-dims broadcast_strides(const tensor_desc& operand, const dims& to) {
-    dims strides = dims::filled(to.rank(), 0);
-    if (element_count(operand.extents) == 0) return strides;
-    const int missing = to.rank() - operand.extents.rank();
-    for (int d = 0; d < operand.extents.rank(); ++d)
-        if (operand.extents[d] != 1) strides[missing + d] = operand.strides_bytes[d];
-    return strides;
-}
-
 dims with_matrix(const dims& outer, std::int64_t rows, std::int64_t columns) {
     dims all = outer;
     all.push_back(rows);
@@ -67,11 +50,15 @@ head_operand make_operand(const tensor_desc& operand, const dims& outer, std::in
                           std::int64_t columns) {
     head_operand made;
     if (operand.type == data_type::undef) return made;
-    const dims strides = broadcast_strides(operand, with_matrix(outer, rows, columns));
+    const dims shape = with_matrix(outer, rows, columns);
+    // Strides of an operand without elements were not checked.
+    const bool is_empty = element_count(operand.extents) == 0;
+    const dims strides =
+        is_empty ? dims::filled(shape.rank(), 0) : broadcast_strides(operand, shape);
     made.type = row_type_of(operand.type);
     made.row_bytes = strides[outer.rank()];
     made.column_bytes = strides[outer.rank() + 1];
-    made.outer_bytes = dims(std::span(strides.begin(), static_cast<std::size_t>(outer.rank())));
+    made.outer_bytes = without_last(strides, 2);
     made.column_count = columns;
     return made;
 }
@@ -225,7 +212,7 @@ std::shared_ptr<const attention_data> make_attention_plan(const attention_desc& 
     plan->kernels = &kernel_table_for(target);
     const dims& shape = plan->desc.dst.extents;
     const int outer = shape.rank() - 2;
-    plan->outer = dims(std::span(shape.begin(), static_cast<std::size_t>(outer)));
+    plan->outer = without_last(shape, 2);
     plan->rows = shape[outer];
     plan->columns = shape[outer + 1];
     const dims& keys = plan->desc.key.extents;
@@ -252,13 +239,6 @@ float number_at(const attention_data& plan, data_type type, const void* at) {
     auto* const first = static_cast<std::byte*>(const_cast<void*>(at));
     plan.kernels->attention.load_rows({first, row_type_of(type), 0, 0}, 1, 1, numbers);
     return numbers[0];
-}
-
-head_position::head_position(std::int64_t head, const dims& outer) : rank_(outer.rank()) {
-    for (int d = rank_ - 1; d >= 0; --d) {
-        numbers_[static_cast<std::size_t>(d)] = head % outer[d];
-        head /= outer[d];
-    }
 }
 
 std::int64_t offset_bytes(const head_operand& operand, std::span<const std::int64_t> position) {

@@ -4,8 +4,9 @@
 #include "base/scratch.hpp"
 #include "kernel/kernel_table.hpp"
 #include "maskwise/attention.hpp"
+#include "plan/row_plan.hpp"
+#include "tensor/position.hpp"
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <limits>
@@ -89,21 +90,6 @@ score_steps steps_of(float scale, float soft_cap);
 
 // The first element of an f32, bf16 or f16 operand.
 float number_at(const attention_data& plan, data_type type, const void* at);
-
-// Position of a head among the dimensions `outer`; allocates nothing, whatever their number.
-class head_position {
-public:
-    head_position() noexcept {}
-    head_position(std::int64_t head, const dims& outer);
-
-    operator std::span<const std::int64_t>() const {
-        return std::span(numbers_).first(static_cast<std::size_t>(rank_));
-    }
-
-private:
-    int rank_ = 0;
-    std::array<std::int64_t, max_rank> numbers_; // only the first rank_ have a value
-};
 
 // Bytes from the operand's element {0,...,0} to the matrix of that head.
 std::int64_t offset_bytes(const head_operand& operand, std::span<const std::int64_t> position);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernel/attention_contract.hpp"
 #include "maskwise/maskwise.hpp"
 
 #include <cstdint>
@@ -9,6 +10,24 @@ namespace maskwise {
 // How a tile of scores comes out of the mask: as computed, as the fill, or element by element. Of a
 // bias: it is 0 everywhere, it masks everywhere, or it has to be added.
 enum class tile_mask : std::uint8_t { kept, masked, mixed };
+
+// What happens to a key tile of a row tile.
+enum class tile_action : std::uint8_t {
+    skip, // no place has a weight
+    compute,
+    postpone, // the bias masks what is kept by a finite number: a weight in rows with nothing else
+    fill,     // every place has a fill that is finite
+};
+
+struct key_tile {
+    std::int64_t number = 0, first = 0, keys = 0;
+    tile_action action = tile_action::skip;
+    // What of the mask still has to be looked at, place by place.
+    bool is_crossed = false; // by the causal boundary
+    bool is_selected = false;
+    bool is_biased = false;
+    float highest_bias = 0; // of the tile, or infinity
+};
 
 // What an element of a mask says.
 enum class mask_kind : std::uint8_t { true_keeps, true_masks, bias_f32, bias_bf16, bias_f16 };
@@ -37,8 +56,8 @@ mask_layout make_mask_layout(mask_kind kind, const dims& outer, std::int64_t row
 // Fills in the key tiles of one row tile; number of [0, heads * row_tiles). `highest` becomes the
 // largest bias of each tile, or infinity where it is mixed and not wanted; NaN is the largest. Not
 // used for a cond.
-void map_row_tile(const mask_layout& layout, const void* mask, std::int64_t number,
-                  tile_mask* tiles, float* highest);
+void map_row_tile(const mask_layout& layout, const attention_kernels& kernels, const void* mask,
+                  std::int64_t number, tile_mask* tiles, float* highest);
 
 // Where a head's key tiles of a row tile lie in the map.
 std::int64_t place_in_map(const mask_layout& layout, std::span<const std::int64_t> position,

@@ -1,5 +1,7 @@
+#include "attention/attention_checks.hpp"
 #include "attention/attention_plan.hpp"
 #include "attention/run_attention.hpp"
+#include "tensor/tensor_desc.hpp"
 
 namespace maskwise {
 namespace {
@@ -11,13 +13,6 @@ std::string mask_words(const attention_data& plan) {
     if (plan.cond.column_count != 0) words += ", cond";
     if (plan.is_causal) words += ", causal " + std::string(to_string(plan.desc.causal));
     return words;
-}
-
-std::string describe(const char* name, const tensor_desc& operand) {
-    if (operand.type == data_type::undef) return "";
-    return std::string(name) + ' ' + std::string(to_string(operand.type)) + ' ' +
-           to_string(operand.extents) + ", strides in bytes " + to_string(operand.strides_bytes) +
-           '\n';
 }
 
 const char* way_of(bool converts, bool in_pairs) {
@@ -57,10 +52,11 @@ std::string to_string(const attention_data& plan) {
 
 std::string explain(const attention_data& plan) {
     const int threads = threads_for(plan);
-    return describe("query", plan.desc.query) + describe("key", plan.desc.key) +
-           describe("value", plan.desc.value) + describe("cond", plan.desc.cond) +
-           describe("bias", plan.desc.bias) + describe("dst", plan.desc.dst) +
-           describe("statistics", plan.desc.statistics) + "keys are " +
+    std::string operands;
+    for (const auto& [name, operand] : named_operands)
+        if (const tensor_desc& desc = plan.desc.*operand; desc.type != data_type::undef)
+            operands.append(name).append(" ").append(to_string(desc)).append("\n");
+    return operands + "keys are " +
            way_of(plan.in_pairs ? plan.key_is_turned : plan.converts_key, plan.in_pairs) +
            ", values " + way_of(plan.converts_value, plan.in_pairs) + '\n' + to_string(plan) +
            '\n' + std::to_string(threads) + (threads == 1 ? " thread, " : " threads, ") +

@@ -12,8 +12,6 @@
 namespace maskwise {
 namespace {
 
-// Below so many multiplications waking another thread costs more than it takes off.
-constexpr std::int64_t parallel_from_products = 1 << 19;
 // Keys of one row tile are shared out, so that there are a few items of work for each thread, but
 // no item is smaller than this.
 constexpr std::int64_t items_per_thread = 4, least_tiles_of_item = 8;
@@ -118,7 +116,8 @@ private:
         if (layout.heads == 0) return;
         share_out(layout.heads * layout.row_tiles, [&](tile_worker&, std::int64_t number) {
             const std::int64_t place = number * layout.key_tiles;
-            map_row_tile(layout, mask, number, map + place, highest_ + place);
+            map_row_tile(layout, plan_.kernels->attention, mask, number, map + place,
+                         highest_ + place);
         });
     }
 

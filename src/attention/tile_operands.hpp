@@ -1,8 +1,27 @@
 #pragma once
 
-#include "attention/tile_actions.hpp"
+#include "attention/attention_plan.hpp"
 
 namespace maskwise {
+
+// The maps of cond and of bias; of all row tiles, or of one. Null where there is none.
+struct tile_maps {
+    const tile_mask *cond = nullptr, *bias = nullptr;
+    const float* highest_bias = nullptr;
+};
+
+// Some queries of a head, with their part of the maps.
+struct row_tile {
+    std::int64_t first = 0, rows = 0;
+    tile_maps maps;
+};
+
+key_tile decide(const attention_data& plan, const attention_numbers& numbers, const row_tile& rows,
+                std::int64_t number);
+
+// Whether a tile that is postponed or filled has a weight in one of these rows, of which the
+// largest scores so far are given.
+bool has_weight(const key_tile& keys, float fill, const float* maxima, std::int64_t rows);
 
 // Key tiles [first, last) of a row tile of a head.
 struct tile_range {
@@ -55,10 +74,11 @@ public:
     std::int64_t computed_tiles() const { return computed_tiles_; }
 
 private:
-    strided_matrix as_floats(const strided_matrix& rows, std::int64_t count, std::int64_t columns,
-                             std::int64_t to) const;
-    strided_matrix as_pairs(const strided_matrix& rows, std::int64_t count, std::int64_t columns,
-                            std::int64_t to) const;
+    using load_fn = decltype(attention_kernels::load_rows);
+
+    // Rows of a tile as dense f32, or as dense pairs.
+    strided_matrix converted(load_fn load, const strided_matrix& rows, std::int64_t count,
+                             std::int64_t columns, std::int64_t to) const;
     void load_queries();
     void add_cond(const panel_rows& panel, panel_scores& scores, std::int64_t first_key) const;
     void add_bias(const panel_rows& panel, panel_scores& scores, std::int64_t first_key) const;
@@ -71,7 +91,7 @@ private:
     float* scratch_;
     float query_factor_;
     score_steps steps_;
-    head_position position_;
+    shape_position position_;
     row_tile rows_;
     bool has_queries_ = false;
     std::int64_t computed_tiles_ = 0;

@@ -9,17 +9,28 @@
 
 namespace maskwise {
 
-// Below this, waking another thread costs more than it takes off.
+// Below these, waking another thread costs more than it takes off: bytes that a Select moves,
+// elements of rows, multiplications of attention.
 inline constexpr std::int64_t parallel_from_bytes = 1 << 20;
+inline constexpr std::int64_t parallel_from_row_elements = 64 << 10;
+inline constexpr std::int64_t parallel_from_products = 1 << 19;
 // More parts than threads, so that one delayed thread does not delay all.
 inline constexpr std::int64_t parts_per_thread = 4;
 
+// Throws invalid_argument for a loop that runs nothing.
+inline void check_loop(const char* what, const parallel_loop& loop) {
+    if (loop.threads >= 1 && loop.run) return;
+    throw invalid_argument(std::string(what) + ": a loop of " + std::to_string(loop.threads) +
+                           " threads" + (loop.run ? "" : " without a function"));
+}
+
 // Everywhere below: the threads are the loop's, or oneTBB's where it is null.
 
-// In how many parts the tiles of one plan are run here and now.
-inline std::int64_t choose_parts(std::int64_t moved_bytes, std::int64_t tiles,
+// In how many parts the tiles, or rows, of one plan are run here and now. A process that runs small
+// plans only never begins to use threads.
+inline std::int64_t choose_parts(std::int64_t work, std::int64_t parallel_from, std::int64_t tiles,
                                  const parallel_loop* loop = nullptr) {
-    if (moved_bytes < parallel_from_bytes || tiles < 2) return 1;
+    if (work < parallel_from || tiles < 2) return 1;
     const int threads = loop == nullptr ? available_threads() : loop->threads;
     return threads < 2 ? 1 : std::min(tiles, threads * parts_per_thread);
 }

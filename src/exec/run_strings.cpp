@@ -1,8 +1,6 @@
-#include "exec/run_strings.hpp"
-
 #include "exec/odometer.hpp"
 #include "exec/parts.hpp"
-#include "plan/plan_data.hpp"
+#include "exec/tile_walk.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -31,16 +29,9 @@ void select_strings(const loop_nest& nest, const per_operand<std::byte*>& begin,
 
 } // namespace
 
-void run_strings(const select_plan& plan, const void* cond, const void* src_0, const void* src_1,
-                 void* dst, const parallel_loop* loop) {
+void run_strings(const select_plan& plan, const operand_pointers& at, const parallel_loop* loop) {
     if (plan.nest.elements == 0) return;
-    const auto& first = plan.nest.first_bytes;
-    const auto element = [](const void* operand, std::int64_t offset) {
-        return static_cast<std::byte*>(const_cast<void*>(operand)) + offset;
-    };
-    const per_operand<std::byte*> begin{
-        element(cond, first[op_cond]), element(src_0, first[op_src_0]),
-        element(src_1, first[op_src_1]), element(dst, first[op_dst])};
+    const per_operand<std::byte*> begin = loops_begin(plan, at);
     const std::int64_t parts = (plan.nest.elements + strings_per_part - 1) / strings_per_part;
     std::atomic<bool> failed{false}; // set once, by the thread that then writes `failure`
     std::exception_ptr failure;

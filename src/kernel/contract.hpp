@@ -103,7 +103,9 @@ struct pack_tile {
 };
 using pack_fn = void (*)(const pack_tile&);
 
-enum class pack_kind : std::uint8_t { gather, scatter, step, splat, transpose };
+// How an operand reaches the select kernel. direct: it is read (or written) where it lies. repeat:
+// a pattern that lies in one piece is copied. The others are packed by the kernel of that name.
+enum class access_kind : std::uint8_t { direct, repeat, gather, scatter, step, splat, transpose };
 
 inline constexpr std::int64_t pack_slack_bytes = 64;
 inline constexpr std::int64_t window_bytes = 16;

@@ -1,7 +1,5 @@
 #include "kernel/kernel_table.hpp"
 
-#include "base/error.hpp"
-
 #include <atomic>
 
 #ifdef __SSE2__
@@ -11,31 +9,8 @@
 namespace maskwise {
 namespace {
 
-std::string_view to_string(pack_kind kind) {
-    switch (kind) {
-    case pack_kind::gather:
-        return "gather";
-    case pack_kind::scatter:
-        return "scatter";
-    case pack_kind::step:
-        return "step";
-    case pack_kind::splat:
-        return "splat";
-    case pack_kind::transpose:
-        return "transpose";
-    }
-    return "?";
-}
-
 char letter_of(column_class in_columns) {
     return in_columns == column_class::unit ? 'u' : 'z';
-}
-
-template <class Entry, class Key>
-const Entry& find(std::span<const Entry> entries, const Key& key) {
-    for (const Entry& entry : entries)
-        if (entry.key == key) return entry;
-    throw invalid_argument("no kernel " + to_string(key));
 }
 
 } // namespace
@@ -44,18 +19,6 @@ const kernel_table& kernel_table_for(isa target) {
     for (const kernel_table* table : kernel_tables())
         if (table->target == target) return *table;
     throw invalid_argument("no kernels for instruction set " + std::string(to_string(target)));
-}
-
-const select_kernel& find_select(const kernel_table& table, const select_key& key) {
-    return find(table.selects, key);
-}
-
-const pick_kernel& find_pick(const kernel_table& table, const pick_key& key) {
-    return find(table.picks, key);
-}
-
-const pack_kernel& find_pack(const kernel_table& table, const pack_key& key) {
-    return find(table.packs, key);
 }
 
 std::string to_string(const select_key& key) {
@@ -71,6 +34,12 @@ std::string to_string(const pick_key& key) {
 
 std::string to_string(const pack_key& key) {
     return std::string(to_string(key.kind)) + '_' + std::to_string(key.unit_bytes);
+}
+
+std::string_view to_string(access_kind kind) {
+    static constexpr std::string_view names[] = {"direct", "repeat", "gather",   "scatter",
+                                                 "step",   "splat",  "transpose"};
+    return names[static_cast<std::size_t>(kind)];
 }
 
 void finish_streaming() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/cpu.hpp"
+#include "base/error.hpp"
 #include "kernel/attention_contract.hpp"
 #include "kernel/contract.hpp"
 #include "kernel/row_contract.hpp"
@@ -18,11 +19,6 @@ struct select_key {
     friend bool operator==(const select_key&, const select_key&) = default;
 };
 
-struct select_kernel {
-    select_key key;
-    select_fn run;
-};
-
 struct pick_key {
     int width_bytes;
     column_class cond;
@@ -30,22 +26,21 @@ struct pick_key {
     friend bool operator==(const pick_key&, const pick_key&) = default;
 };
 
-struct pick_kernel {
-    pick_key key;
-    pick_fn run;
-};
-
 struct pack_key {
-    pack_kind kind;
+    access_kind kind;
     int unit_bytes;
 
     friend bool operator==(const pack_key&, const pack_key&) = default;
 };
 
-struct pack_kernel {
-    pack_key key;
-    pack_fn run;
+template <class Key, class Run>
+struct kernel_entry {
+    Key key;
+    Run run;
 };
+using select_kernel = kernel_entry<select_key, select_fn>;
+using pick_kernel = kernel_entry<pick_key, pick_fn>;
+using pack_kernel = kernel_entry<pack_key, pack_fn>;
 
 // The kernels of one instruction set, in the order of kernel_list.inc.
 struct kernel_table {
@@ -63,17 +58,22 @@ std::span<const kernel_table* const> kernel_tables();
 // The table of exactly that instruction set; throws invalid_argument where none is compiled in.
 const kernel_table& kernel_table_for(isa target);
 
-// The entry of the list; every key of the list is in every table. Throws invalid_argument else.
-const select_kernel& find_select(const kernel_table& table, const select_key& key);
-const pick_kernel& find_pick(const kernel_table& table, const pick_key& key);
-const pack_kernel& find_pack(const kernel_table& table, const pack_key& key);
-
 // "select_x32_uuz_stream": bits of an element, classes of cond, src_0, src_1 (u, z), stores.
 std::string to_string(const select_key& key);
 // "pick_x128_u": bits of an element, class of cond.
 std::string to_string(const pick_key& key);
 // "gather_4": kind and unit in bytes.
 std::string to_string(const pack_key& key);
+std::string_view to_string(access_kind kind);
+
+// The entry of a table's list; every key of the list is in every table. Throws invalid_argument
+// else.
+template <class Entry>
+const Entry& find_kernel(std::span<const Entry> entries, const decltype(Entry::key)& key) {
+    for (const Entry& entry : entries)
+        if (entry.key == key) return entry;
+    throw invalid_argument("no kernel " + to_string(key));
+}
 
 // Makes streamed stores visible before whatever this thread publishes next.
 void finish_streaming();

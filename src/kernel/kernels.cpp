@@ -23,7 +23,30 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
-#include "kernel/lanes-inl.hpp"
+#include "hwy/contrib/math/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace maskwise {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Elements of 16 bytes travel as two lanes of 8.
+template <std::size_t Width>
+using lane_of = std::conditional_t<
+    Width == 1, std::uint8_t,
+    std::conditional_t<Width == 2, std::uint16_t,
+                       std::conditional_t<Width == 4, std::uint32_t, std::uint64_t>>>;
+
+inline HWY_ATTR const std::uint8_t* as_bytes(const std::byte* p) {
+    return reinterpret_cast<const std::uint8_t*>(p);
+}
+
+inline HWY_ATTR bool element_is_true(const std::byte* cond) {
+    return *as_bytes(cond) != 0;
+}
+
+// Parts of this file, once a target and in this order: each uses what is in front of it.
 #include "kernel/pack_kernel-inl.hpp"
 #include "kernel/pack_step-inl.hpp"
 #include "kernel/pack_transpose-inl.hpp"
@@ -32,10 +55,6 @@
 #include "kernel/select_kernel-inl.hpp"
 
 #include "kernel/attention_kernel-inl.hpp"
-
-HWY_BEFORE_NAMESPACE();
-namespace maskwise {
-namespace HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_SCALAR
 constexpr isa this_target = isa::scalar;
@@ -70,7 +89,7 @@ constexpr pick_kernel picks[] = {
 };
 
 constexpr pack_kernel packs[] = {
-#define MASKWISE_PACK_KERNEL(kind, unit) {{pack_kind::kind, unit}, kind##_kernel<unit>},
+#define MASKWISE_PACK_KERNEL(kind, unit) {{access_kind::kind, unit}, kind##_kernel<unit>},
 #include "kernel/kernel_list.inc"
 #undef MASKWISE_PACK_KERNEL
 };

@@ -1,20 +1,9 @@
 // The packing kernels for one Highway target, but step and transpose, which have files of their
-// own; included once a target by kernels.cpp.
+// own.
 //
 // gather, scatter and splat are loads and stores at precomputed offsets: two loads and a store for
 // an item, so about an item a cycle whatever its size up to 32 bytes; where windows of 16 bytes
 // hold several items each, gather takes about a cycle for a window.
-
-#if defined(MASKWISE_KERNEL_PACK_INL) == defined(HWY_TARGET_TOGGLE)
-#ifdef MASKWISE_KERNEL_PACK_INL
-#undef MASKWISE_KERNEL_PACK_INL
-#else
-#define MASKWISE_KERNEL_PACK_INL
-#endif
-
-HWY_BEFORE_NAMESPACE();
-namespace maskwise {
-namespace HWY_NAMESPACE {
 
 // Copies exactly `bytes` bytes in moves of Unit bytes, of which the last two overlap. Unit <=
 // bytes.
@@ -172,9 +161,3 @@ HWY_ATTR void splat_kernel(const pack_tile& tile) {
         }
     });
 }
-
-} // namespace HWY_NAMESPACE
-} // namespace maskwise
-HWY_AFTER_NAMESPACE();
-
-#endif // per-target include guard

@@ -1,19 +1,7 @@
-// The kernel that packs elements at one distance from each other, for one Highway target; included
-// once a target by kernels.cpp, behind pack_kernel-inl.hpp.
+// The kernel that packs elements at one distance from each other, for one Highway target.
 //
 // Reversed elements, and every second to fourth in either direction, are whole loads and one to
 // three shuffles for a vector. At other distances it is a load and a store for an element.
-
-#if defined(MASKWISE_KERNEL_PACK_STEP_INL) == defined(HWY_TARGET_TOGGLE)
-#ifdef MASKWISE_KERNEL_PACK_STEP_INL
-#undef MASKWISE_KERNEL_PACK_STEP_INL
-#else
-#define MASKWISE_KERNEL_PACK_STEP_INL
-#endif
-
-HWY_BEFORE_NAMESPACE();
-namespace maskwise {
-namespace HWY_NAMESPACE {
 
 // Four at a time, so that one address serves them all.
 template <std::size_t Width>
@@ -159,9 +147,3 @@ HWY_ATTR void step_kernel(const pack_tile& tile) {
         step_elements<Width>(strided, buffer, items, step);
     });
 }
-
-} // namespace HWY_NAMESPACE
-} // namespace maskwise
-HWY_AFTER_NAMESPACE();
-
-#endif // per-target include guard

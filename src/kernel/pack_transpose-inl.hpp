@@ -1,19 +1,7 @@
-// The kernel that transposes, for one Highway target; included once a target by kernels.cpp, behind
-// pack_kernel-inl.hpp.
+// The kernel that transposes, for one Highway target.
 //
 // It moves blocks of 16 x 16 bytes through registers: log2(16 / width) rounds of interleaving, two
 // shuffles a cycle.
-
-#if defined(MASKWISE_KERNEL_PACK_TRANSPOSE_INL) == defined(HWY_TARGET_TOGGLE)
-#ifdef MASKWISE_KERNEL_PACK_TRANSPOSE_INL
-#undef MASKWISE_KERNEL_PACK_TRANSPOSE_INL
-#else
-#define MASKWISE_KERNEL_PACK_TRANSPOSE_INL
-#endif
-
-HWY_BEFORE_NAMESPACE();
-namespace maskwise {
-namespace HWY_NAMESPACE {
 
 inline std::int64_t steps_of(std::int64_t count, std::int64_t each) {
     return (count + each - 1) / each;
@@ -305,9 +293,3 @@ HWY_ATTR void transpose_kernel(const pack_tile& tile) {
     transpose_singly<Width>(tile);
 #endif
 }
-
-} // namespace HWY_NAMESPACE
-} // namespace maskwise
-HWY_AFTER_NAMESPACE();
-
-#endif // per-target include guard

@@ -1,16 +1,4 @@
-// Elements of rows in memory to and from f32 in registers, for one Highway target; included by
-// row_kernel-inl.hpp.
-
-#if defined(MASKWISE_KERNEL_ROW_ELEMENTS_INL) == defined(HWY_TARGET_TOGGLE)
-#ifdef MASKWISE_KERNEL_ROW_ELEMENTS_INL
-#undef MASKWISE_KERNEL_ROW_ELEMENTS_INL
-#else
-#define MASKWISE_KERNEL_ROW_ELEMENTS_INL
-#endif
-
-HWY_BEFORE_NAMESPACE();
-namespace maskwise {
-namespace HWY_NAMESPACE {
+// Elements of rows in memory to and from f32 in registers, for one Highway target.
 
 // A block is four vectors in registers: few enough for 16 of them, enough to hide what the choice
 // of an operator costs.
@@ -138,9 +126,3 @@ HWY_ATTR HWY_INLINE void store_elements(row_v value, std::byte* to) {
     if constexpr (Type == row_type::i8) store_byte(value, reinterpret_cast<std::int8_t*>(to));
     if constexpr (Type == row_type::u8) store_byte(value, reinterpret_cast<std::uint8_t*>(to));
 }
-
-} // namespace HWY_NAMESPACE
-} // namespace maskwise
-HWY_AFTER_NAMESPACE();
-
-#endif // per-target include guard

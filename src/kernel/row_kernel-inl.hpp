@@ -1,17 +1,6 @@
-// Row arithmetic for one Highway target; included once a target by kernels.cpp.
-
-#if defined(MASKWISE_KERNEL_ROW_INL) == defined(HWY_TARGET_TOGGLE)
-#ifdef MASKWISE_KERNEL_ROW_INL
-#undef MASKWISE_KERNEL_ROW_INL
-#else
-#define MASKWISE_KERNEL_ROW_INL
-#endif
+// Row arithmetic for one Highway target.
 
 #include "kernel/row_steps-inl.hpp"
-
-HWY_BEFORE_NAMESPACE();
-namespace maskwise {
-namespace HWY_NAMESPACE {
 
 constexpr float row_minus_infinity = -std::numeric_limits<float>::infinity();
 
@@ -302,9 +291,3 @@ HWY_ATTR inline float row_log(float value) {
 }
 
 constexpr row_kernels rows{row_write, row_run, row_exp_sum, row_store, row_fill, row_log};
-
-} // namespace HWY_NAMESPACE
-} // namespace maskwise
-HWY_AFTER_NAMESPACE();
-
-#endif // per-target include guard

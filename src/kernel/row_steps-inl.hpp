@@ -1,19 +1,6 @@
-// The steps of a row on four vectors at once, for one Highway target; included by
-// row_kernel-inl.hpp.
+// The steps of a row on four vectors at once, for one Highway target.
 
-#if defined(MASKWISE_KERNEL_ROW_STEPS_INL) == defined(HWY_TARGET_TOGGLE)
-#ifdef MASKWISE_KERNEL_ROW_STEPS_INL
-#undef MASKWISE_KERNEL_ROW_STEPS_INL
-#else
-#define MASKWISE_KERNEL_ROW_STEPS_INL
-#endif
-
-#include "hwy/contrib/math/math-inl.h"
 #include "kernel/row_elements-inl.hpp"
-
-HWY_BEFORE_NAMESPACE();
-namespace maskwise {
-namespace HWY_NAMESPACE {
 
 // exp(x) for x up to 0, to 1.4 units in the last place near 0: 2^(n + f) with n whole, 2^n times a
 // polynomial of f (least largest relative error on [-0.5, 0.5], 1 at 0). Adding 1.5 * 2^23 + 127
@@ -248,9 +235,3 @@ HWY_ATTR HWY_INLINE void act(const row_action& action, const row_columns& at, ro
     else
         compare_block(action.compared, at, a, b, c, d, side_a, side_b, side_c, side_d);
 }
-
-} // namespace HWY_NAMESPACE
-} // namespace maskwise
-HWY_AFTER_NAMESPACE();
-
-#endif // per-target include guard

@@ -8,10 +8,6 @@
 
 namespace maskwise {
 
-// direct: the kernel reads (or writes) the operand where it lies. repeat: a pattern that lies in
-// one piece is copied. The others are packed by the kernel of that name.
-enum class access_kind : std::uint8_t { direct, repeat, gather, scatter, step, splat, transpose };
-
 // How one operand reaches the kernel in tiles of one size.
 struct operand_access {
     access_kind kind = access_kind::direct;

@@ -178,12 +178,12 @@ void choose_kernels(select_plan& plan, const kernel_table& kernels, std::int64_t
     const bool direct = access[op_dst].kind == access_kind::direct;
     plan.key = {static_cast<int>(plan.nest.width_bytes[op_dst]), access[op_cond].columns,
                 access[op_src_0].columns, access[op_src_1].columns, store_policy::plain};
-    plan.run_plain = find_select(kernels, plan.key).run;
+    plan.run_plain = find_kernel(kernels.selects, plan.key).run;
     if (direct && plan.moved_bytes >= stream_from && !rows_end_within_lines(plan))
         plan.key.store = store_policy::stream;
     if (!plan.shapes[0].pick_offsets.empty())
-        plan.pick = find_pick(kernels, {plan.key.width_bytes, plan.key.cond}).run;
-    plan.run = find_select(kernels, plan.key).run;
+        plan.pick = find_kernel(kernels.picks, {plan.key.width_bytes, plan.key.cond}).run;
+    plan.run = find_kernel(kernels.selects, plan.key).run;
 }
 
 } // namespace

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "tensor/broadcast.hpp"
 #include "tensor/tensor_desc.hpp"
 
 #include <algorithm>
@@ -60,18 +61,14 @@ namespace collapsing {
 // Dimensions of dst that are longer than 1, outermost first, with each input's stride or 0.
 template <std::size_t Operands>
 void align_operands(basic_loop_nest<Operands>& nest, const operand_descs<Operands>& operands) {
-    const tensor_desc& dst = *operands.back();
-    const int rank = dst.extents.rank();
-    for (int d = 0; d < rank; ++d) {
-        if (dst.extents[d] == 1) continue;
-        basic_loop<Operands> loop{dst.extents[d], {}};
-        for (std::size_t o = 0; o < Operands; ++o) {
-            if (operands[o] == nullptr) continue;
-            const int own = d - (rank - operands[o]->extents.rank());
-            const bool moves = own >= 0 && operands[o]->extents[own] != 1;
-            loop.stride_bytes[o] = moves ? operands[o]->strides_bytes[own] : 0;
-        }
-        nest[nest.rank++] = loop;
+    const dims& extents = operands.back()->extents;
+    for (int d = 0; d < extents.rank(); ++d) {
+        if (extents[d] == 1) continue;
+        basic_loop<Operands>& loop = nest[nest.rank++];
+        loop.extent = extents[d];
+        for (std::size_t o = 0; o < Operands; ++o)
+            if (operands[o] != nullptr)
+                loop.stride_bytes[o] = aligned_stride(*operands[o], d, extents.rank());
     }
 }
 
@@ -85,11 +82,6 @@ void turn_forward(basic_loop_nest<Operands>& nest) {
             loop.stride_bytes[o] = -loop.stride_bytes[o];
         }
     }
-}
-
-template <std::size_t Operands>
-void sort_by_dst_stride(basic_loop_nest<Operands>& nest) {
-    std::ranges::sort(nest, {}, [](const auto& loop) { return loop.stride_bytes.back(); });
 }
 
 template <std::size_t Operands>
@@ -145,7 +137,7 @@ basic_loop_nest<Operands> collapse(const operand_descs<Operands>& operands,
         if (operands[o] != nullptr)
             nest.width_bytes[o] = static_cast<std::int64_t>(width_bytes(operands[o]->type));
     collapsing::turn_forward(nest);
-    collapsing::sort_by_dst_stride(nest);
+    std::ranges::sort(nest, {}, [](const auto& loop) { return loop.stride_bytes.back(); });
     if (dst_overlaps(nest)) overlaps();
     collapsing::merge_neighbours(nest);
     return nest;
@@ -157,6 +149,12 @@ inline bool elements_overlap(const tensor_desc& written) {
     bool overlap = false;
     collapse<1>({&written}, [&] { overlap = true; });
     return overlap;
+}
+
+// Throws invalid_argument where they may. `name` is that of an output, which threads write.
+inline void require_apart(const tensor_desc& written, const std::string& name) {
+    if (elements_overlap(written))
+        throw invalid_argument(name + " (" + to_string(written) + ") has elements that overlap");
 }
 
 } // namespace maskwise

@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "plan/collapse.hpp"
+#include "tensor/data_type.hpp"
 
 #include <algorithm>
 
@@ -10,57 +11,29 @@ namespace {
 
 enum class role : std::uint8_t { input, cond, result };
 
-// The row kernel's word for a type: its branches are laid out for f32 being 0.
-row_type row_type_of(data_type type, role as, const char* name) {
-    if (type == data_type::f32) return row_type::f32;
-    if (type == data_type::bf16) return row_type::bf16;
-    if (type == data_type::f16) return row_type::f16;
-    if (as == role::result && type == data_type::i8) return row_type::i8;
-    if (as == role::result && type == data_type::u8) return row_type::u8;
-    throw invalid_argument(std::string(name) + " is " + std::string(to_string(type)) +
-                           "; rows are f32, bf16 or f16");
-}
-
-// Strides of `desc` in the dimensions of `shape`, right-aligned; 0 where it is broadcast.
-dims aligned_strides(const tensor_desc& desc, const dims& shape, const char* name) {
-    const int missing = shape.rank() - desc.extents.rank();
-    dims strides = dims::filled(shape.rank(), 0);
-    for (int i = 0; i < desc.extents.rank() && missing >= 0; ++i) {
-        const std::int64_t extent = desc.extents[i];
-        if (extent != 1 && extent != shape[missing + i])
-            throw invalid_argument(std::string(name) + ' ' + to_string(desc.extents) +
-                                   " does not broadcast to the rows of " + to_string(shape));
-        if (extent != 1) strides[missing + i] = desc.strides_bytes[i];
-    }
-    if (missing < 0)
-        throw invalid_argument(std::string(name) + ' ' + to_string(desc.extents) +
-                               " has more dimensions than " + to_string(shape));
-    return strides;
+void require_type(data_type type, role as, const char* name) {
+    if (as == role::cond && type != data_type::boolean)
+        throw invalid_argument("cond is " + std::string(to_string(type)) + ", expected boolean");
+    const bool is_known =
+        as == role::cond || computes_in_f32(type) || (as == role::result && is_8_bit_integer(type));
+    if (!is_known)
+        throw invalid_argument(std::string(name) + " is " + std::string(to_string(type)) +
+                               "; rows are f32, bf16 or f16");
 }
 
 row_operand make_operand(const tensor_desc& desc, const dims& shape, role as, const char* name) {
+    require_type(desc.type, as, name);
     row_operand operand;
-    if (as != role::cond) operand.type = row_type_of(desc.type, as, name);
-    if (as == role::cond && desc.type != data_type::boolean)
-        throw invalid_argument("cond is " + std::string(to_string(desc.type)) +
-                               ", expected boolean");
-    const dims strides = aligned_strides(desc, shape, name);
+    operand.type = row_type_of(desc.type);
+    operand.width_bytes = static_cast<std::int64_t>(width_bytes(desc.type));
+    const dims strides = broadcast_strides(desc, shape);
     const std::int64_t column_bytes = strides[shape.rank() - 1];
     operand.is_scalar = column_bytes == 0;
-    if (column_bytes != 0 && element_count(shape) > 0 &&
-        column_bytes != static_cast<std::int64_t>(width_bytes(desc.type)))
+    if (column_bytes != 0 && element_count(shape) > 0 && column_bytes != operand.width_bytes)
         throw invalid_argument(std::string(name) + " is not dense along the row: " +
                                std::to_string(column_bytes) + " bytes a column");
-    for (int i = 0; i + 1 < shape.rank(); ++i) operand.strides_bytes.push_back(strides[i]);
-    operand.width_bytes = static_cast<std::int64_t>(width_bytes(desc.type));
+    operand.strides_bytes = without_last(strides, 1);
     return operand;
-}
-
-// Rows are written by several threads at once.
-void require_apart(const tensor_desc& written, const char* name) {
-    if (elements_overlap(written))
-        throw invalid_argument(std::string(name) + " with strides in bytes " +
-                               to_string(written.strides_bytes) + " has elements that overlap");
 }
 
 row_operand make_statistics(const tensor_desc& desc, dims shape) {
@@ -110,7 +83,10 @@ void require_one_masked_value(const row_plan& plan) {
 void require_layouts(const row_desc& desc) {
     const auto require = [&](const tensor_desc& tensor) {
         span_bytes(tensor); // throws on overflow
-        aligned_strides(tensor, desc.scores.extents, "an operand");
+        if (!broadcasts_one_way(tensor.extents, desc.scores.extents))
+            throw invalid_argument("an operand " + to_string(tensor.extents) +
+                                   " does not broadcast to the rows of " +
+                                   to_string(desc.scores.extents));
     };
     require(desc.scores);
     require(desc.result);
@@ -163,10 +139,11 @@ void cut_rows(row_plan& plan) {
 }
 
 void lay_out_rows(const dims& shape, row_plan& plan) {
-    for (int i = 0; i + 1 < shape.rank(); ++i) plan.outer.push_back(shape[i]);
+    plan.outer = without_last(shape, 1);
     plan.columns = plan.last_columns = shape[shape.rank() - 1];
     plan.rows = element_count(plan.outer);
 }
+
 void add_operands(const row_desc& desc, row_plan& plan) {
     const dims& shape = desc.scores.extents;
     plan.scores = make_operand(desc.scores, shape, role::input, "scores");

@@ -13,6 +13,14 @@
 
 namespace maskwise {
 
+// The row kernel's word for a type that rows may have; for any other f32.
+constexpr row_type row_type_of(data_type type) {
+    if (type == data_type::bf16) return row_type::bf16;
+    if (type == data_type::f16) return row_type::f16;
+    if (type == data_type::i8) return row_type::i8;
+    return type == data_type::u8 ? row_type::u8 : row_type::f32;
+}
+
 // What is done to each row of a tensor of scores, in order: the chain around a Select. `side`,
 // `cond` and the like are the numbers of operands.
 struct row_change { // row = op(row)

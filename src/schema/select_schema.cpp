@@ -10,6 +10,30 @@
 namespace maskwise {
 namespace {
 
+using enum data_type;
+using enum broadcast_rule;
+
+constexpr data_type onednn_types[] = {f32, bf16, f16};
+constexpr data_type openvino_types[] = {f16, bf16, f32, f64, i8,  i16,    i32,
+                                        i64, u8,   u16, u32, u64, boolean};
+constexpr data_type onnx_types[] = {u8,  u16, u32, u64,    i8,      i16,       i32,        i64,
+                                    f16, f32, f64, string, boolean, complex64, complex128, bf16};
+constexpr auto onnx_9_types = std::span(onnx_types).first<std::size(onnx_types) - 1>();
+
+// In the order of `dialect`.
+constexpr select_schema schemas[] = {
+    // The oneDNN Graph specification, operation Select: signature, T1 boolean, T2 table, and the
+    // two-step rule in the text of auto_broadcast.
+    {"onednn::Select", {"cond", "src_0", "src_1"}, "dst", onednn_types, true, two_step},
+    // OpenVINO's operation set, Select-1: inputs, T any type that the engine has as a number or
+    // boolean, T_COND boolean, attribute auto_broadcast and its two-step rule.
+    {"openvino::Select-1", {"cond", "then", "else"}, "output", openvino_types, true, two_step},
+    // ONNX's operator Where since version 9: type constraints B and T, multidirectional
+    // broadcasting of all three inputs. Version 16 adds bfloat16.
+    {"onnx::Where-9", {"condition", "X", "Y"}, "output", onnx_9_types, false, multidirectional},
+    {"onnx::Where-16", {"condition", "X", "Y"}, "output", onnx_types, false, multidirectional},
+};
+
 [[noreturn]] void throw_type(const select_schema& schema, std::string_view input, data_type given,
                              const std::string& expected) {
     throw invalid_argument(std::string(schema.dialect) + ": " + std::string(input) + " is " +
@@ -46,7 +70,7 @@ std::string sources_of(const select_schema& schema) {
 
 // nullopt where cond does not fit the shape that the sources have together.
 std::optional<dims> join_cond(broadcast_rule rule, const dims& cond, dims sources) {
-    if (rule == broadcast_rule::multidirectional) return broadcast_numpy(cond, sources);
+    if (rule == multidirectional) return broadcast_numpy(cond, sources);
     if (broadcasts_one_way(cond, sources)) return sources;
     return std::nullopt;
 }
@@ -60,17 +84,9 @@ std::optional<auto_broadcast> parse_auto_broadcast(std::string_view text) {
 }
 
 const select_schema& schema_of(dialect form) {
-    switch (form) {
-    case dialect::onednn_select:
-        return onednn_select();
-    case dialect::openvino_select_1:
-        return openvino_select_1();
-    case dialect::onnx_where_9:
-        return onnx_where_9();
-    case dialect::onnx_where_16:
-        return onnx_where_16();
-    }
-    throw invalid_argument("dialect " + std::to_string(static_cast<int>(form)) + " is unknown");
+    const auto number = static_cast<std::size_t>(form);
+    if (number < std::size(schemas)) return schemas[number];
+    throw invalid_argument("dialect " + std::to_string(number) + " is unknown");
 }
 
 void check_types(const select_schema& schema, data_type cond, data_type src_0, data_type src_1,

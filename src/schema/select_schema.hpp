@@ -18,26 +18,25 @@ enum class broadcast_rule {
     multidirectional // all three broadcast to each other, so that cond may expand the result
 };
 
-// The definition of Select in one dialect, as data: each dialect is one object of this type in one
-// file.
+// The definition of Select in one dialect, as data.
 struct select_schema {
+    static constexpr data_type cond_type = data_type::boolean;
+    static constexpr auto_broadcast default_broadcast = auto_broadcast::numpy;
+
     std::string_view dialect;
     std::array<std::string_view, 3> inputs; // names of cond, src_0, src_1 in the dialect's words
     std::string_view output;
-    data_type cond_type;
     std::span<const data_type> value_types; // src_0, src_1 and dst: one of these, all the same
     bool has_auto_broadcast;                // else it is always the default
-    auto_broadcast default_broadcast;
     broadcast_rule rule;
 };
 
-const select_schema& onednn_select();
-const select_schema& openvino_select_1();
-const select_schema& onnx_where_9();
-const select_schema& onnx_where_16();
-
 // Throws invalid_argument for a number that is no dialect.
 const select_schema& schema_of(dialect form);
+
+inline const select_schema& onednn_select() {
+    return schema_of(dialect::onednn_select);
+}
 
 // Throws invalid_argument naming the dialect, the input and what was expected.
 void check_types(const select_schema& schema, data_type cond, data_type src_0, data_type src_1,

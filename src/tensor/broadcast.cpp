@@ -39,4 +39,10 @@ void require_one_way(const dims& from, const dims& to, std::string_view what) {
                             " does not broadcast to " + to_string(to));
 }
 
+dims broadcast_strides(const tensor_desc& from, const dims& to) {
+    dims strides = dims::filled(to.rank(), 0);
+    for (int d = 0; d < to.rank(); ++d) strides[d] = aligned_stride(from, d, to.rank());
+    return strides;
+}
+
 } // namespace maskwise

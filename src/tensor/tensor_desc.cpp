@@ -12,6 +12,19 @@ namespace {
 
 } // namespace
 
+inline namespace v1 {
+
+std::string to_string(const dims& values) {
+    std::string text = "{";
+    for (const std::int64_t value : values) {
+        if (text.size() > 1) text += ',';
+        text += std::to_string(value);
+    }
+    return text + '}';
+}
+
+} // namespace v1
+
 void require_no_negative(const dims& extents, std::string_view owner, std::string_view name) {
     for (int d = 0; d < extents.rank(); ++d)
         if (extents[d] < 0)
@@ -47,8 +60,25 @@ tensor_desc dense_desc(data_type type, const dims& extents, const dimension_orde
     return {type, extents, dense_strides(extents, width, order)};
 }
 
-tensor_desc with_strides(const tensor_desc& desc) {
-    return desc.strides_bytes.empty() ? dense_desc(desc.type, desc.extents) : desc;
+void fill_in_strides(tensor_desc& desc) {
+    if (!desc.strides_bytes.empty()) return;
+    require_no_negative(desc.extents);
+    desc.strides_bytes =
+        dense_strides(desc.extents, static_cast<std::int64_t>(width_bytes(desc.type)));
+}
+
+tensor_desc with_strides(tensor_desc desc) {
+    fill_in_strides(desc);
+    return desc;
+}
+
+std::string to_string(const tensor_desc& desc) {
+    return std::string(to_string(desc.type)) + ' ' + to_string(desc.extents) +
+           ", strides in bytes " + to_string(desc.strides_bytes);
+}
+
+dims without_last(const dims& of, int count) {
+    return dims(std::span(of.begin(), static_cast<std::size_t>(of.rank() - count)));
 }
 
 std::int64_t element_count(const dims& extents) {

@@ -34,8 +34,15 @@ dims dense_strides(const dims& extents, std::int64_t unit,
 tensor_desc dense_desc(data_type type, const dims& extents,
                        const dimension_order& order = row_major);
 
-// The same tensor, dense where it has no strides.
-tensor_desc with_strides(const tensor_desc& desc);
+// Makes a tensor dense that has no strides. Throws as dense_desc does.
+void fill_in_strides(tensor_desc& desc);
+tensor_desc with_strides(tensor_desc desc);
+
+// "f32 {2,3}, strides in bytes {12,4}".
+std::string to_string(const tensor_desc& desc);
+
+// All but the last `count`.
+dims without_last(const dims& of, int count);
 
 // Product of the extents: 1 for a scalar, 0 for an empty tensor. Throws invalid_shape on overflow
 // or a negative extent.

@@ -50,7 +50,7 @@ void run(isa target, const work& w) {
                            stride(w.key.src_0),
                            stride(w.key.src_1),
                            row_bytes};
-    const select_fn kernel = find_select(kernel_table_for(target), w.key).run;
+    const select_fn kernel = find_kernel(kernel_table_for(target).selects, w.key).run;
     kernel(tile); // what happens once is not counted
     guard::start_counting();
     kernel(tile);

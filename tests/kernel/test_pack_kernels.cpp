@@ -19,7 +19,7 @@ namespace {
 struct pack_job : pack_layout {
     pack_job(generator& random, const pack_key& of) : key(of) {
         const std::int64_t unit = key.unit_bytes;
-        transposes = key.kind == pack_kind::transpose;
+        transposes = key.kind == access_kind::transpose;
         item_bytes = draw_item_bytes(random);
         items = one_in(random, 3) ? draw(random, 1, 4) : draw(random, 1, 40);
         groups = one_in(random, 3) ? draw(random, 1, 4) : draw(random, 1, 40);
@@ -27,7 +27,7 @@ struct pack_job : pack_layout {
         if (transposes && one_in(random, 4)) items = draw(random, 1, 100);
         if (one_in(random, 2)) most_items = std::int64_t{4} << draw(random, 0, 3);
         blocks = draw(random, 1, 3);
-        const std::int64_t taken = key.kind == pack_kind::splat ? unit : item_bytes;
+        const std::int64_t taken = key.kind == access_kind::splat ? unit : item_bytes;
         const bool dense = one_in(random, 3);
         const std::int64_t item_space =
             (transposes ? groups * unit : taken) + (dense ? 0 : draw(random, 0, 20));
@@ -36,7 +36,7 @@ struct pack_job : pack_layout {
             offsets.push_back(static_cast<std::int32_t>(i * item_space));
         even_items = dense || one_in(random, 2);
         if (!even_items) std::shuffle(offsets.begin(), offsets.end(), random);
-        if (key.kind == pack_kind::step) space_items(random);
+        if (key.kind == access_kind::step) space_items(random);
         const std::int64_t block_space =
             items * item_space + (transposes ? 0 : (groups - 1) * group_bytes);
         for (std::int64_t b = 0; b < blocks; ++b)
@@ -48,7 +48,7 @@ struct pack_job : pack_layout {
         buffer_group_bytes = items * item_bytes;
         buffer_bytes = blocks * groups * buffer_group_bytes;
         place_groups(random);
-        if (key.kind == pack_kind::gather && one_in(random, 2)) place_windows();
+        if (key.kind == access_kind::gather && one_in(random, 2)) place_windows();
     }
 
     // One distance between items: a few elements, which vectors know, or any number of bytes, up or
@@ -123,8 +123,8 @@ struct pack_job : pack_layout {
 
     std::int64_t draw_item_bytes(generator& random) const {
         const std::int64_t unit = key.unit_bytes;
-        if (transposes || key.kind == pack_kind::step) return unit;
-        if (key.kind == pack_kind::splat) return unit * draw(random, 1, 90);
+        if (transposes || key.kind == access_kind::step) return unit;
+        if (key.kind == access_kind::splat) return unit * draw(random, 1, 90);
         return one_in(random, 3) ? unit : draw(random, unit, unit == 16 ? 400 : 2 * unit - 1);
     }
 
@@ -145,7 +145,7 @@ struct pack_job : pack_layout {
 
     void expect_item(const std::byte* from, std::byte* to) const {
         const std::int64_t unit = key.unit_bytes;
-        const std::int64_t step = key.kind == pack_kind::splat ? unit : item_bytes;
+        const std::int64_t step = key.kind == access_kind::splat ? unit : item_bytes;
         for (std::int64_t at = 0; at < item_bytes; at += step)
             std::memcpy(to + at, from, static_cast<std::size_t>(step));
     }
@@ -179,7 +179,7 @@ void check_scatter(generator& random, const pack_job& job, pack_fn run) {
 }
 
 void check_read(generator& random, const pack_job& job, pack_fn run) {
-    const bool moves = job.key.kind == pack_kind::gather || job.key.kind == pack_kind::step;
+    const bool moves = job.key.kind == access_kind::gather || job.key.kind == access_kind::step;
     const std::int64_t slack = moves ? 0 : pack_slack_bytes;
     const auto edge = one_in(random, 2) ? guarded_buffer::edge::front : guarded_buffer::edge::back;
     const guarded_buffer strided(static_cast<std::size_t>(job.strided_bytes), edge);
@@ -202,7 +202,7 @@ TEST_P(pack_kernels, match_plain_loops) {
     generator random(base_seed());
     for (int i = 0; i < 300 && !HasFatalFailure(); ++i) {
         const pack_job job(random, GetParam().kernel.key);
-        if (job.key.kind == pack_kind::scatter)
+        if (job.key.kind == access_kind::scatter)
             check_scatter(random, job, GetParam().kernel.run);
         else
             check_read(random, job, GetParam().kernel.run);

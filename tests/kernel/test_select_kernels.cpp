@@ -199,11 +199,11 @@ TEST(kernel_table, has_every_key_once_for_every_target) {
         EXPECT_EQ(table->picks.size(), 2U);
         EXPECT_EQ(table->packs.size(), 25U);
         for (const select_kernel& kernel : table->selects)
-            EXPECT_EQ(&find_select(*table, kernel.key), &kernel) << to_string(kernel.key);
+            EXPECT_EQ(&find_kernel(table->selects, kernel.key), &kernel) << to_string(kernel.key);
         for (const pick_kernel& kernel : table->picks)
-            EXPECT_EQ(&find_pick(*table, kernel.key), &kernel) << to_string(kernel.key);
+            EXPECT_EQ(&find_kernel(table->picks, kernel.key), &kernel) << to_string(kernel.key);
         for (const pack_kernel& kernel : table->packs)
-            EXPECT_EQ(&find_pack(*table, kernel.key), &kernel) << to_string(kernel.key);
+            EXPECT_EQ(&find_kernel(table->packs, kernel.key), &kernel) << to_string(kernel.key);
     }
 }
 

@@ -44,7 +44,7 @@ TEST(forced_isa, decides_which_kernel_runs) {
     // The function that the plan calls is that table's and no other's.
     for (const kernel_table* table : kernel_tables()) {
         const bool chosen = to_string(table->target) == expected();
-        EXPECT_EQ(find_select(*table, plan->key).run == plan->run, chosen)
+        EXPECT_EQ(find_kernel(table->selects, plan->key).run == plan->run, chosen)
             << to_string(table->target);
     }
 }

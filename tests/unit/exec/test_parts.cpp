@@ -104,7 +104,7 @@ TEST(run_tiles_in_parts, parts_of_rows_meet_in_one_line_at_most) {
 TEST(choose_parts, wakes_threads_for_what_is_worth_it) {
     const auto on = [](int count, std::int64_t bytes, std::int64_t tiles) {
         const parallel_loop loop{count, [](std::int64_t, const auto&) {}};
-        return choose_parts(bytes, tiles, &loop);
+        return choose_parts(bytes, parallel_from_bytes, tiles, &loop);
     };
     EXPECT_EQ(on(16, (1 << 20) - 1, 1000), 1);
     EXPECT_EQ(on(16, 1 << 20, 1000), 64);
@@ -114,7 +114,8 @@ TEST(choose_parts, wakes_threads_for_what_is_worth_it) {
     EXPECT_EQ(on(2, 1 << 20, 1000), 8);
     EXPECT_EQ(on(1, 1 << 20, 1000), 1);
     const int own = available_threads();
-    EXPECT_EQ(choose_parts(1 << 20, 1000), own < 2 ? 1 : std::min(1000, 4 * own));
+    EXPECT_EQ(choose_parts(1 << 20, parallel_from_bytes, 1000),
+              own < 2 ? 1 : std::min(1000, 4 * own));
 }
 
 } // namespace

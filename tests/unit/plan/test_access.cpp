@@ -116,7 +116,7 @@ TEST(access, moves_runs_with_the_widest_unit_that_fits) {
     const auto moves = [](std::int64_t bytes, int unit) {
         const operand_access access = access_of({{bytes, 1}, {50, 100}}, 1);
         EXPECT_EQ(access.layout.item_bytes, bytes);
-        return access.pack == find_pack(kernels(), {pack_kind::gather, unit}).run;
+        return access.pack == find_kernel(kernels().packs, {access_kind::gather, unit}).run;
     };
     EXPECT_TRUE(moves(3, 2));
     EXPECT_TRUE(moves(4, 4));
