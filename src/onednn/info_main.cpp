@@ -4,8 +4,7 @@
 
 #include "base/cpu.hpp"
 #include "base/error.hpp"
-#include "onednn/library/abi.hpp"
-#include "onednn/library/soname.hpp"
+#include "onednn/library/find_onednn.hpp"
 #include "onednn/program_file.hpp"
 
 #include <cstdio>
@@ -25,11 +24,6 @@ namespace {
 
 namespace onednn = maskwise::onednn;
 
-const char* file_of(const void* address) {
-    Dl_info info{};
-    return address != nullptr && dladdr(address, &info) != 0 ? info.dli_fname : nullptr;
-}
-
 void print_row(const char* what, const std::string& value) {
     std::printf("%-14s %s\n", what, value.c_str());
 }
@@ -43,21 +37,18 @@ std::string target_text() {
 }
 
 std::string file_text(void* handle, const char* symbol, const char* soname) {
-    const char* file = file_of(dlsym(handle, symbol));
+    const char* file = onednn::file_of(dlsym(handle, symbol));
     return file != nullptr ? file : soname;
 }
 
 std::string onednn_text() {
-    void* const handle =
-        onednn::first_by_soname([](const char* name) { return dlopen(name, RTLD_LAZY); });
+    const auto open_library = [](const char* name) { return dlopen(name, RTLD_LAZY); };
+    void* const handle = onednn::first_by_soname(open_library);
     if (handle == nullptr) return std::string("not found (") + dlerror() + ')';
     std::string text = file_text(handle, "dnnl_version", "libdnnl.so");
     using version_function = const onednn::abi::version* (*)();
-    if (const auto version = reinterpret_cast<version_function>(dlsym(handle, "dnnl_version"))) {
-        const auto* v = version();
-        text += "  (oneDNN " + std::to_string(v->major) + '.' + std::to_string(v->minor) + '.' +
-                std::to_string(v->patch) + ')';
-    }
+    if (const auto version = reinterpret_cast<version_function>(dlsym(handle, "dnnl_version")))
+        text += "  (oneDNN " + onednn::to_string(*version()) + ')';
     if (dlsym(handle, onednn::probe_name) == nullptr) text += "  without the Graph API";
     return text;
 }
@@ -70,7 +61,7 @@ std::string libtbb_text() {
 }
 
 std::string plugin_text() {
-    const char* file = file_of(dlsym(RTLD_DEFAULT, onednn::probe_name));
+    const char* file = onednn::file_of(dlsym(RTLD_DEFAULT, onednn::probe_name));
     const bool in_front = file != nullptr && std::strstr(file, "libmaskwise_onednn") != nullptr;
     if (in_front) return std::string("in front: ") + file;
     return "not in front (set LD_PRELOAD=<prefix>/lib/libmaskwise_onednn.so)";
