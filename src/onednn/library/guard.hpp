@@ -2,10 +2,12 @@
 
 #include "base/error.hpp"
 #include "onednn/library/abi.hpp"
+#include "onednn/library/active.hpp"
 
 #include <exception>
 #include <new>
 #include <string>
+#include <utility>
 
 namespace maskwise::onednn {
 
@@ -43,6 +45,17 @@ template <typename Body>
 abi::status guarded(Body&& body) {
     std::string reason;
     return guarded(reason, body);
+}
+
+// Records what the real library has just made, where it answered so; what cannot be recorded is
+// taken back.
+template <typename Handle, typename Record>
+abi::status record_made(abi::status status, Handle* made, abi::status (*destroy)(Handle),
+                        Record&& record) {
+    if (!to_record(status)) return status;
+    const auto recorded = guarded(record);
+    if (recorded != abi::success) destroy(std::exchange(*made, nullptr));
+    return recorded;
 }
 
 } // namespace maskwise::onednn

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "onednn/library/abi.hpp"
-#include "onednn/record/record_pool.hpp"
 
 #include <array>
 #include <atomic>
@@ -48,26 +47,19 @@ public:
 // just be reading it there for the last time.
 class op_builder {
 public:
-    explicit op_builder(std::shared_ptr<op_record> made) : current_(std::move(made)) {}
+    op_builder(std::size_t id, int kind, const char* name);
 
     const op_record& current() const { return *current_; }
-
-    std::shared_ptr<const op_record> share() const noexcept {
-        is_shared_.store(true, std::memory_order_relaxed);
-        return current_;
-    }
-
-    op_record& writable() {
-        if (is_shared_.load(std::memory_order_relaxed)) {
-            current_ = std::allocate_shared<op_record>(record_allocator<op_record>(), *current_);
-            is_shared_.store(false, std::memory_order_relaxed);
-        }
-        return *current_;
-    }
+    std::shared_ptr<const op_record> share() const noexcept;
+    op_record& writable();
 
 private:
     std::shared_ptr<op_record> current_;
     mutable std::atomic<bool> is_shared_ = false; // threads may add it to their graphs at once
 };
+
+// Makes the operator once more, in a graph of the real library's, with the id, attributes and
+// tensors that the client gave it. Throws invalid_argument where that library refuses.
+void add_recorded(abi::graph graph, const op_record& record);
 
 } // namespace maskwise::onednn
