@@ -66,8 +66,8 @@ abi::status dnnl_graph_graph_set_fpmath_mode(abi::graph graph, int mode, int app
 
 abi::status dnnl_graph_add_op(abi::graph graph, abi::op op) {
     auto* const record = tables().graphs.find(graph);
-    const auto* const builder = record != nullptr ? tables().ops.find(op) : nullptr;
-    if (builder == nullptr) {
+    const auto* const added = record != nullptr ? tables().ops.find(op) : nullptr;
+    if (added == nullptr) {
         const auto status = real_add_op(graph, op);
         // The users of its values are not known any more: all of the graph is left to oneDNN.
         if (record != nullptr && status == abi::success) tables().graphs.erase(graph);
@@ -79,8 +79,9 @@ abi::status dnnl_graph_add_op(abi::graph graph, abi::op op) {
     const auto status = real_add_op(graph, op);
     if (status != abi::success) return status;
     // Shared as it is now: the client may change or destroy its operator at once.
-    record->ops.push_back(builder->share());
-    if (builder->current().kind == abi::op_kind_select) note_select(graph, *record);
+    (*added)->is_shared.store(true, std::memory_order_relaxed);
+    record->ops.push_back(*added);
+    if ((*added)->kind == abi::op_kind_select) note_select(graph, *record);
     return status;
 }
 

@@ -5,7 +5,7 @@
 #include "onednn/library/forward.hpp"
 #include "onednn/library/guard.hpp"
 #include "onednn/library/real_library.hpp"
-#include "onednn/record/op_record.hpp"
+#include "onednn/record/graph_record.hpp"
 #include "onednn/record/tables.hpp"
 
 namespace maskwise::onednn {
@@ -17,7 +17,11 @@ template <typename Change>
 abi::status record_change(abi::status status, abi::op handle, Change&& change) {
     if (!to_record(status)) return status;
     const abi::status recorded = guarded([&] {
-        if (auto* const builder = tables().ops.find(handle)) change(builder->writable());
+        auto* const held = tables().ops.find(handle);
+        if (held == nullptr) return;
+        if ((*held)->is_shared.load(std::memory_order_relaxed))
+            *held = std::shared_ptr<op_record>(new op_record(**held));
+        change(**held);
     });
     if (recorded != abi::success) tables().ops.erase(handle);
     return recorded;
@@ -34,7 +38,8 @@ abi::status record_attribute(abi::status status, abi::op handle, int name, Value
 abi::status dnnl_graph_op_create(abi::op* op, std::size_t id, int kind, const char* verbose_name) {
     const auto status = real_op_create(op, id, kind, verbose_name);
     return record_made(status, op, real_op_destroy, [&] {
-        tables().ops.insert(*op, std::make_unique<op_builder>(id, kind, verbose_name));
+        auto record = std::make_unique<op_record>(id, kind, verbose_name);
+        tables().ops.insert(*op, std::make_unique<std::shared_ptr<op_record>>(std::move(record)));
     });
 }
 

@@ -49,10 +49,10 @@ abi::status forget(abi::partition partition) {
 abi::status dnnl_graph_partition_create_with_op(abi::partition* partition, abi::const_op op,
                                                 int engine_kind) {
     const auto status = real_partition_create_with_op(partition, op, engine_kind);
-    const auto* const builder = tables().ops.find(op);
-    if (builder == nullptr) return status;
-    return record_made(status, partition, forget,
-                       [&] { claim_single_op(builder->current(), engine_kind, *partition); });
+    return record_made(status, partition, forget, [&] {
+        if (const auto* const held = tables().ops.find(op))
+            claim_single_op(**held, engine_kind, *partition);
+    });
 }
 
 abi::status dnnl_graph_partition_destroy(abi::partition partition) {

@@ -1,11 +1,11 @@
 #include "onednn/partition/compile_partition.hpp"
 
-#include "onednn/library/dump.hpp"
 #include "onednn/library/guard.hpp"
 #include "onednn/library/real_library.hpp"
 #include "onednn/partition/compile_region.hpp"
 #include "onednn/partition/report.hpp"
 #include "onednn/partition/segments.hpp"
+#include "onednn/record/client_settings.hpp"
 #include "onednn/record/tables.hpp"
 #include "onednn/record/translate.hpp"
 

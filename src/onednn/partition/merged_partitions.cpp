@@ -1,12 +1,12 @@
 #include "onednn/partition/merged_partitions.hpp"
 
 #include "graph/op_set.hpp"
-#include "onednn/library/dump.hpp"
 #include "onednn/library/guard.hpp"
 #include "onednn/library/real_library.hpp"
 #include "onednn/library/real_partition.hpp"
 #include "onednn/partition/claim_partition.hpp"
 #include "onednn/partition/find_merged_groups.hpp"
+#include "onednn/record/client_settings.hpp"
 #include "onednn/record/tables.hpp"
 
 #include <algorithm>

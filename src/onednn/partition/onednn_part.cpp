@@ -5,7 +5,7 @@
 #include "graph/compiled_select.hpp"
 #include "onednn/library/real_library.hpp"
 #include "onednn/library/real_partition.hpp"
-#include "onednn/record/op_record.hpp"
+#include "onednn/record/graph_record.hpp"
 #include "onednn/record/tensor_data.hpp"
 #include "onednn/record/translate.hpp"
 

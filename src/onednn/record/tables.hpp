@@ -86,7 +86,7 @@ private:
     std::array<node, 1024> buckets_{};
 };
 
-class op_builder;
+class op_record;
 struct graph_record;
 struct partition_claim;
 struct tensor_record;
@@ -94,7 +94,7 @@ class executable;
 
 // A file that inserts or erases includes the record's own header.
 struct side_tables {
-    handle_map<op_builder> ops;
+    handle_map<std::shared_ptr<op_record>> ops; // as they are now
     handle_map<graph_record> graphs;
     handle_map<partition_claim> claims; // by partition
     handle_map<tensor_record> tensors;
