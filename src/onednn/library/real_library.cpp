@@ -5,6 +5,7 @@
 #include "onednn/library/find_onednn.hpp"
 
 #include <atomic>
+#include <climits>
 #include <cstdio>
 #include <dlfcn.h>
 #include <new>
@@ -82,31 +83,23 @@ void describe(real_library& library, void* handle) {
         resolve(handle, wait_name, library.sycl_wait_for_events);
 }
 
-// "<file>, oneDNN a.b.c" of a libdnnl that lacks the Graph API; empty where there is none at all.
-std::string describe_unfit() {
+// Names a libdnnl that lacks the Graph API, where there is one.
+void report_missing() noexcept {
     void* const get_version = first_by_soname([](const char* name) {
         void* const handle = dlopen(name, RTLD_LAZY);
         return handle != nullptr ? dlsym(handle, "dnnl_version") : nullptr;
     });
-    const char* const file = file_of(get_version);
-    if (file == nullptr) return {};
-    const auto& version = *reinterpret_cast<const abi::version* (*)()>(get_version)();
-    return std::string(file) + ", oneDNN " + to_string(version);
-}
-
-void report_missing() noexcept {
-    std::string found;
-    try {
-        if (const auto unfit = describe_unfit(); !unfit.empty())
-            found = "; found " + unfit + ", which is without it";
-    } catch (const std::bad_alloc&) {
-        found.clear();
+    char found[PATH_MAX + 64] = "";
+    if (const char* const file = file_of(get_version)) {
+        const auto& version = *reinterpret_cast<const abi::version* (*)()>(get_version)();
+        std::snprintf(found, sizeof found, "; found %s, oneDNN %d.%d.%d, which is without it", file,
+                      version.major, version.minor, version.patch);
     }
     std::fprintf(stderr,
                  "maskwise: no libdnnl with the Graph API found (searched: next in the link order, "
                  "libraries already loaded, libdnnl.so.3)%s; every dnnl_graph function answers "
                  "`unimplemented`\n",
-                 found.c_str());
+                 found);
 }
 
 std::atomic<bool> is_looked_up = false;
