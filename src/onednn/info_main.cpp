@@ -4,31 +4,23 @@
 
 #include "base/cpu.hpp"
 #include "base/error.hpp"
-#include "onednn/library/abi.hpp"
-#include "onednn/library/soname.hpp"
+#include "onednn/library/find_onednn.hpp"
 #include "onednn/program_file.hpp"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <filesystem>
-#include <spawn.h>
+#include <regex>
 #include <sstream>
 #include <string>
-#include <sys/wait.h>
 #include <unistd.h>
-#include <vector>
 
 namespace {
 
 namespace onednn = maskwise::onednn;
-
-const char* file_of(const void* address) {
-    Dl_info info{};
-    return address != nullptr && dladdr(address, &info) != 0 ? info.dli_fname : nullptr;
-}
 
 void print_row(const char* what, const std::string& value) {
     std::printf("%-14s %s\n", what, value.c_str());
@@ -43,21 +35,18 @@ std::string target_text() {
 }
 
 std::string file_text(void* handle, const char* symbol, const char* soname) {
-    const char* file = file_of(dlsym(handle, symbol));
+    const char* file = onednn::file_of(dlsym(handle, symbol));
     return file != nullptr ? file : soname;
 }
 
 std::string onednn_text() {
-    void* const handle =
-        onednn::first_by_soname([](const char* name) { return dlopen(name, RTLD_LAZY); });
+    const auto open_library = [](const char* name) { return dlopen(name, RTLD_LAZY); };
+    void* const handle = onednn::first_by_soname(open_library);
     if (handle == nullptr) return std::string("not found (") + dlerror() + ')';
     std::string text = file_text(handle, "dnnl_version", "libdnnl.so");
     using version_function = const onednn::abi::version* (*)();
-    if (const auto version = reinterpret_cast<version_function>(dlsym(handle, "dnnl_version"))) {
-        const auto* v = version();
-        text += "  (oneDNN " + std::to_string(v->major) + '.' + std::to_string(v->minor) + '.' +
-                std::to_string(v->patch) + ')';
-    }
+    if (const auto version = reinterpret_cast<version_function>(dlsym(handle, "dnnl_version")))
+        text += "  (oneDNN " + onednn::to_string(*version()) + ')';
     if (dlsym(handle, onednn::probe_name) == nullptr) text += "  without the Graph API";
     return text;
 }
@@ -70,7 +59,7 @@ std::string libtbb_text() {
 }
 
 std::string plugin_text() {
-    const char* file = file_of(dlsym(RTLD_DEFAULT, onednn::probe_name));
+    const char* file = onednn::file_of(dlsym(RTLD_DEFAULT, onednn::probe_name));
     const bool in_front = file != nullptr && std::strstr(file, "libmaskwise_onednn") != nullptr;
     if (in_front) return std::string("in front: ") + file;
     return "not in front (set LD_PRELOAD=<prefix>/lib/libmaskwise_onednn.so)";
@@ -100,48 +89,27 @@ std::string find_program(const std::string& name) {
     return name;
 }
 
-struct finished {
-    int status = 0; // as waitpid's
-    std::string text;
-};
-
-finished run(const std::vector<std::string>& words) {
-    std::vector<char*> arguments;
-    arguments.reserve(words.size() + 1);
-    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-    arguments.push_back(nullptr);
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) throw maskwise::error("no pipe can be had");
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    for (const int to : {STDOUT_FILENO, STDERR_FILENO})
-        posix_spawn_file_actions_adddup2(&actions, ends[1], to);
-    pid_t child = 0;
-    const int failed =
-        posix_spawn(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
-    posix_spawn_file_actions_destroy(&actions);
-    close(ends[1]);
-    finished done;
-    char piece[512];
-    for (ssize_t n = 0; failed == 0 && (n = read(ends[0], piece, sizeof piece)) > 0;)
-        done.text.append(piece, static_cast<std::size_t>(n));
-    close(ends[0]);
-    if (failed != 0) throw maskwise::error("cannot run " + words[0] + ": " + std::strerror(failed));
-    waitpid(child, &done.status, 0);
-    return done;
+// For a shell: one word, and nothing in it means anything.
+std::string quoted(const std::string& word) {
+    return '\'' + std::regex_replace(word, std::regex("'"), "'\\''") + '\'';
 }
 
 // The loader lists what the program would load, in search order, and runs none of it. Its lines,
 // which begin with a tab, about the libraries that matter here.
 std::string listed_libraries(const std::string& program) {
+    const std::string loader = onednn::own_loader();
     // A real path: the loader's $ORIGIN, and no option of it.
     const std::string file = std::filesystem::canonical(program);
-    const finished done = run({onednn::own_loader(), "--list", file});
-    if (done.status != 0)
-        throw maskwise::error(onednn::own_loader() + " cannot list '" + program +
-                              "': " + done.text);
+    std::FILE* const output =
+        popen(("exec " + quoted(loader) + " --list " + quoted(file) + " 2>&1").c_str(), "re");
+    if (output == nullptr)
+        throw maskwise::error("cannot run " + loader + ": " + std::strerror(errno));
+    std::string all;
+    for (char piece[512]; std::fgets(piece, sizeof piece, output) != nullptr;) all += piece;
+    if (pclose(output) > 0)
+        throw maskwise::error(loader + " cannot list '" + program + "': " + all);
     std::string text;
-    std::istringstream lines(done.text);
+    std::istringstream lines(all);
     for (std::string line; std::getline(lines, line);)
         for (const char* name : {"libmaskwise_onednn", "dnnl", "libtbb.so"})
             if (line.starts_with('\t') && line.find(name) != std::string::npos) {

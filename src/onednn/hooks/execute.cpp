@@ -58,8 +58,8 @@ abi::status dnnl_graph_compiled_partition_execute(abi::const_compiled_partition 
                                                   abi::const_tensor* outputs) {
     if (const auto* own = tables().compiled.find(compiled_partition))
         return execute_own(*own, {stream, num_inputs, inputs, num_outputs, outputs});
-    return call_real(&real_library::compiled_partition_execute, compiled_partition, stream,
-                     num_inputs, inputs, num_outputs, outputs);
+    return real_compiled_partition_execute(compiled_partition, stream, num_inputs, inputs,
+                                           num_outputs, outputs);
 }
 
 // An older library has no scratchpads that a client could own: its first execute does the same.
@@ -71,10 +71,10 @@ dnnl_graph_compiled_partition_execute_v2(abi::const_compiled_partition compiled_
     if (const auto* own = tables().compiled.find(compiled_partition))
         return execute_own(*own, {stream, num_inputs, inputs, num_outputs, outputs, scratchpad});
     if (real().compiled_partition_execute_v2 == nullptr)
-        return call_real(&real_library::compiled_partition_execute, compiled_partition, stream,
-                         num_inputs, inputs, num_outputs, outputs);
-    return call_real(&real_library::compiled_partition_execute_v2, compiled_partition, stream,
-                     num_inputs, inputs, num_outputs, outputs, scratchpad);
+        return real_compiled_partition_execute(compiled_partition, stream, num_inputs, inputs,
+                                               num_outputs, outputs);
+    return real_compiled_partition_execute_v2(compiled_partition, stream, num_inputs, inputs,
+                                              num_outputs, outputs, scratchpad);
 }
 
 abi::status dnnl_graph_sycl_interop_compiled_partition_execute(
@@ -83,8 +83,8 @@ abi::status dnnl_graph_sycl_interop_compiled_partition_execute(
     const void* deps, void* sycl_event) {
     if (const auto* own = find_sycl(compiled_partition))
         return execute_own(*own, {stream, num_inputs, inputs, num_outputs, outputs}, deps);
-    return call_real(&real_library::sycl_interop_compiled_partition_execute, compiled_partition,
-                     stream, num_inputs, inputs, num_outputs, outputs, deps, sycl_event);
+    return real_sycl_interop_compiled_partition_execute(
+        compiled_partition, stream, num_inputs, inputs, num_outputs, outputs, deps, sycl_event);
 }
 
 abi::status dnnl_graph_sycl_interop_compiled_partition_execute_v2(
@@ -95,11 +95,11 @@ abi::status dnnl_graph_sycl_interop_compiled_partition_execute_v2(
         return execute_own(*own, {stream, num_inputs, inputs, num_outputs, outputs, scratchpad},
                            deps);
     if (real().sycl_interop_compiled_partition_execute_v2 == nullptr)
-        return call_real(&real_library::sycl_interop_compiled_partition_execute, compiled_partition,
-                         stream, num_inputs, inputs, num_outputs, outputs, deps, sycl_event);
-    return call_real(&real_library::sycl_interop_compiled_partition_execute_v2, compiled_partition,
-                     stream, num_inputs, inputs, num_outputs, outputs, scratchpad, deps,
-                     sycl_event);
+        return real_sycl_interop_compiled_partition_execute(
+            compiled_partition, stream, num_inputs, inputs, num_outputs, outputs, deps, sycl_event);
+    return real_sycl_interop_compiled_partition_execute_v2(compiled_partition, stream, num_inputs,
+                                                           inputs, num_outputs, outputs, scratchpad,
+                                                           deps, sycl_event);
 }
 
 } // namespace maskwise::onednn

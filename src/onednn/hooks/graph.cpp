@@ -2,7 +2,6 @@
 // attention regions and merged groups are claimed. Without merging, handles, order and ids are the
 // real library's.
 
-#include "onednn/library/active.hpp"
 #include "onednn/library/forward.hpp"
 #include "onednn/library/guard.hpp"
 #include "onednn/library/real_library.hpp"
@@ -17,18 +16,12 @@
 namespace maskwise::onednn {
 namespace {
 
-// Records a graph that the real library has just made, or takes it back.
-abi::status record_new_graph(abi::graph* graph, int engine_kind) {
-    const auto recorded = guarded([&] {
+abi::status record_graph(abi::status status, abi::graph* graph, const graph_settings& settings) {
+    return record_made(status, graph, real_graph_destroy, [&] {
         auto record = std::make_unique<graph_record>();
-        record->settings.engine_kind = engine_kind;
+        record->settings = settings;
         tables().graphs.insert(*graph, std::move(record));
     });
-    if (recorded != abi::success) {
-        call_real(&real_library::graph_destroy, *graph);
-        *graph = nullptr;
-    }
-    return recorded;
 }
 
 // Doubles the capacity: reserve(size + 1) would copy the list in every call.
@@ -41,37 +34,30 @@ void make_room(op_list& ops) {
 void note_select(abi::graph graph, graph_record& record) {
     if (std::exchange(record.has_select, true)) return;
     int applies_to_int = 0;
-    call_real(&real_library::graph_get_fpmath_mode, graph, &record.settings.fpmath_mode,
-              &applies_to_int);
+    real_graph_get_fpmath_mode(graph, &record.settings.fpmath_mode, &applies_to_int);
     record.settings.fpmath_applies_to_int = applies_to_int != 0;
 }
 
 } // namespace
 
 abi::status dnnl_graph_graph_create(abi::graph* graph, int engine_kind) {
-    const auto status = call_real(&real_library::graph_create, graph, engine_kind);
-    if (!to_record(status)) return status;
-    return record_new_graph(graph, engine_kind);
+    return record_graph(real_graph_create(graph, engine_kind), graph, {engine_kind});
 }
 
 abi::status dnnl_graph_graph_create_with_fpmath_mode(abi::graph* graph, int engine_kind, int mode) {
-    const auto status =
-        call_real(&real_library::graph_create_with_fpmath_mode, graph, engine_kind, mode);
-    if (!to_record(status)) return status;
-    const auto recorded = record_new_graph(graph, engine_kind);
-    if (recorded == abi::success) tables().graphs.find(*graph)->settings.fpmath_mode = mode;
-    return recorded;
+    return record_graph(real_graph_create_with_fpmath_mode(graph, engine_kind, mode), graph,
+                        {engine_kind, mode});
 }
 
 abi::status dnnl_graph_graph_destroy(abi::graph graph) {
     tables().graphs.erase(graph);
-    return call_real(&real_library::graph_destroy, graph);
+    return real_graph_destroy(graph);
 }
 
 abi::status dnnl_graph_graph_set_fpmath_mode(abi::graph graph, int mode, int apply_to_int) {
-    const auto status = call_real(&real_library::graph_set_fpmath_mode, graph, mode, apply_to_int);
-    if (!to_record(status)) return status;
-    if (auto* const record = tables().graphs.find(graph)) {
+    const auto status = real_graph_set_fpmath_mode(graph, mode, apply_to_int);
+    auto* const record = tables().graphs.find(graph);
+    if (status == abi::success && record != nullptr) {
         record->settings.fpmath_mode = mode;
         record->settings.fpmath_applies_to_int = apply_to_int != 0;
     }
@@ -79,10 +65,10 @@ abi::status dnnl_graph_graph_set_fpmath_mode(abi::graph graph, int mode, int app
 }
 
 abi::status dnnl_graph_add_op(abi::graph graph, abi::op op) {
-    auto* const record = active() ? tables().graphs.find(graph) : nullptr;
-    const auto* const builder = record != nullptr ? tables().ops.find(op) : nullptr;
-    if (builder == nullptr) {
-        const auto status = call_real(&real_library::add_op, graph, op);
+    auto* const record = tables().graphs.find(graph);
+    const auto* const added = record != nullptr ? tables().ops.find(op) : nullptr;
+    if (added == nullptr) {
+        const auto status = real_add_op(graph, op);
         // The users of its values are not known any more: all of the graph is left to oneDNN.
         if (record != nullptr && status == abi::success) tables().graphs.erase(graph);
         return status;
@@ -90,17 +76,18 @@ abi::status dnnl_graph_add_op(abi::graph graph, abi::op op) {
     // Room first: once the real library has the operator, recording it cannot fail.
     const auto prepared = guarded([&] { make_room(record->ops); });
     if (prepared != abi::success) return prepared;
-    const auto status = call_real(&real_library::add_op, graph, op);
+    const auto status = real_add_op(graph, op);
     if (status != abi::success) return status;
     // Shared as it is now: the client may change or destroy its operator at once.
-    record->ops.push_back(builder->share());
-    if (builder->current().kind == abi::op_kind_select) note_select(graph, *record);
+    (*added)->is_shared.store(true, std::memory_order_relaxed);
+    record->ops.push_back(*added);
+    if ((*added)->kind == abi::op_kind_select) note_select(graph, *record);
     return status;
 }
 
 abi::status dnnl_graph_graph_filter(abi::graph graph, int policy) {
-    const auto status = call_real(&real_library::graph_filter, graph, policy);
-    auto* const record = active() ? tables().graphs.find(graph) : nullptr;
+    const auto status = real_graph_filter(graph, policy);
+    auto* const record = tables().graphs.find(graph);
     if (record == nullptr) return status;
     record->listed.clear();
     // Without memory, or with a tensor that cannot be read, nothing is merged.
@@ -110,10 +97,10 @@ abi::status dnnl_graph_graph_filter(abi::graph graph, int policy) {
 }
 
 abi::status dnnl_graph_graph_get_partition_num(abi::const_graph graph, std::size_t* num) {
-    const auto status = call_real(&real_library::graph_get_partition_num, graph, num);
-    if (!to_record(status)) return status;
+    const auto status = real_graph_get_partition_num(graph, num);
     const auto* const record = tables().graphs.find(graph);
-    if (record != nullptr && !record->listed.empty()) *num = record->listed.size();
+    if (status == abi::success && record != nullptr && !record->listed.empty())
+        *num = record->listed.size();
     return status;
 }
 
@@ -121,10 +108,10 @@ abi::status dnnl_graph_graph_get_partition_num(abi::const_graph graph, std::size
 // be looked at; so the real count bounds the search.
 abi::status dnnl_graph_graph_get_partitions(abi::graph graph, std::size_t num,
                                             abi::partition* partitions) {
-    const auto* const record = active() ? tables().graphs.find(graph) : nullptr;
+    const auto* const record = tables().graphs.find(graph);
     if (record != nullptr && !record->listed.empty() && num > 0 && partitions != nullptr)
         return get_listed_partitions(graph, *record, num, partitions);
-    const auto status = call_real(&real_library::graph_get_partitions, graph, num, partitions);
+    const auto status = real_graph_get_partitions(graph, num, partitions);
     if (status != abi::success) return status;
     if (record == nullptr || !record->has_select || record->settings.engine_kind != abi::engine_cpu)
         return status;

@@ -5,93 +5,82 @@
 #include "onednn/library/forward.hpp"
 #include "onednn/library/guard.hpp"
 #include "onednn/library/real_library.hpp"
-#include "onednn/record/op_record.hpp"
+#include "onednn/record/graph_record.hpp"
 #include "onednn/record/tables.hpp"
-
-#include <utility>
 
 namespace maskwise::onednn {
 namespace {
 
-void record_new_op(abi::op handle, std::size_t id, int kind, const char* name) {
-    auto record = std::allocate_shared<op_record>(record_allocator<op_record>(), id, kind, name);
-    tables().ops.insert(handle, std::make_unique<op_builder>(std::move(record)));
-}
-
-// Applies `change` to the record, if there is one. A change that cannot be recorded makes the
-// record useless: it is dropped, and with it any claim on the operator.
+// Applies `change` to the record, if there is one and oneDNN took the change. A change that cannot
+// be recorded makes the record useless: it is dropped, and with it any claim on the operator.
 template <typename Change>
-abi::status record_change(abi::op handle, Change&& change) {
+abi::status record_change(abi::status status, abi::op handle, Change&& change) {
+    if (!to_record(status)) return status;
     const abi::status recorded = guarded([&] {
-        if (auto* const builder = tables().ops.find(handle)) change(builder->writable());
+        auto* const held = tables().ops.find(handle);
+        if (held == nullptr) return;
+        if ((*held)->is_shared.load(std::memory_order_relaxed))
+            *held = std::shared_ptr<op_record>(new op_record(**held));
+        change(**held);
     });
     if (recorded != abi::success) tables().ops.erase(handle);
     return recorded;
 }
 
 template <typename Value>
-abi::status record_attribute(abi::op handle, int name, Value&& make_value) {
-    return record_change(handle, [&](op_record& record) { record.set(name, make_value()); });
+abi::status record_attribute(abi::status status, abi::op handle, int name, Value&& make_value) {
+    return record_change(status, handle,
+                         [&](op_record& record) { record.set(name, make_value()); });
 }
 
 } // namespace
 
 abi::status dnnl_graph_op_create(abi::op* op, std::size_t id, int kind, const char* verbose_name) {
-    const auto status = call_real(&real_library::op_create, op, id, kind, verbose_name);
-    if (!to_record(status)) return status;
-    const auto recorded = guarded([&] { record_new_op(*op, id, kind, verbose_name); });
-    if (recorded != abi::success) {
-        call_real(&real_library::op_destroy, *op);
-        *op = nullptr;
-    }
-    return recorded;
+    const auto status = real_op_create(op, id, kind, verbose_name);
+    return record_made(status, op, real_op_destroy, [&] {
+        auto record = std::make_unique<op_record>(id, kind, verbose_name);
+        tables().ops.insert(*op, std::make_unique<std::shared_ptr<op_record>>(std::move(record)));
+    });
 }
 
 abi::status dnnl_graph_op_destroy(abi::op op) {
     tables().ops.erase(op);
-    return call_real(&real_library::op_destroy, op);
+    return real_op_destroy(op);
 }
 
 abi::status dnnl_graph_op_add_input(abi::op op, const abi::logical_tensor* input) {
-    const auto status = call_real(&real_library::op_add_input, op, input);
-    if (!to_record(status)) return status;
-    return record_change(op, [&](op_record& record) { record.inputs.push_back(*input); });
+    return record_change(real_op_add_input(op, input), op,
+                         [&](op_record& record) { record.inputs.push_back(*input); });
 }
 
 abi::status dnnl_graph_op_add_output(abi::op op, const abi::logical_tensor* output) {
-    const auto status = call_real(&real_library::op_add_output, op, output);
-    if (!to_record(status)) return status;
-    return record_change(op, [&](op_record& record) { record.outputs.push_back(*output); });
+    return record_change(real_op_add_output(op, output), op,
+                         [&](op_record& record) { record.outputs.push_back(*output); });
 }
 
 abi::status dnnl_graph_op_set_attr_f32(abi::op op, int name, const float* value,
                                        std::size_t value_len) {
-    const auto status = call_real(&real_library::op_set_attr_f32, op, name, value, value_len);
-    if (!to_record(status)) return status;
-    return record_attribute(op, name, [&] { return std::vector<float>(value, value + value_len); });
+    return record_attribute(real_op_set_attr_f32(op, name, value, value_len), op, name,
+                            [&] { return std::vector<float>(value, value + value_len); });
 }
 
 abi::status dnnl_graph_op_set_attr_s64(abi::op op, int name, const std::int64_t* value,
                                        std::size_t value_len) {
-    const auto status = call_real(&real_library::op_set_attr_s64, op, name, value, value_len);
-    if (!to_record(status)) return status;
-    return record_attribute(op, name,
+    return record_attribute(real_op_set_attr_s64(op, name, value, value_len), op, name,
                             [&] { return std::vector<std::int64_t>(value, value + value_len); });
 }
 
 abi::status dnnl_graph_op_set_attr_bool(abi::op op, int name, const std::uint8_t* value,
                                         std::size_t value_len) {
-    const auto status = call_real(&real_library::op_set_attr_bool, op, name, value, value_len);
-    if (!to_record(status)) return status;
-    return record_attribute(op, name, [&] { return *value != 0; });
+    return record_attribute(real_op_set_attr_bool(op, name, value, value_len), op, name,
+                            [&] { return *value != 0; });
 }
 
 // The length is not looked at: the real library reads up to the terminating zero.
 abi::status dnnl_graph_op_set_attr_str(abi::op op, int name, const char* value,
                                        std::size_t value_len) {
-    const auto status = call_real(&real_library::op_set_attr_str, op, name, value, value_len);
-    if (!to_record(status)) return status;
-    return record_attribute(op, name, [&] { return std::string(value); });
+    return record_attribute(real_op_set_attr_str(op, name, value, value_len), op, name,
+                            [&] { return std::string(value); });
 }
 
 } // namespace maskwise::onednn

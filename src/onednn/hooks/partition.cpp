@@ -1,7 +1,6 @@
 // Partitions and compiled partitions. A compiled partition that is Maskwise's is an empty
 // shell to the real library: its handle is real, its queries are answered here.
 
-#include "onednn/library/active.hpp"
 #include "onednn/library/forward.hpp"
 #include "onednn/library/guard.hpp"
 #include "onednn/library/real_library.hpp"
@@ -9,16 +8,15 @@
 #include "onednn/partition/claim_partition.hpp"
 #include "onednn/partition/compile_partition.hpp"
 #include "onednn/partition/executable.hpp"
+#include "onednn/partition/merged_partitions.hpp"
 #include "onednn/record/tables.hpp"
 
+#include <algorithm>
 #include <cstdint>
+#include <vector>
 
 namespace maskwise::onednn {
 namespace {
-
-const executable* find_compiled(abi::const_compiled_partition handle) {
-    return tables().compiled.find(handle);
-}
 
 // The client's lists may name the same tensor.
 const abi::logical_tensor* find_tensor(const executable& compiled, std::size_t id) {
@@ -26,36 +24,84 @@ const abi::logical_tensor* find_tensor(const executable& compiled, std::size_t i
     return input != nullptr && !compiled.makes(id) ? input : find_by_id(compiled.outputs(), id);
 }
 
+// As the real library does it: the count must be right.
+template <class Item>
+abi::status copy_all(const std::vector<Item>& from, std::size_t num, Item* to) {
+    if (to == nullptr || num != from.size()) return abi::invalid_arguments;
+    std::copy(from.begin(), from.end(), to);
+    return abi::success;
+}
+
+template <class Item>
+abi::status count_all(const std::vector<Item>& from, std::size_t* num) {
+    if (num == nullptr) return abi::invalid_arguments;
+    *num = from.size();
+    return abi::success;
+}
+
+abi::status forget(abi::partition partition) {
+    tables().claims.erase(partition);
+    return real_partition_destroy(partition);
+}
+
 } // namespace
 
 abi::status dnnl_graph_partition_create_with_op(abi::partition* partition, abi::const_op op,
                                                 int engine_kind) {
-    const auto status =
-        call_real(&real_library::partition_create_with_op, partition, op, engine_kind);
-    if (!to_record(status)) return status;
-    const auto* const builder = tables().ops.find(op);
-    if (builder == nullptr) return status;
-    const auto claimed =
-        guarded([&] { claim_single_op(builder->current(), engine_kind, *partition); });
-    if (claimed != abi::success) {
-        tables().claims.erase(*partition);
-        call_real(&real_library::partition_destroy, *partition);
-        *partition = nullptr;
-    }
-    return claimed;
+    const auto status = real_partition_create_with_op(partition, op, engine_kind);
+    return record_made(status, partition, forget, [&] {
+        if (const auto* const held = tables().ops.find(op))
+            claim_single_op(**held, engine_kind, *partition);
+    });
 }
 
 abi::status dnnl_graph_partition_destroy(abi::partition partition) {
-    tables().claims.erase(partition);
-    return call_real(&real_library::partition_destroy, partition);
+    return forget(partition);
+}
+
+// Questions about a partition before it is compiled. The handle of a merged partition is one of its
+// members' to the real library, so Maskwise answers for the whole.
+
+abi::status dnnl_graph_partition_get_op_num(abi::const_partition partition, std::size_t* num) {
+    if (const auto* merged = find_merged(partition)) return count_all(merged->op_ids, num);
+    return real_partition_get_op_num(partition, num);
+}
+
+abi::status dnnl_graph_partition_get_ops(abi::partition partition, std::size_t num,
+                                         std::size_t* ids) {
+    if (const auto* merged = find_merged(partition)) return copy_all(merged->op_ids, num, ids);
+    return real_partition_get_ops(partition, num, ids);
+}
+
+abi::status dnnl_graph_partition_get_input_ports_num(abi::const_partition partition,
+                                                     std::size_t* num) {
+    if (const auto* merged = find_merged(partition)) return count_all(merged->inputs, num);
+    return real_partition_get_input_ports_num(partition, num);
+}
+
+abi::status dnnl_graph_partition_get_input_ports(abi::const_partition partition, std::size_t num,
+                                                 abi::logical_tensor* inputs) {
+    if (const auto* merged = find_merged(partition)) return copy_all(merged->inputs, num, inputs);
+    return real_partition_get_input_ports(partition, num, inputs);
+}
+
+abi::status dnnl_graph_partition_get_output_ports_num(abi::const_partition partition,
+                                                      std::size_t* num) {
+    if (const auto* merged = find_merged(partition)) return count_all(merged->outputs, num);
+    return real_partition_get_output_ports_num(partition, num);
+}
+
+abi::status dnnl_graph_partition_get_output_ports(abi::const_partition partition, std::size_t num,
+                                                  abi::logical_tensor* outputs) {
+    if (const auto* merged = find_merged(partition)) return copy_all(merged->outputs, num, outputs);
+    return real_partition_get_output_ports(partition, num, outputs);
 }
 
 abi::status dnnl_graph_partition_is_supported(abi::const_partition partition,
                                               std::uint8_t* is_supported) {
-    const auto* const claim =
-        is_supported != nullptr && active() ? tables().claims.find(partition) : nullptr;
-    if (claim == nullptr || !claim->is_visible())
-        return call_real(&real_library::partition_is_supported, partition, is_supported);
+    const auto* const claim = tables().claims.find(partition);
+    if (claim == nullptr || !claim->is_visible() || is_supported == nullptr)
+        return real_partition_is_supported(partition, is_supported);
     *is_supported = 1;
     return abi::success;
 }
@@ -67,13 +113,13 @@ abi::status dnnl_graph_partition_compile(abi::partition partition,
                                          abi::engine engine) {
     const compile_call call{partition, compiled_partition, in_num, inputs, out_num, outputs,
                             engine};
-    const auto* const claim = active() ? tables().claims.find(partition) : nullptr;
+    const auto* const claim = tables().claims.find(partition);
     return claim != nullptr ? compile_partition(*claim, call) : leave_to_onednn(call);
 }
 
 abi::status dnnl_graph_compiled_partition_destroy(abi::compiled_partition compiled_partition) {
     tables().compiled.erase(compiled_partition);
-    return call_real(&real_library::compiled_partition_destroy, compiled_partition);
+    return real_compiled_partition_destroy(compiled_partition);
 }
 
 // An id that is in neither list is answered by the real shell: blank, and success.
@@ -81,12 +127,11 @@ abi::status
 dnnl_graph_compiled_partition_query_logical_tensor(abi::const_compiled_partition compiled_partition,
                                                    std::size_t id,
                                                    abi::logical_tensor* logical_tensor) {
-    const auto* own = find_compiled(compiled_partition);
+    const auto* own = tables().compiled.find(compiled_partition);
     const auto* const found =
         own != nullptr && logical_tensor != nullptr ? find_tensor(*own, id) : nullptr;
     if (found == nullptr)
-        return call_real(&real_library::compiled_partition_query_logical_tensor, compiled_partition,
-                         id, logical_tensor);
+        return real_compiled_partition_query_logical_tensor(compiled_partition, id, logical_tensor);
     *logical_tensor = *found;
     return abi::success;
 }
@@ -94,10 +139,9 @@ dnnl_graph_compiled_partition_query_logical_tensor(abi::const_compiled_partition
 abi::status
 dnnl_graph_compiled_partition_get_inplace_ports(abi::const_compiled_partition compiled_partition,
                                                 std::size_t* num, const abi::inplace_pair** pairs) {
-    const auto* own = find_compiled(compiled_partition);
+    const auto* own = tables().compiled.find(compiled_partition);
     if (own == nullptr || num == nullptr || pairs == nullptr)
-        return call_real(&real_library::compiled_partition_get_inplace_ports, compiled_partition,
-                         num, pairs);
+        return real_compiled_partition_get_inplace_ports(compiled_partition, num, pairs);
     *num = own->inplace() ? 1 : 0;
     *pairs = own->inplace() ? &*own->inplace() : nullptr;
     return abi::success;
@@ -105,10 +149,10 @@ dnnl_graph_compiled_partition_get_inplace_ports(abi::const_compiled_partition co
 
 abi::status dnnl_graph_compiled_partition_get_scratchpad_logical_tensor(
     abi::const_compiled_partition compiled_partition, abi::logical_tensor* logical_tensor) {
-    const auto* own = find_compiled(compiled_partition);
+    const auto* own = tables().compiled.find(compiled_partition);
     if (own == nullptr && real().compiled_partition_get_scratchpad_logical_tensor != nullptr)
-        return call_real(&real_library::compiled_partition_get_scratchpad_logical_tensor,
-                         compiled_partition, logical_tensor);
+        return real_compiled_partition_get_scratchpad_logical_tensor(compiled_partition,
+                                                                     logical_tensor);
     if (compiled_partition == nullptr || logical_tensor == nullptr) return abi::invalid_arguments;
     *logical_tensor = scratchpad_of(own != nullptr ? own->scratch_bytes() : 0);
     return abi::success;

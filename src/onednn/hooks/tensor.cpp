@@ -18,17 +18,6 @@ std::size_t scalar_bytes(int type) {
     return type == abi::type_s64 ? 8 : 4;
 }
 
-abi::status record_tensor(abi::tensor* tensor, tensor_record&& record) {
-    const auto recorded = guarded([&] {
-        tables().tensors.insert(*tensor, std::make_unique<tensor_record>(std::move(record)));
-    });
-    if (recorded != abi::success) {
-        call_real(&real_library::tensor_destroy, *tensor);
-        *tensor = nullptr;
-    }
-    return recorded;
-}
-
 bool real_keeps_logical_tensor() {
     return real().tensor_get_logical_tensor != nullptr;
 }
@@ -37,32 +26,36 @@ bool real_keeps_logical_tensor() {
 
 abi::status dnnl_graph_tensor_create(abi::tensor* tensor, const abi::logical_tensor* logical_tensor,
                                      abi::engine engine, void* handle) {
-    const auto status =
-        call_real(&real_library::tensor_create, tensor, logical_tensor, engine, handle);
-    if (real_keeps_logical_tensor() || !to_record(status)) return status;
-    return record_tensor(tensor, {*logical_tensor, std::nullopt});
+    const auto status = real_tensor_create(tensor, logical_tensor, engine, handle);
+    if (real_keeps_logical_tensor()) return status;
+    return record_made(status, tensor, real_tensor_destroy, [&] {
+        auto record = std::make_unique<tensor_record>();
+        record->logical_tensor = *logical_tensor;
+        tables().tensors.insert(*tensor, std::move(record));
+    });
 }
 
 abi::status dnnl_graph_tensor_create_scalar(abi::tensor* tensor,
                                             const abi::logical_tensor* logical_tensor,
                                             void* handle) {
-    const auto status =
-        call_real(&real_library::tensor_create_scalar, tensor, logical_tensor, handle);
-    if (!to_record(status)) return status;
-    tensor_record record{*logical_tensor, std::array<std::byte, 8>{}};
-    std::memcpy(record.scalar->data(), handle, scalar_bytes(logical_tensor->data_type));
-    return record_tensor(tensor, std::move(record));
+    const auto status = real_tensor_create_scalar(tensor, logical_tensor, handle);
+    return record_made(status, tensor, real_tensor_destroy, [&] {
+        auto record = std::make_unique<tensor_record>();
+        record->logical_tensor = *logical_tensor;
+        record->scalar.emplace();
+        std::memcpy(record->scalar->data(), handle, scalar_bytes(logical_tensor->data_type));
+        tables().tensors.insert(*tensor, std::move(record));
+    });
 }
 
 abi::status dnnl_graph_tensor_destroy(abi::tensor tensor) {
     tables().tensors.erase(tensor);
-    return call_real(&real_library::tensor_destroy, tensor);
+    return real_tensor_destroy(tensor);
 }
 
 abi::status dnnl_graph_tensor_get_logical_tensor(abi::const_tensor tensor,
                                                  abi::logical_tensor* logical_tensor) {
-    if (real_keeps_logical_tensor())
-        return call_real(&real_library::tensor_get_logical_tensor, tensor, logical_tensor);
+    if (real_keeps_logical_tensor()) return real_tensor_get_logical_tensor(tensor, logical_tensor);
     if (tensor == nullptr || logical_tensor == nullptr) return abi::invalid_arguments;
     const auto* const record = tables().tensors.find(tensor);
     if (record == nullptr) return abi::unimplemented;

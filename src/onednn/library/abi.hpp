@@ -85,43 +85,26 @@ enum property : int {
     property_constant = 2,
     property_host_scalar = 3
 };
-enum data_type : int {
-    type_undef = 0,
-    type_f16 = 1,
-    type_bf16 = 2,
-    type_f32 = 3,
-    type_s32 = 4,
-    type_s8 = 5,
-    type_u8 = 6,
-    type_f64 = 7,
-    type_boolean = 8,
-    type_s64 = 16
-};
 
-inline constexpr int op_kind_abs = 0;
-inline constexpr int op_kind_add = 2;
-inline constexpr int op_kind_clamp = 10;
-inline constexpr int op_kind_divide = 20;
-inline constexpr int op_kind_exp = 26;
-inline constexpr int op_kind_leaky_relu = 35;
-inline constexpr int op_kind_mat_mul = 39;
-inline constexpr int op_kind_maximum = 40;
-inline constexpr int op_kind_minimum = 43;
-inline constexpr int op_kind_multiply = 46;
-inline constexpr int op_kind_quantize = 49;
-inline constexpr int op_kind_relu = 58;
-inline constexpr int op_kind_reorder = 60;
-inline constexpr int op_kind_sigmoid = 62;
-inline constexpr int op_kind_soft_max = 64;
-inline constexpr int op_kind_sqrt = 68;
-inline constexpr int op_kind_square = 70;
-inline constexpr int op_kind_static_transpose = 73;
-inline constexpr int op_kind_subtract = 74;
-inline constexpr int op_kind_tanh = 75;
-inline constexpr int op_kind_type_cast = 77;
-inline constexpr int op_kind_select = 81;
-inline constexpr int op_kind_gen_index = 84;
-inline constexpr int op_kind_greater_equal = 85;
+// Data types: oneDNN's name, its number, Maskwise's name.
+#define MASKWISE_ONEDNN_TYPES(F)                                                                   \
+    F(undef, 0, undef), F(f16, 1, f16), F(bf16, 2, bf16), F(f32, 3, f32), F(s32, 4, i32),          \
+        F(s8, 5, i8), F(u8, 6, u8), F(f64, 7, f64), F(boolean, 8, boolean), F(s64, 16, i64)
+#define F(name, number, of_maskwise) type_##name = number
+enum data_type : int { MASKWISE_ONEDNN_TYPES(F) };
+#undef F
+
+// The operators that Maskwise tells apart, by its own names.
+#define MASKWISE_ONEDNN_OPERATORS(F)                                                               \
+    F(abs, 0), F(add, 2), F(clamp, 10), F(divide, 20), F(exp, 26), F(leaky_relu, 35),              \
+        F(mat_mul, 39), F(maximum, 40), F(minimum, 43), F(multiply, 46), F(quantize, 49),          \
+        F(relu, 58), F(reorder, 60), F(sigmoid, 62), F(soft_max, 64), F(sqrt, 68), F(square, 70),  \
+        F(static_transpose, 73), F(subtract, 74), F(tanh, 75), F(type_cast, 77), F(select, 81),    \
+        F(gen_index, 84), F(greater_equal, 85)
+#define F(name, number) op_kind_##name = number
+enum op_kind : int { MASKWISE_ONEDNN_OPERATORS(F) };
+#undef F
+
 inline constexpr int attr_alpha = 0x1;
 inline constexpr int attr_max = 0x4;
 inline constexpr int attr_min = 0x5;

@@ -5,8 +5,10 @@
 #include "base/error.hpp"
 #include "base/first_use.hpp"
 #include "base/verbose.hpp"
+#include "onednn/library/find_onednn.hpp"
 #include "onednn/library/real_library.hpp"
 
+#include <cstdio>
 #include <dlfcn.h>
 #include <iterator>
 #include <new>
@@ -33,22 +35,26 @@ const char* runtime_text(unsigned runtime) {
 
 // A libtbb older than oneDNN's own is the first thing to look for where oneDNN finds no CPU.
 std::string tbb_text() {
-    Dl_info info{};
-    const void* address = dlsym(RTLD_DEFAULT, "TBB_runtime_interface_version");
-    return dladdr(address, &info) != 0 ? info.dli_fname : "not loaded";
+    const char* const file = file_of(dlsym(RTLD_DEFAULT, "TBB_runtime_interface_version"));
+    return file != nullptr ? file : "not loaded";
 }
 
 // The line of a process in which oneDNN was found: which it is, what else Maskwise uses, and why
 // Maskwise is inactive, or null.
 void print_load_line(const real_library& library, const char* why_inactive) noexcept try {
-    const auto& version = library.version;
     print_verbose(
-        "load,version " MASKWISE_VERSION ",oneDNN " + std::to_string(version.major) + '.' +
-        std::to_string(version.minor) + '.' + std::to_string(version.patch) + ' ' +
-        runtime_text(version.cpu_runtime) + ',' + library.file + " (" + library.how + "),libtbb " +
-        tbb_text() + ",target " + isa_text() +
+        "load,version " MASKWISE_VERSION ",oneDNN " + to_string(library.version) + ' ' +
+        runtime_text(library.version.cpu_runtime) + ',' + library.file + " (" + library.how +
+        "),libtbb " + tbb_text() + ",target " + isa_text() +
         (why_inactive == nullptr ? ",active" : std::string(",inactive: ") + why_inactive));
 } catch (const std::bad_alloc&) {
+}
+
+// Whether the plugin was loaded twice, under two file names, and this is not the copy that the
+// program's calls reach first: that one does the work.
+bool another_copy_is_in_front() {
+    const void* first = dlsym(RTLD_DEFAULT, "maskwise_onednn_owns");
+    return first != nullptr && !is_this_plugin(first);
 }
 
 const char* reason_of(const real_library& library) {
@@ -61,27 +67,54 @@ const char* reason_of(const real_library& library) {
     return nullptr;
 }
 
+bool is_switched_off() {
+    return read_environment_number("MASKWISE_DISABLE") != 0;
+}
+
+// Null, or why Maskwise is inactive.
 const char* decide() {
-    if (read_environment_number("MASKWISE_DISABLE") != 0) return "MASKWISE_DISABLE is set";
+    if (is_switched_off()) return "MASKWISE_DISABLE is set";
     const char* const reason = reason_of(real());
     if (verbose_level() >= 1 && real().found()) print_load_line(real(), reason);
     return reason;
 }
 
+// Linked behind libdnnl, every call of the program goes past the plugin, silently otherwise. Behind
+// another copy of itself the plugin stays out of the way.
+void warn_if_behind() {
+    const void* first = dlsym(RTLD_DEFAULT, probe_name);
+    if (first == nullptr || is_this_plugin(first)) return;
+    const char* const file = file_of(first);
+    std::fprintf(
+        stderr, "maskwise: loaded, but the program's oneDNN Graph calls go to %s first; %s\n",
+        file != nullptr ? file : "another library",
+        another_copy_is_in_front() ? "the plugin is loaded twice, this copy stays inactive"
+                                   : "link maskwise_onednn before dnnl, or use LD_PRELOAD");
+}
+
+[[gnu::constructor]] void on_load() {
+    if (is_switched_off()) return;
+    warn_if_behind();
+    // Programs without oneDNN inherit LD_PRELOAD, too: nothing is opened and nothing said for them.
+    // One that comes later has its line at the first call that reaches the plugin.
+    if (verbose_level() >= 1 && dlsym(RTLD_NEXT, probe_name) != nullptr) active();
+}
+
+// A host may bind oneDNN's functions past the plugin (dlsym, RTLD_DEEPBIND, -Bsymbolic): the plugin
+// then looks as if it worked.
+[[gnu::destructor]] void on_unload() {
+    if (verbose_level() < 1 || real_is_looked_up() || is_switched_off()) return;
+    if (const char* const file = find_loaded_onednn())
+        std::fprintf(stderr,
+                     "maskwise,idle,%s is in the process; no call of its Graph API came "
+                     "through the plugin\n",
+                     file);
+}
+
 } // namespace
 
-const char* why_inactive() {
-    return at_first_use<decide>();
-}
-
 bool active() {
-    return why_inactive() == nullptr;
-}
-
-// A copy loaded under another file name: the one that the program's calls reach does the work.
-bool another_copy_is_in_front() {
-    const void* first = dlsym(RTLD_DEFAULT, "maskwise_onednn_owns");
-    return first != nullptr && !is_this_plugin(first);
+    return at_first_use<decide>() == nullptr;
 }
 
 } // namespace maskwise::onednn

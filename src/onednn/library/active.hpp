@@ -15,11 +15,4 @@ inline bool to_record(abi::status status) {
     return status == abi::success && active();
 }
 
-// The reason in words, or null where Maskwise is active.
-const char* why_inactive();
-
-// Whether the plugin was loaded twice, under two file names, and this is the copy that the
-// program's calls do not reach first.
-bool another_copy_is_in_front();
-
 } // namespace maskwise::onednn

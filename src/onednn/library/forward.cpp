@@ -4,13 +4,11 @@
 
 // Not noexcept and without a handler: callbacks of the client throw through the real library, and
 // libdnnl itself throws through the C boundary; both must reach the caller.
+namespace maskwise::onednn {
 #define HOOK(name, since, parameters, arguments)
 #define FORWARD(name, since, parameters, arguments)                                                \
     abi::status dnnl_graph_##name parameters {                                                     \
-        const auto function = real().name;                                                         \
-        return function != nullptr ? function arguments : abi::unimplemented;                      \
+        return real_##name arguments;                                                              \
     }
-
-namespace maskwise::onednn {
 #include "onednn/library/functions.inc"
 } // namespace maskwise::onednn

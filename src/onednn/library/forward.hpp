@@ -5,15 +5,11 @@
 // Visible to clients; everything else of the plugin is hidden.
 #define MASKWISE_EXPORT extern "C" __attribute__((visibility("default")))
 
-#define FORWARD(name, since, parameters, arguments)                                                \
-    MASKWISE_EXPORT maskwise::onednn::abi::status dnnl_graph_##name parameters;
-#define HOOK(name, since, parameters, arguments)                                                   \
-    MASKWISE_EXPORT maskwise::onednn::abi::status dnnl_graph_##name parameters;
 namespace maskwise::onednn {
+#define FORWARD(name, since, parameters, arguments)                                                \
+    MASKWISE_EXPORT abi::status dnnl_graph_##name parameters;
 #include "onednn/library/functions.inc"
-}
-#undef HOOK
-#undef FORWARD
+} // namespace maskwise::onednn
 
 // For tests and tools, not one of oneDNN's: 1 where Maskwise executes this compiled partition.
 MASKWISE_EXPORT int

@@ -2,40 +2,39 @@
 
 #include "base/error.hpp"
 #include "onednn/library/abi.hpp"
+#include "onednn/library/active.hpp"
 
 #include <exception>
 #include <new>
 #include <string>
+#include <utility>
 
 namespace maskwise::onednn {
-
-// If the text cannot be allocated, only the status is returned.
-inline void keep_text(std::string& reason, const std::exception& failure) noexcept {
-    try {
-        reason = failure.what();
-    } catch (const std::bad_alloc&) {
-        reason.clear();
-    }
-}
 
 // Runs Maskwise's own part of an entry point: its exceptions end here as a status, with the text in
 // `reason`. Calls into the real library stay outside: its exceptions are for the client.
 template <typename Body>
 abi::status guarded(std::string& reason, Body&& body) {
+    // If the text cannot be allocated, only the status is returned.
+    const auto keep_text = [&](const std::exception& failure, abi::status status) noexcept {
+        try {
+            reason = failure.what();
+        } catch (const std::bad_alloc&) {
+            reason.clear();
+        }
+        return status;
+    };
     try {
         body();
         return abi::success;
     } catch (const invalid_shape& failure) {
-        keep_text(reason, failure);
-        return abi::invalid_shape;
+        return keep_text(failure, abi::invalid_shape);
     } catch (const invalid_argument& failure) {
-        keep_text(reason, failure);
-        return abi::invalid_arguments;
+        return keep_text(failure, abi::invalid_arguments);
     } catch (const std::bad_alloc&) {
         return abi::out_of_memory;
     } catch (const std::exception& failure) {
-        keep_text(reason, failure);
-        return abi::runtime_error;
+        return keep_text(failure, abi::runtime_error);
     }
 }
 
@@ -43,6 +42,17 @@ template <typename Body>
 abi::status guarded(Body&& body) {
     std::string reason;
     return guarded(reason, body);
+}
+
+// Records what the real library has just made, where it answered so; what cannot be recorded is
+// taken back.
+template <typename Handle, typename Record>
+abi::status record_made(abi::status status, Handle* made, abi::status (*destroy)(Handle),
+                        Record&& record) {
+    if (!to_record(status)) return status;
+    const auto recorded = guarded(record);
+    if (recorded != abi::success) destroy(std::exchange(*made, nullptr));
+    return recorded;
 }
 
 } // namespace maskwise::onednn

@@ -2,10 +2,10 @@
 
 #include "base/error.hpp"
 #include "base/first_use.hpp"
-#include "onednn/library/find_loaded.hpp"
-#include "onednn/library/soname.hpp"
+#include "onednn/library/find_onednn.hpp"
 
 #include <atomic>
+#include <climits>
 #include <cstdio>
 #include <dlfcn.h>
 #include <new>
@@ -19,13 +19,16 @@ const void* base_of(const void* address) {
     return dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
 }
 
+void* open_loaded(const char* file) noexcept {
+    return file != nullptr ? dlopen(file, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
+}
+
 // The library, other than the plugin, in which this handle finds the probe; null where there is
 // none. dlsym searches an object's dependencies, too: any library that links oneDNN leads to it.
 void* owner_of_probe(void* handle) {
-    const void* probe = dlsym(handle, probe_name);
-    Dl_info info{};
-    if (probe == nullptr || is_this_plugin(probe) || dladdr(probe, &info) == 0) return nullptr;
-    return dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    const void* const probe = dlsym(handle, probe_name);
+    if (probe == nullptr || is_this_plugin(probe)) return nullptr;
+    return open_loaded(file_of(probe));
 }
 
 void* open_foreign(const char* name) {
@@ -36,20 +39,16 @@ void* open_foreign(const char* name) {
     return owner;
 }
 
-// A client that opened oneDNN with RTLD_LOCAL (a Python extension does) hides it from RTLD_NEXT,
-// and its file may have any name: Intel's TensorFlow extension has a libonednn_cpu_so.so.
-void* find_already_loaded() noexcept {
-    const char* const file = find_loaded_onednn();
-    return file != nullptr ? dlopen(file, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
-}
-
 void* find_handle(const char*& how) {
     if (const void* next = dlsym(RTLD_NEXT, probe_name); next != nullptr && !is_this_plugin(next)) {
         how = "next in search order";
         return RTLD_NEXT;
     }
+    // A client that opened oneDNN with RTLD_LOCAL (a Python extension does) hides it from
+    // RTLD_NEXT, and its file may have any name: Intel's TensorFlow extension has a
+    // libonednn_cpu_so.so.
     how = "already loaded";
-    if (void* handle = find_already_loaded()) return handle;
+    if (void* handle = open_loaded(find_loaded_onednn())) return handle;
     how = "opened";
     return first_by_soname(open_foreign);
 }
@@ -64,10 +63,7 @@ void resolve(void* handle, const char* name, Function*& slot) {
 void resolve_all(real_library& library, void* handle) {
 #define FORWARD(name, since, parameters, arguments)                                                \
     resolve(handle, "dnnl_graph_" #name, library.name);
-#define HOOK(name, since, parameters, arguments) resolve(handle, "dnnl_graph_" #name, library.name);
 #include "onednn/library/functions.inc"
-#undef HOOK
-#undef FORWARD
     resolve(handle, "dnnl_stream_wait", library.stream_wait);
     resolve(handle, "dnnl_engine_get_kind", library.engine_get_kind);
     resolve(handle, "dnnl_set_verbose", library.set_verbose);
@@ -77,9 +73,8 @@ void describe(real_library& library, void* handle) {
     const abi::version* (*get_version)() = nullptr;
     resolve(handle, "dnnl_version", get_version);
     if (get_version != nullptr) library.version = *get_version();
-    Dl_info info{};
-    if (dladdr(reinterpret_cast<const void*>(library.graph_create), &info) != 0)
-        library.file = info.dli_fname;
+    if (const char* file = file_of(reinterpret_cast<const void*>(library.graph_create)))
+        library.file = file;
     if (!library.is_sycl()) return;
     // Of the SYCL runtime that oneDNN itself uses, wherever the client has loaded it.
     constexpr const char* wait_name = "_ZN4sycl3_V15event4waitERKSt6vectorIS1_SaIS1_EE";
@@ -88,32 +83,23 @@ void describe(real_library& library, void* handle) {
         resolve(handle, wait_name, library.sycl_wait_for_events);
 }
 
-// "<file>, oneDNN a.b.c" of a libdnnl that lacks the Graph API; empty where there is none at all.
-std::string describe_unfit() {
-    void* address = first_by_soname([](const char* name) {
+// Names a libdnnl that lacks the Graph API, where there is one.
+void report_missing() noexcept {
+    void* const get_version = first_by_soname([](const char* name) {
         void* const handle = dlopen(name, RTLD_LAZY);
         return handle != nullptr ? dlsym(handle, "dnnl_version") : nullptr;
     });
-    Dl_info info{};
-    if (address == nullptr || dladdr(address, &info) == 0) return {};
-    const auto& version = *reinterpret_cast<const abi::version* (*)()>(address)();
-    return std::string(info.dli_fname) + ", oneDNN " + std::to_string(version.major) + '.' +
-           std::to_string(version.minor) + '.' + std::to_string(version.patch);
-}
-
-void report_missing() noexcept {
-    std::string found;
-    try {
-        if (const auto unfit = describe_unfit(); !unfit.empty())
-            found = "; found " + unfit + ", which is without it";
-    } catch (const std::bad_alloc&) {
-        found.clear();
+    char found[PATH_MAX + 64] = "";
+    if (const char* const file = file_of(get_version)) {
+        const auto& version = *reinterpret_cast<const abi::version* (*)()>(get_version)();
+        std::snprintf(found, sizeof found, "; found %s, oneDNN %d.%d.%d, which is without it", file,
+                      version.major, version.minor, version.patch);
     }
     std::fprintf(stderr,
                  "maskwise: no libdnnl with the Graph API found (searched: next in the link order, "
                  "libraries already loaded, libdnnl.so.3)%s; every dnnl_graph function answers "
                  "`unimplemented`\n",
-                 found.c_str());
+                 found);
 }
 
 std::atomic<bool> is_looked_up = false;

@@ -11,10 +11,7 @@ namespace maskwise::onednn {
 // function.
 struct real_library {
 #define FORWARD(name, since, parameters, arguments) abi::status(*name) parameters = nullptr;
-#define HOOK(name, since, parameters, arguments) abi::status(*name) parameters = nullptr;
 #include "onednn/library/functions.inc"
-#undef HOOK
-#undef FORWARD
     abi::status (*stream_wait)(abi::stream) = nullptr;
     abi::status (*engine_get_kind)(abi::engine, int*) = nullptr;
     abi::status (*set_verbose)(int) = nullptr;
@@ -50,6 +47,14 @@ abi::status call_real(abi::status (*real_library::*member)(Parameters...), Argum
     const auto function = real().*member;
     return function != nullptr ? function(arguments...) : abi::unimplemented;
 }
+
+// The same by name: real_<name> is the real library's dnnl_graph_<name>.
+#define FORWARD(name, since, parameters, arguments)                                                \
+    inline abi::status real_##name parameters {                                                    \
+        const auto function = real().name;                                                         \
+        return function != nullptr ? function arguments : abi::unimplemented;                      \
+    }
+#include "onednn/library/functions.inc"
 
 // Throws what Maskwise's entry points answer by the same status, with the call's name:
 // std::bad_alloc, invalid_shape, and invalid_argument for all others but success.

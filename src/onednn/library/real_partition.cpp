@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 
 namespace maskwise::onednn {
 namespace {
@@ -12,46 +13,43 @@ namespace {
 template <class Item, class Count, class Items>
 std::vector<Item> list_of(abi::partition partition, Count count_of, Items items_of) {
     std::size_t count = 0;
-    call_real(count_of, abi::const_partition(partition), &count);
+    count_of(partition, &count);
     std::vector<Item> items(count);
-    if (count > 0 && call_real(items_of, partition, count, items.data()) != abi::success)
-        items.clear();
+    if (count > 0 && items_of(partition, count, items.data()) != abi::success) items.clear();
     return items;
 }
 
 } // namespace
 
 std::vector<std::size_t> op_ids(abi::partition partition) {
-    return list_of<std::size_t>(partition, &real_library::partition_get_op_num,
-                                &real_library::partition_get_ops);
+    return list_of<std::size_t>(partition, real_partition_get_op_num, real_partition_get_ops);
 }
 
 std::vector<abi::logical_tensor> input_ports(abi::partition partition) {
-    return list_of<abi::logical_tensor>(partition, &real_library::partition_get_input_ports_num,
-                                        &real_library::partition_get_input_ports);
+    return list_of<abi::logical_tensor>(partition, real_partition_get_input_ports_num,
+                                        real_partition_get_input_ports);
 }
 
 std::vector<abi::logical_tensor> output_ports(abi::partition partition) {
-    return list_of<abi::logical_tensor>(partition, &real_library::partition_get_output_ports_num,
-                                        &real_library::partition_get_output_ports);
+    return list_of<abi::logical_tensor>(partition, real_partition_get_output_ports_num,
+                                        real_partition_get_output_ports);
 }
 
 bool is_supported(abi::partition partition) {
     std::uint8_t supported = 0;
-    call_real(&real_library::partition_is_supported, abi::const_partition(partition), &supported);
+    real_partition_is_supported(partition, &supported);
     return supported != 0;
 }
 
 std::size_t partition_count(abi::const_graph graph) {
     std::size_t count = 0;
-    call_real(&real_library::graph_get_partition_num, graph, &count);
+    real_graph_get_partition_num(graph, &count);
     return count;
 }
 
 std::vector<std::size_t> ids_of(const std::vector<abi::logical_tensor>& tensors) {
-    std::vector<std::size_t> ids(tensors.size());
-    std::transform(tensors.begin(), tensors.end(), ids.begin(),
-                   [](const auto& tensor) { return tensor.id; });
+    std::vector<std::size_t> ids;
+    std::ranges::transform(tensors, std::back_inserter(ids), &abi::logical_tensor::id);
     return ids;
 }
 

@@ -46,7 +46,7 @@ std::size_t bytes_of(const abi::logical_tensor& tensor) {
     if (tensor.layout_type == abi::layout_strided)
         to_desc(from_abi(tensor)); // throws on overflow, which oneDNN does not notice
     std::size_t bytes = 0;
-    if (call_real(&real_library::logical_tensor_get_mem_size, &tensor, &bytes) != abi::success)
+    if (real_logical_tensor_get_mem_size(&tensor, &bytes) != abi::success)
         throw invalid_argument("the size of tensor " + std::to_string(tensor.id) + " is not known");
     if (bytes > max_scratch_bytes) // SIZE_MAX where oneDNN does not know the size
         throw invalid_argument(std::to_string(bytes) + " bytes of tensor " +

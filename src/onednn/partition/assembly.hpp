@@ -1,9 +1,9 @@
 #pragma once
 
 #include "fusion/block.hpp"
+#include "onednn/partition/claim.hpp"
 #include "onednn/partition/executable.hpp"
 #include "onednn/partition/segments.hpp"
-#include "onednn/record/claim.hpp"
 
 #include <cstddef>
 #include <map>

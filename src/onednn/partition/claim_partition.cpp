@@ -18,7 +18,7 @@ namespace {
 partition_facts facts_of(abi::partition partition, const graph_settings& settings,
                          std::string names) {
     partition_facts facts{0, std::move(names), settings};
-    call_real(&real_library::partition_get_id, abi::const_partition(partition), &facts.id);
+    real_partition_get_id(partition, &facts.id);
     return facts;
 }
 

@@ -1,11 +1,11 @@
 #include "onednn/partition/compile_partition.hpp"
 
-#include "onednn/library/dump.hpp"
 #include "onednn/library/guard.hpp"
 #include "onednn/library/real_library.hpp"
 #include "onednn/partition/compile_region.hpp"
 #include "onednn/partition/report.hpp"
 #include "onednn/partition/segments.hpp"
+#include "onednn/record/client_settings.hpp"
 #include "onednn/record/tables.hpp"
 #include "onednn/record/translate.hpp"
 
@@ -19,16 +19,15 @@ namespace maskwise::onednn {
 namespace {
 
 abi::status call_real_compile(const compile_call& call) {
-    return call_real(&real_library::partition_compile, call.partition, call.compiled_partition,
-                     call.in_num, call.inputs, call.out_num, call.outputs, call.engine);
+    return real_partition_compile(call.partition, call.compiled_partition, call.in_num, call.inputs,
+                                  call.out_num, call.outputs, call.engine);
 }
 
 // Where the real library may execute, too, a pair holds only if that library has the same one.
 bool real_agrees_with_inplace(const compile_call& call, const abi::inplace_pair& wanted) {
     std::size_t count = 0;
     const abi::inplace_pair* pairs = nullptr;
-    call_real(&real_library::compiled_partition_get_inplace_ports,
-              abi::const_compiled_partition(call.compiled_partition), &count, &pairs);
+    real_compiled_partition_get_inplace_ports(call.compiled_partition, &count, &pairs);
     return std::any_of(pairs, pairs + count, [&](const auto& pair) {
         return pair.input_id == wanted.input_id && pair.output_id == wanted.output_id;
     });

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "onednn/partition/claim.hpp"
 #include "onednn/partition/compile_call.hpp"
-#include "onednn/record/claim.hpp"
 
 namespace maskwise::onednn {
 

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "onednn/partition/claim.hpp"
 #include "onednn/partition/executable.hpp"
-#include "onednn/record/claim.hpp"
 
 #include <cstddef>
 #include <memory>

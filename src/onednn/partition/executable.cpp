@@ -29,7 +29,7 @@ place executable_parts::output_at(std::size_t position) {
 }
 
 executable::scratch::~scratch() {
-    for (abi::tensor tensor : tensors) call_real(&real_library::tensor_destroy, tensor);
+    for (abi::tensor tensor : tensors) real_tensor_destroy(tensor);
 }
 
 bool executable::makes(std::size_t id) const {
@@ -61,8 +61,7 @@ std::unique_ptr<executable::scratch> executable::take_scratch(void* given) const
     for (const auto& value : parts_.inner) {
         abi::tensor tensor = nullptr;
         const auto status =
-            call_real(&real_library::tensor_create, &tensor, &value.tensor, parts_.engine,
-                      static_cast<void*>(first + value.offset_bytes));
+            real_tensor_create(&tensor, &value.tensor, parts_.engine, first + value.offset_bytes);
         if (status != abi::success) throw std::bad_alloc();
         taken->tensors.push_back(tensor);
     }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "onednn/record/claim.hpp"
+#include "onednn/partition/claim.hpp"
 
 #include <cstddef>
 #include <map>

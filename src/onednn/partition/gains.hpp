@@ -1,7 +1,7 @@
 #pragma once
 
 #include "attention/attention_plan.hpp"
-#include "onednn/record/claim.hpp"
+#include "onednn/partition/claim.hpp"
 
 #include <string>
 

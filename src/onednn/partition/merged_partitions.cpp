@@ -1,12 +1,12 @@
 #include "onednn/partition/merged_partitions.hpp"
 
 #include "graph/op_set.hpp"
-#include "onednn/library/dump.hpp"
 #include "onednn/library/guard.hpp"
 #include "onednn/library/real_library.hpp"
 #include "onednn/library/real_partition.hpp"
 #include "onednn/partition/claim_partition.hpp"
 #include "onednn/partition/find_merged_groups.hpp"
+#include "onednn/record/client_settings.hpp"
 #include "onednn/record/tables.hpp"
 
 #include <algorithm>
@@ -79,8 +79,8 @@ std::vector<listed_partition> list_partitions(abi::graph graph, const graph_reco
                                               int policy) {
     if (!may_merge(record, policy)) return {};
     owned_partitions real{partition_list(partition_count(graph))};
-    if (real.list.empty() || call_real(&real_library::graph_get_partitions, graph, real.list.size(),
-                                       real.list.data()) != abi::success)
+    if (real.list.empty() ||
+        real_graph_get_partitions(graph, real.list.size(), real.list.data()) != abi::success)
         return {};
     id_lists ids(real.list.size());
     std::ranges::transform(real.list, ids.begin(), op_ids);
@@ -100,8 +100,7 @@ abi::status get_listed_partitions(abi::graph graph, const graph_record& record, 
         const std::size_t dropped = partition_count(graph) - listed.size();
         real.list.resize(dropped + std::max(num, listed.size()));
         given.list.reserve(num);
-        status = call_real(&real_library::graph_get_partitions, graph, real.list.size(),
-                           real.list.data());
+        status = real_graph_get_partitions(graph, real.list.size(), real.list.data());
         if (status != abi::success) return real.list.clear();
         for (std::size_t i = 0; i < num; ++i) {
             const std::size_t index = i < listed.size() ? listed[i].index : dropped + i;
@@ -119,7 +118,7 @@ void destroy(std::span<abi::partition> partitions) {
     for (abi::partition& partition : partitions) {
         if (partition == nullptr) continue;
         tables().claims.erase(partition);
-        call_real(&real_library::partition_destroy, std::exchange(partition, nullptr));
+        real_partition_destroy(std::exchange(partition, nullptr));
     }
 }
 

@@ -5,7 +5,7 @@
 #include "graph/compiled_select.hpp"
 #include "onednn/library/real_library.hpp"
 #include "onednn/library/real_partition.hpp"
-#include "onednn/record/replay_op.hpp"
+#include "onednn/record/graph_record.hpp"
 #include "onednn/record/tensor_data.hpp"
 #include "onednn/record/translate.hpp"
 
@@ -19,18 +19,15 @@
 namespace maskwise::onednn {
 namespace {
 
-template <auto Destroy>
+template <class Handle, abi::status (*destroy)(Handle)>
 struct destroyer {
-    template <class Object>
-    void operator()(Object* handle) const {
-        call_real(Destroy, handle);
-    }
+    void operator()(Handle handle) const { destroy(handle); }
 };
-template <class Handle, auto Destroy>
-using owned = std::unique_ptr<std::remove_pointer_t<Handle>, destroyer<Destroy>>;
-using owned_graph = owned<abi::graph, &real_library::graph_destroy>;
-using owned_partition = owned<abi::partition, &real_library::partition_destroy>;
-using owned_compiled = owned<abi::compiled_partition, &real_library::compiled_partition_destroy>;
+template <class Handle, abi::status (*destroy)(Handle)>
+using owned = std::unique_ptr<std::remove_pointer_t<Handle>, destroyer<Handle, destroy>>;
+using owned_graph = owned<abi::graph, real_graph_destroy>;
+using owned_partition = owned<abi::partition, real_partition_destroy>;
+using owned_compiled = owned<abi::compiled_partition, real_compiled_partition_destroy>;
 
 // Handles of a segment lie on the stack when it is executed.
 constexpr std::size_t max_segment_inputs = 64, max_segment_outputs = 16;
@@ -63,37 +60,35 @@ abi::status onednn_segment::run(const execution& of) const {
     for (std::size_t i = 0; i < outputs.size(); ++i) out[i] = of.tensor(outputs[i]);
     const abi::const_compiled_partition handle = compiled.get();
     if (real().compiled_partition_execute_v2 == nullptr)
-        return call_real(&real_library::compiled_partition_execute, handle, of.call.stream,
-                         inputs.size(), in, outputs.size(), out);
-    return call_real(&real_library::compiled_partition_execute_v2, handle, of.call.stream,
-                     inputs.size(), in, outputs.size(), out,
-                     scratchpad ? of.tensor(*scratchpad) : nullptr);
+        return real_compiled_partition_execute(handle, of.call.stream, inputs.size(), in,
+                                               outputs.size(), out);
+    return real_compiled_partition_execute_v2(handle, of.call.stream, inputs.size(), in,
+                                              outputs.size(), out,
+                                              scratchpad ? of.tensor(*scratchpad) : nullptr);
 }
 
 owned_graph build_graph(const op_list& ops, const graph_settings& settings) {
     abi::graph made = nullptr;
-    require_success(call_real(&real_library::graph_create_with_fpmath_mode, &made,
-                              settings.engine_kind, settings.fpmath_mode),
-                    "graph_create");
+    require_success(
+        real_graph_create_with_fpmath_mode(&made, settings.engine_kind, settings.fpmath_mode),
+        "graph_create");
     owned_graph graph(made);
     if (settings.fpmath_applies_to_int)
-        require_success(
-            call_real(&real_library::graph_set_fpmath_mode, made, settings.fpmath_mode, 1),
-            "set_fpmath_mode");
+        require_success(real_graph_set_fpmath_mode(made, settings.fpmath_mode, 1),
+                        "set_fpmath_mode");
     for (const auto& op : ops) add_recorded(made, *op);
-    require_success(call_real(&real_library::graph_finalize, made), "finalize");
+    require_success(real_graph_finalize(made), "finalize");
     return graph;
 }
 
 std::vector<owned_partition> partitions_of(abi::graph graph) {
-    require_success(call_real(&real_library::graph_filter, graph, abi::policy_fusion), "filter");
+    require_success(real_graph_filter(graph, abi::policy_fusion), "filter");
     std::vector<abi::partition> handles(partition_count(graph));
     std::vector<owned_partition> partitions;
     partitions.reserve(handles.size()); // room first: no handle is lost
     if (!handles.empty())
-        require_success(
-            call_real(&real_library::graph_get_partitions, graph, handles.size(), handles.data()),
-            "get_partitions");
+        require_success(real_graph_get_partitions(graph, handles.size(), handles.data()),
+                        "get_partitions");
     for (const abi::partition handle : handles) partitions.emplace_back(handle);
     return partitions;
 }
@@ -160,9 +155,9 @@ void compile_or_keep(onednn_segment& segment, const std::vector<abi::logical_ten
                      const std::vector<abi::logical_tensor>& outputs, abi::engine engine) {
     auto in = pointers_to(inputs), out = pointers_to(outputs);
     try {
-        require_success(call_real(&real_library::partition_compile, segment.partition.get(),
-                                  segment.compiled.get(), in.size(), in.data(), out.size(),
-                                  out.data(), engine),
+        require_success(real_partition_compile(segment.partition.get(), segment.compiled.get(),
+                                               in.size(), in.data(), out.size(), out.data(),
+                                               engine),
                         "compile");
     } catch (const error&) {
         throw; // a status
@@ -177,8 +172,7 @@ void compile_or_keep(onednn_segment& segment, const std::vector<abi::logical_ten
 std::size_t scratch_bytes_of(abi::const_compiled_partition compiled) {
     if (real().compiled_partition_execute_v2 == nullptr) return 0;
     abi::logical_tensor scratchpad{};
-    require_success(call_real(&real_library::compiled_partition_get_scratchpad_logical_tensor,
-                              compiled, &scratchpad),
+    require_success(real_compiled_partition_get_scratchpad_logical_tensor(compiled, &scratchpad),
                     "get_scratchpad_logical_tensor");
     return static_cast<std::size_t>(scratchpad.dims[0]);
 }
@@ -192,14 +186,12 @@ void add_by_onednn(assembly& to, owned_partition partition,
     inputs.reserve(read.size());
     for (const auto& tensor : read) inputs.push_back(take_input(to, *segment, tensor));
     abi::compiled_partition compiled = nullptr;
-    require_success(
-        call_real(&real_library::compiled_partition_create, &compiled, segment->partition.get()),
-        "compiled_partition_create");
+    require_success(real_compiled_partition_create(&compiled, segment->partition.get()),
+                    "compiled_partition_create");
     segment->compiled.reset(compiled);
     compile_or_keep(*segment, inputs, outputs, engine);
     for (auto& output : outputs) {
-        require_success(call_real(&real_library::compiled_partition_query_logical_tensor,
-                                  abi::const_compiled_partition(compiled), output.id, &output),
+        require_success(real_compiled_partition_query_logical_tensor(compiled, output.id, &output),
                         "query");
         segment->outputs.push_back(to.add(output));
     }

@@ -7,7 +7,7 @@ namespace maskwise::onednn {
 
 void* memory_of(abi::const_tensor tensor) {
     void* data = nullptr;
-    if (tensor != nullptr) call_real(&real_library::tensor_get_data_handle, tensor, &data);
+    if (tensor != nullptr) real_tensor_get_data_handle(tensor, &data);
     return data;
 }
 

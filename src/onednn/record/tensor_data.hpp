@@ -1,6 +1,5 @@
 #pragma once
 
-#include "graph/logical_tensor.hpp"
 #include "onednn/library/abi.hpp"
 
 #include <array>

@@ -14,26 +14,35 @@
 namespace maskwise::onednn {
 namespace {
 
-struct type_pair {
+// What one word of oneDNN's is to Maskwise.
+template <class Kind>
+struct pair_of {
     int abi;
-    data_type type;
+    Kind kind;
 };
 
-constexpr type_pair type_pairs[] = {
-    {abi::type_undef, data_type::undef},     {abi::type_f16, data_type::f16},
-    {abi::type_bf16, data_type::bf16},       {abi::type_f32, data_type::f32},
-    {abi::type_s32, data_type::i32},         {abi::type_s8, data_type::i8},
-    {abi::type_u8, data_type::u8},           {abi::type_f64, data_type::f64},
-    {abi::type_boolean, data_type::boolean}, {abi::type_s64, data_type::i64},
-};
+#define F(name, number, of_maskwise)                                                               \
+    { number, data_type::of_maskwise }
+constexpr pair_of<data_type> types[] = {MASKWISE_ONEDNN_TYPES(F)};
+#undef F
+#define F(name, number)                                                                            \
+    { number, graph::op_kind::name }
+constexpr pair_of<graph::op_kind> operators[] = {MASKWISE_ONEDNN_OPERATORS(F)};
+#undef F
+static_assert(std::size(operators) == static_cast<std::size_t>(graph::op_kind::other));
+
+template <class Kind, std::size_t Count>
+Kind find_kind(const pair_of<Kind> (&pairs)[Count], int number, Kind otherwise) {
+    const auto* const pair = std::ranges::find(pairs, number, &pair_of<Kind>::abi);
+    return pair == std::end(pairs) ? otherwise : pair->kind;
+}
 
 data_type type_from_abi(int type) {
-    const auto* const pair = std::ranges::find(type_pairs, type, &type_pair::abi);
-    return pair == std::end(type_pairs) ? data_type::undef : pair->type;
+    return find_kind(types, type, data_type::undef);
 }
 
 int type_to_abi(data_type type) {
-    return std::ranges::find(type_pairs, type, &type_pair::type)->abi;
+    return std::ranges::find(types, type, &pair_of<data_type>::kind)->abi;
 }
 
 // By oneDNN's numbers; the first one stands for all others.
@@ -47,36 +56,6 @@ template <class Kind, std::size_t Count>
 Kind kind_of(const Kind (&kinds)[Count], int number) {
     const auto index = static_cast<std::size_t>(number);
     return kinds[index < Count ? index : 0];
-}
-
-graph::op_kind kind_from_abi(int kind) {
-    switch (kind) {
-#define MASKWISE_ROW_UNARY(name, onnx)                                                             \
-    case abi::op_kind_##name:                                                                      \
-        return graph::op_kind::name;
-#define MASKWISE_ROW_BINARY(name, turned, onnx) MASKWISE_ROW_UNARY(name, onnx)
-#include "kernel/row_operators.inc"
-    case abi::op_kind_select:
-        return graph::op_kind::select;
-    case abi::op_kind_greater_equal:
-        return graph::op_kind::greater_equal;
-    case abi::op_kind_type_cast:
-        return graph::op_kind::type_cast;
-    case abi::op_kind_quantize:
-        return graph::op_kind::quantize;
-    case abi::op_kind_soft_max:
-        return graph::op_kind::soft_max;
-    case abi::op_kind_gen_index:
-        return graph::op_kind::gen_index;
-    case abi::op_kind_mat_mul:
-        return graph::op_kind::mat_mul;
-    case abi::op_kind_static_transpose:
-        return graph::op_kind::static_transpose;
-    case abi::op_kind_reorder:
-        return graph::op_kind::reorder;
-    default:
-        return graph::op_kind::other;
-    }
 }
 
 // The attribute where it is of that type.
@@ -186,7 +165,7 @@ bool has_known_shape(const abi::logical_tensor& tensor) {
 graph::op translate(const op_record& record) {
     graph::op op;
     op.id = record.id;
-    op.kind = kind_from_abi(record.kind);
+    op.kind = find_kind(operators, record.kind, graph::op_kind::other);
     op.name = !record.name.empty() ? std::string(record.name)
                                    : (op.kind == graph::op_kind::select ? "Select_" : "op_") +
                                          std::to_string(record.id);

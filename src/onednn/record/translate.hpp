@@ -1,7 +1,7 @@
 #pragma once
 
 #include "graph/op.hpp"
-#include "onednn/record/op_record.hpp"
+#include "onednn/record/graph_record.hpp"
 
 #include <span>
 #include <vector>

@@ -1,8 +1,7 @@
-#include "onednn/library/find_loaded.hpp"
-
-#include "onednn/library/soname.hpp"
+#include "onednn/library/find_onednn.hpp"
 
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <dlfcn.h>
 #include <link.h>
@@ -80,12 +79,33 @@ int take_definer(dl_phdr_info* object, std::size_t, void* to) {
 
 } // namespace
 
+void* first_by_soname(void* (*function)(const char* soname)) {
+    if (void* found = function("libdnnl.so.3")) return found;
+    constexpr int newest_minor = 30;
+    for (int minor = newest_minor; minor > 0; --minor) {
+        char name[32];
+        std::snprintf(name, sizeof name, "libdnnl.so.3.%d", minor);
+        if (void* found = function(name)) return found;
+    }
+    return function("libdnnl.so");
+}
+
 const char* find_loaded_onednn() noexcept {
     Dl_info own{};
     dladdr(reinterpret_cast<const void*>(&hash_of), &own);
     search wanted{reinterpret_cast<ElfW(Addr)>(own.dli_fbase)};
     dl_iterate_phdr(take_definer, &wanted);
     return wanted.file;
+}
+
+const char* file_of(const void* address) noexcept {
+    Dl_info info{};
+    return dladdr(address, &info) != 0 ? info.dli_fname : nullptr;
+}
+
+std::string to_string(const abi::version& version) {
+    return std::to_string(version.major) + '.' + std::to_string(version.minor) + '.' +
+           std::to_string(version.patch);
 }
 
 } // namespace maskwise::onednn

@@ -1,0 +1,113 @@
+// The plugin calls oneTBB, but does not need it to load: this file defines the functions of libtbb
+// that exec/parallel_tbb.cpp calls, and passes each on to the library that the process has. The
+// linker checks the list: it refuses a plugin with a function of oneTBB's left undefined.
+
+#include "base/first_use.hpp"
+#include "base/verbose.hpp"
+#include "exec/tbb_library.hpp"
+#include "onednn/library/find_onednn.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <dlfcn.h>
+#include <optional>
+
+// By their mangled names behind "_ZN3tbb6detail2r1".
+#define TBB_FUNCTIONS(F)                                                                           \
+    F(8allocateERPNS0_2d117small_object_poolEm)                                                    \
+    F(8allocateERPNS0_2d117small_object_poolEmRKNS2_14execution_dataE)                             \
+    F(10deallocateERNS0_2d117small_object_poolEPvmRKNS2_14execution_dataE)                         \
+    F(10initializeERNS0_2d118task_group_contextE)                                                  \
+    F(7destroyERNS0_2d118task_group_contextE)                                                      \
+    F(5spawnERNS0_2d14taskERNS2_18task_group_contextE)                                             \
+    F(16execute_and_waitERNS0_2d14taskERNS2_18task_group_contextERNS2_12wait_contextES6_)          \
+    F(14notify_waitersEm)                                                                          \
+    F(14execution_slotEPKNS0_2d114execution_dataE)                                                 \
+    F(15max_concurrencyEPKNS0_2d115task_arena_baseE)                                               \
+    F(20isolate_within_arenaERNS0_2d113delegate_baseEl)                                            \
+    F(27global_control_active_valueEi)
+
+namespace {
+
+// Each takes up to four pointers or integers and returns one or nothing. In every ABI that Maskwise
+// runs on these travel in registers of their own, so one signature passes all of them on.
+using word = std::uintptr_t;
+using tbb_function = word(word, word, word, word);
+
+struct {
+#define F(name) tbb_function* _ZN3tbb6detail2r1##name;
+    TBB_FUNCTIONS(F)
+#undef F
+} libtbb;
+
+// The first function that `handle` lacks; null where it has all.
+const char* resolve_all(void* handle) {
+#define F(name)                                                                                    \
+    libtbb._ZN3tbb6detail2r1##name =                                                               \
+        reinterpret_cast<tbb_function*>(dlsym(handle, "_ZN3tbb6detail2r1" #name));                 \
+    if (libtbb._ZN3tbb6detail2r1##name == nullptr) return "_ZN3tbb6detail2r1" #name;
+    TBB_FUNCTIONS(F)
+#undef F
+    return nullptr;
+}
+
+} // namespace
+
+extern "C" {
+#define F(name)                                                                                    \
+    word _ZN3tbb6detail2r1##name(word first, word second, word third, word fourth) {               \
+        return libtbb._ZN3tbb6detail2r1##name(first, second, third, fourth);                       \
+    }
+TBB_FUNCTIONS(F)
+#undef F
+}
+
+namespace maskwise {
+namespace {
+
+constexpr const char* soname = "libtbb.so.12";
+constexpr const char* probe_name = "TBB_runtime_interface_version";
+
+std::atomic<bool> is_found = false;
+
+// RTLD_DEFAULT is a null pointer, so none has to be said otherwise.
+std::optional<void*> find_loaded() {
+    if (dlsym(RTLD_DEFAULT, probe_name) != nullptr) return RTLD_DEFAULT;
+    if (void* const handle = dlopen(soname, RTLD_LAZY | RTLD_NOLOAD)) return handle;
+    return std::nullopt;
+}
+
+bool take(void* handle, const char* how) noexcept {
+    const char* const known = onednn::file_of(dlsym(handle, probe_name));
+    const char* const file = known != nullptr ? known : soname;
+    if (const char* missing = resolve_all(handle)) {
+        std::fprintf(stderr, "maskwise: %s is without %s: the calling thread works alone\n", file,
+                     missing);
+        return false;
+    }
+    if (verbose_level() >= 1) std::fprintf(stderr, "maskwise,threads,libtbb %s (%s)\n", file, how);
+    return is_found = true;
+}
+
+// Once a process: opening a library that is not there takes 100 microseconds.
+bool take_any() noexcept {
+    if (is_found) return true;
+    if (const auto loaded = find_loaded()) return take(*loaded, "already loaded");
+    if (void* const handle = dlopen(soname, RTLD_LAZY)) return take(handle, "opened");
+    std::fprintf(stderr, "maskwise: no oneTBB, the calling thread works alone: %s\n", dlerror());
+    return false;
+}
+
+} // namespace
+
+bool has_tbb(tbb_search where) noexcept {
+    if (is_found.load(std::memory_order_acquire)) return true;
+    if (where == tbb_search::open_too) return at_first_use<take_any>();
+    const auto lock = lock_first_use();
+    if (is_found) return true;
+    const auto loaded = find_loaded();
+    return loaded && take(*loaded, "already loaded");
+}
+
+} // namespace maskwise
