@@ -11,4 +11,7 @@ int verbose_level();
 // mix. Standard error, because standard output may be the client's data.
 void print_verbose(std::string_view text);
 
+// A host's "claim,<name>,<what>", or "refuse,<name>,<what>,<why>" where there is a reason.
+void print_decision(std::string_view name, std::string_view what, std::string_view why);
+
 } // namespace maskwise
