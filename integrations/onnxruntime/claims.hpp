@@ -1,17 +1,26 @@
 #pragma once
 
-#include "runtime.hpp"
+#include "model_graph.hpp"
 
 #include <string>
 
 namespace maskwise::ort {
 
-bool is_where(const runtime& with, const abi::node* node);
-
 // "Where-16 f32".
-std::string describe_where(const runtime& with, const abi::node* node);
+std::string describe_where(const node& where);
 
 // Why a Where is left to ONNX Runtime's own kernels; empty where it is claimed.
-std::string reason_to_refuse(const runtime& with, const abi::node* node);
+std::string reason_to_refuse(const node& where);
+
+// Of all nodes of a graph with such a product.
+inline constexpr const char* ends_transpose_fusion =
+    "ONNX Runtime's MatmulTransposeFusion ends the process at a product of the graph";
+
+// Whether this graph, or one inside it, has a product at which ONNX Runtime's MatmulTransposeFusion
+// exchanges a Transpose with a Cast, of its own in f16, and then finds that it cannot fuse them: it
+// does not say that it changed the graph, and the next optimizer follows nodes that have gone (seen
+// in 1.24 to 1.32). Such a model runs where another fusion of the same pass tells of a change, or
+// where the pass sees no Cast. Both depend on every node that is left to ONNX Runtime.
+bool breaks_transpose_fusion(const model_graph& graph);
 
 } // namespace maskwise::ort

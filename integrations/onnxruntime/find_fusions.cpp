@@ -1,7 +1,7 @@
 #include "find_fusions.hpp"
 
 #include "claims.hpp"
-#include "element_types.hpp"
+#include "fusion_graph.hpp"
 
 #include "fusion/attention_form.hpp"
 #include "fusion/chain_finder.hpp"
@@ -74,21 +74,20 @@ bool rows_pay(const fusion::row_chain& chain, std::int64_t columns) {
 }
 
 // A Softmax alone stays: ONNX Runtime's is as good.
-std::string reason_against(const runtime& with, const found_fusion& found,
-                           const graph::op& soft_max, rounding& rounds) {
+std::string reason_against(const found_fusion& found, std::int64_t columns, rounding& rounds) {
+    const fusion::block& block = found.form.block;
+    const value& result = value_of(block.result());
     if (found.nodes.size() < 2) return "nothing around it that could be fused";
     // ONNX Runtime would make a node without an output of it.
-    if (!is_graph_output(with, found.result) && reader_count(with, found.result) == 0)
-        return "nobody reads its result";
-    if (!found.form.block.attention && !rows_pay(found.form.block.rows, columns_of(soft_max)))
-        return "rows of " + std::to_string(columns_of(soft_max));
-    if (!rounds.are_exact_for(found.nodes)) return rounds_otherwise;
-    if (found.form.block.attention ? rounds.divides(found.result)
-                                   : rounds.needs_small_weights(found.result))
+    if (!result.is_output && result.readers.empty()) return "nobody reads its result";
+    if (!block.attention && !rows_pay(block.rows, columns))
+        return "rows of " + std::to_string(columns);
+    if (!rounds.is_exact_for(found.nodes) ||
+        (block.attention ? divides(result) : needs_small_weights(result)))
         return rounds_otherwise;
-    for (const abi::node* const node : found.nodes)
-        if (is_where(with, node))
-            if (auto why = reason_to_refuse(with, node); !why.empty()) return why;
+    for (const node* const each : found.nodes)
+        if (each->is("Where"))
+            if (auto why = reason_to_refuse(*each); !why.empty()) return why;
     return "";
 }
 
@@ -96,23 +95,17 @@ std::string reason_against(const runtime& with, const found_fusion& found,
 found_fusion claim_around(const fusion_ops& ops, const graph::op& soft_max, fusion_rules& rules,
                           rounding& rounds) {
     found_fusion found;
-    found.soft_max = ops.nodes(soft_max.id)[0];
     fused_node& form = found.form;
+    form.name = soft_max.name;
+    form.type = ops.nodes[soft_max.id][0]->result().type;
     form.block.rows = chain_of(soft_max, rules);
     form.block.attention = attention_of(form.block.rows, rules);
-    const auto name_of_id = [&](std::size_t id) {
-        return std::string(name_of(ops.with(), value_of(id)));
-    };
-    for (const std::size_t id : form.block.inputs()) form.inputs.push_back(name_of_id(id));
-    const auto& op_ids = form.block.op_ids();
-    found.result = value_of(form.block.result());
-    form.name = soft_max.name;
-    form.output = name_of_id(form.block.result());
-    form.type = type_of(facts_of_output(ops.with(), found.soft_max).element);
-    for (const std::size_t id : op_ids)
-        found.nodes.insert(found.nodes.end(), ops.nodes(id).begin(), ops.nodes(id).end());
-    found.reason_against = reason_against(ops.with(), found, soft_max, rounds);
-    if (found.reason_against.empty()) rules.mark_taken(op_ids);
+    for (const std::size_t id : form.block.inputs()) form.inputs.emplace_back(value_of(id).name);
+    form.output = value_of(form.block.result()).name;
+    for (const std::size_t id : form.block.op_ids())
+        found.nodes.insert(found.nodes.end(), ops.nodes[id].begin(), ops.nodes[id].end());
+    found.reason_against = reason_against(found, columns_of(soft_max), rounds);
+    if (found.reason_against.empty()) rules.mark_taken(form.block.op_ids());
     return found;
 }
 
@@ -123,12 +116,11 @@ std::string found_fusion::text() const {
            std::string(to_string(form.type)) + ' ' + std::to_string(nodes.size()) + " nodes";
 }
 
-std::vector<found_fusion> find_fusions(const runtime& with, const abi::graph* graph,
-                                       const fusion_ops::node_filter& is_free, rounding& rounds) {
-    const fusion_ops ops(with, graph, is_free);
+std::vector<found_fusion> find_fusions(const model_graph& of, rounding& rounds) {
+    const fusion_ops ops(of);
     fusion_rules rules(ops);
     std::vector<found_fusion> all;
-    for (const graph::op& op : ops.all())
+    for (const graph::op& op : ops.all)
         if (op.kind == graph::op_kind::soft_max && graph::works_along(op, 1))
             all.push_back(claim_around(ops, op, rules, rounds));
     return all;

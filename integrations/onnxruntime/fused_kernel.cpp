@@ -1,8 +1,6 @@
 #include "fused_kernel.hpp"
 
-#include "graph_facts.hpp"
-#include "loop.hpp"
-#include "tensors.hpp"
+#include "calls.hpp"
 
 #include "base/verbose.hpp"
 
@@ -12,16 +10,14 @@
 namespace maskwise::ort {
 namespace {
 
-class fused_kernel : public abi::layout::compute_info {
+class fused_kernel : public OrtNodeComputeInfo {
 public:
-    fused_kernel(const runtime& with, const abi::node* node, fused_node form,
+    fused_kernel(const runtime& with, const std::vector<std::string_view>& inputs, fused_node form,
                  std::shared_ptr<session_facts> session)
-        : abi::layout::compute_info{abi::api_version, create_state, compute, release_state},
-          with_(with), form_(std::move(form)), session_(std::move(session)) {
-        const auto inputs = inputs_of(with, node);
+        : OrtNodeComputeInfo{api_version, create_state, compute, release_state}, with_(with),
+          form_(std::move(form)), session_(std::move(session)) {
         for (const std::string& name : form_.inputs) {
-            const auto found = std::ranges::find_if(
-                inputs, [&](const auto* input) { return name_of(with, input) == name; });
+            const auto found = std::ranges::find(inputs, name);
             if (found == inputs.end())
                 throw error("the node fused around " + form_.name + " has no input " + name);
             places_.push_back(static_cast<std::size_t>(found - inputs.begin()));
@@ -29,39 +25,35 @@ public:
     }
 
 private:
-    static abi::status* create_state(abi::compute_info*, abi::compute_context*,
-                                     void** state) noexcept {
+    static OrtStatus* create_state(OrtNodeComputeInfo*, OrtNodeComputeContext*,
+                                   void** state) noexcept {
         *state = nullptr;
         return nullptr;
     }
-    static void release_state(abi::compute_info*, void*) noexcept {}
-    static abi::status* compute(abi::compute_info* own, void*,
-                                abi::kernel_context* context) noexcept {
+    static void release_state(OrtNodeComputeInfo*, void*) noexcept {}
+    static OrtStatus* compute(OrtNodeComputeInfo* own, void*, OrtKernelContext* context) noexcept {
         auto& self = *static_cast<fused_kernel*>(own);
-        return guarded(self.with_, [&] { self.run(context); });
+        return guarded(self.with_, [&] { self.run({self.with_, context}); });
     }
 
-    void run(abi::kernel_context* context) {
+    void run(const call& at) {
+        std::vector<tensor_desc> descs;
         std::vector<const void*> addresses;
         fusion::operand_shapes shapes;
         for (const std::size_t place : places_) {
-            const input_tensor input = read_input(with_, context, place);
+            input_tensor input = at.input(place);
             fusion::append(shapes, input.desc);
+            descs.push_back(std::move(input.desc));
             addresses.push_back(input.data);
         }
-        const auto compiled = compiled_.find(shapes, [&] { return compile(context); });
-        void* output = nullptr;
-        check(with_.GetTensorMutableData(make_output(with_, context, compiled->dst()), &output));
-        const parallel_loop loop = loop_of(with_, context, session_->threads());
-        run_measured(*compiled, [&] {
-            compiled->run({addresses, output}, &loop, &session_->scratch());
-        });
+        const auto compiled = compiled_.find(shapes, [&] { return compile(descs); });
+        void* const output = at.output_data(compiled->dst());
+        const parallel_loop loop = at.loop(session_->threads);
+        run_measured(*compiled,
+                     [&] { compiled->run({addresses, output}, &loop, &session_->scratch); });
     }
 
-    fusion::recent_blocks::pointer compile(abi::kernel_context* context) const {
-        std::vector<tensor_desc> inputs;
-        for (const std::size_t place : places_)
-            inputs.push_back(read_input(with_, context, place).desc);
+    fusion::recent_blocks::pointer compile(std::span<const tensor_desc> inputs) const {
         try {
             return fusion::compile(form_.block, inputs, {{form_.type, {}}});
         } catch (const invalid_shape& refused) {
@@ -80,12 +72,13 @@ private:
 
 } // namespace
 
-abi::compute_info* make_fused_kernel(const runtime& with, const abi::node* node, fused_node form,
-                                     std::shared_ptr<session_facts> session) {
-    return new fused_kernel(with, node, std::move(form), std::move(session));
+OrtNodeComputeInfo* make_fused_kernel(const runtime& with,
+                                      const std::vector<std::string_view>& inputs, fused_node form,
+                                      std::shared_ptr<session_facts> session) {
+    return new fused_kernel(with, inputs, std::move(form), std::move(session));
 }
 
-void release_fused_kernel(abi::compute_info* kernel) noexcept {
+void release_fused_kernel(OrtNodeComputeInfo* kernel) noexcept {
     delete static_cast<fused_kernel*>(kernel);
 }
 

@@ -1,9 +1,8 @@
 #pragma once
 
 #include "runtime.hpp"
-#include "session_facts.hpp"
 
-#include "fusion/block.hpp"
+#include "fusion/compiled_block.hpp"
 
 #include <string>
 #include <vector>
@@ -19,11 +18,18 @@ struct fused_node {
     fusion::block block;
 };
 
-// The kernel of a node that stands for others, for any shapes and any number of threads at once.
-// `with` outlives it. Throws error where the node has other inputs than `form`.
-abi::compute_info* make_fused_kernel(const runtime& with, const abi::node* node, fused_node form,
-                                     std::shared_ptr<session_facts> session);
+// What the fused nodes of a session share.
+struct session_facts {
+    int threads = 1;
+    fusion::scratch_pool scratch;
+};
 
-void release_fused_kernel(abi::compute_info* kernel) noexcept;
+// The kernel of a node with these inputs that stands for others, for any shapes and any number of
+// threads at once. `with` outlives it. Throws error where `form` has an input that is not there.
+OrtNodeComputeInfo* make_fused_kernel(const runtime& with,
+                                      const std::vector<std::string_view>& inputs, fused_node form,
+                                      std::shared_ptr<session_facts> session);
+
+void release_fused_kernel(OrtNodeComputeInfo* kernel) noexcept;
 
 } // namespace maskwise::ort

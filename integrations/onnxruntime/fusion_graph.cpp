@@ -1,10 +1,9 @@
 #include "fusion_graph.hpp"
 
-#include "element_types.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -28,117 +27,116 @@ constexpr known_operator known_operators[] = {
     {"Transpose", op_kind::static_transpose, 1},
 };
 
-op_kind kind_of(const runtime& with, const abi::node* node) {
-    const auto* const found = std::ranges::find_if(
-        known_operators, [&](const auto& known) { return is_operator(with, node, known.type); });
-    if (found == std::end(known_operators) || !is_complete(with, node) ||
-        inputs_of(with, node).size() != found->inputs || outputs_of(with, node).size() != 1 ||
-        has_too_many_dims(with, node))
-        return op_kind::other;
-    return found->kind;
-}
-
-bool is_float(data_type type) {
-    return type == data_type::f32 || type == data_type::f16;
+op_kind kind_of(const node& of) {
+    const auto* const found = std::ranges::find(known_operators, of.type, &known_operator::type);
+    const bool fits = !of.type.empty() && found != std::end(known_operators) && of.is_complete() &&
+                      of.inputs.size() == found->inputs && of.outputs.size() == 1 &&
+                      !of.has_too_many_dims();
+    return fits ? found->kind : op_kind::other;
 }
 
 // Chains of f16 are searched as if they were f32: between two operators ONNX Runtime rounds
 // nothing, since it has casts to f32 around each and takes out those that meet.
-graph::logical_tensor tensor_of(const runtime& with, const abi::value_info* value) {
-    const value_facts facts = facts_of(with, value);
+graph::logical_tensor tensor_of(const value& of) {
     graph::logical_tensor tensor;
-    tensor.id = reinterpret_cast<std::size_t>(value);
-    const data_type type = type_of(facts.element);
-    tensor.type = is_float(type) ? data_type::f32 : type;
-    tensor.rank_known = facts.extents.has_value();
-    if (facts.extents) tensor.extents = *facts.extents;
+    tensor.id = reinterpret_cast<std::size_t>(&of);
+    tensor.type = of.type == data_type::f16 ? data_type::f32 : of.type;
+    tensor.rank_known = of.extents.has_value();
+    if (of.extents) tensor.extents = *of.extents;
     std::ranges::replace(tensor.extents, -1, graph::unknown_extent);
-    if (is_constant(with, value)) tensor.property = graph::property_kind::constant;
+    if (of.is_constant) tensor.property = graph::property_kind::constant;
     return tensor;
 }
 
 // None where the product of alpha and a zero is not that zero: a row's operator, as oneDNN's, takes
 // it, and ONNX Runtime's keeps zeros.
-std::optional<std::array<float, 2>> slope_of(const runtime& with, const abi::node* node) {
-    const float alpha = float_attribute_of(with, node, "alpha").value_or(0.01F);
+std::optional<std::array<float, 2>> slope_of(const node& leaky_relu) {
+    const auto given = leaky_relu.attribute<float>("alpha", ORT_OP_ATTR_FLOAT);
+    const float alpha = given ? given->front() : 0.01F;
     if (!(alpha > 0) || std::isinf(alpha)) return std::nullopt;
     return std::array{alpha, 0.0F};
 }
 
-graph::op op_of(const runtime& with, const abi::node* node, op_kind kind) {
+std::int64_t axis_of(const node& soft_max) {
+    const auto given = soft_max.attribute<std::int64_t>("axis", ORT_OP_ATTR_INT);
+    return given ? given->front() : soft_max.since_version < 13 ? 1 : -1;
+}
+
+std::vector<std::int64_t> order_of(const node& transpose) {
+    if (auto given = transpose.attribute<std::int64_t>("perm", ORT_OP_ATTR_INTS))
+        return std::move(*given); // may be any numbers
+    const dims extents = transpose.input(0).extents.value_or(dims{});
+    std::vector<std::int64_t> reversed(extents.begin(), extents.end());
+    std::iota(reversed.rbegin(), reversed.rend(), 0);
+    return reversed;
+}
+
+graph::op op_of(const node& of, op_kind kind) {
     graph::op op;
     op.kind = kind;
-    op.name = name_of(with, node);
-    if (kind == op_kind::leaky_relu) op.constants = slope_of(with, node);
-    if (kind == op_kind::soft_max)
-        op.axis =
-            attribute_of(with, node, "axis").value_or(since_version(with, node) < 13 ? 1 : -1);
-    for (const abi::value_info* const input : inputs_of(with, node))
-        op.inputs.push_back(tensor_of(with, input));
-    if (kind == op_kind::static_transpose) {
-        if (auto order = attributes_of(with, node, "perm")) // may be any numbers
-            op.order = std::move(*order);
-        else // reverses
-            for (int d = op.inputs[0].extents.rank() - 1; d >= 0; --d) op.order.push_back(d);
-    }
-    op.outputs.push_back(tensor_of(with, output_of(with, node)));
+    op.name = of.name;
+    if (kind == op_kind::leaky_relu) op.constants = slope_of(of);
+    if (kind == op_kind::soft_max) op.axis = axis_of(of);
+    if (kind == op_kind::static_transpose) op.order = order_of(of);
+    for (const value* const input : of.inputs) op.inputs.push_back(tensor_of(*input));
+    op.outputs.push_back(tensor_of(of.result()));
     return op;
 }
 
 // IsNaN and Where(IsNaN(y), 0, y), where nobody else reads y: exporters put them behind a Softmax.
-std::vector<const abi::node*> zeros_of_nan(const runtime& with, const abi::node* soft_max) {
-    const auto readers = readers_of(with, soft_max);
-    if (is_graph_output(with, output_of(with, soft_max)) || readers.size() != 2) return {};
-    const bool first_asks = is_operator(with, readers[0].node, "IsNaN");
-    const reader asks = readers[first_asks ? 0 : 1], takes = readers[first_asks ? 1 : 0];
-    if (!is_operator(with, asks.node, "IsNaN") || !is_operator(with, takes.node, "Where") ||
-        takes.input != 2 || !is_zero(with, input_of(with, takes.node, 1)) ||
-        !is_complete(with, takes.node) || is_graph_output(with, output_of(with, asks.node)))
+std::vector<const node*> zeros_of_nan(const node& soft_max) {
+    const auto& readers = soft_max.result().readers;
+    if (soft_max.result().is_output || readers.size() != 2) return {};
+    const bool first_asks = readers[0].by->is("IsNaN");
+    const node& asks = *readers[first_asks ? 0 : 1].by;
+    const reader takes = readers[first_asks ? 1 : 0];
+    if (!asks.is("IsNaN") || !takes.by->is("Where") || takes.input != 2 ||
+        !takes.by->input(1).is_zero() || !takes.by->is_complete() || asks.result().is_output)
         return {};
-    const auto answered = readers_of(with, asks.node);
-    if (answered.size() != 1 || answered[0].node != takes.node || answered[0].input != 0) return {};
-    return {asks.node, takes.node};
+    const auto& answered = asks.result().readers;
+    if (answered.size() != 1 || answered[0].by != takes.by || answered[0].input != 0) return {};
+    return {&asks, takes.by};
+}
+
+bool is_free(const node* each) {
+    return each->provider.empty();
 }
 
 } // namespace
 
-fusion_ops::fusion_ops(const runtime& with, const abi::graph* graph, const node_filter& is_free)
-    : with_(with) {
-    const auto nodes = nodes_of(with, graph);
-    std::set<const abi::node*> added;
-    for (const abi::node* const node : nodes) {
-        if (kind_of(with, node) != op_kind::soft_max || !is_free(node)) continue;
-        graph::op op = op_of(with, node, op_kind::soft_max);
-        std::vector<const abi::node*> all{node};
-        if (const auto more = zeros_of_nan(with, node);
+fusion_ops::fusion_ops(const model_graph& from) {
+    std::set<const node*> added;
+    const auto add = [&](graph::op op, const std::vector<const node*>& stands_for) {
+        added.insert(stands_for.begin(), stands_for.end());
+        if (op.outputs[0].type != data_type::f32) return;
+        op.id = all.size();
+        all.push_back(std::move(op));
+        nodes.push_back(stands_for);
+    };
+    for (const node& each : from.nodes()) {
+        if (kind_of(each) != op_kind::soft_max || !is_free(&each)) continue;
+        graph::op op = op_of(each, op_kind::soft_max);
+        std::vector<const node*> stands_for{&each};
+        if (const auto more = zeros_of_nan(each);
             !more.empty() && std::ranges::all_of(more, is_free)) {
-            all.insert(all.end(), more.begin(), more.end());
+            stands_for.insert(stands_for.end(), more.begin(), more.end());
             op.mode = "nan_as_zero";
-            op.outputs[0] = tensor_of(with, output_of(with, more.back()));
+            op.outputs[0] = tensor_of(more.back()->result());
         }
-        added.insert(all.begin(), all.end());
-        add(std::move(op), std::move(all));
+        add(std::move(op), stands_for);
     }
-    if (ops_.empty()) return;
-    for (const abi::node* const node : nodes) {
-        const op_kind kind = kind_of(with, node);
-        if (kind == op_kind::other || added.contains(node) || !is_free(node)) continue;
-        add(op_of(with, node, kind), {node});
-    }
-}
-
-void fusion_ops::add(graph::op op, std::vector<const abi::node*> nodes) {
-    if (op.outputs[0].type != data_type::f32) return;
-    op.id = ops_.size();
-    ops_.push_back(std::move(op));
-    nodes_.push_back(std::move(nodes));
+    if (all.empty()) return;
+    for (const node& each : from.nodes())
+        if (const op_kind kind = kind_of(each);
+            kind != op_kind::other && !added.contains(&each) && is_free(&each))
+            add(op_of(each, kind), {&each});
 }
 
 // Readers that are no operators here are others' or If's and Loop's own nodes.
 bool fusion_rules::leaves(std::size_t value) const {
     if (maker(value) == nullptr) return true; // from outside, where nothing says who reads it
-    return is_graph_output(with_, value_of(value)) ||
-           reader_count(with_, value_of(value)) != values().users(value).size();
+    return value_of(value).is_output ||
+           value_of(value).readers.size() != values().users(value).size();
 }
 
 bool fusion_rules::comes_from_product(std::size_t value, int depth) const {

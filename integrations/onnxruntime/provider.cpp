@@ -1,114 +1,96 @@
 #include "provider.hpp"
 
 #include "claims.hpp"
-#include "find_fusions.hpp"
-#include "graph_facts.hpp"
-#include "transpose_fusion.hpp"
 
 #include "base/verbose.hpp"
 
 namespace maskwise::ort {
 
-provider::provider(const runtime& with, const abi::kernel_registry* kernels,
-                   session_settings settings)
-    : abi::layout::ep{}, with_(with), kernels_(kernels), settings_(settings),
-      session_(std::make_shared<session_facts>(settings.threads)) {
-    ort_version_supported = abi::api_version;
-    GetName = [](const abi::ep*) noexcept { return provider_name; };
-    GetCapability = get_capability;
-    GetKernelRegistry = [](abi::ep* own, const abi::kernel_registry** found) noexcept {
-        *found = static_cast<provider*>(own)->kernels_;
-        return static_cast<abi::status*>(nullptr);
+provider::provider(const runtime& with, OrtKernelRegistry* kernels, session_settings settings)
+    : OrtEp{}, with_(with), kernels_(kernels), settings_(settings),
+      session_(std::make_shared<session_facts>()) {
+    session_->threads = settings.threads;
+    ort_version_supported = api_version;
+    GetName = [](const OrtEp*) noexcept { return provider_name; };
+    GetCapability = [](OrtEp* own, const OrtGraph* graph, OrtEpGraphSupportInfo* support) noexcept {
+        provider& self = *static_cast<provider*>(own);
+        return guarded(self.with_,
+                       [&] { self.claim_nodes(model_graph(self.with_, graph), support); });
     };
-    Compile = compile_fused;
-    ReleaseNodeComputeInfos = [](abi::ep*, abi::compute_info** made, std::size_t count) noexcept {
+    GetKernelRegistry = [](OrtEp* own, const OrtKernelRegistry** found) noexcept {
+        *found = static_cast<provider*>(own)->kernels_;
+        return static_cast<OrtStatus*>(nullptr);
+    };
+    Compile = [](OrtEp* own, const OrtGraph**, const OrtNode** nodes, std::size_t count,
+                 OrtNodeComputeInfo** made, OrtNode**) noexcept {
+        const provider& self = *static_cast<provider*>(own);
+        return guarded(self.with_, [&] {
+            for (std::size_t i = 0; i < count; ++i) made[i] = self.compile_fused(nodes[i]);
+        });
+    };
+    ReleaseNodeComputeInfos = [](OrtEp*, OrtNodeComputeInfo** made, std::size_t count) noexcept {
         for (std::size_t i = 0; i < count; ++i) release_fused_kernel(made[i]);
     };
 }
 
-abi::status* provider::get_capability(abi::ep* own, const abi::graph* graph,
-                                      abi::support_info* support) noexcept {
-    provider& self = *static_cast<provider*>(own);
-    return guarded(self.with_, [&] { self.claim_nodes(graph, support); });
-}
-
 // ONNX Runtime asks for each graph, those of If, Loop and Scan too, and again after changes of its
 // own: then the nodes have their provider.
-void provider::claim_nodes(const abi::graph* graph, abi::support_info* support) {
-    if (!settings_.has_stable_optimizers && breaks_transpose_fusion(with_, graph))
-        return keep_claims(graph, support);
-    rounding rounds(with_);
-    const auto fused = claim_fusions(graph, support, rounds);
-    for (const abi::node* const node : nodes_of(with_, graph)) {
-        if (!is_where(with_, node) || fused.contains(node)) continue;
-        const std::string_view owner = provider_of(with_, node);
-        if (owner == provider_name || (owner.empty() && wants(node, support, rounds)))
-            check(with_.EpGraphSupportInfo_AddSingleNode(support, node));
+void provider::claim_nodes(const model_graph& graph, OrtEpGraphSupportInfo* support) {
+    // Then only those are kept that were claimed before.
+    const bool is_broken = !settings_.has_stable_optimizers && breaks_transpose_fusion(graph);
+    rounding rounds;
+    std::set<const node*> fused;
+    if (settings_.fuses && !is_broken) fused = claim_fusions(graph, support, rounds);
+    for (const node& each : graph.nodes()) {
+        const bool is_ours = each.provider == provider_name, is_free = each.provider.empty();
+        const bool selects = each.is("Where") && !fused.contains(&each);
+        if (is_broken && is_free && (selects || each.is("Softmax")))
+            report(each.name, selects ? describe_where(each) : "Softmax", ends_transpose_fusion);
+        else if (selects && (is_ours || (is_free && wants(each, support, rounds))))
+            check(with_.EpGraphSupportInfo_AddSingleNode(support, each.theirs));
     }
 }
 
-// Only those that were made before.
-void provider::keep_claims(const abi::graph* graph, abi::support_info* support) const {
-    for (const abi::node* const node : nodes_of(with_, graph)) {
-        const bool selects = is_where(with_, node);
-        const std::string_view owner = provider_of(with_, node);
-        if (selects && owner == provider_name)
-            check(with_.EpGraphSupportInfo_AddSingleNode(support, node));
-        else if (owner.empty() && (selects || is_operator(with_, node, "Softmax")))
-            report(node, selects ? describe_where(with_, node) : "Softmax", ends_transpose_fusion);
-    }
-}
-
-// Nodes that another provider has, or that are fused already, are no longer free.
-std::set<const abi::node*> provider::claim_fusions(const abi::graph* graph,
-                                                   abi::support_info* support, rounding& rounds) {
-    std::set<const abi::node*> taken;
-    if (!settings_.fuses) return taken;
-    const auto is_free = [&](const abi::node* node) { return provider_of(with_, node).empty(); };
-    for (found_fusion& found : find_fusions(with_, graph, is_free, rounds)) {
-        report(found.soft_max, found.text(), found.reason_against);
+std::set<const node*> provider::claim_fusions(const model_graph& graph,
+                                              OrtEpGraphSupportInfo* support, rounding& rounds) {
+    std::set<const node*> taken;
+    for (found_fusion& found : find_fusions(graph, rounds)) {
+        report(found.form.name, found.text(), found.reason_against);
         if (!found.reason_against.empty()) continue;
-        check(with_.EpGraphSupportInfo_AddNodesToFuse(support, found.nodes.data(),
-                                                      found.nodes.size(), nullptr));
+        std::vector<const OrtNode*> theirs;
+        for (const node* const each : found.nodes) theirs.push_back(each->theirs);
+        check(with_.EpGraphSupportInfo_AddNodesToFuse(support, theirs.data(), theirs.size(),
+                                                      nullptr));
         taken.insert(found.nodes.begin(), found.nodes.end());
         fusions_.insert_or_assign(found.form.output, std::move(found.form));
     }
     return taken;
 }
 
-bool provider::wants(const abi::node* node, abi::support_info* support, rounding& rounds) const {
-    const abi::kernel_def* kernel = nullptr;
-    check(with_.EpGraphSupportInfo_LookUpKernel(support, node, &kernel));
-    const std::string why = kernel == nullptr                   ? "no kernel for its types"
-                            : !is_complete(with_, node)         ? "no result"
-                            : !rounds.are_exact_for({&node, 1}) ? rounds_otherwise
-                                                                : reason_to_refuse(with_, node);
-    report(node, describe_where(with_, node), why);
+bool provider::wants(const node& where, OrtEpGraphSupportInfo* support, rounding& rounds) const {
+    const OrtKernelDef* kernel = nullptr;
+    check(with_.EpGraphSupportInfo_LookUpKernel(support, where.theirs, &kernel));
+    const node* const one[] = {&where};
+    const std::string why = kernel == nullptr           ? "no kernel for its types"
+                            : !where.is_complete()      ? "no result"
+                            : !rounds.is_exact_for(one) ? rounds_otherwise
+                                                        : reason_to_refuse(where);
+    report(where.name, describe_where(where), why);
     return why.empty();
 }
 
-void provider::report(const abi::node* node, const std::string& what,
+void provider::report(std::string_view name, const std::string& what,
                       const std::string& why) const {
-    if (!settings_.is_verbose) return;
-    print_verbose(std::string(why.empty() ? "claim," : "refuse,") +
-                  std::string(name_of(with_, node)) + ',' + what + (why.empty() ? "" : ",") + why);
+    if (settings_.is_verbose) print_decision(name, what, why);
 }
 
 // ONNX Runtime compiles the claims of a graph before it asks for those of the next, so that
 // graphs may use one name for two values.
-abi::status* provider::compile_fused(abi::ep* own, const abi::graph**, const abi::node** nodes,
-                                     std::size_t count, abi::compute_info** kernels,
-                                     abi::node**) noexcept {
-    provider& self = *static_cast<provider*>(own);
-    return guarded(self.with_, [&] {
-        for (std::size_t i = 0; i < count; ++i) {
-            const auto found =
-                self.fusions_.find(name_of(self.with_, output_of(self.with_, nodes[i])));
-            if (found == self.fusions_.end())
-                throw error("a fused node that Maskwise did not claim");
-            kernels[i] = make_fused_kernel(self.with_, nodes[i], found->second, self.session_);
-        }
-    });
+OrtNodeComputeInfo* provider::compile_fused(const OrtNode* node) const {
+    const auto names = names_of(with_, node);
+    const auto found = fusions_.find(names.outputs.at(0));
+    if (found == fusions_.end()) throw error("a fused node that Maskwise did not claim");
+    return make_fused_kernel(with_, names.inputs, found->second, session_);
 }
 
 } // namespace maskwise::ort

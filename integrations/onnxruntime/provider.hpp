@@ -1,9 +1,7 @@
 #pragma once
 
-#include "fused_kernel.hpp"
-#include "kernels.hpp"
-#include "rounding.hpp"
-#include "session_facts.hpp"
+#include "find_fusions.hpp"
+#include "where.hpp"
 
 #include <map>
 #include <set>
@@ -19,27 +17,22 @@ struct session_settings {
 };
 
 // The provider of one session; it must not outlive its factory's runtime and registry.
-class provider : public abi::layout::ep {
+class provider : public OrtEp {
 public:
-    provider(const runtime& with, const abi::kernel_registry* kernels, session_settings settings);
+    provider(const runtime& with, OrtKernelRegistry* kernels, session_settings settings);
 
 private:
-    static abi::status* get_capability(abi::ep* own, const abi::graph* graph,
-                                       abi::support_info* support) noexcept;
-    static abi::status* compile_fused(abi::ep* own, const abi::graph** graphs,
-                                      const abi::node** nodes, std::size_t count,
-                                      abi::compute_info** kernels, abi::node** contexts) noexcept;
-    void claim_nodes(const abi::graph* graph, abi::support_info* support);
-    void keep_claims(const abi::graph* graph, abi::support_info* support) const;
-    std::set<const abi::node*> claim_fusions(const abi::graph* graph, abi::support_info* support,
-                                             rounding& rounds);
-    bool wants(const abi::node* node, abi::support_info* support, rounding& rounds) const;
-    void report(const abi::node* node, const std::string& what, const std::string& why) const;
+    void claim_nodes(const model_graph& graph, OrtEpGraphSupportInfo* support);
+    std::set<const node*> claim_fusions(const model_graph& graph, OrtEpGraphSupportInfo* support,
+                                        rounding& rounds);
+    bool wants(const node& where, OrtEpGraphSupportInfo* support, rounding& rounds) const;
+    void report(std::string_view name, const std::string& what, const std::string& why) const;
+    OrtNodeComputeInfo* compile_fused(const OrtNode* node) const;
 
     const runtime& with_;
-    const abi::kernel_registry* kernels_;
-    session_settings settings_;
-    std::shared_ptr<session_facts> session_; // of the kernels, too
+    OrtKernelRegistry* const kernels_;
+    const session_settings settings_;
+    const std::shared_ptr<session_facts> session_; // of the kernels, too
     // By the name of the output: those that ONNX Runtime is going to have compiled.
     std::map<std::string, fused_node, std::less<>> fusions_;
 };

@@ -2,121 +2,101 @@
 
 #include <algorithm>
 #include <set>
-#include <vector>
 
 namespace maskwise::ort {
 namespace {
 
 // Operators that move elements, of which ONNX Runtime has kernels in f16 (seen in 1.24 to 1.32).
-constexpr std::string_view movers[] = {"Concat",   "Flatten",   "Gather",   "GatherElements",
-                                       "GatherND", "Reshape",   "Slice",    "Split",
-                                       "Squeeze",  "Transpose", "Unsqueeze"};
+bool moves(const node& of) {
+    return of.is_one_of({"Concat", "Flatten", "Gather", "GatherElements", "GatherND", "Reshape",
+                         "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"});
+}
+
 // The same, but ONNX Runtime may take them out.
-constexpr std::string_view copies[] = {"Expand", "Identity", "ScatterElements", "ScatterND"};
+bool copies(const node& of) {
+    return of.is_one_of({"Expand", "Identity", "ScatterElements", "ScatterND"});
+}
+
 // Products are sums of weights, in which a small one counts little. The others read what f16 holds.
-constexpr std::string_view that_may_read_weights[] = {"Gemm", "If", "Loop", "MatMul", "Scan"};
-// Where 0 is another thing than a small number; so it is in a divisor.
-constexpr std::string_view inverses[] = {"Log", "Reciprocal"};
-// What these make was never anything but f16.
-constexpr std::string_view sources[] = {"ConstantOfShape", "If", "Loop", "Scan"};
-
-template <class Names>
-bool is_among(const runtime& with, const abi::node* node, const Names& names) {
-    return std::ranges::any_of(
-        names, [&](std::string_view name) { return is_operator(with, node, name); });
+bool may_read_weights(const reader& read) {
+    const bool is_added = read.by->is("Gemm") && read.input == 2;
+    return !is_added && read.by->is_one_of({"Gemm", "If", "Loop", "MatMul", "Scan"});
 }
 
-bool is_mover(const runtime& with, const abi::node* node) {
-    return is_among(with, node, movers);
+// Where 0 is another thing than a small number.
+bool inverts(const reader& read) {
+    const bool is_divisor = read.by->is("Div") && read.input == 1;
+    return is_divisor || read.by->is_one_of({"Log", "Reciprocal"});
 }
 
-bool is_f16(const runtime& with, const abi::value_info* value) {
-    return facts_of(with, value).element == abi::element_f16;
-}
-
-} // namespace
-
-bool rounding::is_exact(const abi::value_info* value, int most_steps) {
-    if (!is_f16(with_, value)) return true;
-    const abi::node* const maker = maker_of(with_, value);
-    if (maker == nullptr) return true; // an input, a constant, or from an outer graph
-    const auto known = known_.find(maker);
-    if (known != known_.end()) return known->second;
-    return known_[maker] = most_steps > 0 && is_made_exact(maker, most_steps - 1);
-}
-
-bool rounding::is_made_exact(const abi::node* maker, int most_steps) {
-    if (is_among(with_, maker, sources)) return true;
-    if (!is_operator(with_, maker, "Where") && !is_among(with_, maker, copies) &&
-        !is_mover(with_, maker))
-        return false;
-    if (moves_in_f16(maker)) return true;
-    const auto inputs = inputs_of(with_, maker);
-    return std::ranges::all_of(inputs,
-                               [&](const auto* input) { return is_exact(input, most_steps); });
+bool is_f16(const value& of) {
+    return of.type == data_type::f16;
 }
 
 // One mover between operators of f32 runs in f32, two in a row do not.
-bool rounding::moves_in_f16(const abi::node* mover) const {
-    if (!is_mover(with_, mover)) return false;
-    const auto inputs = inputs_of(with_, mover);
-    const auto is_moved = [&](const abi::value_info* input) {
-        return is_f16(with_, input) && is_mover(with_, maker_of(with_, input));
+bool moves_in_f16(const node& mover) {
+    const auto is_moved = [](const value* in) { return is_f16(*in) && moves(*in->maker); };
+    const auto stays = [](const value* out) {
+        return out->is_output || std::ranges::any_of(out->readers, [](const reader& read) {
+                   return moves(*read.by);
+               });
     };
-    if (std::ranges::any_of(inputs, is_moved)) return true;
-    const auto outputs = outputs_of(with_, mover);
-    return std::ranges::any_of(outputs, [&](const abi::value_info* output) {
-        const auto readers = readers_of(with_, output);
-        return is_graph_output(with_, output) ||
-               std::ranges::any_of(readers,
-                                   [&](const reader& by) { return is_mover(with_, by.node); });
-    });
+    return moves(mover) && (std::ranges::any_of(mover.inputs, is_moved) ||
+                            std::ranges::any_of(mover.outputs, stays));
 }
 
-// Each operator is looked at once: in a chain of Concat(x, x) the ways double with every one.
-std::vector<reader> rounding::readers_behind_moves(const abi::value_info* value) const {
-    std::vector<const abi::value_info*> moved{value};
-    std::set<const abi::node*> movers_seen;
+// Without those that move or copy. Those that cast are among them, and those behind them. Each
+// operator is looked at once: in a chain of Concat(x, x) the ways double with every one.
+std::vector<reader> readers_behind_moves(const value& of) {
+    std::vector<const value*> moved{&of};
+    std::set<const node*> movers_seen;
     std::vector<reader> found;
     for (std::size_t i = 0; i < moved.size(); ++i) {
-        for (const reader& by : readers_of(with_, moved[i])) {
-            const bool casts = is_operator(with_, by.node, "Cast");
-            const bool moves = is_mover(with_, by.node) || is_among(with_, by.node, copies);
-            if (!moves) found.push_back(by);
-            if ((!moves && !casts) || !movers_seen.insert(by.node).second) continue;
-            const auto made = outputs_of(with_, by.node);
-            moved.insert(moved.end(), made.begin(), made.end());
+        for (const reader& read : moved[i]->readers) {
+            const bool is_passed_on = moves(*read.by) || copies(*read.by);
+            if (!is_passed_on) found.push_back(read);
+            if ((is_passed_on || read.by->is("Cast")) && movers_seen.insert(read.by).second)
+                moved.insert(moved.end(), read.by->outputs.begin(), read.by->outputs.end());
         }
     }
     return found;
 }
 
-bool rounding::needs_small_weights(const abi::value_info* weights) const {
-    if (!is_f16(with_, weights)) return false;
-    const auto readers = readers_behind_moves(weights);
-    return !std::ranges::all_of(readers, [&](const reader& by) {
-        const bool is_added = is_operator(with_, by.node, "Gemm") && by.input == 2;
-        return !is_added && is_among(with_, by.node, that_may_read_weights);
-    });
+} // namespace
+
+bool rounding::is_exact(const value& of, int most_steps) {
+    // an input, a constant, or from an outer graph
+    if (!is_f16(of) || of.maker->theirs == nullptr) return true;
+    const auto known = known_.find(of.maker);
+    if (known != known_.end()) return known->second;
+    return known_[of.maker] = most_steps > 0 && is_made_exact(*of.maker, most_steps - 1);
 }
 
-bool rounding::divides(const abi::value_info* value) const {
-    if (!is_f16(with_, value)) return false;
-    const auto readers = readers_behind_moves(value);
-    return std::ranges::any_of(readers, [&](const reader& by) {
-        return (is_operator(with_, by.node, "Div") && by.input == 1) ||
-               is_among(with_, by.node, inverses);
-    });
+bool rounding::is_made_exact(const node& maker, int most_steps) {
+    // What these make was never anything but f16.
+    if (maker.is_one_of({"ConstantOfShape", "If", "Loop", "Scan"})) return true;
+    if (!maker.is("Where") && !copies(maker) && !moves(maker)) return false;
+    return moves_in_f16(maker) || std::ranges::all_of(maker.inputs, [&](const value* input) {
+               return is_exact(*input, most_steps);
+           });
 }
 
-bool rounding::are_exact_for(std::span<const abi::node* const> nodes) {
-    return std::ranges::all_of(nodes, [&](const abi::node* node) {
-        const auto inputs = inputs_of(with_, node);
-        return std::ranges::all_of(inputs, [&](const abi::value_info* input) {
-            const bool is_inner = std::ranges::find(nodes, maker_of(with_, input)) != nodes.end();
-            return is_inner || is_exact(input);
+bool rounding::is_exact_for(std::span<const node* const> nodes) {
+    constexpr int most_steps = 64;
+    return std::ranges::all_of(nodes, [&](const node* each) {
+        return std::ranges::all_of(each->inputs, [&](const value* input) {
+            return std::ranges::find(nodes, input->maker) != nodes.end() ||
+                   is_exact(*input, most_steps);
         });
     });
+}
+
+bool needs_small_weights(const value& weights) {
+    return is_f16(weights) && !std::ranges::all_of(readers_behind_moves(weights), may_read_weights);
+}
+
+bool divides(const value& by) {
+    return is_f16(by) && std::ranges::any_of(readers_behind_moves(by), inverts);
 }
 
 } // namespace maskwise::ort

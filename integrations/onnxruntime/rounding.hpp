@@ -1,6 +1,6 @@
 #pragma once
 
-#include "graph_facts.hpp"
+#include "model_graph.hpp"
 
 #include <map>
 #include <span>
@@ -17,30 +17,23 @@ inline constexpr const char* rounds_otherwise = "f16 between operators that comp
 // a value would become infinite.
 class rounding {
 public:
-    explicit rounding(const runtime& with) : with_(with) {}
-
-    // True of every other type.
-    bool is_exact(const abi::value_info* value) { return is_exact(value, 64); }
-    // Of all inputs of these nodes that other nodes make.
-    bool are_exact_for(std::span<const abi::node* const> nodes);
-    // Whether somebody reads these results of a Softmax, as they are or moved, for more than a
-    // product: what is small in f32 may be 0 in f16, and then its logarithm, what is divided by it,
-    // and whether it is above 0 are others. True of no other type.
-    bool needs_small_weights(const abi::value_info* weights) const;
-    // Whether somebody divides by the value or takes its logarithm, as it is, moved or cast. True
-    // of no other type.
-    bool divides(const abi::value_info* value) const;
+    // Of all inputs of these nodes that other nodes make; true of every other type.
+    bool is_exact_for(std::span<const node* const> nodes);
 
 private:
     // Of values that come through more operators than `most_steps` nothing is known.
-    bool is_exact(const abi::value_info* value, int most_steps);
-    bool is_made_exact(const abi::node* maker, int most_steps);
-    bool moves_in_f16(const abi::node* mover) const;
-    // Without those that move or copy. Those that cast are among them, and those behind them.
-    std::vector<reader> readers_behind_moves(const abi::value_info* value) const;
+    bool is_exact(const value& of, int most_steps);
+    bool is_made_exact(const node& maker, int most_steps);
 
-    const runtime& with_;
-    std::map<const abi::node*, bool> known_; // by the maker
+    std::map<const node*, bool> known_; // by the maker
 };
+
+// Whether somebody reads these results of a Softmax, as they are or moved, for more than a product:
+// what is small in f32 may be 0 in f16, and then its logarithm, what is divided by it, and whether
+// it is above 0 are others. True of no other type.
+bool needs_small_weights(const value& weights);
+// Whether somebody divides by the value or takes its logarithm, as it is, moved or cast. True of no
+// other type.
+bool divides(const value& by);
 
 } // namespace maskwise::ort

@@ -4,34 +4,52 @@
 
 #include "maskwise/maskwise.hpp"
 
+#include <memory>
+#include <utility>
+
 namespace maskwise::ort {
 
 // The functions of one ONNX Runtime. A process may have two, so each factory has its own.
 struct runtime {
 #define MAIN(slot, name, result, parameters) result(*name) parameters noexcept;
-#define EP(slot, name, result, parameters) result(*name) parameters noexcept;
+#define EP MAIN
 #include "functions.inc"
-#undef MAIN
-#undef EP
 };
 
-runtime read_runtime(const abi::api* api);
+// Released by the function of ONNX Runtime that it comes with.
+template <class Object>
+using owned = std::unique_ptr<Object, void (*)(Object*) noexcept>;
+
+runtime read_runtime(const OrtApi* api);
+
+inline constexpr std::pair<ONNXTensorElementDataType, data_type> element_types[] = {
+#define F(ours, number, theirs) {static_cast<ONNXTensorElementDataType>(number), data_type::ours},
+    MASKWISE_ORT_ELEMENTS(F)
+#undef F
+};
+
+// undef for a type that is not among them.
+inline data_type type_of(ONNXTensorElementDataType element) {
+    for (const auto& [theirs, ours] : element_types)
+        if (theirs == element) return ours;
+    return data_type::undef;
+}
 
 // A function of ONNX Runtime that failed; the status goes back to it as it is.
 struct failed_call {
-    abi::status* status;
+    OrtStatus* status;
 };
 
-inline void check(abi::status* status) {
+inline void check(OrtStatus* status) {
     if (status != nullptr) throw failed_call{status};
 }
 
 // The status of what is being handled, with its text. To be called in a handler.
-abi::status* status_of_exception(const runtime& with) noexcept;
+OrtStatus* status_of_exception(const runtime& with) noexcept;
 
 // The body's exceptions as a status: none may reach ONNX Runtime.
 template <class Body>
-abi::status* guarded(const runtime& with, const Body& body) noexcept {
+OrtStatus* guarded(const runtime& with, const Body& body) noexcept {
     try {
         body();
         return nullptr;

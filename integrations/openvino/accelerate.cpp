@@ -29,8 +29,7 @@ void find_claims(const ov::Model& model, place in, const accelerate_options& opt
             chained.insert(chain->nodes.begin(), chain->nodes.end());
             found.softmaxes.push_back(node);
             if (verbose_level() > 0)
-                print_verbose("claim," + node->get_friendly_name() +
-                              ",Softmax f32 with its Select");
+                print_decision(node->get_friendly_name(), "Softmax f32 with its Select", "");
         }
     for (const auto& node : model.get_ordered_ops()) {
         if (const auto* holder = ov::as_type<ov::op::util::MultiSubGraphOp>(node.get()))

@@ -81,23 +81,23 @@ std::size_t elements_of(const ov::PartialShape& shape) {
 }
 
 std::string reason_of_neighbours(const op::v1::Select& select) {
-    for (const std::size_t input : {0U, 1U, 2U}) {
+    const ov::Node* joined = joined_reader(select);
+    for (const std::size_t input : {2U, 1U, 0U}) {
+        const bool is_free =
+            input == 0 && is_small_cond(elements_of(select.get_input_partial_shape(0)),
+                                        elements_of(select.get_output_partial_shape(0)));
         const ov::Node* const producer = joined_producer(*select.get_input_node_ptr(input));
-        if (producer != nullptr &&
-            !(input == 0 && is_small_cond(elements_of(select.get_input_partial_shape(0)),
-                                          elements_of(select.get_output_partial_shape(0)))))
-            return std::string("OpenVINO joins it with ") + producer->get_type_name();
+        if (producer != nullptr && !is_free) joined = producer;
     }
-    const ov::Node* const reader = joined_reader(select);
-    return reader == nullptr ? ""
-                             : std::string("OpenVINO joins it with ") + reader->get_type_name();
+    return joined == nullptr ? ""
+                             : std::string("OpenVINO joins it with ") + joined->get_type_name();
 }
 
 // Then conversions around it are left out (select.hpp). The plugin makes that of i64 once more,
 // when all else is done.
 bool is_kept(const op::v1::Select& select, place in) {
     const ov::element::Type type = select.get_output_element_type(0);
-    if (conversion_of(type) == conversion::none) return true;
+    if (pair_of(type).made == conversion::none) return true;
     const auto readers = select.output(0).get_target_inputs();
     return in == place::model && type != ov::element::i64 &&
            is_one_of<op::v0::Parameter>(*select.get_input_node_ptr(1)) &&
@@ -128,19 +128,11 @@ std::string reason_of_speed(const op::v1::Select& select, place in) {
 
 void check_narrowing(const op::v1::Select& select, place in) {
     const ov::element::Type type = select.get_output_element_type(0);
-    if (conversion_of(type) != conversion::narrower) return;
+    if (pair_of(type).made != conversion::narrower) return;
     OPENVINO_ASSERT(is_kept(select, in), "Maskwise: ", select.get_friendly_name(),
                     " is a Select of ", type, ", which the CPU plugin narrows to ",
                     type == ov::element::f64 ? ov::element::f32 : ov::element::i32,
                     "; allow_narrowing accepts that");
-}
-
-void print_decision(const op::v1::Select& select, const std::string& reason) {
-    if (verbose_level() == 0) return;
-    std::string line = reason.empty() ? "claim," : "refuse,";
-    line += select.get_friendly_name() + ",Select-1 ";
-    line += select.get_output_element_type(0).get_type_name();
-    print_verbose(reason.empty() ? line : line + ',' + reason);
 }
 
 } // namespace
@@ -158,7 +150,9 @@ bool is_claimed(const op::v1::Select& select, const accelerate_options& options,
     std::string reason = reason_of_form(select);
     if (reason.empty() && !options.force) reason = reason_of_speed(select, in);
     if (reason.empty() && !options.allow_narrowing) check_narrowing(select, in);
-    print_decision(select, reason);
+    if (verbose_level() > 0)
+        print_decision(select.get_friendly_name(),
+                       "Select-1 " + select.get_output_element_type(0).get_type_name(), reason);
     return reason.empty();
 }
 

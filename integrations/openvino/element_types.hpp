@@ -32,18 +32,15 @@ inline constexpr element_pair element_types[] = {
     {ov::element::f64, data_type::f64, conversion::narrower}, // to f32
 };
 
-// undef for a type that is not among them.
-inline data_type type_of(ov::element::Type_t element) {
+// undef and none for a type that is not among them.
+inline element_pair pair_of(ov::element::Type_t element) {
     for (const element_pair& pair : element_types)
-        if (pair.theirs == element) return pair.ours;
-    return data_type::undef;
+        if (pair.theirs == element) return pair;
+    return {element, data_type::undef, conversion::none};
 }
 
-// none for a type that is not among them.
-inline conversion conversion_of(ov::element::Type_t element) {
-    for (const element_pair& pair : element_types)
-        if (pair.theirs == element) return pair.made;
-    return conversion::none;
+inline data_type type_of(ov::element::Type_t element) {
+    return pair_of(element).ours;
 }
 
 } // namespace maskwise::openvino

@@ -1,7 +1,5 @@
 #include "masked_softmax.hpp"
 
-#include "tensors.hpp"
-
 #include "base/verbose.hpp"
 
 #include <algorithm>
@@ -17,20 +15,25 @@ struct saved_steps {
     std::vector<std::int64_t> operands;
 };
 
-void append(saved_steps& to, row_operator op, std::size_t cond, std::size_t side) {
-    to.operators.emplace_back(row_operator_names()[static_cast<std::size_t>(op)]);
-    for (const std::size_t each : {cond, side})
-        to.operands.push_back(static_cast<std::int64_t>(each));
+struct step_parts {
+    row_operator op;
+    std::size_t cond = 0, side = 0;
+};
+
+step_parts parts_of(const row_step& step) {
+    if (const auto* with = std::get_if<row_combine>(&step)) return {with->op, 0, with->side};
+    if (const auto* select = std::get_if<row_select>(&step))
+        return {select->op, select->cond, select->side};
+    return {std::get<row_change>(step).op};
 }
 
 saved_steps save(const std::vector<row_step>& steps) {
     saved_steps made;
     for (const row_step& step : steps) {
-        if (const auto* change = std::get_if<row_change>(&step)) append(made, change->op, 0, 0);
-        if (const auto* with = std::get_if<row_combine>(&step))
-            append(made, with->op, 0, with->side);
-        if (const auto* select = std::get_if<row_select>(&step))
-            append(made, select->op, select->cond, select->side);
+        const auto [op, cond, side] = parts_of(step);
+        made.operators.emplace_back(row_operator_names()[static_cast<std::size_t>(op)]);
+        for (const std::size_t each : {cond, side})
+            made.operands.push_back(static_cast<std::int64_t>(each));
     }
     return made;
 }
@@ -66,7 +69,7 @@ std::vector<row_step> restore(const saved_steps& saved, std::size_t operands) {
 } // namespace
 
 masked_softmax::masked_softmax(const ov::OutputVector& inputs, std::vector<row_step> steps)
-    : Op(inputs), steps_(std::move(steps)) {
+    : operation(inputs), steps_(std::move(steps)) {
     constructor_validate_and_infer_types();
 }
 
@@ -83,8 +86,7 @@ void masked_softmax::validate_and_infer_types() {
     ov::element::Type type = get_input_element_type(0);
     for (std::size_t i = 1; i < get_input_size(); ++i) {
         if (is_cond(i)) {
-            bypass_conversion_of_cond(*this, i);
-            require_cond(*this, i);
+            take_cond(i);
         } else {
             NODE_VALIDATION_CHECK(
                 this, ov::element::Type::merge(type, type, get_input_element_type(i)),
@@ -134,15 +136,6 @@ void masked_softmax::run(const ov::TensorVector& inputs, ov::Tensor& output) con
         return fusion::compile(rows, descs, {dst});
     });
     run_measured(*compiled, [&] { compiled->run({addresses, output.data()}); });
-}
-
-bool masked_softmax::evaluate(ov::TensorVector& outputs, const ov::TensorVector& inputs) const {
-    try {
-        run(inputs, outputs[0]);
-    } catch (const error& refused) {
-        OPENVINO_THROW("Maskwise: ", get_friendly_name(), ": ", refused.what());
-    }
-    return true;
 }
 
 } // namespace maskwise::openvino

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "fusion/compiled_block.hpp"
+#include "operation.hpp"
 
-#include <openvino/op/op.hpp>
+#include "fusion/compiled_block.hpp"
 
 #include <memory>
 #include <vector>
@@ -11,9 +11,8 @@ namespace maskwise::openvino {
 
 // SoftMax over the last dimension of masked scores in one pass: inputs are the scores and the
 // operands of the steps. Scores have the shape of the result, operands broadcast to it; a condition
-// is boolean, all else of one type, f32, bf16 or f16, and computed in f32. For any number of
-// threads at once.
-class masked_softmax : public ov::op::Op {
+// is boolean, all else of one type, f32, bf16 or f16, and computed in f32.
+class masked_softmax : public operation {
 public:
     OPENVINO_OP("MaskedSoftmax", "maskwise")
 
@@ -26,12 +25,8 @@ public:
     std::shared_ptr<ov::Node> clone_with_new_inputs(const ov::OutputVector& inputs) const override;
     bool visit_attributes(ov::AttributeVisitor& visitor) override;
 
-    bool has_evaluate() const override { return true; }
-    // Throws ov::Exception with Maskwise's reason.
-    bool evaluate(ov::TensorVector& outputs, const ov::TensorVector& inputs) const override;
-
 private:
-    void run(const ov::TensorVector& inputs, ov::Tensor& output) const;
+    void run(const ov::TensorVector& inputs, ov::Tensor& output) const override;
     bool is_cond(std::size_t input) const;
 
     std::vector<row_step> steps_;

@@ -1,41 +1,15 @@
 #include "select.hpp"
 
-#include "conversions.hpp"
-#include "tensors.hpp"
-
 #include <algorithm>
 
 namespace maskwise::openvino {
-namespace {
 
 using broadcast_spec = ov::op::AutoBroadcastSpec;
 using broadcast_type = ov::op::AutoBroadcastType;
 
-void run(const broadcast_spec& broadcast, const ov::TensorVector& inputs, ov::Tensor& output) {
-    const bool is_none = broadcast == broadcast_type::NONE;
-    // By Select-1 cond may not be larger than then and else. OpenVINO's own takes it, as ONNX does.
-    const dialect form = is_none ? dialect::openvino_select_1 : dialect::onnx_where_16;
-    const auto_broadcast rule = is_none ? auto_broadcast::none : auto_broadcast::numpy;
-    select_desc desc{.cond = describe_cond(inputs[0]),
-                     .src_0 = describe(inputs[1]),
-                     .src_1 = describe(inputs[2])};
-    plan made = compile(form, desc, rule);
-    const dims& extents = made.dst().extents;
-    if (const ov::Shape shape(extents.begin(), extents.end()); output.get_shape() != shape)
-        output.set_shape(shape);
-    if (!output.is_continuous()) {
-        desc.dst = describe(output);
-        made = compile(form, desc, rule);
-    }
-    made.execute({.cond = inputs[0].data(), .src_0 = inputs[1].data(), .src_1 = inputs[2].data()},
-                 output.data());
-}
-
-} // namespace
-
 select::select(const ov::OutputVector& inputs, const broadcast_spec& broadcast,
                ov::element::Type written)
-    : Op(inputs), broadcast_(broadcast), written_(written) {
+    : operation(inputs), broadcast_(broadcast), written_(written) {
     constructor_validate_and_infer_types();
 }
 
@@ -44,7 +18,7 @@ void select::validate_and_infer_types() {
                           " inputs, expected cond, then and else");
     NODE_VALIDATION_CHECK(this, broadcast_.m_type != broadcast_type::PDPD,
                           "Maskwise: auto_broadcast is pdpd, expected none or numpy");
-    bypass_conversion_of_cond(*this, 0);
+    take_cond(0);
     set_output_type(0, merged_type(), merged_shape());
     if (written_.is_dynamic()) written_ = get_output_element_type(0);
     if (is_between_conversions()) bypass_conversions();
@@ -65,18 +39,14 @@ bool select::is_between_conversions() const {
 }
 
 void select::bypass_conversions() {
-    for (const std::size_t operand : {1U, 2U}) bypass(input(operand));
+    for (const std::size_t operand : {1U, 2U}) bypass_conversion(operand);
     set_output_type(0, written_, get_output_partial_shape(0));
     for (const auto& reader : output(0).get_target_inputs())
         reader.get_node()->output(0).replace(output(0));
 }
 
 ov::element::Type select::merged_type() const {
-    const auto cond = get_input_element_type(0), src_0 = get_input_element_type(1),
-               src_1 = get_input_element_type(2);
-    NODE_VALIDATION_CHECK(
-        this, cond.is_dynamic() || cond == ov::element::boolean || cond == ov::element::u8,
-        "Maskwise: cond is ", cond, ", expected boolean");
+    const auto src_0 = get_input_element_type(1), src_1 = get_input_element_type(2);
     ov::element::Type type;
     NODE_VALIDATION_CHECK(this, ov::element::Type::merge(type, src_0, src_1), "Maskwise: then is ",
                           src_0, ", else is ", src_1);
@@ -108,13 +78,24 @@ bool select::visit_attributes(ov::AttributeVisitor& visitor) {
     return true;
 }
 
-bool select::evaluate(ov::TensorVector& outputs, const ov::TensorVector& inputs) const {
-    try {
-        run(broadcast_, inputs, outputs[0]);
-    } catch (const error& refused) {
-        OPENVINO_THROW("Maskwise: ", get_friendly_name(), ": ", refused.what());
+void select::run(const ov::TensorVector& inputs, ov::Tensor& output) const {
+    const bool is_none = broadcast_ == broadcast_type::NONE;
+    // By Select-1 cond may not be larger than then and else. OpenVINO's own takes it, as ONNX does.
+    const dialect form = is_none ? dialect::openvino_select_1 : dialect::onnx_where_16;
+    const auto_broadcast rule = is_none ? auto_broadcast::none : auto_broadcast::numpy;
+    select_desc desc{.cond = describe_cond(inputs[0]),
+                     .src_0 = describe(inputs[1]),
+                     .src_1 = describe(inputs[2])};
+    plan made = compile(form, desc, rule);
+    const dims& extents = made.dst().extents;
+    if (const ov::Shape shape(extents.begin(), extents.end()); output.get_shape() != shape)
+        output.set_shape(shape);
+    if (!output.is_continuous()) {
+        desc.dst = describe(output);
+        made = compile(form, desc, rule);
     }
-    return true;
+    made.execute({.cond = inputs[0].data(), .src_0 = inputs[1].data(), .src_1 = inputs[2].data()},
+                 output.data());
 }
 
 } // namespace maskwise::openvino

@@ -1,15 +1,15 @@
 #pragma once
 
-#include <openvino/op/op.hpp>
+#include "operation.hpp"
+
 #include <openvino/op/util/attr_types.hpp>
 
 namespace maskwise::openvino {
 
 // Select-1 by Maskwise: inputs cond, then, else and the attribute auto_broadcast, none or numpy, of
 // which numpy broadcasts all three to each other, as OpenVINO's own does. cond is boolean, or the
-// u8 that the CPU plugin makes of it; any byte but 0 is true. evaluate moves elements between the
-// tensors' memory, in the oneTBB arena of the calling thread, for any number of threads at once.
-class select : public ov::op::Op {
+// u8 that the CPU plugin makes of it; any byte but 0 is true.
+class select : public operation {
 public:
     OPENVINO_OP("Select", "maskwise")
 
@@ -23,11 +23,8 @@ public:
     bool visit_attributes(ov::AttributeVisitor& visitor) override;
     const ov::op::AutoBroadcastSpec& get_autob() const override { return broadcast_; }
 
-    bool has_evaluate() const override { return true; }
-    // Throws ov::Exception with Maskwise's reason.
-    bool evaluate(ov::TensorVector& outputs, const ov::TensorVector& inputs) const override;
-
 private:
+    void run(const ov::TensorVector& inputs, ov::Tensor& output) const override;
     ov::element::Type merged_type() const;
     ov::PartialShape merged_shape() const;
     bool is_between_conversions() const;

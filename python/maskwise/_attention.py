@@ -69,13 +69,16 @@ def attention(
     causal = is_causal if type(is_causal) is bool else _arguments.flag("is_causal", is_causal)
     grouped = enable_gqa if type(enable_gqa) is bool else _arguments.flag("enable_gqa", enable_gqa)
     factor = None if scale is None else _arguments.number("scale", scale)
-    if (
-        type(q) is type(k) is type(v) is np.ndarray
-        and (mask is None or type(mask) is np.ndarray)
-        and (out is None or isinstance(out, np.ndarray))
-    ):
+
+    def call(q: Any, k: Any, v: Any, mask: Any = None, *, out: Any) -> NDArray[Any]:
         return _core.attention(q, k, v, mask, causal, factor, grouped, out)
+
+    operands = (q, k, v) if mask is None else (q, k, v, mask)
+    if all(type(one) is np.ndarray for one in operands) and (
+        out is None or isinstance(out, np.ndarray)
+    ):
+        return call(*operands, out=out)
     from maskwise import _others
 
-    attended: NDArray[Any] = _others.attention(q, k, v, mask, causal, factor, grouped, out)
+    attended: NDArray[Any] = _others.in_kind(call, operands, out, np.asarray)
     return attended  # or what its library makes of it

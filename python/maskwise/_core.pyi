@@ -3,6 +3,7 @@ from typing import Any, overload
 from numpy.typing import ArrayLike, NDArray
 
 openvino_version: str
+dialects: dict[str, int]
 
 @overload
 def where(condition: ArrayLike, /) -> tuple[NDArray[Any], ...]: ...
@@ -15,7 +16,7 @@ def where(condition: Any, x: Any, y: Any, /, *, out: Any = None) -> Any: ...
 def numpy_where(condition: Any, x: Any, y: Any, /) -> Any: ...
 def explain(condition: Any, x: Any, y: Any, /) -> str: ...
 def select(
-    cond: NDArray[Any], src_0: NDArray[Any], src_1: NDArray[Any], broadcast: str, dialect: str, /
+    cond: NDArray[Any], src_0: NDArray[Any], src_1: NDArray[Any], broadcasts: bool, dialect: int, /
 ) -> NDArray[Any]: ...
 def attention(
     q: NDArray[Any],

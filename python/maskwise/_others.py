@@ -63,11 +63,11 @@ def maker(operands: tuple[Any, ...]) -> Callable[[NDArray[Any]], Any]:
     return lambda result: library.from_dlpack(_core.exported(result))
 
 
-def select(operands: tuple[Any, Any, Any], auto_broadcast: str, dialect: str) -> Any:
+def select(operands: tuple[Any, Any, Any], broadcasts: bool, dialect: int) -> Any:
     """maskwise.select of what are not three arrays of NumPy's."""
     a, b, c = (np.asarray(plain(operand)) for operand in operands)
     make = maker(operands)
-    return make(_core.select(a, b, c, auto_broadcast, dialect))
+    return make(_core.select(a, b, c, broadcasts, dialect))
 
 
 def writable(out: Any) -> Any:
@@ -90,39 +90,24 @@ def where(condition: Any, x: Any, y: Any, out: Any) -> Any:
     return in_kind(_core.where, operands, out)
 
 
-def in_kind(call: Callable[..., Any], operands: tuple[Any, ...], out: Any) -> Any:
-    """The result of a call that takes plain operands and out: out, or as the operands are."""
+def in_kind(
+    call: Callable[..., Any],
+    operands: tuple[Any, ...],
+    out: Any,
+    kind: Callable[[Any], Any] = lambda plain: plain,
+) -> Any:
+    """The result of a call that takes plain operands, of a kind, and out: out, or as the operands
+    are.
+    """
     into = writable(out) if is_foreign(out) else out
     if into is not None and not isinstance(into, np.ndarray):
         raise TypeError(f"out must be a numpy.ndarray, not {type(out).__name__}")
-    plain_ones = tuple(map(plain, operands))
+    plain_ones = [kind(plain(operand)) for operand in operands]
     if out is not None:
         call(*plain_ones, out=into)
         return out
     make = maker(operands)
     return make(call(*plain_ones, out=None))
-
-
-def attention(
-    q: Any,
-    k: Any,
-    v: Any,
-    mask: Any,
-    is_causal: bool,
-    scale: float | None,
-    enable_gqa: bool,
-    out: Any,
-) -> Any:
-    """maskwise.attention of what are not arrays of NumPy's."""
-
-    def call(*plain_ones: Any, out: Any) -> Any:
-        q, k, v, *rest = map(np.asarray, plain_ones)
-        return _core.attention(
-            q, k, v, rest[0] if rest else None, is_causal, scale, enable_gqa, out
-        )
-
-    operands = (q, k, v) if mask is None else (q, k, v, mask)
-    return in_kind(call, operands, out)
 
 
 def where_blocks(condition: Any, x: Any, y: Any, out: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from maskwise import _core
+from maskwise import _arguments, _core
 
 if TYPE_CHECKING:  # numpy.typing takes longer to import than all of this package
     from numpy.typing import ArrayLike, NDArray
@@ -52,9 +52,18 @@ def select(
     BufferError
         Memory that is not the CPU's, or that its library does not lend.
     """
+    if _arguments.instance("dialect", dialect, str, "a string") not in _core.dialects:
+        known = ", ".join(_core.dialects)
+        raise ValueError(f"dialect is '{dialect}', expected one of {known}")
+    expands = _arguments.instance("auto_broadcast", auto_broadcast, str, "a string") == "numpy"
+    if auto_broadcast == "none" and dialect.startswith("onnx"):
+        raise ValueError("auto_broadcast is 'none', expected numpy: ONNX has no other")
+    if auto_broadcast not in ("numpy", "none"):
+        raise ValueError(f"auto_broadcast is '{auto_broadcast}', expected numpy or none")
+    number = _core.dialects[dialect]
     if type(cond) is type(src_0) is type(src_1) is np.ndarray:
-        return _core.select(cond, src_0, src_1, auto_broadcast, dialect)
+        return _core.select(cond, src_0, src_1, expands, number)
     from maskwise import _others
 
-    selected: NDArray[Any] = _others.select((cond, src_0, src_1), auto_broadcast, dialect)
+    selected: NDArray[Any] = _others.select((cond, src_0, src_1), expands, number)
     return selected  # or what its library makes of it

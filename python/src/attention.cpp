@@ -1,9 +1,7 @@
-#include "attention.hpp"
+#include "entries.hpp"
 
-#include "dtypes.hpp"
 #include "output.hpp"
 #include "plan_memory.hpp"
-#include "released_gil.hpp"
 
 #include <maskwise/attention.hpp>
 
@@ -20,20 +18,16 @@ data_type type_in(nb::handle array) {
     return type_of(PyArray_DESCR(as_array(array)));
 }
 
-[[noreturn]] void refuse_dtype(const char* name, nb::handle array, const char* expected,
-                               nb::handle q) {
-    PyErr_Format(PyExc_TypeError, "%s has dtype %S, expected %s%S", name, dtype_of(array).ptr(),
-                 expected, dtype_of(q).ptr());
-    throw nb::python_error();
+void refuse_dtype(const char* name, nb::handle array, const char* expected, nb::handle q) {
+    refuse(PyExc_TypeError, "%s has dtype %S, expected %s%S", name, dtype_of(array).ptr(), expected,
+           dtype_of(q).ptr());
 }
 
 void check_types(const attention_call& of) {
     const data_type type = type_in(of.q);
-    if (type != data_type::f32 && type != data_type::f16 && type != data_type::bf16) {
-        PyErr_Format(PyExc_TypeError, "q has dtype %S, expected float32, float16 or bfloat16",
-                     dtype_of(of.q).ptr());
-        throw nb::python_error();
-    }
+    if (type != data_type::f32 && type != data_type::f16 && type != data_type::bf16)
+        refuse(PyExc_TypeError, "q has dtype %S, expected float32, float16 or bfloat16",
+               dtype_of(of.q).ptr());
     if (type_in(of.k) != type) refuse_dtype("k", of.k, "q's ", of.q);
     if (type_in(of.v) != type) refuse_dtype("v", of.v, "q's ", of.q);
     if (of.mask.is_none()) return;
@@ -138,13 +132,10 @@ nb::object attention(const attention_call& of) {
         dst = allocate(plan.dst(), PyArray_TYPE(as_array(of.q)));
     else
         check_out(of, plan.dst().extents);
-    attention_operands at{.query = PyArray_DATA(as_array(of.q)),
-                          .key = PyArray_DATA(as_array(of.k)),
-                          .value = PyArray_DATA(as_array(of.v)),
-                          .dst = PyArray_DATA(as_array(dst))};
+    attention_operands at{
+        .query = data_of(of.q), .key = data_of(of.k), .value = data_of(of.v), .dst = data_of(dst)};
     if (!of.mask.is_none())
-        (type_in(of.mask) == data_type::boolean ? at.cond : at.bias) =
-            PyArray_DATA(as_array(of.mask));
+        (type_in(of.mask) == data_type::boolean ? at.cond : at.bias) = data_of(of.mask);
     const released_gil gil(true);
     plan.execute(at);
     return dst;

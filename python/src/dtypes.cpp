@@ -1,4 +1,6 @@
-#include "dtypes.hpp"
+#include "python_api.hpp"
+
+#include <array>
 
 namespace maskwise::python {
 namespace {
@@ -22,46 +24,30 @@ int bfloat16_number() {
 } // namespace
 
 data_type type_of(PyArray_Descr* dtype) {
+    // By NumPy's numbers.
+    static constexpr auto types = [] {
+        std::array<data_type, NPY_NTYPES_LEGACY> of{};
+        of[NPY_BOOL] = data_type::boolean;
+        of[NPY_BYTE] = data_type::i8;
+        of[NPY_UBYTE] = data_type::u8;
+        of[NPY_SHORT] = data_type::i16;
+        of[NPY_USHORT] = data_type::u16;
+        of[NPY_INT] = data_type::i32;
+        of[NPY_UINT] = data_type::u32;
+        of[NPY_LONG] = of[NPY_LONGLONG] = of[NPY_DATETIME] = of[NPY_TIMEDELTA] = data_type::i64;
+        of[NPY_ULONG] = of[NPY_ULONGLONG] = data_type::u64;
+        of[NPY_HALF] = data_type::f16;
+        of[NPY_FLOAT] = data_type::f32;
+        of[NPY_DOUBLE] = data_type::f64;
+        of[NPY_CFLOAT] = data_type::complex64;
+        of[NPY_CDOUBLE] = data_type::complex128;
+        return of;
+    }();
+    const int number = dtype->type_num;
     if (!PyArray_ISNBO(dtype->byteorder)) return data_type::undef;
-    switch (dtype->type_num) {
-    case NPY_BOOL:
-        return data_type::boolean;
-    case NPY_BYTE:
-        return data_type::i8;
-    case NPY_UBYTE:
-        return data_type::u8;
-    case NPY_SHORT:
-        return data_type::i16;
-    case NPY_USHORT:
-        return data_type::u16;
-    case NPY_INT:
-        return data_type::i32;
-    case NPY_UINT:
-        return data_type::u32;
-    case NPY_LONG:
-    case NPY_LONGLONG:
-    case NPY_DATETIME:
-    case NPY_TIMEDELTA:
-        return data_type::i64;
-    case NPY_ULONG:
-    case NPY_ULONGLONG:
-        return data_type::u64;
-    case NPY_HALF:
-        return data_type::f16;
-    case NPY_FLOAT:
-        return data_type::f32;
-    case NPY_DOUBLE:
-        return data_type::f64;
-    case NPY_CFLOAT:
-        return data_type::complex64;
-    case NPY_CDOUBLE:
-        return data_type::complex128;
-    default:
-        break;
-    }
-    const bool is_registered = PyTypeNum_ISUSERDEF(dtype->type_num);
-    return is_registered && dtype->type_num == bfloat16_number() ? data_type::bf16
-                                                                 : data_type::undef;
+    if (number >= 0 && number < NPY_NTYPES_LEGACY) return types[static_cast<std::size_t>(number)];
+    const bool is_registered = PyTypeNum_ISUSERDEF(number);
+    return is_registered && number == bfloat16_number() ? data_type::bf16 : data_type::undef;
 }
 
 } // namespace maskwise::python

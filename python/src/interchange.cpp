@@ -1,9 +1,10 @@
-#include "interchange.hpp"
-
-#include "dtypes.hpp"
+#include "entries.hpp"
 
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
+#include <iterator>
+#include <string>
 #include <vector>
 
 namespace maskwise::python {
@@ -11,81 +12,43 @@ namespace {
 
 using any_array = nb::ndarray<nb::ro>;
 
+// DLPack's codes and NumPy's letters; for bfloat16 NumPy has none.
+struct kind {
+    nb::dlpack::dtype_code code;
+    char letter;
+};
+constexpr kind kinds[] = {{nb::dlpack::dtype_code::Bool, 'b'},
+                          {nb::dlpack::dtype_code::Int, 'i'},
+                          {nb::dlpack::dtype_code::UInt, 'u'},
+                          {nb::dlpack::dtype_code::Float, 'f'},
+                          {nb::dlpack::dtype_code::Complex, 'c'}};
+constexpr auto bfloat = nb::dlpack::dtype_code::Bfloat;
+
 nb::object dtype_for(nb::dlpack::dtype type) {
-    using code = nb::dlpack::dtype_code;
-    if (type.code == static_cast<std::uint8_t>(code::Bfloat) && type.bits == 16) {
-        const nb::module_ types = nb::module_::import_("ml_dtypes");
-        return MASKWISE_IMPORTED("numpy", "dtype")(types.attr("bfloat16"));
-    }
-    const char* kind = nullptr;
-    switch (static_cast<code>(type.code)) {
-    case code::Bool:
-        kind = "b";
-        break;
-    case code::Int:
-        kind = "i";
-        break;
-    case code::UInt:
-        kind = "u";
-        break;
-    case code::Float:
-        kind = "f";
-        break;
-    case code::Complex:
-        kind = "c";
-        break;
-    default:
-        break;
-    }
-    if (kind == nullptr || type.lanes != 1 || type.bits % 8 != 0) {
-        PyErr_Format(PyExc_TypeError, "no NumPy dtype for DLPack's type code %d of %d bits",
-                     int{type.code}, int{type.bits});
-        throw nb::python_error();
-    }
-    std::string name(kind);
-    name += std::to_string(type.bits / 8);
-    return MASKWISE_IMPORTED("numpy", "dtype")(name.c_str());
+    const nb::handle dtype = MASKWISE_IMPORTED("numpy", "dtype");
+    const auto code = static_cast<nb::dlpack::dtype_code>(type.code);
+    if (code == bfloat && type.bits == 16)
+        return dtype(nb::module_::import_("ml_dtypes").attr("bfloat16"));
+    const auto* const found = std::ranges::find(kinds, code, &kind::code);
+    if (found == std::end(kinds) || type.lanes != 1 || type.bits % 8 != 0)
+        refuse(PyExc_TypeError, "no NumPy dtype for DLPack's type code %d of %d bits",
+               int{type.code}, int{type.bits});
+    return dtype((found->letter + std::to_string(type.bits / 8)).c_str());
 }
 
-nb::dlpack::dtype dlpack_type(data_type type) {
-    const auto of = [&](nb::dlpack::dtype_code code) {
-        return nb::dlpack::dtype{static_cast<std::uint8_t>(code),
-                                 static_cast<std::uint8_t>(8 * width_bytes(type)), 1};
-    };
-    using code = nb::dlpack::dtype_code;
-    switch (type) {
-    case data_type::boolean:
-        return of(code::Bool);
-    case data_type::i8:
-    case data_type::i16:
-    case data_type::i32:
-    case data_type::i64:
-        return of(code::Int);
-    case data_type::u8:
-    case data_type::u16:
-    case data_type::u32:
-    case data_type::u64:
-        return of(code::UInt);
-    case data_type::f16:
-    case data_type::f32:
-    case data_type::f64:
-        return of(code::Float);
-    case data_type::bf16:
-        return of(code::Bfloat);
-    case data_type::complex64:
-    case data_type::complex128:
-        return of(code::Complex);
-    default:
-        throw nb::type_error("no DLPack type for this dtype");
-    }
+nb::dlpack::dtype dlpack_type(PyArray_Descr* dtype) {
+    const data_type type = type_of(dtype);
+    if (type == data_type::undef) throw nb::type_error("no DLPack type for this dtype");
+    const auto* const found = std::ranges::find(kinds, dtype->kind, &kind::letter);
+    const auto code = type == data_type::bf16 ? bfloat : found->code;
+    return {static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(8 * width_bytes(type)), 1};
 }
 
 npy_intp bytes_of_stride(std::int64_t elements, npy_intp width) {
     npy_intp bytes = 0;
     if (!__builtin_mul_overflow(elements, width, &bytes)) return bytes;
-    PyErr_Format(PyExc_BufferError, "a stride of %lld elements of %zd bytes is beyond 64 bits",
-                 static_cast<long long>(elements), width);
-    throw nb::python_error();
+    refuse(PyExc_BufferError, "a stride of %lld elements of %zd bytes is beyond 64 bits",
+           static_cast<long long>(elements), width);
 }
 
 nb::object view_memory(const any_array& memory) {
@@ -112,24 +75,18 @@ nb::object view_of(nb::handle foreign) {
     const nb::object device = foreign.attr("__dlpack_device__")();
     const nb::object type = nb::steal(PySequence_GetItem(device.ptr(), 0));
     const nb::object number = nb::steal(type ? PyNumber_Index(type.ptr()) : nullptr);
-    if (!number) {
-        PyErr_Format(PyExc_TypeError, "%s.__dlpack_device__() gave %R, no device of DLPack's",
-                     Py_TYPE(foreign.ptr())->tp_name, device.ptr());
-        throw nb::python_error();
-    }
-    if (!number.equal(nb::int_(int{nb::device::cpu::value}))) {
-        PyErr_Format(PyExc_BufferError, "%s does not lie on the CPU but on DLPack's device %S",
-                     Py_TYPE(foreign.ptr())->tp_name, device.ptr());
-        throw nb::python_error();
-    }
+    if (!number)
+        refuse(PyExc_TypeError, "%s.__dlpack_device__() gave %R, no device of DLPack's",
+               Py_TYPE(foreign.ptr())->tp_name, device.ptr());
+    if (!number.equal(nb::int_(int{nb::device::cpu::value})))
+        refuse(PyExc_BufferError, "%s does not lie on the CPU but on DLPack's device %S",
+               Py_TYPE(foreign.ptr())->tp_name, device.ptr());
     // Asked by its method: nanobind, given the object, goes around a library that refuses.
     const nb::object given = foreign.attr("__dlpack__")();
     any_array memory;
-    if (!nb::try_cast(given, memory)) {
-        PyErr_Format(PyExc_TypeError, "%s.__dlpack__() gave %R, no unused tensor of DLPack's",
-                     Py_TYPE(foreign.ptr())->tp_name, given.ptr());
-        throw nb::python_error();
-    }
+    if (!nb::try_cast(given, memory))
+        refuse(PyExc_TypeError, "%s.__dlpack__() gave %R, no unused tensor of DLPack's",
+               Py_TYPE(foreign.ptr())->tp_name, given.ptr());
     return view_memory(memory);
 }
 
@@ -137,7 +94,7 @@ nb::object exported(nb::handle array) {
     PyArrayObject* const of = as_array(array);
     if (PyTypeNum_ISDATETIME(PyArray_TYPE(of))) throw nb::type_error("no DLPack type for dates");
     // Asked first: a structure may have no bytes, and strides are counted in elements.
-    const nb::dlpack::dtype type = dlpack_type(type_of(PyArray_DESCR(of)));
+    const nb::dlpack::dtype type = dlpack_type(PyArray_DESCR(of));
     std::vector<std::size_t> extents;
     std::vector<std::int64_t> strides;
     for (int i = 0; i < PyArray_NDIM(of); ++i) {

@@ -1,11 +1,7 @@
 // The extension module maskwise._core.
 #define MASKWISE_DEFINES_NUMPY_API
-#include "attention.hpp"
-#include "interchange.hpp"
+#include "entries.hpp"
 #include "output.hpp"
-#include "request.hpp"
-#include "strict.hpp"
-#include "where.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -70,6 +66,13 @@ The kernels that run: avx512, avx2, sse4, scalar, neon or sve; MASKWISE_MAX_ISA 
 ValueError where that is none of this machine's.
 )";
 
+constexpr std::pair<const char*, dialect> named_dialects[] = {
+    {"onednn", dialect::onednn_select},
+    {"openvino", dialect::openvino_select_1},
+    {"onnx-9", dialect::onnx_where_9},
+    {"onnx", dialect::onnx_where_16},
+};
+
 nb::object others(const char* name) {
     return nb::module_::import_("maskwise._others").attr(name);
 }
@@ -97,10 +100,11 @@ std::string explain(nb::handle condition, nb::handle x, nb::handle y) {
     return std::string("maskwise: ") + made.why + "\n" + maskwise::explain(plan_of(made));
 }
 
-// Sets the Python exception for the C++ one that is being handled.
-PyObject* translate_exception() {
+// What a body returns, or null and the Python exception for its C++ one.
+template <class Body>
+PyObject* guarded(const Body& body) {
     try {
-        throw;
+        return nb::object(body()).release().ptr();
     } catch (nb::python_error& failure) {
         failure.restore();
     } catch (const nb::builtin_exception& failure) {
@@ -132,13 +136,10 @@ PyObject* find_out(PyObject* const* values, PyObject* keywords) {
 PyObject* enter_where(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* keywords) {
     PyObject* const out = find_out(arguments + count, keywords);
     if (out == nullptr) return nullptr;
-    try {
-        if (count == 3) return where(arguments[0], arguments[1], arguments[2], out).release().ptr();
-        if (count == 1 && out == Py_None)
-            return numpy_where()(nb::handle(arguments[0])).release().ptr();
-    } catch (...) {
-        return translate_exception();
-    }
+    if (count == 3)
+        return guarded([&] { return where(arguments[0], arguments[1], arguments[2], out); });
+    if (count == 1 && out == Py_None)
+        return guarded([&] { return numpy_where()(nb::handle(arguments[0])); });
     if (count == 2) {
         PyErr_SetString(PyExc_ValueError, "either both or neither of x and y should be given");
         return nullptr;
@@ -151,19 +152,11 @@ PyObject* enter_explain(PyObject*, PyObject* const* arguments, Py_ssize_t count)
     if (count != 3)
         return PyErr_Format(PyExc_TypeError, "explain() takes 3 positional arguments, got %zd",
                             count);
-    try {
-        return nb::cast(explain(arguments[0], arguments[1], arguments[2])).release().ptr();
-    } catch (...) {
-        return translate_exception();
-    }
+    return guarded([&] { return nb::cast(explain(arguments[0], arguments[1], arguments[2])); });
 }
 
 PyObject* enter_instruction_set(PyObject*, PyObject*) {
-    try {
-        return nb::cast(std::string(instruction_set())).release().ptr();
-    } catch (...) {
-        return translate_exception();
-    }
+    return guarded([] { return nb::cast(std::string(instruction_set())); });
 }
 
 template <typename Function>
@@ -199,8 +192,10 @@ NB_MODULE(_core, module) {
     for (PyMethodDef& method : methods)
         module.attr(method.ml_name) =
             own(PyCFunction_NewEx(&method, nullptr, module.attr("__name__").ptr()));
-    module.def("select", &select, "cond"_a, "src_0"_a, "src_1"_a, "auto_broadcast"_a.none(),
-               "dialect"_a.none());
+    nb::dict dialects;
+    for (const auto& [name, form] : named_dialects) dialects[name] = static_cast<int>(form);
+    module.attr("dialects") = dialects;
+    module.def("select", &select);
     module.def(
         "attention",
         [](nb::handle q, nb::handle k, nb::handle v, nb::handle mask, bool is_causal,

@@ -12,10 +12,6 @@ bool broadcast(dims& to, const request& of) {
     return widen(to, of.condition) && widen(to, of.x) && widen(to, of.y);
 }
 
-nb::object allocate_row_major(const dims& extents, nb::handle dtype) {
-    return own(PyArray_Empty(extents.rank(), extents.begin(), as_dtype(dtype.inc_ref()), 0));
-}
-
 // NumPy's iterator knows which order of the dimensions suits all operands, and NumPy's words where
 // the shapes do not broadcast.
 nb::object allocate_in_their_order(const request& of) {
@@ -40,9 +36,8 @@ struct byte_range {
 
 [[noreturn]] void refuse_reach(PyArrayObject* array) {
     const nb::handle of(reinterpret_cast<PyObject*>(array));
-    PyErr_Format(PyExc_ValueError, "an array of shape %S and strides %S reaches beyond 64 bits",
-                 nb::object(of.attr("shape")).ptr(), nb::object(of.attr("strides")).ptr());
-    throw nb::python_error();
+    refuse(PyExc_ValueError, "an array of shape %S and strides %S reaches beyond 64 bits",
+           nb::object(of.attr("shape")).ptr(), nb::object(of.attr("strides")).ptr());
 }
 
 // Strides are what the array's maker says.
@@ -71,24 +66,14 @@ bool is_same_memory(PyArrayObject* a, PyArrayObject* b) {
     return PyArray_ITEMSIZE(a) == PyArray_ITEMSIZE(b);
 }
 
-bool has_shape(nb::handle array, const dims& extents) {
-    PyArrayObject* const of = as_array(array);
-    return std::equal(PyArray_DIMS(of), PyArray_DIMS(of) + PyArray_NDIM(of), extents.begin(),
-                      extents.end());
-}
-
-[[noreturn]] void refuse_shape(nb::handle out, const dims& extents) {
+void check_shape(nb::handle out, const dims& extents) {
+    const npy_intp* const given = PyArray_DIMS(as_array(out));
+    if (std::equal(given, given + PyArray_NDIM(as_array(out)), extents.begin(), extents.end()))
+        return;
     nb::list shape;
     for (const std::int64_t extent : extents) shape.append(extent);
-    PyErr_Format(PyExc_ValueError, "out has shape %S, the result is %S",
-                 nb::object(out.attr("shape")).ptr(), nb::tuple(shape).ptr());
-    throw nb::python_error();
-}
-
-[[noreturn]] void refuse_dtype(nb::handle out, nb::handle dtype) {
-    PyErr_Format(PyExc_TypeError, "out has dtype %S, the result is %S", dtype_of(out).ptr(),
-                 dtype.ptr());
-    throw nb::python_error();
+    refuse(PyExc_ValueError, "out has shape %S, the result is %S",
+           nb::object(out.attr("shape")).ptr(), nb::tuple(shape).ptr());
 }
 
 } // namespace
@@ -107,6 +92,10 @@ bool widen(dims& to, nb::handle operand) {
     return true;
 }
 
+nb::object allocate_row_major(const dims& extents, nb::handle dtype) {
+    return own(PyArray_Empty(extents.rank(), extents.begin(), as_dtype(dtype.inc_ref()), 0));
+}
+
 nb::object allocate_output(const request& of) {
     if (is_row_major(of.condition) && is_row_major(of.x) && is_row_major(of.y))
         if (dims extents; broadcast(extents, of)) return allocate_row_major(extents, of.dtype);
@@ -114,14 +103,12 @@ nb::object allocate_output(const request& of) {
 }
 
 void check_array(nb::handle out, const dims& extents, nb::handle dtype) {
-    if (!PyArray_Check(out.ptr())) {
-        PyErr_Format(PyExc_TypeError, "out must be a numpy.ndarray, not %s",
-                     Py_TYPE(out.ptr())->tp_name);
-        throw nb::python_error();
-    }
-    if (!has_shape(out, extents)) refuse_shape(out, extents);
+    if (!PyArray_Check(out.ptr()))
+        refuse(PyExc_TypeError, "out must be a numpy.ndarray, not %s", Py_TYPE(out.ptr())->tp_name);
+    check_shape(out, extents);
     if (PyArray_EquivTypes(PyArray_DESCR(as_array(out)), as_dtype(dtype)) == 0)
-        refuse_dtype(out, dtype);
+        refuse(PyExc_TypeError, "out has dtype %S, the result is %S", dtype_of(out).ptr(),
+               dtype.ptr());
     if (PyArray_FailUnlessWriteable(as_array(out), "output array") != 0) throw nb::python_error();
 }
 

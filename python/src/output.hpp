@@ -5,6 +5,8 @@
 
 namespace maskwise::python {
 
+nb::object allocate_row_major(const dims& extents, nb::handle dtype);
+
 // A new array of the common shape, laid out as numpy.where would. Throws NumPy's own ValueError
 // where the shapes do not broadcast.
 nb::object allocate_output(const request& of);

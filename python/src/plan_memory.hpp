@@ -18,11 +18,25 @@ public:
         if (fits_) numbers_[count_++] = value;
     }
     // Rank, extents and strides of an array, or that there is none.
-    void push_layout(nb::handle array_or_none);
+    void push_layout(nb::handle array_or_none) {
+        if (array_or_none.is_none()) return push(-1);
+        PyArrayObject* const array = as_array(array_or_none);
+        const int rank = PyArray_NDIM(array);
+        push(rank);
+        for (int i = 0; i < rank; ++i) {
+            push(PyArray_DIM(array, i));
+            push(PyArray_STRIDE(array, i));
+        }
+    }
 
     // False where the ranks are too high to be kept.
     bool fits() const { return fits_; }
-    std::size_t hash() const;
+    std::size_t hash() const {
+        std::size_t hash = count_;
+        for (std::size_t i = 0; i < count_; ++i)
+            hash = (hash ^ static_cast<std::size_t>(numbers_[i])) * 0x9e3779b97f4a7c15ULL;
+        return hash >> 32;
+    }
     bool operator==(const call_key& other) const {
         return count_ == other.count_ &&
                std::memcmp(numbers_.data(), other.numbers_.data(), count_ * sizeof(npy_intp)) == 0;

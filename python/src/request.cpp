@@ -1,7 +1,5 @@
 #include "request.hpp"
 
-#include "dtypes.hpp"
-
 #include <cstdint>
 #include <cstring>
 

@@ -1,7 +1,7 @@
 // What where() was asked, and which way it goes. where() and explain() share it.
 #pragma once
 
-#include "numpy_api.hpp"
+#include "python_api.hpp"
 
 #include <maskwise/maskwise.hpp>
 

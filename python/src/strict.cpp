@@ -1,57 +1,9 @@
-#include "strict.hpp"
+#include "entries.hpp"
 
-#include "dtypes.hpp"
-#include "released_gil.hpp"
-
-#include <string>
+#include "output.hpp"
 
 namespace maskwise::python {
 namespace {
-
-struct named_dialect {
-    const char* name;
-    dialect form;
-};
-
-constexpr named_dialect dialects[] = {
-    {"onednn", dialect::onednn_select},
-    {"openvino", dialect::openvino_select_1},
-    {"onnx-9", dialect::onnx_where_9},
-    {"onnx", dialect::onnx_where_16},
-};
-
-std::string_view text_of(nb::handle value, const char* name) {
-    if (!PyUnicode_Check(value.ptr())) {
-        PyErr_Format(PyExc_TypeError, "%s is %R, expected a string", name, value.ptr());
-        throw nb::python_error();
-    }
-    Py_ssize_t bytes = 0;
-    const char* const text = PyUnicode_AsUTF8AndSize(value.ptr(), &bytes);
-    if (text == nullptr) throw nb::python_error();
-    return {text, static_cast<std::size_t>(bytes)};
-}
-
-dialect find_dialect(nb::handle value) {
-    const std::string_view name = text_of(value, "dialect");
-    std::string known;
-    for (const named_dialect& one : dialects) {
-        if (name == one.name) return one.form;
-        known += known.empty() ? one.name : std::string(", ") + one.name;
-    }
-    throw nb::value_error(
-        ("dialect is '" + std::string(name) + "', expected one of " + known).c_str());
-}
-
-auto_broadcast find_broadcast(nb::handle value, dialect form) {
-    const std::string_view name = text_of(value, "auto_broadcast");
-    const bool is_onnx = form == dialect::onnx_where_9 || form == dialect::onnx_where_16;
-    if (name == "numpy") return auto_broadcast::numpy;
-    if (name == "none" && is_onnx)
-        throw nb::value_error("auto_broadcast is 'none', expected numpy: ONNX has no other");
-    if (name == "none") return auto_broadcast::none;
-    throw nb::value_error(
-        ("auto_broadcast is '" + std::string(name) + "', expected numpy or none").c_str());
-}
 
 bool is_text(nb::handle array) {
     const int type = PyArray_TYPE(as_array(array));
@@ -62,11 +14,9 @@ bool is_text(nb::handle array) {
 void require_strings(nb::handle array, const char* name) {
     if (PyArray_TYPE(as_array(array)) != NPY_OBJECT) return;
     for (const nb::handle element : array.attr("flat"))
-        if (!PyUnicode_Check(element.ptr())) {
-            PyErr_Format(PyExc_TypeError, "%s holds %R, expected str in an array of objects", name,
-                         element.ptr());
-            throw nb::python_error();
-        }
+        if (!PyUnicode_Check(element.ptr()))
+            refuse(PyExc_TypeError, "%s holds %R, expected str in an array of objects", name,
+                   element.ptr());
 }
 
 data_type strict_type(nb::handle array, const char* name) {
@@ -74,9 +24,7 @@ data_type strict_type(nb::handle array, const char* name) {
         is_text(array) ? data_type::string : type_of(PyArray_DESCR(as_array(array)));
     const int number = PyArray_TYPE(as_array(array));
     if (type != data_type::undef && !PyTypeNum_ISDATETIME(number)) return type;
-    PyErr_Format(PyExc_TypeError, "%s has dtype %S, which no dialect knows", name,
-                 dtype_of(array).ptr());
-    throw nb::python_error();
+    refuse(PyExc_TypeError, "%s has dtype %S, which no dialect knows", name, dtype_of(array).ptr());
 }
 
 tensor_desc describe_strictly(nb::handle array, const char* name) {
@@ -84,16 +32,12 @@ tensor_desc describe_strictly(nb::handle array, const char* name) {
     return describe(array, strict_type(array, name));
 }
 
-nb::object new_array(const dims& extents, nb::handle dtype) {
-    return own(PyArray_Empty(extents.rank(), extents.begin(), as_dtype(dtype.inc_ref()), 0));
-}
-
 } // namespace
 
-nb::object select(nb::handle cond, nb::handle src_0, nb::handle src_1, nb::handle broadcast,
-                  nb::handle dialect_name) {
-    const dialect form = find_dialect(dialect_name);
-    const auto_broadcast rule = find_broadcast(broadcast, form);
+nb::object select(nb::handle cond, nb::handle src_0, nb::handle src_1, bool broadcasts,
+                  int dialect_number) {
+    const auto form = static_cast<dialect>(dialect_number);
+    const auto rule = broadcasts ? auto_broadcast::numpy : auto_broadcast::none;
     const select_desc desc{.cond = describe_strictly(cond, "cond"),
                            .src_0 = describe_strictly(src_0, "src_0"),
                            .src_1 = describe_strictly(src_1, "src_1")};
@@ -104,13 +48,11 @@ nb::object select(nb::handle cond, nb::handle src_0, nb::handle src_1, nb::handl
             const nb::object dst = numpy_where()(cond, src_0, src_1);
             return own(PyArray_FromArray(as_array(dst), nullptr, NPY_ARRAY_C_CONTIGUOUS));
         }
-        nb::object dst = new_array(result.extents, dtype_of(src_0));
+        nb::object dst = allocate_row_major(result.extents, dtype_of(src_0));
         const plan made = compile(form, desc, rule);
         const released_gil gil(true);
-        made.execute({.cond = PyArray_DATA(as_array(cond)),
-                      .src_0 = PyArray_DATA(as_array(src_0)),
-                      .src_1 = PyArray_DATA(as_array(src_1))},
-                     PyArray_DATA(as_array(dst)));
+        made.execute({.cond = data_of(cond), .src_0 = data_of(src_0), .src_1 = data_of(src_1)},
+                     data_of(dst));
         return dst;
     } catch (const invalid_shape&) {
         throw;

@@ -1,8 +1,7 @@
-#include "where.hpp"
+#include "entries.hpp"
 
 #include "output.hpp"
 #include "plan_memory.hpp"
-#include "released_gil.hpp"
 
 #include <memory>
 #include <optional>
@@ -30,12 +29,9 @@ plan find_plan(const request& of, nb::handle dst) {
 
 void run_plan(const request& of, nb::handle dst) {
     const plan select = find_plan(of, dst);
-    PyArrayObject* const to = as_array(dst);
-    const released_gil gil(PyArray_SIZE(to) >= release_from_elements);
-    select.execute({.cond = PyArray_DATA(as_array(of.condition)),
-                    .src_0 = PyArray_DATA(as_array(of.x)),
-                    .src_1 = PyArray_DATA(as_array(of.y))},
-                   PyArray_DATA(to));
+    const released_gil gil(PyArray_SIZE(as_array(dst)) >= release_from_elements);
+    select.execute({.cond = data_of(of.condition), .src_0 = data_of(of.x), .src_1 = data_of(of.y)},
+                   data_of(dst));
 }
 
 struct close_iterator {

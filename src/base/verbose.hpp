@@ -24,4 +24,7 @@ void run_measured(const Plan& plan, const Run& run) {
     print_verbose("exec," + to_string(plan) + ',' + std::to_string(spent.count()) + " ms");
 }
 
+// A host's "claim,<name>,<what>", or "refuse,<name>,<what>,<why>" where there is a reason.
+void print_decision(std::string_view name, std::string_view what, std::string_view why);
+
 } // namespace maskwise

@@ -22,8 +22,13 @@ struct plain<Result (*)(Parameters...) noexcept> {
 template <class Ours, class Theirs>
 constexpr bool is_same = std::is_same_v<typename plain<Ours>::type, typename plain<Theirs>::type>;
 
-#define F(type, here, number, there) static_assert(abi::here == ::there, #there);
+#define F(type, name, number) static_assert(name == static_cast<type>(number), #name);
 MASKWISE_ORT_NUMBERS(F)
+#undef F
+
+#define F(ours, number, there)                                                                     \
+    static_assert(::ONNX_TENSOR_ELEMENT_DATA_TYPE_##there == number, #there);
+MASKWISE_ORT_ELEMENTS(F)
 #undef F
 
 #define SLOT(table, slot, name, result, parameters)                                                \
@@ -32,45 +37,43 @@ MASKWISE_ORT_NUMBERS(F)
 #define MAIN(slot, name, result, parameters) SLOT(::OrtApi, slot, name, result, parameters)
 #define EP(slot, name, result, parameters) SLOT(::OrtEpApi, slot, name, result, parameters)
 #include "functions.inc"
-#undef MAIN
-#undef EP
 
-#define PLACE(here, there, name)                                                                   \
-    static_assert(offsetof(abi::layout::here, name) == offsetof(::there, name), #name);
-#define MEMBER(here, there, name)                                                                  \
-    PLACE(here, there, name)                                                                       \
-    static_assert(is_same<decltype(abi::layout::here::name), decltype(::there::name)>, #name);
+#define PLACE(structure, name)                                                                     \
+    static_assert(offsetof(declared::structure, name) == offsetof(::structure, name), #name);
+#define MEMBER(structure, name)                                                                    \
+    PLACE(structure, name)                                                                         \
+    static_assert(is_same<decltype(declared::structure::name), decltype(::structure::name)>, #name);
 
-MEMBER(ep, OrtEp, ort_version_supported)
-MEMBER(ep, OrtEp, GetName)
-MEMBER(ep, OrtEp, GetCapability)
-MEMBER(ep, OrtEp, Compile)
-MEMBER(ep, OrtEp, ReleaseNodeComputeInfos)
-MEMBER(ep, OrtEp, GetKernelRegistry)
-PLACE(ep, OrtEp, IsConcurrentRunSupported)
-MEMBER(ep_factory, OrtEpFactory, ort_version_supported)
-MEMBER(ep_factory, OrtEpFactory, GetName)
-MEMBER(ep_factory, OrtEpFactory, GetVendor)
-MEMBER(ep_factory, OrtEpFactory, GetSupportedDevices)
-MEMBER(ep_factory, OrtEpFactory, CreateEp)
-MEMBER(ep_factory, OrtEpFactory, ReleaseEp)
-MEMBER(ep_factory, OrtEpFactory, GetVendorId)
-MEMBER(ep_factory, OrtEpFactory, GetVersion)
-MEMBER(ep_factory, OrtEpFactory, CreateDataTransfer)
-MEMBER(ep_factory, OrtEpFactory, IsStreamAware)
-PLACE(ep_factory, OrtEpFactory, GetCustomOpDomains)
-MEMBER(kernel_impl, OrtKernelImpl, ort_version_supported)
-MEMBER(kernel_impl, OrtKernelImpl, flags)
-MEMBER(kernel_impl, OrtKernelImpl, Compute)
-MEMBER(kernel_impl, OrtKernelImpl, Release)
-PLACE(kernel_impl, OrtKernelImpl, SetSharedPrePackedWeight)
-MEMBER(compute_info, OrtNodeComputeInfo, ort_version_supported)
-MEMBER(compute_info, OrtNodeComputeInfo, CreateState)
-MEMBER(compute_info, OrtNodeComputeInfo, Compute)
-MEMBER(compute_info, OrtNodeComputeInfo, ReleaseState)
-MEMBER(api_base, OrtApiBase, GetApi)
-MEMBER(api_base, OrtApiBase, GetVersionString)
-static_assert(is_same<abi::kernel_create_function, ::OrtKernelCreateFunc>);
+MEMBER(OrtEp, ort_version_supported)
+MEMBER(OrtEp, GetName)
+MEMBER(OrtEp, GetCapability)
+MEMBER(OrtEp, Compile)
+MEMBER(OrtEp, ReleaseNodeComputeInfos)
+MEMBER(OrtEp, GetKernelRegistry)
+PLACE(OrtEp, IsConcurrentRunSupported)
+MEMBER(OrtEpFactory, ort_version_supported)
+MEMBER(OrtEpFactory, GetName)
+MEMBER(OrtEpFactory, GetVendor)
+MEMBER(OrtEpFactory, GetSupportedDevices)
+MEMBER(OrtEpFactory, CreateEp)
+MEMBER(OrtEpFactory, ReleaseEp)
+MEMBER(OrtEpFactory, GetVendorId)
+MEMBER(OrtEpFactory, GetVersion)
+MEMBER(OrtEpFactory, CreateDataTransfer)
+MEMBER(OrtEpFactory, IsStreamAware)
+PLACE(OrtEpFactory, GetCustomOpDomains)
+MEMBER(OrtKernelImpl, ort_version_supported)
+MEMBER(OrtKernelImpl, flags)
+MEMBER(OrtKernelImpl, Compute)
+MEMBER(OrtKernelImpl, Release)
+PLACE(OrtKernelImpl, SetSharedPrePackedWeight)
+MEMBER(OrtNodeComputeInfo, ort_version_supported)
+MEMBER(OrtNodeComputeInfo, CreateState)
+MEMBER(OrtNodeComputeInfo, Compute)
+MEMBER(OrtNodeComputeInfo, ReleaseState)
+MEMBER(OrtApiBase, GetApi)
+MEMBER(OrtApiBase, GetVersionString)
+static_assert(is_same<declared::OrtKernelCreateFunc, ::OrtKernelCreateFunc>);
 
 } // namespace
 } // namespace maskwise::ort

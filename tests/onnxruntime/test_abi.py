@@ -38,7 +38,7 @@ def test_every_function_and_structure() -> None:
         ("functions.inc", "MAIN(91, ", "MAIN(92, ", "KernelContext_GetOutput is elsewhere"),
         ("functions.inc", "EP(3, ", "EP(2, ", "AddSingleNode is elsewhere"),
         ("functions.inc", "std::size_t batches", "int batches", "ParallelFor is another"),
-        ("abi.hpp", "element_bf16, 16", "element_bf16, 15", "ELEMENT_DATA_TYPE_BFLOAT16"),
+        ("abi.hpp", "F(bf16, 16, ", "F(bf16, 15, ", "BFLOAT16"),
         ("abi.hpp", "std::uint32_t flags;", "", "flags"),
         ("abi.hpp", "CreateAllocator, ReleaseAllocator", "CreateAllocator", "CreateDataTransfer"),
     ],

@@ -1,6 +1,7 @@
-// NumPy's C API, initialised once by module.cpp.
+// Python and NumPy in C, whose API module.cpp initialises once.
 #pragma once
 
+#include <maskwise/maskwise.hpp>
 #include <nanobind/nanobind.h>
 
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
@@ -10,6 +11,8 @@
 #define NO_IMPORT_ARRAY
 #endif
 #include <numpy/arrayobject.h>
+
+#include <unistd.h>
 
 namespace maskwise::python {
 
@@ -23,6 +26,13 @@ inline PyArray_Descr* as_dtype(nb::handle object) {
     return reinterpret_cast<PyArray_Descr*>(object.ptr());
 }
 
+// Throws a Python exception, with a text as PyErr_Format makes it.
+template <class... Values>
+[[noreturn]] void refuse(PyObject* type, const char* format, Values... values) {
+    PyErr_Format(type, format, values...);
+    throw nb::python_error();
+}
+
 // A new reference that C gave, or the Python exception that it set instead.
 inline nb::object own(void* result) {
     if (result == nullptr) throw nb::python_error();
@@ -31,6 +41,10 @@ inline nb::object own(void* result) {
 
 inline nb::object dtype_of(nb::handle array) {
     return nb::borrow<nb::object>(reinterpret_cast<PyObject*>(PyArray_DESCR(as_array(array))));
+}
+
+inline void* data_of(nb::handle array) {
+    return PyArray_DATA(as_array(array));
 }
 
 // Attribute of a module that is part of the package or of NumPy, looked up once. The GIL guards the
@@ -49,5 +63,29 @@ nb::handle imported(Tag, const char* module, const char* name) {
 inline nb::handle numpy_where() {
     return MASKWISE_IMPORTED("numpy", "where");
 }
+
+// undef for what Maskwise leaves to NumPy: objects, text, structures, longdouble, byte-swapped.
+// datetime64 and timedelta64 are moved as i64; callers compare their units.
+data_type type_of(PyArray_Descr* dtype);
+
+// The GIL, handed over while elements are moved.
+// Where the interpreter has ended meanwhile, Python up to 3.13 takes the thread down instead of
+// giving the GIL back, by unwinding: no destructor here may run then, without a GIL. So the thread
+// waits for the process to end, as it does from 3.14 on.
+struct released_gil {
+    explicit released_gil(bool wanted) : state(wanted ? PyEval_SaveThread() : nullptr) {}
+    ~released_gil() {
+        if (state == nullptr) return;
+        try {
+            PyEval_RestoreThread(state);
+        } catch (...) {
+            for (;;) pause();
+        }
+    }
+    released_gil(const released_gil&) = delete;
+    released_gil& operator=(const released_gil&) = delete;
+
+    PyThreadState* state;
+};
 
 } // namespace maskwise::python

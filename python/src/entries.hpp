@@ -1,0 +1,50 @@
+// What module.cpp gives to Python, beside its own C entries.
+#pragma once
+
+#include "request.hpp"
+
+#include <optional>
+
+namespace maskwise::python {
+
+// where(): numpy.where's answer for a request that is not way::numpy. `out` is none, or takes the
+// result and is returned. Throws nb::python_error (ValueError, TypeError), or maskwise::error where
+// out's layout cannot be written; nothing is written then. Releases the GIL while elements are
+// moved.
+nb::object run(const request& of, nb::handle out);
+
+// The plan of a request for way::plan; its result is allocated for it.
+plan plan_of(const request& of);
+
+// select(): dst = cond ? src_0 : src_1 for exact NumPy arrays, by a dialect's own rules: no
+// promotion, a boolean cond, the dialect's types and broadcast. The dialect comes by its number.
+// Returns a new row-major array. Throws maskwise::invalid_shape, and nb::python_error (TypeError,
+// ValueError).
+nb::object select(nb::handle cond, nb::handle src_0, nb::handle src_1, bool broadcasts,
+                  int dialect_number);
+
+// attention(). All arrays are exact NumPy arrays; out may be of a subclass. mask and out may be
+// none.
+struct attention_call {
+    nb::handle q, k, v, mask;
+    bool is_causal = false;
+    std::optional<double> scale;
+    bool enable_gqa = false;
+    nb::handle out;
+};
+
+// Returns out, or a new array. Throws nb::python_error (TypeError, ValueError) and maskwise::error;
+// nothing is written then. Releases the GIL while it computes.
+nb::object attention(const attention_call& of);
+
+// A read-only NumPy array over the memory of any object with __dlpack__, bfloat16 included; it
+// keeps that memory alive. Throws nb::python_error: BufferError where the memory is not the CPU's,
+// TypeError for types that NumPy does not have, and what the library itself refuses with (torch:
+// BufferError for what requires a gradient).
+nb::object view_of(nb::handle foreign);
+
+// An object with __dlpack__ over a NumPy array's memory, bfloat16 included
+// (numpy.ndarray.__dlpack__ refuses it).
+nb::object exported(nb::handle array);
+
+} // namespace maskwise::python
