@@ -49,8 +49,9 @@ private:
         const auto compiled = compiled_.find(shapes, [&] { return compile(descs); });
         void* const output = at.output_data(compiled->dst());
         const parallel_loop loop = at.loop(session_->threads);
-        run_measured(*compiled,
-                     [&] { compiled->run({addresses, output}, &loop, &session_->scratch); });
+        run_measured(*compiled, [&] {
+            compiled->run({addresses, output}, &loop, &session_->scratch);
+        });
     }
 
     fusion::recent_blocks::pointer compile(std::span<const tensor_desc> inputs) const {
