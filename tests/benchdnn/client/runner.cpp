@@ -2,15 +2,13 @@
 
 #include "client/driver_reference.hpp"
 #include "compare/compare.hpp"
-#include "data/data_files.hpp"
 #include "driver/fill.hpp"
 #include "driver/rule.hpp"
-#include "engine/attention_run.hpp"
+#include "engine/attention.hpp"
 #include "input/case_reader.hpp"
 #include "input/rewrite.hpp"
 #include "model/infer_shapes.hpp"
 #include "oracle/oracle.hpp"
-#include "report/print_graph.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,6 @@
-#include "process/serve.hpp"
+#include "process/modes.hpp"
 
 #include "client/runner.hpp"
-#include "input/command_line.hpp"
 #include "process/own_command.hpp"
 #include "process/worker.hpp"
 #include "report/result_json.hpp"
@@ -15,7 +14,7 @@
 namespace maskwise::bench {
 namespace {
 
-using json = nlohmann::ordered_json;
+using nlohmann::json;
 
 json answer_run(runner& r, const std::string& flags) {
     const auto arguments = json::parse(flags).get<std::vector<std::string>>();

@@ -1,8 +1,7 @@
-#include "process/session.hpp"
+#include "process/modes.hpp"
 
 #include "client/runner.hpp"
 #include "model/graph.hpp"
-#include "process/crash_note.hpp"
 #include "process/worker.hpp"
 #include "report/reporter.hpp"
 
@@ -10,8 +9,38 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+
 namespace maskwise::bench {
 namespace {
+
+char note[4096]; // a signal handler may not allocate
+
+void print(const char* text) {
+    [[maybe_unused]] const auto ignored = write(STDERR_FILENO, text, std::strlen(text));
+}
+
+void say_and_die(int signal) {
+    print("maskwise-bench: the process crashed in (go on after crashes with --isolate):\n");
+    print(note);
+    print("\n");
+    std::signal(signal, SIG_DFL);
+    raise(signal);
+}
+
+// From here on a crash of this process says which test it was in before the process dies of it.
+// Called before each test, because runtimes that start late install handlers of their own.
+void note_test(const std::string& repro) {
+    const std::size_t length = std::min(repro.size(), sizeof note - 1);
+    std::copy_n(repro.data(), length, note);
+    note[length] = '\0';
+    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
+        std::signal(signal, say_and_die);
+}
 
 // Where the cases of one run go.
 class session {
