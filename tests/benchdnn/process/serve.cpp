@@ -24,7 +24,7 @@ json answer_run(runner& r, const std::string& flags) {
     const case_result result = r.run(parsed.cases[0]);
     json answer{{"result", to_json(result)}};
     if (!parsed.cases[0].list_only && parsed.cases[0].dialect == "onednn")
-        answer["library"] = r.loaded().description();
+        answer["library"] = library_description();
     return answer;
 }
 

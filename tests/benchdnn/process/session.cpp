@@ -56,7 +56,8 @@ public:
         asked.list_only = config.list_only || line_.run.list;
         const bool is_graph = config.dialect == "onednn";
         if (!asked.list_only && !line_.run.isolate) {
-            if (is_graph) here_.loaded(); // a runtime that starts with it installs its handlers now
+            if (is_graph)
+                test::cpu_stream(); // a runtime that starts with it installs its handlers now
             note_test(repro_line(config));
         }
         const case_result result = line_.run.isolate ? isolated_.run(asked) : here_.run(asked);
@@ -69,8 +70,7 @@ public:
         if (!needs_library_)
             return report_.finish(needs_engine_ ? fmt::format("Maskwise {}", version())
                                                 : "no library was asked");
-        return report_.finish(line_.run.isolate ? isolated_.library()
-                                                : here_.loaded().description());
+        return report_.finish(line_.run.isolate ? isolated_.library() : library_description());
     }
 
 private:
