@@ -3,10 +3,8 @@
 
 #include "input/command_line.hpp"
 #include "model/graph.hpp"
+#include "process/modes.hpp"
 #include "process/own_command.hpp"
-#include "process/serve.hpp"
-#include "process/session.hpp"
-#include "process/threads.hpp"
 
 #include <fmt/format.h>
 

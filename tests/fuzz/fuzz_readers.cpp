@@ -5,7 +5,6 @@
 #include "input/command_line.hpp"
 #include "input/rewrite.hpp"
 #include "model/infer_shapes.hpp"
-#include "report/print_graph.hpp"
 
 #include <cstdio>
 #include <cstdlib>

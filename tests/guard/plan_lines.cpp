@@ -6,6 +6,7 @@
 #include "input/case_reader.hpp"
 #include "input/command_line.hpp"
 #include "input/rewrite.hpp"
+#include "input/rewrite_text.hpp"
 #include "model/infer_shapes.hpp"
 #include "plan/plan_data.hpp"
 
@@ -103,18 +104,11 @@ void add_batch(const std::string& batch, const std::string& program) {
 
 // "2x3", "-" for a scalar; "2x3*ba": the order of the dimensions in memory.
 bench::logical_tensor parse_operand(const std::string& text) {
+    const bench::shape_text parsed = bench::parse_shapes("0:" + text).at(0).second;
     bench::logical_tensor tensor;
-    std::istringstream words(text.substr(0, text.find('*')));
-    for (std::string extent; text[0] != '-' && std::getline(words, extent, 'x');)
-        tensor.shape.push_back(std::stoll(extent));
-    tensor.strides = bench::dense_strides(tensor.shape);
-    if (text.find('*') == std::string::npos) return tensor;
-    std::int64_t step = 1;
-    for (std::size_t at = text.size(); text[--at] != '*';) {
-        const auto d = static_cast<std::size_t>(text[at] - 'a');
-        tensor.strides.at(d) = step;
-        step *= tensor.shape.at(d);
-    }
+    tensor.shape = parsed.shape.value();
+    tensor.strides = parsed.tag.empty() ? bench::dense_strides(tensor.shape)
+                                        : bench::strides_of_tag(tensor.shape, parsed.tag);
     return tensor;
 }
 

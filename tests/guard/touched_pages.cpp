@@ -5,19 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <csignal>
 #include <cstdint>
 #include <new>
 
 namespace maskwise::guard {
-
-struct watched_buffer::state {
-    std::byte* data = nullptr;
-    std::size_t pages = 0;
-    std::unique_ptr<std::atomic<bool>[]> touched;
-};
-
 namespace {
 
 // Read by the signal handler, so plain slots. Watched buffers live shorter than the threads that
@@ -64,42 +56,38 @@ std::size_t watched_buffer::page_bytes() {
     return page();
 }
 
-watched_buffer::watched_buffer(std::size_t bytes) : state_(std::make_unique<state>()) {
+watched_buffer::watched_buffer(std::size_t bytes)
+    : pages_((bytes + page() - 1) / page()),
+      touched_(std::make_unique<std::atomic<bool>[]>(pages_)) {
     static const bool installed = (install_handler(), true);
     (void)installed;
-    state_->pages = (bytes + page() - 1) / page();
-    state_->touched = std::make_unique<std::atomic<bool>[]>(state_->pages);
-    void* at = mmap(nullptr, state_->pages * page(), PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* at =
+        mmap(nullptr, pages_ * page(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) throw std::bad_alloc();
-    state_->data = static_cast<std::byte*>(at);
+    data_ = static_cast<std::byte*>(at);
 }
 
 watched_buffer::~watched_buffer() {
     end();
-    munmap(state_->data, state_->pages * page());
-}
-
-std::byte* watched_buffer::data() const {
-    return state_->data;
+    munmap(data_, pages_ * page());
 }
 
 void watched_buffer::begin(watch what) {
-    for (std::size_t i = 0; i < state_->pages; ++i) state_->touched[i] = false;
+    for (std::size_t i = 0; i < pages_; ++i) touched_[i] = false;
     const auto free = std::find_if(slots.begin(), slots.end(),
                                    [](const slot& s) { return s.begin.load() == nullptr; });
     if (free == slots.end()) throw std::bad_alloc();
-    free->bytes = state_->pages * page();
-    free->touched = state_->touched.get();
-    free->begin = state_->data;
-    mprotect(state_->data, state_->pages * page(), what == watch::writes ? PROT_READ : PROT_NONE);
+    free->bytes = pages_ * page();
+    free->touched = touched_.get();
+    free->begin = data_;
+    mprotect(data_, free->bytes, what == watch::writes ? PROT_READ : PROT_NONE);
 }
 
 std::vector<bool> watched_buffer::end() {
     for (slot& s : slots)
-        if (s.begin.load() == state_->data) s.begin = nullptr;
-    mprotect(state_->data, state_->pages * page(), PROT_READ | PROT_WRITE);
-    return std::vector<bool>(state_->touched.get(), state_->touched.get() + state_->pages);
+        if (s.begin.load() == data_) s.begin = nullptr;
+    mprotect(data_, pages_ * page(), PROT_READ | PROT_WRITE);
+    return std::vector<bool>(touched_.get(), touched_.get() + pages_);
 }
 
 } // namespace maskwise::guard

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <vector>
@@ -17,7 +18,7 @@ public:
     watched_buffer(const watched_buffer&) = delete;
     watched_buffer& operator=(const watched_buffer&) = delete;
 
-    std::byte* data() const;
+    std::byte* data() const { return data_; }
     void begin(watch what);
     // Ends the watch: which pages were touched since begin.
     std::vector<bool> end();
@@ -25,8 +26,9 @@ public:
     static std::size_t page_bytes();
 
 private:
-    struct state;
-    std::unique_ptr<state> state_;
+    std::byte* data_ = nullptr;
+    std::size_t pages_ = 0;
+    std::unique_ptr<std::atomic<bool>[]> touched_; // of each page
 };
 
 } // namespace maskwise::guard

@@ -1,6 +1,5 @@
 #include "support/attention_case.hpp"
 
-#include "support/elements.hpp"
 #include "support/operations.hpp"
 
 #include <algorithm>

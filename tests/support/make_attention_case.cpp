@@ -1,7 +1,5 @@
 #include "support/attention_case.hpp"
 
-#include "support/elements.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -48,10 +48,10 @@ bool is_exact(const op& o) {
     return kinds.count(o.kind) > 0;
 }
 
-std::vector<tensor> run_alone(const library& lib, const op& o, const operands& inputs) {
+std::vector<tensor> run_alone(const op& o, const operands& inputs) {
     graph alone;
     alone.ops = {o};
-    program p(lib, alone);
+    program p(alone);
     if (p.steps().size() != 1 || !p.steps()[0].supported)
         throw std::runtime_error(
             fmt::format("oneDNN does not run {} alone, for a reference", o.kind));
@@ -67,7 +67,7 @@ std::vector<tensor> run_alone(const library& lib, const op& o, const operands& i
                                     ? *inputs[i]
                                     : from_doubles(type, inputs[i]->shape, to_doubles(*inputs[i])));
     }
-    execution e(lib, p, values, edge::back, false);
+    execution e(p, values, edge::back, false);
     e.run();
     e.wait();
     std::vector<tensor> results;
@@ -103,10 +103,10 @@ std::vector<tensor> softmax_with_statistics(const op& o, const tensor& scores) {
             from_doubles(data_type::f32, o.outputs[1].shape, statistics)};
 }
 
-std::vector<tensor> results_of(const library& lib, const op& declared, const operands& inputs) {
+std::vector<tensor> results_of(const op& declared, const operands& inputs) {
     const op o = op_alone(declared);
     if (o.kind == "SoftMax" && o.outputs.size() > 1) return softmax_with_statistics(o, *inputs[0]);
-    if (!is_exact(o)) return run_alone(lib, o, inputs);
+    if (!is_exact(o)) return run_alone(o, inputs);
     std::vector<tensor> results = evaluate_op(o, inputs);
     for (tensor& t : results) t = in_f32(t);
     return results;
@@ -122,8 +122,8 @@ bool is_read_later(const graph& part, std::size_t next, std::size_t id) {
 
 } // namespace
 
-tensor_map reference_of(const library& lib, const graph& whole, const graph& part,
-                        const tensor_map& given, const std::set<std::size_t>& wanted) {
+tensor_map reference_of(const graph& whole, const graph& part, const tensor_map& given,
+                        const std::set<std::size_t>& wanted) {
     tensor_map values;
     for (const auto& [id, t] : given) values.emplace(id, in_f32(t));
     for (std::size_t i = 0; i < part.ops.size(); ++i) {
@@ -136,7 +136,7 @@ tensor_map reference_of(const library& lib, const graph& whole, const graph& par
             round_to(rounded.inputs[k], value);
             inputs.push_back(&value);
         }
-        std::vector<tensor> results = results_of(lib, o, inputs);
+        std::vector<tensor> results = results_of(o, inputs);
         for (std::size_t k = 0; k < o.outputs.size(); ++k) {
             round_to(rounded.outputs[k], results.at(k));
             values.insert_or_assign(o.outputs[k].id, std::move(results[k]));

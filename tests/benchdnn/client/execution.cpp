@@ -22,9 +22,8 @@ std::size_t byte_span(const dnnl_graph_logical_tensor_t& lt) {
 
 } // namespace
 
-execution::execution(const library& lib, const program& p, const tensor_map& inputs, edge where,
-                     bool in_place)
-    : lib_(lib), program_(p) {
+execution::execution(const program& p, const tensor_map& inputs, edge where, bool in_place)
+    : program_(p) {
     for (const program_step& step : p.steps()) {
         add_inputs(step, inputs, where);
         add_outputs(step, where, in_place);
@@ -73,7 +72,7 @@ std::optional<std::size_t> execution::in_place_input(const program_step& step,
                                                      std::size_t output) const {
     std::size_t count = 0;
     const dnnl_graph_inplace_pair_t* pairs = nullptr;
-    call("dnnl_graph_compiled_partition_get_inplace_ports", [&] {
+    test::call("dnnl_graph_compiled_partition_get_inplace_ports", [&] {
         return dnnl_graph_compiled_partition_get_inplace_ports(step.compiled.get(), &count, &pairs);
     });
     // Only a graph input that nothing else reads: the values of the others are still needed.
@@ -96,10 +95,10 @@ std::size_t execution::readers(std::size_t id) const {
 
 // Where the library asks for memory of the client's, it gets some, as from oneDNN's own driver.
 void execution::add_scratchpad(bound_step& step) {
-    if (lib_.compiled_partition_get_scratchpad == nullptr) return;
+    if (newer().get_scratchpad == nullptr) return;
     dnnl_graph_logical_tensor_t lt;
-    call("dnnl_graph_compiled_partition_get_scratchpad_logical_tensor",
-         [&] { return lib_.compiled_partition_get_scratchpad(step.compiled, &lt); });
+    test::call("dnnl_graph_compiled_partition_get_scratchpad_logical_tensor",
+               [&] { return newer().get_scratchpad(step.compiled, &lt); });
     if (lt.dims[0] == 0) return;
     storage& s = scratchpads_.emplace_back();
     s.lt = lt;
@@ -109,13 +108,7 @@ void execution::add_scratchpad(bound_step& step) {
 }
 
 void execution::make_handle(storage& s) {
-    if (static_cast<property>(s.lt.property) == property::host_scalar)
-        return call("dnnl_graph_tensor_create_scalar", [&] {
-            return lib_.tensor_create_scalar(s.handle.out(), &s.lt, bytes_of(s).data());
-        });
-    call("dnnl_graph_tensor_create", [&] {
-        return dnnl_graph_tensor_create(s.handle.out(), &s.lt, lib_.engine(), bytes_of(s).data());
-    });
+    s.handle = test::tensor_at(s.lt, bytes_of(s).data());
 }
 
 std::span<std::byte> execution::bytes_of(const storage& s) const {
@@ -124,19 +117,19 @@ std::span<std::byte> execution::bytes_of(const storage& s) const {
 
 void execution::run() {
     for (bound_step& step : steps_)
-        call("dnnl_graph_compiled_partition_execute", [&] {
-            if (lib_.compiled_partition_execute_v2)
-                return lib_.compiled_partition_execute_v2(
-                    step.compiled, lib_.stream(), step.inputs.size(), step.inputs.data(),
-                    step.outputs.size(), step.outputs.data(), step.scratchpad);
-            return dnnl_graph_compiled_partition_execute(step.compiled, lib_.stream(),
+        test::call("dnnl_graph_compiled_partition_execute", [&] {
+            if (newer().execute)
+                return newer().execute(step.compiled, test::cpu_stream(), step.inputs.size(),
+                                       step.inputs.data(), step.outputs.size(), step.outputs.data(),
+                                       step.scratchpad);
+            return dnnl_graph_compiled_partition_execute(step.compiled, test::cpu_stream(),
                                                          step.inputs.size(), step.inputs.data(),
                                                          step.outputs.size(), step.outputs.data());
         });
 }
 
 void execution::wait() {
-    call("dnnl_stream_wait", [&] { return dnnl_stream_wait(lib_.stream()); });
+    test::call("dnnl_stream_wait", [] { return dnnl_stream_wait(test::cpu_stream()); });
 }
 
 tensor execution::value(std::size_t id) const {

@@ -20,10 +20,9 @@ class execution {
 public:
     // `inputs` holds dense values for every graph input. With `in_place` an output shares the
     // buffer of the input that the library says it may overwrite. `p` must outlive this.
-    execution(const library& lib, const program& p, const tensor_map& inputs, edge where,
-              bool in_place);
+    execution(const program& p, const tensor_map& inputs, edge where, bool in_place);
 
-    void run();  // every partition in order; throws call_failed
+    void run();  // every partition in order; throws test::failed_call
     void wait(); // until the stream has finished
 
     tensor value(std::size_t id) const;       // of any port, dense
@@ -45,7 +44,7 @@ private:
         bool is_shared = false;
         bool written = false;
         std::vector<std::byte> before; // contents before the first run
-        tensor_handle handle;
+        test::owned_tensor handle;
     };
     struct bound_step {
         dnnl_graph_compiled_partition_t compiled;
@@ -63,7 +62,6 @@ private:
     std::span<std::byte> bytes_of(const storage& s) const;
     std::string damage_of(std::size_t id, const storage& s) const;
 
-    const library& lib_;
     const program& program_;
     std::map<std::size_t, storage> tensors_;
     std::list<storage> scratchpads_;

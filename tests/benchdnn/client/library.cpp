@@ -1,5 +1,7 @@
 #include "client/library.hpp"
 
+#include <oneapi/dnnl/dnnl.h>
+
 #include <fmt/format.h>
 
 #include <dlfcn.h>
@@ -13,9 +15,9 @@ namespace {
 // Functions newer than the oldest supported library are looked up, never linked. By version too:
 // a library in front may export what the one behind it lacks.
 template <typename Function>
-Function find(const char* name, int since_minor = 0) {
-    if (dnnl_version()->minor < since_minor) return nullptr;
-    return reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
+void find(Function& found, const char* name, int since_minor) {
+    const bool may_be = dnnl_version()->minor >= since_minor;
+    found = may_be ? reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name)) : nullptr;
 }
 
 bool may_use(dnnl_cpu_isa_t isa) {
@@ -77,47 +79,32 @@ std::string op_needs(const op& o, int minor) {
 
 } // namespace
 
-void throw_escaped(const char* function, const std::exception& error) {
-    throw call_failed(function, call_failed::escaped,
-                      fmt::format("{} let a C++ exception out: {}", function, error.what()));
+const newer_functions& newer() {
+    static const newer_functions all = [] {
+        newer_functions made;
+        find(made.set_fpmath_mode, "dnnl_graph_graph_set_fpmath_mode", 7);
+        find(made.execute, "dnnl_graph_compiled_partition_execute_v2", 13);
+        find(made.get_scratchpad, "dnnl_graph_compiled_partition_get_scratchpad_logical_tensor",
+             13);
+        return made;
+    }();
+    return all;
 }
 
-void throw_refused(const char* function, dnnl_status_t status) {
-    throw call_failed(function, static_cast<int>(status),
-                      fmt::format("{} answered {}", function, status_name(status)));
-}
-
-library::library()
-    : graph_set_fpmath_mode(find<set_fpmath>("dnnl_graph_graph_set_fpmath_mode", 7)),
-      tensor_create_scalar(find<create_scalar>("dnnl_graph_tensor_create_scalar", 9)),
-      compiled_partition_execute_v2(
-          find<execute_v2>("dnnl_graph_compiled_partition_execute_v2", 13)),
-      compiled_partition_get_scratchpad(find<query_scratchpad>(
-          "dnnl_graph_compiled_partition_get_scratchpad_logical_tensor", 13)),
-      owns_(find<owns_query>("maskwise_onednn_owns")) {
-    call("dnnl_engine_create", [this] { return dnnl_engine_create(engine_.out(), dnnl_cpu, 0); });
-    call("dnnl_stream_create", [this] {
-        return dnnl_stream_create(stream_.out(), engine_.get(), dnnl_stream_default_flags);
-    });
-}
-
-std::string library::description() const {
+std::string library_description() {
     const dnnl_version_t* v = dnnl_version();
     return fmt::format("oneDNN {}.{}.{} (CPU runtime {}, {}), Maskwise {}", v->major, v->minor,
                        v->patch, runtime_name(v->cpu_runtime), isa_name(),
-                       maskwise_in_front() ? "in front" : "absent");
+                       test::plugin_is_loaded() ? "in front" : "absent");
 }
 
-bool library::maskwise_owns(const_dnnl_graph_compiled_partition_t compiled) const {
-    return owns_ && owns_(compiled) != 0;
-}
-
-std::string library::lacks(const graph& g) const {
+std::string library_lacks(const graph& g) {
+    const int minor = dnnl_version()->minor;
     std::string reason;
     for (const op& o : g.ops)
-        if (reason.empty()) reason = op_needs(o, minor());
+        if (reason.empty()) reason = op_needs(o, minor);
     for_each_tensor(g, [&](const logical_tensor& t) {
-        if (t.property_kind == property::host_scalar && minor() < 9 && reason.empty())
+        if (t.property_kind == property::host_scalar && minor < 9 && reason.empty())
             reason = needs("property host_scalar", 9);
     });
     return reason;

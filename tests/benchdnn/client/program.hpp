@@ -9,8 +9,8 @@ namespace maskwise::bench {
 
 // One partition, ready to execute. Ports are in port order, as compile got them.
 struct program_step {
-    partition_handle partition;
-    compiled_handle compiled;
+    test::owned_partition partition;
+    test::owned_compiled compiled;
     std::vector<std::size_t> op_ids;
     bool supported = false;
     bool owned_by_maskwise = false;
@@ -21,27 +21,25 @@ struct program_step {
 // A graph given to the library: built, finalized, partitioned, compiled.
 class program {
 public:
-    // Builds and partitions. Throws call_failed.
-    program(const library& lib, const graph& g);
+    // Builds and partitions. Throws test::failed_call.
+    explicit program(const graph& g);
 
     // Compiles every partition in order; outputs between partitions are asked for as `any` when
-    // `any_between`. Throws call_failed.
+    // `any_between`. Throws test::failed_call.
     void compile(bool any_between);
 
     const std::vector<program_step>& steps() const { return steps_; }
     const graph& source() const { return graph_; }
 
 private:
-    void add_ops();
     void take_partitions();
-    void read_ports(program_step& step) const;
     void compile_step(program_step& step, bool any_between);
     void query_outputs(program_step& step);
     bool read_by_later_step(const program_step& step, std::size_t id) const;
 
-    const library& lib_;
+    const test::failures_are_thrown thrown_;
     graph graph_;
-    graph_handle handle_;
+    test::owned_graph handle_;
     std::vector<program_step> steps_;
     std::map<std::size_t, dnnl_graph_logical_tensor_t> produced_; // by the steps compiled so far
 };

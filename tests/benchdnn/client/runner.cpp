@@ -2,15 +2,13 @@
 
 #include "client/driver_reference.hpp"
 #include "compare/compare.hpp"
-#include "data/data_files.hpp"
 #include "driver/fill.hpp"
 #include "driver/rule.hpp"
-#include "engine/attention_run.hpp"
+#include "engine/attention.hpp"
 #include "input/case_reader.hpp"
 #include "input/rewrite.hpp"
 #include "model/infer_shapes.hpp"
 #include "oracle/oracle.hpp"
-#include "report/print_graph.hpp"
 
 #include <fmt/format.h>
 
@@ -32,20 +30,23 @@ struct decided {
     std::string reason;
 };
 
-verdict verdict_of(const call_failed& failure) {
-    if (failure.status == call_failed::escaped) return verdict::aborted;
+verdict verdict_of(const test::failed_call& failure) {
+    if (failure.has_thrown) return verdict::aborted;
     if (failure.status == dnnl_invalid_arguments) return verdict::invalid_arguments;
     if (failure.status == dnnl_unimplemented) return verdict::unimplemented;
     return verdict::failed; // a wrong status is no reason to skip
 }
 
 // What a call that did not succeed means for the case.
-decided judge(const call_failed& failure, const std::string& expected) {
-    if (expected.empty()) return {verdict_of(failure), failure.what()};
-    if (failure.status == find_status(expected)) return {verdict::passed, ""};
-    const bool escaped = failure.status == call_failed::escaped;
-    return {escaped ? verdict::aborted : verdict::failed,
-            fmt::format("expected {}, but {}", expected, failure.what())};
+decided judge(const test::failed_call& failure, const std::string& expected) {
+    const std::string text = failure.has_thrown ? failure.what()
+                                                : fmt::format("{} answered {}", failure.function,
+                                                              status_name(failure.status));
+    if (expected.empty()) return {verdict_of(failure), text};
+    if (!failure.has_thrown && failure.status == find_status(expected))
+        return {verdict::passed, ""};
+    return {failure.has_thrown ? verdict::aborted : verdict::failed,
+            fmt::format("expected {}, but {}", expected, text)};
 }
 
 bool holds_select(const graph& g, const program_step& step) {
@@ -109,11 +110,6 @@ select_summary summarize_select(const op& o) {
 
 } // namespace
 
-const library& runner::loaded() {
-    if (!library_) library_ = std::make_unique<library>();
-    return *library_;
-}
-
 case_result runner::run(const case_config& config) {
     const auto start = clock::now();
     calls_ = {};
@@ -142,9 +138,9 @@ case_result runner::run_on_library(const case_config& config, const graph& g) {
         result.reason = d.reason;
     };
     try {
-        if (const std::string lacks = loaded().lacks(g); !lacks.empty())
+        if (const std::string lacks = library_lacks(g); !lacks.empty())
             throw decided{verdict::skipped, lacks};
-        program_ = std::make_unique<program>(loaded(), g);
+        program_ = std::make_unique<program>(g);
         judge_partitions(config, result);
         compile(config, result);
         if (!config.expect.empty() && config.expect != "success")
@@ -156,7 +152,7 @@ case_result runner::run_on_library(const case_config& config, const graph& g) {
         if (config.performance && result.state == verdict::passed) measure(config, result);
     } catch (const decided& d) {
         end(d);
-    } catch (const call_failed& failure) {
+    } catch (const test::failed_call& failure) {
         end(judge(failure, config.expect));
     } catch (const input_error& error) {
         end({verdict::failed,
@@ -233,7 +229,7 @@ void runner::check_values(const case_config& config, case_result& result) {
 
 execution runner::check_with(const tensor_map& inputs, const case_config& config,
                              case_result& result) const {
-    execution e(*library_, *program_, inputs, edge::back, config.in_place);
+    execution e(*program_, inputs, edge::back, config.in_place);
     e.run();
     e.wait();
     if (const std::string damage = e.damage(); !damage.empty())
@@ -262,14 +258,14 @@ void runner::judge_as_driver(const execution& e, const tensor_map& inputs,
                              case_result& result) const {
     constexpr int rule_since = 8; // older partitions of oneDNN's round otherwise
     for (const program_step& step : program_->steps()) {
-        if (!step.owned_by_maskwise && library_->minor() < rule_since) continue;
+        if (!step.owned_by_maskwise && dnnl_version()->minor < rule_since) continue;
         const graph part = part_of(known_, step);
         tensor_map given;
         for (const std::size_t id : graph_inputs(part))
             given.emplace(id, inputs.count(id) > 0 ? inputs.at(id) : e.value(id));
         std::set<std::size_t> wanted;
         for (const auto& lt : step.outputs) wanted.insert(lt.id);
-        const tensor_map reference = driver::reference_of(*library_, known_, part, given, wanted);
+        const tensor_map reference = driver::reference_of(known_, part, given, wanted);
         for (const op& o : part.ops)
             for (std::size_t i = 0; i < o.outputs.size(); ++i)
                 if (const std::size_t id = o.outputs[i].id; wanted.count(id) > 0)
@@ -316,8 +312,7 @@ void runner::measure(const case_config& config, case_result& result) {
         policy.mask = config.mask;
         inputs_ = inputs_for(config, policy);
     }
-    timed_ =
-        std::make_unique<execution>(loaded(), *program_, inputs_, edge::front, config.in_place);
+    timed_ = std::make_unique<execution>(*program_, inputs_, edge::front, config.in_place);
     inputs_.clear();
     calls_ = calls_of(*timed_);
     warm_up(calls_);

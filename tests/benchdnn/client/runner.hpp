@@ -1,7 +1,6 @@
 #pragma once
 
 #include "client/execution.hpp"
-#include "client/library.hpp"
 #include "client/timing.hpp"
 #include "input/case_config.hpp"
 #include "report/result.hpp"
@@ -23,8 +22,6 @@ public:
     // More samples of the last case that ran, milliseconds; empty when it did not get that far.
     std::vector<double> time_again(int samples, double max_ms);
 
-    const library& loaded();
-
 private:
     case_result run_on_library(const case_config& config, const graph& g);
     void judge_partitions(const case_config& config, case_result& result) const;
@@ -43,7 +40,6 @@ private:
     void summarize_partitions(case_result& result) const;
 
     int verbose_;
-    std::unique_ptr<library> library_;
     // Of the last case, in the order of their dependence.
     graph known_;
     std::unique_ptr<program> program_;

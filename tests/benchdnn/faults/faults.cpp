@@ -2,6 +2,7 @@
 // in them, named by MASKWISE_BENCH_FAULT. The tests demand that the harness sees each of them.
 
 #include "faults/wrong_attention.hpp"
+#include "support/numbers.hpp"
 
 #include <oneapi/dnnl/dnnl_graph.h>
 
@@ -82,8 +83,22 @@ const extent* find_id(const tensor_list& list, std::size_t id) {
     return hit == list.end() ? nullptr : &tensors().at(*hit);
 }
 
-maskwise::bench::element_view view_of(const extent* e) {
-    return {e->data, e->lt.data_type == dnnl_bf16};
+namespace test = maskwise::test;
+
+test::element element_of(const extent& e) {
+    return static_cast<test::element>(e.lt.data_type); // of the same numbers
+}
+
+std::byte* bytes_at(const extent& e, std::size_t i) {
+    const auto width = static_cast<std::size_t>(test::width_bytes(element_of(e)));
+    return reinterpret_cast<std::byte*>(e.data) + i * width;
+}
+
+std::vector<double> numbers_of(const extent& e, std::size_t count) {
+    std::vector<double> numbers;
+    for (std::size_t i = 0; i < count; ++i)
+        numbers.push_back(test::load(bytes_at(e, i), element_of(e)));
+    return numbers;
 }
 
 // Of mha/causal.json, by its ids: query 0, key 1, factor 2, value 4, result 12.
@@ -93,10 +108,15 @@ void spoil_rounding(const tensor_list& inputs, const tensor_list& outputs) {
     const extent* result = find_id(outputs, 12);
     if (!query || !result) return; // an operator that runs alone, for a reference
     const auto dim = [&](int i) { return static_cast<std::size_t>(query->lt.dims[i]); };
-    maskwise::bench::attend_dividing_late({view_of(query), view_of(find_id(inputs, 1)),
-                                           view_of(find_id(inputs, 4)), view_of(find_id(inputs, 2)),
-                                           view_of(result), dim(0) * dim(1), dim(2), dim(3)},
-                                          planted("early_rounding"));
+    const auto input = [&](std::size_t id) {
+        return numbers_of(*find_id(inputs, id), dim(0) * dim(1) * dim(2) * dim(3));
+    };
+    const auto numbers = maskwise::bench::attend_dividing_late(
+        {input(0), input(1), input(4), numbers_of(*find_id(inputs, 2), 1)[0], dim(0) * dim(1),
+         dim(2), dim(3)},
+        planted("early_rounding"));
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+        test::store(bytes_at(*result, i), element_of(*result), numbers[i]);
 }
 
 // One element of the mask the other way round, while the library runs.

@@ -11,7 +11,7 @@
 namespace maskwise::bench {
 namespace {
 
-using nlohmann::json;
+using nlohmann::json, nlohmann::ordered_json;
 
 attribute read_attribute(const std::string& key, const json& entry) {
     const std::string type = entry.at("type").get<std::string>();
@@ -85,6 +85,45 @@ void check_ids(const graph& g) {
     if (g.ops.empty()) throw input_error("the graph has no op");
 }
 
+const char* type_word(const attribute& value) {
+    static constexpr const char* words[] = {"bool", "s64", "f32", "string", "s64[]", "f32[]"};
+    return words[value.index()];
+}
+
+const char* property_word(property p) {
+    static constexpr const char* words[] = {"undef", "variable", "constant", "host_scalar"};
+    return words[static_cast<int>(p)];
+}
+
+ordered_json tensor_json(const logical_tensor& t) {
+    const dims unknown{unknown_dim};
+    ordered_json entry;
+    entry["id"] = t.id;
+    entry["dtype"] = info(t.dtype).name;
+    entry["shape"] = t.rank_known ? t.shape : unknown;
+    entry["stride"] = !t.rank_known       ? unknown
+                      : t.strides.empty() ? dense_strides(t.shape)
+                                          : t.strides;
+    entry["layout_type"] = t.layout_kind == layout::any ? "any" : "strided";
+    entry["property_type"] = property_word(t.property_kind);
+    return entry;
+}
+
+ordered_json op_json(const op& o) {
+    ordered_json entry;
+    entry["id"] = o.id;
+    entry["name"] = o.name;
+    entry["kind"] = o.kind;
+    entry["attrs"] = ordered_json::object();
+    for (const auto& [name, value] : o.attrs)
+        entry["attrs"][name] = {
+            {"type", type_word(value)},
+            {"value", std::visit([](const auto& v) { return ordered_json(v); }, value)}};
+    for (const logical_tensor& t : o.inputs) entry["inputs"].push_back(tensor_json(t));
+    for (const logical_tensor& t : o.outputs) entry["outputs"].push_back(tensor_json(t));
+    return entry;
+}
+
 } // namespace
 
 graph parse_case(const std::string& text, const std::string& name) {
@@ -111,6 +150,21 @@ graph read_case(const std::string& path) {
     std::stringstream text;
     text << file.rdbuf();
     return parse_case(text.str(), path);
+}
+
+std::string graph_text(const graph& g) {
+    ordered_json root;
+    root["version"] = "3.13.0";
+    root["engine_kind"] = "cpu";
+    root["fpmath_mode"] = g.fpmath_mode;
+    root["fpmath_mode_apply_to_int"] = g.fpmath_apply_to_int ? "true" : "false";
+    root["input_ports"] = graph_inputs(g);
+    root["output_ports"] = ordered_json::array();
+    for (const op& o : g.ops)
+        for (const logical_tensor& t : o.outputs)
+            if (find_consumers(g, t.id).empty()) root["output_ports"].push_back(t.id);
+    for (const op& o : g.ops) root["graph"].push_back(op_json(o));
+    return root.dump(2);
 }
 
 } // namespace maskwise::bench

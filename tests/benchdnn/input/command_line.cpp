@@ -1,18 +1,20 @@
 #include "input/command_line.hpp"
 
 #include "input/flags.hpp"
-#include "input/search_path.hpp"
 #include "model/graph.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string_view>
 
 namespace maskwise::bench {
 namespace {
+
+namespace fs = std::filesystem;
 
 // The others say something of a graph.
 void require_attention_options(const case_config& config) {
@@ -54,6 +56,46 @@ void expand_case(const flag_state& state, const std::string& file, std::vector<c
     }); }); }); }); }); }); });
     // clang-format on
 }
+
+// Repro lines are pasted in the directory they were printed in.
+std::string shortest(const fs::path& path) {
+    const std::string full = path.lexically_normal().string();
+    const std::string relative = fs::absolute(path).lexically_relative(fs::current_path()).string();
+    return relative.empty() || relative.starts_with("..") ? full : relative;
+}
+
+// Where case and batch files are looked for: as given, beside the files found before, then in
+// the project's benchdnn_inputs/ next to the build (or install) tree of the executable.
+class search_path {
+public:
+    explicit search_path(const fs::path& program) {
+        const fs::path bin = program.parent_path();
+        for (const char* relative :
+             {"../../../benchdnn_inputs", "../share/maskwise/benchdnn_inputs"}) {
+            const fs::path dir = (bin / relative).lexically_normal();
+            if (fs::is_directory(dir)) dirs_.push_back(dir);
+        }
+    }
+
+    // The path of an existing file. `what` ("case", "batch") is for the error text.
+    // Throws input_error when there is none.
+    std::string find(const std::string& name, const char* what) {
+        if (name.empty()) throw input_error(std::string("--") + what + " needs a file");
+        std::vector<fs::path> candidates{name};
+        for (const fs::path& dir : dirs_) candidates.push_back(dir / name);
+        for (const fs::path& path : candidates) {
+            if (!fs::is_regular_file(path)) continue;
+            const fs::path dir = path.parent_path();
+            if (std::find(dirs_.begin(), dirs_.end(), dir) == dirs_.end())
+                dirs_.insert(dirs_.begin(), dir);
+            return shortest(path);
+        }
+        throw input_error(std::string("cannot find ") + what + " file '" + name + "'");
+    }
+
+private:
+    std::vector<fs::path> dirs_;
+};
 
 class parser {
 public:

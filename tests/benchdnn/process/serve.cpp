@@ -1,7 +1,6 @@
-#include "process/serve.hpp"
+#include "process/modes.hpp"
 
 #include "client/runner.hpp"
-#include "input/command_line.hpp"
 #include "process/own_command.hpp"
 #include "process/worker.hpp"
 #include "report/result_json.hpp"
@@ -15,7 +14,7 @@
 namespace maskwise::bench {
 namespace {
 
-using json = nlohmann::ordered_json;
+using nlohmann::json;
 
 json answer_run(runner& r, const std::string& flags) {
     const auto arguments = json::parse(flags).get<std::vector<std::string>>();
@@ -25,7 +24,7 @@ json answer_run(runner& r, const std::string& flags) {
     const case_result result = r.run(parsed.cases[0]);
     json answer{{"result", to_json(result)}};
     if (!parsed.cases[0].list_only && parsed.cases[0].dialect == "onednn")
-        answer["library"] = r.loaded().description();
+        answer["library"] = library_description();
     return answer;
 }
 

@@ -1,8 +1,7 @@
-#include "process/session.hpp"
+#include "process/modes.hpp"
 
 #include "client/runner.hpp"
 #include "model/graph.hpp"
-#include "process/crash_note.hpp"
 #include "process/worker.hpp"
 #include "report/reporter.hpp"
 
@@ -10,8 +9,38 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+
 namespace maskwise::bench {
 namespace {
+
+char note[4096]; // a signal handler may not allocate
+
+void print(const char* text) {
+    [[maybe_unused]] const auto ignored = write(STDERR_FILENO, text, std::strlen(text));
+}
+
+void say_and_die(int signal) {
+    print("maskwise-bench: the process crashed in (go on after crashes with --isolate):\n");
+    print(note);
+    print("\n");
+    std::signal(signal, SIG_DFL);
+    raise(signal);
+}
+
+// From here on a crash of this process says which test it was in before the process dies of it.
+// Called before each test, because runtimes that start late install handlers of their own.
+void note_test(const std::string& repro) {
+    const std::size_t length = std::min(repro.size(), sizeof note - 1);
+    std::copy_n(repro.data(), length, note);
+    note[length] = '\0';
+    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
+        std::signal(signal, say_and_die);
+}
 
 // Where the cases of one run go.
 class session {
@@ -27,7 +56,8 @@ public:
         asked.list_only = config.list_only || line_.run.list;
         const bool is_graph = config.dialect == "onednn";
         if (!asked.list_only && !line_.run.isolate) {
-            if (is_graph) here_.loaded(); // a runtime that starts with it installs its handlers now
+            if (is_graph)
+                test::cpu_stream(); // a runtime that starts with it installs its handlers now
             note_test(repro_line(config));
         }
         const case_result result = line_.run.isolate ? isolated_.run(asked) : here_.run(asked);
@@ -40,8 +70,7 @@ public:
         if (!needs_library_)
             return report_.finish(needs_engine_ ? fmt::format("Maskwise {}", version())
                                                 : "no library was asked");
-        return report_.finish(line_.run.isolate ? isolated_.library()
-                                                : here_.loaded().description());
+        return report_.finish(line_.run.isolate ? isolated_.library() : library_description());
     }
 
 private:

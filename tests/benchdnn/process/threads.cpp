@@ -1,4 +1,4 @@
-#include "process/threads.hpp"
+#include "process/modes.hpp"
 
 #include "model/graph.hpp"
 #include "process/own_command.hpp"

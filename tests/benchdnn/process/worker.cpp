@@ -19,7 +19,7 @@
 namespace maskwise::bench {
 namespace {
 
-using json = nlohmann::ordered_json;
+using nlohmann::json;
 
 std::string signal_text(int status) {
     if (WIFSIGNALED(status)) return fmt::format("killed by {}", strsignal(WTERMSIG(status)));

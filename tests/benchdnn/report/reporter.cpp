@@ -100,12 +100,12 @@ int reporter::finish(const std::string& library) {
 }
 
 void reporter::write_report(const std::string& library) const {
-    nlohmann::ordered_json root;
+    nlohmann::json root;
     root["library"] = library;
     for (const auto& [state, number] : counts_) root["summary"][verdict_word(state)] = number;
-    root["tests"] = nlohmann::ordered_json::array();
+    root["tests"] = nlohmann::json::array();
     for (const auto& [config, result] : results_) {
-        nlohmann::ordered_json entry = to_json(result);
+        nlohmann::json entry = to_json(result);
         entry["repro"] = repro_flags(config);
         entry["mask"] = config.mask;
         root["tests"].push_back(std::move(entry));

@@ -7,7 +7,7 @@
 namespace maskwise::bench {
 
 // One object a result: the lines of --serve and the entries of --report.
-nlohmann::ordered_json to_json(const case_result& result);
-case_result result_from_json(const nlohmann::ordered_json& entry);
+nlohmann::json to_json(const case_result& result);
+case_result result_from_json(const nlohmann::json& entry);
 
 } // namespace maskwise::bench

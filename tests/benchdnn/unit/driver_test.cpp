@@ -3,6 +3,8 @@
 #include "driver/pattern.hpp"
 #include "driver/rule.hpp"
 #include "faults/wrong_attention.hpp"
+#include "support/grid.hpp"
+#include "support/numbers.hpp"
 #include "unit/support.hpp"
 
 #include <gtest/gtest.h>
@@ -156,53 +158,35 @@ TEST(driver_rule, each_operator_has_its_own_limit) {
 class rounded_attention : public testing::Test {
 protected:
     static constexpr std::size_t heads = 4, rows = 64, depth = 32, count = heads * rows * depth;
+    static constexpr double factor = 0.25;
     const product scores{data_type::bf16, data_type::bf16, data_type::bf16, depth};
     const product sums{data_type::bf16, data_type::bf16, data_type::bf16, rows};
     tensor query = bf16(draw_operand(scores, 0, count)), key = bf16(draw_operand(scores, 1, count)),
            value = bf16(draw_operand(sums, 1, count));
-    tensor factor = bf16({0.25}), result = bf16(numbers(count));
 
     static tensor bf16(const numbers& values) {
         return from_doubles(data_type::bf16, {static_cast<std::int64_t>(values.size())}, values);
     }
-    static element_view view(tensor& t) {
-        return {reinterpret_cast<unsigned char*>(t.bytes.data()), true};
-    }
 
-    // The weights of a row, divided by their sum and rounded.
-    numbers weights_of(const numbers& q, const numbers& k, std::size_t head,
-                       std::size_t row) const {
-        numbers weights(row + 1);
-        for (std::size_t i = 0; i <= row; ++i)
-            for (std::size_t d = 0; d < depth; ++d)
-                weights[i] +=
-                    q[(head * rows + row) * depth + d] * k[(head * rows + i) * depth + d] / 4;
-        const double highest = *std::ranges::max_element(weights);
-        float sum = 0;
-        for (double& w : weights)
-            sum += static_cast<float>(w = std::exp(static_cast<float>(w - highest)));
-        for (double& w : weights) w = static_cast<float>(w) / sum;
-        return to_doubles(bf16(weights));
-    }
-
+    // Weights are divided by their sum and rounded.
     tensor as_the_graph_rounds() const {
-        const numbers q = to_doubles(query), k = to_doubles(key), v = to_doubles(value);
-        numbers out(count);
-        for (std::size_t line = 0; line < heads * rows; ++line) {
-            const std::size_t head = line / rows;
-            const numbers weights = weights_of(q, k, head, line % rows);
-            for (std::size_t d = 0; d < depth; ++d)
-                for (std::size_t i = 0; i < weights.size(); ++i)
-                    out[line * depth + d] += weights[i] * v[(head * rows + i) * depth + d];
-        }
-        return from_doubles(data_type::f32, {static_cast<std::int64_t>(count)}, out);
+        const auto grid_of = [](const tensor& t) {
+            return test::grid{{heads, rows, depth}, to_doubles(t)};
+        };
+        auto products = test::multiply_matrices(grid_of(query), grid_of(key), false, true).value();
+        for (std::size_t i = 0; i < products.values.size(); ++i)
+            products.values[i] =
+                i % rows <= i / rows % rows ? products.values[i] * factor : -infinity;
+        auto weights = test::soft_max(products, 2, false).first;
+        for (double& weight : weights.values) weight = test::round_to(weight, test::element::bf16);
+        return from_doubles(data_type::f32, {count},
+                            test::multiply_matrices(weights, grid_of(value), false, false)->values);
     }
 
-    tensor dividing_late(bool rounds_weights) {
-        attend_dividing_late(
-            {view(query), view(key), view(value), view(factor), view(result), heads, rows, depth},
-            rounds_weights);
-        return result;
+    tensor dividing_late(bool rounds_weights) const {
+        return bf16(attend_dividing_late(
+            {to_doubles(query), to_doubles(key), to_doubles(value), factor, heads, rows, depth},
+            rounds_weights));
     }
 };
 

@@ -9,6 +9,7 @@
 #include <link.h>
 #include <mutex>
 #include <new>
+#include <unordered_set>
 
 namespace maskwise::contract::own_allocations {
 namespace {
@@ -52,49 +53,24 @@ libraries find_libraries() {
     return found;
 }
 
-// The blocks of Maskwise's that are alive: open addressing, never resized, since it runs inside
-// operator new.
-class block_set {
-public:
-    void insert(void* block) {
-        for (std::size_t i = hash(block);; i = (i + 1) % size)
-            if (blocks_[i] == nullptr || blocks_[i] == gone()) {
-                blocks_[i] = block;
-                ++count_;
-                return;
-            }
-    }
-    void erase(void* block) {
-        for (std::size_t i = hash(block); blocks_[i] != nullptr; i = (i + 1) % size)
-            if (blocks_[i] == block) {
-                blocks_[i] = gone();
-                --count_;
-                return clear_before(i);
-            }
-    }
-    std::int64_t count() const { return count_; }
-
-private:
-    // Marks that no search has to pass are empty places again: with every place marked, a search
-    // for a block that is not there would never end soon.
-    void clear_before(std::size_t i) {
-        if (blocks_[(i + 1) % size] != nullptr) return;
-        for (; blocks_[i] == gone(); i = (i + size - 1) % size) blocks_[i] = nullptr;
-    }
-
-    static constexpr std::size_t size = 1 << 18;
-    static void* gone() { return reinterpret_cast<void*>(1); }
-    static std::size_t hash(const void* block) {
-        return (reinterpret_cast<std::uintptr_t>(block) >> 4) * 0x9E3779B1U % size;
-    }
-    std::array<void*, size> blocks_{};
-    std::int64_t count_ = 0;
+// Inside operator new its own nodes cannot come from there.
+template <typename T>
+struct plain_memory {
+    using value_type = T;
+    plain_memory() = default;
+    template <typename Other>
+    plain_memory(const plain_memory<Other>&) {}
+    T* allocate(std::size_t count) { return static_cast<T*>(std::malloc(count * sizeof(T))); }
+    void deallocate(T* block, std::size_t) { std::free(block); }
+    bool operator==(const plain_memory&) const = default;
 };
 
 std::atomic<bool> watching{false};
 std::mutex mutex; // of everything below
 libraries where;
-block_set blocks;
+// Of Maskwise's, alive; never destroyed: other objects are freed after it.
+auto& blocks =
+    *new std::unordered_set<void*, std::hash<void*>, std::equal_to<>, plain_memory<void*>>;
 std::int64_t until_failure = -1; // -1: none is to fail
 bool fails_onwards = false;
 bool has_failed = false;
@@ -184,7 +160,7 @@ bool stop() {
 std::int64_t living() {
     if (!watching) watch();
     const std::lock_guard lock(mutex);
-    return blocks.count();
+    return static_cast<std::int64_t>(blocks.size());
 }
 
 } // namespace maskwise::contract::own_allocations

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import itertools
 import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 ABSENT = "-"
 ANYTHING = "*"
+DIES = "dies"
 # Only there another test decides: lanes_agree, and merge_contract for graphs.
 MAY_ANSWER_ANYTHING = ("compile/", "graph/")
 Key = tuple[str, str, int]  # scenario, call, how often that call was made before
@@ -52,8 +55,24 @@ def holds(where: str, facts: dict[str, int]) -> bool:
     return not words or facts[words[-1]] == (words[0] != "no")
 
 
+def alternatives(cell: str) -> list[str]:
+    """Of "a{b,c}" these are "ab" and "ac"."""
+    before, _, rest = cell.partition("{")
+    inside, _, behind = rest.partition("}")
+    return [before + each + behind for each in inside.split(",")]
+
+
+def rules_of(where: str, cells: list[str]) -> Iterator[Rule]:
+    condition, optional = where.removesuffix("?").strip(), where.endswith("?")
+    for scenario, call, alone, plugin in itertools.product(*map(alternatives, cells)):
+        if alone == DIES:
+            killed = "process ended by a signal"
+            yield Rule(condition, scenario, "end", killed, ABSENT, optional)
+        yield Rule(condition, scenario, call, ABSENT if alone == DIES else alone, plugin, optional)
+
+
 def read_rules(path: Path, facts: dict[str, int]) -> list[Rule]:
-    rules = []
+    rules: list[Rule] = []
     for number, line in enumerate(path.read_text().splitlines(), 1):
         text = line.split("#", 1)[0].strip()
         if not text:
@@ -61,13 +80,10 @@ def read_rules(path: Path, facts: dict[str, int]) -> list[Rule]:
         cells = [cell.strip() for cell in text.split("|")]
         if len(cells) != 5:
             sys.exit(f"{path.name}:{number}: expected five cells, found {len(cells)}")
-        where, scenario, call, alone, plugin = cells
-        if plugin == ANYTHING and not scenario.startswith(MAY_ANSWER_ANYTHING):
-            sys.exit(f"{path.name}:{number}: accepts any answer of the plugin to {scenario}")
-        condition = where.removesuffix("?").strip()
-        if holds(condition, facts):
-            optional = where.endswith("?")
-            rules.append(Rule(condition, scenario, call, alone, plugin, optional=optional))
+        if cells[4] == ANYTHING and not cells[1].startswith(MAY_ANSWER_ANYTHING):
+            sys.exit(f"{path.name}:{number}: accepts any answer of the plugin to {cells[1]}")
+        if holds(cells[0].removesuffix("?").strip(), facts):
+            rules += rules_of(cells[0], cells[1:])
     return rules
 
 

@@ -14,6 +14,9 @@ struct attribute_setter {
     int operator()(const std::vector<std::int64_t>& value) const {
         return calls.op_set_attr_s64(op, name, value.data(), value.size());
     }
+    int operator()(const std::vector<float>& value) const {
+        return calls.op_set_attr_f32(op, name, value.data(), value.size());
+    }
     int operator()(float value) const { return calls.op_set_attr_f32(op, name, &value, 1); }
     int operator()(bool value) const {
         const std::uint8_t byte = value ? 1 : 0;

@@ -10,22 +10,9 @@
 namespace maskwise::test {
 namespace {
 
-bool throws = false;
+int throwing = 0; // how many ask for it
 
-dnnl_status_t check(dnnl_status_t status) {
-    if (throws && status != dnnl_success) throw failed_call{status};
-    return status;
-}
-
-// Owned before a failure can be thrown: what failed may have left an object.
-template <typename Handle, typename Create>
-owned<Handle> make(const Create& create) {
-    Handle handle = nullptr;
-    const dnnl_status_t status = create(&handle);
-    owned<Handle> made(handle);
-    check(status);
-    return made;
-}
+#define CALL(function, ...) call(#function, [&] { return function(__VA_ARGS__); })
 
 struct attribute_setter {
     dnnl_graph_op_t op;
@@ -33,6 +20,9 @@ struct attribute_setter {
 
     dnnl_status_t operator()(const std::vector<std::int64_t>& value) const {
         return dnnl_graph_op_set_attr_s64(op, name, value.data(), value.size());
+    }
+    dnnl_status_t operator()(const std::vector<float>& value) const {
+        return dnnl_graph_op_set_attr_f32(op, name, value.data(), value.size());
     }
     dnnl_status_t operator()(float value) const {
         return dnnl_graph_op_set_attr_f32(op, name, &value, 1);
@@ -52,19 +42,6 @@ owns_function find_owns() {
     return reinterpret_cast<owns_function>(dlsym(RTLD_DEFAULT, "maskwise_onednn_owns"));
 }
 
-using ports_num_function = dnnl_status_t (*)(const_dnnl_graph_partition_t, std::size_t*);
-using ports_function = dnnl_status_t (*)(const_dnnl_graph_partition_t, std::size_t,
-                                         logical_tensor*);
-
-std::vector<logical_tensor> ports(dnnl_graph_partition_t partition, ports_num_function get_num,
-                                  ports_function get) {
-    std::size_t count = 0;
-    check(get_num(partition, &count));
-    std::vector<logical_tensor> result(count);
-    if (count > 0) check(get(partition, count, result.data()));
-    return result;
-}
-
 bool run_partition(dnnl_graph_partition_t partition, const std::vector<node>& nodes,
                    memory& bytes) {
     const auto inputs = inputs_of(partition), outputs = outputs_of(partition);
@@ -81,18 +58,35 @@ bool run_partition(dnnl_graph_partition_t partition, const std::vector<node>& no
 
 } // namespace
 
+failed_call::failed_call(const char* called, dnnl_status_t answer)
+    : std::runtime_error(called + (" answers " + std::to_string(answer))), function(called),
+      status(answer), has_thrown(false) {}
+
+failed_call::failed_call(const char* called, const std::exception& let_out)
+    : std::runtime_error(std::string(called) + " let a C++ exception out: " + let_out.what()),
+      function(called), status(dnnl_runtime_error), has_thrown(true) {}
+
+void note_failure(const char* function, dnnl_status_t status) {
+    if (throwing > 0) throw failed_call(function, status);
+}
+
+void note_exception(const char* function, const std::exception& thrown) {
+    if (throwing > 0) throw failed_call(function, thrown);
+    throw;
+}
+
 failures_are_thrown::failures_are_thrown() {
-    throws = true;
+    ++throwing;
 }
 
 failures_are_thrown::~failures_are_thrown() {
-    throws = false;
+    --throwing;
 }
 
 dnnl_engine_t cpu_engine() {
     static const dnnl_engine_t engine = [] {
         dnnl_engine_t made = nullptr;
-        if (dnnl_engine_create(&made, dnnl_cpu, 0) != dnnl_success) std::abort();
+        if (CALL(dnnl_engine_create, &made, dnnl_cpu, 0) != dnnl_success) std::abort();
         return made;
     }();
     return engine;
@@ -101,8 +95,9 @@ dnnl_engine_t cpu_engine() {
 dnnl_stream_t cpu_stream() {
     static const dnnl_stream_t stream = [] {
         dnnl_stream_t made = nullptr;
-        if (dnnl_stream_create(&made, cpu_engine(), dnnl_stream_default_flags) != dnnl_success)
-            std::abort();
+        const auto status =
+            CALL(dnnl_stream_create, &made, cpu_engine(), dnnl_stream_default_flags);
+        if (status != dnnl_success) std::abort();
         return made;
     }();
     return stream;
@@ -129,70 +124,84 @@ node select_of(const dims& cond, const dims& src_0, const dims& src_1, const dim
             {dense(3, dnnl_f32, dst)}};
 }
 
-// The name is too long to lie in a string itself.
 owned<dnnl_graph_op_t> make_op(const node& what) {
-    auto op = make<dnnl_graph_op_t>([&](auto* made) {
-        return dnnl_graph_op_create(made, what.id, what.kind, "an operator with a name");
+    auto op = make<dnnl_graph_op_t>("dnnl_graph_op_create", [&](auto* made) {
+        return dnnl_graph_op_create(made, what.id, what.kind, what.name.c_str());
     });
-    for (const auto& input : what.inputs) check(dnnl_graph_op_add_input(op.get(), &input));
-    for (const auto& output : what.outputs) check(dnnl_graph_op_add_output(op.get(), &output));
+    for (const auto& input : what.inputs) CALL(dnnl_graph_op_add_input, op.get(), &input);
+    for (const auto& output : what.outputs) CALL(dnnl_graph_op_add_output, op.get(), &output);
     for (const auto& [name, value] : what.attributes)
-        check(std::visit(attribute_setter{op.get(), name}, value));
+        call("dnnl_graph_op_set_attr", [&, key = name, &given = value] {
+            return std::visit(attribute_setter{op.get(), key}, given);
+        });
     return op;
 }
 
 owned_graph make_graph() {
-    return make<dnnl_graph_graph_t>(
-        [](auto* made) { return dnnl_graph_graph_create(made, dnnl_cpu); });
+    return make<dnnl_graph_graph_t>("dnnl_graph_graph_create", [](auto* made) {
+        return dnnl_graph_graph_create(made, dnnl_cpu);
+    });
 }
 
 owned_graph build(const std::vector<node>& nodes) {
     auto graph = make_graph();
-    for (const auto& each : nodes) check(dnnl_graph_add_op(graph.get(), make_op(each).get()));
-    check(dnnl_graph_graph_finalize(graph.get()));
+    for (const auto& each : nodes) {
+        const auto op = make_op(each);
+        CALL(dnnl_graph_add_op, graph.get(), op.get());
+    }
+    CALL(dnnl_graph_graph_finalize, graph.get());
     return graph;
 }
 
 std::vector<owned_partition> partitions_of(dnnl_graph_graph_t graph,
                                            dnnl_graph_partition_policy_t policy) {
     std::size_t count = 0;
-    check(dnnl_graph_graph_filter(graph, policy));
-    check(dnnl_graph_graph_get_partition_num(graph, &count));
-    std::vector<dnnl_graph_partition_t> raw(count);
-    const auto status =
-        count == 0 ? dnnl_success : dnnl_graph_graph_get_partitions(graph, count, raw.data());
-    std::vector<owned_partition> partitions;
-    for (auto* partition : raw) partitions.emplace_back(partition);
-    check(status);
+    CALL(dnnl_graph_graph_filter, graph, policy);
+    CALL(dnnl_graph_graph_get_partition_num, graph, &count);
+    std::vector<owned_partition> partitions(count);
+    if (count == 0) return partitions;
+    call("dnnl_graph_graph_get_partitions", [&] {
+        std::vector<dnnl_graph_partition_t> raw(count);
+        const auto status = dnnl_graph_graph_get_partitions(graph, count, raw.data());
+        for (std::size_t i = 0; i < count; ++i) partitions[i].reset(raw[i]);
+        return status;
+    });
     return partitions;
 }
 
 std::vector<std::size_t> ops_of(dnnl_graph_partition_t partition) {
     std::size_t count = 0;
-    check(dnnl_graph_partition_get_op_num(partition, &count));
+    CALL(dnnl_graph_partition_get_op_num, partition, &count);
     std::vector<std::size_t> ids(count);
-    check(dnnl_graph_partition_get_ops(partition, count, ids.data()));
+    CALL(dnnl_graph_partition_get_ops, partition, count, ids.data());
     return ids;
 }
 
 std::vector<logical_tensor> inputs_of(dnnl_graph_partition_t partition) {
-    return ports(partition, dnnl_graph_partition_get_input_ports_num,
-                 dnnl_graph_partition_get_input_ports);
+    std::size_t count = 0;
+    CALL(dnnl_graph_partition_get_input_ports_num, partition, &count);
+    std::vector<logical_tensor> ports(count);
+    if (count > 0) CALL(dnnl_graph_partition_get_input_ports, partition, count, ports.data());
+    return ports;
 }
 
 std::vector<logical_tensor> outputs_of(dnnl_graph_partition_t partition) {
-    return ports(partition, dnnl_graph_partition_get_output_ports_num,
-                 dnnl_graph_partition_get_output_ports);
+    std::size_t count = 0;
+    CALL(dnnl_graph_partition_get_output_ports_num, partition, &count);
+    std::vector<logical_tensor> ports(count);
+    if (count > 0) CALL(dnnl_graph_partition_get_output_ports, partition, count, ports.data());
+    return ports;
 }
 
 bool is_supported(dnnl_graph_partition_t partition) {
     std::uint8_t supported = 0;
-    check(dnnl_graph_partition_is_supported(partition, &supported));
+    CALL(dnnl_graph_partition_is_supported, partition, &supported);
     return supported != 0;
 }
 
 owned_compiled make_compiled(dnnl_graph_partition_t partition) {
     return make<dnnl_graph_compiled_partition_t>(
+        "dnnl_graph_compiled_partition_create",
         [=](auto* made) { return dnnl_graph_compiled_partition_create(made, partition); });
 }
 
@@ -201,8 +210,8 @@ dnnl_status_t compile_into(dnnl_graph_compiled_partition_t compiled,
                            const std::vector<logical_tensor>& inputs,
                            const std::vector<logical_tensor>& outputs, dnnl_engine_t engine) {
     auto in = pointers(inputs), out = pointers(outputs);
-    return check(dnnl_graph_partition_compile(partition, compiled, in.size(), in.data(), out.size(),
-                                              out.data(), engine));
+    return CALL(dnnl_graph_partition_compile, partition, compiled, in.size(), in.data(), out.size(),
+                out.data(), engine);
 }
 
 owned_compiled compile(dnnl_graph_partition_t partition, const std::vector<logical_tensor>& inputs,
@@ -225,15 +234,17 @@ owned_tensor tensor_at(const logical_tensor& what, void* data) {
     using create_scalar =
         dnnl_status_t (*)(dnnl_graph_tensor_t*, const logical_tensor*, void* value);
     if (what.property != host_scalar)
-        return make<dnnl_graph_tensor_t>(
-            [&](auto* made) { return dnnl_graph_tensor_create(made, &what, cpu_engine(), data); });
+        return make<dnnl_graph_tensor_t>("dnnl_graph_tensor_create", [&](auto* made) {
+            return dnnl_graph_tensor_create(made, &what, cpu_engine(), data);
+        });
     const auto create =
         reinterpret_cast<create_scalar>(dlsym(RTLD_DEFAULT, "dnnl_graph_tensor_create_scalar"));
     // Gone at once: the tensor has its own.
     std::vector<std::uint8_t> value(static_cast<std::size_t>(width_bytes(what)));
     std::memcpy(value.data(), data, value.size());
-    auto tensor =
-        make<dnnl_graph_tensor_t>([&](auto* made) { return create(made, &what, value.data()); });
+    auto tensor = make<dnnl_graph_tensor_t>("dnnl_graph_tensor_create_scalar", [&](auto* made) {
+        return create(made, &what, value.data());
+    });
     std::fill(value.begin(), value.end(), std::uint8_t{0xEE});
     return tensor;
 }
@@ -252,10 +263,12 @@ dnnl_status_t execute(dnnl_graph_compiled_partition_t compiled,
                       const std::vector<logical_tensor>& outputs, memory& bytes,
                       dnnl_stream_t stream) {
     bound_tensors in(inputs, bytes), out(outputs, bytes);
-    const auto status = dnnl_graph_compiled_partition_execute(compiled, stream, in.size(),
-                                                              in.data(), out.size(), out.data());
-    dnnl_stream_wait(stream);
-    return check(status);
+    return call("dnnl_graph_compiled_partition_execute", [&] {
+        const auto status = dnnl_graph_compiled_partition_execute(
+            compiled, stream, in.size(), in.data(), out.size(), out.data());
+        dnnl_stream_wait(stream);
+        return status;
+    });
 }
 
 memory run_graph(const std::vector<node>& nodes, dnnl_graph_partition_policy_t policy) {

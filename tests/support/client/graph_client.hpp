@@ -6,8 +6,10 @@
 
 #include "support/client/tensors.hpp"
 
+#include <exception>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -16,7 +18,8 @@
 
 namespace maskwise::test {
 
-using attribute_value = std::variant<std::vector<std::int64_t>, float, bool, std::string>;
+using attribute_value =
+    std::variant<std::vector<std::int64_t>, std::vector<float>, float, bool, std::string>;
 using attribute_list = std::vector<std::pair<dnnl_graph_op_attr_t, attribute_value>>;
 
 struct node {
@@ -24,6 +27,7 @@ struct node {
     dnnl_graph_op_kind_t kind;
     std::vector<logical_tensor> inputs, outputs;
     attribute_list attributes = {};
+    std::string name = "an operator with a name"; // too long to lie in a string itself
 };
 
 // Of dense tensors, f32 but for cond; ids 0 to 3 in this order.
@@ -45,10 +49,15 @@ using owned_partition = owned<dnnl_graph_partition_t>;
 using owned_compiled = owned<dnnl_graph_compiled_partition_t>;
 using owned_tensor = owned<dnnl_graph_tensor_t>;
 
-// A client goes on where a call answers an error, but while one of these is alive, which makes the
-// call's status an exception.
-struct failed_call {
+// A client goes on where a call answers an error, but while one of failures_are_thrown is alive,
+// which makes an exception of it, and of what a call throws.
+struct failed_call : std::runtime_error {
+    failed_call(const char* called, dnnl_status_t answer);
+    failed_call(const char* called, const std::exception& let_out);
+
+    std::string function;
     dnnl_status_t status;
+    bool has_thrown; // a C++ exception came out of the C function
 };
 class failures_are_thrown {
 public:
@@ -57,6 +66,36 @@ public:
     failures_are_thrown(const failures_are_thrown&) = delete;
     failures_are_thrown& operator=(const failures_are_thrown&) = delete;
 };
+
+void note_failure(const char* function, dnnl_status_t status);
+[[noreturn]] void note_exception(const char* function, const std::exception& thrown);
+
+// Runs one call. Inline: it is timed.
+template <typename Run>
+dnnl_status_t call(const char* function, const Run& run) {
+    dnnl_status_t status = dnnl_success;
+    try {
+        status = run();
+    } catch (const std::exception& thrown) {
+        note_exception(function, thrown);
+    }
+    if (status != dnnl_success) note_failure(function, status);
+    return status;
+}
+
+// Of what it creates by create(&handle). Owned before a failure can be thrown: what failed may have
+// left an object.
+template <typename Handle, typename Create>
+owned<Handle> make(const char* function, const Create& create) {
+    owned<Handle> made;
+    call(function, [&] {
+        Handle handle = nullptr;
+        const dnnl_status_t status = create(&handle);
+        made.reset(handle);
+        return status;
+    });
+    return made;
+}
 
 // One engine and stream a process, made at the first use.
 dnnl_engine_t cpu_engine();

@@ -2,7 +2,7 @@
 #include "maskwise/attention.hpp"
 
 #include "support/allocations.hpp"
-#include "unit/api/refusal.hpp"
+#include "support/texts.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,6 +14,7 @@
 namespace {
 
 using namespace maskwise;
+using test::refusal;
 using enum data_type;
 
 static_assert(std::is_same_v<maskwise::plan, maskwise::v1::plan>);
@@ -35,6 +36,7 @@ TEST(contract, version_is_that_of_header_build_and_library) {
                                std::to_string(MASKWISE_VERSION_PATCH);
     EXPECT_EQ(header, MASKWISE_EXPECTED_VERSION);
     EXPECT_EQ(header, version());
+    EXPECT_FALSE(instruction_set().empty());
 }
 
 TEST(contract, dims_are_filled_by_name) {

@@ -1,6 +1,6 @@
 // What each dialect's specification says, by the public API: types, broadcasting, attribute, texts.
 #include "maskwise/maskwise.hpp"
-#include "unit/api/refusal.hpp"
+#include "support/texts.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,6 +11,7 @@
 namespace {
 
 using namespace maskwise;
+using test::refusal;
 using enum data_type;
 
 constexpr data_type every_type[] = {boolean, i8,  u8,  i16, u16, f16,       bf16,       i32,
@@ -45,8 +46,7 @@ const definition definitions[] = {
 };
 
 void expect_names(const std::string& text, const std::vector<std::string>& parts) {
-    for (const std::string& part : parts)
-        EXPECT_NE(text.find(part), std::string::npos) << "no '" << part << "' in: '" << text << "'";
+    EXPECT_TRUE(test::has(text, parts));
 }
 
 class dialects : public testing::TestWithParam<definition> {};

@@ -1,7 +1,8 @@
-// Attention through the public API: threads, the caller's loop, memory, errors.
+// Attention through the public API: threads, the caller's loop, memory, errors. What happens where
+// memory is missing: test_failing_attention.cpp.
 
-#include "support/allocations.hpp"
 #include "support/attention_case.hpp"
+#include "support/texts.hpp"
 
 #include <gtest/gtest.h>
 
@@ -99,18 +100,6 @@ TEST(attention_threads, passes_on_what_the_loop_throws) {
     expect_right(what, loop_of(2));
 }
 
-TEST(attention_threads, writes_nothing_where_memory_is_missing) {
-    const attention_case what = test::plain_case({2, 70, 16}, {2, 70, 16}, {2, 70, 16}, 8);
-    const attention_plan plan = compile(what.desc);
-    const test::output_memory before = test::copy_outputs(what);
-    test::fail_allocations_of(static_cast<std::size_t>(plan.scratch_bytes(2)));
-    EXPECT_THROW(plan.execute(what.operands(), loop_of(2)), std::bad_alloc);
-    test::fail_allocations_of(0);
-    EXPECT_TRUE(std::ranges::equal(before.dst, what.dst.memory.bytes()));
-    plan.execute(what.operands(), loop_of(2));
-    EXPECT_EQ(test::compare(what, test::expected(what), before), "");
-}
-
 TEST(attention_threads, holds_little_memory) {
     attention_desc desc;
     desc.query = desc.key = desc.value = {data_type::f32, {1, 12, 4096, 64}};
@@ -118,13 +107,8 @@ TEST(attention_threads, holds_little_memory) {
     EXPECT_LE(compile(desc).scratch_bytes(2), 2 << 20);
 }
 
-void expect_refused(attention_desc desc, const std::string& words) {
-    try {
-        compile(desc);
-        FAIL() << "was accepted: " << words;
-    } catch (const error& refused) {
-        EXPECT_NE(std::string(refused.what()).find(words), std::string::npos) << refused.what();
-    }
+void expect_refused(const attention_desc& desc, const std::string& words) {
+    EXPECT_TRUE(test::has(test::refusal<error>([&] { compile(desc); }), {words}));
 }
 
 attention_desc small_desc() {
@@ -192,40 +176,33 @@ TEST(attention_errors, an_unknown_number_is_named) {
     attention_desc causal = small_desc(), order = small_desc();
     causal.causal = static_cast<causal_boundary>(77);
     order.order = static_cast<attention_order>(78);
-    for (const auto& [desc, number] : {std::pair{causal, "77"}, {order, "78"}}) {
-        try {
-            compile(desc);
-            FAIL() << number;
-        } catch (const invalid_argument& failure) {
-            EXPECT_NE(std::string(failure.what()).find(number), std::string::npos);
-        }
-    }
+    expect_refused(causal, "77");
+    expect_refused(order, "78");
 }
 
 TEST(attention_text, says_what_is_computed) {
     attention_desc desc = small_desc();
     desc.causal = causal_boundary::bottom_right;
     const attention_plan plan = compile(desc);
-    EXPECT_NE(to_string(plan).find("8 queries x 8 keys, depth 4"), std::string::npos);
-    EXPECT_NE(explain(plan).find("causal bottom_right"), std::string::npos);
+    EXPECT_TRUE(test::has(to_string(plan), {"8 queries x 8 keys, depth 4"}));
+    EXPECT_TRUE(test::has(explain(plan), {"causal bottom_right"}));
     EXPECT_EQ(plan.dst().extents, (dims{2, 8, 4}));
 }
 
 TEST(attention_text, names_what_is_there_and_nothing_else) {
     attention_desc desc = small_desc();
-    const auto says = [&desc](const char* word) {
+    const auto text = [&desc] {
         const attention_plan plan = compile(desc);
-        return (to_string(plan) + explain(plan)).find(word) != std::string::npos;
+        return to_string(plan) + explain(plan);
     };
     for (const char* const word : {", soft cap", ", bias", ", cond", ", causal", "\nbias f32"})
-        EXPECT_FALSE(says(word)) << word;
+        EXPECT_FALSE(test::has(text(), {word})) << word;
     desc.soft_cap = 30;
     desc.bias = {data_type::f32, {8, 8}};
     desc.cond = {data_type::boolean, {8, 8}};
     desc.causal = causal_boundary::top_left;
-    for (const char* const word : {", soft cap", ", bias", ", cond", ", causal top_left",
-                                   "\nbias f32 {8,8}", "\ncond boolean {8,8}", "query f32"})
-        EXPECT_TRUE(says(word)) << word;
+    EXPECT_TRUE(test::has(text(), {", soft cap", ", bias", ", cond", ", causal top_left",
+                                   "\nbias f32 {8,8}", "\ncond boolean {8,8}", "query f32"}));
 }
 
 } // namespace

@@ -4,11 +4,10 @@
 #include "attention/run_attention.hpp"
 #include "base/cpu.hpp"
 #include "support/attention_case.hpp"
-#include "support/elements.hpp"
+#include "support/grid.hpp"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -38,41 +37,20 @@ attention_case whole_numbers(unsigned seed) {
     return what;
 }
 
-// The row of SoftMax, in f32 but for its exponentials and their sum.
-std::vector<double> weights_of(const attention_case& what, std::int64_t row, float divisor,
-                               data_type type) {
-    std::vector<float> scores;
-    for (std::int64_t k = 0; k < keys; ++k) {
-        float score = 0;
-        for (std::int64_t d = 0; d < depth; ++d)
-            score +=
-                static_cast<float>(what.query.values[static_cast<std::size_t>(row * depth + d)] *
-                                   what.key.values[static_cast<std::size_t>(k * depth + d)]);
-        const bool is_kept = what.cond.values[static_cast<std::size_t>(row * keys + k)] != 0;
-        scores.push_back(is_kept ? score / divisor : what.desc.fill);
-    }
-    const float maximum = *std::ranges::max_element(scores);
-    std::vector<double> weights;
-    double sum = 0;
-    for (const float score : scores)
-        sum += weights.emplace_back(std::exp(static_cast<double>(score - maximum)));
-    for (double& weight : weights) weight = rounded(weight / sum, type);
-    return weights;
+test::grid grid_of(const test::attention_tensor& tensor) {
+    return {tensor.at.extents, tensor.values};
 }
 
+// Scores are divided and filled in f32.
 std::vector<double> by_operators(const attention_case& what, float divisor, data_type type) {
-    std::vector<double> dst;
-    for (std::int64_t row = 0; row < rows; ++row) {
-        const auto weights = weights_of(what, row, divisor, type);
-        for (std::int64_t c = 0; c < columns; ++c) {
-            double sum = 0;
-            for (std::int64_t k = 0; k < keys; ++k)
-                sum += weights[static_cast<std::size_t>(k)] *
-                       what.value.values[static_cast<std::size_t>(k * columns + c)];
-            dst.push_back(sum);
-        }
-    }
-    return dst;
+    auto scores =
+        test::multiply_matrices(grid_of(what.query), grid_of(what.key), false, true).value();
+    for (std::size_t i = 0; i < scores.values.size(); ++i)
+        scores.values[i] = what.cond.values[i] != 0 ? static_cast<float>(scores.values[i]) / divisor
+                                                    : what.desc.fill;
+    auto weights = test::soft_max(scores, 2, false).first;
+    for (double& weight : weights.values) weight = rounded(weight, type);
+    return test::multiply_matrices(weights, grid_of(what.value), false, false)->values;
 }
 
 // How many elements of each 1024 are further from what is expected than sums of f32 are.

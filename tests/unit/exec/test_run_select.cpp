@@ -68,17 +68,6 @@ TEST(run_select, does_not_write_past_the_caches_in_place) {
     EXPECT_EQ(kernel_of(a.data(), b.data(), b.data()), ran::plain);
 }
 
-TEST(run_select, does_not_allocate_in_one_thread) {
-    for (const dims& shape : {dims{64}, dims{9, 7, 3}, dims{100, 100}}) {
-        const auto plan = make_select_plan(dense(shape, shape));
-        select_buffers data(static_cast<std::size_t>(element_count(shape)));
-        const std::int64_t before = test::allocations();
-        data.run(*plan);
-        EXPECT_EQ(test::allocations(), before);
-        EXPECT_TRUE(data.is_right());
-    }
-}
-
 // Nobody could be told that there is no memory for it.
 // Backwards, on one thread, as any loop may.
 parallel_loop backwards(int threads, std::int64_t& calls) {

@@ -3,6 +3,7 @@
 #include "plan/row_plan.hpp"
 
 #include "base/error.hpp"
+#include "support/texts.hpp"
 
 #include <gtest/gtest.h>
 
@@ -125,12 +126,7 @@ TEST(row_plan, refuses_what_rows_cannot_be) {
     const auto refuses = [](const auto& change) {
         row_desc desc = describe({1, 2, 8});
         change(desc);
-        try {
-            make_row_plan(desc, isa::scalar);
-        } catch (const invalid_argument&) {
-            return true;
-        }
-        return false;
+        return !test::refusal<invalid_argument>([&] { make_row_plan(desc, isa::scalar); }).empty();
     };
     EXPECT_FALSE(refuses([](row_desc&) {}));
     EXPECT_TRUE(refuses([](auto& d) { d.operands[row_operand_number].strides_bytes[0] = 8; }));

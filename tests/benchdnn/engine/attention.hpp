@@ -1,5 +1,8 @@
 #pragma once
 
+// A case of --dialect=attention, by the options of graphs: tensors by id (0 query, 1 key, 2 value,
+// 3 cond, 4 bias, 5 dst), the attributes of op 0, and what cond holds.
+
 #include "client/timing.hpp"
 #include "input/case_config.hpp"
 #include "report/result.hpp"

@@ -1,0 +1,28 @@
+#pragma once
+
+// What the program does once its command line is read.
+
+#include "input/command_line.hpp"
+
+#include <string>
+#include <vector>
+
+namespace maskwise::bench {
+
+// Restricts the process to `threads` of the processors it may use and starts the program again
+// with `arguments`, so that every runtime (OpenMP reads its environment when it is loaded) sees no
+// others. Returns when that is already the case. Throws std::system_error.
+void limit_threads(int threads, const std::vector<std::string>& arguments);
+
+// Runs every test of the command line and reports. Returns the exit status: 0, or 1 when a test
+// failed. Throws input_error.
+int run_session(const command_line& line);
+
+// Answers requests from standard input until it ends; each answer is one line of JSON behind
+// answer_prefix. Requests:
+//   run ["--flag=value", ...]   one test: {"result": {...}, "library": "..."}
+//   time SAMPLES MAX_MS         more samples of that test: {"samples": [ms, ...]}
+// A fault of the input: {"input_error": "..."}.
+int serve(int verbose);
+
+} // namespace maskwise::bench
