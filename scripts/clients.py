@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Runs other people's programs that use oneDNN Graph, without and with the plugin preloaded.
 
 A client passes when two runs alone and one with the plugin give the same outputs and execute the
