@@ -19,7 +19,7 @@ from typing import Any
 import maskwise.onnxruntime
 import numpy as np
 import onnxruntime as ort
-from cases import CACHES, Case, dense, shape_table
+from cases import Case, core_cache_bytes, dense, shape_table
 from onnx import TensorProto, helper
 from turns import Measured, compare, run_suite
 
@@ -61,13 +61,6 @@ def node(kind: str, inputs: list[str], output: str, **attributes: Any) -> Any:
     return helper.make_node(kind, inputs, [output], **attributes)
 
 
-def l2_bytes() -> int:
-    for index in CACHES.glob("index*"):
-        if (index / "level").read_text().strip() == "2":
-            return int((index / "size").read_text().strip().removesuffix("K")) << 10
-    return 1 << 20
-
-
 def where_of(case: Case, dtype: str, l2: int) -> Model:
     random = np.random.default_rng(1)
     shapes = [
@@ -90,7 +83,7 @@ def where_of(case: Case, dtype: str, l2: int) -> Model:
 
 
 def where_models() -> Iterator[Model]:
-    l2 = l2_bytes()
+    l2 = core_cache_bytes()
     for count, least, most in ((64, 0.0, MOST_SLOWER), (1 << 16, 1.5, math.inf)):
         flat = dense((count,))
         small = where_of(Case("small", "", flat, flat, flat, flat), "f32", l2)

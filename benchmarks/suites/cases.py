@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -147,10 +148,25 @@ def type_cases() -> Iterator[Case]:
 INNER = (1, 2, 3, 5, 7, 8, 15, 16, 24, 31, 32, 33, 63, 64, 100, 127, 128, 255, 1000, 1024, 4096)
 
 
+@cache
+def cache_bytes() -> dict[int, int]:
+    """By level, as the system reports them."""
+    found = {}
+    for index in CACHES.glob("index*"):
+        kind, level, size = ((index / what).read_text() for what in ("type", "level", "size"))
+        if not kind.startswith("Instruction"):
+            found[int(level)] = int(size.strip().removesuffix("K")) << 10
+    return dict(sorted(found.items()))
+
+
+def core_cache_bytes() -> int:
+    """One core's L2."""
+    return cache_bytes().get(2, 1 << 20)
+
+
 def beyond_cache_bytes() -> int:
-    """Twice the last-level cache as the system reports it, within reason."""
-    sizes = [path.read_text().strip() for path in CACHES.glob("index*/size")]
-    largest = max((int(size[:-1]) << 10 for size in sizes if size.endswith("K")), default=0)
+    """Twice the last-level cache, within reason."""
+    largest = max(cache_bytes().values(), default=0)
     return min(max(2 * largest, 64 << 20), 256 << 20)
 
 

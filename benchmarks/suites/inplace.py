@@ -12,7 +12,7 @@ from pathlib import Path
 from cases import Case, dense
 from isa import medians_of, take_turns
 from measure import data_folder
-from table import heading, keep, markdown, time_text
+from table import keep, shown, time_text
 from worker import ROOT, Worker, engine, limit
 
 DST = dense((12, 1024, 1024))
@@ -62,13 +62,13 @@ def main() -> int:
     build = parser.parse_args().build
     data, counter = limit(build), engine(build, "counter")
     ways = [engine(build, name) for name in ("in place", "apart")]
-    print(heading(HEAD))
-    rows = []
+
+    def measured(case: Case) -> list[str]:
+        data.ask(do="load", case=case.request(folder))
+        return measure(case, ways, counter, folder)
+
     with data_folder() as folder:
-        for case in cases():
-            data.ask(do="load", case=case.request(folder))
-            rows.append(measure(case, ways, counter, folder))
-            print(markdown(rows[-1]), flush=True)
+        rows = shown(HEAD, map(measured, cases()))
     for worker in [data, counter, *ways]:
         worker.close()
     versions = "engine, causal and random masks shared by 12 matrices"

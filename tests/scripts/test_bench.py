@@ -112,7 +112,7 @@ def row_of(
     return replace(made, bytes=1 << 30, limit_fraction=share, again=list(again))
 
 
-def rows_of(*rows: results.Row) -> targets.Rows:
+def rows_of(*rows: results.Row) -> results.Rows:
     every = [row_of("limit", 1.0), row_of("maskwise", 2.0), *rows]
     return {row.impl: row for row in every}
 
@@ -141,7 +141,17 @@ def test_a_line_says_of_how_many_it_speaks() -> None:
     assert [value for value, _ in measured.values] == [6, 7]
     assert line.of == "2 measured, 1 refused, 1 wrong, 1 skipped, 1 died"
     assert line.holds is True
-    assert line.of in line.text()
+    assert line.of in line.cells()
+
+
+def test_what_was_not_measured_is_told_and_left_out_of_the_documents() -> None:
+    measured = targets.at_most("x", 1, 0.5, "us", "of 3")
+    missing = targets.at_most("sweep", 1, None, "us", "-")
+    versions, head, rows = targets.measured_table([rows_of()], [measured, missing])
+    assert (versions, head[-1]) == ("Maskwise 1", "verdict")
+    assert rows == [["x", "1 us", "0.5 us", "of 3", "holds"]]
+    told = targets.report([rows_of()], [measured, missing], {"machine": "m", "began": "b"})
+    assert "\nm; b\nMaskwise 1\n\n| what |" in told and "| sweep | 1 us | - | - | not meas" in told
 
 
 def test_onednn_alone_is_its_fastest_form() -> None:
@@ -174,7 +184,13 @@ def notes(copy: float = 1.0, memory: int = 0) -> dict[str, Any]:
     return {
         "compile 3.13": {"first": 9e-6, "again": 1e-6, "count": 100},
         "memory": {"maskwise": memory, "onednn": 0, "processes": 3},
-        "copies": {"numpy copyto": 40.0, extras.COPY_RATIO: copy, "pairs": 9},
+        "copies": {
+            "limit, one thread": 30.0,
+            "limit, all threads": 50.0,
+            "numpy copyto": 40.0,
+            extras.COPY_RATIO: copy,
+            "pairs": 9,
+        },
     }
 
 
@@ -208,6 +224,8 @@ def test_a_missed_target_ends_the_run_with_one_and_a_line(
     assert [line.split(":")[0] for line in told] == ["missed", "missed"]
     assert "peak memory" in told[0] and "9 MiB" in told[0]
     assert end_of_a_run(monkeypatch, tmp_path, planted, "--no-targets") == 0
+    left = {path.stem for path in tmp_path.iterdir()}
+    assert {"select", "targets", "model", "results", "select.stamp"} <= left
 
 
 def test_what_is_above_the_limit_is_measured_twice_more() -> None:
