@@ -58,9 +58,8 @@ def data_folder() -> Iterator[str]:
 
 @cache
 def maskwise_version() -> str:
-    found = re.search(r"project\(maskwise VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())
-    assert found
-    return found.group(1)
+    header = (ROOT / "include/maskwise/version.h").read_text()
+    return ".".join(re.findall(r"^#define MASKWISE_VERSION_\w+ (\d+)$", header, re.MULTILINE))
 
 
 class Bench:

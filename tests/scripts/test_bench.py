@@ -1,6 +1,7 @@
 """The benchmark's cases are what their names say, and its file keeps what was measured."""
 
 import os
+import re
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -13,6 +14,7 @@ import attention_graphs
 import bench
 import cases
 import extras
+import measure
 import pictures
 import pytest
 import results
@@ -73,6 +75,10 @@ def test_the_sweep_is_the_same_each_time_and_larger_than_the_caches() -> None:
         assert len(case.dst.dims) <= 6
         shape = cases.broadcast(case.src_0.dims, case.src_1.dims)
         assert shape == case.dst.dims == cases.broadcast(shape, case.cond.dims)
+
+
+def test_the_version_of_the_results_is_numbers() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+", measure.maskwise_version())
 
 
 def measured(suite: str, seconds: float) -> list[results.Row]:
