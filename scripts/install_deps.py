@@ -234,13 +234,17 @@ def check_versions(folder: Path, pins: Pins) -> None:
             raise Failure(f"expected {name} below {version}, the mirror has {version_of(name)}")
 
 
-def build_from_debian(tree: Path, pins: Pins) -> None:
+def build_from_debian(tree: Path, pins: Pins, with_dependencies: bool = False) -> None:
+    """Unpacks packages of another release; nothing is installed."""
     work = tree.parent / "apt"
     work.mkdir()
-    options = apt_options(work, pins.suite, pins.architecture)
-    run_quietly("apt-get update", ["apt-get", "-q", *options, "update"])
-    run_quietly("apt-get download", ["apt-get", "-q", *options, "download", *pins.items], cwd=work)
-    for package in sorted(work.glob("*.deb")):
+    apt = ["apt-get", "-q", *apt_options(work, pins.suite, pins.architecture)]
+    fetch = ["download"]
+    if with_dependencies:
+        fetch = ["install", "--yes", "--no-install-recommends", "--download-only"]
+    run_quietly("apt-get update", [*apt, "update"])
+    run_quietly(f"apt-get {fetch[0]}", [*apt, *fetch, *pins.items], cwd=work)
+    for package in sorted(work.glob("**/*.deb")):
         run_quietly(f"unpacking {package.name}", ["dpkg", "-x", str(package), str(tree)])
     check_versions(work, pins)
 
