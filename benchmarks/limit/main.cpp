@@ -51,7 +51,7 @@ private:
     // Memory that holds random values; zeros would be written faster than a case's values.
     const std::byte* take_source(std::int64_t bytes) {
         std::byte* const from = from_.take(bytes);
-        if (bytes > filled_) fill_values(from, bytes, "f32", 1);
+        if (bytes > filled_) fill_values({from, static_cast<std::size_t>(bytes)}, "f32", 1);
         filled_ = std::max(filled_, bytes);
         return from;
     }

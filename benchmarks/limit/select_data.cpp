@@ -11,7 +11,7 @@
 namespace maskwise::bench {
 namespace {
 
-constexpr int untouched = 0x5a;
+constexpr std::byte untouched{0x5a};
 
 // Floating point: signs and mantissas are random, magnitudes in [1, 2), the same bits of two f32 or
 // four 16-bit elements at a time. i64 has values of 31 bits: OpenVINO cuts longer ones off.
@@ -88,28 +88,31 @@ private:
 
 } // namespace
 
-void fill_values(std::byte* data, std::int64_t bytes, const std::string& dtype,
-                 std::uint64_t seed) {
+void fill_values(std::span<std::byte> data, const std::string& dtype, std::uint64_t seed) {
     random_bits random(seed);
-    for (std::int64_t at = 0; at < bytes; at += 8) {
+    for (; !data.empty(); data = data.subspan(std::min<std::size_t>(8, data.size()))) {
         const std::uint64_t bits = tame_bits(random(), dtype);
-        std::memcpy(data + at, &bits,
-                    static_cast<std::size_t>(std::min<std::int64_t>(8, bytes - at)));
+        std::memcpy(data.data(), &bits, std::min<std::size_t>(8, data.size()));
     }
 }
 
 needed_bytes make_data(const bench_case& c) {
     const std::int64_t width = width_bytes(c.dtype);
-    const std::array<std::int64_t, 4> bytes{span_elems(c.cond), span_elems(c.src_0) * width,
-                                            span_elems(c.src_1) * width, span_elems(c.dst) * width};
-    const shared_file cond(c.folder + "/cond", bytes[0], true),
-        src_0(c.folder + "/src_0", bytes[1], true), src_1(c.folder + "/src_1", bytes[2], true),
-        expected(c.folder + "/expected", bytes[3], true);
+    const auto room = [](std::int64_t bytes, std::byte value = {}) {
+        return std::vector<std::byte>(static_cast<std::size_t>(bytes), value);
+    };
+    auto cond = room(span_elems(c.cond)), src_0 = room(span_elems(c.src_0) * width),
+         src_1 = room(span_elems(c.src_1) * width),
+         expected = room(span_elems(c.dst) * width, untouched);
     fill_mask(c, cond.data());
-    fill_values(src_0.data(), bytes[1], c.dtype, c.seed + 1);
-    fill_values(src_1.data(), bytes[2], c.dtype, c.seed + 2);
-    std::memset(expected.data(), untouched, static_cast<std::size_t>(bytes[3]));
-    return walk(c, {cond.data(), src_0.data(), src_1.data(), expected.data()}, width).needed();
+    fill_values(src_0, c.dtype, c.seed + 1);
+    fill_values(src_1, c.dtype, c.seed + 2);
+    const walk reference(c, {cond.data(), src_0.data(), src_1.data(), expected.data()}, width);
+    write_file(c.folder + "/cond", cond);
+    write_file(c.folder + "/src_0", src_0);
+    write_file(c.folder + "/src_1", src_1);
+    write_file(c.folder + "/expected", expected);
+    return reference.needed();
 }
 
 } // namespace maskwise::bench
