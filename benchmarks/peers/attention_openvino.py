@@ -15,9 +15,6 @@ from peer_openvino import TYPES, bound
 class Peer(Attending):
     version = ov.__version__.split("-")[0]
 
-    def __init__(self, threads: int) -> None:
-        self.threads = threads
-
     def ways(self, of: Operands) -> dict[str, Callable[[], Form]]:
         if of.mask is None:
             return {"no mask": lambda: self.make(of, [], causal=False)}

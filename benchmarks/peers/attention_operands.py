@@ -42,6 +42,9 @@ class Attending:
 
     forms: dict[str, Callable[[], Any]] = {}  # noqa: RUF012  # each case replaces them
 
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+
     def ways(self, of: Operands) -> dict[str, Callable[[], Form]]:
         raise NotImplementedError
 

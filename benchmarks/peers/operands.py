@@ -81,6 +81,9 @@ class Selecting:
 
     forms: dict[str, Any] = {"": None}  # noqa: RUF012  # each case replaces them
 
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+
     def ready(self, case: dict[str, Any]) -> tuple[Operands, dict[str, Callable[[], Any]]]:
         raise NotImplementedError
 

@@ -12,10 +12,10 @@ BITS = {"f32": "f4", "f16": "f2", "bf16": "u2", "i64": "i8", "bool": "?"}
 
 class Peer(Selecting):
     version = np.__version__
-    threads = 1
+    forms = dict.fromkeys(("where", "copyto"))
 
     def __init__(self, threads: int) -> None:
-        self.forms = dict.fromkeys(("where", "copyto"))
+        super().__init__(threads=1)
 
     def ready(self, case: dict[str, Any]) -> tuple[Operands, dict[str, Any]]:
         of = Operands(case, BITS[case["dtype"]], np.empty)

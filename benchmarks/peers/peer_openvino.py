@@ -45,9 +45,6 @@ def bound(
 class Peer(Selecting):
     version = ov.__version__.split("-")[0]
 
-    def __init__(self, threads: int) -> None:
-        self.threads = threads
-
     def ready(self, case: dict[str, Any]) -> tuple[Operands, dict[str, Any]]:
         dtype, kind = TYPES[case["dtype"]]
         of = Operands(case, dtype)

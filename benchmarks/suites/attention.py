@@ -12,6 +12,7 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from attention_plain import ANSWER
 from attention_problem import Problem
 from machine import machine_facts
 from measure import data_folder
-from table import keep
+from table import keep, shown
 from ways import Limit
 from worker import ROOT, Died, limit
 
@@ -184,12 +185,16 @@ def run_lane(arguments: argparse.Namespace, lane: str, data: Path) -> list[Measu
     wanted = arguments.only.split(",") if arguments.only else [case.name for case in cases]
     suite = Suite(arguments, lane, folder, data)
     every = []
-    print(f"\nlane {lane}\n{report.header()}", flush=True)
-    try:
+
+    def rows() -> Iterator[list[str]]:
         for case in cases:
             if case.name in wanted:
                 every.append(suite.run(case))
-                print(report.line(every[-1]), flush=True)
+                yield report.case_row(every[-1])
+
+    print(f"\nlane {lane}", flush=True)
+    try:
+        shown(report.HEAD, rows())
     finally:
         suite.close()
     return every

@@ -62,8 +62,9 @@ def run_cases(bench: Bench, cases: list[Case], effort: Effort) -> list[Row]:
         for number, case in enumerate(cases, 1):
             measured = bench.run(case, effort)
             rows += measured
-            done = f"[{number}/{len(cases)} {time.monotonic() - begin:.0f}s] "
-            say(done + table.line({row.impl: row for row in measured}, others))
+            cells = table.case_row({row.impl: row for row in measured}, others)
+            done = f"[{number}/{len(cases)} {time.monotonic() - begin:.0f}s]"
+            say(f"{done} {table.line_of(cells)}")
             if bench.plan:
                 say(f"    {bench.plan}")
         repeat_above_limit(bench, cases, [row for row in rows if targets.is_above(row)], effort)
@@ -90,7 +91,7 @@ def run_suite(suite: str, arguments: argparse.Namespace, cases: list[Case]) -> l
     with data_folder() as folder:
         workers = workers_for(suite, arguments.build, arguments.lane)
         others = [worker.impl for worker in workers[1:]]
-        say(f"\nsuite {suite}: {len(cases)} cases\n{table.header(others)}")
+        say(f"\nsuite {suite}: {len(cases)} cases\n{table.markdown(table.head(others))}")
         bench = Bench(Limit(limit(arguments.build)), workers[0], workers[1:], folder)
         try:
             rows = run_cases(bench, cases, effort)
@@ -132,10 +133,7 @@ def main() -> int:
     every: list[Row] = []
     passing = arguments.only or arguments.lane == ENGINE
     for suite in arguments.suites or SUITES:
-        cases = cases_of(suite, arguments.full)
-        if arguments.only:
-            wanted = arguments.only.split(",")
-            cases = [case for case in cases if case.name in wanted]
+        cases = cases_of(suite, arguments.full, arguments.only)
         rows = run_suite(suite, arguments, cases)
         if not passing:
             every = keep(RESULTS / "results.json", suite, rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -217,15 +217,13 @@ def sweep_case(index: int) -> Case:
         elements = elements * 5 // 4
 
 
-def sweep_cases(count: int) -> Iterator[Case]:
-    return (sweep_case(index) for index in range(count))
-
-
-def cases_of(suite: str, full: bool) -> list[Case]:
-    if suite == "select":
-        return list(select_cases(full))
-    if suite == "small":
-        return list(small_cases())
-    if suite == "types":
-        return list(type_cases())
-    return list(sweep_cases(2000 if full else 500))
+def cases_of(suite: str, full: bool, only: str = "") -> list[Case]:
+    """`only`: names with commas, or all."""
+    makers: dict[str, Callable[[], Iterator[Case]]] = {
+        "select": lambda: select_cases(full),
+        "small": small_cases,
+        "types": type_cases,
+        "sweep": lambda: map(sweep_case, range(2000 if full else 500)),
+    }
+    every = makers[suite]()
+    return [case for case in every if not only or case.name in only.split(",")]

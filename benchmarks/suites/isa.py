@@ -15,7 +15,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from cases import Case, cases_of
@@ -39,26 +39,17 @@ WANTED = {
     "sweep": {"median": 0.85, "p5": 0.5, "least": 0.25},
 }
 SLOWEST = 10
-DESCRIBED = ("suite", "case", "cond", "src_0", "src_1", "dtype", "mask", "bytes")
 
 
 @dataclass
-class Compared:
+class Compared(Row):
     """Median seconds of a case by each way, and how much longer it took than the way it must not be
     slower than, and the limit's time over its own: medians of the turns."""
 
-    suite: str
-    case: str
-    cond: str
-    src_0: str
-    src_1: str
-    dtype: str
-    mask: str
-    plan: str  # of the first way
-    seconds: dict[str, float]
-    ratios: dict[str, float]
-    fractions: dict[str, float]  # of the limit, by way
-    bytes: int = 0  # that must move
+    plan: str = ""  # of the first way
+    seconds: dict[str, float] = field(default_factory=dict)
+    ratios: dict[str, float] = field(default_factory=dict)
+    fractions: dict[str, float] = field(default_factory=dict)  # of the limit, by way
 
 
 def sets_here() -> list[str]:
@@ -177,9 +168,8 @@ def case_name(found: Compared) -> str:
 
 def rows_of(found: Compared, name: str) -> Rows:
     """The case by one instruction set, as the targets read it."""
-    described = {key: getattr(found, key) for key in DESCRIBED}
-    described |= {"seconds_median": found.seconds[name], "limit_fraction": found.fractions[name]}
-    row = Row(**described, impl="maskwise")
+    median, share = found.seconds[name], found.fractions[name]
+    row = replace(found, impl="maskwise", seconds_median=median, limit_fraction=share)
     return {"maskwise": row, "limit": row}
 
 
@@ -313,13 +303,8 @@ def main() -> int:
     built = zip(others, arguments.against, strict=True)
     ways += [engine(build, other, MASKWISE_MAX_ISA=names[0]) for other, build in built]
     limit = Limit(limit_worker(arguments.build))
-    wanted = arguments.only.split(",") if arguments.only else []
-    cases = [
-        case
-        for suite in arguments.suites
-        for case in cases_of(suite, full=False)
-        if not wanted or case.name in wanted
-    ][:: arguments.every]
+    suites = [cases_of(suite, full=False, only=arguments.only) for suite in arguments.suites]
+    cases = [case for suite in suites for case in suite][:: arguments.every]
     every = run(cases, ways, pairs_of(names, others), limit, arguments.limit)
     kept = {**machine_facts(), "cases": [asdict(found) for found in every]}
     (RESULTS / "isa-cases.json").write_text(json.dumps(kept, indent=1) + "\n")

@@ -8,9 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from machine import write_stamp
-from results import NAMES, Row, Rows, best_row, versions_of, with_own_masks
+from results import NAMES, Row, Rows, best_row, state_of, versions_of, with_own_masks
 
-NOTE = "times as long:"
 SHOWN_FROM_BYTES = 1_000_000  # Selects that move less are bound by the call
 Cells = tuple[str, list[str], list[list[str]]]  # versions, head, rows: as they are shown
 
@@ -87,41 +86,25 @@ def python_row(case: str, numpy: float, copies: float, new: float, out: float) -
     return cells
 
 
-def column(text: str, name: str) -> str:
-    return f"{text:>{max(12, len(shortened(name)) + 2)}}"
-
-
-def shortened(name: str) -> str:
-    return name.removeprefix("onednn ")
-
-
-def header(others: list[str]) -> str:
-    """`others`: the implementations that a line compares with."""
-    columns = "".join(column(shortened(name), name) for name in others)
-    return (
-        f"{'case':<6}{'type':<6}{'mask':<14}{'moved':>9}{'limit':>10}"
-        f"{'maskwise':>10}{'of limit':>9}   {NOTE}{columns}"
-    )
+def head(others: list[str]) -> list[str]:
+    """`others`: the implementations that a line compares with, in times as long."""
+    names = [name.removeprefix("onednn ") for name in others]
+    return ["case", "type", "mask", "MB", "limit", "Maskwise", "of limit", *names, "operands"]
 
 
 def ratio_text(row: Row | None, own: Row) -> str:
-    if row is None:
-        return ""
-    if row.seconds_median is None:
-        return "wrong" if row.version.endswith("wrong answer") else "-"
+    if row is None or row.seconds_median is None:
+        return state_of(row)
     if own.seconds_median is None:
         return time_text(row.seconds_median)
     return f"{row.seconds_median / own.seconds_median:.3g}x"
 
 
-def line(rows: dict[str, Row], others: list[str]) -> str:
+def case_row(rows: Rows, others: list[str]) -> list[str]:
     own, limit = rows["maskwise"], rows["limit"]
     share = "-" if own.limit_fraction is None else f"{own.limit_fraction:.2f}"
-    columns = "".join(column(ratio_text(rows.get(name), own), name) for name in others)
-    text = (
-        f"{own.case:<6}{own.dtype:<6}{own.mask:<14}{own.bytes / 1e6:>6.4g} MB"
-        f"{time_text(limit.seconds_median):>10}{time_text(own.seconds_median):>10}{share:>9}"
-    )
-    shapes = f"  {own.cond} | {own.src_0} | {own.src_1}"
+    cells = [own.case, own.dtype, own.mask, f"{own.bytes / 1e6:.4g}"]
+    cells += [time_text(limit.seconds_median), time_text(own.seconds_median), share]
     failure = f"  !! {own.version}" if own.seconds_median is None else ""
-    return f"{text}   {' ' * len(NOTE)}{columns}{shapes}{failure}"
+    ratios = [ratio_text(rows.get(name), own) for name in others]
+    return [*cells, *ratios, f"{own.cond}, {own.src_0}, {own.src_1}{failure}"]

@@ -21,8 +21,10 @@ def one_mebibyte_of_l2(monkeypatch: pytest.MonkeyPatch) -> None:
 def found(suite: str, case: str, share: float, lesser: float, size: int = 2 << 20) -> Compared:
     ratios = {"avx512 / avx2": lesser / share}
     fractions = {"avx512": share, "avx2": lesser}
-    named = (suite, case, "72", "72", "-", "f32", "random", PLAN)
-    return Compared(*named, {"avx512": 1.0, "avx2": 1.0}, ratios, fractions, size)
+    made = Compared(suite, case, "72", "72", "-", "f32", "random", bytes=size, plan=PLAN)
+    made.seconds = {"avx512": 1.0, "avx2": 1.0}
+    made.ratios, made.fractions = ratios, fractions
+    return made
 
 
 def test_a_row_for_each_set_says_what_is_missed() -> None:
