@@ -219,7 +219,7 @@ def main() -> int:
     with data_folder() as data:
         lanes = [run_lane(arguments, lane, Path(data)) for lane in arguments.lanes]
     every = [measured for lane in lanes for measured in lane]
-    print(report.targets(every))
+    print(f"\n{report.counts(every)}")
     if arguments.peers:
         print(report.peers(every))
     measured = sum(each.times_faster() is not None for each in every)

@@ -28,22 +28,32 @@ PARTS = {
     "rest": ("the rest of Maskwise's time", "#9fd3c0"),
 }
 
-
-HEAD = ["case", "oneDNN ms", "Maskwise ms", "times", "ceiling ms", "of it", "before", "after"]
-HEAD += ["rows", "what Maskwise runs"]
+HEAD = ["case", "oneDNN ms", "Maskwise ms", "times", "between", "at least", "", "ceiling ms"]
+HEAD += ["of it", "before", "after", "rows", "what Maskwise runs"]
 
 
 def figure(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
+def share_text(measured: Measured) -> str:
+    share = measured.of_ceiling()
+    least = OF_LIMIT if measured.case.startswith("middle") else OF_CEILING
+    if share is None:
+        return "-"
+    return f"{share:.2f}" + (f" (to reach: {least})" if share < least else "")
+
+
 def case_row(measured: Measured) -> list[str]:
-    if measured.state:
-        return [measured.case, *["-"] * (len(HEAD) - 2), measured.state]
-    figures = [measured.median("onednn"), measured.median("maskwise"), measured.times_faster()]
-    figures += [measured.ceiling(), measured.of_ceiling(), *map(measured.median, CEILING)]
+    if not measured.ratios:
+        return [measured.case, *["-"] * (len(HEAD) - 2), measured.state or "not measured"]
+    times = [measured.median("onednn"), measured.median("maskwise"), measured.times_faster()]
+    low, high = interval(measured.ratios)
+    judged = [f"{low:.2f} to {high:.2f}", f"{wanted_times(measured) or 1:g}", verdict(measured)]
+    parts = [figure(measured.ceiling()), share_text(measured)]
+    parts += [figure(measured.median(part)) for part in CEILING]
     runs = f"{measured.claim or 'nothing'}{again(measured)}"
-    return [measured.case, *map(figure, figures), runs]
+    return [measured.case, *map(figure, times), *judged, *parts, runs]
 
 
 def wanted_times(measured: Measured) -> float | None:
@@ -59,23 +69,6 @@ def verdict(measured: Measured) -> str:
     # fresh processes reaches 1.
     reached = times if wanted else max([interval(measured.ratios)[1], *measured.again])
     return "holds" if reached >= (wanted or 1.0) else "MISSED"
-
-
-def target_row(measured: Measured) -> list[str]:
-    share, (low, high) = measured.of_ceiling(), interval(measured.ratios)
-    least = OF_LIMIT if measured.case.startswith("middle") else OF_CEILING
-    shown = "-" if share is None else f"{share:.2f}"
-    if share is not None and share < least:
-        shown += f" (to reach: {least})"
-    wanted, times = wanted_times(measured) or 1.0, measured.times_faster() or 0.0
-    cells = [measured.case, measured.lane, f"{wanted:g}", f"{times:.2f}"]
-    return [*cells, f"{low:.2f} to {high:.2f}", verdict(measured), shown]
-
-
-def targets(every: list[Measured]) -> str:
-    head = ["case", "lane", "at least", "times faster", "between", "", "of its ceiling"]
-    rows = [target_row(measured) for measured in every if measured.times_faster() is not None]
-    return f"\n{markdown(head, rows)}\n\n{counts(every)}"
 
 
 def counts(every: list[Measured]) -> str:
