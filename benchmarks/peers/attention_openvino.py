@@ -25,7 +25,7 @@ class Peer(Attending):
         return found
 
     def make(self, of: Operands, masks: list[Any], causal: bool) -> Form:
-        (_, kind), dst = TYPES[of.dtype], of.empty()
+        kind, dst = TYPES[of.dtype], of.empty()
         inputs = [*((array, kind) for array in (of.q, of.k, of.v)), *masks]
         attention = partial(ops.scaled_dot_product_attention, causal=causal)
         hint = {"INFERENCE_PRECISION_HINT": kind}  # the plugin's own choice for f32 is bf16
