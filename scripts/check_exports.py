@@ -9,8 +9,6 @@ besides. None has a search path of its own, and everything left undefined is fou
 need.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import subprocess

@@ -6,8 +6,6 @@ in scripts/size_exceptions.txt: `<path> <function or *> <reason>`. Run it with t
 .deps/tools, which has lizard.
 """
 
-from __future__ import annotations
-
 import statistics
 import subprocess
 import sys

@@ -7,8 +7,6 @@ that the client calls is the plugin's. Clients are installed below .deps/; "not 
 failure.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

@@ -5,8 +5,6 @@ Each is put together in a directory beside its place and renamed when complete, 
 holds the hash of its pins: an interrupted run leaves nothing half done, a repeated one is idle.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import fcntl

@@ -6,8 +6,6 @@ under load, and watches what the process holds: memory, threads, file handles. F
 them grows after the warm-up, and when a case fails. With --client nothing is built.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import math

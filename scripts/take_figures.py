@@ -7,8 +7,6 @@ documents; scripts/draw_picture.py draws the pictures of "select" and "kept". Re
 measured with uncommitted changes: no commit would say what it is of.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

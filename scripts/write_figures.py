@@ -12,8 +12,6 @@ other results or stands outside of markers, and where results are older than the
 a machine of the class can measure them again; their captions tell commit and date.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

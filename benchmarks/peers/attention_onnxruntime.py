@@ -1,8 +1,6 @@
 """ONNX Runtime: the contrib operator MultiHeadAttention, ONNX's Attention, and the graph of single
 operators."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """OpenVINO: a model of one ScaledDotProductAttention with the mask given, and with causal."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """The operands of an attention case, as scripts/bench attention writes them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A case's data as NumPy arrays, the same bytes for every peer."""
 
-from __future__ import annotations
-
 import mmap
 from collections.abc import Callable
 from pathlib import Path

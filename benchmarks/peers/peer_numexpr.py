@@ -1,7 +1,5 @@
 """numexpr: where(cond, src_0, src_1) into an array that is there already."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numexpr

@@ -1,7 +1,5 @@
 """NumPy: where, and two copies into an array that is there already."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

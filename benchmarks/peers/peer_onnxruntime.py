@@ -1,7 +1,5 @@
 """ONNX Runtime: a model of one Where, inputs and output bound to memory once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One Select in memory, by Dask's threads, and by a cluster of two processes on this machine."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable
 

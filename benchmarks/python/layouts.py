@@ -4,8 +4,6 @@ usage: layouts.py [COUNT [SEED]]; started by `scripts/bench python`. Every case 
 elements; how many are slower than NumPy's, and which most.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ Started by `scripts/bench onnxruntime --models`, which has the package built and
 exported. build/bench/onnxruntime_models.json keeps the times.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile

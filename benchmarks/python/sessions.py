@@ -6,8 +6,6 @@ Started by `scripts/bench onnxruntime`, which has the package built. build/bench
 keeps the times.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import os

@@ -1,8 +1,6 @@
 """Calls measured in turns, in one process, and what the suites share that measure a library without
 Maskwise and with it."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import statistics

@@ -5,8 +5,6 @@ Started by `scripts/bench python`, which has the package built. build/bench/pyth
 first.
 """
 
-from __future__ import annotations
-
 import statistics
 import subprocess
 import sys

@@ -6,8 +6,6 @@ measured by the peers, too.
 Started by scripts/bench attention, which has everything installed and built.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

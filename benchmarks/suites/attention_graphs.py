@@ -1,8 +1,6 @@
 """The graphs of the attention suite: files, longer sequences, the middle alone, plain attention,
 parts of them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What the attention suite measures of a case."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, field

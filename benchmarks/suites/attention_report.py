@@ -1,7 +1,5 @@
 """What the attention suite prints and draws."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The tables of the documents that the attention suite leaves, and what it draws them from."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -3,8 +3,6 @@
 Started by scripts/bench, which has everything installed and built.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -1,7 +1,5 @@
 """The cases of each suite."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace

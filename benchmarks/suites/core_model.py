@@ -4,8 +4,6 @@ Bytes move as fast as the memory or, together, the cores can move them, whicheve
 threads must wake before. A core moves as much as one here did; other machines are assumed.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is measured beside the cases: a native runtime's small call, compiles, memory, copies."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable
 from dataclasses import replace

@@ -2,8 +2,6 @@
 time against the same Select into another dst. Engine only. Started by scripts/bench inplace.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import sys

@@ -6,8 +6,6 @@ longer than another, twice. A run of all cases with --limit leaves two tables: e
 numbers to reach, and the cases that are slowest on one of them.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import statistics

@@ -3,8 +3,6 @@
 usage: machine.py SUITE: stamps what another program has just written below build/bench.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import platform

@@ -1,7 +1,5 @@
 """Measures one case by every implementation, in turns."""
 
-from __future__ import annotations
-
 import re
 import statistics
 import tempfile

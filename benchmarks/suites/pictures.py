@@ -1,7 +1,5 @@
 """The pictures: which share of the limit, how many times faster than the others, small calls."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any

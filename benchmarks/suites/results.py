@@ -1,7 +1,5 @@
 """What was measured, and the file that keeps it."""
 
-from __future__ import annotations
-
 import json
 import re
 import statistics

@@ -4,8 +4,6 @@ and is what is measured a figure? Not how large: the machine may be busy.
 Started by scripts/bench smoke, which has everything built.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys

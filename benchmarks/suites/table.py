@@ -1,8 +1,6 @@
 """Tables: those that the documents have, which scripts/take_figures.py finds below build/bench, and
 a line a case of the suites of Select on the terminal, while they run."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from pathlib import Path

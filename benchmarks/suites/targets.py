@@ -1,7 +1,5 @@
 """The numbers to reach, each next to what was measured."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """The limit of the machine: the best of many ways to move a case's bytes."""
 
-from __future__ import annotations
-
 import statistics
 from dataclasses import dataclass, field
 from typing import Any

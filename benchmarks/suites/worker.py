@@ -1,7 +1,5 @@
 """The processes that are measured: one for each implementation, asked line by line."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
