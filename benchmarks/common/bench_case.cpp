@@ -16,8 +16,6 @@ bench_case parse_case(const json& from) {
     bench_case c;
     c.name = from.at("name");
     c.dtype = from.at("dtype");
-    c.mask = from.at("mask");
-    c.seed = from.at("seed");
     c.folder = from.at("folder");
     c.cond = parse_operand(from.at("cond"));
     c.src_0 = parse_operand(from.at("src_0"));

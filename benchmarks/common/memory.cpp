@@ -40,12 +40,4 @@ std::vector<std::byte> read_file(const std::string& path, std::int64_t bytes) {
     return data;
 }
 
-void write_file(const std::string& path, const std::vector<std::byte>& data) {
-    std::ofstream file(path, std::ios::binary);
-    file.write(reinterpret_cast<const char*>(data.data()),
-               static_cast<std::streamsize>(data.size()));
-    if (!file.flush())
-        throw std::runtime_error(path + ": " + std::to_string(data.size()) + " bytes not written");
-}
-
 } // namespace maskwise::bench

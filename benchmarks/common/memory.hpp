@@ -24,10 +24,8 @@ private:
     std::int64_t size_ = 0;
 };
 
-// A file of a case's folder, which all processes read: its first `bytes`, and writing it. They
-// throw std::runtime_error naming the path.
+// The first bytes of a file; throws std::runtime_error naming its path where it has fewer.
 void read_file(const std::string& path, std::byte* to, std::int64_t bytes);
 std::vector<std::byte> read_file(const std::string& path, std::int64_t bytes);
-void write_file(const std::string& path, const std::vector<std::byte>& data);
 
 } // namespace maskwise::bench

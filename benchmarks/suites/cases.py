@@ -27,6 +27,11 @@ class Operand:
             return text
         return f"{text}@{'x'.join(map(str, self.strides))}"
 
+    def span(self) -> int:
+        """Elements from the first to one past the last."""
+        pairs = zip(self.dims, self.strides, strict=True)
+        return 1 + sum((extent - 1) * stride for extent, stride in pairs)
+
     def distinct(self) -> int:
         """How many elements it has in memory."""
         count = 1
@@ -61,8 +66,7 @@ class Case:
             for name, operand in vars(self).items()
             if isinstance(operand, Operand)
         }
-        named = {"name": self.name, "dtype": self.dtype, "mask": self.mask, "seed": self.seed}
-        return {**operands, **named, "folder": folder}
+        return {**operands, "name": self.name, "dtype": self.dtype, "folder": folder}
 
 
 def laid_out(dims: tuple[int, ...], order: list[int], padding: int = 0) -> Operand:

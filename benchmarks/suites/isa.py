@@ -18,7 +18,7 @@ from pathlib import Path
 
 from cases import Case, cases_of
 from machine import CLASSES, ISA_NAMES, machine_facts, processor_facts
-from measure import data_folder, maskwise_version
+from measure import data_folder, make_data, maskwise_version
 from results import Row, Rows, fields_of
 from table import Cells, keep
 from targets import Measured, beyond_l2, fractions, large_and_direct
@@ -141,16 +141,17 @@ def run(
     try:
         with data_folder() as folder:
             for number, case in enumerate(cases, 1):
-                load = limit.load if with_limit else limit.make
-                moved_bytes = load(case.request(folder))
+                needed = make_data(case, folder)
                 used = limit if with_limit else None
+                if used:
+                    used.bind(*needed)
                 found = compare(case, ways, used, pairs, folder)
                 if is_slower(found):
                     again = compare(case, ways, None, pairs, folder)
                     found.ratios = {
                         name: min(ratio, again.ratios[name]) for name, ratio in found.ratios.items()
                     }
-                found.bytes = moved_bytes
+                found.bytes = sum(needed)
                 every.append(found)
                 print(f"[{number}/{len(cases)}] {line(found)}", flush=True)
     finally:

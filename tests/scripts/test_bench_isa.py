@@ -33,9 +33,10 @@ def compared(*ways: Worker, with_limit: bool = False) -> list[isa.Compared]:
     """The limit always takes half a second."""
     names = [each.impl for each in ways]
     limit = MagicMock(spec=Limit)
-    limit.load.return_value = limit.make.return_value = 640
     limit.time_best.return_value = [0.5]
-    return isa.run([CASE], list(ways), isa.pairs_of(names, []), limit, with_limit)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(isa, "make_data", lambda *_: (600, 40))
+        return isa.run([CASE], list(ways), isa.pairs_of(names, []), limit, with_limit)
 
 
 def test_a_set_is_compared_with_each_lesser_one_and_other_builds() -> None:
