@@ -37,12 +37,6 @@ std::int64_t width_bytes(const std::string& dtype) {
                                 "'; there are f32, bf16, f16, i64, bool");
 }
 
-std::int64_t element_count(const operand& o) {
-    std::int64_t count = 1;
-    for (const std::int64_t extent : o.extents) count *= extent;
-    return count;
-}
-
 std::int64_t span_elems(const operand& o) {
     std::int64_t span = 1;
     for (std::size_t d = 0; d < o.extents.size(); ++d) {

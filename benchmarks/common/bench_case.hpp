@@ -32,7 +32,6 @@ struct bench_case {
 bench_case parse_case(const json& from);
 
 std::int64_t width_bytes(const std::string& dtype);
-std::int64_t element_count(const operand& o);
 // Elements from the first to one past the last that the operand touches; 0 where it is empty.
 std::int64_t span_elems(const operand& o);
 
