@@ -1,9 +1,8 @@
 """The attention suite compares every answer, knows its own noise and names who is faster."""
 
 import json
-import os
-import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -320,23 +319,11 @@ print(json.dumps({**found, "kept": kept}))
 
 
 @pytest.fixture(scope="module")
-def planted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def planted(tmp_path_factory: pytest.TempPathFactory, ask_numpy: Callable[..., Any]) -> Any:  # noqa: ANN401
     folder = tmp_path_factory.mktemp("planted")
     (folder / "attention_planted.py").write_text(PLANTED)
     (ROOT / "build/bench").mkdir(parents=True, exist_ok=True)  # of the peers' logs
-    python = ROOT / ".deps/python/bin/python"
-    assert python.exists(), "scripts/setup --python installs NumPy"
-    path = os.pathsep.join([str(ROOT / "benchmarks/suites"), str(folder)])
-    done = subprocess.run(
-        [str(python), "-B", "-c", ASK],
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    return ask_numpy(ASK, folder=str(folder))
 
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])

@@ -1,12 +1,9 @@
 """The data of a case of Select, against a walk over its elements, one by one."""
 
-import json
-import os
-import subprocess
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from worker import ROOT
 
 MASKS = ("random", "random:0.1", "causal", "padding", "runs", "banded", "one_row", "true")
 ASK = """
@@ -56,20 +53,8 @@ print(json.dumps({
 
 
 @pytest.fixture(scope="module")
-def said() -> dict[str, Any]:
-    """By a Python that has NumPy."""
-    python = ROOT / ".deps/python/bin/python"
-    assert python.exists(), "scripts/setup --python installs NumPy"
-    done = subprocess.run(
-        [str(python), "-B", "-c", ASK, *MASKS],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "benchmarks/suites")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+def said(ask_numpy: Callable[..., Any]) -> Any:  # noqa: ANN401
+    return ask_numpy(ASK, *MASKS)
 
 
 def test_answers_and_cache_lines_are_those_of_a_walk(said: dict[str, Any]) -> None:
