@@ -9,8 +9,6 @@ besides. None has a search path of its own, and everything left undefined is fou
 need.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import subprocess
@@ -50,28 +48,18 @@ def declared_names(header: Path) -> set[str]:
     return {*classes, *re.findall(r"^MASKWISE_API [^;()]*?(\w+)\(", text, re.MULTILINE)}
 
 
-def demangled(library: Path) -> list[str]:
-    lines = tool("nm", "-DC", "--defined-only", str(library)).splitlines()
-    return [line.split(maxsplit=2)[2] for line in lines]
+def symbols(library: Path, *options: str) -> set[str]:
+    """Those exported; an absolute one (A) is the name of a version node, not something to call."""
+    lines = tool("nm", "-D", "--defined-only", *options, str(library)).splitlines()
+    parts = [line.split(maxsplit=2) for line in lines]
+    return {name.split("@")[0] for _, kind, name in parts if kind != "A"}
 
 
-def exported_names(library: Path) -> set[str]:
-    """First names below maskwise:: of the demangled exports; anything else in full."""
-    names = set()
-    for symbol in demangled(library):
-        found = re.match(
-            r"(?:(?:typeinfo(?: name)?|vtable) for )?maskwise::(?:v\d+::)?(\w+)", symbol
-        )
-        names.add(found.group(1) if found else symbol)
-    return names
-
-
-def exported_symbols(library: Path) -> set[str]:
-    symbols = (
-        line.split() for line in tool("nm", "-D", "--defined-only", str(library)).splitlines()
-    )
-    # An absolute symbol (A) is the name of a version node, not something to call.
-    return {words[2].split("@")[0] for words in symbols if len(words) == 3 and words[1] != "A"}
+def first_names(library: Path) -> set[str]:
+    """Below maskwise:: of the demangled exports; anything else in full."""
+    pattern = r"(?:(?:typeinfo(?: name)?|vtable) for )?maskwise::(?:v\d+::)?(\w+)"
+    every = symbols(library, "--demangle")
+    return {found[1] if (found := re.match(pattern, symbol)) else symbol for symbol in every}
 
 
 def dynamic_faults(library: Path, *also_needed: str) -> list[str]:
@@ -89,11 +77,17 @@ def undefined_faults(library: Path) -> list[str]:
     return [f"finds nowhere {name or file}" for name, file in missing]
 
 
+def differences(listed: set[str], exported: set[str]) -> list[str]:
+    faults = [f"does not export {name}" for name in sorted(listed - exported)]
+    return faults + [f"exports {name}, which is not listed" for name in sorted(exported - listed)]
+
+
 def check(library: Path, folder: Path) -> list[str]:
-    listed, exported = listed_functions(folder) | named_in_full(folder), exported_symbols(library)
+    listed = listed_functions(folder) | named_in_full(folder)
     if not listed:
         return [f"no function is listed in {folder}"]
-    return compare(library, listed, exported) + dynamic_faults(library)
+    faults = differences(listed, symbols(library)) + undefined_faults(library)
+    return faults + dynamic_faults(library)
 
 
 def check_api(library: Path, *headers: Path) -> list[str]:
@@ -101,26 +95,18 @@ def check_api(library: Path, *headers: Path) -> list[str]:
     if empty:
         return empty
     declared = set().union(*map(declared_names, headers))
-    faults = compare(library, declared, exported_names(library))
+    faults = differences(declared, first_names(library)) + undefined_faults(library)
     return faults + dynamic_faults(library, NEEDED_BY_ENGINE)
 
 
 def check_extension(library: Path) -> list[str]:
     """It is linked with nothing left undefined, and finds OpenVINO only where that is loaded."""
-    exported = {PASS if PASS in symbol else symbol for symbol in demangled(library)}
+    every = symbols(library, "--demangle")
+    exported = {PASS if PASS in symbol else symbol for symbol in every}
     needed = re.findall(r"libopenvino\.so\.\d+", tool("readelf", "-dW", str(library)))
     faults = [] if needed else ["needs no libopenvino"]
     faults += differences({PASS, "create_extensions"}, exported)
     return faults + dynamic_faults(library, NEEDED_BY_ENGINE, *needed)
-
-
-def differences(listed: set[str], exported: set[str]) -> list[str]:
-    faults = [f"does not export {name}" for name in sorted(listed - exported)]
-    return faults + [f"exports {name}, which is not listed" for name in sorted(exported - listed)]
-
-
-def compare(library: Path, listed: set[str], exported: set[str]) -> list[str]:
-    return differences(listed, exported) + undefined_faults(library)
 
 
 def main() -> int:

@@ -1,8 +1,6 @@
 #!/usr/bin/env python3
 """Checks every #include against the table in scripts/layers.txt, and src/ for circles of files."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterable

@@ -6,8 +6,6 @@ in scripts/size_exceptions.txt: `<path> <function or *> <reason>`. Run it with t
 .deps/tools, which has lizard.
 """
 
-from __future__ import annotations
-
 import statistics
 import subprocess
 import sys
@@ -52,7 +50,8 @@ def source_files(root: Path) -> list[str]:
     command = ["git", "-C", str(root), "ls-files", "-z", "-co", "--exclude-standard"]
     listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     names = sorted(set(listing.split("\0")))
-    return [name for name in names if is_source(Path(name)) and (root / name).is_file()]
+    files = [name for name in names if (root / name).is_file() and not (root / name).is_symlink()]
+    return [name for name in files if is_source(Path(name))]
 
 
 def exceptions(path: Path) -> set[tuple[str, str]]:

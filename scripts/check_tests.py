@@ -5,8 +5,6 @@ A test is named in the last column of a table, as `suite.name`; it exists where 
 says TEST, TEST_F or TEST_P of that suite and name.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

@@ -1,8 +1,6 @@
 #!/usr/bin/env python3
 """Checks that no tracked file names a path of one machine or the host of a package registry."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Runs other people's programs that use oneDNN Graph, without and with the plugin preloaded.
 
 A client passes when two runs alone and one with the plugin give the same outputs and execute the
@@ -6,8 +7,6 @@ that the client calls is the plugin's. Clients are installed below .deps/; "not 
 failure.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re
@@ -15,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import install_deps as deps
@@ -56,18 +56,6 @@ class Run:
 
     def end(self) -> str:
         return f"exit status {self.status}: {' / '.join(self.text.splitlines()[-3:])}"
-
-
-def build_root(tree: Path, pins: deps.Pins) -> None:
-    """Unpacks packages of another release with all they depend on; nothing is installed."""
-    work = tree.parent / "apt"
-    work.mkdir()
-    apt = ["apt-get", "-q", *deps.apt_options(work, pins.suite, pins.architecture)]
-    deps.run_quietly("apt-get update", [*apt, "update"])
-    fetch = [*apt, "install", "--yes", "--no-install-recommends", "--download-only", *pins.items]
-    deps.run_quietly("apt-get install --download-only", fetch)
-    for package in sorted(work.glob("cache/archives/*.deb")):
-        subprocess.run(["dpkg", "-x", str(package), str(tree)], check=True)
 
 
 def python_of(tree: Path) -> tuple[list[str], dict[str, str]]:
@@ -151,7 +139,8 @@ def passes(name: str, plugin: Path) -> bool:
 
 def is_there(name: str) -> bool:
     pins = deps.Pins(PROGRAMS / f"{CLIENTS[name][0]}.txt")
-    build = build_root if pins.suite else deps.build_environment
+    from_debian = partial(deps.build_from_debian, with_dependencies=True)
+    build = from_debian if pins.suite else deps.build_environment
     try:
         deps.install(f"client {name}", deps.DEPS / f"client-{pins.path.stem}", pins, build)
     except deps.Failure as failure:

@@ -8,8 +8,6 @@ ran. Fails below 95 % of lines. A branch counts where control can go two ways in
 paths of exceptions are left out, since nearly every call has one.
 """
 
-from __future__ import annotations
-
 import argparse
 import collections
 import gzip

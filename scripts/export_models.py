@@ -8,8 +8,6 @@ Nothing is downloaded: the models come from configurations, their weights from s
 published and go to build/models, for `scripts/bench onnxruntime --models`.
 """
 
-from __future__ import annotations
-
 import argparse
 import io
 import logging

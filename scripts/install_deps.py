@@ -5,8 +5,6 @@ Each is put together in a directory beside its place and renamed when complete, 
 holds the hash of its pins: an interrupted run leaves nothing half done, a repeated one is idle.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import fcntl
@@ -33,6 +31,19 @@ class Failure(Exception):
     """Ends the run with one line for the user."""
 
 
+def version_is(found: str, relation: str, version: str) -> bool:
+    command = ["dpkg", "--compare-versions", found, relation, version]
+    return subprocess.run(command, check=False).returncode == 0
+
+
+# Of a package's version and the pinned one, and how the message puts it.
+RULES: dict[str, tuple[Callable[[str, str], bool], str]] = {
+    "expect": (str.startswith, "{}"),
+    "at-least": (lambda found, version: version_is(found, "ge", version), "{} or newer"),
+    "below": (lambda found, version: version_is(found, "lt", version), "below {}"),
+}
+
+
 class Pins:
     """A file of pins: comments, lines of a key and its value, what to install.
 
@@ -46,16 +57,12 @@ class Pins:
         lines = [line.split("#", 1)[0].split() for line in self.text.splitlines()]
         words = [line for line in lines if line]
         self.meaning = "\n".join(" ".join(line) for line in words)  # a comment changes nothing
-        self.suite = self.value(words, "suite", "")
-        self.architecture = self.value(words, "architecture", "amd64")
-        self.expect = [(line[1], line[2]) for line in words if line[0] == "expect"]
-        self.at_least = [(line[1], line[2]) for line in words if line[0] == "at-least"]
-        self.below = [(line[1], line[2]) for line in words if line[0] == "below"]
+        settings = {line[0]: line[1] for line in words if len(line) == 2}
+        self.suite = settings.get("suite", "")
+        self.architecture = settings.get("architecture", "amd64")
+        self.rules = [tuple(line) for line in words if line[0] in RULES]
+        self.moves = any(rule == "at-least" for rule, *_ in self.rules)
         self.items = [line[0] for line in words if len(line) == 1]
-
-    @staticmethod
-    def value(words: list[list[str]], key: str, default: str) -> str:
-        return next((line[1] for line in words if line[0] == key and line[1:]), default)
 
     def stamp(self) -> str:
         return hashlib.sha256(f"{RECIPE}\n{self.meaning}".encode()).hexdigest()
@@ -213,34 +220,27 @@ def apt_options(work: Path, suite: str, architecture: str) -> list[str]:
     return [word for key, value in settings.items() for word in ("-o", f"{key}={value}")]
 
 
-def version_is(found: str, relation: str, version: str) -> bool:
-    command = ["dpkg", "--compare-versions", found, relation, version]
-    return subprocess.run(command, check=False).returncode == 0
-
-
 def check_versions(folder: Path, pins: Pins) -> None:
-    def version_of(name: str) -> str:
-        return next((path.name.split("_")[1] for path in folder.glob(f"{name}_*.deb")), "0")
-
-    for name, version in pins.expect:
-        if not version_of(name).startswith(version):
-            raise Failure(f"expected {name} {version}, the mirror has {version_of(name)}")
-    for name, version in pins.at_least:
-        if not version_is(version_of(name), "ge", version):
-            raise Failure(f"expected {name} {version} or newer, the mirror has {version_of(name)}")
-        say(f"{name} of {pins.suite} is {version_of(name)}")
-    for name, version in pins.below:
-        if not version_is(version_of(name), "lt", version):
-            raise Failure(f"expected {name} below {version}, the mirror has {version_of(name)}")
+    for rule, name, version in pins.rules:
+        found = next((path.name.split("_")[1] for path in folder.glob(f"{name}_*.deb")), "0")
+        holds, wanted = RULES[rule]
+        if not holds(found, version):
+            raise Failure(f"expected {name} {wanted.format(version)}, the mirror has {found}")
+        if rule == "at-least":
+            say(f"{name} of {pins.suite} is {found}")
 
 
-def build_from_debian(tree: Path, pins: Pins) -> None:
+def build_from_debian(tree: Path, pins: Pins, with_dependencies: bool = False) -> None:
+    """Unpacks packages of another release; nothing is installed."""
     work = tree.parent / "apt"
     work.mkdir()
-    options = apt_options(work, pins.suite, pins.architecture)
-    run_quietly("apt-get update", ["apt-get", "-q", *options, "update"])
-    run_quietly("apt-get download", ["apt-get", "-q", *options, "download", *pins.items], cwd=work)
-    for package in sorted(work.glob("*.deb")):
+    apt = ["apt-get", "-q", *apt_options(work, pins.suite, pins.architecture)]
+    fetch = ["download"]
+    if with_dependencies:
+        fetch = ["install", "--yes", "--no-install-recommends", "--download-only"]
+    run_quietly("apt-get update", [*apt, "update"])
+    run_quietly(f"apt-get {fetch[0]}", [*apt, *fetch, *pins.items], cwd=work)
+    for package in sorted(work.glob("**/*.deb")):
         run_quietly(f"unpacking {package.name}", ["dpkg", "-x", str(package), str(tree)])
     check_versions(work, pins)
 
@@ -280,7 +280,7 @@ def install_lane(pins: Pins, wanted_by_name: bool) -> None:
     try:
         install(f"oneDNN lane {name}", DEPS / f"onednn-{name}", pins, build_lane)
     except Failure as failure:
-        if wanted_by_name or not pins.at_least:
+        if wanted_by_name or not pins.moves:
             raise
         say(f"{failure}; skipped")
 

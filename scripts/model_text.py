@@ -4,8 +4,6 @@ A line a node, `read` makes the same model of it everywhere, with weights of fix
 constants, integers and truth values stay, because shapes are computed from them.
 """
 
-from __future__ import annotations
-
 import json
 import zlib
 from collections.abc import Iterable

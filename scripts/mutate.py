@@ -17,8 +17,6 @@ next: the next run first tries again what this one has missed. build/mutate/verd
 verdicts on one state; another run on the same state tries further faults and adds them up.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

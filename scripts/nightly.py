@@ -10,8 +10,6 @@ docs/figures/nightly.json keeps the last result of each, of which the table in d
 is written; with uncommitted changes nothing is kept. build/nightly has the logs.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

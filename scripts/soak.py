@@ -6,8 +6,6 @@ under load, and watches what the process holds: memory, threads, file handles. F
 them grows after the warm-up, and when a case fails. With --client nothing is built.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import math
@@ -71,14 +69,6 @@ def sample(process: int, seconds: float, cases: int) -> Sample:
     return Sample(seconds, cases, **sums)
 
 
-@dataclass
-class Trend:
-    """Growth per second: the median of what each pair of points says, and the least that fits."""
-
-    median: float
-    least: float
-
-
 def points(samples: list[Sample], name: str) -> Iterator[tuple[float, float]]:
     size = math.ceil(len(samples) / MOST_POINTS)
     for start in range(0, len(samples), size):
@@ -89,8 +79,9 @@ def points(samples: list[Sample], name: str) -> Iterator[tuple[float, float]]:
         )
 
 
-def trend(samples: list[Sample], name: str) -> Trend:
-    """Theil's and Sen's; the bound is that of Kendall's rank correlation."""
+def trend(samples: list[Sample], name: str) -> tuple[float, float]:
+    """Growth per second: the median of what each pair of points says, and the least that fits.
+    Theil's and Sen's; the bound is that of Kendall's rank correlation."""
     known = list(points(samples, name))
     slopes = sorted(
         (later[1] - earlier[1]) / (later[0] - earlier[0])
@@ -99,7 +90,7 @@ def trend(samples: list[Sample], name: str) -> Trend:
     )
     n = len(known)
     reach = DOUBT * math.sqrt(n * (n - 1) * (2 * n + 5) / 18)
-    return Trend(statistics.median(slopes), slopes[max(0, int((len(slopes) - reach) / 2))])
+    return statistics.median(slopes), slopes[max(0, int((len(slopes) - reach) / 2))]
 
 
 def warmed_up(samples: list[Sample]) -> list[Sample]:
@@ -118,11 +109,10 @@ def growth(samples: list[Sample]) -> list[str]:
     seconds, cases = kept[-1].seconds - kept[0].seconds, kept[-1].cases - kept[0].cases
     faults = []
     for name, allowed in ALLOWED.items():
-        found = trend(kept, name)
-        if found.least * seconds > allowed:
-            a_case = found.median * seconds / max(cases, 1)
-            hour = found.median * 3600
-            faults.append(f"{name} grow by {a_case:,.2f} a case, {hour:,.2f} an hour")
+        median, least = trend(kept, name)
+        if least * seconds > allowed:
+            a_case = median * seconds / max(cases, 1)
+            faults.append(f"{name} grow by {a_case:,.2f} a case, {median * 3600:,.2f} an hour")
     return faults
 
 

@@ -6,8 +6,6 @@ says: JUnit's form by googletest, pytest and tests/support/unittest_report.py, t
 its batches. A program without a report is one case.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import json

@@ -6,8 +6,6 @@ transcript tests' list. With --include DIR, also checks that every function that
 DIR declare is in the list.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys

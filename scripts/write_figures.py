@@ -12,8 +12,6 @@ other results or stands outside of markers, and where results are older than the
 a machine of the class can measure them again; their captions tell commit and date.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json
@@ -29,7 +27,8 @@ from write_compatibility import replace_part
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks/suites"))
-from machine import cpu_class  # noqa: E402
+from machine import ISA_NAMES, cpu_class  # noqa: E402
+from table import markdown  # noqa: E402
 
 MOST_COMMITS = 30
 ENGINE = ("src/kernel", "src/plan", "src/exec", "src/attention")
@@ -40,7 +39,6 @@ SELECT_ENGINE = (
     "src/exec",
     *(f":(exclude)src/{of}" for of in ("*/row_*", "exec/run_rows.*", "kernel/attention_*")),
 )
-ISA_NAMES = {"avx512": "AVX-512", "avx2": "AVX2", "sse4": "SSE4", "neon": "NEON", "sve": "SVE"}
 # A cell that is nothing but a figure: only a script writes those.
 FIGURE = re.compile(r"[\d.,]+( ?(x|ns|us|ms|s|%|GB/s|times))?")
 
@@ -50,7 +48,7 @@ class Table:
     document: str
     name: str
     command: str  # what measures it
-    suites: tuple[str, ...]  # of which it is, by what they leave in build/bench
+    suites: tuple[str, ...] = ()  # of which it is, where that is not the one of its name
     sources: tuple[str, ...] = SELECT_ENGINE  # that it measures
     newest_only: bool = False  # of the CPU classes
     drawn: bool = False  # a picture, once for each background, and no table
@@ -58,38 +56,29 @@ class Table:
 
 ATTENTION = "scripts/bench attention"
 ISA = "scripts/bench isa select sweep --limit"
-README, SPEED, HOST = "README.md", "docs/performance.md", "docs/onnxruntime.md"
+README, SPEED = "README.md", "docs/performance.md"
+FUSION, HOST = "docs/fusion.md", "docs/onnxruntime.md"
 EVERY = (
     Table(README, "run", "scripts/run", ("run-perf",), newest_only=True),
-    Table(README, "plain", f"{ATTENTION} --peers", ("attention",), ENGINE, newest_only=True),
-    Table(SPEED, "kernels", "scripts/bench kernels", ("kernels",)),
+    Table(README, "plain", f"{ATTENTION} --peers", sources=ENGINE, newest_only=True),
+    Table(SPEED, "kernels", "scripts/bench kernels"),
     Table(SPEED, "targets", "scripts/bench", ("select", "small")),
-    Table(SPEED, "isa", ISA, ("isa",)),
-    Table(SPEED, "slowest", ISA, ("isa",)),
-    Table(SPEED, "inplace", "scripts/bench inplace", ("inplace",)),
+    Table(SPEED, "isa", ISA),
+    Table(SPEED, "slowest", ISA),
+    Table(SPEED, "inplace", "scripts/bench inplace"),
     Table(SPEED, "model", "scripts/bench select", ("select",)),
-    Table("docs/fusion.md", "attention", ATTENTION, ("attention",), ENGINE),
-    Table(
-        "docs/fusion.md", "merged", "scripts/run --batch=merge_perf", ("run-merge_perf",), ENGINE
-    ),
-    Table("docs/python.md", "python", "scripts/bench python", ("python",)),
-    Table(HOST, "onnxruntime", "scripts/bench onnxruntime", ("onnxruntime",), ENGINE),
-    Table(
-        HOST,
-        "onnxruntime_models",
-        "scripts/bench onnxruntime --models",
-        ("onnxruntime_models",),
-        ENGINE,
-    ),
-    Table("docs/openvino.md", "openvino", "scripts/bench openvino", ("openvino",), ENGINE),
-    Table(README, "select", "scripts/bench select", ("select",), newest_only=True, drawn=True),
-    Table(
-        README, "kept", f"{ATTENTION} --peers", ("attention",), ENGINE, newest_only=True, drawn=True
-    ),
+    Table(FUSION, "attention", ATTENTION, sources=ENGINE),
+    Table(FUSION, "merged", "scripts/run --batch=merge_perf", ("run-merge_perf",), ENGINE),
+    Table("docs/python.md", "python", "scripts/bench python"),
+    Table(HOST, "onnxruntime", "scripts/bench onnxruntime", sources=ENGINE),
+    Table(HOST, "onnxruntime_models", "scripts/bench onnxruntime --models", sources=ENGINE),
+    Table("docs/openvino.md", "openvino", "scripts/bench openvino", sources=ENGINE),
+    Table(README, "select", "scripts/bench select", newest_only=True, drawn=True),
+    Table(README, "kept", f"{ATTENTION} --peers", sources=ENGINE, newest_only=True, drawn=True),
 )
 BY_NAME = {table.name: table for table in EVERY}
 TABLES = tuple(table for table in EVERY if not table.drawn)
-NIGHTLY = Table("docs/reliability.md", "nightly", "scripts/nightly", (), ENGINE)
+NIGHTLY = Table("docs/reliability.md", "nightly", "scripts/nightly", sources=ENGINE)
 PICTURES = {
     f"docs/pictures/{name}-{theme}.svg": (table, theme)
     for name, table in (("select", BY_NAME["select"]), ("attention", BY_NAME["kept"]))
@@ -137,11 +126,6 @@ def results_of(table: Table, root: Path) -> dict[str, Result]:
         newest = max(found, key=lambda name: found[name].date)
         return {newest: found[newest]}
     return found
-
-
-def markdown(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def caption(cpu_class: str, result: Result) -> str:

@@ -16,8 +16,6 @@ bench_case parse_case(const json& from) {
     bench_case c;
     c.name = from.at("name");
     c.dtype = from.at("dtype");
-    c.mask = from.at("mask");
-    c.seed = from.at("seed");
     c.folder = from.at("folder");
     c.cond = parse_operand(from.at("cond"));
     c.src_0 = parse_operand(from.at("src_0"));
@@ -37,12 +35,6 @@ std::int64_t width_bytes(const std::string& dtype) {
     if (dtype == "bool") return 1;
     throw std::invalid_argument("no element type '" + dtype +
                                 "'; there are f32, bf16, f16, i64, bool");
-}
-
-std::int64_t element_count(const operand& o) {
-    std::int64_t count = 1;
-    for (const std::int64_t extent : o.extents) count *= extent;
-    return count;
 }
 
 std::int64_t span_elems(const operand& o) {

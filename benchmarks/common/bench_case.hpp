@@ -21,9 +21,7 @@ struct operand {
 
 struct bench_case {
     std::string name;
-    std::string dtype; // f32, bf16, f16; without a oneDNN also i64, bool
-    std::string mask;  // see fill_mask
-    std::uint64_t seed = 0;
+    std::string dtype;  // f32, bf16, f16; without a oneDNN also i64, bool
     std::string folder; // of the files cond, src_0, src_1, expected
     operand cond, src_0, src_1, dst;
     bool in_place = false; // dst is src_0
@@ -34,7 +32,6 @@ struct bench_case {
 bench_case parse_case(const json& from);
 
 std::int64_t width_bytes(const std::string& dtype);
-std::int64_t element_count(const operand& o);
 // Elements from the first to one past the last that the operand touches; 0 where it is empty.
 std::int64_t span_elems(const operand& o);
 

@@ -22,16 +22,15 @@ json measured_call::load(const bench_case& c, std::unique_ptr<timed_call> call) 
                  read("src_1", c, span_elems(c.src_1) * width, 2), dst});
     call_->execute();
     call_->wait();
-    const shared_file expected(c.folder + "/expected", dst_bytes, false);
-    const bool right = std::memcmp(dst, expected.data(), static_cast<std::size_t>(dst_bytes)) == 0;
+    const auto expected = read_file(c.folder + "/expected", dst_bytes);
+    const bool right = std::memcmp(dst, expected.data(), expected.size()) == 0;
     return {{"state", right ? "right" : "wrong"}};
 }
 
 std::byte* measured_call::read(const std::string& name, const bench_case& c, std::int64_t bytes,
                                std::size_t buffer) {
-    const shared_file file(c.folder + '/' + name, bytes, false);
     std::byte* const to = buffers_[buffer].take(bytes);
-    std::memcpy(to, file.data(), static_cast<std::size_t>(bytes));
+    read_file(c.folder + '/' + name, to, bytes);
     return to;
 }
 

@@ -25,7 +25,7 @@ public:
 class measured_call {
 public:
     // Runs the call once on the case's data: {"state": "right"} or "wrong". Throws what the call
-    // throws, std::system_error on files.
+    // throws, std::runtime_error on files.
     json load(const bench_case& c, std::unique_ptr<timed_call> call);
     // {"samples": seconds}; throws std::invalid_argument where nothing is loaded.
     json time(const json& request);

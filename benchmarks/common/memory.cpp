@@ -1,28 +1,13 @@
 #include "common/memory.hpp"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <system_error>
 
 namespace maskwise::bench {
-namespace {
-
-std::byte* map_pages(std::int64_t bytes, int protection, int flags, int file) {
-    void* at = mmap(nullptr, static_cast<std::size_t>(bytes), protection, flags, file, 0);
-    return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
-}
-
-[[noreturn]] void fail(const std::string& what) {
-    throw std::system_error(errno, std::generic_category(), what);
-}
-
-} // namespace
 
 arena::~arena() {
     if (data_) munmap(data_, static_cast<std::size_t>(size_));
@@ -31,30 +16,28 @@ arena::~arena() {
 std::byte* arena::take(std::int64_t bytes) {
     if (bytes <= size_) return data_;
     if (data_) munmap(data_, static_cast<std::size_t>(size_));
-    data_ = map_pages(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    const auto size = static_cast<std::size_t>(bytes);
+    void* const at =
+        mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    data_ = at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
     size_ = data_ ? bytes : 0;
-    if (!data_) fail("memory of " + std::to_string(bytes) + " bytes");
-    std::memset(data_, 0, static_cast<std::size_t>(bytes));
+    if (!data_)
+        throw std::system_error(errno, std::generic_category(),
+                                "memory of " + std::to_string(bytes) + " bytes");
+    std::memset(data_, 0, size);
     return data_;
 }
 
-shared_file::shared_file(const std::string& path, std::int64_t bytes, bool writable)
-    : size_(std::max<std::int64_t>(bytes, 1)) {
-    const int file = open(path.c_str(), writable ? O_RDWR | O_CREAT : O_RDONLY, 0600);
-    if (file < 0) fail(path);
-    struct stat now {};
-    const bool grown = fstat(file, &now) == 0 &&
-                       (now.st_size >= size_ || (writable && ftruncate(file, size_) == 0));
-    const int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
-    if (grown) data_ = map_pages(size_, protection, MAP_SHARED | MAP_POPULATE, file);
-    const int error = errno;
-    close(file);
-    errno = error;
-    if (!data_) fail(path + " of " + std::to_string(bytes) + " bytes");
+void read_file(const std::string& path, std::byte* to, std::int64_t bytes) {
+    std::ifstream file(path, std::ios::binary);
+    if (!file.read(reinterpret_cast<char*>(to), bytes))
+        throw std::runtime_error(path + ": no " + std::to_string(bytes) + " bytes to read");
 }
 
-shared_file::~shared_file() {
-    munmap(data_, static_cast<std::size_t>(size_));
+std::vector<std::byte> read_file(const std::string& path, std::int64_t bytes) {
+    std::vector<std::byte> data(static_cast<std::size_t>(bytes));
+    read_file(path, data.data(), bytes);
+    return data;
 }
 
 } // namespace maskwise::bench

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace maskwise::bench {
 
@@ -23,20 +24,8 @@ private:
     std::int64_t size_ = 0;
 };
 
-// A file of a case's folder, mapped and shared between the processes.
-class shared_file {
-public:
-    // Opens or creates the file with at least `bytes`; throws std::system_error naming the path.
-    shared_file(const std::string& path, std::int64_t bytes, bool writable);
-    ~shared_file();
-    shared_file(const shared_file&) = delete;
-    shared_file& operator=(const shared_file&) = delete;
-
-    std::byte* data() const { return data_; }
-
-private:
-    std::byte* data_ = nullptr;
-    std::int64_t size_ = 0;
-};
+// The first bytes of a file; throws std::runtime_error naming its path where it has fewer.
+void read_file(const std::string& path, std::byte* to, std::int64_t bytes);
+std::vector<std::byte> read_file(const std::string& path, std::int64_t bytes);
 
 } // namespace maskwise::bench

@@ -57,8 +57,8 @@ private:
 
 // Of the cache lines that differ between two files of the case.
 std::int64_t changed_bytes(const bench_case& c, std::int64_t bytes) {
-    const shared_file before(c.folder + "/src_0", bytes, false),
-        after(c.folder + "/expected", bytes, false);
+    const auto before = read_file(c.folder + "/src_0", bytes),
+               after = read_file(c.folder + "/expected", bytes);
     constexpr std::int64_t line = 64;
     std::int64_t changed = 0;
     for (std::int64_t at = 0; at < bytes; at += line) {

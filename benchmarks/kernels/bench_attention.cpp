@@ -111,7 +111,7 @@ void run_product(benchmark::State& state) {
                                                  benchmark::Counter::kIsIterationInvariantRate);
 }
 
-void register_all() {
+const bool registered = [] {
     benchmark::RegisterBenchmark("product", run_product);
     const std::pair<const char*, mask_kind> kinds[] = {{"none", mask_kind::none},
                                                        {"causal", mask_kind::causal},
@@ -128,15 +128,10 @@ void register_all() {
         ->Arg(4096)
         ->Unit(benchmark::kMillisecond)
         ->UseRealTime();
-}
+    return true;
+}();
 
 } // namespace
 } // namespace maskwise::bench
 
-int main(int argc, char** argv) {
-    maskwise::bench::register_all();
-    benchmark::Initialize(&argc, argv);
-    if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-    benchmark::RunSpecifiedBenchmarks();
-    return 0;
-}
+BENCHMARK_MAIN();

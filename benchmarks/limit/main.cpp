@@ -1,16 +1,16 @@
-// bench_limit: makes the data of each case, and measures how fast its bytes can move at all.
+// bench_limit: measures how fast the bytes of a case can move at all.
 //   {"do": "hello"}              version, threads, and of each way its name and threads
-//   {"do": "load", "case": ...}  writes the case's files, answers the bytes that must move
-//   {"do": "bind", "read", "written"}  the same bytes without a case, to compare with other tools
+//   {"do": "bind", "read", "written"}  the bytes that must move
 //   {"do": "time", "ways": [number...], "passes", "samples", "max_seconds", "warm"}
 //          of each way asked for, of each pass: its samples
 
 #include "common/memory.hpp"
 #include "common/serve.hpp"
 #include "limit/limit_kernel.hpp"
-#include "limit/select_data.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <random>
 
 namespace maskwise::bench {
 namespace {
@@ -24,7 +24,6 @@ public:
     json answer(const json& request) {
         const std::string what = request.at("do");
         if (what == "hello") return hello();
-        if (what == "load") return load(parse_case(request.at("case")));
         if (what == "bind") return bind(request.at("read"), request.at("written"));
         if (what == "time") return time(request);
         throw std::invalid_argument("unknown request '" + what + "'");
@@ -38,11 +37,6 @@ private:
         return {{"version", "2"}, {"threads", threads_}, {"ways", ways}};
     }
 
-    json load(const bench_case& c) {
-        const needed_bytes needed = make_data(c);
-        return bind(needed.read, needed.written);
-    }
-
     json bind(std::int64_t read, std::int64_t written) {
         pass_ = {take_source(read + limit_slack_bytes), to_.take(written), read, written};
         return {{"read", read}, {"written", written}};
@@ -51,7 +45,9 @@ private:
     // Memory that holds random values; zeros would be written faster than a case's values.
     const std::byte* take_source(std::int64_t bytes) {
         std::byte* const from = from_.take(bytes);
-        if (bytes > filled_) fill_values(from, bytes, "f32", 1);
+        auto* const words = reinterpret_cast<std::uint64_t*>(from);
+        std::mt19937_64 random(1);
+        if (bytes > filled_) std::generate(words, words + bytes / 8, std::ref(random));
         filled_ = std::max(filled_, bytes);
         return from;
     }

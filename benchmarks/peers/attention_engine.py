@@ -1,7 +1,5 @@
 """Maskwise's own engine, without oneDNN: maskwise.attention, as PyTorch's function is called."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from functools import partial

@@ -1,8 +1,6 @@
 """ONNX Runtime: the contrib operator MultiHeadAttention, ONNX's Attention, and the graph of single
 operators."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -30,7 +28,7 @@ def full(mask: Any) -> Any:
 def single_operators(of: Operands) -> list[Any]:
     def constant(name: str, value: float) -> Any:
         return helper.make_node(
-            "Constant", [], [name], value=helper.make_tensor(name, TYPES[of.dtype][1], [], [value])
+            "Constant", [], [name], value=helper.make_tensor(name, TYPES[of.dtype], [], [value])
         )
 
     nodes = [
@@ -70,13 +68,13 @@ class Peer(Attending):
 
     @staticmethod
     def inputs(of: Operands) -> Inputs:
-        kind = TYPES[of.dtype][1]
+        kind = TYPES[of.dtype]
         found: Inputs = {"q": (of.q, kind), "k": (of.k, kind), "v": (of.v, kind)}
         return found if of.mask is None else {**found, "mask": (of.mask, TensorProto.BOOL)}
 
     def contrib(self, of: Operands, by_mask: bool) -> Form:
         """It adds a mask instead of selecting by it."""
-        kind, (batch, heads, rows, head) = TYPES[of.dtype][1], of.shape
+        kind, (batch, heads, rows, head) = TYPES[of.dtype], of.shape
         found: Inputs = {"q": (hidden(of.q), kind), "k": (hidden(of.k), kind)}
         found["v"] = (hidden(of.v), kind)
         names = ["q", "k", "v"]
@@ -114,5 +112,5 @@ class Peer(Attending):
     ) -> Form:
         """`shape`: the answer's, where it is not that of q."""
         dst = np.empty(shape or of.shape, BITS[of.dtype])
-        call = bound(nodes, inputs, dst, TYPES[of.dtype][1], OPSET, self.options)
+        call = bound(nodes, inputs, dst, TYPES[of.dtype], OPSET, self.options)
         return call, lambda _: dst

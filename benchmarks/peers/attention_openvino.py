@@ -1,7 +1,5 @@
 """OpenVINO: a model of one ScaledDotProductAttention with the mask given, and with causal."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -15,9 +13,6 @@ from peer_openvino import TYPES, bound
 class Peer(Attending):
     version = ov.__version__.split("-")[0]
 
-    def __init__(self, threads: int) -> None:
-        self.threads = threads
-
     def ways(self, of: Operands) -> dict[str, Callable[[], Form]]:
         if of.mask is None:
             return {"no mask": lambda: self.make(of, [], causal=False)}
@@ -28,7 +23,7 @@ class Peer(Attending):
         return found
 
     def make(self, of: Operands, masks: list[Any], causal: bool) -> Form:
-        (_, kind), dst = TYPES[of.dtype], of.empty()
+        kind, dst = TYPES[of.dtype], of.empty()
         inputs = [*((array, kind) for array in (of.q, of.k, of.v)), *masks]
         attention = partial(ops.scaled_dot_product_attention, causal=causal)
         hint = {"INFERENCE_PRECISION_HINT": kind}  # the plugin's own choice for f32 is bf16

@@ -1,7 +1,5 @@
 """The operands of an attention case, as scripts/bench attention writes them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,6 +39,9 @@ class Attending:
     it ready; `load` runs each once and writes its answer into the case's folder."""
 
     forms: dict[str, Callable[[], Any]] = {}  # noqa: RUF012  # each case replaces them
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
 
     def ways(self, of: Operands) -> dict[str, Callable[[], Form]]:
         raise NotImplementedError

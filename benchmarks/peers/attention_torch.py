@@ -1,7 +1,5 @@
 """PyTorch: scaled_dot_product_attention with the mask given, and with is_causal."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """A case's data as NumPy arrays, the same bytes for every peer."""
 
-from __future__ import annotations
-
 import mmap
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-BITS = {"f32": np.uint32, "bf16": np.uint16, "f16": np.uint16, "i64": np.uint64, "bool": np.uint8}
+TYPES = {"f32": np.float32, "f16": np.float16, "bf16": np.uint16, "i64": np.int64, "bool": np.bool_}
 
 
 class Refused(Exception):
@@ -31,15 +29,11 @@ class Operands:
     """cond, src_0 and src_1 as the case lays them out, and room for dst. What works on NumPy's
     arrays gives np.empty as `room`: large ones have huge pages where the system lends them."""
 
-    def __init__(
-        self,
-        case: dict[str, Any],
-        value_type: Any,
-        room: Callable[[int, Any], Any] = private,
-    ) -> None:
+    def __init__(self, case: dict[str, Any], room: Callable[[int, Any], Any] = private) -> None:
         self.case = case
         self.room = room
         self.folder = Path(case["folder"])
+        value_type = TYPES[case["dtype"]]
         self.cond = self.read("cond", np.bool_)
         self.src_0 = self.read("src_0", value_type)
         self.src_1 = self.read("src_1", value_type)
@@ -67,11 +61,9 @@ class Operands:
                 raise Refused("takes dense operands only")
 
     def is_expected(self, answer: Any) -> bool:
-        bits = BITS[self.case["dtype"]]
-        count = span(self.case["dst"])
-        expected = self.view(
-            np.fromfile(self.folder / "expected", dtype=bits, count=count), self.case["dst"]
-        )
+        bits, dst = f"u{self.dst.itemsize}", self.case["dst"]
+        data = np.fromfile(self.folder / "expected", dtype=bits, count=span(dst))
+        expected = self.view(data, dst)
         return answer.shape == expected.shape and bool(np.array_equal(answer.view(bits), expected))
 
 
@@ -80,6 +72,9 @@ class Selecting:
     array has written dst."""
 
     forms: dict[str, Any] = {"": None}  # noqa: RUF012  # each case replaces them
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
 
     def ready(self, case: dict[str, Any]) -> tuple[Operands, dict[str, Callable[[], Any]]]:
         raise NotImplementedError

@@ -1,7 +1,5 @@
 """NumPy's copy of bytes, to compare the limit's with: memory is as the limit has it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

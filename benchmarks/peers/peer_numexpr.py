@@ -1,7 +1,5 @@
 """numexpr: where(cond, src_0, src_1) into an array that is there already."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numexpr
@@ -19,7 +17,7 @@ class Peer(Selecting):
     def ready(self, case: dict[str, Any]) -> tuple[Operands, dict[str, Any]]:
         if case["dtype"] != "f32":
             raise Refused(f"has no {case['dtype']}")
-        of = Operands(case, np.float32, np.empty)
+        of = Operands(case, np.empty)
         values = {"cond": of.cond, "src_0": of.src_0, "src_1": of.src_1}
         numexpr.evaluate("where(cond, src_0, src_1)", local_dict=values, out=of.dst)
         # Parsed once; later calls go straight to the loop.

@@ -1,21 +1,18 @@
 """ONNX Runtime: a model of one Where, inputs and output bound to memory once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import onnxruntime as ort
 from onnx import TensorProto, helper
 from operands import Operands, Refused, Selecting
 
 TYPES = {
-    "f32": (np.float32, TensorProto.FLOAT),
-    "f16": (np.float16, TensorProto.FLOAT16),
-    "bf16": (np.uint16, TensorProto.BFLOAT16),
-    "i64": (np.int64, TensorProto.INT64),
-    "bool": (np.bool_, TensorProto.BOOL),
+    "f32": TensorProto.FLOAT,
+    "f16": TensorProto.FLOAT16,
+    "bf16": TensorProto.BFLOAT16,
+    "i64": TensorProto.INT64,
+    "bool": TensorProto.BOOL,
 }
 Inputs = dict[str, tuple[Any, int]]  # arrays and ONNX's types
 
@@ -57,8 +54,7 @@ class Peer(Selecting):
             self.options.add_session_config_entry(f"session.{pool}.allow_spinning", "0")
 
     def ready(self, case: dict[str, Any]) -> tuple[Operands, dict[str, Any]]:
-        dtype, kind = TYPES[case["dtype"]]
-        of = Operands(case, dtype)
+        of, kind = Operands(case), TYPES[case["dtype"]]
         of.require_dense()
         inputs = {"cond": (of.cond, TensorProto.BOOL)}
         inputs |= {"src_0": (of.src_0, kind), "src_1": (of.src_1, kind)}

@@ -4,8 +4,6 @@ A peer is a module peer_<name>.py or attention_<name>.py with a class Peer: `ver
 `load`, which gets a case ready and answers what became of it, and `forms`, its ways to run it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,27 +1,21 @@
 """One Select in memory, by Dask's threads, and by a cluster of two processes on this machine."""
 
-from __future__ import annotations
-
 import statistics
-import time
 from collections.abc import Callable
 
 import dask.array as da
 import maskwise
 import numpy as np
 from distributed import Client, LocalCluster
+from turns import seconds_a_call
 
 ROWS, COLUMNS = 8192, 8192
 CHUNKS = (1024, 8192)
 
 
 def show(name: str, call: Callable[[], object]) -> None:
-    taken = []
-    for _ in range(5):
-        begin = time.perf_counter()
-        call()
-        taken.append(time.perf_counter() - begin)
-    print(f"| {name} | {statistics.median(taken) * 1e3:.0f} ms |", flush=True)
+    median = statistics.median(seconds_a_call(call) for _ in range(5))
+    print(f"| {name} | {median * 1e3:.0f} ms |", flush=True)
 
 
 def lazy_sum(where: Callable[..., da.Array]) -> Callable[[], object]:

@@ -6,8 +6,6 @@ Started by `scripts/bench openvino`, which has the package built. build/bench/op
 the times.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterator

@@ -4,17 +4,14 @@ usage: layouts.py [COUNT [SEED]]; started by `scripts/bench python`. Every case 
 elements; how many are slower than NumPy's, and which most.
 """
 
-from __future__ import annotations
-
 import random
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import maskwise
 import numpy as np
+from turns import seconds_a_call
 
 DTYPES = ("u1", "u2", "f4", "f8", "c16")
 LEAST, MOST = 4 << 10, 400_000  # elements
@@ -67,12 +64,6 @@ def draw_case(index: int, seed: str) -> Case:
     return Case(name, (drawn[0][0], drawn[1][0], drawn[2][0]))
 
 
-def seconds(call: Callable[..., object], arguments: tuple[Any, Any, Any]) -> float:
-    begin = time.perf_counter()
-    call(*arguments)
-    return time.perf_counter() - begin
-
-
 def times_as_fast(case: Case) -> float | None:
     """The least of each over turns; None where the broadcast shape is too small to count."""
     expected = np.where(*case.arguments)
@@ -80,11 +71,10 @@ def times_as_fast(case: Case) -> float | None:
         return None
     if maskwise.where(*case.arguments).tobytes() != expected.tobytes():
         sys.exit(f"{case.name}: the answers differ")
-    taken = [
-        (seconds(np.where, case.arguments), seconds(maskwise.where, case.arguments))
-        for _ in range(TURNS)
-    ]
-    return min(numpy for numpy, _ in taken) / min(own for _, own in taken)
+    calls = [lambda: np.where(*case.arguments), lambda: maskwise.where(*case.arguments)]
+    taken = [list(map(seconds_a_call, calls)) for _ in range(TURNS)]
+    numpy, own = map(min, zip(*taken, strict=True))
+    return numpy / own
 
 
 def main() -> None:

@@ -6,8 +6,6 @@ Started by `scripts/bench onnxruntime --models`, which has the package built and
 exported. build/bench/onnxruntime_models.json keeps the times.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile
@@ -22,8 +20,7 @@ import onnxruntime as ort
 from machine import ROOT
 from sessions import Inputs, options
 from table import time_text
-from turns import Measured, medians, run_suite
-from where import seconds_a_call
+from turns import Measured, medians, ratio_of, run_suite, seconds_a_call
 
 TURNS = 7
 LEAST = 0.98  # times as fast as without
@@ -85,11 +82,11 @@ def measure(path: Path) -> Measured:
     if not np.allclose(got, expected, rtol=1e-4, atol=1e-5):
         raise SystemExit(f"{path.stem}: another answer with Maskwise")
     turns = [
-        [seconds_a_call(lambda one=one: one.run(["logits"], inputs), 1) for one in (stock, session)]
+        [seconds_a_call(lambda one=one: one.run(["logits"], inputs)) for one in (stock, session)]
         for _ in range(TURNS)
     ]
-    without, with_it, ratio = medians(turns)
-    row = [path.stem, str(claimed_of(session)), time_text(without), time_text(with_it)]
+    ratio = ratio_of(turns)
+    row = [path.stem, str(claimed_of(session)), *map(time_text, medians(turns))]
     del stock, session
     shares = [f"{share:.1%}" for share in shares_of(content, inputs).values()]
     return [*row, f"{ratio:.2f}", *shares], f"{ratio:.2f}, {LEAST} wanted" if ratio < LEAST else ""

@@ -6,8 +6,6 @@ Started by `scripts/bench onnxruntime`, which has the package built. build/bench
 keeps the times.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import os
@@ -19,8 +17,9 @@ from typing import Any
 import maskwise.onnxruntime
 import numpy as np
 import onnxruntime as ort
-from cases import CACHES, Case, dense, shape_table
+from cases import Case, core_cache_bytes, dense, shape_table
 from onnx import TensorProto, helper
+from select_data import mask_of
 from turns import Measured, compare, run_suite
 
 F32, F16, BOOL = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BOOL
@@ -39,33 +38,8 @@ class Model:
     most_slower: float = math.inf  # seconds
 
 
-def mask_of(random: np.random.Generator, kind: str, shape: tuple[int, ...]) -> Any:
-    """By the rules of benchmarks/limit/mask.cpp, of other random numbers."""
-    rows, columns = (1, 1, *shape)[-2:]
-    row, column = np.ogrid[:rows, :columns]
-    kind, _, share = kind.partition(":")
-    rules = {
-        "random": lambda: random.random(shape) < float(share or 0.5),
-        "padding": lambda: column < random.integers(columns // 4, columns, (*shape[:-2], 1, 1)),
-        "true": lambda: np.True_,
-        "causal": lambda: column <= row + columns - rows,
-        "banded": lambda: abs(column - row) < 8,
-        "one_row": lambda: (np.arange(shape[0]) == shape[0] // 2).reshape(
-            -1, *[1] * len(shape[1:])
-        ),
-    }
-    return np.broadcast_to(rules[kind](), shape).copy()
-
-
 def node(kind: str, inputs: list[str], output: str, **attributes: Any) -> Any:
     return helper.make_node(kind, inputs, [output], **attributes)
-
-
-def l2_bytes() -> int:
-    for index in CACHES.glob("index*"):
-        if (index / "level").read_text().strip() == "2":
-            return int((index / "size").read_text().strip().removesuffix("K")) << 10
-    return 1 << 20
 
 
 def where_of(case: Case, dtype: str, l2: int) -> Model:
@@ -76,7 +50,7 @@ def where_of(case: Case, dtype: str, l2: int) -> Model:
     ]
     kind = TYPES[dtype][1]
     inputs = {
-        "c": mask_of(random, case.mask, shapes[0]),
+        "c": mask_of(case.mask, shapes[0]),
         "x": random.standard_normal(shapes[1]).astype(kind),
         "y": np.asarray(random.standard_normal(shapes[2]), kind),
     }
@@ -90,7 +64,7 @@ def where_of(case: Case, dtype: str, l2: int) -> Model:
 
 
 def where_models() -> Iterator[Model]:
-    l2 = l2_bytes()
+    l2 = core_cache_bytes()
     for count, least, most in ((64, 0.0, MOST_SLOWER), (1 << 16, 1.5, math.inf)):
         flat = dense((count,))
         small = where_of(Case("small", "", flat, flat, flat, flat), "f32", l2)
@@ -120,7 +94,7 @@ def chain_model() -> Model:
         node("Softmax", ["kept"], "o", axis=-1),
     ]
     inputs = {
-        "c": mask_of(random, "causal", (1, 1, 1024, 1024)),
+        "c": mask_of("causal", (1, 1, 1024, 1024)),
         "x": random.standard_normal((1, 12, 1024, 1024)).astype("f"),
     }
     return Model("scale, causal mask, Softmax 1x12x1024x1024", "f32", nodes, inputs, least=3.0)
@@ -129,7 +103,7 @@ def chain_model() -> Model:
 def attention_inputs(rows: int) -> Inputs:
     random = np.random.default_rng(3)
     inputs = {name: random.standard_normal((1, 12, rows, 64)).astype("f") for name in "qkv"}
-    return {**inputs, "c": mask_of(random, "causal", (1, 1, rows, rows))}
+    return {**inputs, "c": mask_of("causal", (1, 1, rows, rows))}
 
 
 def sdpa_model(rows: int) -> Model:

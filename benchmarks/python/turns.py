@@ -1,46 +1,64 @@
-"""A library without Maskwise and with it, in turns, in one process: what its suites of benchmarks
-share."""
-
-from __future__ import annotations
+"""Calls measured in turns, in one process, and what the suites share that measure a library without
+Maskwise and with it."""
 
 import argparse
 import math
 import statistics
 import sys
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import table
-from machine import machine_facts
+from machine import ROOT, machine_facts
 from table import time_text
-from where import FOLDER, TURNS, calls_of_sample, seconds_a_call
 
+FOLDER = ROOT / "build/bench"
+TURNS = 25
+SAMPLE_SECONDS = 300e-6
+Call = Callable[[], object]
 Measured = tuple[list[str], str]  # the row of the table, and why the target is missed
 HEAD = ["model", "type", "", "with Maskwise", "times faster"]
 
 
-def medians(turns: list[list[float]]) -> tuple[float, float, float]:
-    """Seconds without and with, and of the turns' ratios."""
-    without, with_it = (statistics.median(column) for column in zip(*turns, strict=True))
-    return without, with_it, statistics.median(first / second for first, second in turns)
+def seconds_a_call(call: Call, calls: int = 1) -> float:
+    begin = time.perf_counter()
+    for _ in range(calls):
+        call()
+    return (time.perf_counter() - begin) / calls
+
+
+def calls_of_sample(call: Call) -> int:
+    return max(1, int(SAMPLE_SECONDS / seconds_a_call(call, 3)))
+
+
+def in_turns(forms: Sequence[Call]) -> list[list[float]]:
+    """Seconds a call of each form, turn by turn."""
+    for form in forms:  # or the first one's count would be that of a call that finds nothing ready
+        seconds_a_call(form, calls_of_sample(form))
+    counts = [calls_of_sample(form) for form in forms]
+    return [list(map(seconds_a_call, forms, counts)) for _ in range(TURNS)]
+
+
+def medians(turns: list[list[float]]) -> list[float]:
+    """Of each form."""
+    return [statistics.median(taken) for taken in zip(*turns, strict=True)]
+
+
+def ratio_of(turns: list[list[float]]) -> float:
+    """How many times faster the second form is, by the median of the turns."""
+    return statistics.median(first / second for first, second in turns)
 
 
 def compare(
     case: str,
     dtype: str,
-    calls: Sequence[Callable[[], object]],
+    calls: Sequence[Call],
     least: float = 0.0,
     most_slower: float = math.inf,
 ) -> Measured:
     """Of two calls, without and with. `least` is the ratio wanted, `most_slower` in seconds."""
-    for call in calls:
-        seconds_a_call(call, calls_of_sample(call))
-    counts = [calls_of_sample(call) for call in calls]
-    without, with_it, ratio = medians(
-        [
-            [seconds_a_call(call, count) for call, count in zip(calls, counts, strict=True)]
-            for _ in range(TURNS)
-        ]
-    )
+    turns = in_turns(calls)
+    (without, with_it), ratio = medians(turns), ratio_of(turns)
     missed = ""
     if ratio < least:
         missed = f"{ratio:.2f} times as fast, {least} wanted"
@@ -66,17 +84,19 @@ def run_suite(
     if suite.startswith("onnxruntime"):
         parser.add_argument("--models", action="store_true", help="language models instead")
     given = parser.parse_args()
+    print(*(f"{name}: {text}" for name, text in machine_facts().items()), sep="\n")
+    missed = []
+
+    def rows() -> Iterator[list[str]]:
+        for name, measure in cases:
+            if given.only in name:
+                row, why = measure()
+                missed.extend([f"missed: {name}: {why}"] if why else [])
+                yield row
+
     head = [cell or library for cell in head]
-    facts = [f"{name}: {text}" for name, text in machine_facts().items()]
-    print(*facts, table.heading(head), sep="\n")
-    rows, missed = [], []
-    for name, measure in cases:
-        if given.only in name:
-            row, why = measure()
-            rows.append(row)
-            missed += [f"missed: {name}: {why}"] if why else []
-            print(table.markdown(row), flush=True)
+    kept = table.shown(head, rows())
     if not given.only:
-        table.keep(FOLDER, suite, f"{library} {version}", head, rows)
+        table.keep(FOLDER, suite, f"{library} {version}", head, kept)
     print(*missed, sep="\n", end="\n" if missed else "", file=sys.stderr)
     return 0 if given.no_targets or not missed else 1

@@ -5,25 +5,19 @@ Started by `scripts/bench python`, which has the package built. build/bench/pyth
 first.
 """
 
-from __future__ import annotations
-
 import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import maskwise
 import ml_dtypes
 import numpy as np
-from table import PYTHON_HEAD, heading, keep, markdown, python_row
+from table import PYTHON_HEAD, keep, markdown, python_row, shown
+from turns import FOLDER, in_turns, medians
 
-FOLDER = Path(__file__).resolve().parents[2] / "build/bench"
-TURNS = 25
-SAMPLE_SECONDS = 300e-6
 MILLION = 1 << 20
 PAGE = 4096
 WIDTHS = ("u1", "u2", "f4", "f8", "c16")
@@ -62,29 +56,6 @@ def cases() -> Iterator[Case]:
     yield Case("f32, 1024x1024, condition i64", mask.astype("i8"), square, square.copy())
 
 
-def seconds_a_call(call: Callable[[], object], calls: int) -> float:
-    begin = time.perf_counter()
-    for _ in range(calls):
-        call()
-    return (time.perf_counter() - begin) / calls
-
-
-def calls_of_sample(form: Callable[[], object]) -> int:
-    return max(1, int(SAMPLE_SECONDS / seconds_a_call(form, 3)))
-
-
-def in_turns(forms: Sequence[Callable[[], object]]) -> list[float]:
-    """The median of each form; every turn measures each once."""
-    for form in forms:  # or the first one's count would be that of a call that finds nothing ready
-        seconds_a_call(form, calls_of_sample(form))
-    calls = [calls_of_sample(form) for form in forms]
-    samples: list[list[float]] = [[] for _ in forms]
-    for _ in range(TURNS):
-        for taken, form, count in zip(samples, forms, calls, strict=True):
-            taken.append(seconds_a_call(form, count))
-    return [statistics.median(taken) for taken in samples]
-
-
 def two_copies(case: Case, out: Any) -> None:
     """numpy.where into `out`."""
     is_bool = case.condition.dtype == np.bool_  # copyto takes no other
@@ -106,7 +77,7 @@ def measure(case: Case) -> list[str]:
         lambda: maskwise.where(*arguments),
         lambda: maskwise.where(*arguments, out=out),
     ]
-    return python_row(case.name, *in_turns(forms))
+    return python_row(case.name, *medians(in_turns(forms)))
 
 
 class Room:
@@ -135,7 +106,7 @@ def bytes_a_second(set_bytes: int) -> dict[str, float]:
         x, y, out = (room.place(numbers(random, count, dtype)) for _ in range(3))
         forms.append(lambda c=condition, x=x, y=y, out=out: maskwise.where(c, x, y, out=out))
         moved.append(count * (1 + 3 * dtype.itemsize))
-    pairs = zip(WIDTHS, moved, in_turns(forms), strict=True)
+    pairs = zip(WIDTHS, moved, medians(in_turns(forms)), strict=True)
     return {dtype: count / seconds for dtype, count, seconds in pairs}
 
 
@@ -150,17 +121,14 @@ def import_seconds() -> float:
 
 
 def main() -> None:
-    print(heading(PYTHON_HEAD))
-    rows = []
-    for case in cases():
-        rows.append(measure(case))
-        print(markdown(rows[-1]), flush=True)
+    rows = shown(PYTHON_HEAD, map(measure, cases()))
     keep(FOLDER, "python", f"NumPy {np.__version__}", PYTHON_HEAD, rows)
-    print("\n| width | 400 KB | 256 MB |\n|---|---|---|")
-    near, far = bytes_a_second(400 << 10), bytes_a_second(256 << 20)
-    for dtype in WIDTHS:
-        rates = [f"{rate[dtype] / 1e9:.0f} GB/s" for rate in (near, far)]
-        print(f"| {8 * np.dtype(dtype).itemsize} bits | {' | '.join(rates)} |")
+    sizes = [bytes_a_second(400 << 10), bytes_a_second(256 << 20)]
+    rates = [
+        [f"{8 * np.dtype(dtype).itemsize} bits", *(f"{of[dtype] / 1e9:.0f} GB/s" for of in sizes)]
+        for dtype in WIDTHS
+    ]
+    print("", markdown(["width", "400 KB", "256 MB"], rates), sep="\n")
     print(f"\nimport maskwise after numpy: {import_seconds() * 1e3:.1f} ms")
 
 

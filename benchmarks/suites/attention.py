@@ -6,23 +6,24 @@ measured by the peers, too.
 Started by scripts/bench attention, which has everything installed and built.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys
 import time
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import attention_graphs as graphs
 import attention_report as report
+import attention_tables as tables
 from attention_client import NEWEST_LANE, SAMPLES, Client, Peer, claim, peers
 from attention_measured import Measured, Samples
 from attention_plain import ANSWER
 from attention_problem import Problem
 from machine import machine_facts
 from measure import data_folder
-from results import Row, keep
+from table import keep, shown
 from ways import Limit
 from worker import ROOT, Died, limit
 
@@ -161,26 +162,13 @@ def available_bytes() -> int:
     return int(facts["MemAvailable"].split()[0]) << 10
 
 
-def rows_of(measured: Measured) -> list[Row]:
-    """In the form of the other suites; the ceiling is the limit, the parts are implementations."""
-    ceiling, rows = measured.ceiling(), []
-    name = measured.case
-    if measured.lane != NEWEST_LANE:
-        name += f" on {measured.lane}"
-    medians = {impl: measured.median(impl) for impl in measured.samples}
-    for impl, milliseconds in {**medians, "limit": ceiling}.items():
-        if milliseconds is None:
-            continue
-        share = ceiling / milliseconds if ceiling else None
-        if impl == "maskwise":
-            share = measured.of_ceiling()
-        row = Row("attention", name, impl=impl, bytes=measured.row_bytes)
-        row.version = measured.versions.get(impl.split(" ")[0], measured.library)
-        row.seconds_median = milliseconds / 1e3
-        row.seconds_min = min(measured.samples.get(impl, [milliseconds])) / 1e3
-        row.limit_fraction = round(share, 4) if share else None
-        rows.append(row)
-    return rows
+def keep_tables(every: list[Measured], with_peers: bool) -> None:
+    text = json.dumps([asdict(measured) for measured in every])
+    (RESULTS / "attention-cases.json").write_text(text + "\n")
+    keep(RESULTS, "attention", *tables.attention_table(every))
+    if with_peers:
+        keep(RESULTS, "plain", *tables.plain_table(every))
+        keep(RESULTS, "kept", *tables.kept_table(every))
 
 
 def run_lane(arguments: argparse.Namespace, lane: str, data: Path) -> list[Measured]:
@@ -195,12 +183,16 @@ def run_lane(arguments: argparse.Namespace, lane: str, data: Path) -> list[Measu
     wanted = arguments.only.split(",") if arguments.only else [case.name for case in cases]
     suite = Suite(arguments, lane, folder, data)
     every = []
-    print(f"\nlane {lane}\n{report.header()}", flush=True)
-    try:
+
+    def rows() -> Iterator[list[str]]:
         for case in cases:
             if case.name in wanted:
                 every.append(suite.run(case))
-                print(report.line(every[-1]), flush=True)
+                yield report.case_row(every[-1])
+
+    print(f"\nlane {lane}", flush=True)
+    try:
+        shown(report.HEAD, rows())
     finally:
         suite.close()
     return every
@@ -225,13 +217,13 @@ def main() -> int:
     with data_folder() as data:
         lanes = [run_lane(arguments, lane, Path(data)) for lane in arguments.lanes]
     every = [measured for lane in lanes for measured in lane]
-    print(report.targets(every))
+    print(f"\n{report.counts(every)}")
     if arguments.peers:
         print(report.peers(every))
     measured = sum(each.times_faster() is not None for each in every)
     print(f"{measured} of {len(every)} cases measured, {time.monotonic() - begin:.0f} s")
     if every and not arguments.only:
-        keep(RESULTS / "results.json", "attention", [row for m in every for row in rows_of(m)])
+        keep_tables(every, arguments.peers)
         report.draw(every, facts, RESULTS / "attention.png")
     failed = report.failures(every, with_targets=not arguments.no_targets)
     print("\n".join(failed))

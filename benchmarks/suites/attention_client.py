@@ -53,22 +53,10 @@ class Client(Worker):
         """What this process wrote on standard error."""
         return self.log.read_bytes()[self.log_before :].decode(errors="replace")
 
-    def request(self, text: str) -> dict[str, Any]:
-        process = self.process or self.start()
-        assert process.stdin and process.stdout
-        process.stdin.write(text + "\n")
-        process.stdin.flush()
-        for line in process.stdout:
-            if line.startswith(ANSWER):
-                answer: dict[str, Any] = json.loads(line[len(ANSWER) :])
-                return answer
-        self.process = None
-        raise Died(f"the client ended with status {process.wait()}")
-
     def run(self, file: Path, mode: str, data: Path | None = None) -> dict[str, Any]:
         flags = [f"--mode={mode}", "--fix-times-per-prb=1", "--expected-n-partitions=0"]
         flags += [f"--data={data}"] if data else []
-        answer = self.request("run " + json.dumps([*flags, f"--case={file}"]))
+        answer = self.answer_of("run " + json.dumps([*flags, f"--case={file}"]), ANSWER)
         if "input_error" in answer:
             raise RuntimeError(answer["input_error"])
         return {**answer["result"], "library": answer.get("library", "")}
@@ -79,7 +67,7 @@ class Client(Worker):
         return warm if min(warm) > SLOW_MS else self.samples(SAMPLES, TURN_MS)
 
     def samples(self, count: int, most_ms: float) -> list[float]:
-        taken: list[float] = self.request(f"time {count} {most_ms}")["samples"]
+        taken: list[float] = self.answer_of(f"time {count} {most_ms}", ANSWER)["samples"]
         return taken
 
 

@@ -1,8 +1,6 @@
 """The graphs of the attention suite: files, longer sequences, the middle alone, plain attention,
 parts of them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -51,6 +49,14 @@ class GraphCase:
         return graph
 
 
+def written(
+    name: str, graph: Graph, folder: Path, needed_bytes: int = 0, plain: Plain | None = None
+) -> GraphCase:
+    path = folder / f"{name.replace(' ', '-')}.json"
+    path.write_text(json.dumps(graph))
+    return GraphCase(name, path, needed_bytes, plain)
+
+
 def tensors(graph: Graph) -> Iterator[dict[str, Any]]:
     for op in graph["graph"]:
         yield from op["inputs"]
@@ -96,9 +102,7 @@ def without_newer_attributes(case: GraphCase, folder: Path) -> GraphCase:
     for op in graph["graph"]:
         for name in ("mode", "accumulation_mode"):
             op["attrs"].pop(name, None)
-    path = folder / f"{case.name}-older.json"
-    path.write_text(json.dumps(graph))
-    return GraphCase(case.name, path)
+    return written(case.name, graph, folder)
 
 
 def sequences(full: bool, folder: Path) -> list[GraphCase]:
@@ -113,10 +117,8 @@ def sequences(full: bool, folder: Path) -> list[GraphCase]:
                 graph = json.loads(file.read_text())
                 graph = resized(graph, {sequence: length, heads: new_heads})
                 name = f"{kind} 1x{new_heads}x{length}x{length}"
-                path = folder / f"{name.replace(' ', '-')}.json"
-                path.write_text(json.dumps(graph))
                 needed = ALONE_COPIES * 4 * new_heads * length * length
-                made.append(GraphCase(name, path, needed))
+                made.append(written(name, graph, folder, needed))
     return made
 
 
@@ -196,23 +198,20 @@ def plain(case: Plain) -> Graph:
 
 
 def plains(folder: Path) -> list[GraphCase]:
-    made = []
-    for case in plain_cases():
-        path = folder / f"{case.name.replace(' ', '-')}.json"
-        path.write_text(json.dumps(plain(case)))
-        needed = ALONE_COPIES * 4 * case.heads * case.length**2
-        made.append(GraphCase(case.name, path, needed, case))
-    return made
+    return [
+        written(
+            case.name, plain(case), folder, ALONE_COPIES * 4 * case.heads * case.length**2, case
+        )
+        for case in plain_cases()
+    ]
 
 
 def middles(folder: Path) -> list[GraphCase]:
     """The middle of attention alone, with a mask from memory and with a causal one."""
-    made = []
-    for kind in ("mask", "causal"):
-        path = folder / f"middle-{kind}.json"
-        path.write_text(json.dumps(middle(kind == "causal")))
-        made.append(GraphCase(f"middle {kind} 1x12x1024x1024", path))
-    return made
+    return [
+        written(f"middle {kind} 1x12x1024x1024", middle(kind == "causal"), folder)
+        for kind in ("mask", "causal")
+    ]
 
 
 def inputs_of(ops: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:

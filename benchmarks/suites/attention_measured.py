@@ -1,7 +1,5 @@
 """What the attention suite measures of a case."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -54,7 +52,7 @@ class Measured:
     def drop(self, name: str, fault: str) -> None:
         """A peer, or a form of one, that failed: its samples count no more."""
         self.faults[name] = fault
-        for other in [key for key in self.samples if f"{key} ".startswith(f"{name} ")]:
+        for other in self.forms(name):
             del self.samples[other]
 
     def wants(self, name: str, turn: int) -> bool:
@@ -82,14 +80,21 @@ class Measured:
         known = [part for part in parts if part is not None]
         return sum(known) if self.median("rows at the limit") is not None else None
 
+    def forms(self, name: str) -> dict[str, float]:
+        """The medians of an implementation's forms, or of that form."""
+        found = [form for form in self.samples if f"{form} ".startswith(f"{name} ")]
+        return {form: statistics.median(self.samples[form]) for form in found}
+
+    def fastest(self, name: str) -> float | None:
+        return min(self.forms(name).values(), default=None)
+
     def peers(self) -> dict[str, tuple[str, float]]:
         """The form of each peer whose median is the lowest, and that median."""
         best = {}
         for peer in self.versions:
-            forms = [name for name in self.samples if name.startswith(f"{peer} ")]
-            if forms:
-                form = min(forms, key=lambda name: statistics.median(self.samples[name]))
-                best[peer] = (form.removeprefix(f"{peer} "), statistics.median(self.samples[form]))
+            if forms := self.forms(peer):
+                form = min(forms, key=forms.__getitem__)
+                best[peer] = (form.removeprefix(f"{peer} "), forms[form])
         return best
 
     def faster(self) -> dict[str, float]:

@@ -1,8 +1,6 @@
 """Masked attention that every implementation has an operator or a graph for: the cases that they
 are compared on."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,8 +1,6 @@
 """The data of plain attention, which every implementation gets, and the answer in double
 precision."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

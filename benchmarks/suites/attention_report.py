@@ -1,12 +1,11 @@
 """What the attention suite prints and draws."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 
-from attention_measured import Measured, interval
+from attention_measured import CEILING, Measured, interval
 from pictures import add_legend, new_axes, save
+from table import markdown
 
 # Times as fast as oneDNN alone, to be reached on lane 3.13. Everything else: never slower.
 TIMES = {
@@ -27,27 +26,32 @@ PARTS = {
     "rest": ("the rest of Maskwise's time", "#9fd3c0"),
 }
 
-
-def header() -> str:
-    return (
-        f"{'case':<48}{'oneDNN ms':>11}{'Maskwise ms':>12}{'times':>8}{'ceiling ms':>12}"
-        f"{'of it':>7}{'before':>9}{'after':>9}{'rows':>9}  what Maskwise runs"
-    )
+HEAD = ["case", "oneDNN ms", "Maskwise ms", "times", "between", "at least", "", "ceiling ms"]
+HEAD += ["of it", "before", "after", "rows", "what Maskwise runs"]
 
 
-def number(value: float | None, width: int, digits: int = 3) -> str:
-    return f"{value:>{width}.{digits}f}" if value is not None else f"{'-':>{width}}"
+def figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
 
 
-def line(measured: Measured) -> str:
-    if measured.state:
-        return f"{measured.case:<48}  {measured.state}"
-    text = f"{measured.case:<48}{number(measured.median('onednn'), 11)}"
-    text += f"{number(measured.median('maskwise'), 12)}{number(measured.times_faster(), 8, 2)}"
-    text += f"{number(measured.ceiling(), 12)}{number(measured.of_ceiling(), 7, 2)}"
-    for part in ("before", "after", "rows at the limit"):
-        text += number(measured.median(part), 9)
-    return f"{text}  {measured.claim or 'nothing'}{again(measured)}"
+def share_text(measured: Measured) -> str:
+    share = measured.of_ceiling()
+    least = OF_LIMIT if measured.case.startswith("middle") else OF_CEILING
+    if share is None:
+        return "-"
+    return f"{share:.2f}" + (f" (to reach: {least})" if share < least else "")
+
+
+def case_row(measured: Measured) -> list[str]:
+    if not measured.ratios:
+        return [measured.case, *["-"] * (len(HEAD) - 2), measured.state or "not measured"]
+    times = [measured.median("onednn"), measured.median("maskwise"), measured.times_faster()]
+    low, high = interval(measured.ratios)
+    judged = [f"{low:.2f} to {high:.2f}", f"{wanted_times(measured) or 1:g}", verdict(measured)]
+    parts = [figure(measured.ceiling()), share_text(measured)]
+    parts += [figure(measured.median(part)) for part in CEILING]
+    runs = f"{measured.claim or 'nothing'}{again(measured)}"
+    return [measured.case, *map(figure, times), *judged, *parts, runs]
 
 
 def wanted_times(measured: Measured) -> float | None:
@@ -63,29 +67,6 @@ def verdict(measured: Measured) -> str:
     # fresh processes reaches 1.
     reached = times if wanted else max([interval(measured.ratios)[1], *measured.again])
     return "holds" if reached >= (wanted or 1.0) else "MISSED"
-
-
-def targets(every: list[Measured]) -> str:
-    rows = [
-        "",
-        "| case | lane | at least | times faster | between | | of its ceiling |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for measured in every:
-        times, share = measured.times_faster(), measured.of_ceiling()
-        if times is None:
-            continue
-        target = f"{wanted_times(measured) or 1:g}"
-        low, high = interval(measured.ratios)
-        shown = "-" if share is None else f"{share:.2f}"
-        least = OF_LIMIT if measured.case.startswith("middle") else OF_CEILING
-        if share is not None and share < least:
-            shown += f" (to reach: {least})"
-        rows.append(
-            f"| {measured.case} | {measured.lane} | {target} | {times:.2f} "
-            f"| {low:.2f} to {high:.2f} | {verdict(measured)} | {shown} |"
-        )
-    return "\n".join([*rows, "", counts(every)])
 
 
 def counts(every: list[Measured]) -> str:
@@ -135,21 +116,20 @@ def peers(every: list[Measured]) -> str:
     """Plain attention by everybody: milliseconds of each peer's fastest form."""
     measured_all = [measured for measured in every if measured.versions]
     names = list(dict.fromkeys(name for each in measured_all for name in each.versions))
-    heads = ["case", "Maskwise", "oneDNN", *names, "faster than Maskwise"]
-    rows = ["", f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    rows = []
     for measured in measured_all:
         best, faster = measured.peers(), measured.faster()
-        cells = [number(measured.median(name), 0) for name in ("maskwise", "onednn")]
+        cells = [figure(measured.median(name)) for name in ("maskwise", "onednn")]
         cells += [
             f"{best[name][1]:.3f} ({best[name][0]})" if name in best else "-" for name in names
         ]
         named = ", ".join(f"{name} {times:.2f}x" for name, times in faster.items())
-        cells.append(named or ("nobody" if best else "not measured"))
-        rows.append(f"| {measured.case} | {' | '.join(cells)} |")
-    rows += fault_lines(measured_all)
+        rows.append([measured.case, *cells, named or ("nobody" if best else "not measured")])
+    table = markdown(["case", "Maskwise", "oneDNN", *names, "faster than Maskwise"], rows)
     judged = [measured.faster() for measured in measured_all if measured.peers()]
     first = sum(not faster for faster in judged)
-    return "\n".join([*rows, f"nobody is faster than Maskwise in {first} of {len(judged)} cases"])
+    last = f"nobody is faster than Maskwise in {first} of {len(judged)} cases"
+    return "\n".join(["", table, *fault_lines(measured_all), last])
 
 
 def shares(measured: Measured) -> dict[str, float]:

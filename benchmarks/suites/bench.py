@@ -3,14 +3,14 @@
 Started by scripts/bench, which has everything installed and built.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
+import core_model
 import extras
 import pictures
 import table
@@ -18,7 +18,7 @@ import targets
 from cases import Case, cases_of
 from machine import machine_facts
 from measure import Bench, Effort, data_folder
-from results import Row, by_case, keep
+from results import Row, Rows, by_case, keep
 from ways import Limit
 from worker import PEERS, ROOT, Worker, client, engine, limit, onednn_alone, peer
 
@@ -60,8 +60,9 @@ def run_cases(bench: Bench, cases: list[Case], effort: Effort) -> list[Row]:
         for number, case in enumerate(cases, 1):
             measured = bench.run(case, effort)
             rows += measured
-            done = f"[{number}/{len(cases)} {time.monotonic() - begin:.0f}s] "
-            say(done + table.line({row.impl: row for row in measured}, others))
+            cells = table.case_row({row.impl: row for row in measured}, others)
+            done = f"[{number}/{len(cases)} {time.monotonic() - begin:.0f}s]"
+            say(f"{done} {table.line_of(cells)}")
             if bench.plan:
                 say(f"    {bench.plan}")
         repeat_above_limit(bench, cases, [row for row in rows if targets.is_above(row)], effort)
@@ -88,7 +89,7 @@ def run_suite(suite: str, arguments: argparse.Namespace, cases: list[Case]) -> l
     with data_folder() as folder:
         workers = workers_for(suite, arguments.build, arguments.lane)
         others = [worker.impl for worker in workers[1:]]
-        say(f"\nsuite {suite}: {len(cases)} cases\n{table.header(others)}")
+        say(f"\nsuite {suite}: {len(cases)} cases\n{table.markdown(table.head(others))}")
         bench = Bench(Limit(limit(arguments.build)), workers[0], workers[1:], folder)
         try:
             rows = run_cases(bench, cases, effort)
@@ -130,10 +131,7 @@ def main() -> int:
     every: list[Row] = []
     passing = arguments.only or arguments.lane == ENGINE
     for suite in arguments.suites or SUITES:
-        cases = cases_of(suite, arguments.full)
-        if arguments.only:
-            wanted = arguments.only.split(",")
-            cases = [case for case in cases if case.name in wanted]
+        cases = cases_of(suite, arguments.full, arguments.only)
         rows = run_suite(suite, arguments, cases)
         if not passing:
             every = keep(RESULTS / "results.json", suite, rows)
@@ -144,10 +142,21 @@ def main() -> int:
     cases_measured = by_case([row for row in every if row.suite in SUITES])
     pictures.draw_all(cases_measured, facts, RESULTS)
     lines = targets.lines_of(cases_measured, notes)
-    report = targets.report(cases_measured, lines, facts)
-    (RESULTS / "report.md").write_text(report + "\n")
-    say(report)
+    say(targets.report(cases_measured, lines, facts))
+    keep_tables(cases_measured, lines, notes)
     return 0 if arguments.no_targets else tell(targets.missed(lines))
+
+
+def keep_tables(cases: list[Rows], lines: list[targets.Line], notes: dict[str, Any]) -> None:
+    """Of all suites measured so far: their stamps say of which commit each is."""
+    selects = [rows for rows in cases if rows["limit"].suite == "select"]
+    threads = next((rows["maskwise"].threads for rows in cases), 1)
+    for name, cells in (
+        ("select", table.select_table(selects)),
+        ("targets", targets.measured_table(cases, lines)),
+        ("model", core_model.table(notes["copies"], threads)),
+    ):
+        table.write(RESULTS, name, *cells)
 
 
 def tell(missed: list[str]) -> int:

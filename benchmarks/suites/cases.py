@@ -1,10 +1,9 @@
 """The cases of each suite."""
 
-from __future__ import annotations
-
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,11 @@ class Operand:
         if self == dense(self.dims):
             return text
         return f"{text}@{'x'.join(map(str, self.strides))}"
+
+    def span(self) -> int:
+        """Elements from the first to one past the last."""
+        pairs = zip(self.dims, self.strides, strict=True)
+        return 1 + sum((extent - 1) * stride for extent, stride in pairs)
 
     def distinct(self) -> int:
         """How many elements it has in memory."""
@@ -62,8 +66,7 @@ class Case:
             for name, operand in vars(self).items()
             if isinstance(operand, Operand)
         }
-        named = {"name": self.name, "dtype": self.dtype, "mask": self.mask, "seed": self.seed}
-        return {**operands, **named, "folder": folder}
+        return {**operands, "name": self.name, "dtype": self.dtype, "folder": folder}
 
 
 def laid_out(dims: tuple[int, ...], order: list[int], padding: int = 0) -> Operand:
@@ -147,10 +150,25 @@ def type_cases() -> Iterator[Case]:
 INNER = (1, 2, 3, 5, 7, 8, 15, 16, 24, 31, 32, 33, 63, 64, 100, 127, 128, 255, 1000, 1024, 4096)
 
 
+@cache
+def cache_bytes() -> dict[int, int]:
+    """By level, as the system reports them."""
+    found = {}
+    for index in CACHES.glob("index*"):
+        kind, level, size = ((index / what).read_text() for what in ("type", "level", "size"))
+        if not kind.startswith("Instruction"):
+            found[int(level)] = int(size.strip().removesuffix("K")) << 10
+    return dict(sorted(found.items()))
+
+
+def core_cache_bytes() -> int:
+    """One core's L2."""
+    return cache_bytes().get(2, 1 << 20)
+
+
 def beyond_cache_bytes() -> int:
-    """Twice the last-level cache as the system reports it, within reason."""
-    sizes = [path.read_text().strip() for path in CACHES.glob("index*/size")]
-    largest = max((int(size[:-1]) << 10 for size in sizes if size.endswith("K")), default=0)
+    """Twice the last-level cache, within reason."""
+    largest = max(cache_bytes().values(), default=0)
     return min(max(2 * largest, 64 << 20), 256 << 20)
 
 
@@ -201,15 +219,13 @@ def sweep_case(index: int) -> Case:
         elements = elements * 5 // 4
 
 
-def sweep_cases(count: int) -> Iterator[Case]:
-    return (sweep_case(index) for index in range(count))
-
-
-def cases_of(suite: str, full: bool) -> list[Case]:
-    if suite == "select":
-        return list(select_cases(full))
-    if suite == "small":
-        return list(small_cases())
-    if suite == "types":
-        return list(type_cases())
-    return list(sweep_cases(2000 if full else 500))
+def cases_of(suite: str, full: bool, only: str = "") -> list[Case]:
+    """`only`: names with commas, or all."""
+    makers: dict[str, Callable[[], Iterator[Case]]] = {
+        "select": lambda: select_cases(full),
+        "small": small_cases,
+        "types": type_cases,
+        "sweep": lambda: map(sweep_case, range(2000 if full else 500)),
+    }
+    every = makers[suite]()
+    return [case for case in every if not only or case.name in only.split(",")]

@@ -1,7 +1,5 @@
 """What is measured beside the cases: a native runtime's small call, compiles, memory, copies."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cases import Case, shape_table
-from measure import Bench, Effort, data_folder
+from measure import Bench, Effort, data_folder, make_data
 from results import Row
 from ways import Limit
 from worker import Worker, client, limit, peer
@@ -70,19 +68,13 @@ def memory(build: Path, lane: str) -> dict[str, int]:
     """The most memory of a process that runs one Select, with Maskwise and with oneDNN alone: the
     least of some processes each."""
     case = next(row for row in shape_table() if row.name == "29a")
-    data = limit(build)
-    try:
-        with data_folder() as folder:
-            data.ask(do="load", case=case.request(folder))
-            least = {
-                impl: min(
-                    peak_bytes(client(impl, build, lane), case, folder) for _ in range(PROCESSES)
-                )
-                for impl in ("maskwise", "onednn")
-            }
-            return {**least, "processes": PROCESSES}
-    finally:
-        data.close()
+    with data_folder() as folder:
+        make_data(case, folder)
+        least = {
+            impl: min(peak_bytes(client(impl, build, lane), case, folder) for _ in range(PROCESSES))
+            for impl in ("maskwise", "onednn")
+        }
+    return {**least, "processes": PROCESSES}
 
 
 def copies(build: Path) -> dict[str, float]:

@@ -2,8 +2,6 @@
 time against the same Select into another dst. Engine only. Started by scripts/bench inplace.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import sys
@@ -11,9 +9,9 @@ from pathlib import Path
 
 from cases import Case, dense
 from isa import medians_of, take_turns
-from measure import data_folder
-from table import heading, keep, markdown, time_text
-from worker import ROOT, Worker, engine, limit
+from measure import data_folder, make_data
+from table import keep, shown, time_text
+from worker import ROOT, Worker, engine
 
 DST = dense((12, 1024, 1024))
 MATRIX, COLUMNS = dense(DST.dims[1:]), dense((DST.dims[0], 1, DST.dims[2]))
@@ -60,16 +58,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/bench inplace", description=__doc__)
     parser.add_argument("--build", type=Path, required=True, help=argparse.SUPPRESS)
     build = parser.parse_args().build
-    data, counter = limit(build), engine(build, "counter")
+    counter = engine(build, "counter")
     ways = [engine(build, name) for name in ("in place", "apart")]
-    print(heading(HEAD))
-    rows = []
+
+    def measured(case: Case) -> list[str]:
+        make_data(case, folder)
+        return measure(case, ways, counter, folder)
+
     with data_folder() as folder:
-        for case in cases():
-            data.ask(do="load", case=case.request(folder))
-            rows.append(measure(case, ways, counter, folder))
-            print(markdown(rows[-1]), flush=True)
-    for worker in [data, counter, *ways]:
+        rows = shown(HEAD, map(measured, cases()))
+    for worker in [counter, *ways]:
         worker.close()
     versions = "engine, causal and random masks shared by 12 matrices"
     keep(ROOT / "build/bench", "inplace", versions, HEAD, rows)

@@ -3,8 +3,6 @@
 usage: machine.py SUITE: stamps what another program has just written below build/bench.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import platform
@@ -14,11 +12,12 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cases import CACHES
+from cases import cache_bytes
 
 ROOT = Path(__file__).resolve().parents[2]
 # The first that the processor has names its class.
 CLASSES = (("avx512bw", "avx512"), ("avx2", "avx2"), ("sse4_1", "sse4"), ("sve", "sve"))
+ISA_NAMES = {"avx512": "AVX-512", "avx2": "AVX2", "sse4": "SSE4", "neon": "NEON", "sve": "SVE"}
 # Documents and results change with every measurement.
 SOURCES = (".", ":!docs", ":!*.md")
 
@@ -71,21 +70,12 @@ def write_stamp(folder: Path, suite: str) -> None:
     (folder / f"{suite}.stamp.json").write_text(json.dumps(stamp(), indent=1) + "\n")
 
 
-def caches() -> str:
-    found = []
-    for index in sorted(CACHES.glob("index*")):
-        kind = (index / "type").read_text().strip()
-        level = (index / "level").read_text().strip()
-        if kind != "Instruction":
-            found.append(f"L{level} {(index / 'size').read_text().strip()}")
-    return ", ".join(found)
-
-
 def machine_facts() -> dict[str, str]:
     load = ", ".join(f"{value:.2f}" for value in os.getloadavg())
+    caches = ", ".join(f"L{level} {size >> 10}K" for level, size in cache_bytes().items())
     return {
         "machine": processors(),
-        "caches": f"{caches()} (as the system reports them)",
+        "caches": f"{caches} (as the system reports them)",
         "system": f"{platform.freedesktop_os_release()['PRETTY_NAME']}, Linux {platform.release()}",
         "began": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, load {load}",
     }

@@ -1,7 +1,5 @@
 """Measures one case by every implementation, in turns."""
 
-from __future__ import annotations
-
 import re
 import statistics
 import tempfile
@@ -56,11 +54,17 @@ def data_folder() -> Iterator[str]:
         yield folder
 
 
+def make_data(case: Case, folder: str) -> tuple[int, int]:
+    """NumPy is loaded here: not all that import this have it."""
+    from select_data import make
+
+    return make(case, folder)
+
+
 @cache
 def maskwise_version() -> str:
-    found = re.search(r"project\(maskwise VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())
-    assert found
-    return found.group(1)
+    header = (ROOT / "include/maskwise/version.h").read_text()
+    return ".".join(re.findall(r"^#define MASKWISE_VERSION_\w+ (\d+)$", header, re.MULTILINE))
 
 
 class Bench:
@@ -76,7 +80,8 @@ class Bench:
     def run(self, case: Case, effort: Effort, only: set[str] | None = None) -> list[Row]:
         """Maskwise, the limit, and all peers or `only` some."""
         request = case.request(self.folder)
-        bytes_needed = self.limit.load(request)
+        needed = make_data(case, self.folder)
+        self.limit.bind(*needed)
         peers = [
             worker
             for worker in self.peers
@@ -94,7 +99,7 @@ class Bench:
         rows = [self.row(case, worker, taken[worker.impl]) for worker in [self.own, *peers]]
         best = self.limit.kept[0]
         rows.append(make_row(case, "limit", best.name, best.passes, best.threads))
-        complete(rows, bytes_needed, shares)
+        complete(rows, sum(needed), shares)
         self.slow |= {
             (row.impl, case.name) for row in rows if (row.seconds_min or 0) > SLOW_SECONDS
         }

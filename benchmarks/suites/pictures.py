@@ -1,15 +1,12 @@
 """The pictures: which share of the limit, how many times faster than the others, small calls."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from cases import shape_table
-from results import NAMES, Row
+from results import NAMES, Rows, with_own_masks
 
-Rows = dict[str, Row]
 GREEN, BLUE, RED, GREY = "#0b6e4f", "#3b6fb6", "#c1440e", "#555555"
 COLOURS = {
     "maskwise": GREEN,
@@ -69,22 +66,14 @@ def draw_all(every: list[Rows], facts: dict[str, str], folder: Path) -> None:
         [rows for rows in every if rows["limit"].suite == suite]
         for suite in ("select", "small", "sweep")
     )
-    own = [rows for rows in select if is_own_mask(rows, select)]
     for draw, cases, name in (
-        (draw_select, own, "select"),
+        (draw_select, with_own_masks(select), "select"),
         (draw_types, select, "select-types-and-masks"),
         (draw_small, small, "small"),
         (draw_sweep, sweep, "sweep"),
     ):
         if cases:
             save(draw(cases), facts, folder / f"{name}.png")
-
-
-def is_own_mask(rows: Rows, every: list[Rows]) -> bool:
-    """f32, and the mask that the row of the table has: the first one measured."""
-    row = rows["limit"]
-    first = next(other["limit"] for other in every if other["limit"].case == row.case)
-    return row.dtype == "f32" and row.mask == first.mask
 
 
 def operand_text(text: str) -> str:

@@ -1,8 +1,7 @@
 """What was measured, and the file that keeps it."""
 
-from __future__ import annotations
-
 import json
+import re
 import statistics
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -53,6 +52,9 @@ class Row:
     def median(self) -> float:
         assert self.seconds_median is not None
         return self.seconds_median
+
+
+Rows = dict[str, Row]  # of one case, by implementation
 
 
 def fields_of(case: Case) -> dict[str, Any]:
@@ -113,9 +115,50 @@ def keep(path: Path, suite: str, rows: list[Row]) -> list[Row]:
     return every
 
 
-def by_case(rows: list[Row]) -> list[dict[str, Row]]:
-    """The rows of each case, by implementation, in the order in which they were measured."""
-    cases: dict[tuple[str, str, str, str], dict[str, Row]] = {}
+def by_case(rows: list[Row]) -> list[Rows]:
+    """In the order in which they were measured."""
+    cases: dict[tuple[str, str, str, str], Rows] = {}
     for row in rows:
         cases.setdefault(row.key(), {})[row.impl] = row
     return list(cases.values())
+
+
+def with_own_masks(cases: list[Rows]) -> list[Rows]:
+    """In f32, and with the mask that the row of the table has: the first one measured."""
+    limits = [rows["limit"] for rows in cases]
+    first = {limit.case: limit.mask for limit in reversed(limits)}
+    return [
+        rows
+        for limit, rows in zip(limits, cases, strict=True)
+        if limit.dtype == "f32" and limit.mask == first[limit.case]
+    ]
+
+
+def state_of(row: Row | None) -> str:
+    """Measured; refused, wrong or died instead of that; skipped, because it takes long."""
+    if row is None:
+        return "skipped"
+    if row.seconds_median is not None:
+        return "measured"
+    failure = row.version.partition(": ")[2]
+    if failure == "wrong answer":
+        return "wrong"
+    return "died" if failure.startswith("the process ended") else "refused"
+
+
+def best_row(rows: Rows, impl: str) -> Row | None:
+    """Of an implementation that has several forms ("onednn", "onednn 3.7 passive") the fastest."""
+    order = ("measured", "wrong", "died", "refused")
+    forms = [row for name, row in rows.items() if name == impl or name.startswith(impl + " ")]
+    key = lambda row: (order.index(state_of(row)), row.seconds_median or 0.0)  # noqa: E731
+    return min(forms, key=key, default=None)
+
+
+def versions_of(cases: list[Rows]) -> str:
+    found = {
+        f"{NAMES[impl.split(' ')[0]]} {re.split('[:,]', row.version)[0]}"
+        for rows in cases
+        for impl, row in rows.items()
+        if impl != "limit"
+    }
+    return ", ".join(sorted(found))

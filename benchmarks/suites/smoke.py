@@ -4,8 +4,6 @@ and is what is measured a figure? Not how large: the machine may be busy.
 Started by scripts/bench smoke, which has everything built.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys
@@ -15,7 +13,7 @@ import bench
 from cases import cases_of
 from results import Row, by_case
 
-CASES = ("20", "35")
+CASES = "20,35"
 
 
 def is_figure(value: float | None) -> bool:
@@ -45,7 +43,7 @@ def main() -> int:
     parser.add_argument("--build", type=Path, required=True)
     arguments = parser.parse_args(namespace=argparse.Namespace(lane="3.13", native="", full=False))
     bench.RESULTS.mkdir(parents=True, exist_ok=True)
-    cases = [case for case in cases_of("select", full=False) if case.name in CASES]
+    cases = cases_of("select", full=False, only=CASES)
     wanted = {worker.impl for worker in bench.workers_for("select", arguments.build, "3.13")}
     rows = bench.run_suite("select", arguments, cases)
     faults = faults_of(rows, {"limit", *wanted})

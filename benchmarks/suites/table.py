@@ -1,15 +1,15 @@
-"""Tables: of the suites of Select a line a case on the terminal, while it runs; of the others the
-rows that the documents have, which scripts/take_figures.py finds below build/bench."""
-
-from __future__ import annotations
+"""Tables: those that the documents have, which scripts/take_figures.py finds below build/bench, and
+a line a case of the suites of Select on the terminal, while they run."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 from machine import write_stamp
-from results import Row
+from results import NAMES, Row, Rows, best_row, state_of, versions_of, with_own_masks
 
-NOTE = "times as long:"
+SHOWN_FROM_BYTES = 1_000_000  # Selects that move less are bound by the call
+Cells = tuple[str, list[str], list[list[str]]]  # versions, head, rows: as they are shown
 
 
 def time_text(seconds: float | None) -> str:
@@ -24,19 +24,50 @@ def times_text(slow: float, fast: float) -> str:
     return f"{slow / fast:.2g}" if slow / fast < 100 else f"{slow / fast:.0f}"
 
 
-def markdown(cells: list[str]) -> str:
+def line_of(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def heading(head: list[str]) -> str:
-    return f"{markdown(head)}\n{markdown(['---'] * len(head))}"
+def markdown(head: list[str], rows: Iterable[list[str]] = ()) -> str:
+    return "\n".join(map(line_of, [head, ["---"] * len(head), *rows]))
 
 
-def keep(folder: Path, suite: str, versions: str, head: list[str], rows: list[list[str]]) -> None:
+def shown(head: list[str], rows: Iterable[list[str]]) -> list[list[str]]:
+    """The rows, each printed when it is there."""
+    print(markdown(head))
+    kept = []
+    for row in rows:
+        kept.append(row)
+        print(line_of(row), flush=True)
+    return kept
+
+
+def write(folder: Path, name: str, versions: str, head: list[str], rows: list[list[str]]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     table = {"versions": versions, "head": head, "rows": rows}
-    (folder / f"{suite}.json").write_text(json.dumps(table, indent=1) + "\n")
-    write_stamp(folder, suite)
+    (folder / f"{name}.json").write_text(json.dumps(table, indent=1) + "\n")
+
+
+def keep(folder: Path, name: str, versions: str, head: list[str], rows: list[list[str]]) -> None:
+    write(folder, name, versions, head, rows)
+    write_stamp(folder, name)
+
+
+def select_row(rows: Rows) -> list[str]:
+    """Of each implementation's fastest form how many times the limit's time it takes."""
+    limit = rows["limit"]
+    operands = f"{limit.cond} {limit.src_0} {limit.src_1}"
+    best = [best_row(rows, impl) for impl in NAMES]
+    shares = [row.limit_fraction if row else None for row in best]
+    times = [f"{1 / share:.4g}" if share else "-" for share in shares]
+    return [limit.case, operands, limit.mask, f"{limit.bytes / 1e6:.4g}", *times]
+
+
+def select_table(cases: list[Rows]) -> Cells:
+    """The Selects of programs, in f32 with their own masks."""
+    own = [rows for rows in with_own_masks(cases) if rows["limit"].bytes >= SHOWN_FROM_BYTES]
+    head = ["case", "cond src_0 src_1", "mask", "MB", *NAMES.values()]
+    return versions_of(own), head, list(map(select_row, own))
 
 
 PYTHON_HEAD = ["case", "`numpy.where`", "NumPy's best form", "`maskwise.where`", "times faster"]
@@ -53,41 +84,25 @@ def python_row(case: str, numpy: float, copies: float, new: float, out: float) -
     return cells
 
 
-def column(text: str, name: str) -> str:
-    return f"{text:>{max(12, len(shortened(name)) + 2)}}"
-
-
-def shortened(name: str) -> str:
-    return name.removeprefix("onednn ")
-
-
-def header(others: list[str]) -> str:
-    """`others`: the implementations that a line compares with."""
-    columns = "".join(column(shortened(name), name) for name in others)
-    return (
-        f"{'case':<6}{'type':<6}{'mask':<14}{'moved':>9}{'limit':>10}"
-        f"{'maskwise':>10}{'of limit':>9}   {NOTE}{columns}"
-    )
+def head(others: list[str]) -> list[str]:
+    """`others`: the implementations that a line compares with, in times as long."""
+    names = [name.removeprefix("onednn ") for name in others]
+    return ["case", "type", "mask", "MB", "limit", "Maskwise", "of limit", *names, "operands"]
 
 
 def ratio_text(row: Row | None, own: Row) -> str:
-    if row is None:
-        return ""
-    if row.seconds_median is None:
-        return "wrong" if row.version.endswith("wrong answer") else "-"
+    if row is None or row.seconds_median is None:
+        return state_of(row)
     if own.seconds_median is None:
         return time_text(row.seconds_median)
     return f"{row.seconds_median / own.seconds_median:.3g}x"
 
 
-def line(rows: dict[str, Row], others: list[str]) -> str:
+def case_row(rows: Rows, others: list[str]) -> list[str]:
     own, limit = rows["maskwise"], rows["limit"]
     share = "-" if own.limit_fraction is None else f"{own.limit_fraction:.2f}"
-    columns = "".join(column(ratio_text(rows.get(name), own), name) for name in others)
-    text = (
-        f"{own.case:<6}{own.dtype:<6}{own.mask:<14}{own.bytes / 1e6:>6.4g} MB"
-        f"{time_text(limit.seconds_median):>10}{time_text(own.seconds_median):>10}{share:>9}"
-    )
-    shapes = f"  {own.cond} | {own.src_0} | {own.src_1}"
+    cells = [own.case, own.dtype, own.mask, f"{own.bytes / 1e6:.4g}"]
+    cells += [time_text(limit.seconds_median), time_text(own.seconds_median), share]
     failure = f"  !! {own.version}" if own.seconds_median is None else ""
-    return f"{text}   {' ' * len(NOTE)}{columns}{shapes}{failure}"
+    ratios = [ratio_text(rows.get(name), own) for name in others]
+    return [*cells, *ratios, f"{own.cond}, {own.src_0}, {own.src_1}{failure}"]

@@ -1,26 +1,23 @@
 """The numbers to reach, each next to what was measured."""
 
-from __future__ import annotations
-
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
 from math import prod
 from typing import Any
 
-from cases import CACHES
+from cases import core_cache_bytes
 from extras import COPY_RATIO
-from results import Row
+from results import Row, Rows, best_row, state_of, versions_of
+from table import Cells, markdown
 
 LARGE_BYTES = 128_000_000
 NATIVE = "64 on "
 MEMORY_BYTES = 8 << 20
 ABOVE = 1.1  # of the limit: there is a way to move the bytes that the limit does not have
 
-Rows = dict[str, Row]
+HEAD = ["what", "at least (times: at most)", "measured", "of", "verdict"]
 
 
 @dataclass
@@ -31,9 +28,9 @@ class Line:
     of: str  # how many that is, and how many it is not
     holds: bool | None  # None: not measured
 
-    def text(self) -> str:
+    def cells(self) -> list[str]:
         verdict = {True: "holds", False: "MISSED", None: "not measured"}[self.holds]
-        return f"| {self.what} | {self.target} | {self.measured} | {self.of} | {verdict} |"
+        return [self.what, self.target, self.measured, self.of, verdict]
 
 
 Values = list[tuple[float, str]]  # each with the case's name, ascending
@@ -57,17 +54,6 @@ class Measured:
         always = ("measured", "refused", "wrong", "skipped")
         others = [state for state in sorted(self.states) if state not in always]
         return ", ".join(f"{self.states[state]} {state}" for state in (*always, *others))
-
-
-@cache
-def core_cache_bytes() -> int:
-    """One core's L2."""
-    sizes = [
-        int((index / "size").read_text().strip()[:-1]) << 10
-        for index in CACHES.glob("index*")
-        if (index / "level").read_text().strip() == "2"
-    ]
-    return max(sizes, default=1 << 20)
 
 
 def dims(text: str) -> list[int]:
@@ -105,26 +91,6 @@ def expands_cond_or_src_0(rows: Rows) -> bool:
 def name_of(rows: Rows) -> str:
     own = rows["maskwise"]
     return f"{own.case} {own.dtype} {own.mask}"
-
-
-def state_of(row: Row | None) -> str:
-    """Measured; refused, wrong or died instead of that; skipped, because it takes long."""
-    if row is None:
-        return "skipped"
-    if row.seconds_median is not None:
-        return "measured"
-    failure = row.version.partition(": ")[2]
-    if failure == "wrong answer":
-        return "wrong"
-    return "died" if failure.startswith("the process ended") else "refused"
-
-
-def best_row(rows: Rows, impl: str) -> Row | None:
-    """Of an implementation that has several forms ("onednn", "onednn 3.7 passive") the fastest."""
-    order = ("measured", "wrong", "died", "refused")
-    forms = [row for name, row in rows.items() if name == impl or name.startswith(impl + " ")]
-    key = lambda row: (order.index(state_of(row)), row.seconds_median or 0.0)  # noqa: E731
-    return min(forms, key=key, default=None)
 
 
 def fractions(cases: Iterable[Rows]) -> Measured:
@@ -304,15 +270,10 @@ def missed(lines: list[Line]) -> list[str]:
     ]
 
 
+def measured_table(every: list[Rows], lines: list[Line]) -> Cells:
+    return versions_of(every[:40]), HEAD, [line.cells() for line in lines if line.holds is not None]
+
+
 def report(every: list[Rows], lines: list[Line], facts: dict[str, str]) -> str:
-    versions = sorted(
-        {
-            f"{row.impl} {re.split('[:,]', row.version)[0]}"
-            for rows in every[:40]
-            for row in rows.values()
-            if row.impl != "limit"
-        }
-    )
-    head = [f"{facts['machine']}; {facts['began']}", ", ".join(versions), ""]
-    rule = ["| what | at least (times: at most) | measured | of | |", "|---|---|---|---|---|"]
-    return "\n".join(["", *head, *rule, *(line.text() for line in lines)])
+    head = [f"{facts['machine']}; {facts['began']}", versions_of(every[:40])]
+    return "\n".join(["", *head, "", markdown(HEAD, [line.cells() for line in lines])])

@@ -1,10 +1,7 @@
 """The limit of the machine: the best of many ways to move a case's bytes."""
 
-from __future__ import annotations
-
 import statistics
 from dataclasses import dataclass, field
-from typing import Any
 
 from worker import Worker
 
@@ -44,19 +41,8 @@ class Limit:
         self.about = worker.ask(do="hello")
         self.kept: list[Way] = []
 
-    def make(self, request: dict[str, Any]) -> int:
-        """Makes the case's data; answers the bytes that must move."""
-        needed = self.worker.ask(do="load", case=request)
-        return int(needed["read"] + needed["written"])
-
-    def load(self, request: dict[str, Any]) -> int:
-        """As make, and ranks the ways."""
-        needed = self.make(request)
-        self.rank()
-        return needed
-
     def bind(self, read: int, written: int, threads: int | None = None) -> None:
-        """The same without a case, and by ways of that many threads only."""
+        """Ranks the ways of moving so many bytes; `threads`: those of that many threads only."""
         self.worker.ask(do="bind", read=read, written=written)
         self.rank(threads)
 

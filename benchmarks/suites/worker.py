@@ -1,7 +1,6 @@
 """The processes that are measured: one for each implementation, asked line by line."""
 
-from __future__ import annotations
-
+import contextlib
 import json
 import os
 import re
@@ -51,22 +50,25 @@ class Worker:
             )
         return self.process
 
-    def ask(self, **request: object) -> dict[str, Any]:
+    def answer_of(self, request: str, begin: str = "") -> dict[str, Any]:
+        """Of the line that begins so."""
         process = self.process or self.start()
         assert process.stdin and process.stdout
-        line = ""
+        line = None
         self.signal(signal.SIGCONT)
-        try:
-            process.stdin.write(json.dumps(request) + "\n")
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(request + "\n")
             process.stdin.flush()
-            line = process.stdout.readline()
-        except BrokenPipeError:
-            pass
-        if not line:
+            line = next((line for line in process.stdout if line.startswith(begin)), None)
+        if line is None:
             self.process = None
             raise Died(f"the process ended with status {process.wait()}")
         self.signal(signal.SIGSTOP)
-        answer: dict[str, Any] = json.loads(line)
+        answer: dict[str, Any] = json.loads(line.removeprefix(begin))
+        return answer
+
+    def ask(self, **request: object) -> dict[str, Any]:
+        answer = self.answer_of(json.dumps(request))
         if "error" in answer:
             raise RuntimeError(f"{self.impl}: {answer['error']}")
         return answer

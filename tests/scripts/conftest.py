@@ -1,9 +1,15 @@
 """Lets the tests import what they test: programs, which stand alone and are no package."""
 
+import json
+import os
+import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import hypothesis
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("benchmarks/suites", "tests/contract/overhead", "tests/contract/transcript")
@@ -13,3 +19,24 @@ for folder in (*FOLDERS, "tests/guard", "tests/support", "scripts"):  # the last
 # No deadline: a busy machine is no fault of the code.
 hypothesis.settings.register_profile("scripts", deadline=None, max_examples=50)
 hypothesis.settings.load_profile("scripts")
+
+
+@pytest.fixture(scope="session")
+def ask_numpy() -> Callable[..., Any]:
+    """Runs code of the suites in a Python that has NumPy; the answer is the JSON that it prints."""
+
+    def ask(code: str, *arguments: str, folder: str = "") -> Any:  # noqa: ANN401
+        python = ROOT / ".deps/python/bin/python"
+        assert python.exists(), "scripts/setup --python installs NumPy"
+        path = os.pathsep.join([str(ROOT / "benchmarks/suites"), folder])
+        done = subprocess.run(
+            [str(python), "-B", "-c", code, *arguments],
+            env={**os.environ, "PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return ask

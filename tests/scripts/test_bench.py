@@ -1,6 +1,7 @@
 """The benchmark's cases are what their names say, and its file keeps what was measured."""
 
 import os
+import re
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -13,6 +14,7 @@ import attention_graphs
 import bench
 import cases
 import extras
+import measure
 import pictures
 import pytest
 import results
@@ -75,6 +77,10 @@ def test_the_sweep_is_the_same_each_time_and_larger_than_the_caches() -> None:
         assert shape == case.dst.dims == cases.broadcast(shape, case.cond.dims)
 
 
+def test_the_version_of_the_results_is_numbers() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+", measure.maskwise_version())
+
+
 def measured(suite: str, seconds: float) -> list[results.Row]:
     case = replace(cases.shape_table()[0], suite=suite)
     rows = [
@@ -112,7 +118,7 @@ def row_of(
     return replace(made, bytes=1 << 30, limit_fraction=share, again=list(again))
 
 
-def rows_of(*rows: results.Row) -> targets.Rows:
+def rows_of(*rows: results.Row) -> results.Rows:
     every = [row_of("limit", 1.0), row_of("maskwise", 2.0), *rows]
     return {row.impl: row for row in every}
 
@@ -141,7 +147,17 @@ def test_a_line_says_of_how_many_it_speaks() -> None:
     assert [value for value, _ in measured.values] == [6, 7]
     assert line.of == "2 measured, 1 refused, 1 wrong, 1 skipped, 1 died"
     assert line.holds is True
-    assert line.of in line.text()
+    assert line.of in line.cells()
+
+
+def test_what_was_not_measured_is_told_and_left_out_of_the_documents() -> None:
+    measured = targets.at_most("x", 1, 0.5, "us", "of 3")
+    missing = targets.at_most("sweep", 1, None, "us", "-")
+    versions, head, rows = targets.measured_table([rows_of()], [measured, missing])
+    assert (versions, head[-1]) == ("Maskwise 1", "verdict")
+    assert rows == [["x", "1 us", "0.5 us", "of 3", "holds"]]
+    told = targets.report([rows_of()], [measured, missing], {"machine": "m", "began": "b"})
+    assert "\nm; b\nMaskwise 1\n\n| what |" in told and "| sweep | 1 us | - | - | not meas" in told
 
 
 def test_onednn_alone_is_its_fastest_form() -> None:
@@ -174,7 +190,13 @@ def notes(copy: float = 1.0, memory: int = 0) -> dict[str, Any]:
     return {
         "compile 3.13": {"first": 9e-6, "again": 1e-6, "count": 100},
         "memory": {"maskwise": memory, "onednn": 0, "processes": 3},
-        "copies": {"numpy copyto": 40.0, extras.COPY_RATIO: copy, "pairs": 9},
+        "copies": {
+            "limit, one thread": 30.0,
+            "limit, all threads": 50.0,
+            "numpy copyto": 40.0,
+            extras.COPY_RATIO: copy,
+            "pairs": 9,
+        },
     }
 
 
@@ -208,6 +230,8 @@ def test_a_missed_target_ends_the_run_with_one_and_a_line(
     assert [line.split(":")[0] for line in told] == ["missed", "missed"]
     assert "peak memory" in told[0] and "9 MiB" in told[0]
     assert end_of_a_run(monkeypatch, tmp_path, planted, "--no-targets") == 0
+    left = {path.stem for path in tmp_path.iterdir()}
+    assert {"select", "targets", "model", "results", "select.stamp"} <= left
 
 
 def test_what_is_above_the_limit_is_measured_twice_more() -> None:

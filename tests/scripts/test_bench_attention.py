@@ -1,15 +1,15 @@
 """The attention suite compares every answer, knows its own noise and names who is faster."""
 
 import json
-import os
-import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 from unittest.mock import MagicMock
 
 import attention_graphs
+import attention_tables as tables
 import pytest
 from attention_client import claim
 from attention_measured import Measured, interval
@@ -140,7 +140,7 @@ def test_every_case_of_up_to_16_mi_elements_is_checked(
 def failing(suite: ModuleType, found: list[Measured], *options: str) -> int:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(suite, "run_lane", lambda *_: found)
-        patch.setattr(suite, "keep", MagicMock())
+        patch.setattr(suite, "keep_tables", MagicMock())
         patch.setattr(suite, "machine_facts", dict)
         patch.setattr(suite.report, "draw", MagicMock())
         base = ["attention", "--build=b", "--programs=p", "--lane=3.13"]
@@ -198,6 +198,37 @@ def test_faster_peers_are_printed(suite: ModuleType) -> None:
         "torch: the process ended with status -11: second",
         "nobody is faster than Maskwise in 1 of 2 cases",
     ]
+
+
+def timed(case: str, milliseconds: dict[str, float], lane: str = "3.13") -> Measured:
+    found = Measured(case, lane, library="oneDNN 3", versions={"torch": "2"}, shares=[0.5])
+    found.add_turn({name: [spent] for name, spent in milliseconds.items()})
+    return found
+
+
+def test_other_lanes_and_implementations_are_columns_of_the_table() -> None:
+    taken = {"onednn": 9e3, "maskwise": 1.0, "before": 0.1, "torch mask": 3.0, "torch causal": 2.0}
+    other_lane = timed("a", {"onednn": 3.0, "maskwise": 1.0}, "3.7")
+    every = [timed("a", taken), other_lane, timed("b", {"onednn": 1.0})]
+    versions, head, rows = tables.attention_table(every)
+    assert rows == [["a", "9 s", "1 ms", "9000", "0.50", "100 us", "3.7: 3", "torch 2 ms"]]
+    assert len(head) == len(rows[0]) and versions == "oneDNN 3, torch 2"
+
+
+def test_attention_by_everybody() -> None:
+    others = {"onednn": 9e3, "maskwise": 1e3, "openvino mask": 5e3, "onnxruntime Attention": 6e3}
+    every = []
+    for name in tables.PLAIN:
+        form = "torch no mask" if name.startswith("no mask") else "torch attn_mask"
+        own = {"engine mask": 2e3, "engine is_causal": 1e3, form: 3e3}
+        every.append(timed(f"plain {name} f32", {**own, **others}))
+    kept = {"engine mask": 1.0, "torch attn_mask": 250.0}
+    every.append(timed("plain kept 5 % 1x12x2048 f32", kept))
+    versions, _, rows = tables.plain_table(every)
+    assert len(rows) == len(tables.PLAIN) and "torch 2" in versions
+    assert rows[0][1:] == ["1 s", "3 s", "-", "5 s", "6 s", "9 s", "1 s", "3 times"]
+    assert rows[-1][2] == "3 s"
+    assert tables.kept_table(every)[2] == [["5", "1", "250", "-", "-"]]
 
 
 def test_the_graph_of_a_case_holds_its_mask() -> None:
@@ -288,23 +319,11 @@ print(json.dumps({**found, "kept": kept}))
 
 
 @pytest.fixture(scope="module")
-def planted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def planted(tmp_path_factory: pytest.TempPathFactory, ask_numpy: Callable[..., Any]) -> Any:  # noqa: ANN401
     folder = tmp_path_factory.mktemp("planted")
     (folder / "attention_planted.py").write_text(PLANTED)
     (ROOT / "build/bench").mkdir(parents=True, exist_ok=True)  # of the peers' logs
-    python = ROOT / ".deps/python/bin/python"
-    assert python.exists(), "scripts/setup --python installs NumPy"
-    path = os.pathsep.join([str(ROOT / "benchmarks/suites"), str(folder)])
-    done = subprocess.run(
-        [str(python), "-B", "-c", ASK],
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    return ask_numpy(ASK, folder=str(folder))
 
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])

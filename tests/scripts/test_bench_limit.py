@@ -92,7 +92,7 @@ def test_the_best_way_is_found_on_a_memory_of_two_speeds(call_seconds: float) ->
     for seed in range(100):
         machine = Machine(seed, call_seconds)
         limit = make_limit(machine)
-        limit.load({})
+        limit.bind(640, 64)
         used = []
         for _ in range(3):
             limit.time_kept(4, 15e-3)
@@ -104,7 +104,7 @@ def test_the_best_way_is_found_on_a_memory_of_two_speeds(call_seconds: float) ->
 
 def test_every_way_gets_ten_milliseconds_in_passes_over_all() -> None:
     machine = Machine(1, 20e-6)
-    make_limit(machine).load({})
+    make_limit(machine).bind(640, 64)
     ranking = machine.asked[-1]
     assert ranking["ways"] == list(range(len(machine.cost)))
     assert ranking["passes"] >= 5
@@ -114,7 +114,7 @@ def test_every_way_gets_ten_milliseconds_in_passes_over_all() -> None:
 def test_six_ways_are_kept_and_ranked_again_in_every_turn() -> None:
     machine = Machine(2, 1e-3)
     limit = make_limit(machine)
-    limit.load({})
+    limit.bind(640, 64)
     assert len(limit.kept) == 6
     first = limit.kept[0].number
     for _ in range(20):
@@ -170,7 +170,9 @@ class LoggedLimit(ways.Limit):
 def run(peers: list[Peer], log: list[str]) -> dict[str, Any]:
     own = Peer("maskwise", log, {"": 1e-3})
     bench = measure.Bench(LoggedLimit(Machine(4, 1e-3), log), own, peers, "")  # type: ignore[arg-type]
-    rows = bench.run(cases.shape_table()[0], measure.Effort(turns=2, pairs=2))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measure, "make_data", lambda *_: (640, 64))
+        rows = bench.run(cases.shape_table()[0], measure.Effort(turns=2, pairs=2))
     return {row.impl: row for row in rows}
 
 

@@ -23,23 +23,23 @@ def faults(root: Path, code: str, *flags: str) -> list[str]:
     return check_exports.check(library, root)
 
 
-def test_the_exact_list_passes(tmp_path: Path) -> None:
-    assert faults(tmp_path, ONE + TWO + "static int hidden(void) { return 1; }\n") == []
+EXTRA = "int dnnl_graph_three(int a) { return a; }\n"
+ELSEWHERE = "int elsewhere(int);\nint dnnl_graph_two(int a) { return elsewhere(a); }\n"
 
 
-def test_a_missing_export(tmp_path: Path) -> None:
-    assert faults(tmp_path, ONE) == ["does not export dnnl_graph_two"]
-
-
-def test_an_extra_export(tmp_path: Path) -> None:
-    extra = "int dnnl_graph_three(int a) { return a; }\n"
-    found = faults(tmp_path, ONE + TWO + extra)
-    assert found == ["exports dnnl_graph_three, which is not listed"]
-
-
-def test_an_exported_helper(tmp_path: Path) -> None:
-    found = faults(tmp_path, ONE + TWO + "int helper(void) { return 1; }\n")
-    assert found == ["exports helper, which is not listed"]
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        (ONE + TWO + "static int hidden(void) { return 1; }\n", []),
+        (ONE, ["does not export dnnl_graph_two"]),
+        (ONE + TWO + EXTRA, ["exports dnnl_graph_three, which is not listed"]),
+        (ONE + TWO + "int helper(void) { return 1; }\n", ["exports helper, which is not listed"]),
+        (ONE + ELSEWHERE, ["finds nowhere elsewhere"]),
+    ],
+    ids=["the exact list", "missing", "extra", "a helper", "undefined"],
+)
+def test_what_is_exported(tmp_path: Path, code: str, found: list[str]) -> None:
+    assert faults(tmp_path, code) == found
 
 
 @pytest.mark.parametrize("tags", ["--enable-new-dtags", "--disable-new-dtags"])
@@ -56,11 +56,6 @@ def test_a_needed_library(tmp_path: Path, name: str) -> None:
     subprocess.run([*build, str(tmp_path / "other.c")], check=True)
     found = faults(tmp_path, ONE + TWO, "-Wl,--no-as-needed", str(other))
     assert f"needs {name}" in found
-
-
-def test_an_undefined_symbol(tmp_path: Path) -> None:
-    code = ONE + "int elsewhere(int);\nint dnnl_graph_two(int a) { return elsewhere(a); }\n"
-    assert faults(tmp_path, code) == ["finds nowhere elsewhere"]
 
 
 def test_an_empty_list_is_a_fault(tmp_path: Path) -> None:

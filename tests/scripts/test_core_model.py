@@ -1,11 +1,7 @@
 """The model of more cores: the slower of memory and cores, and waking."""
 
-import json
-from pathlib import Path
-
 import core_model
 import pytest
-import take_figures
 from core_model import Machine, seconds
 
 
@@ -22,11 +18,9 @@ def test_pages_on_one_socket_leave_the_other_sockets_memory_idle() -> None:
     assert on_both.memory_gbs <= 2 * one_socket.memory_gbs
 
 
-def test_the_rates_are_those_of_the_last_copies(tmp_path: Path) -> None:
+def test_the_rates_are_those_of_the_last_copies() -> None:
     copies = {"limit, one thread": 40.0, "limit, all threads": 50.0}
-    (tmp_path / "machine.json").write_text(json.dumps({"copies": copies}))
-    (tmp_path / "results.json").write_text(json.dumps([{"impl": "maskwise", "threads": 2}]))
-    text, head, rows = take_figures.model_cells(tmp_path)
+    text, head, rows = core_model.table(copies, threads=2)
     assert "not measured: 40 GB/s a core" in text
     assert head[:3] == ["moved", "1 thread here", "2 threads here"]
     assert rows[0][:3] == ["64 MiB", "1.68 ms", "1.35 ms"]

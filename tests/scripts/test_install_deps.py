@@ -17,10 +17,12 @@ def deps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / ".deps"
 
 
-def pins(root: Path, text: str = "a==1\n") -> Pins:
-    path = root / "lane.txt"
-    path.write_text(text)
-    return Pins(path)
+def pins(text: str = "a==1\n") -> Pins:
+    """Of a file lane.txt, which is gone when it was read."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "lane.txt")
+        path.write_text(text)
+        return Pins(path)
 
 
 def build(tree: Path, used: Pins) -> None:
@@ -36,7 +38,7 @@ def names(deps: Path) -> set[str]:
     return {path.name for path in deps.iterdir()} - {".lock"}
 
 
-def test_installs_once(deps: Path, tmp_path: Path) -> None:
+def test_installs_once(deps: Path) -> None:
     calls = []
 
     def counted(tree: Path, used: Pins) -> None:
@@ -44,29 +46,29 @@ def test_installs_once(deps: Path, tmp_path: Path) -> None:
         build(tree, used)
 
     for _ in range(2):
-        install_deps.install("lane", deps / "lane", pins(tmp_path), counted)
+        install_deps.install("lane", deps / "lane", pins(), counted)
     assert len(calls) == 1
     assert names(deps) == {"lane"}
 
 
-def test_new_pins_replace_the_old_tree(deps: Path, tmp_path: Path) -> None:
-    install_deps.install("lane", deps / "lane", pins(tmp_path), build)
-    install_deps.install("lane", deps / "lane", pins(tmp_path, "a==2\n"), build)
+def test_new_pins_replace_the_old_tree(deps: Path) -> None:
+    install_deps.install("lane", deps / "lane", pins(), build)
+    install_deps.install("lane", deps / "lane", pins("a==2\n"), build)
     assert (deps / "lane/content").read_text() == "a==2\n"
     assert names(deps) == {"lane"}
 
 
-def test_a_failure_leaves_the_old_tree(deps: Path, tmp_path: Path) -> None:
-    install_deps.install("lane", deps / "lane", pins(tmp_path), build)
+def test_a_failure_leaves_the_old_tree(deps: Path) -> None:
+    install_deps.install("lane", deps / "lane", pins(), build)
     with pytest.raises(Failure, match="lane: the download failed; nothing is left half done"):
-        install_deps.install("lane", deps / "lane", pins(tmp_path, "a==2\n"), broken)
+        install_deps.install("lane", deps / "lane", pins("a==2\n"), broken)
     assert (deps / "lane/content").read_text() == "a==1\n"
     assert names(deps) == {"lane"}
 
 
-def test_what_a_killed_run_left_is_cleared(deps: Path, tmp_path: Path) -> None:
+def test_what_a_killed_run_left_is_cleared(deps: Path) -> None:
     (deps / ".partial-killed/tree").mkdir(parents=True)
-    install_deps.install("lane", deps / "lane", pins(tmp_path), build)
+    install_deps.install("lane", deps / "lane", pins(), build)
     assert names(deps) == {"lane"}
 
 
@@ -80,12 +82,11 @@ MOVING = "suite unstable\nat-least libdnnl-dev 3.8\nbelow libdnnl-dev 3.15\nlibd
 
 def test_a_lane_that_moves_may_be_missing(
     deps: Path,
-    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(install_deps, "build_lane", broken)
-    install_deps.install_lane(pins(tmp_path, MOVING), wanted_by_name=False)
+    install_deps.install_lane(pins(MOVING), wanted_by_name=False)
     last = capsys.readouterr().err.splitlines()[-1]
     assert "oneDNN lane lane: the download failed" in last
     assert "skipped" in last
@@ -93,13 +94,13 @@ def test_a_lane_that_moves_may_be_missing(
 
 
 def test_only_a_lane_that_moves_may_be_missing_and_not_when_named(
-    deps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    deps: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(install_deps, "build_lane", broken)
     with pytest.raises(Failure, match="the download failed"):
-        install_deps.install_lane(pins(tmp_path, MOVING), wanted_by_name=True)
+        install_deps.install_lane(pins(MOVING), wanted_by_name=True)
     with pytest.raises(Failure, match="the download failed"):
-        install_deps.install_lane(pins(tmp_path), wanted_by_name=False)
+        install_deps.install_lane(pins(), wanted_by_name=False)
 
 
 def fetched(folder: Path, *versions: str) -> Path:
@@ -112,13 +113,13 @@ def fetched(folder: Path, *versions: str) -> Path:
 def test_a_moving_version_is_told(
     tmp_path: Path, version: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    install_deps.check_versions(fetched(tmp_path, version), pins(tmp_path, MOVING))
+    install_deps.check_versions(fetched(tmp_path, version), pins(MOVING))
     assert f"libdnnl-dev of unstable is {version}" in capsys.readouterr().err
 
 
 def test_a_version_that_the_tests_do_not_know_is_named(tmp_path: Path) -> None:
     with pytest.raises(Failure, match=r"libdnnl-dev below 3\.15, the mirror has 3\.15\+ds-1"):
-        install_deps.check_versions(fetched(tmp_path, "3.15+ds-1"), pins(tmp_path, MOVING))
+        install_deps.check_versions(fetched(tmp_path, "3.15+ds-1"), pins(MOVING))
 
 
 @pytest.mark.parametrize(
@@ -128,11 +129,11 @@ def test_a_version_that_is_too_old_is_named(
     tmp_path: Path, versions: list[str], found: str
 ) -> None:
     with pytest.raises(Failure, match=rf"libdnnl-dev 3\.8 or newer, the mirror has {found}"):
-        install_deps.check_versions(fetched(tmp_path, *versions), pins(tmp_path, MOVING))
+        install_deps.check_versions(fetched(tmp_path, *versions), pins(MOVING))
 
 
 def test_a_release_of_one_version_is_held_to_it(tmp_path: Path) -> None:
-    wanted = pins(tmp_path, "expect libdnnl-dev 3.7.2\n")
+    wanted = pins("expect libdnnl-dev 3.7.2\n")
     with pytest.raises(Failure, match=r"expected libdnnl-dev 3\.7\.2, the mirror has 3\.7\.3"):
         install_deps.check_versions(fetched(tmp_path, "3.7.3-1"), wanted)
 
@@ -166,11 +167,10 @@ def test_a_newer_release_is_told(
     status: int,
     said: str,
     deps: Path,
-    tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     asked = package_index(deps / "python", output, status)
-    install_deps.say_newer_release("a", pins(tmp_path, "aa==2\na==1.4.0\n"))
+    install_deps.say_newer_release("a", pins("aa==2\na==1.4.0\n"))
     assert asked.read_text().endswith(" index versions a\n")
     assert capsys.readouterr().err == (f"scripts/setup: {said}\n" if said else "")
 
@@ -219,7 +219,6 @@ def test_a_failed_command_always_tells_something(output: str) -> None:
 
 @given(st.lists(st.text(alphabet="ab=1", min_size=1), max_size=4))
 def test_the_stamp_follows_the_pins_and_not_the_comments(items: list[str]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        stamp = pins(Path(folder), "\n".join(items)).stamp()
-        assert stamp == pins(Path(folder), "# why\n\n" + "\n".join(items) + "  # and why").stamp()
-        assert stamp != pins(Path(folder), "\n".join([*items, "more"])).stamp()
+    stamp = pins("\n".join(items)).stamp()
+    assert stamp == pins("# why\n\n" + "\n".join(items) + "  # and why").stamp()
+    assert stamp != pins("\n".join([*items, "more"])).stamp()

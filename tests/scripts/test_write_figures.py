@@ -11,7 +11,8 @@ import nightly
 import pytest
 import take_figures
 import write_figures
-from table import PYTHON_HEAD, keep, python_row
+from results import Row, by_case
+from table import PYTHON_HEAD, keep, python_row, select_table
 from write_figures import EVERY, NIGHTLY, PICTURES, TABLES, Result, sign, write
 
 CLASS = "avx512-some-model"
@@ -219,16 +220,6 @@ def left(name: str, content: object, bench: Path) -> Result:
     return taken(name, bench, bench.parent)
 
 
-def leave_rows(bench: Path, suite: str, rows: list[tuple[str, str, float]]) -> None:
-    leave_behind(bench, (suite,))
-    entries = [
-        {"suite": suite, "case": case, "impl": impl, "version": "oneDNN 3, x"}
-        | {"seconds_median": seconds, "limit_fraction": 0.5}
-        for case, impl, seconds in rows
-    ]
-    (bench / "results.json").write_text(json.dumps(entries))
-
-
 def taken(name: str, bench: Path, root: Path) -> Result:
     return write_figures.read_result(take_figures.take(name, bench, root))
 
@@ -249,47 +240,38 @@ def test_a_suite_that_leaves_its_table(suite: str, tmp_path: Path) -> None:
 
 
 def test_selects_are_multiples_of_the_limit(tmp_path: Path) -> None:
-    def row(case: str, impl: str, share: float | None, **other: object) -> dict[str, object]:
-        facts = {"suite": "select", "dtype": "f32", "mask": "causal", "bytes": 2_000_000}
-        operands = {"cond": "4", "src_0": "8x4", "src_1": "-", "version": f"{impl} 1, x"}
-        return {"case": case, "impl": impl, "limit_fraction": share, **facts, **operands, **other}
+    def row(case: str, impl: str, share: float | None, **other: str | int) -> Row:
+        facts: dict[str, Any] = {
+            "suite": "select",
+            "dtype": "f32",
+            "mask": "causal",
+            "bytes": 2_000_000,
+        }
+        facts |= {"cond": "4", "src_0": "8x4", "src_1": "-", "version": f"{impl} 1, x"}
+        facts |= {"limit_fraction": share, "seconds_median": 1 / share if share else None}
+        return Row(**{"case": case, "impl": impl, **facts, **other})
 
     rows = [row("a", "limit", 1.0), row("a", "maskwise", 0.8), row("a", "numpy", None)]
     rows += [row("a", "onednn", 0.0005), row("a", "onednn 3.7 passive", 0.001)]
     rows += [row("a", impl, 0.1, mask="true") for impl in ("limit", "maskwise")]  # not its own
     rows += [row("b", impl, 0.1, bytes=999_999) for impl in ("limit", "maskwise")]
     rows += [row("c", impl, 0.1, dtype="f16") for impl in ("limit", "maskwise")]
-    leave_behind(tmp_path / "bench", ("select",))
-    (tmp_path / "bench/results.json").write_text(json.dumps(rows))
-    result = taken("select", tmp_path / "bench", tmp_path)
+    keep(tmp_path, "select", *select_table(by_case(rows)))
+    leave_behind(tmp_path, ("select",))
+    result = taken("select", tmp_path, tmp_path)
     assert result.rows == [["a", "4 8x4 -", "causal", "2", "1.25", "1000", "-", "-", "-", "-"]]
     assert draw_picture.implementations(result) == [("Maskwise", [1.25]), ("oneDNN alone", [1000])]
 
 
-def test_other_lanes_and_implementations_are_columns_of_attention(tmp_path: Path) -> None:
-    rows = [("a", "onednn", 9.0), ("a", "maskwise", 1e-3), ("a", "before", 1e-4)]
-    rows += [("a on 3.7", "onednn", 3e-3), ("a on 3.7", "maskwise", 1e-3), ("b", "onednn", 1.0)]
-    rows += [("a", "torch mask", 3e-3), ("a", "torch causal", 2e-3)]
-    leave_rows(tmp_path / "bench", "attention", rows)
-    result = taken("attention", tmp_path / "bench", tmp_path)
-    cells = ["a", "9 s", "1 ms", "9000", "0.50", "100 us", "3.7: 3", "torch 2 ms"]
-    assert result.rows == [cells]
-    assert result.versions == "oneDNN 3, x, torch oneDNN 3, x"
-
-
-def test_targets_are_the_report(tmp_path: Path) -> None:
-    bench = tmp_path / "bench"
-    leave_behind(bench, ("select", "small"))
-    report = "\nmachine; began\nonednn 3\n\n| what | of | |\n|---|---|---|\n| x | 1 | holds |\n"
-    (bench / "report.md").write_text(report + "| sweep | 0 | not measured |\n")
-    result = taken("targets", bench, tmp_path)
-    assert (result.versions, result.head) == ("onednn 3", ["what", "of", "verdict"])
-    assert result.rows == [["x", "1", "holds"]]
-    leave_behind(bench, ("small",), command="scripts/bench small")
-    assert taken("targets", bench, tmp_path).command == "scripts/bench, scripts/bench small"
-    leave_behind(bench, ("small",), commit="d" * 40)
+def test_a_table_of_two_suites_is_of_one_commit(tmp_path: Path) -> None:
+    keep(tmp_path, "targets", "onednn 3", ["what"], [["x"]])
+    leave_behind(tmp_path, ("select", "small"))
+    assert taken("targets", tmp_path, tmp_path).rows == [["x"]]
+    leave_behind(tmp_path, ("small",), command="scripts/bench small")
+    assert taken("targets", tmp_path, tmp_path).command == "scripts/bench, scripts/bench small"
+    leave_behind(tmp_path, ("small",), commit="d" * 40)
     with pytest.raises(write_figures.Fault, match=r"select and small: c+ and d+$"):
-        take_figures.take("targets", bench, tmp_path)
+        take_figures.take("targets", tmp_path, tmp_path)
 
 
 def test_kernels_are_shares_of_32_bits(tmp_path: Path) -> None:
@@ -330,30 +312,3 @@ def test_a_result_reads_back(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text(take_figures.result_text(result))
     assert write_figures.read_result(tmp_path / "x.json") == result
     assert json.loads((tmp_path / "x.json").read_text()) == asdict(result)
-
-
-def attention_rows(case: str, **seconds: float) -> list[dict[str, Any]]:
-    common = {"suite": "attention", "case": case, "version": "1"}
-    rows = [(impl.replace("_", " ", 1), spent) for impl, spent in seconds.items()]
-    return [{**common, "impl": impl, "seconds_median": spent} for impl, spent in rows]
-
-
-def test_attention_by_everybody(tmp_path: Path) -> None:
-    bench = tmp_path / "bench"
-    leave_behind(bench, ("attention",))
-    others = {"onednn": 9.0, "maskwise": 1.0, "openvino_mask": 5.0, "onnxruntime_Attention": 6.0}
-    rows = []
-    for name in take_figures.PLAIN:
-        form = "torch_no mask" if name.startswith("no mask") else "torch_attn_mask"
-        case = f"plain {name} f32"
-        rows += attention_rows(
-            case, **{"engine_mask": 2.0, "engine_is_causal": 1.0, form: 3.0, **others}
-        )
-    rows += attention_rows("plain kept 5 % 1x12x2048 f32", engine_mask=0.001, torch_attn_mask=0.25)
-    (bench / "results.json").write_text(json.dumps(rows))
-    result = taken("plain", bench, tmp_path)
-    assert len(result.rows) == len(take_figures.PLAIN)
-    assert result.rows[0][1:] == ["1 s", "3 s", "-", "5 s", "6 s", "9 s", "1 s", "3 times"]
-    assert result.rows[-1][2] == "3 s" and "torch 1" in result.versions
-    kept = taken("kept", bench, tmp_path)
-    assert kept.rows == [["5", "1", "250", "-", "-"]]

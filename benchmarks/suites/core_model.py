@@ -1,12 +1,13 @@
-"""What more cores would do, by a model: the table "model" of scripts/take_figures.py.
+"""What more cores would do, by a model: the table "model" of scripts/bench.
 
 Bytes move as fast as the memory or, together, the cores can move them, whichever is slower, and the
 threads must wake before. A core moves as much as one here did; other machines are assumed.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Any
+
+from table import Cells, time_text
 
 CHANNEL_GBS = 38.4  # DDR5-4800
 CHANNELS = 8  # a socket
@@ -51,3 +52,14 @@ def assumptions(core_gbs: float) -> str:
         f"{SOCKET_GBS:.0f} GB/s a socket ({CHANNELS} channels of DDR5-4800, {REACHED:g} of them), "
         f"{LINK_GBS:g} GB/s each way between sockets, {WAKE_SECONDS * 1e6:g} us to wake the threads"
     )
+
+
+def table(copies: dict[str, Any], threads: int) -> Cells:
+    """From the copies that this run of scripts/bench has measured."""
+    one, every = (copies[f"limit, {which}"] for which in ("one thread", "all threads"))
+    columns = machines(one, every, threads)
+    rows = []
+    for size in MEBIBYTES:
+        spent = [seconds(size << 20, machine, one) for machine in columns]
+        rows.append([f"{size} MiB", *map(time_text, spent)])
+    return assumptions(one), ["moved", *(machine.name for machine in columns)], rows
