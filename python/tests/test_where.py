@@ -206,6 +206,8 @@ def test_signalling_nans_are_cast_in_silence() -> None:
         doubles = np.array([0x7FF4000000000000], "u8").view("d")
         wanted = np.where(True, doubles, np.complex64(1))
         assert maskwise.where(True, doubles, np.complex64(1)).tobytes() == wanted.tobytes()
+        for condition in (doubles, np.repeat(doubles, 2).view("D")):
+            assert np.array_equal(maskwise.where(condition, 1, 2), np.where(condition, 1, 2))
         for where in (np.where, maskwise.where):
             with pytest.raises(FloatingPointError):
                 where(True, signalling[0], np.float64(1))

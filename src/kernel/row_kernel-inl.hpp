@@ -46,7 +46,9 @@ HWY_ATTR HWY_INLINE row_v run_end(const row_piece& piece, const row_end& at, flo
     if (at.short_from <= 0) a = moved_to_front(a, at.moved);
     if (at.short_from <= 1) b = moved_to_front(b, at.moved);
     if (at.short_from <= 2) c = moved_to_front(c, at.moved);
-    store_block(at.to, buffer, a, b, c, moved_to_front(d, at.moved));
+    const std::int64_t lanes = row_lanes();
+    store_block({at.from.first, 0, lanes, 2 * lanes, 3 * lanes}, buffer, a, b, c,
+                moved_to_front(d, at.moved));
     return maxima;
 }
 

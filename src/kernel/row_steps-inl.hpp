@@ -43,23 +43,19 @@ struct row_columns {
     std::int64_t first, a, b, c, d;
 };
 
-// Where a block at the end of a row lies in memory and in the buffer. The buffer has room behind
-// the row, so there vectors stand side by side: one that overlaps another would be read back from
-// two stores at once, which waits until both have left the core. Vectors from number `short_from`
-// on are moved to the front by `moved` elements.
+// Where a block at the end of a row lies in memory. The buffer has room behind the row, so there
+// vectors stand side by side: one that overlaps another would be read back from two stores at once,
+// which waits until both have left the core. Vectors from number `short_from` on are moved to the
+// front by `moved` elements.
 struct row_end {
-    row_columns from, to;
+    row_columns from;
     std::int64_t short_from, moved;
 };
 
 HWY_ATTR HWY_INLINE row_end end_of_row(std::int64_t first, std::int64_t elems) {
     const std::int64_t lanes = row_lanes(), last = (elems - 1) / lanes, rest = elems - lanes;
     const auto load = [&](std::int64_t i) { return i < last ? i * lanes : rest; };
-    const auto store = [&](std::int64_t i) { return std::min(i, last) * lanes; };
-    return {{first, load(0), load(1), load(2), load(3)},
-            {first, store(0), store(1), store(2), store(3)},
-            last,
-            last * lanes - rest};
+    return {{first, load(0), load(1), load(2), load(3)}, last, last * lanes - rest};
 }
 
 // Four vectors by reference, since vectors of unknown length cannot be members or elements.

@@ -169,7 +169,7 @@ public:
         if (row + ahead >= tile.rows) return;
         const bool now = element_is_true(tile.cond + row * tile.cond_row_bytes);
         const bool then = element_is_true(tile.cond + (row + ahead) * tile.cond_row_bytes);
-        if (now == then || (then ? C0 : C1) != column_class::unit) return;
+        if (now == then || (then ? C0 : C1) != column_class::unit) return; // ahead
         from_ = then ? tile.src_0 + (row + ahead) * tile.src_0_row_bytes
                      : tile.src_1 + (row + ahead) * tile.src_1_row_bytes;
     }

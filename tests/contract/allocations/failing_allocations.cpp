@@ -60,6 +60,17 @@ std::vector<node> attention() {
             {5, dnnl_graph_op_matmul, {scores(8), rows(9)}, {rows(10)}}};
 }
 
+// Two chains that are merged: one is claimed where the memory for the other is missing.
+std::vector<node> merged() {
+    const std::int64_t n = new_extent();
+    const auto cond = dense(0, dnnl_boolean, {3, n});
+    const auto t = [n](std::size_t id) { return dense(id, dnnl_f32, {3, n}); };
+    return {{1, dnnl_graph_op_select, {cond, t(1), t(2)}, {t(3)}},
+            {2, dnnl_graph_op_relu, {t(3)}, {t(4)}},
+            {3, dnnl_graph_op_select, {cond, t(1), t(2)}, {t(5)}},
+            {4, dnnl_graph_op_relu, {t(5)}, {t(6)}}};
+}
+
 using scenario_nodes = std::vector<node> (*)();
 
 // Whether an allocation failed. The client's own buffers are freed before it returns.
@@ -126,7 +137,7 @@ TEST(failing_allocations_of_an_operator, keep_its_inputs_alive) {
 INSTANTIATE_TEST_SUITE_P(clients, failing_allocations,
                          testing::Values(std::pair{&one_select, false},
                                          std::pair{&one_select, true}, std::pair{&attention, false},
-                                         std::pair{&attention, true}));
+                                         std::pair{&attention, true}, std::pair{&merged, false}));
 
 } // namespace
 } // namespace maskwise::contract

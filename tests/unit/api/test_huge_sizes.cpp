@@ -242,6 +242,13 @@ TEST(huge_attention, names_the_depth_that_is_too_large) {
                         {std::to_string(power(exponent))}));
 }
 
+TEST(huge_attention, of_many_workers_needs_more_than_64_bits_hold) {
+    attention_desc desc = of_depth(power(26));
+    desc.query = {data_type::f32, {power(31), 2, power(26)}, {0, 0, 0}};
+    EXPECT_EQ(compile(desc).scratch_bytes(std::numeric_limits<int>::max()),
+              std::numeric_limits<std::int64_t>::max());
+}
+
 TEST(huge_attention, without_memory_writes_nothing) {
     const attention_plan plan = compile(of_depth(power(48)));
     EXPECT_GT(plan.scratch_bytes(1), power(48));

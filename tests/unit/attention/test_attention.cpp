@@ -231,6 +231,22 @@ TEST_P(attention_test, shares_keys_among_heads_of_one_query) {
         }
 }
 
+// In the order of separate operators only what rounds its weights to bf16, too.
+TEST_P(attention_test, takes_pairs_of_bf16_where_a_kernel_does) {
+    attention_desc desc;
+    desc.query = desc.key = desc.value = {data_type::bf16, {1, 8, 16}};
+    const auto takes_pairs = [&](attention_order order, data_type weights) {
+        desc.order = order;
+        desc.weights_type = weights;
+        return make_attention_plan(desc, GetParam())->in_pairs;
+    };
+    const bool has_pairs = kernel_table_for(GetParam()).attention.multiply_pairs != nullptr &&
+                           has_bf16_products(native_cpu());
+    EXPECT_EQ(takes_pairs(attention_order::tiles, data_type::f32), has_pairs);
+    EXPECT_EQ(takes_pairs(attention_order::operators, data_type::bf16), has_pairs);
+    EXPECT_FALSE(takes_pairs(attention_order::operators, data_type::f32));
+}
+
 TEST_P(attention_test, of_nothing_is_nothing) {
     for (const auto& [rows, keys, depth, columns] :
          {std::array<std::int64_t, 4>{0, 5, 4, 4}, {5, 0, 4, 4}, {5, 5, 0, 4}, {5, 5, 4, 0}})

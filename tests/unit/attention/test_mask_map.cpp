@@ -100,10 +100,10 @@ struct bias_found {
 
 // Of a tile of `others` with one more element.
 template <class Element>
-bias_found look_at_bias(mask_kind kind, Element others, Element one) {
+bias_found look_at_bias(mask_kind kind, Element others, Element one, bool bounds_mixed = true) {
     constexpr std::int64_t width = sizeof(Element);
     mask_layout layout = make_mask_layout(kind, {1}, 4, 5, {0, 5 * width, width}, 16, 16);
-    layout.bounds_mixed = true;
+    layout.bounds_mixed = bounds_mixed;
     std::vector<Element> bias(20, others);
     bias[13] = one;
     bias_found found{};
@@ -167,6 +167,7 @@ TEST(mask_map, knows_the_highest_bias) {
     EXPECT_EQ(highest(mask_kind::bias_f32, 0.0F, -0.0F), 0);
     EXPECT_EQ(highest(mask_kind::bias_f32, -3.0F, -1e9F), -3);
     EXPECT_EQ(highest(mask_kind::bias_f32, -1e30F, 2.5F), 2.5F);
+    EXPECT_EQ(look_at_bias(mask_kind::bias_f32, -1e30F, 2.5F, false).highest, INFINITY);
     EXPECT_TRUE(std::isnan(highest(mask_kind::bias_f32, 1.0F, -NAN)));
     EXPECT_TRUE(std::isnan(highest(mask_kind::bias_f32, NAN, 1.0F)));
     EXPECT_EQ(highest(mask_kind::bias_bf16, u16{0xFF80}, u16{0xF14A}), -0x1.94p99F);

@@ -115,17 +115,21 @@ TEST_P(near_misses_of_merging, leave_operators_alone) {
 const std::vector<std::size_t> behind_the_mask{3, 4, 5}, no_merge;
 const change index_the_scores =
     all_of({set_input(10, 0, tensor(scores)), set_input(11, 0, tensor(scores))});
+const change index_an_inner_value = [](partition& p) {
+    p.ops.push_back(with_axis(make(15, op_kind::gen_index, {tensor(scaled)}, 33), -1));
+};
+const change use_statistics = [](partition& p) {
+    p.at(5).outputs.push_back(tensor(statistics));
+    use_again(statistics)(p);
+};
 
 INSTANTIATE_TEST_SUITE_P(
     of_single_operators, near_misses_of_merging,
     testing::Values(
         smaller_merge{"scaled_scores_used_twice", use_again(scaled), {10, 13, 11, 12, 3, 4, 5}},
-        smaller_merge{"another_gen_index_on_an_inner_value",
-                      [](partition& p) {
-                          p.ops.push_back(
-                              with_axis(make(14, op_kind::gen_index, {tensor(scaled)}, 32), -1));
-                      },
-                      no_merge},
+        smaller_merge{"another_gen_index_on_an_inner_value", index_an_inner_value, no_merge},
+        smaller_merge{"another_gen_index_beside_statistics",
+                      all_of({index_an_inner_value, use_statistics}), no_merge},
         // GenIndex still uses what Divide makes.
         smaller_merge{"swapped_comparison", swap_inputs(12, 0, 1), no_merge},
         smaller_merge{"mask_used_twice", all_of({use_again(mask), index_the_scores}), {2, 3, 4, 5}},

@@ -83,6 +83,15 @@ TEST(compile_select, refuses_a_dst_of_another_shape) {
     EXPECT_EQ(refusal_of(made), "dst is given as {2,2,3}, inferred is {2,3}");
 }
 
+TEST(compile_select, names_the_input_without_strides) {
+    const char* const names[] = {"cond", "src_0", "src_1"};
+    for (std::size_t i = 0; i < std::size(names); ++i) {
+        op made = select();
+        made.inputs[i].layout = layout_kind::any;
+        EXPECT_EQ(refusal_of(made).find(names[i]), 0U) << refusal_of(made);
+    }
+}
+
 TEST(compile_select, refuses_other_types) {
     for (const std::size_t input : {0U, 1U, 2U}) {
         op made = select();
