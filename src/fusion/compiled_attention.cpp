@@ -61,10 +61,6 @@ std::int64_t from_end(const tensor_desc& operand, int back) {
     return operand.extents[operand.extents.rank() - back];
 }
 
-dims without_last(const dims& extents, int count) {
-    return dims(std::span(extents.begin(), static_cast<std::size_t>(extents.rank() - count)));
-}
-
 dims with_matrix(dims outer, std::int64_t rows, std::int64_t columns) {
     outer.push_back(rows);
     outer.push_back(columns);
