@@ -100,7 +100,7 @@ ASKED = {
         f"fuzz/select {ATTENTION} {PLUGIN}",
     ),
     "src/kernel": (
-        "test_kernels test_run_rows test_run_select",
+        "test_kernels test_run_rows test_run_select test_attention_chain",
         f"{ATTENTION} test_oracle test_plan test_bytes_touched test_lines_written fuzz/select",
     ),
     "src/attention": (
@@ -109,7 +109,7 @@ ASKED = {
     ),
     "src/graph": (GRAPHS, PLUGIN, MERGED),
     "src/fusion": (
-        f"{GRAPHS} onnxruntime_fusion onnxruntime_fused_attention openvino",
+        f"{GRAPHS} onnxruntime_fusion onnxruntime_fused_attention openvino_softmax",
         PLUGIN,
         MERGED,
     ),

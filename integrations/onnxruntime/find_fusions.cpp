@@ -13,11 +13,6 @@
 namespace maskwise::ort {
 namespace {
 
-fusion::row_chain chain_of(const graph::op& soft_max, const fusion_rules& rules) {
-    auto around_select = fusion::find_chain_above(soft_max, rules);
-    return around_select ? std::move(*around_select) : fusion::find_chain(soft_max, rules);
-}
-
 // The result has the MatMuls' rank.
 bool masks_fit(const fusion::row_chain& chain, const fusion::attention_chain& attention) {
     return std::ranges::all_of(chain.operands, [&](const graph::logical_tensor& operand) {
@@ -98,7 +93,7 @@ found_fusion claim_around(const fusion_ops& ops, const graph::op& soft_max, fusi
     fused_node& form = found.form;
     form.name = soft_max.name;
     form.type = ops.nodes[soft_max.id][0]->result().type;
-    form.block.rows = chain_of(soft_max, rules);
+    form.block.rows = fusion::find_chain(soft_max, rules);
     form.block.attention = attention_of(form.block.rows, rules);
     for (const std::size_t id : form.block.inputs()) form.inputs.emplace_back(value_of(id).name);
     form.output = value_of(form.block.result()).name;

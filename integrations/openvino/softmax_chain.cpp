@@ -137,13 +137,18 @@ private:
     const softmax_graph& from_;
 };
 
+bool is_select(const row_step& step) {
+    return std::holds_alternative<row_select>(step);
+}
+
 std::optional<softmax_chain> read_chain(const ov::Node& softmax) {
     const softmax_graph from(softmax);
-    const auto rows = fusion::find_chain_above(from.ops().back(), softmax_rules(from));
-    if (!rows) return std::nullopt;
-    softmax_chain chain{rows->steps, {from.path_to(rows->scores)}, {}};
-    for (const auto& operand : rows->operands) chain.paths.push_back(from.path_to(operand.id));
-    for (const std::size_t id : rows->op_ids) chain.nodes.insert(&from.node_of(id));
+    if (!graph::works_along(from.ops().back(), 1)) return std::nullopt;
+    const auto rows = fusion::find_chain(from.ops().back(), softmax_rules(from));
+    if (std::ranges::none_of(rows.steps, is_select)) return std::nullopt;
+    softmax_chain chain{rows.steps, {from.path_to(rows.scores)}, {}};
+    for (const auto& operand : rows.operands) chain.paths.push_back(from.path_to(operand.id));
+    for (const std::size_t id : rows.op_ids) chain.nodes.insert(&from.node_of(id));
     return chain;
 }
 

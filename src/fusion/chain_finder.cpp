@@ -82,7 +82,7 @@ private:
     }
 
     // An operator may take a step, one that rounds, and an operand; a SoftMax is to find room, too.
-    bool is_full() const { return chain_.length() + 3 > max_row_actions || !has_room(1); }
+    bool is_full() const { return chain_.steps.size() + 3 > max_row_actions || !has_room(1); }
     bool has_room(std::size_t operands) const {
         return chain_.operands.size() + operands <= max_row_operands;
     }
@@ -171,8 +171,8 @@ row_step chain_finder::make_select(const op& select, std::size_t row) {
 }
 
 bool chain_finder::may_take_select(const op& select, std::size_t row) const {
-    constexpr std::size_t most_operands = 3;
-    return row > 0 && broadcasts(select) && has_room(most_operands) &&
+    const std::size_t operands = find_comparison(select) != nullptr ? 3 : 2;
+    return row > 0 && broadcasts(select) && has_room(operands) &&
            rules_.may_be_operand(select.inputs[0].id) &&
            rules_.may_be_operand(select.inputs[3 - row].id);
 }
@@ -269,41 +269,10 @@ bool chain_finder::take_elementwise(const op& user) {
     return true;
 }
 
-// Moves no element, and needs no other element of the row.
-bool is_elementwise(op_kind kind) {
-    return kind != op_kind::mat_mul && kind != op_kind::static_transpose &&
-           kind != op_kind::soft_max;
-}
-
-const op* select_above(const op& soft_max, const chain_rules& rules) {
-    std::size_t value = soft_max.inputs[0].id;
-    for (;;) {
-        const op* const maker = rules.maker(value);
-        if (maker == nullptr || rules.only_reader(value) == nullptr || !rules.may_take(*maker))
-            return nullptr;
-        if (maker->kind == op_kind::select) return rules.row_of(*maker, 1, 2) ? maker : nullptr;
-        if (!is_elementwise(maker->kind)) return nullptr;
-        const auto row = rules.row_of(*maker, 0, maker->inputs.size() - 1);
-        if (!row) return nullptr;
-        value = maker->inputs[*row].id;
-    }
-}
-
 } // namespace
 
 row_chain find_chain(const op& start, const chain_rules& rules) {
     return chain_finder(rules).find(start);
-}
-
-std::optional<row_chain> find_chain_above(const op& soft_max, const chain_rules& rules) {
-    const op* const select = select_above(soft_max, rules);
-    if (select == nullptr) return std::nullopt;
-    try {
-        row_chain chain = find_chain(*select, rules);
-        if (chain.soft_max) return chain;
-    } catch (const no_chain&) { // the operators stay apart
-    }
-    return std::nullopt;
 }
 
 } // namespace maskwise::fusion

@@ -9,8 +9,4 @@ namespace maskwise::fusion {
 // Throws no_chain.
 row_chain find_chain(const op& start, const chain_rules& rules);
 
-// The chain that ends in a SoftMax, around the nearest Select above it; nothing where there is
-// none.
-std::optional<row_chain> find_chain_above(const op& soft_max, const chain_rules& rules);
-
 } // namespace maskwise::fusion

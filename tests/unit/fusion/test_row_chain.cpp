@@ -216,18 +216,23 @@ INSTANTIATE_TEST_SUITE_P(
                   all_of({set_kind(4, op_kind::maximum), swap_inputs(4, 0, 1)}), selected}),
     name_of);
 
-// How many operators of that kind behind a Select are in its chain.
-std::size_t taken_behind_select(op_kind kind, bool has_operand, data_type type = data_type::f32) {
+// So many operators of that kind behind a Select.
+partition behind_select(op_kind kind, std::size_t count, bool has_operand,
+                        data_type type = data_type::f32) {
     partition made{{make(1, op_kind::other, {tensor(query), tensor(key)}, scores),
                     make(3, op_kind::select, {tensor(mask), tensor(scores), tensor(fill)}, 100)},
-                   {112}};
-    for (std::size_t value = 100; value < 112; ++value) {
+                   {100 + count}};
+    for (std::size_t value = 100; value < 100 + count; ++value) {
         op next = make(value, kind, {tensor(value)}, value + 1);
         next.outputs[0].type = type;
         if (has_operand) next.inputs.push_back(tensor(value + 100));
         made.ops.push_back(next);
     }
-    return made.chain().op_ids.size() - 1;
+    return made;
+}
+
+std::size_t taken_behind_select(op_kind kind, bool has_operand, data_type type = data_type::f32) {
+    return behind_select(kind, 12, has_operand, type).chain().op_ids.size() - 1;
 }
 
 // Eight operands are read at most, two of them by the Select; twelve steps are made, two of them
@@ -236,6 +241,20 @@ TEST(row_chain, ends_where_there_is_no_more_room) {
     EXPECT_EQ(taken_behind_select(op_kind::add, true), max_row_operands - 2);
     EXPECT_EQ(taken_behind_select(op_kind::tanh, false), max_row_actions - 3);
     EXPECT_EQ(taken_behind_select(op_kind::type_cast, false, data_type::bf16), max_row_actions - 3);
+}
+
+// As far above as a chain from there reaches down.
+TEST(row_chain, reaches_a_select_from_a_soft_max) {
+    for (const auto& [kind, count] : {std::pair{op_kind::add, max_row_operands - 2},
+                                      std::pair{op_kind::tanh, max_row_actions - 3}}) {
+        partition made = behind_select(kind, count, kind == op_kind::add);
+        made.ops.push_back(
+            with_axis(make(5, op_kind::soft_max, {tensor(100 + count)}, weights), -1));
+        made.outputs = {weights};
+        const row_chain chain = find_chain(made.at(5), partition_rules(made.ops, made.outputs));
+        EXPECT_EQ(chain.op_ids.size(), count + 2);
+        EXPECT_EQ(chain.scores, scores);
+    }
 }
 
 TEST(row_chain, takes_one_number_for_the_boundary) {
