@@ -6,6 +6,7 @@
 
 #include "support/case_generator.hpp"
 #include "support/guarded_buffer.hpp"
+#include "support/oracle.hpp"
 
 #include <gtest/gtest.h>
 
@@ -72,24 +73,20 @@ private:
         return static_cast<std::size_t>(draw(random, 0, 70));
     }
 
-    const std::byte* element(const operand& from, column_class columns, std::size_t width,
-                             std::size_t r, std::size_t c) const {
-        return from.row(r) + (columns == column_class::unit ? c * width : 0);
+    view view_of(std::byte* first, column_class columns, std::size_t width) const {
+        const auto in_row = static_cast<std::int64_t>(row_bytes(columns, width, n_));
+        const auto step = static_cast<std::int64_t>(columns == column_class::unit ? width : 0);
+        return {first, {rows, static_cast<std::int64_t>(n_)}, {in_row, step}};
     }
 
     void expect() {
-        expected_.resize(dst_.buffer.size());
-        std::memcpy(expected_.data(), dst_.buffer.data(), expected_.size());
-        const auto offset = static_cast<std::size_t>(dst_.first - dst_.buffer.data());
-        for (std::size_t r = 0; r < rows; ++r)
-            for (std::size_t c = 0; c < n_; ++c) {
-                const bool taken = *element(cond_, key_.cond, 1, r, c) != std::byte{0};
-                if (in_place_ == (taken ? 0 : 1)) continue;
-                std::memcpy(expected_.data() + offset + (r * n_ + c) * width_,
-                            taken ? element(src_0_, key_.src_0, width_, r, c)
-                                  : element(src_1_, key_.src_1, width_, r, c),
-                            width_);
-            }
+        expected_.assign(dst_.buffer.data(), dst_.buffer.data() + dst_.buffer.size());
+        const view dst = view_of(expected_.data() + (dst_.first - dst_.buffer.data()),
+                                 column_class::unit, width_);
+        select_reference(view_of(cond_.first, key_.cond, 1),
+                         in_place_ == 0 ? dst : view_of(src_0_.first, key_.src_0, width_),
+                         in_place_ == 1 ? dst : view_of(src_1_.first, key_.src_1, width_), dst,
+                         key_.width_bytes);
     }
 
     select_key key_;

@@ -1,11 +1,14 @@
 #include "support/attention_case.hpp"
 
+#include "support/grid.hpp"
 #include "support/operations.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <span>
 
 namespace maskwise::test {
 namespace {
@@ -21,135 +24,97 @@ dims to_dims(const std::vector<std::int64_t>& values) {
     return dims(std::span<const std::int64_t>(values));
 }
 
-// The matrix that a head of dst reads, of row-major elements; broadcast ones have a step of 0.
-struct matrix {
-    const double* first = nullptr;
-    std::int64_t row_step = 0, column_step = 0;
+grid grid_of(const attention_tensor& tensor) {
+    return {tensor.at.extents, tensor.values};
+}
 
-    double at(std::int64_t row, std::int64_t column) const {
-        return first[row * row_step + column * column_step];
-    }
+// Where queries are grouped, heads that share one of b's stand in a dimension of their own.
+grid multiply_heads(const attention_case& what, grid a, grid b, bool transposes_b,
+                    double negligible = -1) {
+    if (!what.desc.grouped_queries)
+        return multiply_matrices(a, b, false, transposes_b, negligible).value();
+    const std::int64_t all = a.extents.end()[-3], heads = b.extents.end()[-3];
+    a.extents.end()[-3] = all / heads;
+    a.extents.insert(a.extents.end() - 3, heads);
+    b.extents.insert(b.extents.end() - 2, 1);
+    grid made = multiply_matrices(a, b, false, transposes_b, negligible).value();
+    made.extents.erase(made.extents.end() - 3);
+    made.extents.end()[-3] = all;
+    return made;
+}
+
+extent_list extents_of_scores(const attention_case& what) {
+    extent_list extents = what.outer();
+    extents.push_back(what.query.at.extents.end()[-2]);
+    extents.push_back(what.key.at.extents.end()[-2]);
+    return extents;
+}
+
+// Of each score: not 0 where the boundary and cond keep it.
+grid kept_places(const attention_case& what) {
+    const extent_list extents = extents_of_scores(what);
+    const std::size_t row_axis = extents.size() - 2;
+    const bool is_right = what.desc.causal == causal_boundary::bottom_right;
+    const auto ahead = static_cast<double>(is_right ? extents.back() - extents[row_axis] : 0);
+    const bool has_boundary = what.desc.causal != causal_boundary::none;
+    grid kept = combine(
+        index_along(extents, row_axis), index_along(extents, row_axis + 1),
+        [&](double row, double key) { return !has_boundary || key <= row + ahead ? 1.0 : 0.0; });
+    if (!what.cond.exists()) return kept;
+    return combine(kept, grid_of(what.cond), [&](double is_kept, double cond) {
+        return (cond != 0) != what.desc.cond_masks ? is_kept : 0.0;
+    });
+}
+
+// The scores with all that masks them, and how large the terms are of those that have a part.
+struct attention_scores {
+    grid values, sizes;
 };
 
-matrix matrix_of(const attention_tensor& tensor, extent_list head, std::int64_t shared_by) {
-    if (!tensor.exists()) return {};
-    const view dense = dense_view(nullptr, tensor.at.extents, 1);
-    if (shared_by > 1) head.back() /= shared_by;
-    head.insert(head.end(), 2, 0);
-    const auto step = [&](std::size_t back) {
-        const std::size_t rank = dense.extents.size();
-        return rank < back || dense.extents[rank - back] == 1 ? 0
-                                                              : dense.strides_bytes[rank - back];
+attention_scores scores_of(const attention_case& what) {
+    const attention_desc& desc = what.desc;
+    const auto depth = static_cast<double>(what.key.at.extents.back());
+    const double scale = depth == 0 ? 1 : desc.scale ? *desc.scale : 1 / std::sqrt(depth);
+    const grid nothing = combine(kept_places(what), {{}, {0}}, std::multiplies<>());
+    const auto whole = [&](const grid& part) {
+        return combine(part, nothing, [](double value, double) { return value; });
     };
-    const std::int64_t first = tensor.values.empty() ? 0 : offset_bytes(dense, head);
-    return {tensor.values.data() + first, step(2), step(1)};
+    const auto product = [&](auto change) {
+        grid query = grid_of(what.query), key = grid_of(what.key);
+        for (double& value : query.values) value = change(value * scale);
+        for (double& value : key.values) value = change(value);
+        return whole(multiply_heads(what, query, key, true));
+    };
+    attention_scores made{product([](double value) { return value; }),
+                          product([](double value) { return std::abs(value); })};
+    const grid kept = kept_places(what);
+    const grid biases = what.bias.exists() ? whole(grid_of(what.bias)) : nothing;
+    for (std::size_t i = 0; i < made.values.values.size(); ++i) {
+        double &score = made.values.values[i], &size = made.sizes.values[i];
+        const double bias = biases.values[i];
+        const bool masks_by_bias = bias <= -1e30;
+        size = kept.values[i] != 0 && !masks_by_bias ? size + std::abs(bias) : 0;
+        // In f32: a large fill swallows its bias, and the lowest number its score.
+        if (kept.values[i] == 0) {
+            score = desc.fill + (desc.bias_on_fill ? static_cast<float>(bias) : 0.0F);
+            continue;
+        }
+        if (desc.soft_cap != 0)
+            score = desc.soft_cap * compute(operation::tanh, score / desc.soft_cap);
+        score = masks_by_bias ? static_cast<float>(score) + static_cast<float>(bias) : score + bias;
+    }
+    return made;
 }
 
-// How many heads of query meet one of that tensor's.
-std::int64_t shared_by(const attention_case& what, const attention_tensor& tensor) {
-    if (!what.desc.grouped_queries) return 1;
-    return what.query.at.extents.end()[-3] / tensor.at.extents.end()[-3];
-}
-
-// One head's operands.
-struct head_operands {
-    const attention_case& what;
-    std::int64_t rows, keys, depth, columns;
-    matrix query, key, value, cond, bias;
-
-    head_operands(const attention_case& of, const std::vector<std::int64_t>& head)
-        : what(of), rows(of.query.at.extents.end()[-2]), keys(of.key.at.extents.end()[-2]),
-          depth(of.key.at.extents.back()), columns(of.value.at.extents.back()),
-          query(matrix_of(of.query, head, 1)), key(matrix_of(of.key, head, shared_by(of, of.key))),
-          value(matrix_of(of.value, head, shared_by(of, of.value))),
-          cond(matrix_of(of.cond, head, 1)), bias(matrix_of(of.bias, head, 1)) {}
-
-    bool is_kept(std::int64_t row, std::int64_t k) const {
-        const bool is_right = what.desc.causal == causal_boundary::bottom_right;
-        if (what.desc.causal != causal_boundary::none && k > row + (is_right ? keys - rows : 0))
-            return false;
-        return cond.first == nullptr || (cond.at(row, k) != 0) != what.desc.cond_masks;
-    }
-
-    double scale() const {
-        if (depth == 0) return 1;
-        return what.desc.scale ? *what.desc.scale : 1 / std::sqrt(static_cast<double>(depth));
-    }
-
-    // In f32: a large fill swallows its bias.
-    double masked_score(std::int64_t row, std::int64_t k) const {
-        const bool has_bias = what.desc.bias_on_fill && bias.first != nullptr;
-        const float on_fill = has_bias ? static_cast<float>(bias.at(row, k)) : 0;
-        return static_cast<double>(what.desc.fill + on_fill);
-    }
-
-    double score(std::int64_t row, std::int64_t k) const {
-        const attention_desc& desc = what.desc;
-        if (!is_kept(row, k)) return masked_score(row, k);
-        double sum = 0;
-        for (std::int64_t d = 0; d < depth; ++d) sum += query.at(row, d) * key.at(k, d) * scale();
-        if (desc.soft_cap != 0) sum = desc.soft_cap * compute(operation::tanh, sum / desc.soft_cap);
-        if (bias.first == nullptr) return sum;
-        // In f32: the lowest number swallows its score.
-        if (masks_by_bias(row, k))
-            return static_cast<float>(sum) + static_cast<float>(bias.at(row, k));
-        return sum + bias.at(row, k);
-    }
-
-    bool masks_by_bias(std::int64_t row, std::int64_t k) const { return bias.at(row, k) <= -1e30; }
-
-    // What a sum of f32 may lose in the scores of a row, and so in the logarithms of its weights.
-    double score_error(std::int64_t row) const {
-        double largest = 0;
-        for (std::int64_t k = 0; k < keys; ++k) {
-            double size = bias.first == nullptr ? 0 : std::abs(bias.at(row, k));
-            if (!is_kept(row, k) || (bias.first != nullptr && masks_by_bias(row, k))) continue;
-            for (std::int64_t d = 0; d < depth; ++d)
-                size += std::abs(query.at(row, d) * key.at(k, d) * scale());
-            largest = std::max(largest, size);
-        }
-        // Equal weights are all rounded to one side where they are added one by one, as in a tile.
-        const auto added = static_cast<double>(std::min<std::int64_t>(keys, 100));
-        return 1e-6 + 0x1p-24 * (added + (6 + static_cast<double>(depth) / 8) * largest);
-    }
-
-    void add_row(std::int64_t row, wanted_attention& wanted) const {
-        std::vector<double> weights;
-        for (std::int64_t k = 0; k < keys; ++k) weights.push_back(score(row, k));
-        const double error = score_error(row);
-        wanted.statistics.push_back(keys == 0
-                                        ? -std::numeric_limits<double>::infinity()
-                                        : soft_max(weights.data(), weights.size(), 1,
-                                                   what.desc.inf_as_zero || what.desc.nan_as_zero));
-        if (what.desc.nan_as_zero)
-            for (double& weight : weights)
-                if (std::isnan(weight)) weight = 0;
-        wanted.statistics_error.push_back(error);
-        for (std::int64_t c = 0; c < columns; ++c) {
-            double sum = 0, size = 0;
-            for (std::int64_t k = 0; k < keys; ++k) {
-                // A place of weight 0 adds nothing, whatever is there.
-                const double weight = weights[static_cast<std::size_t>(k)];
-                if (weight != 0) sum += weight * value.at(k, c);
-                if (weight != 0) size += weight * std::abs(value.at(k, c));
-            }
-            wanted.dst.push_back(sum);
-            // Products of bf16 take weights that are rounded to it. Equal values of all keys, added
-            // one by one, are rounded to one side as well.
-            const double rounded = what.query.type == data_type::bf16 ? 0x1p-8 : 0;
-            const double added = 0x1p-25 * static_cast<double>(keys);
-            wanted.dst_error.push_back((error + rounded + added) * size);
-        }
-    }
-};
-
-template <typename Visit>
-void for_each_head(const attention_case& what, Visit visit) {
-    const extent_list outer = what.outer();
-    if (count_of(outer) == 0) return;
-    std::vector<std::int64_t> head(outer.size(), 0);
-    do visit(head_operands(what, head));
-    while (test::advance(head, outer));
+// What a sum of f32 may lose in a row of scores of these sizes, and so in the logarithms of its
+// weights.
+double score_error(const attention_case& what, std::span<const double> sizes) {
+    double largest = 0;
+    for (const double size : sizes) largest = std::max(largest, size);
+    const auto depth = static_cast<double>(what.key.at.extents.back());
+    // Equal weights are all rounded to one side where they are added one by one, as in a tile.
+    const auto added = static_cast<double>(std::min<std::size_t>(sizes.size(), 100));
+    return 1e-6 + 0x1p-24 * (added + (6 + depth / 8) * largest);
 }
 
 } // namespace
@@ -194,20 +159,40 @@ extent_list attention_case::outer() const {
 }
 
 wanted_attention expected(const attention_case& what) {
+    auto [scores, sizes] = scores_of(what);
+    const auto keys = static_cast<std::size_t>(scores.extents.back());
+    const auto rows = static_cast<std::size_t>(count_of(what.outer()) * scores.extents.end()[-2]);
+    const bool makes_zeros = what.desc.inf_as_zero || what.desc.nan_as_zero;
     wanted_attention wanted;
-    for_each_head(what, [&](const head_operands& head) {
-        for (std::int64_t row = 0; row < head.rows; ++row) head.add_row(row, wanted);
-    });
+    for (std::size_t row = 0; row < rows; ++row) {
+        double* const weights = scores.values.data() + row * keys;
+        wanted.statistics.push_back(keys == 0 ? -std::numeric_limits<double>::infinity()
+                                              : soft_max(weights, keys, 1, makes_zeros));
+        wanted.statistics_error.push_back(
+            score_error(what, std::span(sizes.values).subspan(row * keys, keys)));
+    }
+    if (what.desc.nan_as_zero)
+        for (double& weight : scores.values)
+            if (std::isnan(weight)) weight = 0;
+    grid value = grid_of(what.value);
+    wanted.dst = multiply_heads(what, scores, value, false, 0).values;
+    for (double& each : value.values) each = std::abs(each);
+    wanted.dst_error = multiply_heads(what, scores, value, false, 0).values;
+    // Products of bf16 take weights that are rounded to it. Equal values of all keys, added one by
+    // one, are rounded to one side as well.
+    const double rounded = what.query.type == data_type::bf16 ? 0x1p-8 : 0;
+    const double added = 0x1p-25 * static_cast<double>(keys);
+    const std::size_t columns = rows == 0 ? 1 : wanted.dst.size() / rows;
+    for (std::size_t i = 0; i < wanted.dst_error.size(); ++i)
+        wanted.dst_error[i] *= wanted.statistics_error[i / columns] + rounded + added;
     return wanted;
 }
 
 std::vector<bool> kept_keys(const attention_case& what) {
-    std::vector<bool> kept(static_cast<std::size_t>(what.key.at.extents.end()[-2]), false);
-    for_each_head(what, [&](const head_operands& head) {
-        for (std::int64_t row = 0; row < head.rows; ++row)
-            for (std::int64_t k = 0; k < head.keys; ++k)
-                if (head.is_kept(row, k)) kept[static_cast<std::size_t>(k)] = true;
-    });
+    const grid places = kept_places(what);
+    std::vector<bool> kept(static_cast<std::size_t>(places.extents.back()), false);
+    for (std::size_t i = 0; i < places.values.size(); ++i)
+        if (places.values[i] != 0) kept[i % kept.size()] = true;
     return kept;
 }
 

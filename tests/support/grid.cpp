@@ -3,6 +3,7 @@
 #include "support/operations.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace maskwise::test {
 namespace {
@@ -24,10 +25,11 @@ void transpose(grid& matrices) {
 }
 
 void multiply(const double* a, const double* b, double* c, std::size_t m, std::size_t k,
-              std::size_t n) {
+              std::size_t n, double negligible) {
     for (std::size_t i = 0; i < m; ++i)
         for (std::size_t l = 0; l < k; ++l) {
             const double factor = a[i * k + l];
+            if (std::fabs(factor) <= negligible) continue;
             const double* row = b + l * n;
             double* out = c + i * n;
             for (std::size_t j = 0; j < n; ++j) out[j] += factor * row[j];
@@ -43,7 +45,8 @@ extent_list batch_strides(const grid& of, const extent_list& target) {
 
 } // namespace
 
-std::optional<grid> multiply_matrices(grid a, grid b, bool transposes_a, bool transposes_b) {
+std::optional<grid> multiply_matrices(grid a, grid b, bool transposes_a, bool transposes_b,
+                                      double negligible) {
     if (a.extents.size() < 2 || b.extents.size() < 2) return std::nullopt;
     if (transposes_a) transpose(a);
     if (transposes_b) transpose(b);
@@ -58,7 +61,7 @@ std::optional<grid> multiply_matrices(grid a, grid b, bool transposes_a, bool tr
     if (m * k * n != 0)
         walk<2>(*extents, strides, [&](const auto& at) {
             multiply(a.values.data() + at[0], b.values.data() + at[1], out, index(m), index(k),
-                     index(n));
+                     index(n), negligible);
             out += m * n;
         });
     extents->insert(extents->end(), {m, n});

@@ -31,18 +31,16 @@ std::vector<logical_tensor> graph_inputs() {
             dense(mask, boolean, {8}), dense(fill, f32, {1})};
 }
 
-attention_case with(const char* name, const std::vector<logical_tensor>& changed) {
-    attention_case made{name, graph_inputs(), {dense(result, f32, matrix)}};
-    for (const auto& tensor : changed)
-        for (auto* list : {&made.inputs, &made.outputs})
-            for (auto& each : *list)
-                if (each.id == tensor.id) each = tensor;
-    return made;
+logical_tensor changed_by(const std::vector<logical_tensor>& changes, logical_tensor tensor) {
+    for (const auto& change : changes)
+        if (change.id == tensor.id) tensor = change;
+    return tensor;
 }
 
-logical_tensor with_layout(logical_tensor tensor, dnnl_graph_layout_type_t layout) {
-    tensor.layout_type = layout;
-    return tensor;
+attention_case with(const char* name, const std::vector<logical_tensor>& changes) {
+    attention_case made{name, graph_inputs(), {changed_by(changes, dense(result, f32, matrix))}};
+    for (auto& input : made.inputs) input = changed_by(changes, input);
+    return made;
 }
 
 logical_tensor layout_undef(const logical_tensor& tensor) {
@@ -141,12 +139,6 @@ const std::vector<causal_case>& causal_cases() {
         {"nothing_asked_for", {}, {}, false},
     };
     return all;
-}
-
-logical_tensor changed_by(const std::vector<logical_tensor>& changes, logical_tensor tensor) {
-    for (const auto& change : changes)
-        if (change.id == tensor.id) tensor = change;
-    return tensor;
 }
 
 // The two index operators and their comparison came with oneDNN 3.7: their numbers, not names.

@@ -59,15 +59,29 @@ data random_data(const example& what, unsigned seed) {
     return made;
 }
 
+// Rows of f32 that lie densely, and so does what becomes of them.
+row_desc dense_rows(const dims& shape, const row_work& work) {
+    row_desc desc;
+    desc.scores = desc.result = dense_desc(data_type::f32, shape);
+    desc.steps = work.steps;
+    desc.soft_max = work.soft_max;
+    return desc;
+}
+
+// The same without operands.
+std::vector<float> through(const std::vector<float>& rows, const dims& shape, const row_work& work,
+                           isa target, const parallel_loop* loop = nullptr) {
+    std::vector<float> result(rows.size(), NAN);
+    run_rows(make_row_plan(dense_rows(shape, work), target), {rows.data(), result.data(), {}},
+             loop);
+    return result;
+}
+
 row_desc describe(const example& what) {
     const dims shape{what.heads, what.rows, what.columns};
-    row_desc desc;
-    desc.scores = dense_desc(data_type::f32, shape);
-    desc.result = desc.scores;
+    row_desc desc = dense_rows(shape, what.work);
     desc.operands = {dense_desc(data_type::f32, {}), dense_desc(data_type::f32, {what.columns}),
-                     dense_desc(data_type::f32, shape)};
-    desc.steps = what.work.steps;
-    desc.soft_max = what.work.soft_max;
+                     desc.scores};
     const auto is_select = [](const auto& step) {
         return std::holds_alternative<row_select>(step);
     };
@@ -259,10 +273,8 @@ TEST_P(run_rows_test, computes_every_operator_of_the_list) {
 TEST_P(run_rows_test, takes_the_second_where_neither_is_larger) {
     const std::vector<float> row{NAN, 1, NAN, -0.0F, 0.0F}, side{2, NAN, NAN, 0.0F, -0.0F};
     for (const row_operator op : {row_operator::maximum, row_operator::minimum}) {
-        row_desc desc;
-        desc.scores = desc.result = dense_desc(data_type::f32, {5});
+        row_desc desc = dense_rows({5}, {{combine(op, 0)}});
         desc.operands = {desc.scores};
-        desc.steps = {combine(op, 0)};
         std::vector<float> result(row.size());
         const void* operands[] = {side.data()};
         run_rows(make_row_plan(desc, GetParam()), {row.data(), result.data(), operands});
@@ -285,11 +297,7 @@ TEST_P(run_rows_test, keeps_a_nan_among_minus_infinities) {
     for (const std::int64_t columns : {std::int64_t{8}, held_row_columns + 5}) {
         std::vector<float> scores(static_cast<std::size_t>(2 * columns), hidden);
         scores[3] = nan;
-        row_desc desc;
-        desc.scores = desc.result = dense_desc(data_type::f32, {2, columns});
-        desc.soft_max = {true};
-        std::vector<float> result(scores.size());
-        run_rows(make_row_plan(desc, GetParam()), {scores.data(), result.data(), {}});
+        const auto result = through(scores, {2, columns}, {{}, row_soft_max{true}}, GetParam());
         for (std::size_t i = 0; i < result.size(); ++i) {
             const bool is_first_row = i < static_cast<std::size_t>(columns);
             EXPECT_EQ(std::isnan(result[i]), is_first_row) << i;
@@ -307,11 +315,8 @@ TEST_P(run_rows_test, makes_zeros_of_nan) {
         std::fill_n(scores.begin(), count, -INFINITY);
         scores[count + 3] = INFINITY;
         scores[2 * count + 4] = nan;
-        row_desc desc;
-        desc.scores = desc.result = dense_desc(data_type::f32, {4, columns});
-        desc.soft_max = {false, true};
-        std::vector<float> result(scores.size(), nan);
-        run_rows(make_row_plan(desc, GetParam()), {scores.data(), result.data(), {}});
+        const row_work zeros{{}, row_soft_max{false, true}};
+        const auto result = through(scores, {4, columns}, zeros, GetParam());
         for (std::size_t i = 0; i < result.size(); ++i)
             ASSERT_FLOAT_EQ(result[i], i < 3 * count ? 0 : 1 / static_cast<float>(columns)) << i;
     }
@@ -320,16 +325,12 @@ TEST_P(run_rows_test, makes_zeros_of_nan) {
 TEST_P(run_rows_test, runs_on_the_threads_of_a_loop) {
     constexpr std::int64_t rows = 300, columns = 500; // enough to be shared out
     const std::vector<float> scores(rows * columns, 1);
-    std::vector<float> result(scores.size());
     std::int64_t parts = 0;
     const parallel_loop loop{3, [&](std::int64_t count, const auto& body) {
                                  parts = count;
                                  for (std::int64_t i = count; i-- > 0;) body(i);
                              }};
-    row_desc desc;
-    desc.scores = desc.result = dense_desc(data_type::f32, {rows, columns});
-    desc.soft_max = row_soft_max();
-    run_rows(make_row_plan(desc, GetParam()), {scores.data(), result.data(), {}}, &loop);
+    const auto result = through(scores, {rows, columns}, {{}, row_soft_max()}, GetParam(), &loop);
     EXPECT_GE(parts, 3);
     for (const float value : result) ASSERT_FLOAT_EQ(value, 1.0F / columns);
 }
@@ -372,10 +373,9 @@ TEST_P(run_rows_test, quantizes) {
 // once.
 TEST_P(run_rows_test, cuts_what_lies_in_one_piece) {
     for (const std::int64_t count : {4096, 4097, 8192, 100003}) {
-        row_desc desc;
-        desc.scores = desc.result = dense_desc(data_type::f32, {count});
+        row_desc desc = dense_rows(
+            {count}, {{combine(row_operator::add, 0), combine(row_operator::multiply, 1)}});
         desc.operands = {desc.scores, dense_desc(data_type::f32, {})};
-        desc.steps = {combine(row_operator::add, 0), combine(row_operator::multiply, 1)};
         std::vector<float> values(static_cast<std::size_t>(count)), side(values.size());
         for (std::size_t i = 0; i < values.size(); ++i)
             values[i] = static_cast<float>(i % 977), side[i] = static_cast<float>(i % 31);
@@ -407,23 +407,11 @@ TEST_P(run_rows_test, walks_what_is_dense_in_another_order) {
             }
 }
 
-// One row of f32 without operands.
-std::vector<float> through(const std::vector<float>& row, const row_work& work, isa target) {
-    row_desc desc;
-    desc.scores = desc.result =
-        dense_desc(data_type::f32, {1, static_cast<std::int64_t>(row.size())});
-    desc.steps = work.steps;
-    desc.soft_max = work.soft_max;
-    std::vector<float> result(row.size());
-    run_rows(make_row_plan(desc, target), {row.data(), result.data(), {}});
-    return result;
-}
-
 TEST_P(run_rows_test, exponentials_are_infinity_and_zero_and_nan_where_they_should) {
     constexpr float inf = std::numeric_limits<float>::infinity();
     const std::vector<float> row = {0,    1,    -1,    88.7F, 89,   104,    104.5F, 178, 400,
                                     1000, 1e9F, 3e38F, inf,   -inf, -3e38F, -105,   NAN, -NAN};
-    const auto got = through(row, {{change(row_operator::exp)}}, GetParam());
+    const auto got = through(row, {18}, {{change(row_operator::exp)}}, GetParam());
     for (std::size_t i = 0; i < row.size(); ++i) {
         const float wanted = std::exp(row[i]);
         if (std::isnan(wanted))
@@ -441,7 +429,7 @@ TEST_P(run_rows_test, a_nan_makes_its_whole_row_nan) {
         for (const std::size_t at : {std::size_t{0}, std::size_t{20}, std::size_t{32}}) {
             std::vector<float> row(33, 0.5F);
             std::memcpy(&row[at], &bits, sizeof bits);
-            for (const float value : through(row, {{}, row_soft_max{false}}, GetParam()))
+            for (const float value : through(row, {33}, {{}, row_soft_max{false}}, GetParam()))
                 ASSERT_TRUE(std::isnan(value)) << std::hex << bits << " at " << at;
         }
 }
