@@ -143,7 +143,9 @@ std::string reason_of_form(const op::v1::Select& select) {
     if (type_of(type) == data_type::undef) return "Maskwise does not have its type";
     // The plugin cannot compile some operators of empty tensors, unless a Select joins them.
     const ov::PartialShape& dst = select.get_output_partial_shape(0);
-    return dst.is_static() && elements_of(dst) == 0 ? "it has no elements" : "";
+    const bool is_empty =
+        dst.rank().is_static() && std::find(dst.begin(), dst.end(), 0) != dst.end();
+    return is_empty ? "it has no elements" : "";
 }
 
 bool is_claimed(const op::v1::Select& select, const accelerate_options& options, place in) {

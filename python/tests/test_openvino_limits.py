@@ -131,6 +131,7 @@ chain = select_model([[256, 256], [4, 256, 256], []], then=lambda node: ops.soft
 chain.get_results()[0].input_value(0).get_node().set_friendly_name("softmax")
 maskwise.openvino.accelerate(chain)
 maskwise.openvino.accelerate(select_model([[4]] * 3, broadcast="pdpd"), force=True)
+maskwise.openvino.accelerate(select_model([[3, 0, -1]] * 3), force=True)
 """,
         MASKWISE_VERBOSE="1",
     )
@@ -143,6 +144,7 @@ maskwise.openvino.accelerate(select_model([[4]] * 3, broadcast="pdpd"), force=Tr
         "maskwise,claim,select,Select-1 u8",
         "maskwise,claim,softmax,Softmax f32 with its Select",
         "maskwise,refuse,select,Select-1 f32,auto_broadcast is pdpd",
+        "maskwise,refuse,select,Select-1 f32,it has no elements",
     ]
 
 
