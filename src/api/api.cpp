@@ -1,4 +1,4 @@
-#include "api/check_loop.hpp"
+#include "exec/parts.hpp"
 #include "exec/run_measured.hpp"
 #include "exec/run_select.hpp"
 #include "plan/plan_data.hpp"
@@ -23,14 +23,12 @@ void complete_dst(dialect form, select_desc& desc, auto_broadcast broadcast) {
     fill_in_strides(desc.dst);
 }
 
-void require_addresses(const select_desc& desc, const std::array<const void*, 4>& addresses) {
-    const std::pair<const char*, const tensor_desc*> operands[] = {
-        {"cond", &desc.cond}, {"src_0", &desc.src_0}, {"src_1", &desc.src_1}, {"dst", &desc.dst}};
-    for (std::size_t i = 0; i < addresses.size(); ++i)
-        if (addresses[i] == nullptr)
-            throw invalid_argument(std::string("the address of ") + operands[i].first +
+void require_addresses(const select_desc& desc, const per_operand<const void*>& addresses) {
+    for (const std::size_t o : every_operand)
+        if (addresses[o] == nullptr)
+            throw invalid_argument(std::string("the address of ") + operand_names[o] +
                                    " is null, its shape is " +
-                                   to_string(operands[i].second->extents));
+                                   to_string(operands_of(desc)[o]->extents));
 }
 
 void run(const select_plan& plan, const select_inputs& at, void* dst, const parallel_loop* loop) {

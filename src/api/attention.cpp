@@ -1,9 +1,9 @@
 #include "maskwise/attention.hpp"
 
-#include "api/check_loop.hpp"
 #include "attention/attention_checks.hpp"
 #include "attention/attention_plan.hpp"
 #include "attention/run_attention.hpp"
+#include "exec/parts.hpp"
 #include "exec/run_measured.hpp"
 
 namespace maskwise {

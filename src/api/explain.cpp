@@ -5,25 +5,19 @@ namespace maskwise {
 namespace {
 
 std::string way_of(const operand_access& access, const char* reads) {
-    switch (access.kind) {
-    case access_kind::direct:
-        return access.columns == column_class::unit
-                   ? std::string(reads) + " where it lies"
-                   : "one element for each row, " + std::string(reads) + " once";
-    case access_kind::repeat:
-        return "a short pattern, repeated into a buffer";
-    case access_kind::gather:
-        return "gathered into a buffer";
-    case access_kind::scatter:
-        return "selected into a buffer, then scattered";
-    case access_kind::step:
-        return "gathered at one distance into a buffer";
-    case access_kind::splat:
-        return "each element repeated into a buffer";
-    case access_kind::transpose:
-        return "transposed into a buffer";
-    }
-    return "?";
+    static constexpr const char* packed[] = {
+        "", // direct
+        "a short pattern, repeated into a buffer",
+        "gathered into a buffer",
+        "selected into a buffer, then scattered",
+        "gathered at one distance into a buffer",
+        "each element repeated into a buffer",
+        "transposed into a buffer",
+    };
+    if (access.kind != access_kind::direct) return packed[static_cast<std::size_t>(access.kind)];
+    return access.columns == column_class::unit
+               ? std::string(reads) + " where it lies"
+               : "one element for each row, " + std::string(reads) + " once";
 }
 
 std::string threads_line(const select_plan& plan) {
@@ -43,16 +37,11 @@ std::string kernel_line(const select_plan& plan) {
            (streams ? "past" : "through") + " the caches\n";
 }
 
-std::string operand_lines(const select_plan& plan) {
-    const auto& desc = plan.desc;
-    const auto line = [&](const char* name, const tensor_desc& operand, std::size_t which) {
-        const bool picked = plan.pick != nullptr && (which == op_src_0 || which == op_src_1);
-        return std::string(name) + ' ' + to_string(operand) + ": " +
-               (picked ? "taken where it lies; where a tile is of one side, " : "") +
-               way_of(plan.shapes[0].access[which], which == op_dst ? "written" : "read") + '\n';
-    };
-    return line("cond", desc.cond, op_cond) + line("src_0", desc.src_0, op_src_0) +
-           line("src_1", desc.src_1, op_src_1) + line("dst", desc.dst, op_dst);
+std::string operand_line(const select_plan& plan, std::size_t which) {
+    const bool picked = plan.pick != nullptr && (which == op_src_0 || which == op_src_1);
+    return std::string(operand_names[which]) + ' ' + to_string(*operands_of(plan.desc)[which]) +
+           ": " + (picked ? "taken where it lies; where a tile is of one side, " : "") +
+           way_of(plan.shapes[0].access[which], which == op_dst ? "written" : "read") + '\n';
 }
 
 } // namespace
@@ -68,7 +57,9 @@ std::string explain(const plan& of) {
     if (plan.nest.elements == 0) return "dst " + to_string(plan.desc.dst.extents) + " is empty\n";
     if (plan.desc.dst.type == data_type::string)
         return std::to_string(plan.nest.elements) + " strings are copied one by one\n";
-    return operand_lines(plan) + kernel_line(plan) + threads_line(plan);
+    std::string lines;
+    for (const std::size_t o : every_operand) lines += operand_line(plan, o);
+    return lines + kernel_line(plan) + threads_line(plan);
 }
 
 } // namespace v1

@@ -66,8 +66,7 @@ std::int64_t extent_from_end(const tensor_desc& operand, int back) {
 
 // What stands before the matrix, with query's heads where these are grouped.
 dims outer_of(const char* name, const tensor_desc& operand, const attention_desc& desc) {
-    const auto count = static_cast<std::size_t>(operand.extents.rank() - 2);
-    dims outer(std::span(operand.extents.begin(), count));
+    dims outer = all_but_last(operand.extents, 2);
     if (!desc.grouped_queries) return outer;
     const std::int64_t own = heads_of(operand), heads = heads_of(desc.query);
     if (own == 0 ? heads != 0 : heads % own != 0)

@@ -58,7 +58,7 @@ head_operand make_operand(const tensor_desc& operand, const dims& outer, std::in
     made.type = row_type_of(operand.type);
     made.row_bytes = strides[outer.rank()];
     made.column_bytes = strides[outer.rank() + 1];
-    made.outer_bytes = dims(std::span(strides.begin(), static_cast<std::size_t>(outer.rank())));
+    made.outer_bytes = all_but_last(strides, 2);
     made.column_count = columns;
     return made;
 }
@@ -212,7 +212,7 @@ std::shared_ptr<const attention_data> make_attention_plan(const attention_desc& 
     plan->kernels = &kernel_table_for(target);
     const dims& shape = plan->desc.dst.extents;
     const int outer = shape.rank() - 2;
-    plan->outer = dims(std::span(shape.begin(), static_cast<std::size_t>(outer)));
+    plan->outer = all_but_last(shape, 2);
     plan->rows = shape[outer];
     plan->columns = shape[outer + 1];
     const dims& keys = plan->desc.key.extents;

@@ -67,16 +67,10 @@ strided_matrix tile_operands::matrix(const head_operand& operand, const void* ba
             operand.type, operand.row_bytes, operand.column_bytes};
 }
 
-// Rows of a tile as dense f32.
-strided_matrix tile_operands::as_floats(const strided_matrix& rows, std::int64_t count,
-                                        std::int64_t columns, std::int64_t to) const {
-    kernels_.load_rows(rows, count, columns, part(to));
-    return {bytes_at(part(to)), row_type::f32, columns * float_bytes, float_bytes};
-}
-
-strided_matrix tile_operands::as_pairs(const strided_matrix& rows, std::int64_t count,
-                                       std::int64_t columns, std::int64_t to) const {
-    kernels_.load_pairs(rows, count, columns, part(to));
+strided_matrix tile_operands::converted(load_fn load, const strided_matrix& rows,
+                                        std::int64_t count, std::int64_t columns,
+                                        std::int64_t to) const {
+    load(rows, count, columns, part(to));
     return {bytes_at(part(to)), row_type::f32, columns * float_bytes, float_bytes};
 }
 
@@ -86,26 +80,26 @@ strided_matrix tile_operands::keys_of(const key_tile& keys) {
     if (!has_queries_) load_queries();
     strided_matrix own = matrix(plan_.key, at_.key, keys.first);
     if (plan_.key_is_turned && plan_.converts_key) {
-        const auto convert = plan_.in_pairs ? &tile_operands::as_pairs : &tile_operands::as_floats;
-        return turned((this->*convert)(turned(own), plan_.depth, keys.keys, plan_.worker.keys));
+        const load_fn load = plan_.in_pairs ? kernels_.load_pairs : kernels_.load_rows;
+        return turned(converted(load, turned(own), plan_.depth, keys.keys, plan_.worker.keys));
     }
     if (plan_.in_pairs)
         own.column_bytes = float_bytes;
     else if (plan_.converts_key)
-        return as_floats(own, keys.keys, plan_.depth, plan_.worker.keys);
+        return converted(kernels_.load_rows, own, keys.keys, plan_.depth, plan_.worker.keys);
     return own;
 }
 
 strided_matrix tile_operands::floats_of_values(const key_tile& keys) const {
     const strided_matrix own = matrix(plan_.value, at_.value, keys.first);
     if (!plan_.converts_value) return own;
-    return as_floats(own, keys.keys, plan_.columns, plan_.worker.values);
+    return converted(kernels_.load_rows, own, keys.keys, plan_.columns, plan_.worker.values);
 }
 
 strided_matrix tile_operands::values_of(const key_tile& keys) const {
     if (!plan_.in_pairs) return floats_of_values(keys);
-    return as_pairs(matrix(plan_.value, at_.value, keys.first), keys.keys, plan_.columns,
-                    plan_.worker.pairs);
+    return converted(kernels_.load_pairs, matrix(plan_.value, at_.value, keys.first), keys.keys,
+                     plan_.columns, plan_.worker.pairs);
 }
 
 // A pair of bf16 moves like one f32.

@@ -55,10 +55,11 @@ public:
     std::int64_t computed_tiles() const { return computed_tiles_; }
 
 private:
-    strided_matrix as_floats(const strided_matrix& rows, std::int64_t count, std::int64_t columns,
-                             std::int64_t to) const;
-    strided_matrix as_pairs(const strided_matrix& rows, std::int64_t count, std::int64_t columns,
-                            std::int64_t to) const;
+    using load_fn = decltype(attention_kernels::load_rows);
+
+    // Rows of a tile as dense f32, or as dense pairs.
+    strided_matrix converted(load_fn load, const strided_matrix& rows, std::int64_t count,
+                             std::int64_t columns, std::int64_t to) const;
     void load_queries();
     void add_cond(const panel_rows& panel, panel_scores& scores, std::int64_t first_key) const;
     void add_bias(const panel_rows& panel, panel_scores& scores, std::int64_t first_key) const;

@@ -5,7 +5,6 @@
 #include "base/first_use.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <string>
 
 namespace maskwise {
@@ -76,13 +75,11 @@ std::int64_t stream_threshold_bytes() {
         // Select of three operands, plain stores are faster up to about 20 MB moved in all, and
         // streaming is from about 28 MB on.
         if (!text) return native_caches().last_level_bytes * 6;
-        std::int64_t bytes = 0;
-        const char* end = text->data() + text->size();
-        const auto [stop, failure] = std::from_chars(text->data(), end, bytes);
-        if (failure != std::errc{} || stop != end || bytes < 0)
+        const auto bytes = parse_number(*text);
+        if (!bytes || *bytes < 0)
             throw invalid_argument("MASKWISE_STREAM_BYTES=" + std::string(*text) +
                                    " is not a number of bytes");
-        return bytes;
+        return *bytes;
     }>();
 }
 

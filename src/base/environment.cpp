@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <cstdlib>
-#include <cstring>
 
 namespace maskwise {
 
@@ -12,13 +11,16 @@ std::optional<std::string_view> read_environment(const char* name) noexcept {
     return std::string_view(value);
 }
 
-std::int64_t read_environment_number(const char* name) noexcept {
-    const char* value = secure_getenv(name);
-    if (value == nullptr) return 0;
+std::optional<std::int64_t> parse_number(std::string_view text) noexcept {
     std::int64_t number = 0;
-    const char* end = value + std::strlen(value);
-    const auto [stop, failure] = std::from_chars(value, end, number);
-    return failure == std::errc{} && stop == end ? number : 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, failure] = std::from_chars(text.data(), end, number);
+    if (failure != std::errc{} || stop != end) return std::nullopt;
+    return number;
+}
+
+std::int64_t read_environment_number(const char* name) noexcept {
+    return parse_number(read_environment(name).value_or("")).value_or(0);
 }
 
 } // namespace maskwise

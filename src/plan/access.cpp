@@ -76,31 +76,35 @@ void lay_out_steps(operand_access& access, const levels& from) {
     lay_out_groups(access, from, 1);
 }
 
-std::vector<std::int32_t> offsets_of(const std::vector<placed_level>& of,
-                                     std::int64_t (*step)(const placed_level&)) {
-    levels steps;
-    for (const placed_level& each : of) steps[steps.count++] = {each.from.extent, step(each)};
-    return offsets_of(steps, 0, steps.count);
+// Where elements of these levels lie in the operand, and in a buffer that holds all levels.
+std::vector<std::int32_t> offsets_of(const levels& from, std::span<const int> numbers) {
+    levels picked;
+    for (const int i : numbers) picked.append(from[i]);
+    return offsets_of(picked);
 }
 
-std::vector<std::int32_t> places_of(const std::vector<placed_level>& of) {
-    return offsets_of(of, [](const placed_level& each) { return each.place_bytes; });
+std::vector<std::int32_t> places_of(const levels& from, std::span<const int> numbers,
+                                    std::int64_t width) {
+    levels placed;
+    for (const int i : numbers) placed.append({from[i].extent, product(from, 0, i) * width});
+    return offsets_of(placed);
 }
 
 void lay_out_transpose(operand_access& access, const levels& from, const transposition& t) {
+    const std::int64_t width = access.layout.item_bytes;
     access.kind = access_kind::transpose;
     access.layout.even_items = t.items == 1;
     access.layout.offsets = offsets_of(from, 0, t.items);
-    access.layout.group_places = places_of(t.groups);
-    access.layout.block_offsets =
-        offsets_of(t.blocks, [](const placed_level& each) { return each.from.stride_bytes; });
-    access.layout.block_places = places_of(t.blocks);
+    access.layout.group_places = places_of(from, t.groups, width);
+    access.layout.block_offsets = offsets_of(from, t.blocks);
+    access.layout.block_places = places_of(from, t.blocks, width);
     access.layout.items = static_cast<std::int64_t>(access.layout.offsets.size());
     access.layout.most_items = items_at_once(access.layout.offsets, native_caches());
-    access.layout.groups = product(t.groups);
+    access.layout.groups = product(from, t.groups);
     access.layout.blocks = static_cast<std::int64_t>(access.layout.block_offsets.size());
-    access.layout.group_bytes = access.layout.item_bytes;
-    access.layout.buffer_group_bytes = t.groups.size() == 1 ? t.groups[0].place_bytes : 0;
+    access.layout.group_bytes = width;
+    const bool is_even = t.groups.size() == 1;
+    access.layout.buffer_group_bytes = is_even ? product(from, 0, t.groups[0]) * width : 0;
 }
 
 // Runs of elements side by side, or copies of one, or single elements.
@@ -128,7 +132,7 @@ operand_access packed_access(levels from, std::int64_t width, bool is_dst,
     operand_access access;
     if (from.count > 1 && from[from.count - 1].stride_bytes == 0)
         access.repeats = from[--from.count].extent;
-    access.pattern_bytes = product(from, 0, from.count) * width;
+    access.pattern_bytes = product(from) * width;
     access.buffer_bytes = access.repeats * access.pattern_bytes + pack_slack_bytes;
     access.layout.block_offsets = {0};
     access.layout.item_bytes = width;
@@ -159,7 +163,7 @@ levels moving_levels(const loop_nest& nest, const tile_extents& extents, std::si
     levels found;
     for (const int d : nest.numbers()) {
         const level next = level_of(nest, extents, d, operand);
-        if (next.extent > 1 && next.stride_bytes != 0) found[found.count++] = next;
+        if (next.extent > 1 && next.stride_bytes != 0) found.append(next);
     }
     std::ranges::sort(found, {}, &level::stride_bytes);
     return found;
@@ -213,21 +217,20 @@ std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tile_extent
     for (; next != moving.end() && next->stride_bytes <= last_byte + 1 + line_bytes; ++next)
         last_byte += (next->extent - 1) * next->stride_bytes;
     levels pieces;
-    for (; next != moving.end(); ++next) pieces[pieces.count++] = *next;
+    for (; next != moving.end(); ++next) pieces.append(*next);
     // Lines that hold few elements each are left to the hardware as well.
     const std::int64_t lines = last_byte / line_bytes + 1;
-    const std::int64_t all_lines = lines * product(pieces, 0, pieces.count);
+    const std::int64_t all_lines = lines * product(pieces);
     if (pieces.count > 0
             ? all_lines > elements_of(extents) / 8
             : lines > most_lines || is_foreseen(nest, extents, operand, kind, packed_alone))
         return {};
-    return a_byte_in_each_line(offsets_of(pieces, 0, pieces.count), last_byte);
+    return a_byte_in_each_line(offsets_of(pieces), last_byte);
 }
 
 std::vector<std::int32_t> column_offsets(const loop_nest& nest, const tiling& tile,
                                          const tile_extents& extents, std::size_t operand) {
-    const levels columns = columns_of(nest, tile, extents, operand);
-    return offsets_of(columns, 0, columns.count);
+    return offsets_of(columns_of(nest, tile, extents, operand));
 }
 
 operand_access make_access(const loop_nest& nest, const tiling& tile, const tile_extents& extents,
@@ -244,7 +247,7 @@ operand_access make_access(const loop_nest& nest, const tiling& tile, const tile
         direct.row_bytes = rows.stride_bytes;
         return direct;
     }
-    const std::int64_t row_bytes = product(from, 0, from.count) * width;
+    const std::int64_t row_bytes = product(from) * width;
     if (rows.stride_bytes != 0) from.add(rows);
     operand_access packed = packed_access(from, width, operand == op_dst, kernels);
     packed.row_bytes = rows.stride_bytes == 0 ? 0 : row_bytes;

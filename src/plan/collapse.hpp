@@ -62,13 +62,13 @@ namespace collapsing {
 template <std::size_t Operands>
 void align_operands(basic_loop_nest<Operands>& nest, const operand_descs<Operands>& operands) {
     const dims& extents = operands.back()->extents;
-    for (const std::int64_t extent : extents)
-        if (extent != 1) nest[nest.rank++].extent = extent;
-    for (std::size_t o = 0; o < Operands; ++o) {
-        if (operands[o] == nullptr) continue;
-        const dims strides = broadcast_strides(*operands[o], extents);
-        for (int d = 0, loop = 0; d < extents.rank(); ++d)
-            if (extents[d] != 1) nest[loop++].stride_bytes[o] = strides[d];
+    for (int d = 0; d < extents.rank(); ++d) {
+        if (extents[d] == 1) continue;
+        basic_loop<Operands>& loop = nest[nest.rank++];
+        loop.extent = extents[d];
+        for (std::size_t o = 0; o < Operands; ++o)
+            if (operands[o] != nullptr)
+                loop.stride_bytes[o] = aligned_stride(*operands[o], d, extents.rank());
     }
 }
 

@@ -6,12 +6,6 @@
 namespace maskwise {
 namespace {
 
-constexpr per_operand<const char*> operand_names{"cond", "src_0", "src_1", "dst"};
-
-per_operand<const tensor_desc*> operands_of(const select_desc& desc) {
-    return {&desc.cond, &desc.src_0, &desc.src_1, &desc.dst};
-}
-
 std::string describe(std::size_t which, const tensor_desc& tensor) {
     return std::string(operand_names[which]) + " (" + to_string(tensor) + ')';
 }

@@ -16,6 +16,11 @@ template <class T>
 using per_operand = std::array<T, operand_count>;
 inline constexpr per_operand<std::size_t> every_operand{op_cond, op_src_0, op_src_1, op_dst};
 
+inline constexpr per_operand<const char*> operand_names{"cond", "src_0", "src_1", "dst"};
+inline per_operand<const tensor_desc*> operands_of(const select_desc& desc) {
+    return {&desc.cond, &desc.src_0, &desc.src_1, &desc.dst};
+}
+
 using loop_dim = basic_loop<operand_count>;
 using loop_nest = basic_loop_nest<operand_count>;
 

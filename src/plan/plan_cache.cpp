@@ -3,9 +3,10 @@
 #include "base/verbose.hpp"
 #include "plan/plan_data.hpp"
 
+#include <functional>
 #include <mutex>
 #include <pthread.h>
-#include <unordered_set>
+#include <unordered_map>
 
 namespace maskwise {
 namespace {
@@ -14,8 +15,6 @@ namespace {
 constexpr std::size_t most_plans = 1024;
 
 struct desc_hash {
-    using is_transparent = void;
-
     static std::size_t mix(std::size_t seed, std::int64_t value) {
         return (seed ^ static_cast<std::size_t>(value)) * 0x9e3779b97f4a7c15ULL + (seed >> 29);
     }
@@ -28,24 +27,14 @@ struct desc_hash {
     std::size_t operator()(const select_desc& desc) const {
         return of(of(of(of(0, desc.cond), desc.src_0), desc.src_1), desc.dst);
     }
-    std::size_t operator()(const std::shared_ptr<const select_plan>& plan) const {
-        return (*this)(plan->desc);
-    }
-};
-
-struct desc_equal {
-    using is_transparent = void;
-    using plan_pointer = std::shared_ptr<const select_plan>;
-
-    bool operator()(const select_desc& a, const plan_pointer& b) const { return a == b->desc; }
-    bool operator()(const plan_pointer& a, const plan_pointer& b) const {
-        return (*this)(a->desc, b);
-    }
 };
 
 struct plan_cache {
     std::mutex mutex;
-    std::unordered_set<std::shared_ptr<const select_plan>, desc_hash, desc_equal> plans;
+    // By the description that is in the plan.
+    std::unordered_map<std::reference_wrapper<const select_desc>,
+                       std::shared_ptr<const select_plan>, desc_hash, std::equal_to<select_desc>>
+        plans;
 };
 
 // A fork may be the first to ask, and has nobody to tell that there is no memory: none is needed.
@@ -60,14 +49,15 @@ plan_cache& cache() {
 std::shared_ptr<const select_plan> find_plan(const select_desc& desc) {
     const std::lock_guard lock(cache().mutex);
     const auto found = cache().plans.find(desc);
-    return found == cache().plans.end() ? nullptr : *found;
+    return found == cache().plans.end() ? nullptr : found->second;
 }
 
 void keep_plan(std::shared_ptr<const select_plan> plan) {
     const std::lock_guard lock(cache().mutex);
     auto& plans = cache().plans;
     if (plans.size() >= most_plans) plans.erase(plans.begin());
-    plans.insert(std::move(plan));
+    const select_desc& desc = plan->desc;
+    plans.emplace(desc, std::move(plan));
 }
 
 } // namespace

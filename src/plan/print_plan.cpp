@@ -44,12 +44,15 @@ std::string to_string(const select_plan& plan) {
         "nest=" + nest_text(plan.nest.rank, [&](int d) { return plan.nest[d].extent; });
     if (plan.desc.dst.type == data_type::string) return nest + " kernel=strings";
     const tile_shape& whole = plan.shapes[0];
+    std::string accesses;
+    for (const std::size_t o : every_operand)
+        accesses.append(" ")
+            .append(operand_names[o])
+            .append("=")
+            .append(access_text(whole.access[o]));
     return nest + " box=" + nest_text(plan.nest.rank, [&](int d) { return plan.tile[d]; }) +
            " tile=" + std::to_string(whole.rows) + 'x' + std::to_string(whole.columns) +
-           " grid=" + grid_text(plan) + " cond=" + access_text(whole.access[op_cond]) +
-           " src_0=" + access_text(whole.access[op_src_0]) +
-           " src_1=" + access_text(whole.access[op_src_1]) +
-           " dst=" + access_text(whole.access[op_dst]) + " kernel=" + to_string(plan.key) +
+           " grid=" + grid_text(plan) + accesses + " kernel=" + to_string(plan.key) +
            (plan.pick == nullptr ? "" : " mixed=pick") +
            " isa=" + std::string(to_string(plan.target));
 }

@@ -32,7 +32,7 @@ row_operand make_operand(const tensor_desc& desc, const dims& shape, role as, co
     if (column_bytes != 0 && element_count(shape) > 0 && column_bytes != operand.width_bytes)
         throw invalid_argument(std::string(name) + " is not dense along the row: " +
                                std::to_string(column_bytes) + " bytes a column");
-    for (int i = 0; i + 1 < shape.rank(); ++i) operand.strides_bytes.push_back(strides[i]);
+    operand.strides_bytes = all_but_last(strides, 1);
     return operand;
 }
 
@@ -139,7 +139,7 @@ void cut_rows(row_plan& plan) {
 }
 
 void lay_out_rows(const dims& shape, row_plan& plan) {
-    for (int i = 0; i + 1 < shape.rank(); ++i) plan.outer.push_back(shape[i]);
+    plan.outer = all_but_last(shape, 1);
     plan.columns = plan.last_columns = shape[shape.rank() - 1];
     plan.rows = element_count(plan.outer);
 }

@@ -9,23 +9,14 @@
 namespace maskwise {
 namespace {
 
-std::vector<placed_level> place(const levels& from, std::int64_t width) {
-    std::vector<placed_level> placed;
-    placed.reserve(static_cast<std::size_t>(from.count));
-    for (int i = 0; i < from.count; ++i) placed.push_back({from[i], product(from, 0, i) * width});
-    return placed;
-}
-
 // Groups are `run` of the levels, which lie side by side in the operand; items are all levels
 // inside the innermost of them; what is left are blocks.
-transposition transpose_along(const levels& from, const std::vector<int>& run, std::int64_t width) {
-    const std::vector<placed_level> placed = place(from, width);
+transposition transpose_along(const levels& from, const std::vector<int>& run) {
     transposition found;
     found.items = *std::min_element(run.begin(), run.end());
-    for (const int i : run) found.groups.push_back(placed[static_cast<std::size_t>(i)]);
+    found.groups = run;
     for (int i = found.items; i < from.count; ++i)
-        if (std::find(run.begin(), run.end(), i) == run.end())
-            found.blocks.push_back(placed[static_cast<std::size_t>(i)]);
+        if (std::find(run.begin(), run.end(), i) == run.end()) found.blocks.push_back(i);
     return found;
 }
 
@@ -34,7 +25,7 @@ transposition transpose_along(const levels& from, const std::vector<int>& run, s
 bool pays(const levels& from, const transposition& t, std::int64_t width) {
     const std::int64_t few = width == 1 ? 8 : 4;
     constexpr std::int64_t many = 32;
-    const std::int64_t groups = product(t.groups), items = product(from, 0, t.items);
+    const std::int64_t groups = product(from, t.groups), items = product(from, 0, t.items);
     const bool pixels = from[0].stride_bytes == groups * width && from[0].extent == items;
     return (groups >= few && items >= few) || groups >= many || (pixels && items >= many);
 }
@@ -65,9 +56,9 @@ std::int64_t items_at_once(std::span<const std::int32_t> offsets, const cache_fa
     return static_cast<std::int64_t>(items);
 }
 
-std::int64_t product(const std::vector<placed_level>& of) {
+std::int64_t product(const levels& from, std::span<const int> numbers) {
     std::int64_t result = 1;
-    for (const placed_level& each : of) result *= each.from.extent;
+    for (const int i : numbers) result *= from[i].extent;
     return result;
 }
 
@@ -85,9 +76,9 @@ transposition choose_transposition(const levels& from, std::int64_t width) {
         if (next == from.count) return best;
         run.push_back(next);
         run_bytes *= from[next].extent;
-        transposition with = transpose_along(from, run, width);
+        transposition with = transpose_along(from, run);
         const std::int64_t elements =
-            used(product(with.groups)) * used(product(from, 0, with.items));
+            used(product(from, with.groups)) * used(product(from, 0, with.items));
         if (elements <= most_used || !pays(from, with, width)) continue;
         best = with;
         most_used = elements;

@@ -7,17 +7,11 @@
 
 namespace maskwise {
 
-// A level with its place in the buffer: bytes from one of its elements to the next.
-struct placed_level {
-    level from;
-    std::int64_t place_bytes;
-};
-
 // How the levels of an operand become items, groups and blocks of the transpose kernel.
 struct transposition {
-    int items = 0;                    // levels, from the innermost on
-    std::vector<placed_level> groups; // levels along which the operand is contiguous
-    std::vector<placed_level> blocks;
+    int items = 0; // levels, from the innermost on
+    // Numbers of levels. Along groups the operand is contiguous.
+    std::vector<int> groups, blocks;
 };
 
 // The choice that fills the kernel's registers best; no groups where packing by blocks does not
@@ -29,6 +23,7 @@ transposition choose_transposition(const levels& from, std::int64_t width);
 // several steps, and where rows are a power of two apart it would be gone before the next one.
 std::int64_t items_at_once(std::span<const std::int32_t> offsets, const cache_facts& caches);
 
-std::int64_t product(const std::vector<placed_level>& of);
+// Elements of the levels with these numbers.
+std::int64_t product(const levels& from, std::span<const int> numbers);
 
 } // namespace maskwise

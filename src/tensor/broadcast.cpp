@@ -41,9 +41,7 @@ void require_one_way(const dims& from, const dims& to, std::string_view what) {
 
 dims broadcast_strides(const tensor_desc& from, const dims& to) {
     dims strides = dims::filled(to.rank(), 0);
-    const int missing = to.rank() - from.extents.rank();
-    for (int d = 0; d < from.extents.rank(); ++d)
-        if (from.extents[d] != 1) strides[missing + d] = from.strides_bytes[d];
+    for (int d = 0; d < to.rank(); ++d) strides[d] = aligned_stride(from, d, to.rank());
     return strides;
 }
 

@@ -22,8 +22,14 @@ bool broadcasts_one_way(const dims& from, const dims& to);
 // the operand.
 void require_one_way(const dims& from, const dims& to, std::string_view what);
 
-// Strides of `from`, which broadcasts one-way to `to`, in each dimension of `to`: 0 where it is
-// expanded.
+// The stride of `from` in dimension `d` of the `rank` dimensions that it is aligned to: 0 where it
+// is expanded.
+inline std::int64_t aligned_stride(const tensor_desc& from, int d, int rank) {
+    const int own = d - (rank - from.extents.rank());
+    return own >= 0 && from.extents[own] != 1 ? from.strides_bytes[own] : 0;
+}
+
+// Those of all dimensions of `to`, to which it broadcasts one-way.
 dims broadcast_strides(const tensor_desc& from, const dims& to);
 
 } // namespace maskwise

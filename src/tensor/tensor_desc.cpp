@@ -12,6 +12,19 @@ namespace {
 
 } // namespace
 
+inline namespace v1 {
+
+std::string to_string(const dims& values) {
+    std::string text = "{";
+    for (const std::int64_t value : values) {
+        if (text.size() > 1) text += ',';
+        text += std::to_string(value);
+    }
+    return text + '}';
+}
+
+} // namespace v1
+
 void require_no_negative(const dims& extents, std::string_view owner, std::string_view name) {
     for (int d = 0; d < extents.rank(); ++d)
         if (extents[d] < 0)
@@ -62,6 +75,10 @@ tensor_desc with_strides(tensor_desc desc) {
 std::string to_string(const tensor_desc& desc) {
     return std::string(to_string(desc.type)) + ' ' + to_string(desc.extents) +
            ", strides in bytes " + to_string(desc.strides_bytes);
+}
+
+dims all_but_last(const dims& of, int count) {
+    return dims(std::span(of.begin(), static_cast<std::size_t>(of.rank() - count)));
 }
 
 std::int64_t element_count(const dims& extents) {

@@ -41,6 +41,9 @@ tensor_desc with_strides(tensor_desc desc);
 // "f32 {2,3}, strides in bytes {12,4}".
 std::string to_string(const tensor_desc& desc);
 
+// Without the last `count`.
+dims all_but_last(const dims& of, int count);
+
 // Product of the extents: 1 for a scalar, 0 for an empty tensor. Throws invalid_shape on overflow
 // or a negative extent.
 std::int64_t element_count(const dims& extents);
