@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernel/attention_contract.hpp"
 #include "maskwise/maskwise.hpp"
 
 #include <cstdint>
@@ -55,8 +56,8 @@ mask_layout make_mask_layout(mask_kind kind, const dims& outer, std::int64_t row
 // Fills in the key tiles of one row tile; number of [0, heads * row_tiles). `highest` becomes the
 // largest bias of each tile, or infinity where it is mixed and not wanted; NaN is the largest. Not
 // used for a cond.
-void map_row_tile(const mask_layout& layout, const void* mask, std::int64_t number,
-                  tile_mask* tiles, float* highest);
+void map_row_tile(const mask_layout& layout, const attention_kernels& kernels, const void* mask,
+                  std::int64_t number, tile_mask* tiles, float* highest);
 
 // Where a head's key tiles of a row tile lie in the map.
 std::int64_t place_in_map(const mask_layout& layout, std::span<const std::int64_t> position,

@@ -116,7 +116,8 @@ private:
         if (layout.heads == 0) return;
         share_out(layout.heads * layout.row_tiles, [&](tile_worker&, std::int64_t number) {
             const std::int64_t place = number * layout.key_tiles;
-            map_row_tile(layout, mask, number, map + place, highest_ + place);
+            map_row_tile(layout, plan_.kernels->attention, mask, number, map + place,
+                         highest_ + place);
         });
     }
 

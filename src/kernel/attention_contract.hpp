@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 namespace maskwise {
 
@@ -41,6 +42,13 @@ struct panel_state {
     float* maximum = nullptr; // of the scores; -infinity before the first key
     float* sum = nullptr;     // of exp(score - maximum)
     float* values = nullptr;  // [columns][panel], weighted with that
+};
+
+// What is known of some numbers; where one is NaN, that only.
+struct number_range {
+    float least = std::numeric_limits<float>::infinity();
+    float largest = -std::numeric_limits<float>::infinity();
+    bool has_nan = false;
 };
 
 // Scores times or over numbers, one rounding each, around a tanh.
@@ -117,6 +125,9 @@ struct attention_kernels {
     // Bytes, [keys][panel].
     void (*load_conds)(const strided_matrix& from, std::int64_t queries, std::int64_t keys,
                        std::byte* to);
+    // Takes rows of numbers into the range.
+    void (*see_rows)(const strided_matrix& from, std::int64_t rows, std::int64_t columns,
+                     number_range& seen);
     // Adds up rows of f32.
     void (*add_rows)(const std::byte* rows, std::int64_t row_bytes, std::int64_t count,
                      std::int64_t columns, float* sums);

@@ -226,30 +226,22 @@ HWY_ATTR inline void panel_weigh(const panel_scores& given, const panel_state& s
     if (what.queries > row_lanes()) weigh_vector(what, state, factor, row_lanes());
 }
 
-HWY_ATTR HWY_INLINE void finish_vector(const panel_scores& what, float* maximum,
-                                       std::int64_t lane) {
-    const row_d d;
-    const auto largest = finish_by_kind(what, lane);
-    hn::StoreU(hn::Max(hn::LoadU(d, maximum + lane), largest), d, maximum + lane);
-}
-
 HWY_ATTR inline void panel_finish(const panel_scores& given, float* maximum) {
-    const panel_scores what = given;
-    finish_vector(what, maximum, 0);
-    if (what.queries > row_lanes()) finish_vector(what, maximum, row_lanes());
-}
-
-HWY_ATTR HWY_INLINE void exponentiate_vector(const panel_scores& what, const panel_state& state,
-                                             std::int64_t lane) {
     const row_d d;
-    const auto shift = shift_of(hn::LoadU(d, state.maximum + lane));
-    const auto sum = weights_in_place(what.scores + lane, what.keys, shift);
-    hn::StoreU(hn::Add(hn::LoadU(d, state.sum + lane), sum), d, state.sum + lane);
+    const panel_scores what = given;
+    for (std::int64_t lane = 0; lane < what.queries; lane += row_lanes()) {
+        const auto largest = finish_by_kind(what, lane);
+        hn::StoreU(hn::Max(hn::LoadU(d, maximum + lane), largest), d, maximum + lane);
+    }
 }
 
 HWY_ATTR inline void panel_exponentiate(const panel_scores& what, const panel_state& state) {
-    exponentiate_vector(what, state, 0);
-    if (what.queries > row_lanes()) exponentiate_vector(what, state, row_lanes());
+    const row_d d;
+    for (std::int64_t lane = 0; lane < what.queries; lane += row_lanes()) {
+        const auto shift = shift_of(hn::LoadU(d, state.maximum + lane));
+        const auto sum = weights_in_place(what.scores + lane, what.keys, shift);
+        hn::StoreU(hn::Add(hn::LoadU(d, state.sum + lane), sum), d, state.sum + lane);
+    }
 }
 
 HWY_ATTR HWY_INLINE row_v rounded(row_v weight, row_type type) {
@@ -314,8 +306,8 @@ HWY_ATTR HWY_INLINE void merge_vector(const panel_state& into, const panel_state
 HWY_ATTR inline void panel_merge(const panel_state& into, const panel_state& from,
                                  std::int64_t values_step, std::int64_t columns,
                                  std::int64_t queries) {
-    merge_vector(into, from, values_step, columns, 0);
-    if (queries > row_lanes()) merge_vector(into, from, values_step, columns, row_lanes());
+    for (std::int64_t lane = 0; lane < queries; lane += row_lanes())
+        merge_vector(into, from, values_step, columns, lane);
 }
 
 HWY_ATTR inline std::int64_t panel_queries() {
@@ -323,6 +315,6 @@ HWY_ATTR inline std::int64_t panel_queries() {
 }
 
 constexpr attention_kernels attention{
-    panel_queries,      singles::multiply, multiply_pairs, panel_weigh, panel_finish,
-    panel_exponentiate, panel_normalize,   panel_merge,    rows_as_f32, rows_as_pairs,
-    panel_load,         panel_load_conds,  panel_add_rows, panel_store};
+    panel_queries,      singles::multiply, multiply_pairs, panel_weigh,    panel_finish,
+    panel_exponentiate, panel_normalize,   panel_merge,    rows_as_f32,    rows_as_pairs,
+    panel_load,         panel_load_conds,  see_rows,       panel_add_rows, panel_store};

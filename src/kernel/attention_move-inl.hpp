@@ -11,15 +11,16 @@ HWY_ATTR HWY_INLINE void transpose_singly(const std::byte* from, std::int64_t fr
             std::memcpy(to + c * to_bytes + r * width, from + r * from_bytes + c * width, Width);
 }
 
-#if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE // scalable vectors cannot stand in arrays
-
 // In squares of N; what is left on the right and below is moved element by element.
 template <std::size_t Width>
 HWY_ATTR HWY_INLINE void transpose_matrix(const std::byte* from, std::int64_t from_bytes,
                                           std::int64_t row_count, std::int64_t columns,
                                           std::byte* to, std::int64_t to_bytes) {
+    std::int64_t whole_rows = 0, whole_columns = 0;
+    constexpr std::int64_t width = Width;
+#if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE // scalable vectors cannot stand in arrays
     constexpr std::size_t side = 16 / Width;
-    constexpr std::int64_t width = Width, n = side;
+    constexpr std::int64_t n = side;
     constexpr std::int64_t most_bytes = std::numeric_limits<std::int32_t>::max() / n;
     if (std::max(std::abs(from_bytes), std::abs(to_bytes)) > most_bytes)
         return transpose_singly<Width>(from, from_bytes, row_count, columns, to, to_bytes);
@@ -28,27 +29,18 @@ HWY_ATTR HWY_INLINE void transpose_matrix(const std::byte* from, std::int64_t fr
         offsets[i] = static_cast<std::int32_t>(i * from_bytes);
         places[i] = static_cast<std::int32_t>(i * to_bytes);
     }
-    const std::int64_t whole_rows = row_count / n * n, whole_columns = columns / n * n;
+    whole_rows = row_count / n * n;
+    whole_columns = columns / n * n;
     for (std::int64_t r = 0; r < whole_rows; r += n)
         for (std::int64_t c = 0; c < whole_columns; c += n)
             square_block<Width, side, 1>::move(from + r * from_bytes + c * width, offsets,
                                                to + c * to_bytes + r * width, places);
+#endif
     transpose_singly<Width>(from + whole_columns * width, from_bytes, whole_rows,
                             columns - whole_columns, to + whole_columns * to_bytes, to_bytes);
     transpose_singly<Width>(from + whole_rows * from_bytes, from_bytes, row_count - whole_rows,
                             columns, to + whole_rows * width, to_bytes);
 }
-
-#else
-
-template <std::size_t Width>
-HWY_ATTR HWY_INLINE void transpose_matrix(const std::byte* from, std::int64_t from_bytes,
-                                          std::int64_t row_count, std::int64_t columns,
-                                          std::byte* to, std::int64_t to_bytes) {
-    transpose_singly<Width>(from, from_bytes, row_count, columns, to, to_bytes);
-}
-
-#endif
 
 // Side by side in memory. Less than a vector goes through memory of its own.
 template <row_type Type>
@@ -158,6 +150,30 @@ HWY_ATTR inline void panel_load_conds(const strided_matrix& from, std::int64_t q
     for (std::int64_t q = 0; q < queries; ++q)
         for (std::int64_t key = 0; key < keys; ++key)
             to[key * panel + q] = from.first[q * from.row_bytes + key * from.column_bytes];
+}
+
+HWY_ATTR inline void see_rows(const strided_matrix& from, std::int64_t row_count,
+                              std::int64_t columns, number_range& seen) {
+    const row_d d;
+    const std::int64_t lanes = row_lanes();
+    auto least = hn::Set(d, seen.least), largest = hn::Set(d, seen.largest), nan = hn::Zero(d);
+    float values[row_block_elems];
+    for (std::int64_t r = 0; r < row_count; ++r)
+        for (std::int64_t first = 0; first < columns; first += row_block_elems) {
+            const std::int64_t count = std::min(row_block_elems, columns - first);
+            strided_matrix part = from;
+            part.first += r * from.row_bytes + first * from.column_bytes;
+            rows_as_f32(part, 1, count, values);
+            std::fill(values + count, values + row_block_elems, values[0]);
+            for (std::int64_t i = 0; i < count; i += lanes) {
+                const auto value = hn::LoadU(d, values + i);
+                least = hn::Min(least, value);
+                largest = hn::Max(largest, value);
+                nan = hn::IfThenElse(hn::IsNaN(value), value, nan);
+            }
+        }
+    seen = {hn::GetLane(hn::MinOfLanes(d, least)), hn::GetLane(hn::MaxOfLanes(d, largest)),
+            seen.has_nan || !hn::AllFalse(d, hn::IsNaN(nan))};
 }
 
 HWY_ATTR inline void panel_add_rows(const std::byte* row, std::int64_t row_bytes,

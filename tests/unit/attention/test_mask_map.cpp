@@ -2,6 +2,7 @@
 
 #include "attention/mask_map.hpp"
 
+#include "kernel/kernel_table.hpp"
 #include "support/case_generator.hpp"
 
 #include <gtest/gtest.h>
@@ -12,6 +13,10 @@
 
 namespace maskwise {
 namespace {
+
+const attention_kernels& kernels() {
+    return kernel_table_for(active_isa()).attention;
+}
 
 struct mask_case {
     dims outer;
@@ -40,7 +45,8 @@ void check(const mask_case& what, std::int64_t tile) {
                                                 what.keys, what.strides, tile, tile);
     std::vector<tile_mask> map(static_cast<std::size_t>(layout.tiles()));
     for (std::int64_t i = 0; i < layout.heads * layout.row_tiles; ++i)
-        map_row_tile(layout, what.bytes.data(), i, map.data() + i * layout.key_tiles, nullptr);
+        map_row_tile(layout, kernels(), what.bytes.data(), i, map.data() + i * layout.key_tiles,
+                     nullptr);
     for (std::int64_t a = 0; a < what.outer[0]; ++a)
         for (std::int64_t b = 0; b < what.outer[1]; ++b)
             for (std::int64_t r = 0; r < what.rows; r += tile)
@@ -101,7 +107,7 @@ bias_found look_at_bias(mask_kind kind, Element others, Element one) {
     std::vector<Element> bias(20, others);
     bias[13] = one;
     bias_found found{};
-    map_row_tile(layout, bias.data(), 0, &found.state, &found.highest);
+    map_row_tile(layout, kernels(), bias.data(), 0, &found.state, &found.highest);
     return found;
 }
 
