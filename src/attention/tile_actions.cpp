@@ -1,4 +1,4 @@
-#include "attention/tile_actions.hpp"
+#include "attention/tile_operands.hpp"
 
 #include <algorithm>
 #include <limits>

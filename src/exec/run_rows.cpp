@@ -36,57 +36,301 @@ struct row_move {
 
 class row_walk {
 public:
-    row_walk(const row_plan& plan, const row_pointers& at)
-        : plan_(plan), at_(at), streams_(plan.streams && at.scores != at.result) {} // speed
+    row_walk(const row_plan& plan, const row_pointers& at, std::int64_t first)
+        : plan_(plan), at_(at), streams_(plan.streams && at.scores != at.result), // speed
+          position_(first, plan.outer) {}
 
-    void run(std::int64_t first, std::int64_t last);
+    void run(std::int64_t rows) {
+        bind();
+        run_row();
+        for (std::int64_t rest = rows - 1; rest > 0; --rest) {
+            next_row();
+            run_row();
+        }
+        if (streams_) finish_streaming(); // fence
+    }
 
 private:
-    void run_row();
-    void next_row();
-    void bind();
-    void move_down();
-    void bind_step(const row_change& step);
-    void bind_step(const row_combine& step);
-    void bind_step(const row_select& step);
-    void bind_step(const row_compared_select& step);
-    void bind_step(const row_causal_select& step);
-    void set_boundary();
-    void add_action(const row_action& action, const row_move& move);
-    std::int64_t move_of(std::size_t operand) const;
-    row_side side_of(std::size_t operand, std::int64_t& move);
-    float element_at(const std::byte* at, row_type type) const;
     // Of this row: the last piece of a row that is cut may be shorter.
     std::int64_t columns() const {
         const int last = plan_.outer.rank() - 1;
         const bool is_last = last >= 0 && position_[last] == plan_.outer[last] - 1;
         return is_last ? plan_.last_columns : plan_.columns;
     }
-    row_piece piece_of(const column_range& range, std::int64_t first, std::int64_t last) const;
-    float run_piece(const column_range& range, std::int64_t first, std::int64_t last, float* to);
     bool is_constant(const column_range& range) const {
         return range.from == nullptr && range.first_action == action_count_;
     }
-    template <typename Visit>
-    void for_each_piece(Visit visit);
-    void write_row();
-    void held_soft_max();
-    void long_soft_max();
-    const std::byte* scores_ahead() const;
-    void zero_row();
-    void finish_statistics(float maximum, float sum);
-    bool is_minus_infinity(std::int64_t count);
-    float exponential(float value, float shift) const;
     row_encoding encoding(float factor) const {
         return {plan_.result.type, factor * plan_.scale, plan_.zero_point, streams_};
     }
-    void store(const float* values, std::int64_t first, std::int64_t count, float factor) const;
-    void fill(std::int64_t first, float value); // to the end of the row
     const std::byte* address(const void* base, const row_operand& operand) const {
         return static_cast<const std::byte*>(base) + offset_of(position_, operand.strides_bytes);
     }
     std::int64_t number_in_matrix() const {
         return position_.rank() == 0 ? 0 : position_[position_.rank() - 1];
+    }
+
+    // The frequent types here: calling a kernel for each row would cost more than a short row does.
+    float element_at(const std::byte* at, row_type type) const {
+        if (type == row_type::f16) {
+            float value[row_block_elems];
+            plan_.kernels->run({{type, at}, nullptr, 0, 0, 1}, value);
+            return value[0];
+        }
+        if (type == row_type::f32) {
+            float value;
+            std::memcpy(&value, at, sizeof(value));
+            return value;
+        }
+        std::uint16_t upper_half;
+        std::memcpy(&upper_half, at, sizeof(upper_half));
+        return std::bit_cast<float>(std::uint32_t{upper_half} << 16);
+    }
+
+    std::int64_t move_of(std::size_t operand) const {
+        const dims& strides = plan_.operands[operand].strides_bytes;
+        return strides.empty() ? 0 : strides[strides.rank() - 1];
+    }
+
+    void add_action(const row_action& action, const row_move& move) {
+        actions_[action_count_] = action;
+        moves_[action_count_++] = move;
+    }
+
+    // One element a row becomes a value, of this row where the operand moves.
+    row_side side_of(std::size_t number, std::int64_t& move) {
+        const row_operand& operand = plan_.operands[number];
+        row_side side{operand.type, address(at_.operands[number], operand)};
+        if (!operand.is_scalar) {
+            move = move_of(number);
+            return side;
+        }
+        side.value = element_at(side.at, operand.type);
+        side.at = nullptr;
+        may_move_ = may_move_ && move_of(number) == 0;
+        return side;
+    }
+
+    void bind_step(const row_change& step) {
+        row_action action{step.op};
+        action.constants = step.constants;
+        add_action(action, {});
+    }
+
+    void bind_step(const row_combine& step) {
+        row_move move;
+        row_action action{step.op};
+        action.side = side_of(step.side, move.side);
+        add_action(action, move);
+    }
+
+    // One byte of cond for the whole row takes the side or leaves the row as it is.
+    void bind_step(const row_select& step) {
+        const row_operand& cond = plan_.operands[step.cond];
+        const std::byte* bytes = address(at_.operands[step.cond], cond);
+        if (cond.is_scalar) {
+            may_move_ = may_move_ && move_of(step.cond) == 0;
+            const bool is_kept = (*bytes != std::byte{0}) == (step.op == row_operator::select_kept);
+            if (!is_kept) bind_step(row_combine{row_operator::replace, step.side});
+            return;
+        }
+        row_move move{0, move_of(step.cond)};
+        row_action action{step.op};
+        action.side = side_of(step.side, move.side);
+        action.cond = bytes;
+        add_action(action, move);
+    }
+
+    void bind_step(const row_compared_select& step) {
+        row_move move;
+        row_action action{step.op};
+        action.side = side_of(step.side, move.side);
+        action.compared = {side_of(step.high, move.compared[0]),
+                           side_of(step.low, move.compared[1])};
+        add_action(action, move);
+    }
+
+    void bind_step(const row_causal_select& step) {
+        std::int64_t move = 0; // the plan sees to it that the side is one element a row
+        ranges_[1] = {0, plan_.columns, nullptr, side_of(step.side, move).value, action_count_};
+        range_count_ = 2;
+        set_boundary();
+    }
+
+    // Columns up to the row's own number, moved by the offset, are kept.
+    void set_boundary() {
+        ranges_[0].last = ranges_[1].first =
+            std::clamp<std::int64_t>(number_in_matrix() + at_.causal_offset + 1, 0, plan_.columns);
+    }
+
+    void bind() {
+        action_count_ = 0;
+        range_count_ = 1;
+        may_move_ = true;
+        result_ = const_cast<std::byte*>(address(at_.result, plan_.result));
+        ranges_[0] = {0, columns(), address(at_.scores, plan_.scores), 0, 0};
+        for (const row_step& step : plan_.steps)
+            std::visit([this](const auto& kind) { bind_step(kind); }, step);
+    }
+
+    void move_down() {
+        const int last = plan_.outer.rank() - 1;
+        result_ += plan_.result.strides_bytes[last];
+        ranges_[0].from += plan_.scores.strides_bytes[last];
+        for (std::size_t i = 0; i < action_count_; ++i) {
+            row_action& action = actions_[i];
+            const row_move& move = moves_[i];
+            if (action.side.at != nullptr) action.side.at += move.side;
+            if (action.cond != nullptr) action.cond += move.cond;
+            for (std::size_t c = 0; c < action.compared.size(); ++c)
+                if (action.compared[c].at != nullptr) action.compared[c].at += move.compared[c];
+        }
+        ranges_[0].last = columns();
+        if (range_count_ == 2) set_boundary();
+    }
+
+    void next_row() {
+        int i = plan_.outer.rank() - 1;
+        if (++position_[i] < plan_.outer[i] && may_move_) return move_down();
+        while (position_[i] == plan_.outer[i]) {
+            position_[i] = 0;
+            ++position_[--i];
+        }
+        bind();
+    }
+
+    row_piece piece_of(const column_range& range, std::int64_t first, std::int64_t last) const {
+        return {{plan_.scores.type, range.from, range.value},
+                actions_.data() + range.first_action,
+                action_count_ - range.first_action,
+                first,
+                last - first};
+    }
+
+    float run_piece(const column_range& range, std::int64_t first, std::int64_t last, float* to) {
+        return plan_.kernels->run(piece_of(range, first, last), to);
+    }
+
+    void store(const float* values, std::int64_t first, std::int64_t count, float factor) const {
+        const std::int64_t width = bytes_of(plan_.result.type);
+        plan_.kernels->store(values, encoding(factor), result_ + first * width, count);
+    }
+
+    void fill(std::int64_t first, float value) {
+        const std::int64_t width = bytes_of(plan_.result.type);
+        plan_.kernels->fill(value, encoding(1.0F), result_ + first * width, plan_.columns - first);
+    }
+
+    // visit(first column, count, maximum) with each piece in the buffer.
+    template <typename Visit>
+    void for_each_piece(Visit visit) {
+        for (std::size_t i = 0; i < range_count_; ++i)
+            for (std::int64_t at = ranges_[i].first; at < ranges_[i].last; at += held_row_columns) {
+                const std::int64_t count = std::min(held_row_columns, ranges_[i].last - at);
+                visit(at, count, run_piece(ranges_[i], at, at + count, buffer_.data()));
+            }
+    }
+
+    // Nothing is held.
+    void write_row() {
+        for (std::size_t i = 0; i < range_count_; ++i) {
+            const column_range& range = ranges_[i];
+            if (range.first == range.last) continue;
+            plan_.kernels->write(piece_of(range, range.first, range.last), encoding(1.0F), result_);
+        }
+    }
+
+    // exp(value - shift) by the row kernel: the plugin needs no libm.
+    float exponential(float value, float shift) const {
+        float lanes[row_block_elems] = {value};
+        return plan_.kernels->exp_sum(lanes, shift, 1, nullptr);
+    }
+
+    void finish_statistics(float maximum, float sum) {
+        if (!plan_.statistics) return;
+        constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
+        const float value = sum > 0.0F ? maximum + plan_.kernels->log(sum) : not_a_number;
+        auto* to = const_cast<std::byte*>(address(at_.statistics, *plan_.statistics));
+        std::memcpy(to, &value, sizeof(value));
+    }
+
+    void zero_row() {
+        fill(0, 0.0F);
+        finish_statistics(0.0F, 1.0F);
+    }
+
+    // The maximum ignores NaN, so the sum decides: it is 0 only if every value is -inf. The first
+    // `count` columns become their exponentials; a row with a NaN becomes all NaN.
+    bool is_minus_infinity(std::int64_t count) {
+        return count == 0 || plan_.kernels->exp_sum(buffer_.data(), 0.0F, count, nullptr) == 0.0F;
+    }
+
+    // Between a row's exponentials and its stores nothing is read, and the memory would stand
+    // still.
+    const std::byte* scores_ahead() const {
+        const bool is_alone = plan_.outer.empty() || !may_move_;                      // ahead
+        if (is_alone || !plan_.streams || ranges_[0].from == nullptr) return nullptr; // ahead
+        if (plan_.scores.type != row_type::f32) return nullptr;                       // ahead
+        constexpr std::int64_t ahead_bytes = 16
+                                             << 10; // twice as fast as one row of 4 KB; L1 holds it
+        const std::int64_t rows = std::max<std::int64_t>(1, ahead_bytes / (4 * plan_.columns));
+        const int last = plan_.outer.rank() - 1; // ahead
+        return ranges_[0].from + rows * plan_.scores.strides_bytes[last];
+    }
+
+    // All masked columns have one value, so one exponential stands for them.
+    void held_soft_max() {
+        const column_range &computed = ranges_[0], &masked = ranges_[1];
+        const bool has_constant =
+            range_count_ == 2 && is_constant(masked) && masked.first < masked.last;
+        const std::int64_t held = has_constant ? computed.last : plan_.columns;
+        float maximum = minus_infinity;
+        if (has_constant) maximum = masked.value;
+        for (std::size_t i = 0; i < range_count_; ++i)
+            if (ranges_[i].first < ranges_[i].last && ranges_[i].first < held)
+                maximum = std::max(maximum, run_piece(ranges_[i], ranges_[i].first, ranges_[i].last,
+                                                      buffer_.data() + ranges_[i].first));
+        const row_soft_max& soft_max = *plan_.soft_max;
+        if (soft_max.inf_as_zero && maximum == minus_infinity && is_minus_infinity(held))
+            return zero_row();
+        const float one_masked = has_constant ? exponential(masked.value, maximum) : 0.0F;
+        float sum = one_masked * static_cast<float>(plan_.columns - held);
+        if (held > 0) sum += plan_.kernels->exp_sum(buffer_.data(), maximum, held, scores_ahead());
+        if (soft_max.nan_as_zero && !(sum > 0.0F)) return zero_row();
+        // The cache line in which the constant begins is written whole, so that what follows is
+        // aligned.
+        const std::int64_t stored = std::min(plan_.columns, whole_lines(held));
+        std::fill(buffer_.data() + held, buffer_.data() + stored, one_masked);
+        if (stored > 0) store(buffer_.data(), 0, stored, 1.0F / sum);
+        if (stored < plan_.columns) fill(stored, one_masked * (1.0F / sum));
+        finish_statistics(maximum, sum);
+    }
+
+    // The sum is taken again when a piece has a larger maximum than those before; the second pass
+    // makes each piece again, knowing both.
+    void long_soft_max() {
+        float maximum = minus_infinity, sum = 0.0F;
+        for_each_piece([&](std::int64_t, std::int64_t count, float largest) {
+            const float higher = std::max(maximum, largest);
+            const float shift = higher == minus_infinity ? 0.0F : higher;
+            if (sum != 0.0F) sum *= exponential(maximum, shift);
+            sum += plan_.kernels->exp_sum(buffer_.data(), shift, count, nullptr);
+            maximum = higher;
+        });
+        const row_soft_max& soft_max = *plan_.soft_max;
+        if (soft_max.inf_as_zero && maximum == minus_infinity && sum == 0.0F) return zero_row();
+        if (soft_max.nan_as_zero && !(sum > 0.0F)) return zero_row();
+        for_each_piece([&](std::int64_t at, std::int64_t count, float) {
+            plan_.kernels->exp_sum(buffer_.data(), maximum, count, nullptr);
+            store(buffer_.data(), at, count, 1.0F / sum);
+        });
+        finish_statistics(maximum, sum);
+    }
+
+    void run_row() {
+        if (!plan_.soft_max) return write_row();
+        if (plan_.columns <= held_row_columns) return held_soft_max();
+        long_soft_max();
     }
 
     const row_plan& plan_;
@@ -104,286 +348,12 @@ private:
     alignas(64) std::array<float, held_row_columns + 2 * row_block_elems> buffer_;
 };
 
-// The frequent types here: calling a kernel for each row would cost more than a short row does.
-float row_walk::element_at(const std::byte* at, row_type type) const {
-    if (type == row_type::f16) {
-        float value[row_block_elems];
-        plan_.kernels->run({{type, at}, nullptr, 0, 0, 1}, value);
-        return value[0];
-    }
-    if (type == row_type::f32) {
-        float value;
-        std::memcpy(&value, at, sizeof(value));
-        return value;
-    }
-    std::uint16_t upper_half;
-    std::memcpy(&upper_half, at, sizeof(upper_half));
-    return std::bit_cast<float>(std::uint32_t{upper_half} << 16);
-}
-
-std::int64_t row_walk::move_of(std::size_t operand) const {
-    const dims& strides = plan_.operands[operand].strides_bytes;
-    return strides.empty() ? 0 : strides[strides.rank() - 1];
-}
-
-void row_walk::add_action(const row_action& action, const row_move& move) {
-    actions_[action_count_] = action;
-    moves_[action_count_++] = move;
-}
-
-// One element a row becomes a value, of this row where the operand moves.
-row_side row_walk::side_of(std::size_t number, std::int64_t& move) {
-    const row_operand& operand = plan_.operands[number];
-    row_side side{operand.type, address(at_.operands[number], operand)};
-    if (!operand.is_scalar) {
-        move = move_of(number);
-        return side;
-    }
-    side.value = element_at(side.at, operand.type);
-    side.at = nullptr;
-    may_move_ = may_move_ && move_of(number) == 0;
-    return side;
-}
-
-void row_walk::bind_step(const row_change& step) {
-    row_action action{step.op};
-    action.constants = step.constants;
-    add_action(action, {});
-}
-
-void row_walk::bind_step(const row_combine& step) {
-    row_move move;
-    row_action action{step.op};
-    action.side = side_of(step.side, move.side);
-    add_action(action, move);
-}
-
-// One byte of cond for the whole row takes the side or leaves the row as it is.
-void row_walk::bind_step(const row_select& step) {
-    const row_operand& cond = plan_.operands[step.cond];
-    const std::byte* bytes = address(at_.operands[step.cond], cond);
-    if (cond.is_scalar) {
-        may_move_ = may_move_ && move_of(step.cond) == 0;
-        const bool is_kept = (*bytes != std::byte{0}) == (step.op == row_operator::select_kept);
-        if (!is_kept) bind_step(row_combine{row_operator::replace, step.side});
-        return;
-    }
-    row_move move{0, move_of(step.cond)};
-    row_action action{step.op};
-    action.side = side_of(step.side, move.side);
-    action.cond = bytes;
-    add_action(action, move);
-}
-
-void row_walk::bind_step(const row_compared_select& step) {
-    row_move move;
-    row_action action{step.op};
-    action.side = side_of(step.side, move.side);
-    action.compared = {side_of(step.high, move.compared[0]), side_of(step.low, move.compared[1])};
-    add_action(action, move);
-}
-
-void row_walk::bind_step(const row_causal_select& step) {
-    std::int64_t move = 0; // the plan sees to it that the side is one element a row
-    ranges_[1] = {0, plan_.columns, nullptr, side_of(step.side, move).value, action_count_};
-    range_count_ = 2;
-    set_boundary();
-}
-
-// Columns up to the row's own number, moved by the offset, are kept.
-void row_walk::set_boundary() {
-    ranges_[0].last = ranges_[1].first =
-        std::clamp<std::int64_t>(number_in_matrix() + at_.causal_offset + 1, 0, plan_.columns);
-}
-
-void row_walk::bind() {
-    action_count_ = 0;
-    range_count_ = 1;
-    may_move_ = true;
-    result_ = const_cast<std::byte*>(address(at_.result, plan_.result));
-    ranges_[0] = {0, columns(), address(at_.scores, plan_.scores), 0, 0};
-    for (const row_step& step : plan_.steps)
-        std::visit([this](const auto& kind) { bind_step(kind); }, step);
-}
-
-void row_walk::move_down() {
-    const int last = plan_.outer.rank() - 1;
-    result_ += plan_.result.strides_bytes[last];
-    ranges_[0].from += plan_.scores.strides_bytes[last];
-    for (std::size_t i = 0; i < action_count_; ++i) {
-        row_action& action = actions_[i];
-        const row_move& move = moves_[i];
-        if (action.side.at != nullptr) action.side.at += move.side;
-        if (action.cond != nullptr) action.cond += move.cond;
-        for (std::size_t c = 0; c < action.compared.size(); ++c)
-            if (action.compared[c].at != nullptr) action.compared[c].at += move.compared[c];
-    }
-    ranges_[0].last = columns();
-    if (range_count_ == 2) set_boundary();
-}
-
-void row_walk::next_row() {
-    int i = plan_.outer.rank() - 1;
-    if (++position_[i] < plan_.outer[i] && may_move_) return move_down();
-    while (position_[i] == plan_.outer[i]) {
-        position_[i] = 0;
-        ++position_[--i];
-    }
-    bind();
-}
-
-row_piece row_walk::piece_of(const column_range& range, std::int64_t first,
-                             std::int64_t last) const {
-    return {{plan_.scores.type, range.from, range.value},
-            actions_.data() + range.first_action,
-            action_count_ - range.first_action,
-            first,
-            last - first};
-}
-
-float row_walk::run_piece(const column_range& range, std::int64_t first, std::int64_t last,
-                          float* to) {
-    return plan_.kernels->run(piece_of(range, first, last), to);
-}
-
-void row_walk::store(const float* values, std::int64_t first, std::int64_t count,
-                     float factor) const {
-    const std::int64_t width = bytes_of(plan_.result.type);
-    plan_.kernels->store(values, encoding(factor), result_ + first * width, count);
-}
-
-void row_walk::fill(std::int64_t first, float value) {
-    const std::int64_t width = bytes_of(plan_.result.type);
-    plan_.kernels->fill(value, encoding(1.0F), result_ + first * width, plan_.columns - first);
-}
-
-// visit(first column, count, maximum) with each piece in the buffer.
-template <typename Visit>
-void row_walk::for_each_piece(Visit visit) {
-    for (std::size_t i = 0; i < range_count_; ++i)
-        for (std::int64_t at = ranges_[i].first; at < ranges_[i].last; at += held_row_columns) {
-            const std::int64_t count = std::min(held_row_columns, ranges_[i].last - at);
-            visit(at, count, run_piece(ranges_[i], at, at + count, buffer_.data()));
-        }
-}
-
-// Nothing is held.
-void row_walk::write_row() {
-    for (std::size_t i = 0; i < range_count_; ++i) {
-        const column_range& range = ranges_[i];
-        if (range.first == range.last) continue;
-        plan_.kernels->write(piece_of(range, range.first, range.last), encoding(1.0F), result_);
-    }
-}
-
-// exp(value - shift) by the row kernel: the plugin needs no libm.
-float row_walk::exponential(float value, float shift) const {
-    float lanes[row_block_elems] = {value};
-    return plan_.kernels->exp_sum(lanes, shift, 1, nullptr);
-}
-
-void row_walk::finish_statistics(float maximum, float sum) {
-    if (!plan_.statistics) return;
-    constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
-    const float value = sum > 0.0F ? maximum + plan_.kernels->log(sum) : not_a_number;
-    auto* to = const_cast<std::byte*>(address(at_.statistics, *plan_.statistics));
-    std::memcpy(to, &value, sizeof(value));
-}
-
-void row_walk::zero_row() {
-    fill(0, 0.0F);
-    finish_statistics(0.0F, 1.0F);
-}
-
-// The maximum ignores NaN, so the sum decides: it is 0 only if every value is -inf. The first
-// `count` columns become their exponentials; a row with a NaN becomes all NaN.
-bool row_walk::is_minus_infinity(std::int64_t count) {
-    return count == 0 || plan_.kernels->exp_sum(buffer_.data(), 0.0F, count, nullptr) == 0.0F;
-}
-
-// Between a row's exponentials and its stores nothing is read, and the memory would stand still.
-const std::byte* row_walk::scores_ahead() const {
-    const bool is_alone = plan_.outer.empty() || !may_move_;                      // ahead
-    if (is_alone || !plan_.streams || ranges_[0].from == nullptr) return nullptr; // ahead
-    if (plan_.scores.type != row_type::f32) return nullptr;                       // ahead
-    constexpr std::int64_t ahead_bytes = 16 << 10; // twice as fast as one row of 4 KB; L1 holds it
-    const std::int64_t rows = std::max<std::int64_t>(1, ahead_bytes / (4 * plan_.columns));
-    const int last = plan_.outer.rank() - 1; // ahead
-    return ranges_[0].from + rows * plan_.scores.strides_bytes[last];
-}
-
-// All masked columns have one value, so one exponential stands for them.
-void row_walk::held_soft_max() {
-    const column_range &computed = ranges_[0], &masked = ranges_[1];
-    const bool has_constant =
-        range_count_ == 2 && is_constant(masked) && masked.first < masked.last;
-    const std::int64_t held = has_constant ? computed.last : plan_.columns;
-    float maximum = minus_infinity;
-    if (has_constant) maximum = masked.value;
-    for (std::size_t i = 0; i < range_count_; ++i)
-        if (ranges_[i].first < ranges_[i].last && ranges_[i].first < held)
-            maximum = std::max(maximum, run_piece(ranges_[i], ranges_[i].first, ranges_[i].last,
-                                                  buffer_.data() + ranges_[i].first));
-    const row_soft_max& soft_max = *plan_.soft_max;
-    if (soft_max.inf_as_zero && maximum == minus_infinity && is_minus_infinity(held))
-        return zero_row();
-    const float one_masked = has_constant ? exponential(masked.value, maximum) : 0.0F;
-    float sum = one_masked * static_cast<float>(plan_.columns - held);
-    if (held > 0) sum += plan_.kernels->exp_sum(buffer_.data(), maximum, held, scores_ahead());
-    if (soft_max.nan_as_zero && !(sum > 0.0F)) return zero_row();
-    // The cache line in which the constant begins is written whole, so that what follows is
-    // aligned.
-    const std::int64_t stored = std::min(plan_.columns, whole_lines(held));
-    std::fill(buffer_.data() + held, buffer_.data() + stored, one_masked);
-    if (stored > 0) store(buffer_.data(), 0, stored, 1.0F / sum);
-    if (stored < plan_.columns) fill(stored, one_masked * (1.0F / sum));
-    finish_statistics(maximum, sum);
-}
-
-// The sum is taken again when a piece has a larger maximum than those before; the second pass makes
-// each piece again, knowing both.
-void row_walk::long_soft_max() {
-    float maximum = minus_infinity, sum = 0.0F;
-    for_each_piece([&](std::int64_t, std::int64_t count, float largest) {
-        const float higher = std::max(maximum, largest);
-        const float shift = higher == minus_infinity ? 0.0F : higher;
-        if (sum != 0.0F) sum *= exponential(maximum, shift);
-        sum += plan_.kernels->exp_sum(buffer_.data(), shift, count, nullptr);
-        maximum = higher;
-    });
-    const row_soft_max& soft_max = *plan_.soft_max;
-    if (soft_max.inf_as_zero && maximum == minus_infinity && sum == 0.0F) return zero_row();
-    if (soft_max.nan_as_zero && !(sum > 0.0F)) return zero_row();
-    for_each_piece([&](std::int64_t at, std::int64_t count, float) {
-        plan_.kernels->exp_sum(buffer_.data(), maximum, count, nullptr);
-        store(buffer_.data(), at, count, 1.0F / sum);
-    });
-    finish_statistics(maximum, sum);
-}
-
-void row_walk::run_row() {
-    if (!plan_.soft_max) return write_row();
-    if (plan_.columns <= held_row_columns) return held_soft_max();
-    long_soft_max();
-}
-
-void row_walk::run(std::int64_t first, std::int64_t last) {
-    position_ = shape_position(first, plan_.outer);
-    bind();
-    run_row();
-    for (std::int64_t number = first + 1; number < last; ++number) {
-        next_row();
-        run_row();
-    }
-    if (streams_) finish_streaming(); // fence
-}
-
 } // namespace
 
 void run_rows(const row_plan& plan, const row_pointers& at, const parallel_loop* loop) {
     if (plan.rows == 0 || plan.columns == 0) return;
     const auto run_part = [&](std::int64_t first, std::int64_t last) {
-        row_walk(plan, at).run(first, last);
+        row_walk(plan, at, first).run(last - first);
     };
     const std::int64_t parts =
         choose_parts(plan.rows * plan.columns, parallel_from_row_elements, plan.rows, loop);

@@ -1,4 +1,4 @@
-#include "plan/box.hpp"
+#include "plan/tiling.hpp"
 
 #include <algorithm>
 #include <cstdlib>

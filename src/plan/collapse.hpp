@@ -85,11 +85,6 @@ void turn_forward(basic_loop_nest<Operands>& nest) {
 }
 
 template <std::size_t Operands>
-void sort_by_dst_stride(basic_loop_nest<Operands>& nest) {
-    std::ranges::sort(nest, {}, [](const auto& loop) { return loop.stride_bytes.back(); });
-}
-
-template <std::size_t Operands>
 void merge_neighbours(basic_loop_nest<Operands>& nest) {
     const auto is_one_loop = [](const auto& inner, const auto& outer) {
         for (std::size_t o = 0; o < Operands; ++o)
@@ -142,7 +137,7 @@ basic_loop_nest<Operands> collapse(const operand_descs<Operands>& operands,
         if (operands[o] != nullptr)
             nest.width_bytes[o] = static_cast<std::int64_t>(width_bytes(operands[o]->type));
     collapsing::turn_forward(nest);
-    collapsing::sort_by_dst_stride(nest);
+    std::ranges::sort(nest, {}, [](const auto& loop) { return loop.stride_bytes.back(); });
     if (dst_overlaps(nest)) overlaps();
     collapsing::merge_neighbours(nest);
     return nest;

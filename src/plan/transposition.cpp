@@ -1,7 +1,6 @@
 #include "plan/transposition.hpp"
 
 #include "kernel/contract.hpp"
-#include "plan/box.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // How large tiles are and what of them is asked for ahead: no result depends on it, only speed.
 
 #include "plan/access.hpp"
-#include "plan/box.hpp"
+#include "plan/tiling.hpp"
 #include "unit/plan/nests.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,4 @@
 #include "base/error.hpp"
-#include "plan/box.hpp"
 #include "plan/loop_order.hpp"
 #include "plan/plan_data.hpp"
 
