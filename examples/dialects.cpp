@@ -59,7 +59,7 @@ void refusal() {
     try {
         compile(dialect::openvino_select_1,
                 {.cond = {boolean, {2, 3}}, .src_0 = {f32, {3}}, .src_1 = {f32, {}}});
-    } catch (const invalid_shape& error) {
+    } catch (const shape_error& error) {
         std::cout << "refused: " << error.what() << '\n';
     }
 }

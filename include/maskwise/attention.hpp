@@ -112,7 +112,7 @@ public:
     const tensor_desc& dst() const noexcept;
 
     // Writes dst and statistics. Uses the threads of the caller's oneTBB task arena, or those of
-    // the loop. Throws invalid_argument for a null address of an operand with elements, and passes
+    // the loop. Throws argument_error for a null address of an operand with elements, and passes
     // std::bad_alloc and what the loop throws on; with the former two nothing is written.
     void execute(const attention_operands& at) const;
     void execute(const attention_operands& at, const parallel_loop& loop) const;
@@ -138,8 +138,8 @@ private:
 // and shapes that do not fit each other, and makes no plan.
 MASKWISE_API tensor_desc infer_dst(const attention_desc& desc);
 
-// Throws invalid_argument for types, layouts and numbers that cannot be served and where
-// MASKWISE_MAX_ISA is not an instruction set of this machine; invalid_shape for shapes that do not
+// Throws argument_error for types, layouts and numbers that cannot be served and where
+// MASKWISE_MAX_ISA is not an instruction set of this machine; shape_error for shapes that do not
 // fit each other and sizes beyond 64 bits.
 MASKWISE_API attention_plan compile(const attention_desc& desc);
 

@@ -44,12 +44,12 @@ class MASKWISE_API error : public std::runtime_error {
 };
 
 // A type, attribute, layout, pointer or setting that can never be served.
-class MASKWISE_API invalid_argument : public error {
+class MASKWISE_API argument_error : public error {
     using error::error;
 };
 
 // Shapes that do not fit each other under the dialect's broadcast rule.
-class MASKWISE_API invalid_shape : public error {
+class MASKWISE_API shape_error : public error {
     using error::error;
 };
 
@@ -81,7 +81,7 @@ MASKWISE_API std::string_view to_string(data_type type);
 
 inline constexpr int max_rank = 64;
 
-// Extents or strides of one tensor, outermost first: at most max_rank numbers, else invalid_shape.
+// Extents or strides of one tensor, outermost first: at most max_rank numbers, else shape_error.
 // Rank 0 is a scalar. Up to inline_rank numbers lie in the object, and nothing is allocated for
 // them; of more all lie on the heap. One that was moved from is a scalar.
 class dims {
@@ -143,8 +143,8 @@ private:
 
     static int checked(std::int64_t rank) {
         if (rank < 0 || rank > max_rank)
-            throw invalid_shape(std::to_string(rank) + " dimensions, expected 0 to " +
-                                std::to_string(max_rank));
+            throw shape_error(std::to_string(rank) + " dimensions, expected 0 to " +
+                              std::to_string(max_rank));
         return static_cast<int>(rank);
     }
     // The numbers have no value then.
@@ -240,7 +240,7 @@ public:
     // Writes dst = cond ? src_0 : src_1; `dst` is the address of its element {0,...,0}. It may be
     // exactly src_0 or src_1 where their descriptions are equal; where it overlaps an input in any
     // other way the result is undefined. Where dst has no element addresses may be null, else a
-    // null one throws invalid_argument and nothing is written; so does a loop without threads or
+    // null one throws argument_error and nothing is written; so does a loop without threads or
     // function. Returns when dst is written. Large Selects use the caller's oneTBB task arena, or
     // the loop. Neither allocates nor locks by itself, throws nothing else but what copying a
     // std::string and the loop throw: then elements of dst hold their old or their new value.
@@ -268,9 +268,9 @@ MASKWISE_API tensor_desc infer_dst(dialect form, select_desc desc,
                                    auto_broadcast broadcast = auto_broadcast::numpy);
 
 // The plan for operands of these layouts. Plans are kept: compiling the same again is a look-up.
-// Throws invalid_argument for types that the dialect does not have, for none where it has no
+// Throws argument_error for types that the dialect does not have, for none where it has no
 // auto_broadcast, for layouts that cannot be served and where MASKWISE_MAX_ISA is not an
-// instruction set of this machine; invalid_shape for negative extents, shapes that do not
+// instruction set of this machine; shape_error for negative extents, shapes that do not
 // broadcast, a dst of another shape, and sizes beyond 64 bits.
 MASKWISE_API plan compile(dialect form, select_desc desc,
                           auto_broadcast broadcast = auto_broadcast::numpy);
@@ -285,7 +285,7 @@ MASKWISE_API std::string explain(const plan& of);
 // "1.2.3" of the library that is loaded.
 MASKWISE_API std::string_view version() noexcept;
 // The instruction set that plans use: "scalar", "sse4", "avx2", "avx512", "neon" or "sve"; capped
-// by the environment's MASKWISE_MAX_ISA. Throws invalid_argument where that is none of this
+// by the environment's MASKWISE_MAX_ISA. Throws argument_error where that is none of this
 // machine's.
 MASKWISE_API std::string_view instruction_set();
 

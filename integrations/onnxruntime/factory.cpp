@@ -101,7 +101,7 @@ private:
     bool setting(const OrtSessionOptions* options, const char* key, bool otherwise) const {
         const std::string text = entry(options, key).value_or(otherwise ? "1" : "0");
         if (text != "0" && text != "1")
-            throw invalid_argument(std::string(key) + " is '" + text + "', expected 0 or 1");
+            throw argument_error(std::string(key) + " is '" + text + "', expected 0 or 1");
         return text == "1";
     }
 
@@ -119,9 +119,9 @@ private:
             std::from_chars(text.data(), text.data() + text.size(), threads);
         if (failure != std::errc{} || end != text.data() + text.size() || threads < 0 ||
             threads > most)
-            throw invalid_argument("maskwise.threads is '" + text +
-                                   "', expected a number from 0, for all processors, to " +
-                                   std::to_string(most));
+            throw argument_error("maskwise.threads is '" + text +
+                                 "', expected a number from 0, for all processors, to " +
+                                 std::to_string(most));
         return threads == 0 ? processors() : threads;
     }
 
@@ -155,7 +155,7 @@ CreateEpFactories(const char*, const OrtApiBase* base, const OrtLogger*, OrtEpFa
                                 base->GetVersionString());
     const runtime with = read_runtime(api);
     return guarded(with, [&] {
-        if (most == 0) throw maskwise::invalid_argument("no room for Maskwise's factory");
+        if (most == 0) throw maskwise::argument_error("no room for Maskwise's factory");
         factories[0] = std::make_unique<factory>(with).release();
         *made = 1;
     });

@@ -57,10 +57,10 @@ private:
     fusion::recent_blocks::pointer compile(std::span<const tensor_desc> inputs) const {
         try {
             return fusion::compile(form_.block, inputs, {{form_.type, {}}});
-        } catch (const invalid_shape& refused) {
-            throw invalid_shape("Maskwise, around " +
-                                (form_.name.empty() ? form_.output : form_.name) + ": " +
-                                refused.what());
+        } catch (const shape_error& refused) {
+            throw shape_error("Maskwise, around " +
+                              (form_.name.empty() ? form_.output : form_.name) + ": " +
+                              refused.what());
         }
     }
 

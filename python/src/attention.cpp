@@ -79,8 +79,8 @@ void add_mask(attention_desc& desc, nb::handle mask, dims scores) {
     scores[scores.rank() - 1] = desc.key.extents[desc.key.extents.rank() - 2];
     dims wide = scores;
     if (!widen(wide, mask) || wide != scores)
-        throw invalid_shape("mask of shape " + to_string(given.extents) +
-                            " does not broadcast to the scores' " + to_string(scores));
+        throw shape_error("mask of shape " + to_string(given.extents) +
+                          " does not broadcast to the scores' " + to_string(scores));
     (given.type == data_type::boolean ? desc.cond : desc.bias) = given;
 }
 

@@ -18,7 +18,7 @@ plan plan_of(const request& of);
 
 // select(): dst = cond ? src_0 : src_1 for exact NumPy arrays, by a dialect's own rules: no
 // promotion, a boolean cond, the dialect's types and broadcast. The dialect comes by its number.
-// Returns a new row-major array. Throws maskwise::invalid_shape, and nb::python_error (TypeError,
+// Returns a new row-major array. Throws maskwise::shape_error, and nb::python_error (TypeError,
 // ValueError).
 nb::object select(nb::handle cond, nb::handle src_0, nb::handle src_1, bool broadcasts,
                   int dialect_number);

@@ -54,9 +54,9 @@ nb::object select(nb::handle cond, nb::handle src_0, nb::handle src_1, bool broa
         made.execute({.cond = data_of(cond), .src_0 = data_of(src_0), .src_1 = data_of(src_1)},
                      data_of(dst));
         return dst;
-    } catch (const invalid_shape&) {
+    } catch (const shape_error&) {
         throw;
-    } catch (const invalid_argument& failure) {
+    } catch (const argument_error& failure) {
         throw nb::type_error(failure.what());
     }
 }

@@ -16,9 +16,8 @@ void complete_dst(dialect form, select_desc& desc, auto_broadcast broadcast) {
     dims inferred =
         infer_dst(schema, broadcast, desc.cond.extents, desc.src_0.extents, desc.src_1.extents);
     if (is_given && desc.dst.extents != inferred)
-        throw invalid_shape(std::string(schema.dialect) + ": " + std::string(schema.output) +
-                            " is " + to_string(desc.dst.extents) + ", expected " +
-                            to_string(inferred));
+        throw shape_error(std::string(schema.dialect) + ": " + std::string(schema.output) + " is " +
+                          to_string(desc.dst.extents) + ", expected " + to_string(inferred));
     if (!is_given) desc.dst.extents = std::move(inferred);
     fill_in_strides(desc.dst);
 }
@@ -26,9 +25,9 @@ void complete_dst(dialect form, select_desc& desc, auto_broadcast broadcast) {
 void require_addresses(const select_desc& desc, const per_operand<const void*>& addresses) {
     for (const std::size_t o : every_operand)
         if (addresses[o] == nullptr)
-            throw invalid_argument(std::string("the address of ") + operand_names[o] +
-                                   " is null, its shape is " +
-                                   to_string(operands_of(desc)[o]->extents));
+            throw argument_error(std::string("the address of ") + operand_names[o] +
+                                 " is null, its shape is " +
+                                 to_string(operands_of(desc)[o]->extents));
 }
 
 void run(const select_plan& plan, const select_inputs& at, void* dst, const parallel_loop* loop) {

@@ -16,8 +16,8 @@ constexpr const char* floats = "f32, bf16 or f16";
 
 void require_type(const char* name, data_type type, bool is_legal, const char* expected) {
     if (!is_legal)
-        throw invalid_argument(std::string("attention: ") + name + " is " +
-                               std::string(to_string(type)) + ", expected " + expected);
+        throw argument_error(std::string("attention: ") + name + " is " +
+                             std::string(to_string(type)) + ", expected " + expected);
 }
 
 void require_type_or_none(const char* name, data_type type, bool is_legal, const char* expected) {
@@ -41,17 +41,17 @@ void complete(const char* name, tensor_desc& operand) {
     require_no_negative(operand.extents, "attention", name);
     fill_in_strides(operand);
     if (operand.strides_bytes.rank() != operand.extents.rank())
-        throw invalid_argument(std::string("attention: ") + name + " of shape " +
-                               to_string(operand.extents) + " has strides " +
-                               to_string(operand.strides_bytes));
+        throw argument_error(std::string("attention: ") + name + " of shape " +
+                             to_string(operand.extents) + " has strides " +
+                             to_string(operand.strides_bytes));
     span_bytes(operand); // throws where that overflows
 }
 
 void require_rank(const char* name, const tensor_desc& operand, int least) {
     if (operand.extents.rank() < least)
-        throw invalid_shape(std::string("attention: ") + name + " of shape " +
-                            to_string(operand.extents) + " has fewer than " +
-                            std::to_string(least) + " dimensions");
+        throw shape_error(std::string("attention: ") + name + " of shape " +
+                          to_string(operand.extents) + " has fewer than " + std::to_string(least) +
+                          " dimensions");
 }
 
 std::int64_t extent_from_end(const tensor_desc& operand, int back) {
@@ -60,8 +60,8 @@ std::int64_t extent_from_end(const tensor_desc& operand, int back) {
 
 [[noreturn]] void refuse_pair(const char* name, const tensor_desc& one, const char* other_name,
                               const tensor_desc& other, const char* why) {
-    throw invalid_shape(std::string("attention: ") + name + ' ' + to_string(one.extents) + " and " +
-                        other_name + ' ' + to_string(other.extents) + ": " + why);
+    throw shape_error(std::string("attention: ") + name + ' ' + to_string(one.extents) + " and " +
+                      other_name + ' ' + to_string(other.extents) + ": " + why);
 }
 
 // What stands before the matrix, with query's heads where these are grouped.
@@ -88,8 +88,8 @@ dims broadcast_outer(const attention_desc& desc) {
 
 void require_shape(const char* name, const dims& actual, const dims& expected) {
     if (actual != expected)
-        throw invalid_shape(std::string("attention: ") + name + " is " + to_string(actual) +
-                            ", expected " + to_string(expected));
+        throw shape_error(std::string("attention: ") + name + " is " + to_string(actual) +
+                          ", expected " + to_string(expected));
 }
 
 void check_inputs(const attention_desc& desc) {
@@ -102,13 +102,13 @@ void check_inputs(const attention_desc& desc) {
     if (extent_from_end(desc.key, 2) != extent_from_end(desc.value, 2))
         refuse_pair("key", desc.key, "value", desc.value, "the numbers of keys differ");
     if (desc.causal > causal_boundary::bottom_right)
-        throw invalid_argument("attention: causal has the unknown value " +
-                               std::to_string(static_cast<int>(desc.causal)));
+        throw argument_error("attention: causal has the unknown value " +
+                             std::to_string(static_cast<int>(desc.causal)));
     if (desc.order > attention_order::operators)
-        throw invalid_argument("attention: order has the unknown value " +
-                               std::to_string(static_cast<int>(desc.order)));
+        throw argument_error("attention: order has the unknown value " +
+                             std::to_string(static_cast<int>(desc.order)));
     if (std::isnan(desc.soft_cap) || std::isinf(desc.soft_cap))
-        throw invalid_argument("attention: soft_cap is " + std::to_string(desc.soft_cap));
+        throw argument_error("attention: soft_cap is " + std::to_string(desc.soft_cap));
 }
 
 void check_masks(const attention_desc& desc, dims scores) {
@@ -149,8 +149,8 @@ void require_addresses(const attention_desc& desc, const attention_operands& at)
         if (addresses[i] != nullptr || operand.type == data_type::undef ||
             std::ranges::count(operand.extents, 0) > 0)
             continue;
-        throw invalid_argument(std::string("attention: the address of ") + named_operands[i].name +
-                               " is null, its shape is " + to_string(operand.extents));
+        throw argument_error(std::string("attention: the address of ") + named_operands[i].name +
+                             " is null, its shape is " + to_string(operand.extents));
     }
 }
 

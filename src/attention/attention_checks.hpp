@@ -23,11 +23,11 @@ inline constexpr std::array<named_operand, 7> named_operands{{
     {"statistics", &attention_desc::statistics},
 }};
 
-// The description with every stride, dst and scale filled in. Throws invalid_argument and
-// invalid_shape as compile(attention_desc) says.
+// The description with every stride, dst and scale filled in. Throws argument_error and
+// shape_error as compile(attention_desc) says.
 attention_desc checked_attention(attention_desc desc);
 
-// Throws invalid_argument for a null address of an operand with elements.
+// Throws argument_error for a null address of an operand with elements.
 void require_addresses(const attention_desc& desc, const attention_operands& at);
 
 // Extent of the dimension before the last two.

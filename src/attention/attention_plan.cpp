@@ -33,10 +33,10 @@ void require_countable(const attention_data& plan) {
     times(plan.keys);
     if (has_short_rows) times(plan.depth + plan.columns);
     if (has_short_rows && products && *products <= most_products) return;
-    throw invalid_shape("attention: " + to_string(plan.outer) + " x " + std::to_string(plan.rows) +
-                        " queries x " + std::to_string(plan.keys) + " keys, depth " +
-                        std::to_string(plan.depth) + ", columns " + std::to_string(plan.columns) +
-                        " is too large, expected rows of at most 2^48 elements and 2^60 products");
+    throw shape_error("attention: " + to_string(plan.outer) + " x " + std::to_string(plan.rows) +
+                      " queries x " + std::to_string(plan.keys) + " keys, depth " +
+                      std::to_string(plan.depth) + ", columns " + std::to_string(plan.columns) +
+                      " is too large, expected rows of at most 2^48 elements and 2^60 products");
 }
 
 dims with_matrix(const dims& outer, std::int64_t rows, std::int64_t columns) {

@@ -77,8 +77,8 @@ std::int64_t stream_threshold_bytes() {
         if (!text) return native_caches().last_level_bytes * 6;
         const auto bytes = parse_number(*text);
         if (!bytes || *bytes < 0)
-            throw invalid_argument("MASKWISE_STREAM_BYTES=" + std::string(*text) +
-                                   " is not a number of bytes");
+            throw argument_error("MASKWISE_STREAM_BYTES=" + std::string(*text) +
+                                 " is not a number of bytes");
         return *bytes;
     }>();
 }

@@ -23,7 +23,7 @@ const cache_facts& native_caches();
 
 // Bytes moved, all operands together, from which plans store past the caches:
 // MASKWISE_STREAM_BYTES, or what the caches suggest. Decided at the first call. Throws
-// invalid_argument on a value that is not a number.
+// argument_error on a value that is not a number.
 std::int64_t stream_threshold_bytes();
 
 } // namespace maskwise

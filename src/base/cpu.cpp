@@ -80,9 +80,9 @@ std::string list_names(const std::vector<isa>& supported) {
 isa parse_max_isa(const std::vector<isa>& supported, std::string_view max_isa) {
     for (const isa value : supported)
         if (to_string(value) == max_isa) return value;
-    throw invalid_argument("MASKWISE_MAX_ISA=" + std::string(max_isa) +
-                           " is unknown or not supported by this CPU, which has " +
-                           list_names(supported));
+    throw argument_error("MASKWISE_MAX_ISA=" + std::string(max_isa) +
+                         " is unknown or not supported by this CPU, which has " +
+                         list_names(supported));
 }
 
 class native_reader final : public cpu_reader {

@@ -42,14 +42,14 @@ bool has_bf16_products(const cpu_reader& cpu);
 bool has_matrix_products(const cpu_reader& cpu);
 
 // The highest of `supported` that both caps allow. `max_isa` is MASKWISE_MAX_ISA's value and
-// `onednn_max_isa` ONEDNN_MAX_CPU_ISA's; empty is no cap. Throws invalid_argument where max_isa is
+// `onednn_max_isa` ONEDNN_MAX_CPU_ISA's; empty is no cap. Throws argument_error where max_isa is
 // unknown or not supported; words of oneDNN's that Maskwise does not know are no cap, since it is
 // not Maskwise's variable.
 isa choose_isa(const std::vector<isa>& supported, std::string_view max_isa,
                std::string_view onednn_max_isa);
 
 // The instruction set that plans use in this process: choose_isa on this machine and environment,
-// decided at the first call. Throws invalid_argument, each time, as choose_isa does. Any thread.
+// decided at the first call. Throws argument_error, each time, as choose_isa does. Any thread.
 isa active_isa();
 
 } // namespace maskwise

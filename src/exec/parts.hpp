@@ -17,11 +17,11 @@ inline constexpr std::int64_t parallel_from_products = 1 << 19;
 // More parts than threads, so that one delayed thread does not delay all.
 inline constexpr std::int64_t parts_per_thread = 4;
 
-// Throws invalid_argument for a loop that runs nothing.
+// Throws argument_error for a loop that runs nothing.
 inline void check_loop(const char* what, const parallel_loop& loop) {
     if (loop.threads >= 1 && loop.run) return;
-    throw invalid_argument(std::string(what) + ": a loop of " + std::to_string(loop.threads) +
-                           " threads" + (loop.run ? "" : " without a function"));
+    throw argument_error(std::string(what) + ": a loop of " + std::to_string(loop.threads) +
+                         " threads" + (loop.run ? "" : " without a function"));
 }
 
 // Everywhere below: the threads are the loop's, or oneTBB's where it is null.

@@ -45,7 +45,7 @@ public:
 
 private:
     static void require(bool holds, const char* reason_against) {
-        if (!holds) throw invalid_argument(reason_against);
+        if (!holds) throw argument_error(reason_against);
     }
 
     std::vector<score_factor>& factors() {

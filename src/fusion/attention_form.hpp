@@ -30,7 +30,7 @@ struct attention_form {
 };
 
 // The steps in the order that attention has: factors, Tanh, factors, bias, Select, factors, bias.
-// `is_number` tells of an operand whether it is one number. Throws invalid_argument for other
+// `is_number` tells of an operand whether it is one number. Throws argument_error for other
 // steps.
 attention_form make_attention_form(const row_chain& chain,
                                    const std::function<bool(std::size_t)>& is_number);

@@ -68,7 +68,7 @@ public:
         if (at.inputs[0] == nullptr || at.dst == nullptr ||
             (rows_->statistics && at.statistics == nullptr) ||
             std::ranges::count(operands, nullptr) > 0)
-            throw invalid_argument("a tensor of the rows has no memory");
+            throw argument_error("a tensor of the rows has no memory");
         if (repeat_) run_copy(*repeat_, at.inputs[0], at.dst, loop);
         const void* const scores = repeat_ ? at.dst : at.inputs[0]; // rows may run in place
         run_rows(*rows_,

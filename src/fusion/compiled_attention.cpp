@@ -18,7 +18,7 @@ namespace {
 static_assert(max_row_actions + max_numbers <= max_score_factors); // of scores, query and key
 
 [[noreturn]] void refuse_pair(const dims& a, const dims& b) {
-    throw invalid_shape(to_string(a) + " and " + to_string(b) + " do not broadcast");
+    throw shape_error(to_string(a) + " and " + to_string(b) + " do not broadcast");
 }
 
 // The order for this shape. A model may be wrong about a rank that only the last two dimensions of
@@ -88,15 +88,15 @@ dims broadcast(const dims& a, const dims& b) {
 tensor_desc complete(const tensor_desc& output, const dims& extents) {
     if (output.strides_bytes.empty()) return dense_desc(output.type, extents);
     if (output.extents != extents)
-        throw invalid_shape("an output is " + to_string(output.extents) + ", expected " +
-                            to_string(extents));
+        throw shape_error("an output is " + to_string(output.extents) + ", expected " +
+                          to_string(extents));
     return output;
 }
 
 void require_rank(const dims& shape, int rank) {
     if (shape.rank() != rank)
-        throw invalid_shape(to_string(shape) + ", by the model of " + std::to_string(rank) +
-                            " dimensions");
+        throw shape_error(to_string(shape) + ", by the model of " + std::to_string(rank) +
+                          " dimensions");
 }
 
 compiled_attention::compiled_attention(const block& of, std::span<const tensor_desc> inputs,
@@ -159,9 +159,9 @@ void compiled_attention::take_numbers(std::span<const tensor_desc> operands) {
         const bool is_number = i != form_.cond && i != form_.bias;
         number_types_.push_back(is_number ? operands[i].type : data_type::undef);
         if (is_number && (!is_one_number(operands[i]) || operands[i].extents.rank() > dst_.rank()))
-            throw invalid_shape(to_string(operands[i].extents) +
-                                ", by the model one element of at most " +
-                                std::to_string(dst_.rank()) + " dimensions");
+            throw shape_error(to_string(operands[i].extents) +
+                              ", by the model one element of at most " +
+                              std::to_string(dst_.rank()) + " dimensions");
     }
 }
 
@@ -202,7 +202,7 @@ compiled_attention::call compiled_attention::bind(const block_addresses& given) 
     for (std::size_t i = 0; i < operands.size(); ++i) {
         if (number_types_[i] == data_type::undef) continue;
         if (operands[i] == nullptr)
-            throw invalid_argument("operand " + std::to_string(i) + " of attention has no memory");
+            throw argument_error("operand " + std::to_string(i) + " of attention has no memory");
         values[i] = number_at(*plan_, number_types_[i], operands[i]);
     }
     const std::int64_t boundary = boundary_of(boundary_, inputs.subspan(3 + operands.size()));

@@ -10,10 +10,10 @@
 
 namespace maskwise::fusion {
 
-// NumPy's rule, and the rank that the model says. Both throw invalid_shape.
+// NumPy's rule, and the rank that the model says. Both throw shape_error.
 dims broadcast(const dims& a, const dims& b);
 void require_rank(const dims& shape, int rank);
-// The output, dense if without strides. Throws invalid_shape where it has other extents.
+// The output, dense if without strides. Throws shape_error where it has other extents.
 tensor_desc complete(const tensor_desc& output, const dims& extents);
 
 // What compile makes of a block with attention.

@@ -56,7 +56,7 @@ public:
     virtual const dims& dst() const = 0;
     virtual dims statistics() const = 0;
     // The threads are the loop's, or oneTBB's where it is null; attention without a pool keeps
-    // memory of its own. Throws invalid_argument where an address of a tensor with elements is
+    // memory of its own. Throws argument_error where an address of a tensor with elements is
     // null, bad_alloc, and what the loop throws.
     virtual void run(const block_addresses& at, const parallel_loop* loop = nullptr,
                      scratch_pool* memory = nullptr) const = 0;
@@ -71,7 +71,7 @@ inline std::string to_string(const compiled_block& of) {
 }
 
 // `inputs` are described in the order of block::inputs(), dense where without strides. Throws
-// invalid_shape where shapes do not fit each other, and invalid_argument for steps and types that
+// shape_error where shapes do not fit each other, and argument_error for steps and types that
 // cannot be run.
 std::shared_ptr<const compiled_block> compile(const block& of, std::span<const tensor_desc> inputs,
                                               const block_outputs& outputs);

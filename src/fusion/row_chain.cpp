@@ -10,17 +10,16 @@ namespace maskwise::fusion {
 
 void require_boundary_term(const tensor_desc& term) {
     if (term.type != data_type::i32 || element_count(term.extents) != 1)
-        throw invalid_argument("the causal boundary is moved by " +
-                               std::string(to_string(term.type)) + ' ' + to_string(term.extents) +
-                               ", not by one i32");
+        throw argument_error("the causal boundary is moved by " +
+                             std::string(to_string(term.type)) + ' ' + to_string(term.extents) +
+                             ", not by one i32");
 }
 
 std::int64_t boundary_of(std::span<const boundary_term> terms, std::span<const void* const> at) {
     std::int64_t sum = 0;
     for (std::size_t i = 0; i < terms.size(); ++i) {
         if (at[i] == nullptr)
-            throw invalid_argument("tensor " + std::to_string(terms[i].tensor.id) +
-                                   " has no memory");
+            throw argument_error("tensor " + std::to_string(terms[i].tensor.id) + " has no memory");
         std::int32_t value = 0;
         std::memcpy(&value, at[i], sizeof(value));
         sum += terms[i].is_subtracted ? -std::int64_t{value} : value;

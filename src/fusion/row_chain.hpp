@@ -18,10 +18,10 @@ struct boundary_term {
 
 inline constexpr std::size_t max_boundary_terms = 8;
 
-// Throws invalid_argument where a term is not one i32.
+// Throws argument_error where a term is not one i32.
 void require_boundary_term(const tensor_desc& term);
 
-// The sum of the terms at these addresses. Throws invalid_argument where one is null.
+// The sum of the terms at these addresses. Throws argument_error where one is null.
 std::int64_t boundary_of(std::span<const boundary_term> terms, std::span<const void* const> at);
 
 // The chain of row operations around a Select: everything from the value that enters (the scores)

@@ -33,24 +33,24 @@ std::size_t position_of(std::span<const logical_tensor> tensors, const logical_t
                         const std::string& name) {
     const auto found = std::ranges::find(tensors, port.id, &logical_tensor::id);
     if (found == tensors.end())
-        throw invalid_argument(name + " (tensor " + std::to_string(port.id) +
-                               ") is not in the list given to compile");
+        throw argument_error(name + " (tensor " + std::to_string(port.id) +
+                             ") is not in the list given to compile");
     return static_cast<std::size_t>(found - tensors.begin());
 }
 
 void require_known_shape(const logical_tensor& input, const std::string& name) {
     if (!input.shape_known())
-        throw invalid_argument("the shape of " + name +
-                               " is not known at compile: " + shape_text(input));
+        throw argument_error("the shape of " + name +
+                             " is not known at compile: " + shape_text(input));
     for (const std::int64_t extent : input.extents)
-        if (extent < 0) throw invalid_shape(name + " has a negative extent: " + shape_text(input));
+        if (extent < 0) throw shape_error(name + " has a negative extent: " + shape_text(input));
 }
 
 void require_readable(const logical_tensor& input, const std::string& name) {
     require_known_shape(input, name);
     if (input.layout != layout_kind::strided && input.property != property_kind::host_scalar)
-        throw invalid_argument(name + " has a layout that cannot be read; only strided "
-                                      "inputs can");
+        throw argument_error(name + " has a layout that cannot be read; only strided "
+                                    "inputs can");
 }
 
 void require_fitting_dst(const logical_tensor& dst, const dims& inferred) {
@@ -59,14 +59,14 @@ void require_fitting_dst(const logical_tensor& dst, const dims& inferred) {
     for (int i = 0; fits && i < inferred.rank(); ++i)
         fits = dst.extents[i] == unknown_extent || dst.extents[i] == inferred[i];
     if (!fits)
-        throw invalid_shape("dst is given as " + shape_text(dst) + ", inferred is " +
-                            to_string(inferred));
+        throw shape_error("dst is given as " + shape_text(dst) + ", inferred is " +
+                          to_string(inferred));
 }
 
 void complete_output(logical_tensor& dst, const dims& shape,
                      std::span<const logical_tensor* const> models) {
     if (dst.layout != layout_kind::any && dst.layout != layout_kind::strided)
-        throw invalid_argument("dst has a layout that cannot be written; ask for strided or any");
+        throw argument_error("dst has a layout that cannot be written; ask for strided or any");
     const bool was_open = !dst.shape_known();
     dst.extents = shape;
     dst.rank_known = true;
@@ -81,8 +81,8 @@ auto_broadcast broadcast_of(const op& from) {
     const auto& schema = onednn_select();
     if (!from.auto_broadcast) return schema.default_broadcast;
     if (const auto parsed = parse_auto_broadcast(*from.auto_broadcast)) return *parsed;
-    throw invalid_argument("auto_broadcast is '" + *from.auto_broadcast +
-                           "', expected none or numpy");
+    throw argument_error("auto_broadcast is '" + *from.auto_broadcast +
+                         "', expected none or numpy");
 }
 
 } // namespace maskwise::graph

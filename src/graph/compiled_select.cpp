@@ -43,7 +43,7 @@ bool can_claim(const op& candidate, std::string& reason) {
     try {
         check_types(onednn_select(), candidate.inputs[0].type, candidate.inputs[1].type,
                     candidate.inputs[2].type, candidate.outputs[0].type);
-    } catch (const invalid_argument& failure) {
+    } catch (const argument_error& failure) {
         reason = failure.what();
         return false;
     }
@@ -56,7 +56,7 @@ bool types_fit_schema(const op& select, std::span<const logical_tensor> inputs,
     try {
         check_types(onednn_select(), inputs[at.cond].type, inputs[at.src_0].type,
                     inputs[at.src_1].type, outputs[at.dst].type);
-    } catch (const invalid_argument&) {
+    } catch (const argument_error&) {
         return false;
     }
     return true;

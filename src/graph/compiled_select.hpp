@@ -37,8 +37,8 @@ struct compiled_select {
 
 // Compiles `select` for these tensors, matched by id (first occurrence), extras ignored. An `any`
 // output gets the dense layout of the operand that has dst's shape, so that most of the traffic is
-// contiguous. Throws invalid_argument (missing id, unknown input shape, unreadable layout, types
-// outside the schema) and invalid_shape (broadcast, dst of another shape).
+// contiguous. Throws argument_error (missing id, unknown input shape, unreadable layout, types
+// outside the schema) and shape_error (broadcast, dst of another shape).
 compiled_select compile_select(const op& select, std::span<const logical_tensor> inputs,
                                std::span<const logical_tensor> outputs);
 

@@ -16,8 +16,8 @@ dims infer_shape(const op& from, const shape_map& shapes) {
     const bool fits = broadcast_of(from) == auto_broadcast::numpy || shape(0) == shape(1);
     const auto joined = broadcast_numpy(shape(0), shape(1));
     if (!fits || !joined)
-        throw invalid_shape(from.name + ": " + to_string(shape(0)) + " and " + to_string(shape(1)) +
-                            " do not broadcast");
+        throw shape_error(from.name + ": " + to_string(shape(0)) + " and " + to_string(shape(1)) +
+                          " do not broadcast");
     return *joined;
 }
 

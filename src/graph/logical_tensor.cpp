@@ -47,18 +47,18 @@ std::string shape_text(const logical_tensor& tensor) {
 
 tensor_desc to_desc(const logical_tensor& tensor) {
     if (tensor.layout != layout_kind::strided || !tensor.shape_known())
-        throw invalid_argument("tensor " + std::to_string(tensor.id) + ' ' + shape_text(tensor) +
-                               " has no known shape and strides");
+        throw argument_error("tensor " + std::to_string(tensor.id) + ' ' + shape_text(tensor) +
+                             " has no known shape and strides");
     tensor_desc desc{tensor.type, tensor.extents, {}};
     const auto width = static_cast<std::int64_t>(width_bytes(tensor.type));
     for (const std::int64_t stride_elems : tensor.strides_elems) {
         const auto stride_bytes = checked_multiply(stride_elems, width);
         if (stride_elems < 0)
-            throw invalid_argument("strides " + to_string(tensor.strides_elems) + " of tensor " +
-                                   std::to_string(tensor.id) + " are negative");
+            throw argument_error("strides " + to_string(tensor.strides_elems) + " of tensor " +
+                                 std::to_string(tensor.id) + " are negative");
         if (!stride_bytes)
-            throw invalid_argument("strides " + to_string(tensor.strides_elems) + " of tensor " +
-                                   std::to_string(tensor.id) + " leave 64 bits in bytes");
+            throw argument_error("strides " + to_string(tensor.strides_elems) + " of tensor " +
+                                 std::to_string(tensor.id) + " leave 64 bits in bytes");
         desc.strides_bytes.push_back(*stride_bytes);
     }
     span_bytes(desc); // throws where that is more than can be addressed

@@ -50,9 +50,9 @@ bool lie_alike(const logical_tensor& a, const logical_tensor& b);
 // For reasons: "{2,?,4}" or "unknown rank".
 std::string shape_text(const logical_tensor& tensor);
 
-// The engine's description of a strided tensor with known shape. Throws invalid_argument where the
+// The engine's description of a strided tensor with known shape. Throws argument_error where the
 // layout is another or the shape open, and where strides leave int64 in bytes or are negative,
-// which oneDNN does not have; invalid_shape where the tensor spans more than can be addressed.
+// which oneDNN does not have; shape_error where the tensor spans more than can be addressed.
 tensor_desc to_desc(const logical_tensor& tensor);
 
 // The same of an input that may be a host scalar, which has no layout.

@@ -15,8 +15,8 @@ namespace maskwise::graph {
 // operators' outer inputs and the result now, and may hold other tensors. Values between the
 // operators follow: a type of the graph becomes the type first given for it, and shapes are
 // inferred. Second outputs stay as they are; layouts inside become `any`. Nothing where the
-// description is the recorded one. Throws invalid_argument where an outer input or the result is
-// not given, and invalid_shape where shapes do not broadcast.
+// description is the recorded one. Throws argument_error where an outer input or the result is
+// not given, and shape_error where shapes do not broadcast.
 std::optional<std::vector<op>> redescribe(std::span<const op> ops,
                                           std::span<const logical_tensor> given_inputs,
                                           std::span<const logical_tensor> given_outputs);

@@ -18,7 +18,7 @@ char letter_of(column_class in_columns) {
 const kernel_table& kernel_table_for(isa target) {
     for (const kernel_table* table : kernel_tables())
         if (table->target == target) return *table;
-    throw invalid_argument("no kernels for instruction set " + std::string(to_string(target)));
+    throw argument_error("no kernels for instruction set " + std::string(to_string(target)));
 }
 
 std::string to_string(const select_key& key) {

@@ -55,7 +55,7 @@ struct kernel_table {
 // One table for each instruction set compiled in. Running a kernel needs a CPU that supports it.
 std::span<const kernel_table* const> kernel_tables();
 
-// The table of exactly that instruction set; throws invalid_argument where none is compiled in.
+// The table of exactly that instruction set; throws argument_error where none is compiled in.
 const kernel_table& kernel_table_for(isa target);
 
 // "select_x32_uuz_stream": bits of an element, classes of cond, src_0, src_1 (u, z), stores.
@@ -66,13 +66,13 @@ std::string to_string(const pick_key& key);
 std::string to_string(const pack_key& key);
 std::string_view to_string(access_kind kind);
 
-// The entry of a table's list; every key of the list is in every table. Throws invalid_argument
+// The entry of a table's list; every key of the list is in every table. Throws argument_error
 // else.
 template <class Entry>
 const Entry& find_kernel(std::span<const Entry> entries, const decltype(Entry::key)& key) {
     for (const Entry& entry : entries)
         if (entry.key == key) return entry;
-    throw invalid_argument("no kernel " + to_string(key));
+    throw argument_error("no kernel " + to_string(key));
 }
 
 // Makes streamed stores visible before whatever this thread publishes next.

@@ -29,7 +29,7 @@ public:
     explicit program_file(const std::string& path)
         : path_(path), file_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
         if (file_ < 0 || fstat(file_, &status_) != 0)
-            throw invalid_argument("cannot open '" + path + "': " + std::strerror(errno));
+            throw argument_error("cannot open '" + path + "': " + std::strerror(errno));
     }
     program_file(const program_file&) = delete;
     program_file& operator=(const program_file&) = delete;
@@ -77,7 +77,7 @@ public:
 
 private:
     [[noreturn]] void refuse(const std::string& text) const {
-        throw invalid_argument('\'' + path_ + "' " + text);
+        throw argument_error('\'' + path_ + "' " + text);
     }
 
     void require(std::uint64_t offset, std::uint64_t bytes, const char* part) const {

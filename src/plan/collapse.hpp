@@ -151,10 +151,10 @@ inline bool elements_overlap(const tensor_desc& written) {
     return overlap;
 }
 
-// Throws invalid_argument where they may. `name` is that of an output, which threads write.
+// Throws argument_error where they may. `name` is that of an output, which threads write.
 inline void require_apart(const tensor_desc& written, const std::string& name) {
     if (elements_overlap(written))
-        throw invalid_argument(name + " (" + to_string(written) + ") has elements that overlap");
+        throw argument_error(name + " (" + to_string(written) + ") has elements that overlap");
 }
 
 } // namespace maskwise

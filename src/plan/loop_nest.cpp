@@ -19,16 +19,16 @@ bool keeps_strings_aligned(const tensor_desc& tensor) {
 
 void check_operand(std::size_t which, const tensor_desc& tensor, const tensor_desc& dst) {
     if (tensor.extents.rank() != tensor.strides_bytes.rank())
-        throw invalid_argument(describe(which, tensor) + " has not one stride per extent");
+        throw argument_error(describe(which, tensor) + " has not one stride per extent");
     const std::size_t expected = which == op_cond ? 1 : width_bytes(dst.type);
     if (expected == 0 || width_bytes(tensor.type) != expected)
-        throw invalid_argument(
+        throw argument_error(
             describe(which, tensor) + " has elements of " +
             std::to_string(width_bytes(tensor.type)) + " bytes, expected " +
             (expected == 0 ? "1, 2, 4, 8, 16 or a string" : std::to_string(expected)));
     if (tensor.type == data_type::string && !keeps_strings_aligned(tensor))
-        throw invalid_argument(describe(which, tensor) + " has strings off their alignment of " +
-                               std::to_string(alignof(std::string)) + " bytes");
+        throw argument_error(describe(which, tensor) + " has strings off their alignment of " +
+                             std::to_string(alignof(std::string)) + " bytes");
     span_bytes(tensor); // throws on overflow
     require_one_way(tensor.extents, dst.extents, operand_names[which]);
 }
@@ -39,7 +39,7 @@ loop_nest make_loop_nest(const select_desc& desc) {
     const auto operands = operands_of(desc);
     for (const std::size_t o : every_operand) check_operand(o, *operands[o], desc.dst);
     return collapse<operand_count>(operands, [&] {
-        throw invalid_argument(describe(op_dst, desc.dst) + " has elements that overlap");
+        throw argument_error(describe(op_dst, desc.dst) + " has elements that overlap");
     });
 }
 

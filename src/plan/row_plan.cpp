@@ -13,12 +13,12 @@ enum class role : std::uint8_t { input, cond, result };
 
 void require_type(data_type type, role as, const char* name) {
     if (as == role::cond && type != data_type::boolean)
-        throw invalid_argument("cond is " + std::string(to_string(type)) + ", expected boolean");
+        throw argument_error("cond is " + std::string(to_string(type)) + ", expected boolean");
     const bool is_known =
         as == role::cond || computes_in_f32(type) || (as == role::result && is_8_bit_integer(type));
     if (!is_known)
-        throw invalid_argument(std::string(name) + " is " + std::string(to_string(type)) +
-                               "; rows are f32, bf16 or f16");
+        throw argument_error(std::string(name) + " is " + std::string(to_string(type)) +
+                             "; rows are f32, bf16 or f16");
 }
 
 row_operand make_operand(const tensor_desc& desc, const dims& shape, role as, const char* name) {
@@ -30,8 +30,8 @@ row_operand make_operand(const tensor_desc& desc, const dims& shape, role as, co
     const std::int64_t column_bytes = strides[shape.rank() - 1];
     operand.is_scalar = column_bytes == 0;
     if (column_bytes != 0 && element_count(shape) > 0 && column_bytes != operand.width_bytes)
-        throw invalid_argument(std::string(name) + " is not dense along the row: " +
-                               std::to_string(column_bytes) + " bytes a column");
+        throw argument_error(std::string(name) + " is not dense along the row: " +
+                             std::to_string(column_bytes) + " bytes a column");
     operand.strides_bytes = without_last(strides, 1);
     return operand;
 }
@@ -39,8 +39,8 @@ row_operand make_operand(const tensor_desc& desc, const dims& shape, role as, co
 row_operand make_statistics(const tensor_desc& desc, dims shape) {
     shape[shape.rank() - 1] = 1;
     if (desc.type != data_type::f32 || desc.extents != shape)
-        throw invalid_argument("statistics are " + std::string(to_string(desc.type)) + ' ' +
-                               to_string(desc.extents) + ", expected f32 " + to_string(shape));
+        throw argument_error("statistics are " + std::string(to_string(desc.type)) + ' ' +
+                             to_string(desc.extents) + ", expected f32 " + to_string(shape));
     span_bytes(desc); // throws on overflow
     row_operand made = make_operand(desc, shape, role::input, "statistics");
     require_apart(desc, "statistics");
@@ -59,34 +59,34 @@ void require_sizes(const row_desc& desc) {
     const dims& shape = desc.scores.extents;
     if ((shape.empty() && works_along_rows(desc.steps, desc.soft_max)) ||
         desc.result.extents != shape)
-        throw invalid_argument("scores " + to_string(shape) + " and result " +
-                               to_string(desc.result.extents) + " are not rows of one shape");
+        throw argument_error("scores " + to_string(shape) + " and result " +
+                             to_string(desc.result.extents) + " are not rows of one shape");
     if (desc.operands.size() > max_row_operands || desc.steps.size() > max_row_actions)
-        throw invalid_argument(std::to_string(desc.operands.size()) + " operands and " +
-                               std::to_string(desc.steps.size()) + " steps are too many");
+        throw argument_error(std::to_string(desc.operands.size()) + " operands and " +
+                             std::to_string(desc.steps.size()) + " steps are too many");
 }
 
 // An operand of one element a row becomes a value; scores are read column by column.
 void require_moving(const row_operand& scores, std::int64_t columns) {
     if (scores.is_scalar && columns > 1)
-        throw invalid_argument("the scores are one element for each row of " +
-                               std::to_string(columns));
+        throw argument_error("the scores are one element for each row of " +
+                             std::to_string(columns));
 }
 
 void require_one_masked_value(const row_plan& plan) {
     for (const row_step& step : plan.steps)
         if (const auto* select = std::get_if<row_causal_select>(&step))
             if (!plan.operands[select->side].is_scalar)
-                throw invalid_argument("the masked value of a causal mask changes along the row");
+                throw argument_error("the masked value of a causal mask changes along the row");
 }
 
 void require_layouts(const row_desc& desc) {
     const auto require = [&](const tensor_desc& tensor) {
         span_bytes(tensor); // throws on overflow
         if (!broadcasts_one_way(tensor.extents, desc.scores.extents))
-            throw invalid_argument("an operand " + to_string(tensor.extents) +
-                                   " does not broadcast to the rows of " +
-                                   to_string(desc.scores.extents));
+            throw argument_error("an operand " + to_string(tensor.extents) +
+                                 " does not broadcast to the rows of " +
+                                 to_string(desc.scores.extents));
     };
     require(desc.scores);
     require(desc.result);

@@ -107,7 +107,7 @@ inline constexpr std::int64_t held_row_columns = 8192;
 // More operands than this are never read by one chain.
 inline constexpr std::size_t max_row_operands = 8;
 
-// A plan on the kernels of `target`. Throws invalid_argument where a type, a stride or a size is
+// A plan on the kernels of `target`. Throws argument_error where a type, a stride or a size is
 // outside what rows can be run for. Results that with the scores are `stream_from_bytes` or more
 // are stored past the caches.
 row_plan make_row_plan(const row_desc& desc, isa target,

@@ -36,8 +36,8 @@ constexpr select_schema schemas[] = {
 
 [[noreturn]] void throw_type(const select_schema& schema, std::string_view input, data_type given,
                              const std::string& expected) {
-    throw invalid_argument(std::string(schema.dialect) + ": " + std::string(input) + " is " +
-                           std::string(to_string(given)) + ", expected " + expected);
+    throw argument_error(std::string(schema.dialect) + ": " + std::string(input) + " is " +
+                         std::string(to_string(given)) + ", expected " + expected);
 }
 
 std::string list_types(std::span<const data_type> types) {
@@ -60,7 +60,7 @@ std::string list_types(std::span<const data_type> types) {
             .append(schema.inputs[i])
             .append(" is ")
             .append(to_string(*shapes[i]));
-    throw invalid_shape(text);
+    throw shape_error(text);
 }
 
 // "src_0 and src_1", in the dialect's words.
@@ -86,7 +86,7 @@ std::optional<auto_broadcast> parse_auto_broadcast(std::string_view text) {
 const select_schema& schema_of(dialect form) {
     const auto number = static_cast<std::size_t>(form);
     if (number < std::size(schemas)) return schemas[number];
-    throw invalid_argument("dialect " + std::to_string(number) + " is unknown");
+    throw argument_error("dialect " + std::to_string(number) + " is unknown");
 }
 
 void check_types(const select_schema& schema, data_type cond, data_type src_0, data_type src_1,
@@ -108,16 +108,15 @@ dims infer_dst(const select_schema& schema, auto_broadcast broadcast, const dims
     };
     if (broadcast == auto_broadcast::none) {
         if (!schema.has_auto_broadcast)
-            throw invalid_argument(
-                std::string(schema.dialect) +
-                " has no attribute auto_broadcast: given is none, expected numpy");
+            throw argument_error(std::string(schema.dialect) +
+                                 " has no attribute auto_broadcast: given is none, expected numpy");
         if (cond != src_0 || cond != src_1) refuse("auto_broadcast none needs equal shapes");
         require_no_negative(src_0, schema.dialect, schema.inputs[1]);
         return src_0;
     }
     if (broadcast != auto_broadcast::numpy)
-        throw invalid_argument("auto_broadcast " + std::to_string(static_cast<int>(broadcast)) +
-                               " is unknown");
+        throw argument_error("auto_broadcast " + std::to_string(static_cast<int>(broadcast)) +
+                             " is unknown");
     auto sources = broadcast_numpy(src_0, src_1);
     if (!sources) refuse(sources_of(schema) + " do not broadcast to each other");
     auto dst = join_cond(schema.rule, cond, *std::move(sources));

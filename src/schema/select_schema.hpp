@@ -31,19 +31,19 @@ struct select_schema {
     broadcast_rule rule;
 };
 
-// Throws invalid_argument for a number that is no dialect.
+// Throws argument_error for a number that is no dialect.
 const select_schema& schema_of(dialect form);
 
 inline const select_schema& onednn_select() {
     return schema_of(dialect::onednn_select);
 }
 
-// Throws invalid_argument naming the dialect, the input and what was expected.
+// Throws argument_error naming the dialect, the input and what was expected.
 void check_types(const select_schema& schema, data_type cond, data_type src_0, data_type src_1,
                  data_type dst);
 
-// The shape of dst. Throws invalid_shape with the shapes in the text, negative extents apart; and
-// invalid_argument for a broadcast that the dialect does not have.
+// The shape of dst. Throws shape_error with the shapes in the text, negative extents apart; and
+// argument_error for a broadcast that the dialect does not have.
 dims infer_dst(const select_schema& schema, auto_broadcast broadcast, const dims& cond,
                const dims& src_0, const dims& src_1);
 

@@ -35,8 +35,8 @@ bool broadcasts_one_way(const dims& from, const dims& to) {
 
 void require_one_way(const dims& from, const dims& to, std::string_view what) {
     if (!broadcasts_one_way(from, to))
-        throw invalid_shape(std::string(what) + " of shape " + to_string(from) +
-                            " does not broadcast to " + to_string(to));
+        throw shape_error(std::string(what) + " of shape " + to_string(from) +
+                          " does not broadcast to " + to_string(to));
 }
 
 dims broadcast_strides(const tensor_desc& from, const dims& to) {

@@ -18,7 +18,7 @@ std::optional<dims> broadcast_numpy(const dims& a, const dims& b);
 // aligned extent 1 or equal.
 bool broadcasts_one_way(const dims& from, const dims& to);
 
-// Throws invalid_shape with both shapes in the text where broadcasts_one_way is false. `what` names
+// Throws shape_error with both shapes in the text where broadcasts_one_way is false. `what` names
 // the operand.
 void require_one_way(const dims& from, const dims& to, std::string_view what);
 

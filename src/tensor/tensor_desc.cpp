@@ -7,7 +7,7 @@ namespace maskwise {
 namespace {
 
 [[noreturn]] void throw_overflow(const dims& extents) {
-    throw invalid_shape("shape " + to_string(extents) + " has more bytes than can be addressed");
+    throw shape_error("shape " + to_string(extents) + " has more bytes than can be addressed");
 }
 
 } // namespace
@@ -28,10 +28,9 @@ std::string to_string(const dims& values) {
 void require_no_negative(const dims& extents, std::string_view owner, std::string_view name) {
     for (int d = 0; d < extents.rank(); ++d)
         if (extents[d] < 0)
-            throw invalid_shape(std::string(owner) + (owner.empty() ? "" : ": ") +
-                                std::string(name) + ' ' + to_string(extents) + ": extent " +
-                                std::to_string(extents[d]) + " at position " + std::to_string(d) +
-                                " is negative");
+            throw shape_error(std::string(owner) + (owner.empty() ? "" : ": ") + std::string(name) +
+                              ' ' + to_string(extents) + ": extent " + std::to_string(extents[d]) +
+                              " at position " + std::to_string(d) + " is negative");
 }
 
 dimension_order order_of(const dims& strides) {
@@ -101,9 +100,9 @@ std::int64_t span_bytes(const tensor_desc& desc) {
         const auto distance = reach && *reach < 0 ? checked_multiply(*reach, -1) : reach;
         const auto next = distance ? checked_add(span, *distance) : std::nullopt;
         if (!next || *next > max_span_bytes)
-            throw invalid_shape("shape " + to_string(desc.extents) + " with strides in bytes " +
-                                to_string(desc.strides_bytes) +
-                                " has more bytes than can be addressed");
+            throw shape_error("shape " + to_string(desc.extents) + " with strides in bytes " +
+                              to_string(desc.strides_bytes) +
+                              " has more bytes than can be addressed");
         span = *next;
     }
     return span;

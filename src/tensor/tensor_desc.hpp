@@ -9,7 +9,7 @@
 
 namespace maskwise {
 
-// Throws invalid_shape on a negative extent, with its value and position, and "<owner>: <name>" of
+// Throws shape_error on a negative extent, with its value and position, and "<owner>: <name>" of
 // the tensor in the text.
 void require_no_negative(const dims& extents, std::string_view owner = "",
                          std::string_view name = "shape");
@@ -26,11 +26,11 @@ inline constexpr dimension_order row_major = [] {
 dimension_order order_of(const dims& strides);
 
 // Strides without gaps, the innermost `unit`. An extent of 0 counts as 1, as oneDNN counts it.
-// Throws invalid_shape where a stride leaves int64.
+// Throws shape_error where a stride leaves int64.
 dims dense_strides(const dims& extents, std::int64_t unit,
                    const dimension_order& order = row_major);
 
-// The same in bytes of the type. Throws invalid_shape on a negative extent, too.
+// The same in bytes of the type. Throws shape_error on a negative extent, too.
 tensor_desc dense_desc(data_type type, const dims& extents,
                        const dimension_order& order = row_major);
 
@@ -44,7 +44,7 @@ std::string to_string(const tensor_desc& desc);
 // All but the last `count`.
 dims without_last(const dims& of, int count);
 
-// Product of the extents: 1 for a scalar, 0 for an empty tensor. Throws invalid_shape on overflow
+// Product of the extents: 1 for a scalar, 0 for an empty tensor. Throws shape_error on overflow
 // or a negative extent.
 std::int64_t element_count(const dims& extents);
 
@@ -52,7 +52,7 @@ std::int64_t element_count(const dims& extents);
 inline constexpr std::int64_t max_span_bytes = std::int64_t{1} << 60;
 
 // Bytes from the first to one past the last byte that the descriptor can touch; 0 where empty.
-// Throws invalid_shape above max_span_bytes and on a negative extent.
+// Throws shape_error above max_span_bytes and on a negative extent.
 std::int64_t span_bytes(const tensor_desc& desc);
 
 } // namespace maskwise

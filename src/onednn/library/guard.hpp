@@ -27,9 +27,9 @@ abi::status guarded(std::string& reason, Body&& body) {
     try {
         body();
         return abi::success;
-    } catch (const invalid_shape& failure) {
+    } catch (const shape_error& failure) {
         return keep_text(failure, abi::invalid_shape);
-    } catch (const invalid_argument& failure) {
+    } catch (const argument_error& failure) {
         return keep_text(failure, abi::invalid_arguments);
     } catch (const std::bad_alloc&) {
         return abi::out_of_memory;

@@ -135,8 +135,8 @@ void require_success(abi::status status, const char* call) {
     if (status == abi::success) return;
     if (status == abi::out_of_memory) throw std::bad_alloc();
     const std::string text = "oneDNN answers status " + std::to_string(status) + " to " + call;
-    if (status == abi::invalid_shape) throw invalid_shape(text);
-    throw invalid_argument(text);
+    if (status == abi::invalid_shape) throw shape_error(text);
+    throw argument_error(text);
 }
 
 bool is_cpu_engine(abi::engine engine) {

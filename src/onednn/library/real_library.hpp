@@ -57,7 +57,7 @@ abi::status call_real(abi::status (*real_library::*member)(Parameters...), Argum
 #include "onednn/library/functions.inc"
 
 // Throws what Maskwise's entry points answer by the same status, with the call's name:
-// std::bad_alloc, invalid_shape, and invalid_argument for all others but success.
+// std::bad_alloc, shape_error, and argument_error for all others but success.
 void require_success(abi::status status, const char* call);
 
 bool is_cpu_engine(abi::engine engine);

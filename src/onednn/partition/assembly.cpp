@@ -27,8 +27,8 @@ void require_types(const row_region& region, const std::vector<abi::logical_tens
             for (const auto& tensor : *list) {
                 const auto* now = find_by_id(given, tensor.id);
                 if (now != nullptr && now->data_type != tensor.data_type && !may_differ(tensor))
-                    throw invalid_argument("tensor " + std::to_string(tensor.id) +
-                                           " has another type than at add_op");
+                    throw argument_error("tensor " + std::to_string(tensor.id) +
+                                         " has another type than at add_op");
             }
 }
 
@@ -36,7 +36,7 @@ void require_outputs(const row_region& region, const std::vector<abi::logical_te
     for (const std::size_t id : region.output_ids) {
         const auto* output = find_by_id(given, id);
         if (output == nullptr)
-            throw invalid_argument("output " + std::to_string(id) + " is not asked for");
+            throw argument_error("output " + std::to_string(id) + " is not asked for");
         if (output->layout_type != abi::layout_any)
             to_desc(from_abi(*output)); // throws where it is open
     }
@@ -47,10 +47,10 @@ std::size_t bytes_of(const abi::logical_tensor& tensor) {
         to_desc(from_abi(tensor)); // throws on overflow, which oneDNN does not notice
     std::size_t bytes = 0;
     if (real_logical_tensor_get_mem_size(&tensor, &bytes) != abi::success)
-        throw invalid_argument("the size of tensor " + std::to_string(tensor.id) + " is not known");
+        throw argument_error("the size of tensor " + std::to_string(tensor.id) + " is not known");
     if (bytes > max_scratch_bytes) // SIZE_MAX where oneDNN does not know the size
-        throw invalid_argument(std::to_string(bytes) + " bytes of tensor " +
-                               std::to_string(tensor.id) + " are too many to keep");
+        throw argument_error(std::to_string(bytes) + " bytes of tensor " +
+                             std::to_string(tensor.id) + " are too many to keep");
     return padded_bytes(bytes);
 }
 
@@ -107,8 +107,8 @@ const abi::logical_tensor* assembly::find(std::size_t id) const {
 const assembly::value& assembly::find_value(std::size_t id) const {
     const auto found = values_.find(id);
     if (found == values_.end())
-        throw invalid_argument("tensor " + std::to_string(id) +
-                               " is neither in the list given to compile nor made before");
+        throw argument_error("tensor " + std::to_string(id) +
+                             " is neither in the list given to compile nor made before");
     return found->second;
 }
 
@@ -134,7 +134,7 @@ abi::logical_tensor assembly::wanted(std::size_t id) const {
             recorded.layout_type = abi::layout_any;
             return recorded;
         }
-    throw invalid_argument("tensor " + std::to_string(id) + " is not made in the partition");
+    throw argument_error("tensor " + std::to_string(id) + " is not made in the partition");
 }
 
 place assembly::add(const abi::logical_tensor& made) {
@@ -217,14 +217,13 @@ std::optional<abi::inplace_pair> assembly::find_inplace(const fusion::block& blo
 std::unique_ptr<executable> assembly::finish() {
     for (const std::size_t id : region_.output_ids)
         if (find(id) == nullptr)
-            throw invalid_argument("output " + std::to_string(id) + " does not leave its part");
+            throw argument_error("output " + std::to_string(id) + " does not leave its part");
     if (scratchpad_) {
         parts_.inner[*scratchpad_] = {scratchpad_of(scratchpad_bytes_), parts_.inner_bytes};
         parts_.inner_bytes += padded_bytes(scratchpad_bytes_);
     }
     if (parts_.inner_bytes > max_scratch_bytes)
-        throw invalid_argument(std::to_string(parts_.inner_bytes) +
-                               " bytes of scratch are too many");
+        throw argument_error(std::to_string(parts_.inner_bytes) + " bytes of scratch are too many");
     return std::make_unique<executable>(std::move(parts_));
 }
 

@@ -22,12 +22,12 @@ abi::logical_tensor scratchpad_of(std::size_t bytes);
 class assembly {
 public:
     // Knows the client's inputs, but for those that the region makes: the client has no say in
-    // them. Throws invalid_argument where a tensor of the client's has another type than at add_op,
+    // them. Throws argument_error where a tensor of the client's has another type than at add_op,
     // or an output is left out or open, which oneDNN might survive.
     assembly(partition_kind kind, const row_region& region, const compile_call& call);
 
     const abi::logical_tensor* find(std::size_t id) const; // null where not known
-    // Throws invalid_argument where the value is not known.
+    // Throws argument_error where the value is not known.
     const abi::logical_tensor& known(std::size_t id) const;
     place place_of(std::size_t id) const;
     source source_of(std::size_t id) const;
@@ -47,7 +47,7 @@ public:
     std::shared_ptr<const fusion::compiled_block>
     add_block(const fusion::block& block, attention_order order, std::string ending);
 
-    // Throws invalid_argument where an output was not made.
+    // Throws argument_error where an output was not made.
     std::unique_ptr<executable> finish();
 
 private:

@@ -15,7 +15,7 @@ std::vector<abi::logical_tensor> copy_tensors(std::size_t count,
     std::vector<abi::logical_tensor> copies;
     copies.reserve(count);
     for (std::size_t i = 0; i < count; ++i) {
-        if (tensors[i] == nullptr) throw invalid_argument("a logical tensor of the list is null");
+        if (tensors[i] == nullptr) throw argument_error("a logical tensor of the list is null");
         copies.push_back(*tensors[i]);
     }
     return copies;

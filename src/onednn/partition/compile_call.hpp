@@ -20,7 +20,7 @@ struct compile_call {
 
 // Whether an argument that must not be null is; elements of the lists are not looked at.
 bool has_nulls(const compile_call& call);
-// Throws invalid_argument where an element is null.
+// Throws argument_error where an element is null.
 std::vector<abi::logical_tensor> copy_tensors(std::size_t count,
                                               const abi::logical_tensor** tensors);
 // The list in the form that the real library takes; valid as long as `tensors` stays as it is.

@@ -64,8 +64,8 @@ std::vector<abi::logical_tensor> complete_outputs(const row_region& region,
     if (is_open && works_along_rows(rows.steps, rows.soft_max)) return completed;
     graph::complete_output(dst, shape, models_of(region, inputs));
     if (elements_overlap(graph::to_desc(dst))) // oneDNN divides by such a stride
-        throw invalid_argument("dst with strides " + to_string(dst.strides_elems) +
-                               " has elements that overlap");
+        throw argument_error("dst with strides " + to_string(dst.strides_elems) +
+                             " has elements that overlap");
     completed[position] = to_abi(dst, completed[position]);
     return completed;
 }
@@ -99,16 +99,16 @@ void refuse_sizes_that_end_onednn(const row_region& region, const tensor_list& g
         if ((graph::makes(region.ops, tensor.id) || graph::reads(region.ops, tensor.id)) &&
             tensor.shape_known() && tensor.layout == graph::layout_kind::strided &&
             span_bytes(graph::to_desc(tensor)) > most_bytes)
-            throw invalid_argument("tensor " + std::to_string(tensor.id) + ' ' +
-                                   to_string(tensor.extents) + " is too large for oneDNN");
+            throw argument_error("tensor " + std::to_string(tensor.id) + ' ' +
+                                 to_string(tensor.extents) + " is too large for oneDNN");
 }
 
 // Row-major and without gaps: the layout in which rows are run.
 abi::logical_tensor dense(abi::logical_tensor tensor) {
-    if (tensor.ndims < 1) throw invalid_argument("the rank of the scores is not known");
+    if (tensor.ndims < 1) throw argument_error("the rank of the scores is not known");
     const dims shape(std::span(tensor.dims, static_cast<std::size_t>(tensor.ndims)));
     if (*std::ranges::min_element(shape) < 0)
-        throw invalid_argument("the shape of the scores is not known");
+        throw argument_error("the shape of the scores is not known");
     tensor.layout_type = abi::layout_strided;
     std::ranges::copy(dense_strides(shape, 1), tensor.layout.strides);
     return tensor;
@@ -119,8 +119,8 @@ attention_order wanted_order() {
     const auto wanted = read_environment("MASKWISE_ATTENTION_ORDER").value_or("operators");
     if (wanted == "operators") return attention_order::operators;
     if (wanted == "tiles") return attention_order::tiles;
-    throw invalid_argument("MASKWISE_ATTENTION_ORDER is '" + std::string(wanted) +
-                           "', expected 'operators' or 'tiles'");
+    throw argument_error("MASKWISE_ATTENTION_ORDER is '" + std::string(wanted) +
+                         "', expected 'operators' or 'tiles'");
 }
 
 // The region as a whole, tile by tile: no part of it is oneDNN's, and scores are never stored.
@@ -129,9 +129,9 @@ std::unique_ptr<executable> compile_attention(const row_region& region, const co
     const auto block = made.add_block(*region.block, wanted_order(), {});
     const attention_data& plan = *block->attention();
     if (plan.heads * plan.rows * plan.keys * plan.columns <= 0)
-        throw invalid_argument("the attention is empty");
+        throw argument_error("the attention is empty");
     const std::string reason = reason_against_attention(plan, region.settings);
-    if (!reason.empty()) throw invalid_argument(reason);
+    if (!reason.empty()) throw argument_error(reason);
     return made.finish();
 }
 

@@ -14,7 +14,7 @@ using single_op_set = std::set<std::size_t>;
 
 using group_map = std::map<std::size_t, std::shared_ptr<const merged_group>>; // by operator
 
-// The groups of single operators in a graph. Throws std::bad_alloc, and invalid_argument where a
+// The groups of single operators in a graph. Throws std::bad_alloc, and argument_error where a
 // tensor cannot be read.
 group_map find_merged_groups(const graph_record& record, const single_op_set& single);
 

@@ -208,8 +208,8 @@ void add_partition(assembly& to, owned_partition partition, const op_list& ops, 
     for (const auto& port : output_ports(partition.get()))
         outputs.push_back(in_layout && in_layout->id == port.id ? *in_layout : to.wanted(port.id));
     if (inputs.size() > max_segment_inputs || outputs.size() > max_segment_outputs)
-        throw invalid_argument("a part has " + std::to_string(inputs.size()) + " inputs and " +
-                               std::to_string(outputs.size()) + " outputs, which are too many");
+        throw argument_error("a part has " + std::to_string(inputs.size()) + " inputs and " +
+                             std::to_string(outputs.size()) + " outputs, which are too many");
     const auto select = select_alone(partition.get(), ops);
     if (select && add_as_select(to, *select, inputs, outputs[0])) return;
     add_by_onednn(to, std::move(partition), inputs, std::move(outputs), engine);
@@ -224,8 +224,8 @@ void refuse_host_scalars(const assembly& to, const op_list& ops) {
     };
     for (const auto& op : ops)
         if (std::ranges::any_of(op->inputs, is_host_scalar))
-            throw invalid_argument("operator " + std::to_string(op->id) +
-                                   " of a part takes a host scalar");
+            throw argument_error("operator " + std::to_string(op->id) +
+                                 " of a part takes a host scalar");
 }
 
 } // namespace
@@ -238,7 +238,7 @@ void add_onednn_part(assembly& to, const op_list& ops, const graph_settings& set
     auto partitions = partitions_of(graph.get());
     for (const auto& partition : partitions)
         if (!select_alone(partition.get(), ops) && !is_supported(partition.get()))
-            throw invalid_argument("oneDNN does not support a part alone");
+            throw argument_error("oneDNN does not support a part alone");
     for (auto& partition : partitions)
         add_partition(to, std::move(partition), ops, engine, in_layout);
 }

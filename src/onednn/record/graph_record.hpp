@@ -92,7 +92,7 @@ std::shared_ptr<const op_record> find_op(const op_list& ops, std::size_t id);
 std::string joined_names(const op_list& ops);
 
 // Makes the operator once more, in a graph of the real library's, with the id, attributes and
-// tensors that the client gave it. Throws invalid_argument where that library refuses.
+// tensors that the client gave it. Throws argument_error where that library refuses.
 void add_recorded(abi::graph graph, const op_record& record);
 
 } // namespace maskwise::onednn

@@ -110,8 +110,8 @@ graph::logical_tensor as_described(abi::logical_tensor tensor) {
 
 graph::logical_tensor from_abi(const abi::logical_tensor& tensor) {
     if (tensor.ndims < abi::unknown_ndims || tensor.ndims > abi::max_ndims)
-        throw invalid_argument("tensor " + std::to_string(tensor.id) + " has rank " +
-                               std::to_string(tensor.ndims) + ", expected -1..12");
+        throw argument_error("tensor " + std::to_string(tensor.id) + " has rank " +
+                             std::to_string(tensor.ndims) + ", expected -1..12");
     graph::logical_tensor result;
     result.id = tensor.id;
     result.type = type_from_abi(tensor.data_type);
@@ -130,7 +130,7 @@ std::vector<graph::logical_tensor> from_abi(std::span<const abi::logical_tensor*
     std::vector<graph::logical_tensor> result;
     result.reserve(tensors.size());
     for (const abi::logical_tensor* tensor : tensors) {
-        if (tensor == nullptr) throw invalid_argument("a logical tensor of the list is null");
+        if (tensor == nullptr) throw argument_error("a logical tensor of the list is null");
         result.push_back(from_abi(*tensor));
     }
     return result;

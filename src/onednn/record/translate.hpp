@@ -10,7 +10,7 @@ namespace maskwise::onednn {
 
 // The only place where oneDNN's numbers become Maskwise's words and back. Unknown data types become
 // data_type::undef and unknown layouts layout_kind::undef: both are refused later with a reason.
-// Throws invalid_argument for a rank outside -1..12.
+// Throws argument_error for a rank outside -1..12.
 graph::logical_tensor from_abi(const abi::logical_tensor& tensor);
 std::vector<graph::logical_tensor> from_abi(std::span<const abi::logical_tensor* const> tensors);
 

@@ -324,9 +324,9 @@ case_result run_attention_case(const case_config& config, int verbose, timed_cal
     result.state = verdict::listed;
     try {
         if (!config.list_only) run(config, desc, verbose, timed, result);
-    } catch (const invalid_shape& refusal) {
+    } catch (const shape_error& refusal) {
         judge(result, config, verdict::failed, "invalid_shape", refusal.what());
-    } catch (const invalid_argument& refusal) {
+    } catch (const argument_error& refusal) {
         judge(result, config, verdict::invalid_arguments, "invalid_arguments", refusal.what());
     } catch (const std::bad_alloc&) {
         judge(result, config, verdict::failed, "out_of_memory", "out of memory");

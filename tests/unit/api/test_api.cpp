@@ -62,21 +62,21 @@ TEST(api, dst_is_laid_out_by_the_caller) {
 
 TEST(api, refusals_are_classes_of_their_own) {
     const tensor_desc cond{boolean, {3}}, source{f32, {3}};
-    expect_refusal<invalid_argument>({"onednn::Select", "src_0", "f64"}, [&] {
+    expect_refusal<argument_error>({"onednn::Select", "src_0", "f64"}, [&] {
         compile(dialect::onednn_select, {.cond = cond, .src_0 = {f64, {3}}, .src_1 = {f64, {3}}});
     });
-    expect_refusal<invalid_argument>({"onnx::Where-9", "auto_broadcast"}, [&] {
+    expect_refusal<argument_error>({"onnx::Where-9", "auto_broadcast"}, [&] {
         compile(dialect::onnx_where_9, {.cond = cond, .src_0 = source, .src_1 = source},
                 auto_broadcast::none);
     });
-    expect_refusal<invalid_shape>({"{4}", "{3}"}, [&] {
+    expect_refusal<shape_error>({"{4}", "{3}"}, [&] {
         compile(dialect::onnx_where_16, {.cond = {boolean, {4}}, .src_0 = source, .src_1 = source});
     });
-    expect_refusal<invalid_shape>({"onnx::Where-16", "output", "{3,1}", "{3}"}, [&] {
+    expect_refusal<shape_error>({"onnx::Where-16", "output", "{3,1}", "{3}"}, [&] {
         compile(dialect::onnx_where_16,
                 {.cond = cond, .src_0 = source, .src_1 = source, .dst = {f32, {3, 1}}});
     });
-    expect_refusal<invalid_argument>({"dialect 77", "unknown"}, [&] {
+    expect_refusal<argument_error>({"dialect 77", "unknown"}, [&] {
         compile(static_cast<dialect>(77), {.cond = cond, .src_0 = source, .src_1 = source});
     });
 }
@@ -92,7 +92,7 @@ TEST(api, names_the_address_that_is_null) {
         float memory[6];
         void* at[4] = {memory, memory, memory, memory};
         at[null] = nullptr;
-        expect_refusal<invalid_argument>(
+        expect_refusal<argument_error>(
             {std::string("the address of ") + names[null] + " is null", shapes[null]},
             [&] { select.execute({.cond = at[0], .src_0 = at[1], .src_1 = at[2]}, at[3]); });
     }
@@ -113,7 +113,7 @@ TEST(api, threads_may_be_a_loop_of_the_callers) {
     select.execute({.cond = &cond, .src_0 = src_0.data(), .src_1 = src_0.data()}, dst.data(), loop);
     EXPECT_GT(calls, 1);
     EXPECT_EQ(dst, src_0);
-    expect_refusal<invalid_argument>({"select", "0 threads without a function"}, [&] {
+    expect_refusal<argument_error>({"select", "0 threads without a function"}, [&] {
         select.execute({.cond = &cond, .src_0 = src_0.data(), .src_1 = src_0.data()}, dst.data(),
                        parallel_loop{0, {}});
     });
@@ -127,9 +127,9 @@ TEST(api, threads_may_be_a_loop_of_the_callers) {
 TEST(api, dims_hold_as_many_numbers_as_numpy_has_dimensions) {
     dims shape = dims::filled(max_rank, 1);
     EXPECT_EQ(shape.rank(), 64);
-    EXPECT_THROW(shape.push_back(1), invalid_shape);
+    EXPECT_THROW(shape.push_back(1), shape_error);
     EXPECT_THROW(dims(std::span<const std::int64_t>(std::vector<std::int64_t>(65, 1))),
-                 invalid_shape);
+                 shape_error);
 }
 
 TEST(api, explains_its_plans) {

@@ -42,10 +42,8 @@ TEST(contract, version_is_that_of_header_build_and_library) {
 TEST(contract, dims_are_filled_by_name) {
     EXPECT_EQ(dims::filled(3, 4), (dims{4, 4, 4}));
     EXPECT_EQ(dims::filled(0, 4), dims());
-    EXPECT_EQ(refusal<invalid_shape>([] { dims::filled(-1, 4); }),
-              "-1 dimensions, expected 0 to 64");
-    EXPECT_EQ(refusal<invalid_shape>([] { dims::filled(65, 4); }),
-              "65 dimensions, expected 0 to 64");
+    EXPECT_EQ(refusal<shape_error>([] { dims::filled(-1, 4); }), "-1 dimensions, expected 0 to 64");
+    EXPECT_EQ(refusal<shape_error>([] { dims::filled(65, 4); }), "65 dimensions, expected 0 to 64");
 }
 
 dims counting(int rank) {
@@ -144,14 +142,14 @@ TEST(contract, infer_dst_says_what_the_plan_of_attention_has) {
     desc.dst = {f32, {4, 8, 5, 3}, {12, 48, 384, 4}};
     EXPECT_EQ(infer_dst(desc), desc.dst);
     desc.value.extents = {2, 6, 3};
-    EXPECT_EQ(refusal<invalid_shape>([&] { infer_dst(desc); }),
-              refusal<invalid_shape>([&] { compile(desc); }));
+    EXPECT_EQ(refusal<shape_error>([&] { infer_dst(desc); }),
+              refusal<shape_error>([&] { compile(desc); }));
 }
 
 TEST(contract, a_negative_extent_is_named_with_its_place) {
     const tensor_desc good{f32, {2, 3}}, bad{f32, {2, -3}}, cond{boolean, {2, 3}};
     const auto compiled = [](const select_desc& desc) {
-        return refusal<invalid_shape>([&] { compile(dialect::onnx_where_16, desc); });
+        return refusal<shape_error>([&] { compile(dialect::onnx_where_16, desc); });
     };
     EXPECT_EQ(compiled({.cond = {boolean, {-1}}, .src_0 = good, .src_1 = good}),
               "onnx::Where-16: condition {-1}: extent -1 at position 0 is negative");
@@ -162,7 +160,7 @@ TEST(contract, a_negative_extent_is_named_with_its_place) {
     attention_desc desc;
     desc.query = desc.key = desc.value = good;
     desc.key = bad;
-    EXPECT_EQ(refusal<invalid_shape>([&] { compile(desc); }),
+    EXPECT_EQ(refusal<shape_error>([&] { compile(desc); }),
               "attention: key {2,-3}: extent -3 at position 1 is negative");
 }
 

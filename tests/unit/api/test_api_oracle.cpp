@@ -151,14 +151,14 @@ void check_select(std::uint64_t seed, outcomes& seen) {
     const auto infer = [&] { infer_dst(drawn.form, desc, drawn.broadcast); };
     if (!has_type(drawn.form, drawn.type)) {
         ++seen.refused_types;
-        EXPECT_THROW(infer(), invalid_argument);
+        EXPECT_THROW(infer(), argument_error);
         return;
     }
     const auto expected = expected_shape(drawn.form, drawn.broadcast, drawn.cond.extents,
                                          drawn.src_0.extents, drawn.src_1.extents);
     if (!expected) {
         ++seen.refused_shapes;
-        EXPECT_THROW(infer(), invalid_shape);
+        EXPECT_THROW(infer(), shape_error);
         return;
     }
     ++seen.selected;

@@ -66,7 +66,7 @@ TEST_P(dialects, take_exactly_their_types) {
         if (GetParam().types.contains(type)) {
             EXPECT_EQ(select(), type) << to_string(type);
         } else {
-            expect_names(refusal<invalid_argument>(select),
+            expect_names(refusal<argument_error>(select),
                          {GetParam().name, GetParam().inputs[1], std::string(to_string(type)),
                           "expected", "f32"});
         }
@@ -75,7 +75,7 @@ TEST_P(dialects, take_exactly_their_types) {
 
 TEST_P(dialects, take_a_boolean_condition_only) {
     for (const data_type type : every_type) {
-        const std::string text = refusal<invalid_argument>([&] {
+        const std::string text = refusal<argument_error>([&] {
             compile(GetParam().form,
                     {.cond = {type, {2}}, .src_0 = {f32, {2}}, .src_1 = {f32, {2}}});
         });
@@ -89,10 +89,10 @@ TEST_P(dialects, take_a_boolean_condition_only) {
 
 TEST_P(dialects, take_one_type_for_both_sources_and_dst) {
     const tensor_desc cond{boolean, {2}}, a{f32, {2}}, b{f16, {2}};
-    expect_names(refusal<invalid_argument>(
+    expect_names(refusal<argument_error>(
                      [&] { compile(GetParam().form, {.cond = cond, .src_0 = a, .src_1 = b}); }),
                  {GetParam().name, GetParam().inputs[2], "f16", "expected f32"});
-    expect_names(refusal<invalid_argument>([&] {
+    expect_names(refusal<argument_error>([&] {
                      compile(GetParam().form, {.cond = cond, .src_0 = a, .src_1 = a, .dst = b});
                  }),
                  {GetParam().name, "f16", "expected f32"});
@@ -101,7 +101,7 @@ TEST_P(dialects, take_one_type_for_both_sources_and_dst) {
 TEST_P(dialects, refuse_a_number_of_types_that_is_none) {
     const tensor_desc cond{boolean, {2}}, none{undef, {2}};
     EXPECT_THROW(compile(GetParam().form, {.cond = cond, .src_0 = none, .src_1 = none}),
-                 invalid_argument);
+                 argument_error);
 }
 
 // An empty result is a result: nothing is read or written, addresses may be null.
@@ -173,7 +173,7 @@ TEST(two_step_select, broadcasts_in_two_steps) {
         EXPECT_EQ(infer(form, {3}, {2, 1}, {3}), (dims{2, 3}));
         EXPECT_EQ(infer(form, {}, {2, 3}, {2, 3}), (dims{2, 3}));
         const auto refused = [form](const dims& cond, const dims& src_0, const dims& src_1) {
-            return refusal<invalid_shape>([&] { infer(form, cond, src_0, src_1); });
+            return refusal<shape_error>([&] { infer(form, cond, src_0, src_1); });
         };
         const std::string name(to_string(form));
         expect_names(refused({3, 5}, four, four), {name, "cond", "{3,5}", "{2,3,4,5}"});
@@ -181,7 +181,7 @@ TEST(two_step_select, broadcasts_in_two_steps) {
         expect_names(refused({2, 3}, {}, {}), {name, "cond", "{2,3}", "{}"});
         expect_names(refused({2}, {2, 3}, {2, 4}), {name, "{2,3}", "{2,4}"});
     }
-    EXPECT_EQ(refusal<invalid_shape>([&] {
+    EXPECT_EQ(refusal<shape_error>([&] {
                   infer(dialect::onednn_select, {3, 5}, four, {});
               }),
               "onednn::Select: cond does not broadcast to src_0 and src_1: cond is {3,5}, "
@@ -194,9 +194,9 @@ TEST(two_step_select, none_needs_equal_shapes) {
             return infer(form, cond, src_0, src_1, auto_broadcast::none);
         };
         EXPECT_EQ(with_none({2, 3}, {2, 3}, {2, 3}), (dims{2, 3}));
-        EXPECT_THROW(with_none({1, 3}, {2, 3}, {2, 3}), invalid_shape);
-        EXPECT_THROW(with_none({2, 3}, {2, 3}, {}), invalid_shape);
-        expect_names(refusal<invalid_shape>([&] {
+        EXPECT_THROW(with_none({1, 3}, {2, 3}, {2, 3}), shape_error);
+        EXPECT_THROW(with_none({2, 3}, {2, 3}, {}), shape_error);
+        expect_names(refusal<shape_error>([&] {
                          with_none({}, {2, 3}, {2, 3});
                      }),
                      {std::string(to_string(form)), "cond is {}", "is {2,3}"});
@@ -233,7 +233,7 @@ TEST(onnx_where, broadcasts_all_three) {
             for (const auto& [cond, src_0, src_1] :
                  {std::array{a, b, b}, {b, a, b}, {b, b, a}, {a, a, b}, {a, b, a}, {b, a, a}})
                 EXPECT_EQ(infer(form, cond, src_0, src_1), four);
-    expect_names(refusal<invalid_shape>([] { infer(dialect::onnx_where_16, {4}, {3}, {1}); }),
+    expect_names(refusal<shape_error>([] { infer(dialect::onnx_where_16, {4}, {3}, {1}); }),
                  {"onnx::Where-16", "condition", "{4}", "{3}"});
 }
 
@@ -246,7 +246,7 @@ TEST(onnx_where, lets_the_condition_expand_the_result) {
 }
 
 TEST(onnx_where, has_no_attribute) {
-    expect_names(refusal<invalid_argument>(
+    expect_names(refusal<argument_error>(
                      [] { infer(dialect::onnx_where_16, {2}, {2}, {2}, auto_broadcast::none); }),
                  {"onnx::Where-16 has no attribute auto_broadcast: given is none, expected numpy"});
 }
@@ -259,7 +259,7 @@ TEST(auto_broadcast, expands_where_nobody_says_more) {
 
 TEST(auto_broadcast, that_is_unknown_is_refused) {
     for (const dialect form : {dialect::onednn_select, dialect::onnx_where_16})
-        expect_names(refusal<invalid_argument>(
+        expect_names(refusal<argument_error>(
                          [&] { infer(form, {2}, {2}, {2}, static_cast<auto_broadcast>(7)); }),
                      {"auto_broadcast", "7"});
 }

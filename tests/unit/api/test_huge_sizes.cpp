@@ -238,7 +238,7 @@ attention_desc of_depth(std::int64_t depth) {
 // The tile of queries has 64 rows: from 2^56 on its bytes wrapped.
 TEST(huge_attention, names_the_depth_that_is_too_large) {
     for (int exponent = 49; exponent < 63; ++exponent)
-        EXPECT_TRUE(has(refusal<invalid_shape>([&] { compile(of_depth(power(exponent))); }),
+        EXPECT_TRUE(has(refusal<shape_error>([&] { compile(of_depth(power(exponent))); }),
                         {std::to_string(power(exponent))}));
 }
 

@@ -83,16 +83,16 @@ TEST(strings, are_refused_off_their_alignment) {
     for (const std::int64_t aligned : {width, -width, 2 * width, std::int64_t{0}})
         EXPECT_NO_THROW(compile_by(aligned)) << aligned;
     for (const std::int64_t odd : {width + 1, 1 - width, width + 4})
-        EXPECT_THROW(compile_by(odd), invalid_argument) << odd;
+        EXPECT_THROW(compile_by(odd), argument_error) << odd;
 }
 
 TEST(strings, are_of_one_type) {
     EXPECT_THROW(compile(dialect::onnx_where_16,
                          {.cond = {boolean, {2}}, .src_0 = {string, {2}}, .src_1 = {u8, {2}}}),
-                 invalid_argument);
+                 argument_error);
     EXPECT_THROW(compile(dialect::openvino_select_1,
                          {.cond = {boolean, {2}}, .src_0 = {string, {2}}, .src_1 = {string, {2}}}),
-                 invalid_argument);
+                 argument_error);
 }
 
 } // namespace

@@ -167,9 +167,8 @@ TEST(attention_errors, an_address_that_is_null_is_named) {
     const attention_case what = test::plain_case({2, 8, 4}, {2, 8, 4}, {2, 8, 4}, 7);
     attention_operands at = what.operands();
     at.value = nullptr;
-    EXPECT_THROW(compile(what.desc).execute(at), invalid_argument);
-    EXPECT_THROW(compile(what.desc).execute(what.operands(), parallel_loop{0, {}}),
-                 invalid_argument);
+    EXPECT_THROW(compile(what.desc).execute(at), argument_error);
+    EXPECT_THROW(compile(what.desc).execute(what.operands(), parallel_loop{0, {}}), argument_error);
 }
 
 TEST(attention_errors, an_unknown_number_is_named) {

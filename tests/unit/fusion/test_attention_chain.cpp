@@ -202,7 +202,7 @@ TEST(attention_form, refuses_other_steps) {
     for (const auto& steps : refused) {
         row_chain chain;
         chain.steps = steps;
-        EXPECT_THROW(form_of(chain, {false, true, false}), invalid_argument) << &steps - refused;
+        EXPECT_THROW(form_of(chain, {false, true, false}), argument_error) << &steps - refused;
     }
 }
 

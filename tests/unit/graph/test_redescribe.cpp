@@ -86,7 +86,7 @@ TEST(redescribe, makes_no_cast_between_two_narrow_types) {
 }
 
 TEST(redescribe, names_a_tensor_that_is_not_given) {
-    EXPECT_EQ(test::refusal<invalid_argument>(
+    EXPECT_EQ(test::refusal<argument_error>(
                   [] { compiled_with({typed(10, data_type::f32)}, typed(14, data_type::bf16)); }),
               "an input (tensor 11) is not in the list given to compile");
 }
@@ -94,7 +94,7 @@ TEST(redescribe, names_a_tensor_that_is_not_given) {
 TEST(redescribe, refuses_shapes_that_do_not_broadcast) {
     EXPECT_THROW(compiled_with({typed(10, data_type::f32, {2, 8}), typed(11, data_type::f32, {7})},
                                typed(14, data_type::bf16)),
-                 invalid_shape);
+                 shape_error);
 }
 
 } // namespace

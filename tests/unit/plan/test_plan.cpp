@@ -51,13 +51,13 @@ TEST(loop_nest, has_no_loops_without_or_with_one_element) {
 }
 
 TEST(loop_nest, refuses_what_does_not_broadcast) {
-    EXPECT_THROW(make_loop_nest(dense(data_type::f32, {3}, {4}, {4}, {4})), invalid_shape);
-    EXPECT_THROW(make_loop_nest(dense(data_type::f32, {4}, {2, 4}, {4}, {4})), invalid_shape);
+    EXPECT_THROW(make_loop_nest(dense(data_type::f32, {3}, {4}, {4}, {4})), shape_error);
+    EXPECT_THROW(make_loop_nest(dense(data_type::f32, {4}, {2, 4}, {4}, {4})), shape_error);
 }
 
 TEST(loop_nest, names_the_operand_that_it_refuses) {
     const auto text = [](const dims& cond, const dims& src_0, const dims& src_1) {
-        return test::refusal<invalid_shape>(
+        return test::refusal<shape_error>(
             [&] { make_loop_nest(dense(data_type::f32, cond, src_0, src_1, {4})); });
     };
     EXPECT_TRUE(test::has(text({3}, {4}, {4}), {"cond"}));
@@ -68,20 +68,20 @@ TEST(loop_nest, names_the_operand_that_it_refuses) {
 TEST(loop_nest, refuses_wrong_widths) {
     select_desc desc = dense(data_type::f32, {4}, {4}, {4}, {4});
     desc.src_1.type = data_type::bf16;
-    EXPECT_THROW(make_loop_nest(desc), invalid_argument);
+    EXPECT_THROW(make_loop_nest(desc), argument_error);
     desc = dense(data_type::f32, {4}, {4}, {4}, {4});
     desc.cond.type = data_type::f16;
-    EXPECT_THROW(make_loop_nest(desc), invalid_argument);
+    EXPECT_THROW(make_loop_nest(desc), argument_error);
     desc = dense(data_type::string, {4}, {4}, {4}, {4});
     EXPECT_NO_THROW(make_loop_nest(desc));
     desc.src_0.type = data_type::complex128;
-    EXPECT_THROW(make_loop_nest(desc), invalid_argument);
+    EXPECT_THROW(make_loop_nest(desc), argument_error);
 }
 
 TEST(loop_nest, says_which_width_it_expects) {
     select_desc desc = dense(data_type::f32, {4}, {4}, {4}, {4});
     desc.src_1 = dense_desc(data_type::bf16, {4});
-    EXPECT_EQ(test::refusal<invalid_argument>([&] { make_loop_nest(desc); }),
+    EXPECT_EQ(test::refusal<argument_error>([&] { make_loop_nest(desc); }),
               "src_1 (bf16 {4}, strides in bytes {2}) has elements of 2 bytes, expected 4");
 }
 
@@ -99,22 +99,22 @@ TEST(loop_nest, refuses_a_dst_that_overlaps) {
     select_desc desc = dense(data_type::f32, {2, 4}, {2, 4}, {2, 4}, {2, 4});
     for (const dims& strides : {dims{0, 4}, dims{4, 4}, dims{12, 4}, dims{16, 3}, dims{16, 0}}) {
         desc.dst.strides_bytes = strides;
-        EXPECT_THROW(make_loop_nest(desc), invalid_argument) << to_string(strides);
+        EXPECT_THROW(make_loop_nest(desc), argument_error) << to_string(strides);
     }
     desc.dst.strides_bytes = {20, 4};
     EXPECT_NO_THROW(make_loop_nest(desc));
     desc.dst.strides_bytes = {-16, 4};
     EXPECT_NO_THROW(make_loop_nest(desc));
     desc.dst.strides_bytes = {-12, 4};
-    EXPECT_THROW(make_loop_nest(desc), invalid_argument);
+    EXPECT_THROW(make_loop_nest(desc), argument_error);
     desc.dst.strides_bytes = {16};
-    EXPECT_THROW(make_loop_nest(desc), invalid_argument);
+    EXPECT_THROW(make_loop_nest(desc), argument_error);
 }
 
 TEST(loop_nest, refuses_byte_counts_that_overflow) {
     select_desc desc = dense(data_type::f64, {1}, {1}, {1}, {4});
     desc.dst.strides_bytes = {never / 2};
-    EXPECT_THROW(make_loop_nest(desc), invalid_shape);
+    EXPECT_THROW(make_loop_nest(desc), shape_error);
 }
 
 std::string plan_of(const select_desc& desc, std::int64_t stream_from = never) {
