@@ -25,15 +25,9 @@ const char* way_of(bool converts, bool in_pairs) {
 inline namespace v1 {
 
 std::string_view to_string(causal_boundary boundary) {
-    switch (boundary) {
-    case causal_boundary::none:
-        return "none";
-    case causal_boundary::top_left:
-        return "top_left";
-    case causal_boundary::bottom_right:
-        return "bottom_right";
-    }
-    return "?";
+    constexpr std::string_view names[] = {"none", "top_left", "bottom_right"};
+    const auto number = static_cast<std::size_t>(boundary);
+    return number < std::size(names) ? names[number] : "?";
 }
 
 } // namespace v1

@@ -31,13 +31,10 @@ struct division {
 
     // With what aligning takes; where 64 bits do not hold them, a number that no machine has.
     std::int64_t bytes() const {
-        const auto of_workers = checked_multiply(workers, worker_bytes);
-        const auto of_states = checked_multiply(splits > 1 ? items : 0, state_bytes);
-        const auto both =
-            of_workers && of_states ? checked_add(*of_workers, *of_states) : std::nullopt;
-        const auto all =
-            both ? checked_add(*both, highest_bytes + map_bytes + padding) : std::nullopt;
-        return all.value_or(std::numeric_limits<std::int64_t>::max());
+        const wide all = wide{workers} * worker_bytes + wide{splits > 1 ? items : 0} * state_bytes +
+                         highest_bytes + map_bytes + padding;
+        constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+        return all > most ? most : static_cast<std::int64_t>(all);
     }
 };
 

@@ -12,10 +12,7 @@ inline std::optional<std::int64_t> checked_multiply(std::int64_t a, std::int64_t
     return result;
 }
 
-inline std::optional<std::int64_t> checked_add(std::int64_t a, std::int64_t b) {
-    std::int64_t result = 0;
-    if (__builtin_add_overflow(a, b, &result)) return std::nullopt;
-    return result;
-}
+// Holds a product of any two of 64 bits, and sums of a few.
+__extension__ using wide = __int128;
 
 } // namespace maskwise

@@ -86,35 +86,25 @@ isa parse_max_isa(const std::vector<isa>& supported, std::string_view max_isa) {
 }
 
 class native_reader final : public cpu_reader {
-public:
-    registers cpuid([[maybe_unused]] std::uint32_t leaf,
-                    [[maybe_unused]] std::uint32_t subleaf) const override {
-        registers r;
 #if defined(__x86_64__)
+    registers cpuid(std::uint32_t leaf, std::uint32_t subleaf) const override {
+        registers r;
         __get_cpuid_count(leaf, subleaf, &r.eax, &r.ebx, &r.ecx, &r.edx);
-#endif
         return r;
     }
 
     std::uint64_t enabled_states() const override {
-#if defined(__x86_64__)
         constexpr std::uint32_t osxsave = 1U << 27;
         if ((cpuid(1, 0).ecx & osxsave) == 0) return 0;
         std::uint32_t low = 0, high = 0;
         __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
         return static_cast<std::uint64_t>(high) << 32 | low;
-#else
-        return 0;
-#endif
     }
-
+#elif defined(__aarch64__)
     std::uint64_t hwcap() const override {
-#if defined(__aarch64__)
         return getauxval(AT_HWCAP);
-#else
-        return 0;
-#endif
     }
+#endif
 };
 
 } // namespace

@@ -21,12 +21,12 @@ public:
         std::uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
     };
     virtual ~cpu_reader() = default;
-    // x86: the CPUID leaf; all zero where the CPU has no such leaf.
-    virtual registers cpuid(std::uint32_t leaf, std::uint32_t subleaf) const = 0;
+    // x86: the CPUID leaf and its subleaf; all zero where the CPU has no such leaf.
+    virtual registers cpuid(std::uint32_t, std::uint32_t) const { return {}; }
     // x86: XCR0, the register states that the operating system saves; 0 without OSXSAVE.
-    virtual std::uint64_t enabled_states() const = 0;
+    virtual std::uint64_t enabled_states() const { return 0; }
     // Arm: AT_HWCAP.
-    virtual std::uint64_t hwcap() const = 0;
+    virtual std::uint64_t hwcap() const { return 0; }
 };
 
 // This machine.

@@ -196,12 +196,8 @@ MASKWISE_PRODUCT_ATTR HWY_INLINE void multiply_columns(const panel_product& prod
     }
 }
 
-MASKWISE_PRODUCT_ATTR inline void multiply_few(const panel_product& product) {
+MASKWISE_PRODUCT_ATTR inline void multiply_all_columns(const panel_product& product) {
     const std::int64_t lanes = row_lanes(), whole = product.rows / lanes * lanes;
-    if (product.step_bytes == bytes_of(row_type::f32) && product.steps <= few_steps) {
-        for (std::int64_t q = 0; q < product.queries; ++q) multiply_rows(product, q);
-        return;
-    }
     for (std::int64_t q = 0; q < product.queries; ++q) multiply_columns(product, q, whole);
     panel_product rest = product;
     rest.a += whole * product.row_bytes;
@@ -210,17 +206,17 @@ MASKWISE_PRODUCT_ATTR inline void multiply_few(const panel_product& product) {
     multiply_by<1>(rest);
 }
 
-MASKWISE_PRODUCT_ATTR inline bool is_for_few(const panel_product& product) {
-    if (product.queries > few_queries) return false; // speed
-    const std::int64_t width = bytes_of(row_type::f32);
-    return (product.step_bytes == width && product.steps <= few_steps) ||
-           product.row_bytes == width;
-}
-
 MASKWISE_PRODUCT_ATTR inline void multiply(const panel_product& product) {
-    if (is_for_few(product)) return multiply_few(product);
-    if (product.queries <= row_lanes()) return multiply_by<1>(product);
-    multiply_by<2>(product);
+    const std::int64_t width = bytes_of(row_type::f32);
+    const bool is_for_few = product.queries <= few_queries; // speed
+    if (is_for_few && product.step_bytes == width && product.steps <= few_steps)
+        for (std::int64_t q = 0; q < product.queries; ++q) multiply_rows(product, q);
+    else if (is_for_few && product.row_bytes == width)
+        multiply_all_columns(product);
+    else if (product.queries <= row_lanes())
+        multiply_by<1>(product);
+    else
+        multiply_by<2>(product);
 }
 
 } // namespace MASKWISE_PRODUCTS

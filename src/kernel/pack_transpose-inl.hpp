@@ -201,11 +201,22 @@ HWY_ATTR HWY_INLINE void for_each_block(const pack_tile& tile, std::int64_t step
         move(tile.strided + offsets[b], tile.buffer + places[b], ahead);
 }
 
+template <auto Move>
+HWY_ATTR HWY_INLINE void move_blocks(const pack_tile& tile, std::int64_t steps) {
+    for_each_block(tile, steps,
+                   [&](const std::byte* from, std::byte* to, ask_ahead& ahead)
+                       HWY_ATTR { Move(from, to, tile, ahead); });
+}
+
+template <std::size_t Width>
+HWY_ATTR HWY_INLINE void transpose_all(const std::byte* from, std::byte* to, const pack_tile& tile,
+                                       ask_ahead& ahead) {
+    transpose_elements<Width>(from, to, tile, 0, ahead);
+}
+
 template <std::size_t Width>
 HWY_ATTR HWY_INLINE void transpose_singly(const pack_tile& tile) {
-    for_each_block(tile, tile.layout.groups,
-                   [&](const std::byte* from, std::byte* to, ask_ahead& ahead)
-                       HWY_ATTR { transpose_elements<Width>(from, to, tile, 0, ahead); });
+    move_blocks<transpose_all<Width>>(tile, tile.layout.groups);
 }
 
 #if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE
@@ -269,23 +280,17 @@ HWY_ATTR void transpose_kernel(const pack_tile& tile) {
     if constexpr (N > 1) {
         if (tile.layout.items >= 2 && tile.layout.items <= 4 && tile.layout.groups >= N &&
             is_dense<Width>(tile.layout))
-            return for_each_block(tile, steps_of(tile.layout.groups, N),
-                                  [&](const std::byte* from, std::byte* to, ask_ahead& ahead)
-                                      HWY_ATTR { interleave<Width>(from, to, tile, ahead); });
+            return move_blocks<interleave<Width>>(tile, steps_of(tile.layout.groups, N));
         const bool pixels = tile.layout.items > 1 && tile.layout.groups > 1 &&
                             tile.layout.even_items &&
                             tile.layout.offsets[1] == tile.layout.groups * width;
         if (pixels && tile.layout.groups <= 4 && tile.layout.items >= HWY_MAX(N, 3))
-            return for_each_block(tile, steps_of(tile.layout.items, N),
-                                  [&](const std::byte* from, std::byte* to, ask_ahead& ahead)
-                                      HWY_ATTR { deinterleave<Width>(from, to, tile, ahead); });
+            return move_blocks<deinterleave<Width>>(tile, steps_of(tile.layout.items, N));
         if (pixels && tile.layout.groups < N) {
             // Wider registers than 16 of 16 bytes would be kept in memory.
             constexpr std::size_t at_once = Width == 1 ? 1 : blocks;
-            return for_each_block(
-                tile, steps_of(tile.layout.items, N * std::int64_t{at_once}),
-                [&](const std::byte* from, std::byte* to, ask_ahead& ahead)
-                    HWY_ATTR { transpose_pixels<Width, at_once>(from, to, tile, ahead); });
+            return move_blocks<transpose_pixels<Width, at_once>>(
+                tile, steps_of(tile.layout.items, N * std::int64_t{at_once}));
         }
     }
     transpose_by<Width, N, blocks>(tile);

@@ -94,18 +94,16 @@ std::int64_t element_count(const dims& extents) {
 
 std::int64_t span_bytes(const tensor_desc& desc) {
     if (element_count(desc.extents) == 0) return 0;
-    auto span = static_cast<std::int64_t>(width_bytes(desc.type));
+    wide span = width_bytes(desc.type);
     for (int d = 0; d < desc.extents.rank(); ++d) {
-        const auto reach = checked_multiply(desc.extents[d] - 1, desc.strides_bytes[d]);
-        const auto distance = reach && *reach < 0 ? checked_multiply(*reach, -1) : reach;
-        const auto next = distance ? checked_add(span, *distance) : std::nullopt;
-        if (!next || *next > max_span_bytes)
+        const wide reach = wide{desc.extents[d] - 1} * desc.strides_bytes[d];
+        span += reach < 0 ? -reach : reach;
+        if (span > max_span_bytes)
             throw shape_error("shape " + to_string(desc.extents) + " with strides in bytes " +
                               to_string(desc.strides_bytes) +
                               " has more bytes than can be addressed");
-        span = *next;
     }
-    return span;
+    return static_cast<std::int64_t>(span);
 }
 
 } // namespace maskwise
