@@ -14,10 +14,15 @@ HWY_ATTR HWY_INLINE void store_block(const row_columns& at, float* buffer, row_v
     hn::StoreU(d, tag, buffer + at.d);
 }
 
+// Two copies of act: processors prefetch by the address of the load, and an operand that shares its
+// loads with another 64 MB away was read at a third of the speed.
 HWY_ATTR HWY_INLINE void make_block(const row_piece& piece, const row_columns& at, row_v& a,
                                     row_v& b, row_v& c, row_v& d) {
     load_any(piece.from, at, a, b, c, d);
-    for (std::size_t i = 0; i < piece.action_count; ++i) act(piece.actions[i], at, a, b, c, d);
+    for (std::size_t i = 0; i < piece.action_count; ++i) {
+        act(piece.actions[i], at, a, b, c, d);
+        if (++i < piece.action_count) act(piece.actions[i], at, a, b, c, d);
+    }
 }
 
 // One block into `buffer`, which stands for column 0. Returns the maxima so far.
