@@ -69,7 +69,7 @@ struct row_piece {
 
 // How values become elements: value * factor, and for i8 and u8 plus zero_point, saturated. Rounded
 // to nearest even. A factor of 1 leaves f32 as it is, to the bit. `streamed` asks for stores past
-// the caches, which aligned f32 gets; the caller issues finish_streaming().
+// the caches, which whole vectors at their alignment get; the caller issues finish_streaming().
 struct row_encoding {
     row_type type = row_type::f32;
     float factor = 1;

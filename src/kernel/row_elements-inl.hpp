@@ -61,12 +61,6 @@ HWY_ATTR HWY_INLINE auto bf16_bits(row_v value) {
     return hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(value)), quiet, rounded);
 }
 
-HWY_ATTR HWY_INLINE void store_bf16(row_v value, std::uint16_t* to) {
-    const hn::RebindToSigned<row_d> di;
-    const hn::Rebind<std::uint16_t, row_d> d16;
-    hn::StoreU(hn::DemoteTo(d16, hn::BitCast(di, bf16_bits(value))), d16, to);
-}
-
 // f16 in the lower half of each lane, to nearest even. Below 2^-14 the unit is that of 0.5 in f32,
 // so adding it rounds; from 65520 on the nearest is infinity.
 HWY_ATTR HWY_INLINE auto f16_bits(row_v value) {
@@ -86,27 +80,40 @@ HWY_ATTR HWY_INLINE auto f16_bits(row_v value) {
     return hn::Or(half, hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 0x8000)));
 }
 
-HWY_ATTR HWY_INLINE void store_f16(row_v value, std::uint16_t* to) {
-    const hn::RebindToSigned<row_d> di;
-    const hn::Rebind<std::uint16_t, row_d> d16;
-    const hn::Rebind<hwy::float16_t, row_d> d_half;
-    if constexpr (has_f16_conversion)
-        hn::StoreU(hn::DemoteTo(d_half, value), d_half, reinterpret_cast<hwy::float16_t*>(to));
-    else
-        hn::StoreU(hn::DemoteTo(d16, hn::BitCast(di, f16_bits(value))), d16, to);
-}
-
 // Clamped first: a number beyond 32 bits has no nearest integer.
 template <typename Byte>
-HWY_ATTR HWY_INLINE void store_byte(row_v value, Byte* to) {
+HWY_ATTR HWY_INLINE auto nearest_byte(row_v value) {
     const hn::RebindToSigned<row_d> di;
     const hn::Rebind<std::int16_t, row_d> d16;
-    const hn::Rebind<Byte, row_d> d8;
     const auto low = hn::Set(row_d(), static_cast<float>(std::numeric_limits<Byte>::min()));
     const auto high = hn::Set(row_d(), static_cast<float>(std::numeric_limits<Byte>::max()));
     const auto whole = hn::NearestInt(hn::Min(hn::Max(value, low), high));
     static_assert(sizeof(hn::TFromD<decltype(di)>) == sizeof(float));
-    hn::StoreU(hn::DemoteTo(d8, hn::DemoteTo(d16, whole)), d8, to);
+    return hn::DemoteTo(hn::Rebind<Byte, row_d>(), hn::DemoteTo(d16, whole));
+}
+
+template <row_type Type>
+using row_element = std::conditional_t<
+    Type == row_type::f32, float,
+    std::conditional_t<Type == row_type::i8, std::int8_t,
+                       std::conditional_t<Type == row_type::u8, std::uint8_t, std::uint16_t>>>;
+template <row_type Type>
+using element_tag = hn::Rebind<row_element<Type>, row_d>;
+
+// The row's elements as they are stored, side by side.
+template <row_type Type>
+HWY_ATTR HWY_INLINE auto elements_of(row_v value) {
+    const hn::RebindToSigned<row_d> di;
+    const hn::Rebind<std::uint16_t, row_d> d16;
+    if constexpr (Type == row_type::f32) return value;
+    if constexpr (Type == row_type::bf16)
+        return hn::DemoteTo(d16, hn::BitCast(di, bf16_bits(value)));
+    if constexpr (Type == row_type::f16 && has_f16_conversion)
+        return hn::BitCast(d16, hn::DemoteTo(hn::Rebind<hwy::float16_t, row_d>(), value));
+    if constexpr (Type == row_type::f16 && !has_f16_conversion)
+        return hn::DemoteTo(d16, hn::BitCast(di, f16_bits(value)));
+    if constexpr (Type == row_type::i8) return nearest_byte<std::int8_t>(value);
+    if constexpr (Type == row_type::u8) return nearest_byte<std::uint8_t>(value);
 }
 
 template <row_type Type>
@@ -120,9 +127,6 @@ HWY_ATTR HWY_INLINE row_v load_elements(const std::byte* from) {
 
 template <row_type Type>
 HWY_ATTR HWY_INLINE void store_elements(row_v value, std::byte* to) {
-    if constexpr (Type == row_type::f32) hn::StoreU(value, row_d(), reinterpret_cast<float*>(to));
-    if constexpr (Type == row_type::bf16) store_bf16(value, reinterpret_cast<std::uint16_t*>(to));
-    if constexpr (Type == row_type::f16) store_f16(value, reinterpret_cast<std::uint16_t*>(to));
-    if constexpr (Type == row_type::i8) store_byte(value, reinterpret_cast<std::int8_t*>(to));
-    if constexpr (Type == row_type::u8) store_byte(value, reinterpret_cast<std::uint8_t*>(to));
+    hn::StoreU(elements_of<Type>(value), element_tag<Type>(),
+               reinterpret_cast<row_element<Type>*>(to));
 }

@@ -151,10 +151,10 @@ HWY_ATTR inline float row_exp_sum(float* buffer, float shift, std::int64_t elems
     return hn::GetLane(hn::SumOfLanes(d, hn::Add(sum_0, sum_1)));
 }
 
-template <row_type Type>
-HWY_ATTR HWY_INLINE bool may_stream(const std::byte* to) {
+// Whether whole vectors may be stored past the caches from there on.
+HWY_ATTR HWY_INLINE bool is_aligned(const std::byte* to) {
     const auto vector_bytes = static_cast<std::uintptr_t>(row_lanes()) * sizeof(float);
-    return Type == row_type::f32 && reinterpret_cast<std::uintptr_t>(to) % vector_bytes == 0;
+    return reinterpret_cast<std::uintptr_t>(to) % vector_bytes == 0;
 }
 
 // Vectors from `step` apart in the buffer. The last one overlaps the one before it where there are
@@ -179,7 +179,7 @@ HWY_ATTR HWY_INLINE void store_by(const float* buffer, const row_encoding& how, 
         return;
     }
     std::int64_t i = 0;
-    if (how.streamed && may_stream<Type>(to))
+    if (Type == row_type::f32 && how.streamed && is_aligned(to))
         for (; i + lanes <= elems; i += lanes)
             hn::Stream(encoded(i), d, reinterpret_cast<float*>(to + i * width));
     for (; i + lanes <= elems; i += lanes) store_elements<Type>(encoded(i), to + i * width);
@@ -222,10 +222,13 @@ HWY_ATTR inline void row_fill(float value, const row_encoding& how, std::byte* t
     store_any(values, how, to, elems, 0);
 }
 
+// Past the caches where `streamed`: whole vectors, at their alignment.
 template <row_type Type>
 HWY_ATTR HWY_INLINE void encode_block(const row_encoding& how, const row_columns& at, std::byte* to,
-                                      row_v a, row_v b, row_v c, row_v d) {
+                                      row_v a, row_v b, row_v c, row_v d, bool streamed) {
     constexpr std::int64_t width = bytes_of(Type);
+    using element = row_element<Type>;
+    const element_tag<Type> tag;
     to += at.first * width;
     if constexpr (width == 1) {
         const auto factor = hn::Set(row_d(), how.factor), zero = hn::Set(row_d(), how.zero_point);
@@ -234,35 +237,50 @@ HWY_ATTR HWY_INLINE void encode_block(const row_encoding& how, const row_columns
         c = hn::MulAdd(c, factor, zero);
         d = hn::MulAdd(d, factor, zero);
     }
-    store_elements<Type>(a, to + at.a * width);
-    store_elements<Type>(b, to + at.b * width);
-    store_elements<Type>(c, to + at.c * width);
-    store_elements<Type>(d, to + at.d * width);
+    const auto first = elements_of<Type>(a), second = elements_of<Type>(b),
+               third = elements_of<Type>(c), fourth = elements_of<Type>(d);
+    auto* const out = reinterpret_cast<element*>(to);
+    if (!streamed) {
+        hn::StoreU(first, tag, out + at.a);
+        hn::StoreU(second, tag, out + at.b);
+        hn::StoreU(third, tag, out + at.c);
+        return hn::StoreU(fourth, tag, out + at.d);
+    }
+    if constexpr (width == 4) {
+        hn::Stream(first, tag, out + at.a);
+        hn::Stream(second, tag, out + at.b);
+        hn::Stream(third, tag, out + at.c);
+        hn::Stream(fourth, tag, out + at.d);
+    }
+#if HWY_TARGET != HWY_SCALAR // which has no Combine
+    const hn::Twice<element_tag<Type>> two;
+    if constexpr (width == 2) {
+        hn::Stream(hn::Combine(two, second, first), two, out + at.a);
+        hn::Stream(hn::Combine(two, fourth, third), two, out + at.c);
+    }
+    if constexpr (width == 1) {
+        const hn::Twice<decltype(two)> four;
+        hn::Stream(
+            hn::Combine(four, hn::Combine(two, fourth, third), hn::Combine(two, second, first)),
+            four, out + at.a);
+    }
+#endif
 }
 
 HWY_ATTR HWY_INLINE void write_block(const row_encoding& how, const row_columns& at, std::byte* to,
-                                     row_v a, row_v b, row_v c, row_v d) {
+                                     row_v a, row_v b, row_v c, row_v d, bool streamed = false) {
     switch (how.type) {
     case row_type::f32:
-        return encode_block<row_type::f32>(how, at, to, a, b, c, d);
+        return encode_block<row_type::f32>(how, at, to, a, b, c, d, streamed);
     case row_type::bf16:
-        return encode_block<row_type::bf16>(how, at, to, a, b, c, d);
+        return encode_block<row_type::bf16>(how, at, to, a, b, c, d, streamed);
     case row_type::f16:
-        return encode_block<row_type::f16>(how, at, to, a, b, c, d);
+        return encode_block<row_type::f16>(how, at, to, a, b, c, d, streamed);
     case row_type::i8:
-        return encode_block<row_type::i8>(how, at, to, a, b, c, d);
+        return encode_block<row_type::i8>(how, at, to, a, b, c, d, streamed);
     case row_type::u8:
-        return encode_block<row_type::u8>(how, at, to, a, b, c, d);
+        return encode_block<row_type::u8>(how, at, to, a, b, c, d, streamed);
     }
-}
-
-HWY_ATTR HWY_INLINE void stream_block(const row_columns& at, std::byte* to, row_v a, row_v b,
-                                      row_v c, row_v d) {
-    float* const values = reinterpret_cast<float*>(to) + at.first;
-    hn::Stream(a, row_d(), values + at.a);
-    hn::Stream(b, row_d(), values + at.b);
-    hn::Stream(c, row_d(), values + at.c);
-    hn::Stream(d, row_d(), values + at.d);
 }
 
 // The last block overlaps the one before it, so it is made first and written last.
@@ -274,8 +292,8 @@ HWY_ATTR inline void row_write(const row_piece& piece, const row_encoding& how, 
         run_rest(piece, buffer);
         return store_any(buffer, how, to + piece.first * bytes_of(how.type), piece.elems, 1);
     }
-    const bool streams = how.streamed && how.type == row_type::f32 &&
-                         may_stream<row_type::f32>(to + piece.first * 4);
+    const bool streams = how.streamed && HWY_TARGET != HWY_SCALAR &&
+                         is_aligned(to + piece.first * bytes_of(how.type));
     const row_columns last = end_of_row(end - rest, rest == 0 ? block : rest).from;
     row_v a, b, c, d;
     row_v last_a = hn::Zero(row_d()), last_b = last_a, last_c = last_a, last_d = last_a;
@@ -283,10 +301,7 @@ HWY_ATTR inline void row_write(const row_piece& piece, const row_encoding& how, 
     for (std::int64_t at = piece.first; at + block <= end; at += block) {
         const row_columns columns{at, 0, lanes, 2 * lanes, 3 * lanes};
         make_block(piece, columns, a, b, c, d);
-        if (streams)
-            stream_block(columns, to, a, b, c, d);
-        else
-            write_block(how, columns, to, a, b, c, d);
+        write_block(how, columns, to, a, b, c, d, streams);
     }
     if (rest != 0) write_block(how, last, to, last_a, last_b, last_c, last_d);
 }

@@ -80,6 +80,27 @@ TEST_P(row_types, keeps_the_bits_of_a_signalling_nan) {
     }
 }
 
+// From any place on: blocks that are whole vectors at their alignment go past the caches.
+TEST_P(row_types, are_the_same_past_the_caches) {
+    constexpr std::int64_t columns = 777;
+    std::vector<float> scores(columns);
+    for (std::size_t i = 0; i < scores.size(); ++i)
+        scores[i] = static_cast<float>(i % 301) * 0.37F - 40;
+    for (const data_type type :
+         {data_type::f32, data_type::bf16, data_type::f16, data_type::i8, data_type::u8}) {
+        row_desc desc;
+        desc.scores = dense_desc(data_type::f32, {1, columns});
+        desc.result = dense_desc(type, {1, columns});
+        if (width_bytes(type) == 1) desc.quantize = row_quantize{0.25F, 3};
+        for (std::size_t shift = 0; shift < 64; shift += width_bytes(type)) {
+            alignas(64) std::array<std::byte, 64 + 4 * columns + 64> plain{}, streamed{};
+            run_rows(make_row_plan(desc, GetParam()), {scores.data(), &plain[shift], {}});
+            run_rows(make_row_plan(desc, GetParam(), 0), {scores.data(), &streamed[shift], {}});
+            ASSERT_EQ(plain, streamed) << to_string(type) << " at " << shift;
+        }
+    }
+}
+
 TEST_P(row_types, rounds_to_the_nearest_f16) {
     // Halfway cases go to the even one, the last finite number is 65504, the least is 2^-24.
     const std::vector<std::pair<float, std::uint16_t>> cases = {
