@@ -65,13 +65,15 @@ template <class base>
 class deferred_softmax : public base {
 public:
     template <class Axis>
-    deferred_softmax(const ov::Output<ov::Node>& input, Axis axis, bool is_forced)
-        : base(input, axis), is_forced_(is_forced) {}
+    deferred_softmax(const ov::Output<ov::Node>& input, Axis axis, bool is_forced,
+                     std::weak_ptr<const ov::Node> replaced = {})
+        : base(input, axis), is_forced_(is_forced), replaced_(std::move(replaced)) {}
 
     std::shared_ptr<ov::Node> clone_with_new_inputs(const ov::OutputVector& inputs) const override {
         if (!is_called_by_cpu_plugin())
             return std::make_shared<deferred_softmax>(inputs.at(0), this->get_axis(), is_forced_);
-        const auto chain = find_softmax_chain(*this, is_forced_);
+        const auto replaced = replaced_.lock();
+        const auto chain = find_softmax_chain(*this, is_forced_, replaced.get());
         if (!chain) return base::clone_with_new_inputs(inputs);
         return std::make_shared<masked_softmax>(chain->inputs_of(*inputs.at(0).get_node()),
                                                 chain->steps);
@@ -79,6 +81,7 @@ public:
 
 private:
     bool is_forced_;
+    std::weak_ptr<const ov::Node> replaced_; // reads what this reads, as long as somebody holds it
 };
 
 } // namespace
@@ -102,11 +105,11 @@ deferred_select::clone_with_new_inputs(const ov::OutputVector& inputs) const {
 
 std::shared_ptr<ov::Node> defer_softmax(const ov::Node& softmax, bool is_forced) {
     if (const auto* v1 = ov::as_type<const op::v1::Softmax>(&softmax))
-        return std::make_shared<deferred_softmax<op::v1::Softmax>>(v1->input_value(0),
-                                                                   v1->get_axis(), is_forced);
+        return std::make_shared<deferred_softmax<op::v1::Softmax>>(
+            v1->input_value(0), v1->get_axis(), is_forced, softmax.shared_from_this());
     const auto& v8 = dynamic_cast<const op::v8::Softmax&>(softmax);
-    return std::make_shared<deferred_softmax<op::v8::Softmax>>(v8.input_value(0), v8.get_axis(),
-                                                               is_forced);
+    return std::make_shared<deferred_softmax<op::v8::Softmax>>(
+        v8.input_value(0), v8.get_axis(), is_forced, softmax.shared_from_this());
 }
 
 } // namespace maskwise::openvino

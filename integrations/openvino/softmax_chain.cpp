@@ -63,7 +63,9 @@ using path = std::vector<std::size_t>;
 // The Softmax and what leads to it through values that have one reader.
 class softmax_graph {
 public:
-    explicit softmax_graph(const ov::Node& softmax) { add(softmax, op_kind::soft_max, {}); }
+    softmax_graph(const ov::Node& softmax, const ov::Node* replaced) : replaced_(replaced) {
+        add(softmax, op_kind::soft_max, {});
+    }
 
     const std::vector<graph::op>& ops() const { return ops_; }
     const ov::Node& node_of(std::size_t op) const { return *nodes_.at(op); }
@@ -75,7 +77,10 @@ private:
     graph::logical_tensor describe(const ov::Output<Node>& value);
     void add(const ov::Node& node, op_kind kind, const path& way);
     void add_maker(const ov::Output<ov::Node>& value, const path& way);
+    template <class Node>
+    bool has_one_reader(const ov::Output<Node>& value) const;
 
+    const ov::Node* replaced_;
     std::vector<graph::op> ops_; // in topological order
     std::map<std::size_t, const ov::Node*> nodes_;
     std::map<std::size_t, path> paths_;
@@ -91,7 +96,7 @@ graph::logical_tensor softmax_graph::describe(const ov::Output<Node>& value) {
     made.rank_known = shape.is_static() && shape.size() <= max_rank;
     if (made.rank_known)
         for (const ov::Dimension& extent : shape) made.extents.push_back(extent.get_length());
-    if (value.get_target_inputs().size() != 1) shared_.insert(made.id);
+    if (!has_one_reader(value)) shared_.insert(made.id);
     return made;
 }
 
@@ -117,8 +122,15 @@ void softmax_graph::add_maker(const ov::Output<ov::Node>& value, const path& way
     const ov::Node& maker = *value.get_node();
     const op_kind kind = kind_of(maker);
     if (kind != op_kind::other && way.size() < max_row_actions && maker.get_output_size() == 1 &&
-        value.get_target_inputs().size() == 1)
+        has_one_reader(value))
         add(maker, kind, way);
+}
+
+template <class Node>
+bool softmax_graph::has_one_reader(const ov::Output<Node>& value) const {
+    const auto readers = value.get_target_inputs();
+    return 1 == std::ranges::count_if(
+                    readers, [this](const auto& reader) { return reader.get_node() != replaced_; });
 }
 
 class softmax_rules : public fusion::chain_rules {
@@ -141,8 +153,8 @@ bool is_select(const row_step& step) {
     return std::holds_alternative<row_select>(step);
 }
 
-std::optional<softmax_chain> read_chain(const ov::Node& softmax) {
-    const softmax_graph from(softmax);
+std::optional<softmax_chain> read_chain(const ov::Node& softmax, const ov::Node* replaced) {
+    const softmax_graph from(softmax, replaced);
     if (!graph::works_along(from.ops().back(), 1)) return std::nullopt;
     const auto rows = fusion::find_chain(from.ops().back(), softmax_rules(from));
     if (std::ranges::none_of(rows.steps, is_select)) return std::nullopt;
@@ -177,12 +189,13 @@ ov::OutputVector softmax_chain::inputs_of(const ov::Node& scores) const {
     return inputs;
 }
 
-std::optional<softmax_chain> find_softmax_chain(const ov::Node& softmax, bool is_forced) {
+std::optional<softmax_chain> find_softmax_chain(const ov::Node& softmax, bool is_forced,
+                                                const ov::Node* replaced) {
     if (!axis_of(softmax) || softmax.get_output_element_type(0) != ov::element::f32)
         return std::nullopt;
     const ov::PartialShape& shape = softmax.get_output_partial_shape(0);
     if (shape.is_dynamic() || ov::shape_size(shape.to_shape()) == 0) return std::nullopt;
-    auto chain = read_chain(softmax);
+    auto chain = read_chain(softmax, replaced);
     if (chain && !is_forced && !is_faster(*chain, softmax)) chain.reset();
     return chain;
 }

@@ -23,7 +23,9 @@ struct softmax_chain {
 };
 
 // The chain of f32 that ends in a node, if there is one with a Select and, unless it is forced, one
-// pass is faster than OpenVINO's: the chain stands alone as a whole, and is large enough.
-std::optional<softmax_chain> find_softmax_chain(const ov::Node& softmax, bool is_forced);
+// pass is faster than OpenVINO's: the chain stands alone as a whole, and is large enough. A node
+// that `softmax` has replaced counts as no reader.
+std::optional<softmax_chain> find_softmax_chain(const ov::Node& softmax, bool is_forced,
+                                                const ov::Node* replaced = nullptr);
 
 } // namespace maskwise::openvino

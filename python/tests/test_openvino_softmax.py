@@ -46,6 +46,15 @@ def chains(model: ov.Model) -> list[str]:
     return [f"{node.get_friendly_name()} of {node.get_input_size()}" for node in own]
 
 
+def test_somebody_may_hold_the_softmax() -> None:
+    x = ops.parameter(SHAPE, ov.Type.f32)
+    mask = ops.parameter((96, 96), ov.Type.boolean)
+    weights = ops.softmax(ops.select(mask, x, ops.constant(np.float32(-1e9))), -1, name="weights")
+    model = accelerate(ov.Model([weights], [mask, x]))
+    assert chains(model) == ["weights of 3"]
+    assert weights.input_value(0).get_node().get_type_name() == "Select"  # it stays as it was
+
+
 def expected_of(mask: Array, x: Array, scaling: str, cond_keeps: bool, fill: float) -> Array:
     scores = OPERATORS[scaling](x.astype(float), 8) if scaling != "none" else x.astype(float)
     kept = np.where(mask == cond_keeps, scores, fill)

@@ -13,7 +13,6 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <filesystem>
-#include <regex>
 #include <sstream>
 #include <string>
 #include <unistd.h>
@@ -91,7 +90,9 @@ std::string find_program(const std::string& name) {
 
 // For a shell: one word, and nothing in it means anything.
 std::string quoted(const std::string& word) {
-    return '\'' + std::regex_replace(word, std::regex("'"), "'\\''") + '\'';
+    std::string text = "'";
+    for (const char letter : word) text += letter == '\'' ? "'\\''" : std::string(1, letter);
+    return text + '\'';
 }
 
 // The loader lists what the program would load, in search order, and runs none of it. Its lines,
