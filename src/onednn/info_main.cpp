@@ -7,15 +7,18 @@
 #include "onednn/library/find_onednn.hpp"
 #include "onednn/program_file.hpp"
 
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <filesystem>
+#include <spawn.h>
 #include <sstream>
 #include <string>
+#include <sys/wait.h>
 #include <unistd.h>
+#include <vector>
 
 namespace {
 
@@ -88,29 +91,48 @@ std::string find_program(const std::string& name) {
     return name;
 }
 
-// For a shell: one word, and nothing in it means anything.
-std::string quoted(const std::string& word) {
-    std::string text = "'";
-    for (const char letter : word) text += letter == '\'' ? "'\\''" : std::string(1, letter);
-    return text + '\'';
+struct finished {
+    int status = 0; // as waitpid's
+    std::string text;
+};
+
+finished run(const std::vector<std::string>& words) {
+    std::vector<char*> arguments;
+    arguments.reserve(words.size() + 1);
+    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) throw maskwise::error("no pipe can be had");
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    for (const int to : {STDOUT_FILENO, STDERR_FILENO})
+        posix_spawn_file_actions_adddup2(&actions, ends[1], to);
+    pid_t child = 0;
+    const int failed =
+        posix_spawn(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    finished done;
+    char piece[512];
+    for (ssize_t n = 0; failed == 0 && (n = read(ends[0], piece, sizeof piece)) > 0;)
+        done.text.append(piece, static_cast<std::size_t>(n));
+    close(ends[0]);
+    if (failed != 0) throw maskwise::error("cannot run " + words[0] + ": " + std::strerror(failed));
+    waitpid(child, &done.status, 0);
+    return done;
 }
 
 // The loader lists what the program would load, in search order, and runs none of it. Its lines,
 // which begin with a tab, about the libraries that matter here.
 std::string listed_libraries(const std::string& program) {
-    const std::string loader = onednn::own_loader();
     // A real path: the loader's $ORIGIN, and no option of it.
     const std::string file = std::filesystem::canonical(program);
-    std::FILE* const output =
-        popen(("exec " + quoted(loader) + " --list " + quoted(file) + " 2>&1").c_str(), "re");
-    if (output == nullptr)
-        throw maskwise::error("cannot run " + loader + ": " + std::strerror(errno));
-    std::string all;
-    for (char piece[512]; std::fgets(piece, sizeof piece, output) != nullptr;) all += piece;
-    if (pclose(output) > 0)
-        throw maskwise::error(loader + " cannot list '" + program + "': " + all);
+    const finished done = run({onednn::own_loader(), "--list", file});
+    if (done.status != 0)
+        throw maskwise::error(onednn::own_loader() + " cannot list '" + program +
+                              "': " + done.text);
     std::string text;
-    std::istringstream lines(all);
+    std::istringstream lines(done.text);
     for (std::string line; std::getline(lines, line);)
         for (const char* name : {"libmaskwise_onednn", "dnnl", "libtbb.so"})
             if (line.starts_with('\t') && line.find(name) != std::string::npos) {
