@@ -135,6 +135,9 @@ void masked_softmax::run(const ov::TensorVector& inputs, ov::Tensor& output) con
         rows.rows.soft_max.emplace();
         return fusion::compile(rows, descs, {dst});
     });
+    if (compiled->dst() != dst.extents) // inputs of an evaluate that no shape inference has seen
+        throw shape_error("inputs broadcast to " + to_string(compiled->dst()) + ", scores are " +
+                          to_string(dst.extents));
     run_measured(*compiled, [&] { compiled->run({addresses, output.data()}); });
 }
 

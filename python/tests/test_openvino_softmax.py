@@ -55,6 +55,57 @@ def test_somebody_may_hold_the_softmax() -> None:
     assert weights.input_value(0).get_node().get_type_name() == "Select"  # it stays as it was
 
 
+def port(number: int, shape: str, precision: str = "FP32") -> str:
+    dims = "".join(f"<dim>{extent}</dim>" for extent in shape.split(",") if extent)
+    return f'<port id="{number}" precision="{precision}">{dims}</port>'
+
+
+def layer(number: int, kind: str, version: str, data: str, ports: str) -> str:
+    attributes = f'id="{number}" name="{kind}{number}" type="{kind}" version="{version}"'
+    return f"<layer {attributes}><data {data}/>{ports}</layer>"
+
+
+def test_a_mask_that_is_larger_than_the_scores_is_refused() -> None:
+    """By evaluate, too, before which no shapes are inferred again."""
+    sizes = {0: ("?,8", "-1,8", "f32"), 1: ("?,8", "-1,8", "boolean"), 2: ("", "", "f32")}
+    precisions = {0: "FP32", 1: "BOOL", 2: "FP32"}
+    layers = [
+        layer(
+            number,
+            "Parameter",
+            "opset1",
+            f'shape="{shape}" element_type="{kind}"',
+            f"<output>{port(0, dims, precisions[number])}</output>",
+        )
+        for number, (shape, dims, kind) in sizes.items()
+    ]
+    inputs = "".join(port(number, sizes[number][1], precisions[number]) for number in sizes)
+    data = 'operators="select_kept" operands="0, 1"'
+    ports = f"<input>{inputs}</input><output>{port(3, '-1,8')}</output>"
+    layers.append(layer(3, "MaskedSoftmax", "maskwise", data, ports))
+    result = f"<input>{port(0, '-1,8')}</input>"
+    layers.append(layer(4, "Result", "opset1", "", result))
+    edge = '<edge from-layer="{}" from-port="{}" to-layer="{}" to-port="{}"/>'
+    edges = "".join(
+        edge.format(*each) for each in [(0, 0, 3, 0), (1, 0, 3, 1), (2, 0, 3, 2), (3, 3, 4, 0)]
+    )
+    text = (
+        f'<net name="m" version="11"><layers>{"".join(layers)}</layers><edges>{edges}</edges></net>'
+    )
+    core = ov.Core()
+    core.add_extension(maskwise.openvino.library())
+    (node,) = [
+        each
+        for each in core.read_model(text.encode(), b"").get_ops()
+        if each.get_type_name() == "MaskedSoftmax"
+    ]
+    scores = np.ones((1, 8), np.float32)
+    mask, fill = np.ones((3, 8), bool), np.array(-9, np.float32)
+    output = [ov.Tensor(np.zeros((1, 8), np.float32))]
+    with pytest.raises(RuntimeError, match=r"broadcast to \{3,8\}, scores are \{1,8\}"):
+        node.evaluate(output, [ov.Tensor(each) for each in (scores, mask, fill)])
+
+
 def expected_of(mask: Array, x: Array, scaling: str, cond_keeps: bool, fill: float) -> Array:
     scores = OPERATORS[scaling](x.astype(float), 8) if scaling != "none" else x.astype(float)
     kept = np.where(mask == cond_keeps, scores, fill)

@@ -40,8 +40,12 @@ public:
         row_desc desc;
         desc.result = complete(outputs.dst, shape_);
         if (element_count(shape_) == 0) return;
-        if (inputs[0].extents != shape_)
+        if (inputs[0].extents != shape_) {
+            if (inputs[0].type != desc.result.type)
+                throw argument_error("scores " + to_string(inputs[0]) + " are repeated in " +
+                                     to_string(desc.result) + " of another type");
             repeat_ = make_copy_plan(with_strides(inputs[0]), desc.result);
+        }
         desc.scores = as_rows(repeat_ ? desc.result : inputs[0]);
         desc.result = as_rows(desc.result);
         for (const tensor_desc& operand : inputs.subspan(1))

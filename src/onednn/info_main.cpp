@@ -7,6 +7,7 @@
 #include "onednn/library/find_onednn.hpp"
 #include "onednn/program_file.hpp"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -118,7 +119,8 @@ finished run(const std::vector<std::string>& words) {
         done.text.append(piece, static_cast<std::size_t>(n));
     close(ends[0]);
     if (failed != 0) throw maskwise::error("cannot run " + words[0] + ": " + std::strerror(failed));
-    waitpid(child, &done.status, 0);
+    if (waitpid(child, &done.status, 0) != child)
+        throw maskwise::error("how " + words[0] + " ended is not known: " + std::strerror(errno));
     return done;
 }
 
