@@ -37,16 +37,14 @@ private:
     }
 
     void run(const call& at) {
-        std::vector<tensor_desc> descs;
         std::vector<const void*> addresses;
         fusion::operand_shapes shapes;
         for (const std::size_t place : places_) {
-            input_tensor input = at.input(place);
+            const input_tensor input = at.input(place);
             fusion::append(shapes, input.desc);
-            descs.push_back(std::move(input.desc));
             addresses.push_back(input.data);
         }
-        const auto compiled = compiled_.find(shapes, [&] { return compile(descs); });
+        const auto compiled = compiled_.find(shapes, [&] { return compile(at); });
         void* const output = at.output_data(compiled->dst());
         const parallel_loop loop = at.loop(session_->threads);
         run_measured(*compiled, [&] {
@@ -54,7 +52,9 @@ private:
         });
     }
 
-    fusion::recent_blocks::pointer compile(std::span<const tensor_desc> inputs) const {
+    fusion::recent_blocks::pointer compile(const call& at) const {
+        std::vector<tensor_desc> inputs;
+        for (const std::size_t place : places_) inputs.push_back(at.input(place).desc);
         try {
             return fusion::compile(form_.block, inputs, {{form_.type, {}}});
         } catch (const shape_error& refused) {

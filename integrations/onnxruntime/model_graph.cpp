@@ -147,7 +147,7 @@ std::optional<std::vector<Number>> node::attribute(const char* of, OrtOpAttrType
     check(with->Node_GetAttributeByName(theirs, of, &found));
     if (found == nullptr) return std::nullopt;
     std::vector<Number> numbers(1);
-    std::size_t bytes = 0; // where there is no room a status, and how much it would be
+    std::size_t bytes = 0; // of the value, also where it does not fit
     const auto read = [&] {
         return with->ReadOpAttr(found, kind, numbers.data(), sizeof(Number) * numbers.size(),
                                 &bytes);

@@ -1,4 +1,4 @@
-// Python and NumPy in C, whose API module.cpp initialises once.
+// The C APIs of Python and NumPy. module.cpp initialises that of NumPy once.
 #pragma once
 
 #include <maskwise/maskwise.hpp>

@@ -108,22 +108,22 @@ compiled_attention::compiled_attention(const block& of, std::span<const tensor_d
     form_ = make_attention_form(chain, [&](std::size_t i) { return is_one_number(operands[i]); });
     form_.scale.insert(form_.scale.end(), attention.factors.begin(), attention.factors.end());
     for (const tensor_desc& term : inputs.subspan(3 + operands.size())) require_boundary_term(term);
-    const auto desc = std::make_unique<attention_desc>(); // 7 KB
-    desc->query = matrix_of(inputs[0], attention.query);
-    desc->key = matrix_of(inputs[1], attention.key);
-    desc->value = matrix_of(inputs[2], attention.value);
-    describe_scores(*desc, chain, operands);
-    describe_result(*desc, attention);
+    attention_desc desc;
+    desc.query = matrix_of(inputs[0], attention.query);
+    desc.key = matrix_of(inputs[1], attention.key);
+    desc.value = matrix_of(inputs[2], attention.value);
+    describe_scores(desc, chain, operands);
+    describe_result(desc, attention);
     take_numbers(operands);
-    desc->cond_masks = form_.cond_masks;
-    desc->bias_on_fill = form_.bias_on_fill;
-    if (form_.is_causal) desc->causal = causal_boundary::top_left; // moved in every execution
-    desc->inf_as_zero = chain.soft_max->inf_as_zero;
-    desc->nan_as_zero = chain.soft_max->nan_as_zero;
-    desc->scale = 1; // given at execution
-    desc->weights_type = attention.weights_type;
-    describe_outputs(*desc, outputs);
-    plan_ = make_attention_plan(*desc, active_isa());
+    desc.cond_masks = form_.cond_masks;
+    desc.bias_on_fill = form_.bias_on_fill;
+    if (form_.is_causal) desc.causal = causal_boundary::top_left; // moved in every execution
+    desc.inf_as_zero = chain.soft_max->inf_as_zero;
+    desc.nan_as_zero = chain.soft_max->nan_as_zero;
+    desc.scale = 1; // given at execution
+    desc.weights_type = attention.weights_type;
+    describe_outputs(desc, outputs);
+    plan_ = make_attention_plan(desc, active_isa());
 }
 
 // A cond or a bias may have more heads, rows and keys than the product of query and key.

@@ -76,8 +76,8 @@ struct vectors {
     static HWY_ATTR HWY_INLINE std::size_t elements() {
         return hn::Lanes(tag()) / lanes_per_element<Width>;
     }
-    // Elements whose cond bytes are tested together: at least four vectors of elements, and one
-    // vector of cond bytes.
+    // So many elements have their cond bytes tested together: at least four vectors of elements and
+    // one vector of cond bytes.
     static HWY_ATTR HWY_INLINE std::size_t block() {
         if constexpr (Width == 1 && masks_are_vectors) return 4 * hn::Lanes(byte_tag());
         constexpr std::size_t least = Width < 4 ? 256 / Width : 64;

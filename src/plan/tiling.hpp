@@ -18,7 +18,7 @@ std::int64_t chunk_of(std::int64_t extent, std::int64_t most, std::int64_t step)
 // A box of the nest for operands that do not all run along the innermost loop. It holds, of every
 // operand, pieces that lie side by side in memory, as long as the buffers of a tile allow: a line
 // or page that one tile touches and does not use up would be fetched again by another one. A pure
-// function of the nest, whose rank is 1 or more.
+// function of the nest. The nest has a rank of 1 or more.
 tile_extents choose_box(const loop_nest& nest);
 
 // A tile is a box: some elements of each loop. To the select kernel it is a matrix: its columns are

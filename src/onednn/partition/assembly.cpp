@@ -60,7 +60,8 @@ tensor_desc output_desc(const abi::logical_tensor& output) {
                                                  : to_desc(tensor);
 }
 
-// Dense, where it was open.
+} // namespace
+
 abi::logical_tensor completed(abi::logical_tensor output, const dims& extents) {
     if (output.layout_type != abi::layout_any) return output;
     output.ndims = extents.rank();
@@ -69,8 +70,6 @@ abi::logical_tensor completed(abi::logical_tensor output, const dims& extents) {
     std::ranges::copy(dense_strides(extents, 1), output.layout.strides);
     return output;
 }
-
-} // namespace
 
 abi::logical_tensor scratchpad_of(std::size_t bytes) {
     abi::logical_tensor scratchpad{};
@@ -122,12 +121,11 @@ place assembly::place_of(std::size_t id) const {
 
 source assembly::source_of(std::size_t id) const {
     const auto& [tensor, at] = find_value(id);
-    return {at, element_count(from_abi(tensor).extents) == 1};
+    return {at, graph::is_one_element(from_abi(tensor))};
 }
 
 abi::logical_tensor assembly::wanted(std::size_t id) const {
-    if (std::ranges::find(region_.output_ids, id) != region_.output_ids.end())
-        return *find_by_id(parts_.outputs, id);
+    if (parts_.makes(id)) return *find_by_id(parts_.outputs, id);
     for (const auto& op : region_.records)
         if (const auto* output = find_by_id(op->outputs, id)) {
             auto recorded = *output;
@@ -138,10 +136,8 @@ abi::logical_tensor assembly::wanted(std::size_t id) const {
 }
 
 place assembly::add(const abi::logical_tensor& made) {
+    if (!parts_.makes(made.id)) return (values_[made.id] = {made, add_inner(made)}).at;
     const auto output = std::ranges::find(parts_.outputs, made.id, &abi::logical_tensor::id);
-    if (output == parts_.outputs.end() ||
-        std::ranges::find(region_.output_ids, made.id) == region_.output_ids.end())
-        return (values_[made.id] = {made, add_inner(made)}).at;
     *output = made;
     const auto position = static_cast<std::size_t>(output - parts_.outputs.begin());
     return (values_[made.id] = {made, parts_.output_at(position)}).at;
@@ -166,7 +162,7 @@ place assembly::scratchpad(std::size_t bytes) {
 
 // Rows between parts of oneDNN's are run in place where their type does not change.
 place assembly::add_result(const fusion::block& block, const abi::logical_tensor& result) {
-    if (!block.attention && !find_by_id(parts_.outputs, result.id)) {
+    if (!block.attention && !parts_.makes(result.id)) {
         const auto& [scores, at] = find_value(block.rows.scores);
         if (at.in == place::list::inner && lie_alike(from_abi(scores), from_abi(result)) &&
             scores.data_type == result.data_type) {

@@ -17,6 +17,9 @@ namespace maskwise::onednn {
 // skips the allocation.
 abi::logical_tensor scratchpad_of(std::size_t bytes);
 
+// An output that may be open: then it gets these extents, dense.
+abi::logical_tensor completed(abi::logical_tensor output, const dims& extents);
+
 // A region's executable while segments are added to it, in the order in which they run. Each makes
 // values that later ones may read: at the client's, where it asks for them, else in scratch memory.
 class assembly {

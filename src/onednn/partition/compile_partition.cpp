@@ -71,7 +71,7 @@ std::unique_ptr<executable> compile_alone(const graph::op& op, const compile_cal
     parts.output_ids = {dst.id};
     if (select.src_0_may_be_dst) parts.inplace = {parts.inputs[at.src_0].id, dst.id};
     const auto source_at = [&](std::size_t position) {
-        return source{parts.input_at(position), element_count(inputs[position].extents) == 1};
+        return source{parts.input_at(position), graph::is_one_element(inputs[position])};
     };
     parts.segments.push_back(std::make_unique<select_segment>(
         select, std::array{source_at(at.cond), source_at(at.src_0), source_at(at.src_1)},

@@ -104,14 +104,12 @@ void refuse_sizes_that_end_onednn(const row_region& region, const tensor_list& g
 }
 
 // Row-major and without gaps: the layout in which rows are run.
-abi::logical_tensor dense(abi::logical_tensor tensor) {
+abi::logical_tensor dense(const abi::logical_tensor& tensor) {
     if (tensor.ndims < 1) throw argument_error("the rank of the scores is not known");
     const dims shape(std::span(tensor.dims, static_cast<std::size_t>(tensor.ndims)));
     if (*std::ranges::min_element(shape) < 0)
         throw argument_error("the shape of the scores is not known");
-    tensor.layout_type = abi::layout_strided;
-    std::ranges::copy(dense_strides(shape, 1), tensor.layout.strides);
-    return tensor;
+    return completed(tensor, shape);
 }
 
 // oneDNN's clients compare with its operators, so their roundings are the default.
@@ -179,15 +177,15 @@ attempt try_compile(std::unique_ptr<executable> (*compile)(const row_region&, co
 
 // Rows where attention cannot be had.
 attempt try_block(std::size_t partition, const row_region& region, const compile_call& call) {
-    if (!region.block->attention)
-        return try_compile(compile_rows, partition_kind::composite, partition, region, call);
-    auto whole = try_compile(compile_attention, partition_kind::attention, partition, region, call);
-    if (whole.made) return whole;
-    const std::string reason = reason_against_rows(region);
-    if (reason.empty())
-        return try_compile(compile_rows, partition_kind::composite, partition, region, call);
-    report_verdict("refuse", partition, name_of(partition_kind::composite), reason);
-    return whole;
+    if (region.block->attention) {
+        auto whole =
+            try_compile(compile_attention, partition_kind::attention, partition, region, call);
+        const std::string reason = whole.made ? "" : reason_against_rows(region);
+        if (!reason.empty())
+            report_verdict("refuse", partition, name_of(partition_kind::composite), reason);
+        if (whole.made || !reason.empty()) return whole;
+    }
+    return try_compile(compile_rows, partition_kind::composite, partition, region, call);
 }
 
 } // namespace

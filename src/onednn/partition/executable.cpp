@@ -18,6 +18,10 @@ executable_parts::executable_parts(partition_kind of, const compile_call& call)
     : kind(of), engine(call.engine), inputs(copy_tensors(call.in_num, call.inputs)),
       outputs(copy_tensors(call.out_num, call.outputs)) {}
 
+bool executable_parts::makes(std::size_t id) const {
+    return std::ranges::find(output_ids, id) != output_ids.end();
+}
+
 place executable_parts::input_at(std::size_t position) {
     needed_inputs = std::max(needed_inputs, position + 1);
     return {place::list::inputs, position};
@@ -30,10 +34,6 @@ place executable_parts::output_at(std::size_t position) {
 
 executable::scratch::~scratch() {
     for (abi::tensor tensor : tensors) real_tensor_destroy(tensor);
-}
-
-bool executable::makes(std::size_t id) const {
-    return std::ranges::find(parts_.output_ids, id) != parts_.output_ids.end();
 }
 
 std::size_t executable::scratch_bytes() const {

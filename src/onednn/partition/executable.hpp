@@ -82,6 +82,7 @@ struct executable_parts {
     std::vector<inner_value> inner;
     std::size_t inner_bytes = 0;
 
+    bool makes(std::size_t id) const; // an output
     // The places in the client's lists, which an execution then needs.
     place input_at(std::size_t position);
     place output_at(std::size_t position);
@@ -100,7 +101,7 @@ public:
     const std::optional<abi::inplace_pair>& inplace() const { return parts_.inplace; }
     void forbid_inplace() { parts_.inplace.reset(); }
 
-    bool makes(std::size_t id) const;
+    bool makes(std::size_t id) const { return parts_.makes(id); }
     // The stream is not null, and the work that makes the inputs is done. Arguments that do not
     // suffice are answered by invalid_arguments.
     abi::status execute(const execute_call& call) const;

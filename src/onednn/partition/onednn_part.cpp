@@ -203,6 +203,9 @@ void add_by_onednn(assembly& to, owned_partition partition,
 // Values between segments have whatever layout oneDNN likes best.
 void add_partition(assembly& to, owned_partition partition, const op_list& ops, abi::engine engine,
                    const std::optional<abi::logical_tensor>& in_layout) {
+    const auto select = select_alone(partition.get(), ops);
+    if (!select && !is_supported(partition.get()))
+        throw argument_error("oneDNN does not support a part alone");
     std::vector<abi::logical_tensor> inputs, outputs;
     for (const auto& port : input_ports(partition.get())) inputs.push_back(to.known(port.id));
     for (const auto& port : output_ports(partition.get()))
@@ -210,7 +213,6 @@ void add_partition(assembly& to, owned_partition partition, const op_list& ops, 
     if (inputs.size() > max_segment_inputs || outputs.size() > max_segment_outputs)
         throw argument_error("a part has " + std::to_string(inputs.size()) + " inputs and " +
                              std::to_string(outputs.size()) + " outputs, which are too many");
-    const auto select = select_alone(partition.get(), ops);
     if (select && add_as_select(to, *select, inputs, outputs[0])) return;
     add_by_onednn(to, std::move(partition), inputs, std::move(outputs), engine);
 }
@@ -235,11 +237,7 @@ void add_onednn_part(assembly& to, const op_list& ops, const graph_settings& set
     if (ops.empty()) return;
     refuse_host_scalars(to, ops);
     const auto graph = build_graph(ops, settings);
-    auto partitions = partitions_of(graph.get());
-    for (const auto& partition : partitions)
-        if (!select_alone(partition.get(), ops) && !is_supported(partition.get()))
-            throw argument_error("oneDNN does not support a part alone");
-    for (auto& partition : partitions)
+    for (auto& partition : partitions_of(graph.get()))
         add_partition(to, std::move(partition), ops, engine, in_layout);
 }
 

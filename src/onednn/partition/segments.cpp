@@ -34,11 +34,10 @@ abi::status select_segment::run(const execution& of) const {
 abi::status block_segment::run(const execution& of) const {
     std::array<const void*, fusion::max_block_inputs> inputs{};
     for (std::size_t i = 0; i < sources_.size(); ++i) inputs[i] = address_of(of, sources_[i]);
-    void* const statistics = to_.statistics ? memory_of(of.tensor(*to_.statistics)) : nullptr;
-    return guarded([&] {
-        block_->run(
-            {std::span(inputs).first(sources_.size()), memory_of(of.tensor(to_.dst)), statistics});
-    });
+    const fusion::block_addresses at{
+        std::span(inputs).first(sources_.size()), memory_of(of.tensor(to_.dst)),
+        to_.statistics ? memory_of(of.tensor(*to_.statistics)) : nullptr};
+    return guarded([&] { block_->run(at); });
 }
 
 } // namespace maskwise::onednn
