@@ -12,6 +12,7 @@
 // maskwise.hpp's errors; std::bad_alloc passes through.
 #pragma once
 
+#include "maskwise/mask_rules.hpp"
 #include "maskwise/maskwise.hpp"
 
 #include <limits>
@@ -20,6 +21,7 @@
 namespace maskwise {
 
 struct attention_data; // the library's
+struct mask_maps_data;
 
 inline namespace v1 {
 
@@ -39,9 +41,10 @@ enum class attention_order : std::uint8_t { tiles, operators };
 //   score = dot(query row, key row) * scale
 //   score = soft_cap * tanh(score / soft_cap)           where soft_cap is not 0
 //   score = score + bias                                where there is one
-//   score = cond && key <= boundary ? score : fill      where there is a cond or a boundary
+//   score = cond && key <= boundary && rules ? score : fill    where there is one of them
 //
-// and the row of dst is the mean of value's rows, weighted with exp(score). Sums are f32. With
+// and the row of dst is the mean of value's rows, weighted with exp(score); a sink of the head is
+// one more score of each of its rows, with a value of 0. Sums are f32. With
 // bias_on_fill the bias is added last, and so to the fill, too.
 //
 // Shapes: query {batch..., heads, rows, depth}, key {batch..., heads, keys, depth}, value
@@ -63,6 +66,8 @@ struct attention_desc {
     tensor_desc query, key, value; // all f32, all bf16 or all f16
     tensor_desc cond = {};         // none where undef; else boolean, any byte but 0 is true
     tensor_desc bias = {};         // none where undef; else f32, bf16 or f16
+    // None where undef; else f32, bf16 or f16 that broadcasts to {batch..., heads}.
+    tensor_desc sinks = {};
     float fill = -std::numeric_limits<float>::infinity();
     bool cond_masks = false;   // a true cond masks; by default it keeps
     bool bias_on_fill = false; // see above
@@ -79,7 +84,7 @@ struct attention_desc {
     attention_order order = attention_order::tiles;
     data_type weights_type = data_type::f32; // f32, bf16 or f16: of SoftMax's result, by operators
 
-    // Both broadcast to {batch..., heads, rows, keys}; the strides of every operand are any, as
+    // cond and bias broadcast to {batch..., heads, rows, keys}; the strides of every operand are any, as
     // maskwise.hpp says.
 
     // {batch..., heads, rows, columns}, f32, bf16 or f16; dense and of query's type where undef.
@@ -92,6 +97,19 @@ struct attention_desc {
     friend bool operator==(const attention_desc&, const attention_desc&) = default;
 };
 
+// Keeps which tiles conds and biases mask, so that attentions that are given the same memory again,
+// as the layers of a model are, do not read all of it again. The masks must not change as long as
+// it lives. Copies share what they keep, and any number of threads may use one at once.
+class MASKWISE_API mask_maps {
+public:
+    mask_maps();
+
+    mask_maps_data& data() const noexcept { return *data_; } // for the library
+
+private:
+    std::shared_ptr<mask_maps_data> data_;
+};
+
 // The addresses of each operand's element {0,...,0}; null where there is none. Memory stays the
 // caller's. dst and statistics may not overlap an input.
 struct attention_operands {
@@ -102,6 +120,9 @@ struct attention_operands {
     const void* bias = nullptr;
     void* dst = nullptr;
     void* statistics = nullptr;
+    const void* sinks = nullptr;
+    const mask_rules* rules = nullptr; // of any plan; null: none
+    const mask_maps* maps = nullptr;   // of this cond and this bias; null: they may have changed
 };
 
 // A compiled attention: immutable, a pointer to shared data, so cheap to copy, and any number of
@@ -112,7 +133,8 @@ public:
     const tensor_desc& dst() const noexcept;
 
     // Writes dst and statistics. Uses the threads of the caller's oneTBB task arena, or those of
-    // the loop. Throws argument_error for a null address of an operand with elements, and passes
+    // the loop. Throws argument_error for a null address of an operand with elements and for
+    // rules that do not fit, and passes
     // std::bad_alloc and what the loop throws on; with the former two nothing is written.
     void execute(const attention_operands& at) const;
     void execute(const attention_operands& at, const parallel_loop& loop) const;

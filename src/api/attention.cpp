@@ -2,6 +2,7 @@
 
 #include "attention/attention_checks.hpp"
 #include "attention/attention_plan.hpp"
+#include "attention/row_spans.hpp"
 #include "attention/run_attention.hpp"
 #include "base/verbose.hpp"
 #include "exec/parts.hpp"
@@ -11,6 +12,7 @@ namespace {
 
 void run(const attention_data& plan, const attention_operands& at, const parallel_loop* loop) {
     require_addresses(plan.desc, at);
+    if (at.rules != nullptr) check_rules(*at.rules, sequences_of(plan));
     run_measured(plan, [&] { run_attention(plan, at, loop); });
 }
 

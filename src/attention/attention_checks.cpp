@@ -31,6 +31,7 @@ void check_types(const attention_desc& desc) {
     require_type("value", desc.value.type, desc.value.type == type, "query's type");
     require_type_or_none("cond", desc.cond.type, desc.cond.type == data_type::boolean, "boolean");
     require_type_or_none("bias", desc.bias.type, computes_in_f32(desc.bias.type), floats);
+    require_type_or_none("sinks", desc.sinks.type, computes_in_f32(desc.sinks.type), floats);
     require_type_or_none("dst", desc.dst.type, computes_in_f32(desc.dst.type), floats);
     require_type_or_none("statistics", statistics, statistics == data_type::f32, "f32");
     require_type("weights_type", desc.weights_type, computes_in_f32(desc.weights_type), floats);
@@ -116,6 +117,8 @@ void check_masks(const attention_desc& desc, dims scores) {
     scores[rank - 1] = extent_from_end(desc.key, 2);
     if (desc.cond.type != data_type::undef) require_one_way(desc.cond.extents, scores, "cond");
     if (desc.bias.type != data_type::undef) require_one_way(desc.bias.extents, scores, "bias");
+    if (desc.sinks.type != data_type::undef)
+        require_one_way(desc.sinks.extents, without_last(scores, 2), "sinks");
 }
 
 void complete_outputs(attention_desc& desc) {
@@ -142,8 +145,8 @@ float default_scale(std::int64_t depth) {
 } // namespace
 
 void require_addresses(const attention_desc& desc, const attention_operands& at) {
-    const void* const addresses[] = {at.query, at.key, at.value,     at.cond,
-                                     at.bias,  at.dst, at.statistics};
+    const void* const addresses[] = {at.query, at.key,   at.value, at.cond,
+                                     at.bias,  at.sinks, at.dst,   at.statistics};
     for (std::size_t i = 0; i < named_operands.size(); ++i) {
         const tensor_desc& operand = desc.*named_operands[i].desc;
         if (addresses[i] != nullptr || operand.type == data_type::undef ||

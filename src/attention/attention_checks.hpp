@@ -12,13 +12,14 @@ struct named_operand {
     const char* name;
     tensor_desc attention_desc::*desc;
 };
-inline constexpr std::size_t input_count = 5;
-inline constexpr std::array<named_operand, 7> named_operands{{
+inline constexpr std::size_t input_count = 6;
+inline constexpr std::array<named_operand, 8> named_operands{{
     {"query", &attention_desc::query},
     {"key", &attention_desc::key},
     {"value", &attention_desc::value},
     {"cond", &attention_desc::cond},
     {"bias", &attention_desc::bias},
+    {"sinks", &attention_desc::sinks},
     {"dst", &attention_desc::dst},
     {"statistics", &attention_desc::statistics},
 }};

@@ -1,6 +1,7 @@
 #include "attention/attention_plan.hpp"
 
 #include "attention/attention_checks.hpp"
+#include "attention/row_spans.hpp"
 #include "base/checked.hpp"
 #include "tensor/broadcast.hpp"
 #include "tensor/tensor_desc.hpp"
@@ -63,12 +64,15 @@ head_operand make_operand(const tensor_desc& operand, const dims& outer, std::in
     return made;
 }
 
-// Statistics have no columns.
-head_operand make_statistics(tensor_desc statistics, const dims& outer, std::int64_t rows) {
-    if (statistics.type == data_type::undef) return {};
-    statistics.extents.push_back(1);
-    statistics.strides_bytes.push_back(0);
-    return make_operand(statistics, outer, rows, 1);
+// Statistics have no columns, and sinks no rows.
+head_operand make_operand_without(int dimensions, tensor_desc operand, const dims& outer,
+                                  std::int64_t rows) {
+    if (operand.type == data_type::undef) return {};
+    for (; dimensions > 0; --dimensions) {
+        operand.extents.push_back(1);
+        operand.strides_bytes.push_back(0);
+    }
+    return make_operand(operand, outer, rows, 1);
 }
 
 // Queries and keys hold their pairs already; those of values, and of keys that lie turned, are made
@@ -92,7 +96,8 @@ void bind_operands(attention_data& plan) {
     plan.cond = make_operand(desc.cond, outer, plan.rows, plan.keys);
     plan.bias = make_operand(desc.bias, outer, plan.rows, plan.keys);
     plan.dst = make_operand(desc.dst, outer, plan.rows, plan.columns);
-    plan.statistics = make_statistics(desc.statistics, outer, plan.rows);
+    plan.statistics = make_operand_without(1, desc.statistics, outer, plan.rows);
+    plan.sinks = make_operand_without(2, desc.sinks, outer, plan.rows);
     if (desc.grouped_queries && plan.heads > 0) {
         plan.key.shared_by = outer[outer.rank() - 1] / heads_of(desc.key);
         plan.value.shared_by = outer[outer.rank() - 1] / heads_of(desc.value);
@@ -108,12 +113,20 @@ void bind_operands(attention_data& plan) {
     plan.in_pairs = can_take_pairs(plan);
 }
 
-// Heads of one query each that meet the same keys and values become the rows of one head: these are
-// read once for all. The boundary of a last query keeps every key.
+// Whether the last head's rows follow those of the head before it.
+bool has_rows_in_line(const head_operand& operand, std::int64_t rows, int last) {
+    return operand.column_count == 0 || rows == 1 ||
+           operand.outer_bytes[last] == rows * operand.row_bytes;
+}
+
+// Heads of a few queries each that meet the same keys and values become the rows of one head: these
+// are read once for all.
 void fold_heads(attention_data& plan) {
-    if (plan.rows != 1 || plan.outer.empty() || plan.desc.causal == causal_boundary::top_left)
-        return;
+    if (plan.rows < 1 || plan.rows > most_tile_rows / 2 || plan.outer.empty()) return;
     const int last = plan.outer.rank() - 1;
+    for (const head_operand* operand :
+         {&plan.query, &plan.cond, &plan.bias, &plan.dst, &plan.statistics})
+        if (!has_rows_in_line(*operand, plan.rows, last)) return;
     const bool is_shared = plan.key.outer_bytes[last] == 0 && plan.value.outer_bytes[last] == 0;
     const bool is_grouped = plan.key.shared_by == plan.value.shared_by;
     const std::int64_t count = is_shared ? plan.outer[last] : is_grouped ? plan.key.shared_by : 1;
@@ -121,14 +134,18 @@ void fold_heads(attention_data& plan) {
     for (head_operand* operand :
          {&plan.query, &plan.cond, &plan.bias, &plan.dst, &plan.statistics}) {
         if (operand->column_count == 0) continue;
-        operand->row_bytes = operand->outer_bytes[last];
+        if (plan.rows == 1) operand->row_bytes = operand->outer_bytes[last];
         operand->outer_bytes[last] *= count;
+    }
+    if (plan.sinks.column_count != 0) {
+        plan.sinks.row_bytes = plan.sinks.outer_bytes[last];
+        plan.sinks.outer_bytes[last] *= count;
     }
     plan.key.shared_by = plan.value.shared_by = 1;
     plan.outer[last] /= count;
     plan.heads /= count;
-    plan.rows = count;
-    plan.is_causal = false;
+    plan.rows *= count;
+    plan.folded_heads = count;
 }
 
 void choose_tiles(attention_data& plan) {
@@ -160,8 +177,9 @@ void lay_out_masks(attention_data& plan) {
     plan.bias_mask.bounds_mixed = plan.desc.bias_on_fill;
 }
 
-constexpr auto key_tile_floats =
-    static_cast<std::int64_t>((sizeof(key_tile) + sizeof(float) - 1) / sizeof(float));
+template <class Part>
+constexpr auto floats_of =
+    static_cast<std::int64_t>((sizeof(Part) + sizeof(float) - 1) / sizeof(float));
 
 // Adds a part of so many floats; returns where it begins.
 std::int64_t add_part(worker_layout& layout, std::int64_t floats) {
@@ -181,14 +199,18 @@ worker_layout lay_out_worker(const attention_data& plan) {
     layout.state = add_part(layout, plan.state_floats());
     layout.scores = add_part(layout, panel_scores * kept_tiles);
     layout.factor = add_part(layout, plan.tile_rows);
-    if (plan.by_operators()) layout.tiles = add_part(layout, plan.key_tiles() * key_tile_floats);
+    if (plan.by_operators()) layout.tiles = add_part(layout, plan.key_tiles() * floats_of<key_tile>);
     if (plan.converts_key && (!plan.in_pairs || plan.key_is_turned))
         layout.keys = add_part(layout, plan.tile_keys * plan.depth);
     if (plan.converts_value) layout.values = add_part(layout, plan.tile_keys * plan.columns);
     if (plan.in_pairs) layout.pairs = add_part(layout, (plan.tile_keys + 1) / 2 * plan.columns);
     if (plan.bias.column_count != 0) layout.bias = add_part(layout, panel_scores);
     if (plan.cond.column_count != 0) layout.conds = add_part(layout, panel_scores / 4 + 1);
-    if (plan.is_masked()) layout.sums = add_part(layout, plan.columns + 2 * plan.panel);
+    layout.sums = add_part(layout, plan.columns + 2 * plan.panel);
+    layout.spans = add_part(layout, plan.tile_rows * floats_of<row_spans>);
+    layout.summaries =
+        add_part(layout, (plan.tile_rows / plan.panel + 1) * floats_of<spans_summary>);
+    layout.panel_spans = add_part(layout, 4 * plan.panel);
     const std::int64_t widest = std::max({plan.depth, plan.columns, plan.tile_keys});
     layout.work = add_part(layout, plan.panel * widest + 2 * row_block_elems);
     return layout;
@@ -213,7 +235,7 @@ std::shared_ptr<const attention_data> make_attention_plan(const attention_desc& 
     const dims& shape = plan->desc.dst.extents;
     const int outer = shape.rank() - 2;
     plan->outer = without_last(shape, 2);
-    plan->rows = shape[outer];
+    plan->rows = plan->query_rows = shape[outer];
     plan->columns = shape[outer + 1];
     const dims& keys = plan->desc.key.extents;
     plan->keys = keys[keys.rank() - 2];
@@ -239,6 +261,11 @@ float number_at(const attention_data& plan, data_type type, const void* at) {
     auto* const first = static_cast<std::byte*>(const_cast<void*>(at));
     plan.kernels->attention.load_rows({first, row_type_of(type), 0, 0}, 1, 1, numbers);
     return numbers[0];
+}
+
+std::int64_t sequences_of(const attention_data& plan) {
+    const dims& shape = plan.desc.dst.extents;
+    return shape.rank() > 2 ? shape[0] : 1;
 }
 
 std::int64_t offset_bytes(const head_operand& operand, std::span<const std::int64_t> position) {

@@ -28,8 +28,8 @@ struct head_operand {
 // Numbers of f32 that a worker holds, each part beginning on a cache line.
 struct worker_layout {
     std::int64_t queries = 0, state = 0, scores = 0, factor = 0, keys = 0, values = 0, pairs = 0,
-                 bias = 0, conds = 0, sums = 0, tiles = 0, work = 0,
-                 floats = 0; // places, and floats in all
+                 bias = 0, conds = 0, sums = 0, tiles = 0, work = 0, spans = 0, summaries = 0,
+                 panel_spans = 0, floats = 0; // places, and floats in all
 };
 
 // The memory of an execution; grows with what it is used for.
@@ -52,11 +52,14 @@ struct attention_numbers {
 struct attention_data {
     attention_desc desc; // with all strides, dst and scale
     const kernel_table* kernels = nullptr;
-    // Extents before {rows, columns} of dst, and their product. Heads of one query that share keys
-    // and values count as rows of one head.
+    // Extents before {rows, columns} of dst, and their product. Heads of few queries that share
+    // keys and values count as rows of one head.
     dims outer;
     std::int64_t heads = 0, rows = 0, keys = 0, depth = 0, columns = 0; // products below 2^60
-    head_operand query, key, value, cond, bias, dst, statistics;
+    head_operand query, key, value, cond, bias, sinks, dst, statistics;
+    // Heads of the description in one of the plan; row r of the plan is row r % query_rows of the
+    // head r / query_rows among these. Sinks have a row for each.
+    std::int64_t folded_heads = 1, query_rows = 0;
     bool is_causal = false;
     attention_numbers numbers;
     // A tile: rows of query by keys. Rows are a whole number of panels, the last tile's may be
@@ -90,6 +93,9 @@ score_steps steps_of(float scale, float soft_cap);
 
 // The first element of an f32, bf16 or f16 operand.
 float number_at(const attention_data& plan, data_type type, const void* at);
+
+// Elements of dst's first dimension, if that has more than two.
+std::int64_t sequences_of(const attention_data& plan);
 
 // Bytes from the operand's element {0,...,0} to the matrix of that head.
 std::int64_t offset_bytes(const head_operand& operand, std::span<const std::int64_t> position);

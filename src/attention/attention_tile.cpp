@@ -67,14 +67,32 @@ std::int64_t tile_worker::add_filled(const tile_range& range, float* sums) const
     return count;
 }
 
+// A state of which all queries have the same values.
+panel_state tile_worker::same_values() const {
+    float* const values = operands_.part(plan_.worker.sums);
+    return {values + plan_.columns, values + plan_.columns + plan_.panel, values};
+}
+
+// A sink is a score with a value of 0. Without columns only maxima and sums take part.
+void tile_worker::merge_sinks(float* state, std::int64_t columns) {
+    const panel_state sinks = same_values();
+    std::fill_n(sinks.values, columns, 0.0F);
+    std::fill_n(sinks.sum, plan_.panel, 1.0F);
+    operands_.for_each_panel([&](const panel_rows& panel) {
+        std::fill_n(sinks.maximum, plan_.panel, minus_infinity);
+        for (std::int64_t q = 0; q < panel.queries; ++q)
+            sinks.maximum[q] = operands_.sink(panel.first + q);
+        kernels_.merge(state_of(panel, state), sinks, 1, columns, panel.queries);
+    });
+}
+
 // Each key of a filled tile has the weight exp(fill), for all queries.
 void tile_worker::merge_filled(const tile_range& range, float* state) {
     const key_tile filled{.action = tile_action::fill};
     if (!has_weight(filled, numbers_.fill, state, operands_.rows().rows)) return;
-    float* const sums = operands_.part(plan_.worker.sums);
-    const std::int64_t count = add_filled(range, sums);
+    const panel_state masked = same_values();
+    const std::int64_t count = add_filled(range, masked.values);
     if (count == 0) return;
-    const panel_state masked{sums + plan_.columns, sums + plan_.columns + plan_.panel, sums};
     std::fill_n(masked.maximum, plan_.panel, numbers_.fill);
     std::fill_n(masked.sum, plan_.panel, static_cast<float>(count));
     operands_.for_each_panel([&](const panel_rows& panel) {
@@ -93,9 +111,10 @@ void tile_worker::merge(const tile_range& range, float* into, float* from) {
 // A bias on the fill gives each masked place a weight of its own: where one counts, its tile is
 // computed like a mixed one.
 void tile_worker::finish(const tile_range& range, float* state) {
+    if (plan_.sinks.column_count != 0) merge_sinks(state, plan_.columns);
     const bool is_biased = plan_.bias.column_count != 0;
     if (is_biased) run_put_off(range, tile_action::postpone, state);
-    if (plan_.is_masked() && !numbers_.fill_is_minus_infinity()) {
+    if (operands_.is_masked() && !numbers_.fill_is_minus_infinity()) {
         if (is_biased && plan_.desc.bias_on_fill)
             run_put_off(range, tile_action::fill, state);
         else

@@ -33,6 +33,8 @@ private:
     void run_key_tile(const key_tile& keys, float* state);
     void run_put_off(const tile_range& range, tile_action action, float* state);
     void merge_filled(const tile_range& range, float* state);
+    void merge_sinks(float* state, std::int64_t columns);
+    panel_state same_values() const;
     std::int64_t add_filled(const tile_range& range, float* sums) const;
 
     float* scores_of(const panel_rows& panel, const key_tile& keys) const;

@@ -127,10 +127,4 @@ std::int64_t place_in_map(const mask_layout& layout, std::span<const std::int64_
            (layout.row_tiles == 1 ? 0 : row_tile * layout.key_tiles);
 }
 
-tile_mask causal_tile(std::int64_t boundary, std::int64_t first_row, std::int64_t rows,
-                      std::int64_t first_key, std::int64_t keys) {
-    if (first_key + keys - 1 <= boundary + first_row) return tile_mask::kept;
-    return first_key > boundary + first_row + rows - 1 ? tile_mask::masked : tile_mask::mixed;
-}
-
 } // namespace maskwise

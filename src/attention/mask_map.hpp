@@ -23,7 +23,7 @@ struct key_tile {
     std::int64_t number = 0, first = 0, keys = 0;
     tile_action action = tile_action::skip;
     // What of the mask still has to be looked at, place by place.
-    bool is_crossed = false; // by the causal boundary
+    bool is_crossed = false; // by an end of a row's span of keys
     bool is_selected = false;
     bool is_biased = false;
     float highest_bias = 0; // of the tile, or infinity
@@ -46,6 +46,7 @@ struct mask_layout {
 
     bool is_bias() const { return kind >= mask_kind::bias_f32; }
     std::int64_t tiles() const { return heads * row_tiles * key_tiles; }
+    friend bool operator==(const mask_layout&, const mask_layout&) = default;
 };
 
 // `strides_bytes` are the operand's for {outer..., rows, keys}, 0 where it is broadcast.
@@ -62,9 +63,5 @@ void map_row_tile(const mask_layout& layout, const attention_kernels& kernels, c
 // Where a head's key tiles of a row tile lie in the map.
 std::int64_t place_in_map(const mask_layout& layout, std::span<const std::int64_t> position,
                           std::int64_t row_tile);
-
-// The same of a causal boundary: row r keeps keys up to boundary + r.
-tile_mask causal_tile(std::int64_t boundary, std::int64_t first_row, std::int64_t rows,
-                      std::int64_t first_key, std::int64_t keys);
 
 } // namespace maskwise

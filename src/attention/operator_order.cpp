@@ -87,6 +87,7 @@ void tile_worker::run_by_operators(const tile_range& range) {
     }
     keep_put_off(range, tile_action::postpone, tiles);
     keep_put_off(range, tile_action::fill, tiles);
+    if (plan_.sinks.column_count != 0) merge_sinks(own_state(), 0);
     weigh(range, tiles);
     write(own_state(), true);
 }

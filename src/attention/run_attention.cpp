@@ -1,6 +1,7 @@
 #include "attention/run_attention.hpp"
 
 #include "attention/attention_tile.hpp"
+#include "attention/kept_maps.hpp"
 #include "base/checked.hpp"
 #include "exec/parts.hpp"
 
@@ -79,8 +80,10 @@ public:
           states_(workers_ + how.workers * how.worker_bytes) {}
 
     void run() {
-        map_mask(plan_.mask, at_.cond, cond_map_);
-        map_mask(plan_.bias_mask, at_.bias, bias_map_);
+        maps_.cond = find_map(plan_.mask, at_.cond, {cond_map_, nullptr}).tiles;
+        const map_memory bias = find_map(plan_.bias_mask, at_.bias, {bias_map_, highest_});
+        maps_.bias = bias.tiles;
+        maps_.highest_bias = bias.highest;
         share_out(how_.items,
                   [&](tile_worker& worker, std::int64_t item) { run_item(worker, item); });
         if (how_.splits > 1)
@@ -98,24 +101,38 @@ private:
     template <class Work>
     void share_out(std::int64_t items, const Work& work) const {
         std::atomic<std::int64_t> next = 0;
-        const tile_maps maps{plan_.mask.heads > 0 ? cond_map_ : nullptr,
-                             plan_.bias_mask.heads > 0 ? bias_map_ : nullptr, highest_};
         const auto run_worker = [&](std::int64_t number) {
             auto* const scratch = workers_ + number * how_.worker_bytes;
-            tile_worker worker(plan_, at_, numbers_, maps, reinterpret_cast<float*>(scratch));
+            tile_worker worker(plan_, at_, numbers_, maps_, reinterpret_cast<float*>(scratch));
             for (std::int64_t item = next++; item < items; item = next++) work(worker, item);
             plan_.computed_tiles.fetch_add(worker.computed_tiles(), std::memory_order_relaxed);
         };
         run_in_parts(std::min<std::int64_t>(how_.workers, items), run_worker, loop_);
     }
 
-    void map_mask(const mask_layout& layout, const void* mask, tile_mask* map) const {
-        if (layout.heads == 0) return;
+    void fill_map(const mask_layout& layout, const void* mask, const map_memory& to) const {
         share_out(layout.heads * layout.row_tiles, [&](tile_worker&, std::int64_t number) {
             const std::int64_t place = number * layout.key_tiles;
-            map_row_tile(layout, plan_.kernels->attention, mask, number, map + place,
-                         highest_ + place);
+            map_row_tile(layout, plan_.kernels->attention, mask, number, to.tiles + place,
+                         to.highest + place);
         });
+    }
+
+    // The map of a mask: kept from before, to be kept, or in this execution's scratch memory.
+    map_memory find_map(const mask_layout& layout, const void* mask, const map_memory& own) const {
+        if (layout.heads == 0) return {};
+        if (at_.maps == nullptr) {
+            fill_map(layout, mask, own);
+            return own;
+        }
+        mask_maps_data& kept = at_.maps->data();
+        kept_map* found = kept.find(mask, layout);
+        if (found == nullptr) {
+            auto made = std::make_unique<kept_map>(mask, layout);
+            fill_map(layout, mask, made->memory());
+            found = kept.keep(std::move(made));
+        }
+        return found->memory();
     }
 
     // The last rows first: below a causal boundary they have most keys, and a thread that begins
@@ -156,6 +173,7 @@ private:
     tile_mask* bias_map_;
     std::byte* workers_;
     std::byte* states_;
+    tile_maps maps_;
 };
 
 } // namespace

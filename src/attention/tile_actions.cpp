@@ -25,8 +25,7 @@ key_tile decide(const attention_data& plan, const attention_numbers& numbers, co
     keys.keys = std::min(plan.tile_keys, plan.keys - keys.first);
     const tile_maps& maps = rows.maps;
     tile_mask kept = tile_mask::kept;
-    if (plan.is_causal)
-        kept = causal_tile(numbers.boundary, rows.first, rows.rows, keys.first, keys.keys);
+    if (rows.spans != nullptr) kept = rows.spans->state(keys.first, keys.first + keys.keys);
     keys.is_crossed = kept != tile_mask::kept;
     if (maps.cond != nullptr && kept != tile_mask::masked) {
         keys.is_selected = maps.cond[number] != tile_mask::kept;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <utility>
 
 namespace maskwise {
@@ -44,7 +45,9 @@ tile_operands::tile_operands(const attention_data& plan, const attention_operand
                              const attention_numbers& numbers, const tile_maps& maps,
                              float* scratch)
     : plan_(plan), at_(at), numbers_(numbers), maps_(maps), kernels_(plan.kernels->attention),
-      scratch_(scratch), query_factor_(1) {
+      scratch_(scratch), query_factor_(1),
+      spans_(reinterpret_cast<row_spans*>(part(plan.worker.spans))),
+      summaries_(reinterpret_cast<spans_summary*>(part(plan.worker.summaries))) {
     if (plan.by_operators() || !is_moderate(numbers.scale)) {
         steps_ = numbers.steps;
         return;
@@ -58,7 +61,39 @@ void tile_operands::bind(std::int64_t head, std::int64_t number) {
     const std::int64_t first = number * plan_.tile_rows;
     rows_ = {first, std::min(plan_.tile_rows, plan_.rows - first),
              part_of(maps_, plan_, position_, number)};
+    if (plan_.is_causal || at_.rules != nullptr) find_spans();
     has_queries_ = false;
+}
+
+void tile_operands::find_spans() {
+    spans_summary& whole = summaries_[plan_.tile_rows / plan_.panel];
+    std::construct_at(&whole);
+    for_each_panel([&](const panel_rows& panel) {
+        spans_summary& own = *std::construct_at(summaries_ + panel.number);
+        for (std::int64_t q = 0; q < panel.queries; ++q) {
+            const std::int64_t row = panel.number * plan_.panel + q;
+            const row_spans& made = *std::construct_at(spans_ + row, spans_of(rows_.first + row));
+            own.add(made, q == 0);
+            whole.add(made, row == 0);
+        }
+    });
+    if (whole.state(0, plan_.keys) != tile_mask::kept) rows_.spans = &whole;
+}
+
+row_spans tile_operands::spans_of(std::int64_t row) const {
+    const std::int64_t head = row / plan_.query_rows, query = row % plan_.query_rows;
+    row_spans made{{0, plan_.keys}, {}};
+    if (at_.rules != nullptr) {
+        const std::int64_t first = plan_.outer.empty() ? 0 : position_[0];
+        const bool is_folded = plan_.outer.rank() == 1;
+        made = spans_of_row(*at_.rules, {is_folded ? first * plan_.folded_heads + head : first,
+                                         query, plan_.query_rows, plan_.keys});
+    }
+    if (!plan_.is_causal) return made;
+    const std::int64_t last = numbers_.boundary + query + 1;
+    made.main.last = std::min(made.main.last, last);
+    made.second.last = std::min(made.second.last, last);
+    return made;
 }
 
 strided_matrix tile_operands::matrix(const head_operand& operand, const void* base,
@@ -117,12 +152,36 @@ void tile_operands::load_queries() {
     has_queries_ = true;
 }
 
-// Keys behind the boundary of the panel's last query add nothing where they are filled with
-// -infinity.
-std::int64_t tile_operands::kept_keys(const panel_rows& panel, const key_tile& keys) const {
-    if (!keys.is_crossed || !numbers_.fill_is_minus_infinity()) return keys.keys;
-    const std::int64_t last = numbers_.boundary + panel.first + panel.queries - 1;
-    return std::clamp<std::int64_t>(last + 1 - keys.first, 0, keys.keys);
+// Keys before and behind all spans add nothing where they are filled with -infinity.
+key_span tile_operands::kept_keys(const panel_rows& panel, const key_tile& keys) const {
+    if (!keys.is_crossed || !numbers_.fill_is_minus_infinity()) return {0, keys.keys};
+    const key_span hull = summaries_[panel.number].hull();
+    const auto in_tile = [&](std::int64_t key) {
+        return std::clamp<std::int64_t>(key - keys.first, 0, keys.keys);
+    };
+    const std::int64_t first = in_tile(hull.first), pair = plan_.in_pairs ? 2 : 1;
+    return {first / pair * pair, hull.is_empty() ? 0 : in_tile(hull.last)};
+}
+
+void tile_operands::add_spans(const panel_rows& panel, const key_tile& keys,
+                              panel_scores& scores) const {
+    auto* const to = reinterpret_cast<std::int32_t*>(part(plan_.worker.panel_spans));
+    const std::int64_t first_key = keys.first + scores.first_key;
+    const auto add = [&](std::int64_t place, const key_span& span) {
+        const auto in_part = [&](std::int64_t key) {
+            return static_cast<std::int32_t>(
+                std::clamp<std::int64_t>(key - first_key, 0, scores.keys));
+        };
+        to[place] = in_part(span.first);
+        to[place + plan_.panel] = std::max(0, in_part(span.last) - to[place]);
+    };
+    const row_spans* const spans = spans_ + panel.number * plan_.panel;
+    for (std::int64_t q = 0; q < panel.queries; ++q) {
+        scores.has_second_span |= !spans[q].second.is_empty();
+        add(q, spans[q].main);
+        add(2 * plan_.panel + q, spans[q].second);
+    }
+    scores.spans = to;
 }
 
 panel_scores tile_operands::multiply(const panel_rows& panel, const key_tile& keys,
@@ -132,19 +191,14 @@ panel_scores tile_operands::multiply(const panel_rows& panel, const key_tile& ke
     const float* const queries =
         part(plan_.worker.queries) + panel.number * plan_.panel * plan_.depth;
     const auto multiply = plan_.in_pairs ? kernels_.multiply_pairs : kernels_.multiply;
-    multiply({key.first, key.row_bytes, key.column_bytes, made.keys, plan_.depth_steps(), queries,
+    multiply({key.first + made.first_key * key.row_bytes, key.row_bytes, key.column_bytes, made.keys, plan_.depth_steps(), queries,
               scores, nullptr, panel.queries});
     made.steps = steps_;
     made.fill = numbers_.fill;
     made.bias_on_fill = plan_.desc.bias_on_fill;
-    if (keys.is_biased) add_bias(panel, made, keys.first);
-    if (keys.is_selected) add_cond(panel, made, keys.first);
-    if (!keys.is_crossed) return made;
-    // A panel and a tile are shorter than that, so clamping changes nothing.
-    constexpr std::int64_t far = 1 << 16;
-    made.is_causal = true;
-    made.boundary = static_cast<std::int32_t>(
-        std::clamp(numbers_.boundary + panel.first - keys.first, -far, far));
+    if (keys.is_biased) add_bias(panel, made, keys.first + made.first_key);
+    if (keys.is_selected) add_cond(panel, made, keys.first + made.first_key);
+    if (keys.is_crossed) add_spans(panel, keys, made);
     return made;
 }
 
@@ -152,7 +206,9 @@ panel_scores tile_operands::scores_of(const panel_rows& panel, const key_tile& k
                                       float* scores) const {
     panel_scores made;
     made.scores = scores;
-    made.keys = kept_keys(panel, keys);
+    const key_span kept = kept_keys(panel, keys);
+    made.first_key = kept.first;
+    made.keys = std::max<std::int64_t>(0, kept.last - kept.first);
     made.queries = panel.queries;
     made.in_pairs = plan_.in_pairs;
     return made;
@@ -162,8 +218,16 @@ void tile_operands::add_values(const panel_scores& weights, const strided_matrix
                                float* values, const float* factor) const {
     const std::int64_t steps = plan_.in_pairs ? (weights.keys + 1) / 2 : weights.keys;
     const auto multiply = plan_.in_pairs ? kernels_.multiply_pairs : kernels_.multiply;
-    multiply({value.first, value.column_bytes, value.row_bytes, plan_.columns, steps,
+    const std::int64_t first = plan_.in_pairs ? weights.first_key / 2 : weights.first_key;
+    multiply({value.first + first * value.row_bytes, value.column_bytes, value.row_bytes, plan_.columns, steps,
               weights.scores, values, factor, weights.queries, factor == nullptr});
+}
+
+float tile_operands::sink(std::int64_t row) const {
+    const auto at = matrix(plan_.sinks, at_.sinks, row / plan_.query_rows);
+    float numbers[row_block_elems];
+    kernels_.load_rows(at, 1, 1, numbers);
+    return numbers[0];
 }
 
 void tile_operands::add_cond(const panel_rows& panel, panel_scores& scores,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "attention/attention_plan.hpp"
+#include "attention/row_spans.hpp"
 
 namespace maskwise {
 
@@ -10,10 +11,12 @@ struct tile_maps {
     const float* highest_bias = nullptr;
 };
 
-// Some queries of a head, with their part of the maps.
+// Some queries of a head, with their part of the maps and what their spans have in common; null
+// where every row keeps all keys.
 struct row_tile {
     std::int64_t first = 0, rows = 0;
     tile_maps maps;
+    const spans_summary* spans = nullptr;
 };
 
 key_tile decide(const attention_data& plan, const attention_numbers& numbers, const row_tile& rows,
@@ -67,8 +70,10 @@ public:
     // values = values * factor + weights * value; without a factor the sum goes on.
     void add_values(const panel_scores& weights, const strided_matrix& value, float* values,
                     const float* factor) const;
-    // The first keys of the tile that any query of the panel keeps.
-    std::int64_t kept_keys(const panel_rows& panel, const key_tile& keys) const;
+    // Of the head that has this row.
+    float sink(std::int64_t row) const;
+    // Whether a tile may have the fill.
+    bool is_masked() const { return plan_.is_masked() || at_.rules != nullptr; }
 
     float* part(std::int64_t of_layout) const { return scratch_ + of_layout; }
     std::int64_t computed_tiles() const { return computed_tiles_; }
@@ -80,6 +85,11 @@ private:
     strided_matrix converted(load_fn load, const strided_matrix& rows, std::int64_t count,
                              std::int64_t columns, std::int64_t to) const;
     void load_queries();
+    void find_spans();
+    row_spans spans_of(std::int64_t row) const;
+    // The keys of the tile that queries of the panel keep, counted from the tile's first.
+    key_span kept_keys(const panel_rows& panel, const key_tile& keys) const;
+    void add_spans(const panel_rows& panel, const key_tile& keys, panel_scores& scores) const;
     void add_cond(const panel_rows& panel, panel_scores& scores, std::int64_t first_key) const;
     void add_bias(const panel_rows& panel, panel_scores& scores, std::int64_t first_key) const;
 
@@ -93,6 +103,8 @@ private:
     score_steps steps_;
     shape_position position_;
     row_tile rows_;
+    row_spans* spans_;         // of the rows
+    spans_summary* summaries_; // of the panels, then of all rows
     bool has_queries_ = false;
     std::int64_t computed_tiles_ = 0;
 };

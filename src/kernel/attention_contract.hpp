@@ -82,6 +82,7 @@ struct score_steps {
 // element a key: its step is 1, else panel.
 struct panel_scores {
     float* scores = nullptr; // [keys][panel]; become exp(score - maximum)
+    std::int64_t first_key = 0; // of the tile's; even where weights are pairs
     std::int64_t keys = 0, queries = 0;
     bool in_pairs = false; // weights are stored as bf16, those of two keys in one place
     score_steps steps;
@@ -90,8 +91,10 @@ struct panel_scores {
     bool bias_on_fill = false;       // added behind the selection
     const std::byte* cond = nullptr; // null: none
     std::int64_t cond_step = 0;
-    bool is_causal = false;    // then query q keeps keys up to boundary + q
-    std::int32_t boundary = 0; // of [-2^16, 2^16]
+    // [2][panel], or [4][panel] with two: of each query the first key that it keeps of these, and
+    // how many; null: all are kept.
+    const std::int32_t* spans = nullptr;
+    bool has_second_span = false;
     float fill = 0;
 };
 

@@ -60,14 +60,21 @@ HWY_ATTR HWY_INLINE row_v kept_by_cond(const panel_scores& what, std::int64_t ke
     return hn::IfThenElse(hn::RebindMask(row_d(), is_true), score, fill);
 }
 
-HWY_ATTR HWY_INLINE row_v kept_by_boundary(const panel_scores& what, std::int64_t key,
-                                           std::int64_t lane, row_v score, row_v fill) {
-    const row_d d;
+HWY_ATTR HWY_INLINE auto is_in_span(const std::int32_t* span, std::int64_t key) {
     const hn::RebindToSigned<row_d> di;
-    const auto first = hn::Set(di, what.boundary + static_cast<std::int32_t>(lane));
-    const auto last_kept = hn::Add(first, hn::Iota(di, 0));
-    const auto is_masked = hn::Lt(last_kept, hn::Set(di, static_cast<std::int32_t>(key)));
-    return hn::IfThenElse(hn::RebindMask(d, is_masked), fill, score);
+    const hn::RebindToUnsigned<row_d> du;
+    const auto since_first =
+        hn::Sub(hn::Set(di, static_cast<std::int32_t>(key)), hn::LoadU(di, span));
+    const auto count = hn::LoadU(di, span + 2 * row_lanes());
+    return hn::Lt(hn::BitCast(du, since_first), hn::BitCast(du, count));
+}
+
+HWY_ATTR HWY_INLINE row_v kept_by_spans(const panel_scores& what, std::int64_t key,
+                                        std::int64_t lane, row_v score, row_v fill) {
+    auto is_kept = is_in_span(what.spans + lane, key);
+    if (what.has_second_span)
+        is_kept = hn::Or(is_kept, is_in_span(what.spans + 4 * row_lanes() + lane, key));
+    return hn::IfThenElse(hn::RebindMask(row_d(), is_kept), score, fill);
 }
 
 HWY_ATTR HWY_INLINE row_v scaled(const score_steps& steps, std::size_t first, std::size_t last,
@@ -85,7 +92,7 @@ HWY_ATTR HWY_INLINE row_v masked_score(const panel_scores& what, std::int64_t ke
     const bool has_bias = what.bias != nullptr;
     if (has_bias && !what.bias_on_fill) score = hn::Add(score, biases(what, key, lane));
     if (what.cond != nullptr) score = kept_by_cond(what, key, lane, score, fill);
-    if (what.is_causal) score = kept_by_boundary(what, key, lane, score, fill);
+    if (what.spans != nullptr) score = kept_by_spans(what, key, lane, score, fill);
     if (has_bias && what.bias_on_fill) score = hn::Add(score, biases(what, key, lane));
     return score;
 }
@@ -126,7 +133,7 @@ HWY_ATTR HWY_INLINE row_v finish_scores(const panel_scores& what, std::int64_t l
 }
 
 HWY_ATTR HWY_INLINE bool is_masked(const panel_scores& what) {
-    return what.bias != nullptr || what.cond != nullptr || what.is_causal;
+    return what.bias != nullptr || what.cond != nullptr || what.spans != nullptr;
 }
 
 // Most tiles of most models.

@@ -83,13 +83,13 @@ HWY_ATTR HWY_INLINE auto f16_bits(row_v value) {
 // Clamped first: a number beyond 32 bits has no nearest integer.
 template <typename Byte>
 HWY_ATTR HWY_INLINE auto nearest_byte(row_v value) {
-    const hn::RebindToSigned<row_d> di;
-    const hn::Rebind<std::int16_t, row_d> d16;
+    const hn::RebindToUnsigned<row_d> du;
+    const hn::Rebind<std::uint8_t, row_d> d8;
     const auto low = hn::Set(row_d(), static_cast<float>(std::numeric_limits<Byte>::min()));
     const auto high = hn::Set(row_d(), static_cast<float>(std::numeric_limits<Byte>::max()));
     const auto whole = hn::NearestInt(hn::Min(hn::Max(value, low), high));
-    static_assert(sizeof(hn::TFromD<decltype(di)>) == sizeof(float));
-    return hn::DemoteTo(hn::Rebind<Byte, row_d>(), hn::DemoteTo(d16, whole));
+    static_assert(sizeof(hn::TFromD<decltype(du)>) == sizeof(float));
+    return hn::BitCast(hn::Rebind<Byte, row_d>(), hn::TruncateTo(d8, hn::BitCast(du, whole)));
 }
 
 template <row_type Type>

@@ -50,7 +50,16 @@ extent_list extents_of_scores(const attention_case& what) {
     return extents;
 }
 
-// Of each score: not 0 where the boundary and cond keep it.
+void keep_by_rules(const attention_case& what, const extent_list& extents, grid& kept) {
+    const rule_shape shape = what.shape();
+    const std::int64_t places = shape.rows * shape.keys;
+    const std::int64_t each = shape.sequences == 0 ? 0 : count_of(extents) / shape.sequences;
+    for (std::int64_t i = 0; i < count_of(extents); ++i)
+        if (!keeps(*what.rules, shape, i / each, i % places / shape.keys, i % shape.keys))
+            kept.values[static_cast<std::size_t>(i)] = 0;
+}
+
+// Of each score: not 0 where the boundary, rules and cond keep it.
 grid kept_places(const attention_case& what) {
     const extent_list extents = extents_of_scores(what);
     const std::size_t row_axis = extents.size() - 2;
@@ -60,6 +69,7 @@ grid kept_places(const attention_case& what) {
     grid kept = combine(
         index_along(extents, row_axis), index_along(extents, row_axis + 1),
         [&](double row, double key) { return !has_boundary || key <= row + ahead ? 1.0 : 0.0; });
+    if (what.rules) keep_by_rules(what, extents, kept);
     if (!what.cond.exists()) return kept;
     return combine(kept, grid_of(what.cond), [&](double is_kept, double cond) {
         return (cond != 0) != what.desc.cond_masks ? is_kept : 0.0;
@@ -106,6 +116,25 @@ attention_scores scores_of(const attention_case& what) {
     return made;
 }
 
+// One for each row of all heads.
+std::vector<double> sinks_of_rows(const attention_case& what) {
+    extent_list extents = what.outer();
+    extents.push_back(what.query.at.extents.end()[-2]);
+    const grid nothing{extents, std::vector<double>(static_cast<std::size_t>(count_of(extents)))};
+    grid sinks = grid_of(what.sinks);
+    sinks.extents.push_back(1);
+    return combine(nothing, sinks, std::plus<>()).values;
+}
+
+// The same with a sink behind the weights.
+double soft_max_with(double sink, double* weights, std::size_t keys, bool makes_zeros) {
+    std::vector<double> all(weights, weights + keys);
+    all.push_back(sink);
+    const double statistics = soft_max(all.data(), keys + 1, 1, makes_zeros);
+    std::copy_n(all.begin(), keys, weights);
+    return statistics;
+}
+
 // What a sum of f32 may lose in a row of scores of these sizes, and so in the logarithms of its
 // weights.
 double score_error(const attention_case& what, std::span<const double> sizes) {
@@ -145,13 +174,19 @@ void attention_case::describe() {
     desc.value = value.desc();
     desc.cond = cond.desc();
     desc.bias = bias.desc();
+    desc.sinks = sinks.desc();
     desc.dst = dst.desc();
     desc.statistics = statistics.desc();
 }
 
 attention_operands attention_case::operands() const {
     return {query.at.data, key.at.data, value.at.data,     cond.at.data,
-            bias.at.data,  dst.at.data, statistics.at.data};
+            bias.at.data,  dst.at.data, statistics.at.data, sinks.at.data,
+            rules ? &*rules : nullptr};
+}
+
+rule_shape attention_case::shape() const {
+    return {outer().empty() ? 1 : outer()[0], query.at.extents.end()[-2], key.at.extents.end()[-2]};
 }
 
 extent_list attention_case::outer() const {
@@ -163,11 +198,15 @@ wanted_attention expected(const attention_case& what) {
     const auto keys = static_cast<std::size_t>(scores.extents.back());
     const auto rows = static_cast<std::size_t>(count_of(what.outer()) * scores.extents.end()[-2]);
     const bool makes_zeros = what.desc.inf_as_zero || what.desc.nan_as_zero;
+    std::vector<double> sinks;
+    if (what.sinks.exists()) sinks = sinks_of_rows(what);
     wanted_attention wanted;
     for (std::size_t row = 0; row < rows; ++row) {
         double* const weights = scores.values.data() + row * keys;
-        wanted.statistics.push_back(keys == 0 ? -std::numeric_limits<double>::infinity()
-                                              : soft_max(weights, keys, 1, makes_zeros));
+        const double sink =
+            what.sinks.exists() ? sinks[row] : -std::numeric_limits<double>::infinity();
+        wanted.statistics.push_back(keys == 0 ? sink
+                                              : soft_max_with(sink, weights, keys, makes_zeros));
         wanted.statistics_error.push_back(
             score_error(what, std::span(sizes.values).subspan(row * keys, keys)));
     }
@@ -183,8 +222,11 @@ wanted_attention expected(const attention_case& what) {
     const double rounded = what.query.type == data_type::bf16 ? 0x1p-8 : 0;
     const double added = 0x1p-25 * static_cast<double>(keys);
     const std::size_t columns = rows == 0 ? 1 : wanted.dst.size() / rows;
+    // A weight below 2^-126 may be 0; beside a sink there may be no larger one.
+    const double least = what.sinks.exists() ? 1e-36 : 0;
     for (std::size_t i = 0; i < wanted.dst_error.size(); ++i)
-        wanted.dst_error[i] *= wanted.statistics_error[i / columns] + rounded + added;
+        wanted.dst_error[i] =
+            wanted.dst_error[i] * (wanted.statistics_error[i / columns] + rounded + added) + least;
     return wanted;
 }
 
@@ -198,7 +240,7 @@ std::vector<bool> kept_keys(const attention_case& what) {
 
 input_memory copy_inputs(const attention_case& what) {
     input_memory all;
-    for (const auto* input : {&what.query, &what.key, &what.value, &what.cond, &what.bias})
+    for (const auto* input : {&what.query, &what.key, &what.value, &what.cond, &what.bias, &what.sinks})
         all.emplace_back(input->memory.bytes().begin(), input->memory.bytes().end());
     return all;
 }

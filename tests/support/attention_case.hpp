@@ -4,8 +4,10 @@
 #include "support/case_generator.hpp"
 #include "support/guarded_buffer.hpp"
 #include "support/numbers.hpp"
+#include "support/rule_definition.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,11 +47,13 @@ struct attention_tensor {
 
 struct attention_case {
     attention_desc desc; // of the tensors
-    attention_tensor query, key, value, cond, bias, dst, statistics;
+    attention_tensor query, key, value, cond, bias, sinks, dst, statistics;
+    std::optional<mask_rules> rules;
 
     void describe(); // brings desc up to date
     attention_operands operands() const;
     extent_list outer() const; // before {rows, columns} of dst
+    rule_shape shape() const;
 };
 
 struct wanted_attention {

@@ -171,6 +171,7 @@ void draw_masks(generator& random, const drawn_shapes& shapes, attention_case& m
     if (one_in(random, 3))
         made.desc.causal =
             one_in(random, 2) ? causal_boundary::top_left : causal_boundary::bottom_right;
+    if (one_in(random, 3)) made.rules = draw_rules(random, made.shape());
     made.desc.fill = draw_fill(random);
     made.desc.inf_as_zero = one_in(random, 2);
     made.desc.nan_as_zero = one_in(random, 5);
@@ -179,6 +180,17 @@ void draw_masks(generator& random, const drawn_shapes& shapes, attention_case& m
     if (one_in(random, 6)) made.desc.soft_cap = one_in(random, 3) ? -30.0F : 5.0F;
     constexpr std::array scales{0.3F, -0.2F, 0.0F, 20.0F};
     if (one_in(random, 4)) made.desc.scale = scales[static_cast<std::size_t>(draw(random, 0, 3))];
+}
+
+void draw_sinks(generator& random, const drawn_shapes& shapes, attention_case& made) {
+    constexpr std::array types{data_type::f32, data_type::bf16, data_type::f16};
+    lay_out(random, made.sinks, types[static_cast<std::size_t>(draw(random, 0, 2))],
+            behind(random, shapes.outer, false, 1, 1), draw_layout(random));
+    made.sinks.at.extents.resize(made.sinks.at.extents.size() - 2);
+    made.sinks.at.strides_bytes.resize(made.sinks.at.extents.size());
+    std::vector<double> sinks = normal_numbers(random, count_of(made.sinks.at.extents), 3);
+    if (one_in(random, 6) && !sinks.empty()) sinks[0] = -std::numeric_limits<double>::infinity();
+    made.sinks.fill(sinks);
 }
 
 // Keys that no row keeps become NaN: they must not matter.
@@ -259,6 +271,7 @@ attention_case make_attention_case(generator& random, bool is_small) {
     made.desc.grouped_queries = shapes.grouped;
     draw_tensors(random, shapes, made);
     draw_masks(random, shapes, made);
+    if (one_in(random, 5)) draw_sinks(random, shapes, made);
     if (one_in(random, 6)) spoil_masked_keys(made);
     if (one_in(random, 30) && !has_masking_bias(made)) spoil_one_query(random, made.query);
     if (one_in(random, 3)) made.desc.order = attention_order::operators;
@@ -310,14 +323,16 @@ std::string to_string(const attention_case& what) {
     };
     const attention_desc& desc = what.desc;
     return one("query", what.query) + one("key", what.key) + one("value", what.value) +
-           one("cond", what.cond) + one("bias", what.bias) + one("dst", what.dst) +
+           one("cond", what.cond) + one("bias", what.bias) +
+           one("sinks", what.sinks) + one("dst", what.dst) +
            one("statistics", what.statistics) + "fill " + std::to_string(desc.fill) + " causal " +
            std::string(to_string(desc.causal)) + " soft_cap " + std::to_string(desc.soft_cap) +
            " inf_as_zero " + std::to_string(desc.inf_as_zero) + " nan_as_zero " +
            std::to_string(desc.nan_as_zero) + " cond_masks " + std::to_string(desc.cond_masks) +
            " bias_on_fill " + std::to_string(desc.bias_on_fill) + " grouped " +
            std::to_string(desc.grouped_queries) + " scale " +
-           (desc.scale ? std::to_string(*desc.scale) : "default");
+           (desc.scale ? std::to_string(*desc.scale) : "default") +
+           (what.rules ? ", rules: " + to_string(*what.rules) : "");
 }
 
 } // namespace maskwise::test

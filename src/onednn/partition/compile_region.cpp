@@ -15,6 +15,7 @@
 #include "plan/collapse.hpp"
 #include "tensor/tensor_desc.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <span>
@@ -126,7 +127,7 @@ std::unique_ptr<executable> compile_attention(const row_region& region, const co
     assembly made(partition_kind::attention, region, call);
     const auto block = made.add_block(*region.block, wanted_order(), {});
     const attention_data& plan = *block->attention();
-    if (plan.heads * plan.rows * plan.keys * plan.columns <= 0)
+    if (std::min({plan.heads, plan.rows, plan.keys, plan.columns}) <= 0)
         throw argument_error("the attention is empty");
     const std::string reason = reason_against_attention(plan, region.settings);
     if (!reason.empty()) throw argument_error(reason);

@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "exec/run_select.hpp"
 #include "graph/compiled_select.hpp"
+#include "onednn/library/guard.hpp"
 #include "onednn/library/real_library.hpp"
 #include "onednn/library/real_partition.hpp"
 #include "onednn/record/graph_record.hpp"
@@ -54,8 +55,11 @@ public:
 // Before 3.13 only the library owns its scratchpad.
 abi::status onednn_segment::run(const execution& of) const {
     abi::const_tensor in[max_segment_inputs], out[max_segment_outputs];
-    for (const auto& [from, to, plan] : copies)
-        run_copy(*plan, memory_of(of.tensor(from)), memory_of(of.tensor(to)));
+    const abi::status copied = guarded([&] {
+        for (const auto& [from, to, plan] : copies)
+            run_copy(*plan, memory_of(of.tensor(from)), memory_of(of.tensor(to)));
+    });
+    if (copied != abi::success) return copied;
     for (std::size_t i = 0; i < inputs.size(); ++i) in[i] = of.tensor(inputs[i]);
     for (std::size_t i = 0; i < outputs.size(); ++i) out[i] = of.tensor(outputs[i]);
     const abi::const_compiled_partition handle = compiled.get();

@@ -139,22 +139,6 @@ TEST(mask_map, knows_what_a_bias_masks) {
     EXPECT_EQ(tile_of_bias<u16>(mask_kind::bias_bf16, 0, 1), tile_mask::mixed);
 }
 
-TEST(mask_map, knows_a_causal_boundary) {
-    for (const std::int64_t boundary : {-20, -1, 0, 3, 40})
-        for (std::int64_t row = 0; row < 40; row += 8)
-            for (std::int64_t key = 0; key < 60; key += 10) {
-                bool any_kept = false, any_masked = false;
-                for (std::int64_t r = row; r < row + 8; ++r)
-                    for (std::int64_t k = key; k < key + 10; ++k)
-                        (k <= r + boundary ? any_kept : any_masked) = true;
-                const tile_mask wanted = any_kept && any_masked ? tile_mask::mixed
-                                         : any_kept             ? tile_mask::kept
-                                                                : tile_mask::masked;
-                EXPECT_EQ(causal_tile(boundary, row, 8, key, 10), wanted)
-                    << boundary << ' ' << row << ' ' << key;
-            }
-}
-
 // Masked, kept and mixed tiles; numbers of 16 bits as f32, among them f16's least and largest.
 TEST(mask_map, knows_the_highest_bias) {
     using u16 = std::uint16_t;

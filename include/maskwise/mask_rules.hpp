@@ -1,0 +1,56 @@
+// Maskwise: which keys each row of attention keeps, by rules instead of an array of rows x keys.
+//
+//   mask_rules rules;
+//   rules.causal = true;
+//   rules.window = {.left = 127};           // each row keeps its own key and 127 before it
+//   rules.key_ends = {900, 1024};           // of two sequences; the first is padded
+//   attention.execute({.query = q, .key = k, .value = v, .dst = out, .rules = &rules});
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace maskwise {
+inline namespace v1 {
+
+// Of so many keys on either side of a row's position; negative: all. As flash_attn's window_size,
+// and |position - key| <= W is {W, W}. transformers' sliding_window of W, key > position - W below
+// a causal boundary, is {W - 1}.
+struct key_window {
+    std::int64_t left = -1, right = -1;
+    std::int64_t first_keys = 0; // the first keys of a sequence are kept whatever the window says
+};
+
+// A row keeps the keys of its own chunk and of so many earlier ones.
+struct key_chunks {
+    std::int64_t size = 1, earlier = 0;
+};
+
+// Rows that keep a run of keys and no others.
+struct document {
+    std::int64_t first_row = 0, rows = 0, first_key = 0, keys = 0;
+};
+
+// A key is kept where every rule that is given keeps it. A vector has one element for all, or one
+// for each index of dst's first dimension, which are called sequences here. Numbers are at most
+// 2^48.
+//
+// The position of row r is r + its offset; with `from_end` the last row's is that of the last key.
+// In a document without `offsets` rows and keys count from its first ones. Chunks, prefixes and
+// first_keys count from the first key of the document, or of the sequence.
+struct mask_rules {
+    std::vector<std::int64_t> offsets = {}; // none: 0
+    bool from_end = false;
+    bool causal = false; // key <= position
+    std::optional<key_window> window = {};
+    std::optional<key_chunks> chunks = {};
+    std::vector<std::int64_t> prefixes = {}; // so many keys are kept by all rows of the sequence or
+                                             // document, whatever causal, window and chunks say
+    std::vector<std::int64_t> key_starts = {}, key_ends = {}; // start <= key < end
+    // Of each sequence by rows, apart from each other; other rows keep nothing. None: no documents.
+    std::vector<std::vector<document>> documents = {};
+};
+
+} // namespace v1
+} // namespace maskwise

@@ -1,0 +1,180 @@
+#include "attention/row_spans.hpp"
+
+#include "base/error.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+namespace maskwise {
+namespace {
+
+constexpr std::int64_t most = std::int64_t{1} << 48; // sums of a few stay within int64
+
+[[noreturn]] void refuse(const std::string& what) {
+    throw argument_error("mask rules: " + what);
+}
+
+void require_size(const char* name, std::int64_t value, std::int64_t least) {
+    if (value < least || value > most)
+        refuse(std::string(name) + " is " + std::to_string(value) + ", expected " +
+               std::to_string(least) + " to 2^48");
+}
+
+template <class Value>
+void require_sequences(const char* name, const std::vector<Value>& values, std::int64_t sequences) {
+    const auto count = std::ssize(values);
+    if (count > 1 && count != sequences)
+        refuse(std::string(name) + " has " + std::to_string(count) + " elements, expected one or " +
+               std::to_string(sequences));
+}
+
+void check_sequences(const char* name, const std::vector<std::int64_t>& values,
+                     std::int64_t sequences, std::int64_t least) {
+    require_sequences(name, values, sequences);
+    for (const std::int64_t value : values) require_size(name, value, least);
+}
+
+void check_documents(const std::vector<document>& documents) {
+    std::int64_t row = 0;
+    for (const document& one : documents) {
+        for (const std::int64_t value : {one.first_row, one.rows, one.first_key, one.keys})
+            require_size("a document's extent", value, 0);
+        if (one.first_row < row)
+            refuse("a document begins at row " + std::to_string(one.first_row) +
+                   ", expected no row before " + std::to_string(row));
+        row = one.first_row + one.rows;
+    }
+}
+
+template <class Value>
+const Value& of_sequence(const std::vector<Value>& values, std::int64_t sequence) {
+    return values[values.size() == 1 ? 0 : static_cast<std::size_t>(sequence)];
+}
+
+std::int64_t value_for(const std::vector<std::int64_t>& values, std::int64_t sequence,
+                       std::int64_t otherwise) {
+    return values.empty() ? otherwise : of_sequence(values, sequence);
+}
+
+document document_of(const std::vector<document>& documents, std::int64_t row) {
+    auto found = std::ranges::upper_bound(documents, row, {}, &document::first_row);
+    while (found != documents.begin()) { // documents without rows may begin there, too
+        --found;
+        if (found->rows > 0) break;
+    }
+    if (found == documents.end() || row < found->first_row ||
+        row >= found->first_row + found->rows)
+        return {};
+    return *found;
+}
+
+key_span common(const key_span& a, const key_span& b) {
+    return {std::max(a.first, b.first), std::min(a.last, b.last)};
+}
+
+std::int64_t floor_divide(std::int64_t value, std::int64_t by) {
+    return value / by - (value % by < 0 ? 1 : 0);
+}
+
+key_span chunks_of(const key_chunks& chunks, std::int64_t position, std::int64_t origin) {
+    const std::int64_t own = floor_divide(position - origin, chunks.size);
+    const std::int64_t begin = origin + own * chunks.size;
+    // An earlier chunk than the first changes nothing.
+    const std::int64_t earlier = std::min(chunks.earlier, std::max<std::int64_t>(own, 0) + 1);
+    return {begin - earlier * chunks.size, begin + chunks.size};
+}
+
+key_span window_of(const key_window& window, std::int64_t position) {
+    using limits = std::numeric_limits<std::int64_t>;
+    return {window.left < 0 ? limits::min() : position - window.left,
+            window.right < 0 ? limits::max() : position + window.right + 1};
+}
+
+// Where they touch they are one.
+row_spans joined(const key_span& main, const key_span& second) {
+    if (second.is_empty()) return {main, {}};
+    if (main.is_empty()) return {second, {}};
+    if (main.first > second.last || second.first > main.last) return {main, second};
+    return {{std::min(main.first, second.first), std::max(main.last, second.last)}, {}};
+}
+
+// Of spans that are not empty; an empty one stays as the other is.
+void widen(key_span& any, const key_span& by) {
+    if (by.is_empty()) return;
+    any = any.is_empty() ? by : key_span{std::min(any.first, by.first), std::max(any.last, by.last)};
+}
+
+} // namespace
+
+void check_rules(const mask_rules& rules, std::int64_t sequences) {
+    check_sequences("offsets", rules.offsets, sequences, -most);
+    check_sequences("prefixes", rules.prefixes, sequences, 0);
+    check_sequences("key_starts", rules.key_starts, sequences, 0);
+    check_sequences("key_ends", rules.key_ends, sequences, 0);
+    if (rules.window) {
+        require_size("window.left", rules.window->left, -1);
+        require_size("window.right", rules.window->right, -1);
+        require_size("window.first_keys", rules.window->first_keys, 0);
+        if (rules.window->first_keys > 0 && !rules.prefixes.empty())
+            refuse("window.first_keys and prefixes exclude each other");
+    }
+    if (rules.chunks) {
+        require_size("chunks.size", rules.chunks->size, 1);
+        require_size("chunks.earlier", rules.chunks->earlier, 0);
+    }
+    require_sequences("documents", rules.documents, sequences);
+    for (const auto& documents : rules.documents) check_documents(documents);
+}
+
+row_spans spans_of_row(const mask_rules& rules, const row_place& at) {
+    key_span given{std::max<std::int64_t>(0, value_for(rules.key_starts, at.sequence, 0)),
+                   std::min(at.keys, value_for(rules.key_ends, at.sequence, at.keys))};
+    std::int64_t origin = given.first, ahead = given.last - at.rows, first_row = 0, first_key = 0;
+    if (!rules.documents.empty()) {
+        const document own = document_of(of_sequence(rules.documents, at.sequence), at.row);
+        given = common(given, {own.first_key, own.first_key + own.keys});
+        origin = own.first_key;
+        if (rules.offsets.empty()) {
+            first_row = own.first_row;
+            first_key = own.first_key;
+            ahead = own.keys - own.rows;
+        }
+    }
+    const std::int64_t position = at.row - first_row + first_key + (rules.from_end ? ahead : 0) +
+                                  value_for(rules.offsets, at.sequence, 0);
+    key_span kept = given;
+    if (rules.causal) kept.last = std::min(kept.last, position + 1);
+    if (rules.chunks) kept = common(kept, chunks_of(*rules.chunks, position, origin));
+    key_span second;
+    if (rules.window) {
+        second = common(kept, {origin, origin + rules.window->first_keys});
+        kept = common(kept, window_of(*rules.window, position));
+    }
+    if (!rules.prefixes.empty())
+        second =
+            common(given, {origin, origin + value_for(rules.prefixes, at.sequence, 0)});
+    return joined(kept, second);
+}
+
+void spans_summary::add(const row_spans& row, bool is_first) {
+    all = is_first ? row : row_spans{common(all.main, row.main), common(all.second, row.second)};
+    if (is_first) any = {};
+    widen(any.main, row.main);
+    widen(any.second, row.second);
+}
+
+tile_mask spans_summary::state(std::int64_t first_key, std::int64_t last_key) const {
+    if (all.main.holds(first_key, last_key) || all.second.holds(first_key, last_key))
+        return tile_mask::kept;
+    const bool is_met = any.main.meets(first_key, last_key) || any.second.meets(first_key, last_key);
+    return is_met ? tile_mask::mixed : tile_mask::masked;
+}
+
+key_span spans_summary::hull() const {
+    key_span whole = any.main;
+    widen(whole, any.second);
+    return whole;
+}
+
+} // namespace maskwise

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "maskwise/mask_rules.hpp"
+#include "support/case_generator.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace maskwise::test {
+
+// Shapes that rules speak of.
+struct rule_shape {
+    std::int64_t sequences = 1, rows = 0, keys = 0;
+};
+
+// Whether the rules keep one place, by their definition.
+bool keeps(const mask_rules& rules, const rule_shape& shape, std::int64_t sequence,
+           std::int64_t row, std::int64_t key);
+
+// Any rules, with counts around those of the shape.
+mask_rules draw_rules(generator& random, const rule_shape& shape);
+
+std::string to_string(const mask_rules& rules);
+
+} // namespace maskwise::test

@@ -1,0 +1,229 @@
+// Masks as rules: what a row keeps, what tiles have in common, and that attention does the same
+// with them as with the mask written down.
+
+#include "attention/row_spans.hpp"
+#include "attention/run_attention.hpp"
+#include "base/cpu.hpp"
+#include "support/attention_case.hpp"
+#include "support/rule_definition.hpp"
+#include "support/texts.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace maskwise {
+namespace {
+
+using test::attention_case;
+using test::rule_shape;
+
+bool is_in(const key_span& span, std::int64_t key) {
+    return span.first <= key && key < span.last;
+}
+
+std::vector<std::int64_t> kept_by(const mask_rules& rules, const rule_shape& shape,
+                                  std::int64_t row) {
+    const row_spans spans = spans_of_row(rules, {0, row, shape.rows, shape.keys});
+    std::vector<std::int64_t> keys;
+    for (std::int64_t key = 0; key < shape.keys; ++key)
+        if (is_in(spans.main, key) || is_in(spans.second, key)) keys.push_back(key);
+    return keys;
+}
+
+using places = std::vector<std::int64_t>;
+
+TEST(mask_rules, name_keys_as_other_libraries_do) {
+    constexpr rule_shape shape{1, 10, 10};
+    mask_rules rules;
+    rules.window = {.left = 2, .right = 1}; // flash_attn's window_size=(2, 1)
+    EXPECT_EQ(kept_by(rules, shape, 5), (places{3, 4, 5, 6}));
+    EXPECT_EQ(kept_by(rules, shape, 0), (places{0, 1}));
+    for (const std::int64_t size : {1, 2, 3}) { // transformers' sliding_window: key > row - size
+        rules.causal = true;
+        rules.window = {.left = size - 1};
+        EXPECT_EQ(kept_by(rules, shape, 5).front(), 5 - size + 1);
+        EXPECT_EQ(kept_by(rules, shape, 5).back(), 5);
+    }
+    rules.window = {.left = 1, .right = -1, .first_keys = 2};
+    EXPECT_EQ(kept_by(rules, shape, 5), (places{0, 1, 4, 5}));
+    rules = {.causal = true, .prefixes = {4}};
+    EXPECT_EQ(kept_by(rules, shape, 1), (places{0, 1, 2, 3}));
+    rules = {.chunks = key_chunks{.size = 4, .earlier = 1}};
+    EXPECT_EQ(kept_by(rules, shape, 9), (places{4, 5, 6, 7, 8, 9}));
+    rules = {.from_end = true, .causal = true, .key_ends = {7}}; // 2 rows that continue a cache
+    EXPECT_EQ(kept_by(rules, {1, 2, 10}, 0), (places{0, 1, 2, 3, 4, 5}));
+    rules = {.from_end = true, .causal = true}; // flash_attn_varlen_func with causal
+    rules.documents = {{{0, 2, 0, 3}, {2, 2, 3, 4}}};
+    EXPECT_EQ(kept_by(rules, {1, 4, 7}, 0), (places{0, 1}));
+    EXPECT_EQ(kept_by(rules, {1, 4, 7}, 2), (places{3, 4, 5}));
+    EXPECT_EQ(kept_by(rules, {1, 4, 7}, 3), (places{3, 4, 5, 6}));
+}
+
+// Of each sequence, and of tiles as they come.
+void expect_spans(const mask_rules& rules, const rule_shape& shape, std::int64_t sequence) {
+    const auto text = [&] { return test::to_string(rules); };
+    for (std::int64_t first = 0; first < shape.rows; first += 7) {
+        spans_summary summary;
+        std::vector<bool> any(static_cast<std::size_t>(shape.keys)), all(any.size(), true);
+        for (std::int64_t row = first; row < std::min(shape.rows, first + 7); ++row) {
+            const row_spans spans = spans_of_row(rules, {sequence, row, shape.rows, shape.keys});
+            summary.add(spans, row == first);
+            for (std::int64_t key = 0; key < shape.keys; ++key) {
+                const bool is_kept = keeps(rules, shape, sequence, row, key);
+                ASSERT_EQ(is_in(spans.main, key) || is_in(spans.second, key), is_kept)
+                    << row << ' ' << key << ' ' << text();
+                any[static_cast<std::size_t>(key)] = any[static_cast<std::size_t>(key)] || is_kept;
+                all[static_cast<std::size_t>(key)] = all[static_cast<std::size_t>(key)] && is_kept;
+            }
+        }
+        for (std::int64_t key = 0; key < shape.keys; ++key) {
+            const auto at = static_cast<std::size_t>(key);
+            const tile_mask state = summary.state(key, key + 1);
+            ASSERT_FALSE(any[at] && state == tile_mask::masked) << first << ' ' << key << text();
+            ASSERT_FALSE(!all[at] && state == tile_mask::kept) << first << ' ' << key << text();
+            ASSERT_FALSE(any[at] && !is_in(summary.hull(), key)) << first << ' ' << key << text();
+        }
+    }
+}
+
+TEST(mask_rules, keep_by_their_definition) {
+    const std::uint64_t seed = test::base_seed();
+    for (std::uint64_t i = 0; i < 3000; ++i) {
+        test::generator random(seed + i);
+        const rule_shape shape{test::draw(random, 1, 3), test::draw(random, 1, 30),
+                               test::draw(random, 1, 40)};
+        const mask_rules rules = test::draw_rules(random, shape);
+        ASSERT_NO_THROW(check_rules(rules, shape.sequences)) << test::to_string(rules);
+        for (std::int64_t sequence = 0; sequence < shape.sequences; ++sequence)
+            expect_spans(rules, shape, sequence);
+    }
+}
+
+TEST(mask_rules, overflow_nowhere) {
+    constexpr std::int64_t most = std::int64_t{1} << 48;
+    for (const std::int64_t offset : {-most, std::int64_t{0}, most}) {
+        mask_rules rules{.offsets = {offset}, .causal = true};
+        rules.window = {.left = most, .right = most};
+        rules.chunks = key_chunks{.size = most, .earlier = most};
+        check_rules(rules, 1);
+        const row_spans spans = spans_of_row(rules, {0, most, most, std::int64_t{1} << 60});
+        EXPECT_LE(spans.main.last, std::int64_t{1} << 60);
+    }
+}
+
+TEST(mask_rules, refuse_what_they_cannot_mean) {
+    const auto reason = [](const mask_rules& rules) {
+        return test::refusal<argument_error>([&] { check_rules(rules, 3); });
+    };
+    EXPECT_EQ(reason({.offsets = {1, 2}}),
+              "mask rules: offsets has 2 elements, expected one or 3");
+    EXPECT_EQ(reason({.key_ends = {-1}}), "mask rules: key_ends is -1, expected 0 to 2^48");
+    EXPECT_EQ(reason({.window = key_window{-2, 0}}),
+              "mask rules: window.left is -2, expected -1 to 2^48");
+    EXPECT_EQ(reason({.chunks = key_chunks{0, 0}}),
+              "mask rules: chunks.size is 0, expected 1 to 2^48");
+    EXPECT_EQ(reason({.window = key_window{1, 1, 4}, .prefixes = {1}}),
+              "mask rules: window.first_keys and prefixes exclude each other");
+    EXPECT_EQ(reason({.documents = {{{4, 2, 0, 2}, {5, 1, 2, 2}}}}),
+              "mask rules: a document begins at row 5, expected no row before 6");
+    EXPECT_EQ(reason({.documents = {{{0, -1, 0, 2}}}}),
+              "mask rules: a document's extent is -1, expected 0 to 2^48");
+}
+
+class rules_test : public testing::TestWithParam<isa> {};
+
+std::vector<std::byte> run(const attention_case& what, isa target) {
+    const auto plan = make_attention_plan(what.desc, target);
+    run_attention(*plan, what.operands(), nullptr);
+    return test::copy_outputs(what).dst;
+}
+
+// Skipping zeros changes no bit.
+TEST_P(rules_test, do_as_the_same_mask_written_down) {
+    for (std::uint64_t i = 0; i < 60; ++i) {
+        test::generator random(test::base_seed() + i);
+        const rule_shape shape{2, test::draw(random, 33, 200), test::draw(random, 1, 300)};
+        attention_case what =
+            test::plain_case({2, shape.rows, 8}, {2, shape.keys, 8}, {2, shape.keys, 5}, 3);
+        what.rules = test::draw_rules(random, shape);
+        if (i % 3 == 0) what.desc.fill = -3;
+        const std::vector<std::byte> by_rules = run(what, GetParam());
+        std::vector<double> kept;
+        for (std::int64_t s = 0; s < 2; ++s)
+            for (std::int64_t r = 0; r < shape.rows; ++r)
+                for (std::int64_t k = 0; k < shape.keys; ++k)
+                    kept.push_back(keeps(*what.rules, shape, s, r, k) ? 1 : 0);
+        test::set_cond(what, {2, shape.rows, shape.keys}, kept);
+        const std::string text = to_string(what);
+        what.rules.reset();
+        ASSERT_EQ(run(what, GetParam()), by_rules) << text;
+    }
+}
+
+// Heads of a few queries that share keys are rows of one, each with its own place in the sequence.
+TEST_P(rules_test, hold_for_folded_heads) {
+    for (const std::int64_t rows : {1, 3, 8}) {
+        attention_case what =
+            test::plain_case({2, 8, rows, 8}, {2, 2, 700, 8}, {2, 2, 700, 5}, 3);
+        what.desc.grouped_queries = true;
+        what.rules = mask_rules{.from_end = true, .causal = true, .key_ends = {700, 650}};
+        what.rules->window = key_window{.left = 100};
+        const auto plan = make_attention_plan(what.desc, GetParam());
+        EXPECT_EQ(plan->rows, 4 * rows);
+        const test::output_memory before = test::copy_outputs(what);
+        run_attention(*plan, what.operands(), nullptr);
+        EXPECT_EQ(test::compare(what, test::expected(what), before), "") << to_string(*plan);
+        EXPECT_LE(plan->computed_tiles, 2 * 2 * 3);
+    }
+}
+
+TEST_P(rules_test, cost_only_the_tiles_that_they_keep) {
+    attention_case what = test::plain_case({1, 640, 8}, {1, 640, 8}, {1, 640, 5}, 3);
+    const auto tiles = [&](const mask_rules& rules) {
+        what.rules = rules;
+        const auto plan = make_attention_plan(what.desc, GetParam());
+        run_attention(*plan, what.operands(), nullptr);
+        return static_cast<std::int64_t>(plan->computed_tiles);
+    };
+    EXPECT_EQ(tiles({}), 100);
+    EXPECT_EQ(tiles({.causal = true}), 55);
+    EXPECT_EQ(tiles({.causal = true, .window = key_window{.left = 64}}), 19);
+    EXPECT_EQ(tiles({.chunks = key_chunks{.size = 64}}), 10);
+    EXPECT_EQ(tiles({.key_ends = {65}}), 20);
+    EXPECT_EQ(tiles({.documents = {{{0, 320, 0, 320}, {320, 320, 320, 320}}}}), 50);
+    EXPECT_EQ(tiles({.causal = true, .window = key_window{.left = 0, .first_keys = 4}}), 19);
+}
+
+INSTANTIATE_TEST_SUITE_P(every_target, rules_test, testing::ValuesIn(supported_isas(native_cpu())),
+                         [](const auto& of) { return std::string(to_string(of.param)); });
+
+// The mask is read once for all attentions that get the same maps.
+TEST(mask_maps, are_kept_from_one_execution_to_the_next) {
+    attention_case what = test::plain_case({1, 130, 8}, {1, 300, 8}, {1, 300, 5}, 3);
+    std::vector<double> kept(130 * 300, 1);
+    for (std::size_t i = 0; i < kept.size(); ++i)
+        if (i % 300 >= 128) kept[i] = 0;
+    test::set_cond(what, {130, 300}, kept);
+    const mask_maps maps;
+    const auto run_with = [&](const mask_maps* given) {
+        const auto plan = make_attention_plan(what.desc, active_isa());
+        attention_operands at = what.operands();
+        at.maps = given;
+        run_attention(*plan, at, nullptr);
+        return static_cast<std::int64_t>(plan->computed_tiles);
+    };
+    EXPECT_EQ(run_with(&maps), 3 * 2);
+    const std::vector<std::byte> first = test::copy_outputs(what).dst;
+    what.cond.fill(std::vector<double>(kept.size(), 1)); // which it is told not to happen
+    EXPECT_EQ(run_with(&maps), 3 * 2);
+    EXPECT_EQ(test::copy_outputs(what).dst, first);
+    EXPECT_EQ(run_with(nullptr), 3 * 5);
+    const mask_maps others;
+    EXPECT_EQ(run_with(&others), 3 * 5);
+}
+
+} // namespace
+} // namespace maskwise
