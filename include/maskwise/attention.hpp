@@ -84,8 +84,8 @@ struct attention_desc {
     attention_order order = attention_order::tiles;
     data_type weights_type = data_type::f32; // f32, bf16 or f16: of SoftMax's result, by operators
 
-    // cond and bias broadcast to {batch..., heads, rows, keys}; the strides of every operand are any, as
-    // maskwise.hpp says.
+    // cond and bias broadcast to {batch..., heads, rows, keys}; the strides of every operand are
+    // any, as maskwise.hpp says.
 
     // {batch..., heads, rows, columns}, f32, bf16 or f16; dense and of query's type where undef.
     tensor_desc dst = {};
@@ -125,6 +125,15 @@ struct attention_operands {
     const mask_maps* maps = nullptr;   // of this cond and this bias; null: they may have changed
 };
 
+// What becomes of the tiles of scores, all heads together.
+struct tile_counts {
+    std::int64_t all = 0;
+    std::int64_t full = 0;     // every place is kept: computed as if there were no mask
+    std::int64_t mixed = 0;    // computed, and the mask applied to each place
+    std::int64_t deferred = 0; // masked by a finite number: computed where a row has nothing else
+    std::int64_t skipped = 0;
+};
+
 // A compiled attention: immutable, a pointer to shared data, so cheap to copy, and any number of
 // threads may execute one at once.
 class MASKWISE_API attention_plan {
@@ -138,6 +147,9 @@ public:
     // std::bad_alloc and what the loop throws on; with the former two nothing is written.
     void execute(const attention_operands& at) const;
     void execute(const attention_operands& at, const parallel_loop& loop) const;
+
+    // What execute would do with these operands; reads cond and bias only. Throws as that does.
+    tile_counts count_tiles(const attention_operands& at) const;
 
     // What an execution on so many threads allocates, and keeps for the next.
     std::int64_t scratch_bytes(int threads) const noexcept;

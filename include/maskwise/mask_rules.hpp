@@ -3,10 +3,13 @@
 //   mask_rules rules;
 //   rules.causal = true;
 //   rules.window = {.left = 127};           // each row keeps its own key and 127 before it
-//   rules.key_ends = {900, 1024};           // of two sequences; the first is padded
+//   rules.lengths = {900, 1024};           // of two sequences; the first is padded
 //   attention.execute({.query = q, .key = k, .value = v, .dst = out, .rules = &rules});
 #pragma once
 
+#include "maskwise/maskwise.hpp"
+
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -47,10 +50,16 @@ struct mask_rules {
     std::optional<key_chunks> chunks = {};
     std::vector<std::int64_t> prefixes = {}; // so many keys are kept by all rows of the sequence or
                                              // document, whatever causal, window and chunks say
-    std::vector<std::int64_t> key_starts = {}, key_ends = {}; // start <= key < end
+    std::vector<std::int64_t> starts = {}, lengths = {}; // of keys: start <= key < length
     // Of each sequence by rows, apart from each other; other rows keep nothing. None: no documents.
     std::vector<std::vector<document>> documents = {};
 };
+
+// The rules of one sequence written down: rows x keys bytes, 1 where a key is kept, for looking at
+// them and for whoever takes arrays only. Throws argument_error for rules that contradict
+// themselves, and for a sequence, of so many, that is not there.
+MASKWISE_API void write_mask(const mask_rules& rules, std::int64_t sequences, std::int64_t sequence,
+                             std::int64_t rows, std::int64_t keys, std::byte* to);
 
 } // namespace v1
 } // namespace maskwise

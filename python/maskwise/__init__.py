@@ -14,13 +14,27 @@ ONNX Runtime run Where by Maskwise, `maskwise.openvino` lets OpenVINO run Select
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING, Any
 
 from maskwise._attention import attention
 from maskwise._core import explain, instruction_set, version, where
 from maskwise._select import select
 
-__all__ = ["attention", "explain", "instruction_set", "onednn_library", "select", "where"]
+__all__ = ["Mask", "attention", "explain", "instruction_set", "onednn_library", "select", "where"]
 __version__ = version()
+
+if TYPE_CHECKING:
+    from maskwise._mask import Mask
+
+
+def __getattr__(name: str) -> Any:
+    """Mask, which most programs do without, is loaded where it is used."""
+    if name != "Mask":
+        raise AttributeError(f"module 'maskwise' has no attribute {name!r}")
+    from maskwise._mask import Mask
+
+    globals()["Mask"] = Mask
+    return Mask
 
 
 def _library(name: str, what: str) -> str:

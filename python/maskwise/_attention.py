@@ -1,4 +1,4 @@
-"""attention: torch's scaled_dot_product_attention."""
+"""attention: torch's scaled_dot_product_attention, and more of it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 from maskwise import _arguments, _core
 
-if TYPE_CHECKING:  # numpy.typing takes longer to import than all of this package
-    from numpy.typing import NDArray
+if TYPE_CHECKING:
+    from maskwise._mask import Mask
 
 
 def attention(
@@ -21,8 +21,12 @@ def attention(
     is_causal: bool = False,
     scale: float | None = None,
     enable_gqa: bool = False,
+    soft_cap: float | None = None,
+    window: tuple[int, int] | None = None,
+    sinks: Any = None,
+    return_statistics: bool = False,
     out: Any = None,
-) -> NDArray[Any]:
+) -> Any:
     """softmax(q @ k^T * scale, masked) @ v, as torch's scaled_dot_product_attention defines it.
 
     Its cost follows the mask: parts that are masked as a whole are not computed.
@@ -34,15 +38,24 @@ def attention(
     v : array_like, (..., S, Ev)
         Of one dtype: float32, float16 or ml_dtypes.bfloat16. Leading dimensions broadcast. Arrays
         that speak DLPack (jax, torch) are read where they lie; strides may be any.
-    mask : array_like, optional
-        Broadcasts to (..., L, S). Boolean: True keeps a place. float32 or of q's dtype: added to
-        the scores.
+    mask : Mask or array_like, optional
+        A Mask costs nothing to make and to read. An array broadcasts to (..., L, S) and is read
+        once in every call. Boolean: True keeps a place. float32 or of q's dtype: added to the
+        scores.
     is_causal : bool
         Row i keeps the keys 0 to i. Not with a mask.
     scale : float, optional
         1 / sqrt(E) where not given.
     enable_gqa : bool
         q, (..., H, L, E), may have a multiple of the heads H of k, and of those of v.
+    soft_cap : float, optional
+        Scores become soft_cap * tanh(score / soft_cap) before they are masked.
+    window : (left, right), optional
+        As Mask.window, with or without mask or is_causal.
+    sinks : array_like, optional
+        Broadcasts to (..., H), float32 or of q's dtype: a score for each row of a head that takes
+        part in the softmax's sum only (gpt-oss's `sinks`).
+    return_statistics : bool
     out : numpy.ndarray, optional
         Takes the result: of its shape and dtype, writable; shares memory with no operand.
 
@@ -50,10 +63,12 @@ def attention(
     -------
     out, or a new array (..., L, Ev) of q's dtype, its columns side by side, the dimensions before
     them in the order in which they lie in q. Where the first array of the arguments comes from
-    another library that speaks DLPack, an object of that library, without a copy.
+    another library that speaks DLPack, an object of that library, without a copy. With
+    return_statistics a pair: the result, and float32 (..., L), the logarithm of each row's sum.
 
-    A row of which every place is masked is 0. Sums are float32. Keep v finite where it is masked:
-    whether a NaN or infinity there reaches the result is not defined. The GIL is released.
+    A row of which every place is masked is 0, its logarithm 0, too. Sums are float32. Keep v finite
+    where it is masked: whether a NaN or infinity there reaches the result is not defined. The GIL
+    is released.
 
     Raises
     ------
@@ -66,19 +81,90 @@ def attention(
     BufferError
         Memory that is not the CPU's, or that its library does not lend: no gradients.
     """
+    operands = (q, k, v, mask, is_causal, scale, enable_gqa, soft_cap, window, sinks, out)
+    return _attend(*operands, returns_statistics=return_statistics)
+
+
+def explain_attention(q: Any, k: Any, v: Any, mask: Any, **others: Any) -> str:
+    """Which tiles of scores attention(q, k, v, mask) computes, as lines of text."""
+    names = ("is_causal", "scale", "enable_gqa", "soft_cap", "window", "sinks")
+    given: dict[str, Any] = {"is_causal": False, "enable_gqa": False, **others}
+    if unknown := sorted(set(given) - set(names)):
+        raise TypeError(f"explain() got an unexpected keyword argument '{unknown[0]}'")
+    options: dict[str, Any] = {name: given.get(name) for name in names}
+    counts = _attend(q, k, v, mask, **options, out=None, explains=True)
+    tiles, full, mixed, deferred, skipped, plan = counts
+    computed = full + mixed
+    share = computed / tiles if tiles else 1
+    gain = f"{1 / share:.1f} times less work" if computed else "no work"
+    return (
+        f"{tiles} tiles of scores: {full} kept as a whole, {mixed} in part, {skipped} skipped"
+        + (f", {deferred} masked by a finite number" if deferred else "")
+        + f"\n{share:.1%} of the tiles are computed: {gain}\n{plan}"
+    )
+
+
+def _rules_and_array(mask: Any, is_causal: bool, window: Any) -> tuple[Mask | None, Any]:
+    """What of the mask is rules, and what is an array that may have changed."""
+    if window is None and not hasattr(mask, "_rules"):
+        return None, mask
+    from maskwise._mask import Mask
+
+    rules = mask if isinstance(mask, Mask) else None
+    if rules is not None and is_causal:
+        raise ValueError("a Mask and is_causal=True exclude each other: use Mask.causal() & mask")
+    if window is not None:
+        if not isinstance(window, tuple | list) or len(window) != 2:
+            raise TypeError(f"window is {_arguments.shown(window)}, expected (left, right)")
+        kept = Mask.window(*window)
+        rules = kept if rules is None else rules & kept
+    return rules, None if isinstance(mask, Mask) else mask
+
+
+def _attend(
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any,
+    is_causal: Any,
+    scale: Any,
+    enable_gqa: Any,
+    soft_cap: Any,
+    window: Any,
+    sinks: Any,
+    out: Any,
+    *,
+    returns_statistics: Any = False,
+    explains: bool = False,
+) -> Any:
     causal = is_causal if type(is_causal) is bool else _arguments.flag("is_causal", is_causal)
     grouped = enable_gqa if type(enable_gqa) is bool else _arguments.flag("enable_gqa", enable_gqa)
     factor = None if scale is None else _arguments.number("scale", scale)
+    cap = 0.0 if soft_cap is None else _arguments.number("soft_cap", soft_cap)
+    twice = _arguments.flag("return_statistics", returns_statistics)
+    rules, array = _rules_and_array(mask, causal, window)
+    native = maps = None
+    if rules is not None:
+        native = rules._rules.native
+        if rules._array is not None:
+            array, maps = rules._array, rules._maps
+    masks = array is not None
 
-    def call(q: Any, k: Any, v: Any, mask: Any = None, *, out: Any) -> NDArray[Any]:
-        return _core.attention(q, k, v, mask, causal, factor, grouped, out)
+    def call(q: Any, k: Any, v: Any, *rest: Any, out: Any) -> Any:
+        mask = rest[0] if masks else None
+        sink = rest[-1] if sinks is not None else None
+        result = _core.attention(
+            *(q, k, v, mask, native, maps, causal, factor, cap, grouped, sink),
+            *(twice, on_torch, explains, out),
+        )
+        return result if explains or twice else result[0]
 
-    operands = (q, k, v) if mask is None else (q, k, v, mask)
+    on_torch = type(q).__module__.partition(".")[0] == "torch"
+    operands = (q, k, v, *((array,) if masks else ()), *((sinks,) if sinks is not None else ()))
     if all(type(one) is np.ndarray for one in operands) and (
         out is None or isinstance(out, np.ndarray)
     ):
         return call(*operands, out=out)
     from maskwise import _others
 
-    attended: NDArray[Any] = _others.in_kind(call, operands, out, np.asarray)
-    return attended  # or what its library makes of it
+    return _others.in_kind(call, operands, out, np.asarray)

@@ -14,7 +14,10 @@ def where(
 @overload
 def where(condition: Any, x: Any, y: Any, /, *, out: Any = None) -> Any: ...
 def numpy_where(condition: Any, x: Any, y: Any, /) -> Any: ...
+@overload
 def explain(condition: Any, x: Any, y: Any, /) -> str: ...
+@overload
+def explain(q: Any, k: Any, v: Any, mask: Any, /, **others: Any) -> str: ...
 def select(
     cond: NDArray[Any], src_0: NDArray[Any], src_1: NDArray[Any], broadcasts: bool, dialect: int, /
 ) -> NDArray[Any]: ...
@@ -23,12 +26,39 @@ def attention(
     k: NDArray[Any],
     v: NDArray[Any],
     mask: NDArray[Any] | None,
+    rules: Rules | None,
+    maps: Maps | None,
     is_causal: bool,
     scale: float | None,
+    soft_cap: float,
     enable_gqa: bool,
+    sinks: NDArray[Any] | None,
+    returns_statistics: bool,
+    on_torch: bool,
+    explains: bool,
     out: NDArray[Any] | None,
     /,
-) -> NDArray[Any]: ...
+) -> tuple[Any, ...]: ...
+
+class Rules:
+    def __init__(
+        self,
+        *,
+        causal: bool,
+        from_end: bool,
+        offsets: tuple[int, ...],
+        window: tuple[int, int] | None,
+        first_keys: int,
+        chunks: tuple[int, int] | None,
+        prefixes: tuple[int, ...],
+        starts: tuple[int, ...],
+        lengths: tuple[int, ...],
+        documents: tuple[tuple[tuple[int, int, int, int], ...], ...],
+    ) -> None: ...
+    def written(self, sequences: int, rows: int, keys: int, /) -> NDArray[Any]: ...
+
+class Maps: ...
+
 def check_overlaps(out: NDArray[Any], condition: Any, x: Any, y: Any, /) -> None: ...
 def view(foreign: object, /) -> NDArray[Any]: ...
 def exported(array: NDArray[Any], /) -> Any: ...

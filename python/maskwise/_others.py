@@ -97,17 +97,20 @@ def in_kind(
     kind: Callable[[Any], Any] = lambda plain: plain,
 ) -> Any:
     """The result of a call that takes plain operands, of a kind, and out: out, or as the operands
-    are.
+    are. Of several results out is the first.
     """
     into = writable(out) if is_foreign(out) else out
     if into is not None and not isinstance(into, np.ndarray):
         raise TypeError(f"out must be a numpy.ndarray, not {type(out).__name__}")
     plain_ones = [kind(plain(operand)) for operand in operands]
-    if out is not None:
-        call(*plain_ones, out=into)
-        return out
+    made = call(*plain_ones, out=into)
+    if isinstance(made, np.ndarray):
+        return maker(operands)(made) if out is None else out
+    if not isinstance(made, tuple):
+        return made
     make = maker(operands)
-    return make(call(*plain_ones, out=None))
+    first, *others = (make(one) if isinstance(one, np.ndarray) else one for one in made)
+    return (first if out is None else out, *others)
 
 
 def where_blocks(condition: Any, x: Any, y: Any, out: Any) -> Any:

@@ -2,14 +2,18 @@
 
 #include "output.hpp"
 #include "plan_memory.hpp"
+#include "torch_threads.hpp"
 
 #include <maskwise/attention.hpp>
+
+#include <nanobind/stl/string.h>
 
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <limits>
 #include <numeric>
+#include <span>
 
 namespace maskwise::python {
 namespace {
@@ -30,11 +34,18 @@ void check_types(const attention_call& of) {
                dtype_of(of.q).ptr());
     if (type_in(of.k) != type) refuse_dtype("k", of.k, "q's ", of.q);
     if (type_in(of.v) != type) refuse_dtype("v", of.v, "q's ", of.q);
+    if (!of.sinks.is_none() && type_in(of.sinks) != data_type::f32 && type_in(of.sinks) != type)
+        refuse_dtype("sinks", of.sinks, "float32 or q's ", of.q);
     if (of.mask.is_none()) return;
     if (of.is_causal) throw nb::value_error("mask and is_causal=True exclude each other");
     const data_type mask = type_in(of.mask);
     if (mask != data_type::boolean && mask != data_type::f32 && mask != type)
         refuse_dtype("mask", of.mask, "bool, float32 or q's ", of.q);
+}
+
+// Without the last one.
+dims rows_of(const dims& extents) {
+    return dims(std::span(extents.begin(), extents.end() - 1));
 }
 
 // Columns side by side, the dimensions before them in the order in which they lie in query: heads
@@ -70,7 +81,9 @@ attention_desc describe_inputs(const attention_call& of) {
     desc.value = describe(of.v, type);
     desc.causal = of.is_causal ? causal_boundary::top_left : causal_boundary::none;
     if (of.scale) desc.scale = static_cast<float>(*of.scale);
+    desc.soft_cap = static_cast<float>(of.soft_cap);
     desc.grouped_queries = of.enable_gqa;
+    if (!of.sinks.is_none()) desc.sinks = describe(of.sinks, type_in(of.sinks));
     return desc;
 }
 
@@ -90,6 +103,7 @@ void check_out(const attention_call& of, const dims& extents) {
     check_overlap(of.out, of.k, "k", false);
     check_overlap(of.out, of.v, "v", false);
     check_overlap(of.out, of.mask, "mask", false);
+    check_overlap(of.out, of.sinks, "sinks", false);
 }
 
 attention_plan compile_for(const attention_call& of) {
@@ -97,6 +111,7 @@ attention_plan compile_for(const attention_call& of) {
     const dims extents = infer_dst(desc).extents;
     if (!of.mask.is_none()) add_mask(desc, of.mask, extents);
     desc.dst = lay_out_result(desc.query, extents);
+    if (of.returns_statistics) desc.statistics = {data_type::f32, rows_of(extents)};
     if (of.out.is_none()) return compile(desc);
     check_out(of, extents);
     desc.dst = describe(of.out, desc.query.type);
@@ -108,11 +123,15 @@ attention_plan find_plan(const attention_call& of) {
     call_key key;
     key.push(static_cast<npy_intp>(type_in(of.q)));
     key.push(static_cast<npy_intp>(of.mask.is_none() ? data_type::undef : type_in(of.mask)));
+    key.push(static_cast<npy_intp>(of.sinks.is_none() ? data_type::undef : type_in(of.sinks)));
     key.push(of.is_causal ? 1 : 0);
     key.push(of.enable_gqa ? 1 : 0);
+    key.push(of.returns_statistics ? 1 : 0);
+    key.push(std::bit_cast<npy_intp>(of.soft_cap));
     key.push(of.scale ? 1 : 0);
     key.push(std::bit_cast<npy_intp>(of.scale.value_or(0)));
-    for (const nb::handle array : {of.q, of.k, of.v, of.mask, of.out}) key.push_layout(array);
+    for (const nb::handle array : {of.q, of.k, of.v, of.mask, of.sinks, of.out})
+        key.push_layout(array);
     return recent.find(key, [&] { return compile_for(of); });
 }
 
@@ -122,9 +141,41 @@ nb::object allocate(const tensor_desc& dst, int type_number) {
                                     dst.strides_bytes.begin(), nullptr, 0, nullptr));
 }
 
+// Without outputs.
+attention_operands inputs_of(const attention_call& of) {
+    attention_operands at{.query = data_of(of.q), .key = data_of(of.k), .value = data_of(of.v)};
+    if (!of.mask.is_none())
+        (type_in(of.mask) == data_type::boolean ? at.cond : at.bias) = data_of(of.mask);
+    if (!of.sinks.is_none()) at.sinks = data_of(of.sinks);
+    at.rules = of.rules;
+    at.maps = of.maps;
+    return at;
+}
+
+// Torch's threads are awake, so they pay sooner than oneTBB's.
+bool is_worth_threads(const attention_call& of) {
+    constexpr double least_products = 1 << 16;
+    const double keys =
+        static_cast<double>(PyArray_DIM(as_array(of.k), PyArray_NDIM(as_array(of.k)) - 2));
+    return 2 * keys * static_cast<double>(PyArray_SIZE(as_array(of.q))) >= least_products;
+}
+
+void execute(const attention_plan& plan, const attention_operands& at, bool on_torch) {
+    const auto loop = on_torch ? torch_loop() : std::nullopt;
+    if (loop)
+        plan.execute(at, *loop);
+    else
+        plan.execute(at);
+}
+
+nb::object allocate_statistics(const dims& dst) {
+    const dims extents = rows_of(dst);
+    return own(PyArray_SimpleNew(extents.rank(), extents.begin(), NPY_FLOAT));
+}
+
 } // namespace
 
-nb::object attention(const attention_call& of) {
+nb::tuple attention(const attention_call& of) {
     check_types(of);
     const attention_plan plan = find_plan(of);
     nb::object dst = nb::borrow<nb::object>(of.out);
@@ -132,13 +183,26 @@ nb::object attention(const attention_call& of) {
         dst = allocate(plan.dst(), PyArray_TYPE(as_array(of.q)));
     else
         check_out(of, plan.dst().extents);
-    attention_operands at{
-        .query = data_of(of.q), .key = data_of(of.k), .value = data_of(of.v), .dst = data_of(dst)};
-    if (!of.mask.is_none())
-        (type_in(of.mask) == data_type::boolean ? at.cond : at.bias) = data_of(of.mask);
-    const released_gil gil(true);
-    plan.execute(at);
-    return dst;
+    attention_operands at = inputs_of(of);
+    at.dst = data_of(dst);
+    nb::object statistics = nb::none();
+    if (of.returns_statistics) {
+        statistics = allocate_statistics(plan.dst().extents);
+        at.statistics = data_of(statistics);
+    }
+    {
+        const released_gil gil(true);
+        execute(plan, at, of.on_torch && is_worth_threads(of));
+    }
+    return nb::make_tuple(dst, statistics);
+}
+
+nb::tuple explain_attention(const attention_call& of) {
+    check_types(of);
+    const attention_plan plan = find_plan(of);
+    const tile_counts counts = plan.count_tiles(inputs_of(of));
+    return nb::make_tuple(counts.all, counts.full, counts.mixed, counts.deferred, counts.skipped,
+                          explain(plan));
 }
 
 } // namespace maskwise::python

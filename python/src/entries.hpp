@@ -3,6 +3,8 @@
 
 #include "request.hpp"
 
+#include <maskwise/attention.hpp>
+
 #include <optional>
 
 namespace maskwise::python {
@@ -27,15 +29,27 @@ nb::object select(nb::handle cond, nb::handle src_0, nb::handle src_1, bool broa
 // none.
 struct attention_call {
     nb::handle q, k, v, mask;
+    const mask_rules* rules = nullptr; // null: none
+    const mask_maps* maps = nullptr;   // null: mask may have changed
     bool is_causal = false;
     std::optional<double> scale;
+    double soft_cap = 0;
     bool enable_gqa = false;
+    nb::handle sinks; // may be none
+    bool returns_statistics = false;
+    bool on_torch = false; // on the threads of torch, where those can be had
     nb::handle out;
 };
 
-// Returns out, or a new array. Throws nb::python_error (TypeError, ValueError) and maskwise::error;
-// nothing is written then. Releases the GIL while it computes.
-nb::object attention(const attention_call& of);
+// Returns out, or a new array, and statistics, or none. Throws nb::python_error (TypeError,
+// ValueError) and maskwise::error; nothing is written then. Releases the GIL while it computes.
+nb::tuple attention(const attention_call& of);
+
+// The tiles of a call: all, full, mixed, deferred, skipped; and the plan in words.
+nb::tuple explain_attention(const attention_call& of);
+
+// Adds the classes of which Python's Mask is made: Rules and Maps.
+void add_mask(nb::module_& module);
 
 // A read-only NumPy array over the memory of any object with __dlpack__, bfloat16 included; it
 // keeps that memory alive. Throws nb::python_error: BufferError where the memory is not the CPU's,

@@ -51,11 +51,15 @@ TypeError
 )";
 
 constexpr const char* explain_doc =
-    R"(explain(condition, x, y, /)
+    R"(explain(*operands, **keywords)
 --
 
-How where(condition, x, y) would run, as lines of text: by Maskwise or by numpy.where, why, and the
-plan. Moves no element. Raises what where raises for these arguments.
+explain(condition, x, y): how where would run, as lines of text: by Maskwise or by numpy.where, why,
+and the plan. Moves no element. Raises what where raises for these arguments.
+
+explain(q, k, v, mask, **keywords): which tiles of scores attention would compute: how many are kept
+as a whole, in part, or skipped, and what that saves. Reads the mask. mask may be None; keywords are
+attention's.
 )";
 
 constexpr const char* instruction_set_doc =
@@ -148,9 +152,21 @@ PyObject* enter_where(PyObject*, PyObject* const* arguments, Py_ssize_t count, P
                         count == 1 ? ", 3 with out" : "", count);
 }
 
-PyObject* enter_explain(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
-    if (count != 3)
-        return PyErr_Format(PyExc_TypeError, "explain() takes 3 positional arguments, got %zd",
+PyObject* explain_attention(PyObject* const* arguments, PyObject* keywords) {
+    return guarded([&] {
+        const nb::object explain =
+            nb::module_::import_("maskwise._attention").attr("explain_attention");
+        return own(PyObject_Vectorcall(explain.ptr(), arguments, 4, keywords));
+    });
+}
+
+PyObject* enter_explain(PyObject*, PyObject* const* arguments, Py_ssize_t count,
+                        PyObject* keywords) {
+    if (count == 4) return explain_attention(arguments, keywords);
+    if (count != 3 || keywords != nullptr)
+        return PyErr_Format(PyExc_TypeError,
+                            "explain() takes the 3 positional arguments of where(), or q, k, v and "
+                            "the mask of attention() with its keywords, got %zd",
                             count);
     return guarded([&] { return nb::cast(explain(arguments[0], arguments[1], arguments[2])); });
 }
@@ -167,7 +183,7 @@ PyCFunction entry(Function* function) {
 // What users call, by Python's own rules of calls: a binding layer's errors speak of its C++.
 PyMethodDef methods[] = {
     {"where", entry(enter_where), METH_FASTCALL | METH_KEYWORDS, where_doc},
-    {"explain", entry(enter_explain), METH_FASTCALL, explain_doc},
+    {"explain", entry(enter_explain), METH_FASTCALL | METH_KEYWORDS, explain_doc},
     {"instruction_set", enter_instruction_set, METH_NOARGS, instruction_set_doc},
 };
 
@@ -198,12 +214,20 @@ NB_MODULE(_core, module) {
     module.def("select", &select);
     module.def(
         "attention",
-        [](nb::handle q, nb::handle k, nb::handle v, nb::handle mask, bool is_causal,
-           std::optional<double> scale, bool enable_gqa, nb::handle out) {
-            return attention({q, k, v, mask, is_causal, scale, enable_gqa, out});
+        [](nb::handle q, nb::handle k, nb::handle v, nb::handle mask, const mask_rules* rules,
+           const mask_maps* maps, bool is_causal, std::optional<double> scale, double soft_cap,
+           bool enable_gqa, nb::handle sinks, bool returns_statistics, bool on_torch, bool explains,
+           nb::handle out) {
+            const attention_call call{q,        k,          v,         mask,
+                                      rules,    maps,       is_causal, scale,
+                                      soft_cap, enable_gqa, sinks,     returns_statistics,
+                                      on_torch, out};
+            return explains ? explain_attention(call) : attention(call);
         },
-        "q"_a, "k"_a, "v"_a, "mask"_a.none(), "is_causal"_a, "scale"_a.none(), "enable_gqa"_a,
-        "out"_a.none());
+        "q"_a, "k"_a, "v"_a, "mask"_a.none(), "rules"_a.none(), "maps"_a.none(), "is_causal"_a,
+        "scale"_a.none(), "soft_cap"_a, "enable_gqa"_a, "sinks"_a.none(), "returns_statistics"_a,
+        "on_torch"_a, "explains"_a, "out"_a.none());
+    add_mask(module);
     module.def("check_overlaps", &check_overlaps);
     module.def("view", &view_of);
     module.def("exported", &exported);

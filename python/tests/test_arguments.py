@@ -103,12 +103,16 @@ def test_refusals_of_the_extension_without_places_in_its_source() -> None:
 
 def test_numbers_of_arguments() -> None:
     call: Any = maskwise.explain
-    with pytest.raises(TypeError, match=r"\Aexplain\(\) takes 3 positional arguments, got 4\Z"):
-        call(MASK, X, X, X)
-    with pytest.raises(TypeError, match=r"\Aexplain\(\) takes 3 positional arguments, got 0\Z"):
-        call()
-    with pytest.raises(TypeError, match="takes no keyword arguments"):
+    expected = r"\Aexplain\(\) takes the 3 positional arguments of where\(\), or q, k, v and "
+    for operands in ([], [MASK], [MASK, X, X, X, X]):
+        with pytest.raises(TypeError, match=expected + rf".*, got {len(operands)}\Z"):
+            call(*operands)
+    with pytest.raises(TypeError, match=expected):
         call(MASK, x=X, y=X)
+    with pytest.raises(TypeError, match="q has dtype bool, expected float32"):
+        call(MASK, X, X, X)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'maks'"):
+        call(X, X, X, None, maks=1)
     call = maskwise.instruction_set
     with pytest.raises(TypeError, match="takes no arguments"):
         call(3)

@@ -10,9 +10,13 @@
 namespace maskwise {
 namespace {
 
-void run(const attention_data& plan, const attention_operands& at, const parallel_loop* loop) {
+void check(const attention_data& plan, const attention_operands& at) {
     require_addresses(plan.desc, at);
     if (at.rules != nullptr) check_rules(*at.rules, sequences_of(plan));
+}
+
+void run(const attention_data& plan, const attention_operands& at, const parallel_loop* loop) {
+    check(plan, at);
     run_measured(plan, [&] { run_attention(plan, at, loop); });
 }
 
@@ -42,6 +46,15 @@ void attention_plan::execute(const attention_operands& at) const {
 void attention_plan::execute(const attention_operands& at, const parallel_loop& loop) const {
     check_loop("attention", loop);
     run(*data_, at, &loop);
+}
+
+tile_counts attention_plan::count_tiles(const attention_operands& at) const {
+    attention_operands without_outputs = at;
+    // Not written.
+    if (at.dst == nullptr) without_outputs.dst = const_cast<void*>(at.query);
+    if (at.statistics == nullptr) without_outputs.statistics = without_outputs.dst;
+    check(*data_, without_outputs);
+    return maskwise::count_tiles(*data_, at);
 }
 
 std::int64_t attention_plan::scratch_bytes(int threads) const noexcept {

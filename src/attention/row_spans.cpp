@@ -63,8 +63,7 @@ document document_of(const std::vector<document>& documents, std::int64_t row) {
         --found;
         if (found->rows > 0) break;
     }
-    if (found == documents.end() || row < found->first_row ||
-        row >= found->first_row + found->rows)
+    if (found == documents.end() || row < found->first_row || row >= found->first_row + found->rows)
         return {};
     return *found;
 }
@@ -102,7 +101,8 @@ row_spans joined(const key_span& main, const key_span& second) {
 // Of spans that are not empty; an empty one stays as the other is.
 void widen(key_span& any, const key_span& by) {
     if (by.is_empty()) return;
-    any = any.is_empty() ? by : key_span{std::min(any.first, by.first), std::max(any.last, by.last)};
+    any =
+        any.is_empty() ? by : key_span{std::min(any.first, by.first), std::max(any.last, by.last)};
 }
 
 } // namespace
@@ -110,8 +110,8 @@ void widen(key_span& any, const key_span& by) {
 void check_rules(const mask_rules& rules, std::int64_t sequences) {
     check_sequences("offsets", rules.offsets, sequences, -most);
     check_sequences("prefixes", rules.prefixes, sequences, 0);
-    check_sequences("key_starts", rules.key_starts, sequences, 0);
-    check_sequences("key_ends", rules.key_ends, sequences, 0);
+    check_sequences("starts", rules.starts, sequences, 0);
+    check_sequences("lengths", rules.lengths, sequences, 0);
     if (rules.window) {
         require_size("window.left", rules.window->left, -1);
         require_size("window.right", rules.window->right, -1);
@@ -128,8 +128,8 @@ void check_rules(const mask_rules& rules, std::int64_t sequences) {
 }
 
 row_spans spans_of_row(const mask_rules& rules, const row_place& at) {
-    key_span given{std::max<std::int64_t>(0, value_for(rules.key_starts, at.sequence, 0)),
-                   std::min(at.keys, value_for(rules.key_ends, at.sequence, at.keys))};
+    key_span given{std::max<std::int64_t>(0, value_for(rules.starts, at.sequence, 0)),
+                   std::min(at.keys, value_for(rules.lengths, at.sequence, at.keys))};
     std::int64_t origin = given.first, ahead = given.last - at.rows, first_row = 0, first_key = 0;
     if (!rules.documents.empty()) {
         const document own = document_of(of_sequence(rules.documents, at.sequence), at.row);
@@ -152,8 +152,7 @@ row_spans spans_of_row(const mask_rules& rules, const row_place& at) {
         kept = common(kept, window_of(*rules.window, position));
     }
     if (!rules.prefixes.empty())
-        second =
-            common(given, {origin, origin + value_for(rules.prefixes, at.sequence, 0)});
+        second = common(given, {origin, origin + value_for(rules.prefixes, at.sequence, 0)});
     return joined(kept, second);
 }
 
@@ -167,7 +166,8 @@ void spans_summary::add(const row_spans& row, bool is_first) {
 tile_mask spans_summary::state(std::int64_t first_key, std::int64_t last_key) const {
     if (all.main.holds(first_key, last_key) || all.second.holds(first_key, last_key))
         return tile_mask::kept;
-    const bool is_met = any.main.meets(first_key, last_key) || any.second.meets(first_key, last_key);
+    const bool is_met =
+        any.main.meets(first_key, last_key) || any.second.meets(first_key, last_key);
     return is_met ? tile_mask::mixed : tile_mask::masked;
 }
 
@@ -177,4 +177,20 @@ key_span spans_summary::hull() const {
     return whole;
 }
 
+inline namespace v1 {
+
+void write_mask(const mask_rules& rules, std::int64_t sequences, std::int64_t sequence,
+                std::int64_t rows, std::int64_t keys, std::byte* to) {
+    check_rules(rules, sequences);
+    if (sequence < 0 || sequence >= sequences)
+        refuse("sequence " + std::to_string(sequence) + " of " + std::to_string(sequences));
+    for (std::int64_t row = 0; row < rows; ++row, to += keys) {
+        std::fill_n(to, keys, std::byte{0});
+        const row_spans spans = spans_of_row(rules, {sequence, row, rows, keys});
+        for (const key_span& span : {spans.main, spans.second})
+            if (!span.is_empty()) std::fill(to + span.first, to + span.last, std::byte{1});
+    }
+}
+
+} // namespace v1
 } // namespace maskwise

@@ -80,10 +80,7 @@ public:
           states_(workers_ + how.workers * how.worker_bytes) {}
 
     void run() {
-        maps_.cond = find_map(plan_.mask, at_.cond, {cond_map_, nullptr}).tiles;
-        const map_memory bias = find_map(plan_.bias_mask, at_.bias, {bias_map_, highest_});
-        maps_.bias = bias.tiles;
-        maps_.highest_bias = bias.highest;
+        find_maps();
         share_out(how_.items,
                   [&](tile_worker& worker, std::int64_t item) { run_item(worker, item); });
         if (how_.splits > 1)
@@ -92,7 +89,37 @@ public:
             });
     }
 
+    tile_counts count() {
+        find_maps();
+        tile_counts counts;
+        tile_operands operands(plan_, at_, numbers_, maps_, reinterpret_cast<float*>(workers_));
+        for (std::int64_t i = 0; i < plan_.heads * plan_.row_tiles(); ++i) {
+            operands.bind(i / plan_.row_tiles(), i % plan_.row_tiles());
+            for (std::int64_t number = 0; number < plan_.key_tiles(); ++number)
+                count(operands.tile(number), counts);
+        }
+        return counts;
+    }
+
 private:
+    void find_maps() {
+        maps_.cond = find_map(plan_.mask, at_.cond, {cond_map_, nullptr}).tiles;
+        const map_memory bias = find_map(plan_.bias_mask, at_.bias, {bias_map_, highest_});
+        maps_.bias = bias.tiles;
+        maps_.highest_bias = bias.highest;
+    }
+
+    static void count(const key_tile& keys, tile_counts& counts) {
+        const bool is_masked = keys.is_crossed || keys.is_selected || keys.is_biased;
+        ++counts.all;
+        if (keys.action == tile_action::postpone)
+            ++counts.deferred;
+        else if (keys.action != tile_action::compute)
+            ++counts.skipped;
+        else
+            ++(is_masked ? counts.mixed : counts.full);
+    }
+
     float* state_of(std::int64_t item) const {
         return reinterpret_cast<float*>(states_ + item * how_.state_bytes);
     }
@@ -203,6 +230,15 @@ void run_attention(const attention_data& plan, const attention_operands& at,
     const division how = divide(plan, loop == nullptr ? threads_for(plan) : loop->threads);
     make_room(memory, how.bytes());
     attention_run(plan, at, numbers, loop, how, first_aligned(memory->bytes.get())).run();
+}
+
+tile_counts count_tiles(const attention_data& plan, const attention_operands& at) {
+    const parallel_loop alone{1, {}};
+    std::unique_ptr<attention_scratch> memory;
+    const division how = divide(plan, 1);
+    make_room(memory, how.bytes());
+    return attention_run(plan, at, plan.numbers, &alone, how, first_aligned(memory->bytes.get()))
+        .count();
 }
 
 void run_attention(const attention_data& plan, const attention_operands& at,

@@ -24,6 +24,9 @@ inline void run_attention(const attention_data& plan, const attention_operands& 
 // Bytes of scratch of an execution on so many threads.
 std::int64_t scratch_bytes(const attention_data& plan, int threads);
 
+// Reads cond and bias; single-threaded.
+tile_counts count_tiles(const attention_data& plan, const attention_operands& at);
+
 // Multiplications of an execution, without a mask.
 double products_of(const attention_data& plan);
 

@@ -51,8 +51,8 @@ std::string text_of(const char* name, const values& all) {
 
 bool keeps(const mask_rules& rules, const rule_shape& shape, std::int64_t sequence,
            std::int64_t row, std::int64_t key) {
-    const std::int64_t start = of(rules.key_starts, sequence, 0);
-    const std::int64_t end = std::min(shape.keys, of(rules.key_ends, sequence, shape.keys));
+    const std::int64_t start = of(rules.starts, sequence, 0);
+    const std::int64_t end = std::min(shape.keys, of(rules.lengths, sequence, shape.keys));
     if (key < start || key >= end) return false;
     std::int64_t origin = start;
     std::int64_t position =
@@ -97,8 +97,8 @@ mask_rules draw_rules(generator& random, const rule_shape& shape) {
         rules.prefixes = draw_values(random, count, 0, keys);
     else if (rules.window && one_in(random, 3))
         rules.window->first_keys = around();
-    if (one_in(random, 4)) rules.key_starts = draw_values(random, count, 0, keys);
-    if (one_in(random, 4)) rules.key_ends = draw_values(random, count, 0, keys + 2);
+    if (one_in(random, 4)) rules.starts = draw_values(random, count, 0, keys);
+    if (one_in(random, 4)) rules.lengths = draw_values(random, count, 0, keys + 2);
     if (!one_in(random, 4)) return rules;
     const std::int64_t lists = one_in(random, 2) ? 1 : shape.sequences;
     for (std::int64_t i = 0; i < lists; ++i)
@@ -117,7 +117,7 @@ std::string to_string(const mask_rules& rules) {
         text += "chunks " + std::to_string(rules.chunks->size) + ' ' +
                 std::to_string(rules.chunks->earlier) + ", ";
     text += text_of("offsets", rules.offsets) + text_of("prefixes", rules.prefixes) +
-            text_of("key_starts", rules.key_starts) + text_of("key_ends", rules.key_ends);
+            text_of("starts", rules.starts) + text_of("lengths", rules.lengths);
     for (const auto& documents : rules.documents) {
         text += "documents: ";
         for (const document& one : documents)

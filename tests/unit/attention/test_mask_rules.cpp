@@ -53,7 +53,7 @@ TEST(mask_rules, name_keys_as_other_libraries_do) {
     EXPECT_EQ(kept_by(rules, shape, 1), (places{0, 1, 2, 3}));
     rules = {.chunks = key_chunks{.size = 4, .earlier = 1}};
     EXPECT_EQ(kept_by(rules, shape, 9), (places{4, 5, 6, 7, 8, 9}));
-    rules = {.from_end = true, .causal = true, .key_ends = {7}}; // 2 rows that continue a cache
+    rules = {.from_end = true, .causal = true, .lengths = {7}}; // 2 rows that continue a cache
     EXPECT_EQ(kept_by(rules, {1, 2, 10}, 0), (places{0, 1, 2, 3, 4, 5}));
     rules = {.from_end = true, .causal = true}; // flash_attn_varlen_func with causal
     rules.documents = {{{0, 2, 0, 3}, {2, 2, 3, 4}}};
@@ -118,9 +118,8 @@ TEST(mask_rules, refuse_what_they_cannot_mean) {
     const auto reason = [](const mask_rules& rules) {
         return test::refusal<argument_error>([&] { check_rules(rules, 3); });
     };
-    EXPECT_EQ(reason({.offsets = {1, 2}}),
-              "mask rules: offsets has 2 elements, expected one or 3");
-    EXPECT_EQ(reason({.key_ends = {-1}}), "mask rules: key_ends is -1, expected 0 to 2^48");
+    EXPECT_EQ(reason({.offsets = {1, 2}}), "mask rules: offsets has 2 elements, expected one or 3");
+    EXPECT_EQ(reason({.lengths = {-1}}), "mask rules: lengths is -1, expected 0 to 2^48");
     EXPECT_EQ(reason({.window = key_window{-2, 0}}),
               "mask rules: window.left is -2, expected -1 to 2^48");
     EXPECT_EQ(reason({.chunks = key_chunks{0, 0}}),
@@ -166,10 +165,9 @@ TEST_P(rules_test, do_as_the_same_mask_written_down) {
 // Heads of a few queries that share keys are rows of one, each with its own place in the sequence.
 TEST_P(rules_test, hold_for_folded_heads) {
     for (const std::int64_t rows : {1, 3, 8}) {
-        attention_case what =
-            test::plain_case({2, 8, rows, 8}, {2, 2, 700, 8}, {2, 2, 700, 5}, 3);
+        attention_case what = test::plain_case({2, 8, rows, 8}, {2, 2, 700, 8}, {2, 2, 700, 5}, 3);
         what.desc.grouped_queries = true;
-        what.rules = mask_rules{.from_end = true, .causal = true, .key_ends = {700, 650}};
+        what.rules = mask_rules{.from_end = true, .causal = true, .lengths = {700, 650}};
         what.rules->window = key_window{.left = 100};
         const auto plan = make_attention_plan(what.desc, GetParam());
         EXPECT_EQ(plan->rows, 4 * rows);
@@ -192,7 +190,7 @@ TEST_P(rules_test, cost_only_the_tiles_that_they_keep) {
     EXPECT_EQ(tiles({.causal = true}), 55);
     EXPECT_EQ(tiles({.causal = true, .window = key_window{.left = 64}}), 19);
     EXPECT_EQ(tiles({.chunks = key_chunks{.size = 64}}), 10);
-    EXPECT_EQ(tiles({.key_ends = {65}}), 20);
+    EXPECT_EQ(tiles({.lengths = {65}}), 20);
     EXPECT_EQ(tiles({.documents = {{{0, 320, 0, 320}, {320, 320, 320, 320}}}}), 50);
     EXPECT_EQ(tiles({.causal = true, .window = key_window{.left = 0, .first_keys = 4}}), 19);
 }

@@ -1,0 +1,322 @@
+"""Mask: which keys each row of attention keeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from maskwise import _arguments, _core
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Numbers = tuple[int, ...]  # one, or one for each sequence
+Document = tuple[int, int, int, int]  # first row, rows, first key, keys
+
+
+def _numbers(name: str, value: Any) -> Numbers:
+    """Of an integer, or of integers in one dimension."""
+    from maskwise import _others
+
+    array = np.asarray(_others.plain(value))
+    if array.ndim > 1 or array.size == 0 or array.dtype.kind not in "iu":
+        shown = _arguments.shown(value)
+        raise TypeError(f"{name} is {shown}, expected an integer, or one for each sequence")
+    return tuple(int(one) for one in array.ravel())
+
+
+def _count(name: str, value: Any, least: int = 0) -> int:
+    (number,) = _numbers(name, [value] if np.ndim(value) == 0 else value)[:1]
+    if np.ndim(value) != 0 or number < least:
+        raise ValueError(f"{name} is {_arguments.shown(value)}, expected {least} or more")
+    return number
+
+
+def _joined(name: str, a: Numbers, b: Numbers, join: Any) -> Numbers:
+    """What both say of each sequence."""
+    if not a or not b:
+        return a or b
+    if len(a) != len(b) and 1 not in (len(a), len(b)):
+        raise ValueError(f"{name} of {len(a)} and of {len(b)} sequences")
+    return tuple(int(one) for one in np.atleast_1d(join(np.asarray(a), np.asarray(b))))
+
+
+def _same(name: str, a: Any, b: Any) -> Any:
+    if a and b and a != b:
+        raise ValueError(f"two masks with different {name} do not combine: {a} and {b}")
+    return a or b
+
+
+def _narrower(a: int, b: int) -> int:
+    return max(a, b) if -1 in (a, b) else min(a, b)
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """As C++'s mask_rules."""
+
+    causal: bool = False
+    from_end: bool = False
+    offsets: Numbers = ()
+    window: tuple[int, int] | None = None
+    first_keys: int = 0
+    chunks: tuple[int, int] | None = None
+    prefixes: Numbers = ()
+    starts: Numbers = ()
+    lengths: Numbers = ()
+    documents: tuple[tuple[Document, ...], ...] = ()
+
+    def __and__(self, other: _Rules) -> _Rules:
+        window = self.window or other.window
+        if self.window and other.window:
+            _same("first keys of a window", self.first_keys, other.first_keys)
+            left, right = (_narrower(a, b) for a, b in zip(self.window, other.window, strict=True))
+            window = (left, right)
+        return _Rules(
+            self.causal or other.causal,
+            self.from_end or other.from_end,
+            _same("offsets", self.offsets, other.offsets),
+            window,
+            self.first_keys or other.first_keys,
+            _same("chunks", self.chunks, other.chunks),
+            _joined("prefixes", self.prefixes, other.prefixes, np.minimum),
+            _joined("starts", self.starts, other.starts, np.maximum),
+            _joined("lengths", self.lengths, other.lengths, np.minimum),
+            _same("documents", self.documents, other.documents),
+        )
+
+    @cached_property
+    def native(self) -> _core.Rules:
+        return _core.Rules(**{one.name: getattr(self, one.name) for one in fields(self)})
+
+
+def _runs(ids: NDArray[Any]) -> list[tuple[int, int, int]]:
+    """(id, first, count) of equal neighbours."""
+    if ids.size == 0:
+        return []
+    first = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]])
+    counts = np.diff(np.r_[first, ids.size])
+    return list(zip(ids[first].tolist(), first.tolist(), counts.tolist(), strict=True))
+
+
+def _documents(rows: NDArray[Any], keys: NDArray[Any]) -> tuple[Document, ...]:
+    of_keys: dict[int, tuple[int, int]] = {}
+    for number, first, count in _runs(keys):
+        if number in of_keys:
+            raise ValueError(
+                f"keys of document {number} lie at {of_keys[number][0]} and at {first}, expected "
+                "the keys of a document side by side: give a boolean array instead"
+            )
+        of_keys[number] = (first, count)
+    return tuple(
+        (first, count, *of_keys.get(number, (0, 0))) for number, first, count in _runs(rows)
+    )
+
+
+def _ids(name: str, value: Any) -> NDArray[Any]:
+    from maskwise import _others
+
+    array = np.asarray(_others.plain(value))
+    if array.ndim not in (1, 2) or array.dtype.kind not in "iu":
+        raise TypeError(
+            f"{name} has shape {array.shape} and dtype {array.dtype}, expected integers of shape "
+            "(length,) or (sequences, length)"
+        )
+    return np.atleast_2d(array)
+
+
+def _bounds(name: str, value: Any) -> NDArray[Any]:
+    bounds = _ids(name, value)[0] if np.ndim(value) == 1 else np.zeros(0, int)
+    if bounds.size < 1 or bounds[0] != 0 or (np.diff(bounds.astype(np.int64)) < 0).any():
+        raise ValueError(
+            f"{name} is {_arguments.shown(value)}, expected 0 and then where each document ends"
+        )
+    return bounds.astype(np.int64)
+
+
+class Mask:
+    """Which keys each row of scores keeps. `a & b` keeps what both keep.
+
+        Mask.causal() & Mask.window(127, 0)            # the last 128 keys
+        Mask.causal() & Mask.lengths([900, 1024])      # a batch, padded on the right
+        Mask.causal() & Mask.packed(cu_seqlens)        # documents one after the other
+        Mask.dense(array) & Mask.causal()              # any array, looked at once
+
+    Rules are never written down: a tile of scores is skipped, computed, or masked in registers.
+    What stands for sequences is one integer, or one for each index of q's first dimension.
+
+    Causal, window and chunks speak of a row's position: row + offset, or with `from_end` so that
+    the last row meets the last key. Parts of one mask share their positions. In documents that are
+    given without an offset rows and keys count from the document's first.
+    """
+
+    __slots__ = ("_array", "_maps", "_rules")
+
+    _rules: _Rules
+    _array: NDArray[Any] | None
+    _maps: _core.Maps | None
+
+    def __init__(self) -> None:
+        """Keeps every key."""
+        self._rules, self._array, self._maps = _Rules(), None, None
+
+    @classmethod
+    def _of(cls, **rules: Any) -> Mask:
+        made = cls()
+        made._rules = _Rules(**rules)
+        return made
+
+    @classmethod
+    def causal(cls, offset: Any = None, *, from_end: bool = False) -> Mask:
+        """Keys up to the row's position.
+
+        offset: of sequences, where rows continue that many keys; from_end: the rows are the last
+        ones of their keys, as of a cache (flash_attn's causal, torch's causal_lower_right).
+        """
+        offsets = () if offset is None else _numbers("offset", offset)
+        return cls._of(causal=True, from_end=_arguments.flag("from_end", from_end), offsets=offsets)
+
+    @classmethod
+    def window(cls, left: int, right: int, *, first_keys: int = 0) -> Mask:
+        """position - left <= key <= position + right, -1 for no bound: flash_attn's window_size.
+
+        first_keys: so many first keys of a sequence stay, as attention sinks do.
+        """
+        bounds = (_count("left", left, -1), _count("right", right, -1))
+        return cls._of(window=bounds, first_keys=_count("first_keys", first_keys))
+
+    @classmethod
+    def sliding(cls, size: int) -> Mask:
+        """Causal, the last `size` keys, the row's own included: transformers' sliding_window."""
+        return cls.causal() & cls.window(_count("size", size, 1) - 1, 0)
+
+    @classmethod
+    def chunks(cls, size: int, earlier: int = 0) -> Mask:
+        """Keys of the position's chunk and of so many earlier ones."""
+        return cls._of(chunks=(_count("size", size, 1), _count("earlier", earlier)))
+
+    @classmethod
+    def prefix(cls, lengths: Any) -> Mask:
+        """All rows keep so many first keys, whatever causal, window and chunks say."""
+        return cls._of(prefixes=_numbers("lengths", lengths))
+
+    @classmethod
+    def lengths(cls, lengths: Any) -> Mask:
+        """Keys of sequences that are padded on the right."""
+        return cls._of(lengths=_numbers("lengths", lengths))
+
+    @classmethod
+    def starts(cls, starts: Any) -> Mask:
+        """First keys of sequences that are padded on the left."""
+        return cls._of(starts=_numbers("starts", starts))
+
+    @classmethod
+    def documents(cls, row_ids: Any, key_ids: Any = None) -> Mask:
+        """A row keeps the keys with its id. Ids are (length,), or (sequences, length)."""
+        rows = _ids("row_ids", row_ids)
+        keys = rows if key_ids is None else _ids("key_ids", key_ids)
+        if len(rows) != len(keys) and 1 not in (len(rows), len(keys)):
+            raise ValueError(f"ids of {len(rows)} and of {len(keys)} sequences")
+        count = max(len(rows), len(keys))
+        pairs = ((rows[i % len(rows)], keys[i % len(keys)]) for i in range(count))
+        return cls._of(documents=tuple(_documents(*pair) for pair in pairs))
+
+    @classmethod
+    def packed(cls, cu_seqlens_q: Any, cu_seqlens_k: Any = None) -> Mask:
+        """Documents one after the other, by where they end: flash_attn's cu_seqlens.
+
+        Causal rows are the last ones of their document's keys.
+        """
+        rows = _bounds("cu_seqlens_q", cu_seqlens_q)
+        keys = rows if cu_seqlens_k is None else _bounds("cu_seqlens_k", cu_seqlens_k)
+        if len(rows) != len(keys):
+            raise ValueError(f"cu_seqlens of {len(rows) - 1} and of {len(keys) - 1} documents")
+        lists = (rows[:-1], np.diff(rows), keys[:-1], np.diff(keys))
+        documents = tuple(zip(*(one.tolist() for one in lists), strict=True))
+        return cls._of(from_end=True, documents=(documents,))
+
+    @classmethod
+    def dense(cls, array: Any) -> Mask:
+        """An array as attention's mask takes it, looked at by the first attention that is given it.
+
+        A copy, unless the array cannot be written.
+        """
+        from maskwise import _others
+
+        given = np.asarray(_others.plain(array))
+        made = cls()
+        made._array = given if _is_constant(given) else given.copy()
+        made._array.flags.writeable = False
+        made._maps = _core.Maps()
+        return made
+
+    def __and__(self, other: Mask) -> Mask:
+        if not isinstance(other, Mask):
+            return NotImplemented
+        if self._array is not None and other._array is not None:
+            raise ValueError("two dense masks do not combine: combine the arrays")
+        made = Mask()
+        made._rules = self._rules & other._rules
+        dense = self if self._array is not None else other
+        made._array, made._maps = dense._array, dense._maps
+        return made
+
+    def to_dense(self, rows: int, keys: int, sequences: int = 1) -> NDArray[np.bool_]:
+        """(sequences, rows, keys), True where a key is kept; with a dense part, as that broadcasts.
+
+        A place of an added mask is kept unless it is -infinity.
+        """
+        kept: NDArray[np.bool_] = self._rules.native.written(sequences, rows, keys)
+        if self._array is None:
+            return kept
+        array = self._array if self._array.dtype == np.bool_ else self._array != -np.inf
+        if array.ndim > 3:  # (sequences, heads, rows, keys)
+            kept = kept.reshape(sequences, *(1,) * (array.ndim - 3), rows, keys)
+        both: NDArray[np.bool_] = kept & array
+        return both
+
+    def plot(
+        self, rows: int, keys: int, *, sequence: int = 0, sequences: int = 1, axes: Any = None
+    ) -> Any:
+        """Draws what a sequence keeps, with the tiles of 64 by 64; returns matplotlib's axes."""
+        from importlib import import_module
+
+        pyplot = import_module("matplotlib.pyplot")
+        ticker = import_module("matplotlib.ticker")
+
+        kept = self.to_dense(rows, keys, sequences)[sequence]
+        while kept.ndim > 2:
+            kept = kept[0]
+        if axes is None:
+            axes = pyplot.figure(figsize=(6, 6 * rows / max(keys, 1) + 1)).add_subplot()
+        axes.imshow(kept, cmap="Greys", vmin=0, vmax=1.6, extent=(0, keys, rows, 0), aspect="equal")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_minor_locator(ticker.MultipleLocator(64))
+        axes.grid(which="minor", color="tab:blue", alpha=0.3, linewidth=0.5)
+        axes.set(xlabel="key", ylabel="row", title=f"{kept.mean():.1%} kept")
+        return axes
+
+    def __repr__(self) -> str:
+        plain = _Rules()
+        parts = [
+            f"{one.name}={_arguments.shown(getattr(self._rules, one.name))}"
+            for one in fields(_Rules)
+            if getattr(self._rules, one.name) != getattr(plain, one.name)
+        ]
+        if self._array is not None:
+            parts.append(f"dense {self._array.dtype} {self._array.shape}")
+        return f"<Mask {', '.join(parts) or 'of nothing'}>"
+
+
+def _is_constant(array: NDArray[Any]) -> bool:
+    """Nobody can write to its memory by NumPy."""
+    while isinstance(array, np.ndarray):
+        if array.flags.writeable:
+            return False
+        if array.base is None:
+            return True
+        array = array.base
+    return False

@@ -1,0 +1,57 @@
+// What Python's Mask holds: rules, and the maps of an array that does not change.
+#include "entries.hpp"
+
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
+
+#include <array>
+#include <vector>
+
+namespace maskwise::python {
+namespace {
+
+using numbers = std::vector<std::int64_t>;
+using pair = std::array<std::int64_t, 2>;
+using four = std::array<std::int64_t, 4>;
+
+mask_rules make_rules(bool causal, bool from_end, numbers offsets,
+                      const std::optional<pair>& window, std::int64_t first_keys,
+                      const std::optional<pair>& chunks, numbers prefixes, numbers starts,
+                      numbers lengths, const std::vector<std::vector<four>>& documents) {
+    mask_rules rules{.offsets = std::move(offsets), .from_end = from_end, .causal = causal};
+    if (window) rules.window = {(*window)[0], (*window)[1], first_keys};
+    if (chunks) rules.chunks = {(*chunks)[0], (*chunks)[1]};
+    rules.prefixes = std::move(prefixes);
+    rules.starts = std::move(starts);
+    rules.lengths = std::move(lengths);
+    for (const auto& list : documents) {
+        auto& made = rules.documents.emplace_back();
+        for (const auto& [first_row, rows, first_key, keys] : list)
+            made.push_back({first_row, rows, first_key, keys});
+    }
+    return rules;
+}
+
+nb::object written(const mask_rules& rules, std::int64_t sequences, std::int64_t rows,
+                   std::int64_t keys) {
+    npy_intp extents[] = {sequences, rows, keys};
+    nb::object made = own(PyArray_SimpleNew(3, extents, NPY_BOOL));
+    auto* const bytes = static_cast<std::byte*>(PyArray_DATA(as_array(made)));
+    for (std::int64_t i = 0; i < sequences; ++i)
+        write_mask(rules, sequences, i, rows, keys, bytes + i * rows * keys);
+    return made;
+}
+
+} // namespace
+
+void add_mask(nb::module_& module) {
+    nb::class_<mask_rules>(module, "Rules")
+        .def(nb::new_(&make_rules), nb::arg("causal"), nb::arg("from_end"), nb::arg("offsets"),
+             nb::arg("window").none(), nb::arg("first_keys"), nb::arg("chunks").none(),
+             nb::arg("prefixes"), nb::arg("starts"), nb::arg("lengths"), nb::arg("documents"))
+        .def("written", &written);
+    nb::class_<mask_maps>(module, "Maps").def(nb::init<>());
+}
+
+} // namespace maskwise::python

@@ -1,0 +1,59 @@
+// The threads of the torch that this process has loaded, by the C functions that it exports since
+// 2.10 (torch/csrc/stable/c/shim.h).
+#include "torch_threads.hpp"
+
+#include <dlfcn.h>
+
+#include <stdexcept>
+
+namespace maskwise::python {
+namespace {
+
+using range_body = void (*)(std::int64_t first, std::int64_t last, void* context);
+
+struct torch_functions {
+    std::int32_t (*parallel_for)(std::int64_t first, std::int64_t last, std::int64_t grain,
+                                 range_body body, void* context) = nullptr;
+    std::int32_t (*get_num_threads)(std::uint32_t* count) = nullptr;
+};
+
+template <class Function>
+void find(void* library, const char* name, Function& function) {
+    function = reinterpret_cast<Function>(dlsym(library, name));
+}
+
+torch_functions find_functions() {
+    torch_functions found;
+    void* const library = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_NOW);
+    if (library == nullptr) return found;
+    find(library, "torch_parallel_for", found.parallel_for);
+    find(library, "torch_get_num_threads", found.get_num_threads);
+    return found;
+}
+
+const torch_functions& functions() {
+    static const torch_functions found = find_functions();
+    return found;
+}
+
+void run_on_torch(std::int64_t count, const std::function<void(std::int64_t)>& body) {
+    const auto run_range = [](std::int64_t first, std::int64_t last, void* context) {
+        const auto& each = *static_cast<const std::function<void(std::int64_t)>*>(context);
+        for (std::int64_t i = first; i < last; ++i) each(i);
+    };
+    auto* const context = const_cast<std::function<void(std::int64_t)>*>(&body);
+    if (functions().parallel_for(0, count, 1, run_range, context) != 0)
+        throw std::runtime_error("torch_parallel_for failed");
+}
+
+} // namespace
+
+std::optional<parallel_loop> torch_loop() {
+    std::uint32_t threads = 0;
+    if (functions().parallel_for == nullptr || functions().get_num_threads == nullptr ||
+        functions().get_num_threads(&threads) != 0 || threads == 0)
+        return std::nullopt;
+    return parallel_loop{static_cast<int>(threads), run_on_torch};
+}
+
+} // namespace maskwise::python

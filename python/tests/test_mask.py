@@ -1,0 +1,232 @@
+"""maskwise.Mask: rules against their definition in NumPy, and attention with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import maskwise
+import numpy as np
+import pytest
+from arrays import Array
+from hypothesis import given
+from hypothesis import strategies as st
+from maskwise import Mask
+
+Part = tuple[Mask, Array]  # a mask, and what it keeps: (sequences, rows, keys)
+
+
+def indices(sequences: int, rows: int, keys: int) -> tuple[Array, Array, Array]:
+    found = np.indices((sequences, rows, keys))
+    return found[0], found[1], found[2]
+
+
+@st.composite
+def masks(draw: st.DrawFn, sequences: int, rows: int, keys: int) -> Part:
+    """Parts that say nothing of positions besides their own, combined."""
+    sequence, row, key = indices(sequences, rows, keys)
+    some = draw(st.sampled_from([1, sequences]))
+
+    def numbers(least: int, most: int) -> Array:
+        drawn = draw(st.lists(st.integers(least, most), min_size=some, max_size=some))
+        return np.asarray(drawn, dtype=draw(st.sampled_from([np.int64, np.int32])))
+
+    def of_sequence(values: Array) -> Array:
+        return values[sequence if some > 1 else np.zeros_like(sequence)].astype(np.int64)
+
+    offset, start, length = numbers(-3, keys), numbers(0, keys), numbers(0, keys + 2)
+    left, right = draw(st.integers(-1, keys)), draw(st.integers(-1, keys))
+    ids = np.sort(draw(st.integers(0, 2**32).map(np.random.default_rng)).integers(0, 4, keys))
+    row_ids = np.resize(ids, rows)
+    position = row + of_sequence(offset)
+    seen_left = key >= position - left if left >= 0 else True
+    seen_right = key <= position + right if right >= 0 else True
+    parts = {
+        "causal": (Mask.causal(offset), key <= position),
+        "window": (Mask.window(left, right), np.broadcast_to(seen_left & seen_right, key.shape)),
+        "starts": (Mask.starts(start), key >= of_sequence(start)),
+        "lengths": (Mask.lengths(length), key < of_sequence(length)),
+        "documents": (Mask.documents(row_ids, ids), row_ids[row] == ids[key]),
+        "dense": (Mask.dense(row_ids[:, None] <= ids), row_ids[row] <= ids[key]),
+    }
+    chosen = draw(st.lists(st.sampled_from(sorted(parts)), min_size=1, unique=True))
+    if "causal" not in chosen:
+        parts["window"] = (Mask.causal(offset) & parts["window"][0], parts["window"][1])
+        parts["window"] = (parts["window"][0], parts["window"][1] & (key <= position))
+    made, kept = Mask(), np.ones(key.shape, bool)
+    for name in chosen:
+        made, kept = made & parts[name][0], kept & parts[name][1]
+    return made, kept
+
+
+def random_operands(*shapes: tuple[int, ...]) -> list[Array]:
+    random = np.random.default_rng(5)
+    return [random.standard_normal(shape, dtype=np.float32) for shape in shapes]
+
+
+@given(st.data())
+def test_rules_keep_by_their_definition(data: st.DataObject) -> None:
+    sequences, rows, keys = (data.draw(st.integers(1, most)) for most in (3, 90, 90))
+    mask, kept = data.draw(masks(sequences, rows, keys))
+    np.testing.assert_array_equal(mask.to_dense(rows, keys, sequences), kept, repr(mask))
+    q, k, v = random_operands(
+        (sequences, 2, rows, 8), (sequences, 2, keys, 8), (sequences, 2, keys, 5)
+    )
+    expected = maskwise.attention(q, k, v, kept[:, None])
+    np.testing.assert_array_equal(maskwise.attention(q, k, v, mask), expected, repr(mask))
+
+
+def kept_keys(mask: Mask, row: int, rows: int, keys: int) -> list[int]:
+    return np.flatnonzero(mask.to_dense(rows, keys)[0, row]).tolist()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_a_sliding_window_counts_as_in_transformers(size: int) -> None:
+    rows = np.arange(9)
+    expected = (rows > rows[:, None] - size) & (rows <= rows[:, None])
+    np.testing.assert_array_equal(Mask.sliding(size).to_dense(9, 9)[0], expected)
+
+
+def test_positions() -> None:
+    assert kept_keys(Mask.causal(from_end=True), 0, 2, 6) == [0, 1, 2, 3, 4]
+    assert kept_keys(Mask.causal(3), 0, 2, 6) == [0, 1, 2, 3]
+    assert kept_keys(Mask.causal(from_end=True) & Mask.lengths(4), 1, 2, 6) == [0, 1, 2, 3]
+    assert kept_keys(Mask.causal(from_end=True) & Mask.window(1, 0), 1, 2, 6) == [4, 5]
+    packed = Mask.packed([0, 2, 3], [0, 3, 7]) & Mask.causal()
+    assert [kept_keys(packed, row, 3, 7) for row in range(3)] == [[0, 1], [0, 1, 2], [3, 4, 5, 6]]
+
+
+def test_exceptions_of_a_window() -> None:
+    assert kept_keys(Mask.causal() & Mask.window(1, 0, first_keys=2), 5, 8, 8) == [0, 1, 4, 5]
+    assert kept_keys(Mask.causal() & Mask.prefix(3), 0, 8, 8) == [0, 1, 2]
+    assert kept_keys(Mask.chunks(4, 1), 5, 8, 8) == list(range(8))
+    assert kept_keys(Mask.chunks(4), 5, 8, 8) == [4, 5, 6, 7]
+    left_padded = Mask.chunks(4) & Mask.starts(1)
+    assert kept_keys(left_padded, 5, 9, 9) == [5, 6, 7, 8]
+
+
+def test_combining_narrows() -> None:
+    both = Mask.window(5, -1) & Mask.window(-1, 2) & Mask.window(3, 7)
+    assert kept_keys(both, 10, 20, 20) == list(range(7, 13))
+    lengths = (Mask.lengths([5, 2]) & Mask.lengths(3)).to_dense(1, 9, 2)
+    assert lengths.sum(axis=-1).tolist() == [[3], [2]]
+
+
+def test_a_dense_part_is_a_copy_and_added_masks_work() -> None:
+    q, k, v = random_operands((2, 70, 8), (2, 70, 8), (2, 70, 8))
+    bias = np.where(np.tri(70, dtype=bool), 0.5, -np.inf).astype("f")
+    mask = Mask.dense(bias)
+    expected = maskwise.attention(q, k, v, bias)
+    for _ in range(2):
+        np.testing.assert_array_equal(maskwise.attention(q, k, v, mask), expected)
+    bias[:] = 0
+    np.testing.assert_array_equal(maskwise.attention(q, k, v, mask), expected)
+    np.testing.assert_array_equal(mask.to_dense(70, 70)[0], np.tri(70, dtype=bool))
+    constant = np.ones((70, 70), bool)
+    constant.flags.writeable = False
+    assert Mask.dense(constant)._array is constant
+    assert Mask.dense(np.broadcast_to(np.ones(70, bool), (70, 70)))._array.flags.owndata
+
+
+def reference_with(
+    q: Array, k: Array, v: Array, sinks: Array, cap: float, kept: Array
+) -> tuple[Array, Array]:
+    scores = np.einsum("hle,hse->hls", q.astype("d"), k) / np.sqrt(q.shape[-1])
+    scores = np.where(kept, cap * np.tanh(scores / cap), -np.inf)
+    weights = np.exp(scores)
+    total = weights.sum(-1) + np.exp(sinks.astype("d"))[:, None]
+    return (weights / total[..., None]) @ v, np.log(total)
+
+
+def test_sinks_soft_cap_window_and_statistics_together() -> None:
+    q, k, v = random_operands((3, 100, 16), (3, 100, 16), (3, 100, 8))
+    sinks = np.array([-1, 0.5, 2], "f")
+    rows = np.arange(100)
+    kept = (rows <= rows[:, None]) & (rows >= rows[:, None] - 9)
+    for mask in (Mask.causal(), np.tri(100, dtype=bool)):
+        got, statistics = maskwise.attention(
+            q, k, v, mask, sinks=sinks, soft_cap=3, window=(9, 0), return_statistics=True
+        )
+        expected, logarithms = reference_with(q, k, v, sinks, 3, kept)
+        np.testing.assert_allclose(got, expected, atol=3e-6)
+        np.testing.assert_allclose(statistics, logarithms, atol=3e-6)
+    got = maskwise.attention(q, k, v, is_causal=True, sinks=sinks, soft_cap=3, window=(9, 0))
+    np.testing.assert_allclose(got, expected, atol=3e-6)
+
+
+def test_out_and_statistics() -> None:
+    q, k, v = random_operands((2, 9, 8), (2, 9, 8), (2, 9, 8))
+    out = np.empty_like(q)
+    got, statistics = maskwise.attention(q, k, v, Mask.causal(), return_statistics=True, out=out)
+    assert got is out
+    assert (statistics.shape, statistics.dtype) == ((2, 9), np.float32)
+    jnp = pytest.importorskip("jax.numpy")
+    pair = maskwise.attention(*map(jnp.asarray, (q, k, v)), Mask.causal(), return_statistics=True)
+    assert all(isinstance(one, type(jnp.asarray(q))) for one in pair)
+    np.testing.assert_array_equal(pair[0], out)
+
+
+def test_few_queries_share_keys() -> None:
+    q, k, v = random_operands((2, 8, 5, 16), (2, 2, 300, 16), (2, 2, 300, 16))
+    mask = Mask.causal(from_end=True) & Mask.lengths([300, 211])
+    expected = maskwise.attention(q, k, v, mask.to_dense(5, 300, 2)[:, None], enable_gqa=True)
+    got = maskwise.attention(q, k, v, mask, enable_gqa=True)
+    np.testing.assert_allclose(got, expected, atol=1e-6)
+
+
+def test_explain_counts_tiles() -> None:
+    q, k, v = random_operands((1, 256, 8), (1, 256, 8), (1, 256, 8))
+    text = maskwise.explain(q, k, v, Mask.causal() & Mask.window(64, 0))
+    assert text.startswith("16 tiles of scores: 0 kept as a whole, 7 in part, 9 skipped\n"), text
+    assert "43.8% of the tiles are computed: 2.3 times less work" in text
+    assert maskwise.explain(q, k, v, None, is_causal=True).startswith("16 tiles of scores: 6 kept")
+    masked = np.full((256, 256), np.finfo("f").min)
+    masked[:, :10] = 0
+    assert "4 in part, 0 skipped, 12 masked by a finite" in maskwise.explain(q, k, v, masked)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "text"),
+    [
+        (lambda: Mask.causal("x"), TypeError, "offset is 'x', expected an integer, or one for"),
+        (lambda: Mask.causal(1.5), TypeError, "offset is 1.5"),
+        (lambda: Mask.window(-2, 0), ValueError, "left is -2, expected -1 or more"),
+        (lambda: Mask.sliding(0), ValueError, "size is 0, expected 1 or more"),
+        (lambda: Mask.chunks(0), ValueError, "size is 0, expected 1 or more"),
+        (lambda: Mask.documents([0, 1, 0]), ValueError, "keys of document 0 lie at 0 and at 2"),
+        (lambda: Mask.documents([[[0]]]), TypeError, "row_ids has shape (1, 1, 1)"),
+        (lambda: Mask.packed([1, 2]), ValueError, "cu_seqlens_q is [1, 2], expected 0 and then"),
+        (lambda: Mask.packed([0, 2], [0, 1, 2]), ValueError, "of 1 and of 2 documents"),
+        (lambda: Mask.chunks(2) & Mask.chunks(3), ValueError, "different chunks"),
+        (lambda: Mask.lengths([1, 2]) & Mask.lengths([1, 2, 3]), ValueError, "2 and of 3"),
+        (lambda: Mask.dense([True]) & Mask.dense([True]), ValueError, "two dense masks"),
+        (lambda: Mask.lengths(-1).to_dense(2, 2), ValueError, "lengths is -1"),
+        (lambda: Mask.lengths([1, 2]).to_dense(2, 2, 3), ValueError, "expected one or 3"),
+    ],
+)
+def test_errors_name_the_value(make: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error) as caught:
+        make()
+    assert text in str(caught.value)
+
+
+def test_attention_refuses_what_does_not_fit() -> None:
+    q, k, v = random_operands((2, 4, 8, 8), (2, 4, 8, 8), (2, 4, 8, 8))
+    for mask, others, error, text in (
+        (Mask.lengths([1, 2, 3]), {}, ValueError, "lengths has 3 elements, expected one or 2"),
+        (Mask.causal(), {"is_causal": True}, ValueError, "exclude each other"),
+        (Mask.dense(np.ones((3, 8), bool)), {}, ValueError, "mask of shape"),
+        (None, {"window": 3}, TypeError, "window is 3, expected (left, right)"),
+        (None, {"sinks": np.zeros(3, "f")}, ValueError, "sinks"),
+        (None, {"sinks": np.zeros(4, "d")}, TypeError, "sinks has dtype float64"),
+        (None, {"soft_cap": "x"}, TypeError, "soft_cap is 'x'"),
+        (None, {"return_statistics": 2}, TypeError, "return_statistics is 2"),
+    ):
+        with pytest.raises(error) as caught:
+            maskwise.attention(q, k, v, mask, **others)  # type: ignore[arg-type]
+        assert text in str(caught.value), caught.value
+
+
+def test_repr_says_what_is_given() -> None:
+    assert repr(Mask()) == "<Mask of nothing>"
+    assert repr(Mask.causal() & Mask.window(3, 0)) == "<Mask causal=True, window=(3, 0)>"
+    assert "dense bool (2, 2)" in repr(Mask.dense(np.ones((2, 2), bool)))
