@@ -174,12 +174,15 @@ void lay_out_masks(attention_data& plan) {
                                   type == row_type::f32    ? mask_kind::bias_f32
                                   : type == row_type::bf16 ? mask_kind::bias_bf16
                                                            : mask_kind::bias_f16);
-    plan.bias_mask.bounds_mixed = plan.desc.bias_on_fill;
+    // One row tile would take as long for the norms as for the scores.
+    plan.bounds_scores =
+        plan.bias.column_count != 0 && !plan.by_operators() && plan.row_tiles() > 1;
+    plan.bias_mask.bounds_mixed = plan.desc.bias_on_fill || plan.bounds_scores;
 }
 
 template <class Part>
-constexpr auto floats_of =
-    static_cast<std::int64_t>((sizeof(Part) + sizeof(float) - 1) / sizeof(float));
+constexpr auto floats_of = static_cast<std::int64_t>((sizeof(Part) + sizeof(float) - 1) /
+                                                     sizeof(float));
 
 // Adds a part of so many floats; returns where it begins.
 std::int64_t add_part(worker_layout& layout, std::int64_t floats) {
@@ -199,7 +202,8 @@ worker_layout lay_out_worker(const attention_data& plan) {
     layout.state = add_part(layout, plan.state_floats());
     layout.scores = add_part(layout, panel_scores * kept_tiles);
     layout.factor = add_part(layout, plan.tile_rows);
-    if (plan.by_operators()) layout.tiles = add_part(layout, plan.key_tiles() * floats_of<key_tile>);
+    if (plan.by_operators())
+        layout.tiles = add_part(layout, plan.key_tiles() * floats_of<key_tile>);
     if (plan.converts_key && (!plan.in_pairs || plan.key_is_turned))
         layout.keys = add_part(layout, plan.tile_keys * plan.depth);
     if (plan.converts_value) layout.values = add_part(layout, plan.tile_keys * plan.columns);

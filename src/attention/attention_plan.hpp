@@ -69,6 +69,8 @@ struct attention_data {
     bool converts_key = false, converts_value = false; // to dense f32, a tile at a time
     bool in_pairs = false; // products of bf16, two at once; queries are not scaled then
     row_type weights_type = row_type::f32;
+    // Norms of queries and keys bound the scores, so that tiles of a low bias may be skipped.
+    bool bounds_scores = false;
     mask_layout mask, bias_mask; // of cond and of bias
     worker_layout worker;
     mutable spare<attention_scratch> scratch;

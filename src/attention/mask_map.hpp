@@ -15,7 +15,7 @@ enum class tile_mask : std::uint8_t { kept, masked, mixed };
 enum class tile_action : std::uint8_t {
     skip, // no place has a weight
     compute,
-    postpone, // the bias masks what is kept by a finite number: a weight in rows with nothing else
+    postpone, // the bias is so low that maybe no place has a weight
     fill,     // every place has a fill that is finite
 };
 

@@ -28,12 +28,13 @@ struct division {
     int workers = 1;
     std::int64_t splits = 1; // of the keys of each row tile
     std::int64_t items = 0;
-    std::int64_t highest_bytes = 0, map_bytes = 0, worker_bytes = 0, state_bytes = 0;
+    std::int64_t highest_bytes = 0, norm_bytes = 0, map_bytes = 0, worker_bytes = 0,
+                 state_bytes = 0;
 
     // With what aligning takes; where 64 bits do not hold them, a number that no machine has.
     std::int64_t bytes() const {
         const wide all = wide{workers} * worker_bytes + wide{splits > 1 ? items : 0} * state_bytes +
-                         highest_bytes + map_bytes + padding;
+                         highest_bytes + norm_bytes + map_bytes + padding;
         constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
         return all > most ? most : static_cast<std::int64_t>(all);
     }
@@ -51,6 +52,7 @@ division divide(const attention_data& plan, int threads) {
     made.workers = static_cast<int>(std::clamp<std::int64_t>(made.items, 1, threads));
     constexpr std::int64_t float_bytes = sizeof(float);
     made.highest_bytes = padded(plan.bias_mask.tiles() * float_bytes);
+    if (plan.bounds_scores) made.norm_bytes = padded(plan.heads * plan.key_tiles() * float_bytes);
     made.map_bytes = padded(plan.mask.tiles() + plan.bias_mask.tiles());
     made.worker_bytes = padded(plan.worker.floats * float_bytes);
     made.state_bytes = padded(plan.state_floats() * float_bytes);
@@ -74,9 +76,10 @@ public:
                   std::byte* scratch)
         : plan_(plan), at_(at), numbers_(numbers), loop_(loop), how_(how),
           highest_(reinterpret_cast<float*>(scratch)),
-          cond_map_(reinterpret_cast<tile_mask*>(scratch + how.highest_bytes)),
+          key_norms_(reinterpret_cast<float*>(scratch + how.highest_bytes)),
+          cond_map_(reinterpret_cast<tile_mask*>(scratch + how.highest_bytes + how.norm_bytes)),
           bias_map_(cond_map_ + plan.mask.tiles()),
-          workers_(scratch + how.highest_bytes + how.map_bytes),
+          workers_(scratch + how.highest_bytes + how.norm_bytes + how.map_bytes),
           states_(workers_ + how.workers * how.worker_bytes) {}
 
     void run() {
@@ -107,6 +110,9 @@ private:
         const map_memory bias = find_map(plan_.bias_mask, at_.bias, {bias_map_, highest_});
         maps_.bias = bias.tiles;
         maps_.highest_bias = bias.highest;
+        if (!plan_.bounds_scores) return;
+        std::fill_n(key_norms_, plan_.heads * plan_.key_tiles(), unknown_norm);
+        maps_.key_norms = key_norms_;
     }
 
     static void count(const key_tile& keys, tile_counts& counts) {
@@ -196,6 +202,7 @@ private:
     const parallel_loop* loop_;
     const division& how_;
     float* highest_; // of the tiles of bias_map_
+    float* key_norms_;
     tile_mask* cond_map_;
     tile_mask* bias_map_;
     std::byte* workers_;

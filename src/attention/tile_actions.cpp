@@ -10,11 +10,15 @@ constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 // Below exp(-88) the kernels' exponential is 0.
 constexpr float no_weight = 88;
 
-// A bias that masks by a finite number leaves a row its scores where the row has no others, so none
-// above half that number.
-tile_action action_of_bias(const key_tile& keys, bool masks) {
-    if (!masks) return tile_action::compute;
-    return keys.highest_bias == minus_infinity ? tile_action::skip : tile_action::postpone;
+// So far below the best of a row tile a bias waits for the maxima of others.
+constexpr float low_bias = 16;
+
+tile_action action_of_bias(const key_tile& keys, const row_tile& rows, bool masks) {
+    if (!keys.is_biased) return tile_action::compute;
+    if (masks && keys.highest_bias == minus_infinity) return tile_action::skip;
+    const bool is_low =
+        rows.maps.key_norms != nullptr && keys.highest_bias < rows.best_bias - low_bias;
+    return masks || is_low ? tile_action::postpone : tile_action::compute;
 }
 
 } // namespace
@@ -41,16 +45,23 @@ key_tile decide(const attention_data& plan, const attention_numbers& numbers, co
         return keys;
     }
     const bool fill_is_biased = plan.desc.bias_on_fill && numbers.fill <= 0;
-    keys.action = action_of_bias(keys, bias == tile_mask::masked && (!has_fill || fill_is_biased));
+    keys.action = tile_action::compute;
+    if (!has_fill || fill_is_biased)
+        keys.action = action_of_bias(keys, rows, bias == tile_mask::masked);
     return keys;
 }
 
-// NaN in the bias, or in a row's scores, counts.
-bool has_weight(const key_tile& keys, float fill, const float* maxima, std::int64_t rows) {
+// NaN in the bias, or in a row's scores, counts. Where scores have no bound, a bias that masks by a
+// finite number leaves a row its scores where the row has no others, so none above half that
+// number.
+bool has_weight(const key_tile& keys, float fill, float bound, const float* maxima,
+                std::int64_t rows) {
     const bool is_filled = keys.action == tile_action::fill;
-    const float reached = (is_filled ? fill : 0) + (keys.is_biased ? keys.highest_bias : 0);
+    const bool is_bounded = bound < -minus_infinity;
+    float reached = (is_filled ? fill : 0) + (keys.is_biased ? keys.highest_bias : 0);
     if (reached == minus_infinity) return false;
-    const float distance = is_filled ? no_weight : std::max(no_weight, -reached / 2);
+    const float distance = is_filled || is_bounded ? no_weight : std::max(no_weight, -reached / 2);
+    if (!is_filled && is_bounded) reached += bound;
     return std::any_of(maxima, maxima + rows,
                        [&](float maximum) { return !(maximum - reached > distance); });
 }

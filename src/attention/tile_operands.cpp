@@ -1,7 +1,9 @@
 #include "attention/tile_operands.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -20,7 +22,7 @@ strided_matrix turned(strided_matrix matrix) {
 }
 
 // The part of one row tile.
-tile_maps part_of(tile_maps maps, const attention_data& plan,
+tile_maps part_of(tile_maps maps, const attention_data& plan, std::int64_t head,
                   std::span<const std::int64_t> position, std::int64_t number) {
     if (maps.cond != nullptr) maps.cond += place_in_map(plan.mask, position, number);
     if (maps.bias != nullptr) {
@@ -28,6 +30,7 @@ tile_maps part_of(tile_maps maps, const attention_data& plan,
         maps.bias += place;
         maps.highest_bias += place;
     }
+    if (maps.key_norms != nullptr) maps.key_norms += head * plan.key_tiles();
     return maps;
 }
 
@@ -60,9 +63,36 @@ void tile_operands::bind(std::int64_t head, std::int64_t number) {
     position_ = shape_position(head, plan_.outer);
     const std::int64_t first = number * plan_.tile_rows;
     rows_ = {first, std::min(plan_.tile_rows, plan_.rows - first),
-             part_of(maps_, plan_, position_, number)};
+             part_of(maps_, plan_, head, position_, number)};
     if (plan_.is_causal || at_.rules != nullptr) find_spans();
     has_queries_ = false;
+    query_norm_ = unknown_norm;
+    if (rows_.maps.key_norms == nullptr) return;
+    rows_.best_bias = -std::numeric_limits<float>::infinity();
+    for (std::int64_t t = 0; t < plan_.key_tiles(); ++t) // not NaN
+        rows_.best_bias = std::max(rows_.best_bias, rows_.maps.highest_bias[t]);
+}
+
+// Found by whoever needs it first; others may find the same meanwhile.
+float tile_operands::key_norm(const key_tile& keys) const {
+    const std::atomic_ref<float> known(rows_.maps.key_norms[keys.number]);
+    float norm = known.load(std::memory_order_relaxed);
+    if (norm != unknown_norm) return norm;
+    norm = kernels_.largest_norm(matrix(plan_.key, at_.key, keys.first), keys.keys, plan_.depth);
+    known.store(norm, std::memory_order_relaxed);
+    return norm;
+}
+
+// A little more than exact: products are sums of rounded ones. Keys that are masked are not read.
+float tile_operands::bound_of_scores(const key_tile& keys) {
+    if (rows_.maps.key_norms == nullptr || rows_.maps.bias[keys.number] == tile_mask::masked)
+        return std::numeric_limits<float>::infinity();
+    if (query_norm_ == unknown_norm)
+        query_norm_ = kernels_.largest_norm(matrix(plan_.query, at_.query, rows_.first), rows_.rows,
+                                            plan_.depth);
+    const float cap = std::abs(numbers_.soft_cap);
+    const float bound = 1.01F * query_norm_ * key_norm(keys) * std::abs(numbers_.scale);
+    return cap != 0 && bound > cap ? cap : bound;
 }
 
 void tile_operands::find_spans() {
@@ -191,8 +221,8 @@ panel_scores tile_operands::multiply(const panel_rows& panel, const key_tile& ke
     const float* const queries =
         part(plan_.worker.queries) + panel.number * plan_.panel * plan_.depth;
     const auto multiply = plan_.in_pairs ? kernels_.multiply_pairs : kernels_.multiply;
-    multiply({key.first + made.first_key * key.row_bytes, key.row_bytes, key.column_bytes, made.keys, plan_.depth_steps(), queries,
-              scores, nullptr, panel.queries});
+    multiply({key.first + made.first_key * key.row_bytes, key.row_bytes, key.column_bytes,
+              made.keys, plan_.depth_steps(), queries, scores, nullptr, panel.queries});
     made.steps = steps_;
     made.fill = numbers_.fill;
     made.bias_on_fill = plan_.desc.bias_on_fill;
@@ -219,8 +249,9 @@ void tile_operands::add_values(const panel_scores& weights, const strided_matrix
     const std::int64_t steps = plan_.in_pairs ? (weights.keys + 1) / 2 : weights.keys;
     const auto multiply = plan_.in_pairs ? kernels_.multiply_pairs : kernels_.multiply;
     const std::int64_t first = plan_.in_pairs ? weights.first_key / 2 : weights.first_key;
-    multiply({value.first + first * value.row_bytes, value.column_bytes, value.row_bytes, plan_.columns, steps,
-              weights.scores, values, factor, weights.queries, factor == nullptr});
+    multiply({value.first + first * value.row_bytes, value.column_bytes, value.row_bytes,
+              plan_.columns, steps, weights.scores, values, factor, weights.queries,
+              factor == nullptr});
 }
 
 float tile_operands::sink(std::int64_t row) const {

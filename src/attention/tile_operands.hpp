@@ -5,10 +5,14 @@
 
 namespace maskwise {
 
+inline constexpr float unknown_norm = -1;
+
 // The maps of cond and of bias; of all row tiles, or of one. Null where there is none.
 struct tile_maps {
     const tile_mask *cond = nullptr, *bias = nullptr;
     const float* highest_bias = nullptr;
+    float* key_norms = nullptr; // the largest of each key tile of each head, or unknown_norm; null:
+                                // scores have no bound
 };
 
 // Some queries of a head, with their part of the maps and what their spans have in common; null
@@ -17,14 +21,17 @@ struct row_tile {
     std::int64_t first = 0, rows = 0;
     tile_maps maps;
     const spans_summary* spans = nullptr;
+    float best_bias = 0; // of all key tiles, where norms are known
 };
 
 key_tile decide(const attention_data& plan, const attention_numbers& numbers, const row_tile& rows,
                 std::int64_t number);
 
 // Whether a tile that is postponed or filled has a weight in one of these rows, of which the
-// largest scores so far are given.
-bool has_weight(const key_tile& keys, float fill, const float* maxima, std::int64_t rows);
+// largest scores so far are given. No product of a query and a key is above `bound`; infinity where
+// that is not known.
+bool has_weight(const key_tile& keys, float fill, float bound, const float* maxima,
+                std::int64_t rows);
 
 // Key tiles [first, last) of a row tile of a head.
 struct tile_range {
@@ -70,6 +77,9 @@ public:
     // values = values * factor + weights * value; without a factor the sum goes on.
     void add_values(const panel_scores& weights, const strided_matrix& value, float* values,
                     const float* factor) const;
+    // That no score of the tile is above, its bias apart.
+    float bound_of_scores(const key_tile& keys);
+
     // Of the head that has this row.
     float sink(std::int64_t row) const;
     // Whether a tile may have the fill.
@@ -84,6 +94,7 @@ private:
     // Rows of a tile as dense f32, or as dense pairs.
     strided_matrix converted(load_fn load, const strided_matrix& rows, std::int64_t count,
                              std::int64_t columns, std::int64_t to) const;
+    float key_norm(const key_tile& keys) const;
     void load_queries();
     void find_spans();
     row_spans spans_of(std::int64_t row) const;
@@ -106,6 +117,7 @@ private:
     row_spans* spans_;         // of the rows
     spans_summary* summaries_; // of the panels, then of all rows
     bool has_queries_ = false;
+    float query_norm_ = unknown_norm; // the largest of the rows
     std::int64_t computed_tiles_ = 0;
 };
 

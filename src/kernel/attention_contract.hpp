@@ -81,7 +81,7 @@ struct score_steps {
 // Scores of some keys: factors, bias, selection. A side that is the same for all queries has one
 // element a key: its step is 1, else panel.
 struct panel_scores {
-    float* scores = nullptr; // [keys][panel]; become exp(score - maximum)
+    float* scores = nullptr;    // [keys][panel]; become exp(score - maximum)
     std::int64_t first_key = 0; // of the tile's; even where weights are pairs
     std::int64_t keys = 0, queries = 0;
     bool in_pairs = false; // weights are stored as bf16, those of two keys in one place
@@ -131,6 +131,8 @@ struct attention_kernels {
     // Takes rows of numbers into the range.
     void (*see_rows)(const strided_matrix& from, std::int64_t rows, std::int64_t columns,
                      number_range& seen);
+    // The largest Euclidean norm of a row; NaN where one is.
+    float (*largest_norm)(const strided_matrix& from, std::int64_t rows, std::int64_t columns);
     // Adds up rows of f32.
     void (*add_rows)(const std::byte* rows, std::int64_t row_bytes, std::int64_t count,
                      std::int64_t columns, float* sums);

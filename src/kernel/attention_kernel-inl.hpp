@@ -322,6 +322,7 @@ HWY_ATTR inline std::int64_t panel_queries() {
 }
 
 constexpr attention_kernels attention{
-    panel_queries,      singles::multiply, multiply_pairs, panel_weigh,    panel_finish,
-    panel_exponentiate, panel_normalize,   panel_merge,    rows_as_f32,    rows_as_pairs,
-    panel_load,         panel_load_conds,  see_rows,       panel_add_rows, panel_store};
+    panel_queries, singles::multiply,  multiply_pairs,  panel_weigh,
+    panel_finish,  panel_exponentiate, panel_normalize, panel_merge,
+    rows_as_f32,   rows_as_pairs,      panel_load,      panel_load_conds,
+    see_rows,      largest_norm,       panel_add_rows,  panel_store};

@@ -176,6 +176,30 @@ HWY_ATTR inline void see_rows(const strided_matrix& from, std::int64_t row_count
             seen.has_nan || !hn::AllFalse(d, hn::IsNaN(nan))};
 }
 
+HWY_ATTR inline float largest_norm(const strided_matrix& from, std::int64_t row_count,
+                                   std::int64_t columns) {
+    const row_d d;
+    float values[row_block_elems], largest = 0;
+    for (std::int64_t r = 0; r < row_count; ++r) {
+        auto sum = hn::Zero(d);
+        for (std::int64_t first = 0; first < columns; first += row_block_elems) {
+            const std::int64_t count = std::min(row_block_elems, columns - first);
+            strided_matrix part = from;
+            part.first += r * from.row_bytes + first * from.column_bytes;
+            rows_as_f32(part, 1, count, values);
+            std::fill(values + count, values + row_block_elems, 0.0F);
+            for (std::int64_t i = 0; i < count; i += row_lanes()) {
+                const auto value = hn::LoadU(d, values + i);
+                sum = hn::MulAdd(value, value, sum);
+            }
+        }
+        const float square = hn::GetLane(hn::SumOfLanes(d, sum));
+        if (square != square) return square;
+        largest = std::max(largest, square);
+    }
+    return hn::GetLane(hn::Sqrt(hn::Set(d, largest)));
+}
+
 HWY_ATTR inline void panel_add_rows(const std::byte* row, std::int64_t row_bytes,
                                     std::int64_t count, std::int64_t columns, float* sums) {
     const row_d d;

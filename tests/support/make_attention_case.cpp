@@ -137,8 +137,10 @@ double lowest_of(data_type type) {
 std::vector<double> draw_bias(generator& random, data_type type, const extent_list& extents) {
     std::vector<double> bias = normal_numbers(random, count_of(extents), one_in(random, 3) ? 0 : 2);
     if (one_in(random, 2)) return bias;
-    const double masked =
-        one_in(random, 2) ? -std::numeric_limits<double>::infinity() : lowest_of(type);
+    constexpr std::array lower{-30.0, -200.0, -1e4};
+    const double masked = one_in(random, 3)   ? -std::numeric_limits<double>::infinity()
+                          : one_in(random, 2) ? lowest_of(type)
+                                              : lower[static_cast<std::size_t>(draw(random, 0, 2))];
     const std::vector<double> keep = draw_mask(random, extents);
     for (std::size_t i = 0; i < bias.size(); ++i)
         if (keep[i] == 0) bias[i] = masked;
@@ -323,15 +325,14 @@ std::string to_string(const attention_case& what) {
     };
     const attention_desc& desc = what.desc;
     return one("query", what.query) + one("key", what.key) + one("value", what.value) +
-           one("cond", what.cond) + one("bias", what.bias) +
-           one("sinks", what.sinks) + one("dst", what.dst) +
-           one("statistics", what.statistics) + "fill " + std::to_string(desc.fill) + " causal " +
-           std::string(to_string(desc.causal)) + " soft_cap " + std::to_string(desc.soft_cap) +
-           " inf_as_zero " + std::to_string(desc.inf_as_zero) + " nan_as_zero " +
-           std::to_string(desc.nan_as_zero) + " cond_masks " + std::to_string(desc.cond_masks) +
-           " bias_on_fill " + std::to_string(desc.bias_on_fill) + " grouped " +
-           std::to_string(desc.grouped_queries) + " scale " +
-           (desc.scale ? std::to_string(*desc.scale) : "default") +
+           one("cond", what.cond) + one("bias", what.bias) + one("sinks", what.sinks) +
+           one("dst", what.dst) + one("statistics", what.statistics) + "fill " +
+           std::to_string(desc.fill) + " causal " + std::string(to_string(desc.causal)) +
+           " soft_cap " + std::to_string(desc.soft_cap) + " inf_as_zero " +
+           std::to_string(desc.inf_as_zero) + " nan_as_zero " + std::to_string(desc.nan_as_zero) +
+           " cond_masks " + std::to_string(desc.cond_masks) + " bias_on_fill " +
+           std::to_string(desc.bias_on_fill) + " grouped " + std::to_string(desc.grouped_queries) +
+           " scale " + (desc.scale ? std::to_string(*desc.scale) : "default") +
            (what.rules ? ", rules: " + to_string(*what.rules) : "");
 }
 

@@ -65,6 +65,7 @@ enum class mask_form {
     f16_lowest,
     filled_cond,
     infinite_beside_cond,
+    low, // by the norms of queries and keys
     boundary
 };
 
@@ -104,6 +105,9 @@ attention_case masked_case(const kept_places& places, mask_form form) {
         break;
     case mask_form::large:
         set_bias(data_type::f32, -1e30);
+        break;
+    case mask_form::low:
+        set_bias(data_type::f32, -1e4);
         break;
     case mask_form::f16_lowest:
         set_bias(data_type::f16, -65504);
@@ -146,6 +150,8 @@ TEST(attention_cost, follows_the_mask_in_every_form) {
                     const kept_places places = random_places(random, rows, keys);
                     for (const mask_form form : forms_of_places)
                         expect_work(places, form, order, target);
+                    if (order == attention_order::tiles && rows > 64)
+                        expect_work(places, mask_form::low, order, target);
                     expect_work(below_boundary(rows, keys), mask_form::boundary, order, target);
                 }
 }
@@ -160,6 +166,29 @@ TEST(attention_cost, of_heads_that_share_keys) {
         run_attention(*plan, what.operands(), nullptr);
         EXPECT_EQ(plan->computed_tiles, 3 * key_heads * plan->key_tiles()) << to_string(*plan);
     }
+}
+
+// ALiBi: a band of keys counts, the wider the smaller the slope.
+TEST(attention_cost, follows_a_bias_that_falls_with_the_distance) {
+    constexpr std::int64_t length = 640;
+    std::int64_t before = 0;
+    for (const double slope : {2.0, 0.5, 0.01}) {
+        attention_case what = test::plain_case({1, length, 8}, {1, length, 8}, {1, length, 5}, 3);
+        std::vector<double> bias;
+        for (std::int64_t i = 0; i < length * length; ++i)
+            bias.push_back(-slope * static_cast<double>(std::abs(i / length - i % length)));
+        test::set_bias(what, data_type::f32, {length, length}, bias);
+        const auto plan = make_attention_plan(what.desc, active_isa());
+        const test::output_memory outputs = test::copy_outputs(what);
+        run_attention(*plan, what.operands(), nullptr);
+        EXPECT_EQ(test::compare(what, test::expected(what), outputs), "");
+        EXPECT_GT(plan->computed_tiles, before) << slope;
+        before = plan->computed_tiles;
+        if (slope == 2.0) {
+            EXPECT_LE(before, 10 + 2 * 9 + 2 * 8);
+        }
+    }
+    EXPECT_EQ(before, 100);
 }
 
 // Rows of which a finite number masks every key need all of them; infinity needs none.
