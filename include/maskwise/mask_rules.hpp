@@ -39,12 +39,13 @@ struct document {
 // for each index of dst's first dimension, which are called sequences here. Numbers are at most
 // 2^48.
 //
-// The position of row r is r + its offset; with `from_end` the last row's is that of the last key.
-// In a document without `offsets` rows and keys count from its first ones. Chunks, prefixes and
-// first_keys count from the first key of the document, or of the sequence.
+// The position of row r is r + its offset; with `from_end` so far ahead that the last row's is that
+// of the last key; with `in_documents` rows, keys and their ends are the document's. Chunks,
+// prefixes and first_keys count from the first key of the document, or of the sequence.
 struct mask_rules {
     std::vector<std::int64_t> offsets = {}; // none: 0
     bool from_end = false;
+    bool in_documents = false;
     bool causal = false; // key <= position
     std::optional<key_window> window = {};
     std::optional<key_chunks> chunks = {};

@@ -16,11 +16,20 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from maskwise._attention import attention
+from maskwise._attention import attention, packed_attention
 from maskwise._core import explain, instruction_set, version, where
 from maskwise._select import select
 
-__all__ = ["Mask", "attention", "explain", "instruction_set", "onednn_library", "select", "where"]
+__all__ = [
+    "Mask",
+    "attention",
+    "explain",
+    "instruction_set",
+    "onednn_library",
+    "packed_attention",
+    "select",
+    "where",
+]
 __version__ = version()
 
 if TYPE_CHECKING:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from maskwise._mask import Mask
 
 
+LEAST_CAP = 1e-30  # below, a score over it is no float32
+
+
 def attention(
     q: Any,
     k: Any,
@@ -66,9 +69,9 @@ def attention(
     another library that speaks DLPack, an object of that library, without a copy. With
     return_statistics a pair: the result, and float32 (..., L), the logarithm of each row's sum.
 
-    A row of which every place is masked is 0, its logarithm 0, too. Sums are float32. Keep v finite
-    where it is masked: whether a NaN or infinity there reaches the result is not defined. The GIL
-    is released.
+    A row of which every place is masked is 0, its logarithm 0, too, and -inf without keys. Sums are
+    float32. Keep v finite where it is masked: whether a NaN or infinity there reaches the result is
+    not defined. The GIL is released.
 
     Raises
     ------
@@ -85,7 +88,39 @@ def attention(
     return _attend(*operands, returns_statistics=return_statistics)
 
 
-def explain_attention(q: Any, k: Any, v: Any, mask: Any, **others: Any) -> str:
+def packed_attention(
+    q: Any,
+    k: Any,
+    v: Any,
+    cu_seqlens_q: Any,
+    cu_seqlens_k: Any = None,
+    *,
+    is_causal: bool = False,
+    scale: float | None = None,
+    soft_cap: float | None = None,
+    window: tuple[int, int] | None = None,
+    sinks: Any = None,
+    return_statistics: bool = False,
+    out: Any = None,
+) -> Any:
+    """attention of documents that lie one after the other, without padding.
+
+    q is (rows, heads, E), k (keys, key heads, E) and v (keys, value heads, Ev), the result
+    (rows, heads, Ev), statistics (heads, rows). Document i has the rows cu_seqlens_q[i] up to
+    cu_seqlens_q[i + 1], and the keys by cu_seqlens_k, which is cu_seqlens_q where it is not given.
+    With is_causal a document's last row keeps all of its keys, as in flash_attn_varlen_func; window
+    counts from the same place. The rest is as attention has it.
+    """
+    from maskwise._mask import Mask
+
+    mask = Mask.packed(cu_seqlens_q, cu_seqlens_k)
+    if _arguments.flag("is_causal", is_causal):
+        mask &= Mask.causal()
+    options = (q, k, v, mask, False, scale, True, soft_cap, window, sinks, out)
+    return _attend(*options, returns_statistics=return_statistics, is_packed=True)
+
+
+def explain(q: Any, k: Any, v: Any, mask: Any = None, **others: Any) -> str:
     """Which tiles of scores attention(q, k, v, mask) computes, as lines of text."""
     names = ("is_causal", "scale", "enable_gqa", "soft_cap", "window", "sinks")
     given: dict[str, Any] = {"is_causal": False, "enable_gqa": False, **others}
@@ -104,12 +139,22 @@ def explain_attention(q: Any, k: Any, v: Any, mask: Any, **others: Any) -> str:
     )
 
 
+def _of_rank(rank: int, **arrays: Any) -> list[Any]:
+    for name, array in arrays.items():
+        if array.ndim != rank:
+            raise ValueError(f"{name} has shape {array.shape}, expected {rank} dimensions")
+    return list(arrays.values())
+
+
 def _rules_and_array(mask: Any, is_causal: bool, window: Any) -> tuple[Mask | None, Any]:
     """What of the mask is rules, and what is an array that may have changed."""
-    if window is None and not hasattr(mask, "_rules"):
+    is_causal_bias = type(mask).__name__ == "CausalBias"
+    if window is None and not hasattr(mask, "_rules") and not is_causal_bias:
         return None, mask
     from maskwise._mask import Mask
 
+    if is_causal_bias:
+        mask = Mask.causal(from_end=mask.variant.name == "LOWER_RIGHT")
     rules = mask if isinstance(mask, Mask) else None
     if rules is not None and is_causal:
         raise ValueError("a Mask and is_causal=True exclude each other: use Mask.causal() & mask")
@@ -136,11 +181,14 @@ def _attend(
     *,
     returns_statistics: Any = False,
     explains: bool = False,
+    is_packed: bool = False,
 ) -> Any:
     causal = is_causal if type(is_causal) is bool else _arguments.flag("is_causal", is_causal)
     grouped = enable_gqa if type(enable_gqa) is bool else _arguments.flag("enable_gqa", enable_gqa)
     factor = None if scale is None else _arguments.number("scale", scale)
     cap = 0.0 if soft_cap is None else _arguments.number("soft_cap", soft_cap)
+    if 0 < abs(cap) < LEAST_CAP:
+        raise ValueError(f"soft_cap is {cap}, expected 0 for none, or {LEAST_CAP} and more")
     twice = _arguments.flag("return_statistics", returns_statistics)
     rules, array = _rules_and_array(mask, causal, window)
     native = maps = None
@@ -151,13 +199,21 @@ def _attend(
     masks = array is not None
 
     def call(q: Any, k: Any, v: Any, *rest: Any, out: Any) -> Any:
+        if is_packed:  # heads first
+            q, k, v = (one.swapaxes(0, 1) for one in _of_rank(3, q=q, k=k, v=v))
+            out, given = None if out is None else out.swapaxes(0, 1), out
         mask = rest[0] if masks else None
         sink = rest[-1] if sinks is not None else None
+        if sink is not None and type(sinks) in (list, tuple):
+            sink = sink.astype(np.float32)
         result = _core.attention(
             *(q, k, v, mask, native, maps, causal, factor, cap, grouped, sink),
             *(twice, on_torch, explains, out),
         )
-        return result if explains or twice else result[0]
+        first, *others = result
+        if is_packed:
+            first = first.swapaxes(0, 1) if given is None else given
+        return (first, *others) if explains or twice else first
 
     on_torch = type(q).__module__.partition(".")[0] == "torch"
     operands = (q, k, v, *((array,) if masks else ()), *((sinks,) if sinks is not None else ()))

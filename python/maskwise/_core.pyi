@@ -46,6 +46,7 @@ class Rules:
         *,
         causal: bool,
         from_end: bool,
+        in_documents: bool,
         offsets: tuple[int, ...],
         window: tuple[int, int] | None,
         first_keys: int,

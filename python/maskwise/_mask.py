@@ -13,6 +13,7 @@ from maskwise import _arguments, _core
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+MOST = 2**48
 Numbers = tuple[int, ...]  # one, or one for each sequence
 Document = tuple[int, int, int, int]  # first row, rows, first key, keys
 
@@ -22,17 +23,19 @@ def _numbers(name: str, value: Any) -> Numbers:
     from maskwise import _others
 
     array = np.asarray(_others.plain(value))
+    shown = _arguments.shown(value)
     if array.ndim > 1 or array.size == 0 or array.dtype.kind not in "iu":
-        shown = _arguments.shown(value)
         raise TypeError(f"{name} is {shown}, expected an integer, or one for each sequence")
+    if (array > MOST).any() or (array < -MOST).any():
+        raise ValueError(f"{name} is {shown}, expected at most 2**48")
     return tuple(int(one) for one in array.ravel())
 
 
 def _count(name: str, value: Any, least: int = 0) -> int:
-    (number,) = _numbers(name, [value] if np.ndim(value) == 0 else value)[:1]
-    if np.ndim(value) != 0 or number < least:
+    numbers = _numbers(name, value)
+    if len(numbers) != 1 or numbers[0] < least:
         raise ValueError(f"{name} is {_arguments.shown(value)}, expected {least} or more")
-    return number
+    return numbers[0]
 
 
 def _joined(name: str, a: Numbers, b: Numbers, join: Any) -> Numbers:
@@ -45,9 +48,15 @@ def _joined(name: str, a: Numbers, b: Numbers, join: Any) -> Numbers:
 
 
 def _same(name: str, a: Any, b: Any) -> Any:
-    if a and b and a != b:
-        raise ValueError(f"two masks with different {name} do not combine: {a} and {b}")
+    """Of what may be given once."""
+    if a and b:
+        _require_equal(name, a, b)
     return a or b
+
+
+def _require_equal(name: str, a: Any, b: Any) -> None:
+    if a != b:
+        raise ValueError(f"two masks with different {name} do not combine: {a} and {b}")
 
 
 def _narrower(a: int, b: int) -> int:
@@ -60,6 +69,7 @@ class _Rules:
 
     causal: bool = False
     from_end: bool = False
+    in_documents: bool = False
     offsets: Numbers = ()
     window: tuple[int, int] | None = None
     first_keys: int = 0
@@ -70,14 +80,17 @@ class _Rules:
     documents: tuple[tuple[Document, ...], ...] = ()
 
     def __and__(self, other: _Rules) -> _Rules:
+        if self.causal and other.causal:
+            _require_equal("causal positions", self._position(), other._position())
         window = self.window or other.window
         if self.window and other.window:
-            _same("first keys of a window", self.first_keys, other.first_keys)
+            _require_equal("first keys of a window", self.first_keys, other.first_keys)
             left, right = (_narrower(a, b) for a, b in zip(self.window, other.window, strict=True))
             window = (left, right)
         return _Rules(
             self.causal or other.causal,
             self.from_end or other.from_end,
+            self.in_documents or other.in_documents,
             _same("offsets", self.offsets, other.offsets),
             window,
             self.first_keys or other.first_keys,
@@ -87,6 +100,9 @@ class _Rules:
             _joined("lengths", self.lengths, other.lengths, np.minimum),
             _same("documents", self.documents, other.documents),
         )
+
+    def _position(self) -> tuple[Any, ...]:
+        return self.offsets, self.from_end, self.in_documents
 
     @cached_property
     def native(self) -> _core.Rules:
@@ -120,7 +136,7 @@ def _ids(name: str, value: Any) -> NDArray[Any]:
     from maskwise import _others
 
     array = np.asarray(_others.plain(value))
-    if array.ndim not in (1, 2) or array.dtype.kind not in "iu":
+    if array.ndim not in (1, 2) or array.dtype.kind not in "iu" or len(array) == 0:
         raise TypeError(
             f"{name} has shape {array.shape} and dtype {array.dtype}, expected integers of shape "
             "(length,) or (sequences, length)"
@@ -138,7 +154,7 @@ def _bounds(name: str, value: Any) -> NDArray[Any]:
 
 
 class Mask:
-    """Which keys each row of scores keeps. `a & b` keeps what both keep.
+    """Which keys each row of scores keeps. `a & b` has the rules of both.
 
         Mask.causal() & Mask.window(127, 0)            # the last 128 keys
         Mask.causal() & Mask.lengths([900, 1024])      # a batch, padded on the right
@@ -148,11 +164,12 @@ class Mask:
     Rules are never written down: a tile of scores is skipped, computed, or masked in registers.
     What stands for sequences is one integer, or one for each index of q's first dimension.
 
-    Causal, window and chunks speak of a row's position: row + offset, or with `from_end` so that
-    the last row meets the last key. Parts of one mask share their positions. In documents that are
-    given without an offset rows and keys count from the document's first.
+    A key is kept where every rule keeps it; prefix and first_keys are exceptions from some of them.
+    Window and chunks speak of a row's position, which causal gives: the row itself, row + offset,
+    or with `from_end` so that the last row meets the last key; in packed documents, the document's.
     """
 
+    __array_ufunc__ = None  # an array & a mask is refused
     __slots__ = ("_array", "_maps", "_rules")
 
     _rules: _Rules
@@ -236,22 +253,21 @@ class Mask:
             raise ValueError(f"cu_seqlens of {len(rows) - 1} and of {len(keys) - 1} documents")
         lists = (rows[:-1], np.diff(rows), keys[:-1], np.diff(keys))
         documents = tuple(zip(*(one.tolist() for one in lists), strict=True))
-        return cls._of(from_end=True, documents=(documents,))
+        return cls._of(from_end=True, in_documents=True, documents=(documents,))
 
     @classmethod
     def dense(cls, array: Any) -> Mask:
-        """An array as attention's mask takes it, looked at by the first attention that is given it.
-
-        A copy, unless the array cannot be written.
-        """
+        """A copy of an array as attention's mask takes it; the first attention looks at it."""
         from maskwise import _others
 
-        given = np.asarray(_others.plain(array))
         made = cls()
-        made._array = given if _is_constant(given) else given.copy()
-        made._array.flags.writeable = False
+        made._array = _copy(np.asarray(_others.plain(array)))
         made._maps = _core.Maps()
         return made
+
+    def __reduce__(self) -> Any:
+        values = tuple(getattr(self._rules, one.name) for one in fields(_Rules))
+        return _restored, (values, self._array)
 
     def __and__(self, other: Mask) -> Mask:
         if not isinstance(other, Mask):
@@ -269,7 +285,8 @@ class Mask:
 
         A place of an added mask is kept unless it is -infinity.
         """
-        kept: NDArray[np.bool_] = self._rules.native.written(sequences, rows, keys)
+        counts = (("sequences", sequences), ("rows", rows), ("keys", keys))
+        kept: NDArray[np.bool_] = self._rules.native.written(*(_count(*one) for one in counts))
         if self._array is None:
             return kept
         array = self._array if self._array.dtype == np.bool_ else self._array != -np.inf
@@ -311,12 +328,13 @@ class Mask:
         return f"<Mask {', '.join(parts) or 'of nothing'}>"
 
 
-def _is_constant(array: NDArray[Any]) -> bool:
-    """Nobody can write to its memory by NumPy."""
-    while isinstance(array, np.ndarray):
-        if array.flags.writeable:
-            return False
-        if array.base is None:
-            return True
-        array = array.base
-    return False
+def _copy(array: NDArray[Any]) -> NDArray[Any]:
+    """Of what is repeated, one element; read-only."""
+    once = tuple(slice(None) if stride else slice(1) for stride in array.strides)
+    return np.broadcast_to(array[once].copy(), array.shape)
+
+
+def _restored(rules: tuple[Any, ...], array: NDArray[Any] | None) -> Mask:
+    made = Mask() if array is None else Mask.dense(array)
+    made._rules = _Rules(*rules)
+    return made

@@ -109,8 +109,10 @@ def in_kind(
     if not isinstance(made, tuple):
         return made
     make = maker(operands)
-    first, *others = (make(one) if isinstance(one, np.ndarray) else one for one in made)
-    return (first if out is None else out, *others)
+    first = (
+        out if out is not None else make(made[0]) if isinstance(made[0], np.ndarray) else made[0]
+    )
+    return (first, *(make(one) if isinstance(one, np.ndarray) else one for one in made[1:]))
 
 
 def where_blocks(condition: Any, x: Any, y: Any, out: Any) -> Any:

@@ -200,7 +200,12 @@ nb::tuple attention(const attention_call& of) {
 nb::tuple explain_attention(const attention_call& of) {
     check_types(of);
     const attention_plan plan = find_plan(of);
-    const tile_counts counts = plan.count_tiles(inputs_of(of));
+    const attention_operands at = inputs_of(of);
+    tile_counts counts;
+    {
+        const released_gil gil(true);
+        counts = plan.count_tiles(at);
+    }
     return nb::make_tuple(counts.all, counts.full, counts.mixed, counts.deferred, counts.skipped,
                           explain(plan));
 }

@@ -15,11 +15,14 @@ using numbers = std::vector<std::int64_t>;
 using pair = std::array<std::int64_t, 2>;
 using four = std::array<std::int64_t, 4>;
 
-mask_rules make_rules(bool causal, bool from_end, numbers offsets,
+mask_rules make_rules(bool causal, bool from_end, bool in_documents, numbers offsets,
                       const std::optional<pair>& window, std::int64_t first_keys,
                       const std::optional<pair>& chunks, numbers prefixes, numbers starts,
                       numbers lengths, const std::vector<std::vector<four>>& documents) {
-    mask_rules rules{.offsets = std::move(offsets), .from_end = from_end, .causal = causal};
+    mask_rules rules{.offsets = std::move(offsets),
+                     .from_end = from_end,
+                     .in_documents = in_documents,
+                     .causal = causal};
     if (window) rules.window = {(*window)[0], (*window)[1], first_keys};
     if (chunks) rules.chunks = {(*chunks)[0], (*chunks)[1]};
     rules.prefixes = std::move(prefixes);
@@ -47,9 +50,10 @@ nb::object written(const mask_rules& rules, std::int64_t sequences, std::int64_t
 
 void add_mask(nb::module_& module) {
     nb::class_<mask_rules>(module, "Rules")
-        .def(nb::new_(&make_rules), nb::arg("causal"), nb::arg("from_end"), nb::arg("offsets"),
-             nb::arg("window").none(), nb::arg("first_keys"), nb::arg("chunks").none(),
-             nb::arg("prefixes"), nb::arg("starts"), nb::arg("lengths"), nb::arg("documents"))
+        .def(nb::new_(&make_rules), nb::arg("causal"), nb::arg("from_end"), nb::arg("in_documents"),
+             nb::arg("offsets"), nb::arg("window").none(), nb::arg("first_keys"),
+             nb::arg("chunks").none(), nb::arg("prefixes"), nb::arg("starts"), nb::arg("lengths"),
+             nb::arg("documents"))
         .def("written", &written);
     nb::class_<mask_maps>(module, "Maps").def(nb::init<>());
 }

@@ -59,7 +59,7 @@ and the plan. Moves no element. Raises what where raises for these arguments.
 
 explain(q, k, v, mask, **keywords): which tiles of scores attention would compute: how many are kept
 as a whole, in part, or skipped, and what that saves. Reads the mask. mask may be None; keywords are
-attention's.
+attention's, without out and return_statistics.
 )";
 
 constexpr const char* instruction_set_doc =
@@ -152,18 +152,19 @@ PyObject* enter_where(PyObject*, PyObject* const* arguments, Py_ssize_t count, P
                         count == 1 ? ", 3 with out" : "", count);
 }
 
-PyObject* explain_attention(PyObject* const* arguments, PyObject* keywords) {
+PyObject* explain_attention(PyObject* const* arguments, Py_ssize_t count, PyObject* keywords) {
     return guarded([&] {
-        const nb::object explain =
-            nb::module_::import_("maskwise._attention").attr("explain_attention");
-        return own(PyObject_Vectorcall(explain.ptr(), arguments, 4, keywords));
+        const nb::object explain = nb::module_::import_("maskwise._attention").attr("explain");
+        return own(PyObject_Vectorcall(explain.ptr(), arguments, static_cast<std::size_t>(count),
+                                       keywords));
     });
 }
 
 PyObject* enter_explain(PyObject*, PyObject* const* arguments, Py_ssize_t count,
                         PyObject* keywords) {
-    if (count == 4) return explain_attention(arguments, keywords);
-    if (count != 3 || keywords != nullptr)
+    if (count == 4 || (count == 3 && keywords != nullptr))
+        return explain_attention(arguments, count, keywords);
+    if (count != 3)
         return PyErr_Format(PyExc_TypeError,
                             "explain() takes the 3 positional arguments of where(), or q, k, v and "
                             "the mask of attention() with its keywords, got %zd",

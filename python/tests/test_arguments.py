@@ -110,6 +110,8 @@ def test_numbers_of_arguments() -> None:
     with pytest.raises(TypeError, match=expected):
         call(MASK, x=X, y=X)
     with pytest.raises(TypeError, match="q has dtype bool, expected float32"):
+        call(MASK, X, X, mask=None)
+    with pytest.raises(TypeError, match="q has dtype bool, expected float32"):
         call(MASK, X, X, X)
     with pytest.raises(TypeError, match="unexpected keyword argument 'maks'"):
         call(X, X, X, None, maks=1)

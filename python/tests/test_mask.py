@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import maskwise
@@ -121,10 +123,34 @@ def test_a_dense_part_is_a_copy_and_added_masks_work() -> None:
     bias[:] = 0
     np.testing.assert_array_equal(maskwise.attention(q, k, v, mask), expected)
     np.testing.assert_array_equal(mask.to_dense(70, 70)[0], np.tri(70, dtype=bool))
-    constant = np.ones((70, 70), bool)
-    constant.flags.writeable = False
-    assert Mask.dense(constant)._array is constant
-    assert Mask.dense(np.broadcast_to(np.ones(70, bool), (70, 70)))._array.flags.owndata
+    huge = Mask.dense(np.broadcast_to(np.ones(70, bool), (2**40, 70)))
+    assert "dense bool (1099511627776, 70)" in repr(huge)
+
+
+def test_copies_and_pickles() -> None:
+    mask = Mask.causal() & Mask.lengths([3, 4]) & Mask.dense(np.tri(5, dtype=bool))
+    for _ in range(2):
+        for twin in (copy.deepcopy(mask), pickle.loads(pickle.dumps(mask))):
+            assert repr(twin) == repr(mask)
+            np.testing.assert_array_equal(twin.to_dense(5, 5, 2), mask.to_dense(5, 5, 2))
+
+
+def test_a_causal_bias_of_torch_is_rules() -> None:
+    bias = pytest.importorskip("torch.nn.attention.bias")
+    q, k, v = random_operands((2, 2, 5, 8), (2, 2, 9, 8), (2, 2, 9, 8))
+    for made, mask in (
+        (bias.causal_lower_right(5, 9), Mask.causal(from_end=True)),
+        (bias.causal_upper_left(5, 9), Mask.causal()),
+    ):
+        np.testing.assert_array_equal(
+            maskwise.attention(q, k, v, made), maskwise.attention(q, k, v, mask)
+        )
+
+
+def test_rows_of_a_document_may_lie_apart() -> None:
+    mask = Mask.causal() & Mask.documents([1, 1, 2, 2, 1, 1], [1, 1, 1, 1, 2, 2])
+    assert kept_keys(mask, 4, 6, 6) == [0, 1, 2, 3]
+    assert kept_keys(mask, 1, 6, 6) == [0, 1]
 
 
 def reference_with(
@@ -196,6 +222,13 @@ def test_explain_counts_tiles() -> None:
         (lambda: Mask.documents([[[0]]]), TypeError, "row_ids has shape (1, 1, 1)"),
         (lambda: Mask.packed([1, 2]), ValueError, "cu_seqlens_q is [1, 2], expected 0 and then"),
         (lambda: Mask.packed([0, 2], [0, 1, 2]), ValueError, "of 1 and of 2 documents"),
+        (lambda: Mask.causal() & Mask.causal(2), ValueError, "different causal positions"),
+        (lambda: Mask.causal() & Mask.causal(from_end=True), ValueError, "causal positions"),
+        (lambda: Mask.window(1, 0) & Mask.window(2, 0, first_keys=2), ValueError, "first keys of"),
+        (lambda: Mask.lengths(2**63), ValueError, "lengths is 9223372036854775808, expected at"),
+        (lambda: Mask.documents(np.zeros((0, 4), int)), TypeError, "row_ids has shape (0, 4)"),
+        (lambda: Mask().to_dense(3.5, 4), TypeError, "rows is 3.5, expected an integer"),
+        (lambda: np.zeros(2, bool) & Mask(), TypeError, "unsupported operand"),
         (lambda: Mask.chunks(2) & Mask.chunks(3), ValueError, "different chunks"),
         (lambda: Mask.lengths([1, 2]) & Mask.lengths([1, 2, 3]), ValueError, "2 and of 3"),
         (lambda: Mask.dense([True]) & Mask.dense([True]), ValueError, "two dense masks"),
@@ -218,6 +251,7 @@ def test_attention_refuses_what_does_not_fit() -> None:
         (None, {"window": 3}, TypeError, "window is 3, expected (left, right)"),
         (None, {"sinks": np.zeros(3, "f")}, ValueError, "sinks"),
         (None, {"sinks": np.zeros(4, "d")}, TypeError, "sinks has dtype float64"),
+        (None, {"soft_cap": 1e-40}, ValueError, "soft_cap is 1e-40, expected 0 for none"),
         (None, {"soft_cap": "x"}, TypeError, "soft_cap is 'x'"),
         (None, {"return_statistics": 2}, TypeError, "return_statistics is 2"),
     ):
@@ -230,3 +264,24 @@ def test_repr_says_what_is_given() -> None:
     assert repr(Mask()) == "<Mask of nothing>"
     assert repr(Mask.causal() & Mask.window(3, 0)) == "<Mask causal=True, window=(3, 0)>"
     assert "dense bool (2, 2)" in repr(Mask.dense(np.ones((2, 2), bool)))
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_packed_documents_are_attentions_of_their_own(is_causal: bool) -> None:
+    rows, keys = np.array([0, 40, 40, 150]), np.array([0, 90, 100, 210])
+    q, k, v = random_operands((150, 4, 16), (210, 2, 16), (210, 2, 8))
+    got, statistics = maskwise.packed_attention(
+        q, k, v, rows, keys, is_causal=is_causal, return_statistics=True
+    )
+    assert got.flags.c_contiguous
+    assert (got.shape, statistics.shape) == ((150, 4, 8), (4, 150))
+    for first, last, key, key_end in zip(rows[:-1], rows[1:], keys[:-1], keys[1:], strict=True):
+        one = [q[first:last], k[key:key_end], v[key:key_end]]
+        mask = Mask.causal(from_end=True) if is_causal else None
+        expected = maskwise.attention(*(x.swapaxes(0, 1) for x in one), mask, enable_gqa=True)
+        np.testing.assert_allclose(got[first:last], expected.swapaxes(0, 1), atol=2e-6)
+    out = np.empty_like(got)
+    assert maskwise.packed_attention(q, k, v, rows, keys, is_causal=is_causal, out=out) is out
+    np.testing.assert_array_equal(out, got)
+    with pytest.raises(ValueError, match=r"q has shape \(150, 64\), expected 3 dimensions"):
+        maskwise.packed_attention(q.reshape(150, 64), k, v, rows, keys)

@@ -49,11 +49,10 @@ void attention_plan::execute(const attention_operands& at, const parallel_loop& 
 }
 
 tile_counts attention_plan::count_tiles(const attention_operands& at) const {
-    attention_operands without_outputs = at;
-    // Not written.
-    if (at.dst == nullptr) without_outputs.dst = const_cast<void*>(at.query);
-    if (at.statistics == nullptr) without_outputs.statistics = without_outputs.dst;
-    check(*data_, without_outputs);
+    std::byte not_written{};
+    attention_operands with_outputs = at;
+    with_outputs.dst = with_outputs.statistics = &not_written;
+    check(*data_, with_outputs);
     return maskwise::count_tiles(*data_, at);
 }
 

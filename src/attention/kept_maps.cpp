@@ -14,6 +14,7 @@ kept_map* mask_maps_data::find(const void* mask, const mask_layout& layout) cons
 
 kept_map* mask_maps_data::keep(std::unique_ptr<kept_map> made) {
     kept_map* const added = made.release();
+    ++count;
     kept_map* before = first.load(std::memory_order_relaxed);
     do {
         static_cast<void>(added->next.release());

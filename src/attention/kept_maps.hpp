@@ -36,8 +36,11 @@ struct mask_maps_data {
     kept_map* find(const void* mask, const mask_layout& layout) const;
     // Does not look whether there is one.
     kept_map* keep(std::unique_ptr<kept_map> made);
+    // More layouts than any model has: others are not kept.
+    bool is_full() const { return count.load(std::memory_order_relaxed) >= 16; }
 
     std::atomic<kept_map*> first = nullptr;
+    std::atomic<int> count = 0;
 };
 
 } // namespace maskwise

@@ -135,7 +135,7 @@ row_spans spans_of_row(const mask_rules& rules, const row_place& at) {
         const document own = document_of(of_sequence(rules.documents, at.sequence), at.row);
         given = common(given, {own.first_key, own.first_key + own.keys});
         origin = own.first_key;
-        if (rules.offsets.empty()) {
+        if (rules.in_documents) {
             first_row = own.first_row;
             first_key = own.first_key;
             ahead = own.keys - own.rows;

@@ -154,18 +154,16 @@ private:
     // The map of a mask: kept from before, to be kept, or in this execution's scratch memory.
     map_memory find_map(const mask_layout& layout, const void* mask, const map_memory& own) const {
         if (layout.heads == 0) return {};
-        if (at_.maps == nullptr) {
+        mask_maps_data* const kept = at_.maps == nullptr ? nullptr : &at_.maps->data();
+        if (kept != nullptr)
+            if (kept_map* const found = kept->find(mask, layout)) return found->memory();
+        if (kept == nullptr || kept->is_full()) {
             fill_map(layout, mask, own);
             return own;
         }
-        mask_maps_data& kept = at_.maps->data();
-        kept_map* found = kept.find(mask, layout);
-        if (found == nullptr) {
-            auto made = std::make_unique<kept_map>(mask, layout);
-            fill_map(layout, mask, made->memory());
-            found = kept.keep(std::move(made));
-        }
-        return found->memory();
+        auto made = std::make_unique<kept_map>(mask, layout);
+        fill_map(layout, mask, made->memory());
+        return kept->keep(std::move(made))->memory();
     }
 
     // The last rows first: below a causal boundary they have most keys, and a thread that begins

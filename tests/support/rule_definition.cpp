@@ -67,8 +67,8 @@ bool keeps(const mask_rules& rules, const rule_shape& shape, std::int64_t sequen
         if (own == documents.end()) return false;
         if (key < own->first_key || key >= own->first_key + own->keys) return false;
         origin = own->first_key;
-        if (rules.offsets.empty())
-            position = row - own->first_row + own->first_key +
+        if (rules.in_documents)
+            position = row - own->first_row + own->first_key + of(rules.offsets, sequence, 0) +
                        (rules.from_end ? own->keys - own->rows : 0);
     }
     if (key - origin < of(rules.prefixes, sequence, 0)) return true;
@@ -90,6 +90,7 @@ mask_rules draw_rules(generator& random, const rule_shape& shape) {
     const auto around = [&] { return draw(random, 0, one_in(random, 2) ? 9 : keys + 3); };
     rules.causal = one_in(random, 2);
     rules.from_end = one_in(random, 3);
+    rules.in_documents = one_in(random, 2);
     if (one_in(random, 3)) rules.offsets = draw_values(random, count, -5, keys + 2);
     if (one_in(random, 3)) rules.window = {around() - 1, around() - 1, 0};
     if (one_in(random, 5)) rules.chunks = {around() + 1, draw(random, 0, 3)};
@@ -109,6 +110,7 @@ mask_rules draw_rules(generator& random, const rule_shape& shape) {
 std::string to_string(const mask_rules& rules) {
     std::string text = rules.causal ? "causal, " : "";
     if (rules.from_end) text += "from_end, ";
+    if (rules.in_documents) text += "in_documents, ";
     if (rules.window)
         text += "window " + std::to_string(rules.window->left) + ' ' +
                 std::to_string(rules.window->right) + " first " +

@@ -55,7 +55,7 @@ TEST(mask_rules, name_keys_as_other_libraries_do) {
     EXPECT_EQ(kept_by(rules, shape, 9), (places{4, 5, 6, 7, 8, 9}));
     rules = {.from_end = true, .causal = true, .lengths = {7}}; // 2 rows that continue a cache
     EXPECT_EQ(kept_by(rules, {1, 2, 10}, 0), (places{0, 1, 2, 3, 4, 5}));
-    rules = {.from_end = true, .causal = true}; // flash_attn_varlen_func with causal
+    rules = {.from_end = true, .in_documents = true, .causal = true}; // flash_attn_varlen_func
     rules.documents = {{{0, 2, 0, 3}, {2, 2, 3, 4}}};
     EXPECT_EQ(kept_by(rules, {1, 4, 7}, 0), (places{0, 1}));
     EXPECT_EQ(kept_by(rules, {1, 4, 7}, 2), (places{3, 4, 5}));
@@ -134,14 +134,22 @@ TEST(mask_rules, refuse_what_they_cannot_mean) {
 
 class rules_test : public testing::TestWithParam<isa> {};
 
-std::vector<std::byte> run(const attention_case& what, isa target) {
+struct outcome {
+    std::vector<std::byte> dst;
+    std::int64_t computed_tiles;
+};
+
+outcome run(const attention_case& what, isa target) {
     const auto plan = make_attention_plan(what.desc, target);
+    const test::output_memory before = test::copy_outputs(what);
     run_attention(*plan, what.operands(), nullptr);
-    return test::copy_outputs(what).dst;
+    EXPECT_EQ(test::compare(what, test::expected(what), before), "") << to_string(what);
+    return {test::copy_outputs(what).dst, plan->computed_tiles};
 }
 
-// Skipping zeros changes no bit.
+// Skipping zeros changes no bit. Rules may compute a tile more between documents that lie apart.
 TEST_P(rules_test, do_as_the_same_mask_written_down) {
+    int same = 0;
     for (std::uint64_t i = 0; i < 60; ++i) {
         test::generator random(test::base_seed() + i);
         const rule_shape shape{2, test::draw(random, 33, 200), test::draw(random, 1, 300)};
@@ -149,7 +157,7 @@ TEST_P(rules_test, do_as_the_same_mask_written_down) {
             test::plain_case({2, shape.rows, 8}, {2, shape.keys, 8}, {2, shape.keys, 5}, 3);
         what.rules = test::draw_rules(random, shape);
         if (i % 3 == 0) what.desc.fill = -3;
-        const std::vector<std::byte> by_rules = run(what, GetParam());
+        const outcome by_rules = run(what, GetParam());
         std::vector<double> kept;
         for (std::int64_t s = 0; s < 2; ++s)
             for (std::int64_t r = 0; r < shape.rows; ++r)
@@ -158,8 +166,14 @@ TEST_P(rules_test, do_as_the_same_mask_written_down) {
         test::set_cond(what, {2, shape.rows, shape.keys}, kept);
         const std::string text = to_string(what);
         what.rules.reset();
-        ASSERT_EQ(run(what, GetParam()), by_rules) << text;
+        const outcome written = run(what, GetParam());
+        ASSERT_GE(by_rules.computed_tiles, written.computed_tiles) << text;
+        same += by_rules.computed_tiles == written.computed_tiles ? 1 : 0;
+        if (by_rules.computed_tiles == written.computed_tiles) {
+            ASSERT_EQ(written.dst, by_rules.dst) << text;
+        }
     }
+    EXPECT_GE(same, 40);
 }
 
 // Heads of a few queries that share keys are rows of one, each with its own place in the sequence.

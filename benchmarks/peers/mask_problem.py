@@ -1,0 +1,185 @@
+"""Attention under the masks that models use: each as Maskwise's rules, as an array, and as the
+function that FlexAttention takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+Keeps = Callable[[Any, Any, Any], Any]  # sequence, row, key: NumPy arrays, or torch's
+
+
+@dataclass
+class Problem:
+    """The rules are keywords of benchmarks/peers/mask_engine.py; `at` makes of lists of numbers an
+    array of the library that asks."""
+
+    name: str
+    shape: tuple[int, int, int, int]  # batch, heads, rows, depth
+    keys: int = 0  # rows, where 0
+    key_heads: int = 0  # heads, where 0
+    rules: dict[str, Any] = field(default_factory=dict)
+    keeps: Callable[[Callable[[Any], Any]], Keeps] | None = None  # None: all
+    bias: Callable[[int, Any, Any], Any] | None = None  # heads, row, key
+    is_causal: bool = False  # and nothing else
+
+    @property
+    def key_shape(self) -> tuple[int, int, int, int]:
+        batch, heads, rows, depth = self.shape
+        return batch, self.key_heads or heads, self.keys or rows, depth
+
+    def operands(self) -> list[Any]:
+        random = np.random.default_rng(7)
+        shapes = (self.shape, self.key_shape, self.key_shape)
+        return [random.standard_normal(shape, dtype=np.float32) for shape in shapes]
+
+    @cached_property
+    def kept(self) -> Any:
+        """(batch or 1, 1, rows, keys), boolean."""
+        if self.keeps is None:
+            return None
+        batch = self.shape[0]
+        sequence, row, key = np.indices((batch, self.shape[2], self.key_shape[2]), sparse=True)
+        kept = np.broadcast_to(
+            self.keeps(np.asarray)(sequence, row, key), (batch, self.shape[2], self.key_shape[2])
+        )
+        return np.ascontiguousarray(kept[:, None] if batch > 1 else kept[:1, None])
+
+    @cached_property
+    def added(self) -> Any:
+        """(1, heads, rows, keys) or (1, 1, rows, keys), f32."""
+        if self.bias is None:
+            return None
+        row, key = np.indices((self.shape[2], self.key_shape[2]), sparse=True)
+        return np.ascontiguousarray(self.bias(self.shape[1], row, key), dtype=np.float32)
+
+
+def alibi(heads: int, row: Any, key: Any) -> Any:
+    slopes = 2.0 ** (-8.0 * np.arange(1, heads + 1) / heads)
+    return (-slopes[:, None, None] * np.abs(row - key))[None]
+
+
+def window_as(masked: float) -> Callable[[int, Any, Any], Any]:
+    def bias(_: int, row: Any, key: Any) -> Any:
+        return np.where((key <= row) & (key > row - 128), 0, masked)[None, None]
+
+    return bias
+
+
+STARTS = [0, 128, 256, 320]
+BATCH = [128, 110, 96, 90, 77, 64, 40, 20]
+DECODE = [1024, 900, 800, 700, 600, 560, 500, 324]
+DOCUMENTS = np.repeat(np.arange(4), [1100, 500, 300, 148]).tolist()
+
+
+def causal(_: Any) -> Keeps:
+    return lambda s, r, k: k <= r
+
+
+PROBLEMS = [
+    Problem("no mask", (1, 12, 1024, 64)),
+    Problem("causal", (1, 12, 1024, 64), rules={"causal": {}}, keeps=causal, is_causal=True),
+    Problem(
+        "causal, grouped",
+        (1, 32, 1024, 128),
+        key_heads=8,
+        rules={"causal": {}},
+        keeps=causal,
+        is_causal=True,
+    ),
+    Problem(
+        "left-padded causal",
+        (4, 12, 768, 64),
+        rules={"causal": {}, "starts": {"starts": STARTS}},
+        keeps=lambda at: lambda s, r, k: (k <= r) & (k >= at(STARTS)[s]),
+    ),
+    Problem(
+        "local 128 (ModernBERT)",
+        (1, 12, 4096, 64),
+        rules={"window": {"left": 64, "right": 64}},
+        keeps=lambda at: lambda s, r, k: (k <= r + 64) & (k >= r - 64),
+    ),
+    Problem(
+        "sliding 512 (Gemma 3)",
+        (1, 4, 2048, 256),
+        key_heads=1,
+        rules={"sliding": {"size": 512}},
+        keeps=lambda at: lambda s, r, k: (k <= r) & (k > r - 512),
+    ),
+    Problem(
+        "packed documents",
+        (1, 12, 2048, 64),
+        rules={"documents": {"row_ids": DOCUMENTS}},
+        keeps=lambda at: lambda s, r, k: at(DOCUMENTS)[r] == at(DOCUMENTS)[k],
+    ),
+    Problem(
+        "chunks 16 + 64 (speech)",
+        (1, 8, 1024, 64),
+        rules={"chunks": {"size": 16, "earlier": 4}},
+        keeps=lambda at: lambda s, r, k: (k // 16 <= r // 16) & (k // 16 >= r // 16 - 4),
+    ),
+    Problem(
+        "encoder batch, padded",
+        (8, 12, 128, 64),
+        rules={"lengths": {"lengths": BATCH}},
+        keeps=lambda at: lambda s, r, k: (k < at(BATCH)[s]) & (r >= 0),
+    ),
+    Problem(
+        "decode",
+        (1, 32, 1, 128),
+        keys=4096,
+        key_heads=8,
+        rules={"lengths": {"lengths": 4000}},
+        keeps=lambda at: lambda s, r, k: (k < 4000) & (r >= 0),
+    ),
+    Problem(
+        "decode, batch",
+        (8, 32, 1, 128),
+        keys=1024,
+        key_heads=8,
+        rules={"lengths": {"lengths": DECODE}},
+        keeps=lambda at: lambda s, r, k: (k < at(DECODE)[s]) & (r >= 0),
+    ),
+    Problem(
+        "speculative",
+        (1, 32, 8, 128),
+        keys=2048,
+        key_heads=8,
+        rules={"causal": {"from_end": True}},
+        keeps=lambda at: lambda s, r, k: k <= r + 2040,
+    ),
+    Problem("causal window as -inf", (1, 12, 1024, 64), bias=window_as(-np.inf)),
+    Problem("causal window as -1e9", (1, 12, 1024, 64), bias=window_as(-1e9)),
+    Problem("ALiBi", (1, 8, 4096, 64), bias=alibi),
+]
+
+
+class Attending:
+    """A peer. `ways` gives its forms for a problem, each as a function that makes a call ready."""
+
+    forms: dict[str, Callable[[], Any]]
+    threads: int
+    version: str
+
+    def ways(self, of: Problem, dtype: str) -> dict[str, Callable[[], Callable[[], Any]]]:
+        raise NotImplementedError
+
+    def load(self, case: dict[str, Any]) -> dict[str, Any]:
+        """Runs each form once; its answer, as f32, goes into a file."""
+        of = next(problem for problem in PROBLEMS if problem.name == case["problem"])
+        self.forms, answers, refused = {}, {}, {}
+        for form, make_ready in self.ways(of, case["dtype"]).items():
+            try:
+                call = make_ready()
+                answer = np.ascontiguousarray(call(), dtype=np.float32)
+            except Exception as error:  # a peer's own, of any class
+                refused[form] = f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]
+                continue
+            answers[form] = f"{case['folder']}/{type(self).__module__}-{len(answers)}"
+            answer.tofile(answers[form])
+            self.forms[form] = call
+        return {"answers": answers, "refused": refused}

@@ -1,0 +1,85 @@
+"""PyTorch: scaled_dot_product_attention, and FlexAttention compiled with a block mask."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from mask_problem import Attending, Problem
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+from torch.nn.functional import scaled_dot_product_attention
+
+
+class Peer(Attending):
+    version = torch.__version__
+
+    def __init__(self, threads: int) -> None:
+        self.forms = {}
+        torch.set_num_threads(threads)
+        torch.set_grad_enabled(False)
+        self.threads = torch.get_num_threads()
+
+    def ways(self, of: Problem, dtype: str) -> dict[str, Callable[[], Callable[[], Any]]]:
+        kind = torch.float32 if dtype == "f32" else torch.bfloat16
+        operands = [torch.from_numpy(one).to(kind) for one in of.operands()]
+        attend = partial(scaled_dot_product_attention, *operands, enable_gqa=True)
+        mask = of.kept if of.bias is None else of.added
+        found = {"SDPA": lambda: numbers(partial(attend, attn_mask=tensor(mask, kind)))}
+        if of.is_causal:
+            found["SDPA is_causal"] = lambda: numbers(partial(attend, is_causal=True))
+        found["FlexAttention"] = lambda: numbers(flex(of, operands))
+        return found
+
+
+def tensor(mask: Any, kind: Any) -> Any:
+    if mask is None:
+        return None
+    made = torch.from_numpy(mask)
+    return made if made.dtype == torch.bool else made.to(kind)
+
+
+class numbers:
+    """A call, of which NumPy sees the result as f32."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self.call = call
+
+    def __call__(self) -> Any:
+        return Result(self.call())
+
+
+class Result:
+    def __init__(self, of: Any) -> None:
+        self.of = of
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self.of.float().numpy()
+
+
+def flex(of: Problem, operands: list[Any]) -> Callable[[], Any]:
+    """Compiled for this problem alone: after eight others it would run uncompiled."""
+    torch._dynamo.reset()
+    rows, keys = of.shape[2], of.key_shape[2]
+    block_mask, score_mod = None, None
+    if of.keeps is not None:
+        keeps = of.keeps(torch.as_tensor)
+        has_sequences = of.kept.shape[0] > 1
+        block_mask = create_block_mask(
+            lambda b, h, q, kv: keeps(b, q, kv),
+            of.shape[0] if has_sequences else None,
+            None,
+            rows,
+            keys,
+            device="cpu",
+        )
+    if of.bias is not None:
+        added = torch.from_numpy(of.added)
+        heads = added.shape[1] > 1
+
+        def score_mod(score: Any, b: Any, h: Any, q: Any, kv: Any) -> Any:
+            return score + added[0, h if heads else 0, q, kv]
+
+    compiled = torch.compile(flex_attention, dynamic=False)
+    call = partial(compiled, *operands, score_mod=score_mod, block_mask=block_mask, enable_gqa=True)
+    call()
+    return call

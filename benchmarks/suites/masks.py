@@ -1,0 +1,119 @@
+"""Measures attention under the masks that models use by Maskwise and by PyTorch, in turns, each in
+a process of its own that stands still while others are measured.
+
+Started by scripts/bench masks, which has everything installed and built.
+"""
+
+import argparse
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "peers"))
+from attention_client import ENVIRONMENTS, PACKAGE
+from machine import machine_facts
+from mask_problem import PROBLEMS, Problem
+from table import keep, shown
+from worker import ROOT, Worker
+
+TURNS, SAMPLES, SECONDS = 7, 40, 0.06
+ALLOWED = {"f32": 2e-5, "bf16": 4e-2}  # from one to another, of numbers around 1
+HEAD = ["mask", "shape", "kept", "type", "rules", "array", "prepared", "SDPA", "FlexAttention"]
+HEAD += ["times as fast as the fastest other"]
+OWN = ("no mask", "rules", "array", "prepared")
+
+
+class Peer(Worker):
+    def __init__(self, name: str) -> None:
+        python = ROOT / ENVIRONMENTS[name] / "bin/python"
+        command = [str(python), "-B", str(ROOT / "benchmarks/peers/serve.py"), f"mask_{name}"]
+        super().__init__(f"mask-{name}", command, {"PYTHONPATH": str(PACKAGE)}, rests=True)
+        self.forms: list[str] = []
+
+    def load(self, problem: Problem, dtype: str, folder: str) -> dict[str, str]:
+        """The files of the answers."""
+        case = {"problem": problem.name, "dtype": dtype, "folder": folder}
+        answer = self.ask(do="load", case=case)
+        for form, reason in answer["refused"].items():
+            print(f"{problem.name} {dtype}: {form} refused: {reason}", file=sys.stderr)
+        self.forms = list(answer["answers"])
+        return dict(answer["answers"])
+
+    def time(self, form: str) -> float:
+        answer = self.ask(do="time", form=form, samples=SAMPLES, max_seconds=SECONDS)
+        return statistics.median(answer["samples"])
+
+
+def faults(answers: dict[str, str], dtype: str) -> list[str]:
+    """Against the first, which is Maskwise's."""
+    read = {form: np.fromfile(file, np.float32) for form, file in answers.items()}
+    first = next(iter(read.values()))
+    apart = {form: float(np.abs(one - first).max()) for form, one in read.items()}
+    return [f"{form} is {by:.2g} apart" for form, by in apart.items() if not by <= ALLOWED[dtype]]
+
+
+def measure(peers: list[Peer], problem: Problem, dtype: str) -> tuple[dict[str, float], list[str]]:
+    """Milliseconds of each form, the median of turns; and what is wrong."""
+    with tempfile.TemporaryDirectory() as folder:
+        answers = {k: v for peer in peers for k, v in peer.load(problem, dtype, folder).items()}
+        wrong = faults(answers, dtype)
+    taken: dict[str, list[float]] = {}
+    ways = [(peer, form) for peer in peers for form in peer.forms]
+    for turn in range(TURNS):
+        for peer, form in ways[:: 1 if turn % 2 == 0 else -1]:
+            taken.setdefault(form, []).append(1e3 * peer.time(form))
+    return {form: statistics.median(times) for form, times in taken.items()}, wrong
+
+
+def row_of(problem: Problem, dtype: str, times: dict[str, float]) -> list[str]:
+    batch, heads, rows, depth = problem.shape
+    group = f"/{problem.key_heads}" if problem.key_heads else ""
+    keys = f"x{problem.keys}" if problem.keys else ""
+    kept = "1" if problem.kept is None else f"{problem.kept.mean():.2f}"
+
+    def cell(*forms: str) -> str:
+        found = [times[form] for form in forms if form in times]
+        return f"{min(found):.3g}" if found else "-"
+
+    own = min(time for form, time in times.items() if form in OWN)
+    others = [time for form, time in times.items() if form not in OWN]
+    return [
+        *(problem.name, f"{batch}x{heads}{group}x{rows}{keys}x{depth}", kept, dtype),
+        *(cell("rules", "no mask"), cell("array"), cell("prepared")),
+        *(cell("SDPA", "SDPA is_causal"), cell("FlexAttention")),
+        f"{min(others) / own:.2f}" if others else "-",
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="scripts/bench masks", description=__doc__)
+    parser.add_argument("--only", default="", help="problems whose name has this (nothing is kept)")
+    arguments = parser.parse_args()
+    print("\n".join(f"{name}: {value}" for name, value in machine_facts().items()))
+    peers, wrong = [Peer("engine"), Peer("torch")], []
+
+    def rows() -> Iterator[list[str]]:
+        for problem in PROBLEMS:
+            for dtype in ("f32", "bf16") if arguments.only in problem.name else ():
+                times, faults_of = measure(peers, problem, dtype)
+                wrong.extend(f"{problem.name} {dtype}: {fault}" for fault in faults_of)
+                yield row_of(problem, dtype, times)
+
+    table = shown(HEAD, rows())
+    versions: list[Any] = [peer.ask(do="hello")["version"] for peer in peers]
+    if not arguments.only:
+        named = f"Maskwise {versions[0]}, PyTorch {versions[1]}; milliseconds"
+        keep(ROOT / "build/bench", "masks", named, HEAD, table)
+    for peer in peers:
+        peer.close()
+    print("\n".join(wrong))
+    return 1 if wrong or not table else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
