@@ -76,6 +76,18 @@ DECODE = [1024, 900, 800, 700, 600, 560, 500, 324]
 DOCUMENTS = np.repeat(np.arange(4), [1100, 500, 300, 148]).tolist()
 
 
+def after(starts: Any) -> Keeps:
+    return lambda s, r, k: (k <= r) & (k >= starts[s])
+
+
+def of_one_document(ids: Any) -> Keeps:
+    return lambda s, r, k: ids[r] == ids[k]
+
+
+def before(lengths: Any) -> Keeps:
+    return lambda s, r, k: (k < lengths[s]) & (r >= 0)
+
+
 def causal(_: Any) -> Keeps:
     return lambda s, r, k: k <= r
 
@@ -95,7 +107,7 @@ PROBLEMS = [
         "left-padded causal",
         (4, 12, 768, 64),
         rules={"causal": {}, "starts": {"starts": STARTS}},
-        keeps=lambda at: lambda s, r, k: (k <= r) & (k >= at(STARTS)[s]),
+        keeps=lambda at: after(at(STARTS)),
     ),
     Problem(
         "local 128 (ModernBERT)",
@@ -114,7 +126,7 @@ PROBLEMS = [
         "packed documents",
         (1, 12, 2048, 64),
         rules={"documents": {"row_ids": DOCUMENTS}},
-        keeps=lambda at: lambda s, r, k: at(DOCUMENTS)[r] == at(DOCUMENTS)[k],
+        keeps=lambda at: of_one_document(at(DOCUMENTS)),
     ),
     Problem(
         "chunks 16 + 64 (speech)",
@@ -126,7 +138,7 @@ PROBLEMS = [
         "encoder batch, padded",
         (8, 12, 128, 64),
         rules={"lengths": {"lengths": BATCH}},
-        keeps=lambda at: lambda s, r, k: (k < at(BATCH)[s]) & (r >= 0),
+        keeps=lambda at: before(at(BATCH)),
     ),
     Problem(
         "decode",
@@ -142,7 +154,7 @@ PROBLEMS = [
         keys=1024,
         key_heads=8,
         rules={"lengths": {"lengths": DECODE}},
-        keeps=lambda at: lambda s, r, k: (k < at(DECODE)[s]) & (r >= 0),
+        keeps=lambda at: before(at(DECODE)),
     ),
     Problem(
         "speculative",

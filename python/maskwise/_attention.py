@@ -30,9 +30,8 @@ def attention(
     return_statistics: bool = False,
     out: Any = None,
 ) -> Any:
-    """softmax(q @ k^T * scale, masked) @ v, as torch's scaled_dot_product_attention defines it.
-
-    Its cost follows the mask: parts that are masked as a whole are not computed.
+    """softmax(q @ k^T * scale, masked) @ v, torch's scaled_dot_product_attention; what
+    the mask throws away is not computed.
 
     Parameters
     ----------
@@ -84,8 +83,8 @@ def attention(
     BufferError
         Memory that is not the CPU's, or that its library does not lend: no gradients.
     """
-    operands = (q, k, v, mask, is_causal, scale, enable_gqa, soft_cap, window, sinks, out)
-    return _attend(*operands, returns_statistics=return_statistics)
+    options = (is_causal, scale, enable_gqa, soft_cap, window, sinks, out)
+    return _attend(q, k, v, mask, *options, returns_statistics=return_statistics)
 
 
 def packed_attention(

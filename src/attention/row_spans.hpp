@@ -27,8 +27,8 @@ struct row_spans {
 
 // Where a row stands.
 struct row_place {
-    std::int64_t sequence, row;  // of query
-    std::int64_t rows, keys;     // of the sequence
+    std::int64_t sequence, row; // of query
+    std::int64_t rows, keys;    // of the sequence
 };
 
 // Throws argument_error for rules that contradict themselves, counts beyond 2^48, and vectors of

@@ -157,21 +157,27 @@ HWY_ATTR inline void see_rows(const strided_matrix& from, std::int64_t row_count
     const row_d d;
     const std::int64_t lanes = row_lanes();
     auto least = hn::Set(d, seen.least), largest = hn::Set(d, seen.largest), nan = hn::Zero(d);
+    const auto see = [&](row_v value) HWY_ATTR {
+        least = hn::Min(least, value);
+        largest = hn::Max(largest, value);
+        nan = hn::IfThenElse(hn::IsNaN(value), value, nan);
+    };
     float values[row_block_elems];
-    for (std::int64_t r = 0; r < row_count; ++r)
-        for (std::int64_t first = 0; first < columns; first += row_block_elems) {
+    for (std::int64_t r = 0; r < row_count; ++r) {
+        std::int64_t first = 0;
+        const std::byte* const row = from.first + r * from.row_bytes;
+        if (is_dense_f32(from))
+            for (; first + lanes <= columns; first += lanes)
+                see(load_elements<row_type::f32>(row + first * bytes_of(row_type::f32)));
+        for (; first < columns; first += row_block_elems) {
             const std::int64_t count = std::min(row_block_elems, columns - first);
             strided_matrix part = from;
             part.first += r * from.row_bytes + first * from.column_bytes;
             rows_as_f32(part, 1, count, values);
             std::fill(values + count, values + row_block_elems, values[0]);
-            for (std::int64_t i = 0; i < count; i += lanes) {
-                const auto value = hn::LoadU(d, values + i);
-                least = hn::Min(least, value);
-                largest = hn::Max(largest, value);
-                nan = hn::IfThenElse(hn::IsNaN(value), value, nan);
-            }
+            for (std::int64_t i = 0; i < count; i += lanes) see(hn::LoadU(d, values + i));
         }
+    }
     seen = {hn::GetLane(hn::MinOfLanes(d, least)), hn::GetLane(hn::MaxOfLanes(d, largest)),
             seen.has_nan || !hn::AllFalse(d, hn::IsNaN(nan))};
 }

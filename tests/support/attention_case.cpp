@@ -180,9 +180,9 @@ void attention_case::describe() {
 }
 
 attention_operands attention_case::operands() const {
-    return {query.at.data, key.at.data, value.at.data,     cond.at.data,
-            bias.at.data,  dst.at.data, statistics.at.data, sinks.at.data,
-            rules ? &*rules : nullptr};
+    return {query.at.data,      key.at.data,   value.at.data,
+            cond.at.data,       bias.at.data,  dst.at.data,
+            statistics.at.data, sinks.at.data, rules ? &*rules : nullptr};
 }
 
 rule_shape attention_case::shape() const {
@@ -240,7 +240,8 @@ std::vector<bool> kept_keys(const attention_case& what) {
 
 input_memory copy_inputs(const attention_case& what) {
     input_memory all;
-    for (const auto* input : {&what.query, &what.key, &what.value, &what.cond, &what.bias, &what.sinks})
+    for (const auto* input :
+         {&what.query, &what.key, &what.value, &what.cond, &what.bias, &what.sinks})
         all.emplace_back(input->memory.bytes().begin(), input->memory.bytes().end());
     return all;
 }
