@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import maskwise
@@ -88,3 +91,97 @@ def test_tensors_that_want_gradients_are_refused() -> None:
     x = torch.rand(3, 4)
     with pytest.raises(BufferError):
         maskwise.attention(x.clone().requires_grad_(), x, x)
+
+
+def flex_examples() -> dict[str, tuple[Any, Any]]:
+    """The masks of FlexAttention's documentation, as it writes them, and as Mask."""
+    ids = torch.tensor([0] * 50 + [1] * 71 + [2] * 79)
+    return {
+        "causal": (lambda b, h, q, kv: q >= kv, maskwise.Mask.causal()),
+        "sliding": (
+            lambda b, h, q, kv: (q >= kv) & (q - kv <= 31),
+            maskwise.Mask.causal() & maskwise.Mask.window(31, 0),
+        ),
+        "document": (
+            lambda b, h, q, kv: (q >= kv) & (ids[q] == ids[kv]),
+            maskwise.Mask.causal() & maskwise.Mask.documents(ids),
+        ),
+        "prefix": (
+            lambda b, h, q, kv: (q >= kv) | (kv < 40),
+            maskwise.Mask.causal() & maskwise.Mask.prefix(40),
+        ),
+        "padding": (
+            lambda b, h, q, kv: (q >= kv) & (kv < torch.tensor([200, 120])[b]),
+            maskwise.Mask.causal() & maskwise.Mask.lengths(torch.tensor([200, 120])),
+        ),
+    }
+
+
+FLEX_EXAMPLES = ("causal", "sliding", "document", "prefix", "padding")
+
+
+def flex_operands() -> list[Any]:
+    torch.manual_seed(3)
+    return [torch.randn(2, heads, 200, 32) for heads in (4, 2, 2)]
+
+
+@pytest.mark.parametrize("name", FLEX_EXAMPLES)
+@pytest.mark.parametrize("cap", [None, 5.0])
+def test_flex_attention_keeps_the_same(name: str, cap: float | None) -> None:
+    flex = pytest.importorskip("torch.nn.attention.flex_attention")
+    mask_mod, mask = flex_examples()[name]
+    q, k, v = flex_operands()
+    block_mask = flex.create_block_mask(mask_mod, 2, None, 200, 200, device="cpu")
+
+    def soft_cap(score: Any, b: Any, h: Any, q: Any, kv: Any) -> Any:
+        return cap * torch.tanh(score / cap)
+
+    expected, logarithms = flex.flex_attention(
+        *(q, k, v),
+        score_mod=None if cap is None else soft_cap,
+        block_mask=block_mask,
+        enable_gqa=True,
+        return_lse=True,
+    )
+    got, statistics = maskwise.attention(
+        q, k, v, mask, soft_cap=cap, enable_gqa=True, return_statistics=True
+    )
+    torch.testing.assert_close(got, expected, atol=2e-6, rtol=1e-5)
+    kept = torch.isfinite(logarithms)
+    torch.testing.assert_close(statistics[kept], logarithms[kept], atol=1e-5, rtol=1e-5)
+
+
+def test_alibi_is_a_bias() -> None:
+    flex = pytest.importorskip("torch.nn.attention.flex_attention")
+    q, k, v = flex_operands()
+    slopes = 2.0 ** -torch.arange(1.0, 5.0)
+
+    def alibi(score: Any, b: Any, h: Any, q: Any, kv: Any) -> Any:
+        return score + (kv - q) * slopes[h]
+
+    block_mask = flex.create_block_mask(
+        lambda b, h, q, kv: q >= kv, None, None, 200, 200, device="cpu"
+    )
+    expected = flex.flex_attention(q, k, v, score_mod=alibi, block_mask=block_mask, enable_gqa=True)
+    distance = torch.arange(200.0) - torch.arange(200.0)[:, None]
+    mask = maskwise.Mask.dense(slopes[:, None, None] * distance) & maskwise.Mask.causal()
+    got = maskwise.attention(q, k, v, mask, enable_gqa=True)
+    torch.testing.assert_close(got, expected, atol=2e-6, rtol=1e-5)
+
+
+def test_runs_on_the_threads_of_torch() -> None:
+    """In a process of its own: which threads there are is counted."""
+    program = """
+import maskwise, torch, os
+torch.set_num_threads(3)
+q, k, v = (torch.randn(1, 8, 600, 64) for _ in range(3))
+torch.mm(torch.randn(900, 900), torch.randn(900, 900))
+before = len(os.listdir("/proc/self/task"))
+maskwise.attention(q, k, v, maskwise.Mask.causal())
+print(len(os.listdir("/proc/self/task")) - before)
+"""
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=paths
+    )
+    assert ran.stdout.strip() == "0"
