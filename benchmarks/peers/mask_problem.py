@@ -164,8 +164,14 @@ PROBLEMS = [
         rules={"causal": {"from_end": True}},
         keeps=lambda at: lambda s, r, k: k <= r + 2040,
     ),
-    Problem("causal window as -inf", (1, 12, 1024, 64), bias=window_as(-np.inf)),
-    Problem("causal window as -1e9", (1, 12, 1024, 64), bias=window_as(-1e9)),
+    Problem(
+        "causal window of 128",
+        (1, 12, 1024, 64),
+        rules={"sliding": {"size": 128}},
+        keeps=lambda at: lambda s, r, k: (k <= r) & (k > r - 128),
+    ),
+    Problem("the same as -inf", (1, 12, 1024, 64), bias=window_as(-np.inf)),
+    Problem("the same as -1e9", (1, 12, 1024, 64), bias=window_as(-1e9)),
     Problem("ALiBi", (1, 8, 4096, 64), bias=alibi),
 ]
 

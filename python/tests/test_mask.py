@@ -260,6 +260,16 @@ def test_attention_refuses_what_does_not_fit() -> None:
         assert text in str(caught.value), caught.value
 
 
+def test_plot_draws_what_is_kept() -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    mask = Mask.causal() & Mask.starts([2, 0])
+    axes = mask.plot(6, 8, sequence=0, sequences=2)
+    np.testing.assert_array_equal(axes.images[0].get_array(), mask.to_dense(6, 8, 2)[0])
+    assert axes.get_title() == "20.8% kept"
+    assert mask.plot(6, 8, sequence=1, sequences=2, axes=axes) is axes
+
+
 def test_repr_says_what_is_given() -> None:
     assert repr(Mask()) == "<Mask of nothing>"
     assert repr(Mask.causal() & Mask.window(3, 0)) == "<Mask causal=True, window=(3, 0)>"
