@@ -179,9 +179,9 @@ def _attend(
     out: Any,
     *,
     returns_statistics: Any = False,
-    explains: bool = False,
-    is_packed: bool = False,
+    **others: bool,
 ) -> Any:
+    """Checks what users give."""
     causal = is_causal if type(is_causal) is bool else _arguments.flag("is_causal", is_causal)
     grouped = enable_gqa if type(enable_gqa) is bool else _arguments.flag("enable_gqa", enable_gqa)
     factor = None if scale is None else _arguments.number("scale", scale)
@@ -190,6 +190,25 @@ def _attend(
         raise ValueError(f"soft_cap is {cap}, expected 0 for none, or {LEAST_CAP} and more")
     twice = _arguments.flag("return_statistics", returns_statistics)
     rules, array = _rules_and_array(mask, causal, window)
+    settings = (causal, factor, cap, grouped)
+    return attend(q, k, v, rules, array, settings, sinks, out, returns_statistics=twice, **others)
+
+
+def attend(
+    q: Any,
+    k: Any,
+    v: Any,
+    rules: Mask | None,
+    array: Any,
+    settings: tuple[bool, float | None, float, bool],
+    sinks: Any = None,
+    out: Any = None,
+    *,
+    returns_statistics: bool = False,
+    explains: bool = False,
+    is_packed: bool = False,
+) -> Any:
+    """Of rules and, where these have none, an array. Settings: causal, scale, soft cap, grouped."""
     native = maps = None
     if rules is not None:
         native = rules._rules.native
@@ -206,13 +225,13 @@ def _attend(
         if sink is not None and type(sinks) in (list, tuple):
             sink = sink.astype(np.float32)
         result = _core.attention(
-            *(q, k, v, mask, native, maps, causal, factor, cap, grouped, sink),
-            *(twice, on_torch, explains, out),
+            *(q, k, v, mask, native, maps, *settings, sink),
+            *(returns_statistics, on_torch, explains, out),
         )
         first, *others = result
         if is_packed:
             first = first.swapaxes(0, 1) if given is None else given
-        return (first, *others) if explains or twice else first
+        return (first, *others) if explains or returns_statistics else first
 
     on_torch = type(q).__module__.partition(".")[0] == "torch"
     operands = (q, k, v, *((array,) if masks else ()), *((sinks,) if sinks is not None else ()))

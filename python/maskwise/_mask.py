@@ -280,6 +280,11 @@ class Mask:
         made._array, made._maps = dense._array, dense._maps
         return made
 
+    def _without_array(self) -> Mask:
+        made = Mask()
+        made._rules = self._rules
+        return made
+
     def to_dense(self, rows: int, keys: int, sequences: int = 1) -> NDArray[np.bool_]:
         """(sequences, rows, keys), True where a key is kept; with a dense part, as that broadcasts.
 

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import hypothesis
 
-# PyTorch is installed apart, by scripts/setup --torch; behind everything of this environment.
-TORCH = Path(__file__).resolve().parents[2] / ".deps/torch/lib"
-sys.path.append(
-    str(TORCH / f"python{sys.version_info.major}.{sys.version_info.minor}/site-packages")
-)
+# PyTorch and transformers are installed apart, by scripts/setup --torch and --exporters; behind
+# everything of this environment.
+VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
+for apart in ("torch", "exporters"):
+    place = Path(__file__).resolve().parents[2] / ".deps" / apart / "lib" / VERSION
+    sys.path.append(str(place / "site-packages"))
 
 # No deadline: a busy machine is no fault of the code.
 common = {"deadline": None, "database": None}

@@ -1,0 +1,276 @@
+"""attn_implementation="maskwise" in transformers' own models, small and of random weights, next to
+their eager attention."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+try:
+    import maskwise.transformers as door
+    import torch
+    from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, masking_utils
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+except ModuleNotFoundError:
+    pytestmark = pytest.mark.skip(reason="no transformers: scripts/setup --exporters")
+
+TOLERANCE = 2e-5
+SMALL = {
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "vocab_size": 99,
+    "max_position_embeddings": 256,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "sliding_window": 24,
+    "num_experts": 4,
+    "num_local_experts": 4,
+    "n_routed_experts": 4,
+    "num_experts_per_tok": 2,
+}
+# Those that call the library's attention interface.
+FAMILIES = """
+    llama mistral qwen2 qwen3 gemma gemma2 gemma3_text phi phi3 cohere cohere2 olmo olmo2 olmo3
+    granite starcoder2 stablelm smollm3 glm glm4 helium nemotron gpt_neox gpt2 opt bert roberta
+    xlm-roberta electra camembert albert distilbert modernbert nomic_bert ernie data2vec-text
+    ernie4_5 exaone4 seed_oss arcee minimax hunyuan_v1_dense mixtral qwen2_moe qwen3_moe gpt_oss
+    olmoe phimoe granitemoe glm4_moe bitnet biogpt llama4_text vaultgemma apertus ministral
+    modernbert-decoder eurobert esm
+""".split()  # noqa: SIM905
+CACHED = ("llama", "mistral", "gemma2", "gemma3_text", "gpt_oss", "cohere2", "phi3", "llama4_text")
+
+
+def small_config(family: str, **others: Any) -> Any:
+    known = AutoConfig.for_model(family)
+    base, aliases = known.to_dict(), getattr(known, "attribute_map", {})
+    given = {name: value for name, value in SMALL.items() if name in base or name in aliases}
+    if "sliding_attention" in (base.get("layer_types") or ()):
+        given["layer_types"] = ["sliding_attention", "full_attention"]
+    elif "layer_types" in base:
+        given["layer_types"] = None
+    return AutoConfig.for_model(family, **{**given, **others})
+
+
+def model_of(family: str, kind: Any = None, **others: Any) -> Any:
+    torch.manual_seed(7)
+    kind = AutoModel if kind is None else kind
+    made = kind.from_config(small_config(family, **others), attn_implementation="eager")
+    return made.eval().float()
+
+
+def outputs(model: Any, **given: Any) -> dict[str, Any]:
+    """Of the last layer, by either attention."""
+    found = {}
+    for name in ("eager", "maskwise"):
+        model.set_attn_implementation(name)
+        with torch.no_grad():
+            found[name] = model(**given)[0]
+    return found
+
+
+def padded(pad: str | None, length: int = 60) -> Any:
+    mask = torch.ones(2, length, dtype=torch.long)
+    if pad == "left":
+        mask[0, :13] = 0
+    elif pad == "right":
+        mask[0, -13:] = 0
+    elif pad == "holes":
+        mask[0, 20:30] = 0
+    return mask
+
+
+def words(length: int = 60, seed: int = 3) -> Any:
+    return torch.randint(5, 98, (2, length), generator=torch.Generator().manual_seed(seed))
+
+
+def assert_close(found: dict[str, Any], kept: Any = None) -> None:
+    own, eager = found["maskwise"], found["eager"]
+    if kept is not None:
+        own, eager = own[kept.bool()], eager[kept.bool()]
+    torch.testing.assert_close(own, eager, atol=TOLERANCE, rtol=0)
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The masks of the attentions that Maskwise has run."""
+    seen: list[Any] = []
+    attend = door.attend
+
+    def counted(q: Any, k: Any, v: Any, rules: Any, *rest: Any) -> Any:
+        seen.append(rules)
+        return attend(q, k, v, rules, *rest)
+
+    monkeypatch.setattr(door, "attend", counted)
+    return seen
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_families(family: str, calls: list[Any]) -> None:
+    model = model_of(family)
+    for pad in ("left", "right", None):
+        mask = padded(pad)
+        assert_close(outputs(model, input_ids=words(), attention_mask=mask), mask)
+    assert len(calls) >= 3
+    assert all(rules is not None and rules._array is None for rules in calls), family
+
+
+@pytest.mark.parametrize("window", [23, 24, 25, 59, 60, 61])
+@pytest.mark.parametrize("family", ["mistral", "gemma3_text", "modernbert"])
+def test_windows(family: str, window: int, calls: list[Any]) -> None:
+    given = (
+        {"local_attention": 2 * window} if family == "modernbert" else {"sliding_window": window}
+    )
+    assert_close(outputs(model_of(family, **given), input_ids=words()))
+    assert any(rules._rules.window is not None for rules in calls)
+
+
+def test_padding_with_holes_is_an_array(calls: list[Any]) -> None:
+    mask = padded("holes")
+    assert_close(outputs(model_of("llama"), input_ids=words(), attention_mask=mask), mask)
+    assert all(rules._array is not None for rules in calls)
+
+
+def test_packed_positions(calls: list[Any]) -> None:
+    """Documents in one row do not see each other."""
+    positions = torch.cat([torch.arange(25), torch.arange(35)])[None]
+    for family in ("llama", "mistral", "qwen3"):
+        given = {"input_ids": words()[:1], "position_ids": positions, "use_cache": False}
+        assert_close(outputs(model_of(family), **given))
+    assert all(rules._rules.documents for rules in calls)
+
+
+@pytest.mark.parametrize("cache", [None, "static"])
+@pytest.mark.parametrize("family", CACHED)
+def test_generation_takes_the_same_words(family: str, cache: str | None) -> None:
+    model = model_of(family, AutoModelForCausalLM)
+    made = {}
+    for name in ("eager", "maskwise"):
+        model.set_attn_implementation(name)
+        made[name] = model.generate(
+            input_ids=words(30),
+            attention_mask=padded("left", 30),
+            max_new_tokens=20,
+            min_new_tokens=20,
+            do_sample=False,
+            cache_implementation=cache,
+            disable_compile=True,
+        )
+    assert made["maskwise"].shape == (2, 50)
+    assert torch.equal(made["maskwise"], made["eager"])
+
+
+def test_a_lost_mask_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What these tests would say if masks did not arrive."""
+    from transformers import AttentionMaskInterface
+
+    model = model_of("llama")
+    monkeypatch.setitem(AttentionMaskInterface._global_mapping, door.NAME, lambda **_: None)
+    with pytest.raises(AssertionError):
+        assert_close(
+            outputs(model, input_ids=words(), attention_mask=padded("left")), padded("left")
+        )
+
+
+def test_a_mask_of_four_dimensions_passes_by() -> None:
+    mask = torch.ones(60, 60, dtype=torch.bool).tril() & (words()[:1] % 7 != 0)
+    mask |= torch.eye(60, dtype=torch.bool)
+    model = model_of("llama")
+    added = torch.where(mask, 0.0, torch.finfo(torch.float32).min)[None, None]
+    assert_close(outputs(model, input_ids=words(), attention_mask=added))
+
+
+def test_training_is_torchs(calls: list[Any]) -> None:
+    model = model_of("gemma2").train()
+    gradients = {}
+    for name in ("eager", "maskwise"):
+        model.set_attn_implementation(name)
+        model.zero_grad()
+        torch.manual_seed(5)
+        model(input_ids=words(), attention_mask=padded("left"))[0].square().sum().backward()
+        gradients[name] = model.layers[0].self_attn.q_proj.weight.grad.clone()
+    torch.testing.assert_close(gradients["maskwise"], gradients["eager"], atol=1e-3, rtol=1e-3)
+    assert not calls
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_sixteen_bits(dtype: str, calls: list[Any]) -> None:
+    model = model_of("qwen3").to(getattr(torch, dtype))
+    found = outputs(model, input_ids=words(), attention_mask=padded("left"))
+    kept = padded("left").bool()
+    apart = (found["maskwise"].float() - found["eager"].float())[kept].abs().max()
+    assert apart < 0.06
+    assert calls
+
+
+def dense_of(
+    function: Any, padding: Any, rows: int, keys: int, q_offset: int, kv_offset: int
+) -> Any:
+    made = masking_utils.sdpa_mask(
+        *(2, rows, keys, q_offset, kv_offset, function, padding), allow_is_causal_skip=False
+    )
+    return made.numpy()
+
+
+@pytest.mark.parametrize("offsets", [(0, 0), (7, 0), (30, 23), (5, 9)])
+@pytest.mark.parametrize("seed", range(8))
+def test_mask_functions(seed: int, offsets: tuple[int, int]) -> None:
+    """Each of the library's, alone and combined, at any place of a cache."""
+    random = np.random.default_rng(seed)
+    rows, keys = int(random.integers(1, 20)), int(random.integers(1, 30))
+    q_offset, kv_offset = offsets
+    padding = None
+    if seed % 2 == 0:
+        padding = torch.arange(keys + kv_offset) >= torch.tensor([[0], [3]])
+    ids = torch.from_numpy(np.sort(random.integers(0, 3, (2, 80))))
+    functions = [
+        masking_utils.causal_mask_function,
+        masking_utils.bidirectional_mask_function,
+        masking_utils.sliding_window_causal_mask_function(int(random.integers(1, 9))),
+        masking_utils.sliding_window_bidirectional_mask_function(int(random.integers(1, 9))),
+        masking_utils.chunked_causal_mask_function(5, torch.tensor([0, 3])),
+        masking_utils.chunked_causal_mask_function(4, torch.zeros(2, dtype=torch.long)),
+        masking_utils.packed_sequence_mask_function(ids),
+        masking_utils.and_masks(
+            masking_utils.causal_mask_function, masking_utils.blockwise_overlay(ids)
+        ),
+        lambda b, h, q, kv: (q + kv) % 3 != b,
+    ]
+    for function in functions:
+        made = door.mask(2, rows, keys, q_offset, kv_offset, function, padding)
+        expected = np.broadcast_to(dense_of(function, padding, rows, keys, *offsets), made.shape)
+        rules = made.rules.to_dense(rows, keys, 2)
+        rules = rules if rules.ndim == 4 else rules[:, None]
+        np.testing.assert_array_equal(rules, expected, made.rules.__repr__())
+        np.testing.assert_array_equal(made.dense().numpy(), expected)
+        assert torch.equal(made[..., :1], made.dense()[..., :1])
+
+
+def test_compiled_models_are_torchs(calls: list[Any]) -> None:
+    model = model_of("llama")
+    found = outputs(model, input_ids=words(), attention_mask=padded("left"))
+    calls.clear()
+    torch._dynamo.reset()
+    compiled = torch.compile(model, backend="eager")
+    with torch.no_grad():
+        own = compiled(input_ids=words(), attention_mask=padded("left"))[0]
+    assert not calls
+    assert_close({"maskwise": own, "eager": found["eager"]}, padded("left"))
+
+
+def test_exported_models_are_torchs(calls: list[Any]) -> None:
+    model = model_of("bert")
+    found = outputs(model, input_ids=words(), attention_mask=padded("right"))
+    calls.clear()
+    given = {"input_ids": words(), "attention_mask": padded("right")}
+    exported = torch.export.export(model, (), given).module()
+    assert not calls
+    assert_close({"maskwise": exported(**given)[0], "eager": found["eager"]}, padded("right"))
