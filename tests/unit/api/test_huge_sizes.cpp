@@ -244,7 +244,7 @@ TEST(huge_attention, names_the_depth_that_is_too_large) {
 
 TEST(huge_attention, of_many_workers_needs_more_than_64_bits_hold) {
     attention_desc desc = of_depth(power(26));
-    desc.query = {data_type::f32, {power(31), 2, power(26)}, {0, 0, 0}};
+    desc.query = {data_type::f32, {power(31), 2, power(26)}, {4, 0, 0}}; // not rows of one head
     EXPECT_EQ(compile(desc).scratch_bytes(std::numeric_limits<int>::max()),
               std::numeric_limits<std::int64_t>::max());
 }
