@@ -69,7 +69,6 @@ EVERY = (
     Table(SPEED, "model", "scripts/bench select", ("select",)),
     Table(FUSION, "attention", ATTENTION, sources=ENGINE),
     Table(FUSION, "merged", "scripts/run --batch=merge_perf", ("run-merge_perf",), ENGINE),
-    Table("docs/attention.md", "masks", "scripts/bench masks", sources=ENGINE),
     Table("docs/python.md", "python", "scripts/bench python"),
     Table(HOST, "onnxruntime", "scripts/bench onnxruntime", sources=ENGINE),
     Table(HOST, "onnxruntime_models", "scripts/bench onnxruntime --models", sources=ENGINE),
