@@ -310,6 +310,10 @@ def _by_torch(
             module, *tensors, dense, dropout, scaling, is_causal, **options
         )
         return made
+    causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
+    if dense is None and causal and tensors[0].shape[2] > 1:
+        shape = (tensors[0].shape[2], tensors[1].shape[2])
+        dense = torch.ones(shape, dtype=torch.bool, device=tensors[0].device).tril()
     return _eagerly(tensors, dense, dropout, scaling, others)
 
 
@@ -328,8 +332,8 @@ def _eagerly(
     scores = q.float() @ k.float().transpose(-1, -2) * scale
     if (cap := others.get("softcap")) is not None:
         scores = cap * torch.tanh(scores / cap)
-    if mask is None and q.shape[2] > 1:
-        mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).tril()
+    if (bias := others.get("position_bias")) is not None:
+        scores = scores + bias
     if mask is not None:
         masked = mask.dtype == torch.bool
         scores = (

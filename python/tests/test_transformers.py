@@ -254,6 +254,20 @@ def test_mask_functions(seed: int, offsets: tuple[int, int]) -> None:
         assert torch.equal(made[..., :1], made.dense()[..., :1])
 
 
+@pytest.mark.parametrize("causal", [True, False])
+def test_plain_operators_know_what_sdpa_lacks(causal: bool) -> None:
+    """The way of gradients, next to Maskwise's."""
+    q, k, v = (torch.randn(2, heads, 9, 16) for heads in (4, 2, 2))
+    module = torch.nn.Module()
+    given = {"softcap": 3.0, "s_aux": torch.randn(4), "position_bias": torch.randn(1, 4, 9, 9)}
+    with torch.no_grad():
+        own, _ = door.attention(module, q, k, v, None, is_causal=causal, **given)
+    q.requires_grad_()
+    plain, _ = door.attention(module, q, k, v, None, is_causal=causal, **given)
+    assert plain.requires_grad
+    torch.testing.assert_close(own, plain.detach(), atol=1e-5, rtol=0)
+
+
 def test_compiled_models_are_torchs(calls: list[Any]) -> None:
     model = model_of("llama")
     found = outputs(model, input_ids=words(), attention_mask=padded("left"))
