@@ -147,7 +147,7 @@ private:
         share_out(layout.heads * layout.row_tiles, [&](tile_worker&, std::int64_t number) {
             const std::int64_t place = number * layout.key_tiles;
             map_row_tile(layout, plan_.kernels->attention, mask, number, to.tiles + place,
-                         to.highest + place);
+                         to.highest == nullptr ? nullptr : to.highest + place);
         });
     }
 
