@@ -43,12 +43,15 @@ class Attending:
     def __init__(self, threads: int) -> None:
         self.threads = threads
 
-    def ways(self, of: Operands) -> dict[str, Callable[[], Form]]:
+    def ways(self, of: Any) -> dict[str, Callable[[], Form]]:
         raise NotImplementedError
+
+    def problem(self, case: dict[str, Any]) -> Any:
+        return Operands(case)
 
     def load(self, case: dict[str, Any]) -> dict[str, Any]:
         self.forms, answers, refused = {}, {}, {}
-        self.of = Operands(case)  # libraries have addresses only
+        self.of = self.problem(case)  # libraries have addresses only
         for form, make_ready in self.ways(self.of).items():
             try:
                 call, read = make_ready()
@@ -56,7 +59,7 @@ class Attending:
             except Exception as error:  # a peer's own, of any class
                 refused[form] = f"{type(error).__name__}: {' '.join(str(error).split())}"[:REASON]
                 continue
-            answers[form] = f"answer-{len(answers)}"
+            answers[form] = f"{type(self).__module__}-{len(answers)}"
             answer.tofile(Path(case["folder"]) / answers[form])
             self.forms[form] = call
         return {"answers": answers, "refused": refused}

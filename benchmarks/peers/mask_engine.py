@@ -6,34 +6,37 @@ from functools import partial, reduce
 from operator import and_
 from typing import Any
 
+import mask_problem
 import maskwise
 import ml_dtypes
 import numpy as np
-from mask_problem import Attending, Problem
+from attention_operands import Form
+from mask_problem import Problem
 from maskwise import Mask
 
 
-class Peer(Attending):
+class Peer(mask_problem.Peer):
     version = maskwise.__version__
 
     def __init__(self, threads: int) -> None:
-        self.forms = {}
         self.threads = min(threads, len(os.sched_getaffinity(0)))
 
-    def ways(self, of: Problem, dtype: str) -> dict[str, Callable[[], Callable[[], Any]]]:
-        kind = np.dtype("f4") if dtype == "f32" else np.dtype(ml_dtypes.bfloat16)
+    def ways(self, of: Problem) -> dict[str, Callable[[], Form]]:
+        kind = np.dtype("f4") if of.dtype == "f32" else np.dtype(ml_dtypes.bfloat16)
         q, k, v = (one.astype(kind) for one in of.operands())
         out = np.empty_like(q)
         attend = partial(maskwise.attention, q, k, v, enable_gqa=True, out=out)
+
+        def form(make: Callable[[], Any]) -> Callable[[], Form]:
+            return lambda: (partial(attend, make()), lambda answer: answer.astype(np.float32))
+
         if of.bias is not None:
-            added = of.added
-            return {"array": lambda: partial(attend, added)}
+            return {"array": form(lambda: of.added)}
         if of.kept is None:
-            return {"no mask": lambda: attend}
-        parts = (getattr(Mask, name)(**given) for name, given in of.rules.items())
-        rules = reduce(and_, parts)
+            return {"no mask": form(lambda: None)}
+        parts = [getattr(Mask, name)(**given) for name, given in of.rules.items()]
         return {
-            "rules": lambda: partial(attend, rules),
-            "array": lambda: partial(attend, of.kept),
-            "prepared": lambda: partial(attend, Mask.dense(of.kept)),
+            "rules": form(lambda: reduce(and_, parts)),
+            "array": form(lambda: of.kept),
+            "prepared": form(lambda: Mask.dense(of.kept)),
         }

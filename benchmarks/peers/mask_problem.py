@@ -4,11 +4,12 @@ function that FlexAttention takes."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from attention_operands import Attending
 
 Keeps = Callable[[Any, Any, Any], Any]  # sequence, row, key: NumPy arrays, or torch's
 
@@ -26,6 +27,7 @@ class Problem:
     keeps: Callable[[Callable[[Any], Any]], Keeps] | None = None  # None: all
     bias: Callable[[int, Any, Any], Any] | None = None  # heads, row, key
     is_causal: bool = False  # and nothing else
+    dtype: str = "f32"  # or bf16
 
     @property
     def key_shape(self) -> tuple[int, int, int, int]:
@@ -176,28 +178,9 @@ PROBLEMS = [
 ]
 
 
-class Attending:
-    """A peer. `ways` gives its forms for a problem, each as a function that makes a call ready."""
+class Peer(Attending):
+    """Answers are f32."""
 
-    forms: dict[str, Callable[[], Any]]
-    threads: int
-    version: str
-
-    def ways(self, of: Problem, dtype: str) -> dict[str, Callable[[], Callable[[], Any]]]:
-        raise NotImplementedError
-
-    def load(self, case: dict[str, Any]) -> dict[str, Any]:
-        """Runs each form once; its answer, as f32, goes into a file."""
-        of = next(problem for problem in PROBLEMS if problem.name == case["problem"])
-        self.forms, answers, refused = {}, {}, {}
-        for form, make_ready in self.ways(of, case["dtype"]).items():
-            try:
-                call = make_ready()
-                answer = np.ascontiguousarray(call(), dtype=np.float32)
-            except Exception as error:  # a peer's own, of any class
-                refused[form] = f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]
-                continue
-            answers[form] = f"{case['folder']}/{type(self).__module__}-{len(answers)}"
-            answer.tofile(answers[form])
-            self.forms[form] = call
-        return {"answers": answers, "refused": refused}
+    def problem(self, case: dict[str, Any]) -> Problem:
+        named = next(problem for problem in PROBLEMS if problem.name == case["problem"])
+        return replace(named, dtype=case["dtype"])

@@ -4,31 +4,36 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import mask_problem
 import torch
-from mask_problem import Attending, Problem
+from attention_operands import Form
+from mask_problem import Problem
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from torch.nn.functional import scaled_dot_product_attention
 
 
-class Peer(Attending):
+class Peer(mask_problem.Peer):
     version = torch.__version__
 
     def __init__(self, threads: int) -> None:
-        self.forms = {}
         torch.set_num_threads(threads)
         torch.set_grad_enabled(False)
         self.threads = torch.get_num_threads()
 
-    def ways(self, of: Problem, dtype: str) -> dict[str, Callable[[], Callable[[], Any]]]:
-        kind = torch.float32 if dtype == "f32" else torch.bfloat16
+    def ways(self, of: Problem) -> dict[str, Callable[[], Form]]:
+        kind = torch.float32 if of.dtype == "f32" else torch.bfloat16
         operands = [torch.from_numpy(one).to(kind) for one in of.operands()]
         attend = partial(scaled_dot_product_attention, *operands, enable_gqa=True)
         mask = of.kept if of.bias is None else of.added
-        found = {"SDPA": lambda: numbers(partial(attend, attn_mask=tensor(mask, kind)))}
+        found = {"SDPA": lambda: (partial(attend, attn_mask=tensor(mask, kind)), read)}
         if of.is_causal:
-            found["SDPA is_causal"] = lambda: numbers(partial(attend, is_causal=True))
-        found["FlexAttention"] = lambda: numbers(flex(of, operands))
+            found["SDPA is_causal"] = lambda: (partial(attend, is_causal=True), read)
+        found["FlexAttention"] = lambda: (flex(of, operands), read)
         return found
+
+
+def read(answer: Any) -> Any:
+    return answer.float().contiguous().numpy()
 
 
 def tensor(mask: Any, kind: Any) -> Any:
@@ -36,24 +41,6 @@ def tensor(mask: Any, kind: Any) -> Any:
         return None
     made = torch.from_numpy(mask)
     return made if made.dtype == torch.bool else made.to(kind)
-
-
-class numbers:
-    """A call, of which NumPy sees the result as f32."""
-
-    def __init__(self, call: Callable[[], Any]) -> None:
-        self.call = call
-
-    def __call__(self) -> Any:
-        return Result(self.call())
-
-
-class Result:
-    def __init__(self, of: Any) -> None:
-        self.of = of
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        return self.of.float().numpy()
 
 
 def flex(of: Problem, operands: list[Any]) -> Callable[[], Any]:

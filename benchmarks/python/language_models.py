@@ -138,7 +138,9 @@ def rows(only: str) -> Iterator[list[str]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/bench transformers", description=__doc__)
-    parser.add_argument("--only", default="", help="models whose name has this (nothing is kept)")
+    parser.add_argument(
+        "--only", default="", help="measure only models with this in their name, and keep nothing"
+    )
     arguments = parser.parse_args()
     transformers.utils.logging.set_verbosity_error()
     print("\n".join(f"{name}: {value}" for name, value in machine_facts().items()))

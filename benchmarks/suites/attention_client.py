@@ -83,12 +83,12 @@ def claim(said: str) -> tuple[set[int], str]:
 
 
 class Peer(Worker):
-    def __init__(self, name: str, python: Path) -> None:
+    def __init__(self, name: str, python: Path, kind: str = "attention") -> None:
         self.name = name
-        command = [str(python), "-B", str(SERVER), f"attention_{name}"]
+        command = [str(python), "-B", str(SERVER), f"{kind}_{name}"]
         path = os.pathsep.join([str(PACKAGE), os.environ.get("PYTHONPATH", "")])
         # ONNX Runtime spins 30 ms.
-        super().__init__(f"attention-{name}", command, {"PYTHONPATH": path}, rests=True)
+        super().__init__(f"{kind}-{name}", command, {"PYTHONPATH": path}, rests=True)
 
     def load(self, problem: Problem, measured: Measured) -> dict[str, Samples]:
         """Returns the forms with a right answer, ready to be timed, and the others' faults."""

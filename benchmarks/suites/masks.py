@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "peers"))
-from attention_client import ENVIRONMENTS, PACKAGE
+from attention_client import ENVIRONMENTS, Peer
 from machine import machine_facts
 from mask_problem import PROBLEMS, Problem
 from table import keep, shown
-from worker import ROOT, Worker
+from worker import ROOT
 
 TURNS, SAMPLES, SECONDS = 7, 40, 0.06
 ALLOWED = {"f32": 2e-5, "bf16": 4e-2}  # from one to another, of numbers around 1
@@ -28,23 +28,21 @@ HEAD += ["times as fast as the fastest other"]
 OWN = ("no mask", "rules", "array", "prepared")
 
 
-class Peer(Worker):
+class MaskPeer(Peer):
     def __init__(self, name: str) -> None:
-        python = ROOT / ENVIRONMENTS[name] / "bin/python"
-        command = [str(python), "-B", str(ROOT / "benchmarks/peers/serve.py"), f"mask_{name}"]
-        super().__init__(f"mask-{name}", command, {"PYTHONPATH": str(PACKAGE)}, rests=True)
+        super().__init__(name, ROOT / ENVIRONMENTS[name] / "bin/python", "mask")
         self.forms: list[str] = []
 
-    def load(self, problem: Problem, dtype: str, folder: str) -> dict[str, str]:
+    def prepare(self, problem: Problem, dtype: str, folder: str) -> dict[str, str]:
         """The files of the answers."""
         case = {"problem": problem.name, "dtype": dtype, "folder": folder}
         answer = self.ask(do="load", case=case)
         for form, reason in answer["refused"].items():
             print(f"{problem.name} {dtype}: {form} refused: {reason}", file=sys.stderr)
         self.forms = list(answer["answers"])
-        return dict(answer["answers"])
+        return {form: f"{folder}/{file}" for form, file in answer["answers"].items()}
 
-    def time(self, form: str) -> float:
+    def median(self, form: str) -> float:
         answer = self.ask(do="time", form=form, samples=SAMPLES, max_seconds=SECONDS)
         return statistics.median(answer["samples"])
 
@@ -57,16 +55,18 @@ def faults(answers: dict[str, str], dtype: str) -> list[str]:
     return [f"{form} is {by:.2g} apart" for form, by in apart.items() if not by <= ALLOWED[dtype]]
 
 
-def measure(peers: list[Peer], problem: Problem, dtype: str) -> tuple[dict[str, float], list[str]]:
+def measure(
+    peers: list[MaskPeer], problem: Problem, dtype: str
+) -> tuple[dict[str, float], list[str]]:
     """Milliseconds of each form, the median of turns; and what is wrong."""
     with tempfile.TemporaryDirectory() as folder:
-        answers = {k: v for peer in peers for k, v in peer.load(problem, dtype, folder).items()}
+        answers = {k: v for peer in peers for k, v in peer.prepare(problem, dtype, folder).items()}
         wrong = faults(answers, dtype)
     taken: dict[str, list[float]] = {}
     ways = [(peer, form) for peer in peers for form in peer.forms]
     for turn in range(TURNS):
         for peer, form in ways[:: 1 if turn % 2 == 0 else -1]:
-            taken.setdefault(form, []).append(1e3 * peer.time(form))
+            taken.setdefault(form, []).append(1e3 * peer.median(form))
     return {form: statistics.median(times) for form, times in taken.items()}, wrong
 
 
@@ -92,10 +92,12 @@ def row_of(problem: Problem, dtype: str, times: dict[str, float]) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/bench masks", description=__doc__)
-    parser.add_argument("--only", default="", help="problems whose name has this (nothing is kept)")
+    parser.add_argument(
+        "--only", default="", help="measure only masks with this in their name, and keep nothing"
+    )
     arguments = parser.parse_args()
     print("\n".join(f"{name}: {value}" for name, value in machine_facts().items()))
-    peers, wrong = [Peer("engine"), Peer("torch")], []
+    peers, wrong = [MaskPeer("engine"), MaskPeer("torch")], []
 
     def rows() -> Iterator[list[str]]:
         for problem in PROBLEMS:

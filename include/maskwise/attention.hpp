@@ -43,9 +43,9 @@ enum class attention_order : std::uint8_t { tiles, operators };
 //   score = score + bias                                where there is one
 //   score = cond && key <= boundary && rules ? score : fill    where there is one of them
 //
-// and the row of dst is the mean of value's rows, weighted with exp(score); a sink of the head is
-// one more score of each of its rows, with a value of 0. Sums are f32. With
-// bias_on_fill the bias is added last, and so to the fill, too.
+// and the row of dst is the mean of value's rows, weighted with exp(score). A sink adds one score
+// with a value of 0 to each row of its head. Sums are f32. With bias_on_fill the bias is added
+// last, and so to the fill, too.
 //
 // Shapes: query {batch..., heads, rows, depth}, key {batch..., heads, keys, depth}, value
 // {batch..., heads, keys, columns}; at least {rows, depth}. What stands before the last two
@@ -142,9 +142,9 @@ public:
     const tensor_desc& dst() const noexcept;
 
     // Writes dst and statistics. Uses the threads of the caller's oneTBB task arena, or those of
-    // the loop. Throws argument_error for a null address of an operand with elements and for
-    // rules that do not fit, and passes
-    // std::bad_alloc and what the loop throws on; with the former two nothing is written.
+    // the loop. Throws argument_error for a null address of an operand with elements and for rules
+    // that do not fit, and passes std::bad_alloc and what the loop throws on; with the former two
+    // nothing is written.
     void execute(const attention_operands& at) const;
     void execute(const attention_operands& at, const parallel_loop& loop) const;
 

@@ -17,7 +17,7 @@
 namespace maskwise {
 inline namespace v1 {
 
-// Of so many keys on either side of a row's position; negative: all. As flash_attn's window_size,
+// Of so many keys on either side of a row's position; -1: all. As flash_attn's window_size,
 // and |position - key| <= W is {W, W}. transformers' sliding_window of W, key > position - W below
 // a causal boundary, is {W - 1}.
 struct key_window {

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from maskwise._mask import Mask
 
 
-LEAST_CAP = 1e-30  # below, a score over it is no float32
+LEAST_CAP = 1e-30  # score / soft_cap overflows float32 with a smaller one
 
 
 def attention(
@@ -188,7 +188,9 @@ def _attend(
     cap = 0.0 if soft_cap is None else _arguments.number("soft_cap", soft_cap)
     if 0 < abs(cap) < LEAST_CAP:
         raise ValueError(f"soft_cap is {cap}, expected 0 for none, or {LEAST_CAP} and more")
-    twice = _arguments.flag("return_statistics", returns_statistics)
+    twice = returns_statistics
+    if type(twice) is not bool:
+        twice = _arguments.flag("return_statistics", returns_statistics)
     rules, array = _rules_and_array(mask, causal, window)
     settings = (causal, factor, cap, grouped)
     return attend(q, k, v, rules, array, settings, sinks, out, returns_statistics=twice, **others)

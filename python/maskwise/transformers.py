@@ -163,7 +163,6 @@ def _is_traced(*tensors: Any) -> bool:
     return (
         torch.compiler.is_compiling()
         or torch.jit.is_tracing()
-        or any(isinstance(one, torch.fx.Proxy) for one in tensors)
         or any(
             type(one) not in (torch.Tensor, torch.nn.Parameter, LazyMask)
             for one in tensors
@@ -197,24 +196,23 @@ def mask(
         )
         return made
 
+    def dense() -> torch.Tensor:
+        made = build(allow_is_causal_skip=False, allow_is_bidirectional_skip=False)
+        assert made is not None
+        return made
+
     device = torch.device(others.get("device", "cpu"))
     if device.type != "cpu" or _is_traced(attention_mask):
         return build()
+    shape = (batch_size, 1, q_length, kv_length)
     at = _Place(int(q_offset), int(kv_offset), q_length, kv_length)
     try:
         padding = _padding(attention_mask, at)
         at.starts = padding._rules.starts
-        rules = _rules_of(mask_function, at) & padding
+        return LazyMask(shape, _rules_of(mask_function, at) & padding, dense)
     except (_Unknown, ValueError):
-        dense = build(allow_is_causal_skip=False, allow_is_bidirectional_skip=False)
-        assert dense is not None
-        rules = Mask.dense(dense)
-    shape = (batch_size, 1, q_length, kv_length)
-    return LazyMask(
-        shape,
-        rules,
-        lambda: build(allow_is_causal_skip=False, allow_is_bidirectional_skip=False),
-    )
+        written = dense()
+        return LazyMask(shape, Mask.dense(written), lambda: written)
 
 
 def _is_maskwises(tensors: tuple[torch.Tensor, ...], dropout: float) -> bool:
@@ -244,11 +242,11 @@ def attention(
     """(batch, heads, rows, depth) to (batch, rows, heads, columns), for a layer."""
     if others.get("output_attentions"):
         log.warning_once("attn_implementation='maskwise' returns no attention weights: use 'eager'")
-    causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
+    causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
     tensors = (query, key, value)
     if not _is_maskwises(tensors, dropout):
-        return _by_torch(module, tensors, attention_mask, dropout, scaling, is_causal, others), None
-    rules = _rules_of_call(query, attention_mask, bool(causal), others)
+        return _by_torch(module, tensors, attention_mask, dropout, scaling, causal, others), None
+    rules = _rules_of_call(query, attention_mask, causal, others)
     array = None if rules is not None or attention_mask is None else attention_mask
     if (bias := others.get("position_bias")) is not None:
         rules, array = _with_bias(rules, array, bias.detach())
@@ -300,17 +298,16 @@ def _by_torch(
     mask: torch.Tensor | None,
     dropout: float,
     scaling: float | None,
-    is_causal: bool | None,
+    causal: bool,
     others: dict[str, Any],
 ) -> torch.Tensor:
     dense = mask.dense() if isinstance(mask, LazyMask) else mask
     if others.get("softcap") is None and others.get("s_aux") is None:
         options = {name: value for name, value in others.items() if name != "output_attentions"}
         made, _ = sdpa_attention_forward(
-            module, *tensors, dense, dropout, scaling, is_causal, **options
+            module, *tensors, dense, dropout, scaling, causal, **options
         )
         return made
-    causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
     if dense is None and causal and tensors[0].shape[2] > 1:
         shape = (tensors[0].shape[2], tensors[1].shape[2])
         dense = torch.ones(shape, dtype=torch.bool, device=tensors[0].device).tril()

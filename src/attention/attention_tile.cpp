@@ -8,7 +8,7 @@
 namespace maskwise {
 namespace {
 
-constexpr float infinity = std::numeric_limits<float>::infinity(), minus_infinity = -infinity;
+constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 
 } // namespace
 
@@ -48,10 +48,7 @@ void tile_worker::run_key_tile(const key_tile& keys, float* state) {
 void tile_worker::run_put_off(const tile_range& range, tile_action action, float* state) {
     for (std::int64_t number = range.first; number < range.last; ++number) {
         const key_tile keys = operands_.tile(number);
-        if (keys.action == action &&
-            has_weight(keys, numbers_.fill, operands_.bound_of_scores(keys), state,
-                       operands_.rows().rows))
-            run_key_tile(keys, state);
+        if (keys.action == action && operands_.may_count(keys, state)) run_key_tile(keys, state);
     }
 }
 
@@ -91,7 +88,7 @@ void tile_worker::merge_sinks(float* state, std::int64_t columns) {
 // Each key of a filled tile has the weight exp(fill), for all queries.
 void tile_worker::merge_filled(const tile_range& range, float* state) {
     const key_tile filled{.action = tile_action::fill};
-    if (!has_weight(filled, numbers_.fill, infinity, state, operands_.rows().rows)) return;
+    if (!operands_.may_count(filled, state)) return;
     const panel_state masked = same_values();
     const std::int64_t count = add_filled(range, masked.values);
     if (count == 0) return;

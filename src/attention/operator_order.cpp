@@ -5,15 +5,9 @@
 #include "attention/attention_tile.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <memory>
 
 namespace maskwise {
-namespace {
-
-constexpr float infinity = std::numeric_limits<float>::infinity();
-
-} // namespace
 
 float* tile_worker::scores_of(const panel_rows& panel, const key_tile& keys) const {
     const std::int64_t tile = panel.number * plan_.key_tiles() + keys.number;
@@ -44,7 +38,7 @@ void tile_worker::keep_put_off(const tile_range& range, tile_action action, key_
     for (std::int64_t number = range.first; number < range.last; ++number) {
         key_tile& keys = tiles[number];
         if (keys.action != action) continue;
-        if (!has_weight(keys, numbers_.fill, infinity, maxima, operands_.rows().rows))
+        if (!operands_.may_count(keys, maxima))
             keys.action = tile_action::skip;
         else if (action == tile_action::fill)
             fill_scores(keys);

@@ -61,7 +61,7 @@ bool has_weight(const key_tile& keys, float fill, float bound, const float* maxi
     float reached = (is_filled ? fill : 0) + (keys.is_biased ? keys.highest_bias : 0);
     if (reached == minus_infinity) return false;
     const float distance = is_filled || is_bounded ? no_weight : std::max(no_weight, -reached / 2);
-    if (!is_filled && is_bounded) reached += bound;
+    if (is_bounded) reached += bound;
     return std::any_of(maxima, maxima + rows,
                        [&](float maximum) { return !(maximum - reached > distance); });
 }

@@ -85,7 +85,8 @@ float tile_operands::key_norm(const key_tile& keys) const {
 
 // A little more than exact: products are sums of rounded ones. Keys that are masked are not read.
 float tile_operands::bound_of_scores(const key_tile& keys) {
-    if (rows_.maps.key_norms == nullptr || rows_.maps.bias[keys.number] == tile_mask::masked)
+    if (keys.action != tile_action::postpone || rows_.maps.key_norms == nullptr ||
+        rows_.maps.bias[keys.number] == tile_mask::masked)
         return std::numeric_limits<float>::infinity();
     if (query_norm_ == unknown_norm)
         query_norm_ = kernels_.largest_norm(matrix(plan_.query, at_.query, rows_.first), rows_.rows,

@@ -77,8 +77,10 @@ public:
     // values = values * factor + weights * value; without a factor the sum goes on.
     void add_values(const panel_scores& weights, const strided_matrix& value, float* values,
                     const float* factor) const;
-    // That no score of the tile is above, its bias apart.
-    float bound_of_scores(const key_tile& keys);
+    // Whether a tile that was put off has a weight in a row, given the rows' largest scores so far.
+    bool may_count(const key_tile& keys, const float* maxima) {
+        return has_weight(keys, numbers_.fill, bound_of_scores(keys), maxima, rows_.rows);
+    }
 
     // Of the head that has this row.
     float sink(std::int64_t row) const;
@@ -95,6 +97,8 @@ private:
     strided_matrix converted(load_fn load, const strided_matrix& rows, std::int64_t count,
                              std::int64_t columns, std::int64_t to) const;
     float key_norm(const key_tile& keys) const;
+    // That no score of a postponed tile is above, its bias apart; infinity where none is known.
+    float bound_of_scores(const key_tile& keys);
     void load_queries();
     void find_spans();
     row_spans spans_of(std::int64_t row) const;

@@ -41,10 +41,10 @@ bool has_bf16_products(const cpu_reader& cpu);
 // Products of matrices in hardware (AMX).
 bool has_matrix_products(const cpu_reader& cpu);
 
-// The highest of `supported` that both caps allow: `max_isa`, the value of MASKWISE_MAX_ISA, and
-// `onednn_max_isa`, that of ONEDNN_MAX_CPU_ISA. An empty value is no cap. Throws argument_error
-// if max_isa is unknown or not supported. An unknown onednn_max_isa is no cap: the variable is
-// oneDNN's.
+// The highest of `supported` that both caps allow. `max_isa` is the value of MASKWISE_MAX_ISA,
+// `onednn_max_isa` the value of ONEDNN_MAX_CPU_ISA; an empty value sets no cap. Throws
+// argument_error if max_isa is unknown or not supported. oneDNN owns the other variable, so an
+// unknown value of it sets no cap.
 isa choose_isa(const std::vector<isa>& supported, std::string_view max_isa,
                std::string_view onednn_max_isa);
 

@@ -152,32 +152,40 @@ HWY_ATTR inline void panel_load_conds(const strided_matrix& from, std::int64_t q
             to[key * panel + q] = from.first[q * from.row_bytes + key * from.column_bytes];
 }
 
+// see(vector) of a row's elements as f32. Lanes behind the last element hold `rest`, or where there
+// is none an element of the row.
+template <class See>
+HWY_ATTR HWY_INLINE void see_row(const strided_matrix& from, std::int64_t row, std::int64_t columns,
+                                 const float* rest, const See& see) {
+    const row_d d;
+    const std::int64_t lanes = row_lanes();
+    strided_matrix part = from;
+    part.first += row * from.row_bytes;
+    std::int64_t first = 0;
+    if (is_dense_f32(from))
+        for (; first + lanes <= columns; first += lanes)
+            see(load_elements<row_type::f32>(part.first + first * bytes_of(row_type::f32)));
+    part.first += first * from.column_bytes;
+    float values[row_block_elems];
+    for (; first < columns; first += row_block_elems) {
+        const std::int64_t count = std::min(row_block_elems, columns - first);
+        rows_as_f32(part, 1, count, values);
+        std::fill(values + count, values + row_block_elems, rest == nullptr ? values[0] : *rest);
+        for (std::int64_t i = 0; i < count; i += lanes) see(hn::LoadU(d, values + i));
+        part.first += row_block_elems * from.column_bytes;
+    }
+}
+
 HWY_ATTR inline void see_rows(const strided_matrix& from, std::int64_t row_count,
                               std::int64_t columns, number_range& seen) {
     const row_d d;
-    const std::int64_t lanes = row_lanes();
     auto least = hn::Set(d, seen.least), largest = hn::Set(d, seen.largest), nan = hn::Zero(d);
-    const auto see = [&](row_v value) HWY_ATTR {
-        least = hn::Min(least, value);
-        largest = hn::Max(largest, value);
-        nan = hn::IfThenElse(hn::IsNaN(value), value, nan);
-    };
-    float values[row_block_elems];
-    for (std::int64_t r = 0; r < row_count; ++r) {
-        std::int64_t first = 0;
-        const std::byte* const row = from.first + r * from.row_bytes;
-        if (is_dense_f32(from))
-            for (; first + lanes <= columns; first += lanes)
-                see(load_elements<row_type::f32>(row + first * bytes_of(row_type::f32)));
-        for (; first < columns; first += row_block_elems) {
-            const std::int64_t count = std::min(row_block_elems, columns - first);
-            strided_matrix part = from;
-            part.first += r * from.row_bytes + first * from.column_bytes;
-            rows_as_f32(part, 1, count, values);
-            std::fill(values + count, values + row_block_elems, values[0]);
-            for (std::int64_t i = 0; i < count; i += lanes) see(hn::LoadU(d, values + i));
-        }
-    }
+    for (std::int64_t r = 0; r < row_count; ++r)
+        see_row(from, r, columns, nullptr, [&](row_v value) HWY_ATTR {
+            least = hn::Min(least, value);
+            largest = hn::Max(largest, value);
+            nan = hn::IfThenElse(hn::IsNaN(value), value, nan);
+        });
     seen = {hn::GetLane(hn::MinOfLanes(d, least)), hn::GetLane(hn::MaxOfLanes(d, largest)),
             seen.has_nan || !hn::AllFalse(d, hn::IsNaN(nan))};
 }
@@ -185,20 +193,12 @@ HWY_ATTR inline void see_rows(const strided_matrix& from, std::int64_t row_count
 HWY_ATTR inline float largest_norm(const strided_matrix& from, std::int64_t row_count,
                                    std::int64_t columns) {
     const row_d d;
-    float values[row_block_elems], largest = 0;
+    constexpr float zero = 0;
+    float largest = 0;
     for (std::int64_t r = 0; r < row_count; ++r) {
         auto sum = hn::Zero(d);
-        for (std::int64_t first = 0; first < columns; first += row_block_elems) {
-            const std::int64_t count = std::min(row_block_elems, columns - first);
-            strided_matrix part = from;
-            part.first += r * from.row_bytes + first * from.column_bytes;
-            rows_as_f32(part, 1, count, values);
-            std::fill(values + count, values + row_block_elems, 0.0F);
-            for (std::int64_t i = 0; i < count; i += row_lanes()) {
-                const auto value = hn::LoadU(d, values + i);
-                sum = hn::MulAdd(value, value, sum);
-            }
-        }
+        see_row(from, r, columns, &zero,
+                [&](row_v value) HWY_ATTR { sum = hn::MulAdd(value, value, sum); });
         const float square = hn::GetLane(hn::SumOfLanes(d, sum));
         if (square != square) return square;
         largest = std::max(largest, square);
