@@ -158,6 +158,21 @@ def steady(outputs: list[Array] | str) -> list[Array | None] | str:
     ]
 
 
+def exact(wanted: list[Array | None] | str, case: Case) -> list[Array | None] | str:
+    """By IEEE: of a Softmax's row with positive infinity OpenVINO alone makes NaN at that place and
+    0 elsewhere, which IsNaN and a comparison behind it turn into numbers.
+    """
+    if isinstance(wanted, str):
+        return wanted
+    pairs = [*case.outputs.values()] * (len(wanted) // len(case.outputs))
+    return [
+        pair[0].astype(right.dtype)
+        if right is not None and pair is not None and pair[0].shape == right.shape
+        else right
+        for right, pair in zip(wanted, pairs, strict=True)
+    ]
+
+
 class Lines:
     """What the process writes on standard error."""
 
@@ -269,8 +284,11 @@ class OpenVino:
         faults = []
         for name, (make, core) in forms.items():
             got = run(lambda make=make, core=core: self.run(make(), case, core))
-            pair = (narrowed(got), narrowed(alone)) if name == "forced" else (got, alone)
-            if why := fault_of(pair[0], steady(pair[1]), case):
+            is_forced = name == "forced"
+            pair = (narrowed(got), narrowed(alone)) if is_forced else (got, alone)
+            wanted = steady(pair[1])
+            why = fault_of(pair[0], wanted, case)
+            if why and not (is_forced and fault_of(pair[0], exact(wanted, case), case) is None):
                 faults.append(f"{name}: {why}")
         return verdict_of(alone, "; ".join(faults) or None, self.lines)
 
