@@ -1,10 +1,15 @@
-"""The doctor: what this installation is made of, and whether it works."""
+"""The doctor: what this installation is made of, and whether it works.
+
+`python -m maskwise run program.py ...` runs a program with Maskwise as torch's attention.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
+import runpy
 import sys
+from importlib import import_module, metadata
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +53,45 @@ def attends() -> bool:
     return np.allclose(maskwise.attention(q, k, v, is_causal=True), expected, atol=1e-5)
 
 
+# What maskwise.torch, maskwise.transformers and maskwise.flash_attn are tested with.
+TESTED = {"torch": "2.15.0", "transformers": "5.23.0"}
+
+
+def installed(name: str) -> str:
+    try:
+        return f"{metadata.version(name)}, tested with {TESTED[name]}"
+    except metadata.PackageNotFoundError:
+        return f"not installed; tested with {TESTED[name]}"
+
+
+def run(program: str, arguments: list[str]) -> None:
+    """As `python program arguments` would, with maskwise.torch.install()."""
+    door = import_module("maskwise.torch")
+    door.install()
+    sys.argv = [program, *arguments]
+    sys.path[0] = str(Path(program).resolve().parent)
+    runpy.run_path(program, run_name="__main__")
+
+
+def start(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m maskwise run", description=run.__doc__)
+    parser.add_argument("program")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    given = parser.parse_args(words)
+    if not Path(given.program).is_file():
+        parser.error(f"no such file: {given.program}")
+    try:
+        run(given.program, given.arguments)
+    except ModuleNotFoundError as missing:
+        if missing.name != "torch":
+            raise
+        parser.error("torch is not installed")
+    return 0
+
+
 def main() -> int:
+    if sys.argv[1:2] == ["run"]:
+        return start(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="python -m maskwise", description=__doc__)
     parser.parse_args()
     try:
@@ -60,6 +103,7 @@ def main() -> int:
         "maskwise": f"{maskwise.__version__} in {Path(maskwise.__file__).parent}",
         "python": f"{sys.version.split()[0]} {sys.executable}",
         "numpy": np.__version__,
+        **{name: installed(name) for name in TESTED},
         "kernels": maskwise.instruction_set(),
         "processors": str(len(os.sched_getaffinity(0))),
         "libmaskwise": loaded("libmaskwise.so"),

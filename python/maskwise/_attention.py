@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -81,7 +82,7 @@ def attention(
         Other dtypes; an out of another dtype or not an array; a non-boolean is_causal or
         enable_gqa; a non-numeric scale.
     BufferError
-        Memory that is not the CPU's, or that its library does not lend: no gradients.
+        Memory that is not the CPU's, or that its library does not lend.
     """
     options = (is_causal, scale, enable_gqa, soft_cap, window, sinks, out)
     return _attend(q, k, v, mask, *options, returns_statistics=return_statistics)
@@ -196,6 +197,17 @@ def _attend(
     return attend(q, k, v, rules, array, settings, sinks, out, returns_statistics=twice, **others)
 
 
+def _is_tracked(operands: tuple[Any, ...]) -> bool:
+    """Whether torch follows what becomes of a tensor: a gradient, vmap's, or of a graph."""
+    torch: Any = sys.modules["torch"]
+    if torch.compiler.is_compiling():
+        return True
+    is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+    tensors = [one for one in operands if isinstance(one, torch.Tensor)]
+    with_gradients = torch.is_grad_enabled() and any(one.requires_grad for one in tensors)
+    return with_gradients or any(map(is_wrapped, tensors))
+
+
 def attend(
     q: Any,
     k: Any,
@@ -217,6 +229,13 @@ def attend(
         if rules._array is not None:
             array, maps = rules._array, rules._maps
     masks = array is not None
+    on_torch = type(q).__module__.partition(".")[0] == "torch"
+    if on_torch and _is_tracked((q, k, v, array, sinks)):
+        from maskwise import _torch_op
+
+        asked = {"returns_statistics": returns_statistics, "explains": explains}
+        packed = {"is_packed": is_packed}
+        return _torch_op.attend(q, k, v, rules, array, settings, sinks, out, **asked, **packed)
 
     def call(q: Any, k: Any, v: Any, *rest: Any, out: Any) -> Any:
         if is_packed:  # heads first
@@ -235,7 +254,6 @@ def attend(
             first = first.swapaxes(0, 1) if given is None else given
         return (first, *others) if explains or returns_statistics else first
 
-    on_torch = type(q).__module__.partition(".")[0] == "torch"
     operands = (q, k, v, *((array,) if masks else ()), *((sinks,) if sinks is not None else ()))
     if all(type(one) is np.ndarray for one in operands) and (
         out is None or isinstance(out, np.ndarray)

@@ -8,7 +8,10 @@
 The import registers "maskwise" as attention and as mask. Masks of the library's own kinds (causal,
 sliding, chunked, padded, packed) become a maskwise.Mask, once a forward pass for all layers; others
 become an array. What Maskwise does not compute is torch's, with the same mask: gradients, dropout,
-other devices and dtypes, traced and compiled models.
+other devices and dtypes, traced and compiled models, and what is too small to gain.
+
+"maskwise_flash" is for packed batches: transformers, and libraries on top of it, call flash_attn's
+functions where a name has "flash" in it, and leave padding out.
 """
 
 # torch and transformers need not be there where the package is checked.
@@ -23,16 +26,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from transformers import AttentionInterface, AttentionMaskInterface, masking_utils
+from transformers import modeling_flash_attention_utils as flash_utils
+from transformers.integrations.flash_attention import flash_attention_forward
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.utils import logging
 
 from maskwise import Mask
 from maskwise._attention import attend
+from maskwise._torch_op import plainly
+from maskwise.flash_attn import flash_attn_func, flash_attn_varlen_func, flash_attn_with_kvcache
+from maskwise.torch import LEAST_PRODUCTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-NAME = "maskwise"
+NAME, FLASH_NAME = "maskwise", "maskwise_flash"
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 log = logging.get_logger(__name__)
@@ -202,7 +210,8 @@ def mask(
         return made
 
     device = torch.device(others.get("device", "cpu"))
-    if device.type != "cpu" or _is_traced(attention_mask):
+    is_small = _is_small(batch_size * q_length, kv_length, others.get("config"))
+    if is_small or device.type != "cpu" or _is_traced(attention_mask):
         return build()
     shape = (batch_size, 1, q_length, kv_length)
     at = _Place(int(q_offset), int(kv_offset), q_length, kv_length)
@@ -215,11 +224,18 @@ def mask(
         return LazyMask(shape, Mask.dense(written), lambda: written)
 
 
+def _is_small(rows: int, keys: int, config: Any) -> bool:
+    """By what is known before there are queries: about as attention() has it."""
+    width = getattr(config, "hidden_size", None)
+    return rows * keys * (width if isinstance(width, int) else 1024) < LEAST_PRODUCTS
+
+
 def _is_maskwises(tensors: tuple[torch.Tensor, ...], dropout: float) -> bool:
     q, k, v = tensors
     wants_gradient = torch.is_grad_enabled() and any(one.requires_grad for one in tensors)
     return (
         dropout == 0
+        and q.numel() * k.shape[2] >= LEAST_PRODUCTS
         and not wants_gradient
         and q.dtype in DTYPES
         and q.dtype == k.dtype == v.dtype
@@ -265,9 +281,13 @@ def _with_bias(
         array, rules = torch.from_numpy(rules._array.copy()), rules._without_array()
     if array is None:
         return rules, bias
-    if array.dtype == torch.bool:
-        return rules, torch.where(array, bias, -torch.inf)
-    return rules, array.to(bias.dtype) + bias
+    return rules, _joined(array, bias)
+
+
+def _joined(mask: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    if mask.dtype == torch.bool:
+        return torch.where(mask, bias, -torch.inf)
+    return mask.to(bias.dtype) + bias
 
 
 def _sinks(sinks: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor | None:
@@ -281,13 +301,15 @@ def _rules_of_call(
     others: dict[str, Any],
 ) -> Mask | None:
     """None where the mask is an array."""
-    if isinstance(attention_mask, LazyMask):
-        return attention_mask.rules
-    if attention_mask is not None:
+    rules = attention_mask.rules if isinstance(attention_mask, LazyMask) else None
+    if rules is None and attention_mask is not None:
         return None
-    if others.get("cu_seq_lens_q") is not None:
+    if others.get("cu_seq_lens_q") is not None and (rules is None or not rules._rules.documents):
         packed = Mask.packed(others["cu_seq_lens_q"], others.get("cu_seq_lens_k"))
-        return packed & Mask.causal() if causal else packed
+        own = Mask.causal() if causal else Mask()
+        return packed & (own if rules is None else rules)
+    if rules is not None:
+        return rules
     # As with SDPA, keys behind the rows are a static cache's, and empty.
     return Mask.causal() if causal and query.shape[2] > 1 else Mask()
 
@@ -301,54 +323,44 @@ def _by_torch(
     causal: bool,
     others: dict[str, Any],
 ) -> torch.Tensor:
-    dense = mask.dense() if isinstance(mask, LazyMask) else mask
-    if others.get("softcap") is None and others.get("s_aux") is None:
+    mask = mask.dense() if isinstance(mask, LazyMask) else mask
+    cap, sinks = others.get("softcap"), others.get("s_aux")
+    if cap is None and sinks is None:
         options = {name: value for name, value in others.items() if name != "output_attentions"}
         made, _ = sdpa_attention_forward(
-            module, *tensors, dense, dropout, scaling, causal, **options
+            module, *tensors, mask, dropout, scaling, causal, **options
         )
         return made
-    if dense is None and causal and tensors[0].shape[2] > 1:
-        shape = (tensors[0].shape[2], tensors[1].shape[2])
-        dense = torch.ones(shape, dtype=torch.bool, device=tensors[0].device).tril()
-    return _eagerly(tensors, dense, dropout, scaling, others)
-
-
-def _eagerly(
-    tensors: tuple[torch.Tensor, ...],
-    mask: torch.Tensor | None,
-    dropout: float,
-    scaling: float | None,
-    others: dict[str, Any],
-) -> torch.Tensor:
-    """With a soft cap or sinks, which SDPA lacks."""
-    q, k, v = tensors
-    groups = q.shape[1] // k.shape[1]
-    k, v = (one.repeat_interleave(groups, dim=1) for one in (k, v))
-    scale = q.shape[-1] ** -0.5 if scaling is None else scaling
-    scores = q.float() @ k.float().transpose(-1, -2) * scale
-    if (cap := others.get("softcap")) is not None:
-        scores = cap * torch.tanh(scores / cap)
+    causal = causal and mask is None and tensors[0].shape[2] > 1
     if (bias := others.get("position_bias")) is not None:
-        scores = scores + bias
-    if mask is not None:
-        masked = mask.dtype == torch.bool
-        scores = (
-            scores.masked_fill(~mask, torch.finfo(scores.dtype).min) if masked else scores + mask
-        )
-    if (sinks := others.get("s_aux")) is not None:
-        column = sinks.reshape(1, -1, 1, 1).float().expand(*scores.shape[:-1], 1)
-        weights = torch.softmax(torch.cat([scores, column], dim=-1), dim=-1)[..., :-1]
-    else:
-        weights = torch.softmax(scores, dim=-1)
-    weights = torch.nn.functional.dropout(weights, dropout).to(v.dtype)
-    return (weights @ v).transpose(1, 2).contiguous()
+        mask = bias if mask is None else _joined(mask, bias)
+    made = plainly(*tensors, mask, causal, scaling, True, cap, None, sinks, dropout)
+    return made.transpose(1, 2).contiguous()
+
+
+def _register_flash() -> None:
+    """For those who ask for a name with "flash" in it to leave padding out: transformers' own way
+    of calling flash_attn, with Maskwise's functions. It has no public place for functions that
+    are not a package or from a hub.
+    """
+    load = flash_utils._lazy_imports
+    own = (flash_attn_func, flash_attn_varlen_func, flash_attn_with_kvcache)
+
+    def lazy_imports(implementation: str | None, *others: Any, **options: Any) -> Any:
+        if implementation == FLASH_NAME:
+            return (*own, flash_utils._pad_input, flash_utils._unpad_input)
+        return load(implementation, *others, **options)
+
+    flash_utils._lazy_imports = lazy_imports
+    AttentionInterface.register(FLASH_NAME, flash_attention_forward)
+    AttentionMaskInterface.register(FLASH_NAME, masking_utils.flash_attention_mask)
 
 
 def register() -> None:
     """Done by the import. Both are needed: where the mask's is missing, models get no mask."""
     AttentionInterface.register(NAME, attention)
     AttentionMaskInterface.register(NAME, mask)
+    _register_flash()
 
 
 register()

@@ -99,6 +99,13 @@ def assert_close(found: dict[str, Any], kept: Any = None) -> None:
     torch.testing.assert_close(own, eager, atol=TOLERANCE, rtol=0)
 
 
+@pytest.fixture(autouse=True)
+def every_size(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Small ones, too, are Maskwise's."""
+    if "small" not in request.node.name:
+        monkeypatch.setattr(door, "LEAST_PRODUCTS", 0)
+
+
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The masks of the attentions that Maskwise has run."""
@@ -121,6 +128,49 @@ def test_families(family: str, calls: list[Any]) -> None:
         assert_close(outputs(model, input_ids=words(), attention_mask=mask), mask)
     assert len(calls) >= 3
     assert all(rules is not None and rules._array is None for rules in calls), family
+
+
+def test_small_calls_are_torchs(calls: list[Any]) -> None:
+    model = model_of("qwen3")
+    for pad in ("left", "right", None):
+        mask = padded(pad)[:, :8]
+        assert_close(outputs(model, input_ids=words(8), attention_mask=mask), mask)
+    assert not calls
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "modernbert", "qwen3", "gemma3_text"])
+@pytest.mark.parametrize("name", ["maskwise", "maskwise_flash"])
+def test_packed_batches(family: str, name: str, calls: list[Any]) -> None:
+    """As transformers' DataCollatorWithFlattening makes them, next to padded ones."""
+    model = model_of(family)
+    mask, ids = padded("right"), words()
+    mask[1, 20:] = 0
+    with torch.no_grad():
+        padded_ones = model(input_ids=ids, attention_mask=mask)[0][mask.bool()]
+        model.set_attn_implementation(name)
+        lengths = mask.sum(1)
+        bounds = torch.cat([torch.zeros(1), lengths.cumsum(0)]).int()
+        places = torch.cat([torch.arange(n) for n in lengths])[None]
+        given = {"input_ids": ids[mask.bool()][None]}
+        given["position_ids"] = places + (1 if family == "roberta" else 0)
+        for side in ("q", "k"):
+            given[f"cu_seq_lens_{side}"] = bounds
+            given[f"max_length_{side}"] = int(lengths.max())
+        packed = model(**given)[0][0]
+    torch.testing.assert_close(packed, padded_ones, atol=TOLERANCE, rtol=0)
+    assert (name == "maskwise") == bool(calls)
+
+
+def test_padded_batches_through_flash_attn() -> None:
+    model = model_of("mistral")
+    for pad in ("left", "right", None):
+        mask = padded(pad)
+        found = {}
+        for name in ("eager", "maskwise_flash"):
+            model.set_attn_implementation(name)
+            with torch.no_grad():
+                found[name] = model(input_ids=words(), attention_mask=mask)[0][mask.bool()]
+        torch.testing.assert_close(*found.values(), atol=TOLERANCE, rtol=0)
 
 
 @pytest.mark.parametrize("window", [23, 24, 25, 59, 60, 61])

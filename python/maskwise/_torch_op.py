@@ -1,0 +1,229 @@
+"""torch.ops.maskwise.attention, for torch.compile, export, autograd, vmap and autocast."""
+
+# torch need not be there where the package is checked.
+# mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.nn.functional import dropout, scaled_dot_product_attention
+
+import maskwise
+from maskwise import _attention
+
+if TYPE_CHECKING:
+    from maskwise import Mask
+
+Settings = tuple[Any, ...]  # what the operator takes behind v
+SCHEMA = (
+    "(Tensor q, Tensor k, Tensor v, Tensor? mask=None, bool is_causal=False, float? scale=None, "
+    "bool enable_gqa=False, float? soft_cap=None, int[]? window=None, Tensor? sinks=None) -> Tensor"
+)
+
+
+def empty_result(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, grouped: bool) -> torch.Tensor:
+    """Of maskwise.attention: dimensions before the columns in the order in which they lie in q."""
+    own = 3 if grouped and q.ndim > 2 else 2  # dimensions that do not broadcast
+    leading = torch.broadcast_shapes(*(one.shape[:-own] for one in (q, k, v)))
+    shape = (*leading, *q.shape[-own:-1], v.shape[-1])
+    last = len(shape) - 1
+    steps = (*(0,) * (last + 1 - q.ndim), *q.stride())  # what is repeated comes first
+    order = (*sorted(range(last), key=lambda at: -(steps[at] or sys.maxsize)), last)
+    return torch.empty_permuted(shape, order, dtype=q.dtype, device=q.device)
+
+
+@torch.library.custom_op("maskwise::attention", mutates_args=(), schema=SCHEMA, device_types="cpu")
+def attention(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    mask: torch.Tensor | None = None,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    soft_cap: float | None = None,
+    window: list[int] | None = None,
+    sinks: torch.Tensor | None = None,
+) -> torch.Tensor:
+    q, k, v, mask, sinks = (None if one is None else one.detach() for one in (q, k, v, mask, sinks))
+    options: dict[str, Any] = {"scale": scale, "enable_gqa": enable_gqa, "soft_cap": soft_cap}
+    options |= {"is_causal": is_causal, "sinks": sinks}
+    options["window"] = None if window is None else tuple(window)
+    return maskwise.attention(q, k, v, mask, **options)
+
+
+@attention.register_fake
+def _(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    mask: torch.Tensor | None = None,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    *others: Any,
+) -> torch.Tensor:
+    return empty_result(q, k, v, enable_gqa)
+
+
+def kept_places(
+    q: torch.Tensor, k: torch.Tensor, is_causal: bool, window: Any
+) -> torch.Tensor | None:
+    """(rows, keys), or None where all are kept."""
+    if not is_causal and window is None:
+        return None
+    left, right = (-1, -1) if window is None else window
+    rows = torch.arange(q.shape[-2], device=q.device)[:, None]
+    keys = torch.arange(k.shape[-2], device=q.device)
+    kept = keys <= rows if is_causal else torch.ones_like(keys <= rows)
+    kept = kept if left < 0 else kept & (keys >= rows - left)
+    return kept if right < 0 else kept & (keys <= rows + right)
+
+
+def plainly(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    mask: torch.Tensor | None = None,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    soft_cap: float | None = None,
+    window: Any = None,
+    sinks: torch.Tensor | None = None,
+    dropout_p: float = 0.0,
+) -> torch.Tensor:
+    """In torch's operators, which have gradients: SDPA, and what it lacks step by step."""
+    kept = kept_places(q, k, is_causal, window)
+    if mask is None or kept is None:
+        mask = kept if mask is None else mask
+    else:
+        mask = mask & kept if mask.dtype == torch.bool else mask.masked_fill(~kept, -torch.inf)
+    if not soft_cap and sinks is None:
+        # Masks of another dtype are added in q's.
+        mask = mask if mask is None or mask.dtype == torch.bool else mask.to(q.dtype)
+        return scaled_dot_product_attention(
+            q, k, v, mask, dropout_p, scale=scale, enable_gqa=enable_gqa
+        )
+    if enable_gqa:
+        k, v = (one.repeat_interleave(q.shape[-3] // one.shape[-3], dim=-3) for one in (k, v))
+    scores = (
+        q.float() @ k.float().transpose(-1, -2) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    )
+    scores = soft_cap * torch.tanh(scores / soft_cap) if soft_cap else scores
+    if mask is not None:
+        is_kept = mask.dtype == torch.bool
+        scores = scores.masked_fill(~mask, -torch.inf) if is_kept else scores + mask
+    if sinks is not None:
+        column = sinks.float()[..., None, None].expand(*scores.shape[:-1], 1)
+        scores = torch.cat([scores, column], dim=-1)
+    weights = torch.ops.aten._safe_softmax(scores, -1)
+    weights = dropout(weights if sinks is None else weights[..., :-1], dropout_p)
+    return weights.to(v.dtype) @ v
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    q, k, v, mask, *settings, sinks = inputs
+    ctx.settings = settings
+    ctx.save_for_backward(q, k, v, mask, sinks)
+
+
+def _backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
+    """Recomputes: statistics would serve torch's kernel only without sinks and soft caps."""
+    q, k, v, mask, sinks = ctx.saved_tensors
+    of_inputs = (*ctx.needs_input_grad, *(False,) * 10)  # those left out at the end are not in it
+    wanted = (*of_inputs[:4], of_inputs[9])
+    with torch.enable_grad():
+        operands = [
+            one if one is None else one.detach().requires_grad_(wants)
+            for one, wants in zip((q, k, v, mask, sinks), wanted, strict=True)
+        ]
+        out = plainly(*operands[:4], *ctx.settings, operands[4])
+    sought = [one for one, wants in zip(operands, wanted, strict=True) if wants]
+    made = iter(torch.autograd.grad(out, sought, gradient))
+    first = [next(made) if wants else None for wants in wanted]
+    return (*first[:4], *(None,) * len(ctx.settings), first[4])
+
+
+attention.register_autograd(_backward, setup_context=_keep)
+torch.library.register_autocast("maskwise::attention", "cpu", torch.bfloat16)
+
+
+@attention.register_vmap
+def _(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[torch.Tensor, int]:
+    """What is mapped comes first, before as many dimensions as the operand with most has."""
+    q, k, v, mask, *settings, sinks = (*args, *(None,) * (10 - len(args)))
+    dims = (*in_dims, *(None,) * (10 - len(in_dims)))
+    pairs = ((q, dims[0]), (k, dims[1]), (v, dims[2]), (mask, dims[3]), (sinks, dims[9]))
+    behind = (2, 2, 2, 2, 0)  # dimensions behind the leading ones
+    ranks = [
+        0 if one is None else one.ndim - (at is not None) - least
+        for (one, at), least in zip(pairs, behind, strict=True)
+    ]
+
+    def moved(one: Any, at: int | None, rank: int) -> Any:
+        if one is None or at is None:
+            return one
+        first = one.movedim(at, 0)
+        return first.reshape(first.shape[0], *(1,) * (max(ranks) - rank), *first.shape[1:])
+
+    q, k, v, mask, sinks = (moved(*pair, rank) for pair, rank in zip(pairs, ranks, strict=True))
+    if all(at is None for at in dims[:3]):
+        q = q.expand(info.batch_size, *(1,) * (max(ranks) - ranks[0]), *q.shape)
+    return torch.ops.maskwise.attention(q, k, v, mask, *settings, sinks), 0
+
+
+def attend(
+    q: Any,
+    k: Any,
+    v: Any,
+    rules: Mask | None,
+    array: Any,
+    settings: Settings,
+    sinks: Any,
+    out: Any,
+    *,
+    is_packed: bool,
+    **asked: bool,
+) -> Any:
+    """maskwise.attention of tensors that DLPack does not lend."""
+    asks_more = out is not None or any(asked.values())
+    if torch.compiler.is_compiling() and (rules is not None or asks_more):
+        return _between_graphs(q, k, v, rules, array, settings, sinks, out, is_packed, asked)
+    if asks_more:
+        raise BufferError("tensors with gradients, and those of vmap: without out and statistics")
+    is_causal, scale, soft_cap, grouped = settings
+    if is_packed:
+        q, k, v = (one.swapaxes(0, 1) for one in (q, k, v))
+    if rules is not None:
+        sequences = 1 if is_packed or q.ndim < 3 else q.shape[0]
+        array = None if array is None else torch.as_tensor(array)
+        array = _written(rules, array, (sequences, *(1,) * (q.ndim - 3)), (q, k))
+    options = (is_causal, scale, grouped, soft_cap or None, None, sinks)
+    made = torch.ops.maskwise.attention(q, k, v, array, *options)
+    return made.swapaxes(0, 1) if is_packed else made
+
+
+@torch.compiler.disable
+def _between_graphs(*operands: Any) -> Any:
+    """A compiled model calls it as it is."""
+    *operands, is_packed, asked = operands
+    return _attention.attend(*operands, is_packed=is_packed, **asked)
+
+
+def _written(
+    rules: Mask, array: Any, leading: tuple[int, ...], pair: tuple[torch.Tensor, torch.Tensor]
+) -> torch.Tensor:
+    """Rules as an array, which the operator takes."""
+    if rules._array is not None:
+        array = torch.from_numpy(rules._array.copy())
+    extents = (pair[0].shape[-2], pair[1].shape[-2])
+    kept = rules._without_array().to_dense(*extents, leading[0])
+    written = torch.from_numpy(kept.reshape(*leading, *extents))
+    if array is None:
+        return written
+    is_kept = array.dtype == torch.bool
+    return array & written if is_kept else array.masked_fill(~written, -torch.inf)

@@ -1,0 +1,188 @@
+"""flash_attn's functions on CPUs, under its names and with its defaults.
+
+    from maskwise.flash_attn import flash_attn_func, flash_attn_varlen_func, flash_attn_with_kvcache
+
+Tensors of torch, (batch, rows, heads, depth), or (rows, heads, depth) where sequences are packed;
+keys and values may have fewer heads. Rows are the last ones of their keys; `window_size` is (left,
+right), -1 for no bound, and counts from there. `s_aux` is a sink for each head. Here float32 is
+taken, too; `deterministic`, `num_splits` and the `max_seqlen`s change nothing. ALiBi, dropout and
+rotary embeddings are refused with NotImplementedError.
+"""
+
+# torch need not be there where the package is checked.
+# mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from maskwise import Mask
+from maskwise._attention import attend, packed_attention
+
+__all__ = ["flash_attn_func", "flash_attn_varlen_func", "flash_attn_with_kvcache"]
+
+
+def _refuse(function: str, **given: Any) -> None:
+    nothing = (None, 0, 0.0)
+    if asked := [name for name, one in given.items() if torch.is_tensor(one) or one not in nothing]:
+        raise NotImplementedError(f"maskwise's {function} has no {' and no '.join(asked)}")
+
+
+def _rules(causal: bool, window_size: tuple[int, int], **position: Any) -> Mask:
+    made = Mask._of(causal=bool(causal), **position)
+    return made if tuple(window_size) == (-1, -1) else made & Mask.window(*window_size)
+
+
+def _attend(
+    tensors: tuple[torch.Tensor, ...], rules: Mask, settings: Any, s_aux: Any, with_sums: bool
+) -> Any:
+    """(batch, rows, heads, depth), and (batch, heads, rows) where asked for."""
+    heads_first = (one.transpose(1, 2) for one in tensors)
+    made = attend(*heads_first, rules, None, settings, s_aux, returns_statistics=with_sums)
+    return (made[0].transpose(1, 2), made[1]) if with_sums else made.transpose(1, 2)
+
+
+def flash_attn_func(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    dropout_p: float = 0.0,
+    softmax_scale: float | None = None,
+    causal: bool = False,
+    window_size: tuple[int, int] = (-1, -1),
+    softcap: float = 0.0,
+    alibi_slopes: torch.Tensor | None = None,
+    deterministic: bool = False,
+    return_attn_probs: bool = False,
+    *,
+    s_aux: torch.Tensor | None = None,
+) -> Any:
+    """The result, or with return_attn_probs (result, logarithms of the rows' sums, None)."""
+    _refuse("flash_attn_func", dropout_p=dropout_p, alibi_slopes=alibi_slopes)
+    rules = _rules(causal, window_size, from_end=True)
+    settings = (False, softmax_scale, float(softcap), True)
+    made = _attend((q, k, v), rules, settings, s_aux, return_attn_probs)
+    return (*made, None) if return_attn_probs else made
+
+
+def flash_attn_varlen_func(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    cu_seqlens_q: torch.Tensor,
+    cu_seqlens_k: torch.Tensor,
+    max_seqlen_q: int | None = None,
+    max_seqlen_k: int | None = None,
+    dropout_p: float = 0.0,
+    softmax_scale: float | None = None,
+    causal: bool = False,
+    window_size: tuple[int, int] = (-1, -1),
+    softcap: float = 0.0,
+    alibi_slopes: torch.Tensor | None = None,
+    deterministic: bool = False,
+    return_attn_probs: bool = False,
+    block_table: torch.Tensor | None = None,
+    *,
+    s_aux: torch.Tensor | None = None,
+) -> Any:
+    """As flash_attn_func, of packed sequences. With a block table k and v are (blocks, size of a
+    block, heads, depth), and cu_seqlens_k counts the keys in them.
+    """
+    _refuse("flash_attn_varlen_func", dropout_p=dropout_p, alibi_slopes=alibi_slopes)
+    if block_table is not None:
+        counts = cu_seqlens_k.diff()
+        k, v = (_unpaged(one, block_table, counts) for one in (k, v))
+        places = torch.arange(k.shape[1]) < counts[:, None]
+        k, v = (one[places] for one in (k, v))
+    made = packed_attention(
+        *(q, k, v, cu_seqlens_q, cu_seqlens_k),
+        is_causal=bool(causal),
+        scale=softmax_scale,
+        soft_cap=softcap,
+        window=None if tuple(window_size) == (-1, -1) else tuple(window_size),
+        sinks=s_aux,
+        return_statistics=return_attn_probs,
+    )
+    return (*made, None) if return_attn_probs else made
+
+
+def _unpaged(blocks: torch.Tensor, table: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    """(batch, keys of the longest, heads, depth) of (blocks, size of a block, heads, depth)."""
+    size = blocks.shape[1]
+    most = int(lengths.max()) if lengths.numel() else 0
+    used = table[:, : -(-most // size)].long()
+    if (used.clamp(0, blocks.shape[0] - 1) != used)[_is_used(used, lengths, size)].any():
+        raise ValueError(f"block_table names a block outside 0 to {blocks.shape[0] - 1}")
+    chosen = blocks[used.clamp(0, max(blocks.shape[0] - 1, 0))]
+    return chosen.reshape(table.shape[0], used.shape[1] * size, *blocks.shape[2:])
+
+
+def _is_used(table: torch.Tensor, lengths: torch.Tensor, size: int) -> torch.Tensor:
+    return torch.arange(table.shape[1]) * size < lengths[:, None]
+
+
+def _append(
+    cache: torch.Tensor, new: torch.Tensor, at: torch.Tensor, table: Any, index: Any
+) -> None:
+    """Writes each sequence's new keys behind those that the cache holds of it."""
+    places = at[:, None] + torch.arange(new.shape[1])
+    if table is None:
+        rows = torch.arange(new.shape[0]) if index is None else index.long()
+        cache[rows[:, None], places] = new.to(cache.dtype)
+        return
+    size = cache.shape[1]
+    cache[table.long().gather(1, places // size), places % size] = new.to(cache.dtype)
+
+
+def flash_attn_with_kvcache(
+    q: torch.Tensor,
+    k_cache: torch.Tensor,
+    v_cache: torch.Tensor,
+    k: torch.Tensor | None = None,
+    v: torch.Tensor | None = None,
+    rotary_cos: torch.Tensor | None = None,
+    rotary_sin: torch.Tensor | None = None,
+    cache_seqlens: int | torch.Tensor | None = None,
+    cache_batch_idx: torch.Tensor | None = None,
+    cache_leftpad: torch.Tensor | None = None,
+    block_table: torch.Tensor | None = None,
+    softmax_scale: float | None = None,
+    causal: bool = False,
+    window_size: tuple[int, int] = (-1, -1),
+    softcap: float = 0.0,
+    rotary_interleaved: bool = True,
+    alibi_slopes: torch.Tensor | None = None,
+    num_splits: int = 0,
+    return_softmax_lse: bool = False,
+    *,
+    s_aux: torch.Tensor | None = None,
+) -> Any:
+    """Of new rows and a cache, (batch, keys, heads, depth) or in blocks by a block table.
+
+    k and v, of new keys, are written into the cache behind each sequence's cache_seqlens first.
+    """
+    _refuse("flash_attn_with_kvcache", rotary_cos=rotary_cos, alibi_slopes=alibi_slopes)
+    batch = q.shape[0]
+    whole = k_cache.shape[1] * (1 if block_table is None else block_table.shape[1])
+    lengths = torch.as_tensor(whole if cache_seqlens is None else cache_seqlens)
+    lengths = lengths.reshape(-1).expand(batch).long()
+    held, lengths = lengths, lengths if k is None else lengths + k.shape[1]
+    if ((held < 0) | (lengths > whole)).any():
+        raise ValueError(f"sequences have {lengths.tolist()} keys, the cache has room for {whole}")
+    if k is not None and v is not None:
+        _append(k_cache, k, held, block_table, cache_batch_idx)
+        _append(v_cache, v, held, block_table, cache_batch_idx)
+    if block_table is not None:
+        k_cache, v_cache = (_unpaged(one, block_table, lengths) for one in (k_cache, v_cache))
+    elif cache_batch_idx is not None:
+        k_cache, v_cache = (one[cache_batch_idx.long()] for one in (k_cache, v_cache))
+    kept = lengths.tolist()
+    offsets = tuple(int(one) - q.shape[1] for one in kept)
+    rules = _rules(causal, window_size, offsets=offsets)
+    rules &= Mask.lengths(kept) if kept else Mask()
+    if cache_leftpad is not None:
+        rules &= Mask.starts(cache_leftpad)
+    settings = (False, softmax_scale, float(softcap), True)
+    return _attend((q, k_cache, v_cache), rules, settings, s_aux, return_softmax_lse)

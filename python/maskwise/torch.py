@@ -1,0 +1,184 @@
+"""torch's attention on CPUs by Maskwise, for every caller in the process.
+
+    import maskwise.torch
+
+    maskwise.torch.install()         # torch.nn.functional.scaled_dot_product_attention
+    maskwise.torch.uninstall()       # as it was
+    with maskwise.torch.installed():
+        ...
+
+    torch.ops.maskwise.attention(q, k, v, mask, ...)    # maskwise.attention as an operator
+
+install() takes calls of float32, bfloat16 and float16 with neither gradients nor dropout, large
+enough to gain, and gives torch.nn.attention.varlen.varlen_attn a CPU kernel. All others stay
+torch's, as do compiled models. `python -m maskwise run program.py` installs for a program.
+"""
+
+# torch need not be there where the package is checked.
+# mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.autograd import forward_ad
+
+from maskwise import _torch_op  # noqa: F401  # torch.ops.maskwise.attention
+from maskwise._attention import attend, packed_attention
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["install", "installed", "uninstall"]
+
+DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+PLAIN = (torch.Tensor, torch.nn.Parameter)
+LEAST_PRODUCTS = 2**22  # of q's and k's elements, below which torch is as fast
+
+_sdpa = torch.ops.aten.scaled_dot_product_attention.default
+_lock = Lock()
+_libraries: list[torch.library.Library] = []  # those of one install()
+
+
+def _is_readable(one: torch.Tensor, has_gradients: bool) -> bool:
+    """Its memory holds what it says, and nobody watches what becomes of it."""
+    return (
+        type(one) in PLAIN
+        and not (has_gradients and one.requires_grad)
+        and not one.is_neg()
+        and not torch._C._functorch.is_functorch_wrapped_tensor(one)
+    )
+
+
+def _fits(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, grouped: bool) -> bool:
+    """What torch would refuse is left to torch."""
+    return (
+        q.ndim == k.ndim == v.ndim == 4
+        and q.dtype == k.dtype == v.dtype
+        and q.dtype in DTYPES
+        and q.shape[0] == k.shape[0] == v.shape[0]
+        and q.shape[3] == k.shape[3]
+        and k.shape[2] == v.shape[2]
+        and k.shape[1] == v.shape[1]
+        and (q.shape[1] == k.shape[1] or (grouped and q.shape[1] % max(k.shape[1], 1) == 0))
+    )
+
+
+def _fits_mask(mask: torch.Tensor | None, q: torch.Tensor, k: torch.Tensor, causal: bool) -> bool:
+    if mask is None:
+        return True
+    shape = (*q.shape[:3], k.shape[2])[4 - mask.ndim :]
+    return (
+        not causal
+        and mask.dtype in (torch.bool, q.dtype)
+        and 2 <= mask.ndim <= 4
+        and all(have in (1, want) for have, want in zip(mask.shape, shape, strict=True))
+    )
+
+
+def _is_maskwises(
+    tensors: tuple[torch.Tensor, ...], mask: torch.Tensor | None, causal: bool, grouped: bool
+) -> bool:
+    q, k, v = tensors
+    has_gradients = torch.is_grad_enabled()
+    operands = tensors if mask is None else (*tensors, mask)
+    return (
+        _fits(q, k, v, grouped)
+        and q.numel() * k.shape[2] >= LEAST_PRODUCTS
+        and _fits_mask(mask, q, k, causal)
+        and all(_is_readable(one, has_gradients) for one in operands)
+        and torch._C._get_flash_sdp_enabled()
+        and torch._C._len_torch_dispatch_stack() == 0
+        and forward_ad._current_level < 0
+    )
+
+
+def _scaled_dot_product_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> torch.Tensor:
+    tensors = (query, key, value)
+    if dropout_p != 0 or not _is_maskwises(tensors, attn_mask, is_causal, enable_gqa):
+        composite = torch._C.DispatchKey.CompositeImplicitAutograd
+        options = {"scale": scale, "enable_gqa": enable_gqa}
+        return _sdpa._op_dk(composite, *tensors, attn_mask, dropout_p, is_causal, **options)
+    q, k, v = (one.detach() if one.requires_grad else one for one in tensors)
+    mask = attn_mask.detach() if attn_mask is not None else None
+    settings = (is_causal, scale, 0.0, enable_gqa)
+    return attend(q, k, v, None, mask, settings)
+
+
+def _flash_attention_forward(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    cum_seq_q: torch.Tensor | None,
+    cum_seq_k: torch.Tensor | None,
+    max_q: int,
+    max_k: int,
+    dropout_p: float,
+    is_causal: bool,
+    return_debug_mask: bool,
+    *,
+    scale: float | None = None,
+    window_size_left: int | None = None,
+    window_size_right: int | None = None,
+    **others: Any,
+) -> tuple[torch.Tensor, ...]:
+    """What varlen_attn calls."""
+    others |= {"cum_seq_q": cum_seq_q is None or None, "dropout_p": dropout_p or None}
+    if asked := sorted(name for name, value in others.items() if value is not None):
+        raise NotImplementedError(f"varlen_attn on CPU by maskwise has no {', '.join(asked)}")
+    bounds = [-1 if side is None else int(side) for side in (window_size_left, window_size_right)]
+    out, sums = packed_attention(
+        *(query, key, value, cum_seq_q, cum_seq_k),
+        is_causal=is_causal,
+        scale=scale,
+        window=None if bounds == [-1, -1] else tuple(bounds),
+        return_statistics=True,
+    )
+    unused = query.new_empty(0)
+    return out, sums, query.new_zeros(2, dtype=torch.uint64), unused, unused
+
+
+def install() -> None:
+    """Once, or again without effect. Other threads may compute meanwhile."""
+    with _lock:
+        if _libraries:
+            return
+        library = torch.library.Library("aten", "IMPL")
+        for key in ("CPU", "AutogradCPU"):
+            library.impl("scaled_dot_product_attention", _scaled_dot_product_attention, key)
+        library.impl("_flash_attention_forward", _flash_attention_forward, "CPU")
+        _libraries.append(library)
+        _sdpa._dispatch_cache.clear()
+
+
+def uninstall() -> None:
+    """Torch as it was; without install() nothing."""
+    with _lock:
+        while _libraries:
+            _libraries.pop()._destroy()
+        _sdpa._dispatch_cache.clear()
+
+
+@contextmanager
+def installed() -> Iterator[None]:
+    """install(), and uninstall() at the end unless it was installed before."""
+    was = bool(_libraries)
+    install()
+    try:
+        yield
+    finally:
+        if not was:
+            uninstall()

@@ -1,0 +1,391 @@
+"""maskwise.torch: torch's scaled_dot_product_attention with Maskwise installed, the operator
+torch.ops.maskwise.attention, and maskwise.flash_attn."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import maskwise
+import pytest
+from maskwise import Mask
+
+try:
+    import maskwise.torch as door
+    import torch
+    from maskwise import flash_attn
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.nn.functional import scaled_dot_product_attention as sdpa
+
+    operator = torch.ops.maskwise.attention
+except ModuleNotFoundError:
+    pytestmark = pytest.mark.skip(reason="no PyTorch: scripts/setup --torch")
+
+TOLERANCE = {"float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2}
+
+
+def draw(*shape: int, seed: int = 0, dtype: Any = None) -> Any:
+    made = torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+    return made if dtype is None else made.to(dtype)
+
+
+def three(*shape: int, dtype: Any = None) -> list[Any]:
+    return [draw(*shape, seed=seed, dtype=dtype) for seed in range(3)]
+
+
+@pytest.fixture(name="every_size")
+def fixture_every_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "LEAST_PRODUCTS", 0)
+
+
+@pytest.fixture(name="taken")
+def fixture_taken(monkeypatch: pytest.MonkeyPatch, every_size: None) -> Iterator[list[int]]:
+    """The calls that Maskwise took."""
+    calls: list[int] = []
+    inner = door.attend
+
+    def attend(*arguments: Any, **options: Any) -> Any:
+        calls.append(1)
+        return inner(*arguments, **options)
+
+    monkeypatch.setattr(door, "attend", attend)
+    with door.installed():
+        yield calls
+
+
+def samples(dtype: Any, requires_grad: bool) -> list[Any]:
+    """PyTorch's own, with a few of its errors."""
+    methods = pytest.importorskip("torch.testing._internal.common_methods_invocations")
+    found = [one for one in methods.op_db if one.name.endswith("scaled_dot_product_attention")]
+    assert len(found) == 1
+    return list(found[0].sample_inputs("cpu", dtype, requires_grad=requires_grad))
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+def test_own_samples_are_equal(dtype: str, every_size: None) -> None:
+    with torch.no_grad():
+        given = [one for one in samples(getattr(torch, dtype), False)]
+        options = [{k: v for k, v in one.kwargs.items() if k != "dropout_p"} for one in given]
+        wanted = [
+            sdpa(one.input, *one.args, **each) for one, each in zip(given, options, strict=True)
+        ]
+        with door.installed():
+            got = [
+                sdpa(one.input, *one.args, **each) for one, each in zip(given, options, strict=True)
+            ]
+    assert len(got) > 20
+    for one, other in zip(got, wanted, strict=True):
+        assert one.stride() == other.stride() or not one.numel()
+        torch.testing.assert_close(one, other, atol=TOLERANCE[dtype], rtol=TOLERANCE[dtype])
+
+
+def test_gradients_are_torchs(taken: list[int]) -> None:
+    for sample in samples(torch.float32, True):
+        options = {k: v for k, v in sample.kwargs.items() if k != "dropout_p"}
+        inputs = [one for one in (sample.input, *sample.args) if one.requires_grad]
+
+        def gradients(sample: Any = sample, options: Any = options, inputs: Any = inputs) -> Any:
+            out = sdpa(sample.input, *sample.args, **options)
+            return torch.autograd.grad(out, inputs, torch.ones_like(out), allow_unused=True)
+
+        got = gradients()
+        door.uninstall()
+        wanted = gradients()
+        door.install()
+        for one, other in zip(got, wanted, strict=True):
+            assert torch.equal(one, other)
+    assert not taken
+
+
+def test_what_is_taken(taken: list[int]) -> None:
+    q, k, v = three(2, 4, 33, 16)
+    kept = draw(33, 33) > 0
+    for options in ({}, {"is_causal": True}, {"attn_mask": kept}, {"scale": 0.3}):
+        count = len(taken)
+        got = sdpa(q, k, v, **options)
+        assert len(taken) == count + 1
+        with sdpa_kernel(SDPBackend.MATH):
+            torch.testing.assert_close(got, sdpa(q, k, v, **options), atol=2e-5, rtol=2e-5)
+        assert len(taken) == count + 1
+
+
+def test_what_is_left(taken: list[int]) -> None:
+    q, k, v = three(2, 4, 33, 16)
+    sdpa(q, k, v, dropout_p=0.5)
+    sdpa(q.double(), k.double(), v.double())
+    sdpa(q, k, v, draw(33, 33).requires_grad_())
+    sdpa(torch.nn.Parameter(q), k, v)
+    sdpa(q[0], k[0], v[0])
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(q, k)
+        with sdpa_kernel(SDPBackend.MATH):
+            assert torch.autograd.forward_ad.unpack_dual(sdpa(dual, k, v)).tangent is not None
+    torch.vmap(lambda one: sdpa(one, k, v))(torch.stack([q, q]))
+    torch.func.grad(lambda one: sdpa(q, k, v).sum() * one)(torch.tensor(1.0))
+    compiled = torch.compile(lambda q: sdpa(q, k, v), backend="aot_eager")
+    compiled(q)
+    counter = pytest.importorskip("torch.utils.flop_counter").FlopCounterMode(display=False)
+    with counter:
+        sdpa(q, k, v)
+    assert counter.get_total_flops() > 0
+    for wrong in ((q[..., :8], k, v), (q, k, v.bfloat16())):
+        with pytest.raises(RuntimeError):
+            sdpa(*wrong)
+    assert not taken
+
+
+def test_small_calls_are_left(taken: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    sdpa(*three(1, 1, 4, 4))
+    assert not taken
+
+
+def test_modes(taken: list[int]) -> None:
+    q, k, v = three(2, 4, 33, 16)
+    wanted = maskwise.attention(q, k, v)
+    with torch.inference_mode():
+        assert torch.equal(sdpa(q, k, v), wanted)
+    with torch.no_grad():
+        assert torch.equal(sdpa(torch.nn.Parameter(q), k, v), wanted)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert sdpa(q, k, v).dtype == torch.bfloat16
+    negated = torch.view_as_complex(torch.stack([q, q], -1)).conj().imag
+    assert negated.is_neg()
+    torch.testing.assert_close(sdpa(negated, k, v), sdpa(-q, k, v), atol=2e-5, rtol=2e-5)
+    layer = torch.nn.MultiheadAttention(64, 4, batch_first=True).eval()
+    x = draw(2, 33, 64)
+    with torch.no_grad():
+        layer(x, x, x, need_weights=False)
+    count = len(taken)
+    threads = [threading.Thread(target=lambda: sdpa(q, k, v)) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert len(taken) == count + 4
+
+
+def test_installing_twice_and_back() -> None:
+    q, k, v = three(2, 4, 128, 64)
+    before = sdpa(q, k, v)
+    door.install()
+    door.install()
+    with door.installed():
+        torch.testing.assert_close(sdpa(q, k, v), before, atol=2e-5, rtol=2e-5)
+    assert door._libraries
+    door.uninstall()
+    door.uninstall()
+    assert torch.equal(sdpa(q, k, v), before)
+    key = torch._C.DispatchKey.CPU
+    assert not door._sdpa.has_kernel_for_dispatch_key(key)
+
+
+PROGRAM = """
+import sys
+import torch
+from torch.nn.functional import scaled_dot_product_attention as sdpa
+assert sys.argv == [__file__, "--word"], sys.argv
+assert __name__ == "__main__"
+import maskwise.torch
+print(torch.ops.aten.scaled_dot_product_attention.default.has_kernel_for_dispatch_key(
+    torch._C.DispatchKey.CPU))
+sys.exit(3)
+"""
+
+
+def test_run(tmp_path: Any) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+    def run(*words: str) -> Any:
+        command = [sys.executable, "-m", "maskwise", "run", *words]
+        return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+    found = run(str(program), "--word")
+    assert (found.stdout, found.returncode) == ("True\n", 3), found.stderr
+    missing = run(str(tmp_path / "none.py"))
+    assert missing.returncode == 2
+    assert "none.py" in missing.stderr and "Traceback" not in missing.stderr
+
+
+OPTIONS: list[tuple[Any, ...]] = [
+    (None, True),
+    ("bias", False),
+    ("kept", False, 0.3),
+    (None, False, None, False, 2.0, [3, 1]),
+    ("bias", False, None, False, 2.0, [3, 1], "sinks"),
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_operator(options: tuple[Any, ...]) -> None:
+    q, k, v = (one.requires_grad_() for one in three(2, 2, 9, 4))
+    named = {"bias": draw(9, 9), "kept": draw(2, 1, 9, 9) > -1, "sinks": draw(2)}
+    named["bias"].requires_grad_()
+    named["sinks"].requires_grad_()
+    given = (q, k, v, *(named.get(one, one) if isinstance(one, str) else one for one in options))
+    torch.library.opcheck(operator, given)
+    wanted = maskwise._torch_op.plainly(*given)
+    torch.testing.assert_close(operator(*given), wanted, atol=2e-5, rtol=2e-5)
+
+
+def test_operator_in_compiled_models() -> None:
+    q, k, v = three(2, 2, 9, 4)
+    for dims in ((0, 1, 2, 3), (0, 2, 1, 3)):
+        q = q.permute(dims).contiguous().permute(dims)
+        wanted = maskwise.attention(q, k, v, is_causal=True).sin()
+        for call in (
+            lambda q, k, v: operator(q, k, v, None, True).sin(),
+            lambda q, k, v: maskwise.attention(q, k, v, is_causal=True).sin(),
+        ):
+            compiled = torch.compile(call, fullgraph=True, backend="aot_eager")
+            assert torch.equal(compiled(q, k, v), wanted)
+    by_rules = torch.compile(
+        lambda q, k, v: maskwise.attention(q, k, v, Mask.causal()).sin(), backend="aot_eager"
+    )
+    assert torch.equal(by_rules(q, k, v), wanted)
+
+
+def test_operator_is_exported() -> None:
+    class Model(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, q: Any, k: Any, v: Any) -> Any:
+            return operator(q, k, v, None, True)
+
+    q, k, v = three(2, 2, 9, 4)
+    exported = torch.export.export(Model(), (q, k, v))
+    assert torch.equal(exported.module()(q, k, v), operator(q, k, v, None, True))
+
+
+def test_operator_under_vmap() -> None:
+    q, k, v = three(3, 2, 9, 4)
+    bias, sinks = draw(9, 9, 3), draw(3, 2)
+    wanted = torch.stack(
+        [operator(q[i], k[i], v[0], bias[..., i], sinks=sinks[i]) for i in range(3)]
+    )
+
+    def call(q: Any, k: Any, bias: Any, sinks: Any) -> Any:
+        return operator(q, k, v[0], bias, sinks=sinks)
+
+    got = torch.vmap(call, in_dims=(0, 0, 2, 0))(q, k, bias, sinks)
+    torch.testing.assert_close(got, wanted, atol=2e-5, rtol=2e-5)
+    only_bias = torch.vmap(lambda bias: maskwise.attention(q[0], k[0], v[0], bias), in_dims=2)(bias)
+    assert only_bias.shape == (3, 2, 9, 4)
+
+
+def test_gradients_of_attention() -> None:
+    q, k, v = (one.requires_grad_() for one in three(2, 2, 9, 4))
+    mask = Mask.causal() & Mask.lengths([5, 9])
+    dense = torch.from_numpy(mask.to_dense(9, 9, 2))[:, None]
+    gradient = draw(2, 2, 9, 4, seed=9)
+    found = torch.autograd.grad(maskwise.attention(q, k, v, mask), (q, k, v), gradient)
+    wanted = torch.autograd.grad(sdpa(q, k, v, dense), (q, k, v), gradient)
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, atol=2e-5, rtol=2e-5)
+    with pytest.raises(BufferError, match="without out and statistics"):
+        maskwise.attention(q, k, v, return_statistics=True)
+    packed = [one[0].transpose(0, 1) for one in (q, k, v)]
+    maskwise.packed_attention(*packed, [0, 4, 9]).sum().backward()
+    assert q.grad is not None
+
+
+def by_definition(q: Any, k: Any, v: Any, kept: Any, cap: float = 0, sinks: Any = None) -> Any:
+    """Of one sequence, (rows, heads, depth)."""
+    k, v = (one.repeat_interleave(q.shape[1] // one.shape[1], dim=1) for one in (k, v))
+    scores = torch.einsum("rhd,khd->hrk", q, k) / q.shape[-1] ** 0.5
+    scores = cap * torch.tanh(scores / cap) if cap else scores
+    weights = torch.where(kept, scores, -torch.inf).exp()
+    total = weights.sum(-1, keepdim=True)
+    total = total if sinks is None else total + sinks.exp()[:, None, None]
+    return torch.einsum("hrk,khd->rhd", (weights / total).nan_to_num(), v)
+
+
+def kept_places(rows: int, keys: int, causal: bool, window: tuple[int, int]) -> Any:
+    at = torch.arange(rows)[:, None] + keys - rows
+    key = torch.arange(keys)
+    kept = key <= at if causal else torch.ones(rows, keys, dtype=torch.bool)
+    kept = kept & (key >= at - window[0]) if window[0] >= 0 else kept
+    return kept & (key <= at + window[1]) if window[1] >= 0 else kept
+
+
+CASES = [
+    (9, 9, False, (-1, -1)),
+    (9, 13, True, (-1, -1)),
+    (13, 9, True, (-1, -1)),
+    (9, 13, True, (4, 0)),
+    (9, 13, False, (2, 3)),
+    (1, 40, True, (8, -1)),
+]
+
+
+@pytest.mark.parametrize(("rows", "keys", "causal", "window"), CASES)
+def test_flash_attn(rows: int, keys: int, causal: bool, window: tuple[int, int]) -> None:
+    q, k, v = draw(2, rows, 4, 16), draw(2, keys, 2, 16, seed=1), draw(2, keys, 2, 16, seed=2)
+    sinks, kept = draw(4, seed=3), kept_places(rows, keys, causal, window)
+    options = {"causal": causal, "window_size": window, "softcap": 5.0, "s_aux": sinks}
+    wanted = torch.stack([by_definition(q[i], k[i], v[i], kept, 5.0, sinks) for i in range(2)])
+    got, sums, none = flash_attn.flash_attn_func(q, k, v, **options, return_attn_probs=True)
+    torch.testing.assert_close(got, wanted, atol=2e-5, rtol=2e-5)
+    assert sums.shape == (2, 4, rows) and none is None
+    bounds = [torch.tensor([0, n, 2 * n], dtype=torch.int32) for n in (rows, keys)]
+    packed = [one.flatten(0, 1) for one in (q, k, v)]
+    got = flash_attn.flash_attn_varlen_func(*packed, *bounds, rows, keys, **options)
+    torch.testing.assert_close(got, wanted.flatten(0, 1), atol=2e-5, rtol=2e-5)
+
+
+@pytest.mark.parametrize("paged", [False, True])
+def test_flash_attn_with_kvcache(paged: bool) -> None:
+    lengths, rows = torch.tensor([5, 17]), 3
+    q, new_k, new_v = (
+        draw(2, rows, 4, 16),
+        draw(2, rows, 2, 16, seed=1),
+        draw(2, rows, 2, 16, seed=2),
+    )
+    k, v = draw(3, 32, 2, 16, seed=3), draw(3, 32, 2, 16, seed=4)
+    rows_of = torch.tensor([2, 0])
+    whole = [one[rows_of].clone() for one in (k, v)]
+    for one, new in zip(whole, (new_k, new_v), strict=True):
+        for i in range(2):
+            one[i, lengths[i] : lengths[i] + rows] = new[i]
+    options: dict[str, Any] = {"cache_seqlens": lengths.int(), "causal": True}
+    options["window_size"] = (9, 0)
+    if paged:  # blocks of 8, in any order
+        order = torch.randperm(12, generator=torch.Generator().manual_seed(1))
+        k, v = (one.reshape(12, 8, 2, 16)[order] for one in (k, v))
+        places = order.argsort().reshape(3, 4)[rows_of]
+        options["block_table"] = places.int()
+    else:
+        options["cache_batch_idx"] = rows_of.int()
+    got = flash_attn.flash_attn_with_kvcache(q, k, v, new_k, new_v, **options)
+    for i in range(2):
+        keys = int(lengths[i]) + rows
+        kept = kept_places(rows, keys, True, (9, 0))
+        wanted = by_definition(q[i], whole[0][i, :keys], whole[1][i, :keys], kept)
+        torch.testing.assert_close(got[i], wanted, atol=2e-5, rtol=2e-5)
+    with pytest.raises(ValueError, match="room for 32"):
+        flash_attn.flash_attn_with_kvcache(q, k, v, new_k, new_v, **options | {"cache_seqlens": 30})
+
+
+def test_flash_attn_refuses() -> None:
+    q, k, v = three(2, 9, 4, 16)
+    for asked in ({"dropout_p": 0.1}, {"alibi_slopes": draw(4)}):
+        with pytest.raises(NotImplementedError, match=next(iter(asked))):
+            flash_attn.flash_attn_func(q, k, v, **asked)
+
+
+def test_varlen_attn() -> None:
+    varlen = pytest.importorskip("torch.nn.attention.varlen")
+    q, k, v = three(20, 4, 16)
+    bounds = torch.tensor([0, 8, 20], dtype=torch.int32)
+    with door.installed():
+        got = varlen.varlen_attn(q, k, v, bounds, bounds, 12, 12, window_size=(-1, 0))
+    parts = [slice(0, 8), slice(8, 20)]
+    wanted = [
+        by_definition(q[at], k[at], v[at], kept_places(len(q[at]), len(q[at]), True, (-1, -1)))
+        for at in parts
+    ]
+    torch.testing.assert_close(got, torch.cat(wanted), atol=2e-5, rtol=2e-5)
