@@ -1,7 +1,7 @@
 """torch.ops.maskwise.attention, for torch.compile, export, autograd, vmap and autocast."""
 
 # torch need not be there where the package is checked.
-# mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
+# mypy: disable-error-code="import-not-found,misc,no-any-return,untyped-decorator,unused-ignore"
 
 from __future__ import annotations
 
@@ -141,7 +141,8 @@ def _backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
             one if one is None else one.detach().requires_grad_(wants)
             for one, wants in zip((q, k, v, mask, sinks), wanted, strict=True)
         ]
-        out = plainly(*operands[:4], *ctx.settings, operands[4])
+        given: list[Any] = [*operands[:4], *ctx.settings, operands[4]]
+        out = plainly(*given)
     sought = [one for one, wants in zip(operands, wanted, strict=True) if wants]
     made = iter(torch.autograd.grad(out, sought, gradient))
     first = [next(made) if wants else None for wants in wanted]
@@ -210,8 +211,8 @@ def attend(
 @torch.compiler.disable
 def _between_graphs(*operands: Any) -> Any:
     """A compiled model calls it as it is."""
-    *operands, is_packed, asked = operands
-    return _attention.attend(*operands, is_packed=is_packed, **asked)
+    *given, is_packed, asked = operands
+    return _attention.attend(*given, is_packed=is_packed, **asked)
 
 
 def _written(

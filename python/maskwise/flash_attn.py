@@ -39,8 +39,8 @@ def _attend(
     tensors: tuple[torch.Tensor, ...], rules: Mask, settings: Any, s_aux: Any, with_sums: bool
 ) -> Any:
     """(batch, rows, heads, depth), and (batch, heads, rows) where asked for."""
-    heads_first = (one.transpose(1, 2) for one in tensors)
-    made = attend(*heads_first, rules, None, settings, s_aux, returns_statistics=with_sums)
+    q, k, v = (one.transpose(1, 2) for one in tensors)
+    made = attend(q, k, v, rules, None, settings, s_aux, returns_statistics=with_sums)
     return (made[0].transpose(1, 2), made[1]) if with_sums else made.transpose(1, 2)
 
 
@@ -101,7 +101,7 @@ def flash_attn_varlen_func(
         is_causal=bool(causal),
         scale=softmax_scale,
         soft_cap=softcap,
-        window=None if tuple(window_size) == (-1, -1) else tuple(window_size),
+        window=(window_size[0], window_size[1]),
         sinks=s_aux,
         return_statistics=return_attn_probs,
     )

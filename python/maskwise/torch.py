@@ -139,12 +139,13 @@ def _flash_attention_forward(
     others |= {"cum_seq_q": cum_seq_q is None or None, "dropout_p": dropout_p or None}
     if asked := sorted(name for name, value in others.items() if value is not None):
         raise NotImplementedError(f"varlen_attn on CPU by maskwise has no {', '.join(asked)}")
-    bounds = [-1 if side is None else int(side) for side in (window_size_left, window_size_right)]
+    sides = (window_size_left, window_size_right)
+    left, right = (-1 if side is None else int(side) for side in sides)
     out, sums = packed_attention(
         *(query, key, value, cum_seq_q, cum_seq_k),
         is_causal=is_causal,
         scale=scale,
-        window=None if bounds == [-1, -1] else tuple(bounds),
+        window=(left, right),
         return_statistics=True,
     )
     unused = query.new_empty(0)

@@ -334,7 +334,8 @@ def _by_torch(
     causal = causal and mask is None and tensors[0].shape[2] > 1
     if (bias := others.get("position_bias")) is not None:
         mask = bias if mask is None else _joined(mask, bias)
-    made = plainly(*tensors, mask, causal, scaling, True, cap, None, sinks, dropout)
+    q, k, v = tensors
+    made = plainly(q, k, v, mask, causal, scaling, True, cap, None, sinks, dropout)
     return made.transpose(1, 2).contiguous()
 
 
