@@ -3,6 +3,7 @@ torch.ops.maskwise.attention, and maskwise.flash_attn."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -111,6 +112,60 @@ def test_what_is_taken(taken: list[int]) -> None:
         with sdpa_kernel(SDPBackend.MATH):
             torch.testing.assert_close(got, sdpa(q, k, v, **options), atol=2e-5, rtol=2e-5)
         assert len(taken) == count + 1
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dtype", TOLERANCE)
+def test_parts_of_a_projection(dtype: str, causal: bool, taken: list[int]) -> None:
+    """The shapes of PyTorch's own tests of its CPU kernel, beside its plain operators."""
+    for batch, rows, heads, depth in itertools.product((2, 12), (267, 1030), (1, 3), (8, 16)):
+        packed = draw(batch, rows, 3 * heads * depth, dtype=getattr(torch, dtype))
+        parts = packed.split(heads * depth, dim=2)
+        q, k, v = (one.view(batch, rows, heads, depth).transpose(1, 2) for one in parts)
+        got = sdpa(q, k, v, is_causal=causal)
+        with sdpa_kernel(SDPBackend.MATH):
+            wanted = sdpa(q.float(), k.float(), v.float(), is_causal=causal)
+        torch.testing.assert_close(got.float(), wanted, atol=TOLERANCE[dtype], rtol=0)
+    assert len(taken) == 16
+
+
+@pytest.mark.parametrize("is_boolean", [False, True])
+@pytest.mark.parametrize("dtype", TOLERANCE)
+def test_every_broadcast_of_a_mask(dtype: str, is_boolean: bool, taken: list[int]) -> None:
+    kind = getattr(torch, dtype)
+    q, k, v = (
+        draw(2, rows, 3, 8, seed=rows, dtype=kind).transpose(1, 2) for rows in (267, 514, 514)
+    )
+    shapes = [
+        *itertools.product((2, 1), (3, 1), (267, 1), (514, 1)),
+        (267, 514),
+        (1, 514),
+        (267, 1),
+    ]
+    for shape in shapes:
+        mask = draw(*shape, dtype=kind)
+        mask = mask > 0 if is_boolean else mask
+        got = sdpa(q, k, v, mask)
+        with sdpa_kernel(SDPBackend.MATH):
+            wanted = sdpa(*(one.float() for one in (q, k, v)), mask if is_boolean else mask.float())
+        torch.testing.assert_close(got.float(), wanted, atol=TOLERANCE[dtype], rtol=0)
+    assert len(taken) == len(shapes)
+
+
+def test_rows_without_keys_and_large_scores(taken: list[int]) -> None:
+    q, k, v = (draw(1, 600, 2, 8, seed=seed).transpose(1, 2) for seed in range(3))
+    nothing = torch.full((600, 600), -torch.inf)
+    for mask in (nothing.triu(1) + nothing.tril(-10), nothing, nothing.tril(-1)):
+        got = sdpa(q, k, v, mask)
+        with sdpa_kernel(SDPBackend.MATH):
+            torch.testing.assert_close(got, sdpa(q, k, v, mask), atol=2e-5, rtol=0)
+    assert len(taken) == 3
+    halves = torch.full((1, 32, 23, 80), 256.0, dtype=torch.half)
+    assert torch.equal(sdpa(halves, halves, halves), halves)
+    x = draw(1, 3, 64, 64)
+    with sdpa_kernel(SDPBackend.MATH):
+        steep = sdpa(x, x, x, scale=-1e4)
+    torch.testing.assert_close(sdpa(x, x, x, scale=-1e4), steep, atol=2e-5, rtol=0)
 
 
 def test_what_is_left(taken: list[int]) -> None:
