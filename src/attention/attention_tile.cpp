@@ -26,7 +26,8 @@ void tile_worker::begin(float* state) const {
 void tile_worker::run(const tile_range& range, float* state) {
     operands_.bind(range.head, range.row_tile);
     begin(state);
-    for (std::int64_t number = range.first; number < range.last; ++number) {
+    const tile_range kept = operands_.kept_part(range);
+    for (std::int64_t number = kept.first; number < kept.last; ++number) {
         const key_tile keys = operands_.tile(number);
         if (keys.action == tile_action::compute) run_key_tile(keys, state);
     }

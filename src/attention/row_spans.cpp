@@ -127,32 +127,39 @@ void check_rules(const mask_rules& rules, std::int64_t sequences) {
     for (const auto& documents : rules.documents) check_documents(documents);
 }
 
-row_spans spans_of_row(const mask_rules& rules, const row_place& at) {
-    key_span given{std::max<std::int64_t>(0, value_for(rules.starts, at.sequence, 0)),
-                   std::min(at.keys, value_for(rules.lengths, at.sequence, at.keys))};
-    std::int64_t origin = given.first, ahead = given.last - at.rows, first_row = 0, first_key = 0;
-    if (!rules.documents.empty()) {
-        const document own = document_of(of_sequence(rules.documents, at.sequence), at.row);
+sequence_rules::sequence_rules(const mask_rules& rules, std::int64_t sequence, std::int64_t rows,
+                               std::int64_t keys)
+    : rules_(rules),
+      documents_(rules.documents.empty() ? nullptr : &of_sequence(rules.documents, sequence)),
+      given_{value_for(rules.starts, sequence, 0),
+             std::min(keys, value_for(rules.lengths, sequence, keys))},
+      offset_(value_for(rules.offsets, sequence, 0)), rows_(rows),
+      prefix_(value_for(rules.prefixes, sequence, 0)) {}
+
+row_spans sequence_rules::spans_of(std::int64_t row) const {
+    key_span given = given_;
+    std::int64_t origin = given.first, ahead = given.last - rows_, first_row = 0, first_key = 0;
+    if (documents_ != nullptr) {
+        const document own = document_of(*documents_, row);
         given = common(given, {own.first_key, own.first_key + own.keys});
         origin = own.first_key;
-        if (rules.in_documents) {
+        if (rules_.in_documents) {
             first_row = own.first_row;
             first_key = own.first_key;
             ahead = own.keys - own.rows;
         }
     }
-    const std::int64_t position = at.row - first_row + first_key + (rules.from_end ? ahead : 0) +
-                                  value_for(rules.offsets, at.sequence, 0);
+    const std::int64_t position =
+        row - first_row + first_key + (rules_.from_end ? ahead : 0) + offset_;
     key_span kept = given;
-    if (rules.causal) kept.last = std::min(kept.last, position + 1);
-    if (rules.chunks) kept = common(kept, chunks_of(*rules.chunks, position, origin));
+    if (rules_.causal) kept.last = std::min(kept.last, position + 1);
+    if (rules_.chunks) kept = common(kept, chunks_of(*rules_.chunks, position, origin));
     key_span second;
-    if (rules.window) {
-        second = common(kept, {origin, origin + rules.window->first_keys});
-        kept = common(kept, window_of(*rules.window, position));
+    if (rules_.window) {
+        second = common(kept, {origin, origin + rules_.window->first_keys});
+        kept = common(kept, window_of(*rules_.window, position));
     }
-    if (!rules.prefixes.empty())
-        second = common(given, {origin, origin + value_for(rules.prefixes, at.sequence, 0)});
+    if (!rules_.prefixes.empty()) second = common(given, {origin, origin + prefix_});
     return joined(kept, second);
 }
 
@@ -184,9 +191,10 @@ void write_mask(const mask_rules& rules, std::int64_t sequences, std::int64_t se
     check_rules(rules, sequences);
     if (sequence < 0 || sequence >= sequences)
         refuse("sequence " + std::to_string(sequence) + " of " + std::to_string(sequences));
+    const sequence_rules own(rules, sequence, rows, keys);
     for (std::int64_t row = 0; row < rows; ++row, to += keys) {
         std::fill_n(to, keys, std::byte{0});
-        const row_spans spans = spans_of_row(rules, {sequence, row, rows, keys});
+        const row_spans spans = own.spans_of(row);
         for (const key_span& span : {spans.main, spans.second})
             if (!span.is_empty()) std::fill(to + span.first, to + span.last, std::byte{1});
     }

@@ -4,10 +4,9 @@
 #include "maskwise/mask_rules.hpp"
 
 #include <cstdint>
+#include <vector>
 
 namespace maskwise {
-
-struct attention_data;
 
 // Keys [first, last).
 struct key_span {
@@ -25,18 +24,25 @@ struct row_spans {
     key_span main, second;
 };
 
-// Where a row stands.
-struct row_place {
-    std::int64_t sequence, row; // of query
-    std::int64_t rows, keys;    // of the sequence
-};
-
 // Throws argument_error for rules that contradict themselves, counts beyond 2^48, and vectors of
 // another length than one or `sequences`.
 void check_rules(const mask_rules& rules, std::int64_t sequences);
 
-// By rules that were checked.
-row_spans spans_of_row(const mask_rules& rules, const row_place& at);
+// What the rules, which were checked and outlive it, say of one sequence of so many rows and keys.
+class sequence_rules {
+public:
+    sequence_rules(const mask_rules& rules, std::int64_t sequence, std::int64_t rows,
+                   std::int64_t keys);
+
+    row_spans spans_of(std::int64_t row) const;
+
+private:
+    const mask_rules& rules_;
+    const std::vector<document>* documents_; // null: there are none
+    key_span given_;                         // what padding leaves
+    std::int64_t offset_, rows_;
+    std::int64_t prefix_; // its keys
+};
 
 // What some rows keep: all of them (no key but these), and any of them.
 struct spans_summary {

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
-#include <memory>
 #include <utility>
 
 namespace maskwise {
@@ -48,9 +47,7 @@ tile_operands::tile_operands(const attention_data& plan, const attention_operand
                              const attention_numbers& numbers, const tile_maps& maps,
                              float* scratch)
     : plan_(plan), at_(at), numbers_(numbers), maps_(maps), kernels_(plan.kernels->attention),
-      scratch_(scratch), query_factor_(1),
-      spans_(reinterpret_cast<row_spans*>(part(plan.worker.spans))),
-      summaries_(reinterpret_cast<spans_summary*>(part(plan.worker.summaries))) {
+      scratch_(scratch), query_factor_(1), spans_(plan, at.rules, numbers.boundary, scratch) {
     if (plan.by_operators() || !is_moderate(numbers.scale)) {
         steps_ = numbers.steps;
         return;
@@ -62,15 +59,24 @@ tile_operands::tile_operands(const attention_data& plan, const attention_operand
 void tile_operands::bind(std::int64_t head, std::int64_t number) {
     position_ = shape_position(head, plan_.outer);
     const std::int64_t first = number * plan_.tile_rows;
-    rows_ = {first, std::min(plan_.tile_rows, plan_.rows - first),
-             part_of(maps_, plan_, head, position_, number)};
-    if (plan_.is_causal || at_.rules != nullptr) find_spans();
+    const std::int64_t count = std::min(plan_.tile_rows, plan_.rows - first);
+    spans_.find({first, count}, position_);
+    rows_ = {first, count, part_of(maps_, plan_, head, position_, number), spans_.whole()};
     has_queries_ = false;
     query_norm_ = unknown_norm;
     if (rows_.maps.key_norms == nullptr) return;
     rows_.best_bias = -std::numeric_limits<float>::infinity();
     for (std::int64_t t = 0; t < plan_.key_tiles(); ++t) // not NaN
         rows_.best_bias = std::max(rows_.best_bias, rows_.maps.highest_bias[t]);
+}
+
+tile_range tile_operands::kept_part(const tile_range& range) const {
+    if (rows_.spans == nullptr) return range;
+    const key_span hull = rows_.spans->hull();
+    tile_range part = range;
+    part.first = std::max(range.first, hull.first / plan_.tile_keys);
+    part.last = std::min(range.last, (hull.last + plan_.tile_keys - 1) / plan_.tile_keys);
+    return part;
 }
 
 // Found by whoever needs it first; others may find the same meanwhile.
@@ -94,37 +100,6 @@ float tile_operands::bound_of_scores(const key_tile& keys) {
     const float cap = std::abs(numbers_.soft_cap);
     const float bound = 1.01F * query_norm_ * key_norm(keys) * std::abs(numbers_.scale);
     return cap != 0 && bound > cap ? cap : bound;
-}
-
-void tile_operands::find_spans() {
-    spans_summary& whole = summaries_[plan_.tile_rows / plan_.panel];
-    std::construct_at(&whole);
-    for_each_panel([&](const panel_rows& panel) {
-        spans_summary& own = *std::construct_at(summaries_ + panel.number);
-        for (std::int64_t q = 0; q < panel.queries; ++q) {
-            const std::int64_t row = panel.number * plan_.panel + q;
-            const row_spans& made = *std::construct_at(spans_ + row, spans_of(rows_.first + row));
-            own.add(made, q == 0);
-            whole.add(made, row == 0);
-        }
-    });
-    if (whole.state(0, plan_.keys) != tile_mask::kept) rows_.spans = &whole;
-}
-
-row_spans tile_operands::spans_of(std::int64_t row) const {
-    const std::int64_t head = row / plan_.query_rows, query = row % plan_.query_rows;
-    row_spans made{{0, plan_.keys}, {}};
-    if (at_.rules != nullptr) {
-        const std::int64_t first = plan_.outer.empty() ? 0 : position_[0];
-        const bool is_folded = plan_.outer.rank() == 1;
-        made = spans_of_row(*at_.rules, {is_folded ? first * plan_.folded_heads + head : first,
-                                         query, plan_.query_rows, plan_.keys});
-    }
-    if (!plan_.is_causal) return made;
-    const std::int64_t last = numbers_.boundary + query + 1;
-    made.main.last = std::min(made.main.last, last);
-    made.second.last = std::min(made.second.last, last);
-    return made;
 }
 
 strided_matrix tile_operands::matrix(const head_operand& operand, const void* base,
@@ -186,33 +161,12 @@ void tile_operands::load_queries() {
 // Keys before and behind all spans add nothing where they are filled with -infinity.
 key_span tile_operands::kept_keys(const panel_rows& panel, const key_tile& keys) const {
     if (!keys.is_crossed || !numbers_.fill_is_minus_infinity()) return {0, keys.keys};
-    const key_span hull = summaries_[panel.number].hull();
+    const key_span hull = spans_.hull(panel.number);
     const auto in_tile = [&](std::int64_t key) {
         return std::clamp<std::int64_t>(key - keys.first, 0, keys.keys);
     };
     const std::int64_t first = in_tile(hull.first), pair = plan_.in_pairs ? 2 : 1;
     return {first / pair * pair, hull.is_empty() ? 0 : in_tile(hull.last)};
-}
-
-void tile_operands::add_spans(const panel_rows& panel, const key_tile& keys,
-                              panel_scores& scores) const {
-    auto* const to = reinterpret_cast<std::int32_t*>(part(plan_.worker.panel_spans));
-    const std::int64_t first_key = keys.first + scores.first_key;
-    const auto add = [&](std::int64_t place, const key_span& span) {
-        const auto in_part = [&](std::int64_t key) {
-            return static_cast<std::int32_t>(
-                std::clamp<std::int64_t>(key - first_key, 0, scores.keys));
-        };
-        to[place] = in_part(span.first);
-        to[place + plan_.panel] = std::max(0, in_part(span.last) - to[place]);
-    };
-    const row_spans* const spans = spans_ + panel.number * plan_.panel;
-    for (std::int64_t q = 0; q < panel.queries; ++q) {
-        scores.has_second_span |= !spans[q].second.is_empty();
-        add(q, spans[q].main);
-        add(2 * plan_.panel + q, spans[q].second);
-    }
-    scores.spans = to;
 }
 
 panel_scores tile_operands::multiply(const panel_rows& panel, const key_tile& keys,
@@ -229,7 +183,7 @@ panel_scores tile_operands::multiply(const panel_rows& panel, const key_tile& ke
     made.bias_on_fill = plan_.desc.bias_on_fill;
     if (keys.is_biased) add_bias(panel, made, keys.first + made.first_key);
     if (keys.is_selected) add_cond(panel, made, keys.first + made.first_key);
-    if (keys.is_crossed) add_spans(panel, keys, made);
+    if (keys.is_crossed) spans_.add_to(made, panel.number, keys.first + made.first_key);
     return made;
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
-#include "attention/attention_plan.hpp"
-#include "attention/row_spans.hpp"
+#include "attention/tile_spans.hpp"
 
 namespace maskwise {
 
@@ -55,6 +54,8 @@ public:
     void bind(std::int64_t head, std::int64_t number);
     const row_tile& rows() const { return rows_; }
     key_tile tile(std::int64_t number) const { return decide(plan_, numbers_, rows_, number); }
+    // Without the tiles at its ends of which no row keeps a key.
+    tile_range kept_part(const tile_range& range) const;
 
     template <typename Visit>
     void for_each_panel(Visit visit) const {
@@ -100,11 +101,8 @@ private:
     // That no score of a postponed tile is above, its bias apart; infinity where none is known.
     float bound_of_scores(const key_tile& keys);
     void load_queries();
-    void find_spans();
-    row_spans spans_of(std::int64_t row) const;
     // The keys of the tile that queries of the panel keep, counted from the tile's first.
     key_span kept_keys(const panel_rows& panel, const key_tile& keys) const;
-    void add_spans(const panel_rows& panel, const key_tile& keys, panel_scores& scores) const;
     void add_cond(const panel_rows& panel, panel_scores& scores, std::int64_t first_key) const;
     void add_bias(const panel_rows& panel, panel_scores& scores, std::int64_t first_key) const;
 
@@ -118,8 +116,7 @@ private:
     score_steps steps_;
     shape_position position_;
     row_tile rows_;
-    row_spans* spans_;         // of the rows
-    spans_summary* summaries_; // of the panels, then of all rows
+    tile_spans spans_;
     bool has_queries_ = false;
     float query_norm_ = unknown_norm; // the largest of the rows
     std::int64_t computed_tiles_ = 0;

@@ -26,7 +26,7 @@ bool is_in(const key_span& span, std::int64_t key) {
 
 std::vector<std::int64_t> kept_by(const mask_rules& rules, const rule_shape& shape,
                                   std::int64_t row) {
-    const row_spans spans = spans_of_row(rules, {0, row, shape.rows, shape.keys});
+    const row_spans spans = sequence_rules(rules, 0, shape.rows, shape.keys).spans_of(row);
     std::vector<std::int64_t> keys;
     for (std::int64_t key = 0; key < shape.keys; ++key)
         if (is_in(spans.main, key) || is_in(spans.second, key)) keys.push_back(key);
@@ -67,9 +67,10 @@ void expect_spans(const mask_rules& rules, const rule_shape& shape, std::int64_t
     const auto text = [&] { return test::to_string(rules); };
     for (std::int64_t first = 0; first < shape.rows; first += 7) {
         spans_summary summary;
+        const sequence_rules own(rules, sequence, shape.rows, shape.keys);
         std::vector<bool> any(static_cast<std::size_t>(shape.keys)), all(any.size(), true);
         for (std::int64_t row = first; row < std::min(shape.rows, first + 7); ++row) {
-            const row_spans spans = spans_of_row(rules, {sequence, row, shape.rows, shape.keys});
+            const row_spans spans = own.spans_of(row);
             summary.add(spans, row == first);
             for (std::int64_t key = 0; key < shape.keys; ++key) {
                 const bool is_kept = keeps(rules, shape, sequence, row, key);
@@ -109,7 +110,8 @@ TEST(mask_rules, overflow_nowhere) {
         rules.window = {.left = most, .right = most};
         rules.chunks = key_chunks{.size = most, .earlier = most};
         check_rules(rules, 1);
-        const row_spans spans = spans_of_row(rules, {0, most, most, std::int64_t{1} << 60});
+        const row_spans spans =
+            sequence_rules(rules, 0, most, std::int64_t{1} << 60).spans_of(most);
         EXPECT_LE(spans.main.last, std::int64_t{1} << 60);
     }
 }

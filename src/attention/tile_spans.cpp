@@ -1,0 +1,72 @@
+#include "attention/tile_spans.hpp"
+
+#include <algorithm>
+#include <memory>
+
+namespace maskwise {
+
+tile_spans::tile_spans(const attention_data& plan, const mask_rules* rules, std::int64_t boundary,
+                       float* scratch)
+    : plan_(plan), rules_(rules), boundary_(boundary),
+      spans_(reinterpret_cast<row_spans*>(scratch + plan.worker.spans)),
+      summaries_(reinterpret_cast<spans_summary*>(scratch + plan.worker.summaries)),
+      of_panel_(reinterpret_cast<std::int32_t*>(scratch + plan.worker.panel_spans)) {}
+
+void tile_spans::find(const query_rows& rows, const shape_position& position) {
+    if (!plan_.is_causal && rules_ == nullptr) return;
+    find_rows(rows, position);
+    summarize(rows.count);
+}
+
+// Heads that are folded follow one another; those of the outermost dimension are sequences.
+void tile_spans::find_rows(const query_rows& rows, const shape_position& position) {
+    const std::int64_t first = plan_.outer.empty() ? 0 : position[0];
+    const bool is_folded = plan_.outer.rank() == 1;
+    std::int64_t head = rows.first / plan_.query_rows, query = rows.first % plan_.query_rows;
+    for (std::int64_t row = 0; row < rows.count; ++head, query = 0) {
+        const std::int64_t last = std::min(rows.count, row + plan_.query_rows - query);
+        std::optional<sequence_rules> own;
+        if (rules_ != nullptr)
+            own.emplace(*rules_, is_folded ? first * plan_.folded_heads + head : first,
+                        plan_.query_rows, plan_.keys);
+        for (; row < last; ++row, ++query) {
+            row_spans& made = *std::construct_at(
+                spans_ + row, own ? own->spans_of(query) : row_spans{{0, plan_.keys}, {}});
+            if (!plan_.is_causal) continue;
+            made.main.last = std::min(made.main.last, boundary_ + query + 1);
+            made.second.last = std::min(made.second.last, boundary_ + query + 1);
+        }
+    }
+}
+
+void tile_spans::summarize(std::int64_t rows) {
+    spans_summary& whole = *std::construct_at(summaries_ + plan_.tile_rows / plan_.panel);
+    for (std::int64_t row = 0; row < rows; ++row) {
+        spans_summary& own = summaries_[row / plan_.panel];
+        const bool is_first = row % plan_.panel == 0;
+        if (is_first) std::construct_at(&own);
+        own.add(spans_[row], is_first);
+        whole.add(spans_[row], row == 0);
+    }
+    whole_ = whole.state(0, plan_.keys) == tile_mask::kept ? nullptr : &whole;
+}
+
+void tile_spans::add_to(panel_scores& scores, std::int64_t panel, std::int64_t first_key) const {
+    const auto in_part = [&](std::int64_t key) {
+        return static_cast<std::int32_t>(std::clamp<std::int64_t>(key - first_key, 0, scores.keys));
+    };
+    const auto write = [&](std::int32_t* to, key_span row_spans::*which) {
+        const row_spans* const spans = spans_ + panel * plan_.panel;
+        for (std::int64_t q = 0; q < scores.queries; ++q) {
+            const key_span& span = spans[q].*which;
+            to[q] = in_part(span.first);
+            to[q + plan_.panel] = std::max(0, in_part(span.last) - to[q]);
+        }
+    };
+    scores.spans = of_panel_;
+    write(of_panel_, &row_spans::main);
+    scores.has_second_span = has_second(panel);
+    if (scores.has_second_span) write(of_panel_ + 2 * plan_.panel, &row_spans::second);
+}
+
+} // namespace maskwise

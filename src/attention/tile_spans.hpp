@@ -1,0 +1,44 @@
+#pragma once
+
+#include "attention/attention_plan.hpp"
+#include "attention/row_spans.hpp"
+
+namespace maskwise {
+
+// Some queries of a head, of which each panel is a part.
+struct query_rows {
+    std::int64_t first, count;
+};
+
+// The keys that the queries of one row tile keep, by rules and a causal boundary.
+class tile_spans {
+public:
+    // `rules` may be null. Spans lie in `scratch`, which has the plan's room for a worker.
+    tile_spans(const attention_data& plan, const mask_rules* rules, std::int64_t boundary,
+               float* scratch);
+
+    // Of rows of the head that lies there.
+    void find(const query_rows& rows, const shape_position& position);
+
+    // What all rows have in common; null where every row keeps all keys.
+    const spans_summary* whole() const { return whole_; }
+    // Keys apart from which no query of a panel keeps one.
+    key_span hull(std::int64_t panel) const { return summaries_[panel].hull(); }
+    // Says which of the scores' keys, from that key on, each query of the panel keeps.
+    void add_to(panel_scores& scores, std::int64_t panel, std::int64_t first_key) const;
+
+private:
+    void find_rows(const query_rows& rows, const shape_position& position);
+    void summarize(std::int64_t rows);
+    bool has_second(std::int64_t panel) const { return !summaries_[panel].any.second.is_empty(); }
+
+    const attention_data& plan_;
+    const mask_rules* rules_;
+    std::int64_t boundary_;    // of a causal plan
+    row_spans* spans_;         // of the rows
+    spans_summary* summaries_; // of the panels, then of all rows
+    std::int32_t* of_panel_;
+    const spans_summary* whole_ = nullptr;
+};
+
+} // namespace maskwise
