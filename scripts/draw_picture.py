@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """usage: .deps/peers/bin/python scripts/draw_picture.py
 
-Draws the pictures of README.md, for a light and for a dark background, from the newest
-docs/figures/CLASS/select.json and kept.json (scripts/take_figures.py puts them there). It needs
+Draws the pictures of README.md and docs/pytorch.md, for a light and for a dark background, from the
+newest docs/figures/CLASS/NAME.json (scripts/take_figures.py puts them there). It needs
 matplotlib, which `scripts/setup --peers` installs. `scripts/check figures` fails where a picture
 was edited by hand, or drawn from other figures or by another version of this script.
 """
@@ -121,31 +121,54 @@ def spread(heights: dict[str, float], gap: float) -> dict[str, float]:
     return placed
 
 
-def draw_kept(result: Result, theme: Theme) -> Axes:
-    """A line for each implementation, named at its end."""
-    axes = new_axes(3.6)
+def draw_lines(axes: Axes, result: Result, theme: Theme) -> dict[str, float]:
+    """A line for each implementation; returns where each ends."""
     ends: dict[str, float] = {}
     for column, name in enumerate(result.head[1:], 1):
-        points = [(float(percent), y) for percent, y in column_of(result, column).items()]
+        points = [(float(x), y) for x, y in column_of(result, column).items()]
         style = {"marker": "o", "markersize": 4, "clip_on": False, "color": theme.mark(name)}
         width = 2.5 if name == "Maskwise" else 1.5
         axes.plot(*zip(*points, strict=True), linewidth=width, **style)
         ends[name] = points[-1][1]
-    for name, y in spread(ends, gap=10).items():
-        axes.text(102, y, name, **theme.name_style(name))
     axes.tick_params(axis="x", pad=6)
-    axes.set(xlim=(0, 100), ylim=(0, None))
-    axes.xaxis.set_major_formatter("{x:g} %")
     axes.yaxis.set_major_formatter("{x:g} ms")
     axes.grid(color=theme.faint, linewidth=0.8, zorder=0)
+    write(axes, theme, -0.08, -0.13, source_of(result), **SMALL)
+    return ends
+
+
+def draw_kept(result: Result, theme: Theme) -> Axes:
+    axes = new_axes(3.6)
+    ends = draw_lines(axes, result, theme)
+    for name, y in spread(ends, gap=10).items():
+        axes.text(102, y, name, **theme.name_style(name))
+    axes.set(xlim=(0, 100), ylim=(0, None))
+    axes.xaxis.set_major_formatter("{x:g} %")
     title = "Time of attention, by how much of it the mask keeps"
     write(axes, theme, -0.08, 1.06, title, fontsize=11)
-    write(axes, theme, -0.08, -0.13, source_of(result), **SMALL)
     return axes
 
 
+def draw_lengths(result: Result, theme: Theme) -> Axes:
+    axes = new_axes(3.6)
+    axes.set(xscale="log", yscale="log")
+    ends = draw_lines(axes, result, theme)
+    words = [int(row[0]) for row in result.rows]
+    for name, y in ends.items():
+        x = 1.06 * max(int(row[0]) for row in result.rows if row[result.head.index(name)] != "-")
+        axes.text(x, y, name, **theme.name_style(name))
+    axes.set(xticks=words, xticklabels=words, xlim=(min(words), max(words)))
+    axes.minorticks_off()
+    title = "Time of ModernBERT-base, 6 layers, float32, by the words of a text"
+    write(axes, theme, -0.08, 1.06, title, fontsize=11)
+    return axes
+
+
+DRAWN = {"select": draw_select, "kept": draw_kept, "lengths": draw_lengths}
+
+
 def draw(result: Result, table: Table, theme: Theme) -> str:
-    axes = draw_select(result, theme) if table.name == "select" else draw_kept(result, theme)
+    axes = DRAWN[table.name](result, theme)
     axes.patch.set_visible(False)
     axes.tick_params(colors=theme.text, which="both", length=0)
     axes.spines[:].set_visible(False)

@@ -3,7 +3,7 @@
 
 Makes docs/figures/CLASS/TABLE.json of what scripts/bench and scripts/run have left in build/bench,
 of every table (scripts/write_figures.py has the list) that was measured there, and writes the
-documents; scripts/draw_picture.py draws the pictures of "select" and "kept". Refuses what was
+documents; scripts/draw_picture.py draws the pictures. Refuses what was
 measured with uncommitted changes: no commit would say what it is of.
 """
 
@@ -94,11 +94,25 @@ def kernels_cells(bench: Path) -> Cells:
     return "one thread, random mask", ["kernels", "operands", *(f"{w} bits" for w in widths)], rows
 
 
+def lengths_cells(bench: Path) -> Cells:
+    """Milliseconds of the first model in f32."""
+    table = json.loads(measured(bench / "transformers.json"))
+    head, first = table["head"], table["rows"][0]
+    columns = [head.index(name) for name in ("Maskwise", "SDPA, ms", "eager")]
+    rows = [
+        [row[1].removeprefix("1 x "), *(row[column] for column in columns)]
+        for row in table["rows"]
+        if (row[0], row[2]) == (first[0], first[2])
+    ]
+    return table["versions"], ["words", "Maskwise", "SDPA", "eager"], rows
+
+
 # Of what leaves its results in another form.
 CELLS: dict[str, Callable[[Path], Cells]] = {
     "run": run_cells,
     "kernels": kernels_cells,
     "merged": merged_cells,
+    "lengths": lengths_cells,
 }
 
 

@@ -58,6 +58,7 @@ ATTENTION = "scripts/bench attention"
 ISA = "scripts/bench isa select sweep --limit"
 README, SPEED = "README.md", "docs/performance.md"
 FUSION, HOST = "docs/fusion.md", "docs/onnxruntime.md"
+TORCH, MODELS = "docs/pytorch.md", "scripts/bench transformers"
 EVERY = (
     Table(README, "run", "scripts/run", ("run-perf",), newest_only=True),
     Table(README, "plain", f"{ATTENTION} --peers", sources=ENGINE, newest_only=True),
@@ -73,6 +74,10 @@ EVERY = (
     Table(HOST, "onnxruntime", "scripts/bench onnxruntime", sources=ENGINE),
     Table(HOST, "onnxruntime_models", "scripts/bench onnxruntime --models", sources=ENGINE),
     Table("docs/openvino.md", "openvino", "scripts/bench openvino", sources=ENGINE),
+    Table("docs/attention.md", "masks", "scripts/bench masks", sources=ENGINE),
+    Table(TORCH, "transformers", MODELS, sources=ENGINE),
+    Table(TORCH, "transformers_memory", MODELS, ("transformers",), sources=ENGINE),
+    Table(TORCH, "lengths", MODELS, ("transformers",), ENGINE, newest_only=True, drawn=True),
     Table(README, "select", "scripts/bench select", newest_only=True, drawn=True),
     Table(README, "kept", f"{ATTENTION} --peers", sources=ENGINE, newest_only=True, drawn=True),
 )
@@ -81,7 +86,11 @@ TABLES = tuple(table for table in EVERY if not table.drawn)
 NIGHTLY = Table("docs/reliability.md", "nightly", "scripts/nightly", sources=ENGINE)
 PICTURES = {
     f"docs/pictures/{name}-{theme}.svg": (table, theme)
-    for name, table in (("select", BY_NAME["select"]), ("attention", BY_NAME["kept"]))
+    for name, table in (
+        ("select", BY_NAME["select"]),
+        ("attention", BY_NAME["kept"]),
+        ("models", BY_NAME["lengths"]),
+    )
     for theme in ("light", "dark")
 }
 

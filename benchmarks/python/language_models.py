@@ -1,127 +1,84 @@
-"""Whole models of transformers, of published widths and few layers, with attn_implementation
-"maskwise" and "sdpa" in turns, in one process: both run on torch's threads.
+"""Whole models of transformers, of published widths and few layers, with each attention in turns,
+in one process: all run on torch's threads.
 
 Started by scripts/bench transformers, which has everything installed and built.
 """
 
 import argparse
 import statistics
+import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import maskwise.transformers  # noqa: F401  # registers itself
 import torch
 import transformers
 from machine import machine_facts
+from models_of_words import MODELS, Model, make
 from table import keep, shown
-from transformers import AutoConfig, AutoModel
 from worker import ROOT
 
-TURNS, SECONDS = 5, 60.0  # of a case, at most
-HEAD = ["model", "words", "type", "SDPA, ms", "Maskwise, ms", "times as fast", "apart"]
-NAMES = ("sdpa", "maskwise")
+TURNS, SECONDS = 5, 40.0  # of a case, at most
+LONGEST_EAGER = 2048  # whose scores of all heads stand in memory
+HEAD = ["model", "batch x words", "type", "SDPA, ms", "eager", "SDPA compiled", "Maskwise"]
+HEAD += ["times as fast as SDPA", "as the fastest other", "apart"]
+MEMORY_HEAD = ["model", "words", "attention", "peak above the model, MB"]
+Run = Callable[[], Any]
 
 
-@dataclass
-class Model:
-    name: str
-    family: str
-    lengths: tuple[int, ...]
-    batch: int = 1
-    config: dict[str, Any] = field(default_factory=dict)
+def forms_of(model: Model, made: Any, length: int) -> dict[str, Run]:
+    """By name, a forward pass each; the first is what the answers are compared with."""
+    given = model.inputs(length)
+
+    def form(name: str, call: Any = made, inputs: Any = given) -> Run:
+        def run() -> Any:
+            made.set_attn_implementation(name)
+            return call(**inputs)
+
+        return run
+
+    forms = {"sdpa": form("sdpa"), "maskwise": form(model.own, inputs=model.own_inputs(length))}
+    if model.batch * length <= LONGEST_EAGER:
+        forms["eager"] = form("eager")
+    if model.compiles:
+        torch._dynamo.reset()
+        forms["compiled"] = form("sdpa", torch.compile(made))
+    return forms
 
 
-# Layers are cut; a vocabulary costs nothing here.
-MODELS = (
-    Model(
-        "ModernBERT-base, 6 layers",
-        "modernbert",
-        (16, 256, 1024, 2048, 4096, 8192),
-        config={"num_hidden_layers": 6, "vocab_size": 1000, "max_position_embeddings": 8192},
-    ),
-    Model(
-        "Gemma 3 270M, 6 layers",
-        "gemma3_text",
-        (16, 512, 2048, 4096),
-        config={
-            "hidden_size": 640,
-            "intermediate_size": 2048,
-            "num_hidden_layers": 6,
-            "num_attention_heads": 4,
-            "num_key_value_heads": 1,
-            "head_dim": 256,
-            "sliding_window": 512,
-            "vocab_size": 1000,
-        },
-    ),
-    Model(
-        "Qwen 3 0.6B, 4 layers, padded",
-        "qwen3",
-        (128, 1024),
-        2,
-        {
-            "hidden_size": 1024,
-            "intermediate_size": 3072,
-            "num_hidden_layers": 4,
-            "num_attention_heads": 16,
-            "num_key_value_heads": 8,
-            "head_dim": 128,
-            "vocab_size": 1000,
-        },
-    ),
-    Model(
-        "BERT-base, 4 layers, padded",
-        "bert",
-        (32, 128, 512),
-        8,
-        {"num_hidden_layers": 4, "vocab_size": 1000},
-    ),
-)
-
-
-def make(model: Model, dtype: torch.dtype) -> Any:
-    torch.manual_seed(1)
-    special = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
-    config = AutoConfig.for_model(model.family, **{**special, **model.config})
-    for name in ("cls_token_id", "sep_token_id"):
-        if getattr(config, name, None) is not None:
-            setattr(config, name, 3)
-    return AutoModel.from_config(config).eval().to(dtype)
-
-
-def words_of(model: Model, length: int) -> dict[str, Any]:
-    """Of a batch, all but the first are padded on the right, the last one by half."""
-    ids = torch.randint(5, 999, (model.batch, length), generator=torch.Generator().manual_seed(2))
-    mask = torch.ones(model.batch, length, dtype=torch.long)
-    for row in range(1, model.batch):
-        mask[row, length - length * row // (2 * (model.batch - 1)) :] = 0
-    return {"input_ids": ids, "attention_mask": mask}
-
-
-def run(made: Any, name: str, given: dict[str, Any]) -> tuple[float, Any]:
-    made.set_attn_implementation(name)
+def timed(run: Run) -> tuple[float, Any]:
     begin = time.perf_counter()
-    answer = made(**given)[0]
+    answer = run()
     return 1e3 * (time.perf_counter() - begin), answer
 
 
-def measure(made: Any, given: dict[str, Any]) -> tuple[dict[str, float], float]:
-    """Medians, and how far both are apart where words count."""
-    answers = {name: run(made, name, given)[1] for name in NAMES}
-    kept = given["attention_mask"].bool()
-    apart = (answers["sdpa"] - answers["maskwise"])[kept].abs().max().item()
-    taken: dict[str, list[float]] = {name: [] for name in NAMES}
+def measure(model: Model, made: Any, length: int) -> tuple[dict[str, float], float]:
+    """Medians, and how far Maskwise and SDPA are apart where words count."""
+    forms = forms_of(model, made, length)
+    answers = {name: model.words(run(), length, name) for name, run in forms.items()}
+    apart = (answers["sdpa"] - answers["maskwise"]).abs().max().item()
+    taken: dict[str, list[float]] = {name: [] for name in forms}
     begin, turn = time.monotonic(), 0
-    while turn < TURNS or (time.monotonic() - begin < 2 and turn < 10 * TURNS):
-        for name in NAMES[:: 1 if turn % 2 == 0 else -1]:
-            taken[name].append(run(made, name, given)[0])
+    while turn < TURNS or (time.monotonic() - begin < 3 and turn < 10 * TURNS):
+        for name in [*forms][:: 1 if turn % 2 == 0 else -1]:
+            taken[name].append(timed(forms[name])[0])
         turn += 1
         if time.monotonic() - begin > SECONDS:
             break
     return {name: statistics.median(times) for name, times in taken.items()}, apart
+
+
+def row_of(
+    model: Model, length: int, kind: str, times: dict[str, float], apart: float
+) -> list[str]:
+    own, sdpa = times["maskwise"], times["sdpa"]
+    fastest = min(taken for name, taken in times.items() if name != "maskwise")
+    cells = [f"{times[name]:.4g}" if name in times else "-" for name in ("eager", "compiled")]
+    ratios = [f"{sdpa / own:.2f}", f"{fastest / own:.2f}"]
+    size = f"{model.batch} x {length}"
+    return [model.name, size, kind, f"{sdpa:.4g}", *cells, f"{own:.4g}", *ratios, f"{apart:.1e}"]
 
 
 def rows(only: str) -> Iterator[list[str]]:
@@ -129,11 +86,33 @@ def rows(only: str) -> Iterator[list[str]]:
         for kind in ("float32", "bfloat16") if only in model.name else ():
             made = make(model, getattr(torch, kind))
             for length in model.lengths:
-                times, apart = measure(made, words_of(model, length))
-                ratio = times["sdpa"] / times["maskwise"]
-                size = f"{model.batch} x {length}" if model.batch > 1 else str(length)
-                numbers = (f"{times['sdpa']:.4g}", f"{times['maskwise']:.4g}", f"{ratio:.2f}")
-                yield [model.name, size, kind, *numbers, f"{apart:.1e}"]
+                yield row_of(model, length, kind, *measure(model, made, length))
+
+
+def peak_mb() -> float:
+    with open("/proc/self/status") as file:  # noqa: PTH123
+        line = next(line for line in file if line.startswith("VmHWM"))
+    return int(line.split()[1]) / 1024
+
+
+def print_peak(model: Model, name: str, length: int) -> None:
+    """In a process of its own. `none`: Maskwise without a mask, as a window of all words makes."""
+    torch.set_grad_enabled(False)
+    made = make(model, torch.float32, **({"local_attention": 4 * length} if name == "none" else {}))
+    made.set_attn_implementation("sdpa" if name == "sdpa" else "maskwise")
+    made(**model.inputs(64))
+    before = peak_mb()
+    made(**model.inputs(length))
+    print(f"{peak_mb() - before:.0f}")
+
+
+def memory_rows() -> Iterator[list[str]]:
+    model, length = MODELS[0], max(MODELS[0].lengths)
+    for name in ("none", "maskwise", "sdpa"):
+        command = [sys.executable, "-B", __file__, "--peak", name]
+        found = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        shown_name = {"none": "Maskwise, no mask", "maskwise": "Maskwise", "sdpa": "SDPA"}[name]
+        yield [model.name, str(length), shown_name, found.strip()]
 
 
 def main() -> int:
@@ -141,14 +120,20 @@ def main() -> int:
     parser.add_argument(
         "--only", default="", help="measure only models with this in their name, and keep nothing"
     )
+    parser.add_argument("--peak", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     transformers.utils.logging.set_verbosity_error()
+    if arguments.peak:
+        print_peak(MODELS[0], arguments.peak, max(MODELS[0].lengths))
+        return 0
     print("\n".join(f"{name}: {value}" for name, value in machine_facts().items()))
     with torch.inference_mode():
         table = shown(HEAD, rows(arguments.only))
     if not arguments.only:
         versions = f"transformers {transformers.__version__}, PyTorch {torch.__version__}"
         keep(ROOT / "build/bench", "transformers", versions, HEAD, table)
+        memory = shown(MEMORY_HEAD, memory_rows())
+        keep(ROOT / "build/bench", "transformers_memory", versions, MEMORY_HEAD, memory)
     return 0 if table else 1
 
 
