@@ -97,7 +97,8 @@ def test_figures_outside_of_markers(root: Path, capsys: pytest.CaptureFixture[st
 
 @pytest.mark.parametrize("path", PICTURES)
 def test_pictures(root: Path, path: str, capsys: pytest.CaptureFixture[str]) -> None:
-    of = PICTURES[path][0].name
+    table = PICTURES[path][0]
+    of = table.name
     fault = f"{path}: not what scripts/draw_picture.py draws"
     drawn = (root / path).read_text()
     (root / path).write_text(drawn.replace("<svg>", "<svg >"))  # edited by hand
@@ -110,7 +111,7 @@ def test_pictures(root: Path, path: str, capsys: pytest.CaptureFixture[str]) -> 
     assert write(root, check=True) == 1 and fault in capsys.readouterr().out
     (root / f"docs/figures/{CLASS}/{of}.json").unlink()
     assert write(root, check=True) == 1
-    assert f"{path}: README.md: no results for the table '{of}'" in capsys.readouterr().out
+    assert f"{path}: {table.document}: no results for the table '{of}'" in capsys.readouterr().out
 
 
 def test_missing_results(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
