@@ -261,4 +261,13 @@ def attend(
         return call(*operands, out=out)
     from maskwise import _others
 
+    if on_torch:  # gradients that nobody follows here
+        wanted = (getattr(one, "requires_grad", False) for one in operands)
+        operands = tuple(
+            one.detach() if wants else one for one, wants in zip(operands, wanted, strict=True)
+        )
+    if on_torch and out is None and all(map(_others.is_plain_torch, operands)):
+        made = call(*map(_others.of_torch, operands), out=None)
+        return tuple(map(_others.to_torch, made)) if type(made) is tuple else _others.to_torch(made)
+
     return _others.in_kind(call, operands, out, np.asarray)
