@@ -342,9 +342,11 @@ def _by_torch(
 def _register_flash() -> None:
     """For those who ask for a name with "flash" in it to leave padding out: transformers' own way
     of calling flash_attn, with Maskwise's functions. It has no public place for functions that
-    are not a package or from a hub.
+    are not a package or from a hub; a release without the private one does not know the name.
     """
-    load = flash_utils._lazy_imports
+    load = getattr(flash_utils, "_lazy_imports", None)
+    if load is None:
+        return
     own = (flash_attn_func, flash_attn_varlen_func, flash_attn_with_kvcache)
 
     def lazy_imports(implementation: str | None, *others: Any, **options: Any) -> Any:
