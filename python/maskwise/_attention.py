@@ -146,7 +146,9 @@ def _of_rank(rank: int, **arrays: Any) -> list[Any]:
     return list(arrays.values())
 
 
-def _rules_and_array(mask: Any, is_causal: bool, window: Any) -> tuple[Mask | None, Any]:
+def _rules_and_array(
+    q: Any, k: Any, mask: Any, is_causal: bool, window: Any
+) -> tuple[Mask | None, Any]:
     """What of the mask is rules, and what is an array that may have changed."""
     is_causal_bias = type(mask).__name__ == "CausalBias"
     if window is None and not hasattr(mask, "_rules") and not is_causal_bias:
@@ -154,6 +156,9 @@ def _rules_and_array(mask: Any, is_causal: bool, window: Any) -> tuple[Mask | No
     from maskwise._mask import Mask
 
     if is_causal_bias:
+        shape, given = (q.shape[-2], k.shape[-2]), (mask.seq_len_q, mask.seq_len_kv)
+        if shape != given:
+            raise ValueError(f"a causal bias of {given} rows and keys, these are {shape}")
         mask = Mask.causal(from_end=mask.variant.name == "LOWER_RIGHT")
     rules = mask if isinstance(mask, Mask) else None
     if rules is not None and is_causal:
@@ -192,7 +197,7 @@ def _attend(
     twice = returns_statistics
     if type(twice) is not bool:
         twice = _arguments.flag("return_statistics", returns_statistics)
-    rules, array = _rules_and_array(mask, causal, window)
+    rules, array = _rules_and_array(q, k, mask, causal, window)
     settings = (causal, factor, cap, grouped)
     return attend(q, k, v, rules, array, settings, sinks, out, returns_statistics=twice, **others)
 

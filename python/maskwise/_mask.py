@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST = 2**48
+HIGHEST = 24  # inches of a picture
 Numbers = tuple[int, ...]  # one, or one for each sequence
 Document = tuple[int, int, int, int]  # first row, rows, first key, keys
 
 
-def _numbers(name: str, value: Any) -> Numbers:
+def _numbers(name: str, value: Any, least: int = 0) -> Numbers:
     """Of an integer, or of integers in one dimension."""
     from maskwise import _others
 
@@ -26,13 +27,14 @@ def _numbers(name: str, value: Any) -> Numbers:
     shown = _arguments.shown(value)
     if array.ndim > 1 or array.size == 0 or array.dtype.kind not in "iu":
         raise TypeError(f"{name} is {shown}, expected an integer, or one for each sequence")
-    if (array > MOST).any() or (array < -MOST).any():
-        raise ValueError(f"{name} is {shown}, expected at most 2**48")
+    if (array > MOST).any() or (array < least).any():
+        least_shown = "-2**48" if least else "0"
+        raise ValueError(f"{name} is {shown}, expected {least_shown} to 2**48")
     return tuple(int(one) for one in array.ravel())
 
 
 def _count(name: str, value: Any, least: int = 0) -> int:
-    numbers = _numbers(name, value)
+    numbers = _numbers(name, value, -MOST)
     if len(numbers) != 1 or numbers[0] < least:
         raise ValueError(f"{name} is {_arguments.shown(value)}, expected {least} or more")
     return numbers[0]
@@ -81,7 +83,7 @@ class _Rules:
 
     def __and__(self, other: _Rules) -> _Rules:
         if self.causal and other.causal:
-            _require_equal("causal positions", self._position(), other._position())
+            self._require_same_position(other)
         window = self.window or other.window
         if self.window and other.window:
             _require_equal("first keys of a window", self.first_keys, other.first_keys)
@@ -101,8 +103,11 @@ class _Rules:
             _same("documents", self.documents, other.documents),
         )
 
-    def _position(self) -> tuple[Any, ...]:
-        return self.offsets, self.from_end, self.in_documents
+    def _require_same_position(self, other: _Rules) -> None:
+        """Packed documents count from their own ends, whatever else does."""
+        in_documents = self.in_documents or other.in_documents
+        pairs = ((one.offsets, in_documents or one.from_end) for one in (self, other))
+        _require_equal("causal positions", *pairs)
 
     @cached_property
     def native(self) -> _core.Rules:
@@ -162,7 +167,7 @@ class Mask:
         Mask.dense(array) & Mask.causal()              # any array, looked at once
 
     Rules are never written down: a tile of scores is skipped, computed, or masked in registers.
-    What stands for sequences is one integer, or one for each index of q's first dimension.
+    What stands for sequences is one integer, or one for each index of the result's first dimension.
 
     A key is kept where every rule keeps it; prefix and first_keys are exceptions from some of them.
     Window and chunks speak of a row's position, which causal gives: the row itself, row + offset,
@@ -193,7 +198,8 @@ class Mask:
         offset: of sequences, where rows continue that many keys; from_end: the rows are the last
         ones of their keys, as of a cache (flash_attn's causal, torch's causal_lower_right).
         """
-        offsets = () if offset is None else _numbers("offset", offset)
+        offsets = () if offset is None else _numbers("offset", offset, -MOST)
+        offsets = offsets if any(offsets) else ()
         return cls._of(causal=True, from_end=_arguments.flag("from_end", from_end), offsets=offsets)
 
     @classmethod
@@ -261,13 +267,18 @@ class Mask:
         from maskwise import _others
 
         made = cls()
-        made._array = _copy(np.asarray(_others.plain(array)))
-        made._maps = _core.Maps()
+        given = np.asarray(_others.plain(array))
+        is_added = given.dtype.kind == "f" or given.dtype.name == "bfloat16"
+        if isinstance(array, np.ma.MaskedArray) or not (is_added or given.dtype == np.bool_):
+            kind = f"{type(array).__name__} of {given.dtype}"
+            raise TypeError(f"a dense mask is {kind}, expected booleans, or numbers that are added")
+        made._array, made._maps = _repeated(_once(given).copy(), given.shape), _core.Maps()
         return made
 
     def __reduce__(self) -> Any:
         values = tuple(getattr(self._rules, one.name) for one in fields(_Rules))
-        return _restored, (values, self._array)
+        array = self._array
+        return _restored, (values, *((None, ()) if array is None else (_once(array), array.shape)))
 
     def __and__(self, other: Mask) -> Mask:
         if not isinstance(other, Mask):
@@ -288,12 +299,18 @@ class Mask:
     def to_dense(self, rows: int, keys: int, sequences: int = 1) -> NDArray[np.bool_]:
         """(sequences, rows, keys), True where a key is kept; with a dense part, as that broadcasts.
 
-        A place of an added mask is kept unless it is -infinity.
+        A place of an added mask is kept unless it is -infinity. A dense part of several sequences
+        or heads has four dimensions.
         """
         counts = (("sequences", sequences), ("rows", rows), ("keys", keys))
         kept: NDArray[np.bool_] = self._rules.native.written(*(_count(*one) for one in counts))
         if self._array is None:
             return kept
+        if self._array.ndim == 3 and len(self._array) > 1 and sequences > 1:
+            raise ValueError(
+                f"a dense part of shape {self._array.shape} is of heads or of sequences: give it "
+                "four dimensions"
+            )
         array = self._array if self._array.dtype == np.bool_ else self._array != -np.inf
         if array.ndim > 3:  # (sequences, heads, rows, keys)
             kept = kept.reshape(sequences, *(1,) * (array.ndim - 3), rows, keys)
@@ -312,11 +329,16 @@ class Mask:
         kept = self.to_dense(rows, keys, sequences)[sequence]
         while kept.ndim > 2:
             kept = kept[0]
+        if kept.size == 0:
+            raise ValueError(f"a mask of {rows} rows and {keys} keys has nothing to draw")
+        height = min(6 * rows / keys + 1, HIGHEST)
         if axes is None:
-            axes = pyplot.figure(figsize=(6, 6 * rows / max(keys, 1) + 1)).add_subplot()
-        axes.imshow(kept, cmap="Greys", vmin=0, vmax=1.6, extent=(0, keys, rows, 0), aspect="equal")
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_minor_locator(ticker.MultipleLocator(64))
+            axes = pyplot.figure(figsize=(6, height)).add_subplot()
+        aspect = "equal" if height < HIGHEST else "auto"
+        axes.imshow(kept, cmap="Greys", vmin=0, vmax=1.6, extent=(0, keys, rows, 0), aspect=aspect)
+        for axis, extent in ((axes.xaxis, keys), (axes.yaxis, rows)):
+            if extent <= 64 * 500:  # more lines than matplotlib draws
+                axis.set_minor_locator(ticker.MultipleLocator(64))
         axes.grid(which="minor", color="tab:blue", alpha=0.3, linewidth=0.5)
         axes.set(xlabel="key", ylabel="row", title=f"{kept.mean():.1%} kept")
         return axes
@@ -333,13 +355,17 @@ class Mask:
         return f"<Mask {', '.join(parts) or 'of nothing'}>"
 
 
-def _copy(array: NDArray[Any]) -> NDArray[Any]:
-    """Of what is repeated, one element; read-only."""
-    once = tuple(slice(None) if stride else slice(1) for stride in array.strides)
-    return np.broadcast_to(array[once].copy(), array.shape)
+def _once(array: NDArray[Any]) -> NDArray[Any]:
+    """Of what is repeated, one element."""
+    return array[tuple(slice(None) if stride else slice(1) for stride in array.strides)]
 
 
-def _restored(rules: tuple[Any, ...], array: NDArray[Any] | None) -> Mask:
-    made = Mask() if array is None else Mask.dense(array)
+def _repeated(once: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Read-only."""
+    return np.broadcast_to(once, shape)
+
+
+def _restored(rules: tuple[Any, ...], once: NDArray[Any] | None, shape: tuple[int, ...]) -> Mask:
+    made = Mask() if once is None else Mask.dense(_repeated(once, shape))
     made._rules = _Rules(*rules)
     return made

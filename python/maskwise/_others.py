@@ -86,7 +86,8 @@ def to_torch(value: Any) -> Any:
 
 @cache
 def bfloat16() -> np.dtype[Any]:
-    return np.dtype(import_module("ml_dtypes").bfloat16)
+    made: np.dtype[Any] = np.dtype(import_module("ml_dtypes").bfloat16)
+    return made
 
 
 def maker(operands: tuple[Any, ...]) -> Callable[[NDArray[Any]], Any]:

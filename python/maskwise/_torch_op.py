@@ -6,16 +6,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 import torch
 from torch.nn.functional import dropout, scaled_dot_product_attention
 
 import maskwise
-from maskwise import _attention
-
-if TYPE_CHECKING:
-    from maskwise import Mask
+from maskwise import Mask, _attention, _others
 
 Settings = tuple[Any, ...]  # what the operator takes behind v
 SCHEMA = (
@@ -24,11 +22,17 @@ SCHEMA = (
 )
 
 
-def empty_result(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, grouped: bool) -> torch.Tensor:
-    """Of maskwise.attention: dimensions before the columns in the order in which they lie in q."""
+def result_shape(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, grouped: bool
+) -> tuple[int, ...]:
     own = 3 if grouped and q.ndim > 2 else 2  # dimensions that do not broadcast
     leading = torch.broadcast_shapes(*(one.shape[:-own] for one in (q, k, v)))
-    shape = (*leading, *q.shape[-own:-1], v.shape[-1])
+    return (*leading, *q.shape[-own:-1], v.shape[-1])
+
+
+def empty_result(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, grouped: bool) -> torch.Tensor:
+    """Of maskwise.attention: dimensions before the columns in the order in which they lie in q."""
+    shape = result_shape(q, k, v, grouped)
     last = len(shape) - 1
     steps = (*(0,) * (last + 1 - q.ndim), *q.stride())  # what is repeated comes first
     order = (*sorted(range(last), key=lambda at: -(steps[at] or sys.maxsize)), last)
@@ -197,15 +201,20 @@ def attend(
     if asks_more:
         raise BufferError("tensors with gradients, and those of vmap: without out and statistics")
     is_causal, scale, soft_cap, grouped = settings
+    q, k, v = (_as_tensor(one) for one in (q, k, v))
     if is_packed:
         q, k, v = (one.swapaxes(0, 1) for one in (q, k, v))
     if rules is not None:
-        sequences = 1 if is_packed or q.ndim < 3 else q.shape[0]
-        array = None if array is None else torch.as_tensor(array)
-        array = _written(rules, array, (sequences, *(1,) * (q.ndim - 3)), (q, k))
-    options = (is_causal, scale, grouped, soft_cap or None, None, sinks)
-    made = torch.ops.maskwise.attention(q, k, v, array, *options)
+        leading = () if is_packed else result_shape(q, k, v, grouped)[:-2]
+        rules = rules & Mask.causal() if is_causal else rules
+        array = _written(rules, array, (q.shape[-2], k.shape[-2]), leading)
+    options = (is_causal and rules is None, scale, grouped, soft_cap or None, None, sinks)
+    made = torch.ops.maskwise.attention(q, k, v, _as_tensor(array), *options)
     return made.swapaxes(0, 1) if is_packed else made
+
+
+def _as_tensor(value: Any) -> Any:
+    return _others.to_torch(value.copy()) if isinstance(value, np.ndarray) else value
 
 
 @torch.compiler.disable
@@ -215,15 +224,13 @@ def _between_graphs(*operands: Any) -> Any:
     return _attention.attend(*given, is_packed=is_packed, **asked)
 
 
-def _written(
-    rules: Mask, array: Any, leading: tuple[int, ...], pair: tuple[torch.Tensor, torch.Tensor]
-) -> torch.Tensor:
-    """Rules as an array, which the operator takes."""
-    if rules._array is not None:
-        array = torch.from_numpy(rules._array.copy())
-    extents = (pair[0].shape[-2], pair[1].shape[-2])
-    kept = rules._without_array().to_dense(*extents, leading[0])
-    written = torch.from_numpy(kept.reshape(*leading, *extents))
+def _written(rules: Mask, array: Any, extents: tuple[int, int], leading: tuple[int, ...]) -> Any:
+    """Rules as an array, which the operator takes. Sequences are the first leading dimension."""
+    array = _as_tensor(array if rules._array is None else rules._array)
+    sequences = leading[0] if leading else 1
+    kept = rules._without_array().to_dense(*extents, sequences)
+    outer = (sequences, *(1,) * (len(leading) - 1)) if leading else ()
+    written = torch.from_numpy(kept.reshape(*outer, *extents))
     if array is None:
         return written
     is_kept = array.dtype == torch.bool

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import copy
 import pickle
+from functools import reduce
+from itertools import permutations
+from operator import and_
 from typing import Any
 
 import maskwise
@@ -225,7 +228,7 @@ def test_explain_counts_tiles() -> None:
         (lambda: Mask.causal() & Mask.causal(2), ValueError, "different causal positions"),
         (lambda: Mask.causal() & Mask.causal(from_end=True), ValueError, "causal positions"),
         (lambda: Mask.window(1, 0) & Mask.window(2, 0, first_keys=2), ValueError, "first keys of"),
-        (lambda: Mask.lengths(2**63), ValueError, "lengths is 9223372036854775808, expected at"),
+        (lambda: Mask.lengths(2**63), ValueError, "lengths is 9223372036854775808, expected 0"),
         (lambda: Mask.documents(np.zeros((0, 4), int)), TypeError, "row_ids has shape (0, 4)"),
         (lambda: Mask().to_dense(3.5, 4), TypeError, "rows is 3.5, expected an integer"),
         (lambda: np.zeros(2, bool) & Mask(), TypeError, "unsupported operand"),
@@ -295,3 +298,38 @@ def test_packed_documents_are_attentions_of_their_own(is_causal: bool) -> None:
     np.testing.assert_array_equal(out, got)
     with pytest.raises(ValueError, match=r"q has shape \(150, 64\), expected 3 dimensions"):
         maskwise.packed_attention(q.reshape(150, 64), k, v, rows, keys)
+
+
+def test_the_order_of_a_combination_does_not_matter() -> None:
+    parts = [Mask.sliding(2), Mask.sliding(3), Mask.packed([0, 3, 7]), Mask.causal(0)]
+    first = reduce(and_, parts).to_dense(7, 7)
+    for order in permutations(parts):
+        np.testing.assert_array_equal(reduce(and_, order).to_dense(7, 7), first)
+    with pytest.raises(ValueError, match="causal positions"):
+        Mask.causal(1) & Mask.causal()
+
+
+def test_a_repeated_array_stays_small() -> None:
+    mask = Mask.dense(np.broadcast_to(np.True_, (100_000, 100_000)))
+    assert len(pickle.dumps(mask)) < 10_000
+    assert copy.deepcopy(mask)._array.shape == (100_000, 100_000)
+
+
+def test_a_dense_part_of_three_dimensions_is_not_guessed() -> None:
+    kept = np.zeros((2, 4, 4), bool)
+    kept[0] = True
+    mask = Mask.dense(kept)
+    assert mask.to_dense(4, 4).shape == (2, 4, 4)
+    with pytest.raises(ValueError, match="four dimensions"):
+        (mask & Mask.lengths([4, 2])).to_dense(4, 4, 2)
+    four = (Mask.dense(kept[None]) & Mask.lengths([4, 2])).to_dense(4, 4, 2)
+    assert four.sum(axis=(2, 3)).tolist() == [[16, 0], [8, 0]]
+
+
+@pytest.mark.parametrize(
+    "array",
+    [None, np.zeros((5, 5), int), np.zeros(3, "O"), np.ma.masked_array(np.ones(3)), "text"],
+)
+def test_dense_takes_what_attention_takes(array: Any) -> None:
+    with pytest.raises(TypeError, match="expected booleans, or numbers that are added"):
+        Mask.dense(array)

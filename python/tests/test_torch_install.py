@@ -348,6 +348,40 @@ def test_gradients_of_attention() -> None:
     assert q.grad is not None
 
 
+def test_gradients_under_every_mask() -> None:
+    """As without gradients: sequences are the result's first dimension."""
+    k = draw(4, 4, 11, 8, seed=1)
+    lengths, window = Mask.lengths([1, 3, 6, 11]), {"window": (2, 0)}
+    calls: list[tuple[Any, Any, Any, dict[str, Any]]] = [
+        (draw(4, 9, 8), k, lengths, {}),
+        (draw(1, 4, 9, 8), k, lengths, {}),
+        (draw(9, 8), k[0, 0], Mask.causal(), {}),
+        (draw(9, 8), k[0, 0], None, window),
+        (draw(4, 4, 9, 8), k, None, {"is_causal": True, **window}),
+        (draw(4, 4, 9, 8), k, Mask.dense(draw(9, 11)) & Mask.causal(), {}),
+        (draw(4, 4, 9, 8), k.numpy(), None, {}),
+        (
+            draw(4, 4, 9, 8).bfloat16(),
+            k.bfloat16(),
+            Mask.dense(draw(9, 11).bfloat16()) & Mask.causal(),
+            {},
+        ),
+    ]
+    for q, keys, mask, options in calls:
+        plain = maskwise.attention(q, keys, keys, mask, **options)
+        followed = maskwise.attention(q.clone().requires_grad_(), keys, keys, mask, **options)
+        assert followed.requires_grad and followed.shape == plain.shape
+        torch.testing.assert_close(followed.detach(), plain)
+    mapped = torch.vmap(lambda one: maskwise.attention(one, one, one, Mask.causal()))
+    assert mapped(draw(3, 5, 4)).shape == (3, 5, 4)
+
+
+def test_a_causal_bias_of_another_size_is_refused() -> None:
+    bias = pytest.importorskip("torch.nn.attention.bias").causal_lower_right(5, 6)
+    with pytest.raises(ValueError, match="of \\(5, 6\\) rows and keys"):
+        maskwise.attention(draw(9, 4), draw(11, 4), draw(11, 4), bias)
+
+
 def by_definition(q: Any, k: Any, v: Any, kept: Any, cap: float = 0, sinks: Any = None) -> Any:
     """Of one sequence, (rows, heads, depth)."""
     k, v = (one.repeat_interleave(q.shape[1] // one.shape[1], dim=1) for one in (k, v))

@@ -57,15 +57,11 @@ std::int64_t value_for(const std::vector<std::int64_t>& values, std::int64_t seq
     return values.empty() ? otherwise : of_sequence(values, sequence);
 }
 
+// Rows of documents do not decrease; some documents have none.
 document document_of(const std::vector<document>& documents, std::int64_t row) {
-    auto found = std::ranges::upper_bound(documents, row, {}, &document::first_row);
-    while (found != documents.begin()) { // documents without rows may begin there, too
-        --found;
-        if (found->rows > 0) break;
-    }
-    if (found == documents.end() || row < found->first_row || row >= found->first_row + found->rows)
-        return {};
-    return *found;
+    const auto found = std::ranges::partition_point(
+        documents, [row](const document& one) { return one.first_row + one.rows <= row; });
+    return found == documents.end() || row < found->first_row ? document{} : *found;
 }
 
 key_span common(const key_span& a, const key_span& b) {
@@ -98,11 +94,14 @@ row_spans joined(const key_span& main, const key_span& second) {
     return {{std::min(main.first, second.first), std::max(main.last, second.last)}, {}};
 }
 
-// Of spans that are not empty; an empty one stays as the other is.
-void widen(key_span& any, const key_span& by) {
-    if (by.is_empty()) return;
+// Of spans that are not empty; an empty one stays as the other is. Returns whether keys that
+// neither holds lie between them.
+bool widen(key_span& any, const key_span& by) {
+    if (by.is_empty()) return false;
+    const bool is_apart = !any.is_empty() && (by.first > any.last || any.first > by.last);
     any =
         any.is_empty() ? by : key_span{std::min(any.first, by.first), std::max(any.last, by.last)};
+    return is_apart;
 }
 
 } // namespace
@@ -166,8 +165,8 @@ row_spans sequence_rules::spans_of(std::int64_t row) const {
 void spans_summary::add(const row_spans& row, bool is_first) {
     all = is_first ? row : row_spans{common(all.main, row.main), common(all.second, row.second)};
     if (is_first) any = {};
-    widen(any.main, row.main);
-    widen(any.second, row.second);
+    has_gaps |= widen(any.main, row.main);
+    has_gaps |= widen(any.second, row.second);
 }
 
 tile_mask spans_summary::state(std::int64_t first_key, std::int64_t last_key) const {

@@ -44,9 +44,11 @@ private:
     std::int64_t prefix_; // its keys
 };
 
-// What some rows keep: all of them (no key but these), and any of them.
+// What some rows keep: all of them (no key but these), and any of them; with gaps no row may keep
+// some keys of `any`, as where documents lie apart.
 struct spans_summary {
     row_spans all, any;
+    bool has_gaps = false;
 
     void add(const row_spans& row, bool is_first);
     tile_mask state(std::int64_t first_key, std::int64_t last_key) const;

@@ -238,6 +238,7 @@ void run_attention(const attention_data& plan, const attention_operands& at,
 }
 
 tile_counts count_tiles(const attention_data& plan, const attention_operands& at) {
+    if (plan.heads == 0 || plan.rows == 0) return {};
     const parallel_loop alone{1, {}};
     std::unique_ptr<attention_scratch> memory;
     const division how = divide(plan, 1);

@@ -61,7 +61,8 @@ void tile_operands::bind(std::int64_t head, std::int64_t number) {
     const std::int64_t first = number * plan_.tile_rows;
     const std::int64_t count = std::min(plan_.tile_rows, plan_.rows - first);
     spans_.find({first, count}, position_);
-    rows_ = {first, count, part_of(maps_, plan_, head, position_, number), spans_.whole()};
+    rows_ = {first, count, part_of(maps_, plan_, head, position_, number),
+             spans_.masks() ? &spans_ : nullptr};
     has_queries_ = false;
     query_norm_ = unknown_norm;
     if (rows_.maps.key_norms == nullptr) return;
@@ -72,7 +73,7 @@ void tile_operands::bind(std::int64_t head, std::int64_t number) {
 
 tile_range tile_operands::kept_part(const tile_range& range) const {
     if (rows_.spans == nullptr) return range;
-    const key_span hull = rows_.spans->hull();
+    const key_span hull = spans_.hull();
     tile_range part = range;
     part.first = std::max(range.first, hull.first / plan_.tile_keys);
     part.last = std::min(range.last, (hull.last + plan_.tile_keys - 1) / plan_.tile_keys);

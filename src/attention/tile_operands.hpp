@@ -14,12 +14,12 @@ struct tile_maps {
                                 // scores have no bound
 };
 
-// Some queries of a head, with their part of the maps and what their spans have in common; null
-// where every row keeps all keys.
+// Some queries of a head, with their part of the maps and their spans; null where every row keeps
+// all keys.
 struct row_tile {
     std::int64_t first = 0, rows = 0;
     tile_maps maps;
-    const spans_summary* spans = nullptr;
+    const tile_spans* spans = nullptr;
     float best_bias = 0; // of all key tiles, where norms are known
 };
 

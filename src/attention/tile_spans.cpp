@@ -48,7 +48,17 @@ void tile_spans::summarize(std::int64_t rows) {
         own.add(spans_[row], is_first);
         whole.add(spans_[row], row == 0);
     }
+    rows_ = rows;
     whole_ = whole.state(0, plan_.keys) == tile_mask::kept ? nullptr : &whole;
+}
+
+tile_mask tile_spans::state(std::int64_t first_key, std::int64_t last_key) const {
+    const tile_mask state = whole_->state(first_key, last_key);
+    if (state != tile_mask::mixed || !whole_->has_gaps) return state;
+    const bool is_met = std::any_of(spans_, spans_ + rows_, [&](const row_spans& row) {
+        return row.main.meets(first_key, last_key) || row.second.meets(first_key, last_key);
+    });
+    return is_met ? tile_mask::mixed : tile_mask::masked;
 }
 
 void tile_spans::add_to(panel_scores& scores, std::int64_t panel, std::int64_t first_key) const {

@@ -20,8 +20,11 @@ public:
     // Of rows of the head that lies there.
     void find(const query_rows& rows, const shape_position& position);
 
-    // What all rows have in common; null where every row keeps all keys.
-    const spans_summary* whole() const { return whole_; }
+    // Whether some row does not keep all keys. The others are asked only then.
+    bool masks() const { return whole_ != nullptr; }
+    tile_mask state(std::int64_t first_key, std::int64_t last_key) const;
+    // Keys apart from which no row keeps one.
+    key_span hull() const { return whole_->hull(); }
     // Keys apart from which no query of a panel keeps one.
     key_span hull(std::int64_t panel) const { return summaries_[panel].hull(); }
     // Says which of the scores' keys, from that key on, each query of the panel keeps.
@@ -38,7 +41,8 @@ private:
     row_spans* spans_;         // of the rows
     spans_summary* summaries_; // of the panels, then of all rows
     std::int32_t* of_panel_;
-    const spans_summary* whole_ = nullptr;
+    std::int64_t rows_ = 0;
+    const spans_summary* whole_ = nullptr; // what all rows have in common, where they mask
 };
 
 } // namespace maskwise

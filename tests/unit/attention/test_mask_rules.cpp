@@ -209,10 +209,39 @@ TEST_P(rules_test, cost_only_the_tiles_that_they_keep) {
     EXPECT_EQ(tiles({.lengths = {65}}), 20);
     EXPECT_EQ(tiles({.documents = {{{0, 320, 0, 320}, {320, 320, 320, 320}}}}), 50);
     EXPECT_EQ(tiles({.causal = true, .window = key_window{.left = 0, .first_keys = 4}}), 19);
+    // Of rows side by side, documents that lie far apart.
+    std::vector<document> apart;
+    for (std::int64_t row = 0; row < 64; ++row)
+        apart.push_back({row, 1, row % 2 == 0 ? 0 : 600, 40});
+    EXPECT_EQ(tiles({.documents = {apart}}), 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(every_target, rules_test, testing::ValuesIn(supported_isas(native_cpu())),
                          [](const auto& of) { return std::string(to_string(of.param)); });
+
+// Padded batches of packed documents end with many that are empty.
+TEST(mask_rules, find_documents_among_empty_ones) {
+    mask_rules rules{.documents = {{{0, 3, 0, 3}, {3, 0, 3, 0}, {3, 2, 3, 2}}}};
+    rules.documents[0].resize(100'000, {5, 0, 5, 0});
+    const rule_shape shape{1, 4096, 8};
+    EXPECT_EQ(kept_by(rules, shape, 2), (std::vector<std::int64_t>{0, 1, 2}));
+    EXPECT_EQ(kept_by(rules, shape, 3), (std::vector<std::int64_t>{3, 4}));
+    const sequence_rules own(rules, 0, shape.rows, shape.keys);
+    for (int turn = 0; turn < 100; ++turn) // minutes, if each row walked over all of them
+        for (std::int64_t row = 5; row < shape.rows; ++row)
+            ASSERT_TRUE(own.spans_of(row).main.is_empty());
+}
+
+TEST(count_tiles, reads_nothing_of_an_empty_attention) {
+    attention_desc desc;
+    desc.query = {data_type::f32, {1, 1, 0, 8}};
+    desc.key = desc.value = {data_type::f32, {1, 1, 5, 8}};
+    desc.cond = {data_type::boolean, {0, 5}};
+    EXPECT_EQ(count_tiles(*make_attention_plan(desc, active_isa()), {}).all, 0);
+    desc.cond = {};
+    desc.bias = {data_type::f32, {0, 5}};
+    EXPECT_EQ(count_tiles(*make_attention_plan(desc, active_isa()), {}).all, 0);
+}
 
 // The mask is read once for all attentions that get the same maps.
 TEST(mask_maps, are_kept_from_one_execution_to_the_next) {
