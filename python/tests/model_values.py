@@ -154,8 +154,9 @@ class Evaluator:
         scale = abs(x)
         if kind == "MatMul":
             scale = np.matmul(*(abs(one[0]) for one in inputs))
-            # Of a weight near 0, or one that is thrown away, times infinity.
-            x = np.where(np.isfinite(x), x, 0)
+            # A weight near 0, or one that is thrown away, times infinity: no number, which Max and
+            # comparisons behind it must not make one of.
+            x = np.where(np.isfinite(x), x, np.nan)
         signs = self.random.choice([-1.0, 1.0], x.shape)
         least = LEAST[element]
         if kind == "Softmax":
