@@ -114,10 +114,21 @@ def packed_attention(
     from maskwise._mask import Mask
 
     mask = Mask.packed(cu_seqlens_q, cu_seqlens_k)
+    _require_ends(mask, q, k)
     if _arguments.flag("is_causal", is_causal):
         mask &= Mask.causal()
     options = (q, k, v, mask, False, scale, True, soft_cap, window, sinks, out)
     return _attend(*options, returns_statistics=return_statistics, is_packed=True)
+
+
+def _require_ends(mask: Mask, q: Any, k: Any) -> None:
+    """That documents end where rows and keys do, or before."""
+    documents = mask._rules.documents[0]
+    first_row, rows, first_key, keys = documents[-1] if documents else (0, 0, 0, 0)
+    ends = (("rows", first_row + rows, len(q)), ("keys", first_key + keys, len(k)))
+    for name, end, there in ends:
+        if end > there:
+            raise ValueError(f"cu_seqlens end at {end} {name}, there are {there}")
 
 
 def explain(q: Any, k: Any, v: Any, mask: Any = None, **others: Any) -> str:
@@ -202,15 +213,23 @@ def _attend(
     return attend(q, k, v, rules, array, settings, sinks, out, returns_statistics=twice, **others)
 
 
-def _is_tracked(operands: tuple[Any, ...]) -> bool:
-    """Whether torch follows what becomes of a tensor: a gradient, vmap's, or of a graph."""
+def _is_followed(operands: tuple[Any, ...]) -> bool:
+    """Whether torch follows what becomes of a tensor, by a gradient, a tangent, vmap, a mode or a
+    graph, or a tensor is more than its memory.
+    """
     torch: Any = sys.modules["torch"]
-    if torch.compiler.is_compiling():
+    if (
+        torch.compiler.is_compiling()
+        or torch._C._len_torch_dispatch_stack() > 0
+        or torch.autograd.forward_ad._current_level >= 0
+        or torch.is_autocast_enabled("cpu")
+    ):
         return True
     is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
     tensors = [one for one in operands if isinstance(one, torch.Tensor)]
     with_gradients = torch.is_grad_enabled() and any(one.requires_grad for one in tensors)
-    return with_gradients or any(map(is_wrapped, tensors))
+    plain = (torch.Tensor, torch.nn.Parameter)
+    return with_gradients or any(type(one) not in plain or is_wrapped(one) for one in tensors)
 
 
 def attend(
@@ -226,8 +245,12 @@ def attend(
     returns_statistics: bool = False,
     explains: bool = False,
     is_packed: bool = False,
+    follows: bool = True,
 ) -> Any:
-    """Of rules and, where these have none, an array. Settings: causal, scale, soft cap, grouped."""
+    """Of rules and, where these have none, an array. Settings: causal, scale, soft cap, grouped.
+
+    `follows`: tensors that torch follows go to torch.ops.maskwise.attention.
+    """
     native = maps = None
     if rules is not None:
         native = rules._rules.native
@@ -235,7 +258,7 @@ def attend(
             array, maps = rules._array, rules._maps
     masks = array is not None
     on_torch = type(q).__module__.partition(".")[0] == "torch"
-    if on_torch and _is_tracked((q, k, v, array, sinks)):
+    if on_torch and follows and _is_followed((q, k, v, array, sinks)):
         from maskwise import _torch_op
 
         asked = {"returns_statistics": returns_statistics, "explains": explains}

@@ -62,6 +62,7 @@ def is_plain_torch(value: Any) -> bool:
         and value.device.type == "cpu"
         and value.layout is torch.strided
         and not (value.requires_grad or value.is_neg())
+        and (value.data_ptr() != 0 or value.numel() == 0)
     )
 
 

@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import torch
+from torch.autograd import forward_ad
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import dropout, scaled_dot_product_attention
 
-import maskwise
 from maskwise import Mask, _attention, _others
 
 Settings = tuple[Any, ...]  # what the operator takes behind v
@@ -52,11 +54,12 @@ def attention(
     window: list[int] | None = None,
     sinks: torch.Tensor | None = None,
 ) -> torch.Tensor:
+    if forward_ad._current_level >= 0:
+        raise NotImplementedError("torch.ops.maskwise.attention has no forward-mode derivatives")
     q, k, v, mask, sinks = (None if one is None else one.detach() for one in (q, k, v, mask, sinks))
-    options: dict[str, Any] = {"scale": scale, "enable_gqa": enable_gqa, "soft_cap": soft_cap}
-    options |= {"is_causal": is_causal, "sinks": sinks}
-    options["window"] = None if window is None else tuple(window)
-    return maskwise.attention(q, k, v, mask, **options)
+    bounds = None if window is None else tuple(window)
+    options = (is_causal, scale, enable_gqa, soft_cap, bounds, sinks, None)
+    return _attention._attend(q, k, v, mask, *options, follows=False)
 
 
 @attention.register_fake
@@ -101,6 +104,9 @@ def plainly(
     dropout_p: float = 0.0,
 ) -> torch.Tensor:
     """In torch's operators, which have gradients: SDPA, and what it lacks step by step."""
+    own = 3 if enable_gqa and q.ndim > 2 else 2
+    leading = result_shape(q, k, v, enable_gqa)[:-own]
+    q, k, v = (one.expand(*leading, *one.shape[-own:]) for one in (q, k, v))
     kept = kept_places(q, k, is_causal, window)
     if mask is None or kept is None:
         mask = kept if mask is None else mask
@@ -137,24 +143,38 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
 
 def _backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
     """Recomputes: statistics would serve torch's kernel only without sinks and soft caps."""
-    q, k, v, mask, sinks = ctx.saved_tensors
     of_inputs = (*ctx.needs_input_grad, *(False,) * 10)  # those left out at the end are not in it
     wanted = (*of_inputs[:4], of_inputs[9])
-    with torch.enable_grad():
+    operands = list(ctx.saved_tensors)
+    once_more = torch.is_grad_enabled()  # gradients of gradients, which SDPA's kernel lacks
+    if not once_more:
         operands = [
             one if one is None else one.detach().requires_grad_(wants)
-            for one, wants in zip((q, k, v, mask, sinks), wanted, strict=True)
+            for one, wants in zip(operands, wanted, strict=True)
         ]
+    with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH) if once_more else nullcontext():
         given: list[Any] = [*operands[:4], *ctx.settings, operands[4]]
         out = plainly(*given)
-    sought = [one for one, wants in zip(operands, wanted, strict=True) if wants]
-    made = iter(torch.autograd.grad(out, sought, gradient))
+        sought = [one for one, wants in zip(operands, wanted, strict=True) if wants]
+        made = iter(torch.autograd.grad(out, sought, gradient, create_graph=once_more))
     first = [next(made) if wants else None for wants in wanted]
     return (*first[:4], *(None,) * len(ctx.settings), first[4])
 
 
 attention.register_autograd(_backward, setup_context=_keep)
-torch.library.register_autocast("maskwise::attention", "cpu", torch.bfloat16)
+
+
+@torch.library.impl("maskwise::attention", "AutocastCPU")
+def _(*operands: Any) -> Any:
+    """Floats in the type that was asked for."""
+    to = torch.get_autocast_dtype("cpu")
+    given = [
+        one.to(to) if torch.is_tensor(one) and one.is_floating_point() else one for one in operands
+    ]
+    with torch._C._ExcludeDispatchKeyGuard(
+        torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)
+    ):
+        return torch.ops.maskwise.attention(*given)
 
 
 @attention.register_vmap
@@ -196,10 +216,12 @@ def attend(
 ) -> Any:
     """maskwise.attention of tensors that DLPack does not lend."""
     asks_more = out is not None or any(asked.values())
-    if torch.compiler.is_compiling() and (rules is not None or asks_more):
+    if torch.compiler.is_dynamo_compiling() and (rules is not None or asks_more):
         return _between_graphs(q, k, v, rules, array, settings, sinks, out, is_packed, asked)
     if asks_more:
-        raise BufferError("tensors with gradients, and those of vmap: without out and statistics")
+        raise BufferError(
+            "tensors that torch follows, as with gradients: without out and statistics"
+        )
     is_causal, scale, soft_cap, grouped = settings
     q, k, v = (_as_tensor(one) for one in (q, k, v))
     if is_packed:
@@ -208,13 +230,20 @@ def attend(
         leading = () if is_packed else result_shape(q, k, v, grouped)[:-2]
         rules = rules & Mask.causal() if is_causal else rules
         array = _written(rules, array, (q.shape[-2], k.shape[-2]), leading)
-    options = (is_causal and rules is None, scale, grouped, soft_cap or None, None, sinks)
-    made = torch.ops.maskwise.attention(q, k, v, _as_tensor(array), *options)
+    causal = is_causal and rules is None
+    options = (causal, scale, grouped, soft_cap or None, None, _as_tensor(sinks))
+    has_tangents = forward_ad._current_level >= 0
+    with sdpa_kernel(SDPBackend.MATH) if has_tangents else nullcontext():
+        call = plainly if has_tangents else torch.ops.maskwise.attention
+        made = call(q, k, v, _as_tensor(array), *options)
     return made.swapaxes(0, 1) if is_packed else made
 
 
 def _as_tensor(value: Any) -> Any:
-    return _others.to_torch(value.copy()) if isinstance(value, np.ndarray) else value
+    if value is None or torch.is_tensor(value):
+        return value
+    array = np.array(value)
+    return _others.to_torch(array.astype(np.float32) if array.dtype == float else array)
 
 
 @torch.compiler.disable

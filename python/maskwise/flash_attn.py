@@ -41,7 +41,15 @@ def _attend(
     """(batch, rows, heads, depth), and (batch, heads, rows) where asked for."""
     q, k, v = (one.transpose(1, 2) for one in tensors)
     made = attend(q, k, v, rules, None, settings, s_aux, returns_statistics=with_sums)
-    return (made[0].transpose(1, 2), made[1]) if with_sums else made.transpose(1, 2)
+    if not with_sums:
+        return made.transpose(1, 2)
+    return made[0].transpose(1, 2), _sums_of_nothing(*made)
+
+
+def _sums_of_nothing(out: torch.Tensor, sums: torch.Tensor) -> torch.Tensor:
+    """-infinity for rows without keys, which Maskwise gives zeros, so that parts can be merged."""
+    is_nothing = (sums == 0) & (out == 0).all(-1)
+    return sums.masked_fill_(is_nothing, -torch.inf)
 
 
 def flash_attn_func(
@@ -105,22 +113,32 @@ def flash_attn_varlen_func(
         sinks=s_aux,
         return_statistics=return_attn_probs,
     )
-    return (*made, None) if return_attn_probs else made
+    if not return_attn_probs:
+        return made
+    return made[0], _sums_of_nothing(made[0].transpose(0, 1), made[1]), None
+
+
+def _require_blocks(blocks: torch.Tensor, table: torch.Tensor, lengths: torch.Tensor) -> None:
+    """That the table has a block for each of the sequences' keys."""
+    size = blocks.shape[1]
+    if table.ndim != 2 or table.shape[0] != len(lengths) or size == 0:
+        shapes = f"{tuple(table.shape)} for blocks of {size} keys and {len(lengths)} sequences"
+        raise ValueError(f"block_table has shape {shapes}")
+    if (lengths > table.shape[1] * size).any():
+        room = table.shape[1] * size
+        raise ValueError(f"sequences have {lengths.tolist()} keys, block_table has room for {room}")
+    is_used = torch.arange(table.shape[1]) * size < lengths[:, None]
+    if (is_used & ((table < 0) | (table >= blocks.shape[0]))).any():
+        raise ValueError(f"block_table names a block outside 0 to {blocks.shape[0] - 1}")
 
 
 def _unpaged(blocks: torch.Tensor, table: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
     """(batch, keys of the longest, heads, depth) of (blocks, size of a block, heads, depth)."""
+    _require_blocks(blocks, table, lengths)
     size = blocks.shape[1]
     most = int(lengths.max()) if lengths.numel() else 0
-    used = table[:, : -(-most // size)].long()
-    if (used.clamp(0, blocks.shape[0] - 1) != used)[_is_used(used, lengths, size)].any():
-        raise ValueError(f"block_table names a block outside 0 to {blocks.shape[0] - 1}")
-    chosen = blocks[used.clamp(0, max(blocks.shape[0] - 1, 0))]
-    return chosen.reshape(table.shape[0], used.shape[1] * size, *blocks.shape[2:])
-
-
-def _is_used(table: torch.Tensor, lengths: torch.Tensor, size: int) -> torch.Tensor:
-    return torch.arange(table.shape[1]) * size < lengths[:, None]
+    used = table[:, : -(-most // size)].long().clamp(0, max(blocks.shape[0] - 1, 0))
+    return blocks[used].reshape(table.shape[0], used.shape[1] * size, *blocks.shape[2:])
 
 
 def _append(
@@ -134,6 +152,29 @@ def _append(
         return
     size = cache.shape[1]
     cache[table.long().gather(1, places // size), places % size] = new.to(cache.dtype)
+
+
+def _require_new(q: torch.Tensor, caches: tuple[Any, Any], new: tuple[Any, Any]) -> int:
+    """How many keys are appended."""
+    if new[0] is None and new[1] is None:
+        return 0
+    if new[0] is None or new[1] is None:
+        raise ValueError("k and v go together: one of them is None")
+    for name, cache, one in (("k", caches[0], new[0]), ("v", caches[1], new[1])):
+        expected = (q.shape[0], new[0].shape[1], *cache.shape[2:])
+        if tuple(one.shape) != expected:
+            raise ValueError(f"{name} has shape {tuple(one.shape)}, expected {expected}")
+    return int(new[0].shape[1])
+
+
+def _require_rows(index: torch.Tensor | None, q: torch.Tensor, cache: torch.Tensor) -> None:
+    if index is None:
+        return
+    rows = index.tolist()
+    if len(rows) != q.shape[0] or not all(0 <= row < cache.shape[0] for row in rows):
+        raise ValueError(
+            f"cache_batch_idx is {rows}, expected {q.shape[0]} of {cache.shape[0]} rows"
+        )
 
 
 def flash_attn_with_kvcache(
@@ -163,14 +204,20 @@ def flash_attn_with_kvcache(
 
     k and v, of new keys, are written into the cache behind each sequence's cache_seqlens first.
     """
-    _refuse("flash_attn_with_kvcache", rotary_cos=rotary_cos, alibi_slopes=alibi_slopes)
+    refused = {"rotary_cos": rotary_cos, "rotary_sin": rotary_sin, "alibi_slopes": alibi_slopes}
+    _refuse("flash_attn_with_kvcache", **refused)
     batch = q.shape[0]
     whole = k_cache.shape[1] * (1 if block_table is None else block_table.shape[1])
     lengths = torch.as_tensor(whole if cache_seqlens is None else cache_seqlens)
-    lengths = lengths.reshape(-1).expand(batch).long()
-    held, lengths = lengths, lengths if k is None else lengths + k.shape[1]
+    if lengths.dtype.is_floating_point:
+        raise TypeError(f"cache_seqlens is of {lengths.dtype}, expected integers")
+    held = lengths.reshape(-1).expand(batch).long()
+    lengths = held + _require_new(q, (k_cache, v_cache), (k, v))
+    _require_rows(cache_batch_idx, q, k_cache)
     if ((held < 0) | (lengths > whole)).any():
         raise ValueError(f"sequences have {lengths.tolist()} keys, the cache has room for {whole}")
+    if block_table is not None:
+        _require_blocks(k_cache, block_table, lengths)
     if k is not None and v is not None:
         _append(k_cache, k, held, block_table, cache_batch_idx)
         _append(v_cache, v, held, block_table, cache_batch_idx)

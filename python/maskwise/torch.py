@@ -41,6 +41,7 @@ LEAST_PRODUCTS = 2**22  # of q's and k's elements, below which torch is as fast
 _sdpa = torch.ops.aten.scaled_dot_product_attention.default
 _lock = Lock()
 _libraries: list[torch.library.Library] = []  # those of one install()
+_contexts: list[bool] = []  # of installed(): whether it was before the first
 
 
 def _is_readable(one: torch.Tensor, has_gradients: bool) -> bool:
@@ -50,6 +51,7 @@ def _is_readable(one: torch.Tensor, has_gradients: bool) -> bool:
         and not (has_gradients and one.requires_grad)
         and not one.is_neg()
         and not torch._C._functorch.is_functorch_wrapped_tensor(one)
+        and (one.data_ptr() != 0 or one.numel() == 0)
     )
 
 
@@ -142,7 +144,11 @@ def _flash_attention_forward(
     sides = (window_size_left, window_size_right)
     left, right = (-1 if side is None else int(side) for side in sides)
     out, sums = packed_attention(
-        *(query, key, value, cum_seq_q, cum_seq_k),
+        query.detach(),
+        key.detach(),
+        value.detach(),
+        cum_seq_q,
+        cum_seq_k,
         is_causal=is_causal,
         scale=scale,
         window=(left, right),
@@ -175,11 +181,15 @@ def uninstall() -> None:
 
 @contextmanager
 def installed() -> Iterator[None]:
-    """install(), and uninstall() at the end unless it was installed before."""
-    was = bool(_libraries)
+    """install(), and uninstall() at the end of the last such context, unless installed before."""
+    with _lock:
+        _contexts.append(bool(_libraries) if not _contexts else _contexts[0])
     install()
     try:
         yield
     finally:
-        if not was:
+        with _lock:
+            was_installed = _contexts.pop()
+            is_last = not _contexts
+        if is_last and not was_installed:
             uninstall()

@@ -87,6 +87,9 @@ nb::object view_of(nb::handle foreign) {
     if (!nb::try_cast(given, memory))
         refuse(PyExc_TypeError, "%s.__dlpack__() gave %R, no unused tensor of DLPack's",
                Py_TYPE(foreign.ptr())->tp_name, given.ptr());
+    if (memory.data() == nullptr && memory.size() != 0)
+        refuse(PyExc_BufferError, "the elements of this %s have no memory",
+               Py_TYPE(foreign.ptr())->tp_name);
     return view_memory(memory);
 }
 

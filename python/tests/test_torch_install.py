@@ -376,6 +376,91 @@ def test_gradients_under_every_mask() -> None:
     assert mapped(draw(3, 5, 4)).shape == (3, 5, 4)
 
 
+def test_tensors_that_are_more_than_their_memory() -> None:
+    """By torch's own rules, or refused; never what happens to lie there."""
+    q, k, v = three(2, 3, 17, 16)
+    zeros = torch._efficientzerotensor(v.shape)
+    empty = v.clone()
+    empty.untyped_storage().resize_(0)
+    with door.installed():
+        assert not sdpa(q, k, zeros).any()
+        with pytest.raises(RuntimeError):
+            sdpa(q, k, empty)
+    for one in (zeros, empty):
+        with pytest.raises((BufferError, RuntimeError)):
+            maskwise.attention(q, k, one)
+        with pytest.raises((BufferError, RuntimeError)):
+            maskwise.where(q > 0, one, 1.0)
+    pair = pytest.importorskip("torch.testing._internal.two_tensor").TwoTensor
+    found = maskwise.attention(q, k, pair(v, v.clone()))
+    assert type(found) is pair
+    torch.testing.assert_close(found.a, maskwise.attention(q, k, v))
+    with pytest.importorskip("torch._subclasses.fake_tensor").FakeTensorMode():
+        faked = torch.empty(2, 3, 17, 16)
+        assert type(maskwise.attention(faked, faked, faked)).__name__ == "FakeTensor"
+    traced = pytest.importorskip("torch.fx.experimental.proxy_tensor").make_fx(
+        lambda q: maskwise.attention(q, k, v)
+    )(q)
+    torch.testing.assert_close(traced(q * 2), maskwise.attention(q * 2, k, v))
+
+
+def test_tangents() -> None:
+    q, k, v = three(2, 3, 17, 16)
+    with sdpa_kernel(SDPBackend.MATH):
+        _, wanted = torch.func.jvp(lambda one: sdpa(one, k, v), (q,), (q,))
+    _, found = torch.func.jvp(lambda one: maskwise.attention(one, k, v), (q,), (q,))
+    torch.testing.assert_close(found, wanted, atol=2e-5, rtol=2e-5)
+    with pytest.raises(NotImplementedError, match="forward-mode"):
+        torch.func.jvp(lambda one: operator(one, k, v), (q,), (q,))
+
+
+def test_gradients_of_gradients() -> None:
+    q, k, v = (one.requires_grad_() for one in three(1, 2, 9, 8))
+
+    def second(call: Any) -> Any:
+        out = call(q, k, v)
+        (first,) = torch.autograd.grad(out.sin().sum(), q, create_graph=True)
+        return torch.autograd.grad(out.sum() + first.pow(2).sum(), (q, k, v))
+
+    with sdpa_kernel(SDPBackend.MATH):
+        wanted = second(sdpa)
+    for one, other in zip(second(maskwise.attention), wanted, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+
+
+def test_gradients_where_only_v_and_mask_are_many() -> None:
+    q, k = draw(3, 9, 8).requires_grad_(), draw(3, 9, 8, seed=1)
+    v, mask = draw(4, 2, 3, 9, 8, seed=2), draw(4, 2, 1, 9, 9, seed=3)
+    wide = q.expand(4, 2, 3, 9, 8)
+    wanted = torch.autograd.grad(sdpa(wide, k.expand_as(wide), v, mask).sum(), q)
+    found = torch.autograd.grad(operator(q, k, v, mask).sum(), q)
+    torch.testing.assert_close(found, wanted, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_autocast(dtype: str) -> None:
+    q, k, v = three(2, 3, 17, 16)
+    with torch.autocast("cpu", dtype=getattr(torch, dtype)):
+        for call in (operator, maskwise.attention):
+            assert str(call(q, k, v).dtype) == f"torch.{dtype}"
+            assert str(call(q.clone().requires_grad_(), k, v).dtype) == f"torch.{dtype}"
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_rules_are_exported(strict: bool) -> None:
+    class Model(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, q: Any, k: Any, v: Any) -> Any:
+            return maskwise.attention(q, k, v, Mask.causal())
+
+    q, k, v = three(2, 2, 9, 4)
+    if strict:  # the mask is no part of a graph
+        with pytest.raises(torch._dynamo.exc.Unsupported):
+            torch.export.export(Model(), (q, k, v), strict=True)
+        return
+    exported = torch.export.export(Model(), (q, k, v), strict=False)
+    assert torch.equal(exported.module()(q, k, v), Model()(q, k, v))
+
+
 def test_a_causal_bias_of_another_size_is_refused() -> None:
     bias = pytest.importorskip("torch.nn.attention.bias").causal_lower_right(5, 6)
     with pytest.raises(ValueError, match="of \\(5, 6\\) rows and keys"):
@@ -457,6 +542,45 @@ def test_flash_attn_with_kvcache(paged: bool) -> None:
         torch.testing.assert_close(got[i], wanted, atol=2e-5, rtol=2e-5)
     with pytest.raises(ValueError, match="room for 32"):
         flash_attn.flash_attn_with_kvcache(q, k, v, new_k, new_v, **options | {"cache_seqlens": 30})
+
+
+def test_flash_attn_merges() -> None:
+    """Rows without keys weigh nothing where parts are joined by their logarithms."""
+    q, k, v = draw(1, 5, 2, 8), draw(1, 12, 2, 8, seed=1), draw(1, 12, 2, 8, seed=2)
+    _, sums, _ = flash_attn.flash_attn_varlen_func(
+        q[0], k[0], v[0], torch.tensor([0, 5]), torch.tensor([0, 0]), return_attn_probs=True
+    )
+    assert torch.isneginf(sums).all()
+    far = {"causal": True, "window_size": (0, 0)}
+    _, sums, _ = flash_attn.flash_attn_func(q, k[:, :3], v[:, :3], **far, return_attn_probs=True)
+    assert torch.isneginf(sums[..., :2]).all() and torch.isfinite(sums[..., 2:]).all()
+
+
+def test_caches_are_not_written_where_something_is_wrong() -> None:
+    q, k, v = (draw(2, 1, 2, 8, seed=seed) for seed in range(3))
+    keys = draw(4, 4, 2, 8)
+    table = torch.tensor([[0], [1]], dtype=torch.int32)
+    options: dict[str, Any] = {"cache_seqlens": torch.tensor([1, 2]), "block_table": table}
+    wrong: list[tuple[Any, ...]] = [
+        (k, None, options),
+        (None, v, options),
+        (k[:1], v[:1], options),
+        (k[..., :1, :], v, options),
+        (k, v, options | {"block_table": torch.tensor([[-1], [1]])}),
+        (k, v, options | {"block_table": table[:1]}),
+        (k, v, options | {"cache_seqlens": torch.tensor([1, 4])}),
+        (k, v, {"cache_seqlens": 1, "cache_batch_idx": torch.tensor([-1, 0])}),
+    ]
+    for new_k, new_v, given in wrong:
+        caches = keys.clone(), keys.clone()
+        with pytest.raises(ValueError, match=r"\d|None"):
+            flash_attn.flash_attn_with_kvcache(q, *caches, new_k, new_v, **given)
+        assert all(torch.equal(one, keys) for one in caches)
+    with pytest.raises(ValueError, match="room for 4"):
+        bounds = torch.tensor([0, 1, 2]), torch.tensor([0, 5, 12])
+        flash_attn.flash_attn_varlen_func(q[:, 0], keys, keys, *bounds, block_table=table)
+    with pytest.raises(ValueError, match="end at 30 rows, there are 2"):
+        maskwise.packed_attention(q[:, 0], k[:, 0], v[:, 0], [0, 30], [0, 2])
 
 
 def test_flash_attn_refuses() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 try:
+    import maskwise.torch
     import maskwise.transformers as door
     import torch
     from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, masking_utils
@@ -103,7 +104,7 @@ def assert_close(found: dict[str, Any], kept: Any = None) -> None:
 def every_size(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """Small ones, too, are Maskwise's."""
     if "small" not in request.node.name:
-        monkeypatch.setattr(door, "LEAST_PRODUCTS", 0)
+        monkeypatch.setattr(maskwise.torch, "LEAST_PRODUCTS", 0)
 
 
 @pytest.fixture
@@ -302,6 +303,24 @@ def test_mask_functions(seed: int, offsets: tuple[int, int]) -> None:
         np.testing.assert_array_equal(rules, expected, made.rules.__repr__())
         np.testing.assert_array_equal(made.dense().numpy(), expected)
         assert torch.equal(made[..., :1], made.dense()[..., :1])
+
+
+def test_a_mask_that_was_written_to_is_read_again() -> None:
+    q, k, v = (torch.randn(2, 4, 9, 16) for _ in range(3))
+    module = torch.nn.Module()
+    for inference in (False, True):
+        with torch.inference_mode(inference), torch.no_grad():
+            for edit in (
+                lambda mask: mask.__setitem__((slice(None), slice(None), slice(3, 6), 2), False),
+                lambda mask: mask[:, :, 5:8].fill_(False),
+            ):
+                mask = door.mask(2, 9, 9)
+                edit(mask)
+                own, _ = door.attention(module, q, k, v, mask)
+                plain = torch.nn.functional.scaled_dot_product_attention(q, k, v, mask.dense())
+                torch.testing.assert_close(own, plain.transpose(1, 2), atol=1e-5, rtol=0)
+            with pytest.raises((ValueError, RuntimeError)):
+                door.attention(module, q, k, v, door.mask(2, 9, 8))
 
 
 @pytest.mark.parametrize("causal", [True, False])

@@ -1,0 +1,226 @@
+"""Masks of transformers as rules: what its mask functions say, once a forward pass."""
+
+# torch and transformers need not be there where the package is checked.
+# mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from transformers import masking_utils
+
+from maskwise import Mask
+from maskwise import torch as door
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class LazyMask(torch.Tensor):
+    """A boolean (batch, 1, rows, keys) of which the elements are made where somebody asks."""
+
+    rules: Mask
+    build: Callable[[], torch.Tensor]
+    written: torch.Tensor | None
+    is_lent: bool  # whether others have views of the elements, or have written to them
+
+    @staticmethod
+    def __new__(cls: Any, shape: tuple[int, ...], rules: Mask, build: Any) -> LazyMask:
+        made = torch.Tensor._make_wrapper_subclass(cls, shape, dtype=torch.bool, device="cpu")
+        made.rules, made.build, made.written, made.is_lent = rules, build, None, False
+        return made
+
+    def __init__(self, shape: tuple[int, ...], rules: Mask, build: Any) -> None:
+        """All is done in __new__, as torch wants it."""
+
+    def dense(self) -> torch.Tensor:
+        if self.written is None:
+            self.written = self.build()
+        return self.written
+
+    def unchanged_rules(self) -> Mask | None:
+        """None where somebody may have written to the elements."""
+        return None if self.is_lent else self.rules
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return f"<LazyMask {tuple(self.shape)} of {self.rules!r}>"
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def plain(value: Any) -> Any:
+            return value.dense() if isinstance(value, LazyMask) else value
+
+        given = (args, kwargs or {})
+        args, kwargs = torch.utils._pytree.tree_map(plain, given)
+        made = func(*args, **kwargs)
+        owners = {_memory(plain(one)): one for one in _leaves(given) if isinstance(one, LazyMask)}
+        for one in _leaves(made):
+            if torch.is_tensor(one) and _memory(one) in owners:
+                owners[_memory(one)].is_lent = True
+        return made
+
+
+def _leaves(tree: Any) -> list[Any]:
+    return torch.utils._pytree.tree_leaves(tree)
+
+
+def _memory(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
+
+
+class _Unknown(Exception):
+    """A mask function that is not the library's, or says what rules do not."""
+
+
+class _Place:
+    """Where the rows and keys of a call stand among all of the model's."""
+
+    def __init__(self, q_offset: int, kv_offset: int, rows: int, keys: int) -> None:
+        self.offset, self.first_key = q_offset - kv_offset, kv_offset
+        self.rows, self.keys = rows, keys
+        self.starts: tuple[int, ...] = ()  # where padding ends
+
+    def rules(self, **given: Any) -> Mask:
+        return Mask._of(offsets=(self.offset,), **given)
+
+
+def _variables(function: Any) -> dict[str, Any]:
+    cells = function.__closure__ or ()
+    names = function.__code__.co_freevars
+    return {name: cell.cell_contents for name, cell in zip(names, cells, strict=True)}
+
+
+def _rules_of(function: Any, at: _Place) -> Mask:
+    """Of a mask function of transformers.masking_utils."""
+    if getattr(function, "__module__", "") != masking_utils.__name__:
+        raise _Unknown
+    name = function.__qualname__.partition(".<locals>")[0]
+    given = _variables(function)
+    match name:
+        case "causal_mask_function":
+            return at.rules(causal=True)
+        case "bidirectional_mask_function":
+            return Mask()
+        case "and_masks":
+            return reduce(and_, (_rules_of(one, at) for one in given["mask_functions"]))
+        case "sliding_window_overlay":
+            return at.rules(window=(int(given["sliding_window"]) - 1, -1))
+        case "sliding_window_bidirectional_overlay":
+            return at.rules(window=(int(given["sliding_window"]),) * 2)
+        case "chunked_overlay":
+            return _chunks(int(given["chunk_size"]), given["left_padding"], at)
+        case "packed_sequence_mask_function":
+            return _documents(given["packed_sequence_mask"], at)
+        case "remap_positions_for_packed_sequence":
+            return _remapped(given["mask_function"], at)
+    raise _Unknown
+
+
+def _chunks(size: int, left_padding: torch.Tensor, at: _Place) -> Mask:
+    """Rules count chunks from a sequence's first key, which is where its padding ends."""
+    starts = left_padding.reshape(-1).numpy().astype(np.int64) - at.first_key
+    if (starts != (at.starts or 0)).any():
+        raise _Unknown
+    return at.rules(chunks=(size, 0))
+
+
+def _documents(ids: torch.Tensor, at: _Place) -> Mask:
+    if at.offset != 0 or ids.shape[-1] != at.rows or at.rows != at.keys:
+        raise _Unknown
+    return Mask.documents(ids.numpy())
+
+
+def _remapped(function: Any, at: _Place) -> Mask:
+    """Within a document positions rise by one, so distances are those of the rows and keys."""
+    rules = _rules_of(function, at)
+    if rules._rules.chunks is not None or at.offset != 0:
+        raise _Unknown
+    return rules
+
+
+def _padding(mask: torch.Tensor | None, at: _Place) -> Mask:
+    """Of a boolean (batch, keys seen so far): a run of keys, or the mask as an array."""
+    if mask is None:
+        return Mask()
+    kept = np.zeros((mask.shape[0], at.keys), bool)
+    own = mask.numpy()[:, at.first_key : at.first_key + at.keys]
+    kept[:, : own.shape[1]] = own
+    if kept.all():
+        return Mask()
+    counts, starts = kept.sum(axis=1), kept.argmax(axis=1)
+    ends = at.keys - kept[:, ::-1].argmax(axis=1)
+    if ((ends - starts != counts) & (counts > 0)).any():
+        return Mask.dense(kept[:, None, None])
+    lengths = np.where(counts == 0, 0, ends)
+    made = Mask() if (starts == 0).all() else Mask.starts(starts)
+    return made if (lengths == at.keys).all() else made & Mask.lengths(lengths)
+
+
+def is_traced(*tensors: Any) -> bool:
+    return (
+        torch.compiler.is_compiling()
+        or torch.jit.is_tracing()
+        or torch._C._len_torch_dispatch_stack() > 0
+        or torch.autograd.forward_ad._current_level >= 0
+        or any(
+            torch._C._functorch.is_functorch_wrapped_tensor(one)
+            or type(one) not in (torch.Tensor, torch.nn.Parameter, LazyMask)
+            for one in tensors
+            if one is not None
+        )
+    )
+
+
+def mask(
+    batch_size: int,
+    q_length: int,
+    kv_length: int,
+    q_offset: Any = 0,
+    kv_offset: int = 0,
+    mask_function: Any = masking_utils.causal_mask_function,
+    attention_mask: torch.Tensor | None = None,
+    **others: Any,
+) -> torch.Tensor | None:
+    """What transformers asks for once a forward pass, for all layers of a kind."""
+
+    def build(**options: Any) -> torch.Tensor | None:
+        made: torch.Tensor | None = masking_utils.sdpa_mask(
+            batch_size=batch_size,
+            q_length=q_length,
+            kv_length=kv_length,
+            q_offset=q_offset,
+            kv_offset=kv_offset,
+            mask_function=mask_function,
+            attention_mask=attention_mask,
+            **{**others, **options},
+        )
+        return made
+
+    def dense() -> torch.Tensor:
+        made = build(allow_is_causal_skip=False, allow_is_bidirectional_skip=False)
+        assert made is not None
+        return made
+
+    device = torch.device(others.get("device", "cpu"))
+    is_small = _is_small(batch_size * q_length, kv_length, others.get("config"))
+    if is_small or device.type != "cpu" or is_traced(attention_mask):
+        return build()
+    shape = (batch_size, 1, q_length, kv_length)
+    at = _Place(int(q_offset), int(kv_offset), q_length, kv_length)
+    try:
+        padding = _padding(attention_mask, at)
+        at.starts = padding._rules.starts
+        return LazyMask(shape, _rules_of(mask_function, at) & padding, dense)
+    except (_Unknown, ValueError):
+        written = dense()
+        return LazyMask(shape, Mask.dense(written), lambda: written)
+
+
+def _is_small(rows: int, keys: int, config: Any) -> bool:
+    """By what is known before there are queries: about as attention() has it."""
+    width = getattr(config, "hidden_size", None)
+    return rows * keys * (width if isinstance(width, int) else 1024) < door.LEAST_PRODUCTS
