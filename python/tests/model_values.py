@@ -154,9 +154,9 @@ class Evaluator:
         scale = abs(x)
         if kind == "MatMul":
             scale = np.matmul(*(abs(one[0]) for one in inputs))
-            # A weight near 0, or one that is thrown away, times infinity: no number, which Max and
-            # comparisons behind it must not make one of.
-            x = np.where(np.isfinite(x), x, np.nan)
+            # A weight near 0, or one that is thrown away, times infinity: another than the exact
+            # one also behind Max and comparisons.
+            x = np.where(np.isfinite(x), x, np.where(np.isnan(exact), 0, np.nan))
         signs = self.random.choice([-1.0, 1.0], x.shape)
         least = LEAST[element]
         if kind == "Softmax":

@@ -11,6 +11,7 @@
 #include "onednn/record/translate.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <future>
 #include <string>
 #include <type_traits>
@@ -33,10 +34,26 @@ using owned_compiled = owned<abi::compiled_partition, real_compiled_partition_de
 // Handles of a segment lie on the stack when it is executed.
 constexpr std::size_t max_segment_inputs = 64, max_segment_outputs = 16;
 
-// A copy of an input, made before the segment runs.
-struct input_copy {
+// Of an input before the segment runs, or of an output behind it.
+struct copy {
     place from, to;
     std::shared_ptr<const select_plan> plan;
+
+    void run(const execution& of) const {
+        run_copy(*plan, memory_of(of.tensor(from)), memory_of(of.tensor(to)));
+    }
+};
+
+class copy_segment final : public segment {
+public:
+    explicit copy_segment(copy what) : what_(std::move(what)) {}
+    abi::status run(const execution& of) const override {
+        return guarded([&] { what_.run(of); });
+    }
+    std::string describe() const override { return to_string(*what_.plan); }
+
+private:
+    copy what_;
 };
 
 // A partition of the real library's.
@@ -48,7 +65,7 @@ public:
     owned_partition partition;
     owned_compiled compiled; // destroyed first
     std::vector<place> inputs, outputs;
-    std::vector<input_copy> copies;
+    std::vector<copy> copies;
     std::optional<place> scratchpad;
 };
 
@@ -56,8 +73,7 @@ public:
 abi::status onednn_segment::run(const execution& of) const {
     abi::const_tensor in[max_segment_inputs], out[max_segment_outputs];
     const abi::status copied = guarded([&] {
-        for (const auto& [from, to, plan] : copies)
-            run_copy(*plan, memory_of(of.tensor(from)), memory_of(of.tensor(to)));
+        for (const copy& one : copies) one.run(of);
     });
     if (copied != abi::success) return copied;
     for (std::size_t i = 0; i < inputs.size(); ++i) in[i] = of.tensor(inputs[i]);
@@ -152,6 +168,30 @@ abi::logical_tensor take_input(assembly& to, onednn_segment& segment,
     return *usual;
 }
 
+// oneDNN 3.12 writes outside of a MatMul's output that has gaps and is not row-major.
+std::optional<abi::logical_tensor> dense_instead_of(const abi::logical_tensor& output) {
+    auto usual = from_abi(output);
+    if (usual.layout != graph::layout_kind::strided || !usual.shape_known()) return std::nullopt;
+    const dims strides = graph::meant_strides(usual);
+    const dims in_order = dense_strides(usual.extents, 1, order_of(strides));
+    const bool is_row_major = std::ranges::is_sorted(strides, std::greater());
+    if (is_row_major || strides == in_order) return std::nullopt;
+    usual.strides_elems = dense_strides(usual.extents, 1);
+    return to_abi(usual, output);
+}
+
+// The output as oneDNN has laid it out; asked for, perhaps, in a layout that it is to be copied to.
+void take_output(assembly& to, onednn_segment& segment, const abi::logical_tensor& made,
+                 const abi::logical_tensor& asked, std::vector<copy>& results) {
+    if (!dense_instead_of(asked)) {
+        segment.outputs.push_back(to.add(made));
+        return;
+    }
+    segment.outputs.push_back(to.add_inner(made));
+    results.push_back({segment.outputs.back(), to.add(asked),
+                       make_copy_plan(to_desc(from_abi(made)), to_desc(from_abi(asked)))});
+}
+
 // Where oneDNN throws, its cache of compiled partitions keeps an entry that points into the
 // partition, and reads there when it makes room: so the partition stays for ever. Where
 // oneDNN finds such an entry again it throws std::future_error and makes no other.
@@ -183,25 +223,30 @@ std::size_t scratch_bytes_of(abi::const_compiled_partition compiled) {
 
 void add_by_onednn(assembly& to, owned_partition partition,
                    const std::vector<abi::logical_tensor>& read,
-                   std::vector<abi::logical_tensor> outputs, abi::engine engine) {
+                   const std::vector<abi::logical_tensor>& asked, abi::engine engine) {
     auto segment = std::make_unique<onednn_segment>();
     segment->partition = std::move(partition);
     std::vector<abi::logical_tensor> inputs;
     inputs.reserve(read.size());
     for (const auto& tensor : read) inputs.push_back(take_input(to, *segment, tensor));
+    std::vector<abi::logical_tensor> outputs;
+    for (const auto& output : asked) outputs.push_back(dense_instead_of(output).value_or(output));
     abi::compiled_partition compiled = nullptr;
     require_success(real_compiled_partition_create(&compiled, segment->partition.get()),
                     "compiled_partition_create");
     segment->compiled.reset(compiled);
     compile_or_keep(*segment, inputs, outputs, engine);
-    for (auto& output : outputs) {
-        require_success(real_compiled_partition_query_logical_tensor(compiled, output.id, &output),
+    std::vector<copy> results;
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+        const std::size_t id = outputs[i].id;
+        require_success(real_compiled_partition_query_logical_tensor(compiled, id, &outputs[i]),
                         "query");
-        segment->outputs.push_back(to.add(output));
+        take_output(to, *segment, outputs[i], asked[i], results);
     }
     if (const std::size_t bytes = scratch_bytes_of(compiled); bytes > 0)
         segment->scratchpad = to.scratchpad(bytes);
     to.add(std::move(segment));
+    for (copy& result : results) to.add(std::make_unique<copy_segment>(std::move(result)));
 }
 
 // Values between segments have whatever layout oneDNN likes best.
@@ -218,7 +263,7 @@ void add_partition(assembly& to, owned_partition partition, const op_list& ops, 
         throw argument_error("a part has " + std::to_string(inputs.size()) + " inputs and " +
                              std::to_string(outputs.size()) + " outputs, which are too many");
     if (select && add_as_select(to, *select, inputs, outputs[0])) return;
-    add_by_onednn(to, std::move(partition), inputs, std::move(outputs), engine);
+    add_by_onednn(to, std::move(partition), inputs, outputs, engine);
 }
 
 // oneDNN takes host scalars inside larger partitions only; on a part with one it throws.
