@@ -206,7 +206,8 @@ def mask(
         return made
 
     device = torch.device(others.get("device", "cpu"))
-    is_small = _is_small(batch_size * q_length, kv_length, others.get("config"))
+    facts = others.get("config"), others.get("dtype", torch.float32)
+    is_small = _is_small(batch_size * q_length, kv_length, *facts)
     if is_small or device.type != "cpu" or is_traced(attention_mask):
         return build()
     shape = (batch_size, 1, q_length, kv_length)
@@ -220,7 +221,7 @@ def mask(
         return LazyMask(shape, Mask.dense(written), lambda: written)
 
 
-def _is_small(rows: int, keys: int, config: Any) -> bool:
+def _is_small(rows: int, keys: int, config: Any, dtype: torch.dtype) -> bool:
     """By what is known before there are queries: about as attention() has it."""
     width = getattr(config, "hidden_size", None)
-    return rows * keys * (width if isinstance(width, int) else 1024) < door.LEAST_PRODUCTS
+    return door.is_small(rows * (width if isinstance(width, int) else 1024), keys, dtype)

@@ -36,12 +36,17 @@ __all__ = ["install", "installed", "uninstall"]
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 PLAIN = (torch.Tensor, torch.nn.Parameter)
-LEAST_PRODUCTS = 2**22  # of q's and k's elements, below which torch is as fast
+# Elements of q times keys, below which torch is as fast in float32; in 16 bits a quarter.
+LEAST_PRODUCTS = 2**19
 
 _sdpa = torch.ops.aten.scaled_dot_product_attention.default
 _lock = Lock()
 _libraries: list[torch.library.Library] = []  # those of one install()
 _contexts: list[bool] = []  # of installed(): whether it was before the first
+
+
+def is_small(q_elements: int, keys: int, dtype: torch.dtype) -> bool:
+    return q_elements * keys < LEAST_PRODUCTS // (1 if dtype == torch.float32 else 4)
 
 
 def _is_readable(one: torch.Tensor, has_gradients: bool) -> bool:
@@ -89,7 +94,7 @@ def _is_maskwises(
     operands = tensors if mask is None else (*tensors, mask)
     return (
         _fits(q, k, v, grouped)
-        and q.numel() * k.shape[2] >= LEAST_PRODUCTS
+        and not is_small(q.numel(), k.shape[2], q.dtype)
         and _fits_mask(mask, q, k, causal)
         and all(_is_readable(one, has_gradients) for one in operands)
         and torch._C._get_flash_sdp_enabled()

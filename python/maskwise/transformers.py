@@ -46,7 +46,7 @@ def _is_maskwises(tensors: tuple[torch.Tensor, ...], dropout: float) -> bool:
     wants_gradient = torch.is_grad_enabled() and any(one.requires_grad for one in tensors)
     return (
         dropout == 0
-        and q.numel() * k.shape[2] >= door.LEAST_PRODUCTS
+        and not door.is_small(q.numel(), k.shape[2], q.dtype)
         and not wants_gradient
         and q.dtype in DTYPES
         and q.dtype == k.dtype == v.dtype
