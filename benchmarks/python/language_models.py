@@ -30,7 +30,8 @@ Run = Callable[[], Any]
 
 def forms_of(model: Model, made: Any, length: int) -> dict[str, Run]:
     """By name, a forward pass each; the first is what the answers are compared with."""
-    given = model.inputs(length)
+    dtype = next(made.parameters()).dtype
+    given = model.inputs(length, dtype)
 
     def form(name: str, call: Any = made, inputs: Any = given) -> Run:
         def run() -> Any:
@@ -39,7 +40,10 @@ def forms_of(model: Model, made: Any, length: int) -> dict[str, Run]:
 
         return run
 
-    forms = {"sdpa": form("sdpa"), "maskwise": form(model.own, inputs=model.own_inputs(length))}
+    forms = {
+        "sdpa": form("sdpa"),
+        "maskwise": form(model.own, inputs=model.own_inputs(length, dtype)),
+    }
     if model.batch * length <= LONGEST_EAGER:
         forms["eager"] = form("eager")
     if model.compiles:
@@ -100,9 +104,9 @@ def print_peak(model: Model, name: str, length: int) -> None:
     torch.set_grad_enabled(False)
     made = make(model, torch.float32, **({"local_attention": 4 * length} if name == "none" else {}))
     made.set_attn_implementation("sdpa" if name == "sdpa" else "maskwise")
-    made(**model.inputs(64))
+    made(**model.inputs(64, torch.float32))
     before = peak_mb()
-    made(**model.inputs(length))
+    made(**model.inputs(length, torch.float32))
     print(f"{peak_mb() - before:.0f}")
 
 

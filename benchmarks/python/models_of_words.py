@@ -36,20 +36,22 @@ class Model:
             mask[row, end:] = 0
         return mask
 
-    def inputs(self, length: int) -> Given:
+    def inputs(self, length: int, dtype: torch.dtype) -> Given:
         random = torch.Generator().manual_seed(2)
         if self.family == "vit":
-            return {"pixel_values": torch.randn(self.batch, 3, 224, 224, generator=random)}
+            return {
+                "pixel_values": torch.randn(self.batch, 3, 224, 224, generator=random).to(dtype)
+            }
         ids = torch.randint(5, 999, (self.batch, length), generator=random)
         given: Given = {"input_ids": ids, "attention_mask": self.mask(length)}
         if self.family == "whisper":
-            states = torch.randn(self.batch, 1500, 512, generator=random)
+            states = torch.randn(self.batch, 1500, 512, generator=random).to(dtype)
             given = {"decoder_input_ids": ids, "encoder_outputs": (states,)}
         return given
 
-    def own_inputs(self, length: int) -> Given:
+    def own_inputs(self, length: int, dtype: torch.dtype) -> Given:
         """Packed, where Maskwise's attention is that of packed batches."""
-        given = self.inputs(length)
+        given = self.inputs(length, dtype)
         if self.own != "maskwise_flash":
             return given
         mask = given["attention_mask"]

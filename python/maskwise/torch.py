@@ -36,7 +36,7 @@ __all__ = ["install", "installed", "uninstall"]
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 PLAIN = (torch.Tensor, torch.nn.Parameter)
-# Elements of q times keys, below which torch is as fast in float32; in 16 bits a quarter.
+# Elements of q times keys, below which torch is as fast in float32; in 16 bits half of it.
 LEAST_PRODUCTS = 2**19
 
 _sdpa = torch.ops.aten.scaled_dot_product_attention.default
@@ -46,7 +46,7 @@ _contexts: list[bool] = []  # of installed(): whether it was before the first
 
 
 def is_small(q_elements: int, keys: int, dtype: torch.dtype) -> bool:
-    return q_elements * keys < LEAST_PRODUCTS // (1 if dtype == torch.float32 else 4)
+    return q_elements * keys < LEAST_PRODUCTS // (1 if dtype == torch.float32 else 2)
 
 
 def _is_readable(one: torch.Tensor, has_gradients: bool) -> bool:
