@@ -58,7 +58,7 @@ ATTENTION = "scripts/bench attention"
 ISA = "scripts/bench isa select sweep --limit"
 README, SPEED = "README.md", "docs/performance.md"
 FUSION, HOST = "docs/fusion.md", "docs/onnxruntime.md"
-TORCH, MODELS = "docs/pytorch.md", "scripts/bench transformers"
+MODELS = "scripts/bench transformers"
 EVERY = (
     Table(README, "run", "scripts/run", ("run-perf",), newest_only=True),
     Table(README, "plain", f"{ATTENTION} --peers", sources=ENGINE, newest_only=True),
@@ -75,9 +75,17 @@ EVERY = (
     Table(HOST, "onnxruntime_models", "scripts/bench onnxruntime --models", sources=ENGINE),
     Table("docs/openvino.md", "openvino", "scripts/bench openvino", sources=ENGINE),
     Table("docs/attention.md", "masks", "scripts/bench masks", sources=ENGINE),
-    Table(TORCH, "transformers", MODELS, sources=ENGINE),
-    Table(TORCH, "transformers_memory", MODELS, ("transformers",), sources=ENGINE),
-    Table(TORCH, "lengths", MODELS, ("transformers",), ENGINE, newest_only=True, drawn=True),
+    Table("docs/models.md", "transformers", MODELS, sources=ENGINE),
+    Table("docs/models.md", "transformers_memory", MODELS, ("transformers",), sources=ENGINE),
+    Table(
+        "docs/pytorch.md",
+        "lengths",
+        MODELS,
+        ("transformers",),
+        ENGINE,
+        newest_only=True,
+        drawn=True,
+    ),
     Table(README, "select", "scripts/bench select", newest_only=True, drawn=True),
     Table(README, "kept", f"{ATTENTION} --peers", sources=ENGINE, newest_only=True, drawn=True),
 )

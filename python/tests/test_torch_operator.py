@@ -1,0 +1,218 @@
+"""torch.ops.maskwise.attention, and maskwise.attention of tensors that torch follows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import maskwise
+import pytest
+from maskwise import Mask
+from torch_tensors import draw, three
+
+try:
+    import maskwise.torch as door
+    import torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.nn.functional import scaled_dot_product_attention as sdpa
+
+    operator = torch.ops.maskwise.attention
+except ModuleNotFoundError:
+    pytestmark = pytest.mark.skip(reason="no PyTorch: scripts/setup --torch")
+
+OPTIONS: list[tuple[Any, ...]] = [
+    (None, True),
+    ("bias", False),
+    ("kept", False, 0.3),
+    (None, False, None, False, 2.0, [3, 1]),
+    ("bias", False, None, False, 2.0, [3, 1], "sinks"),
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_operator(options: tuple[Any, ...]) -> None:
+    q, k, v = (one.requires_grad_() for one in three(2, 2, 9, 4))
+    named = {"bias": draw(9, 9), "kept": draw(2, 1, 9, 9) > -1, "sinks": draw(2)}
+    named["bias"].requires_grad_()
+    named["sinks"].requires_grad_()
+    given = (q, k, v, *(named.get(one, one) if isinstance(one, str) else one for one in options))
+    torch.library.opcheck(operator, given)
+    wanted = maskwise._torch_op.plainly(*given)
+    torch.testing.assert_close(operator(*given), wanted, atol=2e-5, rtol=2e-5)
+
+
+def test_operator_in_compiled_models() -> None:
+    q, k, v = three(2, 2, 9, 4)
+    for dims in ((0, 1, 2, 3), (0, 2, 1, 3)):
+        q = q.permute(dims).contiguous().permute(dims)
+        wanted = maskwise.attention(q, k, v, is_causal=True).sin()
+        for call in (
+            lambda q, k, v: operator(q, k, v, None, True).sin(),
+            lambda q, k, v: maskwise.attention(q, k, v, is_causal=True).sin(),
+        ):
+            compiled = torch.compile(call, fullgraph=True, backend="aot_eager")
+            assert torch.equal(compiled(q, k, v), wanted)
+    by_rules = torch.compile(
+        lambda q, k, v: maskwise.attention(q, k, v, Mask.causal()).sin(), backend="aot_eager"
+    )
+    assert torch.equal(by_rules(q, k, v), wanted)
+
+
+def test_operator_is_exported() -> None:
+    class Model(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, q: Any, k: Any, v: Any) -> Any:
+            return operator(q, k, v, None, True)
+
+    q, k, v = three(2, 2, 9, 4)
+    exported = torch.export.export(Model(), (q, k, v))
+    assert torch.equal(exported.module()(q, k, v), operator(q, k, v, None, True))
+
+
+def test_operator_under_vmap() -> None:
+    q, k, v = three(3, 2, 9, 4)
+    bias, sinks = draw(9, 9, 3), draw(3, 2)
+    wanted = torch.stack(
+        [operator(q[i], k[i], v[0], bias[..., i], sinks=sinks[i]) for i in range(3)]
+    )
+
+    def call(q: Any, k: Any, bias: Any, sinks: Any) -> Any:
+        return operator(q, k, v[0], bias, sinks=sinks)
+
+    got = torch.vmap(call, in_dims=(0, 0, 2, 0))(q, k, bias, sinks)
+    torch.testing.assert_close(got, wanted, atol=2e-5, rtol=2e-5)
+    only_bias = torch.vmap(lambda bias: maskwise.attention(q[0], k[0], v[0], bias), in_dims=2)(bias)
+    assert only_bias.shape == (3, 2, 9, 4)
+
+
+def test_gradients_of_attention() -> None:
+    q, k, v = (one.requires_grad_() for one in three(2, 2, 9, 4))
+    mask = Mask.causal() & Mask.lengths([5, 9])
+    dense = torch.from_numpy(mask.to_dense(9, 9, 2))[:, None]
+    gradient = draw(2, 2, 9, 4, seed=9)
+    found = torch.autograd.grad(maskwise.attention(q, k, v, mask), (q, k, v), gradient)
+    wanted = torch.autograd.grad(sdpa(q, k, v, dense), (q, k, v), gradient)
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, atol=2e-5, rtol=2e-5)
+    with pytest.raises(BufferError, match="without out and statistics"):
+        maskwise.attention(q, k, v, return_statistics=True)
+    packed = [one[0].transpose(0, 1) for one in (q, k, v)]
+    maskwise.packed_attention(*packed, [0, 4, 9]).sum().backward()
+    assert q.grad is not None
+
+
+def test_gradients_under_every_mask() -> None:
+    """As without gradients: sequences are the result's first dimension."""
+    k = draw(4, 4, 11, 8, seed=1)
+    lengths, window = Mask.lengths([1, 3, 6, 11]), {"window": (2, 0)}
+    calls: list[tuple[Any, Any, Any, dict[str, Any]]] = [
+        (draw(4, 9, 8), k, lengths, {}),
+        (draw(1, 4, 9, 8), k, lengths, {}),
+        (draw(9, 8), k[0, 0], Mask.causal(), {}),
+        (draw(9, 8), k[0, 0], None, window),
+        (draw(4, 4, 9, 8), k, None, {"is_causal": True, **window}),
+        (draw(4, 4, 9, 8), k, Mask.dense(draw(9, 11)) & Mask.causal(), {}),
+        (draw(4, 4, 9, 8), k.numpy(), None, {}),
+        (
+            draw(4, 4, 9, 8).bfloat16(),
+            k.bfloat16(),
+            Mask.dense(draw(9, 11).bfloat16()) & Mask.causal(),
+            {},
+        ),
+    ]
+    for q, keys, mask, options in calls:
+        plain = maskwise.attention(q, keys, keys, mask, **options)
+        followed = maskwise.attention(q.clone().requires_grad_(), keys, keys, mask, **options)
+        assert followed.requires_grad and followed.shape == plain.shape
+        torch.testing.assert_close(followed.detach(), plain)
+    mapped = torch.vmap(lambda one: maskwise.attention(one, one, one, Mask.causal()))
+    assert mapped(draw(3, 5, 4)).shape == (3, 5, 4)
+
+
+def test_tensors_that_are_more_than_their_memory() -> None:
+    """By torch's own rules, or refused; never what happens to lie there."""
+    q, k, v = three(2, 3, 17, 16)
+    zeros = torch._efficientzerotensor(v.shape)
+    empty = v.clone()
+    empty.untyped_storage().resize_(0)
+    with door.installed():
+        assert not sdpa(q, k, zeros).any()
+        with pytest.raises(RuntimeError):
+            sdpa(q, k, empty)
+    for one in (zeros, empty):
+        with pytest.raises((BufferError, RuntimeError)):
+            maskwise.attention(q, k, one)
+        with pytest.raises((BufferError, RuntimeError)):
+            maskwise.where(q > 0, one, 1.0)
+    pair = pytest.importorskip("torch.testing._internal.two_tensor").TwoTensor
+    found = maskwise.attention(q, k, pair(v, v.clone()))
+    assert type(found) is pair
+    torch.testing.assert_close(found.a, maskwise.attention(q, k, v))
+    with pytest.importorskip("torch._subclasses.fake_tensor").FakeTensorMode():
+        faked = torch.empty(2, 3, 17, 16)
+        assert type(maskwise.attention(faked, faked, faked)).__name__ == "FakeTensor"
+    traced = pytest.importorskip("torch.fx.experimental.proxy_tensor").make_fx(
+        lambda q: maskwise.attention(q, k, v)
+    )(q)
+    torch.testing.assert_close(traced(q * 2), maskwise.attention(q * 2, k, v))
+
+
+def test_tangents() -> None:
+    q, k, v = three(2, 3, 17, 16)
+    with sdpa_kernel(SDPBackend.MATH):
+        _, wanted = torch.func.jvp(lambda one: sdpa(one, k, v), (q,), (q,))
+    _, found = torch.func.jvp(lambda one: maskwise.attention(one, k, v), (q,), (q,))
+    torch.testing.assert_close(found, wanted, atol=2e-5, rtol=2e-5)
+    with pytest.raises(NotImplementedError, match="forward-mode"):
+        torch.func.jvp(lambda one: operator(one, k, v), (q,), (q,))
+
+
+def test_gradients_of_gradients() -> None:
+    q, k, v = (one.requires_grad_() for one in three(1, 2, 9, 8))
+
+    def second(call: Any) -> Any:
+        out = call(q, k, v)
+        (first,) = torch.autograd.grad(out.sin().sum(), q, create_graph=True)
+        return torch.autograd.grad(out.sum() + first.pow(2).sum(), (q, k, v))
+
+    with sdpa_kernel(SDPBackend.MATH):
+        wanted = second(sdpa)
+    for one, other in zip(second(maskwise.attention), wanted, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+
+
+def test_gradients_where_only_v_and_mask_are_many() -> None:
+    q, k = draw(3, 9, 8).requires_grad_(), draw(3, 9, 8, seed=1)
+    v, mask = draw(4, 2, 3, 9, 8, seed=2), draw(4, 2, 1, 9, 9, seed=3)
+    wide = q.expand(4, 2, 3, 9, 8)
+    wanted = torch.autograd.grad(sdpa(wide, k.expand_as(wide), v, mask).sum(), q)
+    found = torch.autograd.grad(operator(q, k, v, mask).sum(), q)
+    torch.testing.assert_close(found, wanted, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_autocast(dtype: str) -> None:
+    q, k, v = three(2, 3, 17, 16)
+    with torch.autocast("cpu", dtype=getattr(torch, dtype)):
+        for call in (operator, maskwise.attention):
+            assert str(call(q, k, v).dtype) == f"torch.{dtype}"
+            assert str(call(q.clone().requires_grad_(), k, v).dtype) == f"torch.{dtype}"
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_rules_are_exported(strict: bool) -> None:
+    class Model(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, q: Any, k: Any, v: Any) -> Any:
+            return maskwise.attention(q, k, v, Mask.causal())
+
+    q, k, v = three(2, 2, 9, 4)
+    if strict:  # the mask is no part of a graph
+        with pytest.raises(torch._dynamo.exc.Unsupported):
+            torch.export.export(Model(), (q, k, v), strict=True)
+        return
+    exported = torch.export.export(Model(), (q, k, v), strict=False)
+    assert torch.equal(exported.module()(q, k, v), Model()(q, k, v))
+
+
+def test_a_causal_bias_of_another_size_is_refused() -> None:
+    bias = pytest.importorskip("torch.nn.attention.bias").causal_lower_right(5, 6)
+    with pytest.raises(ValueError, match="of \\(5, 6\\) rows and keys"):
+        maskwise.attention(draw(9, 4), draw(11, 4), draw(11, 4), bias)

@@ -1,0 +1,16 @@
+"""Tensors of torch for tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def draw(*shape: int, seed: int = 0, dtype: Any = None) -> Any:
+    import torch
+
+    made = torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+    return made if dtype is None else made.to(dtype)
+
+
+def three(*shape: int, dtype: Any = None) -> list[Any]:
+    return [draw(*shape, seed=seed, dtype=dtype) for seed in range(3)]
