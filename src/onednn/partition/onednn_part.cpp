@@ -230,6 +230,7 @@ void add_by_onednn(assembly& to, owned_partition partition,
     inputs.reserve(read.size());
     for (const auto& tensor : read) inputs.push_back(take_input(to, *segment, tensor));
     std::vector<abi::logical_tensor> outputs;
+    outputs.reserve(asked.size());
     for (const auto& output : asked) outputs.push_back(dense_instead_of(output).value_or(output));
     abi::compiled_partition compiled = nullptr;
     require_success(real_compiled_partition_create(&compiled, segment->partition.get()),
