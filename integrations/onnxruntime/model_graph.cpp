@@ -75,6 +75,14 @@ void read_type(const runtime& with, value& made) {
     check(with.GetDimensions(tensor, made.extents->begin(), rank));
 }
 
+// What a Loop carries may have other dimensions in each turn, and more of them, whatever its body
+// says.
+bool is_body_of_loop(const runtime& with, const OrtGraph* graph) {
+    const OrtNode* parent = nullptr;
+    check(with.Graph_GetParentNode(graph, &parent));
+    return parent != nullptr && operator_of(with, parent) == "Loop";
+}
+
 } // namespace
 
 const node& value::only_reader() const {
@@ -179,6 +187,9 @@ model_graph::model_graph(const runtime& with, const OrtGraph* theirs) : with_(wi
     for (const auto* each :
          list<const OrtValueInfo*>(with.Graph_GetNumOutputs, with.Graph_GetOutputs, theirs))
         find_value(each).is_output = true;
+    if (!is_body_of_loop(with, theirs)) return;
+    for (auto& [_, each] : values_)
+        if (!each.is_constant) each.extents = std::nullopt;
 }
 
 // Who makes and who reads a value comes from the nodes: asked for that, ONNX Runtime (1.24 to 1.32)

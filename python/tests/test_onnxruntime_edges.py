@@ -472,3 +472,43 @@ def test_f16_weights_that_are_a_divisor(by: str, moves: int, capfd: Any) -> None
     feeds = {"x": x, "c": np.ones((1, 2, 64), "?")}
     got, wanted = (one.run(None, feeds)[0] for one in (session, stock_session(model)))
     np.testing.assert_allclose(got, wanted, rtol=2**-9, atol=1e-6)
+
+
+def test_what_a_loop_carries_may_get_more_dimensions() -> None:
+    """Whatever its body says; a Softmax that is claimed would know one rank only."""
+    body = helper.make_graph(
+        [
+            helper.make_node("Div", ["x", "eight"], ["scores"]),
+            helper.make_node("Tanh", ["scores"], ["capped"]),
+            helper.make_node("Softmax", ["capped"], ["weights"], axis=1),
+            helper.make_node("IsNaN", ["weights"], ["is_nan"]),
+            helper.make_node("Where", ["is_nan", "zero", "weights"], ["made"]),
+            helper.make_node("Identity", ["go"], ["goes_on"]),
+        ],
+        "body",
+        [
+            helper.make_tensor_value_info("turn", I64, []),
+            helper.make_tensor_value_info("go", BOOL, []),
+            helper.make_tensor_value_info("x", F32, [None, None]),
+        ],
+        [
+            helper.make_tensor_value_info("goes_on", BOOL, []),
+            helper.make_tensor_value_info("made", F32, None),
+        ],
+    )
+    constants = {"zero": np.zeros((1, 1, 1), np.float32), "count": np.array(2)}
+    constants["eight"] = np.array(8, np.float32)
+    graph = helper.make_graph(
+        [helper.make_node("Loop", ["count", "", "start"], ["result"], body=body)],
+        "loop",
+        [helper.make_tensor_value_info("start", F32, [1, 64])],
+        [helper.make_tensor_value_info("result", F32, None)],
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    feeds = {"start": np.random.default_rng(0).standard_normal((1, 64), np.float32)}
+    serialized = model.SerializeToString()
+    [wanted] = stock_session(serialized).run(None, feeds)
+    [got] = maskwise.onnxruntime.session(serialized).run(None, feeds)
+    assert wanted.shape == (1, 1, 64)
+    np.testing.assert_allclose(got, wanted, rtol=1e-6)
