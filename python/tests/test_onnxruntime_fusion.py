@@ -261,6 +261,33 @@ def test_inside_loop(capfd: Any) -> None:
     assert_close(got, wanted, F32)
 
 
+def test_what_a_loop_carries_may_get_more_dimensions() -> None:
+    """Whatever its body says: a Softmax that is claimed would know one rank only."""
+    i64 = TensorProto.INT64
+    turn = helper.make_graph(
+        [
+            op("Div", "v", "eight", "scores"),
+            op("Tanh", "scores", "capped"),
+            op("Softmax", "capped", "weights", axis=1),
+            op("IsNaN", "weights", "is_nan"),
+            op("Where", "is_nan", "zero", "weights", "next"),
+            op("Identity", "go", "on"),
+        ],
+        "turn",
+        [value("i", i64, []), value("go", BOOL, []), value("v", F32, [None, None])],
+        [value("on", BOOL, []), value("next", F32, None)],
+    )
+    loop = op("Loop", "count", "", "x", "o", body=turn)
+    constants = {"zero": np.zeros((1, 1, 1), np.float32), "eight": np.array(8, np.float32)}
+    inputs = [value("count", i64, []), value("x", F32, [1, 64])]
+    model = model_of([loop], inputs, [value("o", F32, None)], initializers(constants), 21)
+    feeds = {"count": np.array(2), "x": normal(np.random.default_rng(3), (1, 64))}
+    (wanted,) = stock_session(model).run(None, feeds)
+    (got,) = maskwise.onnxruntime.session(model).run(None, feeds)
+    assert wanted.shape == (1, 1, 64)
+    np.testing.assert_allclose(got, wanted, rtol=1e-6)
+
+
 def test_a_where_that_is_left_alone_takes_its_group_along(capfd: Any) -> None:
     """GPT-2's causal mask in opset 13, which ONNX Runtime's fusion may want."""
     nodes = [
