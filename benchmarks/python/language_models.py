@@ -21,7 +21,7 @@ from table import keep, shown
 from worker import ROOT
 
 TURNS, SECONDS = 5, 40.0  # of a case, at most
-LONGEST_EAGER = 2048  # whose scores of all heads stand in memory
+LONGEST_EAGER = 2048  # words: eager attention keeps the scores of all heads
 HEAD = ["model", "batch x words", "type", "SDPA, ms", "eager", "SDPA compiled", "Maskwise"]
 HEAD += ["times as fast as SDPA", "as the fastest other", "apart"]
 MEMORY_HEAD = ["model", "words", "attention", "peak above the model, MB"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -213,25 +212,6 @@ def _attend(
     return attend(q, k, v, rules, array, settings, sinks, out, returns_statistics=twice, **others)
 
 
-def _is_followed(operands: tuple[Any, ...]) -> bool:
-    """Whether torch follows what becomes of a tensor, by a gradient, a tangent, vmap, a mode or a
-    graph, or a tensor is more than its memory.
-    """
-    torch: Any = sys.modules["torch"]
-    if (
-        torch.compiler.is_compiling()
-        or torch._C._len_torch_dispatch_stack() > 0
-        or torch.autograd.forward_ad._current_level >= 0
-        or torch.is_autocast_enabled("cpu")
-    ):
-        return True
-    is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
-    tensors = [one for one in operands if isinstance(one, torch.Tensor)]
-    with_gradients = torch.is_grad_enabled() and any(one.requires_grad for one in tensors)
-    plain = (torch.Tensor, torch.nn.Parameter)
-    return with_gradients or any(type(one) not in plain or is_wrapped(one) for one in tensors)
-
-
 def attend(
     q: Any,
     k: Any,
@@ -258,7 +238,9 @@ def attend(
             array, maps = rules._array, rules._maps
     masks = array is not None
     on_torch = type(q).__module__.partition(".")[0] == "torch"
-    if on_torch and follows and _is_followed((q, k, v, array, sinks)):
+    if on_torch:
+        from maskwise import _torch_tensors
+    if on_torch and follows and _torch_tensors.is_followed((q, k, v, array, sinks)):
         from maskwise import _torch_op
 
         asked = {"returns_statistics": returns_statistics, "explains": explains}
@@ -287,15 +269,14 @@ def attend(
         out is None or isinstance(out, np.ndarray)
     ):
         return call(*operands, out=out)
-    from maskwise import _others
-
     if on_torch:  # gradients that nobody follows here
-        wanted = (getattr(one, "requires_grad", False) for one in operands)
         operands = tuple(
-            one.detach() if wants else one for one, wants in zip(operands, wanted, strict=True)
+            one.detach() if getattr(one, "requires_grad", False) else one for one in operands
         )
-    if on_torch and out is None and all(map(_others.is_plain_torch, operands)):
-        made = call(*map(_others.of_torch, operands), out=None)
-        return tuple(map(_others.to_torch, made)) if type(made) is tuple else _others.to_torch(made)
+        if out is None and all(map(_torch_tensors.is_readable, operands)):
+            made = call(*map(_torch_tensors.as_array, operands), out=None)
+            tensor = _torch_tensors.as_tensor
+            return tuple(map(tensor, made)) if type(made) is tuple else tensor(made)
+    from maskwise import _others
 
     return _others.in_kind(call, operands, out, np.asarray)

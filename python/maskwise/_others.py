@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -49,46 +48,6 @@ def plain(value: Any) -> Any:
         refuse_negated(value)
         return _core.view(value)
     return value if type(value) in (bool, int, float, complex) else np.asarray(value)
-
-
-def is_plain_torch(value: Any) -> bool:
-    """A tensor of torch's, or an array, that of_torch() takes."""
-    if type(value) is np.ndarray:
-        return True
-    torch: Any = sys.modules["torch"]
-    return (
-        type(value) is torch.Tensor
-        and value.dtype in (torch.float32, torch.bfloat16, torch.float16, torch.bool)
-        and value.device.type == "cpu"
-        and value.layout is torch.strided
-        and not (value.requires_grad or value.is_neg())
-        and (value.data_ptr() != 0 or value.numel() == 0)
-    )
-
-
-def of_torch(value: Any) -> Any:
-    """The same memory as an array, in a tenth of DLPack's time."""
-    if type(value) is np.ndarray:
-        return value
-    torch: Any = sys.modules["torch"]
-    if value.dtype is torch.bfloat16:
-        return value.view(torch.uint16).numpy().view(bfloat16())
-    return value.numpy()
-
-
-def to_torch(value: Any) -> Any:
-    if type(value) is not np.ndarray:
-        return value
-    torch: Any = sys.modules["torch"]
-    if value.dtype.kind == "V":  # ml_dtypes.bfloat16
-        return torch.from_numpy(value.view(np.uint16)).view(torch.bfloat16)
-    return torch.from_numpy(value)
-
-
-@cache
-def bfloat16() -> np.dtype[Any]:
-    made: np.dtype[Any] = np.dtype(import_module("ml_dtypes").bfloat16)
-    return made
 
 
 def maker(operands: tuple[Any, ...]) -> Callable[[NDArray[Any]], Any]:

@@ -15,7 +15,8 @@ from torch.autograd import forward_ad
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import dropout, scaled_dot_product_attention
 
-from maskwise import Mask, _attention, _others
+from maskwise import Mask, _attention
+from maskwise._torch_tensors import as_tensor
 
 Settings = tuple[Any, ...]  # what the operator takes behind v
 SCHEMA = (
@@ -90,6 +91,13 @@ def kept_places(
     return kept if right < 0 else kept & (keys <= rows + right)
 
 
+def _restricted(mask: torch.Tensor | None, kept: torch.Tensor | None) -> torch.Tensor | None:
+    """A mask, boolean or added, of the places that are kept."""
+    if mask is None or kept is None:
+        return kept if mask is None else mask
+    return mask & kept if mask.dtype == torch.bool else mask.masked_fill(~kept, -torch.inf)
+
+
 def plainly(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -107,11 +115,7 @@ def plainly(
     own = 3 if enable_gqa and q.ndim > 2 else 2
     leading = result_shape(q, k, v, enable_gqa)[:-own]
     q, k, v = (one.expand(*leading, *one.shape[-own:]) for one in (q, k, v))
-    kept = kept_places(q, k, is_causal, window)
-    if mask is None or kept is None:
-        mask = kept if mask is None else mask
-    else:
-        mask = mask & kept if mask.dtype == torch.bool else mask.masked_fill(~kept, -torch.inf)
+    mask = _restricted(mask, kept_places(q, k, is_causal, window))
     if not soft_cap and sinks is None:
         # Masks of another dtype are added in q's.
         mask = mask if mask is None or mask.dtype == torch.bool else mask.to(q.dtype)
@@ -243,7 +247,7 @@ def _as_tensor(value: Any) -> Any:
     if value is None or torch.is_tensor(value):
         return value
     array = np.array(value)
-    return _others.to_torch(array.astype(np.float32) if array.dtype == float else array)
+    return as_tensor(array.astype(np.float32) if array.dtype == float else array)
 
 
 @torch.compiler.disable
@@ -259,8 +263,4 @@ def _written(rules: Mask, array: Any, extents: tuple[int, int], leading: tuple[i
     sequences = leading[0] if leading else 1
     kept = rules._without_array().to_dense(*extents, sequences)
     outer = (sequences, *(1,) * (len(leading) - 1)) if leading else ()
-    written = torch.from_numpy(kept.reshape(*outer, *extents))
-    if array is None:
-        return written
-    is_kept = array.dtype == torch.bool
-    return array & written if is_kept else array.masked_fill(~written, -torch.inf)
+    return _restricted(array, torch.from_numpy(kept.reshape(*outer, *extents)))

@@ -15,6 +15,7 @@ from transformers import masking_utils
 
 from maskwise import Mask
 from maskwise import torch as door
+from maskwise._torch_tensors import is_in_mode, is_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -164,14 +165,8 @@ def is_traced(*tensors: Any) -> bool:
     return (
         torch.compiler.is_compiling()
         or torch.jit.is_tracing()
-        or torch._C._len_torch_dispatch_stack() > 0
-        or torch.autograd.forward_ad._current_level >= 0
-        or any(
-            torch._C._functorch.is_functorch_wrapped_tensor(one)
-            or type(one) not in (torch.Tensor, torch.nn.Parameter, LazyMask)
-            for one in tensors
-            if one is not None
-        )
+        or is_in_mode()
+        or not all(one is None or type(one) is LazyMask or is_plain(one) for one in tensors)
     )
 
 

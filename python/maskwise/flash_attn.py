@@ -101,6 +101,8 @@ def flash_attn_varlen_func(
     _refuse("flash_attn_varlen_func", dropout_p=dropout_p, alibi_slopes=alibi_slopes)
     if block_table is not None:
         counts = cu_seqlens_k.diff()
+        for blocks in (k, v):
+            _require_blocks(blocks, block_table, counts)
         k, v = (_unpaged(one, block_table, counts) for one in (k, v))
         places = torch.arange(k.shape[1]) < counts[:, None]
         k, v = (one[places] for one in (k, v))
@@ -134,7 +136,6 @@ def _require_blocks(blocks: torch.Tensor, table: torch.Tensor, lengths: torch.Te
 
 def _unpaged(blocks: torch.Tensor, table: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
     """(batch, keys of the longest, heads, depth) of (blocks, size of a block, heads, depth)."""
-    _require_blocks(blocks, table, lengths)
     size = blocks.shape[1]
     most = int(lengths.max()) if lengths.numel() else 0
     used = table[:, : -(-most // size)].long().clamp(0, max(blocks.shape[0] - 1, 0))
@@ -216,8 +217,8 @@ def flash_attn_with_kvcache(
     _require_rows(cache_batch_idx, q, k_cache)
     if ((held < 0) | (lengths > whole)).any():
         raise ValueError(f"sequences have {lengths.tolist()} keys, the cache has room for {whole}")
-    if block_table is not None:
-        _require_blocks(k_cache, block_table, lengths)
+    for blocks in () if block_table is None else (k_cache, v_cache):
+        _require_blocks(blocks, block_table, lengths)
     if k is not None and v is not None:
         _append(k_cache, k, held, block_table, cache_batch_idx)
         _append(v_cache, v, held, block_table, cache_batch_idx)

@@ -24,18 +24,16 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.autograd import forward_ad
 
 from maskwise import _torch_op  # noqa: F401  # torch.ops.maskwise.attention
 from maskwise._attention import attend, packed_attention
+from maskwise._torch_tensors import DTYPES, holds_elements, is_in_mode, is_plain, want_gradients
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["install", "installed", "uninstall"]
 
-DTYPES = (torch.float32, torch.bfloat16, torch.float16)
-PLAIN = (torch.Tensor, torch.nn.Parameter)
 # Elements of q times keys, below which torch is as fast in float32; in 16 bits half of it.
 LEAST_PRODUCTS = 2**19
 
@@ -47,17 +45,6 @@ _contexts: list[bool] = []  # of installed(): whether it was before the first
 
 def is_small(q_elements: int, keys: int, dtype: torch.dtype) -> bool:
     return q_elements * keys < LEAST_PRODUCTS // (1 if dtype == torch.float32 else 2)
-
-
-def _is_readable(one: torch.Tensor, has_gradients: bool) -> bool:
-    """Its memory holds what it says, and nobody watches what becomes of it."""
-    return (
-        type(one) in PLAIN
-        and not (has_gradients and one.requires_grad)
-        and not one.is_neg()
-        and not torch._C._functorch.is_functorch_wrapped_tensor(one)
-        and (one.data_ptr() != 0 or one.numel() == 0)
-    )
 
 
 def _fits(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, grouped: bool) -> bool:
@@ -90,16 +77,15 @@ def _is_maskwises(
     tensors: tuple[torch.Tensor, ...], mask: torch.Tensor | None, causal: bool, grouped: bool
 ) -> bool:
     q, k, v = tensors
-    has_gradients = torch.is_grad_enabled()
     operands = tensors if mask is None else (*tensors, mask)
     return (
         _fits(q, k, v, grouped)
         and not is_small(q.numel(), k.shape[2], q.dtype)
         and _fits_mask(mask, q, k, causal)
-        and all(_is_readable(one, has_gradients) for one in operands)
+        and all(is_plain(one) and holds_elements(one) for one in operands)
+        and not want_gradients(operands)
         and torch._C._get_flash_sdp_enabled()
-        and torch._C._len_torch_dispatch_stack() == 0
-        and forward_ad._current_level < 0
+        and not is_in_mode()
     )
 
 

@@ -32,22 +32,21 @@ from maskwise import Mask
 from maskwise import torch as door
 from maskwise._attention import attend
 from maskwise._torch_op import plainly
+from maskwise._torch_tensors import DTYPES, as_tensor, want_gradients
 from maskwise._transformers_mask import LazyMask, is_traced, mask
 from maskwise.flash_attn import flash_attn_func, flash_attn_varlen_func, flash_attn_with_kvcache
 
 NAME, FLASH_NAME = "maskwise", "maskwise_flash"
-DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 log = logging.get_logger(__name__)
 
 
 def _is_maskwises(tensors: tuple[torch.Tensor, ...], dropout: float) -> bool:
     q, k, v = tensors
-    wants_gradient = torch.is_grad_enabled() and any(one.requires_grad for one in tensors)
     return (
         dropout == 0
         and not door.is_small(q.numel(), k.shape[2], q.dtype)
-        and not wants_gradient
+        and not want_gradients(tensors)
         and q.dtype in DTYPES
         and q.dtype == k.dtype == v.dtype
         and all(one.device.type == "cpu" for one in tensors)
@@ -74,7 +73,7 @@ def attention(
     if not _is_maskwises(tensors, dropout):
         return _by_torch(module, tensors, attention_mask, dropout, scaling, causal, others), None
     rules = _rules_of_call(query, key, attention_mask, causal, others)
-    array = None if rules is not None or attention_mask is None else attention_mask
+    array = attention_mask if rules is None else None
     array = array.dense() if isinstance(array, LazyMask) else array
     if (bias := others.get("position_bias")) is not None:
         rules, array = _with_bias(rules, array, bias.detach())
@@ -90,7 +89,7 @@ def _with_bias(
 ) -> tuple[Mask | None, torch.Tensor]:
     """What is added to the scores, where the mask is an array, too."""
     if rules is not None and rules._array is not None:
-        array, rules = torch.from_numpy(rules._array.copy()), rules._without_array()
+        array, rules = as_tensor(rules._array.copy()), rules._without_array()
     if array is None:
         return rules, bias
     return rules, _joined(array, bias)

@@ -9,6 +9,7 @@ from pathlib import Path
 import maskwise
 import pytest
 from arrays import run_python
+from maskwise.__main__ import TESTED
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python/maskwise"
@@ -78,3 +79,9 @@ def test_everything_public_says_what_it_takes() -> None:
         assert len(getattr(maskwise, name).__doc__) > 50, name
     for word in ("Parameters", "Returns", "Raises", "out"):
         assert word in str(maskwise.where.__doc__)
+
+
+def test_versions_that_the_doctor_names_are_those_of_the_tests() -> None:
+    pins = "".join((ROOT / f"scripts/{name}.txt").read_text() for name in ("torch", "exporters"))
+    for name, version in TESTED.items():
+        assert f"\n{name}=={version}" in pins

@@ -204,7 +204,7 @@ def test_rules_are_exported(strict: bool) -> None:
             return maskwise.attention(q, k, v, Mask.causal())
 
     q, k, v = three(2, 2, 9, 4)
-    if strict:  # the mask is no part of a graph
+    if strict:  # a graph cannot hold a Mask
         with pytest.raises(torch._dynamo.exc.Unsupported):
             torch.export.export(Model(), (q, k, v), strict=True)
         return
