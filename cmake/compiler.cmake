@@ -24,6 +24,9 @@ if(MASKWISE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     set(MASKWISE_NO_UNDEFINED "")
 endif()
 
+# Before glibc 2.34 the loader's functions (src/base/older_loader.cpp) lay here.
+set(MASKWISE_LIBDL "LINKER:--push-state,--no-as-needed,-l:libdl.so.2,--pop-state")
+
 # Interface target that carries warnings and sanitizers to the project's own targets only.
 add_library(maskwise_compiler INTERFACE)
 target_compile_options(maskwise_compiler INTERFACE

@@ -7,7 +7,7 @@ include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/maskwise")
 if(TARGET maskwise_onednn)
     set_target_properties(maskwise_onednn PROPERTIES EXPORT_NAME onednn)
-    install(TARGETS maskwise maskwise_onednn EXPORT maskwise_targets
+    install(TARGETS maskwise maskwise_kernels maskwise_onednn EXPORT maskwise_targets
             LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
             INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
     install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/maskwise"

@@ -315,6 +315,23 @@ def install_for_python() -> None:
         say(f"{failure}; skipped")
 
 
+def install_for_wheels() -> None:
+    install_named("wheel tools", "wheel_tools", build_environment)
+    for version in ("3.11", "3.14"):
+        for architecture in ("amd64", "arm64"):
+            pins = Pins(ROOT / f"scripts/python_headers-{version}.txt")
+            pins.architecture = architecture
+            name = f"python_headers-{version}-{architecture}"
+            install(f"headers of Python {version}", DEPS / name, pins, build_from_debian)
+    downloads = DEPS / "openvino"
+    command = ["download", "--quiet", "--no-deps", "--only-binary=:all:", "--python-version=3.11"]
+    for line in Pins(ROOT / "scripts/openvino.txt").items:
+        if not list(downloads.glob(f"{line.replace('==', '-')}-*.whl")):
+            say(f"{line}: about 60 MB")
+            python = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+            run_quietly("the download by pip", [*python, *command, "--dest", str(downloads), line])
+
+
 def install_all(lanes: list[str]) -> None:
     install_named("Python tools", "tools", build_environment)
     own = os.environ.get("MASKWISE_ONEDNN", "")
@@ -334,6 +351,7 @@ def main() -> int:
     parser.add_argument("--torch", action="store_true", help="PyTorch, another such peer")
     parser.add_argument("--exporters", action="store_true", help="what exports models, on PyTorch")
     parser.add_argument("--python", action="store_true", help="what the Python package needs")
+    parser.add_argument("--wheels", action="store_true", help="what scripts/wheels needs")
     parser.add_argument("--aarch64", action="store_true", help="libraries for the cross build")
     arguments = parser.parse_args()
     try:
@@ -346,6 +364,8 @@ def main() -> int:
             install_named("exporters", "exporters", build_on_torch)
         if arguments.python:
             install_for_python()
+        if arguments.wheels:
+            install_for_wheels()
         if arguments.aarch64:
             install_named("AArch64 libraries", "aarch64", build_from_debian)
     except Failure as failure:

@@ -2,7 +2,6 @@ from typing import Any, overload
 
 from numpy.typing import ArrayLike, NDArray
 
-openvino_version: str
 dialects: dict[str, int]
 
 @overload

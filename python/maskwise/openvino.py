@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 import openvino as ov  # type: ignore[import-untyped, unused-ignore]
 from openvino import opset13 as ops
@@ -23,7 +24,7 @@ from openvino.utils.node_factory import (  # type: ignore[import-untyped, unused
 )
 
 import maskwise
-from maskwise import _arguments, _core
+from maskwise import _arguments
 
 
 def library() -> str:
@@ -34,14 +35,21 @@ def library() -> str:
     FileNotFoundError
         The package was built without OpenVINO.
     RuntimeError
-        It was built for another OpenVINO than the one that is installed.
+        It has none for the OpenVINO that is installed: each release has a library of its own.
     """
-    path = maskwise._library("libmaskwise_openvino.so", "extension of OpenVINO")
-    found = ov.get_version().split("-")[0]
-    if found != _core.openvino_version:
-        built = _core.openvino_version
-        raise RuntimeError(f"Maskwise was built for OpenVINO {built}, this is {found}")
-    return path
+    installed = ov.get_version().split("-")[0]
+    built = releases()
+    if built and installed not in built:
+        raise RuntimeError(
+            f"Maskwise was built for OpenVINO {', '.join(built)}, this is {installed}"
+        )
+    return maskwise._library(f"libmaskwise_openvino-{installed}.so", "extension of OpenVINO")
+
+
+def releases() -> list[str]:
+    """The releases of OpenVINO that this installation has an extension for."""
+    files = (Path(maskwise.__file__).parent / "lib").glob("libmaskwise_openvino-*.so")
+    return sorted(file.stem.split("-")[1] for file in files)
 
 
 def accelerate(model: ov.Model, *, force: bool = False, allow_narrowing: bool = False) -> ov.Model:

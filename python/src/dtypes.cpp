@@ -1,13 +1,14 @@
 #include "python_api.hpp"
 
 #include <array>
+#include <atomic>
 
 namespace maskwise::python {
 namespace {
 
 // ml_dtypes registers bfloat16 with NumPy under a number of its own; no such array exists before.
 int bfloat16_number() {
-    static int number = -1;
+    static std::atomic<int> number = -1;
     if (number >= 0) return number;
     const nb::object module = nb::steal(PyImport_GetModule(nb::str("ml_dtypes").ptr()));
     if (!module.is_valid()) {

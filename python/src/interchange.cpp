@@ -77,19 +77,19 @@ nb::object view_of(nb::handle foreign) {
     const nb::object number = nb::steal(type ? PyNumber_Index(type.ptr()) : nullptr);
     if (!number)
         refuse(PyExc_TypeError, "%s.__dlpack_device__() gave %R, no device of DLPack's",
-               Py_TYPE(foreign.ptr())->tp_name, device.ptr());
+               type_name_of(foreign).c_str(), device.ptr());
     if (!number.equal(nb::int_(int{nb::device::cpu::value})))
         refuse(PyExc_BufferError, "%s does not lie on the CPU but on DLPack's device %S",
-               Py_TYPE(foreign.ptr())->tp_name, device.ptr());
+               type_name_of(foreign).c_str(), device.ptr());
     // Asked by its method: nanobind, given the object, goes around a library that refuses.
     const nb::object given = foreign.attr("__dlpack__")();
     any_array memory;
     if (!nb::try_cast(given, memory))
         refuse(PyExc_TypeError, "%s.__dlpack__() gave %R, no unused tensor of DLPack's",
-               Py_TYPE(foreign.ptr())->tp_name, given.ptr());
+               type_name_of(foreign).c_str(), given.ptr());
     if (memory.data() == nullptr && memory.size() != 0)
         refuse(PyExc_BufferError, "the elements of this %s have no memory",
-               Py_TYPE(foreign.ptr())->tp_name);
+               type_name_of(foreign).c_str());
     return view_memory(memory);
 }
 

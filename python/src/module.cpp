@@ -126,8 +126,8 @@ PyObject* guarded(const Body& body) {
 // The value of out=; none where it is not given. Null, with the exception set, for other keywords.
 PyObject* find_out(PyObject* const* values, PyObject* keywords) {
     PyObject* out = Py_None;
-    for (Py_ssize_t i = 0; keywords != nullptr && i < PyTuple_GET_SIZE(keywords); ++i) {
-        PyObject* const keyword = PyTuple_GET_ITEM(keywords, i);
+    for (Py_ssize_t i = 0; keywords != nullptr && i < PyTuple_Size(keywords); ++i) {
+        PyObject* const keyword = PyTuple_GetItem(keywords, i);
         if (PyUnicode_CompareWithASCIIString(keyword, "out") != 0)
             return PyErr_Format(PyExc_TypeError, "where() got an unexpected keyword argument '%U'",
                                 keyword);
@@ -198,7 +198,6 @@ void* import_numpy() {
 NB_MODULE(_core, module) {
     if (import_numpy() == nullptr) throw nb::python_error();
     module.attr("numpy_where") = numpy_where();
-    module.attr("openvino_version") = MASKWISE_OPENVINO_VERSION; // "" without libmaskwise_openvino
     nb::register_exception_translator([](const std::exception_ptr& caught, void*) {
         try {
             std::rethrow_exception(caught);

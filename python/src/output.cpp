@@ -104,7 +104,7 @@ nb::object allocate_output(const request& of) {
 
 void check_array(nb::handle out, const dims& extents, nb::handle dtype) {
     if (!PyArray_Check(out.ptr()))
-        refuse(PyExc_TypeError, "out must be a numpy.ndarray, not %s", Py_TYPE(out.ptr())->tp_name);
+        refuse(PyExc_TypeError, "out must be a numpy.ndarray, not %s", type_name_of(out).c_str());
     check_shape(out, extents);
     if (PyArray_EquivTypes(PyArray_DESCR(as_array(out)), as_dtype(dtype)) == 0)
         refuse(PyExc_TypeError, "out has dtype %S, the result is %S", dtype_of(out).ptr(),

@@ -50,7 +50,7 @@ private:
     std::array<npy_intp, most_numbers> numbers_;
 };
 
-// For holders of the GIL, which guards it.
+// For any thread: the GIL guards it, and where there is none, a mutex.
 template <class Plan>
 class plan_memory {
 public:
@@ -60,12 +60,12 @@ public:
     Plan find(const call_key& key, const Compile& compile) {
         if (!key.fits()) return compile();
         slot& at = slots_[key.hash() % slots_.size()];
-        if (!at.found || !(at.key == key)) {
-            at.found.reset();
-            at.found = compile();
-            at.key = key;
-        }
-        return *at.found;
+        if (auto found = find(at, key)) return *found;
+        Plan made = compile();
+        const nb::ft_lock_guard lock(mutex_);
+        at.found = made;
+        at.key = key;
+        return made;
     }
 
 private:
@@ -73,6 +73,13 @@ private:
         call_key key;
         std::optional<Plan> found;
     };
+
+    std::optional<Plan> find(const slot& at, const call_key& key) {
+        const nb::ft_lock_guard lock(mutex_);
+        return at.found && at.key == key ? at.found : std::nullopt;
+    }
+
+    nb::ft_mutex mutex_; // nothing where there is a GIL
     std::array<slot, 64> slots_;
 };
 

@@ -14,6 +14,8 @@
 
 #include <unistd.h>
 
+#include <atomic>
+
 namespace maskwise::python {
 
 namespace nb = nanobind;
@@ -47,14 +49,19 @@ inline void* data_of(nb::handle array) {
     return PyArray_DATA(as_array(array));
 }
 
-// Attribute of a module that is part of the package or of NumPy, looked up once. The GIL guards the
-// pointer: an import hands it over, and who waits for a guard of C++'s would keep it.
+// Attribute of a module that is part of the package or of NumPy, looked up once, or by each of the
+// threads that are first: an import hands the GIL over, and who waits for a guard of C++'s would
+// keep it.
 template <typename Tag>
 nb::handle imported(Tag, const char* module, const char* name) {
-    static PyObject* value = nullptr; // outlives the interpreter
+    static std::atomic<PyObject*> value = nullptr; // outlives the interpreter
     if (value == nullptr)
         value = nb::object(nb::module_::import_(module).attr(name)).release().ptr();
-    return value;
+    return value.load();
+}
+
+inline nb::str type_name_of(nb::handle object) {
+    return nb::str(nb::handle(object.type()).attr("__name__"));
 }
 #define MASKWISE_IMPORTED(module, name) ::maskwise::python::imported([] {}, module, name)
 

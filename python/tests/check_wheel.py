@@ -2,9 +2,10 @@
 """Installs the wheel into a fresh environment, and has the doctor look at it.
 
 With --build the wheel holds what that build folder has compiled: seconds, in `scripts/test`.
-Without, all is compiled from nothing, for both ways in: `scripts/wheel` with `pip install
-dist/*.whl`, and `pip install .`; minutes, in `.ci/run`. What the package depends on comes from the
-environment of the tests, so no network is needed.
+With --install each wheel of a folder goes into an environment of each Python that is found, with
+all that it depends on, from the network: in `scripts/release`. Without, all is compiled from
+nothing by `pip install .`; minutes, in `.ci/run`. In these two what the package depends on comes
+from the environment of the tests, so no network is needed.
 """
 
 from __future__ import annotations
@@ -83,20 +84,80 @@ def check_build(build: Path, folder: Path) -> None:
 
 def check_sources(folder: Path) -> None:
     shutil.rmtree(ROOT / "build/wheel", ignore_errors=True)
-    run(ROOT / "scripts/wheel", folder)
-    install(next(folder.glob("maskwise-*.whl")), folder / "from-wheel")
     python = fresh_environment(folder / "from-source")
     run(python, *INSTALL, "--no-build-isolation", "--config-settings=build-dir=build/wheel", ".")
     examine(python)
 
 
+# One call of each door, as a user would write it, for what is installed.
+CALLS = """
+import importlib.util as installed, numpy as np, maskwise
+q = np.ones((1, 2, 64, 64), np.float32)
+assert maskwise.attention(q, q, q, is_causal=True).shape == q.shape
+assert maskwise.where(q > 0, q, 0).dtype == np.float32
+if installed.find_spec("onnxruntime"):
+    import maskwise.onnxruntime
+    from onnx import TensorProto, helper
+    kinds = {"c": TensorProto.BOOL, "x": TensorProto.FLOAT, "y": TensorProto.FLOAT}
+    inputs = [helper.make_tensor_value_info(name, kind, [2, 3]) for name, kind in kinds.items()]
+    output = helper.make_tensor_value_info("z", TensorProto.FLOAT, [2, 3])
+    node = helper.make_node("Where", list(kinds), ["z"])
+    model = helper.make_model(helper.make_graph([node], "where", inputs, [output]),
+                              opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+    session = maskwise.onnxruntime.session(model.SerializeToString())
+    assert "MaskwiseExecutionProvider" in session.get_providers()
+    x = np.ones((2, 3), np.float32)
+    assert (session.run(None, {"c": x > 0, "x": x, "y": 0 * x})[0] == x).all()
+if installed.find_spec("openvino"):
+    import maskwise.openvino, openvino
+    openvino.Core().add_extension(maskwise.openvino.library())
+if installed.find_spec("torch"):
+    import maskwise.torch, torch
+    maskwise.torch.install()
+    t = torch.ones(1, 2, 64, 64)
+    torch.nn.functional.scaled_dot_product_attention(t, t, t, is_causal=True)
+print("doors:", *(d for d in ("onnxruntime", "openvino", "torch") if installed.find_spec(d)))
+"""
+PYTHONS = [*(f"python3.{minor}" for minor in range(11, 16)), "python3.14t"]
+HOSTS = ["onnx", "onnxruntime", "openvino"]
+
+
+def fits(python: str, wheel: Path) -> bool:
+    """pip's own answer."""
+    dry = [*PIP, "install", "--dry-run", "--quiet", "--no-deps", "--no-index", str(wheel)]
+    return subprocess.run([python, *dry], capture_output=True, check=False).returncode == 0
+
+
+def check_wheels(wheels: Path, folder: Path) -> None:
+    for wheel in sorted(wheels.glob("maskwise-*.whl")):
+        for name in PYTHONS:
+            found = shutil.which(name)
+            if not found or not fits(found, wheel):
+                continue
+            environment = folder / f"{wheel.stem}-{name}"
+            run(found, "-m", "venv", environment)
+            python = environment / "bin/python"
+            run(python, *PIP, "install", "--quiet", wheel)
+            for host in HOSTS:  # not every Python has each
+                subprocess.run(
+                    [python, *PIP, "install", "--quiet", host], capture_output=True, check=False
+                )
+            doctor = run(python, "-m", "maskwise")
+            assert "same as NumPy  yes" in doctor, doctor
+            print(f"{wheel.name}: {name}: {run(python, '-c', CALLS).splitlines()[-1]}", flush=True)
+            shutil.rmtree(environment)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=Path, help="a build folder with the Python package in it")
+    parser.add_argument("--install", type=Path, help="a folder with wheels")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         if arguments.build:
             check_build(arguments.build, Path(name))
+        elif arguments.install:
+            check_wheels(arguments.install.resolve(), Path(name))
         else:
             check_sources(Path(name))
 

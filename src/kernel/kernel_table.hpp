@@ -53,7 +53,8 @@ struct kernel_table {
 };
 
 // One table for each instruction set compiled in. Running a kernel needs a CPU that supports it.
-std::span<const kernel_table* const> kernel_tables();
+// Exported by the library of the kernels.
+__attribute__((visibility("default"))) std::span<const kernel_table* const> kernel_tables();
 
 // The table of exactly that instruction set; throws argument_error where none is compiled in.
 const kernel_table& kernel_table_for(isa target);

@@ -43,15 +43,15 @@ void set_attribute(abi::op op, int name, const attribute& value) {
 } // namespace
 
 op_record::op_record(std::size_t op_id, int op_kind, const char* op_name)
-    : id(op_id), kind(op_kind), name(op_name, &pool_) {
+    : id(op_id), kind(op_kind), name(op_name, &room_) {
     inputs.reserve(3);
     outputs.reserve(1);
 }
 
 op_record::op_record(const op_record& other)
-    : id(other.id), kind(other.kind), name(other.name, &pool_),
-      attributes(other.attributes, &pool_), inputs(other.inputs, &pool_),
-      outputs(other.outputs, &pool_) {}
+    : id(other.id), kind(other.kind), name(other.name, &room_),
+      attributes(other.attributes, &room_), inputs(other.inputs, &room_),
+      outputs(other.outputs, &room_) {}
 
 void* op_record::operator new(std::size_t bytes) {
     const bool is_one_kept = kept.count > 0 && kept.count < kept_memory::most;

@@ -6,8 +6,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <memory_resource>
+#include <new>
 #include <span>
 #include <string>
 #include <utility>
@@ -18,13 +19,52 @@ namespace maskwise::onednn {
 
 using attribute = std::variant<std::vector<float>, std::vector<std::int64_t>, bool, std::string>;
 
+// Memory for the first elements of containers that live as long as it; what is given back stays
+// used. std::pmr has the like since GCC 9's runtime only.
+class small_room {
+public:
+    void* allocate(std::size_t bytes) {
+        const std::size_t padded = (bytes + alignment - 1) / alignment * alignment;
+        if (padded < bytes || padded > bytes_.size() - used_) return ::operator new(bytes);
+        return &bytes_[std::exchange(used_, used_ + padded)];
+    }
+    void deallocate(void* memory) noexcept {
+        const auto* const at = static_cast<std::byte*>(memory);
+        if (std::less()(at, bytes_.data()) || !std::less()(at, bytes_.data() + bytes_.size()))
+            ::operator delete(memory);
+    }
+
+private:
+    static constexpr std::size_t alignment = alignof(std::max_align_t);
+    alignas(alignment) std::array<std::byte, 5 * sizeof(abi::logical_tensor)> bytes_;
+    std::size_t used_ = 0;
+};
+
+template <class T>
+struct room_allocator {
+    using value_type = T;
+
+    room_allocator(small_room* in) : room(in) {}
+    template <class Other>
+    room_allocator(const room_allocator<Other>& other) : room(other.room) {}
+    T* allocate(std::size_t count) {
+        if (count > SIZE_MAX / sizeof(T)) throw std::bad_array_new_length();
+        return static_cast<T*>(room->allocate(count * sizeof(T)));
+    }
+    void deallocate(T* memory, std::size_t) noexcept { room->deallocate(memory); }
+    friend bool operator==(const room_allocator&, const room_allocator&) = default;
+
+    small_room* room;
+};
+
 // An operator as the client described it, in oneDNN's own numbers. Translated only for graphs that
 // hold a Select. Every operator of every graph passes here, so one of usual size (three inputs, one
-// output, a short name) is a single allocation.
+// output, a short name, an attribute) is a single allocation.
 class op_record {
-    static constexpr std::size_t room_bytes = 5 * sizeof(abi::logical_tensor); // one for attributes
-    alignas(std::max_align_t) std::array<std::byte, room_bytes> room_;
-    std::pmr::monotonic_buffer_resource pool_{room_.data(), room_.size()};
+    template <class T>
+    using list = std::vector<T, room_allocator<T>>;
+
+    small_room room_;
 
 public:
     op_record(std::size_t op_id, int op_kind, const char* op_name);
@@ -39,10 +79,9 @@ public:
 
     std::size_t id;
     int kind;
-    std::pmr::string name{&pool_};
-    std::pmr::vector<std::pair<int, attribute>> attributes{&pool_}; // each name once
-    std::pmr::vector<abi::logical_tensor> inputs{&pool_};
-    std::pmr::vector<abi::logical_tensor> outputs{&pool_};
+    std::basic_string<char, std::char_traits<char>, room_allocator<char>> name{&room_};
+    list<std::pair<int, attribute>> attributes{&room_}; // each name once
+    list<abi::logical_tensor> inputs{&room_}, outputs{&room_};
 
     void set(int attribute_name, attribute value);
     const attribute* find(int attribute_name) const; // null where it is not set

@@ -1,0 +1,189 @@
+"""Builds the wheels of the Python package and the sdist; scripts/wheels calls it.
+
+usage: wheels.py FOLDER
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+DEPS = ROOT / ".deps"
+PYTHON = DEPS / "python/bin/python"
+TOOLS = DEPS / "wheel_tools/bin/python"
+WORK = ROOT / "build/wheels"
+
+
+@dataclass(frozen=True)
+class Machine:
+    name: str
+    debian: str
+    platform: str  # the wheel's; auditwheel has to agree
+    options: tuple[str, ...] = ()
+
+    @property
+    def build(self) -> Path:
+        return WORK / self.name
+
+
+@dataclass(frozen=True)
+class Abi:
+    tag: str
+    python: str  # as python/CMakeLists.txt takes it
+    headers: str
+
+
+MACHINES = (
+    Machine("x86_64", "amd64", "manylinux_2_28_x86_64"),
+    # Its libtbb is Debian's, which needs a newer glibc: there is none on PyPI.
+    Machine(
+        "aarch64",
+        "arm64",
+        "manylinux_2_34_aarch64",
+        (f"-DCMAKE_TOOLCHAIN_FILE={ROOT}/cmake/aarch64.cmake",),
+    ),
+)
+ABIS = (
+    Abi("cp311-cp311", "3.11", "3.11"),
+    Abi("cp312-abi3", "3.12", "3.14"),
+    Abi("cp314-cp314t", "3.14t", "3.14"),
+)
+# Found in the environment where they are used.
+FOREIGN = ("libtbb.so.12", "libopenvino.so.*")
+
+
+def run(*command: str | Path, cwd: Path = ROOT) -> str:
+    ran = subprocess.run([*map(str, command)], cwd=cwd, text=True, capture_output=True, check=False)
+    if ran.returncode != 0:
+        sys.exit(f"scripts/wheels: {' '.join(map(str, command))} failed:\n{ran.stdout}{ran.stderr}")
+    return ran.stdout
+
+
+def build(machine: Machine, settings: list[str], target: str) -> None:
+    settings = [
+        "-DCMAKE_BUILD_TYPE=Release",
+        "-DMASKWISE_BUILD_TESTS=OFF",
+        "-DMASKWISE_BUILD_PYTHON=ON",
+        "-DMASKWISE_LANES=",
+        f"-DPython_EXECUTABLE={PYTHON}",
+        *machine.options,
+        *settings,
+    ]
+    run("cmake", "-G", "Ninja", "-S", ROOT, "-B", machine.build, *settings)
+    run("cmake", "--build", machine.build, "--target", target)
+
+
+def cached(machine: Machine, name: str) -> str:
+    text = (machine.build / "CMakeCache.txt").read_text()
+    found = re.search(rf"^{name}:\w+=(.*)$", text, re.MULTILINE)
+    assert found, name
+    return found.group(1)
+
+
+def build_openvino(machine: Machine) -> list[Path]:
+    """One library for each release: each has a soname of its own."""
+    made = []
+    for wheel in sorted((DEPS / "openvino").glob("openvino-*.whl")):
+        version = wheel.name.split("-")[1]
+        headers = WORK / "openvino" / version
+        if not headers.exists():
+            with zipfile.ZipFile(wheel) as archive:
+                archive.extractall(headers)
+        root = headers / "openvino"
+        build(
+            machine,
+            [f"-DMASKWISE_OPENVINO={root}", "-UOpenVINO_DIR", "-UMASKWISE_PYTHON_ABI"],
+            "maskwise_openvino",
+        )
+        library = machine.build / f"libmaskwise_openvino-{version}.so"
+        shutil.copy(machine.build / "lib/libmaskwise_openvino.so", library)
+        made.append(library)
+    return made
+
+
+def stage(machine: Machine, abi: Abi, libraries: list[Path]) -> Path:
+    """The wheel as a folder, with no WHEEL in it yet."""
+    headers = DEPS / f"python_headers-{abi.headers}-{machine.debian}/usr/include"
+    build(
+        machine,
+        [
+            "-DMASKWISE_OPENVINO=OFF",
+            f"-DMASKWISE_PYTHON_ABI={abi.python}",
+            f"-DMASKWISE_PYTHON_HEADERS={headers}/python{abi.headers};{headers}",
+        ],
+        "all",
+    )
+    staged = WORK / f"{abi.tag}-{machine.name}"
+    shutil.rmtree(staged, ignore_errors=True)
+    package = staged / "maskwise"
+    shutil.copytree(ROOT / "python/maskwise", package, ignore=shutil.ignore_patterns("__pycache__"))
+    run("cmake", "--install", machine.build, "--component", "python", "--prefix", staged)
+    for library in libraries:
+        shutil.copy(library, package / "lib")
+    strip = cached(machine, "CMAKE_STRIP")
+    run(strip, "--strip-unneeded", *package.glob("*.so"), *package.glob("lib/*"))
+    if machine.name == "aarch64":
+        libtbb = DEPS / "aarch64/usr/lib/aarch64-linux-gnu/libtbb.so.12"
+        shutil.copy(libtbb.resolve(), package / "lib/libtbb.so.12")
+    return staged
+
+
+def describe(staged: Path, machine: Machine, abi: Abi) -> None:
+    """The metadata of pyproject.toml, and the tag."""
+    code = (
+        "import scikit_build_core.build as b, sys; b.prepare_metadata_for_build_wheel(sys.argv[1])"
+    )
+    run(PYTHON, "-c", code, staged)
+    (metadata,) = staged.glob("*.dist-info")
+    lines = ["Wheel-Version: 1.0", "Generator: scripts/wheels", "Root-Is-Purelib: false"]
+    (metadata / "WHEEL").write_text("\n".join([*lines, f"Tag: {abi.tag}-{machine.platform}", ""]))
+
+
+def add_licences(staged: Path) -> None:
+    """Of what is compiled in: nanobind, robin-map as a part of it, Highway."""
+    (place,) = staged.glob("*.dist-info/licenses")
+    (packages,) = (DEPS / "python/lib").glob("python3*/site-packages")
+    (nanobind,) = packages.glob("nanobind-*.dist-info/licenses/LICENSE")
+    shutil.copy(nanobind, place / "nanobind")
+    header = next((packages / "nanobind/ext").glob("**/robin_map.h")).read_text()
+    (place / "robin-map").write_text(header[: header.index("*/") + 2] + "\n")
+    shutil.copy("/usr/share/doc/libhwy-dev/copyright", place / "highway")
+    if (staged / "maskwise/lib/libtbb.so.12").exists():
+        shutil.copy(DEPS / "aarch64/usr/share/doc/libtbb12/copyright", place / "oneTBB")
+
+
+def check(wheel: Path, machine: Machine) -> None:
+    excluded = [word for name in FOREIGN for word in ("--exclude", name)]
+    said = run(TOOLS, "-m", "auditwheel", "show", *excluded, wheel)
+    if f'platform tag:\n"{machine.platform}"' not in said.replace("  ", ""):
+        sys.exit(f"scripts/wheels: auditwheel does not agree with the tag:\n{said}")
+    if wheel.stat().st_size > 5_000_000:
+        sys.exit(f"scripts/wheels: {wheel.name} has {wheel.stat().st_size} bytes, at most 5 MB")
+
+
+def main() -> None:
+    folder = Path(sys.argv[1]).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("maskwise-*"):
+        old.unlink()
+    for machine in MACHINES:
+        libraries = build_openvino(machine) if machine.name == "x86_64" else []
+        for abi in ABIS:
+            staged = stage(machine, abi, libraries)
+            describe(staged, machine, abi)
+            add_licences(staged)
+            run(TOOLS, "-m", "wheel", "pack", staged, "--dest-dir", folder)
+            (wheel,) = folder.glob(f"maskwise-*-{abi.tag}-*_{machine.name}.whl")
+            check(wheel, machine)
+            print(f"{wheel.name} {wheel.stat().st_size / 1e6:.1f} MB", flush=True)
+    code = "import scikit_build_core.build as b, sys; b.build_sdist(sys.argv[1])"
+    run(PYTHON, "-c", code, folder)
+
+
+if __name__ == "__main__":
+    main()
