@@ -43,14 +43,14 @@ def read_functions(text: str) -> list[Function]:
 
 
 def function_table(functions: list[Function]) -> str:
-    """A row for all functions of one version with which Maskwise does the same."""
+    """The functions that differ by version: a row for all that do the same."""
     rows: dict[tuple[int, str], list[str]] = {}
     for function in functions:
-        rows.setdefault((function.since, function.does), []).append(f"`{function.name}`")
+        if function.since > SINCE_EVER or "before" in function.does:
+            rows.setdefault((function.since, function.does), []).append(f"`{function.name}`")
     lines = ["| `dnnl_graph_` | since | what Maskwise does |", "|---|---|---|"]
     for (since, does), names in rows.items():
-        before = f"; `unimplemented` before {version_text(since)}" if since > SINCE_EVER else ""
-        what = does or f"passes it on{before}"
+        what = does or f"passes it on; `unimplemented` before {version_text(since)}"
         lines.append(f"| {', '.join(names)} | {version_text(since)} | {what} |")
     return "\n".join(lines)
 

@@ -67,7 +67,7 @@ EVERY = (
     Table(README, "plain", f"{ATTENTION} --peers", sources=ENGINE, newest_only=True),
     Table(SPEED, "kernels", "scripts/bench kernels"),
     Table(SPEED, "targets", "scripts/bench", ("select", "small")),
-    Table(SPEED, "isa", ISA),
+    Table(SPEED, "isa", ISA, linked=True),
     Table(SPEED, "slowest", ISA, linked=True),
     Table(SPEED, "inplace", "scripts/bench inplace"),
     Table(SPEED, "model", "scripts/bench select", ("select",), linked=True),
@@ -117,6 +117,7 @@ PARTS = {
         ("oneDNN alone", "oneDNN with Maskwise"),
     ),
     "kernels": Part(("avx512", "avx2")),
+    "targets": Part(("select, ", "f32, ", "64 elements", "compile 3.13", "peak memory")),
     "inplace": Part(("nothing | f32", "what a causal mask hides | f32", "1 of 128, random | f32")),
     "python": Part(
         (
