@@ -65,11 +65,11 @@ MODELS = "scripts/bench transformers"
 EVERY = (
     Table("docs/onednn.md", "run", "scripts/run", ("run-perf",), newest_only=True),
     Table(README, "plain", f"{ATTENTION} --peers", sources=ENGINE, newest_only=True),
-    Table(SPEED, "kernels", "scripts/bench kernels"),
+    Table(SPEED, "kernels", "scripts/bench kernels", linked=True),
     Table(SPEED, "targets", "scripts/bench", ("select", "small")),
     Table(SPEED, "isa", ISA, linked=True),
     Table(SPEED, "slowest", ISA, linked=True),
-    Table(SPEED, "inplace", "scripts/bench inplace"),
+    Table(SPEED, "inplace", "scripts/bench inplace", linked=True),
     Table(SPEED, "model", "scripts/bench select", ("select",), linked=True),
     Table(FUSION, "attention", ATTENTION, sources=ENGINE),
     Table(FUSION, "merged", "scripts/run --batch=merge_perf", ("run-merge_perf",), ENGINE),
@@ -110,15 +110,13 @@ LARGE = (
     "16x16x256x256 16x16x256x256 16x16x256x256 random",
     "256x256 16x16x256x256 16x16x256x256 random",
 )
-MASKS = ("causal", "left-padded causal", "local 128 (ModernBERT)", "packed documents", "decode")
+MASKS = ("causal", "left-padded causal", "local 128 (ModernBERT)")
 PARTS = {
     "plain": Part(
         ("causal, 1024", "causal, 4096", "padding, a quarter masked", "1 of 8 tiles kept, 1024"),
         ("oneDNN alone", "oneDNN with Maskwise"),
     ),
-    "kernels": Part(("avx512",)),
     "targets": Part(("select, ", "f32, ", "64 elements")),
-    "inplace": Part(("nothing | f32", "what a causal mask hides | f32", "1 of 128, random | f32")),
     "python": Part(
         (
             *(f"f32, {count} random" for count in (64, 65536, 16777216)),
@@ -172,6 +170,8 @@ PARTS = {
     "masks": Part(
         (
             *(f"{mask} | " for mask in MASKS),
+            "packed documents | 1x12x2048x64 | 0.37 | f32",
+            "decode | 1x32/8x1x4096x128 | 0.98 | f32",
             "no mask | 1x12x1024x64 | 1 | f32",
             "the same as -1e9 | 1x12x1024x64 | 1 | f32",
             "ALiBi | 1x8x4096x64 | 1 | f32",
