@@ -72,7 +72,7 @@ EVERY = (
     Table(SPEED, "inplace", "scripts/bench inplace", linked=True),
     Table(SPEED, "model", "scripts/bench select", ("select",), linked=True),
     Table(FUSION, "attention", ATTENTION, sources=ENGINE),
-    Table(FUSION, "merged", "scripts/run --batch=merge_perf", ("run-merge_perf",), ENGINE),
+    Table(FUSION, "merged", "scripts/run --batch=merge_perf", ("run-merge_perf",), ENGINE, linked=True),
     Table("docs/python.md", "python", "scripts/bench python"),
     Table(HOST, "onnxruntime", "scripts/bench onnxruntime", sources=ENGINE),
     Table(HOST, "onnxruntime_models", "scripts/bench onnxruntime --models", sources=ENGINE),
@@ -122,8 +122,6 @@ PARTS = {
             *(f"f32, {count} random" for count in (64, 65536, 16777216)),
             "f32, causal",
             "f32, 1024x1024, x transposed",
-            "bfloat16",
-            "int64",
         )
     ),
     "onnxruntime_models": Part(
@@ -150,13 +148,6 @@ PARTS = {
             "padding 1x12x1024x1024",
         ),
         ("of its ceiling", "oneDNN's parts", "other implementations"),
-    ),
-    "merged": Part(
-        (
-            *(f"`{graph}` | 16384x1024" for graph in ("compare_select", "exp_select_add")),
-            *(f"`{graph}` | 16384x1024" for graph in ("cast_select_cast", "select_quantize")),
-            *(f"`{graph}` | 1x12x1024x1024" for graph in ("scale_mask_softmax", "causal_softmax")),
-        )
     ),
     "onnxruntime": Part(
         (
@@ -185,7 +176,6 @@ PARTS = {
             "Qwen 3 0.6B, 4 layers, 32 words on | 1 x 512 | float32",
             "BERT-base, 4 layers, padded | 8 x 128 | float32",
             "MiniLM, packed | 32 x 256 | float32",
-            "ViT-base, 6 layers | 4 x 197 | float32",
         ),
         ("eager", "SDPA compiled", "times as fast as SDPA"),
     ),
