@@ -29,7 +29,8 @@ def version_text(since: int) -> str:
 
 
 def read_functions(text: str) -> list[Function]:
-    functions, does = [], ""
+    functions: list[Function] = []
+    does = ""
     for line in text.splitlines():
         entry = re.match(r"(FORWARD|HOOK)\((\w+), (\d+),", line)
         if entry:

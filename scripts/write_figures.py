@@ -57,13 +57,14 @@ class Table:
     linked: bool = False  # the document links to the results and has no table of them
 
 
+RUN = "scripts/run"
 ATTENTION = "scripts/bench attention"
 ISA = "scripts/bench isa select sweep --limit"
 README, SPEED = "README.md", "docs/performance.md"
 FUSION, HOST, TORCH = "docs/fusion.md", "docs/onnxruntime.md", "docs/pytorch.md"
 MODELS = "scripts/bench transformers"
 EVERY = (
-    Table("docs/onednn.md", "run", "scripts/run", ("run-perf",), newest_only=True),
+    Table("docs/onednn.md", "run", RUN, ("run-perf",), newest_only=True),
     Table(README, "plain", f"{ATTENTION} --peers", sources=ENGINE, newest_only=True),
     Table(SPEED, "kernels", "scripts/bench kernels", linked=True),
     Table(SPEED, "targets", "scripts/bench", ("select", "small")),
@@ -72,7 +73,7 @@ EVERY = (
     Table(SPEED, "inplace", "scripts/bench inplace", linked=True),
     Table(SPEED, "model", "scripts/bench select", ("select",), linked=True),
     Table(FUSION, "attention", ATTENTION, sources=ENGINE),
-    Table(FUSION, "merged", "scripts/run --batch=merge_perf", ("run-merge_perf",), ENGINE, linked=True),
+    Table(FUSION, "merged", f"{RUN} --batch=merge_perf", ("run-merge_perf",), ENGINE, linked=True),
     Table("docs/python.md", "python", "scripts/bench python"),
     Table(HOST, "onnxruntime", "scripts/bench onnxruntime", sources=ENGINE),
     Table(HOST, "onnxruntime_models", "scripts/bench onnxruntime --models", sources=ENGINE),
