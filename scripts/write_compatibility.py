@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Writes the generated parts of docs/compatibility.md; --check tells whether they are current.
+"""Writes the table of functions in docs/compatibility.md; --check tells whether it is current.
 
-The table of functions comes from src/onednn/library/functions.inc, that of differences from the
-transcript tests' list. With --include DIR, also checks that every function that the headers below
-DIR declare is in the list.
+It comes from src/onednn/library/functions.inc. With --include DIR, also checks that every function
+that the headers below DIR declare is in the list.
 """
 
 import argparse
@@ -14,9 +13,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FUNCTIONS = ROOT / "src/onednn/library/functions.inc"
-DIFFERENCES = ROOT / "tests/contract/transcript/differences.txt"
 DOCUMENT = ROOT / "docs/compatibility.md"
-VERSIONS = ((3, 2), (3, 7), (3, 12), (3, 13))
+SINCE_EVER = 300
 
 
 @dataclass(frozen=True)
@@ -25,21 +23,14 @@ class Function:
     since: int  # major * 100 + minor
     does: str  # empty for a plain forward
 
-    def in_version(self, major: int, minor: int) -> str:
-        if major * 100 + minor >= self.since:
-            return "oneDNN, Maskwise" if self.does else "oneDNN"
-        answers = (
-            self.does and f"`unimplemented` before {version_text(self.since)}" not in self.does
-        )
-        return "Maskwise" if answers else "`unimplemented`"
-
 
 def version_text(since: int) -> str:
     return f"{since // 100}.{since % 100}"
 
 
 def read_functions(text: str) -> list[Function]:
-    functions, does = [], ""
+    functions: list[Function] = []
+    does = ""
     for line in text.splitlines():
         entry = re.match(r"(FORWARD|HOOK)\((\w+), (\d+),", line)
         if entry:
@@ -47,45 +38,24 @@ def read_functions(text: str) -> list[Function]:
                 sys.exit(
                     f"functions.inc: {entry[2]}: a HOOK has a //! line above, a FORWARD has none"
                 )
+            if does.startswith("the same"):  # as the function above does
+                does = does.replace("the same", functions[-1].does, 1)
             functions.append(Function(entry[2], int(entry[3]), does))
         does = line.removeprefix("//! ") if line.startswith("//! ") else ""
     return functions
 
 
 def function_table(functions: list[Function]) -> str:
-    versions = " | ".join(f"in {major}.{minor}" for major, minor in VERSIONS)
-    lines = [
-        f"| `dnnl_graph_` | since | {versions} | what Maskwise does |",
-        "|---|" + "---|" * (len(VERSIONS) + 2),
-    ]
+    """The functions that differ by version: a row for all that do the same."""
+    rows: dict[tuple[int, str], list[str]] = {}
     for function in functions:
-        cells = [function.in_version(*version) for version in VERSIONS]
-        since = version_text(function.since)
-        what = function.does or "passes it on"
-        lines.append(f"| `{function.name}` | {since} | {' | '.join(cells)} | {what} |")
+        if function.since > SINCE_EVER or "before" in function.does:
+            rows.setdefault((function.since, function.does), []).append(f"`{function.name}`")
+    lines = ["| `dnnl_graph_` | since | what Maskwise does |", "|---|---|---|"]
+    for (since, does), names in rows.items():
+        what = does or f"passes it on; `unimplemented` before {version_text(since)}"
+        lines.append(f"| {', '.join(names)} | {version_text(since)} | {what} |")
     return "\n".join(lines)
-
-
-def difference_table(text: str) -> str:
-    """Rules become rows; a comment above rules becomes a line of its own; sections are headings."""
-    blocks: list[str] = []
-    rows: list[str] = []
-    for line in [*text.split("\n\n", 1)[1].splitlines(), ""]:
-        cells = [cell.strip() for cell in line.split("|")]
-        if len(cells) == 5:
-            cells[0] = cells[0].replace(" ?", ", sometimes")
-            rows.append("| " + " | ".join(cell.replace("*", "\\*") for cell in cells) + " |")
-            continue
-        if rows:
-            head = ["| oneDNN | scenario | call | alone | with Maskwise |", "|---|---|---|---|---|"]
-            blocks.append("\n".join([*head, *rows]))
-            rows = []
-        if line.startswith("# ---"):
-            blocks.append("**" + line.strip("# -") + "**")
-        elif line.startswith("#"):
-            glue = bool(blocks) and not blocks[-1].startswith(("|", "*")) and blocks.pop()
-            blocks.append(f"{glue or ''} {line[1:].strip()}".strip())
-    return "\n\n".join(blocks)
 
 
 def replace_part(document: str, name: str, content: str, file: str = DOCUMENT.name) -> str:
@@ -115,7 +85,6 @@ def main() -> int:
     faults = [fault for include in arguments.include for fault in undeclared(functions, include)]
     old = DOCUMENT.read_text()
     new = replace_part(old, "functions", function_table(functions))
-    new = replace_part(new, "differences", difference_table(DIFFERENCES.read_text()))
     if not arguments.check:
         DOCUMENT.write_text(new)
     elif new != old:

@@ -6,6 +6,8 @@ markers `<!-- begin NAME -->` and `<!-- end NAME -->`. docs/figures/CLASS/NAME.j
 class has measured last (scripts/take_figures.py puts it there), docs/figures/nightly.json what
 scripts/nightly has run last. scripts/draw_picture.py draws the pictures of README.md from there.
 
+A document may show a part of the rows and columns (PARTS); its caption then links to all of them.
+
 --check writes nothing. It fails where a table or picture was edited by hand, lacks results, is of
 other results or stands outside of markers, and where results are older than the engine: more than
 30 commits of the sources that they measure. Old results of other CPU classes are notes, since only
@@ -52,45 +54,39 @@ class Table:
     sources: tuple[str, ...] = SELECT_ENGINE  # that it measures
     newest_only: bool = False  # of the CPU classes
     drawn: bool = False  # a picture, once for each background, and no table
+    linked: bool = False  # the document links to the results and has no table of them
 
 
+RUN = "scripts/run"
 ATTENTION = "scripts/bench attention"
 ISA = "scripts/bench isa select sweep --limit"
 README, SPEED = "README.md", "docs/performance.md"
-FUSION, HOST = "docs/fusion.md", "docs/onnxruntime.md"
+FUSION, HOST, TORCH = "docs/fusion.md", "docs/onnxruntime.md", "docs/pytorch.md"
 MODELS = "scripts/bench transformers"
 EVERY = (
-    Table(README, "run", "scripts/run", ("run-perf",), newest_only=True),
+    Table("docs/onednn.md", "run", RUN, ("run-perf",), newest_only=True),
     Table(README, "plain", f"{ATTENTION} --peers", sources=ENGINE, newest_only=True),
-    Table(SPEED, "kernels", "scripts/bench kernels"),
+    Table(SPEED, "kernels", "scripts/bench kernels", linked=True),
     Table(SPEED, "targets", "scripts/bench", ("select", "small")),
-    Table(SPEED, "isa", ISA),
-    Table(SPEED, "slowest", ISA),
-    Table(SPEED, "inplace", "scripts/bench inplace"),
-    Table(SPEED, "model", "scripts/bench select", ("select",)),
+    Table(SPEED, "isa", ISA, linked=True),
+    Table(SPEED, "slowest", ISA, linked=True),
+    Table(SPEED, "inplace", "scripts/bench inplace", linked=True),
+    Table(SPEED, "model", "scripts/bench select", ("select",), linked=True),
     Table(FUSION, "attention", ATTENTION, sources=ENGINE),
-    Table(FUSION, "merged", "scripts/run --batch=merge_perf", ("run-merge_perf",), ENGINE),
+    Table(FUSION, "merged", f"{RUN} --batch=merge_perf", ("run-merge_perf",), ENGINE, linked=True),
     Table("docs/python.md", "python", "scripts/bench python"),
     Table(HOST, "onnxruntime", "scripts/bench onnxruntime", sources=ENGINE),
     Table(HOST, "onnxruntime_models", "scripts/bench onnxruntime --models", sources=ENGINE),
     Table("docs/openvino.md", "openvino", "scripts/bench openvino", sources=ENGINE),
     Table("docs/attention.md", "masks", "scripts/bench masks", sources=ENGINE),
-    Table("docs/models.md", "transformers", MODELS, sources=ENGINE),
-    Table("docs/models.md", "transformers_memory", MODELS, ("transformers",), sources=ENGINE),
-    Table(
-        "docs/pytorch.md",
-        "lengths",
-        MODELS,
-        ("transformers",),
-        ENGINE,
-        newest_only=True,
-        drawn=True,
-    ),
-    Table(README, "select", "scripts/bench select", newest_only=True, drawn=True),
+    Table(TORCH, "transformers", MODELS, sources=ENGINE),
+    Table(TORCH, "transformers_memory", MODELS, ("transformers",), ENGINE, linked=True),
+    Table(TORCH, "lengths", MODELS, ("transformers",), ENGINE, newest_only=True, drawn=True),
+    Table(SPEED, "select", "scripts/bench select", newest_only=True, drawn=True),
     Table(README, "kept", f"{ATTENTION} --peers", sources=ENGINE, newest_only=True, drawn=True),
 )
 BY_NAME = {table.name: table for table in EVERY}
-TABLES = tuple(table for table in EVERY if not table.drawn)
+TABLES = tuple(table for table in EVERY if not table.drawn and not table.linked)
 NIGHTLY = Table("docs/reliability.md", "nightly", "scripts/nightly", sources=ENGINE)
 PICTURES = {
     f"docs/pictures/{name}-{theme}.svg": (table, theme)
@@ -100,6 +96,91 @@ PICTURES = {
         ("models", BY_NAME["lengths"]),
     )
     for theme in ("light", "dark")
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a document shows of a table."""
+
+    rows: tuple[str, ...] = ()  # how they begin, cells joined by " | "; all where empty
+    without: tuple[str, ...] = ()  # columns
+
+
+LARGE = (
+    "16x16x256x256 16x16x256x256 16x16x256x256 random",
+    "256x256 16x16x256x256 16x16x256x256 random",
+)
+MASKS = ("causal", "left-padded causal", "local 128 (ModernBERT)")
+PARTS = {
+    "plain": Part(
+        ("causal, 1024", "causal, 4096", "padding, a quarter masked", "1 of 8 tiles kept, 1024"),
+        ("oneDNN alone", "oneDNN with Maskwise"),
+    ),
+    "targets": Part(("select, ", "f32, ", "64 elements")),
+    "python": Part(
+        (
+            *(f"f32, {count} random" for count in (64, 65536, 16777216)),
+            "f32, causal",
+            "f32, 1024x1024, x transposed",
+        )
+    ),
+    "onnxruntime_models": Part(
+        tuple(f"{model}-torchscript" for model in ("gpt2", "distilbert", "t5_decoder", "deberta"))
+    ),
+    "openvino": Part(
+        (
+            *(f"Where {operands} | f32" for operands in LARGE),
+            "Where 1024 1024 1024 random | ",
+            "scale",
+            "attention 12x1024x64, scaled",
+        )
+    ),
+    "attention": Part(
+        (
+            "MHA-GPT-inf-fp32-bs1",
+            "MHA-distill_bert-inf-fp32-bs1",
+            "MHA-distill_bert-inf-int8-bs1",
+            "gqa-plain-implicit-causal-mask-fp32-bs1",
+            "hf-sdpa-bwd-implicit-mask-bf16-f32",
+            "matmul_select",
+            "middle causal",
+            "causal 1x12x1024x1024",
+            "padding 1x12x1024x1024",
+        ),
+        ("of its ceiling", "oneDNN's parts", "other implementations"),
+    ),
+    "onnxruntime": Part(
+        (
+            *(f"Where {operands} | f32" for operands in LARGE),
+            "Where 64 64 64",
+            "Where 8x1x1x384 1 8x12x384x384",
+            "scale",
+            "attention 12x1024x64",
+        )
+    ),
+    "masks": Part(
+        (
+            *(f"{mask} | " for mask in MASKS),
+            "packed documents | 1x12x2048x64 | 0.37 | f32",
+            "decode | 1x32/8x1x4096x128 | 0.98 | f32",
+            "no mask | 1x12x1024x64 | 1 | f32",
+            "causal window of 128 | 1x12x1024x64 | 0.12 | f32",
+            "the same as -1e9 | 1x12x1024x64 | 1 | f32",
+            "ALiBi | 1x8x4096x64 | 1 | f32",
+        )
+    ),
+    "transformers": Part(
+        (
+            "ModernBERT-base, 6 layers | 1 x 1024",
+            "ModernBERT-base, 6 layers | 1 x 8192",
+            "Gemma 3 270M, 6 layers | 1 x 2048 | float32",
+            "Qwen 3 0.6B, 4 layers, 32 words on | 1 x 512 | float32",
+            "BERT-base, 4 layers, padded | 8 x 128 | float32",
+            "MiniLM, packed | 32 x 256 | float32",
+        ),
+        ("eager", "SDPA compiled"),
+    ),
 }
 
 
@@ -151,11 +232,34 @@ def caption(cpu_class: str, result: Result) -> str:
     return f"{isa}: {result.machine}; `{result.command}`, {when}; {result.versions}."
 
 
+def part_of(result: Result, part: Part, name: str) -> tuple[list[str], list[list[str]]]:
+    """The head and the rows that are shown, in the order of the results."""
+    texts = [" | ".join(row) + " | " for row in result.rows]
+    for begin in part.rows:
+        if not any(text.startswith(begin) for text in texts):
+            raise Fault(f"{name}: no row of the results begins with '{begin}'")
+    if lacking := set(part.without) - set(result.head):
+        raise Fault(f"{name}: no column of the results is '{lacking.pop()}'")
+    columns = [i for i, column in enumerate(result.head) if column not in part.without]
+    shown = [
+        row
+        for row, text in zip(result.rows, texts, strict=True)
+        if not part.rows or text.startswith(part.rows)
+    ]
+    return [result.head[i] for i in columns], [[row[i] for i in columns] for row in shown]
+
+
+def block_text(table: Table, cpu_class: str, result: Result) -> str:
+    head, rows = part_of(result, PARTS.get(table.name, Part()), table.name)
+    described = caption(cpu_class, result)
+    if (rows, head) != (result.rows, result.head):
+        folder = "docs/figures" if table.document == README else "figures"
+        described += f" [All figures]({folder}/{cpu_class}/{table.name}.json)."
+    return f"{described}\n\n{markdown(head, rows)}"
+
+
 def result_text(table: Table, root: Path) -> str:
-    blocks = (
-        f"{caption(cpu_class, result)}\n\n{markdown(result.head, result.rows)}"
-        for cpu_class, result in results_of(table, root).items()
-    )
+    blocks = (block_text(table, *found) for found in results_of(table, root).items())
     return "\n\n".join(blocks)
 
 

@@ -13,7 +13,7 @@ import take_figures
 import write_figures
 from results import Row, by_case
 from table import PYTHON_HEAD, keep, python_row, select_table
-from write_figures import EVERY, NIGHTLY, PICTURES, TABLES, Result, sign, write
+from write_figures import EVERY, NIGHTLY, PICTURES, TABLES, Part, Result, sign, write
 
 CLASS = "avx512-some-model"
 
@@ -56,6 +56,7 @@ def record(commit: str) -> nightly.Record:
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository of which each document has every table, from results of its first commit."""
     monkeypatch.setattr(write_figures, "cpu_class", lambda: CLASS)
+    monkeypatch.setattr(write_figures, "PARTS", {})
     git(tmp_path, "init", "--quiet")
     commit = commit_change(tmp_path, "src/kernel/a")
     for document in {table.document for table in (*TABLES, NIGHTLY)}:
@@ -77,6 +78,24 @@ def test_what_was_written_passes_and_is_written_the_same_again(root: Path) -> No
     assert write(root, check=True) == 0
     assert write(root, check=False) == 0
     assert (root / "README.md").read_text() == text
+
+
+def test_a_part_of_the_rows_and_columns(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(write_figures, "PARTS", {"plain": Part(("c",), ("a",))})
+    assert write(root, check=False) == 0
+    text = (root / "README.md").read_text()
+    assert "| b |\n| --- |\n| 1 ms |" in text
+    assert f"y 1. [All figures](docs/figures/{CLASS}/plain.json)." in text
+    assert "All figures" not in (root / "docs/python.md").read_text()
+
+
+@pytest.mark.parametrize("part", [Part(("d",)), Part((), ("d",))])
+def test_a_part_that_the_results_lack(
+    root: Path, part: Part, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(write_figures, "PARTS", {"plain": part})
+    assert write(root, check=True) == 1
+    assert "plain: no " in capsys.readouterr().out
 
 
 def test_an_edit_by_hand(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
