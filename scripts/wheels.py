@@ -3,7 +3,6 @@
 usage: wheels.py FOLDER
 """
 
-import os
 import re
 import shutil
 import subprocess
