@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from check_package import ROOT, run
+from check_package import ROOT, VERSION, run
 
 CLIENT = """#include <maskwise/maskwise.hpp>
 #include <iostream>
@@ -33,7 +33,7 @@ FILES = {
     "maskwise": [
         "usr/bin/maskwise-bench",
         "usr/bin/maskwise-info",
-        "LIB/libmaskwise.so.0",
+        f"LIB/libmaskwise.so.{VERSION}",
         "LIB/libmaskwise_onednn.so",
         "LIB/libmaskwise_onnxruntime.so",
         "usr/share/doc/maskwise/copyright",
@@ -97,15 +97,9 @@ def build_by_cmake(work: Path, root: Path) -> Path:
 
 
 def run_bench(root: Path, libraries: Path, onednn: str) -> None:
-    command = [
-        ROOT / "scripts/lane",
-        "--preload",
-        libraries / "libmaskwise_onednn.so",
-        onednn,
-        "--",
-    ]
-    command += [root / "usr/bin/maskwise-bench", "--batch=select_smoke"]
-    output = run(*command, LD_LIBRARY_PATH=str(libraries))
+    plugin, program = libraries / "libmaskwise_onednn.so", root / "usr/bin/maskwise-bench"
+    lane: list[str | Path] = [ROOT / "scripts/lane", "--preload", plugin, onednn, "--"]
+    output = run(*lane, program, "--batch=select_smoke", LD_LIBRARY_PATH=str(libraries))
     if " failed:0 " not in output or "Maskwise in front" not in output:
         raise SystemExit(f"maskwise-bench in front of {onednn}:\n{output}")
     print(output.splitlines()[-1])

@@ -46,21 +46,22 @@ OPENVINO_MODEL = f"""<net name="model" version="11"><layers>
 <edge from-layer="1" from-port="0" to-layer="2" to-port="2"/>
 <edge from-layer="2" from-port="3" to-layer="3" to-port="0"/>
 </edges></net>"""
+VERSION = ".".join(re.findall(r" (\d+)$", (ROOT / "include/maskwise/version.h").read_text(), re.M))
 INSTALLED = {
     "bin/maskwise-bench",
     "bin/maskwise-info",
     *(f"include/maskwise/{path.name}" for path in (ROOT / "include/maskwise").iterdir()),
     "lib/libmaskwise.so",
-    "lib/libmaskwise.so.0",
-    "lib/libmaskwise.so.0.1.0",
+    f"lib/libmaskwise.so.{VERSION.split('.')[0]}",
+    f"lib/libmaskwise.so.{VERSION}",
     "lib/libmaskwise_onednn.so",
     "lib/libmaskwise_onnxruntime.so",
     "lib/libmaskwise_openvino.so",
     "lib/cmake/maskwise/maskwise-config-version.cmake",
     "lib/cmake/maskwise/maskwise-config.cmake",
-    "lib/cmake/maskwise/maskwise-openvino-targets-release.cmake",
+    "lib/cmake/maskwise/maskwise-openvino-targets-BUILD.cmake",
     "lib/cmake/maskwise/maskwise-openvino-targets.cmake",
-    "lib/cmake/maskwise/maskwise-targets-release.cmake",
+    "lib/cmake/maskwise/maskwise-targets-BUILD.cmake",
     "lib/cmake/maskwise/maskwise-targets.cmake",
     "lib/pkgconfig/maskwise.pc",
     "share/doc/maskwise/LICENSE",
@@ -84,7 +85,8 @@ def run(*command: str | Path, **environment: str) -> str:
 
 def install(build: Path, prefix: Path) -> None:
     run("cmake", "--install", build, "--prefix", prefix)
-    files = {str(path.relative_to(prefix)) for path in prefix.rglob("*") if not path.is_dir()}
+    paths = [str(path.relative_to(prefix)) for path in prefix.rglob("*") if not path.is_dir()]
+    files = {re.sub(r"-targets-\w+", "-targets-BUILD", path) for path in paths}
     found = {name for name in files if not name.startswith("share/maskwise/benchdnn_inputs/")}
     expected = INSTALLED
     if not openvino_package():
