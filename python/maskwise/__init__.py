@@ -6,9 +6,9 @@
     z = maskwise.attention(q, k, v, mask)           # torch's scaled_dot_product_attention
 
 `explain` says how a call would run, `select` is the operator by the strict rules of oneDNN,
-OpenVINO or ONNX, `maskwise.onnx_backend` runs ONNX models of Where, `maskwise.onnxruntime` lets
-ONNX Runtime run Where by Maskwise, `maskwise.openvino` lets OpenVINO run Select by it, and
-`python -m maskwise` checks an installation.
+OpenVINO or ONNX. The doors to other libraries are `maskwise.torch`, `maskwise.transformers`,
+`maskwise.flash_attn`, `maskwise.onnxruntime`, `maskwise.openvino`, `maskwise.onednn` and
+`maskwise.onnx_backend`; `python -m maskwise` tells which are open here, and what to type.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ __all__ = [
     "attention",
     "explain",
     "instruction_set",
-    "onednn_library",
     "packed_attention",
     "select",
     "where",
@@ -51,14 +50,3 @@ def _library(name: str, what: str) -> str:
     if not os.path.exists(library):  # noqa: PTH110
         raise FileNotFoundError(f"the {what} is not in this installation: no {library}")
     return library
-
-
-def onednn_library() -> str:
-    """Path of the plugin for programs of oneDNN Graph: what `LD_PRELOAD` takes.
-
-    Raises
-    ------
-    FileNotFoundError
-        The package was built without it.
-    """
-    return _library("libmaskwise_onednn.so", "plugin")

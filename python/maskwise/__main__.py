@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-import maskwise
+import maskwise.onednn
 
 
 def loaded(name: str) -> str:
@@ -27,7 +27,7 @@ def loaded(name: str) -> str:
 
 def plugin() -> str:
     try:
-        return f"LD_PRELOAD={maskwise.onednn_library()}"
+        return f"LD_PRELOAD={maskwise.onednn.library()}"
     except FileNotFoundError as failure:
         return str(failure)
 

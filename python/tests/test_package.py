@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import maskwise
+import maskwise.onednn
 import pytest
 from arrays import run_python
 from maskwise.__main__ import TESTED
@@ -25,7 +26,7 @@ def test_the_doctor() -> None:
 
 def test_the_plugin_can_be_preloaded() -> None:
     """It comes to life without a oneDNN, and does nothing."""
-    library = maskwise.onednn_library()
+    library = maskwise.onednn.library()
     ran = run_python("-c", "print(open('/proc/self/maps').read())", LD_PRELOAD=library)
     assert ran.returncode == 0
     assert Path(library).resolve().name in ran.stdout and not ran.stderr
@@ -34,7 +35,7 @@ def test_the_plugin_can_be_preloaded() -> None:
 def test_a_missing_plugin_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(maskwise, "__file__", str(tmp_path / "__init__.py"))
     with pytest.raises(FileNotFoundError, match="not in this installation"):
-        maskwise.onednn_library()
+        maskwise.onednn.library()
 
 
 @pytest.mark.parametrize("order", ["maskwise, openvino", "openvino, maskwise"])
