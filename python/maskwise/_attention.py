@@ -36,26 +36,19 @@ def attention(
 
     Parameters
     ----------
-    query : array_like, (..., L, E)
-    key : array_like, (..., S, E)
-    value : array_like, (..., S, Ev)
+    query, key, value : array_like, (..., L, E), (..., S, E), (..., S, Ev)
         Of one dtype: float32, float16 or ml_dtypes.bfloat16; floats in lists are float32. Leading
         dimensions broadcast. Arrays that speak DLPack (jax, torch) are read where they lie; strides
         may be any.
     attn_mask : Mask or array_like, optional
-        Fully masked tiles are skipped in every form. What each costs besides:
-
-        - none, is_causal, a Mask of rules: no memory, nothing is read.
-        - Mask.dense(array): a copy, looked at once; each call reads the tiles masked in part.
-        - A boolean array that broadcasts to (..., L, S), True keeps: all of it is read in each
-          call, once for the heads that share it.
-        - An array that is added, float32 or of query's dtype: the same, of 4 or 2 bytes a place.
-    dropout_p : float
-        0: there is no dropout.
+        Fully masked tiles are skipped in every form. A Mask of rules costs no memory and no
+        reading; Mask.dense(array) a copy, of which a call reads the tiles masked in part. An array
+        broadcasts to (..., L, S) and is read in each call, once for the heads that share it.
+        Boolean: True keeps a place. float32 or of query's dtype: added to the scores.
+    dropout_p : 0
     is_causal : bool
         Row i keeps the keys 0 to i. Not with a mask.
-    scale : float, optional
-        1 / sqrt(E) where not given.
+    scale : float, default 1 / sqrt(E)
     enable_gqa : bool
         query, (..., H, L, E), may have a multiple of the heads H of key, and of those of value.
     out : numpy.ndarray, optional
@@ -71,14 +64,13 @@ def attention(
 
     Returns
     -------
-    out, or a new array (..., L, Ev) of query's dtype, its columns side by side, the dimensions
-    before them in the order in which they lie in query. Where the first array of the arguments
-    comes from another library that speaks DLPack, an object of that library, without a copy. With
-    return_statistics a pair: the result, and float32 (..., L), the logarithm of each row's sum.
+    out, or a new array (..., L, Ev) of query's dtype, its dimensions in the order in which they
+    lie in query, columns last. Where the first array of the arguments comes from another library
+    that speaks DLPack, an object of that library, without a copy. With return_statistics a pair:
+    the result, and float32 (..., L), the logarithm of each row's sum.
 
     A row of which every place is masked is 0, its logarithm 0, too, and -inf without keys. Sums are
-    float32. Keep value finite where it is masked: whether a NaN or infinity there reaches the
-    result is not defined. The GIL is released.
+    float32. Keep value finite where it is masked: else the result is not defined. The GIL is free.
 
     Raises
     ------
@@ -86,8 +78,7 @@ def attention(
         Shapes that do not fit; attn_mask and is_causal together; a dropout_p other than 0; an out
         of another shape, read-only, or that shares memory with an operand.
     TypeError
-        Other dtypes; an out of another dtype or not an array; a non-boolean is_causal or
-        enable_gqa; a non-numeric scale.
+        Other dtypes, of out too; arguments of another kind.
     BufferError
         Memory that is not the CPU's, or that its library does not lend.
     """

@@ -51,6 +51,7 @@ def test_what_is_no_model(value: Any) -> None:
     for call in (
         maskwise.onnxruntime.session,
         maskwise.openvino.accelerate,
+        maskwise.openvino.taken,
         backend.is_compatible,
         backend.prepare,
         lambda model: backend.run_model(model, []),
@@ -200,11 +201,7 @@ def test_usage_of_every_module(module: str) -> None:
     assert error.startswith(f"python -m {module}: error: ")
 
 
-def test_the_path_of_the_extension_for_openvino() -> None:
-    assert run("maskwise.openvino")[:2] == (0, maskwise.openvino.library() + "\n")
-
-
-@pytest.mark.parametrize("module", ["maskwise", "maskwise.onnxruntime"])
+@pytest.mark.parametrize("module", ["maskwise", "maskwise.onnxruntime", "maskwise.openvino"])
 def test_doctors_in_a_wrong_environment(module: str, tmp_path: Path) -> None:
     onnx.save(MODEL, tmp_path / "model.onnx")
     model = [] if module == "maskwise" else [str(tmp_path / "model.onnx")]
