@@ -58,8 +58,8 @@ def attention(
     window : (left, right), optional
         As Mask.window, with or without attn_mask or is_causal.
     sinks : array_like, optional
-        Broadcasts to (..., H), float32 or of query's dtype: a score for each row of a head that
-        takes part in the softmax's sum only (gpt-oss's `sinks`).
+        Broadcasts to (..., H), float32 or of query's dtype: scores of gpt-oss that take part in
+        the softmax's sum only, one for each head.
     return_statistics : bool
 
     Returns
@@ -70,7 +70,7 @@ def attention(
     the result, and float32 (..., L), the logarithm of each row's sum.
 
     A row of which every place is masked is 0, its logarithm 0, too, and -inf without keys. Sums are
-    float32. Keep value finite where it is masked: else the result is not defined. The GIL is free.
+    float32. Keep value finite where it is masked, or results are undefined. The GIL is released.
 
     Raises
     ------
