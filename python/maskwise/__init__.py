@@ -14,11 +14,22 @@ OpenVINO or ONNX. The doors to other libraries are `maskwise.torch`, `maskwise.t
 from __future__ import annotations
 
 import os
+import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from maskwise._attention import attention, packed_attention
-from maskwise._core import explain, instruction_set, version, where
-from maskwise._select import select
+broken = ""  # why nothing can be called: the doctor's to say, whose way leads through here
+try:
+    for needed in ("numpy", "maskwise._core"):  # in this order, so that errors name the culprit
+        import_module(needed)
+    from maskwise._attention import attention, packed_attention
+    from maskwise._core import explain, instruction_set, version, where
+    from maskwise._select import select
+except ImportError as failure:
+    broken = str(failure)
+    if sys.argv[:1] != ["-m"] or "maskwise" not in sys.orig_argv:
+        reason = f"maskwise cannot be loaded: {broken} (`python -m maskwise` says more)"
+        raise ImportError(reason, name="maskwise") from failure
 
 __all__ = [
     "Mask",
@@ -29,7 +40,7 @@ __all__ = [
     "select",
     "where",
 ]
-__version__ = version()
+__version__ = "" if broken else version()
 
 if TYPE_CHECKING:
     from maskwise._mask import Mask

@@ -82,8 +82,7 @@ def attention(
     BufferError
         Memory that is not the CPU's, or that its library does not lend.
     """
-    if type(dropout_p) is not float or dropout_p:
-        _require_no_dropout(dropout_p)
+    _require_no_dropout(dropout_p)
     options = (is_causal, scale, enable_gqa, soft_cap, window, sinks, out)
     return _attend(query, key, value, attn_mask, *options, returns_statistics=return_statistics)
 

@@ -1,4 +1,4 @@
-"""The package as a whole: the doctor, types, libraries."""
+"""The package as a whole: types, libraries."""
 
 from __future__ import annotations
 
@@ -10,18 +10,9 @@ import maskwise
 import maskwise.onednn
 import pytest
 from arrays import run_python
-from maskwise.__main__ import TESTED
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python/maskwise"
-
-
-def test_the_doctor() -> None:
-    ran = run_python("-m", "maskwise", MASKWISE_MAX_ISA="scalar")
-    assert ran.returncode == 0, ran.stderr
-    for line in ("kernels        scalar", "same as NumPy  yes", "MASKWISE_MAX_ISA=scalar"):
-        assert line in ran.stdout
-    assert "LD_PRELOAD=" in ran.stdout and "libtbb.so.12" in ran.stdout
 
 
 def test_the_plugin_can_be_preloaded() -> None:
@@ -80,9 +71,3 @@ def test_everything_public_says_what_it_takes() -> None:
         assert len(getattr(maskwise, name).__doc__) > 50, name
     for word in ("Parameters", "Returns", "Raises", "out"):
         assert word in str(maskwise.where.__doc__)
-
-
-def test_versions_that_the_doctor_names_are_those_of_the_tests() -> None:
-    pins = "".join((ROOT / f"scripts/{name}.txt").read_text() for name in ("torch", "exporters"))
-    for name, version in TESTED.items():
-        assert f"\n{name}=={version}" in pins
