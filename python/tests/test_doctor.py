@@ -152,7 +152,11 @@ def test_no_numpy() -> None:
 CLOSED = [
     ("transformers", "raise ImportError('libfoo.so: no such file')", "libfoo.so: no such file"),
     ("torch", "1 / 0", "ZeroDivisionError: division by zero"),
-    ("onnxruntime", "__version__ = '1.20.1'", "1.20.1: Maskwise needs ONNX Runtime 1.24 or newer"),
+    (
+        "onnxruntime",
+        "__version__ = '1.23.2'; get_ep_devices = list",
+        "1.23.2: Maskwise needs ONNX Runtime 1.24 or newer, this is 1.23.2",
+    ),
     ("onnxruntime", "raise OSError('libonnxruntime.so')", "libonnxruntime.so"),
 ]
 
