@@ -138,21 +138,19 @@ DOORS = (
 
 def examine(door: Door) -> bool:
     """Prints how it is; False where what is installed does not open it."""
+    print(f"{door.name:<14} ", end="", flush=True)  # before an import that may end the process
     version = ""
     try:
         version = version_of(door.module)
         if not version and door.module != ONEDNN:  # which programs bring along
-            say(door, "absent", f"tested with {', '.join(door.tested)}")
+            print(f"absent  tested with {', '.join(door.tested)}")
             return True
         use = door.use + (door.enter() or "")
     except Exception as failure:
-        say(door, "CLOSED", f"{version}: {reason_of(failure)}" if version else reason_of(failure))
+        reason = reason_of(failure)
+        print(f"CLOSED  {version}: {reason}" if version else f"CLOSED  {reason}")
         return False
     known = "tested" if version in door.tested else f"not tested: {', '.join(door.tested)} are"
-    say(door, "open", f"{version}, {known}" if version else "for programs that bring it")
+    print(f"open    {version}, {known}" if version else "open    for programs that bring it")
     print(f"{'':<23}{use}")
     return True
-
-
-def say(door: Door, state: str, text: str) -> None:
-    print(f"{door.name:<14} {state:<7} {text}")

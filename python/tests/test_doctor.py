@@ -171,6 +171,13 @@ def test_a_door_that_does_not_open(module: str, content: str, reason: str, tmp_p
     assert f"verdict        NOT FINE: {name}" in ran.stdout
 
 
+def test_an_import_that_ends_the_process(tmp_path: Path) -> None:
+    fake(tmp_path, "torch", "import os\nos.abort()\n")
+    ran = doctor(tmp_path)
+    assert ran.returncode != 0
+    assert ran.stdout.endswith("\nPyTorch        "), ran.stdout
+
+
 def test_another_openvino(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
