@@ -18,7 +18,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-broken = ""  # why nothing can be called: the doctor's to say, whose way leads through here
+_broken = ""  # why the package cannot be loaded: only the doctor gets past that, to tell
 try:
     for needed in ("numpy", "maskwise._core"):  # in this order, so that errors name the culprit
         import_module(needed)
@@ -26,9 +26,9 @@ try:
     from maskwise._core import explain, instruction_set, version, where
     from maskwise._select import select
 except ImportError as failure:
-    broken = str(failure)
+    _broken = str(failure)
     if sys.argv[:1] != ["-m"] or "maskwise" not in sys.orig_argv:
-        reason = f"maskwise cannot be loaded: {broken} (`python -m maskwise` says more)"
+        reason = f"maskwise cannot be loaded: {_broken} (`python -m maskwise` says more)"
         raise ImportError(reason, name="maskwise") from failure
 
 __all__ = [
@@ -40,7 +40,7 @@ __all__ = [
     "select",
     "where",
 ]
-__version__ = "" if broken else version()
+__version__ = "" if _broken else version()
 
 if TYPE_CHECKING:
     from maskwise._mask import Mask

@@ -31,8 +31,8 @@ def start(words: list[str]) -> int:
     given = parser.parse_args(words)
     if not Path(given.program).is_file():
         parser.error(f"no such file: {given.program}")
-    if maskwise.broken:
-        parser.exit(1, f"{parser.prog}: maskwise cannot be loaded: {maskwise.broken}\n")
+    if maskwise._broken:
+        parser.exit(1, f"{parser.prog}: maskwise cannot be loaded: {maskwise._broken}\n")
     try:
         run(given.program, given.arguments)
     except ModuleNotFoundError as missing:

@@ -77,7 +77,7 @@ def numpy_version() -> str:
 
 def examine_parts() -> int:
     """Of a package that cannot be loaded."""
-    row("maskwise", f"CANNOT BE LOADED: {maskwise.broken.strip().splitlines()[0]}")
+    row("maskwise", f"CANNOT BE LOADED: {maskwise._broken.strip().splitlines()[0]}")
     row("in", PACKAGE)
     row("python", f"{sys.version.split()[0]} {sys.executable}")
     row("it looks for", " or ".join(f"_core{suffix}" for suffix in EXTENSION_SUFFIXES))
@@ -89,7 +89,7 @@ def examine_parts() -> int:
 
 
 def examine() -> int:
-    if maskwise.broken:
+    if maskwise._broken:
         return examine_parts()
     settings = [f"{k}={v}" for k, v in os.environ.items() if k.startswith("MASKWISE")]
     facts: dict[str, Any] = {

@@ -46,9 +46,10 @@ def version_of_onednn() -> str:
     """Of this environment, or of the machine."""
     own = sorted(Path(sys.prefix, "lib").glob("libdnnl.so.*"))
     library = str(own[0]) if own else ctypes.util.find_library("dnnl")
-    if library is None:
+    try:
+        query = ctypes.CDLL(library or "libdnnl.so").dnnl_version
+    except OSError:  # none, or its programs find what it needs by a path of their own
         return ""
-    query = ctypes.CDLL(library).dnnl_version
     query.restype = ctypes.POINTER(ctypes.c_int * 3)
     return ".".join(map(str, query().contents))
 

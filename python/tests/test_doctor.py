@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,29 @@ def test_an_open_door(module: str, name: str, use: str, capsys: pytest.CaptureFi
     assert _doors.examine(door)
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith(f"{name:<14} open    {version}, ") and use in second
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [("dnnl_version", "open    3.13.2, tested"), ("", "open    for programs that bring it")],
+)
+def test_onednn(
+    function: str,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    library = tmp_path / "lib/libdnnl.so.3"
+    library.parent.mkdir()
+    library.write_text("no library")
+    if function:
+        source = tmp_path / "dnnl.c"
+        source.write_text(f"int *{function}(void) {{ static int v[] = {{3, 13, 2}}; return v; }}")
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    assert _doors.examine(_doors.DOORS[-1])
+    assert capsys.readouterr().out.startswith(f"oneDNN         {said}\n")
 
 
 def swap_byte(package: Path) -> None:
