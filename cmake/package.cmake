@@ -1,38 +1,74 @@
 # What `cmake --install` puts down, and the CMake package by which a project finds it:
 # find_package(maskwise) gives maskwise::maskwise, the C++ API, and
 # maskwise::onednn, the plugin, to be linked before oneDNN; behind find_package(OpenVINO)
-# maskwise::openvino, too, to be linked behind openvino::runtime.
+# maskwise::openvino, too, to be linked behind openvino::runtime. pkg-config knows the C++ API only.
 include(CMakePackageConfigHelpers)
 
-set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/maskwise")
-if(TARGET maskwise_onednn)
-    set_target_properties(maskwise_onednn PROPERTIES EXPORT_NAME onednn)
-    install(TARGETS maskwise maskwise_kernels maskwise_onednn EXPORT maskwise_targets
+# Into the prefix, with libraries below lib_dir. Called twice, because Debian wants another lib_dir
+# than everybody else; `extra` are words for install().
+function(maskwise_install_libraries lib_dir runtime dev extra)
+    set(package_dir "${lib_dir}/cmake/maskwise")
+    set(exports maskwise_${runtime}_targets)
+    # The name without a version is what the linker looks for, so it comes with the headers.
+    install(TARGETS maskwise EXPORT ${exports} LIBRARY DESTINATION "${lib_dir}"
+            COMPONENT ${runtime} NAMELINK_COMPONENT ${dev} ${extra}
+            INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+    install(TARGETS maskwise_kernels EXPORT ${exports} LIBRARY DESTINATION "${lib_dir}"
+            COMPONENT ${runtime} NAMELINK_SKIP ${extra})
+    install(TARGETS maskwise_onednn EXPORT ${exports} LIBRARY DESTINATION "${lib_dir}"
+            COMPONENT ${runtime} ${extra} INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+    # A module that ONNX Runtime opens; nothing links it.
+    install(TARGETS maskwise_onnxruntime LIBRARY DESTINATION "${lib_dir}"
+            COMPONENT ${runtime} ${extra})
+    install(EXPORT ${exports} NAMESPACE maskwise:: FILE maskwise-targets.cmake
+            DESTINATION "${package_dir}" COMPONENT ${dev} ${extra})
+
+    set(made "${PROJECT_BINARY_DIR}/package/${runtime}")
+    configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/maskwise-config.cmake.in"
+        "${made}/maskwise-config.cmake" INSTALL_DESTINATION "${package_dir}")
+    write_basic_package_version_file("${made}/maskwise-config-version.cmake"
+                                     COMPATIBILITY SameMinorVersion)
+    install(FILES "${made}/maskwise-config.cmake" "${made}/maskwise-config-version.cmake"
+            DESTINATION "${package_dir}" COMPONENT ${dev} ${extra})
+    file(RELATIVE_PATH prefix_from_pc "/${lib_dir}/pkgconfig" "/")
+    configure_file("${PROJECT_SOURCE_DIR}/cmake/maskwise.pc.in" "${made}/maskwise.pc" @ONLY)
+    install(FILES "${made}/maskwise.pc" DESTINATION "${lib_dir}/pkgconfig" COMPONENT ${dev} ${extra})
+endfunction()
+
+function(maskwise_install_rest runtime dev extra)
+    install(TARGETS maskwise-info RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}"
+            COMPONENT ${runtime} ${extra})
+    if(TARGET maskwise-bench-installed)
+        install(TARGETS maskwise-bench-installed RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}"
+                COMPONENT ${runtime} ${extra})
+        install(DIRECTORY benchdnn_inputs DESTINATION "${CMAKE_INSTALL_DATADIR}/maskwise"
+                COMPONENT ${runtime} ${extra} PATTERN README.md EXCLUDE)
+    endif()
+    install(DIRECTORY include/maskwise DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+            COMPONENT ${dev} ${extra} PATTERN openvino.hpp EXCLUDE)
+endfunction()
+
+# In a file of its own, because it names OpenVINO's target. Not in Debian's packages, which cannot
+# ask for one version of OpenVINO's wheel.
+function(maskwise_install_openvino)
+    set_target_properties(maskwise_openvino PROPERTIES EXPORT_NAME openvino)
+    install(TARGETS maskwise_openvino EXPORT maskwise_openvino_targets
             LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
             INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
-    install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/maskwise"
-            DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
-    # A module that ONNX Runtime opens; nothing links it.
-    install(TARGETS maskwise_onnxruntime LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-    # In a file of its own, because it names OpenVINO's target.
+    install(EXPORT maskwise_openvino_targets NAMESPACE maskwise::
+            FILE maskwise-openvino-targets.cmake
+            DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/maskwise")
+    install(FILES include/maskwise/openvino.hpp
+            DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/maskwise")
+endfunction()
+
+if(TARGET maskwise_onednn)
+    set_target_properties(maskwise_onednn PROPERTIES EXPORT_NAME onednn)
+    maskwise_install_libraries("${CMAKE_INSTALL_LIBDIR}" runtime dev "")
+    maskwise_install_rest(runtime dev "")
     if(TARGET maskwise_openvino)
-        set_target_properties(maskwise_openvino PROPERTIES EXPORT_NAME openvino)
-        install(TARGETS maskwise_openvino EXPORT maskwise_openvino_targets
-                LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
-                INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
-        install(EXPORT maskwise_openvino_targets NAMESPACE maskwise::
-                FILE maskwise-openvino-targets.cmake DESTINATION "${package_dir}")
+        maskwise_install_openvino()
     endif()
-    install(TARGETS maskwise-info RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
-    install(EXPORT maskwise_targets NAMESPACE maskwise:: FILE maskwise-targets.cmake
-            DESTINATION "${package_dir}")
+    install(FILES LICENSE cmake/copyright DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+    include(debian)
 endif()
-configure_package_config_file(
-    "${CMAKE_CURRENT_LIST_DIR}/maskwise-config.cmake.in"
-    "${PROJECT_BINARY_DIR}/maskwise-config.cmake" INSTALL_DESTINATION "${package_dir}")
-write_basic_package_version_file("${PROJECT_BINARY_DIR}/maskwise-config-version.cmake"
-                                 COMPATIBILITY SameMinorVersion)
-install(FILES "${PROJECT_BINARY_DIR}/maskwise-config.cmake"
-              "${PROJECT_BINARY_DIR}/maskwise-config-version.cmake"
-        DESTINATION "${package_dir}")
-install(FILES LICENSE README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -5,6 +5,7 @@
 #include "softmax_chain.hpp"
 
 #include <openvino/op/softmax.hpp>
+#include <openvino/op/util/multi_subgraph_base.hpp>
 
 #include <link.h>
 #include <unwind.h>
@@ -62,7 +63,7 @@ bool is_called_by_cpu_plugin() {
 }
 
 template <class base>
-class deferred_softmax : public base {
+class deferred_softmax : public base, public deferred {
 public:
     template <class Axis>
     deferred_softmax(const ov::Output<ov::Node>& input, Axis axis, bool is_forced,
@@ -72,17 +73,38 @@ public:
     std::shared_ptr<ov::Node> clone_with_new_inputs(const ov::OutputVector& inputs) const override {
         if (!is_called_by_cpu_plugin())
             return std::make_shared<deferred_softmax>(inputs.at(0), this->get_axis(), is_forced_);
-        const auto replaced = replaced_.lock();
-        const auto chain = find_softmax_chain(*this, is_forced_, replaced.get());
+        const auto chain = find_chain();
         if (!chain) return base::clone_with_new_inputs(inputs);
         return std::make_shared<masked_softmax>(chain->inputs_of(*inputs.at(0).get_node()),
                                                 chain->steps);
     }
+    node_set taken() const override {
+        const auto chain = find_chain();
+        return chain ? chain->nodes : node_set{};
+    }
 
 private:
+    std::optional<softmax_chain> find_chain() const {
+        return find_softmax_chain(*this, is_forced_, replaced_.lock().get());
+    }
+
     bool is_forced_;
     std::weak_ptr<const ov::Node> replaced_; // reads what this reads, as long as somebody holds it
 };
+
+void add_taken(const ov::Model& model, std::vector<std::string>& names) {
+    node_set taken;
+    for (const auto& node : model.get_ordered_ops())
+        if (const auto* const own = dynamic_cast<const deferred*>(node.get())) {
+            const node_set more = own->taken();
+            taken.insert(more.begin(), more.end());
+        }
+    for (const auto& node : model.get_ordered_ops()) {
+        if (const auto* holder = ov::as_type<op::util::MultiSubGraphOp>(node.get()))
+            for (const auto& body : holder->get_functions()) add_taken(*body, names);
+        if (taken.count(node.get()) > 0) names.push_back(node->get_friendly_name());
+    }
+}
 
 } // namespace
 
@@ -90,9 +112,12 @@ deferred_select::deferred_select(const ov::OutputVector& inputs,
                                  const op::AutoBroadcastSpec& broadcast, bool is_taken)
     : Select(inputs.at(0), inputs.at(1), inputs.at(2), broadcast), is_taken_(is_taken) {}
 
-// Edits may have given one that is taken a form that Maskwise does not have.
 bool deferred_select::becomes_ours() const {
     return is_taken_ ? reason_of_form(*this).empty() : is_claimed(*this, {});
+}
+
+node_set deferred_select::taken() const {
+    return becomes_ours() ? node_set{this} : node_set{};
 }
 
 std::shared_ptr<ov::Node>
@@ -110,6 +135,12 @@ std::shared_ptr<ov::Node> defer_softmax(const ov::Node& softmax, bool is_forced)
     const auto& v8 = dynamic_cast<const op::v8::Softmax&>(softmax);
     return std::make_shared<deferred_softmax<op::v8::Softmax>>(
         v8.input_value(0), v8.get_axis(), is_forced, softmax.shared_from_this());
+}
+
+std::vector<std::string> names_of_taken(const ov::Model& model) {
+    std::vector<std::string> names;
+    add_taken(model, names);
+    return names;
 }
 
 } // namespace maskwise::openvino

@@ -35,26 +35,49 @@ ov::OutputVector where_of_onnx(const ov::frontend::NodeContext& node) {
     return std::make_shared<deferred_select>(inputs, ov::op::AutoBroadcastType::NUMPY)->outputs();
 }
 
-// The pass, for Python, to which OpenVINO gives no way to passes of a library. Its node factory
-// can create this, with an operation that holds the model, and gets its outputs back.
-class accelerate_call : public ov::BaseOpExtension {
+// What Python asks of a model, to which OpenVINO gives no way to functions of a library. Its node
+// factory can create these, with an operation that holds the model, and gets its outputs back.
+class call_of_python : public ov::BaseOpExtension {
 public:
-    const ov::DiscreteTypeInfo& get_type_info() const override {
-        static const ov::DiscreteTypeInfo type("Accelerate", "maskwise");
-        return type;
-    }
+    explicit call_of_python(const char* name) : type_(name, "maskwise") {}
+    const ov::DiscreteTypeInfo& get_type_info() const override { return type_; }
     ov::OutputVector create(const ov::OutputVector& inputs,
                             ov::AttributeVisitor& visitor) const override {
-        accelerate_options options;
-        visitor.on_attribute("force", options.force);
-        visitor.on_attribute("allow_narrowing", options.allow_narrowing);
-        const auto* const holder =
-            ov::as_type<ov::op::util::MultiSubGraphOp>(inputs.at(0).get_node());
+        auto* const holder = ov::as_type<ov::op::util::MultiSubGraphOp>(inputs.at(0).get_node());
         OPENVINO_ASSERT(holder != nullptr, "Maskwise: no operation with a model in it");
-        accelerate_select(options).run_on_model(holder->get_function(0));
+        run(*holder, visitor);
         return inputs;
     }
     std::vector<ov::Extension::Ptr> get_attached_extensions() const override { return {}; }
+
+private:
+    virtual void run(ov::op::util::MultiSubGraphOp& holder,
+                     ov::AttributeVisitor& visitor) const = 0;
+
+    ov::DiscreteTypeInfo type_;
+};
+
+class accelerate_call : public call_of_python {
+public:
+    accelerate_call() : call_of_python("Accelerate") {}
+
+private:
+    void run(ov::op::util::MultiSubGraphOp& holder, ov::AttributeVisitor& visitor) const override {
+        accelerate_options options;
+        visitor.on_attribute("force", options.force);
+        visitor.on_attribute("allow_narrowing", options.allow_narrowing);
+        accelerate_select(options).run_on_model(holder.get_function(0));
+    }
+};
+
+class taken_call : public call_of_python {
+public:
+    taken_call() : call_of_python("Taken") {}
+
+private:
+    void run(ov::op::util::MultiSubGraphOp& holder, ov::AttributeVisitor&) const override {
+        holder.get_rt_info()["taken"] = names_of_taken(*holder.get_function(0));
+    }
 };
 
 // OpenVINO expects exceptions of create_extensions, a C++ function but for its name. The loader
@@ -71,9 +94,11 @@ void check_version() {
 std::vector<ov::Extension::Ptr> make_extensions() {
     check_version();
     return {std::make_shared<ov::OpExtension<select>>(),
-            std::make_shared<ov::OpExtension<masked_softmax>>(), std::make_shared<select_of_ir>(),
+            std::make_shared<ov::OpExtension<masked_softmax>>(),
+            std::make_shared<select_of_ir>(),
             std::make_shared<ov::frontend::onnx::ConversionExtension>("Where", where_of_onnx),
-            std::make_shared<accelerate_call>()};
+            std::make_shared<accelerate_call>(),
+            std::make_shared<taken_call>()};
 }
 
 } // namespace

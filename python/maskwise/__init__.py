@@ -6,31 +6,41 @@
     z = maskwise.attention(q, k, v, mask)           # torch's scaled_dot_product_attention
 
 `explain` says how a call would run, `select` is the operator by the strict rules of oneDNN,
-OpenVINO or ONNX, `maskwise.onnx_backend` runs ONNX models of Where, `maskwise.onnxruntime` lets
-ONNX Runtime run Where by Maskwise, `maskwise.openvino` lets OpenVINO run Select by it, and
-`python -m maskwise` checks an installation.
+OpenVINO or ONNX. The doors to other libraries are `maskwise.torch`, `maskwise.transformers`,
+`maskwise.flash_attn`, `maskwise.onnxruntime`, `maskwise.openvino`, `maskwise.onednn` and
+`maskwise.onnx_backend`; `python -m maskwise` tells which are open here, and what to type.
 """
 
 from __future__ import annotations
 
 import os
+import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from maskwise._attention import attention, packed_attention
-from maskwise._core import explain, instruction_set, version, where
-from maskwise._select import select
+_broken = ""  # why the package cannot be loaded: only the doctor gets past that, to tell
+try:
+    for needed in ("numpy", "maskwise._core"):  # in this order, so that errors name the culprit
+        import_module(needed)
+    from maskwise._attention import attention, packed_attention
+    from maskwise._core import explain, instruction_set, version, where
+    from maskwise._select import select
+except ImportError as failure:
+    _broken = str(failure)
+    if sys.argv[:1] != ["-m"] or "maskwise" not in sys.orig_argv:
+        reason = f"maskwise cannot be loaded: {_broken} (`python -m maskwise` says more)"
+        raise ImportError(reason, name="maskwise") from failure
 
 __all__ = [
     "Mask",
     "attention",
     "explain",
     "instruction_set",
-    "onednn_library",
     "packed_attention",
     "select",
     "where",
 ]
-__version__ = version()
+__version__ = "" if _broken else version()
 
 if TYPE_CHECKING:
     from maskwise._mask import Mask
@@ -51,14 +61,3 @@ def _library(name: str, what: str) -> str:
     if not os.path.exists(library):  # noqa: PTH110
         raise FileNotFoundError(f"the {what} is not in this installation: no {library}")
     return library
-
-
-def onednn_library() -> str:
-    """Path of the plugin for programs of oneDNN Graph: what `LD_PRELOAD` takes.
-
-    Raises
-    ------
-    FileNotFoundError
-        The package was built without it.
-    """
-    return _library("libmaskwise_onednn.so", "plugin")

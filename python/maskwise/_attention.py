@@ -16,81 +16,86 @@ LEAST_CAP = 1e-30  # score / soft_cap overflows float32 with a smaller one
 
 
 def attention(
-    q: Any,
-    k: Any,
-    v: Any,
-    mask: Any = None,
-    *,
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
     is_causal: bool = False,
     scale: float | None = None,
     enable_gqa: bool = False,
+    *,
+    out: Any = None,
     soft_cap: float | None = None,
     window: tuple[int, int] | None = None,
     sinks: Any = None,
     return_statistics: bool = False,
-    out: Any = None,
 ) -> Any:
-    """softmax(q @ k^T * scale, masked) @ v, torch's scaled_dot_product_attention; what
-    the mask throws away is not computed.
+    """softmax(query @ key^T * scale, masked) @ value: torch's scaled_dot_product_attention, with
+    its arguments; what the mask throws away is not computed.
 
     Parameters
     ----------
-    q : array_like, (..., L, E)
-    k : array_like, (..., S, E)
-    v : array_like, (..., S, Ev)
-        Of one dtype: float32, float16 or ml_dtypes.bfloat16. Leading dimensions broadcast. Arrays
-        that speak DLPack (jax, torch) are read where they lie; strides may be any.
-    mask : Mask or array_like, optional
-        A Mask costs nothing to make and to read. An array broadcasts to (..., L, S) and is read
-        once in every call. Boolean: True keeps a place. float32 or of q's dtype: added to the
-        scores.
+    query, key, value : array_like, (..., L, E), (..., S, E), (..., S, Ev)
+        Of one dtype: float32, float16 or ml_dtypes.bfloat16; floats in lists are float32. Leading
+        dimensions broadcast. Arrays that speak DLPack (jax, torch) are read where they lie; strides
+        may be any.
+    attn_mask : Mask or array_like, optional
+        Fully masked tiles are skipped in every form. A Mask of rules costs no memory and no
+        reading; Mask.dense(array) a copy, of which a call reads the tiles masked in part. An array
+        broadcasts to (..., L, S) and is read in each call, once for the heads that share it.
+        Boolean: True keeps a place. float32 or of query's dtype: added to the scores.
+    dropout_p : 0
     is_causal : bool
         Row i keeps the keys 0 to i. Not with a mask.
-    scale : float, optional
-        1 / sqrt(E) where not given.
+    scale : float, default 1 / sqrt(E)
     enable_gqa : bool
-        q, (..., H, L, E), may have a multiple of the heads H of k, and of those of v.
+        query, (..., H, L, E), may have a multiple of the heads H of key, and of those of value.
+    out : numpy.ndarray, optional
+        Takes the result: of its shape and dtype, writable; shares memory with no operand.
     soft_cap : float, optional
         Scores become soft_cap * tanh(score / soft_cap) before they are masked.
     window : (left, right), optional
-        As Mask.window, with or without mask or is_causal.
+        As Mask.window, with or without attn_mask or is_causal.
     sinks : array_like, optional
-        Broadcasts to (..., H), float32 or of q's dtype: a score for each row of a head that takes
-        part in the softmax's sum only (gpt-oss's `sinks`).
+        Broadcasts to (..., H), float32 or of query's dtype: scores of gpt-oss that take part in
+        the softmax's sum only, one for each head.
     return_statistics : bool
-    out : numpy.ndarray, optional
-        Takes the result: of its shape and dtype, writable; shares memory with no operand.
 
     Returns
     -------
-    out, or a new array (..., L, Ev) of q's dtype, its columns side by side, the dimensions before
-    them in the order in which they lie in q. Where the first array of the arguments comes from
-    another library that speaks DLPack, an object of that library, without a copy. With
-    return_statistics a pair: the result, and float32 (..., L), the logarithm of each row's sum.
+    out, or a new array (..., L, Ev) of query's dtype, its dimensions in the order in which they
+    lie in query, columns last. Where the first array of the arguments comes from another library
+    that speaks DLPack, an object of that library, without a copy. With return_statistics a pair:
+    the result, and float32 (..., L), the logarithm of each row's sum.
 
     A row of which every place is masked is 0, its logarithm 0, too, and -inf without keys. Sums are
-    float32. Keep v finite where it is masked: whether a NaN or infinity there reaches the result is
-    not defined. The GIL is released.
+    float32. Keep value finite where it is masked, or results are undefined. The GIL is released.
 
     Raises
     ------
     ValueError
-        Shapes that do not fit; mask and is_causal together; an out of another shape, read-only, or
-        that shares memory with an operand.
+        Shapes that do not fit; attn_mask and is_causal together; a dropout_p other than 0; an out
+        of another shape, read-only, or that shares memory with an operand.
     TypeError
-        Other dtypes; an out of another dtype or not an array; a non-boolean is_causal or
-        enable_gqa; a non-numeric scale.
+        Other dtypes, of out too; arguments of another kind.
     BufferError
         Memory that is not the CPU's, or that its library does not lend.
     """
+    _require_no_dropout(dropout_p)
     options = (is_causal, scale, enable_gqa, soft_cap, window, sinks, out)
-    return _attend(q, k, v, mask, *options, returns_statistics=return_statistics)
+    return _attend(query, key, value, attn_mask, *options, returns_statistics=return_statistics)
+
+
+def _require_no_dropout(dropout_p: Any) -> None:
+    if _arguments.number("dropout_p", dropout_p) != 0:
+        raise ValueError(f"dropout_p is {dropout_p}, expected 0: maskwise has no dropout")
 
 
 def packed_attention(
-    q: Any,
-    k: Any,
-    v: Any,
+    query: Any,
+    key: Any,
+    value: Any,
     cu_seqlens_q: Any,
     cu_seqlens_k: Any = None,
     *,
@@ -104,40 +109,50 @@ def packed_attention(
 ) -> Any:
     """attention of documents that lie one after the other, without padding.
 
-    q is (rows, heads, E), k (keys, key heads, E) and v (keys, value heads, Ev), the result
-    (rows, heads, Ev), statistics (heads, rows). Document i has the rows cu_seqlens_q[i] up to
-    cu_seqlens_q[i + 1], and the keys by cu_seqlens_k, which is cu_seqlens_q where it is not given.
+    query is (rows, heads, E), key (keys, key heads, E) and value (keys, value heads, Ev), the
+    result (rows, heads, Ev), statistics (heads, rows). Document i has the rows cu_seqlens_q[i] up
+    to cu_seqlens_q[i + 1], and the keys by cu_seqlens_k, which is cu_seqlens_q where not given.
     With is_causal a document's last row keeps all of its keys, as in flash_attn_varlen_func; window
     counts from the same place. The rest is as attention has it.
     """
     from maskwise._mask import Mask
 
     mask = Mask.packed(cu_seqlens_q, cu_seqlens_k)
-    _require_ends(mask, q, k)
+    _require_ends(mask, query, key)
     if _arguments.flag("is_causal", is_causal):
         mask &= Mask.causal()
-    options = (q, k, v, mask, False, scale, True, soft_cap, window, sinks, out)
+    options = (query, key, value, mask, False, scale, True, soft_cap, window, sinks, out)
     return _attend(*options, returns_statistics=return_statistics, is_packed=True)
 
 
-def _require_ends(mask: Mask, q: Any, k: Any) -> None:
+def _require_ends(mask: Mask, query: Any, key: Any) -> None:
     """That documents end where rows and keys do, or before."""
     documents = mask._rules.documents[0]
     first_row, rows, first_key, keys = documents[-1] if documents else (0, 0, 0, 0)
-    ends = (("rows", first_row + rows, len(q)), ("keys", first_key + keys, len(k)))
+    ends = (("rows", first_row + rows, len(query)), ("keys", first_key + keys, len(key)))
     for name, end, there in ends:
         if end > there:
             raise ValueError(f"cu_seqlens end at {end} {name}, there are {there}")
 
 
-def explain(q: Any, k: Any, v: Any, mask: Any = None, **others: Any) -> str:
-    """Which tiles of scores attention(q, k, v, mask) computes, as lines of text."""
-    names = ("is_causal", "scale", "enable_gqa", "soft_cap", "window", "sinks")
-    given: dict[str, Any] = {"is_causal": False, "enable_gqa": False, **others}
-    if unknown := sorted(set(given) - set(names)):
-        raise TypeError(f"explain() got an unexpected keyword argument '{unknown[0]}'")
-    options: dict[str, Any] = {name: given.get(name) for name in names}
-    counts = _attend(q, k, v, mask, **options, out=None, explains=True)
+def explain(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    *,
+    soft_cap: float | None = None,
+    window: tuple[int, int] | None = None,
+    sinks: Any = None,
+) -> str:
+    """Which tiles of scores attention computes with these arguments, as lines of text."""
+    _require_no_dropout(dropout_p)
+    options = (is_causal, scale, enable_gqa, soft_cap, window, sinks, None)
+    counts = _attend(query, key, value, attn_mask, *options, explains=True)
     tiles, full, mixed, deferred, skipped, plan = counts
     computed = full + mixed
     share = computed / tiles if tiles else 1
@@ -232,6 +247,7 @@ def attend(
     `follows`: tensors that torch follows go to torch.ops.maskwise.attention.
     """
     native = maps = None
+    sinks = np.asarray(sinks, np.float32) if type(sinks) in (list, tuple) else sinks
     if rules is not None:
         native = rules._rules.native
         if rules._array is not None:
@@ -249,12 +265,10 @@ def attend(
 
     def call(q: Any, k: Any, v: Any, *rest: Any, out: Any) -> Any:
         if is_packed:  # heads first
-            q, k, v = (one.swapaxes(0, 1) for one in _of_rank(3, q=q, k=k, v=v))
+            q, k, v = (one.swapaxes(0, 1) for one in _of_rank(3, query=q, key=k, value=v))
             out, given = None if out is None else out.swapaxes(0, 1), out
         mask = rest[0] if masks else None
         sink = rest[-1] if sinks is not None else None
-        if sink is not None and type(sinks) in (list, tuple):
-            sink = sink.astype(np.float32)
         result = _core.attention(
             *(q, k, v, mask, native, maps, *settings, sink),
             *(returns_statistics, on_torch, explains, out),
@@ -279,4 +293,4 @@ def attend(
             return tuple(map(tensor, made)) if type(made) is tuple else tensor(made)
     from maskwise import _others
 
-    return _others.in_kind(call, operands, out, np.asarray)
+    return _others.in_kind(call, tuple(map(_others.unlisted, operands)), out, np.asarray)

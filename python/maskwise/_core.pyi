@@ -16,7 +16,20 @@ def numpy_where(condition: Any, x: Any, y: Any, /) -> Any: ...
 @overload
 def explain(condition: Any, x: Any, y: Any, /) -> str: ...
 @overload
-def explain(q: Any, k: Any, v: Any, mask: Any, /, **others: Any) -> str: ...
+def explain(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    *,
+    soft_cap: float | None = None,
+    window: tuple[int, int] | None = None,
+    sinks: Any = None,
+) -> str: ...
 def select(
     cond: NDArray[Any], src_0: NDArray[Any], src_1: NDArray[Any], broadcasts: bool, dialect: int, /
 ) -> NDArray[Any]: ...

@@ -267,11 +267,12 @@ class Mask:
         from maskwise import _others
 
         made = cls()
-        given = np.asarray(_others.plain(array))
+        given = np.asarray(_others.plain(_others.unlisted(array)))
         is_added = given.dtype.kind == "f" or given.dtype.name == "bfloat16"
         if isinstance(array, np.ma.MaskedArray) or not (is_added or given.dtype == np.bool_):
             kind = f"{type(array).__name__} of {given.dtype}"
-            raise TypeError(f"a dense mask is {kind}, expected booleans, or numbers that are added")
+            expected = "booleans: .astype(bool); or floats that are added"
+            raise TypeError(f"a dense mask is {kind}, expected {expected}")
         made._array, made._maps = _repeated(_once(given).copy(), given.shape), _core.Maps()
         return made
 

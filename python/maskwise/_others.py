@@ -50,6 +50,14 @@ def plain(value: Any) -> Any:
     return value if type(value) in (bool, int, float, complex) else np.asarray(value)
 
 
+def unlisted(value: Any) -> Any:
+    """A list has no dtype: its floats are float32."""
+    if type(value) not in (list, tuple):
+        return value
+    array = np.asarray(value)
+    return array.astype(np.float32) if array.dtype == np.float64 else array
+
+
 def maker(operands: tuple[Any, ...]) -> Callable[[NDArray[Any]], Any]:
     """What makes an object of the first foreign operand's library over the result's memory."""
     first = next((operand for operand in operands if is_foreign(operand)), None)

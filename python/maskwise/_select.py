@@ -11,7 +11,7 @@ from maskwise import _arguments, _core
 if TYPE_CHECKING:  # numpy.typing takes longer to import than all of this package
     from numpy.typing import ArrayLike, NDArray
 
-Dialect = Literal["onednn", "openvino", "onnx", "onnx-9"]
+Dialect = Literal["onednn_select", "openvino_select_1", "onnx_where_9", "onnx_where_16"]
 
 
 def select(
@@ -20,7 +20,7 @@ def select(
     src_1: ArrayLike,
     *,
     auto_broadcast: Literal["numpy", "none"] = "numpy",
-    dialect: Dialect = "onednn",
+    dialect: Dialect = "openvino_select_1",
 ) -> NDArray[Any]:
     """Elements of src_0 where cond is true, of src_1 elsewhere, by one operator's own rules.
 
@@ -32,11 +32,11 @@ def select(
         (jax, torch) are read where they lie.
     auto_broadcast : "numpy" or "none"
         "none" wants three equal shapes. ONNX has no such attribute: "none" is refused there.
-    dialect : "onednn", "openvino", "onnx" or "onnx-9"
-        onednn::Select (float32, float16, ml_dtypes.bfloat16), openvino::Select-1 (every boolean,
-        integer and real dtype), onnx::Where-16 (complex and text, too) or onnx::Where-9 (no
-        bfloat16). In onnx all three shapes broadcast to each other; in the others src_0 and src_1
-        do, and cond then to their result only.
+    dialect : "openvino_select_1", "onednn_select", "onnx_where_9" or "onnx_where_16"
+        As in C++. openvino::Select-1 has every boolean, integer and real dtype, onednn::Select
+        float32, float16 and ml_dtypes.bfloat16, onnx::Where-16 complex and text, too, and
+        onnx::Where-9 these without bfloat16. In onnx all three shapes broadcast to each other; in
+        the others src_0 and src_1 do, and cond then to their result only.
 
     Returns
     -------

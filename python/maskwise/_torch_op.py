@@ -20,8 +20,9 @@ from maskwise._torch_tensors import as_tensor
 
 Settings = tuple[Any, ...]  # what the operator takes behind v
 SCHEMA = (
-    "(Tensor q, Tensor k, Tensor v, Tensor? mask=None, bool is_causal=False, float? scale=None, "
-    "bool enable_gqa=False, float? soft_cap=None, int[]? window=None, Tensor? sinks=None) -> Tensor"
+    "(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, bool is_causal=False, "
+    "float? scale=None, bool enable_gqa=False, float? soft_cap=None, int[]? window=None, "
+    "Tensor? sinks=None) -> Tensor"
 )
 
 
@@ -44,10 +45,10 @@ def empty_result(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, grouped: boo
 
 @torch.library.custom_op("maskwise::attention", mutates_args=(), schema=SCHEMA, device_types="cpu")
 def attention(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    mask: torch.Tensor | None = None,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
     is_causal: bool = False,
     scale: float | None = None,
     enable_gqa: bool = False,
@@ -57,7 +58,8 @@ def attention(
 ) -> torch.Tensor:
     if forward_ad._current_level >= 0:
         raise NotImplementedError("torch.ops.maskwise.attention has no forward-mode derivatives")
-    q, k, v, mask, sinks = (None if one is None else one.detach() for one in (q, k, v, mask, sinks))
+    given = (query, key, value, attn_mask, sinks)
+    q, k, v, mask, sinks = (None if one is None else one.detach() for one in given)
     bounds = None if window is None else tuple(window)
     options = (is_causal, scale, enable_gqa, soft_cap, bounds, sinks, None)
     return _attention._attend(q, k, v, mask, *options, follows=False)
@@ -65,16 +67,16 @@ def attention(
 
 @attention.register_fake
 def _(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    mask: torch.Tensor | None = None,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
     is_causal: bool = False,
     scale: float | None = None,
     enable_gqa: bool = False,
     *others: Any,
 ) -> torch.Tensor:
-    return empty_result(q, k, v, enable_gqa)
+    return empty_result(query, key, value, enable_gqa)
 
 
 def kept_places(

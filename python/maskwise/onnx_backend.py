@@ -26,7 +26,7 @@ def where_dialect(model: ModelProto) -> Dialect | None:
     """The form of Where that the model's opset means; None where it has none."""
     for opset in model.opset_import:
         if opset.domain in ("", "ai.onnx") and opset.version >= 9:
-            return "onnx" if opset.version >= 16 else "onnx-9"
+            return "onnx_where_16" if opset.version >= 16 else "onnx_where_9"
     return None
 
 
@@ -129,7 +129,7 @@ class MaskwiseBackend(Backend):
         operands = list_of(inputs)
         if len(operands) != 3:
             raise ValueError(f"{len(operands)} inputs given, Where has 3")
-        dialect: Dialect = "onnx" if opset >= 16 else "onnx-9"
+        dialect: Dialect = "onnx_where_16" if opset >= 16 else "onnx_where_9"
         return (select(*operands, dialect=dialect),)
 
     @classmethod

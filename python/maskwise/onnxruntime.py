@@ -49,7 +49,7 @@ def devices() -> list[Any]:
     RuntimeError
         An ONNX Runtime older than 1.24.
     """
-    if not hasattr(ort, "get_ep_devices"):
+    if tuple(map(int, ort.__version__.split(".")[:2])) < (1, 24):
         raise RuntimeError(f"Maskwise needs ONNX Runtime 1.24 or newer, this is {ort.__version__}")
     return [device for device in ort.get_ep_devices() if device.ep_name == PROVIDER]
 

@@ -8,14 +8,15 @@ Or, for every model that an openvino.Core reads from IR or ONNX:
 
     core.add_extension(maskwise.openvino.library())
 
-`python -m maskwise.openvino` prints that path, or says why there is none.
+`taken` tells what Maskwise runs of such a model, and `python -m maskwise.openvino model.onnx` that
+and what it gains.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 import openvino as ov  # type: ignore[import-untyped, unused-ignore]
 from openvino import opset13 as ops
@@ -84,39 +85,48 @@ def accelerate(model: ov.Model, *, force: bool = False, allow_narrowing: bool = 
     ValueError
         The model has no result.
     """
-    _arguments.instance("model", model, ov.Model, "an openvino.Model, such as read_model gives")
     options = {
         "force": _arguments.flag("force", force),
         "allow_narrowing": _arguments.flag("allow_narrowing", allow_narrowing),
     }
+    _call("Accelerate", model, options)
+    return model
+
+
+def taken(model: ov.Model) -> list[str]:
+    """Names of the operations that Maskwise runs of a model when the CPU plugin compiles it.
+
+    Of a model after `accelerate`, or read by a core with the extension; those in bodies, too, and
+    those that run with a Softmax.
+
+    Raises
+    ------
+    TypeError, ValueError, RuntimeError
+        As `accelerate`.
+    """
+    names: list[str] = _call("Taken", model, {}).get_rt_info()["taken"].aslist(str)
+    return names
+
+
+def _call(name: str, model: Any, options: dict[str, bool]) -> Any:
+    """Of the library. OpenVINO hands operations to it, not models: the one returned holds it."""
+    _arguments.instance("model", model, ov.Model, "an openvino.Model, such as read_model gives")
     if not model.get_results():
         raise ValueError(f"{model.friendly_name} has no result")
     factory = NodeFactory()
     factory.add_extension(library())
-    # OpenVINO hands operations to an extension, not models: this one holds the model.
     holder = ops.if_op(ops.constant(True))
     holder.set_then_body(model)
     holder.set_else_body(model)
     holder.set_output(model.get_results()[0], model.get_results()[0])
     try:
-        factory.create("Accelerate", [holder.output(0)], options)
+        factory.create(name, [holder.output(0)], options)
     except RuntimeError as failure:  # OpenVINO puts a file and a line of the source before it
         raise RuntimeError(str(failure).rpartition("Maskwise: ")[2].strip()) from None
-    return model
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m maskwise.openvino",
-        description="Prints the path of the extension, for programs in other languages.",
-    )
-    parser.parse_args()
-    try:
-        print(library())
-    except (FileNotFoundError, RuntimeError) as failure:
-        parser.exit(1, f"{parser.prog}: {failure}\n")
-    return 0
+    return holder
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    from maskwise import _openvino_report
+
+    sys.exit(_openvino_report.main())

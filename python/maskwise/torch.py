@@ -7,7 +7,7 @@
     with maskwise.torch.installed():
         ...
 
-    torch.ops.maskwise.attention(q, k, v, mask, ...)    # maskwise.attention as an operator
+    torch.ops.maskwise.attention(query, key, value, attn_mask, ...)    # as an operator
 
 install() takes calls of float32, bfloat16 and float16 with neither gradients nor dropout, large
 enough to gain, and gives torch.nn.attention.varlen.varlen_attn a CPU kernel. All others stay

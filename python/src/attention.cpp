@@ -14,6 +14,8 @@
 #include <limits>
 #include <numeric>
 #include <span>
+#include <string>
+#include <utility>
 
 namespace maskwise::python {
 namespace {
@@ -22,25 +24,31 @@ data_type type_in(nb::handle array) {
     return type_of(PyArray_DESCR(as_array(array)));
 }
 
-void refuse_dtype(const char* name, nb::handle array, const char* expected, nb::handle q) {
-    refuse(PyExc_TypeError, "%s has dtype %S, expected %s%S", name, dtype_of(array).ptr(), expected,
-           dtype_of(q).ptr());
+void refuse_dtype(const char* name, nb::handle array, const char* expected, nb::handle query,
+                  const char* hint = "") {
+    refuse(PyExc_TypeError, "%s has dtype %S, expected %s%S%s", name, dtype_of(array).ptr(),
+           expected, dtype_of(query).ptr(), hint);
+}
+
+void check_mask_type(const attention_call& of, data_type type) {
+    if (of.is_causal) throw nb::value_error("attn_mask and is_causal=True exclude each other");
+    const data_type mask = type_in(of.mask);
+    if (mask == data_type::boolean || mask == data_type::f32 || mask == type) return;
+    const bool may_be_kept = PyArray_ISINTEGER(as_array(of.mask));
+    refuse_dtype("attn_mask", of.mask, "bool, float32 or query's ", of.q,
+                 may_be_kept ? ": .astype(bool) keeps what is not 0" : "");
 }
 
 void check_types(const attention_call& of) {
     const data_type type = type_in(of.q);
     if (type != data_type::f32 && type != data_type::f16 && type != data_type::bf16)
-        refuse(PyExc_TypeError, "q has dtype %S, expected float32, float16 or bfloat16",
-               dtype_of(of.q).ptr());
-    if (type_in(of.k) != type) refuse_dtype("k", of.k, "q's ", of.q);
-    if (type_in(of.v) != type) refuse_dtype("v", of.v, "q's ", of.q);
+        refuse(PyExc_TypeError, "query has dtype %S, expected float32, float16 or bfloat16%s",
+               dtype_of(of.q).ptr(), type == data_type::f64 ? ": .astype('float32')" : "");
+    if (type_in(of.k) != type) refuse_dtype("key", of.k, "query's ", of.q);
+    if (type_in(of.v) != type) refuse_dtype("value", of.v, "query's ", of.q);
     if (!of.sinks.is_none() && type_in(of.sinks) != data_type::f32 && type_in(of.sinks) != type)
-        refuse_dtype("sinks", of.sinks, "float32 or q's ", of.q);
-    if (of.mask.is_none()) return;
-    if (of.is_causal) throw nb::value_error("mask and is_causal=True exclude each other");
-    const data_type mask = type_in(of.mask);
-    if (mask != data_type::boolean && mask != data_type::f32 && mask != type)
-        refuse_dtype("mask", of.mask, "bool, float32 or q's ", of.q);
+        refuse_dtype("sinks", of.sinks, "float32 or query's ", of.q);
+    if (!of.mask.is_none()) check_mask_type(of, type);
 }
 
 // Without the last one.
@@ -87,28 +95,56 @@ attention_desc describe_inputs(const attention_call& of) {
     return desc;
 }
 
+// What a tokenizer gives, (batch, keys), broadcasts to (rows, keys), if at all.
+std::string hint_of_padding(const dims& mask, const dims& scores) {
+    const int rank = scores.rank();
+    if (rank < 3 || mask != dims{scores[0], scores[rank - 1]}) return "";
+    std::string between;
+    for (int i = 2; i < rank; ++i) between += ", None";
+    return ": padding is attn_mask[:" + between + ", :]";
+}
+
 void add_mask(attention_desc& desc, nb::handle mask, dims scores) {
     const tensor_desc given = describe(mask, type_in(mask));
     scores[scores.rank() - 1] = desc.key.extents[desc.key.extents.rank() - 2];
     dims wide = scores;
     if (!widen(wide, mask) || wide != scores)
-        throw shape_error("mask of shape " + to_string(given.extents) +
-                          " does not broadcast to the scores' " + to_string(scores));
+        throw shape_error("attn_mask of shape " + to_string(given.extents) +
+                          " does not broadcast to the scores' " + to_string(scores) +
+                          hint_of_padding(given.extents, scores));
     (given.type == data_type::boolean ? desc.cond : desc.bias) = given;
+}
+
+bool fits(const attention_desc& desc) {
+    try {
+        infer_dst(desc);
+        return true;
+    } catch (const error&) {
+        return false;
+    }
+}
+
+dims infer_extents(attention_desc desc) {
+    try {
+        return infer_dst(desc).extents;
+    } catch (const shape_error& failure) {
+        if (std::exchange(desc.grouped_queries, true) || !fits(desc)) throw;
+        throw shape_error(std::string(failure.what()) + ": enable_gqa=True lets heads share keys");
+    }
 }
 
 void check_out(const attention_call& of, const dims& extents) {
     check_array(of.out, extents, dtype_of(of.q));
-    check_overlap(of.out, of.q, "q", false);
-    check_overlap(of.out, of.k, "k", false);
-    check_overlap(of.out, of.v, "v", false);
-    check_overlap(of.out, of.mask, "mask", false);
+    check_overlap(of.out, of.q, "query", false);
+    check_overlap(of.out, of.k, "key", false);
+    check_overlap(of.out, of.v, "value", false);
+    check_overlap(of.out, of.mask, "attn_mask", false);
     check_overlap(of.out, of.sinks, "sinks", false);
 }
 
 attention_plan compile_for(const attention_call& of) {
     attention_desc desc = describe_inputs(of);
-    const dims extents = infer_dst(desc).extents;
+    const dims extents = infer_extents(desc);
     if (!of.mask.is_none()) add_mask(desc, of.mask, extents);
     desc.dst = lay_out_result(desc.query, extents);
     if (of.returns_statistics) desc.statistics = {data_type::f32, rows_of(extents)};

@@ -57,9 +57,10 @@ constexpr const char* explain_doc =
 explain(condition, x, y): how where would run, as lines of text: by Maskwise or by numpy.where, why,
 and the plan. Moves no element. Raises what where raises for these arguments.
 
-explain(q, k, v, mask, **keywords): which tiles of scores attention would compute: how many are kept
-as a whole, in part, or skipped, and what that saves. Reads the mask. mask may be None; keywords are
-attention's, without out and return_statistics.
+explain(query, key, value, attn_mask, ...): which tiles of scores attention would compute: how many
+are kept as a whole, in part, or skipped, and what that saves. Reads the mask. The arguments are
+attention's, without out and return_statistics; give attn_mask, None too, or a keyword: three
+operands alone are where's.
 )";
 
 constexpr const char* instruction_set_doc =
@@ -71,10 +72,10 @@ ValueError where that is none of this machine's.
 )";
 
 constexpr std::pair<const char*, dialect> named_dialects[] = {
-    {"onednn", dialect::onednn_select},
-    {"openvino", dialect::openvino_select_1},
-    {"onnx-9", dialect::onnx_where_9},
-    {"onnx", dialect::onnx_where_16},
+    {"onednn_select", dialect::onednn_select},
+    {"openvino_select_1", dialect::openvino_select_1},
+    {"onnx_where_9", dialect::onnx_where_9},
+    {"onnx_where_16", dialect::onnx_where_16},
 };
 
 nb::object others(const char* name) {
@@ -162,12 +163,11 @@ PyObject* explain_attention(PyObject* const* arguments, Py_ssize_t count, PyObje
 
 PyObject* enter_explain(PyObject*, PyObject* const* arguments, Py_ssize_t count,
                         PyObject* keywords) {
-    if (count == 4 || (count == 3 && keywords != nullptr))
-        return explain_attention(arguments, count, keywords);
+    if (count > 3 || keywords != nullptr) return explain_attention(arguments, count, keywords);
     if (count != 3)
         return PyErr_Format(PyExc_TypeError,
-                            "explain() takes the 3 positional arguments of where(), or q, k, v and "
-                            "the mask of attention() with its keywords, got %zd",
+                            "explain() takes the 3 positional arguments of where(), or query, key, "
+                            "value and attn_mask of attention() with its others, got %zd",
                             count);
     return guarded([&] { return nb::cast(explain(arguments[0], arguments[1], arguments[2])); });
 }

@@ -29,13 +29,14 @@ def reference(
     q: Array,
     k: Array,
     v: Array,
-    mask: Array | None = None,
+    attn_mask: Array | None = None,
     *,
     is_causal: bool = False,
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Array:
     q, k, v = (operand.astype("d") for operand in (q, k, v))
+    mask = attn_mask
     if enable_gqa:
         k, v = repeated_heads(k, q.shape[-3]), repeated_heads(v, q.shape[-3])
     if scale is None:
@@ -134,7 +135,7 @@ def standard(dtype: Any = "f", heads: int = 4, rows: int = 300, depth: int = 32)
 def test_on_all_threads(dtype: np.dtype[Any]) -> None:
     q, k, v = standard(dtype)
     kept = np.arange(300) < np.array([[[[120]]], [[[300]]]])
-    for keywords in ({}, {"is_causal": True}, {"mask": kept}):
+    for keywords in ({}, {"is_causal": True}, {"attn_mask": kept}):
         assert_close(maskwise.attention(q, k, v, **keywords), reference(q, k, v, **keywords), v)
 
 
@@ -192,10 +193,10 @@ def test_what_decides_is_not_mistaken_for_another_call() -> None:
         {"scale": 0.0},
         {"scale": 0.5},
         {"is_causal": True},
-        {"mask": on},
-        {"mask": on.T},
-        {"mask": off},
-        {"mask": off.astype(bool)},
+        {"attn_mask": on},
+        {"attn_mask": on.T},
+        {"attn_mask": off},
+        {"attn_mask": off.astype(bool)},
     ]
     for _ in range(2):
         for keywords in variants:
@@ -206,12 +207,16 @@ def test_what_decides_is_not_mistaken_for_another_call() -> None:
 def test_other_dtypes(dtype: str) -> None:
     x, other = np.zeros((3, 4), "f"), np.zeros((3, 4), dtype)
     said = str(np.dtype(dtype)).replace("[", r"\[")
-    for name, call in {"q": (other, x, x), "k": (x, other, x), "v": (x, x, other)}.items():
+    for name, call in {
+        "query": (other, x, x),
+        "key": (x, other, x),
+        "value": (x, x, other),
+    }.items():
         with pytest.raises(TypeError, match=f"^{name} has dtype {said}, expected"):
             maskwise.attention(*call)
     if dtype != "?":
         with pytest.raises(
-            TypeError, match=f"mask has dtype {said}, expected bool, float32 or q's"
+            TypeError, match=f"attn_mask has dtype {said}, expected bool, float32 or query's"
         ):
             maskwise.attention(x, x, x, other[:, :3])
     with pytest.raises(TypeError, match=f"out has dtype {said}, the result is float32"):
@@ -222,9 +227,9 @@ def test_a_mask_of_another_float() -> None:
     q, k, v = standard("e", rows=10)
     bias = np.linspace(-2, 2, 10)
     assert_close(maskwise.attention(q, k, v, bias.astype("f")), reference(q, k, v, bias), v)
-    with pytest.raises(TypeError, match="mask has dtype float16, expected bool, float32 or q's f"):
+    with pytest.raises(TypeError, match="mask has dtype float16, expected bool, float32 or query"):
         maskwise.attention(*standard(rows=10), bias.astype("e"))
-    with pytest.raises(TypeError, match="expected q's float16"):
+    with pytest.raises(TypeError, match="expected query's float16"):
         maskwise.attention(q, k.astype(BFLOAT16), v)
 
 
@@ -285,7 +290,7 @@ def test_out_that_cannot_take_it(kind: type[Exception], text: str, out: Any) -> 
 
 def test_out_that_is_an_operand() -> None:
     x, mask = np.ones((4, 4), "f"), np.zeros((4, 4), "f")
-    names = ("q", "k", "v", "mask")
+    names = ("query", "key", "value", "attn_mask")
     for place, name in enumerate(names):
         operands = [x, x, x, mask]
         operands[place] = out = np.full((4, 4), 3, "f")
@@ -304,8 +309,9 @@ def test_other_array_likes() -> None:
     assert np.array_equal(maskwise.attention(x, x, x, np.tri(3, dtype=bool).tolist()), expected)
     assert np.array_equal(maskwise.attention(list(x), x, x, np.tri(3, dtype=bool)), expected)
     assert np.array_equal(maskwise.attention(x, x, x, is_causal=1), expected)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="q has dtype float64"):
-        maskwise.attention(x.tolist(), x, x)
+    assert np.array_equal(maskwise.attention(x.tolist(), x.tolist(), x, is_causal=True), expected)
+    bias = np.where(np.tri(3, dtype=bool), 0.0, -np.inf)
+    assert np.array_equal(maskwise.attention(x, x, x, bias.tolist()), expected)
     with pytest.raises(TypeError, match="mask has dtype float64"):
         maskwise.attention(x, x, x, 0.0)
 

@@ -51,7 +51,9 @@ def test_the_first_array_decides() -> None:
     assert maskwise.explain(c, 1.0, x).startswith("maskwise: ")
 
 
-@pytest.mark.parametrize("dialect", ["onednn", "openvino", "onnx", "onnx-9"])
+@pytest.mark.parametrize(
+    "dialect", ["onednn_select", "openvino_select_1", "onnx_where_16", "onnx_where_9"]
+)
 def test_the_strict_forms_answer_in_kind(dialect: Any) -> None:
     x = jnp.arange(6.0).reshape(2, 3)
     expected = np.where(c, np.asarray(x), np.zeros(3, "f"))

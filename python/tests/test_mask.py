@@ -208,6 +208,15 @@ def test_explain_counts_tiles() -> None:
     assert text.startswith("16 tiles of scores: 0 kept as a whole, 7 in part, 9 skipped\n"), text
     assert "43.8% of the tiles are computed: 2.3 times less work" in text
     assert maskwise.explain(q, k, v, None, is_causal=True).startswith("16 tiles of scores: 6 kept")
+    given = {"query": q, "key": k, "value": v, "dropout_p": 0.0}
+    for text in (
+        maskwise.explain(q, k, v, None, 0.0, True, 0.5, True),
+        maskwise.explain(q, k, v, is_causal=True),
+        maskwise.explain(**given, is_causal=True),
+    ):
+        assert text.startswith("16 tiles of scores: 6 kept"), text
+    with pytest.raises(ValueError, match=r"dropout_p is 0\.5, expected 0"):
+        maskwise.explain(q, k, v, None, 0.5)
     masked = np.full((256, 256), np.finfo("f").min)
     masked[:, :10] = 0
     assert "4 in part, 0 skipped, 12 masked by a finite" in maskwise.explain(q, k, v, masked)
@@ -250,7 +259,10 @@ def test_attention_refuses_what_does_not_fit() -> None:
     for mask, others, error, text in (
         (Mask.lengths([1, 2, 3]), {}, ValueError, "lengths has 3 elements, expected one or 2"),
         (Mask.causal(), {"is_causal": True}, ValueError, "exclude each other"),
-        (Mask.dense(np.ones((3, 8), bool)), {}, ValueError, "mask of shape"),
+        (Mask.dense(np.ones((3, 8), bool)), {}, ValueError, "attn_mask of shape"),
+        (np.ones((2, 8), int), {}, TypeError, "float32: .astype(bool) keeps what is not 0"),
+        (np.ones((2, 8), int).tolist(), {}, TypeError, "dtype int64, expected bool, float32 or"),
+        (np.ones((2, 7), bool), {}, ValueError, "broadcast to the scores' {2,4,8,8}"),
         (None, {"window": 3}, TypeError, "window is 3, expected (left, right)"),
         (None, {"sinks": np.zeros(3, "f")}, ValueError, "sinks"),
         (None, {"sinks": np.zeros(4, "d")}, TypeError, "sinks has dtype float64"),
@@ -261,6 +273,36 @@ def test_attention_refuses_what_does_not_fit() -> None:
         with pytest.raises(error) as caught:
             maskwise.attention(q, k, v, mask, **others)  # type: ignore[arg-type]
         assert text in str(caught.value), caught.value
+
+
+def test_refusals_say_what_would_fit() -> None:
+    q, k, v = random_operands((2, 4, 8, 8), (2, 2, 9, 8), (2, 2, 9, 8))
+    for operands, error, hint in (
+        ((q, k, v), ValueError, ": enable_gqa=True lets heads share keys"),
+        ((q, q, q[:, :2]), ValueError, ": enable_gqa=True lets heads share keys"),
+        ((q, k[:, :, :3], v), ValueError, "the numbers of keys differ"),
+        (
+            (q, q, q, np.ones((2, 8), bool)[:, :8]),
+            ValueError,
+            ": padding is attn_mask[:, None, None, :]",
+        ),
+        ((q.astype("d"), k, v), TypeError, "or bfloat16: .astype('float32')"),
+    ):
+        with pytest.raises(error) as caught:
+            maskwise.attention(*operands)
+        assert str(caught.value).endswith(hint), caught.value
+    assert maskwise.attention(q, k, v, enable_gqa=True).shape == q.shape
+    padding = np.array([[1] * 9, [1] * 5 + [0] * 4])
+    got = maskwise.attention(q, k, v, padding.astype(bool)[:, None, None, :], enable_gqa=True)
+    expected = maskwise.attention(q, k, v, Mask.lengths([9, 5]), enable_gqa=True)
+    np.testing.assert_array_equal(got, expected)
+
+
+def test_a_dense_mask_of_a_list() -> None:
+    q, k, v = random_operands((4, 8), (5, 8), (5, 8))
+    bias = [[0.0, 0.5, float("-inf"), 0.0, 1.0]]
+    expected = maskwise.attention(q, k, v, np.array(bias, "f"))
+    np.testing.assert_array_equal(maskwise.attention(q, k, v, Mask.dense(bias)), expected)
 
 
 def test_plot_draws_what_is_kept() -> None:
@@ -296,7 +338,7 @@ def test_packed_documents_are_attentions_of_their_own(is_causal: bool) -> None:
     out = np.empty_like(got)
     assert maskwise.packed_attention(q, k, v, rows, keys, is_causal=is_causal, out=out) is out
     np.testing.assert_array_equal(out, got)
-    with pytest.raises(ValueError, match=r"q has shape \(150, 64\), expected 3 dimensions"):
+    with pytest.raises(ValueError, match=r"query has shape \(150, 64\), expected 3 dimensions"):
         maskwise.packed_attention(q.reshape(150, 64), k, v, rows, keys)
 
 
@@ -331,5 +373,5 @@ def test_a_dense_part_of_three_dimensions_is_not_guessed() -> None:
     [None, np.zeros((5, 5), int), np.zeros(3, "O"), np.ma.masked_array(np.ones(3)), "text"],
 )
 def test_dense_takes_what_attention_takes(array: Any) -> None:
-    with pytest.raises(TypeError, match="expected booleans, or numbers that are added"):
+    with pytest.raises(TypeError, match=r"expected booleans: .astype\(bool\); or floats"):
         Mask.dense(array)

@@ -1,4 +1,4 @@
-"""The package as a whole: the doctor, types, libraries."""
+"""The package as a whole: types, libraries."""
 
 from __future__ import annotations
 
@@ -7,25 +7,17 @@ import os
 from pathlib import Path
 
 import maskwise
+import maskwise.onednn
 import pytest
 from arrays import run_python
-from maskwise.__main__ import TESTED
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python/maskwise"
 
 
-def test_the_doctor() -> None:
-    ran = run_python("-m", "maskwise", MASKWISE_MAX_ISA="scalar")
-    assert ran.returncode == 0, ran.stderr
-    for line in ("kernels        scalar", "same as NumPy  yes", "MASKWISE_MAX_ISA=scalar"):
-        assert line in ran.stdout
-    assert "LD_PRELOAD=" in ran.stdout and "libtbb.so.12" in ran.stdout
-
-
 def test_the_plugin_can_be_preloaded() -> None:
     """It comes to life without a oneDNN, and does nothing."""
-    library = maskwise.onednn_library()
+    library = maskwise.onednn.library()
     ran = run_python("-c", "print(open('/proc/self/maps').read())", LD_PRELOAD=library)
     assert ran.returncode == 0
     assert Path(library).resolve().name in ran.stdout and not ran.stderr
@@ -34,7 +26,7 @@ def test_the_plugin_can_be_preloaded() -> None:
 def test_a_missing_plugin_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(maskwise, "__file__", str(tmp_path / "__init__.py"))
     with pytest.raises(FileNotFoundError, match="not in this installation"):
-        maskwise.onednn_library()
+        maskwise.onednn.library()
 
 
 @pytest.mark.parametrize("order", ["maskwise, openvino", "openvino, maskwise"])
@@ -79,9 +71,3 @@ def test_everything_public_says_what_it_takes() -> None:
         assert len(getattr(maskwise, name).__doc__) > 50, name
     for word in ("Parameters", "Returns", "Raises", "out"):
         assert word in str(maskwise.where.__doc__)
-
-
-def test_versions_that_the_doctor_names_are_those_of_the_tests() -> None:
-    pins = "".join((ROOT / f"scripts/{name}.txt").read_text() for name in ("torch", "exporters"))
-    for name, version in TESTED.items():
-        assert f"\n{name}=={version}" in pins

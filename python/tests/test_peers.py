@@ -77,14 +77,16 @@ def short(dtype: np.dtype[Any]) -> str:
 def test_onnx_runtime_where_it_is_right(dtype: np.dtype[Any]) -> None:
     for seed, shapes in enumerate(SHAPES):
         arrays = draw(seed, shapes, dtype)
-        assert np.array_equal(maskwise.select(*arrays, dialect="onnx"), run_ort(*arrays))
+        assert np.array_equal(maskwise.select(*arrays, dialect="onnx_where_16"), run_ort(*arrays))
 
 
 @pytest.mark.parametrize("dtype", OV_RIGHT, ids=str)
 def test_openvino_where_it_is_right(dtype: np.dtype[Any]) -> None:
     for seed, shapes in enumerate(SHAPES):
         arrays = draw(seed, shapes, dtype)
-        assert np.array_equal(maskwise.select(*arrays, dialect="openvino"), run_openvino(*arrays))
+        assert np.array_equal(
+            maskwise.select(*arrays, dialect="openvino_select_1"), run_openvino(*arrays)
+        )
 
 
 @pytest.mark.parametrize("dtype", [*ORT_LACKS, BFLOAT16], ids=str)
@@ -92,13 +94,13 @@ def test_fault_onnx_runtime_lacks_types(dtype: np.dtype[Any]) -> None:
     arrays = draw(1, SHAPES[0], dtype)
     with pytest.raises(Exception, match=r"NOT_IMPLEMENTED|bfloat16"):
         run_ort(*arrays)
-    assert np.array_equal(maskwise.select(*arrays, dialect="onnx"), np.where(*arrays))
+    assert np.array_equal(maskwise.select(*arrays, dialect="onnx_where_16"), np.where(*arrays))
 
 
 def test_fault_onnx_runtime_loses_the_sign_of_zero() -> None:
     condition, x, y = np.array([True, False]), np.full(2, -0.0, "f"), np.full(2, -0.0, "f")
     assert not np.signbit(run_ort(condition, x, y)[0])
-    assert np.signbit(maskwise.select(condition, x, y, dialect="onnx")).all()
+    assert np.signbit(maskwise.select(condition, x, y, dialect="onnx_where_16")).all()
 
 
 @pytest.mark.parametrize(("dtype", "value"), [("i8", 2**40 + 1), ("u8", 2**63 + 5)])
@@ -106,13 +108,13 @@ def test_fault_openvino_cuts_64_bits(dtype: str, value: int) -> None:
     condition, x = np.array([True, False]), np.full(2, value, dtype)
     y = np.zeros(2, dtype)
     assert run_openvino(condition, x, y)[0] != value
-    assert maskwise.select(condition, x, y, dialect="openvino")[0] == value
+    assert maskwise.select(condition, x, y, dialect="openvino_select_1")[0] == value
 
 
 def test_fault_openvino_computes_f64_as_f32() -> None:
     condition, x, y = np.array([True]), np.array([1 + 2**-40]), np.zeros(1)
     assert run_openvino(condition, x, y)[0] == 1.0
-    assert maskwise.select(condition, x, y, dialect="openvino")[0] == x[0]
+    assert maskwise.select(condition, x, y, dialect="openvino_select_1")[0] == x[0]
 
 
 def test_every_type_is_judged() -> None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from pathlib import Path
+from typing import Any, get_args
 
 import maskwise
 import numpy as np
 import pytest
 from arrays import BFLOAT16, DTYPES, assert_same_bits, random_array
+from maskwise._select import Dialect
 
 COMPLEX = [np.dtype("F"), np.dtype("D")]
 TYPES = {
-    "onednn": [np.dtype("f"), np.dtype("e"), BFLOAT16],
-    "openvino": [dtype for dtype in DTYPES if dtype not in COMPLEX],
-    "onnx": DTYPES,
-    "onnx-9": [dtype for dtype in DTYPES if dtype != BFLOAT16],
+    "onednn_select": [np.dtype("f"), np.dtype("e"), BFLOAT16],
+    "openvino_select_1": [dtype for dtype in DTYPES if dtype not in COMPLEX],
+    "onnx_where_9": [dtype for dtype in DTYPES if dtype != BFLOAT16],
+    "onnx_where_16": DTYPES,
 }
 c = np.array([True, False, True])
 f = np.arange(3, dtype="f")
@@ -32,6 +35,19 @@ def test_types(dialect: Any, dtype: np.dtype[Any]) -> None:
             maskwise.select(c, x, y, dialect=dialect)
 
 
+def test_dialects_are_named_as_in_cpp() -> None:
+    header = (Path(__file__).resolve().parents[2] / "include/maskwise/maskwise.hpp").read_text()
+    (body,) = re.findall(r"enum class dialect [^{]*\{(.*?)\}", header, re.DOTALL)
+    names = re.findall(r"^ *(\w+),", body, re.MULTILINE)
+    assert list(TYPES) == names == list(get_args(Dialect))
+
+
+def test_integers_by_default() -> None:
+    assert maskwise.select([True, False], [1, 2], [3, 4]).tolist() == [1, 4]
+    y = np.arange(3)
+    assert_same_bits(maskwise.select(c, y, y + 5), np.where(c, y, y + 5))
+
+
 @pytest.mark.parametrize("dialect", TYPES)
 def test_cond_may_expand_the_result_in_onnx_only(dialect: Any) -> None:
     cond = np.array([[True], [False]])
@@ -42,7 +58,7 @@ def test_cond_may_expand_the_result_in_onnx_only(dialect: Any) -> None:
             maskwise.select(cond, f, f + 1, dialect=dialect)
 
 
-@pytest.mark.parametrize("dialect", ["onednn", "openvino"])
+@pytest.mark.parametrize("dialect", ["onednn_select", "openvino_select_1"])
 def test_no_broadcast(dialect: Any) -> None:
     same = maskwise.select(c, f, f + 1, auto_broadcast="none", dialect=dialect)
     assert_same_bits(same, np.where(c, f, f + 1))
@@ -50,7 +66,7 @@ def test_no_broadcast(dialect: Any) -> None:
         maskwise.select(c, f, f[:1], auto_broadcast="none", dialect=dialect)
 
 
-@pytest.mark.parametrize("dialect", ["onnx", "onnx-9"])
+@pytest.mark.parametrize("dialect", ["onnx_where_16", "onnx_where_9"])
 def test_onnx_has_no_other_broadcast(dialect: Any) -> None:
     with pytest.raises(ValueError, match="auto_broadcast is 'none', expected numpy"):
         maskwise.select(c, f, f + 1, auto_broadcast="none", dialect=dialect)
@@ -59,32 +75,32 @@ def test_onnx_has_no_other_broadcast(dialect: Any) -> None:
 def test_the_example_of_openvino() -> None:
     cond = np.array([[False, False], [True, False], [True, True]])
     then, other = np.array([[-1, 0], [1, 2], [3, 4]]), np.array([[11, 10], [9, 8], [7, 6]])
-    selected = maskwise.select(cond, then, other, dialect="openvino")
+    selected = maskwise.select(cond, then, other, dialect="openvino_select_1")
     assert selected.tolist() == [[11, 10], [1, 8], [3, 4]]
 
 
 @pytest.mark.parametrize("dtype", [object, str, np.dtypes.StringDType()])
 def test_text_in_onnx(dtype: Any) -> None:
     x, y = np.array(["a", "", "ccc"], dtype), np.array(["y"], dtype)
-    assert maskwise.select(c, x, y, dialect="onnx").tolist() == ["a", "y", "ccc"]
+    assert maskwise.select(c, x, y, dialect="onnx_where_16").tolist() == ["a", "y", "ccc"]
     with pytest.raises(TypeError, match="string"):
         maskwise.select(c, x, y)
     with pytest.raises(ValueError, match=r"\{3\}"):
-        maskwise.select(c[:2], x, y, dialect="onnx")
+        maskwise.select(c[:2], x, y, dialect="onnx_where_16")
 
 
 @pytest.mark.parametrize("dtype", [object, "U3", "f"])
 def test_the_result_is_row_major(dtype: Any) -> None:
     x = np.arange(6).reshape(2, 3).astype("U1").astype(dtype).T
-    selected = maskwise.select(np.ones((2, 3), bool).T, x, x, dialect="onnx")
+    selected = maskwise.select(np.ones((2, 3), bool).T, x, x, dialect="onnx_where_16")
     assert selected.flags.c_contiguous and selected.tolist() == x.tolist()
-    assert maskwise.select(True, x[0, 0], x[0, 0], dialect="onnx").shape == ()
+    assert maskwise.select(True, x[0, 0], x[0, 0], dialect="onnx_where_16").shape == ()
 
 
 def test_objects_that_are_no_text() -> None:
     x = np.array(["a", 7, "c"], object)
     with pytest.raises(TypeError, match="src_1 holds 7, expected str"):
-        maskwise.select(c, x[[0, 2, 2]], x, dialect="onnx")
+        maskwise.select(c, x[[0, 2, 2]], x, dialect="onnx_where_16")
 
 
 @pytest.mark.parametrize(
@@ -92,7 +108,7 @@ def test_objects_that_are_no_text() -> None:
     [
         (TypeError, "cond", (f, f, f), {}),
         (TypeError, "cond", (c.view("u1"), f, f), {}),
-        (TypeError, "f32.*f64|f64.*f32", (c, f, f.astype("d")), {"dialect": "openvino"}),
+        (TypeError, "f32.*f64|f64.*f32", (c, f, f.astype("d")), {"dialect": "openvino_select_1"}),
         (
             TypeError,
             "src_1 has dtype longdouble|src_1 has dtype float128",

@@ -56,12 +56,24 @@ def draw_call(random: np.random.Generator) -> tuple[list[Any], dict[str, Any]]:
     return arrays, keywords
 
 
-def own(keywords: dict[str, Any]) -> dict[str, Any]:
-    return {name.removeprefix("attn_"): value for name, value in keywords.items()}
+def test_calls_written_for_torch() -> None:
+    q, k, v = (torch.randn(1, 2, 9, 4) for _ in range(3))
+    kept = torch.rand(9, 9) > 0.3
+    named = {"query": q, "key": k, "value": v}
+    for given, keywords in (
+        ((q, k, v, kept), {}),
+        ((q, k, v, None, 0.0, True), {}),
+        ((q, k, v), {"dropout_p": 0, "is_causal": True}),
+        ((), {**named, "attn_mask": kept, "scale": 0.3, "enable_gqa": True}),
+    ):
+        got, expected = (call(*given, **keywords) for call in (maskwise.attention, attend))
+        torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-5)
+    with pytest.raises(ValueError, match=r"dropout_p is 0.1, expected 0: maskwise has no dropout"):
+        maskwise.attention(q, k, v, kept, 0.1)
 
 
 def assert_like_torch(arrays: list[Any], keywords: dict[str, Any]) -> None:
-    got, expected = maskwise.attention(*arrays, **own(keywords)), attend(*arrays, **keywords)
+    got, expected = maskwise.attention(*arrays, **keywords), attend(*arrays, **keywords)
     assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
     most = max(1.0, arrays[2].abs().max().item())
     error = (got.double() - expected.double()).abs().max().item()

@@ -27,6 +27,7 @@ class CommandLine(unittest.TestCase):
                 [f"--case={broken}"],
                 ["--in-shapes=7:2x3", ADD],
                 ["--threads=1000000", ADD],
+                [ADD, "--mode=P"],
                 ["--report=/no/such/folder/x.json", ADD],
             ):
                 with self.subTest(arguments):

@@ -3,14 +3,16 @@
 
 The example must print the same result with the plugin by link order and by LD_PRELOAD, and the
 plugin must say that it claimed the Select; the example of the C++ API prints the results of the
-dialects' specifications. What must be installed, and that nothing installed
-names the build tree, is checked, too.
+dialects' specifications. What README and docs/ say to write into a CMakeLists.txt is taken as it
+stands. What is installed, that it is nothing else, and that nothing of it names the build tree, is
+checked, too.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -44,18 +46,28 @@ OPENVINO_MODEL = f"""<net name="model" version="11"><layers>
 <edge from-layer="1" from-port="0" to-layer="2" to-port="2"/>
 <edge from-layer="2" from-port="3" to-layer="3" to-port="0"/>
 </edges></net>"""
-INSTALLED = [
-    "lib/libmaskwise.so",
-    "lib/libmaskwise_onednn.so",
-    "lib/libmaskwise_onnxruntime.so",
-    "include/maskwise/maskwise.hpp",
-    "include/maskwise/version.h",
-    "lib/cmake/maskwise/maskwise-config.cmake",
-    "lib/cmake/maskwise/maskwise-targets.cmake",
+VERSION = ".".join(re.findall(r" (\d+)$", (ROOT / "include/maskwise/version.h").read_text(), re.M))
+INSTALLED = {
+    "bin/maskwise-bench",
     "bin/maskwise-info",
+    *(f"include/maskwise/{path.name}" for path in (ROOT / "include/maskwise").iterdir()),
+    "lib/libmaskwise.so",
+    f"lib/libmaskwise.so.{VERSION.split('.')[0]}",
+    f"lib/libmaskwise.so.{VERSION}",
+    "lib/libmaskwise_onednn.so",
+    f"lib/libmaskwise_kernels.so.{VERSION}",
+    "lib/libmaskwise_onnxruntime.so",
+    "lib/libmaskwise_openvino.so",
+    "lib/cmake/maskwise/maskwise-config-version.cmake",
+    "lib/cmake/maskwise/maskwise-config.cmake",
+    "lib/cmake/maskwise/maskwise-openvino-targets-BUILD.cmake",
+    "lib/cmake/maskwise/maskwise-openvino-targets.cmake",
+    "lib/cmake/maskwise/maskwise-targets-BUILD.cmake",
+    "lib/cmake/maskwise/maskwise-targets.cmake",
+    "lib/pkgconfig/maskwise.pc",
     "share/doc/maskwise/LICENSE",
-    "share/doc/maskwise/README.md",
-]
+    "share/doc/maskwise/copyright",
+}
 
 
 def run(*command: str | Path, **environment: str) -> str:
@@ -74,9 +86,14 @@ def run(*command: str | Path, **environment: str) -> str:
 
 def install(build: Path, prefix: Path) -> None:
     run("cmake", "--install", build, "--prefix", prefix)
-    for name in INSTALLED:
-        if not (prefix / name).is_file():
-            raise SystemExit(f"cmake --install did not install {name}")
+    paths = [str(path.relative_to(prefix)) for path in prefix.rglob("*") if not path.is_dir()]
+    files = {re.sub(r"-targets-\w+", "-targets-BUILD", path) for path in paths}
+    found = {name for name in files if not name.startswith("share/maskwise/benchdnn_inputs/")}
+    expected = INSTALLED
+    if not openvino_package():
+        expected = {name for name in INSTALLED if "openvino" not in name}
+    if found != expected:
+        raise SystemExit(f"cmake --install: not as expected: {sorted(found ^ expected)}")
     for path in prefix.rglob("*.cmake"):
         if str(build) in path.read_text() or str(ROOT) in path.read_text():
             raise SystemExit(f"{path.name} names the build tree")
@@ -95,6 +112,37 @@ def build_examples(work: Path, prefix: Path, onednn: Path) -> Path:
     run("cmake", "-S", ROOT / "examples", "-B", build, "-G", "Ninja", *options)
     run("cmake", "--build", build)
     return build
+
+
+def snippets() -> list[str]:
+    """What the documents write for a program that calls oneDNN."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    blocks = re.findall(r"^```cmake\n(.*?)^```", "\n".join(map(Path.read_text, pages)), re.M | re.S)
+    return [block for block in blocks if "maskwise::onednn" in block]
+
+
+def build_snippet(work: Path, snippet: str, prefix: Path, onednn: Path) -> Path:
+    (work / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.25)\nproject(yours LANGUAGES CXX)\n"
+        f"add_executable(your-program {ROOT / 'examples/select.cpp'})\n{snippet}"
+    )
+    # A lane may be built against a newer libc than this machine's.
+    newer_libc = "-Wl,--unresolved-symbols=ignore-in-shared-libs"
+    options = [f"-DCMAKE_PREFIX_PATH={prefix};{onednn}", f"-DCMAKE_EXE_LINKER_FLAGS={newer_libc}"]
+    run("cmake", "-S", work, "-B", work / "build", "-G", "Ninja", *options)
+    run("cmake", "--build", work / "build")
+    return work / "build/your-program"
+
+
+def run_snippets(work: Path, prefix: Path, onednn: Path) -> None:
+    if not snippets():
+        raise SystemExit("no page shows how to link maskwise::onednn")
+    for number, snippet in enumerate(snippets()):
+        folder = work / f"snippet-{number}"
+        folder.mkdir()
+        program = build_snippet(folder, snippet, prefix, onednn)
+        output = run(ROOT / "scripts/lane", onednn, "--", program, MASKWISE_VERBOSE="1")
+        expect_claimed(output, "the documents' CMake")
 
 
 def expect_claimed(output: str, way: str) -> None:
@@ -150,6 +198,7 @@ def main() -> int:
         run_dialects(examples)
         run_openvino(examples, prefix)
         run_examples(examples, prefix, arguments.onednn)
+        run_snippets(work, prefix, arguments.onednn)
     return 0
 
 

@@ -57,7 +57,12 @@ bool another_copy_is_in_front() {
     return first != nullptr && !is_this_plugin(first);
 }
 
+bool is_switched_off() {
+    return read_environment_number("MASKWISE_DISABLE") != 0;
+}
+
 const char* reason_of(const real_library& library) {
+    if (is_switched_off()) return "MASKWISE_DISABLE is set";
     if (!library.found()) return "no oneDNN with the Graph API";
     if (library.version.major != 3 || !library.at_least(3, 2))
         return "only oneDNN 3.2 and later 3.x are known";
@@ -67,13 +72,8 @@ const char* reason_of(const real_library& library) {
     return nullptr;
 }
 
-bool is_switched_off() {
-    return read_environment_number("MASKWISE_DISABLE") != 0;
-}
-
 // Null, or why Maskwise is inactive.
 const char* decide() {
-    if (is_switched_off()) return "MASKWISE_DISABLE is set";
     const char* const reason = reason_of(real());
     if (verbose_level() >= 1 && real().found()) print_load_line(real(), reason);
     return reason;
@@ -93,8 +93,7 @@ void warn_if_behind() {
 }
 
 [[gnu::constructor]] void on_load() {
-    if (is_switched_off()) return;
-    warn_if_behind();
+    if (!is_switched_off()) warn_if_behind();
     // Programs without oneDNN inherit LD_PRELOAD, too: nothing is opened and nothing said for them.
     // One that comes later has its line at the first call that reaches the plugin.
     if (verbose_level() >= 1 && dlsym(RTLD_NEXT, probe_name) != nullptr) active();

@@ -107,18 +107,34 @@ public:
         if (name == "case") {
             const bool is_file = state_.fixed.dialect == "onednn";
             expand_case(state_, is_file ? search_.find(value, "case") : value, result_.cases);
+            without_case_.clear();
         } else if (name == "batch") {
             take_batch(search_.find(value, "batch"));
         } else if (name == "reset") {
             state_ = flag_state{};
+            without_case_.clear();
         } else {
             apply_flag(name, value, state_, result_.run);
+            if (!sets_back(name, value)) without_case_ = token;
         }
     }
 
-    command_line result() && { return std::move(result_); }
+    command_line result() && {
+        if (!without_case_.empty() && !result_.cases.empty())
+            throw input_error(fmt::format(
+                "{} stands behind the last --case, and acts on those after it", without_case_));
+        return std::move(result_);
+    }
 
 private:
+    // Whether cases keep their defaults: so with what batches end with, and options of the run.
+    static bool sets_back(const std::string& name, const std::string& value) {
+        flag_state state;
+        run_options ignored;
+        apply_flag(name, value, state, ignored);
+        return state == flag_state{};
+    }
+
     void take_batch(const std::string& path) {
         if (++depth_ > 16) throw input_error("batch files nest deeper than 16 at '" + path + "'");
         std::ifstream file(path);
@@ -135,6 +151,7 @@ private:
     search_path search_;
     flag_state state_;
     command_line result_;
+    std::string without_case_; // the last option that no case has had yet
     int depth_ = 0;
 };
 

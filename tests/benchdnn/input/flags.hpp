@@ -21,6 +21,8 @@ struct flag_state {
     std::vector<std::string> dt{""};
     std::vector<std::string> mask{"auto"};
     std::vector<std::int64_t> mb{0};
+
+    friend bool operator==(const flag_state&, const flag_state&) = default;
 };
 
 // "--name=value" or "--name" or "-vN" to (name, value). Throws input_error for anything else.

@@ -97,6 +97,18 @@ TEST_F(command_line_test, faults_are_one_clear_line) {
     EXPECT_TRUE(is_refused({"--batch=" + path("loop")}, "nest deeper"));
 }
 
+TEST_F(command_line_test, an_option_behind_the_last_case_is_a_fault) {
+    const std::string one = "--case=" + path("case.json");
+    EXPECT_TRUE(is_refused({one, "--mode=P"}, "--mode=P stands behind the last --case"));
+    write("batch", "--case=case.json\n--mb=4\n");
+    EXPECT_TRUE(is_refused({"--batch=" + path("batch")}, "--mb=4 stands behind"));
+    EXPECT_EQ(parse({"--batch=" + path("batch"), one}).cases[1].mb, 4);
+    // What holds for the whole run may stand anywhere, and batches end by setting options back.
+    EXPECT_EQ(parse({one, "--rounds=3", "-v1"}).run.rounds, 3);
+    EXPECT_EQ(parse({"--dt=f32", one, "--dt="}).cases.size(), 1U);
+    EXPECT_EQ(parse({one, "--mb=4", "--reset"}).cases.size(), 1U);
+}
+
 graph rewritten(const case_config& config) {
     graph g = parse_case(select_text(), "case.json");
     rewrite(g, config);

@@ -331,8 +331,15 @@ class Environment(LaneCase):
     PIECES = ("", "0", "1", "2", "-1", "99999999999999999999", "all", "profile,", ",,,", "%s%n")
 
     def test_disable_is_exactly_onednn(self) -> None:
-        alone, off = client(), client(SETTING.plugin, MASKWISE_DISABLE="1", MASKWISE_VERBOSE="1")
+        alone, off = client(), client(SETTING.plugin, MASKWISE_DISABLE="1")
         self.assertEqual((alone.stdout, alone.stderr), (off.stdout, off.stderr))
+
+    def test_a_disabled_plugin_says_so(self) -> None:
+        off = client(SETTING.plugin, MASKWISE_DISABLE="1", MASKWISE_VERBOSE="1")
+        self.assertEqual(off.stdout, client().stdout)
+        lines = [line for line in off.stderr.splitlines() if line.startswith("maskwise")]
+        self.assertEqual(len(lines), 1, off.stderr)
+        self.assertRegex(lines[0], "^maskwise,load,.*,inactive: MASKWISE_DISABLE is set$")
 
     def test_variables_of_any_content(self) -> None:
         generator = random.Random(5)

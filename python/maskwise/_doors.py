@@ -1,0 +1,157 @@
+"""The doors to other libraries, each tried as a user would."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+ONEDNN = "libdnnl"  # a library, not a module
+
+
+@dataclass(frozen=True)
+class Door:
+    name: str
+    module: str
+    tested: tuple[str, ...]
+    use: str  # what to type, and behind it what enter() returns
+    enter: Callable[[], str | None]  # raises where the door is closed
+
+
+def reason_of(failure: BaseException) -> str:
+    text = (str(failure).strip().splitlines() or [""])[0]
+    says_it = isinstance(failure, ImportError | OSError | RuntimeError) and text
+    return text if says_it else f"{type(failure).__name__}: {text}"
+
+
+def version_of(module: str) -> str:
+    """Without what follows a + or -; nothing where it is not installed. Raises what it raises."""
+    if module == ONEDNN:
+        return version_of_onednn()
+    if find_spec(module) is None:
+        return ""
+    version: str = import_module(module).__version__
+    return version.partition("+")[0].partition("-")[0]
+
+
+def version_of_onednn() -> str:
+    """Of this environment, or of the machine."""
+    own = sorted(Path(sys.prefix, "lib").glob("libdnnl.so.*"))
+    library = str(own[0]) if own else ctypes.util.find_library("dnnl")
+    try:
+        query = ctypes.CDLL(library or "libdnnl.so").dnnl_version
+    except OSError:  # none, or its programs find what it needs by a path of their own
+        return ""
+    query.restype = ctypes.POINTER(ctypes.c_int * 3)
+    return ".".join(map(str, query().contents))
+
+
+def enter_numpy() -> None:
+    """The doctor's checks do."""
+
+
+def enter_torch() -> None:
+    import_module("maskwise.torch")
+    torch: Any = import_module("torch")
+    q = torch.rand(1, 2, 70, 16)
+    made = import_module("maskwise").attention(q, q, q, is_causal=True)
+    expected = torch.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True)
+    if not torch.allclose(made, expected, atol=1e-5):
+        raise RuntimeError("attention differs from torch's")
+
+
+def enter_transformers() -> None:
+    import_module("maskwise.transformers")
+
+
+def enter_onnxruntime() -> None:
+    if not import_module("maskwise.onnxruntime").register():
+        raise RuntimeError("ONNX Runtime does not list the registered provider")
+
+
+def enter_openvino() -> None:
+    library = import_module("maskwise.openvino").library()
+    import_module("openvino").Core().add_extension(library)
+
+
+def enter_onednn() -> str:
+    """The loader goes on without a library that it cannot preload, and says so."""
+    plugin: str = import_module("maskwise.onednn").library()
+    ran = subprocess.run(
+        [sys.executable, "-S", "-c", ""],
+        env={**os.environ, "LD_PRELOAD": plugin, "MASKWISE_VERBOSE": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if ran.returncode or ran.stderr:
+        raise RuntimeError(ran.stderr.strip() or f"a program with it ends with {ran.returncode}")
+    return plugin
+
+
+DOORS = (
+    Door(
+        "NumPy",
+        "numpy",
+        ("2.4.6",),
+        "maskwise.where(mask, x, y); maskwise.attention(query, key, value, mask)",
+        enter_numpy,
+    ),
+    Door(
+        "PyTorch",
+        "torch",
+        ("2.15.0",),
+        "import maskwise.torch; maskwise.torch.install()    or python -m maskwise run program.py",
+        enter_torch,
+    ),
+    Door(
+        "transformers",
+        "transformers",
+        ("5.23.0",),
+        'import maskwise.transformers; from_pretrained(name, attn_implementation="maskwise")',
+        enter_transformers,
+    ),
+    Door(
+        "ONNX Runtime",
+        "onnxruntime",
+        ("1.24.4", "1.32.0"),
+        'import maskwise.onnxruntime; maskwise.onnxruntime.session("model.onnx")',
+        enter_onnxruntime,
+    ),
+    Door(
+        "OpenVINO",
+        "openvino",
+        ("2026.4.1",),
+        "import maskwise.openvino; maskwise.openvino.accelerate(model)",
+        enter_openvino,
+    ),
+    Door("oneDNN", ONEDNN, ("3.2.0", "3.7.2", "3.12.1", "3.13.2"), "LD_PRELOAD=", enter_onednn),
+)
+
+
+def examine(door: Door) -> bool:
+    """Prints how it is; False where what is installed does not open it."""
+    print(f"{door.name:<14} ", end="", flush=True)  # before an import that may end the process
+    version = ""
+    try:
+        version = version_of(door.module)
+        if not version and door.module != ONEDNN:  # which programs bring along
+            print(f"absent  tested with {', '.join(door.tested)}")
+            return True
+        use = door.use + (door.enter() or "")
+    except Exception as failure:
+        reason = reason_of(failure)
+        print(f"CLOSED  {version}: {reason}" if version else f"CLOSED  {reason}")
+        return False
+    known = "tested" if version in door.tested else f"not tested: {', '.join(door.tested)} are"
+    print(f"open    {version}, {known}" if version else "open    for programs that bring it")
+    print(f"{'':<23}{use}")
+    return True

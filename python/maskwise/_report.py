@@ -1,0 +1,167 @@
+"""What the reports on models share: their arguments, made-up inputs, times and results."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+import maskwise
+
+# Of a dimension that the model leaves open and nobody gives: of a batch, and of all others. Masks
+# are then no smaller than what Maskwise is for.
+BATCH, LONG = 1, 128
+# Of the largest element, by bytes of a float: what other sums and exponentials round to.
+TOLERANCES = {2: 2e-2, 4: 1e-3, 8: 1e-3}
+
+Port = tuple[str, str, list[int | str]]  # name, NumPy's name of its type, extents or their names
+Extents = dict[str, int]
+Run = Callable[[], list[Any]]  # of a model: its outputs
+
+
+def extent_of(text: str) -> tuple[str, int]:
+    name, _, extent = text.rpartition("=")
+    if not (name and extent.isascii() and extent.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r}, expected NAME=EXTENT, such as batch=8")
+    return name, int(extent)
+
+
+def count(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r}, expected an integer of 0 or more")
+    return int(text)
+
+
+def turns(text: str) -> int:
+    if count(text) == 0:
+        raise argparse.ArgumentTypeError("0, expected one or more")
+    return int(text)
+
+
+def make_parser(module: str, description: str | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=f"python -m {module}", description=description)
+    parser.add_argument("model")
+    parser.add_argument(
+        "--dim",
+        action="append",
+        type=extent_of,
+        default=[],
+        metavar="NAME=EXTENT",
+        help="a dimension that the model leaves open, by the name that the report gives it "
+        f"(default: {BATCH} for the first of several of an input, {LONG} for others)",
+    )
+    parser.add_argument("--threads", type=count, default=0, help="default: all")
+    parser.add_argument("--turns", type=turns, default=15, help="runs of each (default: 15)")
+    return parser
+
+
+def parsed(parser: argparse.ArgumentParser, arguments: list[str] | None) -> argparse.Namespace:
+    given = parser.parse_args(arguments)
+    try:
+        maskwise.instruction_set()
+    except ValueError as failure:  # of MASKWISE_MAX_ISA
+        parser.error(str(failure))
+    return given
+
+
+def first_line(failure: BaseException) -> str:
+    return (str(failure).splitlines() or [type(failure).__name__])[0]
+
+
+def open_extents(parser: argparse.ArgumentParser, ports: list[Port], given: Extents) -> Extents:
+    """Given or assumed; ends the process where the model has no dimension of a given name."""
+    found: Extents = {}
+    for _, _, dims in ports:
+        for at, dim in enumerate(dims):
+            if isinstance(dim, str):
+                found.setdefault(dim, BATCH if at == 0 and len(dims) > 1 else LONG)
+    for name in given.keys() - found.keys():
+        has = f"it has {', '.join(sorted(found))}" if found else "its extents are all given"
+        parser.error(f"argument --dim: the model has no dimension {name!r}, {has}")
+    lines = {
+        "given extents": [f"{name}={extent}" for name, extent in given.items()],
+        "assumed extents": [f"{name}={at}" for name, at in found.items() if name not in given],
+    }
+    for name, shown in lines.items():
+        if shown:
+            print(f"{name:<20}  {', '.join(shown)}")
+    return {**found, **given}
+
+
+def draw_inputs(ports: list[Port], extents: Extents) -> dict[str, Any]:
+    """Numbers of a fixed seed; 0 and 1 where integers may be indices. Prints the shapes."""
+    random = np.random.default_rng(0)
+    inputs: dict[str, Any] = {}
+    for name, kind, dims in ports:
+        shape = [extents[dim] if isinstance(dim, str) else dim for dim in dims]
+        if kind == "object":
+            inputs[name] = np.full(shape, "text", object)
+        elif kind.startswith("float"):
+            inputs[name] = random.standard_normal(shape).astype(kind)
+        else:
+            inputs[name] = random.integers(0, 2, shape).astype(kind)
+    shapes = ", ".join(f"{name} {list(array.shape)}" for name, array in inputs.items())
+    print(f"inputs                {shapes}")
+    return inputs
+
+
+def print_claims(nodes: Iterable[tuple[str, str, bool]], other: str) -> None:
+    """Of Where or Select, and Softmax: operator, name, whether it is Maskwise's.
+
+    A Softmax of Maskwise's is one node with those around it.
+    """
+    nodes = [(kind, name or "(no name)", is_ours) for kind, name, is_ours in nodes]
+    width = max((len(name) for _, name, _ in nodes), default=0)
+    for kind, name, is_ours in nodes:
+        print(f"{kind:<7}  {name:<{width}}  {'Maskwise' if is_ours else other}")
+    for kind in sorted({kind for kind, _, _ in nodes}, reverse=True):
+        owners = [is_ours for one, _, is_ours in nodes if one == kind]
+        print(f"{sum(owners)} of {len(owners)} {kind} by Maskwise")
+    if not nodes:
+        print("nothing for Maskwise: no Where, Select or Softmax")
+    print("what is claimed with them, and the reasons, are on standard error")
+
+
+def seconds(run: Run) -> float:
+    begin = time.perf_counter()
+    run()
+    return time.perf_counter() - begin
+
+
+def print_runs(other: str, with_it: Run, without: Run, turns: int) -> bool:
+    """Times in turns; whether the results agree."""
+    got, expected = with_it(), without()
+    pairs = [(seconds(with_it), seconds(without)) for _ in range(turns + 1)]
+    ours, theirs = (statistics.median(column) for column in zip(*pairs[1:], strict=True))
+    print(f"{other:<20}  {theirs * 1e3:.3f} ms")
+    print(f"with Maskwise         {ours * 1e3:.3f} ms, {theirs / ours:.2f} times as fast")
+    apart = [difference(*pair) for pair in zip(got, expected, strict=True)]
+    agrees = all(map(is_rounding, apart, expected))
+    most = f", by at most {max(apart):.2g}" if any(apart) else ""
+    print(f"results               {'agree' if agrees else 'DIFFER'}{most or ' to the bit'}")
+    return agrees
+
+
+def difference(got: Any, expected: Any) -> float:
+    """The largest of two elements; infinite where they have none, as of NaN and a number."""
+    got, expected = np.asarray(got), np.asarray(expected)
+    if got.shape != expected.shape or got.dtype != expected.dtype:
+        return np.inf
+    if got.dtype.kind != "f":
+        return 0.0 if np.array_equal(got, expected) else np.inf
+    is_same = (got == expected) | (np.isnan(got) & np.isnan(expected))
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(got.astype("d") - expected.astype("d"))[~is_same]
+    return float(np.where(np.isnan(apart), np.inf, apart).max(initial=0))
+
+
+def is_rounding(apart: float, expected: Any) -> bool:
+    expected = np.asarray(expected)
+    if apart == 0 or expected.dtype.kind != "f":
+        return apart == 0
+    most = np.abs(expected[np.isfinite(expected)].astype("d")).max(initial=0)
+    return bool(apart <= TOLERANCES[expected.dtype.itemsize] * most)

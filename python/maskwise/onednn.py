@@ -1,0 +1,21 @@
+"""Select and attention of programs that use oneDNN's Graph API, by a plugin in front of oneDNN.
+
+    LD_PRELOAD=$(python -c "import maskwise.onednn as o; print(o.library())") program
+
+It reaches programs whose oneDNN is a shared library, not those that carry it inside.
+"""
+
+from __future__ import annotations
+
+import maskwise
+
+
+def library() -> str:
+    """Path of the plugin: what `LD_PRELOAD` takes.
+
+    Raises
+    ------
+    FileNotFoundError
+        The package was built without it.
+    """
+    return maskwise._library("libmaskwise_onednn.so", "plugin")

@@ -1,0 +1,266 @@
+"""The doctor: in an installation that works, and in those that do not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import maskwise
+import pytest
+from arrays import run_python
+from maskwise import _doctor, _doors
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = Path(maskwise.__file__).parent
+NOT_FOUND = "cannot open shared object file: No such file or directory"
+Done = subprocess.CompletedProcess[str]
+
+
+def copied(folder: Path, without: tuple[str, ...] = ()) -> Path:
+    """The package of links, which may be taken apart."""
+    package = folder / "maskwise"
+    (package / "lib").mkdir(parents=True)
+    for place in (PACKAGE, PACKAGE / "lib"):
+        for one in place.iterdir():
+            target = package / one.relative_to(PACKAGE)
+            if one.name not in without and not target.exists():
+                target.symlink_to(one)
+    return package
+
+
+def fake(folder: Path, module: str, text: str) -> None:
+    (folder / f"{module}.py").write_text(text)
+
+
+def doctor(folder: Path | None = None, *arguments: str, **variables: str) -> Done:
+    """Of what lies in the folder, if given."""
+    path = {} if folder is None else {"PYTHONPATH": f"{folder}:{PACKAGE.parent}"}
+    ran = run_python("-m", "maskwise", *arguments, **path, **variables)
+    assert "Traceback" not in ran.stderr + ran.stdout, ran.stderr
+    return ran
+
+
+def test_a_good_installation() -> None:
+    ran = doctor(MASKWISE_MAX_ISA="scalar")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    for line in (
+        "kernels        scalar",
+        "MASKWISE_MAX_ISA=scalar",
+        "same as NumPy  yes",
+        "attention ok   yes",
+        "NumPy          open    2",
+        "maskwise.where(mask, x, y)",
+        "LD_PRELOAD=",
+        "libtbb.so.12",
+        "verdict        all fine",
+    ):
+        assert line in ran.stdout, ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "use"),
+    [
+        ("onnxruntime", "ONNX Runtime", "maskwise.onnxruntime.session("),
+        ("openvino", "OpenVINO", "maskwise.openvino.accelerate(model)"),
+        ("torch", "PyTorch", "maskwise.torch.install()"),
+        ("transformers", "transformers", 'attn_implementation="maskwise"'),
+    ],
+)
+def test_an_open_door(module: str, name: str, use: str, capsys: pytest.CaptureFixture[str]) -> None:
+    version = pytest.importorskip(module).__version__.partition("-")[0].partition("+")[0]
+    (door,) = (door for door in _doors.DOORS if door.name == name)
+    assert _doors.examine(door)
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"{name:<14} open    {version}, ") and use in second
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [("dnnl_version", "open    3.13.2, tested"), ("", "open    for programs that bring it")],
+)
+def test_onednn(
+    function: str,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    library = tmp_path / "lib/libdnnl.so.3"
+    library.parent.mkdir()
+    library.write_text("no library")
+    if function:
+        source = tmp_path / "dnnl.c"
+        source.write_text(f"int *{function}(void) {{ static int v[] = {{3, 13, 2}}; return v; }}")
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    assert _doors.examine(_doors.DOORS[-1])
+    assert capsys.readouterr().out.startswith(f"oneDNN         {said}\n")
+
+
+def swap_byte(package: Path) -> None:
+    """An extension module that needs a library which is not there."""
+    (core,) = package.glob("_core*.so")
+    content = core.read_bytes()
+    core.unlink()
+    core.write_bytes(content.replace(b"\0libmaskwise.so", b"\0libmaskwisE.so"))
+
+
+def spoil(package: Path) -> None:
+    (core,) = package.glob("_core*.so")
+    core.unlink()
+    core.write_text("no library")
+
+
+def rename(package: Path) -> None:
+    (core,) = package.glob("_core*.so")
+    core.rename(package / "_core.cpython-39-x86_64-linux-gnu.so")
+
+
+@pytest.mark.parametrize(
+    ("take_apart", "lines"),
+    [
+        (swap_byte, [f"maskwise       CANNOT BE LOADED: libmaskwisE.so.0: {NOT_FOUND}"]),
+        (spoil, ["maskwise       CANNOT BE LOADED: ", "_core.cpython-", "file too short"]),
+        (
+            rename,
+            [
+                "maskwise       CANNOT BE LOADED: No module named 'maskwise._core'",
+                "there is       _core.cpython-39-x86_64-linux-gnu.so\n",
+                "it looks for   _core.cpython-3",
+            ],
+        ),
+    ],
+)
+def test_a_package_that_cannot_be_loaded(
+    take_apart: Callable[[Path], None], lines: list[str], tmp_path: Path
+) -> None:
+    take_apart(copied(tmp_path))
+    ran = doctor(tmp_path)
+    assert ran.returncode == 1
+    for line in [*lines, f"in             {tmp_path}", "numpy          2", "verdict        BROKEN"]:
+        assert line in ran.stdout, ran.stdout
+    assert "lib holds      libmaskwise_onednn.so, libmaskwise_onnxruntime.so" in ran.stdout
+    (tmp_path / "program.py").write_text("")
+    ran = doctor(tmp_path, "run", str(tmp_path / "program.py"))
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("python -m maskwise run: maskwise cannot be loaded: ")
+
+
+def test_who_imports_a_broken_package_is_sent_to_the_doctor(tmp_path: Path) -> None:
+    rename(copied(tmp_path))
+    path = {"PYTHONPATH": str(tmp_path)}
+    words = "ImportError: maskwise cannot be loaded: No module named 'maskwise._core' (`python -m"
+    assert words in run_python("-c", "import maskwise", **path).stderr
+    ran = run_python("-m", "maskwise.onednn", **path)
+    assert words in ran.stderr and "Traceback" not in ran.stderr
+
+
+def test_a_broken_numpy(tmp_path: Path) -> None:
+    fake(tmp_path, "numpy", "raise ImportError('\\n\\nlibopenblas.so: no such file\\nand more')")
+    ran = doctor(tmp_path)
+    assert ran.returncode == 1
+    for name in ("maskwise", "numpy"):
+        assert f"{name:<14} CANNOT BE LOADED: libopenblas.so: no such file\n" in ran.stdout
+
+
+def test_no_numpy() -> None:
+    ran = run_python("-S", "-m", "maskwise", PYTHONPATH=str(PACKAGE.parent))
+    assert (ran.returncode, ran.stderr) == (1, "")
+    assert "maskwise       CANNOT BE LOADED: No module named 'numpy'\n" in ran.stdout
+    assert "numpy          NOT INSTALLED: pip install numpy\n" in ran.stdout
+
+
+CLOSED = [
+    ("transformers", "raise ImportError('libfoo.so: no such file')", "libfoo.so: no such file"),
+    ("torch", "1 / 0", "ZeroDivisionError: division by zero"),
+    (
+        "onnxruntime",
+        "__version__ = '1.23.2'; get_ep_devices = list",
+        "1.23.2: Maskwise needs ONNX Runtime 1.24 or newer, this is 1.23.2",
+    ),
+    ("onnxruntime", "raise OSError('libonnxruntime.so')", "libonnxruntime.so"),
+]
+
+
+@pytest.mark.parametrize(("module", "content", "reason"), CLOSED)
+def test_a_door_that_does_not_open(module: str, content: str, reason: str, tmp_path: Path) -> None:
+    fake(tmp_path, module, content)
+    (name,) = (door.name for door in _doors.DOORS if door.module == module)
+    ran = doctor(tmp_path)
+    assert ran.returncode == 1
+    assert f"{name:<14} CLOSED  {reason}" in ran.stdout, ran.stdout
+    assert f"verdict        NOT FINE: {name}" in ran.stdout
+
+
+def test_an_import_that_ends_the_process(tmp_path: Path) -> None:
+    fake(tmp_path, "torch", "import os\nos.abort()\n")
+    ran = doctor(tmp_path)
+    assert ran.returncode != 0
+    assert ran.stdout.endswith("\nPyTorch        "), ran.stdout
+
+
+def test_another_openvino(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    openvino = pytest.importorskip("openvino")
+    monkeypatch.setattr(openvino, "get_version", lambda: "2031.2.0-1-releases/2031/2")
+    monkeypatch.setattr(openvino, "__version__", "2031.2.0-1-releases/2031/2")
+    assert _doctor.examine() == 1
+    out = capsys.readouterr().out
+    assert "OpenVINO       CLOSED  2031.2.0: Maskwise was built for OpenVINO" in out
+    assert "verdict        NOT FINE: OpenVINO\n" in out
+
+
+def test_an_untested_version(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import numpy as np
+
+    monkeypatch.setattr(np, "__version__", "9.8.7+local")
+    assert _doctor.examine() == 0
+    assert "NumPy          open    9.8.7, not tested: 2.4.6 are\n" in capsys.readouterr().out
+
+
+def test_missing_libraries(tmp_path: Path) -> None:
+    copied(tmp_path / "a", without=("libmaskwise_onednn.so", "libmaskwise_onnxruntime.so"))
+    ran = doctor(tmp_path / "a")
+    assert ran.returncode == 1
+    assert "oneDNN         CLOSED  the plugin is not in this installation: no " in ran.stdout
+    junk = copied(tmp_path / "b", without=("libmaskwise_onednn.so",)) / "lib/libmaskwise_onednn.so"
+    junk.write_text("no library")
+    ran = doctor(tmp_path / "b")
+    assert ran.returncode == 1
+    assert f"oneDNN         CLOSED  ERROR: ld.so: object '{junk}' from LD_PRELOAD" in ran.stdout
+    assert "verdict        NOT FINE: oneDNN" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "row"), [("attention", "attention ok"), ("where", "same as NumPy")]
+)
+def test_wrong_results(
+    name: str, row: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(_doors, "DOORS", ())
+    right = getattr(maskwise, name)
+    monkeypatch.setattr(maskwise, name, lambda *given: right(*given) * 1.01)
+    assert _doctor.examine() == 1
+    assert f"{row:<14} NO\n" in capsys.readouterr().out
+
+    def refuse(*given: Any) -> None:
+        raise RuntimeError("out of luck")
+
+    monkeypatch.setattr(maskwise, name, refuse)
+    assert _doctor.examine() == 1
+    out = capsys.readouterr().out
+    assert f"{row:<14} NO: out of luck\n" in out and f"NOT FINE: {row}\n" in out
+
+
+def test_the_versions_that_it_calls_tested() -> None:
+    files = ("python", "onnxruntime-1.24", "torch", "exporters")
+    pins = "\n".join((ROOT / f"scripts/{name}.txt").read_text() for name in files).splitlines()
+    for door in _doors.DOORS:
+        pinned = {one.partition("==")[2] for one in pins if one.startswith(f"{door.module}==")}
+        assert pinned == set(door.tested) or door.module == _doors.ONEDNN, door

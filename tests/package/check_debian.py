@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Debian's packages, as far as they can be judged without root and network.
+
+They are made from the build, their fields and files compared with what is promised, and unpacked
+side by side. Against that folder a client is built by pkg-config and by CMake, and from it
+maskwise-bench runs a batch in each oneDNN given, behind the plugin.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+from check_package import ROOT, VERSION, run
+
+CLIENT = """#include <maskwise/maskwise.hpp>
+#include <iostream>
+int main() { std::cout << maskwise::version() << '\\n'; }
+"""
+PROJECT = """cmake_minimum_required(VERSION 3.25)
+project(client LANGUAGES CXX)
+find_package(maskwise REQUIRED)
+add_executable(client client.cpp)
+target_link_libraries(client PRIVATE maskwise::maskwise)
+"""
+# Nothing else: what is in one release of Debian only, such as libfmt9, must not be among them.
+NEEDED = {"libc6", "libgcc-s1", "libstdc++6", "libtbb12"}
+FILES = {
+    "maskwise": [
+        "usr/bin/maskwise-bench",
+        "usr/bin/maskwise-info",
+        f"LIB/libmaskwise.so.{VERSION}",
+        "LIB/libmaskwise_onednn.so",
+        f"LIB/libmaskwise_kernels.so.{VERSION}",
+        "LIB/libmaskwise_onnxruntime.so",
+        "usr/share/doc/maskwise/copyright",
+    ],
+    "maskwise-dev": [
+        "usr/include/maskwise/maskwise.hpp",
+        "usr/include/maskwise/attention.hpp",
+        "LIB/libmaskwise.so",
+        "LIB/cmake/maskwise/maskwise-config.cmake",
+        "LIB/pkgconfig/maskwise.pc",
+        "usr/share/doc/maskwise-dev/copyright",
+    ],
+}
+
+
+def expect(found: object, expected: object, what: str) -> None:
+    if found != expected:
+        raise SystemExit(f"{what}: {found!r}, expected {expected!r}")
+
+
+def fields_of(package: Path) -> dict[str, str]:
+    text = run("dpkg-deb", "--field", package)
+    return dict(re.findall(r"^([\w-]+): (.*)$", text, re.MULTILINE))
+
+
+def check_fields(package: Path, name: str) -> None:
+    fields = fields_of(package)
+    expect(fields["Package"], name, package.name)
+    expect(fields["Section"], "libdevel" if name.endswith("-dev") else "libs", f"section of {name}")
+    depends = fields["Depends"]
+    if name == "maskwise-dev":
+        expect(depends, f"maskwise (= {fields['Version']})", "what maskwise-dev depends on")
+    else:
+        names = {entry.split()[0] for entry in depends.split(",")}
+        expect(names, NEEDED, f"what {name} depends on")
+
+
+def unpack(package: Path, name: str, root: Path, lib: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        run("dpkg-deb", "--extract", package, folder)
+        files = [file.replace("LIB", lib) for file in FILES[name]]
+        lacking = [file for file in files if not os.path.lexists(Path(folder) / file)]
+        expect(lacking, [], f"not in {package.name}")
+        folders = {path.name for path in Path(folder, "usr").iterdir()}
+        expect(folders - {"bin", "include", "lib", "share"}, set(), f"in {package.name}")
+    run("dpkg-deb", "--extract", package, root)
+
+
+def build_by_pkg_config(work: Path, libraries: Path) -> Path:
+    words = ["pkg-config", "--cflags", "--libs", "maskwise"]
+    flags = run(*words, PKG_CONFIG_LIBDIR=str(libraries / "pkgconfig")).split()
+    run("c++", "-std=c++20", work / "client.cpp", *flags, "-o", work / "by_pkg_config")
+    return work / "by_pkg_config"
+
+
+def build_by_cmake(work: Path, root: Path) -> Path:
+    (work / "CMakeLists.txt").write_text(PROJECT)
+    run("cmake", "-S", work, "-B", work / "build", f"-DCMAKE_PREFIX_PATH={root / 'usr'}")
+    run("cmake", "--build", work / "build")
+    return work / "build/client"
+
+
+def run_bench(root: Path, libraries: Path, onednn: str) -> None:
+    plugin, program = libraries / "libmaskwise_onednn.so", root / "usr/bin/maskwise-bench"
+    lane: list[str | Path] = [ROOT / "scripts/lane", "--preload", plugin, onednn, "--"]
+    output = run(*lane, program, "--batch=select_smoke", LD_LIBRARY_PATH=str(libraries))
+    if " failed:0 " not in output or "Maskwise in front" not in output:
+        raise SystemExit(f"maskwise-bench in front of {onednn}:\n{output}")
+    print(output.splitlines()[-1])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", type=Path, required=True, help="Maskwise's build directory")
+    parser.add_argument("--architecture", required=True, help="Debian's name of its library folder")
+    parser.add_argument("--onednn", nargs="*", default=[], help="prefixes of the lanes' oneDNN")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        work, root = Path(folder), Path(folder) / "root"
+        config = arguments.build / "CPackConfig.cmake"
+        run("cpack", "--config", config, "-G", "DEB", "-B", work / "made")
+        lib = f"usr/lib/{arguments.architecture}"
+        for name in FILES:
+            (package,) = (work / "made").glob(f"{name}_*.deb")
+            check_fields(package, name)
+            unpack(package, name, root, lib)
+        (work / "client.cpp").write_text(CLIENT)
+        libraries = root / lib
+        for client in (build_by_pkg_config(work, libraries), build_by_cmake(work, root)):
+            print(client.name, run(client, LD_LIBRARY_PATH=str(libraries)), end="")
+        for onednn in arguments.onednn:
+            run_bench(root, libraries, onednn)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
