@@ -24,7 +24,7 @@ if(MASKWISE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     set(MASKWISE_NO_UNDEFINED "")
 endif()
 
-# Before glibc 2.34 the loader's functions (src/base/older_loader.cpp) lay here.
+# Before glibc 2.34 the loader's functions lay here: src/base/older_libc.cpp.
 set(MASKWISE_LIBDL "LINKER:--push-state,--no-as-needed,-l:libdl.so.2,--pop-state")
 
 # Interface target that carries warnings and sanitizers to the project's own targets only.
