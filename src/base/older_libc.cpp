@@ -1,6 +1,6 @@
-// Functions of the loader and of threads by the versions that they had before glibc 2.34, where they
-// moved from libdl and libpthread to libc. Linked where they are needed, and hidden. The caller is in
-// the same library, so what dlopen and dlsym read of their caller is right.
+// Functions of the loader and of threads by the versions that they had before glibc 2.34, where
+// they moved from libdl and libpthread to libc. Linked where they are needed, and hidden. The
+// caller is in the same library, so what dlopen and dlsym read of their caller is right.
 
 #ifdef __aarch64__
 #define MASKWISE_OLDEST "GLIBC_2.17"
