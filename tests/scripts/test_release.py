@@ -1,0 +1,81 @@
+"""Checksums, SBOM and what a wheel may need."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+import release
+import wheels
+
+
+def test_release_lists_what_is_in_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "maskwise-1-cp311-cp311-any.whl").write_bytes(b"wheel")
+    (tmp_path / "maskwise-1.tar.gz").write_bytes(b"sources")
+    (tmp_path / "notes").write_bytes(b"no part of it")
+    monkeypatch.setattr(sys, "argv", ["release.py", str(tmp_path)])
+    release.main()
+    sums = dict(
+        reversed(line.split("  ")) for line in (tmp_path / "SHA256SUMS").read_text().splitlines()
+    )
+    assert sums == {
+        "maskwise-1-cp311-cp311-any.whl": hashlib.sha256(b"wheel").hexdigest(),
+        "maskwise-1.tar.gz": hashlib.sha256(b"sources").hexdigest(),
+    }
+    said = json.loads((tmp_path / f"maskwise-{release.version()}.spdx.json").read_text())
+    assert said["spdxVersion"] == "SPDX-2.3"
+    assert {one["name"] for one in said["packages"]} == {
+        "maskwise",
+        *(name for name, *_ in release.INSIDE),
+    }
+    assert all(one["versionInfo"] for one in said["packages"])
+    found = {one["fileName"][2:]: one["checksums"][0]["checksumValue"] for one in said["files"]}
+    assert found == sums
+
+
+def test_release_wants_the_version_in_the_changelog(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(release, "version", lambda: "9.8.7")
+    monkeypatch.setattr(sys, "argv", ["release.py", str(tmp_path)])
+    with pytest.raises(SystemExit, match=r"begins with \d.*, not 9\.8\.7"):
+        release.main()
+
+
+FINE: dict[str, Any] = {
+    "sym_tag": "manylinux_2_9_x86_64",
+    "versioned_symbols": {"libc.so.6": ["GLIBC_2.9"]},
+    "external_libs": {"libtbb.so.12": None, "libopenvino.so.2641": None},
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "size", "fault"),
+    [
+        ({}, 1, None),
+        ({"sym_tag": "manylinux_2_34_x86_64"}, 1, "GLIBC"),
+        ({"sym_tag": "linux_x86_64"}, 1, "linux_x86_64"),
+        ({"external_libs": {"libz.so.1": None}}, 1, "needs libz.so.1"),
+        ({}, 6_000_000, "6000000 bytes"),
+    ],
+)
+def test_a_wheel_is_judged(
+    changed: dict[str, Any],
+    size: int,
+    fault: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(wheels, "run", lambda *_: json.dumps({**FINE, **changed}))
+    wheel = tmp_path / "one.whl"
+    with wheel.open("wb") as file:
+        file.truncate(size)
+    with pytest.raises(SystemExit, match=fault) if fault else nullcontext():
+        wheels.check(wheel, wheels.MACHINES[0])
