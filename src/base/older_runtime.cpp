@@ -2,7 +2,9 @@
 // in terms of older ones, so that the libraries run with glibc 2.28 and GCC 8's libstdc++
 // (manylinux_2_28). Linked where they are needed, and hidden.
 #include <cstring>
+#include <ios>
 #include <new>
+#include <string>
 
 #define MASKWISE_HIDDEN __attribute__((visibility("hidden")))
 
@@ -37,4 +39,25 @@ void release(void* self) {
 void throw_bad_length() {
     throw std::bad_array_new_length();
 }
+}
+
+// Of string streams, which OpenVINO's macros use: the constructor without arguments, and str().
+void construct_stream(void* self, std::ios_base::openmode mode);
+__asm__(".symver _Z16construct_streamPvSt13_Ios_Openmode,"
+        "_ZNSt7__cxx1119basic_ostringstreamIcSt11char_traitsIcESaIcEEC1ESt13_Ios_Openmode@"
+        "GLIBCXX_3.4.21");
+std::string text_of(const void* buffer);
+__asm__(".symver _Z7text_ofB5cxx11PKv,"
+        "_ZNKSt7__cxx1115basic_stringbufIcSt11char_traitsIcESaIcEE3strEv@GLIBCXX_3.4.21");
+
+MASKWISE_HIDDEN void construct_out_stream(void* self) __asm__(
+    "_ZNSt7__cxx1119basic_ostringstreamIcSt11char_traitsIcESaIcEEC1Ev");
+void construct_out_stream(void* self) {
+    construct_stream(self, std::ios_base::out);
+}
+
+MASKWISE_HIDDEN std::string text_of_lvalue(const void* buffer) __asm__(
+    "_ZNKRSt7__cxx1115basic_stringbufIcSt11char_traitsIcESaIcEE3strEv");
+std::string text_of_lvalue(const void* buffer) {
+    return text_of(buffer);
 }
