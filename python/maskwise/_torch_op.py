@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import nullcontext
+from functools import cmp_to_key
 from typing import Any
 
 import numpy as np
@@ -36,10 +36,21 @@ def result_shape(
 
 def empty_result(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, grouped: bool) -> torch.Tensor:
     """Of maskwise.attention: dimensions before the columns in the order in which they lie in q."""
+    from torch.fx.experimental.symbolic_shapes import guard_or_false  # there where torch traces
+
     shape = result_shape(q, k, v, grouped)
     last = len(shape) - 1
-    steps = (*(0,) * (last + 1 - q.ndim), *q.stride())  # what is repeated comes first
-    order = (*sorted(range(last), key=lambda at: -(steps[at] or sys.maxsize)), last)
+    steps = (*(0,) * (last + 1 - q.ndim), *q.stride())
+
+    def compare(one: int, other: int) -> int:
+        """What is repeated comes first; strides that nobody knows yet stay in their order."""
+        repeated = [guard_or_false(steps[at] == 0) for at in (one, other)]
+        if any(repeated):
+            return int(repeated[1]) - int(repeated[0])
+        more, less = steps[one] > steps[other], steps[one] < steps[other]
+        return int(guard_or_false(less)) - int(guard_or_false(more))
+
+    order = (*sorted(range(last), key=cmp_to_key(compare)), last)
     return torch.empty_permuted(shape, order, dtype=q.dtype, device=q.device)
 
 

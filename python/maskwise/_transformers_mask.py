@@ -202,8 +202,8 @@ def mask(
 
     device = torch.device(others.get("device", "cpu"))
     facts = others.get("config"), others.get("dtype", torch.float32)
-    is_small = _is_small(batch_size * q_length, kv_length, *facts)
-    if is_small or device.type != "cpu" or is_traced(attention_mask):
+    is_torchs = device.type != "cpu" or is_traced(attention_mask)  # before sizes: see attention
+    if is_torchs or _is_small(batch_size * q_length, kv_length, *facts):
         return build()
     shape = (batch_size, 1, q_length, kv_length)
     at = _Place(int(q_offset), int(kv_offset), q_length, kv_length)

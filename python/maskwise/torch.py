@@ -76,16 +76,18 @@ def _fits_mask(mask: torch.Tensor | None, q: torch.Tensor, k: torch.Tensor, caus
 def _is_maskwises(
     tensors: tuple[torch.Tensor, ...], mask: torch.Tensor | None, causal: bool, grouped: bool
 ) -> bool:
+    """Who traces is asked first: a question about a symbolic size would become a guard."""
     q, k, v = tensors
     operands = tensors if mask is None else (*tensors, mask)
     return (
-        _fits(q, k, v, grouped)
+        not is_in_mode()
+        and all(is_plain(one) for one in operands)
+        and _fits(q, k, v, grouped)
         and not is_small(q.numel(), k.shape[2], q.dtype)
         and _fits_mask(mask, q, k, causal)
-        and all(is_plain(one) and holds_elements(one) for one in operands)
+        and all(holds_elements(one) for one in operands)
         and not want_gradients(operands)
         and torch._C._get_flash_sdp_enabled()
-        and not is_in_mode()
     )
 
 

@@ -44,13 +44,13 @@ log = logging.get_logger(__name__)
 def _is_maskwises(tensors: tuple[torch.Tensor, ...], dropout: float) -> bool:
     q, k, v = tensors
     return (
-        dropout == 0
+        not is_traced(*tensors)  # before sizes, which would become guards
+        and dropout == 0
         and not door.is_small(q.numel(), k.shape[2], q.dtype)
         and not want_gradients(tensors)
         and q.dtype in DTYPES
         and q.dtype == k.dtype == v.dtype
         and all(one.device.type == "cpu" for one in tensors)
-        and not is_traced(*tensors)
     )
 
 

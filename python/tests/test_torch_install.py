@@ -45,6 +45,53 @@ def fixture_taken(monkeypatch: pytest.MonkeyPatch, every_size: None) -> Iterator
         yield calls
 
 
+class Plain(torch.nn.Module if "torch" in globals() else object):  # type: ignore[misc]
+    def forward(self, q: Any, k: Any) -> Any:
+        return sdpa(q, k, k)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_exported_at_a_short_length_and_run_at_a_long_one(strict: bool) -> None:
+    """The bound for small calls is no guard of the graph."""
+    length = {2: torch.export.Dim("L", min=2, max=4096)}
+    keys = {2: torch.export.Dim("S", min=2, max=4096)}
+    short, long = (
+        (draw(2, 4, 16, 32), draw(2, 4, 24, 32)),
+        (draw(2, 4, 512, 32), draw(2, 4, 640, 32)),
+    )
+    with door.installed():
+        exported = torch.export.export(
+            Plain(), short, dynamic_shapes=(length, keys), strict=strict
+        ).module()
+        with torch.no_grad():
+            assert torch.allclose(exported(*long), Plain()(*long), atol=2e-5)
+
+
+def test_one_graph_for_all_lengths() -> None:
+    testing = pytest.importorskip("torch._dynamo.testing")
+    torch._dynamo.reset()
+    counter = testing.CompileCounter()
+    with door.installed(), torch.no_grad():
+        call = torch.compile(Plain(), backend=counter, dynamic=True)
+        for words in (8, 9, 64, 300, 700):
+            call(draw(2, 4, words, 32), draw(2, 4, words + 1, 32))
+        assert counter.frame_count == 1
+
+
+def test_sizes_that_data_decide() -> None:
+    class Picked(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            kept = x[x.sum(dim=(-1, -2, -3)) != 0]
+            return sdpa(kept, kept, kept)
+
+    with door.installed():
+        exported = torch.export.export(Picked(), (draw(4, 4, 256, 32),), strict=False).module()
+    x = draw(4, 4, 256, 32)
+    x[1] = 0
+    kept = x[[0, 2, 3]]
+    assert torch.allclose(exported(x), sdpa(kept, kept, kept), atol=2e-5)
+
+
 def samples(dtype: Any, requires_grad: bool) -> list[Any]:
     """PyTorch's own, with a few of its errors."""
     methods = pytest.importorskip("torch.testing._internal.common_methods_invocations")

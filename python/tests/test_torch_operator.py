@@ -67,6 +67,14 @@ def test_operator_is_exported() -> None:
     assert torch.equal(exported.module()(q, k, v), operator(q, k, v, None, True))
 
 
+def test_operator_with_sizes_that_data_decide() -> None:
+    q, k = draw(2, 4, 64, 16), draw(2, 4, 80, 16)
+    for at in (q, k):
+        torch._dynamo.decorators.mark_unbacked(at, 2)
+    compiled = torch.compile(lambda q, k: operator(q, k, k), backend="aot_eager", fullgraph=True)
+    assert torch.equal(compiled(q, k), operator(q, k, k))
+
+
 def test_operator_under_vmap() -> None:
     q, k, v = three(3, 2, 9, 4)
     bias, sinks = draw(9, 9, 3), draw(3, 2)

@@ -349,6 +349,25 @@ def test_compiled_models_are_torchs(calls: list[Any]) -> None:
     assert_close({"maskwise": own, "eager": found["eager"]}, padded("left"))
 
 
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("kind", ["bert", "llama"])
+def test_exported_at_a_small_length_and_run_at_a_long_one(kind: str, masked: bool) -> None:
+    model = model_of(kind)
+
+    class Whole(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, ids: Any, mask: Any) -> Any:
+            given = {"use_cache": False} if kind == "llama" else {}
+            return model(input_ids=ids, attention_mask=mask if masked else None, **given)[0]
+
+    few, many = ((words(length), padded("left", length)) for length in (20, 200))
+    length = {1: torch.export.Dim("L", min=2, max=256)}
+    whole = Whole()
+    model.set_attn_implementation("maskwise")
+    exported = torch.export.export(whole, few, dynamic_shapes=(length, length), strict=False)
+    with torch.no_grad():
+        assert torch.allclose(exported.module()(*many), whole(*many), atol=2e-5)
+
+
 def test_exported_models_are_torchs(calls: list[Any]) -> None:
     model = model_of("bert")
     found = outputs(model, input_ids=words(), attention_mask=padded("right"))
