@@ -2,11 +2,12 @@
 """Checks the built libraries: they export exactly what is listed and ask for little.
 
 Of the plugin that is what src/onednn/library/functions.inc lists and exports.map there names in
-full, of the provider for ONNX Runtime what its exports.map names, of libmaskwise.so what its
-headers mark MASKWISE_API, of the extension of OpenVINO its entry and its pass, no more and no less.
+full, of the provider for ONNX Runtime and of the kernels what their exports.map names, of
+libmaskwise.so what its headers mark MASKWISE_API, of the extension of OpenVINO its entry and its
+pass, no more and no less.
 Plugin and provider need libc and libstdc++ only, libmaskwise.so libtbb, too, the extension OpenVINO
-besides. None has a search path of its own, and everything left undefined is found in what they
-need.
+besides; all of them the library of the kernels, which they find next to themselves and no other
+way. Everything left undefined is found in what they need, in a glibc and libstdc++ of 2018.
 """
 
 import argparse
@@ -17,7 +18,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 # Not libm: among what a program loads, oneDNN 3.2's own libraries rely on its place in the order.
-NEEDED = re.compile(r"^(libc|libdl|libpthread|libstdc\+\+|libgcc_s|ld-linux-\S+)\.so[.\d]*$")
+NEEDED = re.compile(
+    r"^(libmaskwise_kernels|libc|libdl|libpthread|libstdc\+\+|libgcc_s|ld-linux-\S+)\.so[.\d]*$"
+)
+NEWEST = {"GLIBC": "2.28", "GLIBCXX": "3.4.25", "CXXABI": "1.3.11"}  # manylinux_2_28
 NEEDED_BY_ENGINE = "libtbb.so.12"
 PASS = "maskwise::openvino::v1::accelerate_select"
 
@@ -30,6 +34,8 @@ def tool(*command: str) -> str:
 
 
 def listed_functions(folder: Path) -> set[str]:
+    if not (folder / "functions.inc").exists():
+        return set()
     text = (folder / "functions.inc").read_text()
     names = re.findall(r"^(?:FORWARD|HOOK)\((\w+),", text, re.MULTILINE)
     return {f"dnnl_graph_{name}" for name in names}
@@ -66,8 +72,23 @@ def dynamic_faults(library: Path, *also_needed: str) -> list[str]:
     dynamic = tool("readelf", "-dW", str(library))
     needed = set(re.findall(r"\(NEEDED\).*\[(.+)\]", dynamic)) - set(also_needed)
     faults = [f"needs {name}" for name in sorted(needed) if not NEEDED.match(name)]
-    faults += [f"has a {kind}" for kind in re.findall(r"\((RPATH|RUNPATH)\)", dynamic)]
-    return faults
+    paths = re.findall(r"\((RPATH|RUNPATH)\)[^\[]*\[(.*)\]", dynamic)
+    faults += [f"has the {kind} {path}" for kind, path in paths if path != "$ORIGIN"]
+    return faults + version_faults(library)
+
+
+def version_faults(library: Path) -> list[str]:
+    """docs/decisions/0022-one-wheel-for-many-systems.md."""
+    wanted = set(re.findall(r"\((\w+)_([\d.]+)\)", tool("objdump", "-T", str(library))))
+    return [
+        f"wants {name}_{version}"
+        for name, version in sorted(wanted)
+        if name in NEWEST and parts(version) > parts(NEWEST[name])
+    ]
+
+
+def parts(version: str) -> list[int]:
+    return [int(number) for number in version.split(".")]
 
 
 def undefined_faults(library: Path) -> list[str]:

@@ -161,7 +161,7 @@ def add_licences(staged: Path) -> None:
 
 def check(wheel: Path, machine: Machine) -> None:
     """auditwheel's word on symbols and on libraries from outside; it looks for none of these."""
-    show = [TOOLS, "-m", "auditwheel", "show", "--json", "--ldpaths", "/nonexistent"]
+    show = (TOOLS, "-m", "auditwheel", "show", "--json", "--ldpaths", "/nonexistent")
     said = json.loads(run(*show, wheel))
     tag = said["sym_tag"]
     if not tag.startswith("manylinux_") or glibc(tag) > glibc(machine.platform):

@@ -11,8 +11,7 @@
 extern "C" {
 
 // Read by shared_ptr, which counts with atomic operations where this is 0.
-MASKWISE_HIDDEN extern char __libc_single_threaded;
-char __libc_single_threaded = 0;
+MASKWISE_HIDDEN char __libc_single_threaded = 0;
 
 void copy_exception_ptr(void* to, const void* from);
 __asm__(".symver copy_exception_ptr,_ZNSt15__exception_ptr13exception_ptrC1ERKS0_@CXXABI_1.3.3");

@@ -45,7 +45,17 @@ def test_what_is_exported(tmp_path: Path, code: str, found: list[str]) -> None:
 @pytest.mark.parametrize("tags", ["--enable-new-dtags", "--disable-new-dtags"])
 def test_a_search_path(tmp_path: Path, tags: str) -> None:
     found = faults(tmp_path, ONE + TWO, f"-Wl,{tags},-rpath,/opt/lib")
-    assert found == ["has a RUNPATH" if tags == "--enable-new-dtags" else "has a RPATH"]
+    kind = "RUNPATH" if tags == "--enable-new-dtags" else "RPATH"
+    assert found == [f"has the {kind} /opt/lib"]
+
+
+def test_its_own_folder_may_be_searched(tmp_path: Path) -> None:
+    assert faults(tmp_path, ONE + TWO, "-Wl,-rpath,$ORIGIN") == []
+
+
+def test_a_symbol_that_is_too_new(tmp_path: Path) -> None:
+    code = "unsigned arc4random(void);\nint dnnl_graph_two(int a) { return a + arc4random(); }\n"
+    assert faults(tmp_path, ONE + code) == ["wants GLIBC_2.36"]
 
 
 @pytest.mark.parametrize("name", ["libdnnl.so.3", "libtbb.so.12"])

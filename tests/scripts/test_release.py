@@ -22,9 +22,8 @@ def test_release_lists_what_is_in_the_folder(
     (tmp_path / "notes").write_bytes(b"no part of it")
     monkeypatch.setattr(sys, "argv", ["release.py", str(tmp_path)])
     release.main()
-    sums = dict(
-        reversed(line.split("  ")) for line in (tmp_path / "SHA256SUMS").read_text().splitlines()
-    )
+    lines = (line.split("  ") for line in (tmp_path / "SHA256SUMS").read_text().splitlines())
+    sums = {name: value for value, name in lines}
     assert sums == {
         "maskwise-1-cp311-cp311-any.whl": hashlib.sha256(b"wheel").hexdigest(),
         "maskwise-1.tar.gz": hashlib.sha256(b"sources").hexdigest(),

@@ -83,8 +83,8 @@ private:
                    .empty();
     }
 
-    // Whether oneDNN alone makes a wrong tensor, too, of the inputs that it has here. Before 3.8 its
-    // Select makes NaNs of infinite numbers, behind which its products are right whatever it
+    // Whether oneDNN alone makes a wrong tensor, too, of the inputs that it has here. Before 3.8
+    // its Select makes NaNs of infinite numbers, behind which its products are right whatever it
     // multiplies; and 3.13 adds numbers from outside of a broadcast operand where the other
     // operands are transposed, which the client's layouts did not ask for.
     bool is_wrong_alone(const judge& own, std::size_t id) const {

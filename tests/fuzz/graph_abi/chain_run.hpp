@@ -36,7 +36,8 @@ chain_result run_chain(const session& side, const chain_description& chain,
                        const tensor_bytes& inputs);
 
 // What `own` has, with the partition that makes the tensor run again, by `side`, where the
-// partition's inputs are dense or lie as in `other`, which that side made; else the refusal says so.
+// partition's inputs are dense or lie as in `other`, which that side made; else the refusal says
+// so.
 chain_result repeat_partition(const session& side, const chain_description& chain,
                               const chain_result& own, const chain_result& other, std::size_t id);
 
