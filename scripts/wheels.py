@@ -182,7 +182,7 @@ def glibc(tag: str) -> tuple[int, ...]:
 def main() -> None:
     folder = Path(sys.argv[1]).resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob("maskwise-*"):
+    for old in folder.glob("maskwise-*.whl"):
         old.unlink()
     for machine in MACHINES:
         libraries = build_openvino(machine) if machine.name == "x86_64" else []
