@@ -5,7 +5,11 @@
 
 #include <iostream>
 
-int main(int, char** arguments) {
+int main(int count, char** arguments) {
+    if (count != 2) {
+        std::cerr << "usage: " << arguments[0] << " MODEL\n";
+        return 2;
+    }
     ov::Core core;
     const auto model = core.read_model(arguments[1]);
     ov::pass::Manager passes;

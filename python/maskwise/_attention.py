@@ -132,7 +132,10 @@ def _require_ends(mask: Mask, query: Any, key: Any) -> None:
     ends = (("rows", first_row + rows, len(query)), ("keys", first_key + keys, len(key)))
     for name, end, there in ends:
         if end > there:
-            raise ValueError(f"cu_seqlens end at {end} {name}, there are {there}")
+            raise ValueError(
+                f"cu_seqlens end at {end} {name}, there are {there}: "
+                "query is (rows, heads, E), key (keys, heads, E)"
+            )
 
 
 def explain(

@@ -151,7 +151,7 @@ def examine(door: Door) -> bool:
         reason = reason_of(failure)
         print(f"CLOSED  {version}: {reason}" if version else f"CLOSED  {reason}")
         return False
-    known = "tested" if version in door.tested else f"not tested: {', '.join(door.tested)} are"
+    known = "tested" if version in door.tested else f"not tested ({', '.join(door.tested)})"
     print(f"open    {version}, {known}" if version else "open    for programs that bring it")
     print(f"{'':<23}{use}")
     return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -296,6 +296,10 @@ class Mask:
         made = Mask()
         made._rules = self._rules
         return made
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        """Of a Mask NumPy would make an object, which is true."""
+        raise TypeError("a Mask has no shape of its own: mask.to_dense(rows, keys) makes an array")
 
     def to_dense(self, rows: int, keys: int, sequences: int = 1) -> NDArray[np.bool_]:
         """(sequences, rows, keys), True where a key is kept; with a dense part, as that broadcasts.

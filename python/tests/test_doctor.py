@@ -221,7 +221,7 @@ def test_an_untested_version(
 
     monkeypatch.setattr(np, "__version__", "9.8.7+local")
     assert _doctor.examine() == 0
-    assert "NumPy          open    9.8.7, not tested: 2.4.6 are\n" in capsys.readouterr().out
+    assert "NumPy          open    9.8.7, not tested (2.4.6)\n" in capsys.readouterr().out
 
 
 def test_missing_libraries(tmp_path: Path) -> None:

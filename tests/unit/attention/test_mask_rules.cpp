@@ -199,8 +199,12 @@ TEST_P(rules_test, cost_only_the_tiles_that_they_keep) {
     const auto tiles = [&](const mask_rules& rules) {
         what.rules = rules;
         const auto plan = make_attention_plan(what.desc, GetParam());
+        const tile_counts counts = count_tiles(*plan, what.operands());
         run_attention(*plan, what.operands(), nullptr);
-        return static_cast<std::int64_t>(plan->computed_tiles);
+        EXPECT_EQ(counts.all, 100);
+        EXPECT_EQ(counts.full + counts.mixed, static_cast<std::int64_t>(plan->computed_tiles));
+        EXPECT_EQ(counts.skipped, counts.all - counts.full - counts.mixed);
+        return counts.full + counts.mixed;
     };
     EXPECT_EQ(tiles({}), 100);
     EXPECT_EQ(tiles({.causal = true}), 55);
