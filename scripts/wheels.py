@@ -5,6 +5,7 @@ usage: wheels.py FOLDER
 
 import fnmatch
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -142,8 +143,19 @@ def describe(staged: Path, machine: Machine, abi: Abi) -> None:
     )
     run(PYTHON, "-c", code, staged)
     (metadata,) = staged.glob("*.dist-info")
+    text = (metadata / "METADATA").read_text()
+    (metadata / "METADATA").write_text(with_pages(text, os.environ.get("MASKWISE_PAGES", "")))
     lines = ["Wheel-Version: 1.0", "Generator: scripts/wheels", "Root-Is-Purelib: false"]
     (metadata / "WHEEL").write_text("\n".join([*lines, f"Tag: {abi.tag}-{machine.platform}", ""]))
+
+
+def with_pages(readme: str, pages: str) -> str:
+    """An index shows README without the tree: links and pictures then begin with `pages`, a URL."""
+    if not pages:
+        return readme
+    relative = r"(?![a-z]+:|#)"
+    readme = re.sub(rf"(\]\(){relative}", rf"\1{pages}/", readme)
+    return re.sub(rf'((?:src|srcset)="){relative}', rf"\1{pages}/", readme)
 
 
 def add_licences(staged: Path) -> None:

@@ -14,7 +14,12 @@ import os
 import sys
 from typing import Any, Protocol, runtime_checkable
 
-import onnxruntime as ort  # type: ignore[import-untyped, unused-ignore]
+try:
+    import onnxruntime as ort  # type: ignore[import-untyped, unused-ignore]
+except ModuleNotFoundError as missing:
+    if __name__ != "__main__" or missing.name != "onnxruntime":
+        raise
+    sys.exit("python -m maskwise.onnxruntime: onnxruntime is not installed")
 
 import maskwise
 from maskwise import _arguments

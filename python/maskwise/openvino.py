@@ -18,7 +18,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import openvino as ov  # type: ignore[import-untyped, unused-ignore]
+try:
+    import openvino as ov  # type: ignore[import-untyped, unused-ignore]
+except ModuleNotFoundError as missing:
+    if __name__ != "__main__" or missing.name != "openvino":
+        raise
+    sys.exit("python -m maskwise.openvino: openvino is not installed")
 from openvino import opset13 as ops
 from openvino.utils.node_factory import (  # type: ignore[import-untyped, unused-ignore]
     NodeFactory,

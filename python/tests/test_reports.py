@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -143,3 +145,19 @@ def test_a_core_with_the_extension_can_be_asked(tmp_path: Path) -> None:
     assert maskwise.openvino.taken(core.read_model(tmp_path / "model.xml")) == []
     core.add_extension(maskwise.openvino.library())
     assert maskwise.openvino.taken(core.read_model(tmp_path / "model.xml")) == ["select"]
+
+
+@pytest.mark.parametrize("host", ["onnxruntime", "openvino"])
+def test_without_the_host(host: str, tmp_path: Path) -> None:
+    (tmp_path / f"{host}.py").write_text(f"raise ModuleNotFoundError('no {host}', name='{host}')")
+    command = [sys.executable, "-B", "-m", f"maskwise.{host}", "model.onnx"]
+    places = os.pathsep.join([str(tmp_path), str(Path(maskwise.__file__).parents[1])])
+    ran = subprocess.run(
+        command,
+        env={**os.environ, "PYTHONPATH": places},
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr == f"python -m maskwise.{host}: {host} is not installed\n"

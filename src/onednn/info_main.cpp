@@ -65,7 +65,7 @@ std::string plugin_text() {
     const char* file = onednn::file_of(dlsym(RTLD_DEFAULT, onednn::probe_name));
     const bool in_front = file != nullptr && std::strstr(file, "libmaskwise_onednn") != nullptr;
     if (in_front) return std::string("in front: ") + file;
-    return "not in front (set LD_PRELOAD=<prefix>/lib/libmaskwise_onednn.so)";
+    return "not in front (set LD_PRELOAD to the path of libmaskwise_onednn.so)";
 }
 
 int print_environment() {
