@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SITE = next((ROOT / ".deps/python/lib").glob("python3*/site-packages"))
 # What the libraries hold of others: name, licence (SPDX), which files.
 INSIDE = [
     ("highway", "Apache-2.0 OR BSD-3-Clause", "every library with kernels"),
