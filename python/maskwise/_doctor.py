@@ -20,7 +20,7 @@ def row(name: str, value: object) -> None:
 
 
 def loaded(name: str) -> str:
-    """The files of this process's memory whose name begins so."""
+    """Files with such a name that this process has mapped."""
     lines = Path("/proc/self/maps").read_text().splitlines()
     files = {line.split(maxsplit=5)[5] for line in lines if len(line.split(maxsplit=5)) == 6}
     found = sorted(file for file in files if Path(file).name.startswith(name))

@@ -2,7 +2,7 @@
 
     LD_PRELOAD=$(python -c "import maskwise.onednn as o; print(o.library())") program
 
-It reaches programs whose oneDNN is a shared library, not those that carry it inside.
+It reaches programs that load oneDNN as a shared library, not those that link it statically.
 """
 
 from __future__ import annotations

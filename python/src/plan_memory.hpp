@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 namespace maskwise::python {
 
@@ -60,7 +61,7 @@ public:
     Plan find(const call_key& key, const Compile& compile) {
         if (!key.fits()) return compile();
         slot& at = slots_[key.hash() % slots_.size()];
-        if (auto found = find(at, key)) return *found;
+        if (auto found = find(at, key)) return *std::move(found);
         Plan made = compile();
         const nb::ft_lock_guard lock(mutex_);
         at.found = made;

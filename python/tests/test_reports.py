@@ -26,30 +26,35 @@ def report(model: ov.Model, folder: Path, *arguments: str) -> subprocess.Complet
     return run_python("-m", "maskwise.openvino", str(folder / "model.xml"), *arguments)
 
 
+def expect(ran: subprocess.CompletedProcess[str], claim: str, *parts: str) -> None:
+    assert ran.returncode == 0, ran.stderr
+    for part in parts:
+        assert part in ran.stdout, ran.stdout
+    assert ran.stderr == f"maskwise,claim,{claim}\n"
+
+
 def test_the_report_on_openvino(tmp_path: Path) -> None:
     ran = report(select_model([[-1, -1, 1024]] * 3), tmp_path, "--turns", "2", "--dim", "c[1]=128")
-    assert ran.returncode == 0, ran.stderr
-    for part in (
+    expect(
+        ran,
+        "select,Select-1 f32",
         "given extents         c[1]=128\nassumed extents       c[0]=1, x[0]=1, x[1]=128, y[0]=1",
         "inputs                c [1, 128, 1024], x [1, 128, 1024], y [1, 128, 1024]\n",
         "Select   select  Maskwise\n1 of 1 Select by Maskwise\n",
         "times as fast",
         "results               agree to the bit\n",
-    ):
-        assert part in ran.stdout, ran.stdout
-    assert ran.stderr == "maskwise,claim,select,Select-1 f32\n"
+    )
 
 
 def test_the_report_on_a_softmax(tmp_path: Path) -> None:
     ran = report(chain_model(), tmp_path, "--turns", "1", "--threads", "1")
-    assert ran.returncode == 0, ran.stderr
-    for part in (
+    expect(
+        ran,
+        "weights,Softmax f32 with its Select",
         "1 of 1 Softmax by",
         "1 of 1 Select by",
         "results               agree, by at most",
-    ):
-        assert part in ran.stdout, ran.stdout
-    assert ran.stderr == "maskwise,claim,weights,Softmax f32 with its Select\n"
+    )
 
 
 def test_the_report_on_a_model_that_stays_as_it_is(tmp_path: Path) -> None:

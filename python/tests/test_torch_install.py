@@ -52,7 +52,7 @@ class Plain(torch.nn.Module if "torch" in globals() else object):  # type: ignor
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_exported_at_a_short_length_and_run_at_a_long_one(strict: bool) -> None:
-    """The bound for small calls is no guard of the graph."""
+    """The bound for small calls must not become a guard of the graph."""
     length = {2: torch.export.Dim("L", min=2, max=4096)}
     keys = {2: torch.export.Dim("S", min=2, max=4096)}
     short, long = (
