@@ -3,23 +3,13 @@
 #include "claims.hpp"
 #include "fusion_graph.hpp"
 
-#include "fusion/attention_form.hpp"
-#include "fusion/chain_finder.hpp"
 #include "tensor/data_type.hpp"
 
 #include <algorithm>
-#include <optional>
+#include <variant>
 
 namespace maskwise::ort {
 namespace {
-
-// The result has the MatMuls' rank.
-bool masks_fit(const fusion::row_chain& chain, const fusion::attention_chain& attention) {
-    return std::ranges::all_of(chain.operands, [&](const graph::logical_tensor& operand) {
-        return operand.rank_known &&
-               operand.extents.rank() <= static_cast<int>(attention.order.size());
-    });
-}
 
 std::int64_t depth_of(const fusion::matrix_input& matrix) {
     const dims& extents = matrix.tensor.extents;
@@ -27,29 +17,21 @@ std::int64_t depth_of(const fusion::matrix_input& matrix) {
     return d < extents.rank() ? extents[d] : graph::unknown_extent;
 }
 
-// Measured: of deeper heads ONNX Runtime's MatMuls are faster by more than unwritten scores save,
-// unless a mask spares a part of them.
-bool attention_pays(const fusion::attention_chain& attention, bool is_masked) {
-    constexpr std::int64_t most_depth = 64, most_depth_masked = 128;
-    const std::int64_t depth = std::max(depth_of(attention.query), depth_of(attention.key));
-    return is_masked ? depth <= most_depth_masked : depth > 0 && depth <= most_depth;
+bool is_mask(const row_step& step) {
+    const auto* const with = std::get_if<row_combine>(&step);
+    return with != nullptr ? with->op == row_operator::add
+                           : std::holds_alternative<row_select>(step);
 }
 
-// Nothing where the kernels of attention cannot do what the chain does, or do it slower.
-std::optional<fusion::attention_chain> attention_of(const fusion::row_chain& chain,
-                                                    const fusion_rules& rules) {
-    auto found = fusion::find_attention(chain, rules);
-    if (!found || !masks_fit(chain, *found)) return std::nullopt;
-    const auto is_number = [&](std::size_t i) {
-        return is_one_element(chain.operands[i]) && computes_in_f32(chain.operands[i].type);
-    };
-    try {
-        const auto form = fusion::make_attention_form(chain, is_number);
-        if (!attention_pays(*found, form.cond || form.bias)) found.reset();
-    } catch (const error&) { // rows
-        found.reset();
-    }
-    return found;
+// Measured: of deeper heads ONNX Runtime's MatMuls are faster by more than unwritten scores save,
+// unless a mask spares a part of them.
+bool attention_pays(const fusion::block& block) {
+    constexpr std::int64_t most_depth = 64, most_depth_masked = 128;
+    const std::int64_t depth =
+        std::max(depth_of(block.attention->query), depth_of(block.attention->key));
+    return std::ranges::any_of(block.rows.steps, is_mask)
+               ? depth <= most_depth_masked
+               : depth > 0 && depth <= most_depth;
 }
 
 std::int64_t columns_of(const graph::op& soft_max) {
@@ -93,8 +75,8 @@ found_fusion claim_around(const fusion_ops& ops, const graph::op& soft_max, fusi
     fused_node& form = found.form;
     form.name = soft_max.name;
     form.type = ops.nodes[soft_max.id][0]->result().type;
-    form.block.rows = fusion::find_chain(soft_max, rules);
-    form.block.attention = attention_of(form.block.rows, rules);
+    form.block = fusion::find_block(soft_max, rules);
+    if (form.block.attention && !attention_pays(form.block)) form.block.attention.reset();
     for (const std::size_t id : form.block.inputs()) form.inputs.emplace_back(value_of(id).name);
     form.output = value_of(form.block.result()).name;
     for (const std::size_t id : form.block.op_ids())

@@ -139,32 +139,4 @@ bool fusion_rules::leaves(std::size_t value) const {
            value_of(value).readers.size() != values().users(value).size();
 }
 
-bool fusion_rules::comes_from_product(std::size_t value, int depth) const {
-    const graph::op* const made_by = maker(value);
-    if (made_by == nullptr || depth == 0) return false;
-    if (made_by->kind == op_kind::mat_mul) return true;
-    if (made_by->kind == op_kind::soft_max || made_by->kind == op_kind::static_transpose)
-        return false;
-    return std::ranges::any_of(made_by->inputs, [&](const graph::logical_tensor& input) {
-        return comes_from_product(input.id, depth - 1);
-    });
-}
-
-// Scores are not one number, and rather no constant, the result of a MatMul, and the larger shape.
-std::optional<std::size_t> fusion_rules::row_of(const graph::op& user, std::size_t a,
-                                                std::size_t b) const {
-    if (a == b) return a;
-    const auto badness = [&](std::size_t i) {
-        constexpr int most_steps = 8;
-        const graph::logical_tensor& input = user.inputs[i];
-        const auto ones = std::ranges::count(input.extents, 1);
-        return std::array<std::int64_t, 5>{
-            graph::is_one_element(input), input.property == graph::property_kind::constant,
-            !comes_from_product(input.id, most_steps),
-            input.rank_known ? -input.extents.rank() : -max_rank, ones};
-    };
-    const std::size_t row = badness(a) <= badness(b) ? a : b;
-    return graph::is_one_element(user.inputs[row]) ? std::nullopt : std::optional(row);
-}
-
 } // namespace maskwise::ort

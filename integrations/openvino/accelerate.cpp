@@ -1,42 +1,60 @@
 #include "maskwise/openvino.hpp"
 
+#include "block_claims.hpp"
 #include "claims.hpp"
 #include "deferred.hpp"
-#include "softmax_chain.hpp"
-
-#include "base/verbose.hpp"
 
 #include <openvino/core/graph_util.hpp>
 #include <openvino/core/rt_info.hpp>
+#include <openvino/op/matmul.hpp>
+#include <openvino/op/softmax.hpp>
 #include <openvino/op/util/multi_subgraph_base.hpp>
 
 #include <memory>
-#include <set>
 
 namespace maskwise::openvino {
 namespace {
 
 struct claims {
-    ov::NodeVector softmaxes, selects;
+    ov::NodeVector ends, selects;
 };
+
+bool may_end_attention(const ov::Node& node) {
+    return ov::is_type<ov::op::v0::MatMul>(&node) ||
+           ov::is_type<ov::op::v13::ScaledDotProductAttention>(&node);
+}
+
+bool is_softmax(const ov::Node& node) {
+    return ov::is_type<ov::op::v1::Softmax>(&node) || ov::is_type<ov::op::v8::Softmax>(&node);
+}
+
+// Of the ends that `may_end` tells, those in front of which a block is claimed; its nodes are joined.
+template <class Filter>
+void claim_ends(const ov::NodeVector& nodes, const Filter& may_end,
+                const accelerate_options& options, ov::NodeVector& ends, node_set& joined) {
+    for (const auto& node : nodes) {
+        if (!may_end(*node) || joined.contains(node.get())) continue;
+        const auto found = find_block(*node);
+        if (!found) report_none(*node);
+        if (!found || !is_claimed(*found, *node, options)) continue;
+        joined.insert(found->nodes.begin(), found->nodes.end());
+        ends.push_back(node);
+    }
+}
 
 // Decides all before anything is replaced: what reads a Select tells.
 void find_claims(const ov::Model& model, place in, const accelerate_options& options,
                  claims& found) {
-    std::set<const ov::Node*> chained;
-    for (const auto& node : model.get_ordered_ops())
-        if (const auto chain = find_softmax_chain(*node, options.force)) {
-            chained.insert(chain->nodes.begin(), chain->nodes.end());
-            found.softmaxes.push_back(node);
-            if (verbose_level() > 0)
-                print_decision(node->get_friendly_name(), "Softmax f32 with its Select", "");
-        }
-    for (const auto& node : model.get_ordered_ops()) {
+    const ov::NodeVector nodes = model.get_ordered_ops();
+    node_set joined;
+    claim_ends(nodes, may_end_attention, options, found.ends, joined);
+    claim_ends(nodes, is_softmax, options, found.ends, joined);
+    for (const auto& node : nodes) {
         if (const auto* holder = ov::as_type<ov::op::util::MultiSubGraphOp>(node.get()))
             for (const auto& body : holder->get_functions())
                 find_claims(*body, place::body, options, found);
         const auto* const select = ov::as_type<ov::op::v1::Select>(node.get());
-        if (select == nullptr || chained.count(select) > 0) continue;
+        if (select == nullptr || joined.contains(select)) continue;
         if (is_claimed(*select, options, in)) found.selects.push_back(node);
     }
 }
@@ -57,8 +75,9 @@ bool accelerate_select::run_on_model(const std::shared_ptr<ov::Model>& model) {
     for (const auto& node : found.selects)
         replace(node,
                 std::make_shared<deferred_select>(node->input_values(), node->get_autob(), true));
-    for (const auto& node : found.softmaxes) replace(node, defer_softmax(*node, options_.force));
-    return !found.selects.empty() || !found.softmaxes.empty();
+    for (const auto& node : found.ends)
+        replace(node, defer_end(*node, node->input_values(), {true, node}));
+    return !found.selects.empty() || !found.ends.empty();
 }
 
 } // namespace maskwise::openvino

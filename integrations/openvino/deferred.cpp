@@ -1,16 +1,19 @@
 #include "deferred.hpp"
 
-#include "masked_softmax.hpp"
+#include "block_claims.hpp"
+#include "claims.hpp"
 #include "select.hpp"
-#include "softmax_chain.hpp"
 
+#include <openvino/op/matmul.hpp>
 #include <openvino/op/softmax.hpp>
 #include <openvino/op/util/multi_subgraph_base.hpp>
 
 #include <link.h>
 #include <unwind.h>
 
+#include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace maskwise::openvino {
@@ -63,33 +66,30 @@ bool is_called_by_cpu_plugin() {
 }
 
 template <class base>
-class deferred_softmax : public base, public deferred {
+class deferred_end : public base, public deferred {
 public:
-    template <class Axis>
-    deferred_softmax(const ov::Output<ov::Node>& input, Axis axis, bool is_forced,
-                     std::weak_ptr<const ov::Node> replaced = {})
-        : base(input, axis), is_forced_(is_forced), replaced_(std::move(replaced)) {}
+    template <class... Arguments>
+    explicit deferred_end(deferral how, Arguments&&... arguments)
+        : base(std::forward<Arguments>(arguments)...), how_(std::move(how)) {}
 
     std::shared_ptr<ov::Node> clone_with_new_inputs(const ov::OutputVector& inputs) const override {
-        if (!is_called_by_cpu_plugin())
-            return std::make_shared<deferred_softmax>(inputs.at(0), this->get_axis(), is_forced_);
-        const auto chain = find_chain();
-        if (!chain) return base::clone_with_new_inputs(inputs);
-        return std::make_shared<masked_softmax>(chain->inputs_of(*inputs.at(0).get_node()),
-                                                chain->steps);
+        if (!is_called_by_cpu_plugin()) return defer_end(*this, inputs, {how_.is_taken, {}});
+        const auto found = find();
+        return found ? found->make(inputs) : base::clone_with_new_inputs(inputs);
     }
     node_set taken() const override {
-        const auto chain = find_chain();
-        return chain ? chain->nodes : node_set{};
+        const auto found = find();
+        return found ? found->nodes : node_set{};
     }
 
 private:
-    std::optional<softmax_chain> find_chain() const {
-        return find_softmax_chain(*this, is_forced_, replaced_.lock().get());
+    std::optional<found_block> find() const {
+        auto found = find_block(*this, how_.replaced.lock().get());
+        if (found && !how_.is_taken && !is_claimed(*found, *this, {})) found.reset();
+        return found;
     }
 
-    bool is_forced_;
-    std::weak_ptr<const ov::Node> replaced_; // reads what this reads, as long as somebody holds it
+    deferral how_;
 };
 
 void add_taken(const ov::Model& model, std::vector<std::string>& names) {
@@ -128,13 +128,27 @@ deferred_select::clone_with_new_inputs(const ov::OutputVector& inputs) const {
     return Select::clone_with_new_inputs(inputs);
 }
 
-std::shared_ptr<ov::Node> defer_softmax(const ov::Node& softmax, bool is_forced) {
-    if (const auto* v1 = ov::as_type<const op::v1::Softmax>(&softmax))
-        return std::make_shared<deferred_softmax<op::v1::Softmax>>(
-            v1->input_value(0), v1->get_axis(), is_forced, softmax.shared_from_this());
-    const auto& v8 = dynamic_cast<const op::v8::Softmax&>(softmax);
-    return std::make_shared<deferred_softmax<op::v8::Softmax>>(
-        v8.input_value(0), v8.get_axis(), is_forced, softmax.shared_from_this());
+std::shared_ptr<ov::Node> defer_end(const ov::Node& end, const ov::OutputVector& inputs,
+                                    const deferral& how) {
+    if (const auto* product = ov::as_type<const op::v0::MatMul>(&end))
+        return std::make_shared<deferred_end<op::v0::MatMul>>(how, inputs.at(0), inputs.at(1),
+                                                              product->get_transpose_a(),
+                                                              product->get_transpose_b());
+    if (const auto* whole = ov::as_type<const op::v13::ScaledDotProductAttention>(&end))
+        return std::make_shared<deferred_end<op::v13::ScaledDotProductAttention>>(
+            how, inputs, whole->get_causal());
+    if (const auto* v1 = ov::as_type<const op::v1::Softmax>(&end))
+        return std::make_shared<deferred_end<op::v1::Softmax>>(how, inputs.at(0), v1->get_axis());
+    const auto& v8 = dynamic_cast<const op::v8::Softmax&>(end);
+    return std::make_shared<deferred_end<op::v8::Softmax>>(how, inputs.at(0), v8.get_axis());
+}
+
+std::shared_ptr<ov::Node> make_deferred_end(const ov::DiscreteTypeInfo& type) {
+    if (type == op::v0::MatMul::get_type_info_static())
+        return std::make_shared<deferred_end<op::v0::MatMul>>(deferral{});
+    if (type == op::v13::ScaledDotProductAttention::get_type_info_static())
+        return std::make_shared<deferred_end<op::v13::ScaledDotProductAttention>>(deferral{});
+    return nullptr;
 }
 
 std::vector<std::string> names_of_taken(const ov::Model& model) {

@@ -1,20 +1,17 @@
 // Nodes of OpenVINO's own that become Maskwise's when the CPU plugin clones the model that it
-// compiles. To everybody else they are opset1::Select and Softmax: to passes, other clones, files
-// and other devices.
+// compiles. To everybody else they are what they were: to passes, other clones, files and other
+// devices.
 #pragma once
 
-#include "claims.hpp"
+#include "found_block.hpp"
 
 #include <openvino/op/select.hpp>
 
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
 namespace maskwise::openvino {
-
-using node_set = std::set<const ov::Node*>;
 
 class deferred {
 public:
@@ -40,8 +37,18 @@ private:
     bool is_taken_ = false;
 };
 
-// Of the same operation set as the given one, which is opset1's or opset8's.
-std::shared_ptr<ov::Node> defer_softmax(const ov::Node& softmax, bool is_forced);
+// How a node came to be deferred.
+struct deferral {
+    bool is_taken = false; // then it is not decided on again
+    std::weak_ptr<const ov::Node> replaced = {}; // reads what this reads, while somebody holds it
+};
+
+// Of a MatMul, a Softmax or a ScaledDotProductAttention, in which a block ends: the same of the same
+// operation set, on these inputs.
+std::shared_ptr<ov::Node> defer_end(const ov::Node& end, const ov::OutputVector& inputs,
+                                    const deferral& how);
+// One without inputs and attributes; null for another type.
+std::shared_ptr<ov::Node> make_deferred_end(const ov::DiscreteTypeInfo& type);
 
 // Friendly names of what Maskwise runs of a model, also in bodies, when the CPU plugin compiles it.
 std::vector<std::string> names_of_taken(const ov::Model& model);

@@ -1,12 +1,15 @@
 // What core.add_extension finds: the operations, which compiled models hold, and the front ends'
 // part, by which models that are read from IR and ONNX need no pass.
 #include "deferred.hpp"
-#include "masked_softmax.hpp"
+#include "fused.hpp"
 #include "select.hpp"
+
+#include "maskwise/openvino.hpp"
 
 #include <openvino/core/core.hpp>
 #include <openvino/core/op_extension.hpp>
 #include <openvino/frontend/onnx/extension/conversion.hpp>
+#include <openvino/op/matmul.hpp>
 #include <openvino/op/util/multi_subgraph_base.hpp>
 
 #include <string_view>
@@ -14,25 +17,36 @@
 namespace maskwise::openvino {
 namespace {
 
-class select_of_ir : public ov::BaseOpExtension {
+using onnx_conversion = ov::frontend::onnx::ConversionExtension;
+
+// A node of a model that is read, deferred.
+class node_of_ir : public ov::BaseOpExtension {
 public:
-    const ov::DiscreteTypeInfo& get_type_info() const override {
-        return ov::op::v1::Select::get_type_info_static();
-    }
+    explicit node_of_ir(const ov::DiscreteTypeInfo& type) : type_(type) {}
+    const ov::DiscreteTypeInfo& get_type_info() const override { return type_; }
     ov::OutputVector create(const ov::OutputVector& inputs,
                             ov::AttributeVisitor& visitor) const override {
-        const auto node = std::make_shared<deferred_select>();
+        auto node = make_deferred_end(type_);
+        if (node == nullptr) node = std::make_shared<deferred_select>();
         node->set_arguments(inputs);
         node->visit_attributes(visitor);
         node->constructor_validate_and_infer_types();
         return node->outputs();
     }
     std::vector<ov::Extension::Ptr> get_attached_extensions() const override { return {}; }
+
+private:
+    const ov::DiscreteTypeInfo& type_;
 };
 
 ov::OutputVector where_of_onnx(const ov::frontend::NodeContext& node) {
     const ov::OutputVector inputs{node.get_input(0), node.get_input(1), node.get_input(2)};
     return std::make_shared<deferred_select>(inputs, ov::op::AutoBroadcastType::NUMPY)->outputs();
+}
+
+ov::OutputVector product_of_onnx(const ov::frontend::NodeContext& node) {
+    const ov::OutputVector inputs{node.get_input(0), node.get_input(1)};
+    return defer_end(ov::op::v0::MatMul(), inputs, {})->outputs();
 }
 
 // What Python asks of a model, to which OpenVINO gives no way to functions of a library. Its node
@@ -94,9 +108,13 @@ void check_version() {
 std::vector<ov::Extension::Ptr> make_extensions() {
     check_version();
     return {std::make_shared<ov::OpExtension<select>>(),
-            std::make_shared<ov::OpExtension<masked_softmax>>(),
-            std::make_shared<select_of_ir>(),
-            std::make_shared<ov::frontend::onnx::ConversionExtension>("Where", where_of_onnx),
+            std::make_shared<ov::OpExtension<fused>>(),
+            std::make_shared<node_of_ir>(ov::op::v1::Select::get_type_info_static()),
+            std::make_shared<node_of_ir>(ov::op::v0::MatMul::get_type_info_static()),
+            std::make_shared<node_of_ir>(
+                ov::op::v13::ScaledDotProductAttention::get_type_info_static()),
+            std::make_shared<onnx_conversion>("Where", where_of_onnx),
+            std::make_shared<onnx_conversion>("MatMul", product_of_onnx),
             std::make_shared<accelerate_call>(),
             std::make_shared<taken_call>()};
 }

@@ -26,14 +26,6 @@ bool is_order(const std::vector<std::int64_t>& order) {
     return std::ranges::is_permutation(order, as_it_is(order.size()));
 }
 
-// The order in which `first` and then `next` leave dimensions.
-std::vector<int> joined(const std::vector<int>& first, const std::vector<std::int64_t>& next) {
-    std::vector<int> both;
-    both.reserve(next.size());
-    for (const std::int64_t d : next) both.push_back(first[static_cast<std::size_t>(d)]);
-    return both;
-}
-
 class attention_finder {
 public:
     attention_finder(const row_chain& chain, const chain_rules& rules)
@@ -137,6 +129,13 @@ std::optional<attention_chain> attention_finder::find() {
 }
 
 } // namespace
+
+std::vector<int> joined(const std::vector<int>& first, const std::vector<std::int64_t>& next) {
+    std::vector<int> both;
+    both.reserve(next.size());
+    for (const std::int64_t d : next) both.push_back(first[static_cast<std::size_t>(d)]);
+    return both;
+}
 
 std::optional<attention_chain> find_attention(const row_chain& chain, const chain_rules& rules) {
     return attention_finder(chain, rules).find();

@@ -31,6 +31,9 @@ struct attention_chain {
     std::vector<std::size_t> op_ids; // of every operator, those of the chain among them
 };
 
+// The order in which `first` and then `next`, one of as many dimensions, leave them.
+std::vector<int> joined(const std::vector<int>& first, const std::vector<std::int64_t>& next);
+
 // Nothing where there is none around the chain, a rank is not known, an order of dimensions is no
 // permutation, or the graph rounds scores to 16 bits.
 std::optional<attention_chain> find_attention(const row_chain& chain, const chain_rules& rules);

@@ -1,0 +1,93 @@
+#include "block_claims.hpp"
+
+#include "claims.hpp"
+
+#include "base/verbose.hpp"
+
+#include <openvino/op/concat.hpp>
+#include <openvino/op/matmul.hpp>
+#include <openvino/op/read_value.hpp>
+
+#include <algorithm>
+#include <string>
+
+namespace maskwise::openvino {
+namespace {
+
+namespace op = ov::op;
+
+// From so many bytes of scores on the call itself no longer tells.
+constexpr std::size_t least_bytes_of_rows = std::size_t{1} << 18;
+
+bool is_empty(const ov::PartialShape& shape) {
+    return shape.rank().is_static() && std::ranges::find(shape, ov::Dimension(0)) != shape.end();
+}
+
+bool has_select(const fusion::row_chain& rows) {
+    return std::ranges::any_of(rows.steps, [](const row_step& step) {
+        return std::holds_alternative<row_select>(step);
+    });
+}
+
+// Why OpenVINO's loop around a Softmax is as fast, or faster.
+std::string reason_of_rows(const found_block& found, const ov::Node& softmax) {
+    const ov::OutputVector inputs = found.inputs_of(softmax.input_values());
+    if (softmax.get_output_partial_shape(0).is_dynamic()) return "its size is not known";
+    const std::size_t elements = ov::shape_size(softmax.get_output_shape(0));
+    if (elements < least_bytes_of_rows / sizeof(float)) return "it is small";
+    const ov::Node* joined = joined_reader(softmax);
+    for (const auto& input : inputs) {
+        const bool is_free = input != inputs[0] && input.get_partial_shape().is_static() &&
+                             is_small_cond(ov::shape_size(input.get_shape()), elements);
+        const ov::Node* const producer = joined_producer(*input.get_node());
+        if (producer != nullptr && !is_free) joined = producer;
+    }
+    return joined == nullptr ? ""
+                             : std::string("OpenVINO joins it with ") + joined->get_type_name();
+}
+
+// Whether a value comes from a state: OpenVINO makes one operation of attention and its cache.
+bool reads_state(const ov::Node& node, int most_steps) {
+    if (ov::is_type<op::util::ReadValueBase>(&node)) return true;
+    if (most_steps == 0) return false;
+    const std::size_t inputs = ov::is_type<op::v0::Concat>(&node) ? node.get_input_size()
+                                                                  : std::min<std::size_t>(node.get_input_size(), 1);
+    for (std::size_t i = 0; i < inputs; ++i)
+        if (reads_state(*node.get_input_node_ptr(i), most_steps - 1)) return true;
+    return false;
+}
+
+std::string reason_of_attention(const found_block& found, const ov::Node& end) {
+    constexpr int most_steps = 10; // Concat, Gather, what repeats heads and turns dimensions
+    const ov::OutputVector inputs = found.inputs_of(end.input_values());
+    for (const std::size_t cached : {1U, 2U})
+        if (reads_state(*inputs[cached].get_node(), most_steps))
+            return "OpenVINO joins it with its cache";
+    return "";
+}
+
+std::string reason_against(const found_block& found, const ov::Node& end,
+                           const accelerate_options& options) {
+    if (is_empty(end.get_output_partial_shape(0))) return "it has no elements";
+    if (!found.block.attention && !has_select(found.block.rows)) return "there is no Select";
+    if (options.force) return "";
+    return found.block.attention ? reason_of_attention(found, end) : reason_of_rows(found, end);
+}
+
+} // namespace
+
+bool is_claimed(const found_block& found, const ov::Node& end, const accelerate_options& options) {
+    const std::string reason = reason_against(found, end, options);
+    if (verbose_level() > 0) print_decision(end.get_friendly_name(), found.text(end), reason);
+    return reason.empty();
+}
+
+void report_none(const ov::Node& end) {
+    if (verbose_level() == 0 || ov::is_type<op::v0::MatMul>(&end)) return;
+    print_decision(end.get_friendly_name(),
+                   std::string(end.get_type_name()) + ' ' +
+                       end.get_output_element_type(0).get_type_name(),
+                   "Maskwise does not have its form");
+}
+
+} // namespace maskwise::openvino

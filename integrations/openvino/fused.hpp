@@ -1,0 +1,42 @@
+#pragma once
+
+#include "operation.hpp"
+
+#include "fusion/compiled_block.hpp"
+
+#include <memory>
+#include <vector>
+
+namespace maskwise::openvino {
+
+// Nodes as one: rows with a SoftMax over the last dimension, of which the first input is the scores,
+// or attention, of which the first three are query, key and value. The other inputs are the
+// operands of the steps, and numbers. Inputs broadcast to each other as the engine has it
+// (maskwise/attention.hpp); a condition is boolean, all else f32, bf16 or f16, computed in f32.
+class fused : public operation {
+public:
+    OPENVINO_OP("Fused", "maskwise")
+
+    fused() = default;
+    // Steps have no constants, and no boundary moves. Throws ov::NodeValidationFailure for types
+    // and shapes that do not fit.
+    fused(const ov::OutputVector& inputs, const fusion::block& of);
+
+    void validate_and_infer_types() override;
+    std::shared_ptr<ov::Node> clone_with_new_inputs(const ov::OutputVector& inputs) const override;
+    bool visit_attributes(ov::AttributeVisitor& visitor) override;
+
+private:
+    void run(const ov::TensorVector& inputs, ov::Tensor& output) const override;
+    std::size_t first_operand() const { return block_.attention ? 3 : 1; }
+    std::vector<bool> are_conds() const;
+    ov::element::Type merged_type(const std::vector<bool>& conds) const;
+    ov::PartialShape shape_of_rows() const;
+    ov::PartialShape shape_of_attention() const;
+    bool take_transpose();
+
+    fusion::block block_;
+    std::shared_ptr<fusion::recent_blocks> compiled_ = std::make_shared<fusion::recent_blocks>();
+};
+
+} // namespace maskwise::openvino

@@ -1,0 +1,70 @@
+#include "fusion/host_rules.hpp"
+
+#include "base/error.hpp"
+#include "fusion/attention_form.hpp"
+#include "fusion/chain_finder.hpp"
+#include "tensor/data_type.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace maskwise::fusion {
+namespace {
+
+// The result has the MatMuls' rank.
+bool masks_fit(const row_chain& chain, const attention_chain& attention) {
+    return std::ranges::all_of(chain.operands, [&](const logical_tensor& operand) {
+        return operand.rank_known &&
+               operand.extents.rank() <= static_cast<int>(attention.order.size());
+    });
+}
+
+// Throws argument_error where the kernels of attention cannot do what the chain does.
+void require_form(const row_chain& chain) {
+    const auto is_number = [&](std::size_t i) {
+        return is_one_element(chain.operands[i]) && computes_in_f32(chain.operands[i].type);
+    };
+    make_attention_form(chain, is_number);
+}
+
+} // namespace
+
+bool host_rules::comes_from_product(std::size_t value, int depth) const {
+    const op* const made_by = maker(value);
+    if (made_by == nullptr || depth == 0) return false;
+    if (made_by->kind == op_kind::mat_mul) return true;
+    if (made_by->kind == op_kind::soft_max || made_by->kind == op_kind::static_transpose)
+        return false;
+    return std::ranges::any_of(made_by->inputs, [&](const logical_tensor& input) {
+        return comes_from_product(input.id, depth - 1);
+    });
+}
+
+// Scores are not one number, and rather no constant, the result of a MatMul, and the larger shape.
+std::optional<std::size_t> host_rules::row_of(const op& user, std::size_t a, std::size_t b) const {
+    if (a == b) return a;
+    const auto badness = [&](std::size_t i) {
+        constexpr int most_steps = 8;
+        const logical_tensor& input = user.inputs[i];
+        const auto ones = std::ranges::count(input.extents, 1);
+        return std::array<std::int64_t, 5>{
+            is_one_element(input), input.property == graph::property_kind::constant,
+            !comes_from_product(input.id, most_steps),
+            input.rank_known ? -input.extents.rank() : -max_rank, ones};
+    };
+    const std::size_t row = badness(a) <= badness(b) ? a : b;
+    return is_one_element(user.inputs[row]) ? std::nullopt : std::optional(row);
+}
+
+block find_block(const op& soft_max, const chain_rules& rules) {
+    block found{find_chain(soft_max, rules), {}};
+    try {
+        require_form(found.rows);
+        found.attention = find_attention(found.rows, rules);
+        if (found.attention && !masks_fit(found.rows, *found.attention)) found.attention.reset();
+    } catch (const error&) { // rows
+    }
+    return found;
+}
+
+} // namespace maskwise::fusion

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "fusion/block.hpp"
+#include "fusion/chain_rules.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <set>
+#include <span>
+
+namespace maskwise::fusion {
+
+// Chains in the graph of a host that makes one node of several: values between have one reader and
+// do not leave. The kernels broadcast, so any input of an operator may be the row; it is the one
+// that looks like scores.
+class host_rules : public chain_rules {
+public:
+    // Operators of what is claimed are no longer free for the next.
+    void mark_taken(std::span<const std::size_t> op_ids) {
+        taken_.insert(op_ids.begin(), op_ids.end());
+    }
+
+    bool may_take(const op& op) const override { return !taken_.contains(op.id); }
+    std::optional<std::size_t> row_of(const op& user, std::size_t a, std::size_t b) const override;
+    bool may_follow_soft_max(data_type) const override { return false; }
+    bool may_scale_scores() const override { return true; }
+
+protected:
+    explicit host_rules(graph_index values) : chain_rules(std::move(values)) {}
+
+private:
+    bool comes_from_product(std::size_t value, int depth) const;
+
+    std::set<std::size_t> taken_;
+};
+
+// What is around a SoftMax along the last dimension: attention where its kernels can do what the
+// chain does, else rows. Throws no_chain where there are not even rows.
+block find_block(const op& soft_max, const chain_rules& rules);
+
+} // namespace maskwise::fusion
