@@ -33,6 +33,10 @@ T5_SMALL |= {"vocab_size": 101}
 DEBERTA_SMALL = {"num_hidden_layers": 2, "hidden_size": 32, "intermediate_size": 64}
 DEBERTA_SMALL |= {"num_attention_heads": 2, "vocab_size": 101, "position_buckets": 8}
 DEBERTA_SMALL |= {"max_position_embeddings": 64}
+MODERNBERT_SMALL = {"num_hidden_layers": 2, "hidden_size": 32, "intermediate_size": 64}
+MODERNBERT_SMALL |= {"num_attention_heads": 2, "vocab_size": 101, "local_attention": 8}
+MODERNBERT_SMALL |= {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+MODERNBERT_SMALL |= {"cls_token_id": 1, "sep_token_id": 2}
 # DeBERTa-v3-base, of which the defaults of transformers are not.
 DEBERTA = {
     "vocab_size": 128100,
@@ -67,6 +71,7 @@ MODELS = {
         "T5ForConditionalGeneration", "T5Config", {"use_cache": False}, T5_SMALL, is_decoder=True
     ),
     "deberta": Model("DebertaV2ForMaskedLM", "DebertaV2Config", DEBERTA, DEBERTA_SMALL),
+    "modernbert": Model("ModernBertForMaskedLM", "ModernBertConfig", {}, MODERNBERT_SMALL),
 }
 
 

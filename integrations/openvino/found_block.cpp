@@ -2,6 +2,7 @@
 
 #include "element_types.hpp"
 #include "fused.hpp"
+#include "precision_probe.hpp"
 
 #include "tensor/data_type.hpp"
 
@@ -55,6 +56,12 @@ bool ends_in(const fusion::block& block, const ov::Node& end, const model_ops& f
     });
 }
 
+bool has_select(const fusion::row_chain& rows) {
+    return std::ranges::any_of(rows.steps, [](const row_step& step) {
+        return std::holds_alternative<row_select>(step);
+    });
+}
+
 bool has_known_rank(const ov::Node& soft_max) {
     const auto rank = soft_max.get_output_partial_shape(0).rank();
     return rank.is_static() && rank.get_length() > 0 && rank.get_length() <= max_rank;
@@ -80,7 +87,10 @@ ov::OutputVector found_block::inputs_of(const ov::OutputVector& inputs) const {
 }
 
 std::shared_ptr<ov::Node> found_block::make(const ov::OutputVector& inputs) const {
-    return std::make_shared<fused>(inputs_of(inputs), block);
+    ov::OutputVector own = inputs_of(inputs);
+    const bool probes = block.attention.has_value();
+    if (probes) own.push_back(make_precision_probe());
+    return std::make_shared<fused>(own, block, probes);
 }
 
 std::string found_block::text(const ov::Node& end) const {
@@ -98,7 +108,7 @@ std::optional<found_block> find_block(const ov::Node& end, const ov::Node* repla
         auto block = find_around(each, from);
         if (!block || block->attention.has_value() == is_softmax || !ends_in(*block, end, from))
             continue;
-        if (is_softmax && !has_known_rank(end)) return std::nullopt;
+        if (is_softmax && !(has_known_rank(end) && has_select(block->rows))) return std::nullopt;
         found_block found = describe(std::move(*block), from);
         const auto* whole = ov::as_type<const op::v13::ScaledDotProductAttention>(&end);
         if (whole != nullptr && whole->get_causal()) add_causal_step(found);

@@ -22,8 +22,8 @@ struct found_block {
     std::string text(const ov::Node& end) const;
 };
 
-// Attention that ends in a MatMul or a ScaledDotProductAttention, or rows that end in a Softmax;
-// nothing where there is none. For `replaced` see model_ops.
+// Attention that ends in a MatMul or a ScaledDotProductAttention, or rows with a Select that end in
+// a Softmax; nothing where there is none. For `replaced` see model_ops.
 std::optional<found_block> find_block(const ov::Node& end, const ov::Node* replaced = nullptr);
 
 } // namespace maskwise::openvino

@@ -1,11 +1,13 @@
 #include "fused.hpp"
 
 #include "block_attributes.hpp"
+#include "precision_probe.hpp"
 
 #include "base/verbose.hpp"
 #include "tensor/data_type.hpp"
 
 #include <openvino/op/constant.hpp>
+#include <openvino/op/convert.hpp>
 #include <openvino/op/transpose.hpp>
 
 #include <optional>
@@ -59,13 +61,14 @@ ov::PartialShape with_matrix(const ov::PartialShape& of, const ov::Dimension& ro
 
 } // namespace
 
-fused::fused(const ov::OutputVector& inputs, const fusion::block& of)
-    : operation(inputs), block_(plain(of, inputs.size() - (of.attention ? 3 : 1))) {
+fused::fused(const ov::OutputVector& inputs, const fusion::block& of, bool has_probe)
+    : operation(inputs), has_probe_(has_probe) {
+    block_ = plain(of, count_inputs() - (of.attention ? 3 : 1));
     constructor_validate_and_infer_types();
 }
 
 std::vector<bool> fused::are_conds() const {
-    std::vector<bool> are(get_input_size(), false);
+    std::vector<bool> are(count_inputs(), false);
     for (const row_step& step : block_.rows.steps)
         if (const auto* select = std::get_if<row_select>(&step))
             are[first_operand() + select->cond] = true;
@@ -78,8 +81,25 @@ void fused::validate_and_infer_types() {
         if (conds[i]) take_cond(i);
     const ov::element::Type type = merged_type(conds);
     set_output_type(0, type, block_.attention ? shape_of_attention() : shape_of_rows());
-    if (block_.attention && take_transpose())
-        set_output_type(0, type, shape_of_attention());
+    if (block_.attention && take_transpose()) set_output_type(0, type, shape_of_attention());
+    if (has_probe_ && is_in_16_bits(*get_input_node_ptr(count_inputs()))) convert_to_bf16();
+}
+
+// Between conversions that the plugin takes out where neighbours compute in bf16.
+void fused::convert_to_bf16() {
+    ov::OutputVector inputs = input_values();
+    inputs.pop_back();
+    has_probe_ = false;
+    set_arguments(inputs);
+    if (get_input_element_type(0) != ov::element::f32) return; // or the model has other types
+    for (std::size_t i = 0; i < first_operand(); ++i) {
+        const auto narrow = std::make_shared<ov::op::v0::Convert>(inputs[i], ov::element::bf16);
+        input(i).replace_source_output(narrow);
+    }
+    const auto readers = output(0).get_target_inputs();
+    set_output_type(0, ov::element::bf16, get_output_partial_shape(0));
+    const auto wide = std::make_shared<ov::op::v0::Convert>(output(0), ov::element::f32);
+    for (auto reader : readers) reader.replace_source_output(wide);
 }
 
 // A Transpose that alone reads the result: its order becomes the result's.
@@ -103,7 +123,7 @@ bool fused::take_transpose() {
 // Of the scores, or of query, key and value.
 ov::element::Type fused::merged_type(const std::vector<bool>& conds) const {
     ov::element::Type type = get_input_element_type(0);
-    for (std::size_t i = 0; i < get_input_size(); ++i) {
+    for (std::size_t i = 0; i < count_inputs(); ++i) {
         const ov::element::Type given = get_input_element_type(i);
         NODE_VALIDATION_CHECK(this,
                               conds[i] || given.is_dynamic() || computes_in_f32(type_of(given)),
@@ -117,7 +137,7 @@ ov::element::Type fused::merged_type(const std::vector<bool>& conds) const {
 
 ov::PartialShape fused::shape_of_rows() const {
     ov::PartialShape shape = get_input_partial_shape(0);
-    for (std::size_t i = 1; i < get_input_size(); ++i) {
+    for (std::size_t i = 1; i < count_inputs(); ++i) {
         const ov::PartialShape& other = get_input_partial_shape(i);
         NODE_VALIDATION_CHECK(this, ov::PartialShape::broadcast_merge_into(shape, other, numpy),
                               "Maskwise: input ", i, " does not broadcast to scores: ", other,
@@ -135,7 +155,7 @@ ov::PartialShape fused::shape_of_attention() const {
     // 1 x 1 in place of the matrix leaves that of the other.
     ov::PartialShape scores = with_matrix(*query, query->rbegin()[1], key->rbegin()[1]);
     broadcast_into(scores, with_matrix(*key, 1, 1));
-    for (std::size_t i = first_operand(); i < get_input_size(); ++i)
+    for (std::size_t i = first_operand(); i < count_inputs(); ++i)
         broadcast_into(scores, get_input_partial_shape(i));
     if (scores.rank().is_dynamic()) return ov::PartialShape::dynamic();
     ov::PartialShape result = with_matrix(scores, scores.rbegin()[1], value->rbegin()[0]);
@@ -144,11 +164,13 @@ ov::PartialShape fused::shape_of_attention() const {
 }
 
 std::shared_ptr<ov::Node> fused::clone_with_new_inputs(const ov::OutputVector& inputs) const {
-    return std::make_shared<fused>(inputs, block_);
+    return std::make_shared<fused>(inputs, block_, has_probe_);
 }
 
 bool fused::visit_attributes(ov::AttributeVisitor& visitor) {
-    visit(visitor, block_, get_input_size());
+    visitor.on_attribute("probe", has_probe_);
+    NODE_VALIDATION_CHECK(this, get_input_size() > 1, "Maskwise: ", get_input_size(), " inputs");
+    visit(visitor, block_, count_inputs());
     return true;
 }
 
@@ -157,7 +179,7 @@ void fused::run(const ov::TensorVector& inputs, ov::Tensor& output) const {
     std::vector<tensor_desc> descs;
     std::vector<const void*> addresses;
     fusion::operand_shapes shapes;
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
+    for (std::size_t i = 0; i < conds.size(); ++i) {
         descs.push_back(conds[i] ? describe_cond(inputs[i]) : describe(inputs[i]));
         addresses.push_back(inputs[i].data());
         fusion::append(shapes, descs.back());

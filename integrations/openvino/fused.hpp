@@ -18,9 +18,9 @@ public:
     OPENVINO_OP("Fused", "maskwise")
 
     fused() = default;
-    // Steps have no constants, and no boundary moves. Throws ov::NodeValidationFailure for types
-    // and shapes that do not fit.
-    fused(const ov::OutputVector& inputs, const fusion::block& of);
+    // Steps have no constants, and no boundary moves. The last input may be a precision_probe.
+    // Throws ov::NodeValidationFailure for types and shapes that do not fit.
+    fused(const ov::OutputVector& inputs, const fusion::block& of, bool has_probe);
 
     void validate_and_infer_types() override;
     std::shared_ptr<ov::Node> clone_with_new_inputs(const ov::OutputVector& inputs) const override;
@@ -28,14 +28,17 @@ public:
 
 private:
     void run(const ov::TensorVector& inputs, ov::Tensor& output) const override;
+    std::size_t count_inputs() const { return get_input_size() - (has_probe_ ? 1 : 0); }
     std::size_t first_operand() const { return block_.attention ? 3 : 1; }
     std::vector<bool> are_conds() const;
     ov::element::Type merged_type(const std::vector<bool>& conds) const;
     ov::PartialShape shape_of_rows() const;
     ov::PartialShape shape_of_attention() const;
     bool take_transpose();
+    void convert_to_bf16();
 
     fusion::block block_;
+    bool has_probe_ = false;
     std::shared_ptr<fusion::recent_blocks> compiled_ = std::make_shared<fusion::recent_blocks>();
 };
 

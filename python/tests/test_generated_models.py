@@ -18,7 +18,11 @@ from fuzz_models import OnnxRuntime, difference, fault_of, run_models, steady, s
 
 @pytest.mark.parametrize(
     ("host", "count", "kinds", "share"),
-    [("onnxruntime", 400, ("attention", "rows"), 0.4), ("openvino", 25, ("Select-1",), 0.4)],
+    [
+        ("onnxruntime", 400, ("attention", "rows"), 0.4),
+        ("openvino", 25, ("Select-1",), 0.4),
+        ("openvino_attention", 50, ("attention",), 0.9),
+    ],
 )
 def test_models_run_as_without_maskwise(
     host: str, count: int, kinds: tuple[str, ...], share: float

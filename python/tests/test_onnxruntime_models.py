@@ -57,6 +57,19 @@ CLAIMS: dict[str, tuple[list[str], list[str]]] = {
         ],
         ["/model/transformer/Where"],
     ),
+    "modernbert-dynamo": (
+        ["node_Where_209", "node_Where_214", "node_Where_310", "node_Where_315"],
+        [],
+    ),
+    "modernbert-torchscript": (
+        [
+            "/model/model/layers.0/attn/Where",
+            "/model/model/layers.0/attn/Where_1",
+            "/model/model/layers.1/attn/Where",
+            "/model/model/layers.1/attn/Where_1",
+        ],
+        ["/model/model/Where"],
+    ),
     "t5_decoder-dynamo": (["node_where", "node_where_1", "node_where_2"], []),
     "t5_decoder-torchscript": (
         [
@@ -84,6 +97,8 @@ FUSIONS = {
     "distilbert-torchscript": ["attention f32 10 nodes"],
     "gpt2-dynamo": ["attention f32 11 nodes"],
     "gpt2-torchscript": ["attention f32 10 nodes"],
+    "modernbert-dynamo": ["attention f32 10 nodes"],
+    "modernbert-torchscript": ["attention f32 9 nodes"],
     "t5_decoder-dynamo": ["rows f32 3 nodes", "rows f32 3 nodes"],
     "t5_decoder-torchscript": ["attention f32 5 nodes", "attention f32 5 nodes"],
     "t5_encoder-dynamo": ["rows f32 3 nodes"],

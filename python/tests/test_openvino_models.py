@@ -1,6 +1,7 @@
-"""Language models as PyTorch's exporters write them, in OpenVINO: the same logits, to the bit.
+"""Language models as PyTorch's exporters write them, in OpenVINO: the same logits.
 
-By default their Selects stay OpenVINO's, as they do not stand alone; forced, all run by Maskwise.
+By default Maskwise runs their attention, where a layer adds no more than one bias; forced, every
+Select and every Softmax with a mask, too.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ import model_text
 import numpy as np
 import openvino as ov
 import pytest
-from arrays import assert_same_bits
 from select_models import kinds_of_run
 
 MODELS = sorted((Path(__file__).parent / "models").glob("*.json"))
 VOCABULARY = 101
+ATTENTION = {"t5_decoder": 4}  # of two layers; others have one in each
 
 
 def feeds_of(compiled: Any, batch: int, sequence: int) -> dict[str, Any]:
@@ -54,15 +55,18 @@ def test_logits(path: Path) -> None:
     model = model_text.read(path).SerializeToString()
     stock = compile_model(model)
     extended, forced = compile_model(model, extends=True), compile_model(model, forces=True)
-    assert "Reference" not in kinds_of_run(extended)
-    assert "Reference" in kinds_of_run(forced)
+    name, exporter = path.stem.split("-")
+    has_two_biases = name == "deberta" or (name.startswith("t5") and exporter == "dynamo")
+    wanted = 0 if has_two_biases else ATTENTION.get(name, 2)
+    assert kinds_of_run(extended).count("Reference") == wanted
+    assert kinds_of_run(forced).count("Reference") > wanted
     for batch, sequence in ((2, 12), (1, 1), (3, 31)):
         feeds = feeds_of(stock, batch, sequence)
         expected = stock(feeds)["logits"]
         assert np.isfinite(expected).all() and np.ptp(expected) > 0
         for compiled in (extended, forced):
-            assert_same_bits(compiled(feeds)["logits"], expected)
+            np.testing.assert_allclose(compiled(feeds)["logits"], expected, rtol=0, atol=1e-5)
 
 
 def test_every_model_is_here() -> None:
-    assert len(MODELS) == 10
+    assert len(MODELS) == 12

@@ -50,7 +50,7 @@ def test_the_report_on_a_softmax(tmp_path: Path) -> None:
     ran = report(chain_model(), tmp_path, "--turns", "1", "--threads", "1")
     expect(
         ran,
-        "weights,Softmax f32 with its Select",
+        "weights,rows f32 3 nodes",
         "1 of 1 Softmax by",
         "1 of 1 Select by",
         "results               agree, by at most",

@@ -40,16 +40,17 @@ bool host_rules::comes_from_product(std::size_t value, int depth) const {
     });
 }
 
-// Scores are not one number, and rather no constant, the result of a MatMul, and the larger shape.
+// Scores are not one number, and rather no constant, the result of a MatMul or another operator,
+// and the larger shape.
 std::optional<std::size_t> host_rules::row_of(const op& user, std::size_t a, std::size_t b) const {
     if (a == b) return a;
     const auto badness = [&](std::size_t i) {
         constexpr int most_steps = 8;
         const logical_tensor& input = user.inputs[i];
         const auto ones = std::ranges::count(input.extents, 1);
-        return std::array<std::int64_t, 5>{
+        return std::array<std::int64_t, 6>{
             is_one_element(input), input.property == graph::property_kind::constant,
-            !comes_from_product(input.id, most_steps),
+            !comes_from_product(input.id, most_steps), maker(input.id) == nullptr,
             input.rank_known ? -input.extents.rank() : -max_rank, ones};
     };
     const std::size_t row = badness(a) <= badness(b) ? a : b;

@@ -1,0 +1,297 @@
+"""Attention as one operation, inside OpenVINO."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import maskwise.openvino
+import numpy as np
+import openvino as ov
+import pytest
+from arrays import Array, in_a_process
+from attention_models import Attention, arrays_of, attention_model, attention_of, drawn
+from openvino import opset13 as ops
+from select_models import compile_model, count_taken, kinds_of_run, run
+
+accelerate = maskwise.openvino.accelerate
+LARGE = Attention(rows=130, keys=130)
+
+
+def check(made: Attention, **settings: Any) -> None:
+    """Against OpenVINO alone, whatever that makes of rows that are masked as a whole."""
+    model = attention_model(made)
+    arrays = arrays_of(made)
+    stock = run(compile_model(model), arrays)
+    compiled = compile_model(accelerate(model, force=True), **settings)
+    got = run(compiled, arrays)
+    makes_bias = made.mask == "bool" and not made.whole and not made.selects  # by a Select
+    assert count_taken(compiled) == (2 if makes_bias else 1), made
+    expected = attention_of(made, arrays)
+    assert got.shape == stock.shape == expected.shape
+    np.testing.assert_allclose(got, expected, rtol=0, atol=2e-5, err_msg=str(made))
+    np.testing.assert_allclose(got, stock, rtol=0, atol=2e-5, err_msg=str(made))
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_generated_models(seed: int) -> None:
+    check(drawn(seed))
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("opens", [True, False])
+def test_every_transpose_goes(whole: bool, opens: bool) -> None:
+    made = Attention(whole=whole, opens=opens, turned=tuple("qkvo"), rows=130, keys=130)
+    compiled = compile_model(accelerate(attention_model(made)))
+    assert count_taken(compiled) == 1
+    assert "Transpose" not in kinds_of_run(compiled)
+
+
+@pytest.mark.parametrize("opens", [True, False])
+def test_it_is_exported_and_imported(opens: bool) -> None:
+    made = Attention(mask="bool", mask_shape=(1, 56), opens=opens, turned=("q", "o"), scale=0.25)
+    core = ov.Core()
+    core.add_extension(maskwise.openvino.library())
+    compiled = compile_model(accelerate(attention_model(made), force=True))
+    imported = core.import_model(compiled.export_model(), "CPU")
+    arrays = arrays_of(made)
+    for each in (compiled, imported):
+        np.testing.assert_allclose(run(each, arrays), attention_of(made, arrays), atol=1e-5)
+
+
+def read_by_extension(model: ov.Model, folder: Path) -> ov.Model:
+    ov.save_model(model, folder / "model.xml", compress_to_fp16=False)
+    core = ov.Core()
+    core.add_extension(maskwise.openvino.library())
+    return core.read_model(folder / "model.xml")
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_extension_finds_it(whole: bool, tmp_path: Path) -> None:
+    made = Attention(whole=whole, rows=130, keys=130, opens=True)
+    read = read_by_extension(attention_model(made), tmp_path)
+    compiled = compile_model(read)
+    assert count_taken(compiled) == 1
+    arrays = arrays_of(made)
+    np.testing.assert_allclose(run(compiled, arrays), attention_of(made, arrays), atol=1e-5)
+    versions = {node.get_type_info().version_id for node in read.get_ordered_ops()}
+    assert "maskwise" not in versions
+
+
+def words_model(opens: bool, heads: int = 4, depth: int = 32) -> ov.Model:
+    """Projections around attention, as a layer of a language model has them."""
+    width = heads * depth
+    random = np.random.default_rng(0)
+    shape = [-1, -1, width] if opens else [1, 160, width]
+    x = ops.parameter(ov.PartialShape(shape), ov.Type.f32)
+
+    def weights() -> Any:
+        return ops.constant(random.standard_normal((width, width)).astype("f") * width**-0.5)
+
+    def head() -> Any:
+        split = ops.reshape(ops.matmul(x, weights(), False, True), [0, 0, heads, depth], True)
+        return ops.transpose(split, [0, 2, 1, 3])
+
+    attention = ops.scaled_dot_product_attention(head(), head(), head(), causal=True)
+    joined = ops.reshape(ops.transpose(attention, [0, 2, 1, 3]), [0, 0, width], True)
+    return ov.Model([ops.matmul(joined, weights(), False, True)], [x])
+
+
+@pytest.mark.parametrize("opens", [True, False])
+@pytest.mark.parametrize("hint", ["f32", "bf16", "f16"])
+def test_no_reorder_and_no_conversion_stands_around_it(opens: bool, hint: str) -> None:
+    stock, own = (
+        compile_model(model, INFERENCE_PRECISION_HINT=hint)
+        for model in (words_model(opens), accelerate(words_model(opens)))
+    )
+    assert count_taken(own) == 1
+    before, after = (kinds_of_run(each) for each in (stock, own))
+    for kind in ("Reorder", "Convert", "Transpose"):
+        assert after.count(kind) <= before.count(kind), kind
+
+
+def types_of(compiled: Any) -> list[str]:
+    """Of the inputs and the output of Maskwise's operation."""
+    (node,) = [
+        node
+        for node in compiled.get_runtime_model().get_ordered_ops()
+        if node.get_rt_info()["layerType"].astype(str) == "Reference"
+    ]
+    inputs = [node.get_input_element_type(i).to_string() for i in range(3)]
+    return [*inputs, node.get_output_element_type(0).to_string()]
+
+
+@pytest.mark.parametrize("opens", [True, False])
+def test_it_computes_in_what_the_plugin_computes_in(opens: bool) -> None:
+    x = np.random.default_rng(1).standard_normal((1, 160, 128), np.float32)
+    exact = run(compile_model(words_model(opens)), [x])
+    if "BF16" not in ov.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
+        pytest.skip("the CPU plugin has no bf16 here")
+    stock, own = (
+        compile_model(model, INFERENCE_PRECISION_HINT="bf16")
+        for model in (words_model(opens), accelerate(words_model(opens)))
+    )
+    assert types_of(own) == ["bf16"] * 4
+    assert types_of(compile_model(accelerate(words_model(opens)))) == ["f32"] * 4
+    off = [np.abs(run(each, [x]) - exact).max() for each in (stock, own)]
+    assert off[1] <= 1.5 * off[0] + 1e-3
+
+
+def cached_model(keeps_state: bool, whole: bool = True) -> ov.Model:
+    """Keys and values of earlier words in states, of which beams are gathered."""
+    shape = ov.PartialShape([-1, 2, -1, 16])
+    beams = ops.parameter([-1], ov.Type.i32, name="beams")
+    words = {name: ops.parameter(shape, ov.Type.f32, name=name) for name in "qkv"}
+    all_words, sinks = {"q": words["q"]}, []
+    for name in "kv":
+        info = ov.op.util.VariableInfo()
+        info.data_shape, info.data_type, info.variable_id = shape, ov.Type.f32, name
+        variable = ov.op.util.Variable(info)
+        empty = ops.constant(np.zeros((1, 2, 0, 16), np.float32))
+        past = ov.opset6.read_value(empty, variable)
+        joined = ops.concat([ops.gather(past, beams, ops.constant(0)), words[name]], 2)
+        if keeps_state:
+            sinks.append(ov.opset6.assign(joined, variable))
+        all_words[name] = joined if keeps_state else words[name]
+    if whole:
+        result = ops.scaled_dot_product_attention(*all_words.values())
+    else:
+        scores = ops.matmul(all_words["q"], all_words["k"], False, True)
+        result = ops.matmul(ops.softmax(scores, -1), all_words["v"], False, False)
+    parameters = [*words.values(), beams] if keeps_state else list(words.values())
+    return ov.Model([ops.result(result)], sinks, parameters, "cached")
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_cache_stays_openvinos(whole: bool) -> None:
+    model = accelerate(cached_model(True, whole))
+    assert maskwise.openvino.taken(model) == []
+    assert count_taken(compile_model(accelerate(cached_model(False, whole)))) == 1
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_cache_is_right_where_attention_is_forced(whole: bool) -> None:
+    stock, own = (
+        compile_model(model, KV_CACHE_PRECISION="f32").create_infer_request()
+        for model in (
+            cached_model(True, whole),
+            accelerate(cached_model(True, whole), force=True),
+        )
+    )
+    random = np.random.default_rng(5)
+    for count in (7, 1, 1, 3):
+        given = {n: random.standard_normal((1, 2, count, 16)).astype("f") for n in "qkv"}
+        given["beams"] = np.zeros(1, np.int32)
+        expected, got = (np.array(next(iter(one.infer(given).values()))) for one in (stock, own))
+        np.testing.assert_allclose(got, expected, rtol=0, atol=1e-5)
+
+
+def test_it_is_found_in_a_body() -> None:
+    made = Attention(rows=130, keys=130)
+    inputs = [ops.parameter(made.shape_of(name), ov.Type.f32) for name in "qkv"]
+    unused = ops.parameter(made.shape_of("q"), ov.Type.f32)
+    body, other = attention_model(made), ov.Model([ops.abs(unused)], [unused])
+    condition = ops.parameter([], ov.Type.boolean)
+    branch = ops.if_op(condition)
+    branch.set_then_body(body)
+    branch.set_else_body(other)
+    for parameter, given in zip(body.get_parameters(), inputs, strict=True):
+        branch.set_input(given.output(0), parameter, None)
+    branch.set_input(inputs[0].output(0), None, unused)
+    result = branch.set_output(body.get_results()[0], other.get_results()[0])
+    model = accelerate(ov.Model([result], [condition, *inputs]))
+    assert "attention" in maskwise.openvino.taken(model)
+    arrays = arrays_of(made)
+    got = run(compile_model(model), [np.array(True), *arrays])
+    np.testing.assert_allclose(got, attention_of(made, arrays), rtol=0, atol=1e-5)
+
+
+def two_layers(opens: bool) -> ov.Model:
+    """The second's query is the first's result, and the second's product reads it as it is."""
+    shape = [-1, -1, -1, 32] if opens else [1, 2, 130, 32]
+    x = ops.parameter(ov.PartialShape(shape), ov.Type.f32)
+    first = ops.matmul(ops.softmax(ops.matmul(x, x, False, True), -1), x, False, False)
+    second = ops.softmax(ops.matmul(first, x, False, True), -1)
+    return ov.Model([ops.matmul(second, x, False, False)], [x])
+
+
+@pytest.mark.parametrize("opens", [True, False])
+def test_attention_behind_attention(opens: bool) -> None:
+    x = np.random.default_rng(6).standard_normal((1, 2, 130, 32)).astype("f")
+    stock, own = two_layers(opens), accelerate(two_layers(opens))
+    compiled = compile_model(own)
+    assert count_taken(compiled) == 2 or opens
+    np.testing.assert_allclose(run(compiled, [x]), run(compile_model(stock), [x]), atol=1e-5)
+
+
+def test_somebody_reads_between() -> None:
+    """Then the operators stay."""
+    made = Attention(whole=False, rows=130, keys=130)
+    model = attention_model(made)
+    for kind in ("Softmax", "MatMul"):
+        node = next(n for n in model.get_ordered_ops() if n.get_type_name() == kind)
+        read = ov.Model([model.get_results()[0], ops.result(ops.relu(node))], model.get_parameters())
+        assert maskwise.openvino.taken(accelerate(read)) == []
+
+
+def test_lines_name_every_softmax() -> None:
+    ran = in_a_process(
+        """
+import maskwise.openvino, openvino as ov
+from attention_models import Attention, attention_model
+from test_openvino_attention import cached_model
+from openvino import opset13 as ops
+for made in (Attention(rows=130, keys=130, opens=True), Attention(rows=130, keys=130, whole=False),
+             Attention(rows=8, keys=8)):
+    maskwise.openvino.accelerate(attention_model(made))
+cached = cached_model(True)
+next(n for n in cached.get_ops() if "Attention" in n.get_type_name()).set_friendly_name("cached")
+maskwise.openvino.accelerate(cached)
+x = ops.parameter([4, 4], ov.Type.f32)
+maskwise.openvino.accelerate(ov.Model([ops.softmax(x, 0, name="alone")], [x]))
+""",
+        MASKWISE_VERBOSE="1",
+    )
+    assert ran.stderr.splitlines() == [
+        "maskwise,claim,attention,attention f32 1 node",
+        "maskwise,claim,attention,attention f32 4 nodes",
+        "maskwise,refuse,attention,attention f32 1 node,it is small",
+        "maskwise,refuse,cached,attention f32 1 node,OpenVINO joins it with its cache",
+        "maskwise,refuse,alone,Softmax f32,no mask or attention of a form that Maskwise has",
+    ]
+
+
+def lengths() -> Iterator[tuple[Attention, list[Array]]]:
+    for rows in (3, 50, 130, 200):
+        made = Attention(rows=rows, keys=rows, mask="bool", mask_shape=(rows, rows), opens=True)
+        yield made, arrays_of(made)
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+def test_requests_of_changing_shapes_at_once(streams: int) -> None:
+    given = list(lengths())
+    compiled = compile_model(accelerate(attention_model(given[0][0])), NUM_STREAMS=streams)
+    expected = [attention_of(*each) for each in given]
+
+    def infer(job: int) -> None:
+        got = run(compiled, given[job % 4][1])
+        np.testing.assert_allclose(got, expected[job % 4], rtol=0, atol=2e-5, equal_nan=True)
+
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(infer, range(96)))  # passes on what one of them throws
+
+
+def test_a_wrong_length_at_run_time() -> None:
+    """As OpenVINO's own: the request is refused, and goes on."""
+    made = Attention(mask="bias", mask_shape=(40, 56), opens=True)
+    compiled = compile_model(accelerate(attention_model(made), force=True))
+    arrays = arrays_of(made)
+    request = compiled.create_infer_request()
+    wrong = [*arrays[:3], np.zeros((40, 57), np.float32)]
+    with pytest.raises(RuntimeError):
+        request.infer(wrong)
+    request.infer(arrays)
+    got = np.array(request.get_output_tensor(0).data)
+    np.testing.assert_allclose(got, attention_of(made, arrays), rtol=0, atol=1e-5)
