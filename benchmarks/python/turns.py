@@ -81,7 +81,7 @@ def run_suite(
         "--only", default="", help="cases with this in their name (nothing is kept)"
     )
     parser.add_argument("--no-targets", action="store_true", help="end with 0 where one is missed")
-    if suite.startswith("onnxruntime"):
+    if suite.startswith(("onnxruntime", "openvino")):
         parser.add_argument("--models", action="store_true", help="language models instead")
     given = parser.parse_args()
     print(*(f"{name}: {text}" for name, text in machine_facts().items()), sep="\n")

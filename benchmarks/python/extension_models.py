@@ -1,0 +1,108 @@
+"""Language models as published, exported by PyTorch, in OpenVINO without Maskwise and with it, in
+turns, in one process: a line for each model, batch and length.
+
+Started by `scripts/bench openvino --models`, which has the package built and the models exported.
+build/bench/openvino_models.json keeps the times.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import maskwise.openvino
+import model_text
+import numpy as np
+import openvino as ov
+from extension import SETTINGS
+from machine import ROOT
+from table import time_text
+from turns import Measured, medians, ratio_of, run_suite, seconds_a_call
+
+LEAST = 0.98
+WANTED = {("gpt2", 1, 512): 1.1, ("modernbert", 1, 1024): 1.3, ("modernbert", 1, 4096): 2.0}
+LONGEST = {"distilbert": 512, "modernbert": 4096}  # else 1024
+SHAPES = ((1, 128), (1, 512), (1, 1024), (1, 4096), (8, 128), (8, 512))
+SECONDS = 12.0  # of a case, about
+HEAD = ["model", "batch x words", "attentions", "", "with Maskwise", "times faster", "apart"]
+Inputs = dict[str, Any]
+
+
+def made_up(model: ov.Model, batch: int, words: int) -> Inputs:
+    """Words; a batch is padded on the right, to half the length at most."""
+    random = np.random.default_rng(0)
+    inputs: Inputs = {}
+    for one in model.inputs:
+        shape = [
+            {0: batch, 1: words}.get(place, 0) if extent.is_dynamic else extent.get_length()
+            for place, extent in enumerate(one.partial_shape)
+        ]
+        if "mask" in one.any_name:
+            lengths = words - words * np.arange(batch) // (2 * max(batch - 1, 1))
+            inputs[one.any_name] = (np.arange(words) < lengths[:, None]).astype(np.int64)
+        elif one.element_type == ov.Type.i64:
+            inputs[one.any_name] = random.integers(0, 30_000, shape)
+        else:
+            inputs[one.any_name] = random.standard_normal(shape).astype(np.float32)
+    return inputs
+
+
+def kept_words(inputs: Inputs, answer: Any) -> Any:
+    """Of padding nobody reads an answer. T5's mask is that of what its decoder is given."""
+    mask = inputs.get("attention_mask")
+    is_of_answer = mask is not None and "decoder_input_ids" not in inputs
+    return answer[mask.astype(bool)] if is_of_answer else answer
+
+
+def measure(compiled: Any, name: str, batch: int, words: int) -> Measured:
+    inputs = made_up(compiled[0], batch, words)
+    requests = [one.create_infer_request() for one in compiled]
+
+    def call(request: Any) -> Callable[[], object]:
+        return lambda: request.infer(inputs, share_inputs=True, share_outputs=True)
+
+    calls = [call(request) for request in requests]
+    for each in calls:
+        each()
+    answers = [kept_words(inputs, np.array(one.get_output_tensor(0).data)) for one in requests]
+    apart = float(np.abs(answers[0] - answers[1]).max())
+    if not apart < 2e-5:
+        raise SystemExit(f"{name} {batch} x {words}: {apart} apart")
+    count = max(3, min(15, int(SECONDS / 2 / seconds_a_call(calls[0]))))
+    turns = [list(map(seconds_a_call, calls)) for _ in range(count)]
+    ratio = ratio_of(turns)
+    nodes = compiled[1].get_runtime_model().get_ordered_ops()
+    taken = sum(node.get_rt_info()["layerType"].astype(str) == "Reference" for node in nodes)
+    least = WANTED.get((name.split("-")[0], batch, words), LEAST)
+    row = [name, f"{batch} x {words}", str(taken), *map(time_text, medians(turns))]
+    missed = f"{ratio:.2f} times as fast, {least} wanted" if ratio < least else ""
+    return [*row, f"{ratio:.2f}", f"{apart:.0e}"], missed
+
+
+def cases(paths: list[Path]) -> Iterator[tuple[str, Callable[[], Measured]]]:
+    for path in paths:
+        content = model_text.read(path).SerializeToString()
+        core = ov.Core()
+        compiled: list[Any] = []
+
+        def both(compiled: Any = compiled, content: bytes = content, core: Any = core) -> Any:
+            if not compiled:
+                stock, own = (core.read_model(content, b"") for _ in range(2))
+                maskwise.openvino.accelerate(own)
+                compiled += [core.compile_model(one, "CPU", SETTINGS) for one in (stock, own)]
+            return compiled
+
+        for batch, words in SHAPES:
+            if words <= LONGEST.get(path.stem.split("-")[0], 1024):
+                run = lambda b=batch, w=words, n=path.stem, both=both: measure(both(), n, b, w)  # noqa: E731
+                yield f"{path.stem} {batch} x {words}", run
+
+
+def main() -> int:
+    paths = sorted((ROOT / "build/models").glob("*-torchscript.json"))
+    version = ov.get_version().split("-")[0]
+    return run_suite("openvino_models", "OpenVINO", version, cases(paths), HEAD)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
