@@ -78,6 +78,7 @@ EVERY = (
     Table(HOST, "onnxruntime", "scripts/bench onnxruntime", sources=ENGINE),
     Table(HOST, "onnxruntime_models", "scripts/bench onnxruntime --models", sources=ENGINE),
     Table("docs/openvino.md", "openvino", "scripts/bench openvino", sources=ENGINE),
+    Table("docs/openvino.md", "openvino_models", "scripts/bench openvino --models", sources=ENGINE),
     Table("docs/attention.md", "masks", "scripts/bench masks", sources=ENGINE),
     Table(TORCH, "transformers", MODELS, sources=ENGINE),
     Table(TORCH, "transformers_memory", MODELS, ("transformers",), ENGINE, linked=True),
@@ -134,6 +135,22 @@ PARTS = {
             "Where 1024 1024 1024 random | ",
             "scale",
             "attention 12x1024x64, scaled",
+            "attention 12x1024x64, causal",
+            "attention 12x1024x64, padding",
+            "attention 12x1024x64, 1 of",
+            "attention 12x1024x64, a mask",
+        )
+    ),
+    "openvino_models": Part(
+        tuple(
+            f"{model}-torchscript | {shape}"
+            for model, shapes in (
+                ("gpt2", ("1 x 128", "1 x 512", "8 x 512")),
+                ("distilbert", ("1 x 512", "8 x 128")),
+                ("t5_decoder", ("1 x 512",)),
+                ("modernbert", ("1 x 128", "1 x 1024", "1 x 4096")),
+            )
+            for shape in shapes
         )
     ),
     "attention": Part(

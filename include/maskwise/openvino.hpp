@@ -1,4 +1,4 @@
-// Maskwise: Select-1 of OpenVINO models by Maskwise.
+// Maskwise: attention and Select-1 of OpenVINO models by Maskwise.
 //
 //   ov::pass::Manager passes;
 //   passes.register_pass<maskwise::openvino::accelerate_select>();
@@ -19,11 +19,11 @@ struct accelerate_options {
     bool allow_narrowing = false; // where force meets elements that the CPU plugin narrows
 };
 
-// Lets the CPU plugin run Select nodes, and SoftMax of masked scores, by Maskwise; also in the
-// bodies of If, Loop and TensorIterator. The nodes stay OpenVINO's own: only the clone that the
+// Lets the CPU plugin run attention, SoftMax of masked scores and Select nodes by Maskwise; also in
+// the bodies of If, Loop and TensorIterator. The nodes stay OpenVINO's own: only the clone that the
 // plugin compiles has Maskwise's. Friendly names, names of tensors, runtime info and readers are
-// kept. By default it takes a Select only where it is faster than the CPU plugin's own;
-// MASKWISE_VERBOSE=1 prints a line for each. Throws ov::Exception, and changes nothing, where force
+// kept. By default it takes what is faster than the CPU plugin's own; MASKWISE_VERBOSE=1 prints a
+// line for each. Throws ov::Exception, and changes nothing, where force
 // meets elements that the plugin narrows, i64, u64 or f64, and allow_narrowing is not set.
 class __attribute__((visibility("default"))) accelerate_select : public ov::pass::ModelPass {
 public:

@@ -1,4 +1,4 @@
-"""Select of OpenVINO models by Maskwise, on the CPU.
+"""Attention and Select of OpenVINO models by Maskwise, on the CPU.
 
     import maskwise.openvino
     maskwise.openvino.accelerate(model)            # an openvino.Model, in place
@@ -59,7 +59,7 @@ def releases() -> list[str]:
 
 
 def accelerate(model: ov.Model, *, force: bool = False, allow_narrowing: bool = False) -> ov.Model:
-    """Lets Maskwise run the Selects of a model, where that is faster; in place.
+    """Lets Maskwise run attention and Selects of a model, where that is faster; in place.
 
     The operations of the model stay OpenVINO's: what the CPU plugin compiles of it has Maskwise's.
 
@@ -69,8 +69,8 @@ def accelerate(model: ov.Model, *, force: bool = False, allow_narrowing: bool = 
         Before it is compiled. Names, runtime info and readers stay; the bodies of If, Loop and
         TensorIterator are looked at, too.
     force : bool
-        Takes every Select, and every Softmax of masked scores in f32 and of known shape, also
-        where OpenVINO's own are faster.
+        Takes every attention, Softmax of masked scores and Select that Maskwise can run, also where
+        OpenVINO's own are faster.
     allow_narrowing : bool
         Takes with `force` the Selects of i64, u64 and f64, too, of which the CPU plugin keeps the
         lower 32 bits or the precision of f32.

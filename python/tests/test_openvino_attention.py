@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -295,3 +297,24 @@ def test_a_wrong_length_at_run_time() -> None:
     request.infer(arrays)
     got = np.array(request.get_output_tensor(0).data)
     np.testing.assert_allclose(got, attention_of(made, arrays), rtol=0, atol=1e-5)
+
+
+FIGURES = sorted((Path(__file__).parents[2] / "docs/figures").glob("*/openvino.json"))
+ALONE = re.compile(r"attention (\d+)x(\d+)x(\d+), (?!scaled_dot_product|masked_fill)")
+
+
+def figures_of_attention() -> Iterator[tuple[str, int, int, int, float]]:
+    for path in FIGURES:
+        for name, dtype, *_, faster in json.loads(path.read_text())["rows"]:
+            if found := ALONE.match(name):
+                yield (f"{path.parent.name}: {name} {dtype}", *map(int, found.groups()), float(faster))
+
+
+def test_what_is_taken_is_faster() -> None:
+    """By the figures of `scripts/bench openvino`."""
+    figures = list(figures_of_attention())
+    assert figures
+    for name, heads, length, depth, faster in figures:
+        made = Attention(1, heads, length, length, depth, depth)
+        is_taken = maskwise.openvino.taken(accelerate(attention_model(made))) != []
+        assert faster >= 0.95 if is_taken else faster < 1.15, name
