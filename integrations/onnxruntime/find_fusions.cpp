@@ -29,9 +29,8 @@ bool attention_pays(const fusion::block& block) {
     constexpr std::int64_t most_depth = 64, most_depth_masked = 128;
     const std::int64_t depth =
         std::max(depth_of(block.attention->query), depth_of(block.attention->key));
-    return std::ranges::any_of(block.rows.steps, is_mask)
-               ? depth <= most_depth_masked
-               : depth > 0 && depth <= most_depth;
+    return std::ranges::any_of(block.rows.steps, is_mask) ? depth <= most_depth_masked
+                                                          : depth > 0 && depth <= most_depth;
 }
 
 std::int64_t columns_of(const graph::op& soft_max) {

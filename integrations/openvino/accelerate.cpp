@@ -28,7 +28,8 @@ bool is_softmax(const ov::Node& node) {
     return ov::is_type<ov::op::v1::Softmax>(&node) || ov::is_type<ov::op::v8::Softmax>(&node);
 }
 
-// Of the ends that `may_end` tells, those in front of which a block is claimed; its nodes are joined.
+// Of the ends that `may_end` tells, those in front of which a block is claimed; its nodes are
+// joined.
 template <class Filter>
 void claim_ends(const ov::NodeVector& nodes, const Filter& may_end,
                 const accelerate_options& options, ov::NodeVector& ends, node_set& joined) {

@@ -24,7 +24,8 @@ struct saved_steps {
 
 void save(saved_steps& to, std::string op, std::size_t cond, std::size_t side) {
     to.operators.push_back(std::move(op));
-    for (const std::size_t each : {cond, side}) to.operands.push_back(static_cast<std::int64_t>(each));
+    for (const std::size_t each : {cond, side})
+        to.operands.push_back(static_cast<std::int64_t>(each));
 }
 
 saved_steps save(const std::vector<row_step>& steps) {
@@ -69,8 +70,8 @@ void require_pairs(const char* of, std::size_t count, const numbers& given) {
 
 std::vector<row_step> restore(const saved_steps& saved, std::size_t operands) {
     require_pairs("steps", saved.operators.size(), saved.operands);
-    OPENVINO_ASSERT(saved.operators.size() <= max_row_actions, "Maskwise: ",
-                    saved.operators.size(), " steps, at most ", max_row_actions, " expected");
+    OPENVINO_ASSERT(saved.operators.size() <= max_row_actions, "Maskwise: ", saved.operators.size(),
+                    " steps, at most ", max_row_actions, " expected");
     std::vector<row_step> steps;
     for (std::size_t i = 0; i < saved.operators.size(); ++i) {
         const auto cond = saved.operands[2 * i], side = saved.operands[2 * i + 1];
@@ -90,8 +91,8 @@ void visit_order(ov::AttributeVisitor& visitor, const char* name, std::vector<in
                     saved.size(), " dimensions");
     order.clear();
     for (std::size_t d = 0; d < saved.size(); ++d) {
-        OPENVINO_ASSERT(std::ranges::count(saved, static_cast<std::int64_t>(d)) == 1, "Maskwise: ",
-                        name, " is no order of ", saved.size(), " dimensions");
+        OPENVINO_ASSERT(std::ranges::count(saved, static_cast<std::int64_t>(d)) == 1,
+                        "Maskwise: ", name, " is no order of ", saved.size(), " dimensions");
         order.push_back(static_cast<int>(saved[d]));
     }
 }

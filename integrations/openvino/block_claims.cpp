@@ -47,8 +47,9 @@ std::string reason_of_rows(const found_block& found, const ov::Node& softmax) {
 bool reads_state(const ov::Node& node, int most_steps) {
     if (ov::is_type<op::util::ReadValueBase>(&node)) return true;
     if (most_steps == 0) return false;
-    const std::size_t inputs = ov::is_type<op::v0::Concat>(&node) ? node.get_input_size()
-                                                                  : std::min<std::size_t>(node.get_input_size(), 1);
+    const std::size_t inputs = ov::is_type<op::v0::Concat>(&node)
+                                   ? node.get_input_size()
+                                   : std::min<std::size_t>(node.get_input_size(), 1);
     for (std::size_t i = 0; i < inputs; ++i)
         if (reads_state(*node.get_input_node_ptr(i), most_steps - 1)) return true;
     return false;
@@ -58,7 +59,7 @@ bool reads_state(const ov::Node& node, int most_steps) {
 std::optional<std::int64_t> scores_of(const fusion::attention_chain& attention,
                                       const ov::OutputVector& inputs) {
     const auto rows_of = [](const ov::Output<ov::Node>& input, const std::vector<int>& order) {
-        return input.get_partial_shape()[static_cast<std::size_t>(order.end()[-2])];
+        return *(input.get_partial_shape().begin() + order.end()[-2]);
     };
     const ov::Dimension rows = rows_of(inputs[0], attention.query.order);
     const ov::Dimension keys = rows_of(inputs[1], attention.key.order);
@@ -69,7 +70,7 @@ std::optional<std::int64_t> scores_of(const fusion::attention_chain& attention,
 // Measured (docs/openvino.md): from `least` on Maskwise is as fast whatever the mask is; tests hold
 // the figures against this.
 std::string reason_of_attention(const found_block& found, const ov::Node& end) {
-    constexpr std::int64_t least = 96 * 96;
+    constexpr std::int64_t least = 9216;
     constexpr int most_steps = 10; // Concat, Gather, what repeats heads and turns dimensions
     const ov::OutputVector inputs = found.inputs_of(end.input_values());
     for (const std::size_t cached : {1U, 2U})

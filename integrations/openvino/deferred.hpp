@@ -39,12 +39,12 @@ private:
 
 // How a node came to be deferred.
 struct deferral {
-    bool is_taken = false; // then it is not decided on again
+    bool is_taken = false;                       // then it is not decided on again
     std::weak_ptr<const ov::Node> replaced = {}; // reads what this reads, while somebody holds it
 };
 
-// Of a MatMul, a Softmax or a ScaledDotProductAttention, in which a block ends: the same of the same
-// operation set, on these inputs.
+// Of a MatMul, a Softmax or a ScaledDotProductAttention, in which a block ends: the same of the
+// same operation set, on these inputs.
 std::shared_ptr<ov::Node> defer_end(const ov::Node& end, const ov::OutputVector& inputs,
                                     const deferral& how);
 // One without inputs and attributes; null for another type.

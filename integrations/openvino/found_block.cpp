@@ -51,15 +51,13 @@ std::optional<fusion::block> find_around(const graph::op& soft_max, const model_
 }
 
 bool ends_in(const fusion::block& block, const ov::Node& end, const model_ops& from) {
-    return std::ranges::any_of(block.op_ids(), [&](std::size_t id) {
-        return from.nodes_of(id).contains(&end);
-    });
+    return std::ranges::any_of(block.op_ids(),
+                               [&](std::size_t id) { return from.nodes_of(id).contains(&end); });
 }
 
 bool has_select(const fusion::row_chain& rows) {
-    return std::ranges::any_of(rows.steps, [](const row_step& step) {
-        return std::holds_alternative<row_select>(step);
-    });
+    return std::ranges::any_of(
+        rows.steps, [](const row_step& step) { return std::holds_alternative<row_select>(step); });
 }
 
 bool has_known_rank(const ov::Node& soft_max) {
@@ -102,7 +100,7 @@ std::string found_block::text(const ov::Node& end) const {
 std::optional<found_block> find_block(const ov::Node& end, const ov::Node* replaced) {
     if (!computes_in_f32(type_of(end.get_output_element_type(0)))) return std::nullopt;
     const model_ops from(end, replaced);
-    const bool is_softmax = from.all().size() > 0 && from.all().back().kind == op_kind::soft_max;
+    const bool is_softmax = !from.all().empty() && from.all().back().kind == op_kind::soft_max;
     for (const graph::op& each : from.all()) {
         if (each.kind != op_kind::soft_max || !graph::works_along(each, 1)) continue;
         auto block = find_around(each, from);

@@ -40,14 +40,14 @@ std::optional<ov::PartialShape> ordered(const ov::PartialShape& shape,
     OPENVINO_ASSERT(shape.size() == order.size(), "Maskwise: ", shape, " has other than ",
                     order.size(), " dimensions");
     ov::PartialShape moved;
-    for (const int d : order) moved.push_back(shape[static_cast<std::size_t>(d)]);
+    for (const int d : order) moved.push_back(*(shape.begin() + d));
     return moved;
 }
 
 void broadcast_into(ov::PartialShape& shape, const ov::PartialShape& other) {
     const ov::PartialShape before = shape;
-    OPENVINO_ASSERT(ov::PartialShape::broadcast_merge_into(shape, other, numpy), "Maskwise: ",
-                    before, " and ", other, " do not broadcast");
+    OPENVINO_ASSERT(ov::PartialShape::broadcast_merge_into(shape, other, numpy),
+                    "Maskwise: ", before, " and ", other, " do not broadcast");
 }
 
 // In place of the last two dimensions.

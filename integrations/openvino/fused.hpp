@@ -9,8 +9,8 @@
 
 namespace maskwise::openvino {
 
-// Nodes as one: rows with a SoftMax over the last dimension, of which the first input is the scores,
-// or attention, of which the first three are query, key and value. The other inputs are the
+// Nodes as one: rows with a SoftMax over the last dimension, of which the first input is the
+// scores, or attention, of which the first three are query, key and value. The other inputs are the
 // operands of the steps, and numbers. Inputs broadcast to each other as the engine has it
 // (maskwise/attention.hpp); a condition is boolean, all else f32, bf16 or f16, computed in f32.
 class fused : public operation {

@@ -231,20 +231,22 @@ void model_ops::add_attention(const op::v13::ScaledDotProductAttention& node) {
     constexpr std::size_t mask = 3, scale = 4, sink = 5;
     const ov::PartialShape& shape = node.get_input_partial_shape(0);
     const bool has_scale = node.get_input_size() > scale;
-    const bool has_depth = shape.rank().is_static() && shape.size() > 0 && shape.rbegin()->is_static();
+    const bool has_depth =
+        shape.rank().is_static() && shape.size() > 0 && shape.rbegin()->is_static();
     if (node.get_input_size() > sink || (!has_scale && !has_depth)) return;
     const auto query = read(node, 0, {}), key = read(node, 1, {}), value = read(node, 2, {});
     auto scores = add_own(op_kind::mat_mul, {query, key});
     ops_.back().transpose_b = true;
-    const auto factor = has_scale
-                            ? read(node, scale, {})
-                            : number(1 / std::sqrt(static_cast<float>(shape.rbegin()->get_length())));
+    const auto factor =
+        has_scale ? read(node, scale, {})
+                  : number(1 / std::sqrt(static_cast<float>(shape.rbegin()->get_length())));
     scores = add_own(op_kind::multiply, {scores, factor});
     if (node.get_input_size() > mask && !node.get_causal()) {
         const auto given = read(node, mask, {});
-        scores = given.type == data_type::boolean
-                     ? add_own(op_kind::select, {given, scores, number(minus_infinity)}, like(scores))
-                     : add_own(op_kind::add, {scores, given});
+        scores =
+            given.type == data_type::boolean
+                ? add_own(op_kind::select, {given, scores, number(minus_infinity)}, like(scores))
+                : add_own(op_kind::add, {scores, given});
     }
     scores = add_own(op_kind::soft_max, {scores});
     add_own(op_kind::mat_mul, {scores, value}, describe(node.output(0)));
@@ -252,7 +254,8 @@ void model_ops::add_attention(const op::v13::ScaledDotProductAttention& node) {
 
 void model_ops::add_maker(const ov::Output<ov::Node>& value, const path& way) {
     const ov::Node& maker = *value.get_node();
-    if (way.size() > most_steps || maker.get_output_size() != 1 || count_readers(value) != 1) return;
+    if (way.size() > most_steps || maker.get_output_size() != 1 || count_readers(value) != 1)
+        return;
     if (is_zero_of_nan(maker)) return add_zeros_of_nan(maker, way);
     if (const op_kind kind = kind_of(maker); kind != op_kind::other) add_node(maker, kind, way);
 }

@@ -234,7 +234,9 @@ def test_somebody_reads_between() -> None:
     model = attention_model(made)
     for kind in ("Softmax", "MatMul"):
         node = next(n for n in model.get_ordered_ops() if n.get_type_name() == kind)
-        read = ov.Model([model.get_results()[0], ops.result(ops.relu(node))], model.get_parameters())
+        read = ov.Model(
+            [model.get_results()[0], ops.result(ops.relu(node))], model.get_parameters()
+        )
         assert maskwise.openvino.taken(accelerate(read)) == []
 
 
@@ -307,7 +309,11 @@ def figures_of_attention() -> Iterator[tuple[str, int, int, int, float]]:
     for path in FIGURES:
         for name, dtype, *_, faster in json.loads(path.read_text())["rows"]:
             if found := ALONE.match(name):
-                yield (f"{path.parent.name}: {name} {dtype}", *map(int, found.groups()), float(faster))
+                yield (
+                    f"{path.parent.name}: {name} {dtype}",
+                    *map(int, found.groups()),
+                    float(faster),
+                )
 
 
 def test_what_is_taken_is_faster() -> None:

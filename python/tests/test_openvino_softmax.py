@@ -80,7 +80,7 @@ def test_scores_that_are_smaller_than_the_mask() -> None:
         for number, (shape, dims, kind) in sizes.items()
     ]
     inputs = "".join(port(number, sizes[number][1], precisions[number]) for number in sizes)
-    data = 'operators="select_kept" operands="0, 1" attention="false" nan_as_zero="false" probe="false"'
+    data = 'attention="false" operators="select_kept" operands="0, 1" nan_as_zero="false"'
     ports = f"<input>{inputs}</input><output>{port(3, '-1,8')}</output>"
     layers.append(layer(3, "Fused", "maskwise", data, ports))
     result = f"<input>{port(0, '-1,8')}</input>"

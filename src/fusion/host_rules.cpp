@@ -48,10 +48,12 @@ std::optional<std::size_t> host_rules::row_of(const op& user, std::size_t a, std
         constexpr int most_steps = 8;
         const logical_tensor& input = user.inputs[i];
         const auto ones = std::ranges::count(input.extents, 1);
-        return std::array<std::int64_t, 6>{
-            is_one_element(input), input.property == graph::property_kind::constant,
-            !comes_from_product(input.id, most_steps), maker(input.id) == nullptr,
-            input.rank_known ? -input.extents.rank() : -max_rank, ones};
+        return std::array<std::int64_t, 6>{is_one_element(input),
+                                           input.property == graph::property_kind::constant,
+                                           !comes_from_product(input.id, most_steps),
+                                           maker(input.id) == nullptr,
+                                           input.rank_known ? -input.extents.rank() : -max_rank,
+                                           ones};
     };
     const std::size_t row = badness(a) <= badness(b) ? a : b;
     return is_one_element(user.inputs[row]) ? std::nullopt : std::optional(row);

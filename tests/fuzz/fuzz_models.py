@@ -2,9 +2,10 @@
 """usage: fuzz_models.py onnxruntime|openvino|openvino_attention COUNT [SEED]
 
 Runs models of python/tests/generated_models.py, or attention_models.py, of the seeds from SEED
-(default 0) on, alone and with Maskwise. What runs alone must run with Maskwise and be equal: to the bit where nothing rounds,
-else within what displaced roundings make of it. Models run in child processes. Prints each
-difference with the command that shows it again, and what was claimed; fails on a difference.
+(default 0) on, alone and with Maskwise. What runs alone must run with Maskwise and be equal: to the
+bit where nothing rounds, else within what displaced roundings make of it. Models run in child
+processes. Prints each difference with the command that shows it again, and what was claimed; fails
+on a difference.
 """
 
 from __future__ import annotations
