@@ -238,7 +238,9 @@ class OnnxRuntime:
         return [np.asarray(one) for one in session.run(list(case.outputs), case.feeds)]
 
     def check_seed(self, seed: int) -> dict[str, Any]:
-        case = generate(seed)
+        return self.check(generate(seed), seed)
+
+    def check(self, case: Case, seed: int) -> dict[str, Any]:
         alone, got = (run(lambda one=one: self.run(case, seed, one)) for one in (True, False))
         if isinstance(got, str) and not isinstance(alone, str):
             alone = run(lambda: self.run(replace(case, model=changed_alone(case)), seed, True))
