@@ -14,8 +14,8 @@ import numpy as np
 import openvino as ov
 import pytest
 from arrays import Array, in_a_process
-from attention_models import Attention, arrays_of, attention_model, attention_of, drawn
 from openvino import opset13 as ops
+from sdpa_models import Attention, arrays_of, attention_model, attention_of, drawn
 from select_models import compile_model, count_taken, kinds_of_run, run
 
 accelerate = maskwise.openvino.accelerate
@@ -244,7 +244,7 @@ def test_lines_name_every_softmax() -> None:
     ran = in_a_process(
         """
 import maskwise.openvino, openvino as ov
-from attention_models import Attention, attention_model
+from sdpa_models import Attention, attention_model
 from test_openvino_attention import cached_model
 from openvino import opset13 as ops
 for made in (Attention(rows=130, keys=130, opens=True), Attention(rows=130, keys=130, whole=False),

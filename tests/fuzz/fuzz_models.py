@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """usage: fuzz_models.py onnxruntime|openvino|openvino_attention COUNT [SEED]
 
-Runs models of python/tests/generated_models.py, or attention_models.py, of the seeds from SEED
+Runs models of python/tests/generated_models.py, or sdpa_models.py, of the seeds from SEED
 (default 0) on, alone and with Maskwise. What runs alone must run with Maskwise and be equal: to the
 bit where nothing rounds, else within what displaced roundings make of it. Models run in child
 processes. Prints each difference with the command that shows it again, and what was claimed; fails
@@ -32,11 +32,11 @@ import openvino as ov
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python/tests"))
 from arrays import Array  # noqa: E402
-from attention_models import arrays_of as attention_arrays  # noqa: E402
-from attention_models import attention_model, drawn  # noqa: E402
 from generated_models import Case, generate  # noqa: E402
 from model_builder import NOT_RUN  # noqa: E402
 from model_values import LARGEST, LEAST, UNITS, Evaluator, Pair, Values  # noqa: E402
+from sdpa_models import arrays_of as attention_arrays  # noqa: E402
+from sdpa_models import attention_model, drawn  # noqa: E402
 
 BATCH = 50  # models of one child
 SECONDS = 600  # of a batch, before it hangs
