@@ -1,0 +1,115 @@
+"""Generated models of one operator that is attention by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+from arrays import Array
+from onnx import helper
+from onnx_where import model_of, value
+
+INPUTS = {
+    "Attention": ["Q", "K", "V", "attn_mask", "past_key", "past_value", "nonpad_kv_seqlen"],
+}
+OUTPUTS = {"Attention": ["Y", "present_key", "present_value", "scores"]}
+DOMAINS = {"Attention": ""}
+
+
+@dataclass
+class Case:
+    """One operator: its inputs, which of its outputs there are, and its attributes."""
+
+    kind: str
+    feeds: dict[str, Array]
+    outputs: list[str]
+    attributes: dict[str, Any] = field(default_factory=dict)
+    opset: int = 24
+    is_open: bool = False  # no input has a shape in the model
+
+    def model(self) -> bytes:
+        names = [name if name in self.feeds else "" for name in INPUTS[self.kind]]
+        results = [name if name in self.outputs else "" for name in OUTPUTS[self.kind]]
+        for listed in (names, results):
+            while listed and not listed[-1]:
+                listed.pop()
+        node = helper.make_node(
+            self.kind, names, results, "it", domain=DOMAINS[self.kind], **self.attributes
+        )
+        inputs = [
+            value(name, element_of(array), None if self.is_open else array.shape)
+            for name, array in self.feeds.items()
+        ]
+        element = element_of(next(iter(self.feeds.values())))
+        outputs = [value(name, element, None) for name in self.outputs]
+        return model_of([node], inputs, outputs, opset=self.opset)
+
+
+def element_of(array: Array) -> int:
+    return int(onnx.helper.np_dtype_to_tensor_dtype(array.dtype))
+
+
+def tolerance(case: Case) -> float:
+    """Of what two kernels may differ by: f32 holds a score beside a bias of -1e4 to 1e-3 only."""
+    arrays = case.feeds.values()
+    if any(array.dtype == np.float16 for array in arrays):
+        return 2e-2
+    finite = (np.abs(a[np.isfinite(a) & (np.abs(a) < 1e30)]) for a in arrays if a.dtype == np.float32)
+    return max(2e-5, 4e-7 * max((float(a.max(initial=0)) for a in finite), default=0))
+
+
+def numbers(random: np.random.Generator, shape: Any, dtype: str) -> Array:
+    return random.standard_normal(shape).astype(dtype)
+
+
+def draw_mask(random: np.random.Generator, shape: Any, dtype: str) -> Array:
+    """Booleans, or numbers to add of which some mask; some rows keep nothing."""
+    kept = random.random(shape) < random.choice([0.1, 0.5, 0.9])
+    if random.random() < 0.3:
+        kept[..., : shape[-1] // 2] = False
+    if random.random() < 0.3:
+        kept[..., : shape[-2] // 2, :] = False
+    if random.random() < 0.5:
+        return np.asarray(kept)
+    low = random.choice([-np.inf, float(np.finfo(dtype).min), -1e4])
+    bias = np.where(kept, random.choice([0, 1]) * random.standard_normal(shape), low)
+    if random.random() < 0.2:
+        bias = np.where(random.random(shape) < 0.5, bias, -np.inf)
+    return bias.astype(dtype)
+
+
+def draw_attention(random: np.random.Generator, dtype: str = "f") -> Case:
+    """Of ONNX's own domain, well formed."""
+    some = lambda *choices: int(random.choice(choices))  # noqa: E731
+    batch, key_heads, depth, columns = some(1, 2, 3), some(1, 2, 3), some(1, 8, 20, 64), some(1, 9, 64)
+    heads = key_heads * some(1, 2, 4)
+    rows, keys, past = some(1, 2, 7, 65, 130), some(1, 5, 64, 129), 0
+    feeds = {
+        "Q": numbers(random, (batch, heads, rows, depth), dtype),
+        "K": numbers(random, (batch, key_heads, keys, depth), dtype),
+        "V": numbers(random, (batch, key_heads, keys, columns), dtype),
+    }
+    attributes: dict[str, Any] = {"is_causal": some(0, 1)}
+    if random.random() < 0.5:
+        for name, count in zip("QKV", (heads, key_heads, key_heads), strict=True):
+            one = feeds[name].swapaxes(1, 2)
+            feeds[name] = np.ascontiguousarray(one.reshape(*one.shape[:2], -1))
+        attributes |= {"q_num_heads": heads, "kv_num_heads": key_heads}
+    outputs = ["Y", "present_key", "present_value"][: some(1, 3)]
+    if random.random() < 0.3:
+        past, outputs = some(0, 3, 70), ["Y", "present_key", "present_value"]
+        feeds["past_key"] = numbers(random, (batch, key_heads, past, depth), dtype)
+        feeds["past_value"] = numbers(random, (batch, key_heads, past, columns), dtype)
+    elif random.random() < 0.3:
+        feeds["nonpad_kv_seqlen"] = random.integers(0, keys + 1, batch)
+    if random.random() < 0.5:
+        outer = [(), (some(1, heads),), (some(1, batch), some(1, heads))][some(0, 1, 2)]
+        feeds["attn_mask"] = draw_mask(random, (*outer, rows, past + keys), dtype)
+    if random.random() < 0.3:
+        attributes["softcap"] = float(random.choice([0, 1, 20]))
+    if random.random() < 0.3:
+        attributes["scale"] = float(random.choice([0.1, 1]))
+    opset = 24 if "nonpad_kv_seqlen" in feeds else some(23, 24)
+    return Case("Attention", feeds, outputs, attributes, opset, random.random() < 0.3)
