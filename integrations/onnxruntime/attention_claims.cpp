@@ -34,12 +34,17 @@ std::int64_t depth_of(const value& of, std::int64_t heads) {
 std::string reason_against_numbers(const attention_settings& settings, const char* heads,
                                    const char* key_heads) {
     constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-    if (settings.scale && !(*settings.scale > 0 && std::isfinite(*settings.scale)))
+    if (settings.scale && !std::isfinite(*settings.scale))
         return with_number("scale", *settings.scale);
     if (std::isinf(settings.soft_cap)) return with_number("softcap", settings.soft_cap);
     if (settings.query_heads > most) return with_number(heads, settings.query_heads);
     if (settings.key_heads > most) return with_number(key_heads, settings.key_heads);
     return "";
+}
+
+// Which ONNX Runtime does not run.
+std::string reason_against_scale(const attention_settings& settings) {
+    return settings.scale && *settings.scale <= 0 ? with_number("scale", *settings.scale) : "";
 }
 
 // The deepest head; of three dimensions the heads are the attributes'.
@@ -50,6 +55,10 @@ std::string reason_against_depth(const node& of, const attention_settings& setti
     if (is_masked) return depth > most_depth_masked ? with_number("a depth", depth) : "";
     if (depth == unknown_depth) return "nothing masks, and the depth is not known";
     return depth > most_depth ? "nothing masks, at " + with_number("a depth", depth) : "";
+}
+
+bool has_output(const node& of, std::size_t index) {
+    return index < of.outputs.size() && of.outputs[index]->is_given();
 }
 
 struct onnx_inputs_given {
@@ -70,12 +79,9 @@ std::string reason_against_types(const node& of, const onnx_inputs_given& given)
 
 // What ONNX Runtime's own operator refuses when it is made or run: its text is better.
 std::string reason_against_operands(const node& of, const onnx_inputs_given& given) {
-    const auto has_output = [&](std::size_t i) {
-        return i < of.outputs.size() && of.outputs[i]->is_given();
-    };
-    if (has_output(3)) return "the scores are an output";
+    if (has_output(of, 3)) return "the scores are an output";
     if (!given.has_past) return "";
-    if (!of.input(4).is_given() || !of.input(5).is_given() || !has_output(1) || !has_output(2))
+    if (!of.input(4).is_given() || !of.input(5).is_given() || !has_output(of, 1) || !has_output(of, 2))
         return "past_key, past_value and both results of them are not all there";
     return given.has_lengths ? "both past_key and nonpad_kv_seqlen" : "";
 }
@@ -99,17 +105,50 @@ std::string reason_against_ranks(const node& of) {
     return "";
 }
 
-std::string reason_against_onnx(const node& of) {
-    const attention_settings settings = settings_of_attention(of);
-    const onnx_inputs_given given(of);
-    const bool is_masked = given.mask.is_given() || settings.is_causal || given.has_lengths;
-    for (const std::string& why :
-         {reason_against_types(of, given), reason_against_operands(of, given),
-          reason_against_numbers(settings, "q_num_heads", "kv_num_heads"),
-          reason_against_old(of, settings, given), reason_against_ranks(of),
-          reason_against_depth(of, settings, is_masked)})
+// The first.
+std::string one_of(std::initializer_list<std::string> reasons) {
+    for (const std::string& why : reasons)
         if (!why.empty()) return why;
     return "";
+}
+
+std::string reason_against_onnx(const node& of) {
+    const attention_settings settings = settings_of_onnx(of);
+    const onnx_inputs_given given(of);
+    const bool is_masked = given.mask.is_given() || settings.is_causal || given.has_lengths;
+    return one_of({reason_against_types(of, given), reason_against_operands(of, given),
+                   reason_against_scale(settings),
+                   reason_against_numbers(settings, "q_num_heads", "kv_num_heads"),
+                   reason_against_old(of, settings, given), reason_against_ranks(of),
+                   reason_against_depth(of, settings, is_masked)});
+}
+
+std::string reason_against_multi_head_inputs(const node& of) {
+    enum { key = 1, value, added, mask, bias, past_key, past_value, past_length };
+    const auto has = [&](std::size_t i) { return of.input(i).is_given(); };
+    if (!has(key) || !has(value)) return "keys or values packed into another input";
+    if (has(past_length) || has(past_length + 1)) return "past_sequence_length or cache_indirection";
+    if (has(mask) && has(bias)) return "both key_padding_mask and attention_bias";
+    if (has_output(of, 3)) return "the scores are an output";
+    if ((has(past_key) || has(past_value)) &&
+        !(has(past_key) && has(past_value) && has_output(of, 1) && has_output(of, 2)))
+        return "past_key, past_value and both results of them are not all there";
+    if (of.input(key).extents && of.input(key).extents->rank() == 5) return "a key of the rank 5";
+    return "";
+}
+
+std::string reason_against_multi_head(const node& of) {
+    constexpr std::size_t mask = 4, bias = 5;
+    const attention_settings settings = settings_of_multi_head(of);
+    if (settings.query_heads < 1) return with_number("num_heads", settings.query_heads);
+    if (!(settings.masked <= 0)) return with_number("mask_filter_value", settings.masked);
+    if (settings.is_causal && of.input(bias).is_given())
+        return "both unidirectional and attention_bias";
+    const bool is_masked =
+        settings.is_causal || of.input(mask).is_given() || of.input(bias).is_given();
+    return one_of({reason_against_multi_head_inputs(of),
+                   reason_against_numbers(settings, "num_heads", "num_heads"),
+                   reason_against_depth(of, settings, is_masked)});
 }
 
 } // namespace
@@ -122,7 +161,8 @@ std::string reason_to_refuse_attention(const node& of, rounding& rounds) {
     const node* const one[] = {&of};
     if (!of.result().is_given()) return "no result";
     if (of.has_too_many_dims()) return "more than " + std::to_string(max_rank) + " dimensions";
-    if (std::string why = reason_against_onnx(of); !why.empty()) return why;
+    std::string why = of.is_own ? reason_against_multi_head(of) : reason_against_onnx(of);
+    if (!why.empty()) return why;
     if (!rounds.is_exact_for(one) || divides(of.result())) return rounds_otherwise;
     return "";
 }

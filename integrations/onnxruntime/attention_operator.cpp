@@ -1,5 +1,6 @@
 #include "attention_operator.hpp"
 
+#include "multi_head_attention.hpp"
 #include "onnx_attention.hpp"
 #include "provider.hpp"
 #include "registry.hpp"
@@ -63,7 +64,21 @@ OrtStatus* create_onnx(void* state, const OrtKernelInfo* info, OrtKernelImpl** k
     const auto& with = *static_cast<const runtime*>(state);
     return guarded(with, [&] {
         *kernel = new attention_kernel(with, begin_onnx_attention,
-                                       settings_of_attention(kernel_attributes{with, info}),
+                                       settings_of_onnx(kernel_attributes{with, info}),
+                                       threads_of(with, info));
+    });
+}
+
+void configure_multi_head(const runtime& with, OrtKernelDefBuilder* builder) {
+    constrain_type(with, builder, "T", std::array{data_type::f32});
+    constrain_type(with, builder, "M", std::array{data_type::i32});
+}
+
+OrtStatus* create_multi_head(void* state, const OrtKernelInfo* info, OrtKernelImpl** kernel) {
+    const auto& with = *static_cast<const runtime*>(state);
+    return guarded(with, [&] {
+        *kernel = new attention_kernel(with, begin_multi_head_attention,
+                                       settings_of_multi_head(kernel_attributes{with, info}),
                                        threads_of(with, info));
     });
 }
@@ -73,6 +88,8 @@ OrtStatus* create_onnx(void* state, const OrtKernelInfo* info, OrtKernelImpl** k
 void add_attention_kernels(const runtime& with, OrtKernelRegistry* to) {
     add_kernel(with, to, {"Attention", "", 23, 23}, configure_onnx, create_onnx);
     add_kernel(with, to, {"Attention", "", 24, 24}, configure_onnx, create_onnx);
+    add_kernel(with, to, {"MultiHeadAttention", own_domain, 1, 1}, configure_multi_head,
+               create_multi_head);
 }
 
 } // namespace maskwise::ort

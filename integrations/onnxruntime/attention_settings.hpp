@@ -21,13 +21,24 @@ struct attention_settings {
 // `of` has integer(name, otherwise) and number(name, otherwise). ONNX Runtime takes a cap of 0 or
 // less, and a scale of NaN, as not given.
 template <class Attributes>
-attention_settings settings_of_attention(const Attributes& of) {
+attention_settings settings_of_onnx(const Attributes& of) {
     attention_settings found;
     found.query_heads = of.integer("q_num_heads", 0);
     found.key_heads = of.integer("kv_num_heads", 0);
     found.is_causal = of.integer("is_causal", 0) == 1;
     if (const float scale = of.number("scale", NAN); !std::isnan(scale)) found.scale = scale;
     if (const float cap = of.number("softcap", 0); cap > 0) found.soft_cap = cap;
+    return found;
+}
+
+// Here a scale of 0 is not given.
+template <class Attributes>
+attention_settings settings_of_multi_head(const Attributes& of) {
+    attention_settings found;
+    found.query_heads = found.key_heads = of.integer("num_heads", 0);
+    found.is_causal = of.integer("unidirectional", 0) == 1;
+    if (const float scale = of.number("scale", 0); scale != 0) found.scale = scale;
+    found.masked = of.number("mask_filter_value", -10000.0F);
     return found;
 }
 

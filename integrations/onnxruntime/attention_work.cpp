@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <string>
 
 namespace maskwise::ort {
@@ -28,21 +29,50 @@ void copy_rows(std::byte* to, const void* from, std::int64_t offset, std::int64_
         std::memcpy(to + row * row_bytes, at + row * stride, static_cast<std::size_t>(row_bytes));
 }
 
-void join_head(const cached_state& state, std::int64_t sequence, std::int64_t head) {
-    const dims &extents = state.added.extents, &strides = state.added.strides_bytes;
-    const auto index = static_cast<std::size_t>(sequence);
-    const std::int64_t row_bytes = extents[3] * strides[3];
-    const std::int64_t past = state.past_rows[index], added = state.added_rows[index];
-    const std::int64_t place = sequence * extents[1] + head;
-    auto* const to = static_cast<std::byte*>(state.at) + place * state.capacity * row_bytes;
-    if (state.past_at != state.at)
-        copy_rows(to, state.past_at, place * state.past_capacity * row_bytes, past, row_bytes,
+// Keys, or values.
+struct cached_state {
+    const cache_layout& cache;
+    tensor_desc added; // {batch, heads, rows, depth}
+    const void* added_at;
+    const void* past_at;
+    void* at; // may be past_at
+
+    std::int64_t heads() const { return added.extents[1]; }
+    std::int64_t parts() const { return added.extents[0] * heads(); }
+    std::int64_t row_bytes() const { return added.extents[3] * added.strides_bytes[3]; }
+};
+
+void join_head(const cached_state& state, std::int64_t part) {
+    const dims& strides = state.added.strides_bytes;
+    const std::int64_t sequence = part / state.heads(), head = part % state.heads();
+    const std::int64_t row_bytes = state.row_bytes(), added = state.added.extents[2];
+    const std::int64_t past = state.cache.past_rows[static_cast<std::size_t>(sequence)];
+    const std::int64_t rest = state.cache.capacity - past - added;
+    auto* const to = static_cast<std::byte*>(state.at) + part * state.cache.capacity * row_bytes;
+    const bool is_in_place = state.past_at == state.at;
+    if (!is_in_place)
+        copy_rows(to, state.past_at, part * state.cache.past_capacity * row_bytes, past, row_bytes,
                   row_bytes);
     copy_rows(to + past * row_bytes, state.added_at, sequence * strides[0] + head * strides[1],
               added, row_bytes, strides[2]);
-    if (state.past_at != state.at && past + added < state.capacity)
-        std::memset(to + (past + added) * row_bytes, 0,
-                    static_cast<std::size_t>((state.capacity - past - added) * row_bytes));
+    if (!is_in_place && rest > 0)
+        std::memset(to + (past + added) * row_bytes, 0, static_cast<std::size_t>(rest * row_bytes));
+}
+
+void join(std::span<const cached_state> states, const parallel_loop& loop) {
+    std::int64_t bytes = 0, parts = 0;
+    for (const cached_state& state : states) {
+        bytes += state.parts() * state.cache.capacity * state.row_bytes();
+        parts += state.parts();
+    }
+    constexpr std::int64_t least_bytes = 1 << 18; // waking a thread costs as much as copying these
+    const auto one = [&](std::int64_t part) {
+        const cached_state* state = states.data();
+        for (; part >= state->parts(); ++state) part -= state->parts();
+        join_head(*state, part);
+    };
+    if (bytes >= least_bytes) return loop.run(parts, one);
+    for (std::int64_t part = 0; part < parts; ++part) one(part);
 }
 
 // A mask that broadcasts from the right, as it lies for one head.
@@ -102,6 +132,38 @@ void clear_lowest_rows(const attention_work& work, const std::vector<float>& sta
             }
 }
 
+void execute(const attention_desc& desc, const attention_operands& at, recent_plans& plans,
+             const parallel_loop& loop) {
+    const dims &query = desc.query.extents, &value = desc.value.extents;
+    double products = static_cast<double>(query[3] + value[3]);
+    for (const std::int64_t extent : {query[0], query[1], query[2], value[2]})
+        products *= static_cast<double>(extent);
+    constexpr double least_products = 1 << 18; // as above
+    const parallel_loop alone{1, [](std::int64_t count, const auto& body) {
+                                  for (std::int64_t i = 0; i < count; ++i) body(i);
+                              }};
+    plans.find(desc).execute(at, products < least_products ? alone : loop);
+}
+
+tensor_desc last_row(tensor_desc of, const void*& at) {
+    std::int64_t& rows = of.extents[2];
+    if (rows != 1) at = bytes(at) + (rows - 1) * of.strides_bytes[2];
+    rows = 1;
+    return of;
+}
+
+void execute_last_row(attention_desc desc, attention_operands at, recent_plans& plans,
+                      const parallel_loop& loop) {
+    const void* dst = at.dst;
+    desc.query = last_row(desc.query, at.query);
+    desc.dst = last_row(desc.dst, dst);
+    if (desc.bias.type != data_type::undef && desc.bias.extents.end()[-2] != 1)
+        desc.bias = last_row(with_strides(desc.bias), at.bias);
+    at.dst = const_cast<void*>(dst);
+    at.rules = nullptr;
+    execute(desc, at, plans, loop);
+}
+
 } // namespace
 
 void expect_shape(std::string_view name, const dims& actual, const dims& expected) {
@@ -126,14 +188,35 @@ tensor_desc by_heads(std::string_view name, const tensor_desc& of, std::int64_t 
             {all[1] * all[2] * width, depth * width, all[2] * width, width}};
 }
 
-void join(const cached_state& state, const parallel_loop& loop) {
-    const std::int64_t heads = state.added.extents[1], parts = state.added.extents[0] * heads;
-    const std::int64_t bytes =
-        parts * state.capacity * state.added.extents[3] * state.added.strides_bytes[3];
-    constexpr std::int64_t least_bytes = 1 << 18; // waking a thread costs as much as copying these
-    const auto one = [&](std::int64_t part) { join_head(state, part / heads, part % heads); };
-    if (bytes >= least_bytes) return loop.run(parts, one);
-    for (std::int64_t part = 0; part < parts; ++part) one(part);
+void require_elements(std::string_view name, const tensor_desc& of) {
+    for (const std::int64_t extent : of.extents)
+        if (extent == 0)
+            throw shape_error("Maskwise: " + std::string(name) + " of shape " +
+                              to_string(of.extents) + " has no element");
+}
+
+void keep_for_next(attention_work& work, const call& at, const cache_layout& cache,
+                   const input_tensor& past_key, const input_tensor& past_value,
+                   const parallel_loop& loop) {
+    std::vector<cached_state> states;
+    std::int64_t past = 0; // of the longest
+    for (const std::int64_t rows : cache.past_rows) past = std::max(past, rows);
+    const auto make = [&](std::size_t output, tensor_desc& used, const void*& used_at,
+                          const input_tensor& past_of) {
+        tensor_desc all{used.type, used.extents};
+        all.extents[2] = cache.capacity;
+        void* const made = at.output_data(all.extents, output);
+        if (made != nullptr) states.push_back({cache, used, used_at, past_of.data, made});
+        if (past == 0) return;
+        if (made == nullptr)
+            throw argument_error("Maskwise: " + std::to_string(past) +
+                                 " earlier keys and no result for all");
+        used = with_strides(all);
+        used_at = made;
+    };
+    make(1, work.desc.key, work.at.key, past_key);
+    make(2, work.desc.value, work.at.value, past_value);
+    join(states, loop);
 }
 
 attention_plan recent_plans::find(const attention_desc& desc) {
@@ -162,8 +245,9 @@ void run(const attention_work& work, recent_plans& plans, const parallel_loop& l
     }
     const bool has_rules = work.rules.causal || work.rules.window || !work.rules.lengths.empty();
     if (has_rules) at.rules = &work.rules;
-    plans.find(desc).execute(at, loop);
+    execute(desc, at, plans, loop);
     if (work.lowest_masks) clear_lowest_rows(work, statistics);
+    if (work.last_row_keeps_all) execute_last_row(desc, at, plans, loop);
 }
 
 } // namespace maskwise::ort

@@ -23,6 +23,9 @@ struct attention_work {
     // Rows of which each key that counts has the lowest number of the bias's type, or less, are
     // zeros.
     bool lowest_masks = false;
+    // The last row keeps all keys, also those behind its position.
+    bool last_row_keeps_all = false;
+    std::deque<std::vector<float>> made; // operands that no input is
 };
 
 // {batch, rows, heads * depth} as {batch, heads, rows, depth}; four dimensions stay. Throws
@@ -32,18 +35,21 @@ tensor_desc by_heads(std::string_view name, const tensor_desc& of, std::int64_t 
 // Throws shape_error, with both shapes, where an extent is another one; -1 expects any.
 void expect_shape(std::string_view name, const dims& actual, const dims& expected);
 
-// Keys or values of earlier calls and behind them those of this one: what the next call is given.
-struct cached_state {
-    tensor_desc added; // {batch, heads, rows, depth}
-    const void* added_at = nullptr;
-    const void* past_at = nullptr; // dense {batch, heads, past_capacity, depth}; null where there is none
-    void* at = nullptr;            // dense {batch, heads, capacity, depth}; may be past_at
+// Throws shape_error, with the shape, where there is no element.
+void require_elements(std::string_view name, const tensor_desc& of);
+
+// Keys and values of earlier calls, dense {batch, heads, past_capacity, depth}, and behind them
+// those of this call, which the next is given: {batch, heads, capacity, depth}, 0 behind all.
+struct cache_layout {
     std::int64_t past_capacity = 0, capacity = 0;
-    // Rows of the past and of those added, of each sequence; what lies behind them is 0.
-    std::vector<std::int64_t> past_rows, added_rows;
+    std::vector<std::int64_t> past_rows; // of each sequence
 };
 
-void join(const cached_state& state, const parallel_loop& loop);
+// Makes the outputs 1 and 2, where the node has them, of the work's keys and values, and lets the
+// work use them if earlier ones count. Throws argument_error where it then has none.
+void keep_for_next(attention_work& work, const call& at, const cache_layout& cache,
+                   const input_tensor& past_key, const input_tensor& past_value,
+                   const parallel_loop& loop);
 
 // The plans of the last shapes: generated text, for one, has another length each time. Any thread.
 class recent_plans {

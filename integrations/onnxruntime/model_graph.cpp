@@ -18,7 +18,6 @@ const value no_value = [] {
 // anything; ONNX's domain always means ONNX's operators. A function may have one of these names,
 // too, so nothing is claimed for what these nodes compute.
 constexpr std::string_view own_operators[] = {"DequantizeLinear", "FusedMatMul", "QuantizeLinear"};
-constexpr std::string_view own_domain = "com.microsoft";
 
 bool is_own_operator(std::string_view type) {
     return std::ranges::find(own_operators, type) != std::end(own_operators) ||

@@ -11,6 +11,8 @@
 // A graph of ONNX Runtime's, as the claims read it.
 namespace maskwise::ort {
 
+inline constexpr const char* own_domain = "com.microsoft";
+
 struct node;
 
 // Who reads a value: a node and its input, -1 for a graph inside the node.

@@ -18,13 +18,6 @@ struct onnx_inputs {
     std::int64_t all_keys() const { return past + keys.extents[2]; }
 };
 
-void require_elements(std::string_view name, const tensor_desc& of) {
-    for (const std::int64_t extent : of.extents)
-        if (extent == 0)
-            throw shape_error("Maskwise: " + std::string(name) + " of shape " +
-                              to_string(of.extents) + " has no element");
-}
-
 // With four dimensions attributes may repeat what the shape says.
 std::int64_t heads_of(const char* name, const tensor_desc& of, std::int64_t given) {
     if (of.extents.rank() != 4) return given;
@@ -102,26 +95,6 @@ onnx_inputs read_inputs(const call& at, const attention_settings& settings) {
     return in;
 }
 
-// With these behind those of earlier calls, where the node has such an output.
-const void* make_state(const call& at, std::size_t output, const onnx_inputs& in,
-                       const tensor_desc& added, const input_tensor& from,
-                       const input_tensor& past, const parallel_loop& loop) {
-    const dims& own = added.extents;
-    void* const made = at.output_data({own[0], own[1], in.all_keys(), own[3]}, output);
-    if (made == nullptr) return nullptr;
-    const auto sequences = static_cast<std::size_t>(own[0]);
-    join({.added = added,
-          .added_at = from.data,
-          .past_at = past.data,
-          .at = made,
-          .past_capacity = in.past,
-          .capacity = in.all_keys(),
-          .past_rows = std::vector(sequences, in.past),
-          .added_rows = std::vector(sequences, own[2])},
-         loop);
-    return made;
-}
-
 // A single row behind earlier keys keeps all, whatever follows.
 bool is_causal(const runtime& with, const attention_settings& settings, const onnx_inputs& in) {
     const bool is_next = in.rows() == 1 && (in.past > 0 || masks_by_lowest(with));
@@ -181,17 +154,9 @@ attention_work begin_onnx_attention(const runtime& with, const call& at,
     work.at.key = in.key.data;
     work.at.value = in.value.data;
     describe_result(work, at, in);
-    const void* const keys = make_state(at, 1, in, in.keys, in.key, in.past_key, loop);
-    const void* const values = make_state(at, 2, in, in.values, in.value, in.past_value, loop);
-    if (in.past > 0) {
-        if (keys == nullptr || values == nullptr)
-            throw argument_error("Maskwise: past_key without present_key or present_value");
-        desc.key = {desc.key.type, {in.batch(), in.keys.extents[1], in.all_keys(), in.keys.extents[3]}};
-        desc.value = {desc.key.type,
-                      {in.batch(), in.keys.extents[1], in.all_keys(), in.values.extents[3]}};
-        work.at.key = keys;
-        work.at.value = values;
-    }
+    const auto sequences = static_cast<std::size_t>(in.batch());
+    keep_for_next(work, at, {in.past, in.all_keys(), std::vector(sequences, in.past)}, in.past_key,
+                  in.past_value, loop);
     describe_rules(work, with, settings, in);
     describe_mask(work, with, in);
     return work;

@@ -99,7 +99,9 @@ std::set<const node*> provider::claim_fusions(const model_graph& graph,
 bool provider::wants(const node& each, OrtEpGraphSupportInfo* support, rounding& rounds) const {
     const OrtKernelDef* kernel = nullptr;
     check(with_.EpGraphSupportInfo_LookUpKernel(support, each.theirs, &kernel));
-    const std::string why = kernel == nullptr  ? "no kernel for its types"
+    const std::string why = kernel == nullptr  ? is_attention(each)
+                                                  ? "no kernel for its kind, version and types"
+                                                  : "no kernel for its types"
                             : each.is("Where") ? reason_to_refuse_alone(each, rounds)
                                                : reason_to_refuse_attention(each, rounds);
     report(each.name, describe(each), why);

@@ -13,9 +13,16 @@ from onnx_where import model_of, value
 
 INPUTS = {
     "Attention": ["Q", "K", "V", "attn_mask", "past_key", "past_value", "nonpad_kv_seqlen"],
+    "MultiHeadAttention": [
+        "query", "key", "value", "bias", "key_padding_mask", "attention_bias", "past_key",
+        "past_value",
+    ],
+    "GroupQueryAttention": [
+        "query", "key", "value", "past_key", "past_value", "seqlens_k", "total_sequence_length",
+        "cos_cache", "sin_cache", "position_ids", "attention_bias", "head_sink",
+    ],
 }
-OUTPUTS = {"Attention": ["Y", "present_key", "present_value", "scores"]}
-DOMAINS = {"Attention": ""}
+RESULTS = ["Y", "present_key", "present_value", "scores"]
 
 
 @dataclass
@@ -31,12 +38,13 @@ class Case:
 
     def model(self) -> bytes:
         names = [name if name in self.feeds else "" for name in INPUTS[self.kind]]
-        results = [name if name in self.outputs else "" for name in OUTPUTS[self.kind]]
+        results = [name if name in self.outputs else "" for name in RESULTS]
         for listed in (names, results):
             while listed and not listed[-1]:
                 listed.pop()
+        domain = "" if self.kind == "Attention" else "com.microsoft"
         node = helper.make_node(
-            self.kind, names, results, "it", domain=DOMAINS[self.kind], **self.attributes
+            self.kind, names, results, "it", domain=domain, **self.attributes
         )
         inputs = [
             value(name, element_of(array), None if self.is_open else array.shape)
@@ -73,7 +81,9 @@ def draw_mask(random: np.random.Generator, shape: Any, dtype: str) -> Array:
         kept[..., : shape[-2] // 2, :] = False
     if random.random() < 0.5:
         return np.asarray(kept)
-    low = random.choice([-np.inf, float(np.finfo(dtype).min), -1e4])
+    # ONNX Runtime rounds scores in f16 beside a bias of -1e4 to multiples of 8.
+    finite = [float(np.finfo(dtype).min), -1e4][: 1 if dtype == "e" else 2]
+    low = random.choice([-np.inf, *finite])
     bias = np.where(kept, random.choice([0, 1]) * random.standard_normal(shape), low)
     if random.random() < 0.2:
         bias = np.where(random.random(shape) < 0.5, bias, -np.inf)
@@ -113,3 +123,53 @@ def draw_attention(random: np.random.Generator, dtype: str = "f") -> Case:
         attributes["scale"] = float(random.choice([0.1, 1]))
     opset = 24 if "nonpad_kv_seqlen" in feeds else some(23, 24)
     return Case("Attention", feeds, outputs, attributes, opset, random.random() < 0.3)
+
+
+def flat(array: Array) -> Array:
+    """(batch, heads, rows, depth) as (batch, rows, heads * depth)."""
+    batch, heads, rows, depth = array.shape
+    return np.ascontiguousarray(array.swapaxes(1, 2)).reshape(batch, rows, heads * depth)
+
+
+def draw_padding(random: np.random.Generator, batch: int, rows: int, keys: int) -> Array:
+    """Lengths, with others behind them, or 0 where a key does not count."""
+    lengths = random.integers(0, keys + 1, batch)
+    shapes = [(batch,), (3 * batch + 2,), (batch, keys), (batch, rows, keys)]
+    shape = shapes[int(random.integers(4))]
+    if len(shape) > 1:
+        kept = random.random(shape) < random.choice([0.1, 0.5, 0.9])
+        return np.where(kept, random.choice([1, 7]), random.choice([0, -1])).astype(np.int32)
+    return np.concatenate([lengths, np.zeros(shape[0] - batch)]).astype(np.int32)
+
+
+def draw_multi_head(random: np.random.Generator, dtype: str = "f") -> Case:
+    some = lambda *choices: int(random.choice(choices))  # noqa: E731
+    batch, heads, depth = some(1, 2, 3), some(1, 2, 4), some(1, 8, 20, 64)
+    rows, keys, past = some(1, 2, 7, 65, 130), some(1, 5, 64, 129), 0
+    keys = rows if random.random() < 0.5 else keys
+    columns = depth
+    feeds = {"query": numbers(random, (batch, rows, heads * depth), "f")}
+    outputs = RESULTS[: some(1, 3)]
+    if random.random() < 0.3:
+        past, outputs = some(0, 3, 70), RESULTS[:3]
+        feeds |= {f"past_{n}": numbers(random, (batch, heads, past, depth), "f") for n in ("key", "value")}
+    else:
+        columns = some(depth, 9)
+    whole = [numbers(random, (batch, heads, keys, d), "f") for d in (depth, columns)]
+    is_turned = random.random() < 0.2 and "past_key" not in feeds
+    feeds["key"], feeds["value"] = whole if is_turned else map(flat, whole)
+    if random.random() < 0.3 and not is_turned:
+        feeds["bias"] = numbers(random, (heads * (2 * depth + columns),), "f")
+    attributes: dict[str, Any] = {"num_heads": heads, "unidirectional": some(0, 1)}
+    which = some(0, 1, 2, 3)
+    if which == 1:
+        feeds["key_padding_mask"] = draw_padding(random, batch, rows, past + keys)
+    if which == 2 or (which == 3 and random.random() < 0.3):
+        shape = (some(1, batch), some(1, heads), rows, past + keys)
+        bias = draw_mask(random, shape, "f")
+        feeds["attention_bias"] = np.where(bias, 0, -1e4).astype("f") if bias.dtype == bool else bias
+    if random.random() < 0.3:
+        attributes["mask_filter_value"] = float(random.choice([-np.inf, -1, np.finfo("f").min]))
+    if random.random() < 0.3:
+        attributes["scale"] = float(random.choice([0.1, 1]))
+    return Case("MultiHeadAttention", feeds, outputs, attributes, 20, random.random() < 0.3)
