@@ -151,6 +151,48 @@ std::string reason_against_multi_head(const node& of) {
                    reason_against_depth(of, settings, is_masked)});
 }
 
+// Inputs and attributes that this kernel does not know, or that change what it computes.
+std::string reason_against_group_query_extras(const node& of) {
+    constexpr std::size_t known_inputs = 7;
+    constexpr const char* names[] = {"cos_cache",    "sin_cache", "position_ids",
+                                     "attention_bias", "head_sink"};
+    for (std::size_t i = known_inputs; i < of.inputs.size(); ++i)
+        if (of.input(i).is_given())
+            return i - known_inputs < std::size(names) ? names[i - known_inputs]
+                                                       : with_number("input number", i);
+    if (of.integer("do_rotary", 0) != 0) return "do_rotary";
+    if (of.integer("smooth_softmax", 0) == 1) return "smooth_softmax";
+    if (of.integer("causal", 1) != 1) return "not causal";
+    if (of.integer("qk_output", 0) != 0 || has_output(of, 3)) return "the scores are an output";
+    if (of.integer("kv_cache_bit_width", 0) != 0) return "a cache of whole numbers";
+    return of.integer("sliding_window_cache", 0) != 0 ? "sliding_window_cache" : "";
+}
+
+std::string reason_against_group_query(const node& of) {
+    constexpr std::size_t past_key = 3, inputs = 7;
+    const attention_settings settings = settings_of_group_query(of);
+    for (std::size_t i = 0; i < inputs; ++i)
+        if (!of.input(i).is_given() && i != past_key && i != past_key + 1)
+            return "query, key, value and lengths are not all there";
+    for (std::size_t i = past_key; i <= past_key + 1; ++i)
+        if (of.input(i).is_given() && of.input(i).type != of.input(0).type)
+            return type_of_input("the past", of.input(i));
+    if (!has_output(of, 1) || !has_output(of, 2)) return "no present_key or present_value";
+    if (settings.query_heads < 1) return with_number("num_heads", settings.query_heads);
+    if (settings.key_heads < 1) return with_number("kv_num_heads", settings.key_heads);
+    if (const auto window = of.integer("local_window_size", -1); window < -1 || window == 0)
+        return with_number("local_window_size", window);
+    return one_of({reason_against_group_query_extras(of),
+                   reason_against_numbers(settings, "num_heads", "kv_num_heads"),
+                   reason_against_depth(of, settings, true)});
+}
+
+std::string reason_by_operator(const node& of) {
+    if (!of.is_own) return reason_against_onnx(of);
+    return of.is("MultiHeadAttention") ? reason_against_multi_head(of)
+                                       : reason_against_group_query(of);
+}
+
 } // namespace
 
 bool is_attention(const node& of) {
@@ -161,8 +203,7 @@ std::string reason_to_refuse_attention(const node& of, rounding& rounds) {
     const node* const one[] = {&of};
     if (!of.result().is_given()) return "no result";
     if (of.has_too_many_dims()) return "more than " + std::to_string(max_rank) + " dimensions";
-    std::string why = of.is_own ? reason_against_multi_head(of) : reason_against_onnx(of);
-    if (!why.empty()) return why;
+    if (std::string why = reason_by_operator(of); !why.empty()) return why;
     if (!rounds.is_exact_for(one) || divides(of.result())) return rounds_otherwise;
     return "";
 }

@@ -1,5 +1,6 @@
 #include "attention_operator.hpp"
 
+#include "group_query_attention.hpp"
 #include "multi_head_attention.hpp"
 #include "onnx_attention.hpp"
 #include "provider.hpp"
@@ -60,25 +61,16 @@ void configure_onnx(const runtime& with, OrtKernelDefBuilder* builder) {
     constrain_type(with, builder, "U", masks);
 }
 
-OrtStatus* create_onnx(void* state, const OrtKernelInfo* info, OrtKernelImpl** kernel) {
-    const auto& with = *static_cast<const runtime*>(state);
-    return guarded(with, [&] {
-        *kernel = new attention_kernel(with, begin_onnx_attention,
-                                       settings_of_onnx(kernel_attributes{with, info}),
-                                       threads_of(with, info));
-    });
-}
-
-void configure_multi_head(const runtime& with, OrtKernelDefBuilder* builder) {
+void configure_own(const runtime& with, OrtKernelDefBuilder* builder) {
     constrain_type(with, builder, "T", std::array{data_type::f32});
     constrain_type(with, builder, "M", std::array{data_type::i32});
 }
 
-OrtStatus* create_multi_head(void* state, const OrtKernelInfo* info, OrtKernelImpl** kernel) {
+template <begin_call begin, auto settings_of>
+OrtStatus* create(void* state, const OrtKernelInfo* info, OrtKernelImpl** kernel) {
     const auto& with = *static_cast<const runtime*>(state);
     return guarded(with, [&] {
-        *kernel = new attention_kernel(with, begin_multi_head_attention,
-                                       settings_of_multi_head(kernel_attributes{with, info}),
+        *kernel = new attention_kernel(with, begin, settings_of(kernel_attributes{with, info}),
                                        threads_of(with, info));
     });
 }
@@ -86,10 +78,15 @@ OrtStatus* create_multi_head(void* state, const OrtKernelInfo* info, OrtKernelIm
 } // namespace
 
 void add_attention_kernels(const runtime& with, OrtKernelRegistry* to) {
-    add_kernel(with, to, {"Attention", "", 23, 23}, configure_onnx, create_onnx);
-    add_kernel(with, to, {"Attention", "", 24, 24}, configure_onnx, create_onnx);
-    add_kernel(with, to, {"MultiHeadAttention", own_domain, 1, 1}, configure_multi_head,
-               create_multi_head);
+    constexpr auto onnx = create<begin_onnx_attention, settings_of_onnx<kernel_attributes>>;
+    constexpr auto multi_head =
+        create<begin_multi_head_attention, settings_of_multi_head<kernel_attributes>>;
+    constexpr auto group_query =
+        create<begin_group_query_attention, settings_of_group_query<kernel_attributes>>;
+    add_kernel(with, to, {"Attention", "", 23, 23}, configure_onnx, onnx);
+    add_kernel(with, to, {"Attention", "", 24, 24}, configure_onnx, onnx);
+    add_kernel(with, to, {"MultiHeadAttention", own_domain, 1, 1}, configure_own, multi_head);
+    add_kernel(with, to, {"GroupQueryAttention", own_domain, 1, 1}, configure_own, group_query);
 }
 
 } // namespace maskwise::ort

@@ -2,6 +2,7 @@
 
 #include "model_graph.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -39,6 +40,18 @@ attention_settings settings_of_multi_head(const Attributes& of) {
     found.is_causal = of.integer("unidirectional", 0) == 1;
     if (const float scale = of.number("scale", 0); scale != 0) found.scale = scale;
     found.masked = of.number("mask_filter_value", -10000.0F);
+    return found;
+}
+
+// As the former; a window of -1 is none.
+template <class Attributes>
+attention_settings settings_of_group_query(const Attributes& of) {
+    attention_settings found;
+    found.query_heads = of.integer("num_heads", 0);
+    found.key_heads = of.integer("kv_num_heads", 0);
+    if (const float scale = of.number("scale", 0); scale != 0) found.scale = scale;
+    if (const float cap = of.number("softcap", 0); cap > 0) found.soft_cap = cap;
+    found.window = std::max<std::int64_t>(of.integer("local_window_size", -1), 0);
     return found;
 }
 

@@ -173,3 +173,43 @@ def draw_multi_head(random: np.random.Generator, dtype: str = "f") -> Case:
     if random.random() < 0.3:
         attributes["scale"] = float(random.choice([0.1, 1]))
     return Case("MultiHeadAttention", feeds, outputs, attributes, 20, random.random() < 0.3)
+
+
+def draw_group_query(random: np.random.Generator, dtype: str = "f") -> Case:
+    """A prompt, one more key, or some more of one sequence; the past has room for more, or not."""
+    some = lambda *choices: int(random.choice(choices))  # noqa: E731
+    batch, key_heads, depth = some(1, 2, 3), some(1, 2, 3), some(8, 24, 64)
+    heads, rows, past, room = key_heads * some(1, 2, 4), some(2, 7, 65, 130), 0, 0
+    way = some(0, 1, 2)  # a prompt, decoding, a later prompt
+    if way > 0:
+        past = some(1, 5, 100)
+        rows, batch = (1, batch) if way == 1 else (rows, 1)
+    feeds = {"query": numbers(random, (batch, rows, heads * depth), "f")}
+    for name in ("key", "value"):
+        feeds[name] = numbers(random, (batch, rows, key_heads * depth), "f")
+    if way > 0 or random.random() < 0.3:
+        room = past + some(0, rows, 200)
+        for name in ("past_key", "past_value"):
+            feeds[name] = numbers(random, (batch, key_heads, room, depth), "f")
+    total = rows + past
+    shortest = 1 if way < 2 else total
+    lengths = random.integers(min(shortest, total), total + 1, batch)
+    lengths[0] = total
+    feeds["seqlens_k"] = (lengths - 1).astype(np.int32)
+    feeds["total_sequence_length"] = np.array([total], np.int32).reshape([(), (1,)][some(0, 1)])
+    attributes: dict[str, Any] = {"num_heads": heads, "kv_num_heads": key_heads}
+    if random.random() < 0.5:
+        attributes["local_window_size"] = some(1, 2, 33, 1000)
+    if random.random() < 0.3:
+        attributes["softcap"] = float(random.choice([0, 1, 20]))
+    if random.random() < 0.3:
+        attributes["scale"] = float(random.choice([0.1, 1]))
+    return Case("GroupQueryAttention", feeds, RESULTS[:3], attributes, 20, random.random() < 0.3)
+
+
+def rows_that_count(case: Case, result: Array) -> Array:
+    """Behind the end of a short prompt ONNX Runtime leaves what it finds; here zeros."""
+    if "seqlens_k" not in case.feeds or result.shape[1] != case.feeds["total_sequence_length"]:
+        return result
+    is_row = np.arange(result.shape[1]) <= case.feeds["seqlens_k"][:, None]
+    return np.where(is_row[..., None], result, 0)
