@@ -14,6 +14,9 @@ namespace {
 // Measured: as of find_fusions.cpp, where ONNX Runtime multiplies what its operators do.
 constexpr std::int64_t most_depth = 64, most_depth_masked = 128;
 
+// ONNX Runtime keeps attributes in 32 bits.
+constexpr std::int64_t most_number = std::numeric_limits<std::int32_t>::max();
+
 std::string type_of_input(const char* name, const value& of) {
     return std::string(name) + " of " + std::string(to_string(of.type));
 }
@@ -33,12 +36,11 @@ std::int64_t depth_of(const value& of, std::int64_t heads) {
 
 std::string reason_against_numbers(const attention_settings& settings, const char* heads,
                                    const char* key_heads) {
-    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
     if (settings.scale && !std::isfinite(*settings.scale))
         return with_number("scale", *settings.scale);
     if (std::isinf(settings.soft_cap)) return with_number("softcap", settings.soft_cap);
-    if (settings.query_heads > most) return with_number(heads, settings.query_heads);
-    if (settings.key_heads > most) return with_number(key_heads, settings.key_heads);
+    if (settings.query_heads > most_number) return with_number(heads, settings.query_heads);
+    if (settings.key_heads > most_number) return with_number(key_heads, settings.key_heads);
     return "";
 }
 
@@ -81,7 +83,8 @@ std::string reason_against_types(const node& of, const onnx_inputs_given& given)
 std::string reason_against_operands(const node& of, const onnx_inputs_given& given) {
     if (has_output(of, 3)) return "the scores are an output";
     if (!given.has_past) return "";
-    if (!of.input(4).is_given() || !of.input(5).is_given() || !has_output(of, 1) || !has_output(of, 2))
+    if (!of.input(4).is_given() || !of.input(5).is_given() || !has_output(of, 1) ||
+        !has_output(of, 2))
         return "past_key, past_value and both results of them are not all there";
     return given.has_lengths ? "both past_key and nonpad_kv_seqlen" : "";
 }
@@ -127,7 +130,8 @@ std::string reason_against_multi_head_inputs(const node& of) {
     enum { key = 1, value, added, mask, bias, past_key, past_value, past_length };
     const auto has = [&](std::size_t i) { return of.input(i).is_given(); };
     if (!has(key) || !has(value)) return "keys or values packed into another input";
-    if (has(past_length) || has(past_length + 1)) return "past_sequence_length or cache_indirection";
+    if (has(past_length) || has(past_length + 1))
+        return "past_sequence_length or cache_indirection";
     if (has(mask) && has(bias)) return "both key_padding_mask and attention_bias";
     if (has_output(of, 3)) return "the scores are an output";
     if ((has(past_key) || has(past_value)) &&
@@ -154,8 +158,8 @@ std::string reason_against_multi_head(const node& of) {
 // Inputs and attributes that this kernel does not know, or that change what it computes.
 std::string reason_against_group_query_extras(const node& of) {
     constexpr std::size_t known_inputs = 7;
-    constexpr const char* names[] = {"cos_cache",    "sin_cache", "position_ids",
-                                     "attention_bias", "head_sink"};
+    constexpr const char* names[] = {"cos_cache", "sin_cache", "position_ids", "attention_bias",
+                                     "head_sink"};
     for (std::size_t i = known_inputs; i < of.inputs.size(); ++i)
         if (of.input(i).is_given())
             return i - known_inputs < std::size(names) ? names[i - known_inputs]
@@ -180,7 +184,8 @@ std::string reason_against_group_query(const node& of) {
     if (!has_output(of, 1) || !has_output(of, 2)) return "no present_key or present_value";
     if (settings.query_heads < 1) return with_number("num_heads", settings.query_heads);
     if (settings.key_heads < 1) return with_number("kv_num_heads", settings.key_heads);
-    if (const auto window = of.integer("local_window_size", -1); window < -1 || window == 0)
+    if (const auto window = of.integer("local_window_size", -1);
+        window < -1 || window == 0 || window > most_number)
         return with_number("local_window_size", window);
     return one_of({reason_against_group_query_extras(of),
                    reason_against_numbers(settings, "num_heads", "kv_num_heads"),

@@ -106,8 +106,7 @@ std::int64_t one_of(const std::vector<std::int64_t>& numbers, std::int64_t index
 
 // Keys that the rules leave to a row begin with the first.
 std::int64_t keys_of(const attention_work& work, std::int64_t sequence, std::int64_t row) {
-    const std::int64_t all =
-        one_of(work.rules.lengths, sequence, work.desc.key.extents[2]);
+    const std::int64_t all = one_of(work.rules.lengths, sequence, work.desc.key.extents[2]);
     if (!work.rules.causal) return all;
     return std::clamp<std::int64_t>(row + one_of(work.rules.offsets, sequence, 0) + 1, 0, all);
 }

@@ -24,7 +24,8 @@ void check_shapes(const group_query_inputs& in) {
     constexpr std::int64_t unit = 8; // ONNX Runtime takes no other depths
     const dims &query = in.queries.extents, &key = in.keys.extents;
     require_elements("query", in.query.desc);
-    expect_shape("query", in.query.desc.extents, {-1, -1, -1});
+    for (const input_tensor* const each : {&in.query, &in.key, &in.value})
+        expect_shape("query, key or value", each->desc.extents, {-1, -1, -1});
     expect_shape("key by heads", key, {query[0], -1, query[2], query[3]});
     expect_shape("value by heads", in.values.extents, key);
     if (query[3] % unit != 0 || query[1] % key[1] != 0)
@@ -48,16 +49,15 @@ void check_shapes(const group_query_inputs& in) {
 // A prompt is the first: it begins a sequence, whatever the past holds.
 bool is_prompt(const group_query_inputs& in, std::int64_t total) {
     const bool is_first = total == in.rows();
-    if (total < in.rows() || (!is_first && in.past_capacity == 0) ||
-        (!is_first && in.rows() > 1 && in.batch() != 1))
+    const bool fits = total <= in.past_capacity || total == in.past_capacity + in.rows();
+    if (total < in.rows() || !(is_first || fits) || (!is_first && in.rows() > 1 && in.batch() != 1))
         refuse_total(in, total);
     return is_first;
 }
 
 void read_lengths(group_query_inputs& in) {
-    std::int64_t count = 1;
-    for (const std::int64_t extent : in.total.desc.extents) count *= extent;
-    if (count != 1) expect_shape("total_sequence_length", in.total.desc.extents, {1});
+    const dims& one = in.total.desc.extents;
+    if (!one.empty()) expect_shape("total_sequence_length", one, {1});
     const std::int64_t total = *static_cast<const std::int32_t*>(in.total.data);
     const bool begins = is_prompt(in, total);
     in.capacity = std::max(total, in.past_capacity);
@@ -113,8 +113,7 @@ attention_work begin_group_query_attention(const runtime&, const call& at,
     work.rules.lengths = in.lengths;
     if (settings.window > 0) work.rules.window = {.left = settings.window - 1};
     // A prompt may be shorter than its rows, and its keys are no more than these.
-    for (std::int64_t& length : work.rules.lengths)
-        length = std::min(length, desc.key.extents[2]);
+    for (std::int64_t& length : work.rules.lengths) length = std::min(length, desc.key.extents[2]);
     return work;
 }
 

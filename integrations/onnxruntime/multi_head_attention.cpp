@@ -24,21 +24,23 @@ bool is_given(const input_tensor& which) {
 void check_shapes(const multi_head_inputs& in) {
     const dims &query = in.queries.extents, &key = in.keys.extents, &value = in.values.extents;
     expect_shape("query", in.query.desc.extents, {-1, -1, -1});
+    const int rank = in.key.desc.extents.rank();
+    if (rank != in.value.desc.extents.rank())
+        throw shape_error("Maskwise: key is " + to_string(in.key.desc.extents) + ", value " +
+                          to_string(in.value.desc.extents));
     expect_shape("key by heads", key, {query[0], query[1], -1, query[3]});
     expect_shape("value by heads", value, {query[0], query[1], key[2], -1});
     if (is_given(in.added))
-        expect_shape("bias", in.added.desc.extents,
-                     {query[1] * (query[3] + key[3] + value[3])});
-    if (in.key.desc.extents.rank() == 4 && (is_given(in.added) || is_given(in.past_key)))
+        expect_shape("bias", in.added.desc.extents, {query[1] * (query[3] + key[3] + value[3])});
+    if (rank == 4 && (is_given(in.added) || is_given(in.past_key)))
         throw shape_error("Maskwise: key " + to_string(key) + " with a bias or past_key");
-    if (in.key.desc.extents.rank() == 4) expect_shape("value", in.value.desc.extents, key);
+    if (rank == 4) expect_shape("value", in.value.desc.extents, key);
     if (is_given(in.past_key) != is_given(in.past_value))
         throw argument_error("Maskwise: one of past_key and past_value is missing");
     if (!is_given(in.past_key)) return;
     const dims& past = in.past_key.desc.extents;
     expect_shape("past_key", past, {query[0], query[1], -1, query[3]});
-    expect_shape("past_value", in.past_value.desc.extents,
-                 {query[0], query[1], past[2], value[3]});
+    expect_shape("past_value", in.past_value.desc.extents, {query[0], query[1], past[2], value[3]});
 }
 
 void check_bias(const multi_head_inputs& in) {
@@ -64,7 +66,8 @@ multi_head_inputs read_inputs(const call& at, const attention_settings& settings
 }
 
 // Numbers that are added to each row of a query, key or value, which then is the work's.
-void add_numbers(attention_work& work, tensor_desc& operand, const void*& at, const float* numbers) {
+void add_numbers(attention_work& work, tensor_desc& operand, const void*& at,
+                 const float* numbers) {
     const dims& extents = operand.extents;
     const std::int64_t width = extents[1] * extents[3], rows = extents[0] * extents[2];
     std::vector<float>& sums = work.made.emplace_back(static_cast<std::size_t>(rows * width));
@@ -98,7 +101,8 @@ void add_mask(attention_work& work, const multi_head_inputs& in, float masked) {
     if (!has_lengths && shape.rank() != 2)
         expect_shape("key_padding_mask", shape, {batch, rows, keys});
     const auto* const given = static_cast<const std::int32_t*>(in.mask.data);
-    std::vector<float>& bias = work.made.emplace_back(static_cast<std::size_t>(batch * rows * keys));
+    std::vector<float>& bias =
+        work.made.emplace_back(static_cast<std::size_t>(batch * rows * keys));
     for (std::int64_t b = 0, at = 0; b < batch; ++b)
         for (std::int64_t key = 0; key < rows * keys; ++key, ++at) {
             const bool counts = has_lengths ? key < given[b] : given[at] > 0;
@@ -110,8 +114,7 @@ void add_mask(attention_work& work, const multi_head_inputs& in, float masked) {
 
 void describe_result(attention_work& work, const call& at, const multi_head_inputs& in) {
     const dims& query = in.queries.extents;
-    const tensor_desc dst{data_type::f32,
-                          {query[0], query[2], query[1] * in.values.extents[3]}};
+    const tensor_desc dst{data_type::f32, {query[0], query[2], query[1] * in.values.extents[3]}};
     work.at.dst = at.output_data(dst.extents);
     work.desc.dst = by_heads("output", dst, query[1]);
 }

@@ -10,7 +10,7 @@ namespace {
 struct onnx_inputs {
     input_tensor query, key, value, mask, past_key, past_value, lengths;
     tensor_desc queries{}, keys{}, values{}; // by heads
-    std::int64_t past = 0;             // rows
+    std::int64_t past = 0;                   // rows
 
     bool is_given(const input_tensor& which) const { return which.theirs != nullptr; }
     std::int64_t batch() const { return queries.extents[0]; }
@@ -69,8 +69,8 @@ void describe_by_heads(onnx_inputs& in, const attention_settings& settings) {
             throw shape_error("Maskwise: Q is " + to_string(in.query.desc.extents) + ", " + name +
                               ' ' + to_string(input->desc.extents));
     const std::int64_t key_heads = heads_of("kv_num_heads", in.key.desc, settings.key_heads);
-    in.queries = by_heads("Q", in.query.desc,
-                          heads_of("q_num_heads", in.query.desc, settings.query_heads));
+    in.queries =
+        by_heads("Q", in.query.desc, heads_of("q_num_heads", in.query.desc, settings.query_heads));
     in.keys = by_heads("K", in.key.desc, key_heads);
     in.values = by_heads("V", in.value.desc, key_heads);
     const dims &query = in.queries.extents, &key = in.keys.extents;
@@ -85,8 +85,9 @@ void describe_by_heads(onnx_inputs& in, const attention_settings& settings) {
 }
 
 onnx_inputs read_inputs(const call& at, const attention_settings& settings) {
-    onnx_inputs in{at.input(0),          at.input(1),          at.input(2),         at.optional_input(3),
-                   at.optional_input(4), at.optional_input(5), at.optional_input(6)};
+    onnx_inputs in{at.input(0),          at.input(1),          at.input(2),
+                   at.optional_input(3), at.optional_input(4), at.optional_input(5),
+                   at.optional_input(6)};
     describe_by_heads(in, settings);
     check_past(in);
     if (in.is_given(in.past_key)) in.past = in.past_key.desc.extents[2];
@@ -130,8 +131,7 @@ void describe_result(attention_work& work, const call& at, const onnx_inputs& in
     const dims& query = in.queries.extents;
     const std::int64_t columns = in.values.extents[3];
     tensor_desc dst{in.query.desc.type, {query[0], query[1], query[2], columns}};
-    if (in.query.desc.extents.rank() == 3)
-        dst.extents = {query[0], query[2], query[1] * columns};
+    if (in.query.desc.extents.rank() == 3) dst.extents = {query[0], query[2], query[1] * columns};
     work.at.dst = at.output_data(dst.extents);
     work.desc.dst = by_heads("Y", dst, query[1]);
 }
@@ -139,8 +139,7 @@ void describe_result(attention_work& work, const call& at, const onnx_inputs& in
 } // namespace
 
 attention_work begin_onnx_attention(const runtime& with, const call& at,
-                                    const attention_settings& settings,
-                                    const parallel_loop& loop) {
+                                    const attention_settings& settings, const parallel_loop& loop) {
     const onnx_inputs in = read_inputs(at, settings);
     attention_work work;
     attention_desc& desc = work.desc;

@@ -13,7 +13,7 @@ namespace {
 
 std::string reason_to_refuse_alone(const node& where, rounding& rounds) {
     const node* const one[] = {&where};
-    return !where.is_complete()      ? "no result"
+    return !where.is_complete()        ? "no result"
            : !rounds.is_exact_for(one) ? rounds_otherwise
                                        : reason_to_refuse(where);
 }
@@ -100,8 +100,8 @@ bool provider::wants(const node& each, OrtEpGraphSupportInfo* support, rounding&
     const OrtKernelDef* kernel = nullptr;
     check(with_.EpGraphSupportInfo_LookUpKernel(support, each.theirs, &kernel));
     const std::string why = kernel == nullptr  ? is_attention(each)
-                                                  ? "no kernel for its kind, version and types"
-                                                  : "no kernel for its types"
+                                                     ? "no kernel for its kind, version and types"
+                                                     : "no kernel for its types"
                             : each.is("Where") ? reason_to_refuse_alone(each, rounds)
                                                : reason_to_refuse_attention(each, rounds);
     report(each.name, describe(each), why);

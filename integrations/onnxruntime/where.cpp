@@ -91,8 +91,8 @@ private:
     dialect form_;
 };
 
-// B and T are the names that ONNX's definition of Where gives to its types. The output may be written
-// over X or over Y where that has its shape and no other reader.
+// B and T are the names that ONNX's definition of Where gives to its types. The output may be
+// written over X or over Y where that has its shape and no other reader.
 void configure(const runtime& with, OrtKernelDefBuilder* builder) {
     std::vector<data_type> all;
     for (const auto& [_, type] : element_types) all.push_back(type);

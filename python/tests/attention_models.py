@@ -213,3 +213,51 @@ def rows_that_count(case: Case, result: Array) -> Array:
         return result
     is_row = np.arange(result.shape[1]) <= case.feeds["seqlens_k"][:, None]
     return np.where(is_row[..., None], result, 0)
+
+
+ODD_NUMBERS: dict[str, list[Any]] = {
+    "q_num_heads": [-1, 0, 3, 2**31, 2**40],
+    "kv_num_heads": [-1, 0, 3, 2**31, 2**40],
+    "num_heads": [-1, 0, 3, 2**31, 2**40],
+    "scale": [0.0, -1.0, np.inf, np.nan],
+    "softcap": [-1.0, np.inf, np.nan],
+    "mask_filter_value": [3.0, np.inf, np.nan],
+    "local_window_size": [0, -5, 2**40],
+    "is_causal": [2, -1],
+    "unidirectional": [2, -1],
+    "do_rotary": [1],
+}
+
+
+def spoil_shape(random: np.random.Generator, array: Array) -> Array:
+    shape = list(array.shape)
+    way = int(random.integers(4))
+    if way == 0 or not shape:
+        return array[None]
+    at = int(random.integers(len(shape)))
+    if way == 1:
+        del shape[at]
+    else:
+        shape[at] = max(0, shape[at] + int(random.choice([-1, 1, -1000])))
+    return np.resize(array, shape) if array.size else np.zeros(shape, array.dtype)
+
+
+def spoil(random: np.random.Generator, case: Case) -> Case:
+    """With one thing that no exporter writes."""
+    case.is_open = True  # else ONNX Runtime refuses the model before anybody runs it
+    whole = [name for name, array in case.feeds.items() if array.dtype.kind == "i"]
+    way = random.random()
+    if way < 0.25:
+        names = [n for n in ODD_NUMBERS if n in case.attributes or random.random() < 0.1]
+        name = str(random.choice(names or ["scale"]))
+        if case.kind == "Attention" or name not in ("q_num_heads", "is_causal"):
+            case.attributes[name] = random.choice(ODD_NUMBERS[name]).item()
+    elif way < 0.4 and whole:
+        array = case.feeds[str(random.choice(whole))]
+        array.flat[int(random.integers(array.size or 1)) : 1] = random.choice([-1, -(2**31), 2**31 - 1, 99])
+    elif way < 0.55:
+        del case.feeds[str(random.choice(list(case.feeds)[1:]))]
+    else:
+        name = str(random.choice(list(case.feeds)))
+        case.feeds[name] = spoil_shape(random, case.feeds[name])
+    return case
