@@ -42,7 +42,9 @@ def group_query(rows: int, past: int, **attributes: int) -> tuple[Any, Inputs]:
     inputs |= {name: numbers(1, 8, past, 128) for name in ("pk", "pv") if past > 0}
     inputs["last"] = np.array([past + rows - 1], np.int32)
     inputs["total"] = np.array([past + rows], np.int32)
-    names = [name if name in inputs else "" for name in ("q", "k", "v", "pk", "pv", "last", "total")]
+    names = [
+        name if name in inputs else "" for name in ("q", "k", "v", "pk", "pv", "last", "total")
+    ]
     heads = {"num_heads": 32, "kv_num_heads": 8}
     node = helper.make_node(
         "GroupQueryAttention",

@@ -1,6 +1,7 @@
 """Models in ONNX Runtime with Maskwise's provider and without, in turns, in one process: Where
 alone on the shapes of suite select; scale, mask and Softmax; blocks of attention as PyTorch's
-exporters write them; operators that are attention by themselves. A line for each case, and one for each target missed.
+exporters write them; operators that are attention by themselves. A line for each case, and one for
+each target missed.
 
 Started by `scripts/bench onnxruntime`, which has the package built. build/bench/onnxruntime.json
 keeps the times.

@@ -14,12 +14,28 @@ from onnx_where import model_of, value
 INPUTS = {
     "Attention": ["Q", "K", "V", "attn_mask", "past_key", "past_value", "nonpad_kv_seqlen"],
     "MultiHeadAttention": [
-        "query", "key", "value", "bias", "key_padding_mask", "attention_bias", "past_key",
+        "query",
+        "key",
+        "value",
+        "bias",
+        "key_padding_mask",
+        "attention_bias",
+        "past_key",
         "past_value",
     ],
     "GroupQueryAttention": [
-        "query", "key", "value", "past_key", "past_value", "seqlens_k", "total_sequence_length",
-        "cos_cache", "sin_cache", "position_ids", "attention_bias", "head_sink",
+        "query",
+        "key",
+        "value",
+        "past_key",
+        "past_value",
+        "seqlens_k",
+        "total_sequence_length",
+        "cos_cache",
+        "sin_cache",
+        "position_ids",
+        "attention_bias",
+        "head_sink",
     ],
 }
 RESULTS = ["Y", "present_key", "present_value", "scores"]
@@ -43,9 +59,7 @@ class Case:
             while listed and not listed[-1]:
                 listed.pop()
         domain = "" if self.kind == "Attention" else "com.microsoft"
-        node = helper.make_node(
-            self.kind, names, results, "it", domain=domain, **self.attributes
-        )
+        node = helper.make_node(self.kind, names, results, "it", domain=domain, **self.attributes)
         inputs = [
             value(name, element_of(array), None if self.is_open else array.shape)
             for name, array in self.feeds.items()
@@ -64,7 +78,9 @@ def tolerance(case: Case) -> float:
     arrays = case.feeds.values()
     if any(array.dtype == np.float16 for array in arrays):
         return 2e-2
-    finite = (np.abs(a[np.isfinite(a) & (np.abs(a) < 1e30)]) for a in arrays if a.dtype == np.float32)
+    finite = (
+        np.abs(a[np.isfinite(a) & (np.abs(a) < 1e30)]) for a in arrays if a.dtype == np.float32
+    )
     return max(2e-5, 4e-7 * max((float(a.max(initial=0)) for a in finite), default=0))
 
 
@@ -93,7 +109,12 @@ def draw_mask(random: np.random.Generator, shape: Any, dtype: str) -> Array:
 def draw_attention(random: np.random.Generator, dtype: str = "f") -> Case:
     """Of ONNX's own domain, well formed."""
     some = lambda *choices: int(random.choice(choices))  # noqa: E731
-    batch, key_heads, depth, columns = some(1, 2, 3), some(1, 2, 3), some(1, 8, 20, 64), some(1, 9, 64)
+    batch, key_heads, depth, columns = (
+        some(1, 2, 3),
+        some(1, 2, 3),
+        some(1, 8, 20, 64),
+        some(1, 9, 64),
+    )
     heads = key_heads * some(1, 2, 4)
     rows, keys, past = some(1, 2, 7, 65, 130), some(1, 5, 64, 129), 0
     feeds = {
@@ -103,9 +124,7 @@ def draw_attention(random: np.random.Generator, dtype: str = "f") -> Case:
     }
     attributes: dict[str, Any] = {"is_causal": some(0, 1)}
     if random.random() < 0.5:
-        for name, count in zip("QKV", (heads, key_heads, key_heads), strict=True):
-            one = feeds[name].swapaxes(1, 2)
-            feeds[name] = np.ascontiguousarray(one.reshape(*one.shape[:2], -1))
+        feeds = {name: flat(array) for name, array in feeds.items()}
         attributes |= {"q_num_heads": heads, "kv_num_heads": key_heads}
     outputs = ["Y", "present_key", "present_value"][: some(1, 3)]
     if random.random() < 0.3:
@@ -152,7 +171,9 @@ def draw_multi_head(random: np.random.Generator, dtype: str = "f") -> Case:
     outputs = RESULTS[: some(1, 3)]
     if random.random() < 0.3:
         past, outputs = some(0, 3, 70), RESULTS[:3]
-        feeds |= {f"past_{n}": numbers(random, (batch, heads, past, depth), "f") for n in ("key", "value")}
+        feeds |= {
+            f"past_{n}": numbers(random, (batch, heads, past, depth), "f") for n in ("key", "value")
+        }
     else:
         columns = some(depth, 9)
     whole = [numbers(random, (batch, heads, keys, d), "f") for d in (depth, columns)]
@@ -167,7 +188,9 @@ def draw_multi_head(random: np.random.Generator, dtype: str = "f") -> Case:
     if which == 2 or (which == 3 and random.random() < 0.3):
         shape = (some(1, batch), some(1, heads), rows, past + keys)
         bias = draw_mask(random, shape, "f")
-        feeds["attention_bias"] = np.where(bias, 0, -1e4).astype("f") if bias.dtype == bool else bias
+        feeds["attention_bias"] = (
+            np.where(bias, 0, -1e4).astype("f") if bias.dtype == bool else bias
+        )
     if random.random() < 0.3:
         attributes["mask_filter_value"] = float(random.choice([-np.inf, -1, np.finfo("f").min]))
     if random.random() < 0.3:
@@ -254,7 +277,9 @@ def spoil(random: np.random.Generator, case: Case) -> Case:
             case.attributes[name] = random.choice(ODD_NUMBERS[name]).item()
     elif way < 0.4 and whole:
         array = case.feeds[str(random.choice(whole))]
-        array.flat[int(random.integers(array.size or 1)) : 1] = random.choice([-1, -(2**31), 2**31 - 1, 99])
+        array.flat[int(random.integers(array.size or 1)) : 1] = random.choice(
+            [-1, -(2**31), 2**31 - 1, 99]
+        )
     elif way < 0.55:
         del case.feeds[str(random.choice(list(case.feeds)[1:]))]
     else:
