@@ -1,6 +1,7 @@
 """Models in ONNX Runtime with Maskwise's provider and without, in turns, in one process: Where
 alone on the shapes of suite select; scale, mask and Softmax; blocks of attention as PyTorch's
-exporters write them. A line for each case, and one for each target missed.
+exporters write them; operators that are attention by themselves. A line for each case, and one for
+each target missed.
 
 Started by `scripts/bench onnxruntime`, which has the package built. build/bench/onnxruntime.json
 keeps the times.
@@ -17,12 +18,13 @@ from typing import Any
 import maskwise.onnxruntime
 import numpy as np
 import onnxruntime as ort
+from attention_operators import attention_operators
 from cases import Case, core_cache_bytes, dense, shape_table
 from onnx import TensorProto, helper
 from select_data import mask_of
 from turns import Measured, compare, run_suite
 
-F32, F16, BOOL = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BOOL
+F32, F16 = TensorProto.FLOAT, TensorProto.FLOAT16
 TYPES = {"f32": (F32, np.float32), "f16": (F16, np.float16)}
 MOST_SLOWER = 0.5e-6  # of a small call
 Inputs = dict[str, Any]
@@ -36,6 +38,7 @@ class Model:
     inputs: Inputs
     least: float = 0.0  # times as fast as without, where there is a target
     most_slower: float = math.inf  # seconds
+    opset: int = 17
 
 
 def node(kind: str, inputs: list[str], output: str, **attributes: Any) -> Any:
@@ -145,12 +148,15 @@ def masked_fill_model(rows: int) -> Model:
 def bytes_of(model: Model) -> bytes:
     kind = TYPES[model.dtype][0]
     inputs = [
-        helper.make_tensor_value_info(name, BOOL if array.dtype == bool else kind, array.shape)
+        helper.make_tensor_value_info(
+            name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
+        )
         for name, array in model.inputs.items()
     ]
     outputs = [helper.make_tensor_value_info("o", kind, None)]
     graph = helper.make_graph(model.nodes, "bench", inputs, outputs)
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+    opsets = [helper.make_opsetid("", model.opset), helper.make_opsetid("com.microsoft", 1)]
+    made = helper.make_model(graph, opset_imports=opsets, ir_version=10)
     return bytes(made.SerializeToString())
 
 
@@ -188,7 +194,11 @@ def measure(model: Model) -> Measured:
 
 def main() -> int:
     blocks = (make(rows) for rows in (512, 1024) for make in (sdpa_model, masked_fill_model))
-    models = itertools.chain(where_models(), [chain_model()], blocks)
+    operators = (
+        Model(name, "f32", [node], inputs, least=1.0, opset=23)
+        for name, node, inputs in attention_operators()
+    )
+    models = itertools.chain(where_models(), [chain_model()], blocks, operators)
     cases = (
         (f"{model.name} {model.dtype}", lambda model=model: measure(model)) for model in models
     )

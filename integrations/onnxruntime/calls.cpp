@@ -1,5 +1,6 @@
 #include "calls.hpp"
 
+#include <string>
 #include <thread>
 
 #ifdef __SANITIZE_THREAD__
@@ -34,8 +35,17 @@ void run_part(void* data, std::size_t part) {
 } // namespace
 
 input_tensor call::input(std::size_t index) const {
+    input_tensor found = optional_input(index);
+    if (found.theirs == nullptr) throw error("input " + std::to_string(index) + " is missing");
+    return found;
+}
+
+input_tensor call::optional_input(std::size_t index) const {
     input_tensor found;
-    check(with_.KernelContext_GetInput(context_, index, &found.theirs));
+    std::size_t count = 0;
+    check(with_.KernelContext_GetInputCount(context_, &count));
+    if (index < count) check(with_.KernelContext_GetInput(context_, index, &found.theirs));
+    if (found.theirs == nullptr) return found;
     ONNXTensorElementDataType element{};
     const std::int64_t* extents = nullptr;
     std::size_t rank = 0;
@@ -45,16 +55,20 @@ input_tensor call::input(std::size_t index) const {
     return found;
 }
 
-OrtValue* call::make_output(const dims& extents) const {
+OrtValue* call::make_output(const dims& extents, std::size_t index) const {
     OrtValue* output = nullptr;
-    check(with_.KernelContext_GetOutput(context_, 0, extents.begin(),
-                                        static_cast<std::size_t>(extents.rank()), &output));
+    std::size_t count = 0;
+    check(with_.KernelContext_GetOutputCount(context_, &count));
+    if (index < count)
+        check(with_.KernelContext_GetOutput(context_, index, extents.begin(),
+                                            static_cast<std::size_t>(extents.rank()), &output));
     return output;
 }
 
-void* call::output_data(const dims& extents) const {
+void* call::output_data(const dims& extents, std::size_t index) const {
     void* data = nullptr;
-    check(with_.GetTensorMutableData(make_output(extents), &data));
+    OrtValue* const output = make_output(extents, index);
+    if (output != nullptr) check(with_.GetTensorMutableData(output, &data));
     return data;
 }
 

@@ -98,9 +98,9 @@ bool is_broken_product(const node& product) {
 
 } // namespace
 
-std::string describe_where(const node& where) {
-    return "Where-" + std::to_string(where.since_version) + ' ' +
-           std::string(to_string(where.result().type));
+std::string describe(const node& of) {
+    return (of.is_own ? "com.microsoft." : "") + std::string(of.type) + '-' +
+           std::to_string(of.since_version) + ' ' + std::string(to_string(of.result().type));
 }
 
 std::string reason_to_refuse(const node& where) {

@@ -6,8 +6,8 @@
 
 namespace maskwise::ort {
 
-// "Where-16 f32".
-std::string describe_where(const node& where);
+// "Where-16 f32", "com.microsoft.MultiHeadAttention-1 f32".
+std::string describe(const node& of);
 
 // Why a Where is left to ONNX Runtime's own kernels; empty where it is claimed.
 std::string reason_to_refuse(const node& where);

@@ -153,7 +153,7 @@ CreateEpFactories(const char*, const OrtApiBase* base, const OrtLogger*, OrtEpFa
     if (api == nullptr)
         return refuse(base, std::string("Maskwise needs ONNX Runtime 1.24 or newer, this is ") +
                                 base->GetVersionString());
-    const runtime with = read_runtime(api);
+    const runtime with = read_runtime(api, base->GetVersionString());
     return guarded(with, [&] {
         if (most == 0) throw maskwise::argument_error("no room for Maskwise's factory");
         factories[0] = std::make_unique<factory>(with).release();

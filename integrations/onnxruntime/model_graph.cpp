@@ -19,6 +19,11 @@ const value no_value = [] {
 // too, so nothing is claimed for what these nodes compute.
 constexpr std::string_view own_operators[] = {"DequantizeLinear", "FusedMatMul", "QuantizeLinear"};
 
+bool is_own_operator(std::string_view type) {
+    return std::ranges::find(own_operators, type) != std::end(own_operators) ||
+           type.find("Attention") != std::string_view::npos;
+}
+
 template <class Function, class From>
 std::string_view text(Function function, From from) {
     const char* found = nullptr;
@@ -52,8 +57,7 @@ std::string_view name_of(const runtime& with, const OrtValueInfo* theirs) {
 std::string_view operator_of(const runtime& with, const OrtNode* theirs) {
     const std::string_view type = text(with.Node_GetOperatorType, theirs);
     const std::string_view domain = text(with.Node_GetDomain, theirs);
-    const bool is_own = domain == "com.microsoft" &&
-                        std::ranges::find(own_operators, type) != std::end(own_operators);
+    const bool is_own = domain == own_domain && is_own_operator(type);
     return is_own || domain.empty() || domain == "ai.onnx" ? type : "";
 }
 
@@ -152,7 +156,9 @@ std::vector<model_graph> node::graphs() const {
 template <class Number>
 std::optional<std::vector<Number>> node::attribute(const char* of, OrtOpAttrType kind) const {
     const OrtOpAttr* found = nullptr;
-    check(with->Node_GetAttributeByName(theirs, of, &found));
+    // An error for a name that the operator does not have, in this version of ONNX Runtime.
+    OrtStatus* const unknown = with->Node_GetAttributeByName(theirs, of, &found);
+    if (unknown != nullptr) with->ReleaseStatus(unknown);
     if (found == nullptr) return std::nullopt;
     std::vector<Number> numbers(1);
     std::size_t bytes = 0; // of the value, also where it does not fit
@@ -171,6 +177,16 @@ std::optional<std::vector<Number>> node::attribute(const char* of, OrtOpAttrType
 template std::optional<std::vector<float>> node::attribute(const char*, OrtOpAttrType) const;
 template std::optional<std::vector<std::int64_t>> node::attribute(const char*, OrtOpAttrType) const;
 
+std::int64_t node::integer(const char* of, std::int64_t otherwise) const {
+    const auto found = attribute<std::int64_t>(of, ORT_OP_ATTR_INT);
+    return found ? found->front() : otherwise;
+}
+
+float node::number(const char* of, float otherwise) const {
+    const auto found = attribute<float>(of, ORT_OP_ATTR_FLOAT);
+    return found ? found->front() : otherwise;
+}
+
 model_graph::model_graph(const runtime& with, const OrtGraph* theirs) : with_(with) {
     const auto nodes = list<const OrtNode*>(with.Graph_GetNumNodes, with.Graph_GetNodes, theirs);
     nodes_.resize(nodes.size());
@@ -181,6 +197,7 @@ model_graph::model_graph(const runtime& with, const OrtGraph* theirs) : with_(wi
         made.type = operator_of(with, nodes[i]);
         made.name = text(with.Node_GetName, nodes[i]);
         made.provider = text(with.Node_GetEpName, nodes[i]);
+        made.is_own = text(with.Node_GetDomain, nodes[i]) == own_domain;
         check(with.Node_GetSinceVersion(nodes[i], &made.since_version));
     }
     for (node& each : nodes_) read_values(each);

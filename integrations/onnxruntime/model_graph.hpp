@@ -11,6 +11,8 @@
 // A graph of ONNX Runtime's, as the claims read it.
 namespace maskwise::ort {
 
+inline constexpr const char* own_domain = "com.microsoft";
+
 struct node;
 
 // Who reads a value: a node and its input, -1 for a graph inside the node.
@@ -35,6 +37,7 @@ struct value {
     const node* maker = nullptr;
     std::vector<reader> readers;
 
+    bool is_given() const { return theirs != nullptr; }
     // The node that alone reads it, once; else one without a type.
     const node& only_reader() const;
     bool is_one_element() const; // known to be
@@ -59,6 +62,7 @@ struct node {
     std::string_view name;
     std::string_view provider; // empty where no provider has the node
     int since_version = 0;
+    bool is_own = false; // of ONNX Runtime's own domain
     std::vector<const value*> inputs, outputs;
 
     bool is(std::string_view of) const { return type == of; }
@@ -77,6 +81,8 @@ struct node {
     // The numbers of an attribute; nothing where it is not given.
     template <class Number>
     std::optional<std::vector<Number>> attribute(const char* of, OrtOpAttrType kind) const;
+    std::int64_t integer(const char* of, std::int64_t otherwise) const;
+    float number(const char* of, float otherwise) const;
 };
 
 class model_graph {

@@ -1,10 +1,24 @@
 #include "provider.hpp"
 
+#include "attention_claims.hpp"
 #include "claims.hpp"
 
 #include "base/verbose.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 namespace maskwise::ort {
+namespace {
+
+std::string reason_to_refuse_alone(const node& where, rounding& rounds) {
+    const node* const one[] = {&where};
+    return !where.is_complete()        ? "no result"
+           : !rounds.is_exact_for(one) ? rounds_otherwise
+                                       : reason_to_refuse(where);
+}
+
+} // namespace
 
 provider::provider(const runtime& with, OrtKernelRegistry* kernels, session_settings settings)
     : OrtEp{}, with_(with), kernels_(kernels), settings_(settings),
@@ -39,43 +53,58 @@ void provider::claim_nodes(const model_graph& graph, OrtEpGraphSupportInfo* supp
     // Then only those are kept that were claimed before.
     const bool is_broken = !settings_.has_stable_optimizers && breaks_transpose_fusion(graph);
     rounding rounds;
-    std::set<const node*> fused;
-    if (settings_.fuses && !is_broken) fused = claim_fusions(graph, support, rounds);
+    std::set<const node*> seen;
+    if (settings_.fuses && !is_broken) seen = claim_fusions(graph, support, rounds);
     for (const node& each : graph.nodes()) {
         const bool is_ours = each.provider == provider_name, is_free = each.provider.empty();
-        const bool selects = each.is("Where") && !fused.contains(&each);
-        if (is_broken && is_free && (selects || each.is("Softmax")))
-            report(each.name, selects ? describe_where(each) : "Softmax", ends_transpose_fusion);
-        else if (selects && (is_ours || (is_free && wants(each, support, rounds))))
+        const bool has_kernel = each.is("Where") || is_attention(each);
+        if (seen.contains(&each) || !(has_kernel || each.is("Softmax"))) continue;
+        if (has_kernel && is_ours)
             check(with_.EpGraphSupportInfo_AddSingleNode(support, each.theirs));
+        else if (is_free && is_broken)
+            report(each.name, describe(each), ends_transpose_fusion);
+        else if (is_free)
+            claim_node(each, support, rounds);
     }
+}
+
+void provider::claim_node(const node& each, OrtEpGraphSupportInfo* support,
+                          rounding& rounds) const {
+    if (each.is("Softmax"))
+        report(each.name, describe(each),
+               settings_.fuses ? "not along the last dimension, or not in f32 or f16"
+                               : "maskwise.fuse is 0");
+    else if (wants(each, support, rounds))
+        check(with_.EpGraphSupportInfo_AddSingleNode(support, each.theirs));
 }
 
 std::set<const node*> provider::claim_fusions(const model_graph& graph,
                                               OrtEpGraphSupportInfo* support, rounding& rounds) {
-    std::set<const node*> taken;
+    std::set<const node*> seen;
     for (found_fusion& found : find_fusions(graph, rounds)) {
         report(found.form.name, found.text(), found.reason_against);
+        std::ranges::copy_if(found.nodes, std::inserter(seen, seen.end()),
+                             [](const node* each) { return each->is("Softmax"); });
         if (!found.reason_against.empty()) continue;
         std::vector<const OrtNode*> theirs;
         for (const node* const each : found.nodes) theirs.push_back(each->theirs);
         check(with_.EpGraphSupportInfo_AddNodesToFuse(support, theirs.data(), theirs.size(),
                                                       nullptr));
-        taken.insert(found.nodes.begin(), found.nodes.end());
+        seen.insert(found.nodes.begin(), found.nodes.end());
         fusions_.insert_or_assign(found.form.output, std::move(found.form));
     }
-    return taken;
+    return seen;
 }
 
-bool provider::wants(const node& where, OrtEpGraphSupportInfo* support, rounding& rounds) const {
+bool provider::wants(const node& each, OrtEpGraphSupportInfo* support, rounding& rounds) const {
     const OrtKernelDef* kernel = nullptr;
-    check(with_.EpGraphSupportInfo_LookUpKernel(support, where.theirs, &kernel));
-    const node* const one[] = {&where};
-    const std::string why = kernel == nullptr           ? "no kernel for its types"
-                            : !where.is_complete()      ? "no result"
-                            : !rounds.is_exact_for(one) ? rounds_otherwise
-                                                        : reason_to_refuse(where);
-    report(where.name, describe_where(where), why);
+    check(with_.EpGraphSupportInfo_LookUpKernel(support, each.theirs, &kernel));
+    const std::string why = kernel == nullptr  ? is_attention(each)
+                                                     ? "no kernel for its kind, version and types"
+                                                     : "no kernel for its types"
+                            : each.is("Where") ? reason_to_refuse_alone(each, rounds)
+                                               : reason_to_refuse_attention(each, rounds);
+    report(each.name, describe(each), why);
     return why.empty();
 }
 

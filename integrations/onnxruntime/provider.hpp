@@ -1,7 +1,7 @@
 #pragma once
 
 #include "find_fusions.hpp"
-#include "where.hpp"
+#include "registry.hpp"
 
 #include <map>
 #include <set>
@@ -21,11 +21,15 @@ class provider : public OrtEp {
 public:
     provider(const runtime& with, OrtKernelRegistry* kernels, session_settings settings);
 
+    int threads() const { return session_->threads; }
+
 private:
     void claim_nodes(const model_graph& graph, OrtEpGraphSupportInfo* support);
+    // Returns what it claimed, and each Softmax that it said something of.
     std::set<const node*> claim_fusions(const model_graph& graph, OrtEpGraphSupportInfo* support,
                                         rounding& rounds);
-    bool wants(const node& where, OrtEpGraphSupportInfo* support, rounding& rounds) const;
+    void claim_node(const node& each, OrtEpGraphSupportInfo* support, rounding& rounds) const;
+    bool wants(const node& each, OrtEpGraphSupportInfo* support, rounding& rounds) const;
     void report(std::string_view name, const std::string& what, const std::string& why) const;
     OrtNodeComputeInfo* compile_fused(const OrtNode* node) const;
 

@@ -1,12 +1,16 @@
 #include "runtime.hpp"
 
+#include <algorithm>
+#include <charconv>
 #include <new>
 #include <string>
 
 namespace maskwise::ort {
 
-runtime read_runtime(const OrtApi* api) {
+runtime read_runtime(const OrtApi* api, std::string_view version) {
     runtime found{};
+    const char* const minor = version.data() + std::min(version.find('.') + 1, version.size());
+    std::from_chars(minor, version.data() + version.size(), found.minor);
     const auto* table = reinterpret_cast<const unused_function*>(api);
 #define READ(slot, name, ...) found.name = reinterpret_cast<decltype(found.name)>(table[slot]);
 #define MAIN READ

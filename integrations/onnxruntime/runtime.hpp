@@ -5,6 +5,7 @@
 #include "maskwise/maskwise.hpp"
 
 #include <memory>
+#include <string_view>
 #include <utility>
 
 namespace maskwise::ort {
@@ -14,13 +15,15 @@ struct runtime {
 #define MAIN(slot, name, result, parameters) result(*name) parameters noexcept;
 #define EP MAIN
 #include "functions.inc"
+    int minor = 0; // 32 of ONNX Runtime 1.32
 };
 
 // Released by the function of ONNX Runtime that it comes with.
 template <class Object>
 using owned = std::unique_ptr<Object, void (*)(Object*) noexcept>;
 
-runtime read_runtime(const OrtApi* api);
+// `version` is "1.32.0".
+runtime read_runtime(const OrtApi* api, std::string_view version);
 
 inline constexpr std::pair<ONNXTensorElementDataType, data_type> element_types[] = {
 #define F(ours, number, theirs) {static_cast<ONNXTensorElementDataType>(number), data_type::ours},

@@ -1,9 +1,10 @@
 #include "where.hpp"
 
 #include "calls.hpp"
+#include "registry.hpp"
 
+#include <array>
 #include <cstring>
-#include <limits>
 #include <string_view>
 #include <vector>
 
@@ -90,38 +91,15 @@ private:
     dialect form_;
 };
 
-const OrtDataType* tensor_of(const runtime& with, ONNXTensorElementDataType element) {
-    const OrtDataType* type = nullptr;
-    check(with.GetTensorDataType(element, &type));
-    return type;
-}
-
-// B and T are the names that ONNX's definition of Where gives to its types.
-void constrain_types(const runtime& with, OrtKernelDefBuilder* builder) {
-    std::vector<const OrtDataType*> types;
-    for (const auto& [element, type] : element_types) {
-        types.push_back(tensor_of(with, element));
-        if (type == data_type::boolean)
-            check(with.KernelDefBuilder_AddTypeConstraint(builder, "B", &types.back(), 1));
-    }
-    check(with.KernelDefBuilder_AddTypeConstraint(builder, "T", types.data(), types.size()));
-}
-
-owned<OrtKernelDef> define_where(const runtime& with, int first, int last) {
-    OrtKernelDefBuilder* made = nullptr;
-    check(with.CreateKernelDefBuilder(&made));
-    const owned<OrtKernelDefBuilder> builder(made, with.ReleaseKernelDefBuilder);
-    check(with.KernelDefBuilder_SetOperatorType(made, "Where"));
-    check(with.KernelDefBuilder_SetDomain(made, ""));
-    check(with.KernelDefBuilder_SetSinceVersion(made, first, last));
-    check(with.KernelDefBuilder_SetExecutionProvider(made, provider_name));
-    constrain_types(with, made);
-    // The output may be written over X or over Y where that has its shape and no other reader.
+// B and T are the names that ONNX's definition of Where gives to its types. The output may be
+// written over X or over Y where that has its shape and no other reader.
+void configure(const runtime& with, OrtKernelDefBuilder* builder) {
+    std::vector<data_type> all;
+    for (const auto& [_, type] : element_types) all.push_back(type);
+    constrain_type(with, builder, "B", std::array{data_type::boolean});
+    constrain_type(with, builder, "T", all);
     constexpr int inputs[] = {1, 2}, outputs[] = {0, 0};
-    check(with.KernelDefBuilder_AddInputOutputMutableAliases(made, inputs, outputs, 2));
-    OrtKernelDef* definition = nullptr;
-    check(with.KernelDefBuilder_Build(made, &definition));
-    return {definition, with.ReleaseKernelDef};
+    check(with.KernelDefBuilder_AddInputOutputMutableAliases(builder, inputs, outputs, 2));
 }
 
 OrtStatus* create_where(void* state, const OrtKernelInfo* info, OrtKernelImpl** kernel) {
@@ -136,17 +114,9 @@ OrtStatus* create_where(void* state, const OrtKernelInfo* info, OrtKernelImpl** 
 
 } // namespace
 
-owned<OrtKernelRegistry> make_kernel_registry(const runtime& with) {
-    OrtKernelRegistry* made = nullptr;
-    check(with.CreateKernelRegistry(&made));
-    owned<OrtKernelRegistry> registry(made, with.ReleaseKernelRegistry);
-    constexpr std::pair<int, int> versions[] = {{9, 15}, {16, std::numeric_limits<int>::max()}};
-    for (const auto& [first, last] : versions) {
-        const owned<OrtKernelDef> definition = define_where(with, first, last);
-        check(with.KernelRegistry_AddKernel(made, definition.get(), create_where,
-                                            const_cast<runtime*>(&with)));
-    }
-    return registry;
+void add_where_kernels(const runtime& with, OrtKernelRegistry* to) {
+    add_kernel(with, to, {"Where", "", 9, 15}, configure, create_where);
+    add_kernel(with, to, {"Where", "", 16, newest_version}, configure, create_where);
 }
 
 } // namespace maskwise::ort

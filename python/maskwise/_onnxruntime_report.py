@@ -44,7 +44,7 @@ def print_claims(session: Any) -> None:
             (node.op_type, node.name, group.ep_name == maskwise.onnxruntime.PROVIDER)
             for group in session.get_provider_graph_assignment_info()
             for node in group.get_nodes()
-            if node.op_type in ("Where", "Softmax")
+            if node.op_type in ("Where", "Softmax") or "Attention" in node.op_type
         ),
         "ONNX Runtime",
     )

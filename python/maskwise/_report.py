@@ -110,19 +110,20 @@ def draw_inputs(ports: list[Port], extents: Extents) -> dict[str, Any]:
 
 
 def print_claims(nodes: Iterable[tuple[str, str, bool]], other: str) -> None:
-    """Of Where or Select, and Softmax: operator, name, whether it is Maskwise's.
+    """Of Where or Select, Softmax and attention: operator, name, whether it is Maskwise's.
 
     A Softmax of Maskwise's is one node with those around it.
     """
     nodes = [(kind, name or "(no name)", is_ours) for kind, name, is_ours in nodes]
     width = max((len(name) for _, name, _ in nodes), default=0)
+    kind_width = max((len(kind) for kind, _, _ in nodes), default=0)
     for kind, name, is_ours in nodes:
-        print(f"{kind:<7}  {name:<{width}}  {'Maskwise' if is_ours else other}")
+        print(f"{kind:<{max(kind_width, 7)}}  {name:<{width}}  {'Maskwise' if is_ours else other}")
     for kind in sorted({kind for kind, _, _ in nodes}, reverse=True):
         owners = [is_ours for one, _, is_ours in nodes if one == kind]
         print(f"{sum(owners)} of {len(owners)} {kind} by Maskwise")
     if not nodes:
-        print("nothing for Maskwise: no Where, Select or Softmax")
+        print("nothing for Maskwise: no Where, Select, Softmax or attention")
     print("what is claimed with them, and the reasons, are on standard error")
 
 

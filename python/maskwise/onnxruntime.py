@@ -84,7 +84,7 @@ def session(
     model : path, bytes or onnx.ModelProto
     sess_options : onnxruntime.SessionOptions, optional
         Gets the provider behind those that it has. The entry "maskwise.verbose" = "1" prints a
-        line for each Where, claimed or refused, on standard error.
+        line for each Where, Softmax and attention operator on standard error.
     **kwargs
         Passed on to InferenceSession.
 

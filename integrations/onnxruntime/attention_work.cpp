@@ -1,0 +1,252 @@
+#include "attention_work.hpp"
+
+#include "tensor/data_type.hpp"
+#include "tensor/tensor_desc.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <string>
+
+namespace maskwise::ort {
+namespace {
+
+const std::byte* bytes(const void* at) {
+    return static_cast<const std::byte*>(at);
+}
+
+// Rows of one head; none where there are none, which may have no address.
+void copy_rows(std::byte* to, const void* from, std::int64_t offset, std::int64_t rows,
+               std::int64_t row_bytes, std::int64_t stride) {
+    if (rows == 0) return;
+    const std::byte* at = bytes(from) + offset;
+    if (stride == row_bytes) {
+        std::memcpy(to, at, static_cast<std::size_t>(rows * row_bytes));
+        return;
+    }
+    for (std::int64_t row = 0; row < rows; ++row)
+        std::memcpy(to + row * row_bytes, at + row * stride, static_cast<std::size_t>(row_bytes));
+}
+
+// Keys, or values.
+struct cached_state {
+    const cache_layout& cache;
+    tensor_desc added; // {batch, heads, rows, depth}
+    const void* added_at;
+    const void* past_at;
+    void* at; // may be past_at
+
+    std::int64_t heads() const { return added.extents[1]; }
+    std::int64_t parts() const { return added.extents[0] * heads(); }
+    std::int64_t row_bytes() const { return added.extents[3] * added.strides_bytes[3]; }
+};
+
+void join_head(const cached_state& state, std::int64_t part) {
+    const dims& strides = state.added.strides_bytes;
+    const std::int64_t sequence = part / state.heads(), head = part % state.heads();
+    const std::int64_t row_bytes = state.row_bytes(), added = state.added.extents[2];
+    const std::int64_t past = state.cache.past_rows[static_cast<std::size_t>(sequence)];
+    const std::int64_t rest = state.cache.capacity - past - added;
+    auto* const to = static_cast<std::byte*>(state.at) + part * state.cache.capacity * row_bytes;
+    const bool is_in_place = state.past_at == state.at;
+    if (!is_in_place)
+        copy_rows(to, state.past_at, part * state.cache.past_capacity * row_bytes, past, row_bytes,
+                  row_bytes);
+    copy_rows(to + past * row_bytes, state.added_at, sequence * strides[0] + head * strides[1],
+              added, row_bytes, strides[2]);
+    if (!is_in_place && rest > 0)
+        std::memset(to + (past + added) * row_bytes, 0, static_cast<std::size_t>(rest * row_bytes));
+}
+
+void join(std::span<const cached_state> states, const parallel_loop& loop) {
+    std::int64_t bytes = 0, parts = 0;
+    for (const cached_state& state : states) {
+        bytes += state.parts() * state.cache.capacity * state.row_bytes();
+        parts += state.parts();
+    }
+    constexpr std::int64_t least_bytes = 1 << 18; // waking a thread costs as much as copying these
+    const auto one = [&](std::int64_t part) {
+        const cached_state* state = states.data();
+        for (; part >= state->parts(); ++state) part -= state->parts();
+        join_head(*state, part);
+    };
+    if (bytes >= least_bytes) return loop.run(parts, one);
+    for (std::int64_t part = 0; part < parts; ++part) one(part);
+}
+
+// A mask that broadcasts from the right, as it lies for one head.
+const std::byte* mask_of_head(const tensor_desc& mask, const void* at, std::int64_t sequence,
+                              std::int64_t head) {
+    const dims strides = with_strides(mask).strides_bytes;
+    const std::byte* found = bytes(at);
+    const int rank = mask.extents.rank();
+    if (rank > 2 && mask.extents[rank - 3] != 1) found += head * strides[rank - 3];
+    if (rank > 3 && mask.extents[rank - 4] != 1) found += sequence * strides[rank - 4];
+    return found;
+}
+
+bool are_lowest(const std::byte* row, data_type type, std::int64_t count) {
+    const auto all = [&](const auto* first, const auto& is_lowest) {
+        return std::all_of(first, first + count, is_lowest);
+    };
+    if (type == data_type::f32)
+        return all(reinterpret_cast<const float*>(row),
+                   [](float one) { return one <= std::numeric_limits<float>::lowest(); });
+    constexpr std::uint16_t lowest = 0xFBFF, infinite = 0xFC00; // negative both
+    return all(reinterpret_cast<const std::uint16_t*>(row),
+               [](std::uint16_t one) { return one == lowest || one == infinite; });
+}
+
+std::int64_t one_of(const std::vector<std::int64_t>& numbers, std::int64_t index,
+                    std::int64_t otherwise) {
+    if (numbers.empty()) return otherwise;
+    return numbers[numbers.size() == 1 ? 0 : static_cast<std::size_t>(index)];
+}
+
+// Keys that the rules leave to a row begin with the first.
+std::int64_t keys_of(const attention_work& work, std::int64_t sequence, std::int64_t row) {
+    const std::int64_t all = one_of(work.rules.lengths, sequence, work.desc.key.extents[2]);
+    if (!work.rules.causal) return all;
+    return std::clamp<std::int64_t>(row + one_of(work.rules.offsets, sequence, 0) + 1, 0, all);
+}
+
+// No row without such a bias has a statistic that low.
+void clear_lowest_rows(const attention_work& work, const std::vector<float>& statistics) {
+    const tensor_desc &bias = work.desc.bias, &dst = work.desc.dst;
+    const float low = bias.type == data_type::f32 ? -1e30F : -32752.0F;
+    const std::int64_t row_bytes = dst.extents[3] * dst.strides_bytes[3];
+    const std::int64_t mask_bytes =
+        work.desc.key.extents[2] * static_cast<std::int64_t>(width_bytes(bias.type));
+    std::size_t at = 0;
+    for (std::int64_t b = 0; b < dst.extents[0]; ++b)
+        for (std::int64_t h = 0; h < dst.extents[1]; ++h)
+            for (std::int64_t row = 0; row < dst.extents[2]; ++row) {
+                if (statistics[at++] > low) continue; // NaN does not
+                const std::byte* const mask = mask_of_head(bias, work.at.bias, b, h);
+                if (are_lowest(mask + row * mask_bytes, bias.type, keys_of(work, b, row)))
+                    std::memset(static_cast<std::byte*>(work.at.dst) + b * dst.strides_bytes[0] +
+                                    h * dst.strides_bytes[1] + row * dst.strides_bytes[2],
+                                0, static_cast<std::size_t>(row_bytes));
+            }
+}
+
+void execute(const attention_desc& desc, const attention_operands& at, recent_plans& plans,
+             const parallel_loop& loop) {
+    const dims &query = desc.query.extents, &value = desc.value.extents;
+    double products = static_cast<double>(query[3] + value[3]);
+    for (const std::int64_t extent : {query[0], query[1], query[2], value[2]})
+        products *= static_cast<double>(extent);
+    constexpr double least_products = 1 << 18; // as above
+    const parallel_loop alone{1, [](std::int64_t count, const auto& body) {
+                                  for (std::int64_t i = 0; i < count; ++i) body(i);
+                              }};
+    plans.find(desc).execute(at, products < least_products ? alone : loop);
+}
+
+tensor_desc last_row(tensor_desc of, const void*& at) {
+    std::int64_t& rows = of.extents[2];
+    if (rows != 1) at = bytes(at) + (rows - 1) * of.strides_bytes[2];
+    rows = 1;
+    return of;
+}
+
+void execute_last_row(attention_desc desc, attention_operands at, recent_plans& plans,
+                      const parallel_loop& loop) {
+    const void* dst = at.dst;
+    desc.query = last_row(desc.query, at.query);
+    desc.dst = last_row(desc.dst, dst);
+    if (desc.bias.type != data_type::undef && desc.bias.extents.end()[-2] != 1)
+        desc.bias = last_row(with_strides(desc.bias), at.bias);
+    at.dst = const_cast<void*>(dst);
+    at.rules = nullptr;
+    execute(desc, at, plans, loop);
+}
+
+} // namespace
+
+void expect_shape(std::string_view name, const dims& actual, const dims& expected) {
+    bool fits = actual.rank() == expected.rank();
+    for (int d = 0; fits && d < actual.rank(); ++d)
+        fits = expected[d] == -1 || actual[d] == expected[d];
+    if (!fits)
+        throw shape_error("Maskwise: " + std::string(name) + " is " + to_string(actual) +
+                          ", expected " + to_string(expected) + ", -1 is any");
+}
+
+tensor_desc by_heads(std::string_view name, const tensor_desc& of, std::int64_t heads) {
+    const dims& all = of.extents;
+    const auto width = static_cast<std::int64_t>(width_bytes(of.type));
+    if (all.rank() == 4) return with_strides(of);
+    if (all.rank() != 3 || heads < 1 || all[2] % heads != 0)
+        throw shape_error("Maskwise: " + std::string(name) + " is " + to_string(all) + " with " +
+                          std::to_string(heads) + " heads");
+    const std::int64_t depth = all[2] / heads;
+    return {of.type,
+            {all[0], heads, all[1], depth},
+            {all[1] * all[2] * width, depth * width, all[2] * width, width}};
+}
+
+void require_elements(std::string_view name, const tensor_desc& of) {
+    for (const std::int64_t extent : of.extents)
+        if (extent == 0)
+            throw shape_error("Maskwise: " + std::string(name) + " of shape " +
+                              to_string(of.extents) + " has no element");
+}
+
+void keep_for_next(attention_work& work, const call& at, const cache_layout& cache,
+                   const input_tensor& past_key, const input_tensor& past_value,
+                   const parallel_loop& loop) {
+    std::vector<cached_state> states;
+    std::int64_t past = 0; // of the longest
+    for (const std::int64_t rows : cache.past_rows) past = std::max(past, rows);
+    const auto make = [&](std::size_t output, tensor_desc& used, const void*& used_at,
+                          const input_tensor& past_of) {
+        tensor_desc all{used.type, used.extents};
+        all.extents[2] = cache.capacity;
+        void* const made = at.output_data(all.extents, output);
+        if (made != nullptr) states.push_back({cache, used, used_at, past_of.data, made});
+        if (past == 0) return;
+        if (made == nullptr)
+            throw argument_error("Maskwise: " + std::to_string(past) +
+                                 " earlier keys and no result for all");
+        used = with_strides(all);
+        used_at = made;
+    };
+    make(1, work.desc.key, work.at.key, past_key);
+    make(2, work.desc.value, work.at.value, past_value);
+    join(states, loop);
+}
+
+attention_plan recent_plans::find(const attention_desc& desc) {
+    constexpr std::size_t most = 4;
+    {
+        const std::lock_guard lock(mutex_);
+        for (const auto& [of, plan] : kept_)
+            if (of == desc) return plan;
+    }
+    attention_plan made = compile(desc);
+    const std::lock_guard lock(mutex_);
+    if (kept_.size() == most) kept_.pop_back();
+    kept_.emplace_front(desc, made);
+    return made;
+}
+
+void run(const attention_work& work, recent_plans& plans, const parallel_loop& loop) {
+    attention_desc desc = work.desc;
+    attention_operands at = work.at;
+    std::vector<float> statistics;
+    if (work.lowest_masks) {
+        const dims& dst = desc.dst.extents;
+        desc.statistics = {data_type::f32, {dst[0], dst[1], dst[2]}};
+        statistics.resize(static_cast<std::size_t>(dst[0] * dst[1] * dst[2]));
+        at.statistics = statistics.data();
+    }
+    const bool has_rules = work.rules.causal || work.rules.window || !work.rules.lengths.empty();
+    if (has_rules) at.rules = &work.rules;
+    execute(desc, at, plans, loop);
+    if (work.lowest_masks) clear_lowest_rows(work, statistics);
+    if (work.last_row_keeps_all) execute_last_row(desc, at, plans, loop);
+}
+
+} // namespace maskwise::ort

@@ -1,0 +1,66 @@
+#pragma once
+
+#include "calls.hpp"
+
+#include "maskwise/attention.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+// What the kernels of all attention operators share.
+namespace maskwise::ort {
+
+// What a call of one computes. Its rules count if there are any.
+struct attention_work {
+    attention_desc desc; // of {batch, heads, rows, depth}
+    attention_operands at;
+    mask_rules rules;
+    // Rows of which each key that counts has the lowest number of the bias's type, or less, are
+    // zeros.
+    bool lowest_masks = false;
+    // The last row keeps all keys, also those behind its position.
+    bool last_row_keeps_all = false;
+    std::deque<std::vector<float>> made; // operands that no input is
+};
+
+// {batch, rows, heads * depth} as {batch, heads, rows, depth}; four dimensions stay. Throws
+// shape_error, with the operand's name, for other ranks and for a last extent that is no multiple.
+tensor_desc by_heads(std::string_view name, const tensor_desc& of, std::int64_t heads);
+
+// Throws shape_error, with both shapes, where an extent is another one; -1 expects any.
+void expect_shape(std::string_view name, const dims& actual, const dims& expected);
+
+// Throws shape_error, with the shape, where there is no element.
+void require_elements(std::string_view name, const tensor_desc& of);
+
+// Keys and values of earlier calls, dense {batch, heads, past_capacity, depth}, and behind them
+// those of this call, which the next is given: {batch, heads, capacity, depth}, 0 behind all.
+struct cache_layout {
+    std::int64_t past_capacity = 0, capacity = 0;
+    std::vector<std::int64_t> past_rows; // of each sequence
+};
+
+// Makes the outputs 1 and 2, where the node has them, of the work's keys and values, and lets the
+// work use them if earlier ones count. Throws argument_error where it then has none.
+void keep_for_next(attention_work& work, const call& at, const cache_layout& cache,
+                   const input_tensor& past_key, const input_tensor& past_value,
+                   const parallel_loop& loop);
+
+// The plans of the last shapes: generated text, for one, has another length each time. Any thread.
+class recent_plans {
+public:
+    attention_plan find(const attention_desc& desc);
+
+private:
+    std::mutex mutex_;
+    std::deque<std::pair<attention_desc, attention_plan>> kept_;
+};
+
+void run(const attention_work& work, recent_plans& plans, const parallel_loop& loop);
+
+} // namespace maskwise::ort

@@ -1,0 +1,120 @@
+#include "group_query_attention.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace maskwise::ort {
+namespace {
+
+struct group_query_inputs {
+    input_tensor query, key, value, past_key, past_value, last_keys, total;
+    tensor_desc queries{}, keys{}, values{}; // by heads
+    std::int64_t past_capacity = 0, capacity = 0;
+    std::vector<std::int64_t> past_rows{}, lengths{}; // of each sequence, in keys
+
+    std::int64_t batch() const { return queries.extents[0]; }
+    std::int64_t rows() const { return queries.extents[2]; }
+};
+
+bool is_given(const input_tensor& which) {
+    return which.theirs != nullptr;
+}
+
+void check_shapes(const group_query_inputs& in) {
+    constexpr std::int64_t unit = 8; // ONNX Runtime takes no other depths
+    const dims &query = in.queries.extents, &key = in.keys.extents;
+    require_elements("query", in.query.desc);
+    for (const input_tensor* const each : {&in.query, &in.key, &in.value})
+        expect_shape("query, key or value", each->desc.extents, {-1, -1, -1});
+    expect_shape("key by heads", key, {query[0], -1, query[2], query[3]});
+    expect_shape("value by heads", in.values.extents, key);
+    if (query[3] % unit != 0 || query[1] % key[1] != 0)
+        throw shape_error("Maskwise: query by heads is " + to_string(query) + ", key " +
+                          to_string(key) + ": depths are multiples of " + std::to_string(unit) +
+                          ", heads of each other");
+    if (is_given(in.past_key) != is_given(in.past_value))
+        throw argument_error("Maskwise: one of past_key and past_value is missing");
+    if (!is_given(in.past_key)) return;
+    const dims& past = in.past_key.desc.extents;
+    expect_shape("past_key", past, {key[0], key[1], -1, key[3]});
+    expect_shape("past_value", in.past_value.desc.extents, past);
+}
+
+[[noreturn]] void refuse_total(const group_query_inputs& in, std::int64_t total) {
+    throw argument_error("Maskwise: total_sequence_length is " + std::to_string(total) + " with " +
+                         std::to_string(in.batch()) + " times " + std::to_string(in.rows()) +
+                         " rows behind " + std::to_string(in.past_capacity));
+}
+
+// A prompt is the first: it begins a sequence, whatever the past holds.
+bool is_prompt(const group_query_inputs& in, std::int64_t total) {
+    const bool is_first = total == in.rows();
+    const bool fits = total <= in.past_capacity || total == in.past_capacity + in.rows();
+    if (total < in.rows() || !(is_first || fits) || (!is_first && in.rows() > 1 && in.batch() != 1))
+        refuse_total(in, total);
+    return is_first;
+}
+
+void read_lengths(group_query_inputs& in) {
+    const dims& one = in.total.desc.extents;
+    if (!one.empty()) expect_shape("total_sequence_length", one, {1});
+    const std::int64_t total = *static_cast<const std::int32_t*>(in.total.data);
+    const bool begins = is_prompt(in, total);
+    in.capacity = std::max(total, in.past_capacity);
+    expect_shape("seqlens_k", in.last_keys.desc.extents, {in.batch()});
+    for (std::int64_t b = 0; b < in.batch(); ++b) {
+        const std::int64_t last = static_cast<const std::int32_t*>(in.last_keys.data)[b];
+        const std::int64_t past = begins ? 0 : last + 1 - in.rows();
+        if (last < 0 || last >= in.capacity || past < 0 || past > in.past_capacity)
+            throw argument_error("Maskwise: seqlens_k[" + std::to_string(b) + "] is " +
+                                 std::to_string(last) + " with " + std::to_string(in.rows()) +
+                                 " rows, room for " + std::to_string(in.capacity) +
+                                 " keys, and a past of " + std::to_string(in.past_capacity));
+        in.past_rows.push_back(past);
+        in.lengths.push_back(last + 1);
+    }
+}
+
+group_query_inputs read_inputs(const call& at, const attention_settings& settings) {
+    group_query_inputs in{at.input(0),          at.input(1), at.input(2), at.optional_input(3),
+                          at.optional_input(4), at.input(5), at.input(6)};
+    in.queries = by_heads("query", in.query.desc, settings.query_heads);
+    in.keys = by_heads("key", in.key.desc, settings.key_heads);
+    in.values = by_heads("value", in.value.desc, settings.key_heads);
+    check_shapes(in);
+    if (is_given(in.past_key)) in.past_capacity = in.past_key.desc.extents[2];
+    read_lengths(in);
+    return in;
+}
+
+} // namespace
+
+attention_work begin_group_query_attention(const runtime&, const call& at,
+                                           const attention_settings& settings,
+                                           const parallel_loop& loop) {
+    const group_query_inputs in = read_inputs(at, settings);
+    attention_work work;
+    attention_desc& desc = work.desc;
+    desc.query = in.queries;
+    desc.key = in.keys;
+    desc.value = in.values;
+    desc.scale = settings.scale;
+    desc.soft_cap = settings.soft_cap;
+    desc.grouped_queries = true;
+    desc.dst = in.queries;
+    work.at.query = in.query.data;
+    work.at.key = in.key.data;
+    work.at.value = in.value.data;
+    work.at.dst = at.output_data(in.query.desc.extents);
+    keep_for_next(work, at, {in.past_capacity, in.capacity, in.past_rows}, in.past_key,
+                  in.past_value, loop);
+    work.rules.causal = true;
+    work.rules.offsets = in.past_rows;
+    work.rules.lengths = in.lengths;
+    if (settings.window > 0) work.rules.window = {.left = settings.window - 1};
+    // A prompt may be shorter than its rows, and its keys are no more than these.
+    for (std::int64_t& length : work.rules.lengths) length = std::min(length, desc.key.extents[2]);
+    return work;
+}
+
+} // namespace maskwise::ort

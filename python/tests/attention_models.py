@@ -1,0 +1,288 @@
+"""Generated models of one operator that is attention by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+from arrays import Array
+from onnx import helper
+from onnx_where import model_of, value
+
+INPUTS = {
+    "Attention": ["Q", "K", "V", "attn_mask", "past_key", "past_value", "nonpad_kv_seqlen"],
+    "MultiHeadAttention": [
+        "query",
+        "key",
+        "value",
+        "bias",
+        "key_padding_mask",
+        "attention_bias",
+        "past_key",
+        "past_value",
+    ],
+    "GroupQueryAttention": [
+        "query",
+        "key",
+        "value",
+        "past_key",
+        "past_value",
+        "seqlens_k",
+        "total_sequence_length",
+        "cos_cache",
+        "sin_cache",
+        "position_ids",
+        "attention_bias",
+        "head_sink",
+    ],
+}
+RESULTS = ["Y", "present_key", "present_value", "scores"]
+
+
+@dataclass
+class Case:
+    """One operator: its inputs, which of its outputs there are, and its attributes."""
+
+    kind: str
+    feeds: dict[str, Array]
+    outputs: list[str]
+    attributes: dict[str, Any] = field(default_factory=dict)
+    opset: int = 24
+    is_open: bool = False  # no input has a shape in the model
+
+    def model(self) -> bytes:
+        names = [name if name in self.feeds else "" for name in INPUTS[self.kind]]
+        results = [name if name in self.outputs else "" for name in RESULTS]
+        for listed in (names, results):
+            while listed and not listed[-1]:
+                listed.pop()
+        domain = "" if self.kind == "Attention" else "com.microsoft"
+        node = helper.make_node(self.kind, names, results, "it", domain=domain, **self.attributes)
+        inputs = [
+            value(name, element_of(array), None if self.is_open else array.shape)
+            for name, array in self.feeds.items()
+        ]
+        element = element_of(next(iter(self.feeds.values())))
+        outputs = [value(name, element, None) for name in self.outputs]
+        return model_of([node], inputs, outputs, opset=self.opset)
+
+
+def element_of(array: Array) -> int:
+    return int(onnx.helper.np_dtype_to_tensor_dtype(array.dtype))
+
+
+def tolerance(case: Case) -> float:
+    """Of what two kernels may differ by: f32 holds a score beside a bias of -1e4 to 1e-3 only."""
+    arrays = case.feeds.values()
+    if any(array.dtype == np.float16 for array in arrays):
+        return 2e-2
+    finite = (
+        np.abs(a[np.isfinite(a) & (np.abs(a) < 1e30)]) for a in arrays if a.dtype == np.float32
+    )
+    return max(2e-5, 4e-7 * max((float(a.max(initial=0)) for a in finite), default=0))
+
+
+def numbers(random: np.random.Generator, shape: Any, dtype: str) -> Array:
+    return random.standard_normal(shape).astype(dtype)
+
+
+def draw_mask(random: np.random.Generator, shape: Any, dtype: str) -> Array:
+    """Booleans, or numbers to add of which some mask; some rows keep nothing."""
+    kept = random.random(shape) < random.choice([0.1, 0.5, 0.9])
+    if random.random() < 0.3:
+        kept[..., : shape[-1] // 2] = False
+    if random.random() < 0.3:
+        kept[..., : shape[-2] // 2, :] = False
+    if random.random() < 0.5:
+        return np.asarray(kept)
+    # ONNX Runtime rounds scores in f16 beside a bias of -1e4 to multiples of 8.
+    finite = [float(np.finfo(dtype).min), -1e4][: 1 if dtype == "e" else 2]
+    low = random.choice([-np.inf, *finite])
+    bias = np.where(kept, random.choice([0, 1]) * random.standard_normal(shape), low)
+    if random.random() < 0.2:
+        bias = np.where(random.random(shape) < 0.5, bias, -np.inf)
+    return bias.astype(dtype)
+
+
+def draw_attention(random: np.random.Generator, dtype: str = "f") -> Case:
+    """Of ONNX's own domain, well formed."""
+    some = lambda *choices: int(random.choice(choices))  # noqa: E731
+    batch, key_heads, depth, columns = (
+        some(1, 2, 3),
+        some(1, 2, 3),
+        some(1, 8, 20, 64),
+        some(1, 9, 64),
+    )
+    heads = key_heads * some(1, 2, 4)
+    rows, keys, past = some(1, 2, 7, 65, 130), some(1, 5, 64, 129), 0
+    feeds = {
+        "Q": numbers(random, (batch, heads, rows, depth), dtype),
+        "K": numbers(random, (batch, key_heads, keys, depth), dtype),
+        "V": numbers(random, (batch, key_heads, keys, columns), dtype),
+    }
+    attributes: dict[str, Any] = {"is_causal": some(0, 1)}
+    if random.random() < 0.5:
+        feeds = {name: flat(array) for name, array in feeds.items()}
+        attributes |= {"q_num_heads": heads, "kv_num_heads": key_heads}
+    outputs = ["Y", "present_key", "present_value"][: some(1, 3)]
+    if random.random() < 0.3:
+        past, outputs = some(0, 3, 70), ["Y", "present_key", "present_value"]
+        feeds["past_key"] = numbers(random, (batch, key_heads, past, depth), dtype)
+        feeds["past_value"] = numbers(random, (batch, key_heads, past, columns), dtype)
+    elif random.random() < 0.3:
+        feeds["nonpad_kv_seqlen"] = random.integers(0, keys + 1, batch)
+    if random.random() < 0.5:
+        outer = [(), (some(1, heads),), (some(1, batch), some(1, heads))][some(0, 1, 2)]
+        feeds["attn_mask"] = draw_mask(random, (*outer, rows, past + keys), dtype)
+    if random.random() < 0.3:
+        attributes["softcap"] = float(random.choice([0, 1, 20]))
+    if random.random() < 0.3:
+        attributes["scale"] = float(random.choice([0.1, 1]))
+    opset = 24 if "nonpad_kv_seqlen" in feeds else some(23, 24)
+    return Case("Attention", feeds, outputs, attributes, opset, random.random() < 0.3)
+
+
+def flat(array: Array) -> Array:
+    """(batch, heads, rows, depth) as (batch, rows, heads * depth)."""
+    batch, heads, rows, depth = array.shape
+    return np.ascontiguousarray(array.swapaxes(1, 2)).reshape(batch, rows, heads * depth)
+
+
+def draw_padding(random: np.random.Generator, batch: int, rows: int, keys: int) -> Array:
+    """Lengths, with others behind them, or 0 where a key does not count."""
+    lengths = random.integers(0, keys + 1, batch)
+    shapes = [(batch,), (3 * batch + 2,), (batch, keys), (batch, rows, keys)]
+    shape = shapes[int(random.integers(4))]
+    if len(shape) > 1:
+        kept = random.random(shape) < random.choice([0.1, 0.5, 0.9])
+        return np.where(kept, random.choice([1, 7]), random.choice([0, -1])).astype(np.int32)
+    return np.concatenate([lengths, np.zeros(shape[0] - batch)]).astype(np.int32)
+
+
+def draw_multi_head(random: np.random.Generator, dtype: str = "f") -> Case:
+    some = lambda *choices: int(random.choice(choices))  # noqa: E731
+    batch, heads, depth = some(1, 2, 3), some(1, 2, 4), some(1, 8, 20, 64)
+    rows, keys, past = some(1, 2, 7, 65, 130), some(1, 5, 64, 129), 0
+    keys = rows if random.random() < 0.5 else keys
+    columns = depth
+    feeds = {"query": numbers(random, (batch, rows, heads * depth), "f")}
+    outputs = RESULTS[: some(1, 3)]
+    if random.random() < 0.3:
+        past, outputs = some(0, 3, 70), RESULTS[:3]
+        feeds |= {
+            f"past_{n}": numbers(random, (batch, heads, past, depth), "f") for n in ("key", "value")
+        }
+    else:
+        columns = some(depth, 9)
+    whole = [numbers(random, (batch, heads, keys, d), "f") for d in (depth, columns)]
+    is_turned = random.random() < 0.2 and "past_key" not in feeds
+    feeds["key"], feeds["value"] = whole if is_turned else map(flat, whole)
+    if random.random() < 0.3 and not is_turned:
+        feeds["bias"] = numbers(random, (heads * (2 * depth + columns),), "f")
+    attributes: dict[str, Any] = {"num_heads": heads, "unidirectional": some(0, 1)}
+    which = some(0, 1, 2, 3)
+    if which == 1:
+        feeds["key_padding_mask"] = draw_padding(random, batch, rows, past + keys)
+    if which == 2 or (which == 3 and random.random() < 0.3):
+        shape = (some(1, batch), some(1, heads), rows, past + keys)
+        bias = draw_mask(random, shape, "f")
+        feeds["attention_bias"] = (
+            np.where(bias, 0, -1e4).astype("f") if bias.dtype == bool else bias
+        )
+    if random.random() < 0.3:
+        attributes["mask_filter_value"] = float(random.choice([-np.inf, -1, np.finfo("f").min]))
+    if random.random() < 0.3:
+        attributes["scale"] = float(random.choice([0.1, 1]))
+    return Case("MultiHeadAttention", feeds, outputs, attributes, 20, random.random() < 0.3)
+
+
+def draw_group_query(random: np.random.Generator, dtype: str = "f") -> Case:
+    """A prompt, one more key, or some more of one sequence; the past has room for more, or not."""
+    some = lambda *choices: int(random.choice(choices))  # noqa: E731
+    batch, key_heads, depth = some(1, 2, 3), some(1, 2, 3), some(8, 24, 64)
+    heads, rows, past, room = key_heads * some(1, 2, 4), some(2, 7, 65, 130), 0, 0
+    way = some(0, 1, 2)  # a prompt, decoding, a later prompt
+    if way > 0:
+        past = some(1, 5, 100)
+        rows, batch = (1, batch) if way == 1 else (rows, 1)
+    feeds = {"query": numbers(random, (batch, rows, heads * depth), "f")}
+    for name in ("key", "value"):
+        feeds[name] = numbers(random, (batch, rows, key_heads * depth), "f")
+    if way > 0 or random.random() < 0.3:
+        room = past + some(0, rows, 200)
+        for name in ("past_key", "past_value"):
+            feeds[name] = numbers(random, (batch, key_heads, room, depth), "f")
+    total = rows + past
+    shortest = 1 if way < 2 else total
+    lengths = random.integers(min(shortest, total), total + 1, batch)
+    lengths[0] = total
+    feeds["seqlens_k"] = (lengths - 1).astype(np.int32)
+    feeds["total_sequence_length"] = np.array([total], np.int32).reshape([(), (1,)][some(0, 1)])
+    attributes: dict[str, Any] = {"num_heads": heads, "kv_num_heads": key_heads}
+    if random.random() < 0.5:
+        attributes["local_window_size"] = some(1, 2, 33, 1000)
+    if random.random() < 0.3:
+        attributes["softcap"] = float(random.choice([0, 1, 20]))
+    if random.random() < 0.3:
+        attributes["scale"] = float(random.choice([0.1, 1]))
+    return Case("GroupQueryAttention", feeds, RESULTS[:3], attributes, 20, random.random() < 0.3)
+
+
+def rows_that_count(case: Case, result: Array) -> Array:
+    """Behind the end of a short prompt ONNX Runtime leaves what it finds; here zeros."""
+    if "seqlens_k" not in case.feeds or result.shape[1] != case.feeds["total_sequence_length"]:
+        return result
+    is_row = np.arange(result.shape[1]) <= case.feeds["seqlens_k"][:, None]
+    return np.where(is_row[..., None], result, 0)
+
+
+ODD_NUMBERS: dict[str, list[Any]] = {
+    "q_num_heads": [-1, 0, 3, 2**31, 2**40],
+    "kv_num_heads": [-1, 0, 3, 2**31, 2**40],
+    "num_heads": [-1, 0, 3, 2**31, 2**40],
+    "scale": [0.0, -1.0, np.inf, np.nan],
+    "softcap": [-1.0, np.inf, np.nan],
+    "mask_filter_value": [3.0, np.inf, np.nan],
+    "local_window_size": [0, -5, 2**40],
+    "is_causal": [2, -1],
+    "unidirectional": [2, -1],
+    "do_rotary": [1],
+}
+
+
+def spoil_shape(random: np.random.Generator, array: Array) -> Array:
+    shape = list(array.shape)
+    way = int(random.integers(4))
+    if way == 0 or not shape:
+        return array[None]
+    at = int(random.integers(len(shape)))
+    if way == 1:
+        del shape[at]
+    else:
+        shape[at] = max(0, shape[at] + int(random.choice([-1, 1, -1000])))
+    return np.resize(array, shape) if array.size else np.zeros(shape, array.dtype)
+
+
+def spoil(random: np.random.Generator, case: Case) -> Case:
+    """With one thing that no exporter writes."""
+    case.is_open = True  # else ONNX Runtime refuses the model before anybody runs it
+    whole = [name for name, array in case.feeds.items() if array.dtype.kind == "i"]
+    way = random.random()
+    if way < 0.25:
+        names = [n for n in ODD_NUMBERS if n in case.attributes or random.random() < 0.1]
+        name = str(random.choice(names or ["scale"]))
+        if case.kind == "Attention" or name not in ("q_num_heads", "is_causal"):
+            case.attributes[name] = random.choice(ODD_NUMBERS[name]).item()
+    elif way < 0.4 and whole:
+        array = case.feeds[str(random.choice(whole))]
+        array.flat[int(random.integers(array.size or 1)) : 1] = random.choice(
+            [-1, -(2**31), 2**31 - 1, 99]
+        )
+    elif way < 0.55:
+        del case.feeds[str(random.choice(list(case.feeds)[1:]))]
+    else:
+        name = str(random.choice(list(case.feeds)))
+        case.feeds[name] = spoil_shape(random, case.feeds[name])
+    return case

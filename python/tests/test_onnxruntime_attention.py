@@ -1,0 +1,312 @@
+"""Operators that are attention by themselves, in ONNX Runtime: as its own kernels, or refused."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+import attention_models
+import maskwise.onnxruntime
+import numpy as np
+import onnxruntime as ort
+import pytest
+from arrays import Array
+from attention_models import Case, rows_that_count, spoil, tolerance
+from maskwise import _onnxruntime_report
+from onnx import TensorProto, helper
+from onnx.backend.test.case.test_case import TestCase
+from onnx.backend.test.runner import Runner
+from onnx_where import model_of, op, value
+from test_onnx_attention import CASES
+from where_models import providers_of, session_of, stock_session
+
+DRAWS = {
+    "Attention": attention_models.draw_attention,
+    "MultiHeadAttention": attention_models.draw_multi_head,
+    "GroupQueryAttention": attention_models.draw_group_query,
+}
+MODELS = int(os.environ.get("MASKWISE_ATTENTION_MODELS", "150"))  # of each operator
+# From here on a row that a mask leaves nothing is 0, and a soft cap comes before the mask.
+IS_NEW = tuple(map(int, ort.__version__.split(".")[:2])) >= (1, 28)
+MASKWISE = maskwise.onnxruntime.PROVIDER
+# Of the node tests of ONNX, 93; it passes these.
+RUN_BY_MASKWISE = 59 if IS_NEW else 46
+Results = list[Array]
+
+
+def results_of(
+    make: Any, model: bytes, feeds: dict[str, Array], kind: str
+) -> tuple[Any, str, bool]:
+    """The outputs or an error, and whether Maskwise has the operator."""
+    try:
+        session = make(model)
+    except Exception as failure:  # its classes are private
+        return None, str(failure), False
+    claimed = providers_of(session, kind) == [MASKWISE]
+    try:
+        return session.run(None, feeds), "", claimed
+    except Exception as failure:
+        return None, str(failure), claimed
+
+
+def with_maskwise(case: Case) -> tuple[Any, str, bool]:
+    def make(model: bytes) -> Any:
+        return session_of(model, threads=2, is_claimed=False)
+
+    return results_of(make, case.model(), case.feeds, case.kind)
+
+
+def alone(case: Case) -> tuple[Any, str, bool]:
+    return results_of(stock_session, case.model(), case.feeds, case.kind)
+
+
+def expect_same(case: Case, got: Results, expected: Results) -> None:
+    for name, one, other in zip(case.outputs, got, expected, strict=True):
+        assert one.shape == other.shape, name
+        if name == "Y":
+            one, other = rows_that_count(case, one), rows_that_count(case, other)
+        limit = tolerance(case)
+        np.testing.assert_allclose(
+            one.astype(float), other.astype(float), limit, limit, equal_nan=True, err_msg=name
+        )
+
+
+def passes(case: TestCase, make: Any) -> tuple[bool, bool]:
+    """Whether ONNX's node test passes, and whether Maskwise ran it."""
+    names = [one.name for one in case.model.graph.input]
+    feeds = dict(zip(names, case.data_sets[0][0], strict=True))
+    got, _, claimed = results_of(make, case.model.SerializeToString(), feeds, "Attention")
+    if got is None:
+        return False, claimed
+    try:
+        Runner.assert_similar_outputs(case.data_sets[0][1], got, case.rtol, case.atol)
+    except AssertionError:
+        return False, claimed
+    return True, claimed
+
+
+def test_node_tests(capfd: Any) -> None:
+    """None fails that ONNX Runtime passes, and each has a line that claims or refuses it."""
+    ran = 0
+    for case in CASES:
+        passed, claimed = passes(
+            case, lambda m: session_of(m, is_claimed=False, maskwise_verbose="1")
+        )
+        lines = [line for line in capfd.readouterr().err.splitlines() if ",Attention-2" in line]
+        loads = IS_NEW or case.model.opset_import[0].version < 25
+        assert len(lines) == loads and all(
+            line.startswith(f"maskwise,{'claim' if claimed else 'refuse'},") for line in lines
+        ), (case.name, lines)
+        assert passed or not passes(case, stock_session)[0], case.name
+        ran += claimed and passed
+    assert (len(CASES), ran) == (93, RUN_BY_MASKWISE)
+
+
+@pytest.mark.parametrize("kind", DRAWS)
+def test_generated_models(kind: str) -> None:
+    """As ONNX Runtime's own kernel; a kernel of 1.24 mixes up f16 heads, and refuses some masks."""
+    claims = Counter[bool]()
+    for seed in range(MODELS):
+        random = np.random.default_rng(seed)
+        case = DRAWS[kind](random, "e" if random.random() < 0.25 else "f")
+        got, failure, claimed = with_maskwise(case)
+        claims[claimed] += 1
+        if not claimed and not IS_NEW:
+            continue
+        expected, refused, _ = alone(case)
+        if not IS_NEW and "attn_mask" in case.feeds and expected is None:
+            continue
+        assert (expected is None) == (got is None), (seed, failure, refused)
+        if got is not None:
+            expect_same(case, got, expected)
+    assert claims[True] > 0.4 * MODELS, claims
+
+
+class Child:
+    """ONNX Runtime in a process of its own, which odd operands may end."""
+
+    def __init__(self) -> None:
+        self.pool: ProcessPoolExecutor | None = None
+
+    def alone(self, case: Case) -> Any:
+        """The outputs; None where ONNX Runtime refuses, or ends the process."""
+        if self.pool is None:
+            self.pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+        try:
+            return self.pool.submit(alone, case).result()[0]
+        except BrokenProcessPool:
+            self.pool = None
+            return None
+
+
+@pytest.mark.parametrize("kind", DRAWS)
+def test_odd_models(kind: str) -> None:
+    """A claimed operator gives ONNX Runtime's results, or an error of Maskwise's own."""
+    child = Child()
+    for seed in range(MODELS):
+        random = np.random.default_rng(seed)
+        case = spoil(random, DRAWS[kind](random, "f"))
+        session: Any = None
+        try:
+            session = session_of(case.model(), threads=2, is_claimed=False)
+        except Exception:  # of ONNX Runtime's own kernel, or its check of the model
+            continue
+        if providers_of(session, kind) != [MASKWISE]:
+            continue  # ONNX Runtime's own may end the process
+        try:
+            got = session.run(None, case.feeds)
+        except Exception as failure:
+            assert "Maskwise" in str(failure) or "Missing Input" in str(failure), (seed, failure)
+            continue
+        if IS_NEW:  # that of 1.24 reads outside its operands
+            expected = child.alone(case)
+            assert expected is not None, (seed, case)
+            expect_same(case, got, expected)
+
+
+def line_of(capfd: Any, model: bytes, **entries: str) -> str:
+    capfd.readouterr()
+    with contextlib.suppress(Exception):  # ONNX Runtime's own kernel may refuse what is left to it
+        session_of(model, is_claimed=False, maskwise_verbose="1", **entries)
+    (line,) = [one for one in capfd.readouterr().err.splitlines() if one.startswith("maskwise,")]
+    return line
+
+
+def attention_case(**attributes: Any) -> Case:
+    feeds = {name: np.ones((1, 2, 8, 16), np.float32) for name in "QKV"}
+    return Case("Attention", feeds, ["Y"], attributes, 23)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "why"),
+    [
+        ({"is_causal": 1}, ""),
+        ({"is_causal": 1, "q_num_heads": 2**31}, "q_num_heads of 2147483648"),
+        ({"is_causal": 1, "softcap": np.inf}, "softcap of inf"),
+    ],
+)
+def test_lines_of_attributes(capfd: Any, attributes: dict[str, Any], why: str) -> None:
+    expected = f"refuse,it,Attention-23 f32,{why}" if why else "claim,it,Attention-23 f32"
+    assert line_of(capfd, attention_case(**attributes).model()) == f"maskwise,{expected}"
+
+
+def test_scores_are_refused(capfd: Any) -> None:
+    case = attention_case(is_causal=1)
+    case.outputs = ["Y", "scores"]
+    assert line_of(capfd, case.model()).endswith("f32,the scores are an output")
+
+
+def test_nothing_masks_deep_heads(capfd: Any) -> None:
+    case = attention_case()
+    case.feeds = {name: np.ones((1, 2, 8, 128), np.float32) for name in "QKV"}
+    assert line_of(capfd, case.model()).endswith("f32,nothing masks, at a depth of 128")
+
+
+@pytest.mark.parametrize(
+    ("entries", "axis", "why"),
+    [
+        ({"maskwise_fuse": "0"}, -1, "maskwise.fuse is 0"),
+        ({}, 0, "not along the last dimension, or not in f32 or f16"),
+        ({}, -1, "nothing around it that could be fused"),
+    ],
+)
+def test_every_softmax_has_a_line(capfd: Any, entries: Any, axis: int, why: str) -> None:
+    ends = [value(name, TensorProto.FLOAT, [8, 128]) for name in "xy"]
+    node = helper.make_node("Softmax", ["x"], ["y"], "it", axis=axis)
+    line = line_of(capfd, model_of([node], ends[:1], ends[1:]), **entries)
+    assert line.startswith("maskwise,refuse,it,") and line.endswith("," + why)
+
+
+def test_the_report_counts_attention(capfd: Any, tmp_path: Any) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(attention_case(is_causal=1).model())
+    assert _onnxruntime_report.main([str(path)]) == 0
+    printed = capfd.readouterr().out
+    assert "Attention  it  Maskwise\n1 of 1 Attention by Maskwise\n" in printed
+
+
+def test_other_operators_of_attention_have_a_line(capfd: Any) -> None:
+    shapes = {"x": [1, 8, 16], "w": [16, 48], "b": [48]}
+    inputs = [value(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
+    node = helper.make_node(
+        "Attention", list(shapes), ["y"], "it", domain="com.microsoft", num_heads=2
+    )
+    line = line_of(capfd, model_of([node], inputs, [value("y", TensorProto.FLOAT, None)]))
+    assert line == (
+        "maskwise,refuse,it,com.microsoft.Attention-1 f32,no kernel for its kind, version and types"
+    )
+
+
+def test_a_function_with_an_operators_name_is_left() -> None:
+    """What a model calls com.microsoft.MultiHeadAttention may be anything."""
+    opset = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
+    names = ["query", "key", "value"]
+    body = helper.make_function(
+        "com.microsoft", "MultiHeadAttention", names, ["Y"], [op("Add", "query", "key", "Y")],
+        opset[:1], ["num_heads"],
+    )  # fmt: skip
+    node = helper.make_node(
+        "MultiHeadAttention", names, ["Y"], "it", domain="com.microsoft", num_heads=1
+    )
+    ends = [value(name, TensorProto.FLOAT, [1, 4, 8]) for name in [*names, "Y"]]
+    graph = helper.make_graph([node], "test", ends[:3], ends[3:])
+    model = helper.make_model(graph, opset_imports=opset, functions=[body], ir_version=10)
+    feeds = {name: np.full((1, 4, 8), number, np.float32) for number, name in enumerate(names, 1)}
+    expected, refused, _ = results_of(stock_session, model.SerializeToString(), feeds, "Add")
+    make = lambda m: session_of(m, is_claimed=False)  # noqa: E731
+    got, failure, _ = results_of(make, model.SerializeToString(), feeds, "Add")
+    assert (expected is None) == (got is None), (refused, failure)
+    if got is not None:
+        assert got[0].tolist() == expected[0].tolist()
+
+
+def test_a_cache_in_place() -> None:
+    """past and present of GroupQueryAttention may be the same memory."""
+    random = np.random.default_rng(1)
+    case = attention_models.draw_group_query(random)
+    while (
+        case.feeds["query"].shape[1] != 1
+        or "past_key" not in case.feeds
+        or (case.feeds["past_key"].shape[2] < case.feeds["total_sequence_length"])
+    ):
+        case = attention_models.draw_group_query(random)
+    results = []
+    for session in (session_of(case.model(), is_claimed=False), stock_session(case.model())):
+        binding = session.io_binding()
+        arrays = {n: case.feeds[f"past_{n}"].copy() for n in ("key", "value")}
+        cache = {n: ort.OrtValue.ortvalue_from_numpy(array) for n, array in arrays.items()}
+        for name, array in case.feeds.items():
+            if not name.startswith("past_"):
+                binding.bind_cpu_input(name, array)
+        for name, held in cache.items():
+            binding.bind_ortvalue_input(f"past_{name}", held)
+            binding.bind_ortvalue_output(f"present_{name}", held)
+        binding.bind_output("Y")
+        session.run_with_iobinding(binding)
+        y = binding.copy_outputs_to_cpu()[-1]
+        results.append([y, *(held.numpy().copy() for held in cache.values())])
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_allclose(one, other, 2e-5, 2e-5)
+
+
+def test_threads_at_once_and_other_shapes() -> None:
+    """One session, several shapes, from several threads."""
+    case = attention_case(is_causal=1)
+    case.is_open = True
+    session = session_of(case.model(), threads=2, is_claimed=False)
+    stock = stock_session(case.model())
+
+    def run(rows: int) -> None:
+        random = np.random.default_rng(rows)
+        feeds = {n: random.standard_normal((1, 2, rows, 16)).astype("f") for n in "QKV"}
+        np.testing.assert_allclose(
+            session.run(None, feeds)[0], stock.run(None, feeds)[0], 2e-5, 2e-5
+        )
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(run, [1, 5, 64, 65, 130, 7, 200, 5] * 4))
