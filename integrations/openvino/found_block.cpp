@@ -26,8 +26,9 @@ void add_causal_step(found_block& found) {
     rows.operands.emplace_back();
     rows.steps.push_back(row_causal_select{fill});
     constexpr std::size_t matrices = 3;
+    const source number = -std::numeric_limits<float>::infinity();
     found.sources.insert(found.sources.begin() + static_cast<std::ptrdiff_t>(matrices + fill),
-                         -std::numeric_limits<float>::infinity());
+                         number);
 }
 
 // The rank of the scores is known, or their SoftMax works along the last dimension whatever it is.
