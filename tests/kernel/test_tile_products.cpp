@@ -3,6 +3,7 @@
 
 #include "kernel/emulated_tiles.hpp"
 #include "kernel_cases.hpp"
+#include "trapped_tiles.hpp"
 
 #include "support/case_generator.hpp"
 #include "support/guarded_buffer.hpp"
@@ -211,6 +212,26 @@ TEST(tile_products, are_those_of_the_instruction) {
             ASSERT_NO_FATAL_FAILURE(expect_product(table->attention, random));
         }
 }
+
+#if defined(__x86_64__)
+
+// The instructions themselves, where the CPU has what is around them.
+TEST(tile_products, are_those_of_the_instructions_that_trap) {
+    const auto supported = supported_isas(native_cpu());
+    if (supported.back() != isa::avx512) GTEST_SKIP() << "needs AVX-512, and no AMX";
+    const auto tables = kernel_tables();
+    const auto amx = std::ranges::find(tables, isa::amx, &kernel_table::target);
+    ASSERT_NE(amx, tables.end());
+    generator random(base_seed());
+    const trapped_tiles tiles;
+    for (int i = 0; i < 300; ++i) {
+        ASSERT_NO_FATAL_FAILURE(expect_product((*amx)->attention, random));
+        ASSERT_FALSE(tiles.are_configured());
+    }
+    EXPECT_GT(tiles.products(), 1000);
+}
+
+#endif
 
 // Rows two by two, in the order that the table's products read.
 TEST(pairs_of_rows, are_where_load_pairs_says) {
