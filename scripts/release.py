@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+CHANGES = ROOT / "CHANGELOG.md"
 # What the libraries hold of others: name, licence (SPDX), which files.
 INSIDE = [
     ("highway", "Apache-2.0 OR BSD-3-Clause", "every library with kernels"),
@@ -103,7 +104,7 @@ def sbom(folder: Path, sums: dict[str, str]) -> dict[str, object]:
 
 def main() -> None:
     folder = Path(sys.argv[1])
-    changes = (ROOT / "CHANGELOG.md").read_text()
+    changes = CHANGES.read_text()
     first = re.search(r"^## (\S+)", changes, re.MULTILINE)
     if first is None or first[1] != version():
         sys.exit(f"scripts/release: CHANGELOG.md begins with {first and first[1]}, not {version()}")

@@ -82,7 +82,8 @@ bool can_take_pairs(const attention_data& plan) {
         return operand.type == row_type::bf16 && operand.column_bytes == bytes_of(row_type::bf16);
     };
     if (plan.by_operators() && plan.weights_type != row_type::bf16) return false;
-    return plan.kernels->attention.multiply_pairs != nullptr && has_bf16_products(native_cpu()) &&
+    return plan.kernels->attention.multiply_pairs != nullptr &&
+           (plan.kernels->target != isa::avx512 || has_bf16_products(native_cpu())) &&
            plan.depth % 2 == 0 && is_dense_bf16(plan.query) && is_dense_bf16(plan.value) &&
            (is_dense_bf16(plan.key) || (plan.key_is_turned && plan.key.type == row_type::bf16));
 }

@@ -69,6 +69,24 @@ void make_room(std::unique_ptr<attention_scratch>& scratch, std::int64_t bytes) 
     scratch = std::move(made);
 }
 
+// A thread of workers may multiply; what it was before comes back, also behind an exception.
+class product_scope {
+public:
+    explicit product_scope(const attention_data& plan)
+        : kernels_(plan.kernels->attention), enters_(plan.in_pairs && kernels_.enter != nullptr) {
+        if (enters_) kernels_.enter();
+    }
+    product_scope(const product_scope&) = delete;
+    product_scope& operator=(const product_scope&) = delete;
+    ~product_scope() {
+        if (enters_) kernels_.leave();
+    }
+
+private:
+    const attention_kernels& kernels_;
+    bool enters_;
+};
+
 class attention_run {
 public:
     attention_run(const attention_data& plan, const attention_operands& at,
@@ -135,6 +153,7 @@ private:
     void share_out(std::int64_t items, const Work& work) const {
         std::atomic<std::int64_t> next = 0;
         const auto run_worker = [&](std::int64_t number) {
+            const product_scope scope(plan_);
             auto* const scratch = workers_ + number * how_.worker_bytes;
             tile_worker worker(plan_, at_, numbers_, maps_, reinterpret_cast<float*>(scratch));
             for (std::int64_t item = next++; item < items; item = next++) work(worker, item);

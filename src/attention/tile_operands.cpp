@@ -109,10 +109,9 @@ strided_matrix tile_operands::matrix(const head_operand& operand, const void* ba
             operand.type, operand.row_bytes, operand.column_bytes};
 }
 
-strided_matrix tile_operands::converted(load_fn load, const strided_matrix& rows,
-                                        std::int64_t count, std::int64_t columns,
-                                        std::int64_t to) const {
-    load(rows, count, columns, part(to));
+strided_matrix tile_operands::floats(const strided_matrix& rows, std::int64_t count,
+                                     std::int64_t columns, std::int64_t to) const {
+    kernels_.load_rows(rows, count, columns, part(to));
     return {bytes_at(part(to)), row_type::f32, columns * float_bytes, float_bytes};
 }
 
@@ -121,27 +120,28 @@ strided_matrix tile_operands::keys_of(const key_tile& keys) {
     ++computed_tiles_;
     if (!has_queries_) load_queries();
     strided_matrix own = matrix(plan_.key, at_.key, keys.first);
-    if (plan_.key_is_turned && plan_.converts_key) {
-        const load_fn load = plan_.in_pairs ? kernels_.load_pairs : kernels_.load_rows;
-        return turned(converted(load, turned(own), plan_.depth, keys.keys, plan_.worker.keys));
-    }
+    if (plan_.key_is_turned && plan_.in_pairs)
+        return turned(
+            kernels_.load_pairs(turned(own), plan_.depth, keys.keys, part(plan_.worker.keys)));
+    if (plan_.key_is_turned && plan_.converts_key)
+        return turned(floats(turned(own), plan_.depth, keys.keys, plan_.worker.keys));
     if (plan_.in_pairs)
         own.column_bytes = float_bytes;
     else if (plan_.converts_key)
-        return converted(kernels_.load_rows, own, keys.keys, plan_.depth, plan_.worker.keys);
+        return floats(own, keys.keys, plan_.depth, plan_.worker.keys);
     return own;
 }
 
 strided_matrix tile_operands::floats_of_values(const key_tile& keys) const {
     const strided_matrix own = matrix(plan_.value, at_.value, keys.first);
     if (!plan_.converts_value) return own;
-    return converted(kernels_.load_rows, own, keys.keys, plan_.columns, plan_.worker.values);
+    return floats(own, keys.keys, plan_.columns, plan_.worker.values);
 }
 
 strided_matrix tile_operands::values_of(const key_tile& keys) const {
     if (!plan_.in_pairs) return floats_of_values(keys);
-    return converted(kernels_.load_pairs, matrix(plan_.value, at_.value, keys.first), keys.keys,
-                     plan_.columns, plan_.worker.pairs);
+    return kernels_.load_pairs(matrix(plan_.value, at_.value, keys.first), keys.keys, plan_.columns,
+                               part(plan_.worker.pairs));
 }
 
 // A pair of bf16 moves like one f32.

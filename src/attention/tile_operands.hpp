@@ -92,11 +92,9 @@ public:
     std::int64_t computed_tiles() const { return computed_tiles_; }
 
 private:
-    using load_fn = decltype(attention_kernels::load_rows);
-
-    // Rows of a tile as dense f32, or as dense pairs.
-    strided_matrix converted(load_fn load, const strided_matrix& rows, std::int64_t count,
-                             std::int64_t columns, std::int64_t to) const;
+    // Rows of a tile as dense f32.
+    strided_matrix floats(const strided_matrix& rows, std::int64_t count, std::int64_t columns,
+                          std::int64_t to) const;
     float key_norm(const key_tile& keys) const;
     // That no score of a postponed tile is above, its bias apart; infinity where none is known.
     float bound_of_scores(const key_tile& keys);

@@ -10,6 +10,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #elif defined(__aarch64__)
 #include <sys/auxv.h>
 #endif
@@ -18,19 +20,39 @@ namespace maskwise {
 namespace {
 
 constexpr std::pair<isa, std::string_view> names[] = {
-    {isa::scalar, "scalar"}, {isa::sse4, "sse4"}, {isa::avx2, "avx2"},
-    {isa::avx512, "avx512"}, {isa::neon, "neon"}, {isa::sve, "sve"},
+    {isa::scalar, "scalar"}, {isa::sse4, "sse4"},
+    {isa::avx2, "avx2"},     {isa::avx512, "avx512"},
+    {isa::amx, "amx"},       {isa::neon, "neon"},
+    {isa::sve, "sve"},       {isa::emulated_amx, "emulated_amx"},
 };
 
-// oneDNN's words for x86 that leave less than avx512; every other word of its list leaves it all.
+// oneDNN's words for x86 that leave less than amx; every other word of its list leaves it all.
 // Source: oneDNN's developer guide, "CPU dispatcher control".
 constexpr std::pair<std::string_view, isa> onednn_words[] = {
-    {"SSE41", isa::sse4},     {"AVX", isa::sse4},         {"AVX2", isa::avx2},
-    {"AVX2_VNNI", isa::avx2}, {"AVX2_VNNI_2", isa::avx2},
+    {"SSE41", isa::sse4},
+    {"AVX", isa::sse4},
+    {"AVX2", isa::avx2},
+    {"AVX2_VNNI", isa::avx2},
+    {"AVX2_VNNI_2", isa::avx2},
+    {"AVX512_CORE", isa::avx512},
+    {"AVX512_CORE_VNNI", isa::avx512},
+    {"AVX512_CORE_BF16", isa::avx512},
+    {"AVX512_CORE_FP16", isa::avx512},
+    {"AVX10_1_512", isa::avx512},
 };
 
 bool has_bits(std::uint64_t value, std::initializer_list<int> bits) {
     return std::all_of(bits.begin(), bits.end(), [&](int bit) { return (value >> bit & 1) != 0; });
+}
+
+constexpr int amx_bf16 = 22, amx_tile = 24; // of CPUID 7, edx
+
+// Eight tiles of 16 rows of 64 bytes, which the system saves.
+bool has_bf16_tiles(const cpu_reader& cpu) {
+    const auto palette = cpu.cpuid(0x1D, 1);
+    return has_bits(cpu.cpuid(7, 0).edx, {amx_bf16, amx_tile}) &&
+           has_bits(cpu.enabled_states(), {17, 18}) && palette.ebx >> 16 >= 8 &&
+           (palette.ebx & 0xFFFF) >= 64 && (palette.ecx & 0xFFFF) >= 16;
 }
 
 // The feature sets are those that the kernels' compiler targets may use (hwy/ops/set_macros-inl.h).
@@ -48,8 +70,9 @@ bool has_bits(std::uint64_t value, std::initializer_list<int> bits) {
     if (!avx2) return found;
     found.push_back(isa::avx2);
     // AVX512 F, DQ, CD, BW, VL; the system saves mask registers and ZMM
-    if (has_bits(leaf_7.ebx, {16, 17, 28, 30, 31}) && has_bits(states, {5, 6, 7}))
-        found.push_back(isa::avx512);
+    if (!has_bits(leaf_7.ebx, {16, 17, 28, 30, 31}) || !has_bits(states, {5, 6, 7})) return found;
+    found.push_back(isa::avx512);
+    if (has_bf16_tiles(cpu)) found.push_back(isa::amx);
     return found;
 }
 
@@ -75,6 +98,11 @@ std::string list_names(const std::vector<isa>& supported) {
         text += to_string(value);
     }
     return text;
+}
+
+isa highest_unasked(const std::vector<isa>& supported) {
+    return *std::find_if(supported.rbegin(), supported.rend(),
+                         [](isa value) { return value != isa::amx; });
 }
 
 isa parse_max_isa(const std::vector<isa>& supported, std::string_view max_isa) {
@@ -140,18 +168,30 @@ bool has_matrix_products([[maybe_unused]] const cpu_reader& cpu) {
 #if defined(__aarch64__)
     return false;
 #else
-    return has_bits(cpu.cpuid(7, 0).edx, {24});
+    return has_bits(cpu.cpuid(7, 0).edx, {amx_tile});
+#endif
+}
+
+bool may_use_tiles() {
+#if defined(__x86_64__)
+    constexpr long request_permission = 0x1023,
+                   tile_data = 18; // asm/prctl.h, newer than Debian 12's
+    return at_first_use<[] {
+        return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+    }>();
+#else
+    return false;
 #endif
 }
 
 isa choose_isa(const std::vector<isa>& supported, std::string_view max_isa,
                std::string_view onednn_max_isa) {
-    isa chosen = max_isa.empty() ? supported.back() : parse_max_isa(supported, max_isa);
+    isa chosen = max_isa.empty() ? highest_unasked(supported) : parse_max_isa(supported, max_isa);
     std::string word(onednn_max_isa);
     for (char& c : word)
         if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
     for (const auto& [known, cap] : onednn_words)
-        if (known == word && chosen > cap && chosen <= isa::avx512) chosen = cap;
+        if (known == word && chosen > cap && chosen <= isa::amx) chosen = cap;
     return chosen;
 }
 

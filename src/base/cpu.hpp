@@ -8,10 +8,10 @@
 namespace maskwise {
 
 // Instruction sets that kernels are compiled for, lowest first within an architecture. The names
-// are those of MASKWISE_MAX_ISA.
-enum class isa : std::uint8_t { scalar, sse4, avx2, avx512, neon, sve };
+// are those of MASKWISE_MAX_ISA. No machine has emulated_amx, which is for tests: amx in C++.
+enum class isa : std::uint8_t { scalar, sse4, avx2, avx512, amx, neon, sve, emulated_amx };
 
-// "scalar", "sse4", "avx2", "avx512", "neon", "sve".
+// "scalar", "sse4", "avx2", "avx512", "amx", "neon", "sve", "emulated_amx".
 std::string_view to_string(isa value);
 
 // Where CPU facts come from, so that tests can play any CPU.
@@ -41,8 +41,13 @@ bool has_bf16_products(const cpu_reader& cpu);
 // Products of matrices in hardware (AMX).
 bool has_matrix_products(const cpu_reader& cpu);
 
+// Whether the system lets this process use AMX's registers. Asks it, once; any thread. Grants hold
+// for the process, and make signal frames of threads that use AMX larger.
+bool may_use_tiles();
+
 // The highest of `supported` that both caps allow. `max_isa` is the value of MASKWISE_MAX_ISA,
-// `onednn_max_isa` the value of ONEDNN_MAX_CPU_ISA; an empty value sets no cap. Throws
+// `onednn_max_isa` the value of ONEDNN_MAX_CPU_ISA; an empty value sets no cap, but amx is chosen
+// only where max_isa names it, until it has run on a machine of its own. Throws
 // argument_error if max_isa is unknown or not supported. oneDNN owns the other variable, so an
 // unknown value of it sets no cap.
 isa choose_isa(const std::vector<isa>& supported, std::string_view max_isa,

@@ -102,7 +102,8 @@ struct attention_kernels {
     std::int64_t (*panel)();
     void (*multiply)(const panel_product& product);
     // The same on pairs of bf16 in place of f32, with sums of f32; null where the instruction set
-    // has no such kernel. Needs a CPU with has_bf16_products.
+    // has no such kernel. Of avx512 it needs a CPU with has_bf16_products. `a` is of load_pairs, or
+    // the pairs of a row lie side by side.
     void (*multiply_pairs)(const panel_product& product);
     // Brings maximum and sum up to date; `factor` becomes that of the values so far.
     void (*weigh)(const panel_scores& what, const panel_state& state, float* factor);
@@ -118,9 +119,10 @@ struct attention_kernels {
     // Rows as dense f32.
     void (*load_rows)(const strided_matrix& from, std::int64_t rows, std::int64_t columns,
                       float* to);
-    // Rows of bf16 two by two, [(rows + 1) / 2][columns] pairs; the last may have a 0.
-    void (*load_pairs)(const strided_matrix& from, std::int64_t rows, std::int64_t columns,
-                       float* to);
+    // Rows of bf16 two by two, (rows + 1) / 2 x columns pairs; the last may have a 0. Elements of a
+    // row lie side by side. Returns where the pairs are, in the order that multiply_pairs likes.
+    strided_matrix (*load_pairs)(const strided_matrix& from, std::int64_t rows,
+                                 std::int64_t columns, float* to);
     // Queries as a panel, [columns][panel], times the factor; lanes behind them are 0. `work` has
     // room for the queries as dense f32.
     void (*load_panel)(const strided_matrix& from, std::int64_t queries, std::int64_t columns,
@@ -139,6 +141,9 @@ struct attention_kernels {
     // Each query's values times its factor become a row. Overwrites the values.
     void (*store_panel)(float* values, const float* factors, std::int64_t queries,
                         std::int64_t columns, const strided_matrix& to, float* work);
+    // On a thread, around its calls of multiply_pairs; null where these need nothing.
+    void (*enter)() = nullptr;
+    void (*leave)() = nullptr;
 };
 
 } // namespace maskwise

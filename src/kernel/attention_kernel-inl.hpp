@@ -326,3 +326,5 @@ constexpr attention_kernels attention{
     panel_finish,  panel_exponentiate, panel_normalize, panel_merge,
     rows_as_f32,   rows_as_pairs,      panel_load,      panel_load_conds,
     see_rows,      largest_norm,       panel_add_rows,  panel_store};
+
+#include "kernel/attention_tiles-inl.hpp"

@@ -89,8 +89,11 @@ HWY_ATTR inline void rows_as_f32(const strided_matrix& from, std::int64_t row_co
 
 // Row r and the one below it, element by element; the last row may be alone. Stands for any type of
 // 16 bits, and any alignment.
-HWY_ATTR inline void rows_as_pairs(const strided_matrix& from, std::int64_t row_count,
-                                   std::int64_t columns, float* to) {
+HWY_ATTR inline strided_matrix rows_as_pairs(const strided_matrix& from, std::int64_t row_count,
+                                             std::int64_t columns, float* to) {
+    const std::int64_t pair_bytes = bytes_of(row_type::f32);
+    const strided_matrix made{reinterpret_cast<std::byte*>(to), row_type::f32, columns * pair_bytes,
+                              pair_bytes};
     const hn::RebindToUnsigned<row_d> du;
     const hn::Rebind<std::uint16_t, row_d> d16;
     const std::int64_t lanes = row_lanes();
@@ -113,6 +116,21 @@ HWY_ATTR inline void rows_as_pairs(const strided_matrix& from, std::int64_t row_
             std::memcpy(to + c, both, sizeof both);
         }
     }
+    return made;
+}
+
+// The same, pairs of a column side by side.
+HWY_ATTR inline strided_matrix rows_as_turned_pairs(const strided_matrix& from,
+                                                    std::int64_t row_count, std::int64_t columns,
+                                                    float* to) {
+    const std::int64_t pair_bytes = bytes_of(row_type::f32);
+    const std::int64_t column_bytes = (row_count + 1) / 2 * pair_bytes;
+    auto* const first = reinterpret_cast<std::byte*>(to);
+    if (row_count % 2 != 0)
+        for (std::int64_t c = 1; c <= columns; ++c)
+            std::memset(first + c * column_bytes - pair_bytes / 2, 0, sizeof(std::uint16_t));
+    transpose_matrix<2>(from.first, from.row_bytes, row_count, columns, first, column_bytes);
+    return {first, row_type::f32, pair_bytes, column_bytes};
 }
 
 constexpr bool is_dense_f32(const strided_matrix& matrix) {

@@ -9,6 +9,7 @@
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE2 | HWY_SVE2_128 | HWY_SVE_256)
 
 #include "base/error.hpp"
+#include "kernel/emulated_tiles.hpp"
 #include "kernel/kernel_table.hpp"
 
 #include <algorithm>
@@ -94,7 +95,23 @@ constexpr pack_kernel packs[] = {
 #undef MASKWISE_PACK_KERNEL
 };
 
-constexpr kernel_table table{this_target, selects, picks, packs, rows, attention};
+constexpr kernel_table table{this_target, this_target, selects, picks, packs, rows, attention};
+
+#if HWY_TARGET == HWY_AVX3
+constexpr kernel_table amx_table{
+    isa::amx, this_target, selects, picks, packs, rows, attention_by_tiles<amx_tiles>()};
+#endif
+
+#if !HWY_HAVE_SCALABLE
+constexpr kernel_table emulated_table{
+    isa::emulated_amx,
+    this_target,
+    selects,
+    picks,
+    packs,
+    rows,
+    attention_by_tiles<emulated_tiles<static_cast<int>(tile_columns)>>()};
+#endif
 
 } // namespace HWY_NAMESPACE
 } // namespace maskwise
@@ -106,12 +123,18 @@ namespace maskwise {
 std::span<const kernel_table* const> kernel_tables() {
     static constexpr const kernel_table* tables[] = {
         &N_SCALAR::table,
+        &N_SCALAR::emulated_table,
 #if HWY_ARCH_X86
         &N_SSE4::table,
+        &N_SSE4::emulated_table,
         &N_AVX2::table,
+        &N_AVX2::emulated_table,
         &N_AVX3::table,
+        &N_AVX3::emulated_table,
+        &N_AVX3::amx_table,
 #elif HWY_ARCH_ARM
         &N_NEON::table,
+        &N_NEON::emulated_table,
 #if HWY_TARGETS & HWY_SVE
         &N_SVE::table,
 #endif

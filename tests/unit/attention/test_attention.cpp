@@ -3,6 +3,7 @@
 #include "attention/run_attention.hpp"
 #include "base/cpu.hpp"
 #include "support/attention_case.hpp"
+#include "unit/attention/attention_targets.hpp"
 
 #include <gtest/gtest.h>
 
@@ -37,7 +38,7 @@ TEST(attention, agrees_with_double_precision_on_random_cases) {
         test::generator random(seed + i);
         const attention_case what = test::make_attention_case(random);
         const test::wanted_attention wanted = test::expected(what);
-        for (const isa target : supported_isas(native_cpu()))
+        for (const isa target : attention_targets())
             ASSERT_EQ(run_and_compare(what, wanted, target), "")
                 << "seed " << seed + i << ' ' << to_string(target) << ' ' << to_string(what);
     }
@@ -240,8 +241,9 @@ TEST_P(attention_test, takes_pairs_of_bf16_where_a_kernel_does) {
         desc.weights_type = weights;
         return make_attention_plan(desc, GetParam())->in_pairs;
     };
-    const bool has_pairs = kernel_table_for(GetParam()).attention.multiply_pairs != nullptr &&
-                           has_bf16_products(native_cpu());
+    const bool has_tiles = GetParam() == isa::amx || GetParam() == isa::emulated_amx;
+    const bool has_pairs =
+        has_tiles || (GetParam() == isa::avx512 && has_bf16_products(native_cpu()));
     EXPECT_EQ(takes_pairs(attention_order::tiles, data_type::f32), has_pairs);
     EXPECT_EQ(takes_pairs(attention_order::operators, data_type::bf16), has_pairs);
     EXPECT_FALSE(takes_pairs(attention_order::operators, data_type::f32));
@@ -254,8 +256,7 @@ TEST_P(attention_test, of_nothing_is_nothing) {
               GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(every_target, attention_test,
-                         testing::ValuesIn(supported_isas(native_cpu())),
+INSTANTIATE_TEST_SUITE_P(every_target, attention_test, testing::ValuesIn(attention_targets()),
                          [](const auto& chosen) { return std::string(to_string(chosen.param)); });
 
 } // namespace

@@ -4,6 +4,7 @@
 #include "attention/run_attention.hpp"
 #include "base/cpu.hpp"
 #include "support/attention_case.hpp"
+#include "unit/attention/attention_targets.hpp"
 
 #include <gtest/gtest.h>
 
@@ -143,7 +144,7 @@ void expect_work(const kept_places& places, mask_form form, attention_order orde
 
 TEST(attention_cost, follows_the_mask_in_every_form) {
     test::generator random(test::base_seed());
-    for (const isa target : supported_isas(native_cpu()))
+    for (const isa target : attention_targets())
         for (const auto order : {attention_order::tiles, attention_order::operators})
             for (const std::int64_t rows : {1, 3, 16, 20, 64, 77, 130})
                 for (const std::int64_t keys : {50, 64, 700, 2100}) {

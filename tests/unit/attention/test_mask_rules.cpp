@@ -7,6 +7,7 @@
 #include "support/attention_case.hpp"
 #include "support/rule_definition.hpp"
 #include "support/texts.hpp"
+#include "unit/attention/attention_targets.hpp"
 
 #include <gtest/gtest.h>
 
@@ -220,7 +221,7 @@ TEST_P(rules_test, cost_only_the_tiles_that_they_keep) {
     EXPECT_EQ(tiles({.documents = {apart}}), 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(every_target, rules_test, testing::ValuesIn(supported_isas(native_cpu())),
+INSTANTIATE_TEST_SUITE_P(every_target, rules_test, testing::ValuesIn(attention_targets()),
                          [](const auto& of) { return std::string(to_string(of.param)); });
 
 // Padded batches of packed documents end with many that are empty.

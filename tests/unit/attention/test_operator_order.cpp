@@ -5,6 +5,7 @@
 #include "base/cpu.hpp"
 #include "support/attention_case.hpp"
 #include "support/grid.hpp"
+#include "unit/attention/attention_targets.hpp"
 
 #include <gtest/gtest.h>
 
@@ -115,8 +116,7 @@ TEST_P(operator_order, adds_values_in_the_order_of_keys) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(every_target, operator_order,
-                         testing::ValuesIn(supported_isas(native_cpu())),
+INSTANTIATE_TEST_SUITE_P(every_target, operator_order, testing::ValuesIn(attention_targets()),
                          [](const auto& chosen) { return std::string(to_string(chosen.param)); });
 
 } // namespace

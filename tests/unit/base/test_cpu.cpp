@@ -61,6 +61,32 @@ TEST(supported_isas, finds_everything_of_an_avx512_cpu) {
               (std::vector<isa>{isa::scalar, isa::sse4, isa::avx2, isa::avx512}));
 }
 
+TEST(supported_isas, finds_tiles_that_are_large_enough_and_saved) {
+    fake_cpu cpu = skylake_server();
+    cpu.leaves[{7, 0}].edx = bits({22, 24});
+    cpu.leaves[{0x1D, 1}] = {1024U << 16 | 8192, 8U << 16 | 64, 16, 0};
+    cpu.states |= std::uint64_t{3} << 17;
+    EXPECT_EQ(supported_isas(cpu).back(), isa::amx);
+    const auto without = [&](auto change) {
+        fake_cpu less = cpu;
+        change(less);
+        EXPECT_EQ(supported_isas(less).back(), isa::avx512);
+    };
+    without([](fake_cpu& less) { less.leaves[{7, 0}].edx = bits({24}); });
+    without([](fake_cpu& less) { less.leaves[{7, 0}].edx = bits({22}); });
+    without([](fake_cpu& less) { less.states &= ~(std::uint64_t{1} << 17); });
+    without([](fake_cpu& less) { less.states &= ~(std::uint64_t{1} << 18); });
+    without([](fake_cpu& less) { less.leaves[{0x1D, 1}].ebx = 4U << 16 | 64; });
+    without([](fake_cpu& less) { less.leaves[{0x1D, 1}].ebx = 8U << 16 | 32; });
+    without([](fake_cpu& less) { less.leaves[{0x1D, 1}].ecx = 8; });
+}
+
+TEST(may_use_tiles, is_refused_without_the_hardware) {
+    if (!has_matrix_products(native_cpu())) {
+        EXPECT_FALSE(may_use_tiles());
+    }
+}
+
 TEST(has_bf16_products, asks_the_second_leaf) {
     fake_cpu cpu = skylake_server();
     EXPECT_FALSE(has_bf16_products(cpu));
@@ -101,6 +127,18 @@ TEST(choose_isa, takes_the_highest_without_caps) {
 
 TEST(choose_isa, obeys_max_isa) {
     for (const isa wanted : all_x86) EXPECT_EQ(choose_isa(all_x86, to_string(wanted), ""), wanted);
+}
+
+TEST(choose_isa, takes_amx_only_where_it_is_asked_for) {
+    std::vector<isa> supported = all_x86;
+    supported.push_back(isa::amx);
+    EXPECT_EQ(choose_isa(supported, "", ""), isa::avx512);
+    EXPECT_EQ(choose_isa(supported, "amx", ""), isa::amx);
+    EXPECT_EQ(choose_isa(supported, "amx", "AVX512_CORE_AMX"), isa::amx);
+    EXPECT_EQ(choose_isa(supported, "amx", "avx512_core_bf16"), isa::avx512);
+    EXPECT_EQ(choose_isa(supported, "amx", "AVX2"), isa::avx2);
+    EXPECT_THROW(choose_isa(all_x86, "amx", ""), argument_error);
+    EXPECT_THROW(choose_isa(supported, "emulated_amx", ""), argument_error);
 }
 
 TEST(choose_isa, refuses_what_is_unknown_or_not_there) {

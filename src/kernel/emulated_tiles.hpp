@@ -1,0 +1,130 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
+namespace maskwise {
+
+// Products of bf16 by tiles, as AMX computes them: sum += a * b, where a row of `a` is 16 pairs
+// that lie side by side, and row k of `b` holds pair k of each column. Every user has the same
+// eight tiles: four sums, two of a, two of b, all with 16 rows.
+inline constexpr std::int64_t tile_rows = 16, tile_pairs = 16;
+inline constexpr int first_a_tile = 4, first_b_tile = 6;
+
+// Denormals count as zeros, read or made, as in the instruction.
+namespace tile_arithmetic {
+
+inline float without_denormals(float value) {
+    return std::abs(value) < std::numeric_limits<float>::min() ? std::copysign(0.0F, value) : value;
+}
+
+// To nearest even. What is still below the least normal number with an exponent of any size is 0.
+inline float rounded(double value) {
+    constexpr float least = std::numeric_limits<float>::min();
+    if (!(std::abs(value) < static_cast<double>(least))) return static_cast<float>(value);
+    const auto larger = static_cast<float>(value * 0x1p64);
+    const bool is_normal = std::abs(larger) >= least * 0x1p64F;
+    return std::copysign(is_normal ? least : 0.0F, larger);
+}
+
+inline float add(float a, float b) {
+    return rounded(double{without_denormals(a)} + double{without_denormals(b)});
+}
+
+// One rounding, as the product fits f64: so does the sum, unless the numbers are 2^29 apart, and
+// then the larger one is the result.
+inline float multiply_add(float a, float b, float sum) {
+    const double product = double{without_denormals(a)} * double{without_denormals(b)};
+    return rounded(product + double{without_denormals(sum)});
+}
+
+} // namespace tile_arithmetic
+
+// Tiles in plain C++, with the order and the roundings of TDPBF16PS (Intel's manual); which NaN
+// comes of several is not the same. A tile without configure() ends the process, as the instruction
+// would. `Columns`: of b and of sums.
+template <int Columns>
+class emulated_tiles {
+public:
+    static void configure() { configured().fetch_add(1, std::memory_order_relaxed); }
+    static void release() { configured().fetch_sub(1, std::memory_order_relaxed); }
+
+    emulated_tiles() {
+        for (auto& tile : tiles_) tile.fill(std::numeric_limits<float>::quiet_NaN());
+    }
+
+    template <int Tile>
+    void zero() {
+        tile<Tile>().fill(0);
+    }
+
+    template <int Tile>
+    void load(const void* from, std::int64_t row_bytes) {
+        for (std::int64_t row = 0; row < tile_rows; ++row)
+            std::memcpy(&tile<Tile>()[static_cast<std::size_t>(row * width<Tile>)],
+                        static_cast<const std::byte*>(from) + row * row_bytes,
+                        width<Tile> * sizeof(float));
+    }
+
+    template <int Tile>
+    void store(void* to, std::int64_t row_bytes) {
+        for (std::int64_t row = 0; row < tile_rows; ++row)
+            std::memcpy(static_cast<std::byte*>(to) + row * row_bytes,
+                        &tile<Tile>()[static_cast<std::size_t>(row * width<Tile>)],
+                        width<Tile> * sizeof(float));
+    }
+
+    template <int Sum, int A, int B>
+    void add_products() {
+        for (std::size_t row = 0; row < tile_rows; ++row)
+            for (std::size_t column = 0; column < Columns; ++column) {
+                float& sum = tile<Sum>()[row * Columns + column];
+                sum = tile_arithmetic::add(sum,
+                                           dot(&tile<A>()[row * tile_pairs], &tile<B>()[column]));
+            }
+    }
+
+private:
+    template <int Tile>
+    static constexpr std::int64_t width =
+        Tile >= first_a_tile&& Tile < first_b_tile ? tile_pairs : Columns;
+
+    static std::atomic<int>& configured() {
+        static constinit std::atomic<int> threads = 0;
+        return threads;
+    }
+
+    template <int Tile>
+    auto& tile() {
+        if (configured().load(std::memory_order_relaxed) == 0) std::abort();
+        return tiles_[Tile];
+    }
+
+    static float low(float pair) {
+        return std::bit_cast<float>(std::bit_cast<std::uint32_t>(pair) << 16);
+    }
+    static float high(float pair) {
+        return std::bit_cast<float>(std::bit_cast<std::uint32_t>(pair) & 0xFFFF0000U);
+    }
+
+    // The sum of each half of the pairs by itself, in order, then that of both.
+    static float dot(const float* a, const float* b) {
+        float even = 0, odd = 0;
+        for (std::size_t k = 0; k < tile_pairs; ++k, b += Columns) {
+            even = tile_arithmetic::multiply_add(low(a[k]), low(*b), even);
+            odd = tile_arithmetic::multiply_add(high(a[k]), high(*b), odd);
+        }
+        return tile_arithmetic::add(even, odd);
+    }
+
+    std::array<std::array<float, tile_rows * tile_pairs>, 8> tiles_;
+};
+
+} // namespace maskwise

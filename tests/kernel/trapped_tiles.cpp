@@ -1,0 +1,201 @@
+#include "trapped_tiles.hpp"
+
+#if defined(__x86_64__)
+
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ucontext.h>
+
+namespace maskwise::test {
+namespace {
+
+struct tile {
+    std::size_t rows, row_bytes;
+    std::uint8_t at[16][64];
+};
+
+tile tiles[8];
+bool configured;
+std::int64_t product_count;
+struct sigaction before;
+
+[[noreturn]] void refuse(const char* what) {
+    std::fprintf(stderr, "tiles: %s\n", what);
+    std::abort();
+}
+
+// The parts of an instruction with a prefix of three bytes; its memory operand as an address and
+// what is added to that for each row.
+struct instruction {
+    unsigned opcode, prefix, reg, rm, third;
+    bool has_memory, has_index;
+    std::uint8_t* address;
+    std::int64_t stride;
+    std::size_t bytes;
+};
+
+std::int64_t value_of(const ucontext_t& context, unsigned number) {
+    constexpr int names[] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,
+                             REG_RSI, REG_RDI, REG_R8,  REG_R9,  REG_R10, REG_R11,
+                             REG_R12, REG_R13, REG_R14, REG_R15};
+    return context.uc_mcontext.gregs[names[number]];
+}
+
+template <class T>
+std::int64_t signed_at(const std::uint8_t* at) {
+    T value;
+    std::memcpy(&value, at, sizeof value);
+    return value;
+}
+
+void decode_memory(const std::uint8_t* code, const ucontext_t& context, instruction& made) {
+    const unsigned mode = code[4] >> 6, high_base = code[1] & 0x20 ? 0 : 8;
+    const bool has_sib = (code[4] & 7) == 4;
+    std::int64_t address = 0;
+    made.bytes = has_sib ? 6 : 5;
+    const unsigned base = has_sib ? code[5] & 7 : code[4] & 7;
+    const bool is_far = mode == 2 || (mode == 0 && base == 5);
+    if (mode != 0 || base != 5) address = value_of(context, base + high_base);
+    if (has_sib) {
+        const unsigned index = (code[5] >> 3 & 7U) + (code[1] & 0x40 ? 0 : 8);
+        made.has_index = index != 4;
+        if (made.has_index) made.stride = value_of(context, index) << (code[5] >> 6);
+    }
+    if (mode == 1) address += signed_at<std::int8_t>(code + made.bytes);
+    if (is_far) address += signed_at<std::int32_t>(code + made.bytes);
+    made.bytes += is_far ? 4 : mode;
+    if (!has_sib && mode == 0 && base == 5) // behind the instruction
+        address += context.uc_mcontext.gregs[REG_RIP] + static_cast<std::int64_t>(made.bytes);
+    made.address = reinterpret_cast<std::uint8_t*>(address);
+}
+
+instruction decode(const std::uint8_t* code, const ucontext_t& context) {
+    const bool is_ours = code[0] == 0xC4 && (code[1] & 0x1F) == 2 && (code[2] & 0x84) == 0;
+    if (!is_ours) refuse("another illegal instruction");
+    instruction made{code[3],
+                     code[2] & 3U,
+                     code[4] >> 3 & 7U,
+                     code[4] & 7U,
+                     ~unsigned{code[2]} >> 3 & 7U,
+                     code[4] < 0xC0,
+                     false,
+                     nullptr,
+                     0,
+                     5};
+    if (made.has_memory) decode_memory(code, context, made);
+    return made;
+}
+
+void configure(const std::uint8_t* from) {
+    const auto is_zero = [&](int first, int last) {
+        for (int i = first; i < last; ++i)
+            if (from[i] != 0) return false;
+        return true;
+    };
+    if (from[0] != 1 || !is_zero(1, 16) || !is_zero(32, 48) || !is_zero(56, 64))
+        refuse("reserved bytes of a configuration");
+    for (int t = 0; t < 8; ++t) {
+        tiles[t] = {
+            from[48 + t], static_cast<std::size_t>(from[16 + 2 * t] | from[17 + 2 * t] << 8), {}};
+        if (tiles[t].rows > 16 || tiles[t].row_bytes > 64) refuse("a tile that is too large");
+    }
+    configured = true;
+}
+
+float flushed(float value) {
+    return std::abs(value) < 0x1p-126F ? 0 : value;
+}
+
+float bf16_at(const std::uint8_t* at) {
+    const std::uint32_t bits = static_cast<std::uint32_t>(at[0] | at[1] << 8) << 16;
+    float value;
+    std::memcpy(&value, &bits, sizeof value);
+    return flushed(value);
+}
+
+float dot(const std::uint8_t* row, const tile& b, std::size_t column, std::size_t half) {
+    float sum = 0;
+    for (std::size_t k = 0; k < b.rows; ++k)
+        sum = flushed(std::fma(bf16_at(row + 4 * k + 2 * half),
+                               bf16_at(b.at[k] + 4 * column + 2 * half), sum));
+    return sum;
+}
+
+void multiply(tile& c, const tile& a, const tile& b) {
+    if (&c == &a || &c == &b || &a == &b) refuse("a product of equal tiles");
+    if (c.rows != a.rows || c.row_bytes != b.row_bytes || a.row_bytes != 4 * b.rows)
+        refuse("tiles that do not fit each other");
+    for (std::size_t r = 0; r < c.rows; ++r)
+        for (std::size_t n = 0; n < c.row_bytes / 4; ++n) {
+            float sum;
+            std::memcpy(&sum, c.at[r] + 4 * n, sizeof sum);
+            sum = flushed(flushed(sum) + flushed(dot(a.at[r], b, n, 0) + dot(a.at[r], b, n, 1)));
+            std::memcpy(c.at[r] + 4 * n, &sum, sizeof sum);
+        }
+    ++product_count;
+}
+
+void move(const instruction& what, bool loads) {
+    tile& own = tiles[what.reg];
+    for (std::size_t r = 0; r < own.rows; ++r) {
+        std::uint8_t* const row = what.address + static_cast<std::int64_t>(r) * what.stride;
+        if (loads)
+            std::memcpy(own.at[r], row, own.row_bytes);
+        else
+            std::memcpy(row, own.at[r], own.row_bytes);
+    }
+}
+
+void run(const instruction& what) {
+    constexpr unsigned none = 0, f3 = 2, f2 = 3;
+    const bool sets_up = what.opcode == 0x49 && what.prefix == none && what.reg == 0;
+    if (sets_up && what.has_memory) return configure(what.address);
+    if (!configured && !sets_up) refuse("not configured");
+    if (sets_up && what.rm == 0)
+        configured = false;
+    else if (what.opcode == 0x49 && what.prefix == f2 && !what.has_memory && what.rm == 0)
+        std::memset(tiles[what.reg].at, 0, sizeof tiles[what.reg].at);
+    else if (what.opcode == 0x4B && (what.prefix == f2 || what.prefix == f3) && what.has_index)
+        move(what, what.prefix == f2);
+    else if (what.opcode == 0x5C && what.prefix == f3 && !what.has_memory)
+        multiply(tiles[what.reg], tiles[what.rm], tiles[what.third]);
+    else
+        refuse("an unknown instruction");
+}
+
+void trap(int, siginfo_t*, void* context) {
+    auto& state = *static_cast<ucontext_t*>(context);
+    auto& next = state.uc_mcontext.gregs[REG_RIP];
+    const instruction what = decode(reinterpret_cast<const std::uint8_t*>(next), state);
+    run(what);
+    next += static_cast<greg_t>(what.bytes);
+}
+
+} // namespace
+
+trapped_tiles::trapped_tiles() {
+    product_count = 0;
+    struct sigaction action {};
+    action.sa_sigaction = trap;
+    action.sa_flags = SA_SIGINFO;
+    sigaction(SIGILL, &action, &before);
+}
+
+trapped_tiles::~trapped_tiles() {
+    sigaction(SIGILL, &before, nullptr);
+}
+
+std::int64_t trapped_tiles::products() const {
+    return product_count;
+}
+
+bool trapped_tiles::are_configured() const {
+    return configured;
+}
+
+} // namespace maskwise::test
+
+#endif

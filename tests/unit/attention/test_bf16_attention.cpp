@@ -1,0 +1,110 @@
+// Attention of bf16, whose products are of pairs where the instruction set has them: sizes around
+// what a tile or a vector holds.
+
+#include "attention/run_attention.hpp"
+#include "support/attention_case.hpp"
+#include "unit/attention/attention_targets.hpp"
+
+#include <gtest/gtest.h>
+
+namespace maskwise {
+namespace {
+
+using test::attention_case;
+
+// Normally distributed, dense; keys may lie turned.
+attention_case bf16_case(const test::extent_list& query, const test::extent_list& key,
+                         const test::extent_list& value,
+                         test::layout of_keys = test::layout::dense) {
+    attention_case what = test::plain_case(query, key, value, 20);
+    test::generator random(21);
+    const auto round = [&](test::attention_tensor& tensor, test::layout how) {
+        const std::vector<double> numbers = tensor.values;
+        lay_out(random, tensor, data_type::bf16, tensor.at.extents, how);
+        tensor.fill(numbers);
+    };
+    round(what.query, test::layout::dense);
+    round(what.key, of_keys);
+    round(what.value, test::layout::dense);
+    what.describe();
+    return what;
+}
+
+class bf16_attention : public testing::TestWithParam<isa> {
+protected:
+    static void check(const attention_case& what) {
+        const test::output_memory before = test::copy_outputs(what);
+        const auto plan = make_attention_plan(what.desc, GetParam());
+        const bool has_tiles = kernel_table_for(GetParam()).attention.enter != nullptr;
+        EXPECT_TRUE(plan->in_pairs || !has_tiles);
+        run_attention(*plan, what.operands(), nullptr);
+        ASSERT_EQ(test::compare(what, test::expected(what), before), "") << to_string(what);
+    }
+};
+
+TEST_P(bf16_attention, takes_every_number_of_rows_and_keys) {
+    for (const std::int64_t rows : {1, 2, 15, 16, 17, 31, 32, 33, 64, 65})
+        for (const std::int64_t keys : {1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 130}) {
+            attention_case what = bf16_case({1, rows, 8}, {1, keys, 8}, {1, keys, 5});
+            for (const auto causal : {causal_boundary::none, causal_boundary::top_left,
+                                      causal_boundary::bottom_right}) {
+                what.desc.causal = causal;
+                check(what);
+            }
+        }
+}
+
+TEST_P(bf16_attention, takes_every_even_depth) {
+    for (std::int64_t depth = 2; depth <= 64; depth += 2)
+        check(bf16_case({1, 40, depth}, {1, 70, depth}, {1, 70, 67 - depth}));
+    for (const std::int64_t depth : {80, 128, 256})
+        check(bf16_case({1, 40, depth}, {1, 70, depth}, {1, 70, depth}));
+}
+
+TEST_P(bf16_attention, takes_keys_that_lie_turned) {
+    for (const std::int64_t depth : {2, 30, 32, 34, 64})
+        for (const std::int64_t keys : {1, 16, 63, 65, 130})
+            check(bf16_case({2, 33, depth}, {2, keys, depth}, {2, keys, 16}, test::layout::turned));
+}
+
+TEST_P(bf16_attention, takes_weights_of_separate_operators) {
+    for (const std::int64_t keys : {3, 64, 200}) {
+        attention_case what = bf16_case({1, 70, 16}, {1, keys, 16}, {1, keys, 24});
+        what.desc.order = attention_order::operators;
+        what.desc.weights_type = data_type::bf16;
+        what.desc.causal = causal_boundary::top_left;
+        check(what);
+    }
+}
+
+// A window leaves each panel keys that begin and end anywhere.
+TEST_P(bf16_attention, takes_keys_from_any_place_of_a_tile) {
+    for (const std::int64_t below : {0, 1, 5, 17, 40}) {
+        attention_case what = bf16_case({1, 150, 16}, {1, 150, 16}, {1, 150, 24});
+        what.rules.emplace().window = {below, 3};
+        check(what);
+    }
+}
+
+// Emulated tiles end a process that uses them without having entered.
+TEST(bf16_attention_DeathTest, gives_tiles_back) {
+    const attention_case what = bf16_case({4, 40, 16}, {4, 70, 16}, {4, 70, 16});
+    const auto plan = make_attention_plan(what.desc, isa::emulated_amx);
+    run_attention(*plan, what.operands(), nullptr);
+    const parallel_loop throwing{2, [](std::int64_t, const auto& body) {
+                                     body(0);
+                                     throw std::bad_alloc();
+                                 }};
+    EXPECT_THROW(run_attention(*plan, what.operands(), &throwing), std::bad_alloc);
+    const attention_kernels& kernels = plan->kernels->attention;
+    std::vector<float> numbers(64);
+    EXPECT_DEATH(kernels.multiply_pairs({reinterpret_cast<std::byte*>(numbers.data()), 4, 4, 1, 1,
+                                         numbers.data(), numbers.data(), nullptr, 1}),
+                 "");
+}
+
+INSTANTIATE_TEST_SUITE_P(every_target, bf16_attention, testing::ValuesIn(attention_targets()),
+                         [](const auto& chosen) { return std::string(to_string(chosen.param)); });
+
+} // namespace
+} // namespace maskwise
