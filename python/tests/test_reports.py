@@ -14,6 +14,7 @@ import openvino as ov
 import pytest
 from arrays import run_python
 from maskwise import _report
+from sdpa_models import Attention, attention_model
 from select_models import select_model
 from test_openvino_limits import in_a_body
 from test_openvino_softmax import chain_model
@@ -53,6 +54,18 @@ def test_the_report_on_a_softmax(tmp_path: Path) -> None:
         "weights,rows f32 3 nodes",
         "1 of 1 Softmax by",
         "1 of 1 Select by",
+        "results               agree, by at most",
+    )
+
+
+def test_the_report_on_attention(tmp_path: Path) -> None:
+    """Also on a CPU on which OpenVINO computes in bf16."""
+    ran = report(attention_model(Attention(rows=130, keys=130)), tmp_path, "--turns", "1")
+    expect(
+        ran,
+        "attention,attention f32 1 node",
+        "1 of 1 ScaledDotProductAttention by Maskwise",
+        "OpenVINO computes in",
         "results               agree, by at most",
     )
 
