@@ -258,6 +258,11 @@ def test_attributes_of_group_query_are_refused(capfd: Any, attribute: str, value
         ({n: np.zeros(300, "f") for n in ("cos_cache", "sin_cache")}, "cos_cache is {300}"),
         ({n: np.zeros((3, 8), "f") for n in ("cos_cache", "sin_cache")}, "sequence of 4 keys"),
         (
+            {"seqlens_k": np.array([350], np.int32)}
+            | {f"past_{name}": np.zeros((1, 1, 400, 16), "f") for name in ("key", "value")},
+            "cos_cache is {300,8} with a sequence of 351 keys",
+        ),
+        (
             {"query": np.zeros((1, 4, 30), "f"), "key": None, "value": None},
             "packed query is {1,4,30} with 4 heads",
         ),
