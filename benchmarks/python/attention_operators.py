@@ -36,19 +36,29 @@ def multi_head() -> Iterator[Operator]:
     yield "MultiHeadAttention 4x12x384x64, key_padding_mask", node, {**inputs, "m": mask}
 
 
-def group_query(rows: int, past: int, **attributes: int) -> tuple[Any, Inputs]:
-    inputs = {"q": numbers(1, rows, 32 * 128)}
-    inputs |= {name: numbers(1, rows, 8 * 128) for name in "kv"}
+def rotary(rows: int, past: int) -> Inputs:
+    angles = np.arange(past + rows)[:, None] / 10000 ** (np.arange(64) / 64)
+    return {"cos": np.cos(angles).astype("f"), "sin": np.sin(angles).astype("f")}
+
+
+def group_query(
+    rows: int, past: int, is_packed: bool = False, **attributes: int
+) -> tuple[Any, Inputs]:
+    if is_packed:
+        inputs = {"q": numbers(1, rows, (32 + 2 * 8) * 128)}
+    else:
+        inputs = {"q": numbers(1, rows, 32 * 128)}
+        inputs |= {name: numbers(1, rows, 8 * 128) for name in "kv"}
     inputs |= {name: numbers(1, 8, past, 128) for name in ("pk", "pv") if past > 0}
     inputs["last"] = np.array([past + rows - 1], np.int32)
     inputs["total"] = np.array([past + rows], np.int32)
-    names = [
-        name if name in inputs else "" for name in ("q", "k", "v", "pk", "pv", "last", "total")
-    ]
+    if attributes.get("do_rotary"):
+        inputs |= rotary(rows, past)
+    names = ["q", "k", "v", "pk", "pv", "last", "total", "cos", "sin"]
     heads = {"num_heads": 32, "kv_num_heads": 8}
     node = helper.make_node(
         "GroupQueryAttention",
-        names,
+        [name if name in inputs else "" for name in names],
         ["o", "keys", "values"],
         domain="com.microsoft",
         **heads,
@@ -65,3 +75,6 @@ def attention_operators() -> Iterator[Operator]:
         "GroupQueryAttention 32/8x1024x128, window 128",
         *group_query(1024, 0, local_window_size=128),
     )
+    for name, rows, past in (("32/8x128, 1 behind 1023", 1, 1023), ("32/8x1024x128", 1024, 0)):
+        packed = group_query(rows, past, is_packed=True, do_rotary=1)
+        yield f"GroupQueryAttention {name}, packed, rotary", *packed

@@ -155,16 +155,30 @@ std::string reason_against_multi_head(const node& of) {
                    reason_against_depth(of, settings, is_masked)});
 }
 
+std::string reason_against_rotary(const node& of) {
+    enum { query = 0, cosines = 7, sines, positions };
+    const auto has = [&](std::size_t i) { return of.input(i).is_given(); };
+    const std::int64_t rotates = of.integer("do_rotary", 0);
+    if (rotates != 0 && rotates != 1) return with_number("do_rotary", rotates);
+    if (rotates == 0)
+        return has(cosines) || has(sines) || has(positions) ? "positions without do_rotary" : "";
+    if (!has(cosines) || !has(sines)) return "do_rotary without cos_cache or sin_cache";
+    for (const std::size_t i : {cosines, sines})
+        if (of.input(i).type != of.input(query).type)
+            return type_of_input(i == cosines ? "cos_cache" : "sin_cache", of.input(i));
+    if (has(positions) && of.input(positions).type != data_type::i64)
+        return type_of_input("position_ids", of.input(positions));
+    return "";
+}
+
 // Inputs and attributes that this kernel does not know, or that change what it computes.
 std::string reason_against_group_query_extras(const node& of) {
-    constexpr std::size_t known_inputs = 7;
-    constexpr const char* names[] = {"cos_cache", "sin_cache", "position_ids", "attention_bias",
-                                     "head_sink"};
+    constexpr std::size_t known_inputs = 10;
+    constexpr const char* names[] = {"attention_bias", "head_sink"};
     for (std::size_t i = known_inputs; i < of.inputs.size(); ++i)
         if (of.input(i).is_given())
             return i - known_inputs < std::size(names) ? names[i - known_inputs]
                                                        : with_number("input number", i);
-    if (of.integer("do_rotary", 0) != 0) return "do_rotary";
     if (of.integer("smooth_softmax", 0) == 1) return "smooth_softmax";
     if (of.integer("causal", 1) != 1) return "not causal";
     if (of.integer("qk_output", 0) != 0 || has_output(of, 3)) return "the scores are an output";
@@ -172,12 +186,26 @@ std::string reason_against_group_query_extras(const node& of) {
     return of.integer("sliding_window_cache", 0) != 0 ? "sliding_window_cache" : "";
 }
 
+// Of queries with keys and values beside them, or behind them in the same input.
+std::string reason_against_group_query_depth(const node& of, const attention_settings& settings) {
+    constexpr std::size_t key = 1;
+    if (of.input(key).is_given()) return reason_against_depth(of, settings, true);
+    if (std::max(settings.query_heads, settings.key_heads) > most_number) return ""; // refused
+    const std::int64_t heads = settings.query_heads + 2 * settings.key_heads;
+    const std::int64_t depth = depth_of(of.input(0), heads);
+    return depth > most_depth_masked ? with_number("a depth", depth) : "";
+}
+
 std::string reason_against_group_query(const node& of) {
-    constexpr std::size_t past_key = 3, inputs = 7;
+    constexpr std::size_t key = 1, value = 2, past_key = 3, lengths = 5, total = 6;
     const attention_settings settings = settings_of_group_query(of);
-    for (std::size_t i = 0; i < inputs; ++i)
-        if (!of.input(i).is_given() && i != past_key && i != past_key + 1)
-            return "query, key, value and lengths are not all there";
+    for (const std::size_t i : {std::size_t{0}, lengths, total})
+        if (!of.input(i).is_given()) return "query and lengths are not all there";
+    if (of.input(key).is_given() != of.input(value).is_given())
+        return "one of key and value is missing";
+    if (const auto& extents = of.input(key).extents;
+        extents && extents->rank() == 3 && (*extents)[1] == 0)
+        return "a key without rows";
     for (std::size_t i = past_key; i <= past_key + 1; ++i)
         if (of.input(i).is_given() && of.input(i).type != of.input(0).type)
             return type_of_input("the past", of.input(i));
@@ -187,9 +215,9 @@ std::string reason_against_group_query(const node& of) {
     if (const auto window = of.integer("local_window_size", -1);
         window < -1 || window == 0 || window > most_number)
         return with_number("local_window_size", window);
-    return one_of({reason_against_group_query_extras(of),
+    return one_of({reason_against_rotary(of), reason_against_group_query_extras(of),
                    reason_against_numbers(settings, "num_heads", "kv_num_heads"),
-                   reason_against_depth(of, settings, true)});
+                   reason_against_group_query_depth(of, settings)});
 }
 
 std::string reason_by_operator(const node& of) {

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <memory>
+#include <utility>
 
 namespace maskwise::ort {
 namespace {
@@ -18,9 +19,9 @@ using begin_call = attention_work (*)(const runtime&, const call&, const attenti
 class attention_kernel : public OrtKernelImpl {
 public:
     attention_kernel(const runtime& with, begin_call begin, attention_settings settings,
-                     int threads)
+                     std::shared_ptr<session_facts> session)
         : OrtKernelImpl{api_version, 0, compute, release, nullptr, nullptr}, with_(with),
-          begin_(begin), settings_(settings), threads_(threads) {}
+          begin_(begin), settings_(settings), session_(std::move(session)) {}
 
 private:
     static attention_kernel& self(OrtKernelImpl* kernel) {
@@ -34,21 +35,21 @@ private:
     static void release(OrtKernelImpl* kernel) noexcept { delete &self(kernel); }
 
     void run(const call& at) {
-        const parallel_loop loop = at.loop(threads_);
-        ort::run(begin_(with_, at, settings_, loop), plans_, loop);
+        const parallel_loop loop = at.loop(session_->threads);
+        ort::run(begin_(with_, at, settings_, loop), plans_, session_->scratch, loop);
     }
 
     const runtime& with_;
     const begin_call begin_;
     const attention_settings settings_;
-    const int threads_;
+    const std::shared_ptr<session_facts> session_;
     recent_plans plans_;
 };
 
-int threads_of(const runtime& with, const OrtKernelInfo* info) {
+std::shared_ptr<session_facts> session_of(const runtime& with, const OrtKernelInfo* info) {
     const OrtEp* found = nullptr;
     check(with.KernelInfo_GetEp(info, &found));
-    return static_cast<const provider*>(found)->threads();
+    return static_cast<const provider*>(found)->session();
 }
 
 // T1, T2 and U are the names that ONNX's definition gives to the types of queries and keys, of
@@ -71,7 +72,7 @@ OrtStatus* create(void* state, const OrtKernelInfo* info, OrtKernelImpl** kernel
     const auto& with = *static_cast<const runtime*>(state);
     return guarded(with, [&] {
         *kernel = new attention_kernel(with, begin, settings_of(kernel_attributes{with, info}),
-                                       threads_of(with, info));
+                                       session_of(with, info));
     });
 }
 

@@ -17,6 +17,8 @@ struct attention_settings {
     float soft_cap = 0;         // 0: none
     float masked = 0;           // what MultiHeadAttention adds where its mask is 0
     std::int64_t window = 0;    // keys that each row of GroupQueryAttention keeps; 0: all before it
+    bool rotates = false;       // queries and keys, by their positions
+    bool rotates_neighbours = false; // or else elements half of what is rotated apart
 };
 
 // `of` has integer(name, otherwise) and number(name, otherwise). ONNX Runtime takes a cap of 0 or
@@ -52,6 +54,8 @@ attention_settings settings_of_group_query(const Attributes& of) {
     if (const float scale = of.number("scale", 0); scale != 0) found.scale = scale;
     if (const float cap = of.number("softcap", 0); cap > 0) found.soft_cap = cap;
     found.window = std::max<std::int64_t>(of.integer("local_window_size", -1), 0);
+    found.rotates = of.integer("do_rotary", 0) == 1;
+    found.rotates_neighbours = of.integer("rotary_interleaved", 0) == 1;
     return found;
 }
 

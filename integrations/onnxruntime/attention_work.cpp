@@ -35,12 +35,27 @@ struct cached_state {
     tensor_desc added; // {batch, heads, rows, depth}
     const void* added_at;
     const void* past_at;
-    void* at; // may be past_at
+    void* at;                                 // may be past_at
+    const rotary_positions* rotary = nullptr; // not of values
 
     std::int64_t heads() const { return added.extents[1]; }
     std::int64_t parts() const { return added.extents[0] * heads(); }
     std::int64_t row_bytes() const { return added.extents[3] * added.strides_bytes[3]; }
+    bool is_in_place() const { return past_at == at; }
+    std::int64_t written_bytes() const {
+        return parts() * row_bytes() * (is_in_place() ? added.extents[2] : cache.capacity);
+    }
 };
+
+void rotate_rows(const cached_state& state, std::int64_t sequence, std::byte* to,
+                 std::int64_t offset) {
+    const std::int64_t depth = state.added.extents[3];
+    for (std::int64_t row = 0; row < state.added.extents[2]; ++row)
+        rotate_row(*state.rotary, state.rotary->position(sequence, row),
+                   reinterpret_cast<const float*>(bytes(state.added_at) + offset +
+                                                  row * state.added.strides_bytes[2]),
+                   reinterpret_cast<float*>(to) + row * depth, depth);
+}
 
 void join_head(const cached_state& state, std::int64_t part) {
     const dims& strides = state.added.strides_bytes;
@@ -49,20 +64,22 @@ void join_head(const cached_state& state, std::int64_t part) {
     const std::int64_t past = state.cache.past_rows[static_cast<std::size_t>(sequence)];
     const std::int64_t rest = state.cache.capacity - past - added;
     auto* const to = static_cast<std::byte*>(state.at) + part * state.cache.capacity * row_bytes;
-    const bool is_in_place = state.past_at == state.at;
-    if (!is_in_place)
+    if (!state.is_in_place())
         copy_rows(to, state.past_at, part * state.cache.past_capacity * row_bytes, past, row_bytes,
                   row_bytes);
-    copy_rows(to + past * row_bytes, state.added_at, sequence * strides[0] + head * strides[1],
-              added, row_bytes, strides[2]);
-    if (!is_in_place && rest > 0)
+    const std::int64_t offset = sequence * strides[0] + head * strides[1];
+    if (state.rotary != nullptr)
+        rotate_rows(state, sequence, to + past * row_bytes, offset);
+    else
+        copy_rows(to + past * row_bytes, state.added_at, offset, added, row_bytes, strides[2]);
+    if (!state.is_in_place() && rest > 0)
         std::memset(to + (past + added) * row_bytes, 0, static_cast<std::size_t>(rest * row_bytes));
 }
 
 void join(std::span<const cached_state> states, const parallel_loop& loop) {
     std::int64_t bytes = 0, parts = 0;
     for (const cached_state& state : states) {
-        bytes += state.parts() * state.cache.capacity * state.row_bytes();
+        bytes += state.written_bytes();
         parts += state.parts();
     }
     constexpr std::int64_t least_bytes = 1 << 18; // waking a thread costs as much as copying these
@@ -201,20 +218,21 @@ void keep_for_next(attention_work& work, const call& at, const cache_layout& cac
     std::int64_t past = 0; // of the longest
     for (const std::int64_t rows : cache.past_rows) past = std::max(past, rows);
     const auto make = [&](std::size_t output, tensor_desc& used, const void*& used_at,
-                          const input_tensor& past_of) {
+                          const input_tensor& past_of, const rotary_positions* rotary) {
         tensor_desc all{used.type, used.extents};
         all.extents[2] = cache.capacity;
         void* const made = at.output_data(all.extents, output);
-        if (made != nullptr) states.push_back({cache, used, used_at, past_of.data, made});
-        if (past == 0) return;
+        if (made != nullptr) states.push_back({cache, used, used_at, past_of.data, made, rotary});
+        if (past == 0 && rotary == nullptr) return;
         if (made == nullptr)
             throw argument_error("Maskwise: " + std::to_string(past) +
                                  " earlier keys and no result for all");
-        used = with_strides(all);
+        if (past > 0) used.extents = all.extents;
+        used.strides_bytes = with_strides(all).strides_bytes;
         used_at = made;
     };
-    make(1, work.desc.key, work.at.key, past_key);
-    make(2, work.desc.value, work.at.value, past_value);
+    make(1, work.desc.key, work.at.key, past_key, work.rotary ? &*work.rotary : nullptr);
+    make(2, work.desc.value, work.at.value, past_value, nullptr);
     join(states, loop);
 }
 
@@ -232,9 +250,10 @@ attention_plan recent_plans::find(const attention_desc& desc) {
     return made;
 }
 
-void run(const attention_work& work, recent_plans& plans, const parallel_loop& loop) {
-    attention_desc desc = work.desc;
-    attention_operands at = work.at;
+namespace {
+
+void run_rotated(const attention_work& work, attention_desc desc, attention_operands at,
+                 recent_plans& plans, const parallel_loop& loop) {
     std::vector<float> statistics;
     if (work.lowest_masks) {
         const dims& dst = desc.dst.extents;
@@ -247,6 +266,36 @@ void run(const attention_work& work, recent_plans& plans, const parallel_loop& l
     execute(desc, at, plans, loop);
     if (work.lowest_masks) clear_lowest_rows(work, statistics);
     if (work.last_row_keeps_all) execute_last_row(desc, at, plans, loop);
+}
+
+void rotate_queries(const attention_work& work, attention_desc& desc, attention_operands& at,
+                    std::unique_ptr<attention_scratch>& memory, const parallel_loop& loop) {
+    const dims& extents = desc.query.extents;
+    constexpr std::int64_t width = sizeof(float);
+    const std::int64_t row = extents[1] * extents[3] * width;
+    const auto size = static_cast<std::size_t>(extents[0] * extents[2] * row) + scratch_alignment;
+    if (!memory || memory->size < size) {
+        memory = nullptr; // before there is more
+        memory = std::make_unique<attention_scratch>(
+            attention_scratch{std::make_unique_for_overwrite<std::byte[]>(size), size});
+    }
+    auto* const to = reinterpret_cast<float*>(first_aligned(memory->bytes.get()));
+    rotate(*work.rotary, desc.query, at.query, to, loop);
+    desc.query.strides_bytes = {extents[2] * row, extents[3] * width, row, width};
+    at.query = to;
+}
+
+} // namespace
+
+void run(const attention_work& work, recent_plans& plans, fusion::scratch_pool& memory,
+         const parallel_loop& loop) {
+    if (!work.rotary) return run_rotated(work, work.desc, work.at, plans, loop);
+    memory.lend([&](std::unique_ptr<attention_scratch>& scratch) {
+        attention_desc desc = work.desc;
+        attention_operands at = work.at;
+        rotate_queries(work, desc, at, scratch, loop);
+        run_rotated(work, desc, at, plans, loop);
+    });
 }
 
 } // namespace maskwise::ort

@@ -1,13 +1,16 @@
 #pragma once
 
 #include "calls.hpp"
+#include "rotary_positions.hpp"
 
+#include "fusion/compiled_block.hpp"
 #include "maskwise/attention.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -26,6 +29,8 @@ struct attention_work {
     // The last row keeps all keys, also those behind its position.
     bool last_row_keeps_all = false;
     std::deque<std::vector<float>> made; // operands that no input is
+    // Of queries, which run rotates; keys are rotated as they are kept.
+    std::optional<rotary_positions> rotary;
 };
 
 // {batch, rows, heads * depth} as {batch, heads, rows, depth}; four dimensions stay. Throws
@@ -46,7 +51,8 @@ struct cache_layout {
 };
 
 // Makes the outputs 1 and 2, where the node has them, of the work's keys and values, and lets the
-// work use them if earlier ones count. Throws argument_error where it then has none.
+// work use them if earlier ones count or keys are rotated. Throws argument_error where it then has
+// none.
 void keep_for_next(attention_work& work, const call& at, const cache_layout& cache,
                    const input_tensor& past_key, const input_tensor& past_value,
                    const parallel_loop& loop);
@@ -61,6 +67,8 @@ private:
     std::deque<std::pair<attention_desc, attention_plan>> kept_;
 };
 
-void run(const attention_work& work, recent_plans& plans, const parallel_loop& loop);
+// Rotated queries lie in the memory meanwhile.
+void run(const attention_work& work, recent_plans& plans, fusion::scratch_pool& memory,
+         const parallel_loop& loop);
 
 } // namespace maskwise::ort

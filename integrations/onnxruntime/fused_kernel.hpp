@@ -18,7 +18,7 @@ struct fused_node {
     fusion::block block;
 };
 
-// What the fused nodes of a session share.
+// What the kernels of a session share.
 struct session_facts {
     int threads = 1;
     fusion::scratch_pool scratch;

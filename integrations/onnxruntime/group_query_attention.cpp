@@ -7,25 +7,59 @@ namespace maskwise::ort {
 namespace {
 
 struct group_query_inputs {
-    input_tensor query, key, value, past_key, past_value, last_keys, total;
+    input_tensor query, past_key{}, past_value{}, last_keys{}, total{};
     tensor_desc queries{}, keys{}, values{}; // by heads
+    const void *key_at = nullptr, *value_at = nullptr;
     std::int64_t past_capacity = 0, capacity = 0;
+    std::int64_t longest = 0; // of the sequences, in keys, as lengths or their total say
+    bool begins = false;      // without a past
     std::vector<std::int64_t> past_rows{}, lengths{}; // of each sequence, in keys
 
     std::int64_t batch() const { return queries.extents[0]; }
     std::int64_t rows() const { return queries.extents[2]; }
+    dims dst() const { return {batch(), rows(), queries.extents[1] * queries.extents[3]}; }
 };
 
 bool is_given(const input_tensor& which) {
     return which.theirs != nullptr;
 }
 
+tensor_desc projection(const char* name, const input_tensor& of, std::int64_t heads) {
+    expect_shape(name, of.desc.extents, {-1, -1, -1});
+    return by_heads(name, of.desc, heads);
+}
+
+// Heads of the query input, which has those of keys and of values behind those of queries.
+void unpack(group_query_inputs& in, const attention_settings& settings) {
+    const std::int64_t keys_behind = settings.query_heads;
+    const std::int64_t values_behind = keys_behind + settings.key_heads;
+    const tensor_desc all =
+        projection("packed query", in.query, values_behind + settings.key_heads);
+    in.queries = in.keys = all;
+    in.queries.extents[1] = settings.query_heads;
+    in.keys.extents[1] = settings.key_heads;
+    in.values = in.keys;
+    if (in.query.data == nullptr) return; // no element, which is refused
+    const auto* const at = static_cast<const std::byte*>(in.query.data);
+    in.key_at = at + keys_behind * all.strides_bytes[1];
+    in.value_at = at + values_behind * all.strides_bytes[1];
+}
+
+void read_projections(group_query_inputs& in, const call& at, const attention_settings& settings) {
+    const input_tensor key = at.optional_input(1);
+    if (!is_given(key)) return unpack(in, settings);
+    const input_tensor value = at.input(2);
+    in.queries = projection("query", in.query, settings.query_heads);
+    in.keys = projection("key", key, settings.key_heads);
+    in.values = projection("value", value, settings.key_heads);
+    in.key_at = key.data;
+    in.value_at = value.data;
+}
+
 void check_shapes(const group_query_inputs& in) {
     constexpr std::int64_t unit = 8; // ONNX Runtime takes no other depths
     const dims &query = in.queries.extents, &key = in.keys.extents;
     require_elements("query", in.query.desc);
-    for (const input_tensor* const each : {&in.query, &in.key, &in.value})
-        expect_shape("query, key or value", each->desc.extents, {-1, -1, -1});
     expect_shape("key by heads", key, {query[0], -1, query[2], query[3]});
     expect_shape("value by heads", in.values.extents, key);
     if (query[3] % unit != 0 || query[1] % key[1] != 0)
@@ -59,12 +93,13 @@ void read_lengths(group_query_inputs& in) {
     const dims& one = in.total.desc.extents;
     if (!one.empty()) expect_shape("total_sequence_length", one, {1});
     const std::int64_t total = *static_cast<const std::int32_t*>(in.total.data);
-    const bool begins = is_prompt(in, total);
+    in.begins = is_prompt(in, total);
+    in.longest = total;
     in.capacity = std::max(total, in.past_capacity);
     expect_shape("seqlens_k", in.last_keys.desc.extents, {in.batch()});
     for (std::int64_t b = 0; b < in.batch(); ++b) {
         const std::int64_t last = static_cast<const std::int32_t*>(in.last_keys.data)[b];
-        const std::int64_t past = begins ? 0 : last + 1 - in.rows();
+        const std::int64_t past = in.begins ? 0 : last + 1 - in.rows();
         if (last < 0 || last >= in.capacity || past < 0 || past > in.past_capacity)
             throw argument_error("Maskwise: seqlens_k[" + std::to_string(b) + "] is " +
                                  std::to_string(last) + " with " + std::to_string(in.rows()) +
@@ -72,15 +107,14 @@ void read_lengths(group_query_inputs& in) {
                                  " keys, and a past of " + std::to_string(in.past_capacity));
         in.past_rows.push_back(past);
         in.lengths.push_back(last + 1);
+        in.longest = std::max(in.longest, last + 1);
     }
 }
 
 group_query_inputs read_inputs(const call& at, const attention_settings& settings) {
-    group_query_inputs in{at.input(0),          at.input(1), at.input(2), at.optional_input(3),
-                          at.optional_input(4), at.input(5), at.input(6)};
-    in.queries = by_heads("query", in.query.desc, settings.query_heads);
-    in.keys = by_heads("key", in.key.desc, settings.key_heads);
-    in.values = by_heads("value", in.value.desc, settings.key_heads);
+    group_query_inputs in{at.input(0), at.optional_input(3), at.optional_input(4), at.input(5),
+                          at.input(6)};
+    read_projections(in, at, settings);
     check_shapes(in);
     if (is_given(in.past_key)) in.past_capacity = in.past_key.desc.extents[2];
     read_lengths(in);
@@ -101,11 +135,14 @@ attention_work begin_group_query_attention(const runtime&, const call& at,
     desc.scale = settings.scale;
     desc.soft_cap = settings.soft_cap;
     desc.grouped_queries = true;
-    desc.dst = in.queries;
+    desc.dst = by_heads("dst", {in.queries.type, in.dst()}, settings.query_heads);
     work.at.query = in.query.data;
-    work.at.key = in.key.data;
-    work.at.value = in.value.data;
-    work.at.dst = at.output_data(in.query.desc.extents);
+    work.at.key = in.key_at;
+    work.at.value = in.value_at;
+    if (settings.rotates)
+        work.rotary = read_rotary_positions({at, in.queries.extents, in.longest, in.begins,
+                                             in.past_rows, settings.rotates_neighbours});
+    work.at.dst = at.output_data(in.dst());
     keep_for_next(work, at, {in.past_capacity, in.capacity, in.past_rows}, in.past_key,
                   in.past_value, loop);
     work.rules.causal = true;

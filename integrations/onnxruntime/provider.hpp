@@ -21,7 +21,8 @@ class provider : public OrtEp {
 public:
     provider(const runtime& with, OrtKernelRegistry* kernels, session_settings settings);
 
-    int threads() const { return session_->threads; }
+    // Of its kernels, too, which may outlive it.
+    const std::shared_ptr<session_facts>& session() const { return session_; }
 
 private:
     void claim_nodes(const model_graph& graph, OrtEpGraphSupportInfo* support);
@@ -36,7 +37,7 @@ private:
     const runtime& with_;
     OrtKernelRegistry* const kernels_;
     const session_settings settings_;
-    const std::shared_ptr<session_facts> session_; // of the kernels, too
+    const std::shared_ptr<session_facts> session_;
     // By the name of the output: those that ONNX Runtime is going to have compiled.
     std::map<std::string, fused_node, std::less<>> fusions_;
 };

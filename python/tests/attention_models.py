@@ -198,10 +198,30 @@ def draw_multi_head(random: np.random.Generator, dtype: str = "f") -> Case:
     return Case("MultiHeadAttention", feeds, outputs, attributes, 20, random.random() < 0.3)
 
 
+def draw_rotary(
+    random: np.random.Generator, queries: tuple[int, int, int], keys: int, has_past: bool
+) -> dict[str, Array]:
+    """Caches for so many keys or more, of a whole head or its beginning, and positions or none."""
+    batch, rows, depth = queries
+    limit = keys + int(random.choice([0, 1, 40]))
+    width = int(random.choice([8, depth // 16 * 8, depth // 32 * 8]))
+    feeds = {name: numbers(random, (limit, width), "f") for name in ("cos_cache", "sin_cache")}
+    if random.random() < 0.5:
+        # ONNX Runtime reads them one behind the other, wherever a row of them ends.
+        shape = (batch, rows + int(random.choice([0, 0, 3])))
+        ids = random.integers(0, limit, shape)
+        if not has_past:  # counted from the first
+            ids.flat[0] = random.integers(0, limit - rows + 1)
+        feeds["position_ids"] = ids
+    return feeds
+
+
 def draw_group_query(random: np.random.Generator, dtype: str = "f") -> Case:
     """A prompt, one more key, or some more of one sequence; the past has room for more, or not."""
     some = lambda *choices: int(random.choice(choices))  # noqa: E731
-    batch, key_heads, depth = some(1, 2, 3), some(1, 2, 3), some(8, 24, 64)
+    is_rotary = random.random() < 0.6
+    batch, key_heads = some(1, 2, 3), some(1, 2, 3)
+    depth = some(16, 48, 128) if is_rotary else some(8, 24, 64)
     heads, rows, past, room = key_heads * some(1, 2, 4), some(2, 7, 65, 130), 0, 0
     way = some(0, 1, 2)  # a prompt, decoding, a later prompt
     if way > 0:
@@ -227,6 +247,12 @@ def draw_group_query(random: np.random.Generator, dtype: str = "f") -> Case:
         attributes["softcap"] = float(random.choice([0, 1, 20]))
     if random.random() < 0.3:
         attributes["scale"] = float(random.choice([0.1, 1]))
+    if is_rotary:
+        attributes |= {"do_rotary": 1, "rotary_interleaved": some(0, 1)}
+        feeds |= draw_rotary(random, (batch, rows, depth), max(total, room), way > 0)
+    if random.random() < 0.5:
+        parts = [feeds.pop("key"), feeds.pop("value")]
+        feeds["query"] = np.concatenate([feeds["query"], *parts], -1)
     return Case("GroupQueryAttention", feeds, RESULTS[:3], attributes, 20, random.random() < 0.3)
 
 
@@ -248,7 +274,8 @@ ODD_NUMBERS: dict[str, list[Any]] = {
     "local_window_size": [0, -5, 2**40],
     "is_causal": [2, -1],
     "unidirectional": [2, -1],
-    "do_rotary": [1],
+    "do_rotary": [0, 1, 2],
+    "rotary_interleaved": [2, -1],
 }
 
 
@@ -277,9 +304,9 @@ def spoil(random: np.random.Generator, case: Case) -> Case:
             case.attributes[name] = random.choice(ODD_NUMBERS[name]).item()
     elif way < 0.4 and whole:
         array = case.feeds[str(random.choice(whole))]
-        array.flat[int(random.integers(array.size or 1)) : 1] = random.choice(
-            [-1, -(2**31), 2**31 - 1, 99]
-        )
+        if array.size:
+            odd = [-1, -(2**31), 2**31 - 1, 99]
+            array.flat[int(random.integers(array.size))] = random.choice(odd)
     elif way < 0.55:
         del case.feeds[str(random.choice(list(case.feeds)[1:]))]
     else:

@@ -207,6 +207,72 @@ def test_nothing_masks_deep_heads(capfd: Any) -> None:
     assert line_of(capfd, case.model()).endswith("f32,nothing masks, at a depth of 128")
 
 
+def rotary_case(rows: int = 4, **feeds: Any) -> Case:
+    """A prompt of one sequence of two heads of 16, and what else there is; None takes away."""
+    random = np.random.default_rng(rows)
+    made = {"query": random.standard_normal((1, rows, 32)).astype("f")}
+    made |= {name: random.standard_normal((1, rows, 16)).astype("f") for name in ("key", "value")}
+    made["seqlens_k"] = np.array([rows - 1], np.int32)
+    made["total_sequence_length"] = np.array([rows], np.int32)
+    made |= {n: random.standard_normal((300, 8)).astype("f") for n in ("cos_cache", "sin_cache")}
+    made = {name: array for name, array in (made | feeds).items() if array is not None}
+    heads = {"num_heads": 2, "kv_num_heads": 1, "do_rotary": 1}
+    return Case("GroupQueryAttention", made, attention_models.RESULTS[:3], heads, 20, True)
+
+
+@pytest.mark.parametrize(
+    ("feeds", "why"),
+    [
+        ({}, ""),
+        ({"cos_cache": None}, "do_rotary without cos_cache or sin_cache"),
+        ({"value": None}, "one of key and value is missing"),
+        ({"attention_bias": np.zeros((1, 1, 4, 4), "f")}, "attention_bias"),
+        ({"head_sink": np.zeros(2, "f")}, "head_sink"),
+    ],
+)
+def test_lines_of_group_query(capfd: Any, feeds: dict[str, Any], why: str) -> None:
+    line = line_of(capfd, rotary_case(**feeds).model())
+    operator = "it,com.microsoft.GroupQueryAttention-1 f32"
+    assert line == (f"maskwise,refuse,{operator},{why}" if why else f"maskwise,claim,{operator}")
+
+
+@pytest.mark.parametrize(("attribute", "value"), [("do_rotary", 0), ("smooth_softmax", 1)])
+def test_attributes_of_group_query_are_refused(capfd: Any, attribute: str, value: int) -> None:
+    case = rotary_case()
+    case.attributes[attribute] = value
+    assert line_of(capfd, case.model()).startswith("maskwise,refuse,")
+
+
+@pytest.mark.parametrize(
+    ("feeds", "said"),
+    [
+        ({"position_ids": np.array([[297, 0, 0, 0]])}, "4 rows from position 297 on, of 300"),
+        ({"position_ids": np.array([[-1, 1, 2, 3]])}, "position -1 on"),
+        ({"position_ids": np.array([[-(2**63), 1, 2, 3]])}, f"position {-(2**63)} on"),
+        ({"position_ids": np.array([[2**63 - 1, 1, 2, 3]])}, f"position {2**63 - 1} on"),
+        ({"position_ids": np.array([[0, 1]])}, "position_ids is {1,2} with 4 rows"),
+        ({"position_ids": np.array([0, 1, 2, 3])}, "position_ids is {4}"),
+        ({"sin_cache": np.zeros((299, 8), "f")}, "sin_cache is {299,8}"),
+        ({n: np.zeros((300, 4), "f") for n in ("cos_cache", "sin_cache")}, "cos_cache is {300,4}"),
+        ({n: np.zeros((300, 16), "f") for n in ("cos_cache", "sin_cache")}, "{300,16}"),
+        ({n: np.zeros(300, "f") for n in ("cos_cache", "sin_cache")}, "cos_cache is {300}"),
+        ({n: np.zeros((3, 8), "f") for n in ("cos_cache", "sin_cache")}, "sequence of 4 keys"),
+        (
+            {"seqlens_k": np.array([350], np.int32)}
+            | {f"past_{name}": np.zeros((1, 1, 400, 16), "f") for name in ("key", "value")},
+            "cos_cache is {300,8} with a sequence of 351 keys",
+        ),
+        (
+            {"query": np.zeros((1, 4, 30), "f"), "key": None, "value": None},
+            "packed query is {1,4,30} with 4 heads",
+        ),
+    ],
+)
+def test_errors_of_rotary_positions(feeds: dict[str, Any], said: str) -> None:
+    got, failure, claimed = with_maskwise(rotary_case(**feeds))
+    assert claimed and got is None and "Maskwise: " in failure and said in failure
+
+
 @pytest.mark.parametrize(
     ("entries", "axis", "why"),
     [
@@ -265,13 +331,15 @@ def test_a_function_with_an_operators_name_is_left() -> None:
         assert got[0].tolist() == expected[0].tolist()
 
 
-def test_a_cache_in_place() -> None:
+@pytest.mark.parametrize("is_rotary", [False, True])
+def test_a_cache_in_place(is_rotary: bool) -> None:
     """past and present of GroupQueryAttention may be the same memory."""
     random = np.random.default_rng(1)
     case = attention_models.draw_group_query(random)
     while (
         case.feeds["query"].shape[1] != 1
         or "past_key" not in case.feeds
+        or ("cos_cache" in case.feeds) != is_rotary
         or (case.feeds["past_key"].shape[2] < case.feeds["total_sequence_length"])
     ):
         case = attention_models.draw_group_query(random)
@@ -310,3 +378,17 @@ def test_threads_at_once_and_other_shapes() -> None:
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(run, [1, 5, 64, 65, 130, 7, 200, 5] * 4))
+
+
+def test_threads_at_once_rotate() -> None:
+    """They do not share the memory that holds the queries meanwhile."""
+    model = rotary_case().model()
+    session, stock = session_of(model, threads=2, is_claimed=False), stock_session(model)
+
+    def run(rows: int) -> None:
+        feeds = rotary_case(rows).feeds
+        for one, other in zip(session.run(None, feeds), stock.run(None, feeds), strict=True):
+            np.testing.assert_allclose(one, other, 2e-5, 2e-5)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(run, [2, 5, 64, 65, 130, 7, 300, 5] * 8))

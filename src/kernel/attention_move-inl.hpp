@@ -31,10 +31,18 @@ HWY_ATTR HWY_INLINE void transpose_matrix(const std::byte* from, std::int64_t fr
     }
     whole_rows = row_count / n * n;
     whole_columns = columns / n * n;
-    for (std::int64_t r = 0; r < whole_rows; r += n)
+    const auto move = [&](std::int64_t r, std::int64_t c) HWY_ATTR {
+        square_block<Width, side, 1>::move(from + r * from_bytes + c * width, offsets,
+                                           to + c * to_bytes + r * width, places);
+    };
+    // Along the rows that lie further apart: those of many heads may all meet in one set of a
+    // cache, which holds a few of them only.
+    if (std::abs(to_bytes) > std::abs(from_bytes))
         for (std::int64_t c = 0; c < whole_columns; c += n)
-            square_block<Width, side, 1>::move(from + r * from_bytes + c * width, offsets,
-                                               to + c * to_bytes + r * width, places);
+            for (std::int64_t r = 0; r < whole_rows; r += n) move(r, c);
+    else
+        for (std::int64_t r = 0; r < whole_rows; r += n)
+            for (std::int64_t c = 0; c < whole_columns; c += n) move(r, c);
 #endif
     transpose_singly<Width>(from + whole_columns * width, from_bytes, whole_rows,
                             columns - whole_columns, to + whole_columns * to_bytes, to_bytes);

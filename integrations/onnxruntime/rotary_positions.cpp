@@ -1,0 +1,117 @@
+#include "rotary_positions.hpp"
+
+#include "attention_work.hpp"
+
+#include <cstring>
+#include <string>
+
+namespace maskwise::ort {
+namespace {
+
+constexpr std::size_t cosine_input = 7, sine_input = 8, position_input = 9;
+
+void check_caches(const rotary_call& of, const dims& cosines, const dims& sines) {
+    constexpr std::int64_t unit = 8; // ONNX Runtime takes no other numbers of pairs
+    const std::int64_t depth = of.queries[3];
+    expect_shape("cos_cache", cosines, {-1, -1});
+    expect_shape("sin_cache", sines, cosines);
+    if (depth % (2 * unit) != 0 || cosines[1] % unit != 0 || cosines[1] > depth / 2)
+        throw shape_error("Maskwise: cos_cache is " + to_string(cosines) + " with heads of " +
+                          std::to_string(depth) + ": its width is a multiple of " +
+                          std::to_string(unit) + ", half a head at most, a head one of " +
+                          std::to_string(2 * unit));
+    if (cosines[0] < of.longest)
+        throw shape_error("Maskwise: cos_cache is " + to_string(cosines) + " with a sequence of " +
+                          std::to_string(of.longest) + " keys");
+}
+
+[[noreturn]] void refuse_position(std::int64_t position, std::int64_t rows, std::int64_t limit) {
+    throw argument_error("Maskwise: " + std::to_string(rows) + " rows from position " +
+                         std::to_string(position) + " on, of " + std::to_string(limit) +
+                         " in cos_cache and sin_cache");
+}
+
+// A prompt begins where its first sequence does, and counts from there.
+void read_given(rotary_positions& to, const rotary_call& of, const input_tensor& given) {
+    const dims& extents = given.desc.extents;
+    const std::int64_t sequences = of.queries[0];
+    expect_shape("position_ids", extents, {sequences, -1});
+    if (extents[1] < to.rows)
+        throw shape_error("Maskwise: position_ids is " + to_string(extents) + " with " +
+                          std::to_string(to.rows) + " rows");
+    const auto* const numbers = static_cast<const std::int64_t*>(given.data);
+    if (of.begins)
+        to.first.assign(static_cast<std::size_t>(sequences), numbers[0]);
+    else
+        to.each = numbers;
+}
+
+void check_positions(const rotary_positions& of, std::int64_t sequences, std::int64_t limit) {
+    const auto check = [&](std::int64_t position, std::int64_t rows) {
+        if (position < 0 || position > limit - rows) refuse_position(position, rows, limit);
+    };
+    if (of.each == nullptr)
+        for (const std::int64_t first : of.first) check(first, of.rows);
+    else
+        for (std::int64_t i = 0; i < sequences * of.rows; ++i) check(of.each[i], 1);
+}
+
+} // namespace
+
+rotary_positions read_rotary_positions(const rotary_call& of) {
+    const input_tensor cosines = of.at.input(cosine_input), sines = of.at.input(sine_input);
+    check_caches(of, cosines.desc.extents, sines.desc.extents);
+    rotary_positions found{.cosines = static_cast<const float*>(cosines.data),
+                           .sines = static_cast<const float*>(sines.data),
+                           .pairs = cosines.desc.extents[1],
+                           .neighbours = of.neighbours,
+                           .rows = of.queries[2]};
+    const input_tensor given = of.at.optional_input(position_input);
+    if (given.theirs != nullptr)
+        read_given(found, of, given);
+    else
+        found.first = of.past_rows;
+    check_positions(found, of.queries[0], cosines.desc.extents[0]);
+    return found;
+}
+
+void rotate_row(const rotary_positions& by, std::int64_t position, const float* from, float* to,
+                std::int64_t depth) {
+    const float* const cosines = by.cosines + position * by.pairs;
+    const float* const sines = by.sines + position * by.pairs;
+    const std::int64_t pairs = by.pairs, rest = depth - 2 * pairs;
+    const auto turn = [=](std::int64_t pair, std::int64_t one, std::int64_t other) {
+        const float x = from[one], y = from[other];
+        to[one] = x * cosines[pair] - y * sines[pair];
+        to[other] = y * cosines[pair] + x * sines[pair];
+    };
+    // Loops of their own, so that the compiler finds vectors in both.
+    if (by.neighbours)
+        for (std::int64_t i = 0; i < pairs; ++i) turn(i, 2 * i, 2 * i + 1);
+    else
+        for (std::int64_t i = 0; i < pairs; ++i) turn(i, i, i + pairs);
+    if (rest > 0)
+        std::memcpy(to + 2 * pairs, from + 2 * pairs,
+                    static_cast<std::size_t>(rest) * sizeof(float));
+}
+
+void rotate(const rotary_positions& by, const tensor_desc& of, const void* from, float* to,
+            const parallel_loop& loop) {
+    const dims &extents = of.extents, &strides = of.strides_bytes;
+    const std::int64_t heads = extents[1], depth = extents[3];
+    const auto one = [&](std::int64_t part) {
+        const std::int64_t sequence = part / by.rows, row = part % by.rows;
+        const std::byte* at =
+            static_cast<const std::byte*>(from) + sequence * strides[0] + row * strides[2];
+        for (std::int64_t head = 0; head < heads; ++head)
+            rotate_row(by, by.position(sequence, row),
+                       reinterpret_cast<const float*>(at + head * strides[1]),
+                       to + (part * heads + head) * depth, depth);
+    };
+    constexpr std::int64_t least = 1 << 16; // elements, as of copies in attention_work.cpp
+    const std::int64_t parts = extents[0] * by.rows;
+    if (parts * heads * depth >= least) return loop.run(parts, one);
+    for (std::int64_t part = 0; part < parts; ++part) one(part);
+}
+
+} // namespace maskwise::ort
