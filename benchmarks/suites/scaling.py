@@ -38,12 +38,12 @@ def documents(sizes: list[int]) -> dict[str, Any]:
 AT_LENGTH: dict[str, dict[str, Any]] = {
     "left-padded causal": {
         "rules": {"causal": {}, "starts": {"starts": [1707]}},
-        "keeps": lambda _: after([1707]),
+        "keeps": lambda at: after(at([1707])),
     },
     "packed documents": documents([2200, 1000, 600, 296]),
     "encoder batch, padded": {
         "rules": {"lengths": {"lengths": [2880]}},
-        "keeps": lambda _: before([2880]),
+        "keeps": lambda at: before(at([2880])),
     },
 }
 OF_OWN_SHAPE = ("causal, grouped", "decode", "decode, batch", "speculative")
@@ -149,8 +149,8 @@ def measured(engine: Worker, problem: Problem) -> tuple[list[str], float]:
 
 SELECTS = {
     "causal mask over 12 heads": {"cond": [1024, 1024], "src_0": [12, 1024, 1024], "src_1": []},
-    "all of one shape, 4 MB": dict.fromkeys(("cond", "src_0", "src_1"), [1024, 1024]),
-    "all of one shape, 64 MB": dict.fromkeys(("cond", "src_0", "src_1"), [16, 1024, 1024]),
+    "all of one shape, 4 MB": {key: [1024, 1024] for key in ("cond", "src_0", "src_1")},
+    "all of one shape, 64 MB": {key: [16, 1024, 1024] for key in ("cond", "src_0", "src_1")},
 }
 
 

@@ -3,15 +3,21 @@
 #include "base/checked.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <numeric>
 
 namespace maskwise {
 namespace {
 
 // A worker that takes its last item when all others are done takes a fifth longer than they.
 constexpr std::int64_t items_per_worker = 4;
-// An item of fewer key tiles would spend too much of its time on its state.
+// An item of fewer key tiles spends too much of its time on its state, and one of half as many less
+// than workers without an item would lose.
 constexpr std::int64_t least_tiles = 8;
+constexpr int few_workers = 8;
+// By size; exact enough for the order of items.
+constexpr std::int64_t classes = 16;
 // Where each worker has as many row tiles, no mask that models have leaves one alone for long.
 constexpr std::int64_t many_row_tiles = 32;
 // What a row tile costs without its keys, in key tiles: its queries, its rows of dst.
@@ -25,21 +31,50 @@ std::int64_t rounded_up(std::int64_t count, std::int64_t by) {
     return (count + by - 1) / by;
 }
 
-// The most key tiles that an item should have.
-std::int64_t tiles_of_item(const row_costs& costs, int workers) {
-    std::int64_t sum = 0;
-    const std::int64_t unlike = costs.heads / costs.heads_alike * costs.row_tiles;
-    for (std::int64_t i = 0; i < unlike; ++i) sum += costs.tiles[i] + own_cost;
-    return std::max(rounded_up(sum * costs.heads_alike, workers * items_per_worker), least_tiles);
+std::int64_t least_of_item(int workers) {
+    return workers > few_workers ? least_tiles / 2 : least_tiles;
 }
 
-void add_row_tile(std::int64_t row_tile, std::int64_t parts, work_list& list) {
-    work_item item{row_tile, 0, parts, list.states};
-    if (parts > 1) {
-        list.shared[list.shared_count++] = item;
-        list.states += parts;
+// The most key tiles that an item should have.
+std::int64_t most_of_item(const row_costs& costs, int workers) {
+    std::int64_t sum = 0;
+    for (std::int64_t i = 0; i < costs.unlike(); ++i) sum += costs.tiles[i] + own_cost;
+    return std::max(rounded_up(sum * costs.heads_alike, workers * items_per_worker),
+                    least_of_item(workers));
+}
+
+// How a row tile is cut; class 0 has the largest items.
+struct row_cut {
+    row_cut(std::int64_t tiles, std::int64_t most)
+        : parts(tiles > most ? rounded_up(tiles, most) : 1),
+          size_class(classes - (parts > 1 ? rounded_up(tiles, parts) : tiles) * classes / most) {}
+
+    std::int64_t parts, size_class;
+};
+
+using class_places = std::array<std::int64_t, classes + 1>;
+
+// Where each class begins.
+class_places places_of(const row_costs& costs, std::int64_t most) {
+    class_places places{};
+    for (std::int64_t i = 0; i < costs.unlike(); ++i) {
+        const row_cut cut(costs.tiles[i], most);
+        places[static_cast<std::size_t>(cut.size_class)] += cut.parts * costs.heads_alike;
     }
-    for (; item.part < parts; ++item.part, ++item.state) list.items[list.count++] = item;
+    std::exclusive_scan(places.begin(), places.end(), places.begin(), std::int64_t{0});
+    return places;
+}
+
+void add_row_tile(std::int64_t row_tile, const row_cut& cut, class_places& places,
+                  work_list& list) {
+    work_item item{row_tile, 0, cut.parts, list.states};
+    if (cut.parts > 1) {
+        list.shared[list.shared_count++] = item;
+        list.states += cut.parts;
+    }
+    std::int64_t& place = places[static_cast<std::size_t>(cut.size_class)];
+    for (; item.part < cut.parts; ++item.part, ++item.state) list.items[place++] = item;
+    list.count += cut.parts;
 }
 
 } // namespace
@@ -57,12 +92,14 @@ division divide(const attention_data& plan, int threads) {
     made.threads = threads;
     made.row_tiles = plan.heads * plan.row_tiles();
     made.by_cost = threads > 1 && !plan.by_operators() && // which adds all values in one order
-                   plan.key_tiles() >= 2 * least_tiles && made.row_tiles / threads < many_row_tiles;
+                   plan.key_tiles() >= 2 * least_of_item(threads) &&
+                   made.row_tiles / threads < many_row_tiles;
     std::int64_t items = made.row_tiles;
     if (made.by_cost) {
-        made.most_items = made.row_tiles + threads * items_per_worker;
-        made.most_states = std::min(made.most_items, 2 * threads * items_per_worker);
-        items = std::min(made.most_items, made.row_tiles * (plan.key_tiles() / least_tiles));
+        const std::int64_t wanted = threads * items_per_worker;
+        const std::int64_t parts = rounded_up(plan.key_tiles(), least_of_item(threads));
+        items = made.most_items = std::min(items + wanted, items * parts);
+        made.most_states = std::min(made.most_items, 2 * wanted);
         made.cost_bytes = padded(made.row_tiles * std::int64_t{sizeof(std::int64_t)});
         made.list_bytes =
             padded((made.most_items + made.row_tiles) * std::int64_t{sizeof(work_item)});
@@ -86,22 +123,25 @@ std::int64_t heads_alike(const attention_data& plan, bool has_rules) {
     return plan.outer[last];
 }
 
+// What is broadcast along rows is read in no time.
+std::int64_t parts_of_map(const mask_layout& layout, int workers) {
+    const std::int64_t row_tiles = layout.heads * layout.row_tiles;
+    if (layout.rows < layout.tile_rows || workers == 1) return 1;
+    return std::clamp<std::int64_t>(workers * items_per_worker / row_tiles, 1,
+                                    std::max<std::int64_t>(1, layout.key_tiles / least_tiles));
+}
+
 // Last rows first: below a causal boundary they have most keys.
-void list_work(const row_costs& costs, int workers, work_list& list) {
-    const std::int64_t most = tiles_of_item(costs, workers);
-    const auto add_those = [&](std::int64_t least, std::int64_t below) {
-        for (std::int64_t i = 0; i < costs.heads * costs.row_tiles; ++i) {
-            const std::int64_t head = i / costs.row_tiles, number = i % costs.row_tiles;
-            const std::int64_t row_tile = head * costs.row_tiles + costs.row_tiles - 1 - number;
-            const std::int64_t tiles = costs.of(row_tile);
-            const std::int64_t parts = tiles > most ? rounded_up(tiles, most) : 1;
-            const std::int64_t each = parts > 1 ? rounded_up(tiles, parts) : tiles;
-            if (least <= each && each < below) add_row_tile(row_tile, parts, list);
-        }
-    };
-    add_those(most / 2, most + 1);
-    add_those(most / 4, most / 2);
-    add_those(0, most / 4);
+bool list_work(const row_costs& costs, int workers, work_list& list) {
+    const std::int64_t most = most_of_item(costs, workers);
+    if (*std::max_element(costs.tiles, costs.tiles + costs.unlike()) <= most / 2) return false;
+    auto places = places_of(costs, most);
+    for (std::int64_t head = 0; head < costs.heads; ++head) {
+        const std::int64_t* const tiles = costs.of_head(head);
+        for (std::int64_t number = costs.row_tiles; number-- > 0;)
+            add_row_tile(head * costs.row_tiles + number, {tiles[number], most}, places, list);
+    }
+    return true;
 }
 
 } // namespace maskwise

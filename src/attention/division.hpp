@@ -19,8 +19,9 @@ struct row_costs {
     std::int64_t heads_alike = 1;
     const std::int64_t* tiles = nullptr; // of the row tiles of one head of those that are alike
 
-    std::int64_t of(std::int64_t row_tile) const {
-        return tiles[row_tile / row_tiles / heads_alike * row_tiles + row_tile % row_tiles];
+    std::int64_t unlike() const { return heads / heads_alike * row_tiles; }
+    const std::int64_t* of_head(std::int64_t head) const {
+        return tiles + head / heads_alike * row_tiles;
     }
 };
 
@@ -50,8 +51,12 @@ division divide(const attention_data& plan, int threads);
 // How many heads that follow one another have the same mask.
 std::int64_t heads_alike(const attention_data& plan, bool has_rules);
 
-// Fills in the list, which has room for what `divide` says. Items cost about the same, and the
-// heavier ones come first.
-void list_work(const row_costs& costs, int workers, work_list& list);
+// In how many parts the key tiles of a map's row tile are looked at.
+std::int64_t parts_of_map(const mask_layout& layout, int workers);
+
+// Fills in the list, which has room for what `divide` says: items cost about the same, and the
+// heavier ones come first. False, and no list, where each row tile is an item so light that no
+// order is better.
+bool list_work(const row_costs& costs, int workers, work_list& list);
 
 } // namespace maskwise

@@ -12,7 +12,7 @@ namespace maskwise {
 namespace {
 
 // Row tiles of which one worker counts the computed key tiles.
-constexpr std::int64_t row_tiles_at_once = 8;
+constexpr std::int64_t row_tiles_at_once = 4;
 
 void make_room(std::unique_ptr<attention_scratch>& scratch, std::int64_t bytes) {
     const auto size = static_cast<std::size_t>(bytes);
@@ -41,7 +41,7 @@ public:
     void run() {
         find_maps();
         if (how_.by_cost) list_items();
-        share_out(how_.by_cost ? list_.count : how_.row_tiles,
+        share_out(is_listed_ ? list_.count : how_.row_tiles,
                   [&](tile_worker& worker, std::int64_t item) { run_item(worker, item); });
         share_out(list_.shared_count,
                   [&](tile_worker& worker, std::int64_t item) { finish_shared(worker, item); });
@@ -99,7 +99,7 @@ private:
         share_out((count + row_tiles_at_once - 1) / row_tiles_at_once, count_some);
         list_.items = reinterpret_cast<work_item*>(costs_ + how_.cost_bytes);
         list_.shared = list_.items + how_.most_items;
-        list_work({plan_.heads, row_tiles, alike, tiles}, how_.threads, list_);
+        is_listed_ = list_work({plan_.heads, row_tiles, alike, tiles}, how_.threads, list_);
     }
 
     // Each worker takes the next item as long as there is one.
@@ -121,10 +121,13 @@ private:
     }
 
     void fill_map(const mask_layout& layout, const void* mask, const map_memory& to) const {
-        share_out(layout.heads * layout.row_tiles, [&](tile_worker&, std::int64_t number) {
-            const std::int64_t place = number * layout.key_tiles;
+        const std::int64_t row_tiles = layout.heads * layout.row_tiles;
+        const std::int64_t parts = parts_of_map(layout, how_.workers);
+        share_out(row_tiles * parts, [&](tile_worker&, std::int64_t item) {
+            const std::int64_t number = item / parts, place = number * layout.key_tiles;
             map_row_tile(layout, plan_.kernels->attention, mask, number, to.tiles + place,
-                         to.highest == nullptr ? nullptr : to.highest + place);
+                         to.highest == nullptr ? nullptr : to.highest + place,
+                         {item % parts, parts});
         });
     }
 
@@ -151,7 +154,7 @@ private:
     tile_range range_of(std::int64_t item) const {
         const std::int64_t row_tiles = plan_.row_tiles();
         const std::int64_t head = item / row_tiles, number = item % row_tiles;
-        if (!how_.by_cost) return whole(head, row_tiles - 1 - number);
+        if (!is_listed_) return whole(head, row_tiles - 1 - number);
         const work_item& work = list_.items[item];
         tile_range range = whole(work.row_tile / row_tiles, work.row_tile % row_tiles);
         range.part = work.part;
@@ -191,6 +194,7 @@ private:
     std::byte* states_;
     tile_maps maps_;
     work_list list_;
+    bool is_listed_ = false;
 };
 
 } // namespace
