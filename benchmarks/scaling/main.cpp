@@ -106,9 +106,10 @@ private:
                 taken[i].push_back(median(take_samples(
                     call_, [] {}, 40, request.at("seconds"))));
             }
-        json seconds = json::object();
+        json seconds = json::object(); // as of items, the least: what else runs only adds
         for (std::size_t i = 0; i < threads.size(); ++i)
-            seconds[std::to_string(threads[i])] = median(taken[i]);
+            seconds[std::to_string(threads[i])] =
+                *std::min_element(taken[i].begin(), taken[i].end());
         return seconds;
     }
 
