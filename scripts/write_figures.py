@@ -63,6 +63,7 @@ ISA = "scripts/bench isa select sweep --limit"
 README, SPEED = "README.md", "docs/performance.md"
 FUSION, HOST, TORCH = "docs/fusion.md", "docs/onnxruntime.md", "docs/pytorch.md"
 MODELS = "scripts/bench transformers"
+SCALING = "scripts/bench scaling"
 EVERY = (
     Table("docs/onednn.md", "run", RUN, ("run-perf",), newest_only=True),
     Table(README, "plain", f"{ATTENTION} --peers", sources=ENGINE, newest_only=True),
@@ -80,6 +81,8 @@ EVERY = (
     Table("docs/openvino.md", "openvino", "scripts/bench openvino", sources=ENGINE),
     Table("docs/openvino.md", "openvino_models", "scripts/bench openvino --models", sources=ENGINE),
     Table("docs/attention.md", "masks", "scripts/bench masks", sources=ENGINE),
+    Table("docs/attention.md", "scaling_simulated", SCALING, sources=ENGINE, linked=True),
+    Table("docs/attention.md", "scaling_threads", SCALING, sources=ENGINE, linked=True),
     Table(TORCH, "transformers", MODELS, sources=ENGINE),
     Table(TORCH, "transformers_memory", MODELS, ("transformers",), ENGINE, linked=True),
     Table(TORCH, "lengths", MODELS, ("transformers",), ENGINE, newest_only=True, drawn=True),

@@ -23,6 +23,11 @@ void tile_worker::begin(float* state) const {
     std::fill_n(state + plan_.tile_rows, plan_.tile_rows * (1 + plan_.columns), 0.0F);
 }
 
+std::int64_t tile_worker::count_computed(const tile_range& range) {
+    operands_.bind(range.head, range.row_tile);
+    return operands_.count_computed(operands_.kept_part(range));
+}
+
 void tile_worker::run(const tile_range& range, float* state) {
     operands_.bind(range.head, range.row_tile);
     begin(state);

@@ -15,6 +15,8 @@ public:
           operands_(plan, at, numbers, maps, scratch) {}
 
     float* own_state() const { return operands_.part(plan_.worker.state); }
+    // The key tiles that `run` computes.
+    std::int64_t count_computed(const tile_range& range);
     // Takes the keys that have a weight for certain into a new state.
     void run(const tile_range& range, float* state);
     // Joins the states of disjoint keys of a row tile.

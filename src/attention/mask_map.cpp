@@ -103,14 +103,15 @@ mask_layout make_mask_layout(mask_kind kind, const dims& outer, std::int64_t row
 }
 
 void map_row_tile(const mask_layout& layout, const attention_kernels& kernels, const void* mask,
-                  std::int64_t number, tile_mask* tiles, float* highest) {
+                  std::int64_t number, tile_mask* tiles, float* highest, map_part part) {
     const std::int64_t head = number / layout.row_tiles, row_tile = number % layout.row_tiles;
     const std::int64_t first_row = row_tile * layout.tile_rows;
     const std::int64_t rows = std::min(layout.tile_rows, layout.rows - first_row);
     const std::int64_t offset = offset_of(shape_position(head, layout.outer), layout.outer_bytes) +
                                 first_row * layout.row_bytes;
     auto* const at = static_cast<std::byte*>(const_cast<void*>(mask)) + offset;
-    for (std::int64_t t = 0; t < layout.key_tiles; ++t) {
+    const auto first_of = [&](std::int64_t p) { return layout.key_tiles * p / part.parts; };
+    for (std::int64_t t = first_of(part.number); t < first_of(part.number + 1); ++t) {
         const std::int64_t first_key = t * layout.tile_keys;
         const std::int64_t keys = std::min(layout.tile_keys, layout.keys - first_key);
         std::byte* const tile = at + first_key * layout.key_bytes;

@@ -54,11 +54,16 @@ mask_layout make_mask_layout(mask_kind kind, const dims& outer, std::int64_t row
                              std::int64_t keys, const dims& strides_bytes, std::int64_t tile_rows,
                              std::int64_t tile_keys);
 
-// Fills in the key tiles of one row tile; number of [0, heads * row_tiles). `highest` becomes the
-// largest bias of each tile, or infinity where it is mixed and not wanted; NaN is the largest. Not
-// used for a cond.
+// One of some parts of the key tiles.
+struct map_part {
+    std::int64_t number = 0, parts = 1;
+};
+
+// Fills in the key tiles of one row tile, or a part of them; number of [0, heads * row_tiles).
+// `highest` becomes the largest bias of each tile, or infinity where it is mixed and not wanted;
+// NaN is the largest. Not used for a cond.
 void map_row_tile(const mask_layout& layout, const attention_kernels& kernels, const void* mask,
-                  std::int64_t number, tile_mask* tiles, float* highest);
+                  std::int64_t number, tile_mask* tiles, float* highest, map_part part = {});
 
 // Where a head's key tiles of a row tile lie in the map.
 std::int64_t place_in_map(const mask_layout& layout, std::span<const std::int64_t> position,

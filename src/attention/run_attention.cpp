@@ -1,63 +1,18 @@
 #include "attention/run_attention.hpp"
 
 #include "attention/attention_tile.hpp"
+#include "attention/division.hpp"
 #include "attention/kept_maps.hpp"
-#include "base/checked.hpp"
 #include "exec/parts.hpp"
 
 #include <algorithm>
 #include <atomic>
-#include <limits>
-#include <new>
 
 namespace maskwise {
 namespace {
 
-// Keys of one row tile are shared out, so that there are a few items of work for each thread, but
-// no item is smaller than this.
-constexpr std::int64_t items_per_thread = 4, least_tiles_of_item = 8;
-constexpr auto padding = static_cast<std::int64_t>(scratch_alignment);
-
-std::int64_t padded(std::int64_t bytes) {
-    return static_cast<std::int64_t>(padded_bytes(static_cast<std::size_t>(bytes)));
-}
-
-// How an execution is divided, and its scratch: the maps of cond and bias, the workers, and the
-// states of row tiles of which the keys are shared out.
-struct division {
-    int workers = 1;
-    std::int64_t splits = 1; // of the keys of each row tile
-    std::int64_t items = 0;
-    std::int64_t highest_bytes = 0, norm_bytes = 0, map_bytes = 0, worker_bytes = 0,
-                 state_bytes = 0;
-
-    // With what aligning takes; where 64 bits do not hold them, a number that no machine has.
-    std::int64_t bytes() const {
-        const wide all = wide{workers} * worker_bytes + wide{splits > 1 ? items : 0} * state_bytes +
-                         highest_bytes + norm_bytes + map_bytes + padding;
-        constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-        return all > most ? most : static_cast<std::int64_t>(all);
-    }
-};
-
-division divide(const attention_data& plan, int threads) {
-    division made;
-    const std::int64_t row_tiles = plan.heads * plan.row_tiles();
-    const std::int64_t wanted = threads > 1 ? threads * items_per_thread : 1;
-    const std::int64_t most = std::max<std::int64_t>(1, plan.key_tiles() / least_tiles_of_item);
-    if (!plan.by_operators()) // which adds the values of all keys in one order
-        made.splits = std::clamp<std::int64_t>(
-            (wanted + row_tiles - 1) / std::max<std::int64_t>(1, row_tiles), 1, most); // speed
-    made.items = row_tiles * made.splits;
-    made.workers = static_cast<int>(std::clamp<std::int64_t>(made.items, 1, threads));
-    constexpr std::int64_t float_bytes = sizeof(float);
-    made.highest_bytes = padded(plan.bias_mask.tiles() * float_bytes);
-    if (plan.bounds_scores) made.norm_bytes = padded(plan.heads * plan.key_tiles() * float_bytes);
-    made.map_bytes = padded(plan.mask.tiles() + plan.bias_mask.tiles());
-    made.worker_bytes = padded(plan.worker.floats * float_bytes);
-    made.state_bytes = padded(plan.state_floats() * float_bytes);
-    return made;
-}
+// Row tiles of which one worker counts the computed key tiles.
+constexpr std::int64_t row_tiles_at_once = 4;
 
 void make_room(std::unique_ptr<attention_scratch>& scratch, std::int64_t bytes) {
     const auto size = static_cast<std::size_t>(bytes);
@@ -91,23 +46,23 @@ class attention_run {
 public:
     attention_run(const attention_data& plan, const attention_operands& at,
                   const attention_numbers& numbers, const parallel_loop* loop, const division& how,
-                  std::byte* scratch)
-        : plan_(plan), at_(at), numbers_(numbers), loop_(loop), how_(how),
+                  std::byte* scratch, work_watcher* watcher = nullptr)
+        : plan_(plan), at_(at), numbers_(numbers), loop_(loop), how_(how), watcher_(watcher),
           highest_(reinterpret_cast<float*>(scratch)),
           key_norms_(reinterpret_cast<float*>(scratch + how.highest_bytes)),
           cond_map_(reinterpret_cast<tile_mask*>(scratch + how.highest_bytes + how.norm_bytes)),
           bias_map_(cond_map_ + plan.mask.tiles()),
-          workers_(scratch + how.highest_bytes + how.norm_bytes + how.map_bytes),
+          costs_(scratch + how.highest_bytes + how.norm_bytes + how.map_bytes),
+          workers_(costs_ + how.cost_bytes + how.list_bytes),
           states_(workers_ + how.workers * how.worker_bytes) {}
 
     void run() {
         find_maps();
-        share_out(how_.items,
+        if (how_.by_cost) list_items();
+        share_out(is_listed_ ? list_.count : how_.row_tiles,
                   [&](tile_worker& worker, std::int64_t item) { run_item(worker, item); });
-        if (how_.splits > 1)
-            share_out(how_.items / how_.splits, [&](tile_worker& worker, std::int64_t row_tile) {
-                finish_row_tile(worker, row_tile);
-            });
+        share_out(list_.shared_count,
+                  [&](tile_worker& worker, std::int64_t item) { finish_shared(worker, item); });
     }
 
     tile_counts count() {
@@ -144,29 +99,54 @@ private:
             ++(is_masked ? counts.mixed : counts.full);
     }
 
-    float* state_of(std::int64_t item) const {
-        return reinterpret_cast<float*>(states_ + item * how_.state_bytes);
+    float* state_at(std::int64_t place) const {
+        return reinterpret_cast<float*>(states_ + place * how_.state_bytes);
+    }
+
+    // Heads that are alike are counted once.
+    void list_items() {
+        auto* const tiles = reinterpret_cast<std::int64_t*>(costs_);
+        const std::int64_t alike = heads_alike(plan_, at_.rules != nullptr);
+        const std::int64_t row_tiles = plan_.row_tiles();
+        const std::int64_t count = plan_.heads / alike * row_tiles;
+        const auto count_some = [&](tile_worker& worker, std::int64_t part) {
+            const std::int64_t first = part * row_tiles_at_once;
+            for (std::int64_t i = first; i < std::min(count, first + row_tiles_at_once); ++i)
+                tiles[i] = worker.count_computed(whole(i / row_tiles * alike, i % row_tiles));
+        };
+        share_out((count + row_tiles_at_once - 1) / row_tiles_at_once, count_some);
+        list_.items = reinterpret_cast<work_item*>(costs_ + how_.cost_bytes);
+        list_.shared = list_.items + how_.most_items;
+        is_listed_ = list_work({plan_.heads, row_tiles, alike, tiles}, how_.threads, list_);
     }
 
     // Each worker takes the next item as long as there is one.
     template <class Work>
     void share_out(std::int64_t items, const Work& work) const {
+        if (items == 0) return;
+        if (watcher_ != nullptr) watcher_->begin_phase();
         std::atomic<std::int64_t> next = 0;
         const auto run_worker = [&](std::int64_t number) {
             const product_scope scope(plan_);
             auto* const scratch = workers_ + number * how_.worker_bytes;
             tile_worker worker(plan_, at_, numbers_, maps_, reinterpret_cast<float*>(scratch));
-            for (std::int64_t item = next++; item < items; item = next++) work(worker, item);
+            for (std::int64_t item = next++; item < items; item = next++) {
+                work(worker, item);
+                if (watcher_ != nullptr) watcher_->end_item();
+            }
             plan_.computed_tiles.fetch_add(worker.computed_tiles(), std::memory_order_relaxed);
         };
         run_in_parts(std::min<std::int64_t>(how_.workers, items), run_worker, loop_);
     }
 
     void fill_map(const mask_layout& layout, const void* mask, const map_memory& to) const {
-        share_out(layout.heads * layout.row_tiles, [&](tile_worker&, std::int64_t number) {
-            const std::int64_t place = number * layout.key_tiles;
+        const std::int64_t row_tiles = layout.heads * layout.row_tiles;
+        const std::int64_t parts = parts_of_map(layout, how_.workers);
+        share_out(row_tiles * parts, [&](tile_worker&, std::int64_t item) {
+            const std::int64_t number = item / parts, place = number * layout.key_tiles;
             map_row_tile(layout, plan_.kernels->attention, mask, number, to.tiles + place,
-                         to.highest == nullptr ? nullptr : to.highest + place);
+                         to.highest == nullptr ? nullptr : to.highest + place,
+                         {item % parts, parts});
         });
     }
 
@@ -185,32 +165,37 @@ private:
         return kept->keep(std::move(made))->memory();
     }
 
-    // The last rows first: below a causal boundary they have most keys, and a thread that begins
-    // one at the end would keep all others waiting.
+    tile_range whole(std::int64_t head, std::int64_t row_tile) const {
+        return {head, row_tile, 0, plan_.key_tiles()};
+    }
+
+    // Without a list the last rows of a head are first, too.
     tile_range range_of(std::int64_t item) const {
-        const std::int64_t row_tiles = plan_.row_tiles(), tiles = plan_.key_tiles();
-        const std::int64_t row_tile = item / how_.splits, split = item % how_.splits;
-        const std::int64_t each = tiles / how_.splits, rest = tiles % how_.splits;
-        const auto first_of = [&](std::int64_t s) { return s * each + std::min(s, rest); };
-        return {row_tile / row_tiles, row_tiles - 1 - row_tile % row_tiles, first_of(split),
-                first_of(split + 1)};
+        const std::int64_t row_tiles = plan_.row_tiles();
+        const std::int64_t head = item / row_tiles, number = item % row_tiles;
+        if (!is_listed_) return whole(head, row_tiles - 1 - number);
+        const work_item& work = list_.items[item];
+        tile_range range = whole(work.row_tile / row_tiles, work.row_tile % row_tiles);
+        range.part = work.part;
+        range.parts = work.parts;
+        return range;
     }
 
     void run_item(tile_worker& worker, std::int64_t item) const {
         const tile_range range = range_of(item);
         if (plan_.by_operators()) return worker.run_by_operators(range);
-        if (how_.splits > 1) return worker.run(range, state_of(item));
+        if (range.parts > 1) return worker.run(range, state_at(list_.items[item].state));
         worker.run(range, worker.own_state());
         worker.finish(range, worker.own_state());
     }
 
-    void finish_row_tile(tile_worker& worker, std::int64_t row_tile) const {
-        const std::int64_t first = row_tile * how_.splits;
-        tile_range range = range_of(first);
-        range.last = plan_.key_tiles();
-        for (std::int64_t split = 1; split < how_.splits; ++split)
-            worker.merge(range, state_of(first), state_of(first + split));
-        worker.finish(range, state_of(first));
+    void finish_shared(tile_worker& worker, std::int64_t item) const {
+        const work_item& first = list_.shared[item];
+        const tile_range range =
+            whole(first.row_tile / plan_.row_tiles(), first.row_tile % plan_.row_tiles());
+        for (std::int64_t part = 1; part < first.parts; ++part)
+            worker.merge(range, state_at(first.state), state_at(first.state + part));
+        worker.finish(range, state_at(first.state));
     }
 
     const attention_data& plan_;
@@ -218,13 +203,17 @@ private:
     const attention_numbers& numbers_;
     const parallel_loop* loop_;
     const division& how_;
+    work_watcher* watcher_;
     float* highest_; // of the tiles of bias_map_
     float* key_norms_;
     tile_mask* cond_map_;
     tile_mask* bias_map_;
+    std::byte* costs_;
     std::byte* workers_;
     std::byte* states_;
     tile_maps maps_;
+    work_list list_;
+    bool is_listed_ = false;
 };
 
 } // namespace
@@ -248,12 +237,12 @@ std::int64_t scratch_bytes(const attention_data& plan, int threads) {
 
 void run_attention(const attention_data& plan, const attention_operands& at,
                    const attention_numbers& numbers, const parallel_loop* loop,
-                   std::unique_ptr<attention_scratch>& memory) {
+                   std::unique_ptr<attention_scratch>& memory, work_watcher* watcher) {
     const bool writes = plan.columns != 0 || plan.statistics.column_count != 0;
     if (plan.heads == 0 || plan.rows == 0 || !writes) return;
     const division how = divide(plan, loop == nullptr ? threads_for(plan) : loop->threads);
     make_room(memory, how.bytes());
-    attention_run(plan, at, numbers, loop, how, first_aligned(memory->bytes.get())).run();
+    attention_run(plan, at, numbers, loop, how, first_aligned(memory->bytes.get()), watcher).run();
 }
 
 tile_counts count_tiles(const attention_data& plan, const attention_operands& at) {

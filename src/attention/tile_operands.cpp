@@ -72,12 +72,34 @@ void tile_operands::bind(std::int64_t head, std::int64_t number) {
 }
 
 tile_range tile_operands::kept_part(const tile_range& range) const {
-    if (rows_.spans == nullptr) return range;
-    const key_span hull = spans_.hull();
-    tile_range part = range;
-    part.first = std::max(range.first, hull.first / plan_.tile_keys);
-    part.last = std::min(range.last, (hull.last + plan_.tile_keys - 1) / plan_.tile_keys);
+    tile_range all = range;
+    if (rows_.spans != nullptr) {
+        const key_span hull = spans_.hull();
+        all.first = std::max(range.first, hull.first / plan_.tile_keys);
+        all.last = std::min(range.last, (hull.last + plan_.tile_keys - 1) / plan_.tile_keys);
+    }
+    if (range.parts == 1) return all;
+    tile_range part = all;
+    part.first = first_of(all, range.part);
+    part.last = first_of(all, range.part + 1);
     return part;
+}
+
+std::int64_t tile_operands::count_computed(const tile_range& range) const {
+    const bool is_masked =
+        rows_.spans != nullptr || rows_.maps.cond != nullptr || rows_.maps.bias != nullptr;
+    if (!is_masked) return range.last - range.first;
+    std::int64_t count = 0;
+    for (std::int64_t number = range.first; number < range.last; ++number)
+        count += tile(number).action == tile_action::compute ? 1 : 0;
+    return count;
+}
+
+std::int64_t tile_operands::first_of(const tile_range& all, std::int64_t part) const {
+    if (part == all.parts) return all.last;
+    std::int64_t before = count_computed(all) * part / all.parts, number = all.first;
+    for (; before > 0; ++number) before -= tile(number).action == tile_action::compute ? 1 : 0;
+    return number;
 }
 
 // Found by whoever needs it first; others may find the same meanwhile.

@@ -32,10 +32,12 @@ key_tile decide(const attention_data& plan, const attention_numbers& numbers, co
 bool has_weight(const key_tile& keys, float fill, float bound, const float* maxima,
                 std::int64_t rows);
 
-// Key tiles [first, last) of a row tile of a head.
+// Key tiles [first, last) of a row tile of a head, or of these one of a few parts, with as many
+// tiles to compute as the others, or one more.
 struct tile_range {
     std::int64_t head = 0, row_tile = 0;
     std::int64_t first = 0, last = 0;
+    std::int64_t part = 0, parts = 1;
 };
 
 // The queries of one panel of a row tile.
@@ -56,6 +58,8 @@ public:
     key_tile tile(std::int64_t number) const { return decide(plan_, numbers_, rows_, number); }
     // Without the tiles at its ends of which no row keeps a key.
     tile_range kept_part(const tile_range& range) const;
+    // Of the tiles that are computed for certain.
+    std::int64_t count_computed(const tile_range& range) const;
 
     template <typename Visit>
     void for_each_panel(Visit visit) const {
@@ -95,6 +99,8 @@ private:
     // Rows of a tile as dense f32.
     strided_matrix floats(const strided_matrix& rows, std::int64_t count, std::int64_t columns,
                           std::int64_t to) const;
+    // Where a part begins.
+    std::int64_t first_of(const tile_range& all, std::int64_t part) const;
     float key_norm(const key_tile& keys) const;
     // That no score of a postponed tile is above, its bias apart; infinity where none is known.
     float bound_of_scores(const key_tile& keys);

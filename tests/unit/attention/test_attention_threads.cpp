@@ -48,6 +48,22 @@ TEST(attention_threads, share_the_keys_of_few_queries) {
         }
 }
 
+// The mask of a sequence, or of a head, leaves some row tiles much and others little or nothing.
+TEST(attention_threads, share_the_keys_of_uneven_masks) {
+    for (const int threads : {3, 24}) {
+        attention_case what =
+            test::plain_case({3, 2, 70, 16}, {3, 2, 2100, 16}, {3, 2, 2100, 16}, 9);
+        what.rules = mask_rules{.from_end = true, .causal = true, .lengths = {2100, 0, 300}};
+        expect_right(what, loop_of(threads));
+        what = test::plain_case({3, 70, 16}, {3, 2100, 16}, {3, 2100, 16}, 10);
+        std::vector<double> keep(3 * 2100, 0);
+        std::fill_n(keep.begin(), 2100, 1);
+        std::fill_n(keep.begin() + 2 * 2100 + 700, 90, 1);
+        test::set_cond(what, {3, 1, 2100}, keep);
+        expect_right(what, loop_of(threads));
+    }
+}
+
 TEST(attention_threads, shared_keys_may_all_be_masked) {
     for (const float fill : {-std::numeric_limits<float>::infinity(), -2.0F}) {
         attention_case what = test::plain_case({1, 1, 16}, {1, 5000, 16}, {1, 5000, 16}, 3);

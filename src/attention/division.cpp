@@ -1,0 +1,166 @@
+#include "attention/division.hpp"
+
+#include "base/checked.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <numeric>
+
+namespace maskwise {
+namespace {
+
+// A worker that takes its last item when all others are done takes a fifth longer than they.
+constexpr std::int64_t items_per_worker = 4;
+// An item of fewer key tiles spends too much of its time on its state, and one of half as many less
+// than workers without an item would lose.
+constexpr std::int64_t least_tiles = 8;
+constexpr int few_workers = 8;
+// By size; exact enough for the order of items.
+constexpr std::int64_t classes = 16;
+// Where each worker has as many row tiles, no mask that models have leaves one alone for long.
+constexpr std::int64_t many_row_tiles = 32;
+// What a row tile costs without its keys, in key tiles: its queries, its rows of dst.
+constexpr std::int64_t own_cost = 1;
+
+std::int64_t padded(std::int64_t bytes) {
+    return static_cast<std::int64_t>(padded_bytes(static_cast<std::size_t>(bytes)));
+}
+
+std::int64_t rounded_up(std::int64_t count, std::int64_t by) {
+    return (count + by - 1) / by;
+}
+
+std::int64_t least_of_item(int workers) {
+    return workers > few_workers ? least_tiles / 2 : least_tiles;
+}
+
+// Row tiles that all compute as many key tiles: cut so that the last round of items leaves few
+// workers idle. In tenths of a key tile, a part adds 5 to its worker and 1 to who joins the parts.
+std::int64_t most_of_equal(std::int64_t tiles, std::int64_t row_tiles, int workers) {
+    const auto time_of = [&](std::int64_t parts) {
+        return rounded_up(row_tiles * parts, workers) * (10 * rounded_up(tiles, parts) + 5) +
+               (parts > 1 ? rounded_up(row_tiles, workers) * parts : 0);
+    };
+    std::int64_t best = 1;
+    for (std::int64_t parts = 2;
+         parts <= tiles / least_of_item(workers) && row_tiles * parts <= workers * items_per_worker;
+         ++parts)
+        if (time_of(parts) < time_of(best)) best = parts;
+    return rounded_up(tiles, best);
+}
+
+// The most key tiles that an item should have.
+std::int64_t most_of_item(const row_costs& costs, int workers) {
+    const auto [least, most] = std::minmax_element(costs.tiles, costs.tiles + costs.unlike());
+    if (*least == *most)
+        return std::max(most_of_equal(*most, costs.heads * costs.row_tiles, workers),
+                        least_of_item(workers));
+    const std::int64_t sum =
+        std::accumulate(costs.tiles, costs.tiles + costs.unlike(), costs.unlike() * own_cost);
+    return std::max(rounded_up(sum * costs.heads_alike, workers * items_per_worker),
+                    least_of_item(workers));
+}
+
+// How a row tile is cut; class 0 has the largest items.
+struct row_cut {
+    row_cut(std::int64_t tiles, std::int64_t most)
+        : parts(tiles > most ? rounded_up(tiles, most) : 1),
+          size_class(classes - (parts > 1 ? rounded_up(tiles, parts) : tiles) * classes / most) {}
+
+    std::int64_t parts, size_class;
+};
+
+using class_places = std::array<std::int64_t, classes + 1>;
+
+// Where each class begins.
+class_places places_of(const row_costs& costs, std::int64_t most) {
+    class_places places{};
+    for (std::int64_t i = 0; i < costs.unlike(); ++i) {
+        const row_cut cut(costs.tiles[i], most);
+        places[static_cast<std::size_t>(cut.size_class)] += cut.parts * costs.heads_alike;
+    }
+    std::exclusive_scan(places.begin(), places.end(), places.begin(), std::int64_t{0});
+    return places;
+}
+
+void add_row_tile(std::int64_t row_tile, const row_cut& cut, class_places& places,
+                  work_list& list) {
+    work_item item{row_tile, 0, cut.parts, list.states};
+    if (cut.parts > 1) {
+        list.shared[list.shared_count++] = item;
+        list.states += cut.parts;
+    }
+    std::int64_t& place = places[static_cast<std::size_t>(cut.size_class)];
+    for (; item.part < cut.parts; ++item.part, ++item.state) list.items[place++] = item;
+    list.count += cut.parts;
+}
+
+} // namespace
+
+std::int64_t division::bytes() const {
+    const wide all = wide{workers} * worker_bytes + wide{most_states} * state_bytes +
+                     highest_bytes + norm_bytes + map_bytes + cost_bytes + list_bytes +
+                     static_cast<std::int64_t>(scratch_alignment);
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    return all > most ? most : static_cast<std::int64_t>(all);
+}
+
+division divide(const attention_data& plan, int threads) {
+    division made;
+    made.threads = threads;
+    made.row_tiles = plan.heads * plan.row_tiles();
+    made.by_cost = threads > 1 && !plan.by_operators() && // which adds all values in one order
+                   plan.key_tiles() >= 2 * least_of_item(threads) &&
+                   made.row_tiles / threads < many_row_tiles;
+    std::int64_t items = made.row_tiles;
+    if (made.by_cost) {
+        const std::int64_t wanted = threads * items_per_worker;
+        const std::int64_t parts = rounded_up(plan.key_tiles(), least_of_item(threads));
+        items = made.most_items = std::min(items + wanted, items * parts);
+        made.most_states = std::min(made.most_items, 2 * wanted);
+        made.cost_bytes = padded(made.row_tiles * std::int64_t{sizeof(std::int64_t)});
+        made.list_bytes =
+            padded((made.most_items + made.row_tiles) * std::int64_t{sizeof(work_item)});
+    }
+    made.workers = static_cast<int>(std::clamp<std::int64_t>(items, 1, threads));
+    constexpr std::int64_t float_bytes = sizeof(float);
+    made.highest_bytes = padded(plan.bias_mask.tiles() * float_bytes);
+    if (plan.bounds_scores) made.norm_bytes = padded(plan.heads * plan.key_tiles() * float_bytes);
+    made.map_bytes = padded(plan.mask.tiles() + plan.bias_mask.tiles());
+    made.worker_bytes = padded(plan.worker.floats * float_bytes);
+    made.state_bytes = padded(plan.state_floats() * float_bytes);
+    return made;
+}
+
+// Rules are a sequence's, which is an index of the first dimension.
+std::int64_t heads_alike(const attention_data& plan, bool has_rules) {
+    const int last = plan.outer.rank() - 1;
+    if (last < 0 || (has_rules && last == 0)) return 1;
+    for (const mask_layout* layout : {&plan.mask, &plan.bias_mask})
+        if (layout->heads != 0 && layout->outer_tiles[last] != 0) return 1;
+    return plan.outer[last];
+}
+
+// What is broadcast along rows is read in no time.
+std::int64_t parts_of_map(const mask_layout& layout, int workers) {
+    const std::int64_t row_tiles = layout.heads * layout.row_tiles;
+    if (layout.rows < layout.tile_rows || workers == 1) return 1;
+    return std::clamp<std::int64_t>(workers * items_per_worker / row_tiles, 1,
+                                    std::max<std::int64_t>(1, layout.key_tiles / least_tiles));
+}
+
+// Last rows first: below a causal boundary they have most keys.
+bool list_work(const row_costs& costs, int workers, work_list& list) {
+    const std::int64_t most = most_of_item(costs, workers);
+    if (*std::max_element(costs.tiles, costs.tiles + costs.unlike()) <= most / 2) return false;
+    auto places = places_of(costs, most);
+    for (std::int64_t head = 0; head < costs.heads; ++head) {
+        const std::int64_t* const tiles = costs.of_head(head);
+        for (std::int64_t number = costs.row_tiles; number-- > 0;)
+            add_row_tile(head * costs.row_tiles + number, {tiles[number], most}, places, list);
+    }
+    return true;
+}
+
+} // namespace maskwise
