@@ -89,12 +89,10 @@ void visit_order(ov::AttributeVisitor& visitor, const char* name, std::vector<in
     visitor.on_attribute(name, saved);
     OPENVINO_ASSERT(saved.size() >= 2 && saved.size() <= max_rank, "Maskwise: ", name, " orders ",
                     saved.size(), " dimensions");
+    OPENVINO_ASSERT(fusion::is_order(saved), "Maskwise: ", name, " is no order of ", saved.size(),
+                    " dimensions");
     order.clear();
-    for (std::size_t d = 0; d < saved.size(); ++d) {
-        OPENVINO_ASSERT(std::ranges::count(saved, static_cast<std::int64_t>(d)) == 1,
-                        "Maskwise: ", name, " is no order of ", saved.size(), " dimensions");
-        order.push_back(static_cast<int>(saved[d]));
-    }
+    for (const std::int64_t d : saved) order.push_back(static_cast<int>(d));
 }
 
 void visit_factors(ov::AttributeVisitor& visitor, std::vector<fusion::score_factor>& factors,

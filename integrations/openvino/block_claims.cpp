@@ -19,6 +19,7 @@ namespace {
 
 namespace op = ov::op;
 
+constexpr const char* joins_cache = "OpenVINO joins it with its cache";
 // From so many bytes of scores on the call itself no longer tells.
 constexpr std::size_t least_bytes_of_rows = std::size_t{1} << 18;
 
@@ -59,7 +60,8 @@ bool reads_state(const ov::Node& node, int most_steps) {
 std::optional<std::int64_t> scores_of(const fusion::attention_chain& attention,
                                       const ov::OutputVector& inputs) {
     const auto rows_of = [](const ov::Output<ov::Node>& input, const std::vector<int>& order) {
-        return *(input.get_partial_shape().begin() + order.end()[-2]);
+        const ov::PartialShape& shape = input.get_partial_shape();
+        return shape.rank().is_static() ? *(shape.begin() + order.end()[-2]) : ov::Dimension();
     };
     const ov::Dimension rows = rows_of(inputs[0], attention.query.order);
     const ov::Dimension keys = rows_of(inputs[1], attention.key.order);
@@ -67,27 +69,49 @@ std::optional<std::int64_t> scores_of(const fusion::attention_chain& attention,
     return rows.get_length() * keys.get_length();
 }
 
+bool reads_state(const found_block& found, const ov::Node& end) {
+    constexpr int most_steps = 10; // Concat, Gather, what repeats heads and turns dimensions
+    const ov::OutputVector inputs = found.inputs_of(end.input_values());
+    return reads_state(*inputs[1].get_node(), most_steps) ||
+           reads_state(*inputs[2].get_node(), most_steps);
+}
+
+// A bias of its own for each head: reading it costs as much as OpenVINO's whole loop.
+bool has_bias_by_head(const found_block& found, const ov::OutputVector& inputs) {
+    constexpr std::size_t matrices = 3, heads_from_end = 3;
+    return std::ranges::any_of(found.block.rows.steps, [&](const row_step& step) {
+        const auto* const with = std::get_if<row_combine>(&step);
+        if (with == nullptr || with->op != row_operator::add) return false;
+        const ov::PartialShape& bias = inputs[matrices + with->side].get_partial_shape();
+        return bias.rank().is_static() && bias.size() >= heads_from_end && bias.rbegin()[1] != 1 &&
+               bias.rbegin()[2].is_static() && bias.rbegin()[2] != 1;
+    });
+}
+
 // Measured (docs/openvino.md): from `least` on Maskwise is as fast whatever the mask is; tests hold
 // the figures against this.
 std::string reason_of_attention(const found_block& found, const ov::Node& end) {
     constexpr std::int64_t least = 9216;
-    constexpr int most_steps = 10; // Concat, Gather, what repeats heads and turns dimensions
     const ov::OutputVector inputs = found.inputs_of(end.input_values());
-    for (const std::size_t cached : {1U, 2U})
-        if (reads_state(*inputs[cached].get_node(), most_steps))
-            return "OpenVINO joins it with its cache";
+    if (reads_state(found, end)) return joins_cache;
+    if (has_bias_by_head(found, inputs)) return "each head has a bias of its own";
     if (scores_of(*found.block.attention, inputs).value_or(least) < least) return "it is small";
     return has_matrix_products(native_cpu()) ? "not measured on a CPU with AMX" : "";
 }
 
 std::string reason_against(const found_block& found, const ov::Node& end,
                            const accelerate_options& options) {
-    if (is_empty(end.get_output_partial_shape(0))) return "it has no elements";
-    if (options.force) return "";
+    if (std::string why = reason_of_form(found, end); !why.empty() || options.force) return why;
     return found.block.attention ? reason_of_attention(found, end) : reason_of_rows(found, end);
 }
 
 } // namespace
+
+std::string reason_of_form(const found_block& found, const ov::Node& end) {
+    if (is_empty(end.get_output_partial_shape(0))) return "it has no elements";
+    const auto* whole = ov::as_type<const op::v13::ScaledDotProductAttention>(&end);
+    return whole != nullptr && whole->get_causal() && reads_state(found, end) ? joins_cache : "";
+}
 
 bool is_claimed(const found_block& found, const ov::Node& end, const accelerate_options& options) {
     const std::string reason = reason_against(found, end, options);

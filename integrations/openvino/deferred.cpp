@@ -85,7 +85,10 @@ public:
 private:
     std::optional<found_block> find() const {
         auto found = find_block(*this, how_.replaced.lock().get());
-        if (found && !how_.is_taken && !is_claimed(*found, *this, {})) found.reset();
+        if (!found) return found;
+        const bool is_ours =
+            how_.is_taken ? reason_of_form(*found, *this).empty() : is_claimed(*found, *this, {});
+        if (!is_ours) found.reset();
         return found;
     }
 
@@ -143,12 +146,21 @@ std::shared_ptr<ov::Node> defer_end(const ov::Node& end, const ov::OutputVector&
     return std::make_shared<deferred_end<op::v8::Softmax>>(how, inputs.at(0), v8.get_axis());
 }
 
-std::shared_ptr<ov::Node> make_deferred_end(const ov::DiscreteTypeInfo& type) {
+// An imported model has been compiled before: what is OpenVINO's in it stays so.
+std::shared_ptr<ov::Node> make_node_of_ir(const ov::DiscreteTypeInfo& type) {
+    const bool is_imported = is_called_by_cpu_plugin();
+    const auto make = [&](const auto& plain, const auto& deferred) -> std::shared_ptr<ov::Node> {
+        return is_imported ? plain() : deferred();
+    };
     if (type == op::v0::MatMul::get_type_info_static())
-        return std::make_shared<deferred_end<op::v0::MatMul>>(deferral{});
-    if (type == op::v13::ScaledDotProductAttention::get_type_info_static())
-        return std::make_shared<deferred_end<op::v13::ScaledDotProductAttention>>(deferral{});
-    return nullptr;
+        return make([] { return std::make_shared<op::v0::MatMul>(); },
+                    [] { return std::make_shared<deferred_end<op::v0::MatMul>>(deferral{}); });
+    if (type == op::v1::Select::get_type_info_static())
+        return make([] { return std::make_shared<op::v1::Select>(); },
+                    [] { return std::make_shared<deferred_select>(); });
+    using whole = op::v13::ScaledDotProductAttention;
+    return make([] { return std::make_shared<whole>(); },
+                [] { return std::make_shared<deferred_end<whole>>(deferral{}); });
 }
 
 std::vector<std::string> names_of_taken(const ov::Model& model) {

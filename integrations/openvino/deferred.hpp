@@ -47,8 +47,9 @@ struct deferral {
 // same operation set, on these inputs.
 std::shared_ptr<ov::Node> defer_end(const ov::Node& end, const ov::OutputVector& inputs,
                                     const deferral& how);
-// One without inputs and attributes; null for another type.
-std::shared_ptr<ov::Node> make_deferred_end(const ov::DiscreteTypeInfo& type);
+// What a front end makes of a MatMul, Select or ScaledDotProductAttention of IR, without inputs and
+// attributes yet.
+std::shared_ptr<ov::Node> make_node_of_ir(const ov::DiscreteTypeInfo& type);
 
 // Friendly names of what Maskwise runs of a model, also in bodies, when the CPU plugin compiles it.
 std::vector<std::string> names_of_taken(const ov::Model& model);

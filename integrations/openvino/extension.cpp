@@ -26,8 +26,7 @@ public:
     const ov::DiscreteTypeInfo& get_type_info() const override { return type_; }
     ov::OutputVector create(const ov::OutputVector& inputs,
                             ov::AttributeVisitor& visitor) const override {
-        auto node = make_deferred_end(type_);
-        if (node == nullptr) node = std::make_shared<deferred_select>();
+        const auto node = make_node_of_ir(type_);
         node->set_arguments(inputs);
         node->visit_attributes(visitor);
         node->constructor_validate_and_infer_types();

@@ -8,6 +8,7 @@
 
 #include <openvino/op/constant.hpp>
 #include <openvino/op/convert.hpp>
+#include <openvino/op/parameter.hpp>
 #include <openvino/op/transpose.hpp>
 
 #include <optional>
@@ -91,7 +92,7 @@ void fused::convert_to_bf16() {
     inputs.pop_back();
     has_probe_ = false;
     set_arguments(inputs);
-    if (get_input_element_type(0) != ov::element::f32) return; // or the model has other types
+    if (!may_be_bf16()) return;
     for (std::size_t i = 0; i < first_operand(); ++i) {
         const auto narrow = std::make_shared<ov::op::v0::Convert>(inputs[i], ov::element::bf16);
         input(i).replace_source_output(narrow);
@@ -99,7 +100,25 @@ void fused::convert_to_bf16() {
     const auto readers = output(0).get_target_inputs();
     set_output_type(0, ov::element::bf16, get_output_partial_shape(0));
     const auto wide = std::make_shared<ov::op::v0::Convert>(output(0), ov::element::f32);
+    wide->set_friendly_name(get_friendly_name());
+    set_friendly_name(get_friendly_name() + "/bf16");
     for (auto reader : readers) reader.replace_source_output(wide);
+}
+
+// Not where the model has other types, for odd depths, of which the kernels convert pairs one by
+// one, and for inputs of the model in open shapes, of which the plugin's conversion truncates.
+bool fused::may_be_bf16() const {
+    if (get_input_element_type(0) != ov::element::f32) return false;
+    const ov::PartialShape& query = get_input_partial_shape(0);
+    const auto depth = static_cast<std::ptrdiff_t>(block_.attention->query.order.back());
+    if (query.rank().is_dynamic() || (query.begin() + depth)->is_dynamic() ||
+        (query.begin() + depth)->get_length() % 2 != 0)
+        return false;
+    bool truncates = false;
+    for (std::size_t i = 0; i < first_operand(); ++i)
+        truncates |= get_input_partial_shape(i).is_dynamic() &&
+                     ov::is_type<ov::op::v0::Parameter>(get_input_node_ptr(i));
+    return !truncates;
 }
 
 // A Transpose that alone reads the result: its order becomes the result's.
@@ -114,8 +133,10 @@ bool fused::take_transpose() {
     auto& order = block_.attention->order;
     if (given == nullptr) return false;
     const auto next = given->cast_vector<std::int64_t>();
-    if (next.size() != order.size()) return false;
+    if (next.size() != order.size() || !fusion::is_order(next)) return false;
     order = fusion::joined(order, next);
+    set_friendly_name(reader->get_friendly_name());
+    output(0).get_tensor().set_names(reader->output(0).get_names());
     reader->output(0).replace(output(0));
     return true;
 }

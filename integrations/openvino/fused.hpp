@@ -35,6 +35,7 @@ private:
     ov::PartialShape shape_of_rows() const;
     ov::PartialShape shape_of_attention() const;
     bool take_transpose();
+    bool may_be_bf16() const;
     void convert_to_bf16();
 
     fusion::block block_;

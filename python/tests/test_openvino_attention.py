@@ -141,7 +141,7 @@ def test_it_computes_in_what_the_plugin_computes_in(opens: bool) -> None:
     assert off[1] <= 1.5 * off[0] + 1e-3
 
 
-def cached_model(keeps_state: bool, whole: bool = True) -> ov.Model:
+def cached_model(keeps_state: bool, whole: bool = True, causal: bool = False) -> ov.Model:
     """Keys and values of earlier words in states, of which beams are gathered."""
     shape = ov.PartialShape([-1, 2, -1, 16])
     beams = ops.parameter([-1], ov.Type.i32, name="beams")
@@ -158,7 +158,7 @@ def cached_model(keeps_state: bool, whole: bool = True) -> ov.Model:
             sinks.append(ov.opset6.assign(joined, variable))
         all_words[name] = joined if keeps_state else words[name]
     if whole:
-        result = ops.scaled_dot_product_attention(*all_words.values())
+        result = ops.scaled_dot_product_attention(*all_words.values(), causal=causal)
     else:
         scores = ops.matmul(all_words["q"], all_words["k"], False, True)
         result = ops.matmul(ops.softmax(scores, -1), all_words["v"], False, False)
@@ -188,6 +188,51 @@ def test_a_cache_is_right_where_attention_is_forced(whole: bool) -> None:
         given["beams"] = np.zeros(1, np.int32)
         expected, got = (np.array(next(iter(one.infer(given).values()))) for one in (stock, own))
         np.testing.assert_allclose(got, expected, rtol=0, atol=1e-5)
+
+
+def test_a_causal_cache_is_never_taken() -> None:
+    """OpenVINO's operation has another boundary there: that of the last word."""
+    model = accelerate(cached_model(True, causal=True), force=True)
+    assert maskwise.openvino.taken(model) == []
+
+
+def test_an_imported_model_of_openvinos_own_stays_so() -> None:
+    made = Attention(rows=130, keys=130)
+    blob = compile_model(attention_model(made)).export_model()
+    core = ov.Core()
+    core.add_extension(maskwise.openvino.library())
+    arrays = arrays_of(made)
+    imported = core.import_model(blob, "CPU")
+    np.testing.assert_allclose(run(imported, arrays), attention_of(made, arrays), atol=1e-5)
+
+
+@pytest.mark.parametrize("hint", ["f32", "bf16"])
+@pytest.mark.parametrize("turned", [(), ("o",)])
+def test_names_are_openvinos(hint: str, turned: tuple[str, ...]) -> None:
+    names = []
+    for change in (lambda model: model, accelerate):
+        model = attention_model(Attention(rows=130, keys=130, turned=turned))
+        last = model.get_results()[0].input_value(0)
+        last.get_tensor().set_names({"last"})
+        if turned:
+            last.get_node().input_value(0).get_tensor().set_names({"inner"})
+        compiled = compile_model(change(model), INFERENCE_PRECISION_HINT=hint)
+        names.append([output.names for output in compiled.outputs])
+    assert names == [[{"last"}]] * 2
+
+
+@pytest.mark.parametrize("operand", "qkv")
+def test_an_open_rank(operand: str) -> None:
+    """Which a reshape may make known after accelerate."""
+    shapes = {name: ov.PartialShape([1, 130, 2, 16]) for name in "qkv"}
+    shapes[operand] = ov.PartialShape.dynamic()
+    inputs = [ops.parameter(shape, ov.Type.f32, name=n) for n, shape in shapes.items()]
+    turned = [ops.transpose(one, [0, 2, 1, 3]) for one in inputs]
+    none, scale = ops.constant(np.float32(0)), ops.constant(np.float32(0.25))
+    result = ops.scaled_dot_product_attention(*turned, none, scale)
+    model = accelerate(ov.Model([result], inputs))
+    model.reshape({one.get_friendly_name(): [1, 130, 2, 16] for one in inputs})
+    assert count_taken(compile_model(model)) == 1
 
 
 def test_it_is_found_in_a_body() -> None:

@@ -22,10 +22,6 @@ std::vector<int> as_it_is(std::size_t rank) {
     return order;
 }
 
-bool is_order(const std::vector<std::int64_t>& order) {
-    return std::ranges::is_permutation(order, as_it_is(order.size()));
-}
-
 class attention_finder {
 public:
     attention_finder(const row_chain& chain, const chain_rules& rules)
@@ -129,6 +125,10 @@ std::optional<attention_chain> attention_finder::find() {
 }
 
 } // namespace
+
+bool is_order(const std::vector<std::int64_t>& order) {
+    return std::ranges::is_permutation(order, as_it_is(order.size()));
+}
 
 std::vector<int> joined(const std::vector<int>& first, const std::vector<std::int64_t>& next) {
     std::vector<int> both;

@@ -31,6 +31,8 @@ struct attention_chain {
     std::vector<std::size_t> op_ids; // of every operator, those of the chain among them
 };
 
+// Whether each dimension stands in it once.
+bool is_order(const std::vector<std::int64_t>& order);
 // The order in which `first` and then `next`, one of as many dimensions, leave them.
 std::vector<int> joined(const std::vector<int>& first, const std::vector<std::int64_t>& next);
 
