@@ -202,8 +202,8 @@ def test_an_imported_model_of_openvinos_own_stays_so() -> None:
     core = ov.Core()
     core.add_extension(maskwise.openvino.library())
     arrays = arrays_of(made)
-    imported = core.import_model(blob, "CPU")
-    np.testing.assert_allclose(run(imported, arrays), attention_of(made, arrays), atol=1e-5)
+    imported = core.import_model(blob, "CPU")  # in the precision that the plugin prefers
+    np.testing.assert_allclose(run(imported, arrays), attention_of(made, arrays), atol=0.02)
 
 
 @pytest.mark.parametrize("hint", ["f32", "bf16"])
