@@ -73,7 +73,7 @@ public:
         : base(std::forward<Arguments>(arguments)...), how_(std::move(how)) {}
 
     std::shared_ptr<ov::Node> clone_with_new_inputs(const ov::OutputVector& inputs) const override {
-        if (!is_called_by_cpu_plugin()) return defer_end(*this, inputs, {how_.is_taken, {}});
+        if (!is_called_by_cpu_plugin()) return defer_end(*this, inputs, how_);
         const auto found = find();
         return found ? found->make(inputs) : base::clone_with_new_inputs(inputs);
     }
