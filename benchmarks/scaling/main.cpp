@@ -12,8 +12,9 @@
 
 #include "exec/run_select.hpp"
 #include "plan/select_plan.hpp"
+#include "tensor/tensor_desc.hpp"
 
-#include <tbb/global_control.h>
+#include <tbb/task_arena.h>
 
 #include <algorithm>
 
@@ -37,7 +38,7 @@ public:
                 bytes *= extent.get<std::size_t>();
             }
             to.resize(bytes);
-            return made;
+            return with_strides(made);
         };
         desc.cond = describe("cond", data_type::boolean, cond_);
         desc.src_0 = describe("src_0", data_type::f32, src_0_);
@@ -101,10 +102,11 @@ private:
         std::vector<std::vector<double>> taken(threads.size());
         for (int turn = 0; turn < request.at("turns"); ++turn)
             for (std::size_t i = 0; i < threads.size(); ++i) {
-                const tbb::global_control most(tbb::global_control::max_allowed_parallelism,
-                                               static_cast<std::size_t>(threads[i]));
-                taken[i].push_back(median(take_samples(
-                    call_, [] {}, 40, request.at("seconds"))));
+                tbb::task_arena arena(threads[i]);
+                arena.execute([&] {
+                    taken[i].push_back(median(take_samples(
+                        call_, [] {}, 40, request.at("seconds"))));
+                });
             }
         json seconds = json::object(); // as of items, the least: what else runs only adds
         for (std::size_t i = 0; i < threads.size(); ++i)

@@ -18,8 +18,9 @@ constexpr std::int64_t least_tiles = 8;
 constexpr int few_workers = 8;
 // By size; exact enough for the order of items.
 constexpr std::int64_t classes = 16;
-// Where each worker has as many row tiles, no mask that models have leaves one alone for long.
-constexpr std::int64_t many_row_tiles = 32;
+// Of row tiles to a worker: whoever has the last one, even a heavy one, adds little to the whole,
+// and counting would take longer than it saves.
+constexpr std::int64_t many_row_tiles = 8, many_beyond_few_workers = 32;
 // What a row tile costs without its keys, in key tiles: its queries, its rows of dst.
 constexpr std::int64_t own_cost = 1;
 
@@ -48,6 +49,10 @@ std::int64_t most_of_equal(std::int64_t tiles, std::int64_t row_tiles, int worke
          ++parts)
         if (time_of(parts) < time_of(best)) best = parts;
     return rounded_up(tiles, best);
+}
+
+bool has_few_row_tiles(std::int64_t row_tiles, int workers) {
+    return row_tiles / workers < (workers > few_workers ? many_beyond_few_workers : many_row_tiles);
 }
 
 // The most key tiles that an item should have.
@@ -112,7 +117,7 @@ division divide(const attention_data& plan, int threads) {
     made.row_tiles = plan.heads * plan.row_tiles();
     made.by_cost = threads > 1 && !plan.by_operators() && // which adds all values in one order
                    plan.key_tiles() >= 2 * least_of_item(threads) &&
-                   made.row_tiles / threads < many_row_tiles;
+                   has_few_row_tiles(made.row_tiles, threads);
     std::int64_t items = made.row_tiles;
     if (made.by_cost) {
         const std::int64_t wanted = threads * items_per_worker;
