@@ -2,6 +2,7 @@
 
 #include "element_types.hpp"
 
+#include "attention/attention_checks.hpp"
 #include "tensor/data_type.hpp"
 
 #include <openvino/op/constant.hpp>
@@ -238,8 +239,7 @@ void model_ops::add_attention(const op::v13::ScaledDotProductAttention& node) {
     auto scores = add_own(op_kind::mat_mul, {query, key});
     ops_.back().transpose_b = true;
     const auto factor =
-        has_scale ? read(node, scale, {})
-                  : number(1 / std::sqrt(static_cast<float>(shape.rbegin()->get_length())));
+        has_scale ? read(node, scale, {}) : number(default_scale(shape.rbegin()->get_length()));
     scores = add_own(op_kind::multiply, {scores, factor});
     if (node.get_input_size() > mask && !node.get_causal()) {
         const auto given = read(node, mask, {});

@@ -133,16 +133,16 @@ void complete_outputs(attention_desc& desc) {
         require_shape("statistics", desc.statistics.extents, statistics);
 }
 
-// 1 / sqrt(depth), by Newton's method: the library does without libm. Halving more often than a
-// root has bits brings any start near enough.
+} // namespace
+
+// By Newton's method: the library does without libm. Halving more often than a root has bits brings
+// any start near enough.
 float default_scale(std::int64_t depth) {
     const auto square = static_cast<double>(depth);
     double root = std::max(square, 1.0);
     for (int i = 0; i < 64; ++i) root = (root + square / root) / 2;
     return static_cast<float>(1 / root);
 }
-
-} // namespace
 
 void require_addresses(const attention_desc& desc, const attention_operands& at) {
     const void* const addresses[] = {at.query, at.key,   at.value, at.cond,

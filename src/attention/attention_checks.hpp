@@ -31,6 +31,9 @@ attention_desc checked_attention(attention_desc desc);
 // Throws argument_error for a null address of an operand with elements.
 void require_addresses(const attention_desc& desc, const attention_operands& at);
 
+// 1 / sqrt(depth).
+float default_scale(std::int64_t depth);
+
 // Extent of the dimension before the last two.
 std::int64_t heads_of(const tensor_desc& operand);
 
