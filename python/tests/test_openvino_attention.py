@@ -218,21 +218,25 @@ def test_names_are_openvinos(hint: str, turned: tuple[str, ...]) -> None:
         last.get_tensor().set_names({"last"})
         model = ov.Model([last], made.get_parameters())
         compiled = compile_model(change(model), INFERENCE_PRECISION_HINT=hint)
-        names.append([output.names for output in compiled.outputs])
+        # Results get a name of their own, too.
+        names.append([{n for n in o.names if not n.startswith("Result")} for o in compiled.outputs])
     assert names == [[{"last"}]] * 2
 
 
-@pytest.mark.parametrize("operand", "qkv")
-def test_an_open_rank(operand: str) -> None:
-    """Which a reshape may make known after accelerate."""
+def open_rank_model(operand: str) -> ov.Model:
     shapes = {name: ov.PartialShape([1, 130, 2, 16]) for name in "qkv"}
     shapes[operand] = ov.PartialShape.dynamic()
     inputs = [ops.parameter(shape, ov.Type.f32, name=n) for n, shape in shapes.items()]
     turned = [ops.transpose(one, [0, 2, 1, 3]) for one in inputs]
     none, scale = ops.constant(np.float32(0)), ops.constant(np.float32(0.25))
-    result = ops.scaled_dot_product_attention(*turned, none, scale)
-    model = accelerate(ov.Model([result], inputs))
-    model.reshape({one.get_friendly_name(): [1, 130, 2, 16] for one in inputs})
+    return ov.Model([ops.scaled_dot_product_attention(*turned, none, scale)], inputs)
+
+
+@pytest.mark.parametrize("operand", "qkv")
+def test_an_open_rank(operand: str) -> None:
+    """Which a reshape may make known after accelerate."""
+    model = accelerate(open_rank_model(operand))
+    model.reshape({one.get_friendly_name(): [1, 130, 2, 16] for one in model.get_parameters()})
     assert count_taken(compile_model(model)) == 1
 
 
@@ -365,8 +369,10 @@ def figures_of_attention() -> Iterator[tuple[str, int, int, int, float]]:
 def test_what_is_taken_is_faster() -> None:
     """By the figures of `scripts/bench openvino`."""
     figures = list(figures_of_attention())
-    assert figures
+    are_taken = set()
     for name, heads, length, depth, faster in figures:
         made = Attention(1, heads, length, length, depth, depth)
         is_taken = maskwise.openvino.taken(accelerate(attention_model(made))) != []
-        assert faster >= 0.95 if is_taken else faster < 1.15, name
+        assert faster >= 0.95 or not is_taken, name
+        are_taken.add(is_taken)
+    assert are_taken == {True, False}
