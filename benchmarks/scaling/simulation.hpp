@@ -16,8 +16,7 @@ struct recorded {
     double simulate(int workers) const;
 };
 
-// Of a few executions the least of each item. What a call of the library's threads takes to begin
-// and to end is no part of it.
+// The least cost of each item in a few executions, without the start and the end of threads.
 recorded record(attention_problem& problem, int workers, int turns);
 
 } // namespace maskwise::bench

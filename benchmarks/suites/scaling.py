@@ -34,7 +34,7 @@ def documents(sizes: list[int]) -> dict[str, Any]:
     return {"rules": {"documents": {"sizes": sizes}}, "keeps": lambda _: of_one_document(ids)}
 
 
-# Of masks whose numbers are of another length or of more than one sequence.
+# Masks with numbers for another length, or for several sequences, stay at their own shapes.
 AT_LENGTH: dict[str, dict[str, Any]] = {
     "left-padded causal": {
         "rules": {"causal": {}, "starts": {"starts": [1707]}},

@@ -182,6 +182,20 @@ void execute_last_row(attention_desc desc, attention_operands at, recent_plans& 
 
 } // namespace
 
+attention_work begin_work(const matrix& query, const matrix& key, const matrix& value,
+                          const attention_settings& settings) {
+    attention_work work;
+    work.desc.query = query.desc;
+    work.desc.key = key.desc;
+    work.desc.value = value.desc;
+    work.desc.scale = settings.scale;
+    work.desc.soft_cap = settings.soft_cap;
+    work.at.query = query.at;
+    work.at.key = key.at;
+    work.at.value = value.at;
+    return work;
+}
+
 void expect_shape(std::string_view name, const dims& actual, const dims& expected) {
     bool fits = actual.rank() == expected.rank();
     for (int d = 0; fits && d < actual.rank(); ++d)

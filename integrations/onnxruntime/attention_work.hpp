@@ -1,5 +1,6 @@
 #pragma once
 
+#include "attention_settings.hpp"
 #include "calls.hpp"
 #include "rotary_positions.hpp"
 
@@ -33,14 +34,25 @@ struct attention_work {
     std::optional<rotary_positions> rotary;
 };
 
+// An operand by heads.
+struct matrix {
+    tensor_desc desc;
+    const void* at;
+};
+
+// Attention of these, with the scale and the soft cap of the settings.
+attention_work begin_work(const matrix& query, const matrix& key, const matrix& value,
+                          const attention_settings& settings);
+
 // {batch, rows, heads * depth} as {batch, heads, rows, depth}; four dimensions stay. Throws
-// shape_error, with the operand's name, for other ranks and for a last extent that is no multiple.
+// shape_error, with the operand's name, for other ranks and where heads do not divide the last
+// extent.
 tensor_desc by_heads(std::string_view name, const tensor_desc& of, std::int64_t heads);
 
 // Throws shape_error, with both shapes, where an extent is another one; -1 expects any.
 void expect_shape(std::string_view name, const dims& actual, const dims& expected);
 
-// Throws shape_error, with the shape, where there is no element.
+// Throws shape_error, with the shape, where the operand has no elements.
 void require_elements(std::string_view name, const tensor_desc& of);
 
 // Keys and values of earlier calls, dense {batch, heads, past_capacity, depth}, and behind them

@@ -127,18 +127,10 @@ attention_work begin_group_query_attention(const runtime&, const call& at,
                                            const attention_settings& settings,
                                            const parallel_loop& loop) {
     const group_query_inputs in = read_inputs(at, settings);
-    attention_work work;
-    attention_desc& desc = work.desc;
-    desc.query = in.queries;
-    desc.key = in.keys;
-    desc.value = in.values;
-    desc.scale = settings.scale;
-    desc.soft_cap = settings.soft_cap;
-    desc.grouped_queries = true;
-    desc.dst = by_heads("dst", {in.queries.type, in.dst()}, settings.query_heads);
-    work.at.query = in.query.data;
-    work.at.key = in.key_at;
-    work.at.value = in.value_at;
+    attention_work work = begin_work({in.queries, in.query.data}, {in.keys, in.key_at},
+                                     {in.values, in.value_at}, settings);
+    work.desc.grouped_queries = true;
+    work.desc.dst = by_heads("dst", {in.queries.type, in.dst()}, settings.query_heads);
     if (settings.rotates)
         work.rotary = read_rotary_positions({at, in.queries.extents, in.longest, in.begins,
                                              in.past_rows, settings.rotates_neighbours});
@@ -150,7 +142,8 @@ attention_work begin_group_query_attention(const runtime&, const call& at,
     work.rules.lengths = in.lengths;
     if (settings.window > 0) work.rules.window = {.left = settings.window - 1};
     // A prompt may be shorter than its rows, and its keys are no more than these.
-    for (std::int64_t& length : work.rules.lengths) length = std::min(length, desc.key.extents[2]);
+    for (std::int64_t& length : work.rules.lengths)
+        length = std::min(length, work.desc.key.extents[2]);
     return work;
 }
 

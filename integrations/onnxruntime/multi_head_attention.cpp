@@ -125,17 +125,10 @@ attention_work begin_multi_head_attention(const runtime&, const call& at,
                                           const attention_settings& settings,
                                           const parallel_loop& loop) {
     const multi_head_inputs in = read_inputs(at, settings);
-    attention_work work;
-    attention_desc& desc = work.desc;
-    desc.query = in.queries;
-    desc.key = in.keys;
-    desc.value = in.values;
-    desc.scale = settings.scale;
-    desc.fill = std::numeric_limits<float>::lowest();
-    desc.inf_as_zero = false;
-    work.at.query = in.query.data;
-    work.at.key = in.key.data;
-    work.at.value = in.value.data;
+    attention_work work = begin_work({in.queries, in.query.data}, {in.keys, in.key.data},
+                                     {in.values, in.value.data}, settings);
+    work.desc.fill = std::numeric_limits<float>::lowest();
+    work.desc.inf_as_zero = false;
     describe_result(work, at, in);
     add_bias(work, in);
     const auto sequences = static_cast<std::size_t>(in.batch());
@@ -143,7 +136,7 @@ attention_work begin_multi_head_attention(const runtime&, const call& at,
                   in.past_value, loop);
     add_mask(work, in, settings.masked);
     if (is_given(in.bias)) {
-        desc.bias = in.bias.desc;
+        work.desc.bias = in.bias.desc;
         work.at.bias = in.bias.data;
     }
     work.rules.causal = settings.is_causal && in.rows() > 1;

@@ -141,17 +141,9 @@ void describe_result(attention_work& work, const call& at, const onnx_inputs& in
 attention_work begin_onnx_attention(const runtime& with, const call& at,
                                     const attention_settings& settings, const parallel_loop& loop) {
     const onnx_inputs in = read_inputs(at, settings);
-    attention_work work;
-    attention_desc& desc = work.desc;
-    desc.query = in.queries;
-    desc.key = in.keys;
-    desc.value = in.values;
-    desc.scale = settings.scale;
-    desc.soft_cap = settings.soft_cap;
-    desc.grouped_queries = in.queries.extents[1] != in.keys.extents[1];
-    work.at.query = in.query.data;
-    work.at.key = in.key.data;
-    work.at.value = in.value.data;
+    attention_work work = begin_work({in.queries, in.query.data}, {in.keys, in.key.data},
+                                     {in.values, in.value.data}, settings);
+    work.desc.grouped_queries = in.queries.extents[1] != in.keys.extents[1];
     describe_result(work, at, in);
     const auto sequences = static_cast<std::size_t>(in.batch());
     keep_for_next(work, at, {in.past, in.all_keys(), std::vector(sequences, in.past)}, in.past_key,

@@ -7,7 +7,7 @@
 
 namespace maskwise::ort {
 
-// Queries and keys whose elements are rotated in pairs, by angles that say where a row stands. The
+// Elements of queries and keys are rotated in pairs, by angles that say where a row stands. The
 // first 2 * pairs elements of each row are: neighbours with each other, or else each of the first
 // half with its counterpart in the second.
 struct rotary_positions {
@@ -25,7 +25,7 @@ struct rotary_positions {
     }
 };
 
-// The call of GroupQueryAttention whose inputs 7 to 9 are the cosines, sines and positions.
+// Of a call of GroupQueryAttention: inputs 7 to 9 are the cosines, the sines and the positions.
 struct rotary_call {
     const call& at;
     dims queries;                               // {sequences, heads, rows, depth}

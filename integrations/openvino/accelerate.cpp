@@ -7,7 +7,6 @@
 #include <openvino/core/graph_util.hpp>
 #include <openvino/core/rt_info.hpp>
 #include <openvino/op/matmul.hpp>
-#include <openvino/op/softmax.hpp>
 #include <openvino/op/util/multi_subgraph_base.hpp>
 
 #include <memory>
@@ -22,10 +21,6 @@ struct claims {
 bool may_end_attention(const ov::Node& node) {
     return ov::is_type<ov::op::v0::MatMul>(&node) ||
            ov::is_type<ov::op::v13::ScaledDotProductAttention>(&node);
-}
-
-bool is_softmax(const ov::Node& node) {
-    return ov::is_type<ov::op::v1::Softmax>(&node) || ov::is_type<ov::op::v8::Softmax>(&node);
 }
 
 // Of the ends that `may_end` tells, those in front of which a block is claimed; its nodes are

@@ -69,9 +69,8 @@ std::optional<std::int64_t> scores_of(const fusion::attention_chain& attention,
     return rows.get_length() * keys.get_length();
 }
 
-bool reads_state(const found_block& found, const ov::Node& end) {
+bool reads_state(const ov::OutputVector& inputs) {
     constexpr int most_steps = 10; // Concat, Gather, what repeats heads and turns dimensions
-    const ov::OutputVector inputs = found.inputs_of(end.input_values());
     return reads_state(*inputs[1].get_node(), most_steps) ||
            reads_state(*inputs[2].get_node(), most_steps);
 }
@@ -93,7 +92,7 @@ bool has_bias_by_head(const found_block& found, const ov::OutputVector& inputs) 
 std::string reason_of_attention(const found_block& found, const ov::Node& end) {
     constexpr std::int64_t least = 9216;
     const ov::OutputVector inputs = found.inputs_of(end.input_values());
-    if (reads_state(found, end)) return joins_cache;
+    if (reads_state(inputs)) return joins_cache;
     if (has_bias_by_head(found, inputs)) return "each head has a bias of its own";
     if (scores_of(*found.block.attention, inputs).value_or(least) < least) return "it is small";
     return has_matrix_products(native_cpu()) ? "not measured on a CPU with AMX" : "";
@@ -110,7 +109,8 @@ std::string reason_against(const found_block& found, const ov::Node& end,
 std::string reason_of_form(const found_block& found, const ov::Node& end) {
     if (is_empty(end.get_output_partial_shape(0))) return "it has no elements";
     const auto* whole = ov::as_type<const op::v13::ScaledDotProductAttention>(&end);
-    return whole != nullptr && whole->get_causal() && reads_state(found, end) ? joins_cache : "";
+    const bool is_causal = whole != nullptr && whole->get_causal();
+    return is_causal && reads_state(found.inputs_of(end.input_values())) ? joins_cache : "";
 }
 
 bool is_claimed(const found_block& found, const ov::Node& end, const accelerate_options& options) {

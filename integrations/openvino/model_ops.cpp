@@ -50,10 +50,6 @@ const ov::Node& maker_of(const ov::Node& node, std::size_t input) {
     return *node.get_input_node_ptr(input);
 }
 
-bool is_softmax(const ov::Node& node) {
-    return ov::is_type<op::v1::Softmax>(&node) || ov::is_type<op::v8::Softmax>(&node);
-}
-
 // A constant +0 of at most one dimension: it leaves the shape of what it is combined with.
 bool is_zero(const ov::Node& node) {
     const auto* constant = ov::as_type<const op::v0::Constant>(&node);
@@ -82,7 +78,7 @@ std::optional<std::vector<std::int64_t>> order_of(const ov::Node& transpose) {
     return order == nullptr ? std::nullopt : std::optional(order->cast_vector<std::int64_t>());
 }
 
-// Of a node that leads to the end. The product of weights is no product of query and key.
+// Of a node in front of the end. A product that reads weights does not make scores.
 op_kind kind_of(const ov::Node& node) {
     if (!computes_in_f32(type_of(node.get_output_element_type(0)))) return op_kind::other;
     if (ov::is_type<op::v1::Select>(&node)) return op_kind::select;
@@ -125,6 +121,10 @@ graph::op op_of(const ov::Node& node, op_kind kind) {
 }
 
 } // namespace
+
+bool is_softmax(const ov::Node& node) {
+    return ov::is_type<op::v1::Softmax>(&node) || ov::is_type<op::v8::Softmax>(&node);
+}
 
 model_ops::model_ops(const ov::Node& end, const ov::Node* replaced)
     : end_(&end), replaced_(replaced) {

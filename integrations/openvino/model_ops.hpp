@@ -19,6 +19,9 @@ namespace maskwise::openvino {
 using source = std::variant<std::vector<std::size_t>, float>;
 using node_set = std::set<const ov::Node*>;
 
+// Of opset1 or opset8.
+bool is_softmax(const ov::Node& node);
+
 // A node and what leads to it through values that have one reader, in the words of src/graph. An id
 // is an address: of a tensor, a node, or a byte of the end where neither is there.
 class model_ops {

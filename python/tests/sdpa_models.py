@@ -16,7 +16,7 @@ Node = Any
 
 @dataclass
 class Attention:
-    """One draw. A dimension of `extents` is open where it is among `opened`."""
+    """One draw."""
 
     batch: int = 2
     heads: int = 3
