@@ -20,11 +20,20 @@ namespace maskwise {
 namespace {
 
 constexpr std::pair<isa, std::string_view> names[] = {
-    {isa::scalar, "scalar"}, {isa::sse4, "sse4"},
-    {isa::avx2, "avx2"},     {isa::avx512, "avx512"},
-    {isa::amx, "amx"},       {isa::neon, "neon"},
-    {isa::sve, "sve"},       {isa::emulated_amx, "emulated_amx"},
+    {isa::scalar, "scalar"},
+    {isa::sse4, "sse4"},
+    {isa::avx2, "avx2"},
+    {isa::avx512, "avx512"},
+    {isa::amx, "amx"},
+    {isa::neon, "neon"},
+    {isa::neon_bf16, "neon_bf16"},
+    {isa::sve, "sve"},
+    {isa::sve_bf16, "sve_bf16"},
+    {isa::emulated_amx, "emulated_amx"},
 };
+
+// They have not run natively yet.
+constexpr isa chosen_by_name_only[] = {isa::amx, isa::neon_bf16, isa::sve_bf16};
 
 // oneDNN's words for x86 that leave less than amx; every other word of its list leaves it all.
 // Source: oneDNN's developer guide, "CPU dispatcher control".
@@ -83,11 +92,25 @@ constexpr bool has_sve_kernels = false;
 constexpr bool has_sve_kernels = true;
 #endif
 
+// clang 14 assembles bf16 only where all code is compiled for it.
+#if defined(__clang__)
+constexpr bool has_bf16_kernels = false;
+#else
+constexpr bool has_bf16_kernels = true;
+#endif
+
 [[maybe_unused]] std::vector<isa> supported_arm(const cpu_reader& cpu) {
-    constexpr int hwcap_aes = 3, hwcap_sve = 22;
+    constexpr int hwcap_aes = 3, hwcap_sve = 22, hwcap2_sve_bf16 = 12, hwcap2_bf16 = 14;
     std::vector<isa> found{isa::scalar};
-    if (has_bits(cpu.hwcap(), {hwcap_aes})) found.push_back(isa::neon);
-    if (has_sve_kernels && has_bits(cpu.hwcap(), {hwcap_aes, hwcap_sve})) found.push_back(isa::sve);
+    const auto has_bf16 = [&](int bit) {
+        return has_bf16_kernels && has_bits(cpu.hwcap2(), {bit});
+    };
+    if (!has_bits(cpu.hwcap(), {hwcap_aes})) return found;
+    found.push_back(isa::neon);
+    if (has_bf16(hwcap2_bf16)) found.push_back(isa::neon_bf16);
+    if (!has_sve_kernels || !has_bits(cpu.hwcap(), {hwcap_sve})) return found;
+    found.push_back(isa::sve);
+    if (has_bf16(hwcap2_sve_bf16)) found.push_back(isa::sve_bf16);
     return found;
 }
 
@@ -101,8 +124,9 @@ std::string list_names(const std::vector<isa>& supported) {
 }
 
 isa highest_unasked(const std::vector<isa>& supported) {
-    return *std::find_if(supported.rbegin(), supported.rend(),
-                         [](isa value) { return value != isa::amx; });
+    return *std::find_if(supported.rbegin(), supported.rend(), [](isa value) {
+        return std::ranges::count(chosen_by_name_only, value) == 0;
+    });
 }
 
 isa parse_max_isa(const std::vector<isa>& supported, std::string_view max_isa) {
@@ -131,6 +155,9 @@ class native_reader final : public cpu_reader {
 #elif defined(__aarch64__)
     std::uint64_t hwcap() const override {
         return getauxval(AT_HWCAP);
+    }
+    std::uint64_t hwcap2() const override {
+        return getauxval(AT_HWCAP2);
     }
 #endif
 };

@@ -18,17 +18,30 @@ HWY_ATTR HWY_INLINE void add_product(row_v a, row_v b, row_v& sum) {
 #undef MASKWISE_PRODUCT_ATTR
 #undef MASKWISE_PRODUCTS
 
-#if HWY_TARGET == HWY_AVX3
+#if HWY_TARGET == HWY_AVX3 || MASKWISE_HAS_BF16_TABLE
 
 #define MASKWISE_PRODUCTS pairs
+#if HWY_TARGET == HWY_AVX3
 #define MASKWISE_PRODUCT_ATTR __attribute__((target(HWY_TARGET_STR ",avx512bf16")))
+#else
+#define MASKWISE_PRODUCT_ATTR HWY_ATTR
+#endif
 
 namespace pairs {
 
-// The elements are two bf16 each.
+// The elements are two bf16 each. On ARM by assembly: GCC's functions belong to an architecture of
+// their own, which is not that of Highway's where -mcpu names a newer one.
 MASKWISE_PRODUCT_ATTR HWY_INLINE void add_product(row_v a, row_v b, row_v& sum) {
+#if HWY_TARGET == HWY_AVX3
     sum.raw = _mm512_dpbf16_ps(sum.raw, reinterpret_cast<__m512bh>(b.raw),
                                reinterpret_cast<__m512bh>(a.raw));
+#elif HWY_TARGET == HWY_NEON
+    asm(".arch_extension bf16\n\tbfdot %0.4s, %1.8h, %2.8h"
+        : "+w"(sum.raw)
+        : "w"(b.raw), "w"(a.raw));
+#else
+    asm(".arch_extension bf16\n\tbfdot %0.s, %1.h, %2.h" : "+w"(sum) : "w"(b), "w"(a));
+#endif
 }
 
 } // namespace pairs
@@ -37,12 +50,12 @@ MASKWISE_PRODUCT_ATTR HWY_INLINE void add_product(row_v a, row_v b, row_v& sum) 
 #undef MASKWISE_PRODUCT_ATTR
 #undef MASKWISE_PRODUCTS
 
+#endif
+
+#if HWY_TARGET == HWY_AVX3
 constexpr auto* multiply_pairs = pairs::multiply;
-
 #else
-
-constexpr void (*multiply_pairs)(const panel_product&) = nullptr;
-
+constexpr void (*multiply_pairs)(const panel_product&) = nullptr; // of a table of their own
 #endif
 
 // One element of a side for each query, or one for all.

@@ -32,6 +32,10 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+// Products of bf16 on ARM, in tables of their own. Of clang see base/cpu.cpp.
+#define MASKWISE_HAS_BF16_TABLE                                                                    \
+    ((HWY_TARGET == HWY_NEON || HWY_TARGET == HWY_SVE) && !HWY_COMPILER_CLANG)
+
 // Elements of 16 bytes travel as two lanes of 8.
 template <std::size_t Width>
 using lane_of = std::conditional_t<
@@ -102,6 +106,17 @@ constexpr kernel_table amx_table{
     isa::amx, this_target, selects, picks, packs, rows, attention_by_tiles<amx_tiles>()};
 #endif
 
+#if MASKWISE_HAS_BF16_TABLE
+constexpr attention_kernels attention_by_pairs() {
+    attention_kernels made = attention;
+    made.multiply_pairs = pairs::multiply;
+    return made;
+}
+constexpr isa bf16_target = HWY_TARGET == HWY_SVE ? isa::sve_bf16 : isa::neon_bf16;
+constexpr kernel_table bf16_table{bf16_target, this_target,         selects, picks, packs,
+                                  rows,        attention_by_pairs()};
+#endif
+
 #if !HWY_HAVE_SCALABLE
 constexpr kernel_table emulated_table{
     isa::emulated_amx,
@@ -135,8 +150,14 @@ std::span<const kernel_table* const> kernel_tables() {
 #elif HWY_ARCH_ARM
         &N_NEON::table,
         &N_NEON::emulated_table,
+#if MASKWISE_HAS_BF16_TABLE
+        &N_NEON::bf16_table,
+#endif
 #if HWY_TARGETS & HWY_SVE
         &N_SVE::table,
+#if MASKWISE_HAS_BF16_TABLE
+        &N_SVE::bf16_table,
+#endif
 #endif
 #endif
     };

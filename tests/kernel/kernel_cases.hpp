@@ -22,13 +22,15 @@ struct kernel_case {
     friend void PrintTo(const kernel_case& what, std::ostream* to) { *to << what.name(); }
 };
 
-// Each kernel of one list, on every instruction set of this machine.
+// Each kernel of one list, on every instruction set of this machine that has its own.
 template <class Kernel>
 std::vector<kernel_case<Kernel>> cases_of(std::span<const Kernel> kernel_table::*list) {
     std::vector<kernel_case<Kernel>> cases;
-    for (const isa target : supported_isas(native_cpu()))
-        for (const Kernel& kernel : kernel_table_for(target).*list)
-            cases.push_back({target, kernel});
+    for (const isa target : supported_isas(native_cpu())) {
+        const kernel_table& table = kernel_table_for(target);
+        if (table.target != table.base) continue;
+        for (const Kernel& kernel : table.*list) cases.push_back({target, kernel});
+    }
     return cases;
 }
 

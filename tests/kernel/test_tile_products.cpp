@@ -2,16 +2,12 @@
 // kernels that are made of it, or of the instruction itself, against its definition.
 
 #include "kernel/emulated_tiles.hpp"
-#include "kernel_cases.hpp"
+#include "product_case.hpp"
 #include "trapped_tiles.hpp"
-
-#include "support/case_generator.hpp"
-#include "support/guarded_buffer.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -21,14 +17,6 @@ namespace maskwise::test {
 namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
-
-std::uint16_t bf16(float value) {
-    return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
-}
-
-float number(std::uint16_t bits) {
-    return std::bit_cast<float>(std::uint32_t{bits} << 16);
-}
 
 // sum + the products of these, which stand in row 3 of a and column 1 of b; the rest is 0.
 float product(float sum, const std::vector<float>& a, const std::vector<float>& b) {
@@ -110,97 +98,37 @@ std::vector<const kernel_table*> tile_tables() {
     return tables;
 }
 
-float flushed(float value) {
-    return std::abs(value) < 0x1p-126F ? 0 : value;
+// By tiles: each half of 16 pairs by itself, then both, then the sum.
+float half(const product_case& what, std::int64_t row, std::int64_t query, std::int64_t first,
+           int odd) {
+    float sum = 0;
+    for (std::int64_t k = first; k < std::min(what.steps, first + 16); ++k)
+        sum = flushed(std::fma(flushed(what.a.at(row, 2 * k + odd)),
+                               flushed(what.b.at(k, 2 * query + odd)), sum));
+    return sum;
 }
 
-// A matrix of random bf16 against a guard.
-struct bf16_matrix {
-    bf16_matrix(generator& random, std::int64_t rows, std::int64_t columns, std::int64_t gap)
-        : row_bytes(2 * (columns + gap)),
-          memory(static_cast<std::size_t>(rows == 0 ? 0 : (rows - 1) * row_bytes + 2 * columns),
-                 one_in(random, 2) ? guarded_buffer::edge::front : guarded_buffer::edge::back) {
-        fill_random(random, memory.data(), memory.size());
-        if (one_in(random, 3)) return;
-        for (std::size_t i = 0; i + 1 < memory.size(); i += 2) { // no NaN, little that overflows
-            const std::uint16_t bits = bf16(static_cast<float>(draw(random, -999, 999)) / 64);
-            std::memcpy(memory.data() + i, &bits, sizeof bits);
-        }
-    }
-    float at(std::int64_t row, std::int64_t column) const {
-        std::uint16_t bits;
-        std::memcpy(&bits, memory.data() + row * row_bytes + 2 * column, sizeof bits);
-        return number(bits);
-    }
-
-    std::int64_t row_bytes;
-    guarded_buffer memory;
-};
-
-struct tile_product_case {
-    std::int64_t rows, steps, queries, panel;
-    bf16_matrix a, b; // b: pairs of each query
-    guarded_buffer c, factor;
-
-    tile_product_case(generator& random, std::int64_t lanes)
-        : rows(draw(random, 0, 70)), steps(draw(random, 0, 40)), queries(draw(random, 1, lanes)),
-          panel(lanes), a(random, rows, 2 * steps, draw(random, 0, 9)),
-          b(random, steps, 2 * lanes, 0),
-          c(static_cast<std::size_t>(rows * panel) * sizeof(float), guarded_buffer::edge::back),
-          factor(static_cast<std::size_t>(panel) * sizeof(float), guarded_buffer::edge::back) {
-        for (std::int64_t i = 0; i < rows * panel; ++i) put(c, i, draw(random, -99, 99));
-        for (std::int64_t q = 0; q < panel; ++q) put(factor, q, 1 << draw(random, 0, 4));
-    }
-    static void put(const guarded_buffer& to, std::int64_t i, std::int64_t value) {
-        const auto as_float = static_cast<float>(value);
-        std::memcpy(to.data() + 4 * i, &as_float, sizeof as_float);
-    }
-    static float get(const guarded_buffer& from, std::int64_t i) {
-        float value;
-        std::memcpy(&value, from.data() + 4 * i, sizeof value);
-        return value;
-    }
-
-    float half(std::int64_t row, std::int64_t query, std::int64_t first, int odd) const {
-        float sum = 0;
-        for (std::int64_t k = first; k < std::min(steps, first + 16); ++k)
-            sum = flushed(
-                std::fma(flushed(a.at(row, 2 * k + odd)), flushed(b.at(k, 2 * query + odd)), sum));
-        return sum;
-    }
-    float expected(std::int64_t row, std::int64_t query, bool goes_on, bool has_factor) const {
-        const float before = get(c, row * panel + query);
-        float sum = goes_on ? before : 0;
-        for (std::int64_t k = 0; k < steps; k += 16)
-            sum = flushed(flushed(sum) + flushed(half(row, query, k, 0) + half(row, query, k, 1)));
-        return has_factor ? before * get(factor, query) + sum : sum;
-    }
-};
+float expected(const product_case& what, std::int64_t row, std::int64_t query) {
+    float sum = what.first_sum(row, query);
+    for (std::int64_t k = 0; k < what.steps; k += 16)
+        sum = flushed(flushed(sum) +
+                      flushed(half(what, row, query, k, 0) + half(what, row, query, k, 1)));
+    return what.with_factor(sum, row, query);
+}
 
 void expect_product(const attention_kernels& kernels, generator& random) {
-    const tile_product_case what(random, kernels.panel());
-    const bool goes_on = one_in(random, 3), has_factor = !goes_on && one_in(random, 2);
+    const product_case what(random, kernels.panel());
     std::vector<float> wanted;
-    for (std::int64_t row = 0; row < what.rows; ++row)
-        for (std::int64_t q = 0; q < what.queries; ++q)
-            wanted.push_back(what.expected(row, q, goes_on, has_factor));
+    what.for_each_sum([&](std::int64_t row, std::int64_t query) {
+        wanted.push_back(expected(what, row, query));
+    });
     kernels.enter();
-    kernels.multiply_pairs(
-        {what.a.memory.data(), what.a.row_bytes, 4, what.rows, what.steps,
-         reinterpret_cast<const float*>(what.b.memory.data()),
-         reinterpret_cast<float*>(what.c.data()),
-         has_factor ? reinterpret_cast<const float*>(what.factor.data()) : nullptr, what.queries,
-         goes_on});
+    kernels.multiply_pairs(what.product());
     kernels.leave();
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-        const auto at = static_cast<std::int64_t>(i);
-        const float found =
-            tile_product_case::get(what.c, at / what.queries * what.panel + at % what.queries);
-        ASSERT_TRUE(found == wanted[i] || (std::isnan(found) && std::isnan(wanted[i])))
-            << found << ", expected " << wanted[i] << ": row " << at / what.queries << ", query "
-            << at % what.queries << " of " << what.rows << 'x' << what.steps << 'x' << what.queries
-            << ", goes on " << goes_on << ", factor " << has_factor;
-    }
+    std::size_t i = 0;
+    what.for_each_sum([&](std::int64_t row, std::int64_t query) {
+        ASSERT_PRED2(is_same, what.sum(row, query), wanted[i++]) << what.text(row, query);
+    });
 }
 
 TEST(tile_products, are_those_of_the_instruction) {

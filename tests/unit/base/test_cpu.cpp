@@ -16,7 +16,7 @@ class fake_cpu final : public cpu_reader {
 public:
     std::map<std::pair<std::uint32_t, std::uint32_t>, registers> leaves;
     std::uint64_t states = 0;
-    std::uint64_t capabilities = 0;
+    std::uint64_t capabilities = 0, more_capabilities = 0;
 
     registers cpuid(std::uint32_t leaf, std::uint32_t subleaf) const override {
         const auto found = leaves.find({leaf, subleaf});
@@ -24,6 +24,7 @@ public:
     }
     std::uint64_t enabled_states() const override { return states; }
     std::uint64_t hwcap() const override { return capabilities; }
+    std::uint64_t hwcap2() const override { return more_capabilities; }
 };
 
 constexpr std::uint32_t bits(std::initializer_list<int> set) {
@@ -44,6 +45,28 @@ TEST(supported_isas, finds_what_the_system_tells_of_an_arm_cpu) {
     cpu.capabilities = 1U << 3 | 1U << 22;
     EXPECT_EQ(supported_isas(cpu), (std::vector<isa>{isa::scalar, isa::neon, isa::sve}));
 }
+
+#if !defined(__clang__)
+
+TEST(supported_isas, finds_products_of_bf16_of_each_kind_of_vector) {
+    fake_cpu cpu;
+    cpu.more_capabilities = bits({12, 14});
+    EXPECT_EQ(supported_isas(cpu), std::vector<isa>{isa::scalar});
+    cpu.capabilities = bits({3});
+    EXPECT_EQ(supported_isas(cpu), (std::vector<isa>{isa::scalar, isa::neon, isa::neon_bf16}));
+    cpu.capabilities = bits({3, 22});
+    EXPECT_EQ(supported_isas(cpu),
+              (std::vector<isa>{isa::scalar, isa::neon, isa::neon_bf16, isa::sve, isa::sve_bf16}));
+    cpu.more_capabilities = bits({14});
+    EXPECT_EQ(supported_isas(cpu).back(), isa::sve);
+    cpu.more_capabilities = bits({12});
+    EXPECT_EQ(supported_isas(cpu),
+              (std::vector<isa>{isa::scalar, isa::neon, isa::sve, isa::sve_bf16}));
+    cpu.more_capabilities = ~std::uint64_t{bits({12, 14})};
+    EXPECT_EQ(supported_isas(cpu), (std::vector<isa>{isa::scalar, isa::neon, isa::sve}));
+}
+
+#endif
 
 #else
 
@@ -139,6 +162,15 @@ TEST(choose_isa, takes_amx_only_where_it_is_asked_for) {
     EXPECT_EQ(choose_isa(supported, "amx", "AVX2"), isa::avx2);
     EXPECT_THROW(choose_isa(all_x86, "amx", ""), argument_error);
     EXPECT_THROW(choose_isa(supported, "emulated_amx", ""), argument_error);
+}
+
+TEST(choose_isa, takes_products_of_bf16_on_arm_only_where_they_are_asked_for) {
+    const std::vector<isa> all_arm{isa::scalar, isa::neon, isa::neon_bf16, isa::sve, isa::sve_bf16};
+    EXPECT_EQ(choose_isa(all_arm, "", ""), isa::sve);
+    EXPECT_EQ(choose_isa({isa::scalar, isa::neon, isa::neon_bf16}, "", ""), isa::neon);
+    for (const isa wanted : all_arm)
+        EXPECT_EQ(choose_isa(all_arm, to_string(wanted), "AVX2"), wanted); // a word of x86
+    EXPECT_THROW(choose_isa({isa::scalar, isa::neon}, "neon_bf16", ""), argument_error);
 }
 
 TEST(choose_isa, refuses_what_is_unknown_or_not_there) {

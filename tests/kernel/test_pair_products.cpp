@@ -1,0 +1,104 @@
+// Products of pairs of bf16: on ARM to the bit, as BFDOT is defined; elsewhere, and where they are
+// not added in the order of steps, within what roundings may lose.
+
+#include "product_case.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace maskwise::test {
+namespace {
+
+// A sum rounded to odd, from one of f64 that is rounded so, too; denormals are zeros.
+float odd_sum(float a, float b) {
+    const double x{flushed(a)}, y{flushed(b)}, sum = x + y;
+    if (!std::isfinite(sum)) return static_cast<float>(sum);
+    const double of_y = sum - x, lost = (x - (sum - of_y)) + (y - of_y);
+    auto bits = std::bit_cast<std::uint64_t>(sum);
+    if (lost != 0 && bits % 2 == 0) bits += (lost < 0) == (sum < 0) ? 1U : ~std::uint64_t{0};
+    constexpr std::uint64_t below_f32 = (std::uint64_t{1} << 29) - 1;
+    if ((bits & below_f32) != 0) bits = (bits | below_f32 | (below_f32 + 1)) & ~below_f32;
+    const auto odd = std::bit_cast<double>(bits);
+    return std::abs(odd) < 0x1p-126 ? 0 : static_cast<float>(odd);
+}
+
+float dot(const product_case& what, std::int64_t row, std::int64_t query, std::int64_t step) {
+    const auto product = [&](int half) {
+        const float a = what.a.at(row, 2 * step + half), b = what.b.at(step, 2 * query + half);
+        return flushed(flushed(a) * flushed(b));
+    };
+    return odd_sum(product(0), product(1));
+}
+
+struct wanted_sum {
+    float value, size; // size: what roundings are relative to
+};
+
+wanted_sum expected(const product_case& what, std::int64_t row, std::int64_t query) {
+    float sum = what.first_sum(row, query), size = 100 * 16;
+    for (std::int64_t k = 0; k < what.steps; ++k) {
+        sum = odd_sum(sum, dot(what, row, query, k));
+        for (const int half : {0, 1})
+            size += std::abs(what.a.at(row, 2 * k + half) * what.b.at(k, 2 * query + half));
+    }
+    return {what.with_factor(sum, row, query), size};
+}
+
+// What overflows in one order may not in another.
+bool is_near(float found, const wanted_sum& wanted, std::int64_t steps) {
+    if (!(wanted.size < 1e30F)) return true;
+    return std::abs(found - wanted.value) <=
+           0x1p-22F * static_cast<float>(steps + 2) * wanted.size + 1e-36F;
+}
+
+void expect_product(const kernel_table& table, generator& random) {
+    product_case what(random, table.attention.panel());
+    std::vector<wanted_sum> wanted;
+    what.for_each_sum([&](std::int64_t row, std::int64_t query) {
+        wanted.push_back(expected(what, row, query));
+    });
+    panel_product product = what.product();
+    guarded_buffer by_steps(static_cast<std::size_t>(what.rows * what.steps * 4),
+                            guarded_buffer::edge::back);
+    if (one_in(random, 2)) { // as load_pairs leaves values
+        for (std::int64_t row = 0; row < what.rows; ++row)
+            for (std::int64_t k = 0; k < what.steps; ++k)
+                std::memcpy(by_steps.data() + (k * what.rows + row) * 4,
+                            product.a + row * product.row_bytes + k * 4, 4);
+        product.a = by_steps.data();
+        product.row_bytes = 4;
+        product.step_bytes = what.rows * 4;
+    }
+    table.attention.multiply_pairs(product);
+    const bool is_exact = table.target != isa::avx512 && what.queries > 4;
+    std::size_t i = 0;
+    what.for_each_sum([&](std::int64_t row, std::int64_t query) {
+        const wanted_sum& sum = wanted[i++];
+        const float found = what.sum(row, query);
+        ASSERT_TRUE(is_exact ? is_same(found, sum.value) : is_near(found, sum, what.steps))
+            << found << ", expected " << sum.value << ": " << what.text(row, query)
+            << ", step bytes " << product.step_bytes;
+    });
+}
+
+TEST(pair_products, are_those_of_the_instruction) {
+    const auto supported = supported_isas(native_cpu());
+    generator random(base_seed());
+    int tables = 0;
+    for (const kernel_table* table : kernel_tables()) {
+        const bool is_here = std::ranges::count(supported, table->target) > 0 &&
+                             (table->target != isa::avx512 || has_bf16_products(native_cpu()));
+        if (!is_here || !table->attention.multiply_pairs || table->attention.enter) continue;
+        ++tables;
+        for (int i = 0; i < 500; ++i) {
+            SCOPED_TRACE(to_string(table->target));
+            ASSERT_NO_FATAL_FAILURE(expect_product(*table, random));
+        }
+    }
+    if (tables == 0) GTEST_SKIP() << "no products of pairs on this CPU";
+}
+
+} // namespace
+} // namespace maskwise::test
