@@ -60,6 +60,9 @@ inline HWY_ATTR bool element_is_true(const std::byte* cond) {
 #include "kernel/select_kernel-inl.hpp"
 
 #include "kernel/attention_kernel-inl.hpp"
+#if MASKWISE_HAS_BF16_TABLE
+#include "kernel/attention_quads-inl.hpp"
+#endif
 
 #if HWY_TARGET == HWY_SCALAR
 constexpr isa this_target = isa::scalar;
@@ -107,14 +110,9 @@ constexpr kernel_table amx_table{
 #endif
 
 #if MASKWISE_HAS_BF16_TABLE
-constexpr attention_kernels attention_by_pairs() {
-    attention_kernels made = attention;
-    made.multiply_pairs = pairs::multiply;
-    return made;
-}
 constexpr isa bf16_target = HWY_TARGET == HWY_SVE ? isa::sve_bf16 : isa::neon_bf16;
 constexpr kernel_table bf16_table{bf16_target, this_target,         selects, picks, packs,
-                                  rows,        attention_by_pairs()};
+                                  rows,        attention_by_quads()};
 #endif
 
 #if !HWY_HAVE_SCALABLE

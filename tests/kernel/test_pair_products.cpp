@@ -72,7 +72,8 @@ void expect_product(const kernel_table& table, generator& random) {
         product.step_bytes = what.rows * 4;
     }
     table.attention.multiply_pairs(product);
-    const bool is_exact = table.target != isa::avx512 && what.queries > 4;
+    const bool is_in_order = what.queries > 4 && (what.steps % 2 == 0 || !what.has_factor);
+    const bool is_exact = table.target != isa::avx512 && is_in_order;
     std::size_t i = 0;
     what.for_each_sum([&](std::int64_t row, std::int64_t query) {
         const wanted_sum& sum = wanted[i++];
