@@ -285,8 +285,8 @@ MASKWISE_API std::string explain(const plan& of);
 // "1.2.3" of the library that is loaded.
 MASKWISE_API std::string_view version() noexcept;
 // The instruction set that plans use: "scalar", "sse4", "avx2", "avx512", "neon" or "sve"; capped
-// by the environment's MASKWISE_MAX_ISA, and "amx" only where that says so. Throws argument_error
-// where that is none of this machine's.
+// by the environment's MASKWISE_MAX_ISA, and "amx", "neon_bf16" or "sve_bf16" only where that says
+// so. Throws argument_error where that is none of this machine's.
 MASKWISE_API std::string_view instruction_set();
 
 } // namespace v1
