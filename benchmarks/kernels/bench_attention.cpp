@@ -1,21 +1,32 @@
-// Attention by mask and length, batch 1, 12 heads, depth 64, f32: bench_attention
-// --benchmark_filter='causal/.*'. Rates count the multiply-adds of kept scores alone, two
-// operations each: what the mask throws away is no work done. "product" is one product of a panel
-// in L1, the most that any tile can reach on one thread.
+// Attention by mask, shape and type, with the share that it has of the machine's limit:
+// bench_attention --benchmark_filter='kept/.*'. Rates count the multiply-adds of kept scores alone,
+// two operations each: work that the mask throws away is none. `share` is that rate over the peak,
+// which this run measures from registers, of as many threads; of few queries it is the rate at
+// which keys and values are read over that at which memory is read.
+//
+// <mask>/<length>: 12 heads of depth 64, f32, all threads.
+// kept/<type>/<depth>/<threads>: no mask, 12 heads of 1024.
+// thin/<type>/<shape>/<queries>: no mask, few queries of many keys.
+
+#include "kernels/peak.hpp"
 
 #include "attention/run_attention.hpp"
-#include "base/cpu.hpp"
+#include "exec/parts.hpp"
+#include "limit/limit_kernel.hpp"
 
 #include <benchmark/benchmark.h>
 
+#include <chrono>
+#include <functional>
+#include <map>
 #include <memory>
 #include <random>
+#include <string>
+#include <tuple>
 #include <vector>
 
 namespace maskwise::bench {
 namespace {
-
-constexpr std::int64_t heads = 12, depth = 64;
 
 enum class mask_kind { none, causal, causal_cond, padding, blocks };
 
@@ -35,99 +46,196 @@ bool is_kept(mask_kind kind, std::int64_t row, std::int64_t key, std::int64_t le
     return false;
 }
 
+struct shape {
+    std::int64_t heads = 12, key_heads = 12, queries = 1024, keys = 1024, depth = 64;
+    data_type type = data_type::f32;
+
+    std::int64_t key_bytes() const {
+        return key_heads * keys * depth * (type == data_type::f32 ? 4 : 2);
+    }
+};
+
+// As many elements, floats or in two halves of each a bf16.
+std::vector<float> numbers(std::int64_t count, data_type type) {
+    static std::mt19937 random(1);
+    std::uniform_real_distribution<float> uniform(-1, 1);
+    std::vector<float> made(static_cast<std::size_t>(type == data_type::f32 ? count : count / 2));
+    for (float& value : made) value = uniform(random);
+    if (type == data_type::f32) return made;
+    for (float& value : made) {
+        const auto upper = std::bit_cast<std::uint32_t>(value) & 0xFFFF0000;
+        value = std::bit_cast<float>(upper | upper >> 16);
+    }
+    return made;
+}
+
 struct problem {
-    problem(mask_kind kind, std::int64_t length)
-        : values(static_cast<std::size_t>(heads * length * depth)), dst(values) {
-        std::mt19937 random(1);
-        std::normal_distribution<float> normal;
-        for (auto& value : values) value = normal(random);
-        desc.query = desc.key = desc.value = {data_type::f32, {1, heads, length, depth}};
+    problem(const shape& of, mask_kind kind)
+        : query(numbers(of.heads * of.queries * of.depth, of.type)),
+          key(numbers(of.key_heads * of.keys * of.depth, of.type)), value(key), dst(query.size()) {
+        desc.query = desc.dst = {of.type, {1, of.heads, of.queries, of.depth}};
+        desc.key = desc.value = {of.type, {1, of.key_heads, of.keys, of.depth}};
+        desc.grouped_queries = of.heads != of.key_heads;
         if (kind == mask_kind::causal) desc.causal = causal_boundary::top_left;
-        const std::int64_t rows = kind == mask_kind::padding ? 1 : length;
+        add_cond(of, kind);
+        products = 2.0 * static_cast<double>(kept * of.heads * of.depth);
+    }
+    void add_cond(const shape& of, mask_kind kind) {
+        const std::int64_t rows = kind == mask_kind::padding ? 1 : of.queries;
         const bool has_cond = kind != mask_kind::none && kind != mask_kind::causal;
-        if (has_cond) desc.cond = {data_type::boolean, {rows, length}};
-        for (std::int64_t row = 0; row < length; ++row)
-            for (std::int64_t key = 0; key < length; ++key) {
-                kept += is_kept(kind, row, key, length);
-                if (has_cond && row < rows) cond.push_back(is_kept(kind, row, key, length) ? 1 : 0);
+        if (has_cond) desc.cond = {data_type::boolean, {rows, of.keys}};
+        for (std::int64_t row = 0; row < of.queries; ++row)
+            for (std::int64_t at = 0; at < of.keys; ++at) {
+                const bool keeps = is_kept(kind, row, at, of.keys);
+                kept += keeps ? 1 : 0;
+                if (has_cond && row < rows) cond.push_back(keeps ? 1 : 0);
             }
     }
     attention_operands operands() {
-        return {values.data(), values.data(), values.data(), cond.data(), nullptr, dst.data()};
+        return {query.data(), key.data(), value.data(), cond.data(), nullptr, dst.data()};
     }
 
     attention_desc desc;
-    std::vector<float> values, dst;
+    std::vector<float> query, key, value, dst;
     std::vector<std::uint8_t> cond;
     std::int64_t kept = 0;
+    double products = 0; // multiply-adds of kept scores
 };
 
-void run_length(benchmark::State& state, mask_kind kind) {
-    problem data(kind, state.range(0));
+double peak(bool in_pairs, int threads) {
+    static std::map<std::pair<bool, int>, double> known;
+    double& found = known[{in_pairs, threads}];
+    if (found == 0) found = measured_peak(active_isa(), in_pairs, threads);
+    return found;
+}
+
+// More than caches hold: between two tokens a model reads its weights.
+constexpr std::int64_t cold_bytes = 512 << 20;
+
+// Memory that all threads read, each time in the way that was the fastest of all.
+class cold_memory {
+public:
+    cold_memory() {
+        double best = 0;
+        for (const limit_variant& variant : limit_variants(available_threads()))
+            if (const double rate = std::max(rate_of(variant), rate_of(variant)); rate > best) {
+                best = rate;
+                variant_ = &variant;
+            }
+    }
+    // Bytes a second. Others use the memory, too: to be asked next to what it is compared with.
+    double rate() const { return std::max(rate_of(*variant_), rate_of(*variant_)); }
+
+private:
+    static std::byte* aligned(std::vector<double>& memory) {
+        const auto at = reinterpret_cast<std::uintptr_t>(memory.data());
+        return reinterpret_cast<std::byte*>((at + 63) / 64 * 64);
+    }
+    double rate_of(const limit_variant& variant) const {
+        const auto begin = std::chrono::steady_clock::now();
+        run_limit(pass_, variant, available_threads());
+        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+        return static_cast<double>(cold_bytes) / took.count();
+    }
+
+    std::vector<double> from_ = std::vector<double>(cold_bytes / 8 + 1024, 1);
+    std::vector<double> to_ = std::vector<double>(cold_bytes / 8 / 256 + 8);
+    limit_pass pass_{aligned(from_), aligned(to_), cold_bytes, cold_bytes / 256};
+    const limit_variant* variant_ = nullptr;
+};
+
+void attend(benchmark::State& state, problem& data, int threads) {
     const auto plan = make_attention_plan(data.desc, active_isa());
+    const parallel_loop alone{1, {}};
     for ([[maybe_unused]] auto _ : state) {
-        run_attention(*plan, data.operands(), nullptr);
+        run_attention(*plan, data.operands(), plan->numbers, threads == 1 ? &alone : nullptr);
         benchmark::ClobberMemory();
     }
-    const auto products = static_cast<double>(data.kept * heads * 2 * depth);
-    state.counters["flops"] =
-        benchmark::Counter(2 * products, benchmark::Counter::kIsIterationInvariantRate);
+    using benchmark::Counter;
+    state.counters["flops"] = Counter(2 * data.products, Counter::kIsIterationInvariantRate);
+    const double of_peak = peak(plan->in_pairs, threads);
+    state.counters["peak"] = of_peak;
+    state.counters["share"] =
+        Counter(2 * data.products / of_peak, Counter::kIsIterationInvariantRate);
 }
 
-// One query, all keys.
-void run_decode(benchmark::State& state) {
-    problem data(mask_kind::padding, state.range(0));
-    data.desc.query.extents = {1, heads, 1, depth};
-    const auto plan = make_attention_plan(data.desc, active_isa());
+void run_kept(benchmark::State& state, const shape& of, mask_kind kind, int threads) {
+    problem data(of, kind);
+    attend(state, data, threads);
+}
+
+void run_thin(benchmark::State& state, const shape& of) {
+    std::vector<std::unique_ptr<problem>> all;
+    for (std::int64_t bytes = 0; bytes < cold_bytes; bytes += 2 * of.key_bytes())
+        all.push_back(std::make_unique<problem>(of, mask_kind::none));
+    const auto plan = make_attention_plan(all.front()->desc, active_isa());
+    static const cold_memory memory;
+    double limit = memory.rate();
+    std::size_t next = 0;
     for ([[maybe_unused]] auto _ : state) {
-        run_attention(*plan, data.operands(), nullptr);
+        run_attention(*plan, all[next++ % all.size()]->operands(), nullptr);
         benchmark::ClobberMemory();
     }
-    state.SetBytesProcessed(state.iterations() * heads * state.range(0) * 3 / 4 * depth * 2 * 4);
+    using benchmark::Counter;
+    const auto bytes = static_cast<double>(2 * of.key_bytes());
+    limit = std::max(limit, memory.rate());
+    state.counters["read"] = Counter(bytes, Counter::kIsIterationInvariantRate);
+    state.counters["memory"] = limit;
+    state.counters["share"] = Counter(bytes / limit, Counter::kIsIterationInvariantRate);
 }
 
-void run_product(benchmark::State& state) {
-    const attention_kernels& kernels = kernel_table_for(active_isa()).attention;
-    const std::int64_t panel = kernels.panel(), keys = 64;
-    const auto floats = [](std::int64_t count) {
-        return std::vector<float>(static_cast<std::size_t>(count), 1.0F);
-    };
-    std::vector<float> a = floats(keys * depth), b = floats(depth * panel),
-                       c = floats(keys * panel);
-    const panel_product product{reinterpret_cast<const std::byte*>(a.data()),
-                                depth * 4,
-                                4,
-                                keys,
-                                depth,
-                                b.data(),
-                                c.data(),
-                                nullptr,
-                                panel};
-    for ([[maybe_unused]] auto _ : state) {
-        kernels.multiply(product);
-        benchmark::ClobberMemory();
-    }
-    state.counters["flops"] = benchmark::Counter(2.0 * static_cast<double>(keys * depth * panel),
-                                                 benchmark::Counter::kIsIterationInvariantRate);
+void add(const std::string& name, const std::function<void(benchmark::State&)>& run) {
+    benchmark::RegisterBenchmark(name.c_str(), run)->Unit(benchmark::kMillisecond)->UseRealTime();
 }
 
-const bool registered = [] {
-    benchmark::RegisterBenchmark("product", run_product);
+void add_masks() {
     const std::pair<const char*, mask_kind> kinds[] = {{"none", mask_kind::none},
                                                        {"causal", mask_kind::causal},
                                                        {"causal_cond", mask_kind::causal_cond},
                                                        {"padding", mask_kind::padding},
                                                        {"blocks", mask_kind::blocks}};
     for (const auto& [name, kind] : kinds)
-        benchmark::RegisterBenchmark(name, run_length, kind)
-            ->RangeMultiplier(2)
-            ->Range(512, 4096)
-            ->Unit(benchmark::kMillisecond)
-            ->UseRealTime();
-    benchmark::RegisterBenchmark("decode", run_decode)
-        ->Arg(4096)
-        ->Unit(benchmark::kMillisecond)
-        ->UseRealTime();
+        for (std::int64_t length = 512; length <= 4096; length *= 2)
+            add(std::string(name) + "/" + std::to_string(length),
+                [=, kind = kind](benchmark::State& state) {
+                    run_kept(state, {.queries = length, .keys = length}, kind, available_threads());
+                });
+}
+
+constexpr std::pair<const char*, data_type> types[] = {{"f32", data_type::f32},
+                                                       {"bf16", data_type::bf16}};
+
+void add_kept() {
+    for (const auto& [name, type] : types)
+        for (const std::int64_t depth : {64, 128, 256})
+            for (const int threads : {1, available_threads()})
+                add("kept/" + std::string(name) + "/" + std::to_string(depth) + "/" +
+                        std::to_string(threads),
+                    [=, type = type](benchmark::State& state) {
+                        run_kept(state, {.depth = depth, .type = type}, mask_kind::none, threads);
+                    });
+}
+
+void add_thin() {
+    const std::pair<const char*, shape> shapes[] = {
+        {"12x4096x64", {12, 12, 1, 4096, 64, data_type::f32}},
+        {"32over8x4096x128", {32, 8, 1, 4096, 128, data_type::f32}},
+        {"32over8x2048x128", {32, 8, 1, 2048, 128, data_type::f32}}};
+    for (const auto& [type_name, type] : types)
+        for (const auto& [name, of] : shapes)
+            for (std::int64_t queries = 1; queries <= 64; ++queries) {
+                shape thin = of;
+                thin.type = type;
+                thin.queries = queries;
+                add("thin/" + std::string(type_name) + "/" + name + "/" + std::to_string(queries),
+                    [=](benchmark::State& state) { run_thin(state, thin); });
+            }
+}
+
+const bool registered = [] {
+    add_masks();
+    add_kept();
+    add_thin();
     return true;
 }();
 
