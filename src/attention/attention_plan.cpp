@@ -75,16 +75,21 @@ head_operand make_operand_without(int dimensions, tensor_desc operand, const dim
     return make_operand(operand, outer, rows, 1);
 }
 
+bool is_dense_bf16(const head_operand& operand) {
+    return operand.type == row_type::bf16 && operand.column_bytes == bytes_of(row_type::bf16);
+}
+
 // Queries and keys hold their pairs already; those of values, and of keys that lie turned, are made
-// a tile at a time.
+// a tile at a time. Of few queries, weights stay f32.
 bool can_take_pairs(const attention_data& plan) {
-    const auto is_dense_bf16 = [](const head_operand& operand) {
-        return operand.type == row_type::bf16 && operand.column_bytes == bytes_of(row_type::bf16);
-    };
+    const attention_kernels& products = *plan.products;
+    const bool is_beyond_isa = plan.kernels->base == isa::avx512 && products.enter == nullptr;
+    const bool has_kernel = products.multiply_key_pairs != nullptr &&
+                            (!is_beyond_isa || has_bf16_products(native_cpu()));
+    if (!has_kernel || plan.depth % 2 != 0 || !is_dense_bf16(plan.query)) return false;
+    if (products.multiply_value_pairs == nullptr) return is_dense_bf16(plan.key);
     if (plan.by_operators() && plan.weights_type != row_type::bf16) return false;
-    return plan.kernels->attention.multiply_pairs != nullptr &&
-           (plan.kernels->target != isa::avx512 || has_bf16_products(native_cpu())) &&
-           plan.depth % 2 == 0 && is_dense_bf16(plan.query) && is_dense_bf16(plan.value) &&
+    return is_dense_bf16(plan.value) &&
            (is_dense_bf16(plan.key) || (plan.key_is_turned && plan.key.type == row_type::bf16));
 }
 
@@ -103,15 +108,26 @@ void bind_operands(attention_data& plan) {
         plan.key.shared_by = outer[outer.rank() - 1] / heads_of(desc.key);
         plan.value.shared_by = outer[outer.rank() - 1] / heads_of(desc.value);
     }
-    const auto is_f32 = [](const head_operand& operand, std::int64_t step_bytes) {
-        return operand.type == row_type::f32 && step_bytes == bytes_of(row_type::f32);
-    };
     plan.key_is_turned = plan.key.row_bytes == bytes_of(plan.key.type) &&
                          plan.key.column_bytes != plan.key.row_bytes;
-    plan.converts_key =
-        !is_f32(plan.key, plan.key_is_turned ? plan.key.row_bytes : plan.key.column_bytes);
-    plan.converts_value = !is_f32(plan.value, plan.value.column_bytes);
+}
+
+// Whether products take the operand as it lies, its elements that many bytes apart.
+bool is_taken(const attention_data& plan, const head_operand& operand, std::int64_t step_bytes) {
+    return step_bytes == bytes_of(operand.type) &&
+           (operand.type == row_type::f32 || plan.products->takes_any_type);
+}
+
+void choose_products(attention_data& plan) {
+    const kernel_table& table = *plan.kernels;
+    const bool has_few = table.attention_of_few.panel != nullptr &&
+                         plan.rows <= table.attention.panel() / 4; // speed
+    plan.products = has_few ? &table.attention_of_few : &table.attention;
     plan.in_pairs = can_take_pairs(plan);
+    plan.weights_in_pairs = plan.in_pairs && plan.products->multiply_value_pairs != nullptr;
+    const std::int64_t key_step = plan.key_is_turned ? plan.key.row_bytes : plan.key.column_bytes;
+    plan.converts_key = !is_taken(plan, plan.key, key_step);
+    plan.converts_value = !is_taken(plan, plan.value, plan.value.column_bytes);
 }
 
 // Whether the last head's rows follow those of the head before it.
@@ -150,7 +166,7 @@ void fold_heads(attention_data& plan) {
 }
 
 void choose_tiles(attention_data& plan) {
-    plan.panel = plan.kernels->attention.panel();
+    plan.panel = plan.products->panel();
     const std::int64_t panels = (plan.rows + plan.panel - 1) / plan.panel;
     plan.tile_rows = std::clamp<std::int64_t>(panels * plan.panel, plan.panel, most_tile_rows);
     plan.tile_keys = most_tile_keys;
@@ -199,7 +215,7 @@ worker_layout lay_out_worker(const attention_data& plan) {
     // Of a tile of keys, or of all.
     const std::int64_t kept_tiles =
         plan.by_operators() ? plan.key_tiles() * (plan.tile_rows / plan.panel) : 1;
-    layout.queries = add_part(layout, plan.tile_rows * plan.depth);
+    layout.queries = add_part(layout, plan.tile_rows / plan.panel * plan.panel_query_floats());
     layout.state = add_part(layout, plan.state_floats());
     layout.scores = add_part(layout, panel_scores * kept_tiles);
     layout.factor = add_part(layout, plan.tile_rows);
@@ -207,8 +223,9 @@ worker_layout lay_out_worker(const attention_data& plan) {
         layout.tiles = add_part(layout, plan.key_tiles() * floats_of<key_tile>);
     if (plan.converts_key && (!plan.in_pairs || plan.key_is_turned))
         layout.keys = add_part(layout, plan.tile_keys * plan.depth);
-    if (plan.converts_value) layout.values = add_part(layout, plan.tile_keys * plan.columns);
-    if (plan.in_pairs) layout.pairs = add_part(layout, (plan.tile_keys + 1) / 2 * plan.columns);
+    if (!plan.has_float_values()) layout.values = add_part(layout, plan.tile_keys * plan.columns);
+    if (plan.weights_in_pairs)
+        layout.pairs = add_part(layout, (plan.tile_keys + 1) / 2 * plan.columns);
     if (plan.bias.column_count != 0) layout.bias = add_part(layout, panel_scores);
     if (plan.cond.column_count != 0) layout.conds = add_part(layout, panel_scores / 4 + 1);
     layout.sums = add_part(layout, plan.columns + 2 * plan.panel);
@@ -255,6 +272,7 @@ std::shared_ptr<const attention_data> make_attention_plan(const attention_desc& 
         plan->numbers.boundary = plan->keys - plan->rows;
     bind_operands(*plan);
     fold_heads(*plan);
+    choose_products(*plan);
     choose_tiles(*plan);
     lay_out_masks(*plan);
     plan->worker = lay_out_worker(*plan);

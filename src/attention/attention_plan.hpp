@@ -52,6 +52,7 @@ struct attention_numbers {
 struct attention_data {
     attention_desc desc; // with all strides, dst and scale
     const kernel_table* kernels = nullptr;
+    const attention_kernels* products = nullptr; // those of the panel
     // Extents before {rows, columns} of dst, and their product. Heads of few queries that share
     // keys and values count as rows of one head.
     dims outer;
@@ -67,7 +68,9 @@ struct attention_data {
     std::int64_t panel = 0, tile_rows = 0, tile_keys = 0;
     bool key_is_turned = false; // keys lie side by side, not the elements of one
     bool converts_key = false, converts_value = false; // to dense f32, a tile at a time
-    bool in_pairs = false; // products of bf16, two at once; queries are not scaled then
+    // Products of bf16, two at once: of keys and queries, which are not scaled then, and of values
+    // and weights.
+    bool in_pairs = false, weights_in_pairs = false;
     row_type weights_type = row_type::f32;
     // Norms of queries and keys bound the scores, so that tiles of a low bias may be skipped.
     bool bounds_scores = false;
@@ -81,6 +84,10 @@ struct attention_data {
     std::int64_t key_tiles() const { return (keys + tile_keys - 1) / tile_keys; }
     // Elements of a query and a key that a product takes one by one.
     std::int64_t depth_steps() const { return in_pairs ? depth / 2 : depth; }
+    bool has_float_values() const {
+        return value.type == row_type::f32 && value.column_bytes == bytes_of(row_type::f32);
+    }
+    std::int64_t panel_query_floats() const { return panel * padded_elems(depth_steps()); }
     bool by_operators() const { return desc.order == attention_order::operators; }
     bool is_masked() const { return is_causal || cond.column_count != 0; }
     // Floats of a panel_state for all rows of a tile.

@@ -11,7 +11,7 @@ public:
     // As tile_operands.
     tile_worker(const attention_data& plan, const attention_operands& at,
                 const attention_numbers& numbers, const tile_maps& maps, float* scratch)
-        : plan_(plan), at_(at), numbers_(numbers), kernels_(plan.kernels->attention),
+        : plan_(plan), at_(at), numbers_(numbers), kernels_(*plan.products),
           operands_(plan, at, numbers, maps, scratch) {}
 
     float* own_state() const { return operands_.part(plan_.worker.state); }

@@ -20,6 +20,13 @@ strided_matrix turned(strided_matrix matrix) {
     return matrix;
 }
 
+// A pair of bf16 moves like one f32.
+strided_matrix as_pairs(strided_matrix matrix) {
+    matrix.type = row_type::f32;
+    matrix.column_bytes = float_bytes;
+    return matrix;
+}
+
 // The part of one row tile.
 tile_maps part_of(tile_maps maps, const attention_data& plan, std::int64_t head,
                   std::span<const std::int64_t> position, std::int64_t number) {
@@ -46,7 +53,7 @@ bool is_moderate(float scale) {
 tile_operands::tile_operands(const attention_data& plan, const attention_operands& at,
                              const attention_numbers& numbers, const tile_maps& maps,
                              float* scratch)
-    : plan_(plan), at_(at), numbers_(numbers), maps_(maps), kernels_(plan.kernels->attention),
+    : plan_(plan), at_(at), numbers_(numbers), maps_(maps), kernels_(*plan.products),
       scratch_(scratch), query_factor_(1), spans_(plan, at.rules, numbers.boundary, scratch) {
     if (plan.by_operators() || !is_moderate(numbers.scale)) {
         steps_ = numbers.steps;
@@ -143,40 +150,35 @@ strided_matrix tile_operands::keys_of(const key_tile& keys) {
     if (!has_queries_) load_queries();
     strided_matrix own = matrix(plan_.key, at_.key, keys.first);
     if (plan_.key_is_turned && plan_.in_pairs)
-        return turned(
-            kernels_.load_pairs(turned(own), plan_.depth, keys.keys, part(plan_.worker.keys)));
+        return turned(kernels_.load_pairs(turned(own), plan_.depth, keys.keys, false,
+                                          part(plan_.worker.keys)));
     if (plan_.key_is_turned && plan_.converts_key)
         return turned(floats(turned(own), plan_.depth, keys.keys, plan_.worker.keys));
-    if (plan_.in_pairs)
-        own.column_bytes = float_bytes;
-    else if (plan_.converts_key)
+    if (!plan_.in_pairs && plan_.converts_key)
         return floats(own, keys.keys, plan_.depth, plan_.worker.keys);
-    return own;
+    return plan_.in_pairs ? as_pairs(own) : own;
 }
 
 strided_matrix tile_operands::floats_of_values(const key_tile& keys) const {
     const strided_matrix own = matrix(plan_.value, at_.value, keys.first);
-    if (!plan_.converts_value) return own;
+    if (plan_.has_float_values()) return own;
     return floats(own, keys.keys, plan_.columns, plan_.worker.values);
 }
 
 strided_matrix tile_operands::values_of(const key_tile& keys) const {
-    if (!plan_.in_pairs) return floats_of_values(keys);
-    return kernels_.load_pairs(matrix(plan_.value, at_.value, keys.first), keys.keys, plan_.columns,
+    if (plan_.converts_value && !plan_.weights_in_pairs) return floats_of_values(keys);
+    const strided_matrix own = matrix(plan_.value, at_.value, keys.first);
+    if (!plan_.weights_in_pairs) return own;
+    return kernels_.load_pairs(own, keys.keys, plan_.columns, meets_one_panel(own),
                                part(plan_.worker.pairs));
 }
 
-// A pair of bf16 moves like one f32.
 void tile_operands::load_queries() {
     for_each_panel([&](const panel_rows& panel) {
-        strided_matrix queries = matrix(plan_.query, at_.query, panel.first);
-        if (plan_.in_pairs) {
-            queries.type = row_type::f32;
-            queries.column_bytes = float_bytes;
-        }
-        kernels_.load_panel(queries, panel.queries, plan_.depth_steps(), query_factor_,
-                            part(plan_.worker.queries) + panel.number * plan_.panel * plan_.depth,
-                            part(plan_.worker.work));
+        const strided_matrix queries = matrix(plan_.query, at_.query, panel.first);
+        kernels_.load_queries(plan_.in_pairs ? as_pairs(queries) : queries, panel.queries,
+                              plan_.depth_steps(), query_factor_, queries_of(panel),
+                              part(plan_.worker.work));
     });
     has_queries_ = true;
 }
@@ -188,7 +190,7 @@ key_span tile_operands::kept_keys(const panel_rows& panel, const key_tile& keys)
     const auto in_tile = [&](std::int64_t key) {
         return std::clamp<std::int64_t>(key - keys.first, 0, keys.keys);
     };
-    const std::int64_t first = in_tile(hull.first), pair = plan_.in_pairs ? 2 : 1;
+    const std::int64_t first = in_tile(hull.first), pair = plan_.weights_in_pairs ? 2 : 1;
     return {first / pair * pair, hull.is_empty() ? 0 : in_tile(hull.last)};
 }
 
@@ -196,11 +198,17 @@ panel_scores tile_operands::multiply(const panel_rows& panel, const key_tile& ke
                                      const strided_matrix& key, float* scores) {
     panel_scores made = scores_of(panel, keys, scores);
     if (made.keys == 0) return made;
-    const float* const queries =
-        part(plan_.worker.queries) + panel.number * plan_.panel * plan_.depth;
-    const auto multiply = plan_.in_pairs ? kernels_.multiply_pairs : kernels_.multiply;
-    multiply({key.first + made.first_key * key.row_bytes, key.row_bytes, key.column_bytes,
-              made.keys, plan_.depth_steps(), queries, scores, nullptr, panel.queries});
+    const auto multiply = plan_.in_pairs ? kernels_.multiply_key_pairs : kernels_.multiply_keys;
+    multiply({.a = key.first + made.first_key * key.row_bytes,
+              .row_bytes = key.row_bytes,
+              .step_bytes = key.column_bytes,
+              .rows = made.keys,
+              .steps = plan_.depth_steps(),
+              .b = queries_of(panel),
+              .c = scores,
+              .queries = panel.queries,
+              .type = key.type,
+              .is_alone = meets_one_panel(key)});
     made.steps = steps_;
     made.fill = numbers_.fill;
     made.bias_on_fill = plan_.desc.bias_on_fill;
@@ -218,18 +226,27 @@ panel_scores tile_operands::scores_of(const panel_rows& panel, const key_tile& k
     made.first_key = kept.first;
     made.keys = std::max<std::int64_t>(0, kept.last - kept.first);
     made.queries = panel.queries;
-    made.in_pairs = plan_.in_pairs;
+    made.in_pairs = plan_.weights_in_pairs;
     return made;
 }
 
 void tile_operands::add_values(const panel_scores& weights, const strided_matrix& value,
                                float* values, const float* factor) const {
-    const std::int64_t steps = plan_.in_pairs ? (weights.keys + 1) / 2 : weights.keys;
-    const auto multiply = plan_.in_pairs ? kernels_.multiply_pairs : kernels_.multiply;
-    const std::int64_t first = plan_.in_pairs ? weights.first_key / 2 : weights.first_key;
-    multiply({value.first + first * value.row_bytes, value.column_bytes, value.row_bytes,
-              plan_.columns, steps, weights.scores, values, factor, weights.queries,
-              factor == nullptr});
+    const bool in_pairs = weights.in_pairs;
+    const auto multiply = in_pairs ? kernels_.multiply_value_pairs : kernels_.multiply_values;
+    const std::int64_t first = in_pairs ? weights.first_key / 2 : weights.first_key;
+    multiply({.a = value.first + first * value.row_bytes,
+              .row_bytes = value.column_bytes,
+              .step_bytes = value.row_bytes,
+              .rows = plan_.columns,
+              .steps = in_pairs ? (weights.keys + 1) / 2 : weights.keys,
+              .b = weights.scores,
+              .c = values,
+              .factor = factor,
+              .queries = weights.queries,
+              .goes_on = factor == nullptr,
+              .type = value.type,
+              .is_alone = meets_one_panel(value)});
 }
 
 float tile_operands::sink(std::int64_t row) const {

@@ -27,14 +27,16 @@ struct strided_matrix {
 // overwritten, or goes on: the sum begins with c. With a the keys and b the queries, c are scores;
 // with a the values, transposed, and b the weights, c are results.
 struct panel_product {
-    const std::byte* a = nullptr; // f32, any alignment
+    const std::byte* a = nullptr; // any alignment
     std::int64_t row_bytes = 0, step_bytes = 0;
     std::int64_t rows = 0, steps = 0;
-    const float* b = nullptr; // [steps][panel]
+    const float* b = nullptr; // of load_queries, or weights: [steps][panel]
     float* c = nullptr;       // [rows][panel]
     const float* factor = nullptr;
     std::int64_t queries = 0; // lanes that count
     bool goes_on = false;     // without a factor
+    row_type type = row_type::f32;
+    bool is_alone = false; // no other panel meets a: memory is waited for
 };
 
 // What is known of the queries of a panel after some of the keys.
@@ -100,11 +102,14 @@ struct panel_scores {
 
 struct attention_kernels {
     std::int64_t (*panel)();
-    void (*multiply)(const panel_product& product);
-    // The same on pairs of bf16 in place of f32, with sums of f32; null where the instruction set
-    // has no such kernel. Of avx512 it needs a CPU with has_bf16_products. `a` is of load_pairs, or
-    // the pairs of a row lie side by side.
-    void (*multiply_pairs)(const panel_product& product);
+    // Products of keys and queries, and of values and weights.
+    void (*multiply_keys)(const panel_product& product);
+    void (*multiply_values)(const panel_product& product);
+    // The same on pairs of bf16 in place of f32, with sums of f32; null where there is no such
+    // kernel. Of AVX-512 they need a CPU with has_bf16_products. `a` is of load_pairs, or the pairs
+    // of a row lie side by side.
+    void (*multiply_key_pairs)(const panel_product& product);
+    void (*multiply_value_pairs)(const panel_product& product);
     // Brings maximum and sum up to date; `factor` becomes that of the values so far.
     void (*weigh)(const panel_scores& what, const panel_state& state, float* factor);
     // The three parts of that for scores of all keys: finishes scores and brings maximum up to
@@ -120,11 +125,14 @@ struct attention_kernels {
     void (*load_rows)(const strided_matrix& from, std::int64_t rows, std::int64_t columns,
                       float* to);
     // Rows of bf16 two by two, (rows + 1) / 2 x columns pairs; the last may have a 0. Elements of a
-    // row lie side by side. Returns where the pairs are, in the order that multiply_pairs likes.
+    // row lie side by side. Returns where the pairs are, in the order that their products like.
     strided_matrix (*load_pairs)(const strided_matrix& from, std::int64_t rows,
-                                 std::int64_t columns, float* to);
-    // Queries as a panel, [columns][panel], times the factor; lanes behind them are 0. `work` has
-    // room for the queries as dense f32.
+                                 std::int64_t columns, bool is_alone, float* to);
+    // Queries times the factor, as products take them: panel() * padded_elems(columns) floats.
+    // `work` has room for the queries as dense f32.
+    void (*load_queries)(const strided_matrix& from, std::int64_t queries, std::int64_t columns,
+                         float factor, float* to, float* work);
+    // Rows of queries as [columns][panel], likewise; lanes behind them are 0.
     void (*load_panel)(const strided_matrix& from, std::int64_t queries, std::int64_t columns,
                        float factor, float* to, float* work);
     // Bytes, [keys][panel].
@@ -141,9 +149,12 @@ struct attention_kernels {
     // Each query's values times its factor become a row. Overwrites the values.
     void (*store_panel)(float* values, const float* factors, std::int64_t queries,
                         std::int64_t columns, const strided_matrix& to, float* work);
-    // On a thread, around its calls of multiply_pairs; null where these need nothing.
+    // On a thread, around its products of pairs; null where these need nothing.
     void (*enter)() = nullptr;
     void (*leave)() = nullptr;
+    // Products take an `a` of any type where the elements of a row, or of a step, lie side by side;
+    // otherwise f32 only.
+    bool takes_any_type = false;
 };
 
 } // namespace maskwise

@@ -50,6 +50,20 @@ HWY_ATTR HWY_INLINE void transpose_matrix(const std::byte* from, std::int64_t fr
                             columns, to + whole_rows * width, to_bytes);
 }
 
+// The first of a vector's elements; the rest of it is 0.
+template <row_type Type>
+HWY_ATTR HWY_INLINE row_v load_part(const std::byte* from, std::int64_t elems) {
+    std::byte near[row_block_elems * sizeof(float)] = {};
+    std::memcpy(near, from, static_cast<std::size_t>(elems * bytes_of(Type)));
+    return load_elements<Type>(near);
+}
+
+// Brings lines near that will be read soon; any address.
+HWY_INLINE void ask_for_row(const std::byte* first, std::int64_t bytes) {
+    constexpr std::int64_t line_bytes = 64;
+    for (std::int64_t at = 0; at < bytes; at += line_bytes) __builtin_prefetch(first + at);
+}
+
 // Side by side in memory. Less than a vector goes through memory of its own.
 template <row_type Type>
 HWY_ATTR HWY_INLINE void load_dense_row(const std::byte* from, std::int64_t elems, float* to) {
@@ -60,10 +74,8 @@ HWY_ATTR HWY_INLINE void load_dense_row(const std::byte* from, std::int64_t elem
     for (; i + lanes <= elems; i += lanes)
         hn::StoreU(load_elements<Type>(from + i * width), d, to + i);
     if (i >= elems) return;
-    std::byte rest[row_block_elems * sizeof(float)] = {};
     float values[row_block_elems];
-    std::memcpy(rest, from + i * width, static_cast<std::size_t>((elems - i) * width));
-    hn::StoreU(load_elements<Type>(rest), d, values);
+    hn::StoreU(load_part<Type>(from + i * width, elems - i), d, values);
     std::memcpy(to + i, values, static_cast<std::size_t>(elems - i) * sizeof(float));
 }
 
@@ -85,7 +97,9 @@ HWY_ATTR HWY_INLINE void load_row(const std::byte* from, std::int64_t column_byt
 HWY_ATTR inline void rows_as_f32(const strided_matrix& from, std::int64_t row_count,
                                  std::int64_t columns, float* to) {
     const std::byte* at = from.first;
+    const std::int64_t bytes = row_count > 1 ? columns * bytes_of(from.type) : 0;
     for (std::int64_t r = 0; r < row_count; ++r, at += from.row_bytes, to += columns) {
+        ask_for_row(at + row_count * from.row_bytes, bytes);
         if (from.type == row_type::f32)
             load_row<row_type::f32>(at, from.column_bytes, columns, to);
         else if (from.type == row_type::bf16)
@@ -98,7 +112,7 @@ HWY_ATTR inline void rows_as_f32(const strided_matrix& from, std::int64_t row_co
 // Row r and the one below it, element by element; the last row may be alone. Stands for any type of
 // 16 bits, and any alignment.
 HWY_ATTR inline strided_matrix rows_as_pairs(const strided_matrix& from, std::int64_t row_count,
-                                             std::int64_t columns, float* to) {
+                                             std::int64_t columns, bool is_alone, float* to) {
     const std::int64_t pair_bytes = bytes_of(row_type::f32);
     const strided_matrix made{reinterpret_cast<std::byte*>(to), row_type::f32, columns * pair_bytes,
                               pair_bytes};
@@ -107,20 +121,26 @@ HWY_ATTR inline strided_matrix rows_as_pairs(const strided_matrix& from, std::in
     const std::int64_t lanes = row_lanes();
     for (std::int64_t r = 0; r < row_count; r += 2, to += columns) {
         const auto* even = reinterpret_cast<const std::uint16_t*>(from.first + r * from.row_bytes);
-        const bool is_alone = r + 1 == row_count;
+        const bool is_last = r + 1 == row_count;
         const auto* odd = reinterpret_cast<const std::uint16_t*>(
-            from.first + (is_alone ? r : r + 1) * from.row_bytes);
+            from.first + (is_last ? r : r + 1) * from.row_bytes);
         std::int64_t c = 0;
+        if (is_alone) { // the same rows of the tile behind this one
+            const std::int64_t bytes = columns * bytes_of(row_type::bf16);
+            const std::byte* const next = from.first + (r + row_count) * from.row_bytes;
+            ask_for_row(next, bytes);
+            ask_for_row(next + from.row_bytes, bytes);
+        }
         for (; c + lanes <= columns; c += lanes) {
             const auto low = hn::PromoteTo(du, hn::LoadU(d16, even + c));
             auto high = hn::ShiftLeft<16>(hn::PromoteTo(du, hn::LoadU(d16, odd + c)));
-            if (is_alone) high = hn::Zero(du);
+            if (is_last) high = hn::Zero(du);
             hn::StoreU(hn::BitCast(row_d(), hn::Or(low, high)), row_d(), to + c);
         }
         for (; c < columns; ++c) {
             std::uint16_t both[2] = {};
             std::memcpy(&both[0], even + c, sizeof both[0]);
-            if (!is_alone) std::memcpy(&both[1], odd + c, sizeof both[1]);
+            if (!is_last) std::memcpy(&both[1], odd + c, sizeof both[1]);
             std::memcpy(to + c, both, sizeof both);
         }
     }
@@ -130,7 +150,7 @@ HWY_ATTR inline strided_matrix rows_as_pairs(const strided_matrix& from, std::in
 // The same, pairs of a column side by side.
 HWY_ATTR inline strided_matrix rows_as_turned_pairs(const strided_matrix& from,
                                                     std::int64_t row_count, std::int64_t columns,
-                                                    float* to) {
+                                                    bool, float* to) {
     const std::int64_t pair_bytes = bytes_of(row_type::f32);
     const std::int64_t column_bytes = (row_count + 1) / 2 * pair_bytes;
     auto* const first = reinterpret_cast<std::byte*>(to);
@@ -145,10 +165,14 @@ constexpr bool is_dense_f32(const strided_matrix& matrix) {
     return matrix.type == row_type::f32 && matrix.column_bytes == bytes_of(row_type::f32);
 }
 
-HWY_ATTR inline void panel_load(const strided_matrix& from, std::int64_t queries,
-                                std::int64_t columns, float factor, float* to, float* work) {
-    const row_d d;
-    const std::int64_t lanes = row_lanes(), panel = 2 * lanes;
+HWY_ATTR HWY_INLINE void multiply_all(float* values, std::int64_t count, float factor) {
+    for (std::int64_t i = 0; i < count; ++i) values[i] *= factor;
+}
+
+template <class Panel>
+HWY_ATTR void panel_load(const strided_matrix& from, std::int64_t queries, std::int64_t columns,
+                         float factor, float* to, float* work) {
+    const std::int64_t panel = Panel::queries();
     const std::int64_t float_bytes = bytes_of(row_type::f32);
     if (queries < panel)
         std::memset(to, 0, static_cast<std::size_t>(columns * panel) * sizeof(float));
@@ -161,15 +185,13 @@ HWY_ATTR inline void panel_load(const strided_matrix& from, std::int64_t queries
         transpose_matrix<4>(reinterpret_cast<const std::byte*>(work), columns * float_bytes,
                             queries, columns, bytes, panel * float_bytes);
     }
-    if (factor == 1) return;
-    const auto factors = hn::Set(d, factor);
-    for (std::int64_t i = 0; i < columns * panel; i += lanes)
-        hn::StoreU(hn::Mul(hn::LoadU(d, to + i), factors), d, to + i);
+    if (factor != 1) multiply_all(to, columns * panel, factor);
 }
 
-HWY_ATTR inline void panel_load_conds(const strided_matrix& from, std::int64_t queries,
-                                      std::int64_t keys, std::byte* to) {
-    const std::int64_t panel = 2 * row_lanes();
+template <class Panel>
+HWY_ATTR void panel_load_conds(const strided_matrix& from, std::int64_t queries, std::int64_t keys,
+                               std::byte* to) {
+    const std::int64_t panel = Panel::queries();
     if (queries < panel) std::memset(to, 0, static_cast<std::size_t>(keys * panel));
     if (from.column_bytes == 1)
         return transpose_matrix<1>(from.first, from.row_bytes, queries, keys, to, panel);
@@ -250,16 +272,6 @@ HWY_ATTR inline void panel_add_rows(const std::byte* row, std::int64_t row_bytes
     }
 }
 
-HWY_ATTR HWY_INLINE void multiply_lanes(float* values, const float* factors, std::int64_t columns) {
-    const row_d d;
-    const std::int64_t lanes = row_lanes(), panel = 2 * lanes;
-    const auto factor_0 = hn::LoadU(d, factors), factor_1 = hn::LoadU(d, factors + lanes);
-    for (std::int64_t c = 0; c < columns; ++c, values += panel) {
-        hn::StoreU(hn::Mul(hn::LoadU(d, values), factor_0), d, values);
-        hn::StoreU(hn::Mul(hn::LoadU(d, values + lanes), factor_1), d, values + lanes);
-    }
-}
-
 // A row of f32 to elements that may stand apart.
 HWY_ATTR inline void store_row(const float* row, std::int64_t columns, const strided_matrix& to,
                                std::byte* at) {
@@ -276,11 +288,18 @@ HWY_ATTR inline void store_row(const float* row, std::int64_t columns, const str
     }
 }
 
-HWY_ATTR inline void panel_store(float* values, const float* factors, std::int64_t queries,
-                                 std::int64_t columns, const strided_matrix& to, float* work) {
+template <class Panel>
+HWY_ATTR void panel_store(float* values, const float* factors, std::int64_t queries,
+                          std::int64_t columns, const strided_matrix& to, float* work) {
     const std::int64_t float_bytes = bytes_of(row_type::f32);
-    const std::int64_t panel_bytes = 2 * row_lanes() * float_bytes;
-    multiply_lanes(values, factors, columns);
+    const std::int64_t panel_bytes = Panel::queries() * float_bytes;
+    for (std::int64_t lane = 0; lane < Panel::queries(); lane += row_lanes()) {
+        const auto factor = Panel::load(row_d(), factors + lane);
+        for (std::int64_t c = 0; c < columns; c += Panel::keys_at_once()) {
+            float* const at = values + c * Panel::queries() + lane;
+            Panel::store_limited(hn::Mul(hn::LoadU(row_d(), at), factor), columns - c, at);
+        }
+    }
     const auto* const bytes = reinterpret_cast<const std::byte*>(values);
     if (is_dense_f32(to))
         return transpose_matrix<4>(bytes, panel_bytes, columns, queries, to.first, to.row_bytes);

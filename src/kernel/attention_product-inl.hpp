@@ -112,111 +112,39 @@ MASKWISE_PRODUCT_ATTR HWY_INLINE void multiply_rest(const panel_product& product
     }
 }
 
+// Asks for what lies as far behind a part of `a` as that is long, one of so many parts.
+MASKWISE_PRODUCT_ATTR HWY_INLINE void ask_ahead_of(const panel_product& product, std::int64_t part,
+                                                   std::int64_t parts) {
+    constexpr std::int64_t width = bytes_of(row_type::f32);
+    const bool has_rows = product.step_bytes == width;
+    const std::int64_t rows = has_rows ? product.rows : product.steps;
+    const std::int64_t row_bytes = has_rows ? product.row_bytes : product.step_bytes;
+    const std::int64_t bytes = width * (has_rows ? product.steps : product.rows);
+    const std::byte* const next = product.a + rows * row_bytes;
+    for (std::int64_t r = rows * part / parts; r < rows * (part + 1) / parts; ++r)
+        ask_for_row(next + r * row_bytes, bytes);
+}
+
 template <int Vectors>
 MASKWISE_PRODUCT_ATTR HWY_INLINE void multiply_by(const panel_product& product) {
+    const std::int64_t blocks = product.rows / block_rows;
     std::int64_t first = 0;
-    for (; first + block_rows <= product.rows; first += block_rows)
+    for (; first + block_rows <= product.rows; first += block_rows) {
+        if (product.is_alone) ask_ahead_of(product, first / block_rows, blocks);
         multiply_block<block_rows, Vectors>(product, first);
+    }
     multiply_rest<block_rows - 1, Vectors>(product, first);
 }
 
-// A panel of few queries leaves most lanes unused: there lanes are elements of a that lie side by
-// side, a query at a time.
-constexpr std::int64_t few_queries = 4, few_steps = 512;
-
-MASKWISE_PRODUCT_ATTR HWY_INLINE void store_sum(const panel_product& product, std::int64_t row,
-                                                std::int64_t query, float sum) {
-    float& c = product.c[row * 2 * row_lanes() + query];
-    if (product.goes_on)
-        c += sum;
-    else
-        c = product.factor == nullptr ? sum : c * product.factor[query] + sum;
-}
-
-// Less than a vector of a row, for which b has zeros.
-MASKWISE_PRODUCT_ATTR HWY_INLINE row_v load_rest(const std::byte* a, std::int64_t elems) {
-    float rest[row_block_elems] = {};
-    std::memcpy(rest, a, static_cast<std::size_t>(elems) * sizeof(float));
-    return hn::LoadU(row_d(), rest);
-}
-
-// Elements of a row of a lie side by side: up to few_steps of them.
-MASKWISE_PRODUCT_ATTR inline void multiply_rows(const panel_product& product, std::int64_t query) {
-    const row_d d;
-    const std::int64_t lanes = row_lanes(), steps = product.steps;
-    float b[few_steps + row_block_elems] = {};
-    for (std::int64_t k = 0; k < steps; ++k) b[k] = product.b[k * 2 * lanes + query];
-    for (std::int64_t row = 0; row < product.rows; ++row) {
-        const auto* const a = product.a + row * product.row_bytes;
-        auto sum_0 = hn::Zero(d), sum_1 = hn::Zero(d);
-        std::int64_t k = 0;
-        for (; k + 2 * lanes <= steps; k += 2 * lanes) {
-            const auto* const at = reinterpret_cast<const float*>(a) + k;
-            add_product(hn::LoadU(d, at), hn::LoadU(d, b + k), sum_0);
-            add_product(hn::LoadU(d, at + lanes), hn::LoadU(d, b + k + lanes), sum_1);
-        }
-        for (; k < steps; k += lanes) {
-            const std::byte* const at = a + k * bytes_of(row_type::f32);
-            const auto rest =
-                steps - k < lanes ? load_rest(at, steps - k) : load_elements<row_type::f32>(at);
-            add_product(rest, hn::LoadU(d, b + k), sum_0);
-        }
-        store_sum(product, row, query, hn::GetLane(hn::SumOfLanes(d, hn::Add(sum_0, sum_1))));
-    }
-}
-
-// Elements of a step lie side by side: whole vectors of rows.
-MASKWISE_PRODUCT_ATTR HWY_INLINE void multiply_columns(const panel_product& product,
-                                                       std::int64_t query, std::int64_t whole) {
-    const row_d d;
-    const std::int64_t lanes = row_lanes(), panel = 2 * lanes;
-    for (std::int64_t row = 0; row < whole;) {
-        const bool is_pair = row + panel <= whole;
-        const std::int64_t second = is_pair ? lanes : 0;
-        const std::int64_t count = is_pair ? panel : lanes;
-        float sums[2 * row_block_elems] = {};
-        if (product.goes_on)
-            for (std::int64_t i = 0; i < count; ++i) sums[i] = product.c[(row + i) * panel + query];
-        auto sum_0 = hn::LoadU(d, sums), sum_1 = hn::LoadU(d, sums + lanes);
-        const std::byte* a = product.a + row * bytes_of(row_type::f32);
-        for (std::int64_t k = 0; k < product.steps; ++k, a += product.step_bytes) {
-            const auto b = hn::Set(d, product.b[k * panel + query]);
-            const auto* const at = reinterpret_cast<const float*>(a);
-            add_product(hn::LoadU(d, at), b, sum_0);
-            add_product(hn::LoadU(d, at + second), b, sum_1);
-        }
-        hn::StoreU(sum_0, d, sums);
-        hn::StoreU(sum_1, d, sums + lanes);
-        for (std::int64_t i = 0; i < count; ++i)
-            if (product.goes_on)
-                product.c[(row + i) * panel + query] = sums[i];
-            else
-                store_sum(product, row + i, query, sums[i]);
-        row += count;
-    }
-}
-
-MASKWISE_PRODUCT_ATTR inline void multiply_all_columns(const panel_product& product) {
-    const std::int64_t lanes = row_lanes(), whole = product.rows / lanes * lanes;
-    for (std::int64_t q = 0; q < product.queries; ++q) multiply_columns(product, q, whole);
-    panel_product rest = product;
-    rest.a += whole * product.row_bytes;
-    rest.c += whole * 2 * lanes;
-    rest.rows -= whole;
-    multiply_by<1>(rest);
-}
-
 MASKWISE_PRODUCT_ATTR inline void multiply(const panel_product& product) {
-    const std::int64_t width = bytes_of(row_type::f32);
-    const bool is_for_few = product.queries <= few_queries; // speed
-    if (is_for_few && product.step_bytes == width && product.steps <= few_steps)
-        for (std::int64_t q = 0; q < product.queries; ++q) multiply_rows(product, q);
-    else if (is_for_few && product.row_bytes == width)
-        multiply_all_columns(product);
-    else if (product.queries <= row_lanes())
+    if (product.queries <= row_lanes())
         multiply_by<1>(product);
     else
         multiply_by<2>(product);
 }
+
+#if HWY_TARGET != HWY_SCALAR
+#include "kernel/attention_few_rows-inl.hpp"
+#endif
 
 } // namespace MASKWISE_PRODUCTS

@@ -137,6 +137,12 @@ HWY_ATTR inline void multiply(const panel_product& product) {
 // The kernels of this target, with products of bf16.
 constexpr attention_kernels attention_by_quads() {
     attention_kernels made = attention;
-    made.multiply_pairs = quads::multiply;
+    made.multiply_key_pairs = made.multiply_value_pairs = quads::multiply;
+    return made;
+}
+
+constexpr attention_kernels attention_of_few_by_pairs() {
+    attention_kernels made = attention_of_few;
+    made.multiply_key_pairs = pairs::multiply_rows<row_type::f32>;
     return made;
 }

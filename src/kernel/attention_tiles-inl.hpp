@@ -189,7 +189,8 @@ HWY_ATTR void multiply_by_tiles(const panel_product& product) {
 template <class Tiles>
 constexpr attention_kernels attention_by_tiles() {
     attention_kernels made = attention;
-    made.multiply_pairs = multiply_by_tiles<Tiles>;
+    made.multiply_key_pairs = made.multiply_value_pairs = multiply_by_tiles<Tiles>;
+    made.weigh = panel_weigh<wide_panel>;
     made.load_pairs = rows_as_turned_pairs;
     made.enter = Tiles::configure;
     made.leave = Tiles::release;

@@ -51,6 +51,7 @@ struct kernel_table {
     std::span<const pack_kernel> packs;
     row_kernels rows;
     attention_kernels attention;
+    attention_kernels attention_of_few; // queries; without functions where there are no vectors
 };
 
 // One table for each instruction set compiled in. Running a kernel needs a CPU that supports it.

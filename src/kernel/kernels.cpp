@@ -102,17 +102,25 @@ constexpr pack_kernel packs[] = {
 #undef MASKWISE_PACK_KERNEL
 };
 
-constexpr kernel_table table{this_target, this_target, selects, picks, packs, rows, attention};
+constexpr kernel_table table{this_target, this_target, selects,   picks,
+                             packs,       rows,        attention, attention_of_few};
 
 #if HWY_TARGET == HWY_AVX3
 constexpr kernel_table amx_table{
-    isa::amx, this_target, selects, picks, packs, rows, attention_by_tiles<amx_tiles>()};
+    isa::amx,        this_target, selects, picks, packs, rows, attention_by_tiles<amx_tiles>(),
+    attention_of_few};
 #endif
 
 #if MASKWISE_HAS_BF16_TABLE
 constexpr isa bf16_target = HWY_TARGET == HWY_SVE ? isa::sve_bf16 : isa::neon_bf16;
-constexpr kernel_table bf16_table{bf16_target, this_target,         selects, picks, packs,
-                                  rows,        attention_by_quads()};
+constexpr kernel_table bf16_table{bf16_target,
+                                  this_target,
+                                  selects,
+                                  picks,
+                                  packs,
+                                  rows,
+                                  attention_by_quads(),
+                                  attention_of_few_by_pairs()};
 #endif
 
 #if !HWY_HAVE_SCALABLE
@@ -123,7 +131,8 @@ constexpr kernel_table emulated_table{
     picks,
     packs,
     rows,
-    attention_by_tiles<emulated_tiles<static_cast<int>(tile_columns)>>()};
+    attention_by_tiles<emulated_tiles<static_cast<int>(tile_columns)>>(),
+    attention_of_few};
 #endif
 
 } // namespace HWY_NAMESPACE

@@ -71,8 +71,8 @@ void expect_product(const kernel_table& table, generator& random) {
         product.row_bytes = 4;
         product.step_bytes = what.rows * 4;
     }
-    table.attention.multiply_pairs(product);
-    const bool is_in_order = what.queries > 4 && (what.steps % 2 == 0 || !what.has_factor);
+    table.attention.multiply_key_pairs(product);
+    const bool is_in_order = what.steps % 2 == 0 || !what.has_factor;
     const bool is_exact = table.target != isa::avx512 && is_in_order;
     std::size_t i = 0;
     what.for_each_sum([&](std::int64_t row, std::int64_t query) {
@@ -91,7 +91,7 @@ TEST(pair_products, are_those_of_the_instruction) {
     for (const kernel_table* table : kernel_tables()) {
         const bool is_here = std::ranges::count(supported, table->target) > 0 &&
                              (table->target != isa::avx512 || has_bf16_products(native_cpu()));
-        if (!is_here || !table->attention.multiply_pairs || table->attention.enter) continue;
+        if (!is_here || !table->attention.multiply_key_pairs || table->attention.enter) continue;
         ++tables;
         for (int i = 0; i < 500; ++i) {
             SCOPED_TRACE(to_string(table->target));

@@ -123,7 +123,7 @@ void expect_product(const attention_kernels& kernels, generator& random) {
         wanted.push_back(expected(what, row, query));
     });
     kernels.enter();
-    kernels.multiply_pairs(what.product());
+    kernels.multiply_key_pairs(what.product());
     kernels.leave();
     std::size_t i = 0;
     what.for_each_sum([&](std::int64_t row, std::int64_t query) {
@@ -171,9 +171,9 @@ TEST(pairs_of_rows, are_where_load_pairs_says) {
             const bf16_matrix from(random, rows, columns, draw(random, 0, 9));
             const guarded_buffer to(static_cast<std::size_t>((rows + 1) / 2 * columns * 4),
                                     guarded_buffer::edge::back);
-            const strided_matrix made =
-                table->attention.load_pairs({from.memory.data(), row_type::bf16, from.row_bytes, 2},
-                                            rows, columns, reinterpret_cast<float*>(to.data()));
+            const strided_matrix made = table->attention.load_pairs(
+                {from.memory.data(), row_type::bf16, from.row_bytes, 2}, rows, columns, i % 2 == 0,
+                reinterpret_cast<float*>(to.data()));
             for (std::int64_t r = 0; r < (rows + 1) / 2 * 2; ++r)
                 for (std::int64_t c = 0; c < columns; ++c) {
                     std::uint16_t found;

@@ -235,11 +235,13 @@ TEST_P(attention_test, shares_keys_among_heads_of_one_query) {
 // In the order of separate operators only what rounds its weights to bf16, too.
 TEST_P(attention_test, takes_pairs_of_bf16_where_a_kernel_does) {
     attention_desc desc;
-    desc.query = desc.key = desc.value = {data_type::bf16, {1, 8, 16}};
+    desc.query = desc.key = desc.value = {data_type::bf16, {1, 33, 16}};
     const auto takes_pairs = [&](attention_order order, data_type weights) {
         desc.order = order;
         desc.weights_type = weights;
-        return make_attention_plan(desc, GetParam())->in_pairs;
+        const auto plan = make_attention_plan(desc, GetParam());
+        EXPECT_EQ(plan->in_pairs, plan->weights_in_pairs);
+        return plan->in_pairs;
     };
     constexpr isa always[] = {isa::amx, isa::emulated_amx, isa::neon_bf16, isa::sve_bf16};
     const bool has_pairs = std::ranges::count(always, GetParam()) > 0 ||

@@ -98,8 +98,8 @@ TEST(bf16_attention_DeathTest, gives_tiles_back) {
     EXPECT_THROW(run_attention(*plan, what.operands(), &throwing), std::bad_alloc);
     const attention_kernels& kernels = plan->kernels->attention;
     std::vector<float> numbers(64);
-    EXPECT_DEATH(kernels.multiply_pairs({reinterpret_cast<std::byte*>(numbers.data()), 4, 4, 1, 1,
-                                         numbers.data(), numbers.data(), nullptr, 1}),
+    EXPECT_DEATH(kernels.multiply_key_pairs({reinterpret_cast<std::byte*>(numbers.data()), 4, 4, 1,
+                                             1, numbers.data(), numbers.data(), nullptr, 1}),
                  "");
 }
 

@@ -1,0 +1,365 @@
+// Row operations of attention on a panel, for one Highway target. `Panel` says where in a vector
+// the numbers of a query are.
+
+// Two vectors of queries: each number of a vector is another query's.
+struct wide_panel {
+    HWY_ATTR HWY_INLINE static std::int64_t queries() { return 2 * row_lanes(); }
+    // Of keys, or columns, which a vector holds; the floats from one vector's keys to the next's.
+    HWY_ATTR HWY_INLINE static std::int64_t keys_at_once() { return 1; }
+    HWY_ATTR HWY_INLINE static std::int64_t step() { return queries(); }
+
+    // A number of each query.
+    template <class D>
+    HWY_ATTR HWY_INLINE static hn::VFromD<D> load(D d, const hn::TFromD<D>* from) {
+        return hn::LoadU(d, from);
+    }
+    HWY_ATTR HWY_INLINE static void store(row_v values, float* to) {
+        hn::StoreU(values, row_d(), to);
+    }
+    // Of the numbers of each query in the vector one.
+    template <class Join>
+    HWY_ATTR HWY_INLINE static row_v across(row_v values, const Join&) {
+        return values;
+    }
+    // `otherwise` behind the last of these keys.
+    HWY_ATTR HWY_INLINE static row_v limited(row_v values, std::int64_t, row_v) { return values; }
+    HWY_ATTR HWY_INLINE static void store_limited(row_v values, std::int64_t, float* to) {
+        hn::StoreU(values, row_d(), to);
+    }
+    // A number of each key.
+    HWY_ATTR HWY_INLINE static row_v of_keys(const float* from) { return hn::Set(row_d(), *from); }
+    HWY_ATTR HWY_INLINE static auto numbers_of_keys(std::int64_t key) {
+        return hn::Set(hn::RebindToSigned<row_d>(), static_cast<std::int32_t>(key));
+    }
+    // Without a branch: random padding would be mispredicted.
+    HWY_ATTR HWY_INLINE static row_v kept_by_key(const std::byte* cond, row_v score, row_v fill) {
+        const auto is_true = hn::Ne(numbers_of_keys(std::to_integer<std::int64_t>(*cond)),
+                                    hn::Zero(hn::RebindToSigned<row_d>()));
+        return hn::IfThenElse(hn::RebindMask(row_d(), is_true), score, fill);
+    }
+};
+
+// One element of a side for each query, or one for all.
+template <class Panel>
+HWY_ATTR HWY_INLINE row_v biases(const panel_scores& what, std::int64_t key, std::int64_t lane) {
+    if (what.bias_step == 1) return Panel::of_keys(what.bias + key);
+    return hn::LoadU(row_d(), what.bias + key * what.bias_step + lane);
+}
+
+template <class Panel>
+HWY_ATTR HWY_INLINE row_v kept_by_cond(const panel_scores& what, std::int64_t key,
+                                       std::int64_t lane, row_v score, row_v fill) {
+    if (what.cond_step != 1) return selected(what.cond + key * what.cond_step + lane, score, fill);
+    return Panel::kept_by_key(what.cond + key, score, fill);
+}
+
+template <class Panel>
+HWY_ATTR HWY_INLINE auto is_in_span(const std::int32_t* span, std::int64_t key) {
+    const hn::RebindToSigned<row_d> di;
+    const hn::RebindToUnsigned<row_d> du;
+    const auto since_first = hn::Sub(Panel::numbers_of_keys(key), Panel::load(di, span));
+    const auto count = Panel::load(di, span + Panel::queries());
+    return hn::Lt(hn::BitCast(du, since_first), hn::BitCast(du, count));
+}
+
+template <class Panel>
+HWY_ATTR HWY_INLINE row_v kept_by_spans(const panel_scores& what, std::int64_t key,
+                                        std::int64_t lane, row_v score, row_v fill) {
+    auto is_kept = is_in_span<Panel>(what.spans + lane, key);
+    if (what.has_second_span)
+        is_kept = hn::Or(is_kept, is_in_span<Panel>(what.spans + 2 * Panel::queries() + lane, key));
+    return hn::IfThenElse(hn::RebindMask(row_d(), is_kept), score, fill);
+}
+
+HWY_ATTR HWY_INLINE row_v scaled(const score_steps& steps, std::size_t first, std::size_t last,
+                                 row_v score) {
+    for (std::size_t i = first; i < last; ++i) {
+        const auto number = hn::Set(row_d(), steps.factors[i].number);
+        score = steps.factors[i].divides ? hn::Div(score, number) : hn::Mul(score, number);
+    }
+    return score;
+}
+
+// What bias and mask make of a score behind its factors.
+template <class Panel>
+HWY_ATTR HWY_INLINE row_v masked_score(const panel_scores& what, std::int64_t key,
+                                       std::int64_t lane, row_v score, row_v fill) {
+    const bool has_bias = what.bias != nullptr;
+    if (has_bias && !what.bias_on_fill) score = hn::Add(score, biases<Panel>(what, key, lane));
+    if (what.cond != nullptr) score = kept_by_cond<Panel>(what, key, lane, score, fill);
+    if (what.spans != nullptr) score = kept_by_spans<Panel>(what, key, lane, score, fill);
+    if (has_bias && what.bias_on_fill) score = hn::Add(score, biases<Panel>(what, key, lane));
+    return score;
+}
+
+HWY_ATTR HWY_INLINE row_v after_steps(const score_steps& steps, row_v score) {
+    if (steps.has_tanh) score = hn::Tanh(row_d(), scaled(steps, 0, steps.before_tanh, score));
+    return scaled(steps, steps.before_tanh, steps.count, score);
+}
+
+// Where there are no steps the factor is 1.
+HWY_ATTR HWY_INLINE bool is_one_product(const score_steps& steps) {
+    return steps.count <= 1 && !steps.has_tanh && !steps.factors[0].divides;
+}
+
+// The largest score of each query; scores of a tile that is kept as it is are not written again.
+template <class Panel>
+HWY_ATTR HWY_INLINE row_v largest_score(const float* at, std::int64_t keys) {
+    const row_d d;
+    const auto lowest = hn::Set(d, row_minus_infinity);
+    auto largest = lowest;
+    for (; keys > 0; keys -= Panel::keys_at_once(), at += Panel::step())
+        largest = hn::Max(largest, Panel::limited(hn::LoadU(d, at), keys, lowest));
+    return largest;
+}
+
+// `steps` makes of a score what its factors make of it.
+template <class Panel, class Steps>
+HWY_ATTR HWY_INLINE row_v finish_scores(const panel_scores& what, std::int64_t lane, Steps steps) {
+    const row_d d;
+    const auto fill = hn::Set(d, what.fill), lowest = hn::Set(d, row_minus_infinity);
+    auto largest = lowest;
+    for (std::int64_t key = 0; key < what.keys; key += Panel::keys_at_once()) {
+        float* const at = what.scores + key * Panel::queries() + lane;
+        const auto score = masked_score<Panel>(what, key, lane, steps(hn::LoadU(d, at)), fill);
+        hn::StoreU(score, d, at);
+        largest = hn::Max(largest, Panel::limited(score, what.keys - key, lowest));
+    }
+    return largest;
+}
+
+HWY_ATTR HWY_INLINE bool is_masked(const panel_scores& what) {
+    return what.bias != nullptr || what.cond != nullptr || what.spans != nullptr;
+}
+
+// Most tiles of most models.
+template <class Panel>
+HWY_ATTR HWY_INLINE row_v multiply_scores(float* at, std::int64_t keys, row_v factor) {
+    const row_d d;
+    const auto lowest = hn::Set(d, row_minus_infinity);
+    auto largest = lowest;
+    for (; keys > 0; keys -= Panel::keys_at_once(), at += Panel::step()) {
+        const auto score = hn::Mul(hn::LoadU(d, at), factor);
+        hn::StoreU(score, d, at);
+        largest = hn::Max(largest, Panel::limited(score, keys, lowest));
+    }
+    return largest;
+}
+
+template <class Panel>
+HWY_ATTR HWY_INLINE row_v finish_by_kind(const panel_scores& what, std::int64_t lane) {
+    float* const at = what.scores + lane;
+    if (!is_masked(what) && what.steps.is_empty()) return largest_score<Panel>(at, what.keys);
+    if (!is_one_product(what.steps))
+        return finish_scores<Panel>(
+            what, lane, [&](row_v score) HWY_ATTR { return after_steps(what.steps, score); });
+    const auto factor = hn::Set(row_d(), what.steps.factors[0].number);
+    if (!is_masked(what)) return multiply_scores<Panel>(at, what.keys, factor);
+    return finish_scores<Panel>(what, lane,
+                                [&](row_v score) HWY_ATTR { return hn::Mul(score, factor); });
+}
+
+// Finishes scores; returns the largest of each query, and of those before.
+template <class Panel>
+HWY_ATTR HWY_INLINE row_v finish_vector(const panel_scores& what, std::int64_t lane, row_v before) {
+    const auto largest = finish_by_kind<Panel>(what, lane);
+    return hn::Max(before,
+                   Panel::across(largest, [](auto a, auto b) HWY_ATTR { return hn::Max(a, b); }));
+}
+
+template <class Panel>
+HWY_ATTR HWY_INLINE row_v sum_of_keys(row_v sums) {
+    return Panel::across(sums, [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); });
+}
+
+// -infinity less itself would be NaN: queries without any score yet are moved by 0.
+HWY_ATTR HWY_INLINE row_v shift_of(row_v maximum) {
+    const row_d d;
+    return hn::IfThenZeroElse(hn::Eq(maximum, hn::Set(d, row_minus_infinity)), maximum);
+}
+
+// Scores become weights; returns their sum.
+template <class Panel>
+HWY_ATTR HWY_INLINE row_v weights_in_place(float* at, std::int64_t keys, row_v shift) {
+    const row_d d;
+    auto sum = hn::Zero(d);
+    for (; keys > 0; keys -= Panel::keys_at_once(), at += Panel::step()) {
+        const auto weight = exp_below_one(hn::Sub(hn::LoadU(d, at), shift));
+        hn::StoreU(weight, d, at);
+        sum = hn::Add(sum, Panel::limited(weight, keys, hn::Zero(d)));
+    }
+    return sum_of_keys<Panel>(sum);
+}
+
+// The upper halves of two vectors side by side, rounded to nearest even; weights are no NaNs that
+// rounding could turn into something else.
+HWY_ATTR HWY_INLINE row_v as_pairs(row_v even, row_v odd) {
+    const hn::RebindToUnsigned<row_d> du;
+    const auto upper = hn::Set(du, 0xFFFF0000U);
+    const auto rounded = [&](row_v value) HWY_ATTR {
+        const auto bits = hn::BitCast(du, value);
+        const auto is_odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
+        return hn::Add(bits, hn::Add(is_odd, hn::Set(du, 0x7FFF)));
+    };
+    return hn::BitCast(row_d(),
+                       hn::Or(hn::ShiftRight<16>(rounded(even)), hn::And(rounded(odd), upper)));
+}
+
+// Scores, yet to be multiplied, become weights, those of two keys in one place; returns their sum.
+using pairs_of_weights = row_v (*)(float* scores, std::int64_t keys, row_v factor, row_v shift);
+
+HWY_ATTR inline row_v weights_in_pairs(float* first, std::int64_t keys, row_v factor, row_v shift) {
+#define MASKWISE_AS_PAIRS as_pairs
+#include "kernel/attention_weights-inl.hpp"
+}
+
+#if HWY_TARGET == HWY_AVX3
+
+namespace pairs {
+
+MASKWISE_PAIRS_ATTR HWY_INLINE row_v as_pairs_at_once(row_v even, row_v odd) {
+    const hn::RebindToUnsigned<row_d> du;
+    const auto order = hn::Or(hn::Iota(du, 0), hn::ShiftLeft<16>(hn::Iota(du, 16)));
+    const auto halves = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(odd.raw, even.raw));
+    const hn::Vec<hn::RebindToUnsigned<row_d>> both{_mm512_permutexvar_epi16(order.raw, halves)};
+    return hn::BitCast(row_d(), both);
+}
+
+MASKWISE_PAIRS_ATTR inline row_v weights(float* first, std::int64_t keys, row_v factor,
+                                         row_v shift) {
+#define MASKWISE_AS_PAIRS as_pairs_at_once
+#include "kernel/attention_weights-inl.hpp"
+}
+
+} // namespace pairs
+
+constexpr pairs_of_weights pairs_at_once = pairs::weights;
+
+#else
+
+constexpr pairs_of_weights pairs_at_once = weights_in_pairs;
+
+#endif
+
+// Weights in pairs of a tile that is kept as it is: its scores are multiplied on the way.
+HWY_ATTR HWY_INLINE bool is_multiplied_late(const panel_scores& what) {
+    return what.in_pairs && !is_masked(what) && is_one_product(what.steps) &&
+           what.steps.factors[0].number > 0;
+}
+
+template <class Panel, pairs_of_weights Pairs>
+HWY_ATTR HWY_INLINE void weigh_vector(const panel_scores& what, const panel_state& state,
+                                      float* factor, std::int64_t lane) {
+    const row_d d;
+    float* const scores = what.scores + lane;
+    const auto before = Panel::load(d, state.maximum + lane);
+    const bool is_late = is_multiplied_late(what);
+    const auto factor_of_scores = hn::Set(d, is_late ? what.steps.factors[0].number : 1);
+    const auto maximum =
+        is_late
+            ? hn::Max(before, hn::Mul(largest_score<Panel>(scores, what.keys), factor_of_scores))
+            : finish_vector<Panel>(what, lane, before);
+    const auto shift = shift_of(maximum);
+    const auto sum = what.in_pairs ? Pairs(scores, what.keys, factor_of_scores, shift)
+                                   : weights_in_place<Panel>(scores, what.keys, shift);
+    const auto less = exp_below_one(hn::Sub(before, shift));
+    Panel::store(less, factor + lane);
+    Panel::store(maximum, state.maximum + lane);
+    Panel::store(hn::MulAdd(Panel::load(d, state.sum + lane), less, sum), state.sum + lane);
+}
+
+// By value: to the compiler each store to the scores might change it.
+template <class Panel, pairs_of_weights Pairs = weights_in_pairs>
+HWY_ATTR void panel_weigh(const panel_scores& given, const panel_state& state, float* factor) {
+    const panel_scores what = given;
+    weigh_vector<Panel, Pairs>(what, state, factor, 0);
+    if (what.queries > row_lanes()) weigh_vector<Panel, Pairs>(what, state, factor, row_lanes());
+}
+
+template <class Panel>
+HWY_ATTR void panel_finish(const panel_scores& given, float* maximum) {
+    const panel_scores what = given;
+    for (std::int64_t lane = 0; lane < what.queries; lane += row_lanes()) {
+        const auto before = Panel::load(row_d(), maximum + lane);
+        Panel::store(finish_vector<Panel>(what, lane, before), maximum + lane);
+    }
+}
+
+template <class Panel>
+HWY_ATTR void panel_exponentiate(const panel_scores& what, const panel_state& state) {
+    const row_d d;
+    for (std::int64_t lane = 0; lane < what.queries; lane += row_lanes()) {
+        const auto shift = shift_of(Panel::load(d, state.maximum + lane));
+        const auto sum = weights_in_place<Panel>(what.scores + lane, what.keys, shift);
+        Panel::store(hn::Add(Panel::load(d, state.sum + lane), sum), state.sum + lane);
+    }
+}
+
+HWY_ATTR HWY_INLINE row_v rounded(row_v weight, row_type type) {
+    if (type == row_type::bf16) return changed<row_operator::round_bf16>(weight);
+    return type == row_type::f16 ? rounded_to_f16(weight) : weight;
+}
+
+template <class Panel>
+HWY_ATTR HWY_INLINE void normalize_vector(const panel_scores& what, row_v factor, row_type type,
+                                          std::int64_t lane) {
+    const row_d d;
+    float* at = what.scores + lane;
+    for (std::int64_t keys = what.keys; keys > 0;
+         keys -= Panel::keys_at_once(), at += Panel::step())
+        hn::StoreU(rounded(hn::Mul(hn::LoadU(d, at), factor), type), d, at);
+}
+
+HWY_ATTR HWY_INLINE void normalize_pairs(const panel_scores& what, row_v factor,
+                                         std::int64_t lane) {
+    const row_d d;
+    const std::int64_t panel = 2 * row_lanes();
+    const float* from = what.scores + lane;
+    float* to = what.scores + lane;
+    for (std::int64_t keys = what.keys; keys > 0; keys -= 2, from += 2 * panel, to += panel) {
+        const auto even = hn::Mul(hn::LoadU(d, from), factor);
+        const auto odd = keys > 1 ? hn::Mul(hn::LoadU(d, from + panel), factor) : hn::Zero(d);
+        hn::StoreU(as_pairs(even, odd), d, to);
+    }
+}
+
+template <class Panel>
+HWY_ATTR void panel_normalize(const panel_scores& what, const float* factor, row_type type) {
+    for (std::int64_t lane = 0; lane < what.queries; lane += row_lanes()) {
+        const auto factors = Panel::load(row_d(), factor + lane);
+        if (what.in_pairs)
+            normalize_pairs(what, factors, lane);
+        else
+            normalize_vector<Panel>(what, factors, type, lane);
+    }
+}
+
+template <class Panel>
+HWY_ATTR HWY_INLINE void merge_vector(const panel_state& into, const panel_state& from,
+                                      std::int64_t values_step, std::int64_t columns,
+                                      std::int64_t lane) {
+    const row_d d;
+    const auto max_0 = Panel::load(d, into.maximum + lane);
+    const auto max_1 = Panel::load(d, from.maximum + lane);
+    const auto maximum = hn::Max(max_0, max_1), shift = shift_of(maximum);
+    const auto less_0 = exp_below_one(hn::Sub(max_0, shift));
+    const auto less_1 = exp_below_one(hn::Sub(max_1, shift));
+    const auto joined = [&](row_v a, row_v b)
+                            HWY_ATTR { return hn::MulAdd(a, less_0, hn::Mul(b, less_1)); };
+    Panel::store(maximum, into.maximum + lane);
+    Panel::store(joined(Panel::load(d, into.sum + lane), Panel::load(d, from.sum + lane)),
+                 into.sum + lane);
+    for (std::int64_t c = 0; c < columns; c += Panel::keys_at_once()) {
+        float* const at = into.values + c * Panel::queries() + lane;
+        const auto other = values_step == 1 ? Panel::of_keys(from.values + c)
+                                            : hn::LoadU(d, from.values + c * values_step + lane);
+        Panel::store_limited(joined(hn::LoadU(d, at), other), columns - c, at);
+    }
+}
+
+template <class Panel>
+HWY_ATTR void panel_merge(const panel_state& into, const panel_state& from,
+                          std::int64_t values_step, std::int64_t columns, std::int64_t queries) {
+    for (std::int64_t lane = 0; lane < queries; lane += row_lanes())
+        merge_vector<Panel>(into, from, values_step, columns, lane);
+}
