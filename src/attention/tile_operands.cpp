@@ -190,8 +190,8 @@ key_span tile_operands::kept_keys(const panel_rows& panel, const key_tile& keys)
     const auto in_tile = [&](std::int64_t key) {
         return std::clamp<std::int64_t>(key - keys.first, 0, keys.keys);
     };
-    const std::int64_t first = in_tile(hull.first), pair = plan_.weights_in_pairs ? 2 : 1;
-    return {first / pair * pair, hull.is_empty() ? 0 : in_tile(hull.last)};
+    const std::int64_t first = in_tile(hull.first), step = plan_.keys_together();
+    return {first / step * step, hull.is_empty() ? 0 : in_tile(hull.last)};
 }
 
 panel_scores tile_operands::multiply(const panel_rows& panel, const key_tile& keys,
