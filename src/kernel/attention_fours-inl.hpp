@@ -44,14 +44,14 @@ HWY_ATTR HWY_INLINE void load_fours(const float* from, std::int64_t count, row_v
     const row_d d;
     const four_d four;
     const std::int64_t lanes = row_lanes();
-    float rows[4 * row_block_elems];
+    float places[4 * row_block_elems];
     for (std::int64_t i = 0; i < lanes; ++i)
         hn::StoreU(i < count ? hn::LoadU(four, from + 4 * i) : hn::Zero(four), four,
-                   rows + i % 4 * lanes + i / 4 * 4);
-    a = hn::LoadU(d, rows);
-    b = hn::LoadU(d, rows + lanes);
-    c = hn::LoadU(d, rows + 2 * lanes);
-    e = hn::LoadU(d, rows + 3 * lanes);
+                   places + i % 4 * lanes + i / 4 * 4);
+    a = hn::LoadU(d, places);
+    b = hn::LoadU(d, places + lanes);
+    c = hn::LoadU(d, places + 2 * lanes);
+    e = hn::LoadU(d, places + 3 * lanes);
     turn_fours(a, b, c, e);
 }
 
@@ -62,13 +62,13 @@ HWY_ATTR HWY_INLINE void store_fours(row_v a, row_v b, row_v c, row_v e, const f
     const four_d four;
     const std::int64_t lanes = row_lanes();
     turn_fours(a, b, c, e);
-    float rows[4 * row_block_elems];
-    hn::StoreU(a, d, rows);
-    hn::StoreU(b, d, rows + lanes);
-    hn::StoreU(c, d, rows + 2 * lanes);
-    hn::StoreU(e, d, rows + 3 * lanes);
+    float places[4 * row_block_elems];
+    hn::StoreU(a, d, places);
+    hn::StoreU(b, d, places + lanes);
+    hn::StoreU(c, d, places + 2 * lanes);
+    hn::StoreU(e, d, places + 3 * lanes);
     for (std::int64_t i = 0; i < count; ++i, to += 4) {
-        auto sum = hn::LoadU(four, rows + i % 4 * lanes + i / 4 * 4);
+        auto sum = hn::LoadU(four, places + i % 4 * lanes + i / 4 * 4);
         if (factor != nullptr) sum = hn::MulAdd(hn::LoadU(four, to), hn::LoadU(four, factor), sum);
         hn::StoreU(sum, four, to);
     }
