@@ -36,7 +36,7 @@ struct panel_product {
     std::int64_t queries = 0; // lanes that count
     bool goes_on = false;     // without a factor
     row_type type = row_type::f32;
-    bool is_alone = false; // no other panel meets a: memory is waited for
+    bool is_read_once = false; // by no other row tile: memory is waited for
 };
 
 // What is known of the queries of a panel after some of the keys.
@@ -127,7 +127,7 @@ struct attention_kernels {
     // Rows of bf16 two by two, (rows + 1) / 2 x columns pairs; the last may have a 0. Elements of a
     // row lie side by side. Returns where the pairs are, in the order that their products like.
     strided_matrix (*load_pairs)(const strided_matrix& from, std::int64_t rows,
-                                 std::int64_t columns, bool is_alone, float* to);
+                                 std::int64_t columns, bool is_read_once, float* to);
     // Queries times the factor, as products take them: panel() * padded_elems(columns) floats.
     // `work` has room for the queries as dense f32.
     void (*load_queries)(const strided_matrix& from, std::int64_t queries, std::int64_t columns,

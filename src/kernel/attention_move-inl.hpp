@@ -112,7 +112,7 @@ HWY_ATTR inline void rows_as_f32(const strided_matrix& from, std::int64_t row_co
 // Row r and the one below it, element by element; the last row may be alone. Stands for any type of
 // 16 bits, and any alignment.
 HWY_ATTR inline strided_matrix rows_as_pairs(const strided_matrix& from, std::int64_t row_count,
-                                             std::int64_t columns, bool is_alone, float* to) {
+                                             std::int64_t columns, bool is_read_once, float* to) {
     const std::int64_t pair_bytes = bytes_of(row_type::f32);
     const strided_matrix made{reinterpret_cast<std::byte*>(to), row_type::f32, columns * pair_bytes,
                               pair_bytes};
@@ -125,7 +125,7 @@ HWY_ATTR inline strided_matrix rows_as_pairs(const strided_matrix& from, std::in
         const auto* odd = reinterpret_cast<const std::uint16_t*>(
             from.first + (is_last ? r : r + 1) * from.row_bytes);
         std::int64_t c = 0;
-        if (is_alone) { // the same rows of the tile behind this one
+        if (is_read_once) { // the same rows of the tile behind this one
             const std::int64_t bytes = columns * bytes_of(row_type::bf16);
             const std::byte* const next = from.first + (r + row_count) * from.row_bytes;
             ask_for_row(next, bytes);
