@@ -241,10 +241,12 @@ constexpr pairs_of_weights pairs_at_once = weights_in_pairs;
 
 #endif
 
-// Weights in pairs of a tile that is kept as it is: its scores are multiplied on the way.
+// Weights in pairs of a tile that is kept as it is: its scores are multiplied on the way. Not by
+// more than 1, which could make a score infinite only where it is rounded.
 HWY_ATTR HWY_INLINE bool is_multiplied_late(const panel_scores& what) {
-    return what.in_pairs && !is_masked(what) && is_one_product(what.steps) &&
-           what.steps.factors[0].number > 0;
+    const float factor = what.steps.factors[0].number;
+    return what.in_pairs && !is_masked(what) && is_one_product(what.steps) && factor > 0 &&
+           factor <= 1;
 }
 
 template <class Panel, pairs_of_weights Pairs>
