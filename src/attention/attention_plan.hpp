@@ -84,11 +84,8 @@ struct attention_data {
     std::int64_t key_tiles() const { return (keys + tile_keys - 1) / tile_keys; }
     // Elements of a query and a key that a product takes one by one.
     std::int64_t depth_steps() const { return in_pairs ? depth / 2 : depth; }
-    // Keys of one vector or pair: a tile's keys may begin at a multiple of it, and sums stay those
-    // of all of its keys. Vectors of 2048 bits hold 16 keys of four queries.
-    std::int64_t keys_together() const {
-        return products->takes_any_type ? 16 : weights_in_pairs ? 2 : 1;
-    }
+    // A tile's keys may begin at a multiple of this, and sums stay those of all of its keys.
+    std::int64_t keys_together() const { return weights_in_pairs ? 2 : products->keys_together; }
     bool has_float_values() const {
         return value.type == row_type::f32 && value.column_bytes == bytes_of(row_type::f32);
     }

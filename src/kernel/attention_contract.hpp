@@ -105,9 +105,9 @@ struct attention_kernels {
     // Products of keys and queries, and of values and weights.
     void (*multiply_keys)(const panel_product& product);
     void (*multiply_values)(const panel_product& product);
-    // The same on pairs of bf16 in place of f32, with sums of f32; null where there is no such
-    // kernel. Of AVX-512 they need a CPU with has_bf16_products. `a` is of load_pairs, or the pairs
-    // of a row lie side by side.
+    // The same products of pairs of bf16, summed in f32; null where the instruction set has no
+    // kernel for them. Those of AVX-512 need a CPU with has_bf16_products. `a` is of load_pairs, or
+    // the pairs of a row lie side by side.
     void (*multiply_key_pairs)(const panel_product& product);
     void (*multiply_value_pairs)(const panel_product& product);
     // Brings maximum and sum up to date; `factor` becomes that of the values so far.
@@ -155,6 +155,8 @@ struct attention_kernels {
     // Products take an `a` of any type where the elements of a row, or of a step, lie side by side;
     // otherwise f32 only.
     bool takes_any_type = false;
+    // Sums of weights depend on where the first key lies, but for a multiple of this.
+    std::int64_t keys_together = 1;
 };
 
 } // namespace maskwise

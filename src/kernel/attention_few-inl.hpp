@@ -72,13 +72,6 @@ struct few_steps {
     std::int64_t step, query;
 };
 
-// Sums of four queries by vectors of columns: number 4 * vector + query.
-#define MASKWISE_FEW_SUMS(each)                                                                    \
-    each(0) each(1) each(2) each(3) each(4) each(5) each(6) each(7) each(8) each(9) each(10)       \
-        each(11) each(12) each(13) each(14) each(15)
-#define MASKWISE_FEW_VECTORS(each)                                                                 \
-    each(0, 0, 1, 2, 3) each(1, 4, 5, 6, 7) each(2, 8, 9, 10, 11) each(3, 12, 13, 14, 15)
-
 // Rows of the product that lie side by side in a: whole vectors of them, or less than one.
 template <row_type Type, int Queries, int Vectors, bool Whole>
 HWY_ATTR void multiply_few_columns(const panel_product& product, const few_steps& b_steps,
@@ -94,7 +87,7 @@ HWY_ATTR void multiply_few_columns(const panel_product& product, const few_steps
     if (product.goes_on) {
 #define MASKWISE_VECTOR(n, s_0, s_1, s_2, s_3)                                                     \
     if constexpr (n < Vectors) load_fours(c + 4 * n * lanes, count, s##s_0, s##s_1, s##s_2, s##s_3);
-        MASKWISE_FEW_VECTORS(MASKWISE_VECTOR)
+        MASKWISE_FEW_FOURS(MASKWISE_VECTOR)
 #undef MASKWISE_VECTOR
     }
     const std::byte* a = product.a + first * width;
@@ -116,11 +109,9 @@ HWY_ATTR void multiply_few_columns(const panel_product& product, const few_steps
 #define MASKWISE_VECTOR(n, s_0, s_1, s_2, s_3)                                                     \
     if constexpr (n < Vectors)                                                                     \
         store_fours(s##s_0, s##s_1, s##s_2, s##s_3, product.factor, count, c + 4 * n * lanes);
-    MASKWISE_FEW_VECTORS(MASKWISE_VECTOR)
+    MASKWISE_FEW_FOURS(MASKWISE_VECTOR)
 #undef MASKWISE_VECTOR
 }
-#undef MASKWISE_FEW_VECTORS
-#undef MASKWISE_FEW_SUMS
 
 template <row_type Type, int Queries>
 HWY_ATTR void multiply_columns_of(const panel_product& product, const few_steps& b) {
@@ -172,25 +163,27 @@ constexpr auto* multiply_few_pairs = pairs::multiply_rows<row_type::f32>;
 constexpr void (*multiply_few_pairs)(const panel_product&) = nullptr;
 #endif
 
-constexpr attention_kernels attention_of_few{.panel = few_panel::queries,
-                                             .multiply_keys = multiply_few_keys,
-                                             .multiply_values = multiply_few_values,
-                                             .multiply_key_pairs = multiply_few_pairs,
-                                             .multiply_value_pairs = nullptr,
-                                             .weigh = panel_weigh<few_panel>,
-                                             .finish = panel_finish<few_panel>,
-                                             .exponentiate = panel_exponentiate<few_panel>,
-                                             .normalize = panel_normalize<few_panel>,
-                                             .merge = panel_merge<few_panel>,
-                                             .load_rows = rows_as_f32,
-                                             .load_pairs = rows_as_pairs,
-                                             .load_queries = load_few_queries,
-                                             .load_panel = panel_load<few_panel>,
-                                             .load_conds = panel_load_conds<few_panel>,
-                                             .see_rows = see_rows,
-                                             .largest_norm = largest_norm,
-                                             .add_rows = panel_add_rows,
-                                             .store_panel = panel_store<few_panel>,
-                                             .takes_any_type = true};
+constexpr attention_kernels attention_by_fours() {
+    attention_kernels made = attention;
+    made.panel = few_panel::queries;
+    made.multiply_keys = multiply_few_keys;
+    made.multiply_values = multiply_few_values;
+    made.multiply_key_pairs = multiply_few_pairs;
+    made.multiply_value_pairs = nullptr;
+    made.weigh = panel_weigh<few_panel>;
+    made.finish = panel_finish<few_panel>;
+    made.exponentiate = panel_exponentiate<few_panel>;
+    made.normalize = panel_normalize<few_panel>;
+    made.merge = panel_merge<few_panel>;
+    made.load_queries = load_few_queries;
+    made.load_panel = panel_load<few_panel>;
+    made.load_conds = panel_load_conds<few_panel>;
+    made.store_panel = panel_store<few_panel>;
+    made.takes_any_type = true;
+    made.keys_together = 16; // of vectors of 2048 bits
+    return made;
+}
+
+constexpr attention_kernels attention_of_few = attention_by_fours();
 
 #endif

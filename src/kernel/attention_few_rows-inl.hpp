@@ -2,11 +2,6 @@
 // target and one kind of elements; attention_product-inl.hpp includes it into its namespace. Lanes
 // are elements of a row, which the queries share.
 
-// Sums of four queries by rows: number 4 * row + query.
-#define MASKWISE_FEW_SUMS(each)                                                                    \
-    each(0) each(1) each(2) each(3) each(4) each(5) each(6) each(7) each(8) each(9) each(10)       \
-        each(11) each(12) each(13) each(14) each(15)
-
 template <row_type Type, int Queries, int Rows>
 MASKWISE_PRODUCT_ATTR void multiply_few_rows(const panel_product& product, std::int64_t row) {
     const row_d d;
@@ -41,13 +36,9 @@ MASKWISE_PRODUCT_ATTR void multiply_few_rows(const panel_product& product, std::
 #define MASKWISE_ROW(n, s_0, s_1, s_2, s_3)                                                        \
     if constexpr (n < Rows)                                                                        \
         hn::StoreU(sums_of_four(s##s_0, s##s_1, s##s_2, s##s_3), four_d(), c + 4 * n);
-    MASKWISE_ROW(0, 0, 1, 2, 3)
-    MASKWISE_ROW(1, 4, 5, 6, 7)
-    MASKWISE_ROW(2, 8, 9, 10, 11)
-    MASKWISE_ROW(3, 12, 13, 14, 15)
+    MASKWISE_FEW_FOURS(MASKWISE_ROW)
 #undef MASKWISE_ROW
 }
-#undef MASKWISE_FEW_SUMS
 
 template <row_type Type, int Queries>
 MASKWISE_PRODUCT_ATTR void multiply_rows_of(const panel_product& product) {

@@ -6,6 +6,16 @@
 using four_d = hn::FixedTag<float, 4>;
 using four_v = hn::VFromD<four_d>;
 
+// Sums of four queries by rows of a, or by vectors of columns: number 4 * row + query. Vectors of
+// unknown length cannot stand in arrays, so sums have names.
+#ifndef MASKWISE_FEW_SUMS
+#define MASKWISE_FEW_SUMS(each)                                                                    \
+    each(0) each(1) each(2) each(3) each(4) each(5) each(6) each(7) each(8) each(9) each(10)       \
+        each(11) each(12) each(13) each(14) each(15)
+#define MASKWISE_FEW_FOURS(each)                                                                   \
+    each(0, 0, 1, 2, 3) each(1, 4, 5, 6, 7) each(2, 8, 9, 10, 11) each(3, 12, 13, 14, 15)
+#endif
+
 // Transposes each block of four by four.
 HWY_ATTR HWY_INLINE void turn_fours(row_v& a, row_v& b, row_v& c, row_v& e) {
     const row_d d;

@@ -99,7 +99,7 @@ HWY_ATTR inline void rows_as_f32(const strided_matrix& from, std::int64_t row_co
     const std::byte* at = from.first;
     const std::int64_t bytes = row_count > 1 ? columns * bytes_of(from.type) : 0;
     for (std::int64_t r = 0; r < row_count; ++r, at += from.row_bytes, to += columns) {
-        ask_for_row(at + row_count * from.row_bytes, bytes);
+        ask_for_row(at + row_count * from.row_bytes, bytes); // of the tile behind this one
         if (from.type == row_type::f32)
             load_row<row_type::f32>(at, from.column_bytes, columns, to);
         else if (from.type == row_type::bf16)
