@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """usage: .deps/peers/bin/python scripts/draw_picture.py
 
-Draws the pictures of README.md and docs/pytorch.md, for a light and for a dark background, from the
+Draws the pictures of README.md and docs, for a light and for a dark background, from the
 newest docs/figures/CLASS/NAME.json (scripts/take_figures.py puts them there). It needs
 matplotlib, which `scripts/setup --peers` installs. `scripts/check figures` fails where a picture
 was edited by hand, or drawn from other figures or by another version of this script.
@@ -27,6 +27,10 @@ SMALL: dict[str, object] = {"fontsize": 8, "linespacing": 1.5, "va": "top"}
 FIRST_RATIO = 4  # the first column of the figures that is one
 
 
+def is_own(name: str) -> bool:
+    return name.startswith("Maskwise")
+
+
 @dataclass(frozen=True)
 class Theme:
     text: str
@@ -35,12 +39,11 @@ class Theme:
     other: str
 
     def name_style(self, name: str) -> dict[str, str]:
-        own = name == "Maskwise"
-        weight, colour = ("bold", self.own) if own else ("normal", self.text)
+        weight, colour = ("bold", self.own) if is_own(name) else ("normal", self.text)
         return {"color": colour, "fontweight": weight, "va": "center"}
 
     def mark(self, name: str) -> str:
-        return self.own if name == "Maskwise" else self.other
+        return self.own if is_own(name) else self.other
 
 
 THEMES = {
@@ -121,13 +124,13 @@ def spread(heights: dict[str, float], gap: float) -> dict[str, float]:
     return placed
 
 
-def draw_lines(axes: Axes, result: Result, theme: Theme) -> dict[str, float]:
+def draw_lines(axes: Axes, result: Result, theme: Theme, marker: str = "o") -> dict[str, float]:
     """A line for each implementation; returns where each ends."""
     ends: dict[str, float] = {}
     for column, name in enumerate(result.head[1:], 1):
         points = [(float(x), y) for x, y in column_of(result, column).items()]
-        style = {"marker": "o", "markersize": 4, "clip_on": False, "color": theme.mark(name)}
-        width = 2.5 if name == "Maskwise" else 1.5
+        style = {"marker": marker, "markersize": 4, "clip_on": False, "color": theme.mark(name)}
+        width = 2.5 if is_own(name) else 1.5
         axes.plot(*zip(*points, strict=True), linewidth=width, **style)
         ends[name] = points[-1][1]
     axes.tick_params(axis="x", pad=6)
@@ -164,7 +167,18 @@ def draw_lengths(result: Result, theme: Theme) -> Axes:
     return axes
 
 
-DRAWN = {"select": draw_select, "kept": draw_kept, "lengths": draw_lengths}
+def draw_queries(result: Result, theme: Theme) -> Axes:
+    axes = new_axes(3.6)
+    ends = draw_lines(axes, result, theme, marker="")
+    for name, y in spread(ends, gap=max(ends.values()) / 14).items():
+        axes.text(65, y, name, **theme.name_style(name))
+    axes.set(xlim=(1, 64), ylim=(0, None), xticks=(1, *range(8, 65, 8)))
+    title = "Time of attention, by queries: 12 heads of 4,096 keys that no cache holds, depth 64"
+    write(axes, theme, -0.08, 1.06, title, fontsize=11)
+    return axes
+
+
+DRAWN = {"select": draw_select, "kept": draw_kept, "lengths": draw_lengths, "queries": draw_queries}
 
 
 def draw(result: Result, table: Table, theme: Theme) -> str:

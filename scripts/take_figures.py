@@ -10,6 +10,7 @@ measured with uncommitted changes: no commit would say what it is of.
 import argparse
 import json
 import re
+import statistics
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -19,7 +20,7 @@ import write_figures
 from write_figures import BY_NAME, ROOT, Fault, Result
 
 sys.path.insert(0, str(ROOT / "benchmarks/suites"))
-from table import Cells, time_text
+from table import Cells, medians, time_text
 
 BENCH = ROOT / "build/bench"
 
@@ -79,9 +80,8 @@ def merged_cells(bench: Path) -> Cells:
 def kernels_cells(bench: Path) -> Cells:
     """GB/s by instruction set and size of all operands; a column for each width of elements."""
     rates: dict[tuple[int, int], dict[int, float]] = {}
-    for entry in json.loads(measured(bench / "kernels.json"))["benchmarks"]:
-        found = re.match(r"(\w+)/select_x(\d+)_uuu_plain/(\d+)", entry["name"])
-        if found and entry["aggregate_name"] == "median":
+    for name, entry in medians(measured(bench / "kernels.json")).items():
+        if found := re.match(r"(\w+)/select_x(\d+)_uuu_plain/(\d+)", name):
             place = KERNELS.index(found[1]), int(found[3])
             rates.setdefault(place, {})[int(found[2])] = entry["bytes_per_second"] / 1e9
     widths = sorted({width for of_size in rates.values() for width in of_size})
@@ -107,12 +107,33 @@ def lengths_cells(bench: Path) -> Cells:
     return table["versions"], ["words", "Maskwise", "SDPA", "eager"], rows
 
 
+def queries_cells(bench: Path) -> Cells:
+    """Milliseconds of the first shape, and those in which its keys and values can be read."""
+    table = json.loads(measured(bench / "attention_thin.json"))
+    shape = table["rows"][0][1]
+    times: dict[str, dict[str, str]] = {}
+    read: dict[str, list[float]] = {}
+    for dtype, of, queries, ms, *_, share in table["rows"]:
+        if of == shape:
+            times.setdefault(queries, {})[dtype] = ms
+            read.setdefault(dtype, []).append(float(ms) * float(share))
+    alone = [f"{statistics.median(of_type):.3g}" for of_type in read.values()]
+    head = [
+        "queries",
+        *(f"Maskwise, {dtype}" for dtype in read),
+        *(f"memory alone, {dtype}" for dtype in read),
+    ]
+    rows = [[queries, *(of[dtype] for dtype in read), *alone] for queries, of in times.items()]
+    return f"{table['versions']}, {shape}", head, rows
+
+
 # Of what leaves its results in another form.
 CELLS: dict[str, Callable[[Path], Cells]] = {
     "run": run_cells,
     "kernels": kernels_cells,
     "merged": merged_cells,
     "lengths": lengths_cells,
+    "queries": queries_cells,
 }
 
 

@@ -60,10 +60,11 @@ class Table:
 RUN = "scripts/run"
 ATTENTION = "scripts/bench attention"
 ISA = "scripts/bench isa select sweep --limit"
-README, SPEED = "README.md", "docs/performance.md"
+README, SPEED, OPERATOR = "README.md", "docs/performance.md", "docs/attention.md"
 FUSION, HOST, TORCH = "docs/fusion.md", "docs/onnxruntime.md", "docs/pytorch.md"
 MODELS = "scripts/bench transformers"
 SCALING = "scripts/bench scaling"
+LIMITS = "scripts/bench limits"
 EVERY = (
     Table("docs/onednn.md", "run", RUN, ("run-perf",), newest_only=True),
     Table(README, "plain", f"{ATTENTION} --peers", sources=ENGINE, newest_only=True),
@@ -80,12 +81,16 @@ EVERY = (
     Table(HOST, "onnxruntime_models", "scripts/bench onnxruntime --models", sources=ENGINE),
     Table("docs/openvino.md", "openvino", "scripts/bench openvino", sources=ENGINE),
     Table("docs/openvino.md", "openvino_models", "scripts/bench openvino --models", sources=ENGINE),
-    Table("docs/attention.md", "masks", "scripts/bench masks", sources=ENGINE),
-    Table("docs/attention.md", "scaling_simulated", SCALING, sources=ENGINE, linked=True),
-    Table("docs/attention.md", "scaling_threads", SCALING, sources=ENGINE, linked=True),
+    Table(OPERATOR, "masks", "scripts/bench masks", sources=ENGINE),
+    Table(OPERATOR, "scaling_simulated", SCALING, sources=ENGINE, linked=True),
+    Table(OPERATOR, "scaling_threads", SCALING, sources=ENGINE, linked=True),
+    Table(OPERATOR, "attention_kept", LIMITS, sources=ENGINE),
+    Table(OPERATOR, "attention_small", LIMITS, sources=ENGINE, linked=True),
+    Table(OPERATOR, "attention_thin", LIMITS, sources=ENGINE, linked=True),
     Table(TORCH, "transformers", MODELS, sources=ENGINE),
     Table(TORCH, "transformers_memory", MODELS, ("transformers",), ENGINE, linked=True),
     Table(TORCH, "lengths", MODELS, ("transformers",), ENGINE, newest_only=True, drawn=True),
+    Table(OPERATOR, "queries", LIMITS, ("attention_thin",), ENGINE, newest_only=True, drawn=True),
     Table(SPEED, "select", "scripts/bench select", newest_only=True, drawn=True),
     Table(README, "kept", f"{ATTENTION} --peers", sources=ENGINE, newest_only=True, drawn=True),
 )
@@ -98,6 +103,7 @@ PICTURES = {
         ("select", BY_NAME["select"]),
         ("attention", BY_NAME["kept"]),
         ("models", BY_NAME["lengths"]),
+        ("queries", BY_NAME["queries"]),
     )
     for theme in ("light", "dark")
 }

@@ -6,6 +6,7 @@
 //
 // <mask>/<length>: 12 heads of depth 64, f32, all threads.
 // kept/<type>/<depth>/<threads>: no mask, 12 heads of 1024.
+// small/<type>/<shape>/<threads>: no mask, as many queries as keys; one is what any call costs.
 // thin/<type>/<shape>/<queries>: no mask, few queries of many keys.
 
 #include "kernels/peak.hpp"
@@ -19,10 +20,9 @@
 #include <chrono>
 #include <functional>
 #include <map>
-#include <memory>
 #include <random>
 #include <string>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace maskwise::bench {
@@ -70,9 +70,10 @@ std::vector<float> numbers(std::int64_t count, data_type type) {
 }
 
 struct problem {
-    problem(const shape& of, mask_kind kind)
-        : query(numbers(of.heads * of.queries * of.depth, of.type)),
-          key(numbers(of.key_heads * of.keys * of.depth, of.type)), value(key), dst(query.size()) {
+    // `keys` are the values, too; empty where both are elsewhere.
+    problem(const shape& of, mask_kind kind, std::vector<float> keys)
+        : query(numbers(of.heads * of.queries * of.depth, of.type)), key(std::move(keys)),
+          value(key), dst(query.size()) {
         desc.query = desc.dst = {of.type, {1, of.heads, of.queries, of.depth}};
         desc.key = desc.value = {of.type, {1, of.key_heads, of.keys, of.depth}};
         desc.grouped_queries = of.heads != of.key_heads;
@@ -112,7 +113,8 @@ double peak(bool in_pairs, int threads) {
 // More than caches hold: between two tokens a model reads its weights.
 constexpr std::int64_t cold_bytes = 512 << 20;
 
-// Memory that all threads read, each time in the way that was the fastest of all.
+// Memory that all threads read, each time in the way that was the fastest of all. It holds keys and
+// values of either type: each half of a float is a bf16.
 class cold_memory {
 public:
     cold_memory() {
@@ -124,10 +126,12 @@ public:
             }
     }
     // Bytes a second. Others use the memory, too: to be asked next to what it is compared with.
-    double rate() const { return std::max(rate_of(*variant_), rate_of(*variant_)); }
+    double rate() const { return rate_of(*variant_); }
+    const std::byte* bytes() const { return pass_.from; }
 
 private:
-    static std::byte* aligned(std::vector<double>& memory) {
+    template <typename Value>
+    static std::byte* aligned(std::vector<Value>& memory) {
         const auto at = reinterpret_cast<std::uintptr_t>(memory.data());
         return reinterpret_cast<std::byte*>((at + 63) / 64 * 64);
     }
@@ -138,7 +142,7 @@ private:
         return static_cast<double>(cold_bytes) / took.count();
     }
 
-    std::vector<double> from_ = std::vector<double>(cold_bytes / 8 + 1024, 1);
+    std::vector<float> from_ = numbers(cold_bytes / 2 + 2 * limit_slack_bytes, data_type::bf16);
     std::vector<double> to_ = std::vector<double>(cold_bytes / 8 / 256 + 8);
     limit_pass pass_{aligned(from_), aligned(to_), cold_bytes, cold_bytes / 256};
     const limit_variant* variant_ = nullptr;
@@ -156,25 +160,29 @@ void attend(benchmark::State& state, problem& data, int threads) {
     const double of_peak = peak(plan->in_pairs, threads);
     if (of_peak == 0) return; // of AMX, and of bf16 on ARM
     state.counters["peak"] = of_peak;
+    state.counters["products"] = 2 * data.products / of_peak; // seconds
     state.counters["share"] =
         Counter(2 * data.products / of_peak, Counter::kIsIterationInvariantRate);
 }
 
 void run_kept(benchmark::State& state, const shape& of, mask_kind kind, int threads) {
-    problem data(of, kind);
+    problem data(of, kind, numbers(of.key_heads * of.keys * of.depth, of.type));
     attend(state, data, threads);
 }
 
 void run_thin(benchmark::State& state, const shape& of) {
-    std::vector<std::unique_ptr<problem>> all;
-    for (std::int64_t bytes = 0; bytes < cold_bytes; bytes += 2 * of.key_bytes())
-        all.push_back(std::make_unique<problem>(of, mask_kind::none));
-    const auto plan = make_attention_plan(all.front()->desc, active_isa());
     static const cold_memory memory;
+    problem data(of, mask_kind::none, {});
+    attention_operands at = data.operands();
+    const auto plan = make_attention_plan(data.desc, active_isa());
     double limit = memory.rate();
-    std::size_t next = 0;
+    std::int64_t next = 0;
     for ([[maybe_unused]] auto _ : state) {
-        run_attention(*plan, all[next++ % all.size()]->operands(), nullptr);
+        if (next + 2 * of.key_bytes() > cold_bytes) next = 0;
+        at.key = memory.bytes() + next;
+        at.value = memory.bytes() + next + of.key_bytes();
+        next += 2 * of.key_bytes();
+        run_attention(*plan, at, nullptr);
         benchmark::ClobberMemory();
     }
     using benchmark::Counter;
@@ -206,15 +214,28 @@ void add_masks() {
 constexpr std::pair<const char*, data_type> types[] = {{"f32", data_type::f32},
                                                        {"bf16", data_type::bf16}};
 
+// On one thread, and on all.
+void add_whole(const std::string& name, const shape& of) {
+    for (const int threads : {1, available_threads()})
+        add(name + "/" + std::to_string(threads),
+            [=](benchmark::State& state) { run_kept(state, of, mask_kind::none, threads); });
+}
+
 void add_kept() {
     for (const auto& [name, type] : types)
         for (const std::int64_t depth : {64, 128, 256})
-            for (const int threads : {1, available_threads()})
-                add("kept/" + std::string(name) + "/" + std::to_string(depth) + "/" +
-                        std::to_string(threads),
-                    [=, type = type](benchmark::State& state) {
-                        run_kept(state, {.depth = depth, .type = type}, mask_kind::none, threads);
-                    });
+            add_whole("kept/" + std::string(name) + "/" + std::to_string(depth),
+                      {.depth = depth, .type = type});
+}
+
+void add_small() {
+    const std::pair<std::int64_t, std::int64_t> sizes[] = {
+        {1, 1}, {1, 32}, {12, 32}, {12, 64}, {12, 128}};
+    for (const auto& [name, type] : types)
+        for (const auto& [heads, length] : sizes)
+            add_whole("small/" + std::string(name) + "/1x" + std::to_string(heads) + "x" +
+                          std::to_string(length) + "x64",
+                      {heads, heads, length, length, 64, type});
 }
 
 void add_thin() {
@@ -236,6 +257,7 @@ void add_thin() {
 const bool registered = [] {
     add_masks();
     add_kept();
+    add_small();
     add_thin();
     return true;
 }();

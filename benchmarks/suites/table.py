@@ -4,6 +4,7 @@ a line a case of the suites of Select on the terminal, while they run."""
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from machine import write_stamp
 from results import NAMES, Row, Rows, best_row, state_of, versions_of, with_own_masks
@@ -51,6 +52,14 @@ def write(folder: Path, name: str, versions: str, head: list[str], rows: list[li
 def keep(folder: Path, name: str, versions: str, head: list[str], rows: list[list[str]]) -> None:
     write(folder, name, versions, head, rows)
     write_stamp(folder, name)
+
+
+def medians(left: str) -> dict[str, dict[str, Any]]:
+    """Of what Google Benchmark left of repetitions, by case, in the order of its program."""
+    entries = json.loads(left)["benchmarks"]
+    found = [entry for entry in entries if entry["aggregate_name"] == "median"]
+    found.sort(key=lambda entry: entry["family_index"])
+    return {entry["run_name"]: entry for entry in found}
 
 
 def select_row(rows: Rows) -> list[str]:

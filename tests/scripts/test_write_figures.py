@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import draw_picture
+import limits
 import nightly
 import pytest
 import take_figures
 import write_figures
 from results import Row, by_case
-from table import PYTHON_HEAD, keep, python_row, select_table
+from table import PYTHON_HEAD, keep, medians, python_row, select_table
 from write_figures import EVERY, NIGHTLY, PICTURES, TABLES, Part, Result, sign, write
 
 CLASS = "avx512-some-model"
@@ -294,14 +295,50 @@ def test_a_table_of_two_suites_is_of_one_commit(tmp_path: Path) -> None:
         take_figures.take("targets", tmp_path, tmp_path)
 
 
-def test_kernels_are_shares_of_32_bits(tmp_path: Path) -> None:
+def repeated(cases: dict[str, dict[str, float]]) -> dict[str, Any]:
+    """As Google Benchmark leaves them where they take turns: in any order."""
     entries = [
-        {"name": f"avx2/select_x{width}_uuu_plain/36864_median", "aggregate_name": "median"}
-        | {"bytes_per_second": rate * 1e9}
-        for width, rate in ((32, 100.0), (8, 50.0))
+        {"run_name": name, "family_index": index, "aggregate_name": kind, **counters}
+        for index, (name, counters) in enumerate(cases.items())
+        for kind in ("mean", "median")
     ]
-    result = left("kernels", {"benchmarks": entries}, tmp_path / "bench")
+    return {"benchmarks": entries[::-1]}
+
+
+def test_kernels_are_shares_of_32_bits(tmp_path: Path) -> None:
+    rates = {32: 100e9, 8: 50e9}
+    cases = {
+        f"avx2/select_x{width}_uuu_plain/36864": {"bytes_per_second": rate}
+        for width, rate in rates.items()
+    }
+    result = left("kernels", repeated(cases), tmp_path / "bench")
     assert result.rows == [["avx2", "36 KB", "50 (0.50)", "100 (1.00)"]]
+
+
+def test_limits_have_a_table_of_each_kind(tmp_path: Path) -> None:
+    thin = {"read": 20e9, "memory": 40e9, "share": 0.5}
+    cases: dict[str, dict[str, float]] = {
+        "kept/bf16/64/2/real_time": {"real_time": 8, "flops": 5e11, "peak": 1e12, "share": 0.5},
+        "small/f32/1x1x1x64/1/real_time": {"real_time": 2e-4, "flops": 1e9},  # of no known peak
+        "thin/f32/4x64x8/1/real_time": {"real_time": 0.25, **thin},
+        "thin/f32/4x64x8/2/real_time": {"real_time": 0.5, **thin},
+        "thin/f32/9x64x8/2/real_time": {"real_time": 9, **thin},
+        "thin/bf16/4x64x8/1/real_time": {"real_time": 0.125, **thin},
+        "thin/bf16/4x64x8/2/real_time": {"real_time": 0.125, **thin},
+    }
+    found = medians(json.dumps(repeated(cases)))
+    _, kept = limits.table_of("kept", found)
+    assert kept == [["bf16", "64", "2", "8", "500", "1000", "0.5"]]
+    _, small = limits.table_of("small", found)
+    assert small == [["f32", "1x1x1x64", "1", "0.2", "-", "-"]]
+    keep(tmp_path, "attention_thin", "Maskwise 1", *limits.table_of("thin", found))
+    leave_behind(tmp_path, ("attention_thin",))
+    drawn = taken("queries", tmp_path, tmp_path)
+    assert drawn.head[1::2] == ["Maskwise, f32", "memory alone, f32"]
+    assert drawn.rows == [
+        ["1", "0.25", "0.125", "0.188", "0.0625"],
+        ["2", "0.5", "0.125", "0.188", "0.0625"],
+    ]
 
 
 def test_the_readme_has_its_cases_of_the_run(tmp_path: Path) -> None:

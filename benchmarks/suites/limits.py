@@ -1,0 +1,89 @@
+"""Attention without a mask next to what the machine reaches: multiply-adds from registers, of large
+calls and small ones, and the rate of memory where few queries meet many keys.
+
+Started by scripts/bench limits, which has everything built.
+"""
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from machine import machine_facts
+from measure import maskwise_version
+from table import keep, markdown, medians
+from worker import ROOT
+
+RESULTS = ROOT / "build/bench"
+# Every number of queries of the shape that is drawn; of others, where the way to compute changes.
+FILTER = "^(kept|small|thin/.*/12x4096x64)/|^thin/.*/([1-9]|12|16|17|24|32|33|48|64)/"
+OPTIONS = {
+    "repetitions": "5",
+    "min_time": "0.02",
+    "enable_random_interleaving": "true",
+    "report_aggregates_only": "true",
+}
+Column = tuple[str, str, float]  # its name, the counter and the unit
+# By the first part of a case's name; the other three are cells.
+TABLES: dict[str, tuple[list[str], list[Column]]] = {
+    "kept": (
+        ["type", "depth", "threads"],
+        [("ms", "real_time", 1), ("Gflop/s", "flops", 1e9), ("peak", "peak", 1e9)],
+    ),
+    "small": (
+        ["type", "shape", "threads"],
+        [("us", "real_time", 1e-3), ("products at the peak, us", "products", 1e-6)],
+    ),
+    "thin": (
+        ["type", "shape", "queries"],
+        [("ms", "real_time", 1), ("GB/s", "read", 1e9), ("memory, GB/s", "memory", 1e9)],
+    ),
+}
+
+
+def measure(build: Path) -> dict[str, dict[str, Any]]:
+    file = RESULTS / "limits.json"
+    given = {"filter": FILTER, **OPTIONS, "out": str(file), "out_format": "json"}
+    command = [str(build / "bin/bench_attention")]
+    command += [f"--benchmark_{name}={value}" for name, value in given.items()]
+    subprocess.run(command, check=True)
+    return medians(file.read_text())
+
+
+def cell(found: dict[str, Any], counter: str, unit: float) -> str:
+    """The peak of some instruction sets is not known."""
+    if counter not in found:
+        return "-"
+    value = found[counter] / unit
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+
+
+def table_of(kind: str, found: dict[str, dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    named, columns = TABLES[kind]
+    columns = [*columns, ("share", "share", 1)]
+    rows = []
+    for name, case in found.items():
+        of_kind, *cells = name.split("/")[:4]
+        if of_kind == kind:
+            rows.append([*cells, *(cell(case, counter, unit) for _, counter, unit in columns)])
+    return [*named, *(name for name, *_ in columns)], rows
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="scripts/bench limits", description=__doc__)
+    parser.add_argument("--build", type=Path, required=True, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    print("\n".join(f"{name}: {value}" for name, value in machine_facts().items()))
+    found = measure(arguments.build)
+    versions = f"Maskwise {maskwise_version()}, without a host"
+    for kind in TABLES:
+        head, rows = table_of(kind, found)
+        print(markdown(head, rows))
+        keep(RESULTS, f"attention_{kind}", versions, head, rows)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
