@@ -121,8 +121,9 @@ bool is_taken(const attention_data& plan, const head_operand& operand, std::int6
 void choose_products(attention_data& plan) {
     const kernel_table& table = *plan.kernels;
     const bool has_few = table.attention_of_few.panel != nullptr &&
-                         plan.rows <= table.attention.panel() / 4; // speed
-    plan.products = has_few ? &table.attention_of_few : &table.attention;
+                         plan.rows <= table.attention.panel() * 3 / 8; // speed
+    const attention_kernels& few = plan.rows == 1 ? table.attention_of_one : table.attention_of_few;
+    plan.products = has_few ? &few : &table.attention;
     plan.in_pairs = can_take_pairs(plan);
     plan.weights_in_pairs = plan.in_pairs && plan.products->multiply_value_pairs != nullptr;
     const std::int64_t key_step = plan.key_is_turned ? plan.key.row_bytes : plan.key.column_bytes;

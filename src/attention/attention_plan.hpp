@@ -86,6 +86,8 @@ struct attention_data {
     std::int64_t depth_steps() const { return in_pairs ? depth / 2 : depth; }
     // A tile's keys may begin at a multiple of this, and sums stay those of all of its keys.
     std::int64_t keys_together() const { return weights_in_pairs ? 2 : products->keys_together; }
+    // With many keys a query, memory takes longer than products: it is asked for ahead.
+    bool waits_for_keys() const { return keys >= 4 * rows; } // speed
     bool has_float_values() const {
         return value.type == row_type::f32 && value.column_bytes == bytes_of(row_type::f32);
     }

@@ -142,9 +142,7 @@ void tile_worker::write_panel(const panel_rows& panel, const panel_state& state,
         plan_.desc.inf_as_zero || plan_.keys == 0 ? 0.0F : std::numeric_limits<float>::quiet_NaN();
     for (std::int64_t q = 0; q < panel.queries; ++q) {
         factor[q] = state.sum[q] == 0 ? of_nothing : is_normalized ? 1 : 1 / state.sum[q];
-        if (!plan_.desc.nan_as_zero || !std::isnan(state.sum[q])) continue;
-        factor[q] = 0;
-        for (std::int64_t c = 0; c < plan_.columns; ++c) state.values[c * plan_.panel + q] = 0;
+        if (plan_.desc.nan_as_zero && std::isnan(state.sum[q])) factor[q] = 0;
     }
     if (plan_.statistics.column_count != 0) write_statistics(panel, state);
     kernels_.store_panel(state.values, factor, panel.queries, plan_.columns,

@@ -169,7 +169,7 @@ strided_matrix tile_operands::values_of(const key_tile& keys) const {
     if (plan_.converts_value && !plan_.weights_in_pairs) return floats_of_values(keys);
     const strided_matrix own = matrix(plan_.value, at_.value, keys.first);
     if (!plan_.weights_in_pairs) return own;
-    return kernels_.load_pairs(own, keys.keys, plan_.columns, is_read_once(own),
+    return kernels_.load_pairs(own, keys.keys, plan_.columns, asks_ahead_of(own),
                                part(plan_.worker.pairs));
 }
 
@@ -208,7 +208,7 @@ panel_scores tile_operands::multiply(const panel_rows& panel, const key_tile& ke
               .c = scores,
               .queries = panel.queries,
               .type = key.type,
-              .is_read_once = is_read_once(key)});
+              .asks_ahead = asks_ahead_of(key)});
     made.steps = steps_;
     made.fill = numbers_.fill;
     made.bias_on_fill = plan_.desc.bias_on_fill;
@@ -246,7 +246,7 @@ void tile_operands::add_values(const panel_scores& weights, const strided_matrix
               .queries = weights.queries,
               .goes_on = factor == nullptr,
               .type = value.type,
-              .is_read_once = is_read_once(value)});
+              .asks_ahead = asks_ahead_of(value)});
 }
 
 float tile_operands::sink(std::int64_t row) const {

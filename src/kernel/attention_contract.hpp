@@ -31,19 +31,19 @@ struct panel_product {
     std::int64_t row_bytes = 0, step_bytes = 0;
     std::int64_t rows = 0, steps = 0;
     const float* b = nullptr; // of load_queries, or weights: [steps][panel]
-    float* c = nullptr;       // [rows][panel]
+    float* c = nullptr;       // [rows][panel]; values of few queries are [panel][rows]
     const float* factor = nullptr;
     std::int64_t queries = 0; // lanes that count
     bool goes_on = false;     // without a factor
     row_type type = row_type::f32;
-    bool is_read_once = false; // by no other row tile: memory is waited for
+    bool asks_ahead = false; // for a, where it goes on in memory
 };
 
 // What is known of the queries of a panel after some of the keys.
 struct panel_state {
     float* maximum = nullptr; // of the scores; -infinity before the first key
     float* sum = nullptr;     // of exp(score - maximum)
-    float* values = nullptr;  // [columns][panel], weighted with that
+    float* values = nullptr;  // weighted with that: [columns][panel], of few [panel][columns]
 };
 
 // What is known of some numbers; where one is NaN, that only.
@@ -127,7 +127,7 @@ struct attention_kernels {
     // Rows of bf16 two by two, (rows + 1) / 2 x columns pairs; the last may have a 0. Elements of a
     // row lie side by side. Returns where the pairs are, in the order that their products like.
     strided_matrix (*load_pairs)(const strided_matrix& from, std::int64_t rows,
-                                 std::int64_t columns, bool is_read_once, float* to);
+                                 std::int64_t columns, bool asks_ahead, float* to);
     // Queries times the factor, as products take them: panel() * padded_elems(columns) floats.
     // `work` has room for the queries as dense f32.
     void (*load_queries)(const strided_matrix& from, std::int64_t queries, std::int64_t columns,
@@ -146,7 +146,8 @@ struct attention_kernels {
     // Adds up rows of f32.
     void (*add_rows)(const std::byte* rows, std::int64_t row_bytes, std::int64_t count,
                      std::int64_t columns, float* sums);
-    // Each query's values times its factor become a row. Overwrites the values.
+    // Each query's values times its factor become a row, zeros where that is 0. Overwrites the
+    // values; `work` has room for them and a vector.
     void (*store_panel)(float* values, const float* factors, std::int64_t queries,
                         std::int64_t columns, const strided_matrix& to, float* work);
     // On a thread, around its products of pairs; null where these need nothing.

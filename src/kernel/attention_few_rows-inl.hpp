@@ -9,14 +9,17 @@ MASKWISE_PRODUCT_ATTR void multiply_few_rows(const panel_product& product, std::
     const std::int64_t lanes = row_lanes(), steps = product.steps;
     const std::int64_t query_step = padded_elems(steps);
     const std::byte* const a = product.a + row * product.row_bytes;
-    const std::int64_t ahead = asked_ahead(product.row_bytes, steps, width);
+    const std::byte* next = a + asked_ahead(product.row_bytes, steps, width);
+    const bool is_dense = product.row_bytes == steps * width;
+    const std::int64_t next_row = is_dense ? lanes * width : product.row_bytes;
+    const std::int64_t next_step = is_dense ? Rows * lanes * width : lanes * width;
 #define MASKWISE_SUM(n) [[maybe_unused]] auto s##n = hn::Zero(d);
     MASKWISE_FEW_SUMS(MASKWISE_SUM)
 #undef MASKWISE_SUM
     std::int64_t k = 0;
     for (; k + lanes <= steps; k += lanes) {
-        for (std::int64_t r = 0; r < Rows; ++r)
-            __builtin_prefetch(a + r * product.row_bytes + k * width + ahead);
+        for (std::int64_t r = 0; r < Rows; ++r) __builtin_prefetch(next + r * next_row);
+        next += next_step;
 #define MASKWISE_SUM(n)                                                                            \
     if constexpr (n % 4 < Queries && n / 4 < Rows)                                                 \
         add_product(load_elements<Type>(a + n / 4 * product.row_bytes + k * width),                \
@@ -60,4 +63,48 @@ MASKWISE_PRODUCT_ATTR void multiply_rows(const panel_product& product) {
     default:
         return multiply_rows_of<Type, 4>(product);
     }
+}
+
+// Of one query and a row.
+template <row_type Type>
+MASKWISE_PRODUCT_ATTR HWY_INLINE row_v product_of_row(const std::byte* a, std::int64_t steps,
+                                                      const float* b, std::int64_t ahead) {
+    const row_d d;
+    const std::int64_t lanes = row_lanes(), bytes = lanes * bytes_of(Type);
+    auto sum = hn::Zero(d);
+    for (; steps >= lanes; steps -= lanes, a += bytes, b += lanes) {
+        __builtin_prefetch(a + ahead);
+        add_product(load_elements<Type>(a), hn::LoadU(d, b), sum);
+    }
+    if (steps > 0) add_product(load_part<Type>(a, steps), hn::LoadU(d, b), sum);
+    return sum;
+}
+
+// One load goes through four rows, one line after another: memory is read faster so than by a load
+// for each row.
+template <row_type Type>
+MASKWISE_PRODUCT_ATTR HWY_INLINE four_v products_of_rows(const panel_product& product,
+                                                         std::int64_t row, std::int64_t count) {
+    const row_d d;
+    const std::int64_t lanes = row_lanes();
+    float parts[4 * row_block_elems];
+    if (count < 4) std::memset(parts, 0, sizeof parts);
+    const std::byte* a = product.a + row * product.row_bytes;
+    const std::int64_t ahead = asked_ahead(product.row_bytes, product.steps, bytes_of(Type));
+#pragma GCC unroll 1
+    for (std::int64_t r = 0; r < count; ++r, a += product.row_bytes)
+        hn::StoreU(product_of_row<Type>(a, product.steps, product.b, ahead), d, parts + r * lanes);
+    return sums_of_four(hn::LoadU(d, parts), hn::LoadU(d, parts + lanes),
+                        hn::LoadU(d, parts + 2 * lanes), hn::LoadU(d, parts + 3 * lanes));
+}
+
+template <row_type Type>
+MASKWISE_PRODUCT_ATTR void multiply_rows_by_one(const panel_product& product) {
+    std::int64_t row = 0;
+    for (; row + 4 <= product.rows; row += 4)
+        hn::StoreU(products_of_rows<Type>(product, row, 4), four_d(), product.c + row);
+    if (row == product.rows) return;
+    float four[4];
+    hn::StoreU(products_of_rows<Type>(product, row, product.rows - row), four_d(), four);
+    std::copy_n(four, product.rows - row, product.c + row);
 }

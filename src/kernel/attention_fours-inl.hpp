@@ -1,5 +1,5 @@
-// Vectors in blocks of four floats, for one Highway target: a panel of few queries has the numbers
-// of its four queries side by side.
+// Vectors in blocks of four floats, for one Highway target: a panel of four queries has their
+// numbers side by side.
 
 #if HWY_TARGET != HWY_SCALAR
 
@@ -31,6 +31,7 @@ HWY_ATTR HWY_INLINE void turn_fours(row_v& a, row_v& b, row_v& c, row_v& e) {
 }
 
 // What `join` makes of a vector's blocks.
+#if HWY_HAVE_SCALABLE
 template <class Join>
 HWY_ATTR HWY_INLINE four_v joined_blocks(row_v value, const Join& join) {
     const four_d four;
@@ -40,48 +41,23 @@ HWY_ATTR HWY_INLINE four_v joined_blocks(row_v value, const Join& join) {
     for (std::int64_t i = 4; i < row_lanes(); i += 4) all = join(all, hn::LoadU(four, blocks + i));
     return all;
 }
+#else
+template <class V, class Join>
+HWY_ATTR HWY_INLINE four_v joined_blocks(V value, const Join& join) {
+    using whole = hn::DFromV<V>;
+    const hn::Half<whole> half;
+    if constexpr (hn::MaxLanes(whole()) == 4)
+        return value;
+    else
+        return joined_blocks(join(hn::LowerHalf(half, value), hn::UpperHalf(half, value)), join);
+}
+#endif
 
 // The sum of the lanes of each.
 HWY_ATTR HWY_INLINE four_v sums_of_four(row_v a, row_v b, row_v c, row_v e) {
     turn_fours(a, b, c, e);
     return joined_blocks(hn::Add(hn::Add(a, b), hn::Add(c, e)),
-                         [](four_v x, four_v y) HWY_ATTR { return hn::Add(x, y); });
-}
-
-// Four numbers side by side for each of `count` lanes: of lane i, from + 4 * i.
-HWY_ATTR HWY_INLINE void load_fours(const float* from, std::int64_t count, row_v& a, row_v& b,
-                                    row_v& c, row_v& e) {
-    const row_d d;
-    const four_d four;
-    const std::int64_t lanes = row_lanes();
-    float places[4 * row_block_elems];
-    for (std::int64_t i = 0; i < lanes; ++i)
-        hn::StoreU(i < count ? hn::LoadU(four, from + 4 * i) : hn::Zero(four), four,
-                   places + i % 4 * lanes + i / 4 * 4);
-    a = hn::LoadU(d, places);
-    b = hn::LoadU(d, places + lanes);
-    c = hn::LoadU(d, places + 2 * lanes);
-    e = hn::LoadU(d, places + 3 * lanes);
-    turn_fours(a, b, c, e);
-}
-
-// The same way back: to = to * factor + sums, or without a factor the sums alone.
-HWY_ATTR HWY_INLINE void store_fours(row_v a, row_v b, row_v c, row_v e, const float* factor,
-                                     std::int64_t count, float* to) {
-    const row_d d;
-    const four_d four;
-    const std::int64_t lanes = row_lanes();
-    turn_fours(a, b, c, e);
-    float places[4 * row_block_elems];
-    hn::StoreU(a, d, places);
-    hn::StoreU(b, d, places + lanes);
-    hn::StoreU(c, d, places + 2 * lanes);
-    hn::StoreU(e, d, places + 3 * lanes);
-    for (std::int64_t i = 0; i < count; ++i, to += 4) {
-        auto sum = hn::LoadU(four, places + i % 4 * lanes + i / 4 * 4);
-        if (factor != nullptr) sum = hn::MulAdd(hn::LoadU(four, to), hn::LoadU(four, factor), sum);
-        hn::StoreU(sum, four, to);
-    }
+                         [](auto x, auto y) HWY_ATTR { return hn::Add(x, y); });
 }
 
 #endif

@@ -4,8 +4,10 @@
 
 #include "kernel/attention_fours-inl.hpp"
 
-// Rows, or vectors of columns, that four queries meet together: as many as there are registers for.
-constexpr int few_at_once = HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM ? 4 : 2; // speed
+// Sums of few queries, and rows of four queries, that are made together: there are registers for
+// them.
+constexpr int few_sums = HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM ? 16 : 8; // speed
+constexpr int few_at_once = few_sums / 4;
 
 // They wait for memory: lines are asked for when so many bytes of rows lie between, also those of
 // the tile behind this one. Returns how far ahead a row is.
@@ -84,7 +86,7 @@ constexpr attention_kernels attention{.panel = wide_panel::queries,
                                       .finish = panel_finish<wide_panel>,
                                       .exponentiate = panel_exponentiate<wide_panel>,
                                       .normalize = panel_normalize<wide_panel>,
-                                      .merge = panel_merge<wide_panel>,
+                                      .merge = panel_merge,
                                       .load_rows = rows_as_f32,
                                       .load_pairs = rows_as_pairs,
                                       .load_queries = panel_load<wide_panel>,
@@ -93,7 +95,7 @@ constexpr attention_kernels attention{.panel = wide_panel::queries,
                                       .see_rows = see_rows,
                                       .largest_norm = largest_norm,
                                       .add_rows = panel_add_rows,
-                                      .store_panel = panel_store<wide_panel>};
+                                      .store_panel = panel_store};
 
 #include "kernel/attention_few-inl.hpp"
 #include "kernel/attention_tiles-inl.hpp"

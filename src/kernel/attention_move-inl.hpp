@@ -58,6 +58,18 @@ HWY_ATTR HWY_INLINE row_v load_part(const std::byte* from, std::int64_t elems) {
     return load_elements<Type>(near);
 }
 
+// A vector of floats, or the first of one.
+HWY_ATTR HWY_INLINE row_v load_floats(const float* from, std::int64_t count) {
+    if (count >= row_lanes()) return hn::LoadU(row_d(), from);
+    return load_part<row_type::f32>(reinterpret_cast<const std::byte*>(from), count);
+}
+HWY_ATTR HWY_INLINE void store_floats(row_v values, std::int64_t count, float* to) {
+    if (count >= row_lanes()) return hn::StoreU(values, row_d(), to);
+    float all[row_block_elems];
+    hn::StoreU(values, row_d(), all);
+    std::memcpy(to, all, static_cast<std::size_t>(count) * sizeof(float));
+}
+
 // Brings lines near that will be read soon; any address.
 HWY_INLINE void ask_for_row(const std::byte* first, std::int64_t bytes) {
     constexpr std::int64_t line_bytes = 64;
@@ -112,7 +124,7 @@ HWY_ATTR inline void rows_as_f32(const strided_matrix& from, std::int64_t row_co
 // Row r and the one below it, element by element; the last row may be alone. Stands for any type of
 // 16 bits, and any alignment.
 HWY_ATTR inline strided_matrix rows_as_pairs(const strided_matrix& from, std::int64_t row_count,
-                                             std::int64_t columns, bool is_read_once, float* to) {
+                                             std::int64_t columns, bool asks_ahead, float* to) {
     const std::int64_t pair_bytes = bytes_of(row_type::f32);
     const strided_matrix made{reinterpret_cast<std::byte*>(to), row_type::f32, columns * pair_bytes,
                               pair_bytes};
@@ -125,7 +137,7 @@ HWY_ATTR inline strided_matrix rows_as_pairs(const strided_matrix& from, std::in
         const auto* odd = reinterpret_cast<const std::uint16_t*>(
             from.first + (is_last ? r : r + 1) * from.row_bytes);
         std::int64_t c = 0;
-        if (is_read_once) { // the same rows of the tile behind this one
+        if (asks_ahead) { // the same rows of the tile behind this one
             const std::int64_t bytes = columns * bytes_of(row_type::bf16);
             const std::byte* const next = from.first + (r + row_count) * from.row_bytes;
             ask_for_row(next, bytes);
@@ -288,23 +300,23 @@ HWY_ATTR inline void store_row(const float* row, std::int64_t columns, const str
     }
 }
 
-template <class Panel>
-HWY_ATTR void panel_store(float* values, const float* factors, std::int64_t queries,
-                          std::int64_t columns, const strided_matrix& to, float* work) {
-    const std::int64_t float_bytes = bytes_of(row_type::f32);
-    const std::int64_t panel_bytes = Panel::queries() * float_bytes;
-    for (std::int64_t lane = 0; lane < Panel::queries(); lane += row_lanes()) {
-        const auto factor = Panel::load(row_d(), factors + lane);
-        for (std::int64_t c = 0; c < columns; c += Panel::keys_at_once()) {
-            float* const at = values + c * Panel::queries() + lane;
-            Panel::store_limited(hn::Mul(hn::LoadU(row_d(), at), factor), columns - c, at);
-        }
+HWY_ATTR inline void panel_store(float* values, const float* factors, std::int64_t queries,
+                                 std::int64_t columns, const strided_matrix& to, float* work) {
+    const row_d d;
+    const std::int64_t float_bytes = bytes_of(row_type::f32), panel = 2 * row_lanes();
+    for (std::int64_t lane = 0; lane < panel; lane += row_lanes()) {
+        const auto factor = hn::LoadU(d, factors + lane), zero = hn::Zero(d);
+        for (float* at = values + lane; at < values + columns * panel; at += panel)
+            hn::StoreU(
+                hn::IfThenElse(hn::Eq(factor, zero), zero, hn::Mul(hn::LoadU(d, at), factor)), d,
+                at);
     }
     const auto* const bytes = reinterpret_cast<const std::byte*>(values);
     if (is_dense_f32(to))
-        return transpose_matrix<4>(bytes, panel_bytes, columns, queries, to.first, to.row_bytes);
-    transpose_matrix<4>(bytes, panel_bytes, columns, queries, reinterpret_cast<std::byte*>(work),
-                        columns * float_bytes);
+        return transpose_matrix<4>(bytes, panel * float_bytes, columns, queries, to.first,
+                                   to.row_bytes);
+    transpose_matrix<4>(bytes, panel * float_bytes, columns, queries,
+                        reinterpret_cast<std::byte*>(work), columns * float_bytes);
     for (std::int64_t q = 0; q < queries; ++q)
         store_row(work + q * columns, columns, to, to.first + q * to.row_bytes);
 }

@@ -130,7 +130,7 @@ MASKWISE_PRODUCT_ATTR HWY_INLINE void multiply_by(const panel_product& product) 
     const std::int64_t blocks = product.rows / block_rows;
     std::int64_t first = 0;
     for (; first + block_rows <= product.rows; first += block_rows) {
-        if (product.is_read_once) ask_ahead_of(product, first / block_rows, blocks);
+        if (product.asks_ahead) ask_ahead_of(product, first / block_rows, blocks);
         multiply_block<block_rows, Vectors>(product, first);
     }
     multiply_rest<block_rows - 1, Vectors>(product, first);

@@ -141,8 +141,7 @@ constexpr attention_kernels attention_by_quads() {
     return made;
 }
 
-constexpr attention_kernels attention_of_few_by_pairs() {
-    attention_kernels made = attention_of_few;
-    made.multiply_key_pairs = pairs::multiply_rows<row_type::f32>;
-    return made;
-}
+constexpr attention_kernels attention_of_few_by_pairs =
+    attention_by_few<few_panel<4>>(pairs::multiply_rows<row_type::f32>);
+constexpr attention_kernels attention_of_one_by_pairs =
+    attention_by_few<few_panel<1>>(pairs::multiply_rows_by_one<row_type::f32>);

@@ -23,9 +23,6 @@ struct wide_panel {
     }
     // `otherwise` behind the last of these keys.
     HWY_ATTR HWY_INLINE static row_v limited(row_v values, std::int64_t, row_v) { return values; }
-    HWY_ATTR HWY_INLINE static void store_limited(row_v values, std::int64_t, float* to) {
-        hn::StoreU(values, row_d(), to);
-    }
     // A number of each key.
     HWY_ATTR HWY_INLINE static row_v of_keys(const float* from) { return hn::Set(row_d(), *from); }
     HWY_ATTR HWY_INLINE static auto numbers_of_keys(std::int64_t key) {
@@ -336,32 +333,38 @@ HWY_ATTR void panel_normalize(const panel_scores& what, const float* factor, row
     }
 }
 
+// Joins maxima and sums; `less_0` and `less_1` become the factors of the values.
 template <class Panel>
-HWY_ATTR HWY_INLINE void merge_vector(const panel_state& into, const panel_state& from,
-                                      std::int64_t values_step, std::int64_t columns,
-                                      std::int64_t lane) {
+HWY_ATTR HWY_INLINE void merge_sums(const panel_state& into, const panel_state& from,
+                                    std::int64_t lane, float* less_0, float* less_1) {
     const row_d d;
     const auto max_0 = Panel::load(d, into.maximum + lane);
     const auto max_1 = Panel::load(d, from.maximum + lane);
     const auto maximum = hn::Max(max_0, max_1), shift = shift_of(maximum);
-    const auto less_0 = exp_below_one(hn::Sub(max_0, shift));
-    const auto less_1 = exp_below_one(hn::Sub(max_1, shift));
-    const auto joined = [&](row_v a, row_v b)
-                            HWY_ATTR { return hn::MulAdd(a, less_0, hn::Mul(b, less_1)); };
+    const auto of_0 = exp_below_one(hn::Sub(max_0, shift));
+    const auto of_1 = exp_below_one(hn::Sub(max_1, shift));
+    const auto sum = hn::MulAdd(Panel::load(d, into.sum + lane), of_0,
+                                hn::Mul(Panel::load(d, from.sum + lane), of_1));
     Panel::store(maximum, into.maximum + lane);
-    Panel::store(joined(Panel::load(d, into.sum + lane), Panel::load(d, from.sum + lane)),
-                 into.sum + lane);
-    for (std::int64_t c = 0; c < columns; c += Panel::keys_at_once()) {
-        float* const at = into.values + c * Panel::queries() + lane;
-        const auto other = values_step == 1 ? Panel::of_keys(from.values + c)
-                                            : hn::LoadU(d, from.values + c * values_step + lane);
-        Panel::store_limited(joined(hn::LoadU(d, at), other), columns - c, at);
-    }
+    Panel::store(sum, into.sum + lane);
+    Panel::store(of_0, less_0);
+    Panel::store(of_1, less_1);
 }
 
-template <class Panel>
-HWY_ATTR void panel_merge(const panel_state& into, const panel_state& from,
-                          std::int64_t values_step, std::int64_t columns, std::int64_t queries) {
-    for (std::int64_t lane = 0; lane < queries; lane += row_lanes())
-        merge_vector<Panel>(into, from, values_step, columns, lane);
+HWY_ATTR inline void panel_merge(const panel_state& into, const panel_state& from,
+                                 std::int64_t values_step, std::int64_t columns,
+                                 std::int64_t queries) {
+    const row_d d;
+    float less[2 * row_block_elems];
+    for (std::int64_t lane = 0; lane < queries; lane += row_lanes()) {
+        merge_sums<wide_panel>(into, from, lane, less, less + row_block_elems);
+        const auto less_0 = hn::LoadU(d, less), less_1 = hn::LoadU(d, less + row_block_elems);
+        for (std::int64_t c = 0; c < columns; ++c) {
+            float* const at = into.values + c * wide_panel::queries() + lane;
+            const auto other = values_step == 1
+                                   ? hn::Set(d, from.values[c])
+                                   : hn::LoadU(d, from.values + c * values_step + lane);
+            hn::StoreU(hn::MulAdd(hn::LoadU(d, at), less_0, hn::Mul(other, less_1)), d, at);
+        }
+    }
 }

@@ -51,7 +51,8 @@ struct kernel_table {
     std::span<const pack_kernel> packs;
     row_kernels rows;
     attention_kernels attention;
-    attention_kernels attention_of_few; // queries; without functions where there are no vectors
+    // Of four queries a panel, and of one; without functions where there are no vectors.
+    attention_kernels attention_of_few, attention_of_one;
 };
 
 // One table for each instruction set compiled in. Running a kernel needs a CPU that supports it.

@@ -102,13 +102,13 @@ constexpr pack_kernel packs[] = {
 #undef MASKWISE_PACK_KERNEL
 };
 
-constexpr kernel_table table{this_target, this_target, selects,   picks,
-                             packs,       rows,        attention, attention_of_few};
+constexpr kernel_table table{this_target, this_target, selects,          picks,           packs,
+                             rows,        attention,   attention_of_few, attention_of_one};
 
 #if HWY_TARGET == HWY_AVX3
 constexpr kernel_table amx_table{
-    isa::amx,        this_target, selects, picks, packs, rows, attention_by_tiles<amx_tiles>(),
-    attention_of_few};
+    isa::amx,         this_target,     selects, picks, packs, rows, attention_by_tiles<amx_tiles>(),
+    attention_of_few, attention_of_one};
 #endif
 
 #if MASKWISE_HAS_BF16_TABLE
@@ -120,7 +120,8 @@ constexpr kernel_table bf16_table{bf16_target,
                                   packs,
                                   rows,
                                   attention_by_quads(),
-                                  attention_of_few_by_pairs()};
+                                  attention_of_few_by_pairs,
+                                  attention_of_one_by_pairs};
 #endif
 
 #if !HWY_HAVE_SCALABLE
@@ -132,7 +133,8 @@ constexpr kernel_table emulated_table{
     packs,
     rows,
     attention_by_tiles<emulated_tiles<static_cast<int>(tile_columns)>>(),
-    attention_of_few};
+    attention_of_few,
+    attention_of_one};
 #endif
 
 } // namespace HWY_NAMESPACE
