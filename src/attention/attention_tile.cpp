@@ -134,15 +134,19 @@ void tile_worker::write(float* state, bool is_normalized) {
     });
 }
 
-// A row without a score above -infinity: 0 / 0, unless it is to be 0.
+// A row without a score above -infinity: 0 / 0, unless it is to be 0. A row of NaN is that also
+// where no tile of it was computed, as below a mask with a sink of NaN.
 void tile_worker::write_panel(const panel_rows& panel, const panel_state& state,
                               bool is_normalized) {
     float* const factor = operands_.part(plan_.worker.factor);
     const float of_nothing =
         plan_.desc.inf_as_zero || plan_.keys == 0 ? 0.0F : std::numeric_limits<float>::quiet_NaN();
     for (std::int64_t q = 0; q < panel.queries; ++q) {
-        factor[q] = state.sum[q] == 0 ? of_nothing : is_normalized ? 1 : 1 / state.sum[q];
-        if (plan_.desc.nan_as_zero && std::isnan(state.sum[q])) factor[q] = 0;
+        const bool is_nan = std::isnan(state.sum[q]);
+        factor[q] = state.sum[q] == 0                  ? of_nothing
+                    : is_nan && plan_.desc.nan_as_zero ? 0
+                    : is_normalized && !is_nan         ? 1
+                                                       : 1 / state.sum[q];
     }
     if (plan_.statistics.column_count != 0) write_statistics(panel, state);
     kernels_.store_panel(state.values, factor, panel.queries, plan_.columns,

@@ -116,6 +116,24 @@ TEST_P(operator_order, adds_values_in_the_order_of_keys) {
     }
 }
 
+// A sink is a score of its row, also where the mask leaves no tile to be computed.
+TEST_P(operator_order, a_sink_of_nan_makes_masked_rows_nan) {
+    for (const double sink : {std::nan(""), HUGE_VAL})
+        for (const bool nan_as_zero : {false, true}) {
+            attention_case what = test::plain_case({1, 3, 4}, {1, 70, 4}, {1, 70, 5}, 7);
+            test::set_cond(what, {70}, std::vector<double>(70, 0));
+            test::generator random(8);
+            lay_out(random, what.sinks, data_type::f32, {1}, test::layout::dense);
+            what.sinks.fill({sink});
+            what.desc.order = attention_order::operators;
+            what.desc.nan_as_zero = nan_as_zero;
+            what.describe();
+            run(what, GetParam(), 1);
+            for (const double value : what.dst.read())
+                EXPECT_TRUE(nan_as_zero ? value == 0 : std::isnan(value)) << value;
+        }
+}
+
 INSTANTIATE_TEST_SUITE_P(every_target, operator_order, testing::ValuesIn(attention_targets()),
                          [](const auto& chosen) { return std::string(to_string(chosen.param)); });
 
