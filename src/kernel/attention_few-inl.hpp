@@ -131,15 +131,15 @@ template <row_type Type, int Queries>
 HWY_ATTR void multiply_columns_of(const panel_product& product, const few_steps& steps,
                                   std::int64_t query) {
     constexpr int most = std::min(few_sums / Queries, 8), some = std::min(most, 4);
-    const std::int64_t lanes = row_lanes(), rows = product.rows;
+    const std::int64_t lanes = row_lanes(), end = product.rows;
     std::int64_t first = 0;
-    for (; first + most * lanes <= rows; first += most * lanes)
+    for (; first + most * lanes <= end; first += most * lanes)
         multiply_few_columns<Type, Queries, most, true>(product, steps, query, first);
-    for (; first + some * lanes <= rows; first += some * lanes)
+    for (; first + some * lanes <= end; first += some * lanes)
         multiply_few_columns<Type, Queries, some, true>(product, steps, query, first);
-    for (; first + lanes <= rows; first += lanes)
+    for (; first + lanes <= end; first += lanes)
         multiply_few_columns<Type, Queries, 1, true>(product, steps, query, first);
-    if (first < rows) multiply_few_columns<Type, Queries, 1, false>(product, steps, query, first);
+    if (first < end) multiply_few_columns<Type, Queries, 1, false>(product, steps, query, first);
 }
 
 // All queries at once where that reads rows of a from end to end; a lane behind the last query does
