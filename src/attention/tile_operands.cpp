@@ -208,7 +208,7 @@ panel_scores tile_operands::multiply(const panel_rows& panel, const key_tile& ke
               .c = scores,
               .queries = panel.queries,
               .type = key.type,
-              .asks_ahead = asks_ahead_of(key)});
+              .ahead_bytes = asks_ahead_of(key) ? plan_.tile_keys * key.row_bytes : 0});
     made.steps = steps_;
     made.fill = numbers_.fill;
     made.bias_on_fill = plan_.desc.bias_on_fill;
@@ -246,7 +246,7 @@ void tile_operands::add_values(const panel_scores& weights, const strided_matrix
               .queries = weights.queries,
               .goes_on = factor == nullptr,
               .type = value.type,
-              .asks_ahead = asks_ahead_of(value)});
+              .ahead_bytes = asks_ahead_of(value) ? plan_.tile_keys * value.row_bytes : 0});
 }
 
 float tile_operands::sink(std::int64_t row) const {

@@ -36,7 +36,7 @@ struct panel_product {
     std::int64_t queries = 0; // lanes that count
     bool goes_on = false;     // without a factor
     row_type type = row_type::f32;
-    bool asks_ahead = false; // for a, where it goes on in memory
+    std::int64_t ahead_bytes = 0; // to the same of the tile behind, to ask for; 0: nothing
 };
 
 // What is known of the queries of a panel after some of the keys.

@@ -112,7 +112,7 @@ MASKWISE_PRODUCT_ATTR HWY_INLINE void multiply_rest(const panel_product& product
     }
 }
 
-// Asks for what lies behind `a`: with some of its rows for as large a part of that.
+// Asks for the tile behind: with some rows of `a` for as large a part of that.
 MASKWISE_PRODUCT_ATTR HWY_INLINE void ask_ahead_of(const panel_product& product, std::int64_t first,
                                                    std::int64_t last) {
     constexpr std::int64_t width = bytes_of(row_type::f32);
@@ -120,7 +120,7 @@ MASKWISE_PRODUCT_ATTR HWY_INLINE void ask_ahead_of(const panel_product& product,
     const std::int64_t rows = has_rows ? product.rows : product.steps;
     const std::int64_t row_bytes = has_rows ? product.row_bytes : product.step_bytes;
     const std::int64_t bytes = width * (has_rows ? product.steps : product.rows);
-    const std::byte* const next = product.a + rows * row_bytes;
+    const std::byte* const next = product.a + product.ahead_bytes;
     for (std::int64_t r = rows * first / product.rows; r < rows * last / product.rows; ++r)
         ask_for_row(next + r * row_bytes, bytes);
 }
@@ -128,7 +128,7 @@ MASKWISE_PRODUCT_ATTR HWY_INLINE void ask_ahead_of(const panel_product& product,
 template <int Rows, int Vectors>
 MASKWISE_PRODUCT_ATTR HWY_INLINE void multiply_next(const panel_product& product,
                                                     std::int64_t& first) {
-    if (product.asks_ahead) ask_ahead_of(product, first, first + Rows);
+    if (product.ahead_bytes != 0) ask_ahead_of(product, first, first + Rows);
     multiply_block<Rows, Vectors>(product, first);
     first += Rows;
 }
@@ -137,14 +137,14 @@ MASKWISE_PRODUCT_ATTR HWY_INLINE void multiply_next(const panel_product& product
 // what a step takes.
 template <int Vectors>
 MASKWISE_PRODUCT_ATTR HWY_INLINE void multiply_by(const panel_product& product) {
-    constexpr int some = block_rows * 2 / 3;
+    constexpr std::int64_t some = block_rows * 2 / 3;
     std::int64_t first = 0;
     for (std::int64_t left = product.rows; left >= block_rows; left = product.rows - first)
         if (left > block_rows && left <= 2 * some)
             multiply_next<some, Vectors>(product, first);
         else
             multiply_next<block_rows, Vectors>(product, first);
-    if (product.asks_ahead) ask_ahead_of(product, first, product.rows);
+    if (product.ahead_bytes != 0) ask_ahead_of(product, first, product.rows);
     multiply_rest<block_rows - 1, Vectors>(product, first);
 }
 
