@@ -169,7 +169,7 @@ strided_matrix tile_operands::values_of(const key_tile& keys) const {
     if (plan_.converts_value && !plan_.weights_in_pairs) return floats_of_values(keys);
     const strided_matrix own = matrix(plan_.value, at_.value, keys.first);
     if (!plan_.weights_in_pairs) return own;
-    return kernels_.load_pairs(own, keys.keys, plan_.columns, asks_ahead_of(own),
+    return kernels_.load_pairs(own, keys.keys, plan_.columns, ahead_bytes_of(own) != 0,
                                part(plan_.worker.pairs));
 }
 
@@ -208,7 +208,7 @@ panel_scores tile_operands::multiply(const panel_rows& panel, const key_tile& ke
               .c = scores,
               .queries = panel.queries,
               .type = key.type,
-              .ahead_bytes = asks_ahead_of(key) ? plan_.tile_keys * key.row_bytes : 0});
+              .ahead_bytes = ahead_bytes_of(key)});
     made.steps = steps_;
     made.fill = numbers_.fill;
     made.bias_on_fill = plan_.desc.bias_on_fill;
@@ -246,7 +246,7 @@ void tile_operands::add_values(const panel_scores& weights, const strided_matrix
               .queries = weights.queries,
               .goes_on = factor == nullptr,
               .type = value.type,
-              .ahead_bytes = asks_ahead_of(value) ? plan_.tile_keys * value.row_bytes : 0});
+              .ahead_bytes = ahead_bytes_of(value)});
 }
 
 float tile_operands::sink(std::int64_t row) const {

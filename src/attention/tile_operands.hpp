@@ -105,12 +105,12 @@ private:
     // That no score of a postponed tile is above, its bias apart; infinity where none is known.
     float bound_of_scores(const key_tile& keys);
     void load_queries();
-    // Not of copies in scratch memory.
-    bool asks_ahead_of(const strided_matrix& tile) const {
+    // How far ahead memory is asked for: by a tile, but not of copies in scratch memory.
+    std::int64_t ahead_bytes_of(const strided_matrix& tile) const {
         const auto* const at = reinterpret_cast<const float*>(tile.first);
         const bool is_own =
             !std::less<>()(at, scratch_) && std::less<>()(at, scratch_ + plan_.worker.floats);
-        return plan_.waits_for_keys() && !is_own;
+        return plan_.waits_for_keys() && !is_own ? plan_.tile_keys * tile.row_bytes : 0;
     }
     float* queries_of(const panel_rows& panel) const {
         return part(plan_.worker.queries) + panel.number * plan_.panel_query_floats();

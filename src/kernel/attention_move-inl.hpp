@@ -85,10 +85,7 @@ HWY_ATTR HWY_INLINE void load_dense_row(const std::byte* from, std::int64_t elem
     std::int64_t i = 0;
     for (; i + lanes <= elems; i += lanes)
         hn::StoreU(load_elements<Type>(from + i * width), d, to + i);
-    if (i >= elems) return;
-    float values[row_block_elems];
-    hn::StoreU(load_part<Type>(from + i * width, elems - i), d, values);
-    std::memcpy(to + i, values, static_cast<std::size_t>(elems - i) * sizeof(float));
+    if (i < elems) store_floats(load_part<Type>(from + i * width, elems - i), elems - i, to + i);
 }
 
 template <row_type Type>

@@ -115,6 +115,7 @@ MASKWISE_PRODUCT_ATTR HWY_INLINE void multiply_rest(const panel_product& product
 // Asks for the tile behind: with some rows of `a` for as large a part of that.
 MASKWISE_PRODUCT_ATTR HWY_INLINE void ask_ahead_of(const panel_product& product, std::int64_t first,
                                                    std::int64_t last) {
+    if (product.ahead_bytes == 0) return;
     constexpr std::int64_t width = bytes_of(row_type::f32);
     const bool has_rows = product.step_bytes == width;
     const std::int64_t rows = has_rows ? product.rows : product.steps;
@@ -128,7 +129,7 @@ MASKWISE_PRODUCT_ATTR HWY_INLINE void ask_ahead_of(const panel_product& product,
 template <int Rows, int Vectors>
 MASKWISE_PRODUCT_ATTR HWY_INLINE void multiply_next(const panel_product& product,
                                                     std::int64_t& first) {
-    if (product.ahead_bytes != 0) ask_ahead_of(product, first, first + Rows);
+    ask_ahead_of(product, first, first + Rows);
     multiply_block<Rows, Vectors>(product, first);
     first += Rows;
 }
@@ -144,7 +145,7 @@ MASKWISE_PRODUCT_ATTR HWY_INLINE void multiply_by(const panel_product& product) 
             multiply_next<some, Vectors>(product, first);
         else
             multiply_next<block_rows, Vectors>(product, first);
-    if (product.ahead_bytes != 0) ask_ahead_of(product, first, product.rows);
+    if (first < product.rows) ask_ahead_of(product, first, product.rows);
     multiply_rest<block_rows - 1, Vectors>(product, first);
 }
 

@@ -72,8 +72,9 @@ def difference(got: Array, wanted: Array, pair: Pair | None, element: int) -> st
         allowed = tolerance(pair, element)
         exact = pair[0].astype(float)
         # Some of OpenVINO's reductions pass over NaNs, and ONNX Runtime's Where makes 0.0 of -0.0:
-        # divided by that, an infinity has another sign.
-        is_lost = (np.isnan(exact) & (got != got)) | (np.isinf(exact) & (got == exact))
+        # divided by that, an infinity has the other sign.
+        is_lost = np.isnan(exact) & (got != got)
+        is_lost |= np.isinf(exact) & (got == exact) & (wanted == -exact)
     most = LARGEST[element]
     with np.errstate(invalid="ignore", over="ignore"):
         # Infinity is the largest number and all beyond it.
