@@ -60,8 +60,10 @@ enum class attention_order : std::uint8_t { tiles, operators };
 // Where a score is -infinity the weight is 0, but the value may be NaN or infinite. By the
 // definition 0 * NaN makes the row NaN; a place that is not computed, because the mask masks
 // everything around it, adds nothing. Which of both happens is not defined: keep such values
-// finite. The same holds for an infinite or NaN bias on a fill of -infinity. A key that is NaN or
-// infinite where cond or the boundary masks it never matters.
+// finite. With a fill of -infinity two things never matter: values that the boundary and rules mask
+// for all rows of a sequence, as those past its length, and values that belong to other sequences
+// or documents only. What is not defined holds, too, for an infinite or NaN bias on a fill of
+// -infinity. A key that is NaN or infinite where cond or the boundary masks it never matters.
 struct attention_desc {
     tensor_desc query, key, value; // all f32, all bf16 or all f16
     tensor_desc cond = {};         // none where undef; else boolean, any byte but 0 is true

@@ -53,12 +53,14 @@ struct mask_rules {
                                              // document, whatever causal, window and chunks say
     std::vector<std::int64_t> starts = {}, lengths = {}; // of keys: start <= key < length
     // Of each sequence by rows, apart from each other; other rows keep nothing. None: no documents.
+    // With a fill of -infinity no number of a document, not even NaN, reaches rows of another.
     std::vector<std::vector<document>> documents = {};
 };
 
 // The rules of one sequence written down: rows x keys bytes, 1 where a key is kept, for looking at
-// them and for whoever takes arrays only. Throws argument_error for rules that contradict
-// themselves, and for a sequence, of so many, that is not there.
+// them and for interfaces that take arrays only. Throws argument_error, and writes nothing, for
+// rules that contradict themselves, a `sequence` outside [0, sequences), negative extents, extents
+// above 2^48 or whose product is beyond 64 bits, and for a null address unless rows or keys are 0.
 MASKWISE_API void write_mask(const mask_rules& rules, std::int64_t sequences, std::int64_t sequence,
                              std::int64_t rows, std::int64_t keys, std::byte* to);
 

@@ -47,7 +47,7 @@ void tile_worker::run_key_tile(const key_tile& keys, float* state) {
         if (made.keys == 0) return;
         const panel_state own = state_of(panel, state);
         kernels_.weigh(made, own, factor);
-        operands_.add_values(made, value, own.values, factor);
+        operands_.add_values(panel, keys, made, value, {own.values, factor});
     });
 }
 

@@ -72,7 +72,8 @@ void tile_worker::weigh(const tile_range& range, const key_tile* tiles) {
             const panel_scores weights = operands_.scores_of(panel, keys, scores_of(panel, keys));
             if (weights.keys == 0) return;
             kernels_.normalize(weights, factors + panel.number * plan_.panel, plan_.weights_type);
-            operands_.add_values(weights, value, state_of(panel, own_state()).values, nullptr);
+            operands_.add_values(panel, keys, weights, value,
+                                 {state_of(panel, own_state()).values, nullptr, true});
         });
     });
 }

@@ -1,5 +1,6 @@
 #include "attention/row_spans.hpp"
 
+#include "base/checked.hpp"
 #include "base/error.hpp"
 
 #include <algorithm>
@@ -57,11 +58,18 @@ std::int64_t value_for(const std::vector<std::int64_t>& values, std::int64_t seq
     return values.empty() ? otherwise : of_sequence(values, sequence);
 }
 
+struct numbered_document {
+    document own;
+    std::int64_t number; // even for rows between documents
+};
+
 // Rows of documents do not decrease; some documents have none.
-document document_of(const std::vector<document>& documents, std::int64_t row) {
+numbered_document document_of(const std::vector<document>& documents, std::int64_t row) {
     const auto found = std::ranges::partition_point(
         documents, [row](const document& one) { return one.first_row + one.rows <= row; });
-    return found == documents.end() || row < found->first_row ? document{} : *found;
+    const std::int64_t number = 2 * (found - documents.begin());
+    if (found == documents.end() || row < found->first_row) return {document{}, number};
+    return {*found, number + 1};
 }
 
 key_span common(const key_span& a, const key_span& b) {
@@ -138,8 +146,10 @@ sequence_rules::sequence_rules(const mask_rules& rules, std::int64_t sequence, s
 row_spans sequence_rules::spans_of(std::int64_t row) const {
     key_span given = given_;
     std::int64_t origin = given.first, ahead = given.last - rows_, first_row = 0, first_key = 0;
+    std::int64_t number = 0;
     if (documents_ != nullptr) {
-        const document own = document_of(*documents_, row);
+        const auto [own, own_number] = document_of(*documents_, row);
+        number = own_number;
         given = common(given, {own.first_key, own.first_key + own.keys});
         origin = own.first_key;
         if (rules_.in_documents) {
@@ -159,7 +169,9 @@ row_spans sequence_rules::spans_of(std::int64_t row) const {
         kept = common(kept, window_of(*rules_.window, position));
     }
     if (!rules_.prefixes.empty()) second = common(given, {origin, origin + prefix_});
-    return joined(kept, second);
+    row_spans spans = joined(kept, second);
+    spans.document = number;
+    return spans;
 }
 
 void spans_summary::add(const row_spans& row, bool is_first) {
@@ -190,6 +202,12 @@ void write_mask(const mask_rules& rules, std::int64_t sequences, std::int64_t se
     check_rules(rules, sequences);
     if (sequence < 0 || sequence >= sequences)
         refuse("sequence " + std::to_string(sequence) + " of " + std::to_string(sequences));
+    require_size("rows", rows, 0);
+    require_size("keys", keys, 0);
+    if (rows == 0 || keys == 0) return;
+    const std::string shape = std::to_string(rows) + " rows x " + std::to_string(keys) + " keys";
+    if (!checked_multiply(rows, keys)) refuse(shape + " do not fit 64 bits");
+    if (to == nullptr) refuse("the address of a mask of " + shape + " is null");
     const sequence_rules own(rules, sequence, rows, keys);
     for (std::int64_t row = 0; row < rows; ++row, to += keys) {
         std::fill_n(to, keys, std::byte{0});

@@ -22,6 +22,7 @@ struct key_span {
 // What a row keeps: both.
 struct row_spans {
     key_span main, second;
+    std::int64_t document = 0; // rows side by side of different documents have different numbers
 };
 
 // Throws argument_error for rules that contradict themselves, counts beyond 2^48, and vectors of
@@ -49,6 +50,10 @@ private:
 struct spans_summary {
     row_spans all, any;
     bool has_gaps = false;
+    bool has_documents = false; // rows of more than one document or sequence
+
+    // Whether all rows are of one document and each key of the hull is kept by one of them.
+    bool is_whole() const { return !has_gaps && !has_documents && any.second.is_empty(); }
 
     void add(const row_spans& row, bool is_first);
     tile_mask state(std::int64_t first_key, std::int64_t last_key) const;

@@ -216,6 +216,11 @@ private:
     bool is_listed_ = false;
 };
 
+bool writes_nothing(const attention_data& plan) {
+    const bool has_columns = plan.columns != 0 || plan.statistics.column_count != 0;
+    return plan.heads == 0 || plan.rows == 0 || !has_columns;
+}
+
 } // namespace
 
 double products_of(const attention_data& plan) {
@@ -238,15 +243,14 @@ std::int64_t scratch_bytes(const attention_data& plan, int threads) {
 void run_attention(const attention_data& plan, const attention_operands& at,
                    const attention_numbers& numbers, const parallel_loop* loop,
                    std::unique_ptr<attention_scratch>& memory, work_watcher* watcher) {
-    const bool writes = plan.columns != 0 || plan.statistics.column_count != 0;
-    if (plan.heads == 0 || plan.rows == 0 || !writes) return;
+    if (writes_nothing(plan)) return;
     const division how = divide(plan, loop == nullptr ? threads_for(plan) : loop->threads);
     make_room(memory, how.bytes());
     attention_run(plan, at, numbers, loop, how, first_aligned(memory->bytes.get()), watcher).run();
 }
 
 tile_counts count_tiles(const attention_data& plan, const attention_operands& at) {
-    if (plan.heads == 0 || plan.rows == 0) return {};
+    if (writes_nothing(plan)) return {};
     const parallel_loop alone{1, {}};
     std::unique_ptr<attention_scratch> memory;
     const division how = divide(plan, 1);

@@ -159,20 +159,6 @@ strided_matrix tile_operands::keys_of(const key_tile& keys) {
     return plan_.in_pairs ? as_pairs(own) : own;
 }
 
-strided_matrix tile_operands::floats_of_values(const key_tile& keys) const {
-    const strided_matrix own = matrix(plan_.value, at_.value, keys.first);
-    if (plan_.has_float_values()) return own;
-    return floats(own, keys.keys, plan_.columns, plan_.worker.values);
-}
-
-strided_matrix tile_operands::values_of(const key_tile& keys) const {
-    if (plan_.converts_value && !plan_.weights_in_pairs) return floats_of_values(keys);
-    const strided_matrix own = matrix(plan_.value, at_.value, keys.first);
-    if (!plan_.weights_in_pairs) return own;
-    return kernels_.load_pairs(own, keys.keys, plan_.columns, ahead_bytes_of(own) != 0,
-                               part(plan_.worker.pairs));
-}
-
 void tile_operands::load_queries() {
     for_each_panel([&](const panel_rows& panel) {
         const strided_matrix queries = matrix(plan_.query, at_.query, panel.first);
@@ -183,15 +169,13 @@ void tile_operands::load_queries() {
     has_queries_ = true;
 }
 
-// Keys before and behind all spans add nothing where they are filled with -infinity.
 key_span tile_operands::kept_keys(const panel_rows& panel, const key_tile& keys) const {
-    if (!keys.is_crossed || !numbers_.fill_is_minus_infinity()) return {0, keys.keys};
+    if (!leaves_keys_out(keys)) return {0, keys.keys};
     const key_span hull = spans_.hull(panel.number);
     const auto in_tile = [&](std::int64_t key) {
         return std::clamp<std::int64_t>(key - keys.first, 0, keys.keys);
     };
-    const std::int64_t first = in_tile(hull.first), step = plan_.keys_together();
-    return {first / step * step, hull.is_empty() ? 0 : in_tile(hull.last)};
+    return {in_tile(hull.first), hull.is_empty() ? 0 : in_tile(hull.last)};
 }
 
 panel_scores tile_operands::multiply(const panel_rows& panel, const key_tile& keys,
@@ -223,30 +207,12 @@ panel_scores tile_operands::scores_of(const panel_rows& panel, const key_tile& k
     panel_scores made;
     made.scores = scores;
     const key_span kept = kept_keys(panel, keys);
-    made.first_key = kept.first;
-    made.keys = std::max<std::int64_t>(0, kept.last - kept.first);
+    const std::int64_t step = plan_.keys_together();
+    made.first_key = kept.first / step * step;
+    made.keys = kept.is_empty() ? 0 : kept.last - made.first_key;
     made.queries = panel.queries;
     made.in_pairs = plan_.weights_in_pairs;
     return made;
-}
-
-void tile_operands::add_values(const panel_scores& weights, const strided_matrix& value,
-                               float* values, const float* factor) const {
-    const bool in_pairs = weights.in_pairs;
-    const auto multiply = in_pairs ? kernels_.multiply_value_pairs : kernels_.multiply_values;
-    const std::int64_t first = in_pairs ? weights.first_key / 2 : weights.first_key;
-    multiply({.a = value.first + first * value.row_bytes,
-              .row_bytes = value.column_bytes,
-              .step_bytes = value.row_bytes,
-              .rows = plan_.columns,
-              .steps = in_pairs ? (weights.keys + 1) / 2 : weights.keys,
-              .b = weights.scores,
-              .c = values,
-              .factor = factor,
-              .queries = weights.queries,
-              .goes_on = factor == nullptr,
-              .type = value.type,
-              .ahead_bytes = ahead_bytes_of(value)});
 }
 
 float tile_operands::sink(std::int64_t row) const {

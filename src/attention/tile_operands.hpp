@@ -45,6 +45,14 @@ struct panel_rows {
     std::int64_t number, first, queries;
 };
 
+// Where products of values go: onto the values so far times a factor, or without one onto the
+// values themselves, or nothing.
+struct value_sums {
+    float* values;
+    const float* factor = nullptr;
+    bool goes_on = false; // without a factor
+};
+
 // What a worker reads of the client's memory, one row tile at a time, and brings into scratch
 // memory of its own.
 class tile_operands {
@@ -79,9 +87,10 @@ public:
                           float* scores);
     // The scores, and what the mask says of them.
     panel_scores scores_of(const panel_rows& panel, const key_tile& keys, float* scores) const;
-    // values = values * factor + weights * value; without a factor the sum goes on.
-    void add_values(const panel_scores& weights, const strided_matrix& value, float* values,
-                    const float* factor) const;
+    // values = values * factor + weights * value; without a factor the sum goes on. Values that no
+    // query of the panel keeps, or none of its document, are not multiplied.
+    void add_values(const panel_rows& panel, const key_tile& keys, const panel_scores& weights,
+                    const strided_matrix& value, const value_sums& to) const;
     // Whether a tile that was put off has a weight in a row, given the rows' largest scores so far.
     bool may_count(const key_tile& keys, const float* maxima) {
         return has_weight(keys, numbers_.fill, bound_of_scores(keys), maxima, rows_.rows);
@@ -115,8 +124,21 @@ private:
     float* queries_of(const panel_rows& panel) const {
         return part(plan_.worker.queries) + panel.number * plan_.panel_query_floats();
     }
+    // Whether keys of the tile outside the queries' spans have no weight.
+    bool leaves_keys_out(const key_tile& keys) const {
+        return keys.is_crossed && numbers_.fill_is_minus_infinity();
+    }
     // The keys of the tile that queries of the panel keep, counted from the tile's first.
     key_span kept_keys(const panel_rows& panel, const key_tile& keys) const;
+    // Adds the values of a run of the tile's keys for all queries.
+    void add_run(const key_tile& keys, const panel_scores& weights, const strided_matrix& value,
+                 const key_span& run, const value_sums& to) const;
+    // Each document's values for its own queries.
+    void add_documents(const panel_rows& panel, const key_tile& keys, const panel_scores& weights,
+                       const strided_matrix& value, const value_sums& to) const;
+    // A key's half of the pairs of values becomes 0, or its values again.
+    void write_half(const key_tile& keys, std::int64_t key, const strided_matrix& pairs,
+                    bool is_kept) const;
     void add_cond(const panel_rows& panel, panel_scores& scores, std::int64_t first_key) const;
     void add_bias(const panel_rows& panel, panel_scores& scores, std::int64_t first_key) const;
 

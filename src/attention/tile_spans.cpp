@@ -5,6 +5,15 @@
 
 namespace maskwise {
 
+std::uint64_t kept_bits(const row_spans& row, std::int64_t first_key, std::int64_t keys) {
+    const auto bits_of = [&](const key_span& span) -> std::uint64_t {
+        const auto first = std::max<std::int64_t>(0, span.first - first_key);
+        const std::int64_t count = std::min(keys, span.last - first_key) - first;
+        return count <= 0 ? 0 : ~std::uint64_t{0} >> (64 - count) << first;
+    };
+    return bits_of(row.main) | bits_of(row.second);
+}
+
 tile_spans::tile_spans(const attention_data& plan, const mask_rules* rules, std::int64_t boundary,
                        float* scratch)
     : plan_(plan), rules_(rules), boundary_(boundary),
@@ -32,6 +41,8 @@ void tile_spans::find_rows(const query_rows& rows, const shape_position& positio
         for (; row < last; ++row, ++query) {
             row_spans& made = *std::construct_at(
                 spans_ + row, own ? own->spans_of(query) : row_spans{{0, plan_.keys}, {}});
+            // A number of its own for each of two sequences side by side.
+            if (own && is_folded && head % 2 != 0) made.document = ~made.document;
             if (!plan_.is_causal) continue;
             made.main.last = std::min(made.main.last, boundary_ + query + 1);
             made.second.last = std::min(made.second.last, boundary_ + query + 1);
@@ -46,6 +57,7 @@ void tile_spans::summarize(std::int64_t rows) {
         const bool is_first = row % plan_.panel == 0;
         if (is_first) std::construct_at(&own);
         own.add(spans_[row], is_first);
+        own.has_documents |= !is_first && begins_document(row);
         whole.add(spans_[row], row == 0);
     }
     rows_ = rows;

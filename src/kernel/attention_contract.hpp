@@ -121,6 +121,10 @@ struct attention_kernels {
     // Joins two states of disjoint keys; with a step of 1 all queries have the same values.
     void (*merge)(const panel_state& into, const panel_state& from, std::int64_t values_step,
                   std::int64_t columns, std::int64_t queries);
+    // values = values * factor + sums for queries [first, last) of a panel alone; without a factor
+    // values = sums.
+    void (*join_sums)(float* values, const float* sums, const float* factor, std::int64_t first,
+                      std::int64_t last, std::int64_t columns);
     // Rows as dense f32.
     void (*load_rows)(const strided_matrix& from, std::int64_t rows, std::int64_t columns,
                       float* to);

@@ -205,6 +205,19 @@ HWY_ATTR void merge_few(const panel_state& into, const panel_state& from, std::i
     }
 }
 
+HWY_ATTR inline void join_sums_of_few(float* values, const float* sums, const float* factor,
+                                      std::int64_t first, std::int64_t last, std::int64_t columns) {
+    const row_d d;
+    for (std::int64_t q = first; q < last; ++q)
+        for (std::int64_t c = 0; c < columns; c += row_lanes()) {
+            const std::int64_t at = q * columns + c, count = columns - c;
+            auto sum = load_floats(sums + at, count);
+            if (factor != nullptr)
+                sum = hn::MulAdd(load_floats(values + at, count), hn::Set(d, factor[q]), sum);
+            store_floats(sum, count, values + at);
+        }
+}
+
 HWY_ATTR inline void store_few(float* values, const float* factors, std::int64_t queries,
                                std::int64_t columns, const strided_matrix& to, float* work) {
     for (std::int64_t q = 0; q < queries; ++q, values += columns) {
@@ -227,6 +240,7 @@ constexpr attention_kernels attention_by_few(void (*multiply_key_pairs)(const pa
     made.exponentiate = panel_exponentiate<Panel>;
     made.normalize = panel_normalize<Panel>;
     made.merge = merge_few<Panel>;
+    made.join_sums = join_sums_of_few;
     made.load_queries = load_few_queries<Panel>;
     made.load_panel = panel_load<Panel>;
     made.load_conds = panel_load_conds<Panel>;

@@ -368,3 +368,21 @@ HWY_ATTR inline void panel_merge(const panel_state& into, const panel_state& fro
         }
     }
 }
+
+HWY_ATTR inline void panel_join_sums(float* values, const float* sums, const float* factor,
+                                     std::int64_t first, std::int64_t last, std::int64_t columns) {
+    const row_d d;
+    const hn::RebindToUnsigned<row_d> du;
+    const auto count = hn::Set(du, static_cast<std::uint32_t>(last - first));
+    for (std::int64_t lane = 0; lane < last; lane += row_lanes()) {
+        const auto since_first = hn::Iota(du, static_cast<std::uint32_t>(lane - first));
+        const auto is_own = hn::RebindMask(d, hn::Lt(since_first, count));
+        for (std::int64_t c = 0; c < columns; ++c) {
+            const std::int64_t at = c * wide_panel::queries() + lane;
+            const auto before = hn::LoadU(d, values + at);
+            auto sum = hn::LoadU(d, sums + at);
+            if (factor != nullptr) sum = hn::MulAdd(before, hn::LoadU(d, factor + lane), sum);
+            hn::StoreU(hn::IfThenElse(is_own, sum, before), d, values + at);
+        }
+    }
+}

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 namespace maskwise::test {
@@ -46,18 +47,64 @@ void expect_joined_and_stored(const attention_kernels& kernels, std::int64_t col
     expect_all(dst, 2);
 }
 
-TEST(panel_states, end_with_their_last_column) {
+// visit(kernels of a panel) for each table of this machine.
+template <typename Visit>
+void for_each_panel_kernels(Visit visit) {
     const auto supported = supported_isas(native_cpu());
     for (const kernel_table* table : kernel_tables()) {
         if (std::ranges::count(supported, table->target) == 0) continue;
+        SCOPED_TRACE(to_string(table->target));
         for (const attention_kernels* kernels :
              {&table->attention, &table->attention_of_few, &table->attention_of_one})
-            for (std::int64_t columns = 1; columns <= 17 && kernels->panel != nullptr; ++columns) {
-                SCOPED_TRACE(std::string(to_string(table->target)) + ", columns " +
-                             std::to_string(columns));
-                ASSERT_NO_FATAL_FAILURE(expect_joined_and_stored(*kernels, columns));
+            if (kernels->panel != nullptr) {
+                ASSERT_NO_FATAL_FAILURE(visit(*kernels));
             }
     }
+}
+
+TEST(panel_states, end_with_their_last_column) {
+    for_each_panel_kernels([](const attention_kernels& kernels) {
+        for (std::int64_t columns = 1; columns <= 17; ++columns) {
+            SCOPED_TRACE("columns " + std::to_string(columns));
+            ASSERT_NO_FATAL_FAILURE(expect_joined_and_stored(kernels, columns));
+        }
+    });
+}
+
+// Of some queries only, whatever the sums of the others are.
+void expect_joined_sums(const attention_kernels& kernels, std::int64_t first, std::int64_t last,
+                        std::int64_t columns, bool has_factor) {
+    const std::int64_t panel = kernels.panel();
+    const bool is_wide = !kernels.takes_any_type; // [columns][panel]
+    guarded_state into(panel, columns, 1), sums(panel, columns, NAN);
+    const auto query_of = [&](std::int64_t i) { return is_wide ? i % panel : i / columns; };
+    const auto is_own = [&](std::int64_t i) { return query_of(i) >= first && query_of(i) < last; };
+    std::vector<float> factor(static_cast<std::size_t>(panel));
+    for (std::int64_t q = 0; q < panel; ++q)
+        factor[static_cast<std::size_t>(q)] = static_cast<float>(q);
+    const auto values = floats_of(sums.values);
+    for (std::int64_t i = 0; i < std::ssize(values); ++i)
+        if (is_own(i)) values[static_cast<std::size_t>(i)] = 3;
+    kernels.join_sums(into.state().values, sums.state().values,
+                      has_factor ? factor.data() : nullptr, first, last, columns);
+    for (std::int64_t i = 0; i < std::ssize(values); ++i) {
+        const float own = 3 + (has_factor ? static_cast<float>(query_of(i)) : 0);
+        ASSERT_EQ(floats_of(into.values)[static_cast<std::size_t>(i)], is_own(i) ? own : 1) << i;
+    }
+}
+
+TEST(panel_states, take_sums_of_some_queries) {
+    for_each_panel_kernels([](const attention_kernels& kernels) {
+        for (std::int64_t first = 0; first < kernels.panel(); ++first)
+            for (std::int64_t last = first + 1; last <= kernels.panel(); ++last)
+                for (const std::int64_t columns : {1, 5, 17})
+                    for (const bool has_factor : {false, true}) {
+                        SCOPED_TRACE("columns " + std::to_string(columns) + ", queries " +
+                                     std::to_string(first) + " to " + std::to_string(last));
+                        ASSERT_NO_FATAL_FAILURE(
+                            expect_joined_sums(kernels, first, last, columns, has_factor));
+                    }
+    });
 }
 
 } // namespace

@@ -60,7 +60,7 @@ void keep_by_rules(const attention_case& what, const extent_list& extents, grid&
 }
 
 // Of each score: not 0 where the boundary, rules and cond keep it.
-grid kept_places(const attention_case& what) {
+grid kept_places(const attention_case& what, bool by_cond = true) {
     const extent_list extents = extents_of_scores(what);
     const std::size_t row_axis = extents.size() - 2;
     const bool is_right = what.desc.causal == causal_boundary::bottom_right;
@@ -70,7 +70,7 @@ grid kept_places(const attention_case& what) {
         index_along(extents, row_axis), index_along(extents, row_axis + 1),
         [&](double row, double key) { return !has_boundary || key <= row + ahead ? 1.0 : 0.0; });
     if (what.rules) keep_by_rules(what, extents, kept);
-    if (!what.cond.exists()) return kept;
+    if (!what.cond.exists() || !by_cond) return kept;
     return combine(kept, grid_of(what.cond), [&](double is_kept, double cond) {
         return (cond != 0) != what.desc.cond_masks ? is_kept : 0.0;
     });
@@ -230,8 +230,8 @@ wanted_attention expected(const attention_case& what) {
     return wanted;
 }
 
-std::vector<bool> kept_keys(const attention_case& what) {
-    const grid places = kept_places(what);
+std::vector<bool> kept_keys(const attention_case& what, bool by_cond) {
+    const grid places = kept_places(what, by_cond);
     std::vector<bool> kept(static_cast<std::size_t>(places.extents.back()), false);
     for (std::size_t i = 0; i < places.values.size(); ++i)
         if (places.values[i] != 0) kept[i % kept.size()] = true;

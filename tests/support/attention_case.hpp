@@ -64,8 +64,8 @@ struct wanted_attention {
 
 // The definition, in double precision.
 wanted_attention expected(const attention_case& what);
-// Of each key, whether any row of any head keeps it.
-std::vector<bool> kept_keys(const attention_case& what);
+// Of each key, whether any row of any head keeps it; by rules and the boundary, or also by cond.
+std::vector<bool> kept_keys(const attention_case& what, bool by_cond);
 
 // any: permuted, backward and with gaps; repeated: also with strides of 0, for inputs; turned:
 // dense with the last two dimensions the other way round.

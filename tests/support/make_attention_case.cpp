@@ -195,17 +195,22 @@ void draw_sinks(generator& random, const drawn_shapes& shapes, attention_case& m
     made.sinks.fill(sinks);
 }
 
-// Keys that no row keeps become NaN: they must not matter.
-void spoil_masked_keys(attention_case& made) {
-    const extent_list& extents = made.key.at.extents;
+// Rows of keys or values that no row of query keeps become NaN: they must not matter.
+void spoil_masked(attention_tensor& tensor, const std::vector<bool>& kept) {
+    const extent_list& extents = tensor.at.extents;
     for (std::size_t d = 0; d < extents.size(); ++d)
-        if (extents[d] > 1 && made.key.at.strides_bytes[d] == 0) return;
-    const std::vector<bool> kept = kept_keys(made);
-    std::vector<double> values = made.key.values;
-    const auto depth = static_cast<std::size_t>(extents.back());
+        if (extents[d] > 1 && tensor.at.strides_bytes[d] == 0) return;
+    std::vector<double> values = tensor.values;
+    const auto columns = static_cast<std::size_t>(extents.back());
     for (std::size_t i = 0; i < values.size(); ++i)
-        if (!kept[i / depth % kept.size()]) values[i] = std::numeric_limits<double>::quiet_NaN();
-    made.key.fill(values);
+        if (!kept[i / columns % kept.size()]) values[i] = std::numeric_limits<double>::quiet_NaN();
+    tensor.fill(values);
+}
+
+void spoil_masked_keys(attention_case& made) {
+    spoil_masked(made.key, kept_keys(made, true));
+    if (made.desc.fill == -std::numeric_limits<float>::infinity())
+        spoil_masked(made.value, kept_keys(made, false));
 }
 
 // Of which scores matter or not, as the engine likes.
