@@ -82,9 +82,12 @@ void spoil(const attention_case& what, test::attention_tensor& tensor, std::int6
     const std::int64_t columns = tensor.at.extents.back(), keys = what.shape().keys;
     const bool is_shared = tensor.at.extents.size() == 2;
     const std::int64_t each = std::ssize(values) / (is_shared ? 1 : what.shape().sequences);
+    std::vector<bool> kept;
+    for (std::int64_t key = 0; key < keys; ++key)
+        kept.push_back(is_kept(what, sequence, first, last, key));
     for (std::int64_t i = 0; i < std::ssize(values); ++i)
         if ((!is_shared && i / each != sequence) ||
-            !is_kept(what, sequence, first, last, i / columns % keys))
+            !kept[static_cast<std::size_t>(i / columns % keys)])
             values[static_cast<std::size_t>(i)] = nan;
     tensor.fill(values);
 }
