@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from maskwise._mask import Mask
 
 
+Window = tuple[int, int] | list[int]
 LEAST_CAP = 1e-30  # score / soft_cap overflows float32 with a smaller one
 
 
@@ -174,12 +175,10 @@ def _of_rank(rank: int, **arrays: Any) -> list[Any]:
     return list(arrays.values())
 
 
-def _rules_and_array(
-    q: Any, k: Any, mask: Any, is_causal: bool, window: Any
-) -> tuple[Mask | None, Any]:
+def _rules_and_array(q: Any, k: Any, mask: Any, is_causal: bool) -> tuple[Mask | None, Any]:
     """What of the mask is rules, and what is an array that may have changed."""
     is_causal_bias = type(mask).__name__ == "CausalBias"
-    if window is None and not hasattr(mask, "_rules") and not is_causal_bias:
+    if not hasattr(mask, "_rules") and not is_causal_bias:
         return None, mask
     from maskwise._mask import Mask
 
@@ -188,15 +187,18 @@ def _rules_and_array(
         if shape != given:
             raise ValueError(f"a causal bias of {given} rows and keys, these are {shape}")
         mask = Mask.causal(from_end=mask.variant.name == "LOWER_RIGHT")
-    rules = mask if isinstance(mask, Mask) else None
-    if rules is not None and is_causal:
+    if is_causal:
         raise ValueError("a Mask and is_causal=True exclude each other: use Mask.causal() & mask")
-    if window is not None:
-        if not isinstance(window, tuple | list) or len(window) != 2:
-            raise TypeError(f"window is {_arguments.shown(window)}, expected (left, right)")
-        kept = Mask.window(*window)
-        rules = kept if rules is None else rules & kept
-    return rules, None if isinstance(mask, Mask) else mask
+    return mask, None
+
+
+def within_window(rules: Mask | None, window: Window | None) -> Mask | None:
+    if window is None:
+        return rules
+    from maskwise._mask import Mask
+
+    kept = Mask.window(*window)
+    return kept if rules is None else rules & kept
 
 
 def _attend(
@@ -225,9 +227,12 @@ def _attend(
     twice = returns_statistics
     if type(twice) is not bool:
         twice = _arguments.flag("return_statistics", returns_statistics)
-    rules, array = _rules_and_array(q, k, mask, causal, window)
+    if window is not None and not (isinstance(window, tuple | list) and len(window) == 2):
+        raise TypeError(f"window is {_arguments.shown(window)}, expected (left, right)")
+    rules, array = _rules_and_array(q, k, mask, causal)
     settings = (causal, factor, cap, grouped)
-    return attend(q, k, v, rules, array, settings, sinks, out, returns_statistics=twice, **others)
+    others = {"window": window, "returns_statistics": twice, **others}
+    return attend(q, k, v, rules, array, settings, sinks, out, **others)
 
 
 def attend(
@@ -240,6 +245,7 @@ def attend(
     sinks: Any = None,
     out: Any = None,
     *,
+    window: Window | None = None,
     returns_statistics: bool = False,
     explains: bool = False,
     is_packed: bool = False,
@@ -251,20 +257,22 @@ def attend(
     """
     native = maps = None
     sinks = np.asarray(sinks, np.float32) if type(sinks) in (list, tuple) else sinks
-    if rules is not None:
-        native = rules._rules.native
-        if rules._array is not None:
-            array, maps = rules._array, rules._maps
-    masks = array is not None
-    on_torch = type(q).__module__.partition(".")[0] == "torch"
+    on_torch = any(hasattr(one, "__torch_function__") for one in (q, k, v))
     if on_torch:
         from maskwise import _torch_tensors
     if on_torch and follows and _torch_tensors.is_followed((q, k, v, array, sinks)):
         from maskwise import _torch_op
 
         asked = {"returns_statistics": returns_statistics, "explains": explains}
-        packed = {"is_packed": is_packed}
-        return _torch_op.attend(q, k, v, rules, array, settings, sinks, out, **asked, **packed)
+        given = (q, k, v, rules, array, settings, sinks, out)
+        return _torch_op.attend(*given, window=window, is_packed=is_packed, **asked)
+    rules = within_window(rules, window)
+    if rules is not None:
+        native = rules._rules.native
+        if rules._array is not None:
+            array, maps = rules._array, rules._maps
+    masks = array is not None
+    torch_empty = _torch_tensors.empty if on_torch else None
 
     def call(q: Any, k: Any, v: Any, *rest: Any, out: Any) -> Any:
         if is_packed:  # heads first
@@ -274,7 +282,7 @@ def attend(
         sink = rest[-1] if sinks is not None else None
         result = _core.attention(
             *(q, k, v, mask, native, maps, *settings, sink),
-            *(returns_statistics, on_torch, explains, out),
+            *(returns_statistics, torch_empty, explains, out),
         )
         first, *others = result
         if is_packed:
@@ -291,9 +299,7 @@ def attend(
             one.detach() if getattr(one, "requires_grad", False) else one for one in operands
         )
         if out is None and all(map(_torch_tensors.is_readable, operands)):
-            made = call(*map(_torch_tensors.as_array, operands), out=None)
-            tensor = _torch_tensors.as_tensor
-            return tuple(map(tensor, made)) if type(made) is tuple else tensor(made)
+            return call(*map(_torch_tensors.as_array, operands), out=None)
     from maskwise import _others
 
     return _others.in_kind(call, tuple(map(_others.unlisted, operands)), out, np.asarray)
