@@ -201,6 +201,19 @@ def within_window(rules: Mask | None, window: Window | None) -> Mask | None:
     return kept if rules is None else rules & kept
 
 
+def require_sides(name: str, window: Any) -> None:
+    if not (isinstance(window, tuple | list) and len(window) == 2):
+        raise TypeError(f"{name} is {_arguments.shown(window)}, expected (left, right)")
+
+
+def scale_and_cap(scale: Any, soft_cap: Any) -> tuple[float | None, float]:
+    factor = None if scale is None else _arguments.number("scale", scale)
+    cap = 0.0 if soft_cap is None else _arguments.number("soft_cap", soft_cap)
+    if 0 < abs(cap) < LEAST_CAP:
+        raise ValueError(f"soft_cap is {cap}, expected 0 for none, or {LEAST_CAP} and more")
+    return factor, cap
+
+
 def _attend(
     q: Any,
     k: Any,
@@ -220,17 +233,13 @@ def _attend(
     """Checks what users give."""
     causal = is_causal if type(is_causal) is bool else _arguments.flag("is_causal", is_causal)
     grouped = enable_gqa if type(enable_gqa) is bool else _arguments.flag("enable_gqa", enable_gqa)
-    factor = None if scale is None else _arguments.number("scale", scale)
-    cap = 0.0 if soft_cap is None else _arguments.number("soft_cap", soft_cap)
-    if 0 < abs(cap) < LEAST_CAP:
-        raise ValueError(f"soft_cap is {cap}, expected 0 for none, or {LEAST_CAP} and more")
     twice = returns_statistics
     if type(twice) is not bool:
         twice = _arguments.flag("return_statistics", returns_statistics)
-    if window is not None and not (isinstance(window, tuple | list) and len(window) == 2):
-        raise TypeError(f"window is {_arguments.shown(window)}, expected (left, right)")
+    if window is not None:
+        require_sides("window", window)
     rules, array = _rules_and_array(q, k, mask, causal)
-    settings = (causal, factor, cap, grouped)
+    settings = (causal, *scale_and_cap(scale, soft_cap), grouped)
     others = {"window": window, "returns_statistics": twice, **others}
     return attend(q, k, v, rules, array, settings, sinks, out, **others)
 

@@ -61,7 +61,8 @@ def _widened(array: NDArray[Any]) -> NDArray[Any]:
 
 def _rounded(value: Any) -> NDArray[Any]:
     """To the nearest, by way of float32, as torch does."""
-    bits = np.asarray(value, np.float32).view(np.uint32)
+    with np.errstate(over="ignore"):
+        bits = np.asarray(value, np.float32).view(np.uint32)
     is_nan = bits << 1 > 0xFF000000
     nearest = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
     rounded: NDArray[Any] = np.where(is_nan, 0x7FC0, nearest).astype(np.uint16).view(BITS)

@@ -24,7 +24,7 @@ from maskwise import (
     Mask,
     _torch_tensors,  # noqa: F401  # refuses an older torch
 )
-from maskwise._attention import attend, packed_attention
+from maskwise._attention import attend, packed_attention, require_sides, scale_and_cap
 
 __all__ = ["flash_attn_func", "flash_attn_varlen_func", "flash_attn_with_kvcache"]
 
@@ -36,6 +36,7 @@ def _refuse(function: str, **given: Any) -> None:
 
 
 def _rules(causal: bool, window_size: tuple[int, int], **position: Any) -> Mask:
+    require_sides("window_size", window_size)
     made = Mask._of(causal=bool(causal), **position)
     return made if tuple(window_size) == (-1, -1) else made & Mask.window(*window_size)
 
@@ -97,7 +98,7 @@ def flash_attn_func(
     """The result, or with return_attn_probs (result, logarithms of the rows' sums, None)."""
     _refuse("flash_attn_func", dropout_p=dropout_p, alibi_slopes=alibi_slopes)
     rules = _rules(causal, window_size, from_end=True)
-    settings = (False, softmax_scale, float(softcap), True)
+    settings = (False, *scale_and_cap(softmax_scale, softcap), True)
     if not return_attn_probs:
         return _attend((q, k, v), rules, settings, s_aux, None)
     rows, keys = q.shape[1], k.shape[1]
@@ -319,5 +320,5 @@ def _attend_lengths(
         first = 0 if leftpad is None else torch.as_tensor(leftpad).reshape(-1, 1)
         at = offsets[:, None] + torch.arange(q.shape[1])
         is_empty = _empty_rows(at, lengths[:, None], causal, window, first)[:, None]
-    settings = (False, scale, float(softcap), True)
+    settings = (False, *scale_and_cap(scale, softcap), True)
     return _attend((q, *caches), rules, settings, s_aux, is_empty)
