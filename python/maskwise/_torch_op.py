@@ -9,6 +9,9 @@ from contextlib import nullcontext
 from functools import cmp_to_key
 from typing import Any
 
+from maskwise import _torch_version  # noqa: F401  # before what an older torch lacks
+
+# isort: split
 import numpy as np
 import torch
 from torch.autograd import forward_ad

@@ -1,4 +1,4 @@
-"""Tensors of torch: who follows them, and their memory as arrays. Needs torch 2.8 or newer."""
+"""Tensors of torch: who follows them, and their memory as arrays."""
 
 # torch need not be there where the package is checked.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
@@ -10,16 +10,15 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
+from maskwise import _torch_version  # noqa: F401  # before what an older torch lacks
+
+# isort: split
 import numpy as np
 import torch
 from torch.autograd import forward_ad
 
 from maskwise import _core
 from maskwise._bfloat16 import BITS, is_bfloat16
-
-OLDEST = (2, 8)
-if tuple(map(int, torch.__version__.split(".")[:2])) < OLDEST:
-    raise ImportError(f"Maskwise needs PyTorch 2.8 or newer, this is {torch.__version__}")
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 PLAIN = (torch.Tensor, torch.nn.Parameter)

@@ -20,10 +20,7 @@ from typing import Any
 
 import torch
 
-from maskwise import (
-    Mask,
-    _torch_tensors,  # noqa: F401  # refuses an older torch
-)
+from maskwise import Mask, _torch_version  # noqa: F401
 from maskwise._attention import attend, packed_attention, require_sides, scale_and_cap
 
 __all__ = ["flash_attn_func", "flash_attn_varlen_func", "flash_attn_with_kvcache"]
