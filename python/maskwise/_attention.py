@@ -192,17 +192,14 @@ def _rules_and_array(q: Any, k: Any, mask: Any, is_causal: bool) -> tuple[Mask |
     return mask, None
 
 
-def within_window(rules: Mask | None, window: Window | None) -> Mask | None:
-    if window is None:
-        return rules
+def window_mask(window: Window) -> Mask:
     from maskwise._mask import Mask
 
-    kept = Mask.window(*window)
-    return kept if rules is None else rules & kept
+    return Mask.window(*window)
 
 
 def require_sides(name: str, window: Any) -> None:
-    if not (isinstance(window, tuple | list) and len(window) == 2):
+    if not (isinstance(window, (tuple, list)) and len(window) == 2):
         raise TypeError(f"{name} is {_arguments.shown(window)}, expected (left, right)")
 
 
@@ -228,7 +225,7 @@ def _attend(
     out: Any,
     *,
     returns_statistics: Any = False,
-    **others: bool,
+    **others: Any,
 ) -> Any:
     """Checks what users give."""
     causal = is_causal if type(is_causal) is bool else _arguments.flag("is_causal", is_causal)
@@ -240,8 +237,8 @@ def _attend(
         require_sides("window", window)
     rules, array = _rules_and_array(q, k, mask, causal)
     settings = (causal, *scale_and_cap(scale, soft_cap), grouped)
-    others = {"window": window, "returns_statistics": twice, **others}
-    return attend(q, k, v, rules, array, settings, sinks, out, **others)
+    given = (q, k, v, rules, array, settings, sinks, out)
+    return attend(*given, window=window, returns_statistics=twice, **others)
 
 
 def attend(
@@ -272,10 +269,15 @@ def attend(
     if on_torch and follows and _torch_tensors.is_followed((q, k, v, array, sinks)):
         from maskwise import _torch_op
 
-        asked = {"returns_statistics": returns_statistics, "explains": explains}
-        given = (q, k, v, rules, array, settings, sinks, out)
-        return _torch_op.attend(*given, window=window, is_packed=is_packed, **asked)
-    rules = within_window(rules, window)
+        return _torch_op.attend(
+            *(q, k, v, rules, array, settings, sinks, out),
+            window=window,
+            is_packed=is_packed,
+            returns_statistics=returns_statistics,
+            explains=explains,
+        )
+    if window is not None:
+        rules = window_mask(window) if rules is None else rules & window_mask(window)
     if rules is not None:
         native = rules._rules.native
         if rules._array is not None:

@@ -366,8 +366,8 @@ class Mask:
 def _kept(array: NDArray[Any]) -> NDArray[np.bool_]:
     """Booleans of an array, which adds -infinity where no key is kept."""
     if is_bfloat16(array):
-        return array.view(np.uint16) != 0xFF80
-    return array if array.dtype == np.bool_ else array != -np.inf
+        return np.asarray(array.view(np.uint16) != 0xFF80)
+    return array if array.dtype == np.bool_ else np.asarray(array != -np.inf)
 
 
 def _once(array: NDArray[Any]) -> NDArray[Any]:

@@ -262,11 +262,11 @@ def attend(
             refuse_traced()
         leading = () if is_packed else result_shape(q, k, v, grouped)[:-2]
         rules = rules & Mask.causal() if is_causal else rules
-        rules = _attention.within_window(rules, window)
+        rules = rules if window is None else rules & _attention.window_mask(window)
         array = _written(rules, array, (q.shape[-2], k.shape[-2]), leading)
         is_causal, window = False, None
     if window is not None and not torch.compiler.is_compiling():
-        window = _attention.within_window(None, window)._rules.window  # raises what is wrong
+        window = _attention.window_mask(window)._rules.window  # raises what is wrong
     bounds = None if window is None else list(window)
     made = _call(q, k, v, array, is_causal, scale, grouped, soft_cap or None, bounds, sinks)
     return made.swapaxes(0, 1) if is_packed else made
