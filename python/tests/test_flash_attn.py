@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import maskwise
@@ -253,8 +254,10 @@ def test_varlen_attn() -> None:
     varlen = pytest.importorskip("torch.nn.attention.varlen")
     q, k, v = three(20, 4, 16)
     bounds = torch.tensor([0, 8, 20], dtype=torch.int32)
+    names = inspect.signature(varlen.varlen_attn).parameters
+    causal = {"window_size": (-1, 0)} if "window_size" in names else {"is_causal": True}
     with door.installed():
-        got = varlen.varlen_attn(q, k, v, bounds, bounds, 12, 12, window_size=(-1, 0))
+        got = varlen.varlen_attn(q, k, v, bounds, bounds, 12, 12, **causal)
     parts = [slice(0, 8), slice(8, 20)]
     wanted = [
         by_definition(q[at], k[at], v[at], kept_places(len(q[at]), len(q[at]), True, (-1, -1)))

