@@ -192,6 +192,10 @@ def _rules_and_array(q: Any, k: Any, mask: Any, is_causal: bool) -> tuple[Mask |
     return mask, None
 
 
+def _within(rules: Mask | None, window: Mask) -> Mask:
+    return window if rules is None else rules & window
+
+
 def window_mask(window: Window) -> Mask:
     from maskwise._mask import Mask
 
@@ -276,8 +280,7 @@ def attend(
             returns_statistics=returns_statistics,
             explains=explains,
         )
-    if window is not None:
-        rules = window_mask(window) if rules is None else rules & window_mask(window)
+    rules = rules if window is None else _within(rules, window_mask(window))
     if rules is not None:
         native = rules._rules.native
         if rules._array is not None:
@@ -305,10 +308,8 @@ def attend(
         out is None or isinstance(out, np.ndarray)
     ):
         return call(*operands, out=out)
-    if on_torch:  # gradients that nobody follows here
-        operands = tuple(
-            one.detach() if getattr(one, "requires_grad", False) else one for one in operands
-        )
+    if on_torch:
+        operands = _torch_tensors.detached(operands)
         if out is None and all(map(_torch_tensors.is_readable, operands)):
             return call(*map(_torch_tensors.as_array, operands), out=None)
     from maskwise import _others

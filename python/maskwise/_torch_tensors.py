@@ -67,6 +67,11 @@ def is_followed(operands: Iterable[Any]) -> bool:
     )
 
 
+def detached(operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Without gradients that nobody follows."""
+    return tuple(one.detach() if getattr(one, "requires_grad", False) else one for one in operands)
+
+
 def holds_elements(one: torch.Tensor) -> bool:
     """Whether the memory of a plain tensor is there, and says what the tensor says."""
     return not one.is_neg() and (one.data_ptr() != 0 or one.numel() == 0)
