@@ -19,14 +19,14 @@ def shown(value: Any) -> str:
 
 def flag(name: str, value: Any) -> bool:
     """A bool, NumPy's included, or the integers 0 and 1."""
-    if isinstance(value, int | np.bool_ | np.integer) and value in (0, 1):
+    if isinstance(value, (int, np.bool_, np.integer)) and value in (0, 1):
         return bool(value)
     raise TypeError(f"{name} is {shown(value)}, expected True or False")
 
 
 def number(name: str, value: Any) -> float:
     try:
-        if not isinstance(value, str | bytes):
+        if not isinstance(value, (str, bytes)):
             return float(value)
     except (TypeError, ValueError, OverflowError):
         pass

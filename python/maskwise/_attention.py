@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from maskwise._mask import Mask
 
 
+Window = tuple[int, int] | list[int]
 LEAST_CAP = 1e-30  # score / soft_cap overflows float32 with a smaller one
 
 
@@ -174,12 +175,10 @@ def _of_rank(rank: int, **arrays: Any) -> list[Any]:
     return list(arrays.values())
 
 
-def _rules_and_array(
-    q: Any, k: Any, mask: Any, is_causal: bool, window: Any
-) -> tuple[Mask | None, Any]:
+def _rules_and_array(q: Any, k: Any, mask: Any, is_causal: bool) -> tuple[Mask | None, Any]:
     """What of the mask is rules, and what is an array that may have changed."""
     is_causal_bias = type(mask).__name__ == "CausalBias"
-    if window is None and not hasattr(mask, "_rules") and not is_causal_bias:
+    if not hasattr(mask, "_rules") and not is_causal_bias:
         return None, mask
     from maskwise._mask import Mask
 
@@ -188,15 +187,32 @@ def _rules_and_array(
         if shape != given:
             raise ValueError(f"a causal bias of {given} rows and keys, these are {shape}")
         mask = Mask.causal(from_end=mask.variant.name == "LOWER_RIGHT")
-    rules = mask if isinstance(mask, Mask) else None
-    if rules is not None and is_causal:
+    if is_causal:
         raise ValueError("a Mask and is_causal=True exclude each other: use Mask.causal() & mask")
-    if window is not None:
-        if not isinstance(window, tuple | list) or len(window) != 2:
-            raise TypeError(f"window is {_arguments.shown(window)}, expected (left, right)")
-        kept = Mask.window(*window)
-        rules = kept if rules is None else rules & kept
-    return rules, None if isinstance(mask, Mask) else mask
+    return mask, None
+
+
+def _within(rules: Mask | None, window: Mask) -> Mask:
+    return window if rules is None else rules & window
+
+
+def window_mask(window: Window) -> Mask:
+    from maskwise._mask import Mask
+
+    return Mask.window(*window)
+
+
+def require_sides(name: str, window: Any) -> None:
+    if not (isinstance(window, (tuple, list)) and len(window) == 2):
+        raise TypeError(f"{name} is {_arguments.shown(window)}, expected (left, right)")
+
+
+def scale_and_cap(scale: Any, soft_cap: Any) -> tuple[float | None, float]:
+    factor = None if scale is None else _arguments.number("scale", scale)
+    cap = 0.0 if soft_cap is None else _arguments.number("soft_cap", soft_cap)
+    if 0 < abs(cap) < LEAST_CAP:
+        raise ValueError(f"soft_cap is {cap}, expected 0 for none, or {LEAST_CAP} and more")
+    return factor, cap
 
 
 def _attend(
@@ -213,21 +229,20 @@ def _attend(
     out: Any,
     *,
     returns_statistics: Any = False,
-    **others: bool,
+    **others: Any,
 ) -> Any:
     """Checks what users give."""
     causal = is_causal if type(is_causal) is bool else _arguments.flag("is_causal", is_causal)
     grouped = enable_gqa if type(enable_gqa) is bool else _arguments.flag("enable_gqa", enable_gqa)
-    factor = None if scale is None else _arguments.number("scale", scale)
-    cap = 0.0 if soft_cap is None else _arguments.number("soft_cap", soft_cap)
-    if 0 < abs(cap) < LEAST_CAP:
-        raise ValueError(f"soft_cap is {cap}, expected 0 for none, or {LEAST_CAP} and more")
     twice = returns_statistics
     if type(twice) is not bool:
         twice = _arguments.flag("return_statistics", returns_statistics)
-    rules, array = _rules_and_array(q, k, mask, causal, window)
-    settings = (causal, factor, cap, grouped)
-    return attend(q, k, v, rules, array, settings, sinks, out, returns_statistics=twice, **others)
+    if window is not None:
+        require_sides("window", window)
+    rules, array = _rules_and_array(q, k, mask, causal)
+    settings = (causal, *scale_and_cap(scale, soft_cap), grouped)
+    given = (q, k, v, rules, array, settings, sinks, out)
+    return attend(*given, window=window, returns_statistics=twice, **others)
 
 
 def attend(
@@ -240,6 +255,7 @@ def attend(
     sinks: Any = None,
     out: Any = None,
     *,
+    window: Window | None = None,
     returns_statistics: bool = False,
     explains: bool = False,
     is_packed: bool = False,
@@ -251,20 +267,26 @@ def attend(
     """
     native = maps = None
     sinks = np.asarray(sinks, np.float32) if type(sinks) in (list, tuple) else sinks
-    if rules is not None:
-        native = rules._rules.native
-        if rules._array is not None:
-            array, maps = rules._array, rules._maps
-    masks = array is not None
-    on_torch = type(q).__module__.partition(".")[0] == "torch"
+    on_torch = any(hasattr(one, "__torch_function__") for one in (q, k, v))
     if on_torch:
         from maskwise import _torch_tensors
     if on_torch and follows and _torch_tensors.is_followed((q, k, v, array, sinks)):
         from maskwise import _torch_op
 
-        asked = {"returns_statistics": returns_statistics, "explains": explains}
-        packed = {"is_packed": is_packed}
-        return _torch_op.attend(q, k, v, rules, array, settings, sinks, out, **asked, **packed)
+        return _torch_op.attend(
+            *(q, k, v, rules, array, settings, sinks, out),
+            window=window,
+            is_packed=is_packed,
+            returns_statistics=returns_statistics,
+            explains=explains,
+        )
+    rules = rules if window is None else _within(rules, window_mask(window))
+    if rules is not None:
+        native = rules._rules.native
+        if rules._array is not None:
+            array, maps = rules._array, rules._maps
+    masks = array is not None
+    torch_empty = _torch_tensors.empty if on_torch else None
 
     def call(q: Any, k: Any, v: Any, *rest: Any, out: Any) -> Any:
         if is_packed:  # heads first
@@ -274,7 +296,7 @@ def attend(
         sink = rest[-1] if sinks is not None else None
         result = _core.attention(
             *(q, k, v, mask, native, maps, *settings, sink),
-            *(returns_statistics, on_torch, explains, out),
+            *(returns_statistics, torch_empty, explains, out),
         )
         first, *others = result
         if is_packed:
@@ -286,14 +308,10 @@ def attend(
         out is None or isinstance(out, np.ndarray)
     ):
         return call(*operands, out=out)
-    if on_torch:  # gradients that nobody follows here
-        operands = tuple(
-            one.detach() if getattr(one, "requires_grad", False) else one for one in operands
-        )
+    if on_torch:
+        operands = _torch_tensors.detached(operands)
         if out is None and all(map(_torch_tensors.is_readable, operands)):
-            made = call(*map(_torch_tensors.as_array, operands), out=None)
-            tensor = _torch_tensors.as_tensor
-            return tuple(map(tensor, made)) if type(made) is tuple else tensor(made)
+            return call(*map(_torch_tensors.as_array, operands), out=None)
     from maskwise import _others
 
     return _others.in_kind(call, tuple(map(_others.unlisted, operands)), out, np.asarray)

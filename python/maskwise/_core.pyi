@@ -1,5 +1,6 @@
 from typing import Any, overload
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 dialects: dict[str, int]
@@ -46,7 +47,7 @@ def attention(
     enable_gqa: bool,
     sinks: NDArray[Any] | None,
     returns_statistics: bool,
-    on_torch: bool,
+    torch_empty: Any,
     explains: bool,
     out: NDArray[Any] | None,
     /,
@@ -72,8 +73,12 @@ class Rules:
 
 class Maps: ...
 
+def output_of_where(condition: Any, x: Any, y: Any, /) -> NDArray[Any]: ...
 def check_overlaps(out: NDArray[Any], condition: Any, x: Any, y: Any, /) -> None: ...
 def view(foreign: object, /) -> NDArray[Any]: ...
+def view_at(
+    address: int, extents: Any, strides: Any, dtype: np.dtype[Any], owner: object, /
+) -> NDArray[Any]: ...
 def exported(array: NDArray[Any], /) -> Any: ...
 def version() -> str: ...
 def instruction_set() -> str: ...

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 ONEDNN = "libdnnl"  # a library, not a module
+FLOATS = {"float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2}  # what results differ by at most
 
 
 @dataclass(frozen=True)
@@ -59,17 +60,52 @@ def enter_numpy() -> None:
 
 
 def enter_torch() -> None:
-    import_module("maskwise.torch")
+    """Every function of the door, in every type; large enough for install()."""
     torch: Any = import_module("torch")
-    q = torch.rand(1, 2, 70, 16)
-    made = import_module("maskwise").attention(q, q, q, is_causal=True)
-    expected = torch.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True)
-    if not torch.allclose(made, expected, atol=1e-5):
-        raise RuntimeError("attention differs from torch's")
+    door: Any = import_module("maskwise.torch")
+    flash, maskwise = import_module("maskwise.flash_attn"), import_module("maskwise")
+    attend = torch.nn.functional.scaled_dot_product_attention
+    for name, most in FLOATS.items():
+        q = torch.rand(1, 4, 160, 64).to(getattr(torch, name))
+        expected = attend(q.float(), q.float(), q.float(), is_causal=True)
+        with door.installed():
+            made = {
+                "attention": maskwise.attention(q, q, q, is_causal=True),
+                "attention of out": maskwise.attention(
+                    q, q, q, maskwise.Mask.causal(), out=torch.empty_like(q)
+                ),
+                "the operator": torch.ops.maskwise.attention(q, q, q, None, True),
+                "flash_attn": flash.flash_attn_func(*(q.transpose(1, 2),) * 3, causal=True),
+                "install()": attend(q, q, q, is_causal=True),
+            }
+        made["flash_attn"] = made["flash_attn"].transpose(1, 2)
+        for what, one in made.items():
+            require_close(f"{what} in {name}", one, expected, most)
+        if not torch.equal(maskwise.where(q > 0.5, q, 0.0), torch.where(q > 0.5, q, 0.0)):
+            raise RuntimeError(f"where in {name} differs from torch's")
+
+
+def require_close(what: str, made: Any, expected: Any, most: float) -> None:
+    apart = (made.float() - expected.float()).abs().max().item()
+    if not apart <= most:
+        raise RuntimeError(f"{what} differs from torch's by {apart:.2g}")
 
 
 def enter_transformers() -> None:
+    """A model in every type."""
     import_module("maskwise.transformers")
+    transformers: Any = import_module("transformers")
+    torch: Any = import_module("torch")
+    sizes = {"hidden_size": 64, "intermediate_size": 64, "vocab_size": 99}
+    config = transformers.BertConfig(num_hidden_layers=1, num_attention_heads=2, **sizes)
+    words = torch.arange(320).reshape(2, 160) % 99
+    for name, most in FLOATS.items():
+        model = transformers.BertModel(config).eval().to(getattr(torch, name))
+        with torch.no_grad():
+            expected = model(words).last_hidden_state
+            model.set_attn_implementation("maskwise")
+            made = model(words).last_hidden_state
+        require_close(f"a model in {name}", made, expected, 4 * most)
 
 
 def enter_onnxruntime() -> None:

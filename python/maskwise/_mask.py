@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from maskwise import _arguments, _core
+from maskwise._bfloat16 import is_bfloat16
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -268,10 +269,11 @@ class Mask:
 
         made = cls()
         given = np.asarray(_others.plain(_others.unlisted(array)))
-        is_added = given.dtype.kind == "f" or given.dtype.name == "bfloat16"
+        is_added = given.dtype.kind == "f" or is_bfloat16(given)
         if isinstance(array, np.ma.MaskedArray) or not (is_added or given.dtype == np.bool_):
             kind = f"{type(array).__name__} of {given.dtype}"
-            expected = "booleans: .astype(bool); or floats that are added"
+            cast = ".bool()" if _others.is_tensor(array) else ".astype(bool)"
+            expected = f"booleans: {cast}; or floats that are added"
             raise TypeError(f"a dense mask is {kind}, expected {expected}")
         made._array, made._maps = _repeated(_once(given).copy(), given.shape), _core.Maps()
         return made
@@ -316,7 +318,7 @@ class Mask:
                 f"a dense part of shape {self._array.shape} is of heads or of sequences: give it "
                 "four dimensions"
             )
-        array = self._array if self._array.dtype == np.bool_ else self._array != -np.inf
+        array = _kept(self._array)
         if array.ndim > 3:  # (sequences, heads, rows, keys)
             kept = kept.reshape(sequences, *(1,) * (array.ndim - 3), rows, keys)
         both: NDArray[np.bool_] = kept & array
@@ -356,8 +358,16 @@ class Mask:
             if getattr(self._rules, one.name) != getattr(plain, one.name)
         ]
         if self._array is not None:
-            parts.append(f"dense {self._array.dtype} {self._array.shape}")
+            name = "bfloat16" if is_bfloat16(self._array) else self._array.dtype
+            parts.append(f"dense {name} {self._array.shape}")
         return f"<Mask {', '.join(parts) or 'of nothing'}>"
+
+
+def _kept(array: NDArray[Any]) -> NDArray[np.bool_]:
+    """Booleans of an array, which adds -infinity where no key is kept."""
+    if is_bfloat16(array):
+        return np.asarray(array.view(np.uint16) != 0xFF80)
+    return array if array.dtype == np.bool_ else np.asarray(array != -np.inf)
 
 
 def _once(array: NDArray[Any]) -> NDArray[Any]:

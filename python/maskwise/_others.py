@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from maskwise import _core
+from maskwise import _bfloat16, _core
 
 # Steps that numpy.shares_memory may take to find out; layouts of programs need a few.
 OVERLAP_STEPS = 10_000
@@ -35,17 +36,25 @@ def overrides_numpy(value: object) -> bool:
     return override is not None and override is not np.ndarray.__array_function__
 
 
-def refuse_negated(value: Any) -> None:
+def is_tensor(value: object) -> bool:
+    """Of torch, subclasses included."""
+    tensor = getattr(sys.modules.get("torch"), "Tensor", None)
+    return tensor is not None and isinstance(value, tensor)
+
+
+def refuse_unreadable(value: Any) -> None:
     """torch marks tensors that are to be negated when read; its DLPack drops the mark."""
     is_neg = getattr(value, "is_neg", None)
     if is_neg is not None and is_neg():
         raise BufferError("the elements of this tensor are negated when read: call resolve_neg()")
+    if is_tensor(value):
+        import_module("maskwise._torch_tensors").refuse_traced()
 
 
 def plain(value: Any) -> Any:
     """The value as an exact array, or a number that may follow another operand's dtype."""
     if is_foreign(value):
-        refuse_negated(value)
+        refuse_unreadable(value)
         return _core.view(value)
     return value if type(value) in (bool, int, float, complex) else np.asarray(value)
 
@@ -63,7 +72,8 @@ def maker(operands: tuple[Any, ...]) -> Callable[[NDArray[Any]], Any]:
     first = next((operand for operand in operands if is_foreign(operand)), None)
     if first is None:
         return lambda result: result
-    library: Any = sys.modules[type(first).__module__.partition(".")[0]]
+    name = "torch" if is_tensor(first) else type(first).__module__.partition(".")[0]
+    library: Any = sys.modules[name]
     if hasattr(first, "__array_namespace__"):
         library = first.__array_namespace__()
     if not hasattr(library, "from_dlpack"):
@@ -79,8 +89,10 @@ def select(operands: tuple[Any, Any, Any], broadcasts: bool, dialect: int) -> An
 
 
 def writable(out: Any) -> Any:
-    """An array over the memory of `out`, by NumPy, which knows what may be written."""
-    refuse_negated(out)
+    """An array over the memory of `out`, by torch, or by NumPy, which knows what may be written."""
+    refuse_unreadable(out)
+    if is_tensor(out):
+        return import_module("maskwise._torch_tensors").writable(out)
     try:
         return np.from_dlpack(out)
     except (RuntimeError, ValueError, TypeError, AttributeError) as failure:
@@ -95,7 +107,21 @@ def where(condition: Any, x: Any, y: Any, out: Any) -> Any:
         return where_blocks(condition, x, y, out)
     if any(map(overrides_numpy, operands)):
         return where_numpy(condition, x, y, out)
-    return in_kind(_core.where, operands, out)
+    first = next(filter(is_foreign, operands), None)
+    makes_tensor = out is None and is_tensor(first)
+    return in_kind(partial(_where, makes_tensor=makes_tensor), operands, out)
+
+
+def _where(condition: Any, x: Any, y: Any, *, out: Any, makes_tensor: bool) -> Any:
+    operands = (condition, x, y)
+    if any(map(_bfloat16.is_bits, operands)):
+        operands, out = _bfloat16.promoted(*operands), _bfloat16.as_bits(out)
+    if not makes_tensor:
+        return _core.where(*operands, out=out)
+    tensors: Any = import_module("maskwise._torch_tensors")
+    tensor = tensors.empty_like(_core.output_of_where(*operands))
+    _core.where(*operands, out=tensors.as_array(tensor))
+    return tensor
 
 
 def in_kind(
@@ -112,6 +138,8 @@ def in_kind(
         raise TypeError(f"out must be a numpy.ndarray, not {type(out).__name__}")
     plain_ones = [kind(plain(operand)) for operand in operands]
     made = call(*plain_ones, out=into)
+    if is_tensor(out):
+        import_module("maskwise._torch_tensors").mark_written(out)
     if isinstance(made, np.ndarray):
         return maker(operands)(made) if out is None else out
     if not isinstance(made, tuple):
@@ -154,7 +182,10 @@ def explain(condition: Any, x: Any, y: Any) -> str:
         return "dask: maskwise.where for each block\n"
     if any(map(overrides_numpy, operands)):
         return "numpy.where: an operand has an __array_function__ of its own\n"
-    return _core.explain(*map(plain, operands))
+    plain_ones = tuple(map(plain, operands))
+    if any(map(_bfloat16.is_bits, plain_ones)):
+        plain_ones = _bfloat16.promoted(*plain_ones)
+    return _core.explain(*plain_ones)
 
 
 def refuse_overlap(out: NDArray[Any], operand: NDArray[Any], name: str) -> None:

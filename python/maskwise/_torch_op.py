@@ -9,14 +9,17 @@ from contextlib import nullcontext
 from functools import cmp_to_key
 from typing import Any
 
+from maskwise import _torch_version  # noqa: F401  # before what an older torch lacks
+
+# isort: split
 import numpy as np
 import torch
 from torch.autograd import forward_ad
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import dropout, scaled_dot_product_attention
 
-from maskwise import Mask, _attention
-from maskwise._torch_tensors import as_tensor
+from maskwise import Mask, _attention, _others
+from maskwise._torch_tensors import as_tensor, is_traced, refuse_traced
 
 Settings = tuple[Any, ...]  # what the operator takes behind v
 SCHEMA = (
@@ -129,9 +132,7 @@ def plainly(
     leading = result_shape(q, k, v, enable_gqa)[:-own]
     q, k, v = (one.expand(*leading, *one.shape[-own:]) for one in (q, k, v))
     mask = _restricted(mask, kept_places(q, k, is_causal, window))
-    if not soft_cap and sinks is None:
-        # Masks of another dtype are added in q's.
-        mask = mask if mask is None or mask.dtype == torch.bool else mask.to(q.dtype)
+    if not soft_cap and sinks is None and (mask is None or mask.dtype in (torch.bool, q.dtype)):
         return scaled_dot_product_attention(
             q, k, v, mask, dropout_p, scale=scale, enable_gqa=enable_gqa
         )
@@ -181,13 +182,17 @@ def _backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
 attention.register_autograd(_backward, setup_context=_keep)
 
 
+def _autocast(one: Any) -> Any:
+    """In the type that was asked for what torch's own attention has in it: CPU's floats, but for
+    float64.
+    """
+    is_cast = torch.is_tensor(one) and one.is_floating_point() and one.device.type == "cpu"
+    return one.to(torch.get_autocast_dtype("cpu")) if is_cast and one.dtype != torch.double else one
+
+
 @torch.library.impl("maskwise::attention", "AutocastCPU")
 def _(*operands: Any) -> Any:
-    """Floats in the type that was asked for."""
-    to = torch.get_autocast_dtype("cpu")
-    given = [
-        one.to(to) if torch.is_tensor(one) and one.is_floating_point() else one for one in operands
-    ]
+    given = map(_autocast, operands)
     with torch._C._ExcludeDispatchKeyGuard(
         torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)
     ):
@@ -228,46 +233,65 @@ def attend(
     sinks: Any,
     out: Any,
     *,
+    window: Any,
     is_packed: bool,
     **asked: bool,
 ) -> Any:
-    """maskwise.attention of tensors that DLPack does not lend."""
+    """maskwise.attention of tensors that torch follows."""
     asks_more = out is not None or any(asked.values())
+    options = {"window": window, "is_packed": is_packed, **asked}
     if torch.compiler.is_dynamo_compiling() and (rules is not None or asks_more):
-        return _between_graphs(q, k, v, rules, array, settings, sinks, out, is_packed, asked)
+        return _between_graphs(q, k, v, rules, array, settings, sinks, out, options)
+    q, k, v, array, sinks = (_as_tensor(one) for one in (q, k, v, array, sinks))
+    if torch.is_autocast_enabled("cpu") and not torch.compiler.is_compiling():
+        q, k, v, array, sinks = map(_autocast, (q, k, v, array, sinks))
+        with torch.autocast("cpu", enabled=False):
+            return _attention.attend(q, k, v, rules, array, settings, sinks, out, **options)
+    if asked["explains"]:  # no tensor comes of it
+        given = (q, k, v, rules, array, settings, sinks, out)
+        return _attention.attend(*given, follows=False, **options)
     if asks_more:
         raise BufferError(
             "tensors that torch follows, as with gradients: without out and statistics"
         )
     is_causal, scale, soft_cap, grouped = settings
-    q, k, v = (_as_tensor(one) for one in (q, k, v))
     if is_packed:
         q, k, v = (one.swapaxes(0, 1) for one in (q, k, v))
     if rules is not None:
+        if is_traced():
+            refuse_traced()
         leading = () if is_packed else result_shape(q, k, v, grouped)[:-2]
         rules = rules & Mask.causal() if is_causal else rules
+        rules = rules if window is None else rules & _attention.window_mask(window)
         array = _written(rules, array, (q.shape[-2], k.shape[-2]), leading)
-    causal = is_causal and rules is None
-    options = (causal, scale, grouped, soft_cap or None, None, _as_tensor(sinks))
+        is_causal, window = False, None
+    if window is not None and not torch.compiler.is_compiling():
+        window = _attention.window_mask(window)._rules.window  # raises what is wrong
+    bounds = None if window is None else list(window)
+    made = _call(q, k, v, array, is_causal, scale, grouped, soft_cap or None, bounds, sinks)
+    return made.swapaxes(0, 1) if is_packed else made
+
+
+def _call(*given: Any) -> Any:
     has_tangents = forward_ad._current_level >= 0
     with sdpa_kernel(SDPBackend.MATH) if has_tangents else nullcontext():
         call = plainly if has_tangents else torch.ops.maskwise.attention
-        made = call(q, k, v, _as_tensor(array), *options)
-    return made.swapaxes(0, 1) if is_packed else made
+        return call(*given)
 
 
 def _as_tensor(value: Any) -> Any:
     if value is None or torch.is_tensor(value):
         return value
-    array = np.array(value)
-    return as_tensor(array.astype(np.float32) if array.dtype == float else array)
+    return as_tensor(np.array(_others.unlisted(value)))
 
 
-@torch.compiler.disable
+@torch.compiler.disable(
+    reason="no graph holds a maskwise.Mask, out or statistics: give is_causal, window or an array"
+)
 def _between_graphs(*operands: Any) -> Any:
     """A compiled model calls it as it is."""
-    *given, is_packed, asked = operands
-    return _attention.attend(*given, is_packed=is_packed, **asked)
+    *given, options = operands
+    return _attention.attend(*given, **options)
 
 
 def _written(rules: Mask, array: Any, extents: tuple[int, int], leading: tuple[int, ...]) -> Any:

@@ -5,22 +5,43 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from functools import cache
-from importlib import import_module
 from typing import Any
 
+from maskwise import _torch_version  # noqa: F401  # before what an older torch lacks
+
+# isort: split
 import numpy as np
 import torch
 from torch.autograd import forward_ad
+
+from maskwise import _core
+from maskwise._bfloat16 import BITS, is_bfloat16
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
+def is_traced() -> bool:
+    """By torch.jit.trace."""
+    return torch._C._get_tracing_state() is not None
+
+
+def refuse_traced() -> None:
+    """Elements that are read while torch traces would be constants of what it records."""
+    proxies = sys.modules.get("torch.fx.experimental.proxy_tensor")
+    if is_traced() or (proxies is not None and proxies.get_proxy_mode() is not None):
+        raise NotImplementedError(
+            "torch traces and would keep this tensor's elements as constants: of maskwise it "
+            "records attention without a Mask; use torch.where, and arrays as masks"
+        )
+
+
 def is_in_mode() -> bool:
     """Whether torch looks at every operator: a dispatch mode, as of tracing, or tangents."""
-    return torch._C._len_torch_dispatch_stack() > 0 or forward_ad._current_level >= 0
+    return torch._C._len_torch_dispatch_stack() > 0 or forward_ad._current_level >= 0 or is_traced()
 
 
 def is_plain(one: torch.Tensor) -> bool:
@@ -46,6 +67,11 @@ def is_followed(operands: Iterable[Any]) -> bool:
     )
 
 
+def detached(operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Without gradients that nobody follows."""
+    return tuple(one.detach() if getattr(one, "requires_grad", False) else one for one in operands)
+
+
 def holds_elements(one: torch.Tensor) -> bool:
     """Whether the memory of a plain tensor is there, and says what the tensor says."""
     return not one.is_neg() and (one.data_ptr() != 0 or one.numel() == 0)
@@ -65,24 +91,53 @@ def is_readable(value: Any) -> bool:
 
 
 def as_array(value: Any) -> Any:
-    """The same memory, in a tenth of DLPack's time."""
+    """The same memory, in a tenth of DLPack's time. After tensor.numpy() none could be resized."""
     if type(value) is np.ndarray:
         return value
-    if value.dtype is torch.bfloat16:
-        return value.view(torch.uint16).numpy().view(bfloat16())
-    return value.numpy()
+    dtype = _numpy_dtype(value.dtype)
+    return _core.view_at(value.data_ptr(), value.shape, value.stride(), dtype, value)
+
+
+@cache
+def _numpy_dtype(dtype: torch.dtype) -> np.dtype[Any]:
+    name = str(dtype).removeprefix("torch.")
+    return BITS if name == "bfloat16" else np.dtype(name)
+
+
+def writable(out: torch.Tensor) -> Any:
+    """An array over the memory of a tensor that takes a result."""
+    if torch.is_grad_enabled() and out.requires_grad:
+        raise BufferError("out requires a gradient, which does not pass through out=")
+    if is_in_mode() or not is_plain(out):
+        raise BufferError(
+            f"out is a {type(out).__name__} that torch follows, expected a plain tensor"
+        )
+    is_read = out.device.type == "cpu" and out.layout is torch.strided and not out.is_conj()
+    if not is_read or not holds_elements(out):
+        raise BufferError(f"out, on {out.device}, has no memory of the CPU's for its elements")
+    return as_array(out.detach())
+
+
+def mark_written(out: torch.Tensor) -> None:
+    """As torch does where it writes: a gradient that needs what was there before is refused."""
+    if not out.is_inference():
+        torch.autograd.graph.increment_version(out)
+
+
+def empty_like(array: Any) -> torch.Tensor:
+    """In torch's own memory, as an array is laid out, which lies in increasing addresses."""
+    strides = [stride // array.itemsize for stride in array.strides]
+    return empty(array.shape, strides, as_tensor(np.empty(0, array.dtype)).dtype)
+
+
+def empty(extents: list[int], strides: list[int], dtype: torch.dtype) -> torch.Tensor:
+    return torch.empty_strided(extents, strides, dtype=dtype, device="cpu")
 
 
 def as_tensor(value: Any) -> Any:
     """Of an array the same memory; others are left."""
     if type(value) is not np.ndarray:
         return value
-    if value.dtype.kind == "V":  # ml_dtypes.bfloat16
+    if is_bfloat16(value):
         return torch.from_numpy(value.view(np.uint16)).view(torch.bfloat16)
     return torch.from_numpy(value)
-
-
-@cache
-def bfloat16() -> np.dtype[Any]:
-    made: np.dtype[Any] = np.dtype(import_module("ml_dtypes").bfloat16)
-    return made

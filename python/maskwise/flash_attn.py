@@ -14,12 +14,14 @@ rotary embeddings are refused with NotImplementedError.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 
-from maskwise import Mask
-from maskwise._attention import attend, packed_attention
+from maskwise import Mask, _torch_version  # noqa: F401
+from maskwise._attention import attend, packed_attention, require_sides, scale_and_cap
 
 __all__ = ["flash_attn_func", "flash_attn_varlen_func", "flash_attn_with_kvcache"]
 
@@ -31,25 +33,48 @@ def _refuse(function: str, **given: Any) -> None:
 
 
 def _rules(causal: bool, window_size: tuple[int, int], **position: Any) -> Mask:
+    require_sides("window_size", window_size)
     made = Mask._of(causal=bool(causal), **position)
     return made if tuple(window_size) == (-1, -1) else made & Mask.window(*window_size)
 
 
 def _attend(
-    tensors: tuple[torch.Tensor, ...], rules: Mask, settings: Any, s_aux: Any, with_sums: bool
+    tensors: tuple[torch.Tensor, ...],
+    rules: Mask,
+    settings: Any,
+    s_aux: Any,
+    is_empty: torch.Tensor | None,
 ) -> Any:
-    """(batch, rows, heads, depth), and (batch, heads, rows) where asked for."""
+    """(batch, rows, heads, depth); where the rows without keys are given, logarithms of the rows'
+    sums, (batch, heads, rows), too.
+    """
     q, k, v = (one.transpose(1, 2) for one in tensors)
+    with_sums = is_empty is not None
     made = attend(q, k, v, rules, None, settings, s_aux, returns_statistics=with_sums)
     if not with_sums:
         return made.transpose(1, 2)
-    return made[0].transpose(1, 2), _sums_of_nothing(*made)
+    return made[0].transpose(1, 2), _sums_of_parts(made[1], is_empty, s_aux)
 
 
-def _sums_of_nothing(out: torch.Tensor, sums: torch.Tensor) -> torch.Tensor:
-    """-infinity for rows without keys, which Maskwise gives zeros, so that parts can be merged."""
-    is_nothing = (sums == 0) & (out == 0).all(-1)
-    return sums.masked_fill_(is_nothing, -torch.inf)
+def _sums_of_parts(sums: torch.Tensor, is_empty: Any, s_aux: Any) -> torch.Tensor:
+    """-infinity for rows without keys, of which Maskwise says 0, so that parts can be merged. The
+    sum of a row with a sink has the sink in it.
+    """
+    return sums if s_aux is not None else sums.masked_fill_(is_empty, -torch.inf)
+
+
+def _empty_rows(
+    positions: torch.Tensor, keys: Any, causal: bool, window: tuple[int, int], first: Any = 0
+) -> torch.Tensor:
+    """Which rows keep none of the keys [first, keys) of their sequence."""
+    left, right = window
+    lowest = torch.as_tensor(first).clamp(min=0)
+    highest = torch.as_tensor(keys) - 1
+    if left >= 0:
+        lowest = torch.maximum(lowest, positions - left)
+    if causal or right >= 0:
+        highest = torch.minimum(highest, positions + (0 if causal else right))
+    return (lowest > highest).expand(torch.broadcast_shapes(lowest.shape, positions.shape))
 
 
 def flash_attn_func(
@@ -70,9 +95,12 @@ def flash_attn_func(
     """The result, or with return_attn_probs (result, logarithms of the rows' sums, None)."""
     _refuse("flash_attn_func", dropout_p=dropout_p, alibi_slopes=alibi_slopes)
     rules = _rules(causal, window_size, from_end=True)
-    settings = (False, softmax_scale, float(softcap), True)
-    made = _attend((q, k, v), rules, settings, s_aux, return_attn_probs)
-    return (*made, None) if return_attn_probs else made
+    settings = (False, *scale_and_cap(softmax_scale, softcap), True)
+    if not return_attn_probs:
+        return _attend((q, k, v), rules, settings, s_aux, None)
+    rows, keys = q.shape[1], k.shape[1]
+    is_empty = _empty_rows(torch.arange(rows) + keys - rows, keys, causal, window_size)
+    return (*_attend((q, k, v), rules, settings, s_aux, is_empty), None)
 
 
 def flash_attn_varlen_func(
@@ -117,7 +145,20 @@ def flash_attn_varlen_func(
     )
     if not return_attn_probs:
         return made
-    return made[0], _sums_of_nothing(made[0].transpose(0, 1), made[1]), None
+    is_empty = _empty_packed_rows(len(q), cu_seqlens_q, cu_seqlens_k, causal, window_size)
+    return made[0], _sums_of_parts(made[1], is_empty, s_aux), None
+
+
+def _empty_packed_rows(
+    count: int, cu_seqlens_q: Any, cu_seqlens_k: Any, causal: bool, window: tuple[int, int]
+) -> torch.Tensor:
+    """Rows behind the last sequence are empty, too."""
+    rows, keys = (torch.as_tensor(one).long().diff() for one in (cu_seqlens_q, cu_seqlens_k))
+    first = torch.as_tensor(cu_seqlens_q).long()[:-1]
+    at = torch.arange(int(rows.sum())) + (keys - rows - first).repeat_interleave(rows)
+    is_empty = torch.ones(count, dtype=torch.bool)
+    is_empty[: len(at)] = _empty_rows(at, keys.repeat_interleave(rows), causal, window)
+    return is_empty
 
 
 def _require_blocks(blocks: torch.Tensor, table: torch.Tensor, lengths: torch.Tensor) -> None:
@@ -142,17 +183,31 @@ def _unpaged(blocks: torch.Tensor, table: torch.Tensor, lengths: torch.Tensor) -
     return blocks[used].reshape(table.shape[0], used.shape[1] * size, *blocks.shape[2:])
 
 
-def _append(
-    cache: torch.Tensor, new: torch.Tensor, at: torch.Tensor, table: Any, index: Any
-) -> None:
-    """Writes each sequence's new keys behind those that the cache holds of it."""
-    places = at[:, None] + torch.arange(new.shape[1])
+def _places(
+    cache: torch.Tensor, held: torch.Tensor, new: int, table: Any, index: Any
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Where a cache has each sequence's new keys, behind those that it holds."""
+    places = held[:, None] + torch.arange(new)
     if table is None:
-        rows = torch.arange(new.shape[0]) if index is None else index.long()
-        cache[rows[:, None], places] = new.to(cache.dtype)
-        return
+        rows = torch.arange(len(held)) if index is None else index.long()
+        return rows[:, None], places
     size = cache.shape[1]
-    cache[table.long().gather(1, places // size), places % size] = new.to(cache.dtype)
+    return table.long().gather(1, places // size), places % size
+
+
+@contextmanager
+def _appended(caches: list[tuple[torch.Tensor, Any, Any]]) -> Iterator[None]:
+    """Writes new keys and values to their places, and what was there again if the call raises."""
+    before = [(cache, places, cache.detach()[places]) for cache, places, _ in caches]
+    try:
+        for cache, places, new in caches:
+            cache[places] = new.to(cache.dtype)
+        yield
+    except BaseException:
+        with torch.no_grad():
+            for cache, places, old in before:
+                cache[places] = old
+        raise
 
 
 def _require_new(q: torch.Tensor, caches: tuple[Any, Any], new: tuple[Any, Any]) -> int:
@@ -207,30 +262,60 @@ def flash_attn_with_kvcache(
     """
     refused = {"rotary_cos": rotary_cos, "rotary_sin": rotary_sin, "alibi_slopes": alibi_slopes}
     _refuse("flash_attn_with_kvcache", **refused)
-    batch = q.shape[0]
+    if k_cache.shape[:2] != v_cache.shape[:2]:
+        shapes = f"{tuple(k_cache.shape)} and {tuple(v_cache.shape)}"
+        raise ValueError(f"k_cache and v_cache have shapes {shapes}, expected as many keys")
     whole = k_cache.shape[1] * (1 if block_table is None else block_table.shape[1])
-    lengths = torch.as_tensor(whole if cache_seqlens is None else cache_seqlens)
-    if lengths.dtype.is_floating_point:
-        raise TypeError(f"cache_seqlens is of {lengths.dtype}, expected integers")
-    held = lengths.reshape(-1).expand(batch).long()
-    lengths = held + _require_new(q, (k_cache, v_cache), (k, v))
+    held = _held(whole if cache_seqlens is None else cache_seqlens, q.shape[0])
+    count = _require_new(q, (k_cache, v_cache), (k, v))
+    lengths = held + count
     _require_rows(cache_batch_idx, q, k_cache)
     if ((held < 0) | (lengths > whole)).any():
         raise ValueError(f"sequences have {lengths.tolist()} keys, the cache has room for {whole}")
-    for blocks in () if block_table is None else (k_cache, v_cache):
-        _require_blocks(blocks, block_table, lengths)
-    if k is not None and v is not None:
-        _append(k_cache, k, held, block_table, cache_batch_idx)
-        _append(v_cache, v, held, block_table, cache_batch_idx)
     if block_table is not None:
-        k_cache, v_cache = (_unpaged(one, block_table, lengths) for one in (k_cache, v_cache))
-    elif cache_batch_idx is not None:
-        k_cache, v_cache = (one[cache_batch_idx.long()] for one in (k_cache, v_cache))
-    kept = lengths.tolist()
-    offsets = tuple(int(one) - q.shape[1] for one in kept)
-    rules = _rules(causal, window_size, offsets=offsets)
-    rules &= Mask.lengths(kept) if kept else Mask()
-    if cache_leftpad is not None:
-        rules &= Mask.starts(cache_leftpad)
-    settings = (False, softmax_scale, float(softcap), True)
-    return _attend((q, k_cache, v_cache), rules, settings, s_aux, return_softmax_lse)
+        _require_blocks(k_cache, block_table, lengths)
+    new = []
+    if k is not None and v is not None:
+        places = _places(k_cache, held, count, block_table, cache_batch_idx)
+        new = [(k_cache, places, k), (v_cache, places, v)]
+    with _appended(new):
+        caches = [_read(one, lengths, block_table, cache_batch_idx) for one in (k_cache, v_cache)]
+        options = (softmax_scale, causal, window_size, softcap, cache_leftpad, s_aux)
+        return _attend_lengths(q, caches, lengths, options, return_softmax_lse)
+
+
+def _held(cache_seqlens: Any, batch: int) -> torch.Tensor:
+    lengths = torch.as_tensor(cache_seqlens)
+    if lengths.dtype.is_floating_point or lengths.dtype == torch.bool:
+        raise TypeError(f"cache_seqlens is of {lengths.dtype}, expected integers")
+    return lengths.reshape(-1).expand(batch).long()
+
+
+def _read(cache: torch.Tensor, lengths: torch.Tensor, table: Any, index: Any) -> torch.Tensor:
+    """(batch, keys, heads, depth)."""
+    if table is not None:
+        return _unpaged(cache, table, lengths)
+    return cache if index is None else cache[index.long()]
+
+
+def _attend_lengths(
+    q: torch.Tensor,
+    caches: list[torch.Tensor],
+    lengths: torch.Tensor,
+    options: Any,
+    with_sums: bool,
+) -> Any:
+    """Of keys padded on the right."""
+    scale, causal, window, softcap, leftpad, s_aux = options
+    offsets = lengths - q.shape[1]
+    rules = _rules(causal, window, offsets=tuple(offsets.tolist()))
+    rules &= Mask.lengths(lengths) if len(lengths) else Mask()
+    if leftpad is not None:
+        rules &= Mask.starts(leftpad)
+    is_empty = None
+    if with_sums:
+        first = 0 if leftpad is None else torch.as_tensor(leftpad).reshape(-1, 1)
+        at = offsets[:, None] + torch.arange(q.shape[1])
+        is_empty = _empty_rows(at, lengths[:, None], causal, window, first)[:, None]
+    settings = (False, *scale_and_cap(scale, softcap), True)
+    return _attend((q, *caches), rules, settings, s_aux, is_empty)

@@ -20,30 +20,37 @@
 namespace maskwise::python {
 namespace {
 
+bool is_on_torch(const attention_call& of) {
+    return !of.torch_empty.is_none();
+}
+
 data_type type_in(nb::handle array) {
     return type_of(PyArray_DESCR(as_array(array)));
 }
 
 void refuse_dtype(const char* name, nb::handle array, const char* expected, nb::handle query,
                   const char* hint = "") {
-    refuse(PyExc_TypeError, "%s has dtype %S, expected %s%S%s", name, dtype_of(array).ptr(),
-           expected, dtype_of(query).ptr(), hint);
+    refuse(PyExc_TypeError, "%s has dtype %S, expected %s%S%s", name,
+           name_of(PyArray_DESCR(as_array(array))).ptr(), expected,
+           name_of(PyArray_DESCR(as_array(query))).ptr(), hint);
 }
 
 void check_mask_type(const attention_call& of, data_type type) {
     if (of.is_causal) throw nb::value_error("attn_mask and is_causal=True exclude each other");
     const data_type mask = type_in(of.mask);
     if (mask == data_type::boolean || mask == data_type::f32 || mask == type) return;
-    const bool may_be_kept = PyArray_ISINTEGER(as_array(of.mask));
+    const char* const hint =
+        is_on_torch(of) ? ": .bool() keeps what is not 0" : ": .astype(bool) keeps what is not 0";
     refuse_dtype("attn_mask", of.mask, "bool, float32 or query's ", of.q,
-                 may_be_kept ? ": .astype(bool) keeps what is not 0" : "");
+                 PyArray_ISINTEGER(as_array(of.mask)) ? hint : "");
 }
 
 void check_types(const attention_call& of) {
     const data_type type = type_in(of.q);
+    const char* const hint = is_on_torch(of) ? ": .float()" : ": .astype('float32')";
     if (type != data_type::f32 && type != data_type::f16 && type != data_type::bf16)
         refuse(PyExc_TypeError, "query has dtype %S, expected float32, float16 or bfloat16%s",
-               dtype_of(of.q).ptr(), type == data_type::f64 ? ": .astype('float32')" : "");
+               dtype_of(of.q).ptr(), type == data_type::f64 ? hint : "");
     if (type_in(of.k) != type) refuse_dtype("key", of.k, "query's ", of.q);
     if (type_in(of.v) != type) refuse_dtype("value", of.v, "query's ", of.q);
     if (!of.sinks.is_none() && type_in(of.sinks) != data_type::f32 && type_in(of.sinks) != type)
@@ -56,6 +63,25 @@ dims rows_of(const dims& extents) {
     return dims(std::span(extents.begin(), extents.end() - 1));
 }
 
+dims positions(int rank) {
+    dims order = dims::filled(rank, 0);
+    std::iota(order.begin(), order.end(), 0);
+    return order;
+}
+
+// Dimensions by decreasing strides. The dense dst that was inferred has the same product, so it
+// stays within int64.
+tensor_desc lay_out(data_type type, const dims& extents, const dims& order) {
+    tensor_desc result{type, extents, extents};
+    auto bytes = static_cast<std::int64_t>(width_bytes(type));
+    for (int i = extents.rank() - 1; i >= 0; --i) {
+        const int d = static_cast<int>(order[i]);
+        result.strides_bytes[d] = bytes;
+        bytes *= std::max<std::int64_t>(1, extents[d]);
+    }
+    return result;
+}
+
 // Columns side by side, the dimensions before them in the order in which they lie in query: heads
 // that are a transposed part of wider rows become such a part again. What is repeated comes first.
 tensor_desc lay_out_result(const tensor_desc& query, const dims& extents) {
@@ -65,20 +91,11 @@ tensor_desc lay_out_result(const tensor_desc& query, const dims& extents) {
         const std::int64_t bytes = d < missing ? 0 : query.strides_bytes[d - missing];
         return bytes == 0 ? most : std::abs(std::max(bytes, -most));
     };
-    dims order = extents;
-    std::iota(order.begin(), order.end(), 0);
+    dims order = positions(rank);
     std::stable_sort(order.begin(), order.end() - 1, [&](std::int64_t a, std::int64_t b) {
         return step(static_cast<int>(a)) > step(static_cast<int>(b));
     });
-    // The dense dst that was inferred has the same product, so it stays within int64.
-    tensor_desc result{query.type, extents, extents};
-    auto bytes = static_cast<std::int64_t>(width_bytes(query.type));
-    for (int i = rank - 1; i >= 0; --i) {
-        const int d = static_cast<int>(order[i]);
-        result.strides_bytes[d] = bytes;
-        bytes *= std::max<std::int64_t>(1, extents[d]);
-    }
-    return result;
+    return lay_out(query.type, extents, order);
 }
 
 attention_desc describe_inputs(const attention_call& of) {
@@ -171,10 +188,38 @@ attention_plan find_plan(const attention_call& of) {
     return recent.find(key, [&] { return compile_for(of); });
 }
 
-nb::object allocate(const tensor_desc& dst, int type_number) {
-    return own(PyArray_NewFromDescr(&PyArray_Type, PyArray_DescrFromType(type_number),
-                                    dst.extents.rank(), dst.extents.begin(),
-                                    dst.strides_bytes.begin(), nullptr, 0, nullptr));
+// A result, and where its elements are.
+struct allocation {
+    nb::object owner;
+    void* elements;
+};
+
+nb::object torch_dtype(data_type type) {
+    const char* const name = type == data_type::f32   ? "float32"
+                             : type == data_type::f16 ? "float16"
+                                                      : "bfloat16";
+    return nb::module_::import_("torch").attr(name);
+}
+
+// Torch's own memory: a result can be resized.
+allocation allocate_tensor(const attention_call& of, const tensor_desc& desc) {
+    nb::list extents, strides;
+    const auto width = static_cast<std::int64_t>(width_bytes(desc.type));
+    for (const std::int64_t extent : desc.extents) extents.append(extent);
+    for (const std::int64_t bytes : desc.strides_bytes) strides.append(bytes / width);
+    nb::object tensor = of.torch_empty(extents, strides, torch_dtype(desc.type));
+    return {tensor, reinterpret_cast<void*>(nb::cast<std::uintptr_t>(tensor.attr("data_ptr")()))};
+}
+
+// `desc` has strides.
+allocation allocate(const attention_call& of, const tensor_desc& desc) {
+    if (is_on_torch(of)) return allocate_tensor(of, desc);
+    const bool is_like_query = desc.type == type_in(of.q);
+    nb::object dtype = is_like_query ? dtype_of(of.q) : own(PyArray_DescrFromType(NPY_FLOAT));
+    nb::object array = own(PyArray_NewFromDescr(&PyArray_Type, as_dtype(dtype.release()),
+                                                desc.extents.rank(), desc.extents.begin(),
+                                                desc.strides_bytes.begin(), nullptr, 0, nullptr));
+    return {array, data_of(array)};
 }
 
 // Without outputs.
@@ -204,33 +249,27 @@ void execute(const attention_plan& plan, const attention_operands& at, bool on_t
         plan.execute(at);
 }
 
-nb::object allocate_statistics(const dims& dst) {
-    const dims extents = rows_of(dst);
-    return own(PyArray_SimpleNew(extents.rank(), extents.begin(), NPY_FLOAT));
-}
-
 } // namespace
 
 nb::tuple attention(const attention_call& of) {
     check_types(of);
     const attention_plan plan = find_plan(of);
-    nb::object dst = nb::borrow<nb::object>(of.out);
-    if (of.out.is_none())
-        dst = allocate(plan.dst(), PyArray_TYPE(as_array(of.q)));
-    else
-        check_out(of, plan.dst().extents);
+    if (!of.out.is_none()) check_out(of, plan.dst().extents);
+    const allocation dst = of.out.is_none() ? allocate(of, plan.dst())
+                                            : allocation{nb::borrow(of.out), data_of(of.out)};
     attention_operands at = inputs_of(of);
-    at.dst = data_of(dst);
-    nb::object statistics = nb::none();
+    at.dst = dst.elements;
+    allocation statistics{nb::none(), nullptr};
     if (of.returns_statistics) {
-        statistics = allocate_statistics(plan.dst().extents);
-        at.statistics = data_of(statistics);
+        const dims rows = rows_of(plan.dst().extents);
+        statistics = allocate(of, lay_out(data_type::f32, rows, positions(rows.rank())));
+        at.statistics = statistics.elements;
     }
     {
         const released_gil gil(true);
-        execute(plan, at, of.on_torch && is_worth_threads(of));
+        execute(plan, at, is_on_torch(of) && is_worth_threads(of));
     }
-    return nb::make_tuple(dst, statistics);
+    return nb::make_tuple(dst.owner, statistics.owner);
 }
 
 nb::tuple explain_attention(const attention_call& of) {

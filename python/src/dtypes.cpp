@@ -22,7 +22,21 @@ int bfloat16_number() {
     return number = as_dtype(dtype)->type_num;
 }
 
+bool is_bfloat16_bits(PyArray_Descr* dtype) {
+    return dtype->type_num == NPY_VOID && PyDataType_ELSIZE(dtype) == 2 &&
+           PyArray_EquivTypes(dtype, as_dtype(bfloat16_bits())) != 0;
+}
+
 } // namespace
+
+nb::handle bfloat16_bits() {
+    return MASKWISE_IMPORTED("maskwise._bfloat16", "BITS");
+}
+
+nb::object name_of(PyArray_Descr* dtype) {
+    if (type_of(dtype) == data_type::bf16) return nb::str("bfloat16");
+    return nb::borrow<nb::object>(reinterpret_cast<PyObject*>(dtype));
+}
 
 data_type type_of(PyArray_Descr* dtype) {
     // By NumPy's numbers.
@@ -46,6 +60,7 @@ data_type type_of(PyArray_Descr* dtype) {
     }();
     const int number = dtype->type_num;
     if (!PyArray_ISNBO(dtype->byteorder)) return data_type::undef;
+    if (is_bfloat16_bits(dtype)) return data_type::bf16;
     if (number >= 0 && number < NPY_NTYPES_LEGACY) return types[static_cast<std::size_t>(number)];
     const bool is_registered = PyTypeNum_ISUSERDEF(number);
     return is_registered && number == bfloat16_number() ? data_type::bf16 : data_type::undef;

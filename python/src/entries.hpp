@@ -5,7 +5,9 @@
 
 #include <maskwise/attention.hpp>
 
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace maskwise::python {
 
@@ -37,7 +39,9 @@ struct attention_call {
     bool enable_gqa = false;
     nb::handle sinks; // may be none
     bool returns_statistics = false;
-    bool on_torch = false; // on the threads of torch, where those can be had
+    // None, or torch's: computes on its threads, where there are, and makes results: called with
+    // extents, strides in elements and the name of a dtype, it returns a tensor.
+    nb::handle torch_empty;
     nb::handle out;
 };
 
@@ -51,11 +55,16 @@ nb::tuple explain_attention(const attention_call& of);
 // Adds the classes of which Python's Mask is made: Rules and Maps.
 void add_mask(nb::module_& module);
 
-// A read-only NumPy array over the memory of any object with __dlpack__, bfloat16 included; it
-// keeps that memory alive. Throws nb::python_error: BufferError where the memory is not the CPU's,
-// TypeError for types that NumPy does not have, and what the library itself refuses with (torch:
-// BufferError for what requires a gradient).
+// A read-only NumPy array over the memory of any object with __dlpack__, bfloat16 included (as
+// bfloat16_bits()); it keeps that memory alive. Throws nb::python_error: BufferError where the
+// memory is not the CPU's, TypeError for types that NumPy does not have, and what the library
+// itself refuses with (torch: BufferError for what requires a gradient).
 nb::object view_of(nb::handle foreign);
+
+// A writable NumPy array over memory that `owner` keeps alive. Strides are in elements. The caller
+// answers for the address.
+nb::object view_at(std::uintptr_t address, const std::vector<std::int64_t>& extents,
+                   const std::vector<std::int64_t>& strides, nb::object dtype, nb::object owner);
 
 // An object with __dlpack__ over a NumPy array's memory, bfloat16 included
 // (numpy.ndarray.__dlpack__ refuses it).

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace maskwise::python {
@@ -27,8 +29,7 @@ constexpr auto bfloat = nb::dlpack::dtype_code::Bfloat;
 nb::object dtype_for(nb::dlpack::dtype type) {
     const nb::handle dtype = MASKWISE_IMPORTED("numpy", "dtype");
     const auto code = static_cast<nb::dlpack::dtype_code>(type.code);
-    if (code == bfloat && type.bits == 16)
-        return dtype(nb::module_::import_("ml_dtypes").attr("bfloat16"));
+    if (code == bfloat && type.bits == 16) return nb::borrow<nb::object>(bfloat16_bits());
     const auto* const found = std::ranges::find(kinds, code, &kind::code);
     if (found == std::end(kinds) || type.lanes != 1 || type.bits % 8 != 0)
         refuse(PyExc_TypeError, "no NumPy dtype for DLPack's type code %d of %d bits",
@@ -51,25 +52,38 @@ npy_intp bytes_of_stride(std::int64_t elements, npy_intp width) {
            static_cast<long long>(elements), width);
 }
 
-nb::object view_memory(const any_array& memory) {
-    std::vector<npy_intp> extents, strides;
-    nb::object dtype = dtype_for(memory.dtype());
-    const auto width = static_cast<npy_intp>(memory.itemsize());
-    for (std::size_t i = 0; i < memory.ndim(); ++i) {
-        extents.push_back(static_cast<npy_intp>(memory.shape(i)));
-        strides.push_back(bytes_of_stride(memory.stride(i), width));
-    }
-    nb::object array = own(PyArray_NewFromDescr(
-        &PyArray_Type, as_dtype(dtype.release()), static_cast<int>(extents.size()), extents.data(),
-        strides.data(), const_cast<void*>(memory.data()), 0, nullptr));
-    nb::capsule owner(new any_array(memory),
-                      [](void* kept) noexcept { delete static_cast<any_array*>(kept); });
+// An array over memory that `owner` keeps alive. Strides are in elements.
+nb::object make_array(void* data, std::span<const std::int64_t> extents,
+                      std::span<const std::int64_t> strides, nb::object dtype, int flags,
+                      nb::object owner) {
+    const npy_intp width = PyDataType_ELSIZE(as_dtype(dtype));
+    std::vector<npy_intp> strides_bytes;
+    for (const std::int64_t stride : strides)
+        strides_bytes.push_back(bytes_of_stride(stride, width));
+    nb::object array = own(PyArray_NewFromDescr(&PyArray_Type, as_dtype(dtype.release()),
+                                                static_cast<int>(extents.size()), extents.data(),
+                                                strides_bytes.data(), data, flags, nullptr));
     if (PyArray_SetBaseObject(as_array(array), owner.release().ptr()) != 0)
         throw nb::python_error();
     return array;
 }
 
+nb::object view_memory(const any_array& memory) {
+    const std::span extents(memory.shape_ptr(), memory.ndim());
+    const std::span strides(memory.stride_ptr(), memory.ndim());
+    nb::capsule owner(new any_array(memory),
+                      [](void* kept) noexcept { delete static_cast<any_array*>(kept); });
+    return make_array(const_cast<void*>(memory.data()), extents, strides, dtype_for(memory.dtype()),
+                      0, std::move(owner));
+}
+
 } // namespace
+
+nb::object view_at(std::uintptr_t address, const std::vector<std::int64_t>& extents,
+                   const std::vector<std::int64_t>& strides, nb::object dtype, nb::object owner) {
+    return make_array(reinterpret_cast<void*>(address), extents, strides, std::move(dtype),
+                      NPY_ARRAY_WRITEABLE, std::move(owner));
+}
 
 nb::object view_of(nb::handle foreign) {
     const nb::object device = foreign.attr("__dlpack_device__")();

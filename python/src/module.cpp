@@ -5,6 +5,7 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <string>
 #include <string_view>
@@ -217,20 +218,24 @@ NB_MODULE(_core, module) {
         "attention",
         [](nb::handle q, nb::handle k, nb::handle v, nb::handle mask, const mask_rules* rules,
            const mask_maps* maps, bool is_causal, std::optional<double> scale, double soft_cap,
-           bool enable_gqa, nb::handle sinks, bool returns_statistics, bool on_torch, bool explains,
-           nb::handle out) {
-            const attention_call call{q,        k,          v,         mask,
-                                      rules,    maps,       is_causal, scale,
-                                      soft_cap, enable_gqa, sinks,     returns_statistics,
-                                      on_torch, out};
+           bool enable_gqa, nb::handle sinks, bool returns_statistics, nb::handle torch_empty,
+           bool explains, nb::handle out) {
+            const attention_call call{q,           k,          v,         mask,
+                                      rules,       maps,       is_causal, scale,
+                                      soft_cap,    enable_gqa, sinks,     returns_statistics,
+                                      torch_empty, out};
             return explains ? explain_attention(call) : attention(call);
         },
         "q"_a, "k"_a, "v"_a, "mask"_a.none(), "rules"_a.none(), "maps"_a.none(), "is_causal"_a,
         "scale"_a.none(), "soft_cap"_a, "enable_gqa"_a, "sinks"_a.none(), "returns_statistics"_a,
-        "on_torch"_a, "explains"_a, "out"_a.none());
+        "torch_empty"_a.none(), "explains"_a, "out"_a.none());
     add_mask(module);
+    module.def("output_of_where", [](nb::handle condition, nb::handle x, nb::handle y) {
+        return allocate_output(make_request(condition, x, y));
+    });
     module.def("check_overlaps", &check_overlaps);
     module.def("view", &view_of);
+    module.def("view_at", &view_at);
     module.def("exported", &exported);
     module.def("version", [] { return std::string(version()); });
 }

@@ -66,6 +66,12 @@ bool is_same_memory(PyArrayObject* a, PyArrayObject* b) {
     return PyArray_ITEMSIZE(a) == PyArray_ITEMSIZE(b);
 }
 
+// bfloat16 is one type under two dtypes.
+bool is_same_type(PyArray_Descr* a, PyArray_Descr* b) {
+    if (PyArray_EquivTypes(a, b) != 0) return true;
+    return type_of(a) == data_type::bf16 && type_of(b) == data_type::bf16;
+}
+
 void check_shape(nb::handle out, const dims& extents) {
     const npy_intp* const given = PyArray_DIMS(as_array(out));
     if (std::equal(given, given + PyArray_NDIM(as_array(out)), extents.begin(), extents.end()))
@@ -106,9 +112,10 @@ void check_array(nb::handle out, const dims& extents, nb::handle dtype) {
     if (!PyArray_Check(out.ptr()))
         refuse(PyExc_TypeError, "out must be a numpy.ndarray, not %s", type_name_of(out).c_str());
     check_shape(out, extents);
-    if (PyArray_EquivTypes(PyArray_DESCR(as_array(out)), as_dtype(dtype)) == 0)
-        refuse(PyExc_TypeError, "out has dtype %S, the result is %S", dtype_of(out).ptr(),
-               dtype.ptr());
+    PyArray_Descr* const given = PyArray_DESCR(as_array(out));
+    if (!is_same_type(given, as_dtype(dtype)))
+        refuse(PyExc_TypeError, "out has dtype %S, the result is %S", name_of(given).ptr(),
+               name_of(as_dtype(dtype)).ptr());
     if (PyArray_FailUnlessWriteable(as_array(out), "output array") != 0) throw nb::python_error();
 }
 

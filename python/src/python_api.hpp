@@ -73,7 +73,15 @@ inline nb::handle numpy_where() {
 
 // undef for what Maskwise leaves to NumPy: objects, text, structures, longdouble, byte-swapped.
 // datetime64 and timedelta64 are moved as i64; callers compare their units.
+// bfloat16 is ml_dtypes' dtype, or bfloat16_bits().
 data_type type_of(PyArray_Descr* dtype);
+
+// The dtype of bfloat16 from libraries that speak DLPack: NumPy has none, and ml_dtypes may be
+// missing. Only its bits are read: NumPy converts no element of it.
+nb::handle bfloat16_bits();
+
+// The dtype as error texts show it.
+nb::object name_of(PyArray_Descr* dtype);
 
 // The GIL, handed over while elements are moved.
 // Where the interpreter has ended meanwhile, Python up to 3.13 takes the thread down instead of

@@ -24,7 +24,8 @@ data_type strict_type(nb::handle array, const char* name) {
         is_text(array) ? data_type::string : type_of(PyArray_DESCR(as_array(array)));
     const int number = PyArray_TYPE(as_array(array));
     if (type != data_type::undef && !PyTypeNum_ISDATETIME(number)) return type;
-    refuse(PyExc_TypeError, "%s has dtype %S, which no dialect knows", name, dtype_of(array).ptr());
+    refuse(PyExc_TypeError, "%s has dtype %S, which no dialect knows", name,
+           name_of(PyArray_DESCR(as_array(array))).ptr());
 }
 
 tensor_desc describe_strictly(nb::handle array, const char* name) {

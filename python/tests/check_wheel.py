@@ -34,11 +34,11 @@ def run(*command: str | Path) -> str:
     return ran.stdout
 
 
-def fresh_environment(folder: Path) -> Path:
-    """An environment that sees the tests' packages and has their libtbb, and no maskwise."""
+def fresh_environment(folder: Path, packages: Path | None = None) -> Path:
+    """An environment that sees packages (the tests') and has their libtbb, and no maskwise."""
     run(sys.executable, "-m", "venv", folder)
     site = next(folder.glob("lib/python*/site-packages"))
-    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    (site / "dependencies.pth").write_text(f"{packages or sysconfig.get_path('purelib')}\n")
     for library in Path(sys.prefix, "lib").glob("lib*.so.*"):
         (folder / "lib" / library.name).symlink_to(library)
     return folder / "bin/python"
@@ -67,6 +67,22 @@ def install(wheel: Path, environment: Path) -> None:
     examine(python)
 
 
+def install_beside_torch(wheel: Path, environment: Path) -> None:
+    """Torch and NumPy alone, as users have them: without ml_dtypes."""
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    packages = ROOT / ".deps/torch/lib" / version / "site-packages"
+    if not packages.is_dir():
+        print("no PyTorch: scripts/setup --torch")
+        return
+    python = fresh_environment(environment, packages)
+    run(python, *INSTALL, wheel)
+    said = run(python, "-m", "maskwise")
+    if "PyTorch        open" not in said or "all fine" not in said:
+        sys.exit(f"the doctor does not say that all is fine:\n{said}")
+    missing = "import importlib.util as i; assert not i.find_spec('ml_dtypes')"
+    print(run(python, "-c", missing + CALLS).strip())
+
+
 def check_build(build: Path, folder: Path) -> None:
     """A project in which everything is compiled: scikit-build-core has only to pack it."""
     package = folder / "project/python/maskwise"
@@ -79,7 +95,9 @@ def check_build(build: Path, folder: Path) -> None:
     for setting in ("wheel.cmake=false", "wheel.platlib=true"):
         pack += ["--config-settings", setting]
     run(sys.executable, *pack, "--wheel-dir", folder, folder / "project")
-    install(next(folder.glob("maskwise-*.whl")), folder / "from-build")
+    wheel = next(folder.glob("maskwise-*.whl"))
+    install_beside_torch(wheel, folder / "with-torch")
+    install(wheel, folder / "from-build")
 
 
 def check_sources(folder: Path) -> None:
@@ -113,9 +131,15 @@ if installed.find_spec("openvino"):
     openvino.Core().add_extension(maskwise.openvino.library())
 if installed.find_spec("torch"):
     import maskwise.torch, torch
+    from maskwise.flash_attn import flash_attn_func
     maskwise.torch.install()
-    t = torch.ones(1, 2, 64, 64)
-    torch.nn.functional.scaled_dot_product_attention(t, t, t, is_causal=True)
+    for kind in (torch.float32, torch.float16, torch.bfloat16):
+        t = torch.ones(1, 4, 160, 64, dtype=kind)
+        torch.nn.functional.scaled_dot_product_attention(t, t, t, is_causal=True)
+        maskwise.attention(t, t, t, maskwise.Mask.causal(), out=torch.empty_like(t))
+        torch.ops.maskwise.attention(t, t, t, None, True)
+        flash_attn_func(t, t, t, causal=True)
+        assert maskwise.where(t > 0, t, 0.5).dtype == kind
 print("doors:", *(d for d in ("onnxruntime", "openvino", "torch") if installed.find_spec(d)))
 """
 PYTHONS = [*(f"python3.{minor}" for minor in range(11, 16)), "python3.14t"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +178,11 @@ CLOSED = [
     ("transformers", "raise ImportError('libfoo.so: no such file')", "libfoo.so: no such file"),
     ("torch", "1 / 0", "ZeroDivisionError: division by zero"),
     (
+        "torch",
+        "__version__ = '2.7.1+cpu'",
+        "2.7.1: Maskwise needs PyTorch 2.8 or newer, this is 2.7.1+cpu",
+    ),
+    (
         "onnxruntime",
         "__version__ = '1.23.2'; get_ep_devices = list",
         "1.23.2: Maskwise needs ONNX Runtime 1.24 or newer, this is 1.23.2",
@@ -256,6 +262,40 @@ def test_wrong_results(
     assert _doctor.examine() == 1
     out = capsys.readouterr().out
     assert f"{row:<14} NO: out of luck\n" in out and f"NOT FINE: {row}\n" in out
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("what", ["attend", "where", "flash"])
+def test_torch_is_tried_in_every_type(
+    what: str, dtype: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch")
+    from maskwise import flash_attn
+
+    place, name = {
+        "attend": (import_module("maskwise.torch"), "attend"),
+        "where": (maskwise, "where"),
+        "flash": (flash_attn, "flash_attn_func"),
+    }[what]
+    right = getattr(place, name)
+
+    def wrong(*given: Any, **options: Any) -> Any:
+        made = right(*given, **options)
+        return made * 1.5 if str(made.dtype) == f"torch.{dtype}" else made
+
+    monkeypatch.setattr(place, name, wrong)
+    (door,) = (door for door in _doors.DOORS if door.module == "torch")
+    assert not _doors.examine(door)
+    out = capsys.readouterr().out
+    assert "PyTorch        CLOSED" in out and f"in {dtype} differs from torch's" in out
+
+
+@pytest.mark.parametrize("module", ["maskwise.torch", "maskwise.flash_attn", "maskwise._torch_op"])
+def test_an_older_torch_is_refused_at_import(module: str, tmp_path: Path) -> None:
+    fake(tmp_path, "torch", "__version__ = '2.7.1'")
+    ran = run_python("-c", f"import {module}", PYTHONPATH=f"{tmp_path}:{PACKAGE.parent}")
+    said = "ImportError: Maskwise needs PyTorch 2.8 or newer, this is 2.7.1"
+    assert ran.stderr.splitlines()[-1] == said
 
 
 def test_the_versions_that_it_calls_tested() -> None:

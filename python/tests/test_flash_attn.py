@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import maskwise
@@ -93,43 +94,153 @@ def test_flash_attn_with_kvcache(paged: bool) -> None:
         flash_attn.flash_attn_with_kvcache(q, k, v, new_k, new_v, **options | {"cache_seqlens": 30})
 
 
-def test_flash_attn_merges() -> None:
-    """Rows without keys weigh nothing where parts are joined by their logarithms."""
-    q, k, v = draw(1, 5, 2, 8), draw(1, 12, 2, 8, seed=1), draw(1, 12, 2, 8, seed=2)
+def sums_by_definition(q: Any, k: Any, kept: Any, sinks: Any = None) -> Any:
+    """(heads, rows) of one sequence: logarithms of the rows' sums, in float64."""
+    k = k.repeat_interleave(q.shape[1] // k.shape[1], dim=1)
+    scores = torch.einsum("rhd,khd->hrk", q.double(), k.double()) / q.shape[-1] ** 0.5
+    scores = torch.where(kept, scores, -torch.inf)
+    if sinks is not None:
+        column = sinks.double()[:, None, None].expand(*scores.shape[:-1], 1)
+        scores = torch.cat([scores, column], -1)
+    return scores.logsumexp(-1)
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize("with_sinks", [False, True])
+@pytest.mark.parametrize(
+    ("rows", "keys", "causal", "window"), [*CASES, (5, 1, False, (-1, -1)), (5, 3, True, (0, 0))]
+)
+def test_sums(
+    rows: int, keys: int, causal: bool, window: tuple[int, int], with_sinks: bool, zeros: bool
+) -> None:
+    """-infinity is said of rows without keys only, whatever scores and values are."""
+    q, k, v = draw(2, rows, 4, 16), draw(2, keys, 2, 16, seed=1), draw(2, keys, 2, 16, seed=2)
+    sinks = draw(4, seed=3) if with_sinks else None
+    q, v = (q * 0, v * 0) if zeros else (q, v)
+    options = {"causal": causal, "window_size": window, "s_aux": sinks}
+    kept = kept_places(rows, keys, causal, window)
+    wanted = torch.stack([sums_by_definition(q[i], k[i], kept, sinks) for i in range(2)]).float()
+    _, sums, _ = flash_attn.flash_attn_func(q, k, v, **options, return_attn_probs=True)
+    torch.testing.assert_close(sums, wanted, atol=2e-5, rtol=2e-5)
+    bounds = [torch.tensor([0, 0, n, n, 2 * n]) for n in (rows, keys)]
+    packed = [one.flatten(0, 1) for one in (q, k, v)]
     _, sums, _ = flash_attn.flash_attn_varlen_func(
-        q[0], k[0], v[0], torch.tensor([0, 5]), torch.tensor([0, 0]), return_attn_probs=True
+        *packed, *bounds, rows, keys, **options, return_attn_probs=True
     )
-    assert torch.isneginf(sums).all()
-    far = {"causal": True, "window_size": (0, 0)}
-    _, sums, _ = flash_attn.flash_attn_func(q, k[:, :3], v[:, :3], **far, return_attn_probs=True)
-    assert torch.isneginf(sums[..., :2]).all() and torch.isfinite(sums[..., 2:]).all()
+    torch.testing.assert_close(sums, wanted.transpose(0, 1).flatten(1), atol=2e-5, rtol=2e-5)
 
 
-def test_caches_are_not_written_where_something_is_wrong() -> None:
-    q, k, v = (draw(2, 1, 2, 8, seed=seed) for seed in range(3))
-    keys = draw(4, 4, 2, 8)
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("window", [(-1, -1), (3, 2), (0, 0)])
+def test_sums_with_kvcache(causal: bool, window: tuple[int, int]) -> None:
+    rows, lengths, starts = 4, [0, 1, 3, 9, 16], [0, 0, 1, 9, 14]
+    q, k, v = draw(5, rows, 4, 16) * 0, draw(5, 16, 2, 16, seed=1), draw(5, 16, 2, 16) * 0
+    _, sums = flash_attn.flash_attn_with_kvcache(
+        *(q, k, v),
+        cache_seqlens=torch.tensor(lengths),
+        cache_leftpad=torch.tensor(starts),
+        causal=causal,
+        window_size=window,
+        return_softmax_lse=True,
+    )
+    for i, (keys, start) in enumerate(zip(lengths, starts, strict=True)):
+        kept = kept_places(rows, keys, causal, window) & (torch.arange(keys) >= start)
+        wanted = sums_by_definition(q[i], k[i, :keys], kept).float()
+        torch.testing.assert_close(sums[i], wanted, atol=2e-5, rtol=2e-5)
+
+
+def test_parts_are_merged() -> None:
+    """Of a cache of zeros, as warm-ups have it, and of keys in two parts."""
+    for scale in (0.0, 1.0):
+        q, k, v = draw(1, 5, 2, 8) * scale, draw(1, 12, 2, 8, seed=1), draw(1, 12, 2, 8, seed=2)
+        v = v * scale
+        whole = flash_attn.flash_attn_func(q, k, v)
+        parts = [
+            flash_attn.flash_attn_func(q, k[:, at], v[:, at], return_attn_probs=True)[:2]
+            for at in (slice(0, 1), slice(1, 12), slice(0, 0))
+        ]
+        sums = torch.stack([one for _, one in parts])
+        weights = (sums - sums.logsumexp(0)).exp().transpose(-1, -2)[..., None]
+        merged = sum(weight * out for weight, (out, _) in zip(weights, parts, strict=True))
+        torch.testing.assert_close(merged, whole, atol=2e-5, rtol=2e-5)
+
+
+def test_rows_behind_the_last_sequence() -> None:
+    q, k, v = draw(5, 2, 8), draw(12, 2, 8, seed=1), draw(12, 2, 8, seed=2)
+    made, sums, _ = flash_attn.flash_attn_varlen_func(
+        q, k, v, torch.tensor([0, 3]), torch.tensor([0, 4]), return_attn_probs=True
+    )
+    assert torch.isneginf(sums[:, 3:]).all() and torch.isfinite(sums[:, :3]).all()
+    assert not made[3:].any()
+
+
+def wrong_calls(k: Any, v: Any) -> list[tuple[Any, ...]]:
+    """New keys and values, options, and what is done to the caches."""
     table = torch.tensor([[0], [1]], dtype=torch.int32)
-    options: dict[str, Any] = {"cache_seqlens": torch.tensor([1, 2]), "block_table": table}
-    wrong: list[tuple[Any, ...]] = [
-        (k, None, options),
-        (None, v, options),
-        (k[:1], v[:1], options),
-        (k[..., :1, :], v, options),
-        (k, v, options | {"block_table": torch.tensor([[-1], [1]])}),
-        (k, v, options | {"block_table": table[:1]}),
-        (k, v, options | {"cache_seqlens": torch.tensor([1, 4])}),
-        (k, v, {"cache_seqlens": 1, "cache_batch_idx": torch.tensor([-1, 0])}),
+    paged: dict[str, Any] = {"cache_seqlens": torch.tensor([1, 2]), "block_table": table}
+    rows = {"cache_seqlens": 1, "cache_batch_idx": torch.tensor([0, 1])}
+    return [
+        (k, None, paged),
+        (None, v, paged),
+        (k[:1], v[:1], paged),
+        (k[..., :1, :], v, paged),
+        (k, v, paged | {"block_table": torch.tensor([[-1], [1]])}),
+        (k, v, paged | {"block_table": table[:1]}),
+        (k, v, paged | {"cache_seqlens": torch.tensor([1, 4])}),
+        (k, v, paged | {"cache_seqlens": torch.tensor([1.0, 2.0])}),
+        (k, v, paged | {"cache_seqlens": torch.tensor([1, 2, 1])}),
+        (k, v, rows | {"cache_batch_idx": torch.tensor([-1, 0])}),
+        (k, v, rows | {"cache_batch_idx": torch.tensor([4, 0])}),
+        *((k, v, rows | wrong) for wrong in WRONG),
+        (k, v, {"cache_seqlens": 1}),  # four sequences in the cache, two in q
+        (k, v, rows, lambda k, v: (k, v[:, :3])),
+        (k, v, rows, lambda k, v: (k, v.half())),
+        (k, v, rows, lambda k, v: (k.double(), v.double())),
+        (k, v, rows, lambda k, v: (k, v.clone().requires_grad_())),
+        (k, v, paged, lambda k, v: (k, v[:3])),
+        (k, v, paged, lambda k, v: (k, v[:, :3])),
     ]
-    for new_k, new_v, given in wrong:
-        caches = keys.clone(), keys.clone()
-        with pytest.raises(ValueError, match=r"\d|None"):
+
+
+WRONG: list[dict[str, Any]] = [
+    {"window_size": (1, 2, 3)},
+    {"window_size": (-2, 0)},
+    {"softmax_scale": "half"},
+    {"softcap": 1e-40},
+    {"rotary_interleaved": True, "rotary_cos": [1.0]},
+    {"s_aux": [0.0] * 5},
+    {"cache_leftpad": [-1, 0]},
+    {"cache_leftpad": [0, 0, 0]},
+]
+
+
+def test_caches_are_as_they_were_where_something_is_wrong() -> None:
+    q, k, v = (draw(2, 1, 2, 8, seed=seed) for seed in range(3))
+    keys, raised = draw(4, 4, 2, 8), (ValueError, TypeError, NotImplementedError, RuntimeError)
+    for new_k, new_v, given, *change in wrong_calls(k, v):
+        own = keys.clone(), keys.clone()
+        caches = change[0](*own) if change else own
+        before = [one.detach().clone() for one in caches]
+        with pytest.raises(raised):
             flash_attn.flash_attn_with_kvcache(q, *caches, new_k, new_v, **given)
-        assert all(torch.equal(one, keys) for one in caches)
+        assert all(torch.equal(one, old) for one, old in zip(caches, before, strict=True)), given
     with pytest.raises(ValueError, match="room for 4"):
         bounds = torch.tensor([0, 1, 2]), torch.tensor([0, 5, 12])
+        table = torch.tensor([[0], [1]], dtype=torch.int32)
         flash_attn.flash_attn_varlen_func(q[:, 0], keys, keys, *bounds, block_table=table)
     with pytest.raises(ValueError, match="end at 30 rows, there are 2"):
         maskwise.packed_attention(q[:, 0], k[:, 0], v[:, 0], [0, 30], [0, 2])
+
+
+def test_caches_are_written_for_torch() -> None:
+    """A gradient that needs what was in a cache is refused, as where torch writes."""
+    q, k, v = (draw(2, 1, 2, 8, seed=seed) for seed in range(3))
+    caches = draw(2, 4, 2, 8), draw(2, 4, 2, 8)
+    saved = [(torch.ones_like(one, requires_grad=True) * one).sum() for one in caches]
+    flash_attn.flash_attn_with_kvcache(q, *caches, k, v, cache_seqlens=1)
+    for one in saved:
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            one.backward()
 
 
 def test_flash_attn_refuses() -> None:
@@ -143,8 +254,10 @@ def test_varlen_attn() -> None:
     varlen = pytest.importorskip("torch.nn.attention.varlen")
     q, k, v = three(20, 4, 16)
     bounds = torch.tensor([0, 8, 20], dtype=torch.int32)
+    names = inspect.signature(varlen.varlen_attn).parameters
+    causal = {"window_size": (-1, 0)} if "window_size" in names else {"is_causal": True}
     with door.installed():
-        got = varlen.varlen_attn(q, k, v, bounds, bounds, 12, 12, window_size=(-1, 0))
+        got = varlen.varlen_attn(q, k, v, bounds, bounds, 12, 12, **causal)
     parts = [slice(0, 8), slice(8, 20)]
     wanted = [
         by_definition(q[at], k[at], v[at], kept_places(len(q[at]), len(q[at]), True, (-1, -1)))

@@ -1,0 +1,69 @@
+"""bfloat16 of libraries that speak DLPack, by its bits: NumPy has no such dtype, and ml_dtypes,
+which adds one, need not be installed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+BITS = np.dtype([("bfloat16", np.uint16)])
+
+
+def is_bits(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype == BITS
+
+
+def is_bfloat16(array: NDArray[Any]) -> bool:
+    """Of BITS, or of ml_dtypes' own dtype."""
+    return bool(array.dtype == BITS or array.dtype.name == "bfloat16")
+
+
+def as_bits(value: Any) -> Any:
+    return value.view(BITS) if isinstance(value, np.ndarray) and is_bfloat16(value) else value
+
+
+def promoted(condition: Any, x: Any, y: Any) -> tuple[Any, Any, Any]:
+    """Operands of where(), an array of BITS among them, as their common dtype has them: bfloat16
+    beside Python's numbers, booleans and 8 bits, float32 beside wider floats. Raises TypeError
+    where there is none. As ml_dtypes promotes, but for Python's floats, which follow bfloat16 here.
+    """
+    if is_bits(condition):
+        condition = condition.view(np.uint16) << 1 != 0
+    x, y = as_bits(x), as_bits(y)
+    return condition, _beside(x, y), _beside(y, x)
+
+
+def _beside(one: Any, other: Any) -> Any:
+    if is_bits(one) == is_bits(other):
+        return one
+    if is_bits(one):
+        return one if _follows(other) else _widened(one)
+    return _rounded(one) if _follows(one) else one
+
+
+def _follows(value: Any) -> bool:
+    """Whether a value becomes bfloat16 beside bfloat16; if not, the other becomes float32."""
+    if type(value) in (bool, int, float, complex):
+        return type(value) is not complex
+    if value.dtype in (np.bool_, np.int8, np.uint8):
+        return True
+    if value.dtype.kind in "fc" and value.dtype != np.float16:
+        return False
+    raise TypeError(f"bfloat16 and {value.dtype} have no common dtype")
+
+
+def _widened(array: NDArray[Any]) -> NDArray[Any]:
+    return np.asarray(array.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+
+
+def _rounded(value: Any) -> NDArray[Any]:
+    """To the nearest, by way of float32, as torch does."""
+    with np.errstate(over="ignore"):
+        bits = np.asarray(value, np.float32).view(np.uint32)
+    is_nan = bits << 1 > 0xFF000000
+    nearest = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    rounded: NDArray[Any] = np.where(is_nan, 0x7FC0, nearest).astype(np.uint16).view(BITS)
+    return rounded

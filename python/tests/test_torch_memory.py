@@ -1,0 +1,179 @@
+"""The memory of tensors: out=, results, bfloat16 without ml_dtypes, subclasses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import maskwise
+import numpy as np
+import pytest
+from arrays import in_a_process
+from torch_tensors import draw, three
+
+try:
+    import torch
+except ModuleNotFoundError:
+    pytestmark = pytest.mark.skip(reason="no PyTorch: scripts/setup --torch")
+
+DTYPES = ("float32", "float16", "bfloat16")
+
+
+def attention(q: Any, out: Any) -> Any:
+    return maskwise.attention(q, q, q, out=out)
+
+
+def where(q: Any, out: Any) -> Any:
+    return maskwise.where(q > 0, q, 0.0, out=out)
+
+
+@pytest.mark.parametrize("call", [attention, where])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_out_is_a_write_to_torch(call: Any, dtype: str) -> None:
+    q = draw(1, 2, 30, 16, dtype=getattr(torch, dtype))
+    out = torch.empty_like(q)
+    saved = (torch.ones_like(q, requires_grad=True) * out).sum()
+    assert call(q, out) is out and torch.equal(out, call(q, None))
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        saved.backward()
+
+
+@pytest.mark.parametrize("call", [attention, where])
+def test_out_that_torch_follows(call: Any) -> None:
+    q = draw(1, 2, 30, 16)
+    wants, plain = torch.empty_like(q).requires_grad_(), call(q, None)
+    with pytest.raises(BufferError, match="out requires a gradient"):
+        call(q, wants)
+    with torch.no_grad():
+        assert torch.equal(call(q, wants), plain)
+    with torch.inference_mode():
+        assert torch.equal(call(q, torch.empty_like(q)), plain)
+    for wrong in (
+        torch.empty_like(q).as_subclass(Own),
+        torch.empty_like(q, device="meta"),
+        torch.zeros_like(q).to_sparse(),
+    ):
+        with pytest.raises(BufferError, match=r"^out[ ,]"):
+            call(q, wrong)
+    with pytest.raises(ValueError, match="overlap"):
+        call(q, torch.empty(1, 1, 30, 16).expand_as(q))
+
+
+@pytest.mark.parametrize("call", [attention, where])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_tensors_can_be_resized_afterwards(call: Any, dtype: str) -> None:
+    q = draw(1, 2, 30, 16, dtype=getattr(torch, dtype))
+    out = torch.empty_like(q)
+    for one in (call(q, None), call(q, out), q):
+        one.resize_(300, 200)
+    q = draw(1, 2, 30, 16)
+    for one in maskwise.attention(q, q, q, return_statistics=True):
+        one.resize_(300, 200)
+
+
+def test_results_lie_as_numpys() -> None:
+    c, x = draw(4, 5) > 0, draw(4, 5)
+    for condition, one in (
+        (c, x),
+        (c.T, x.T),
+        (c, x[:, :1]),
+        (c[:, :1], x[0]),
+        (c, x.numpy()[::-1]),
+    ):
+        made = maskwise.where(condition, one, 0.0)
+        wanted = np.where(condition.numpy(), np.asarray(one), np.float32(0))
+        assert np.array_equal(made.numpy(), wanted)
+        assert tuple(4 * step for step in made.stride()) == wanted.strides
+
+
+class Own(torch.Tensor if "torch" in globals() else object):  # type: ignore[misc]
+    """As users derive them."""
+
+
+def test_subclasses() -> None:
+    q, k, v = three(1, 2, 30, 16)
+    plain = maskwise.attention(q, k, v)
+    for given in ((q.as_subclass(Own), k, v), (q, k.as_subclass(Own), v), (q.numpy(), k, v)):
+        assert torch.equal(maskwise.attention(*given), plain)
+    made = maskwise.attention(q.clone().as_subclass(Own).requires_grad_(), k, v)
+    assert isinstance(made, Own) and made.requires_grad
+    assert maskwise.attention(q.numpy(), k.clone().requires_grad_(), v).requires_grad
+    assert torch.equal(maskwise.where(q.as_subclass(Own) > 0, q.as_subclass(Own), 0.0), q.relu())
+
+
+def test_errors_speak_of_torch() -> None:
+    q = draw(3, 4)
+    whole = torch.ones(3, 3, dtype=torch.int64)
+    for error, call in (
+        (r"float64.*: \.float\(\)$", lambda: maskwise.attention(*(q.double(),) * 3)),
+        (r"int64.*: \.bool\(\) keeps", lambda: maskwise.attention(q, q, q, whole)),
+        (r"int64.*: \.bool\(\)", lambda: maskwise.Mask.dense(whole)),
+        ("value has dtype float16, expected query's bfloat16", wrong_value),
+    ):
+        with pytest.raises(TypeError, match=error):
+            call()
+
+
+def wrong_value() -> None:
+    q = draw(3, 4).bfloat16()
+    maskwise.attention(q, q, q.half())
+
+
+@pytest.mark.parametrize(
+    "value", [0.1, -0.0, float("nan"), 1e39, 1 + 2**-8, 1 + 3 * 2**-8, 7, True]
+)
+def test_numbers_beside_bfloat16(value: Any) -> None:
+    """As torch rounds them."""
+    c, x = torch.tensor([True, False]), torch.ones(2, dtype=torch.bfloat16)
+    made, wanted = maskwise.where(c, x, value), torch.where(c, x, value)
+    assert made.dtype == torch.bfloat16
+    torch.testing.assert_close(made, wanted, rtol=0, atol=0, equal_nan=True)
+
+
+def test_bfloat16_beside_others() -> None:
+    """As ml_dtypes promotes, or refused where it refuses."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    c, x = draw(20) > 0, (draw(20) * 100).bfloat16()
+    bits = x.float().numpy().astype(ml_dtypes.bfloat16)
+    for kind in "?bBhHiIlLefdFD":
+        other = (draw(20, seed=1).numpy() * 50).astype(kind)
+        try:
+            wanted = np.where(c.numpy(), bits, other)
+        except TypeError:
+            with pytest.raises(TypeError, match="no common dtype"):
+                maskwise.where(c, x, other)
+            continue
+        made = maskwise.where(c, x, other)
+        assert torch.equal(made.double() if kind not in "FD" else made, wide(wanted, kind))
+        swapped = maskwise.where(~c, other, x)
+        assert swapped.dtype == made.dtype and torch.equal(swapped, made)
+    assert torch.equal(maskwise.where(c, x, bits), x)
+    out = np.empty_like(bits)
+    assert maskwise.where(x, x, bits, out=out) is out and np.array_equal(out, bits)
+
+
+def wide(array: Any, kind: str) -> Any:
+    return torch.from_numpy(array if kind in "FD" else array.astype(np.float64))
+
+
+PLAIN = """
+import sys
+sys.modules["ml_dtypes"] = None
+import conftest  # where torch is
+import torch
+import maskwise
+from maskwise import _doctor, _doors
+_doors.enter_torch()
+assert _doctor.attends()
+x = torch.rand(2, 3, 20, 16).bfloat16()
+bias = torch.rand(20, 20).bfloat16()
+for mask in (bias, maskwise.Mask.dense(bias), maskwise.Mask.causal()):
+    maskwise.attention(x.clone().requires_grad_(), x, x, mask).sum().backward()
+    maskwise.attention(x, x, x, mask, return_statistics=True)
+assert torch.equal(maskwise.select(x > 0.5, x, x), x)
+print(maskwise.Mask.dense(bias).to_dense(20, 20).all())
+"""
+
+
+def test_bfloat16_without_ml_dtypes() -> None:
+    ran = in_a_process(PLAIN)
+    assert ran.stdout == "True\n", ran.stderr
