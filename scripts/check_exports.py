@@ -5,9 +5,10 @@ Of the plugin that is what src/onednn/library/functions.inc lists and exports.ma
 full, of the provider for ONNX Runtime and of the kernels what their exports.map names, of
 libmaskwise.so what its headers mark MASKWISE_API, of the extension of OpenVINO its entry and its
 pass, no more and no less.
-Plugin and provider need libc and libstdc++ only, libmaskwise.so and the extension libtbb, too, which
-finds the rest in the OpenVINO of the process; all of them the library of the kernels, which they find next to themselves and no other
-way. Everything left undefined is found in what they need, in a glibc and libstdc++ of 2018.
+Plugin and provider need libc and libstdc++ only, libmaskwise.so and the extension libtbb, too; the
+extension finds the rest in the OpenVINO of the process. All of them need the library of the kernels,
+which they find next to themselves and no other way. Everything left undefined is found in what they
+need, in a glibc and libstdc++ of 2018.
 """
 
 import argparse
@@ -144,7 +145,10 @@ def main() -> int:
     parser.add_argument("--openvino", type=Path, help="check the extension, for this libopenvino")
     arguments = parser.parse_args()
     if arguments.openvino:
-        faults, counts = check_extension(arguments.library, arguments.openvino), "an entry and a pass"
+        faults, counts = (
+            check_extension(arguments.library, arguments.openvino),
+            "an entry and a pass",
+        )
     elif arguments.header:
         faults = check_api(arguments.library, *arguments.header)
         counts = f"{len(set().union(*map(declared_names, arguments.header)))} names"

@@ -1,7 +1,8 @@
-// libmaskwise_openvino_extension.so, which core.add_extension takes. It opens libmaskwise_openvino.so
-// beside it, for the OpenVINO that asks: that library names none, since each release has another
-// name, and finds OpenVINO's symbols among the global ones of the process. A program that is linked
-// with OpenVINO has them there; Python and other hosts that load OpenVINO at run time do not.
+// libmaskwise_openvino_extension.so, which core.add_extension takes. It opens
+// libmaskwise_openvino.so beside it, for the OpenVINO that asks: that library names none, since
+// each release has another name, and finds OpenVINO's symbols among the global ones of the process.
+// A program that is linked with OpenVINO has them there; Python and other hosts that load OpenVINO
+// at run time do not.
 #include <dlfcn.h>
 
 #include <stdexcept>

@@ -41,7 +41,8 @@ private:
     maker make_;
 };
 
-template <class Operation> ov::Extension::Ptr own_node() {
+template <class Operation>
+ov::Extension::Ptr own_node() {
     return std::make_shared<node_of_ir>(
         Operation::get_type_info_static(),
         [](const ov::DiscreteTypeInfo&) -> std::shared_ptr<ov::Node> {
@@ -49,7 +50,8 @@ template <class Operation> ov::Extension::Ptr own_node() {
         });
 }
 
-template <class Operation> ov::Extension::Ptr deferred_node() {
+template <class Operation>
+ov::Extension::Ptr deferred_node() {
     return std::make_shared<node_of_ir>(Operation::get_type_info_static(), make_node_of_ir);
 }
 

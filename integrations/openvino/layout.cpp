@@ -29,7 +29,8 @@ constexpr std::size_t before_slots = 2; // words of a vtable: the offset to the 
 
 // A further virtual function gets the slot behind the last one. The Itanium ABI keeps its offset in
 // the pointer to member, on ARM in the second word.
-template <class Class> std::size_t slots_compiled() {
+template <class Class>
+std::size_t slots_compiled() {
     struct longer : Class {
         virtual void behind_the_last();
     };
@@ -48,7 +49,8 @@ std::size_t slots_loaded(const char* mangled) {
     return static_cast<const ElfW(Sym)*>(entry)->st_size / word - before_slots;
 }
 
-template <class Class> bool has_known_slots() {
+template <class Class>
+bool has_known_slots() {
     return slots_compiled<Class>() == slots_loaded(typeid(Class).name());
 }
 
@@ -86,9 +88,8 @@ void check_layout() {
         has_known_size();
     OPENVINO_ASSERT(is_known, "Maskwise: does not run in OpenVINO ",
                     ov::get_openvino_version().buildNumber,
-                    ", whose classes are laid out otherwise than those of ",
-                    OPENVINO_VERSION_MAJOR, '.', OPENVINO_VERSION_MINOR, '.',
-                    OPENVINO_VERSION_PATCH, ", of the build");
+                    ", whose classes are laid out otherwise than those of ", OPENVINO_VERSION_MAJOR,
+                    '.', OPENVINO_VERSION_MINOR, '.', OPENVINO_VERSION_PATCH, ", of the build");
 }
 
 } // namespace maskwise::openvino

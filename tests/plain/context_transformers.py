@@ -1,4 +1,4 @@
-"""README.md and docs/pytorch.md on a model of transformers, in a folder as from_pretrained takes."""
+"""README.md and docs/pytorch.md on a folder that holds a model of transformers."""
 
 from __future__ import annotations
 

@@ -2,9 +2,10 @@
 
 usage: page.py CONTEXT TYPE PAGE...
 
-CONTEXT names a file beside this one, context_CONTEXT.py: what the blocks use and do not make (`names`), and what shall hold
-afterwards (`check`). Blocks of a page are one program, line for line as written; those in `sh` are
-given to bash. A block is left out if it needs what this environment does not have: OTHERS says what.
+CONTEXT names a file beside this one, context_CONTEXT.py: what the blocks use and do not make
+(`names`), and what shall hold afterwards (`check`). Blocks of a page are one program, line for line
+as written; those in `sh` are given to bash. A block is left out if it needs what this environment
+does not have, or is among OTHERS.
 """
 
 from __future__ import annotations
@@ -42,25 +43,22 @@ def blocks_of(page: str) -> list[tuple[int, str, str]]:
     return [(text[: one.start()].count("\n") + 2, one[1], one[2]) for one in found]
 
 
-def missing(block: str, context: str) -> str:
-    """Why a block is not run here, or nothing."""
-    for word, reason in OTHERS.items():
-        if word in block:
-            return reason
-    words = re.findall(r"maskwise\.\w+", block)
-    wanted = {WANTED[word] for word in words if word in WANTED}
-    lacking = [name for name in sorted(wanted) if importlib.util.find_spec(name) is None]
-    if lacking:
-        return f"no {' and '.join(lacking)} here"
-    if wanted - {"torch"} and context not in wanted:  # its context makes no such model
-        return f"of {' and '.join(sorted(wanted))}"
-    return ""
+def is_left_out(block: str, context: str) -> bool:
+    wanted = {WANTED[word] for word in re.findall(r"maskwise\.\w+", block) if word in WANTED}
+    lacking = [name for name in wanted if importlib.util.find_spec(name) is None]
+    is_other = any(word in block for word in OTHERS)
+    # A context makes the models of its own framework only.
+    return is_other or bool(lacking) or bool(wanted - {"torch", context})
 
 
 def run_block(page: str, line: int, language: str, block: str, names: dict[str, Any]) -> None:
     where = f"{page}:{line}"
     if language == "sh":
-        subprocess.run(["bash", "-euo", "pipefail", "-c", block], check=True)
+        ran = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", block], text=True, capture_output=True, check=False
+        )
+        if ran.returncode != 0:
+            sys.exit(f"{where} failed:\n{ran.stdout}{ran.stderr}")
         return
     # Blank lines in front: a traceback then has the page's own lines.
     code = compile("\n" * (line - 1) + block, str(ROOT / page), "exec")
@@ -76,9 +74,7 @@ def run_page(page: str, context: str, kind: str) -> int:
     names: dict[str, Any] = module.names(kind)
     count = 0
     for line, language, block in blocks_of(page):
-        reason = missing(block, context)
-        if reason:
-            print(f"  {page}:{line}: left out: {reason}")
+        if is_left_out(block, context):
             continue
         run_block(page, line, language, block, names)
         count += 1
