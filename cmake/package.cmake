@@ -48,13 +48,14 @@ function(maskwise_install_rest runtime dev extra)
             COMPONENT ${dev} ${extra} PATTERN openvino.hpp EXCLUDE)
 endfunction()
 
-# In a file of its own, because it names OpenVINO's target. Not in Debian's packages, which cannot
-# ask for one version of OpenVINO's wheel.
+# In a file of its own, because it wants OpenVINO's target. Not in Debian's packages, which cannot ask
+# for OpenVINO's wheel.
 function(maskwise_install_openvino)
     set_target_properties(maskwise_openvino PROPERTIES EXPORT_NAME openvino)
     install(TARGETS maskwise_openvino EXPORT maskwise_openvino_targets
             LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
             INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+    install(TARGETS maskwise_openvino_extension LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
     install(EXPORT maskwise_openvino_targets NAMESPACE maskwise::
             FILE maskwise-openvino-targets.cmake
             DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/maskwise")

@@ -2,8 +2,9 @@
 """usage: scripts/nightly [--list] [STAGE[=MINUTES]...]
 
 What takes too long for every change: mutation, coverage, fuzzing, soak, sanitizers, memcheck,
-AArch64 and real clients, one after the other. Each has its minutes, or those given; a stage that
-needs more is ended and has failed. A failing stage ends nothing but itself, and the whole with 1.
+AArch64, plain environments and real clients, one after the other. Each has its minutes, or those
+given; a stage that needs more is ended and has failed. A failing stage ends nothing but itself, and
+the whole with 1.
 `mutate` adds up what it has tried on the same sources.
 
 docs/figures/nightly.json keeps the last result of each, of which the table in docs/reliability.md
@@ -68,6 +69,11 @@ STAGES = (
         "scripts/test_aarch64 cortex-a72 max,sve-max-vq=2",
         60,
         r"^scripts/test_aarch64: (.*)",
+    ),
+    Stage("plain", "scripts/plain", 60, r"^scripts/plain: (.*)"),
+    # From nothing, by `pip install .`.
+    Stage(
+        "sources", ".deps/python/bin/python -B python/tests/check_wheel.py", 30, r"^(same as .*)"
     ),
     Stage("clients", "scripts/clients", 60, r"^(\S+: (?:passed|FAILED|not to be had).*)"),
 )

@@ -3,7 +3,6 @@
 usage: wheels.py FOLDER
 """
 
-import fnmatch
 import json
 import os
 import re
@@ -30,7 +29,7 @@ class Machine:
 
     @property
     def build(self) -> Path:
-        return WORK / self.name
+        return ROOT / f"build/wheels-{self.name}"  # as deep as build/release, for ccache
 
 
 @dataclass(frozen=True)
@@ -56,8 +55,8 @@ ABIS = (
     Abi("cp314-cp314t", "3.14t", "3.14"),
 )
 # Found in the environment where they are used.
-FOREIGN = ("libtbb.so.12", "libopenvino.so.*")
-LARGEST = 5_000_000
+FOREIGN = ("libtbb.so.12",)
+LARGEST = 3_000_000
 
 
 def run(*command: str | Path, cwd: Path = ROOT) -> str:
@@ -67,7 +66,7 @@ def run(*command: str | Path, cwd: Path = ROOT) -> str:
     return ran.stdout
 
 
-def build(machine: Machine, settings: list[str], target: str) -> None:
+def build(machine: Machine, settings: list[str]) -> None:
     settings = [
         "-DCMAKE_BUILD_TYPE=Release",
         "-DMASKWISE_BUILD_TESTS=OFF",
@@ -78,7 +77,7 @@ def build(machine: Machine, settings: list[str], target: str) -> None:
         *settings,
     ]
     run("cmake", "-G", "Ninja", "-S", ROOT, "-B", machine.build, *settings)
-    run("cmake", "--build", machine.build, "--target", target)
+    run("cmake", "--build", machine.build)
 
 
 def cached(machine: Machine, name: str) -> str:
@@ -88,46 +87,34 @@ def cached(machine: Machine, name: str) -> str:
     return found.group(1)
 
 
-def build_openvino(machine: Machine) -> list[Path]:
-    """One library for each release: each has a soname of its own."""
-    made = []
-    for wheel in sorted((DEPS / "openvino").glob("openvino-*.whl")):
-        version = wheel.name.split("-")[1]
-        headers = WORK / "openvino" / version
-        if not headers.exists():
-            with zipfile.ZipFile(wheel) as archive:
-                archive.extractall(headers)
-        root = headers / "openvino"
-        build(
-            machine,
-            [f"-DMASKWISE_OPENVINO={root}", "-UOpenVINO_DIR", "-UMASKWISE_PYTHON_ABI"],
-            "maskwise_openvino",
-        )
-        library = machine.build / f"libmaskwise_openvino-{version}.so"
-        shutil.copy(machine.build / "lib/libmaskwise_openvino.so", library)
-        made.append(library)
-    return made
+def openvino_headers() -> Path:
+    """Those of the oldest release: the library that is compiled with them serves all."""
+    pins = (ROOT / "scripts/openvino.txt").read_text()
+    (version,) = re.findall(r"^openvino==(\S+)$", pins, re.MULTILINE)
+    (wheel,) = (DEPS / "openvino").glob(f"openvino-{version}-*.whl")
+    folder = WORK / wheel.stem
+    if not folder.exists():
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(folder)
+    return folder / "openvino"
 
 
-def stage(machine: Machine, abi: Abi, libraries: list[Path]) -> Path:
+def stage(machine: Machine, abi: Abi) -> Path:
     """The wheel as a folder, with no WHEEL in it yet."""
     headers = DEPS / f"python_headers-{abi.headers}-{machine.debian}/usr/include"
     build(
         machine,
         [
-            "-DMASKWISE_OPENVINO=OFF",
+            f"-DMASKWISE_OPENVINO={openvino_headers()}",  # without effect on AArch64
             f"-DMASKWISE_PYTHON_ABI={abi.python}",
             f"-DMASKWISE_PYTHON_HEADERS={headers}/python{abi.headers};{headers}",
         ],
-        "all",
     )
     staged = WORK / f"{abi.tag}-{machine.name}"
     shutil.rmtree(staged, ignore_errors=True)
     package = staged / "maskwise"
     shutil.copytree(ROOT / "python/maskwise", package, ignore=shutil.ignore_patterns("__pycache__"))
     run("cmake", "--install", machine.build, "--component", "python", "--prefix", staged)
-    for library in libraries:
-        shutil.copy(library, package / "lib")
     strip = cached(machine, "CMAKE_STRIP")
     run(strip, "--strip-unneeded", *package.glob("*.so"), *package.glob("lib/*"))
     if machine.name == "aarch64":
@@ -179,7 +166,7 @@ def check(wheel: Path, machine: Machine) -> None:
     if not tag.startswith("manylinux_") or glibc(tag) > glibc(machine.platform):
         sys.exit(f"scripts/wheels: {wheel.name} is {tag}: {said['versioned_symbols']}")
     for name in said["external_libs"]:
-        if not any(fnmatch.fnmatch(name, pattern) for pattern in FOREIGN):
+        if name not in FOREIGN:
             sys.exit(f"scripts/wheels: {wheel.name} needs {name}")
     size = wheel.stat().st_size
     if size > LARGEST:
@@ -197,9 +184,8 @@ def main() -> None:
     for old in folder.glob("maskwise-*.whl"):
         old.unlink()
     for machine in MACHINES:
-        libraries = build_openvino(machine) if machine.name == "x86_64" else []
         for abi in ABIS:
-            staged = stage(machine, abi, libraries)
+            staged = stage(machine, abi)
             describe(staged, machine, abi)
             add_licences(staged)
             run(TOOLS, "-m", "wheel", "pack", staged, "--dest-dir", folder)

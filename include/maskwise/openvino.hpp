@@ -4,7 +4,7 @@
 //   passes.register_pass<maskwise::openvino::accelerate_select>();
 //   passes.run_passes(model); // then core.compile_model(model, "CPU")
 //
-// Compile with the OpenVINO that libmaskwise_openvino.so was built for, and link that library.
+// Compile with OpenVINO 2026.0 or newer, and link with it and with libmaskwise_openvino.so.
 #pragma once
 
 #include <openvino/pass/pass.hpp>

@@ -2,31 +2,33 @@
 // part, by which models that are read from IR and ONNX need no pass.
 #include "deferred.hpp"
 #include "fused.hpp"
+#include "layout.hpp"
 #include "select.hpp"
 
 #include "maskwise/openvino.hpp"
 
-#include <openvino/core/core.hpp>
 #include <openvino/core/op_extension.hpp>
 #include <openvino/frontend/onnx/extension/conversion.hpp>
 #include <openvino/op/matmul.hpp>
 #include <openvino/op/util/multi_subgraph_base.hpp>
 
-#include <string_view>
+#include <string>
 
 namespace maskwise::openvino {
 namespace {
 
 using onnx_conversion = ov::frontend::onnx::ConversionExtension;
 
-// A node of a model that is read, deferred.
+// A node of a model that is read. Not ov::OpExtension, which compiles ov::Any in: that is laid out
+// otherwise in 2026.0 than in 2026.1.
 class node_of_ir : public ov::BaseOpExtension {
 public:
-    explicit node_of_ir(const ov::DiscreteTypeInfo& type) : type_(type) {}
+    using maker = std::shared_ptr<ov::Node> (*)(const ov::DiscreteTypeInfo&);
+    node_of_ir(const ov::DiscreteTypeInfo& type, maker make) : type_(type), make_(make) {}
     const ov::DiscreteTypeInfo& get_type_info() const override { return type_; }
     ov::OutputVector create(const ov::OutputVector& inputs,
                             ov::AttributeVisitor& visitor) const override {
-        const auto node = make_node_of_ir(type_);
+        const auto node = make_(type_);
         node->set_arguments(inputs);
         node->visit_attributes(visitor);
         node->constructor_validate_and_infer_types();
@@ -36,7 +38,22 @@ public:
 
 private:
     const ov::DiscreteTypeInfo& type_;
+    maker make_;
 };
+
+template <class Operation>
+ov::Extension::Ptr own_node() {
+    return std::make_shared<node_of_ir>(
+        Operation::get_type_info_static(),
+        [](const ov::DiscreteTypeInfo&) -> std::shared_ptr<ov::Node> {
+            return std::make_shared<Operation>();
+        });
+}
+
+template <class Operation>
+ov::Extension::Ptr deferred_node() {
+    return std::make_shared<node_of_ir>(Operation::get_type_info_static(), make_node_of_ir);
+}
 
 ov::OutputVector where_of_onnx(const ov::frontend::NodeContext& node) {
     const ov::OutputVector inputs{node.get_input(0), node.get_input(1), node.get_input(2)};
@@ -83,35 +100,28 @@ private:
     }
 };
 
+// The names are the holder's then, each with a null character behind it: ov::Any, which runtime
+// info is made of, must not be compiled in.
 class taken_call : public call_of_python {
 public:
     taken_call() : call_of_python("Taken") {}
 
 private:
     void run(ov::op::util::MultiSubGraphOp& holder, ov::AttributeVisitor&) const override {
-        holder.get_rt_info()["taken"] = names_of_taken(*holder.get_function(0));
+        std::string names;
+        for (const auto& name : names_of_taken(*holder.get_function(0))) names += name + '\0';
+        holder.set_friendly_name(names);
     }
 };
 
-// OpenVINO expects exceptions of create_extensions, a C++ function but for its name. The loader
-// knows the version by the library's name; this knows it where somebody renamed one.
-void check_version() {
-    const std::string built = std::to_string(OPENVINO_VERSION_MAJOR) + '.' +
-                              std::to_string(OPENVINO_VERSION_MINOR) + '.' +
-                              std::to_string(OPENVINO_VERSION_PATCH);
-    const std::string_view found = ov::get_openvino_version().buildNumber;
-    OPENVINO_ASSERT(found.substr(0, found.find('-')) == built, "Maskwise: built for OpenVINO ",
-                    built, ", this is ", found);
-}
-
+// OpenVINO expects exceptions of create_extensions, a C++ function but for its name.
 std::vector<ov::Extension::Ptr> make_extensions() {
-    check_version();
-    return {std::make_shared<ov::OpExtension<select>>(),
-            std::make_shared<ov::OpExtension<fused>>(),
-            std::make_shared<node_of_ir>(ov::op::v1::Select::get_type_info_static()),
-            std::make_shared<node_of_ir>(ov::op::v0::MatMul::get_type_info_static()),
-            std::make_shared<node_of_ir>(
-                ov::op::v13::ScaledDotProductAttention::get_type_info_static()),
+    check_layout();
+    return {own_node<select>(),
+            own_node<fused>(),
+            deferred_node<ov::op::v1::Select>(),
+            deferred_node<ov::op::v0::MatMul>(),
+            deferred_node<ov::op::v13::ScaledDotProductAttention>(),
             std::make_shared<onnx_conversion>("Where", where_of_onnx),
             std::make_shared<onnx_conversion>("MatMul", product_of_onnx),
             std::make_shared<accelerate_call>(),

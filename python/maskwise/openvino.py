@@ -15,7 +15,6 @@ and what it gains.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 try:
@@ -40,22 +39,8 @@ def library() -> str:
     ------
     FileNotFoundError
         The package was built without OpenVINO.
-    RuntimeError
-        It has none for the OpenVINO that is installed: each release has a library of its own.
     """
-    installed = ov.get_version().split("-")[0]
-    built = releases()
-    if built and installed not in built:
-        raise RuntimeError(
-            f"Maskwise was built for OpenVINO {', '.join(built)}, this is {installed}"
-        )
-    return maskwise._library(f"libmaskwise_openvino-{installed}.so", "extension of OpenVINO")
-
-
-def releases() -> list[str]:
-    """The releases of OpenVINO that this installation has an extension for."""
-    files = (Path(maskwise.__file__).parent / "lib").glob("libmaskwise_openvino-*.so")
-    return sorted(file.stem.split("-")[1] for file in files)
+    return maskwise._library("libmaskwise_openvino_extension.so", "extension of OpenVINO")
 
 
 def accelerate(model: ov.Model, *, force: bool = False, allow_narrowing: bool = False) -> ov.Model:
@@ -109,8 +94,8 @@ def taken(model: ov.Model) -> list[str]:
     TypeError, ValueError, RuntimeError
         As `accelerate`.
     """
-    names: list[str] = _call("Taken", model, {}).get_rt_info()["taken"].aslist(str)
-    return names
+    names: str = _call("Taken", model, {}).get_friendly_name()
+    return names.split("\0")[:-1]
 
 
 def _call(name: str, model: Any, options: dict[str, bool]) -> Any:

@@ -72,7 +72,9 @@ def run(compiled: ov.CompiledModel, arrays: Sequence[Array]) -> Array:
     for port, array in zip(compiled.inputs, arrays, strict=True):
         bits = np.ascontiguousarray(array).reshape(array.shape)
         bits = bits.view(np.uint16) if bits.dtype == BFLOAT16 else bits
-        request.set_tensor(port, ov.Tensor(bits, array.shape, port.element_type))
+        # OpenVINO 2026.0 takes no array without dimensions or elements.
+        flat = np.atleast_1d(bits if bits.size else np.zeros(1, bits.dtype))
+        request.set_tensor(port, ov.Tensor(flat, array.shape, port.element_type))
     request.infer(share_outputs=True)
     tensor = request.get_output_tensor(0)
     dtype = TYPES[tensor.element_type]

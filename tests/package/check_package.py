@@ -58,6 +58,7 @@ INSTALLED = {
     f"lib/libmaskwise_kernels.so.{VERSION}",
     "lib/libmaskwise_onnxruntime.so",
     "lib/libmaskwise_openvino.so",
+    "lib/libmaskwise_openvino_extension.so",
     "lib/cmake/maskwise/maskwise-config-version.cmake",
     "lib/cmake/maskwise/maskwise-config.cmake",
     "lib/cmake/maskwise/maskwise-openvino-targets-BUILD.cmake",

@@ -1,0 +1,95 @@
+#include "layout.hpp"
+
+#include <openvino/core/core.hpp>
+#include <openvino/core/op_extension.hpp>
+#include <openvino/frontend/extension/conversion.hpp>
+#include <openvino/frontend/node_context.hpp>
+#include <openvino/op/op.hpp>
+#include <openvino/op/util/multi_subgraph_base.hpp>
+#include <openvino/pass/pass.hpp>
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string>
+#include <typeinfo>
+
+namespace maskwise::openvino {
+namespace {
+
+constexpr std::size_t word = sizeof(void*);
+constexpr std::size_t before_slots = 2; // words of a vtable: the offset to the top and the type
+
+// A further virtual function gets the slot behind the last one. The Itanium ABI keeps its offset in
+// the pointer to member, on ARM in the second word.
+template <class Class>
+std::size_t slots_compiled() {
+    struct longer : Class {
+        virtual void behind_the_last();
+    };
+    const auto pointer = &longer::behind_the_last;
+    std::size_t words[2];
+    static_assert(sizeof(pointer) == sizeof(words));
+    std::memcpy(words, &pointer, sizeof(words));
+    return words[0] / word;
+}
+
+std::size_t slots_loaded(const char* mangled) {
+    void* const vtable = dlsym(RTLD_DEFAULT, (std::string("_ZTV") + mangled).c_str());
+    Dl_info library;
+    void* entry = nullptr;
+    if (vtable == nullptr || dladdr1(vtable, &library, &entry, RTLD_DL_SYMENT) == 0) return 0;
+    return static_cast<const ElfW(Sym)*>(entry)->st_size / word - before_slots;
+}
+
+template <class Class>
+bool has_known_slots() {
+    return slots_compiled<Class>() == slots_loaded(typeid(Class).name());
+}
+
+class plain : public ov::op::Op {
+public:
+    OPENVINO_OP("Plain", "maskwise")
+    std::shared_ptr<ov::Node> clone_with_new_inputs(const ov::OutputVector&) const override {
+        return {};
+    }
+};
+
+// OpenVINO's code fills a node, which is all of `plain`: up to its last word, and no byte more.
+bool has_known_size() {
+    constexpr std::size_t size = sizeof(plain), more = 1024;
+    constexpr std::byte untouched{0xA5};
+    const auto is_untouched = [](std::byte value) { return value == untouched; };
+    alignas(plain) std::array<std::byte, size + more> memory;
+    memory.fill(untouched);
+    auto* const node = new (memory.data()) plain();
+    const auto end = memory.begin() + size;
+    const bool result = !std::all_of(end - static_cast<std::ptrdiff_t>(word), end, is_untouched) &&
+                        std::all_of(end, memory.end(), is_untouched);
+    node->~plain();
+    return result;
+}
+
+} // namespace
+
+void check_layout() {
+    const bool is_known =
+        has_known_slots<ov::Node>() && has_known_slots<ov::op::util::MultiSubGraphOp>() &&
+        has_known_slots<ov::AttributeVisitor>() && has_known_slots<ov::BaseOpExtension>() &&
+        has_known_slots<ov::frontend::ConversionExtensionBase>() &&
+        has_known_slots<ov::frontend::NodeContext>() && has_known_slots<ov::pass::ModelPass>() &&
+        has_known_size();
+    OPENVINO_ASSERT(is_known, "Maskwise: does not run in OpenVINO ",
+                    ov::get_openvino_version().buildNumber,
+                    ", whose classes are laid out otherwise than those of ", OPENVINO_VERSION_MAJOR,
+                    '.', OPENVINO_VERSION_MINOR, '.', OPENVINO_VERSION_PATCH, ", of the build");
+}
+
+} // namespace maskwise::openvino

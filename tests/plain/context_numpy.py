@@ -1,0 +1,39 @@
+"""README.md and docs/python.md on NumPy's arrays."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+TYPES = {"f32": np.float32, "f16": np.float16}
+
+
+def names(kind: str) -> dict[str, Any]:
+    """NumPy alone has no bfloat16: then the pages run in float32."""
+    random, dtype = np.random.default_rng(51), TYPES.get(kind, np.float32)
+
+    def draw(*shape: int) -> Any:
+        return random.standard_normal(shape).astype(dtype)
+
+    q, k, v = (draw(2, 3, 64, 16) for _ in "qkv")
+    layer = SimpleNamespace(**{name: draw(2, 2, 1024, 16) for name in "qkv"})
+    mask = np.tril(np.ones((64, 64), bool))
+    return {"q": q, "k": k, "v": v, "mask": mask, "x": draw(64, 64), "layers": [layer]}
+
+
+def attention_of(q: Any, k: Any, v: Any, mask: Any) -> Any:
+    scores = q @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1])
+    weights = np.exp(np.where(mask, scores, -np.inf))
+    return weights / weights.sum(-1, keepdims=True) @ v
+
+
+def check(names: dict[str, Any]) -> None:
+    q, k, v = (names[name].astype(np.float64) for name in "qkv")
+    keep = np.tril(np.ones((64, 64), bool))  # docs/python.md has another mask by then
+    np.testing.assert_allclose(names["z"], attention_of(q, k, v, keep), atol=5e-3)
+    assert names["z"].dtype == names["q"].dtype
+    assert np.array_equal(names["y"], np.where(keep, names["x"], 0))
+    if "out" in names:  # the loop over layers
+        assert names["out"].shape == names["layers"][0].q.shape

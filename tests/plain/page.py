@@ -1,0 +1,107 @@
+"""Runs the code blocks of a page as a reader would, in the environment that this Python is of.
+
+usage: page.py CONTEXT TYPE PAGE...
+
+CONTEXT names a file beside this one, context_CONTEXT.py: what the blocks use and do not make
+(`names`), and what shall hold afterwards (`check`). Blocks of a page are one program, line for line
+as written; those in `sh` are given to bash. A block is left out if it needs what this environment
+does not have, or is among OTHERS.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+# Blocks that no plain environment runs, by what they have in them, each with the reason.
+OTHERS = {
+    "sentence_transformers": "a package of its own",
+    "scripts/": "of a clone, which CI runs",
+}
+# The modules of Maskwise's that want another package.
+WANTED = {
+    "maskwise.torch": "torch",
+    "maskwise.flash_attn": "torch",
+    "maskwise.transformers": "transformers",
+    "maskwise.onnxruntime": "onnxruntime",
+    "maskwise.openvino": "openvino",
+}
+
+
+def blocks_of(page: str) -> list[tuple[int, str, str]]:
+    """Of each block the line that it begins at, its language and text."""
+    text = (ROOT / page).read_text()
+    found = re.finditer(r"^```(python|sh)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return [(text[: one.start()].count("\n") + 2, one[1], one[2]) for one in found]
+
+
+def is_left_out(block: str, context: str) -> bool:
+    wanted = {WANTED[word] for word in re.findall(r"maskwise\.\w+", block) if word in WANTED}
+    lacking = [name for name in wanted if importlib.util.find_spec(name) is None]
+    is_other = any(word in block for word in OTHERS)
+    # A context makes the models of its own framework only.
+    return is_other or bool(lacking) or bool(wanted - {"torch", context})
+
+
+def run_block(page: str, line: int, language: str, block: str, names: dict[str, Any]) -> None:
+    where = f"{page}:{line}"
+    if language == "sh":
+        ran = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", block], text=True, capture_output=True, check=False
+        )
+        if ran.returncode != 0:
+            sys.exit(f"{where} failed:\n{ran.stdout}{ran.stderr}")
+        return
+    # Blank lines in front: a traceback then has the page's own lines.
+    code = compile("\n" * (line - 1) + block, str(ROOT / page), "exec")
+    try:
+        exec(code, names)
+    except Exception as failure:
+        failure.add_note(f"in the block at {where}")
+        raise
+
+
+def run_page(page: str, context: str, kind: str) -> int:
+    module = importlib.import_module(f"context_{context}")
+    names: dict[str, Any] = module.names(kind)
+    count = 0
+    for line, language, block in blocks_of(page):
+        if is_left_out(block, context):
+            continue
+        run_block(page, line, language, block, names)
+        count += 1
+    module.check(names)
+    return count
+
+
+def versions(context: str) -> str:
+    packages = dict.fromkeys((context, "torch", "numpy"))
+    found = []
+    for name in packages:
+        try:
+            found.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return ", ".join(found)
+
+
+def main() -> None:
+    context, kind, *pages = sys.argv[1:]
+    os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    for page in pages:
+        count = run_page(page, context, kind)
+        if not count:
+            sys.exit(f"{page}: no block was run")
+        print(f"  {page}: {count} blocks in {kind}: {versions(context)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
