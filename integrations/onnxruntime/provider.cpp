@@ -50,11 +50,12 @@ provider::provider(const runtime& with, OrtKernelRegistry* kernels, session_sett
 // ONNX Runtime asks for each graph, those of If, Loop and Scan too, and again after changes of its
 // own: then the nodes have their provider.
 void provider::claim_nodes(const model_graph& graph, OrtEpGraphSupportInfo* support) {
+    if (!settings_.is_enabled) return;
     // Then only those are kept that were claimed before.
     const bool is_broken = !settings_.has_stable_optimizers && breaks_transpose_fusion(graph);
     rounding rounds;
     std::set<const node*> seen;
-    if (settings_.fuses && !is_broken) seen = claim_fusions(graph, support, rounds);
+    if (settings_.reason_against_fusions.empty() && !is_broken) seen = claim_fusions(graph, support, rounds);
     for (const node& each : graph.nodes()) {
         const bool is_ours = each.provider == provider_name, is_free = each.provider.empty();
         const bool has_kernel = each.is("Where") || is_attention(each);
@@ -72,8 +73,9 @@ void provider::claim_node(const node& each, OrtEpGraphSupportInfo* support,
                           rounding& rounds) const {
     if (each.is("Softmax"))
         report(each.name, describe(each),
-               settings_.fuses ? "not along the last dimension, or not in f32 or f16"
-                               : "maskwise.fuse is 0");
+               settings_.reason_against_fusions.empty()
+                   ? "not along the last dimension, or not in f32 or f16"
+                   : settings_.reason_against_fusions);
     else if (wants(each, support, rounds))
         check(with_.EpGraphSupportInfo_AddSingleNode(support, each.theirs));
 }
