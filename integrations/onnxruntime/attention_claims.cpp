@@ -121,8 +121,7 @@ std::string reason_against_onnx(const node& of) {
     const onnx_inputs_given given(of);
     const bool is_masked = given.mask.is_given() || settings.is_causal || given.has_lengths;
     return one_of({reason_against_types(of, given), reason_against_operands(of, given),
-                   reason_against_scale(settings),
-                   reason_against_numbers(settings),
+                   reason_against_scale(settings), reason_against_numbers(settings),
                    reason_against_old(of, settings, given), reason_against_ranks(of),
                    reason_against_depth(of, settings, is_masked)});
 }
@@ -151,8 +150,7 @@ std::string reason_against_multi_head(const node& of) {
         return "both unidirectional and attention_bias";
     const bool is_masked =
         settings.is_causal || of.input(mask).is_given() || of.input(bias).is_given();
-    return one_of({reason_against_multi_head_inputs(of),
-                   reason_against_numbers(settings),
+    return one_of({reason_against_multi_head_inputs(of), reason_against_numbers(settings),
                    reason_against_depth(of, settings, is_masked)});
 }
 
@@ -209,8 +207,7 @@ std::string reason_against_group_query(const node& of) {
     if (!has_output(of, 1) || !has_output(of, 2)) return "no present_key or present_value";
     if (settings.query_heads < 1) return with_number("num_heads", settings.query_heads);
     if (settings.key_heads < 1) return with_number("kv_num_heads", settings.key_heads);
-    if (const auto window = of.integer("local_window_size", -1);
-        window < -1 || window == 0)
+    if (const auto window = of.integer("local_window_size", -1); window < -1 || window == 0)
         return with_number("local_window_size", window);
     return one_of({reason_against_rotary(of), reason_against_group_query_extras(of),
                    reason_against_numbers(settings),

@@ -38,7 +38,8 @@ void check_shapes(const multi_head_inputs& in) {
     if (!is_given(in.past_key)) return;
     const dims& past = in.past_key.desc.extents;
     expect_shape("past_key", past, {query[0], query[1], -1, query[3]});
-    expect_shape("past_value", in.past_value.desc.extents, {query[0], query[1], past[2], value[3]});
+    const std::int64_t columns = past[2] == 0 ? -1 : value[3]; // of none, any
+    expect_shape("past_value", in.past_value.desc.extents, {query[0], query[1], past[2], columns});
 }
 
 void check_bias(const multi_head_inputs& in) {

@@ -55,7 +55,8 @@ void provider::claim_nodes(const model_graph& graph, OrtEpGraphSupportInfo* supp
     const bool is_broken = !settings_.has_stable_optimizers && breaks_transpose_fusion(graph);
     rounding rounds;
     std::set<const node*> seen;
-    if (settings_.reason_against_fusions.empty() && !is_broken) seen = claim_fusions(graph, support, rounds);
+    if (settings_.reason_against_fusions.empty() && !is_broken)
+        seen = claim_fusions(graph, support, rounds);
     for (const node& each : graph.nodes()) {
         const bool is_ours = each.provider == provider_name, is_free = each.provider.empty();
         const bool has_kernel = each.is("Where") || is_attention(each);

@@ -24,7 +24,7 @@ void require_leading(std::string_view name, const dims& actual, const dims& leas
 void check_caches(const rotary_call& of, const dims& cosines, const dims& sines) {
     constexpr std::int64_t unit = 8; // ONNX Runtime takes no other numbers of pairs
     const std::int64_t depth = of.queries[3];
-    require_leading("cos_cache", cosines, {of.longest, 1});
+    require_leading("cos_cache", cosines, {of.longest, 0});
     require_leading("sin_cache", sines, {of.longest, cosines[1]});
     if (sines[1] != cosines[1]) expect_shape("sin_cache", sines, cosines);
     if (depth % (2 * unit) != 0 || cosines[1] % unit != 0 || cosines[1] > depth / 2)
@@ -78,8 +78,7 @@ rotary_positions read_rotary_positions(const rotary_call& of) {
         read_given(found, of, given);
     else
         found.first = of.positions;
-    check_positions(found, of.queries[0],
-                    std::min(cosines.desc.extents[0], sines.desc.extents[0]));
+    check_positions(found, of.queries[0], std::min(cosines.desc.extents[0], sines.desc.extents[0]));
     return found;
 }
 

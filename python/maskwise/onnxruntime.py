@@ -96,7 +96,7 @@ def session(
     Raises
     ------
     TypeError
-        A model or sess_options of another type.
+        A model, sess_options or enable of another type.
     FileNotFoundError, IsADirectoryError
         The path is missing or a directory.
     ValueError
@@ -120,6 +120,7 @@ def session(
     options = ort.SessionOptions() if sess_options is None else sess_options
     _choose(options)
     if enable is not None:
+        _arguments.instance("enable", enable, bool, "a bool")
         options.add_session_config_entry("maskwise.enable", "1" if enable else "0")
     try:
         # ONNX Runtime would otherwise print an error and go on without Maskwise.

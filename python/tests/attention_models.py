@@ -256,11 +256,21 @@ def draw_group_query(random: np.random.Generator, dtype: str = "f") -> Case:
     return Case("GroupQueryAttention", feeds, RESULTS[:3], attributes, 20, random.random() < 0.3)
 
 
+DRAWS = {
+    "Attention": draw_attention,
+    "MultiHeadAttention": draw_multi_head,
+    "GroupQueryAttention": draw_group_query,
+}
+
+
 def rows_that_count(case: Case, result: Array) -> Array:
     """Behind the end of a short prompt ONNX Runtime leaves what it finds; here zeros."""
-    if "seqlens_k" not in case.feeds or result.shape[1] != case.feeds["total_sequence_length"]:
+    if (
+        "seqlens_k" not in case.feeds
+        or result.shape[1] != case.feeds["total_sequence_length"].item()
+    ):
         return result
-    is_row = np.arange(result.shape[1]) <= case.feeds["seqlens_k"][:, None]
+    is_row = np.arange(result.shape[1]) <= case.feeds["seqlens_k"].reshape(-1, 1)
     return np.where(is_row[..., None], result, 0)
 
 
