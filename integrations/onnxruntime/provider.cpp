@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace maskwise::ort {
 namespace {
@@ -21,9 +22,9 @@ std::string reason_to_refuse_alone(const node& where, rounding& rounds) {
 } // namespace
 
 provider::provider(const runtime& with, OrtKernelRegistry* kernels, session_settings settings)
-    : OrtEp{}, with_(with), kernels_(kernels), settings_(settings),
+    : OrtEp{}, with_(with), kernels_(kernels), settings_(std::move(settings)),
       session_(std::make_shared<session_facts>()) {
-    session_->threads = settings.threads;
+    session_->threads = settings_.threads;
     ort_version_supported = api_version;
     GetName = [](const OrtEp*) noexcept { return provider_name; };
     GetCapability = [](OrtEp* own, const OrtGraph* graph, OrtEpGraphSupportInfo* support) noexcept {
