@@ -56,9 +56,9 @@ STAGES = (
     Stage(
         "fuzz",
         "scripts/fuzz --seconds {seconds}",
-        110,
+        125,
         r"^(.*(?:all right|_units:.*|failed.*))$",
-        14,
+        16,
     ),
     Stage("soak", "scripts/soak {seconds}", 40, r"^scripts/soak: (.*)"),
     Stage("asan", "scripts/test asan --lanes 3.13,3.2", 60, LANE_COUNTS),

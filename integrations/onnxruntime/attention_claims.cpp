@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 namespace maskwise::ort {
@@ -13,9 +12,6 @@ namespace {
 
 // Measured: as of find_fusions.cpp, where ONNX Runtime multiplies what its operators do.
 constexpr std::int64_t most_depth = 64, most_depth_masked = 128;
-
-// ONNX Runtime keeps attributes in 32 bits.
-constexpr std::int64_t most_number = std::numeric_limits<std::int32_t>::max();
 
 std::string type_of_input(const char* name, const value& of) {
     return std::string(name) + " of " + std::string(to_string(of.type));
@@ -34,13 +30,18 @@ std::int64_t depth_of(const value& of, std::int64_t heads) {
     return heads > 0 ? last / heads : unknown_depth;
 }
 
-std::string reason_against_numbers(const attention_settings& settings, const char* heads,
-                                   const char* key_heads) {
+// ONNX Runtime keeps integers in 32 bits: it refuses others, or takes their low bits.
+std::string reason_against_integers(const node& of) {
+    for (const auto& [name, number] : of.integers())
+        if (number != static_cast<std::int32_t>(number))
+            return std::string(name) + " of " + std::to_string(number);
+    return "";
+}
+
+std::string reason_against_numbers(const attention_settings& settings) {
     if (settings.scale && !std::isfinite(*settings.scale))
         return with_number("scale", *settings.scale);
     if (std::isinf(settings.soft_cap)) return with_number("softcap", settings.soft_cap);
-    if (settings.query_heads > most_number) return with_number(heads, settings.query_heads);
-    if (settings.key_heads > most_number) return with_number(key_heads, settings.key_heads);
     return "";
 }
 
@@ -120,8 +121,7 @@ std::string reason_against_onnx(const node& of) {
     const onnx_inputs_given given(of);
     const bool is_masked = given.mask.is_given() || settings.is_causal || given.has_lengths;
     return one_of({reason_against_types(of, given), reason_against_operands(of, given),
-                   reason_against_scale(settings),
-                   reason_against_numbers(settings, "q_num_heads", "kv_num_heads"),
+                   reason_against_scale(settings), reason_against_numbers(settings),
                    reason_against_old(of, settings, given), reason_against_ranks(of),
                    reason_against_depth(of, settings, is_masked)});
 }
@@ -150,8 +150,7 @@ std::string reason_against_multi_head(const node& of) {
         return "both unidirectional and attention_bias";
     const bool is_masked =
         settings.is_causal || of.input(mask).is_given() || of.input(bias).is_given();
-    return one_of({reason_against_multi_head_inputs(of),
-                   reason_against_numbers(settings, "num_heads", "num_heads"),
+    return one_of({reason_against_multi_head_inputs(of), reason_against_numbers(settings),
                    reason_against_depth(of, settings, is_masked)});
 }
 
@@ -190,7 +189,6 @@ std::string reason_against_group_query_extras(const node& of) {
 std::string reason_against_group_query_depth(const node& of, const attention_settings& settings) {
     constexpr std::size_t key = 1;
     if (of.input(key).is_given()) return reason_against_depth(of, settings, true);
-    if (std::max(settings.query_heads, settings.key_heads) > most_number) return ""; // refused
     const std::int64_t heads = settings.query_heads + 2 * settings.key_heads;
     const std::int64_t depth = depth_of(of.input(0), heads);
     return depth > most_depth_masked ? with_number("a depth", depth) : "";
@@ -203,20 +201,16 @@ std::string reason_against_group_query(const node& of) {
         if (!of.input(i).is_given()) return "query and lengths are not all there";
     if (of.input(key).is_given() != of.input(value).is_given())
         return "one of key and value is missing";
-    if (const auto& extents = of.input(key).extents;
-        extents && extents->rank() == 3 && (*extents)[1] == 0)
-        return "a key without rows";
     for (std::size_t i = past_key; i <= past_key + 1; ++i)
         if (of.input(i).is_given() && of.input(i).type != of.input(0).type)
             return type_of_input("the past", of.input(i));
     if (!has_output(of, 1) || !has_output(of, 2)) return "no present_key or present_value";
     if (settings.query_heads < 1) return with_number("num_heads", settings.query_heads);
     if (settings.key_heads < 1) return with_number("kv_num_heads", settings.key_heads);
-    if (const auto window = of.integer("local_window_size", -1);
-        window < -1 || window == 0 || window > most_number)
+    if (const auto window = of.integer("local_window_size", -1); window < -1 || window == 0)
         return with_number("local_window_size", window);
     return one_of({reason_against_rotary(of), reason_against_group_query_extras(of),
-                   reason_against_numbers(settings, "num_heads", "kv_num_heads"),
+                   reason_against_numbers(settings),
                    reason_against_group_query_depth(of, settings)});
 }
 
@@ -236,6 +230,7 @@ std::string reason_to_refuse_attention(const node& of, rounding& rounds) {
     const node* const one[] = {&of};
     if (!of.result().is_given()) return "no result";
     if (of.has_too_many_dims()) return "more than " + std::to_string(max_rank) + " dimensions";
+    if (std::string why = reason_against_integers(of); !why.empty()) return why;
     if (std::string why = reason_by_operator(of); !why.empty()) return why;
     if (!rounds.is_exact_for(one) || divides(of.result())) return rounds_otherwise;
     return "";

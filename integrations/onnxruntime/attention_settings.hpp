@@ -13,6 +13,7 @@ namespace maskwise::ort {
 struct attention_settings {
     std::int64_t query_heads = 0, key_heads = 0; // 0: not given
     bool is_causal = false;
+    bool pads_mask = false;     // keys behind the columns of a mask are masked
     std::optional<float> scale; // 1 / sqrt(depth) where not given
     float soft_cap = 0;         // 0: none
     float masked = 0;           // what MultiHeadAttention adds where its mask is 0
@@ -21,14 +22,15 @@ struct attention_settings {
     bool rotates_neighbours = false; // or else elements half of what is rotated apart
 };
 
-// `of` has integer(name, otherwise) and number(name, otherwise). ONNX Runtime takes a cap of 0 or
-// less, and a scale of NaN, as not given.
+// `of` has integer(name, otherwise), number(name, otherwise) and version(). ONNX Runtime takes a
+// cap of 0 or less, and a scale of NaN, as not given.
 template <class Attributes>
 attention_settings settings_of_onnx(const Attributes& of) {
     attention_settings found;
     found.query_heads = of.integer("q_num_heads", 0);
     found.key_heads = of.integer("kv_num_heads", 0);
     found.is_causal = of.integer("is_causal", 0) == 1;
+    found.pads_mask = of.version() >= 24;
     if (const float scale = of.number("scale", NAN); !std::isnan(scale)) found.scale = scale;
     if (const float cap = of.number("softcap", 0); cap > 0) found.soft_cap = cap;
     return found;
@@ -64,6 +66,11 @@ struct kernel_attributes {
     const runtime& with;
     const OrtKernelInfo* info;
 
+    int version() const {
+        int since = 0;
+        check(with.KernelInfo_GetOperatorSinceVersion(info, &since));
+        return since;
+    }
     std::int64_t integer(const char* name, std::int64_t otherwise) const {
         return read(with.KernelInfoGetAttribute_int64, name, otherwise);
     }

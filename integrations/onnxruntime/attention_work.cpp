@@ -92,14 +92,13 @@ void join(std::span<const cached_state> states, const parallel_loop& loop) {
     for (std::int64_t part = 0; part < parts; ++part) one(part);
 }
 
-// A mask that broadcasts from the right, as it lies for one head.
-const std::byte* mask_of_head(const tensor_desc& mask, const void* at, std::int64_t sequence,
-                              std::int64_t head) {
+// The row of a mask that broadcasts from the right.
+const std::byte* row_of_mask(const tensor_desc& mask, const void* at, const dims& place) {
     const dims strides = with_strides(mask).strides_bytes;
     const std::byte* found = bytes(at);
     const int rank = mask.extents.rank();
-    if (rank > 2 && mask.extents[rank - 3] != 1) found += head * strides[rank - 3];
-    if (rank > 3 && mask.extents[rank - 4] != 1) found += sequence * strides[rank - 4];
+    for (int d = 2; d <= rank; ++d)
+        if (mask.extents[rank - d] != 1) found += place[4 - d] * strides[rank - d];
     return found;
 }
 
@@ -133,15 +132,14 @@ void clear_lowest_rows(const attention_work& work, const std::vector<float>& sta
     const tensor_desc &bias = work.desc.bias, &dst = work.desc.dst;
     const float low = bias.type == data_type::f32 ? -1e30F : -32752.0F;
     const std::int64_t row_bytes = dst.extents[3] * dst.strides_bytes[3];
-    const std::int64_t mask_bytes =
-        work.desc.key.extents[2] * static_cast<std::int64_t>(width_bytes(bias.type));
+    const std::int64_t columns = bias.extents.end()[-1];
     std::size_t at = 0;
     for (std::int64_t b = 0; b < dst.extents[0]; ++b)
         for (std::int64_t h = 0; h < dst.extents[1]; ++h)
             for (std::int64_t row = 0; row < dst.extents[2]; ++row) {
                 if (statistics[at++] > low) continue; // NaN does not
-                const std::byte* const mask = mask_of_head(bias, work.at.bias, b, h);
-                if (are_lowest(mask + row * mask_bytes, bias.type, keys_of(work, b, row)))
+                const std::byte* const mask = row_of_mask(bias, work.at.bias, {b, h, row});
+                if (are_lowest(mask, bias.type, std::min(columns, keys_of(work, b, row))))
                     std::memset(static_cast<std::byte*>(work.at.dst) + b * dst.strides_bytes[0] +
                                     h * dst.strides_bytes[1] + row * dst.strides_bytes[2],
                                 0, static_cast<std::size_t>(row_bytes));

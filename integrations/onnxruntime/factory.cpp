@@ -79,7 +79,8 @@ private:
         return guarded(from.with_, [&] {
             const session_settings settings{
                 from.setting(options, "maskwise.verbose", verbose_level() > 0),
-                from.setting(options, "maskwise.fuse", true), from.has_stable_optimizers(options),
+                from.setting(options, "maskwise.enable", true),
+                from.reason_against_fusions(options), from.has_stable_optimizers(options),
                 from.threads_of(options)};
             *made = std::make_unique<provider>(from.with_, from.kernels_.get(), settings).release();
             ++from.holders_;
@@ -103,6 +104,13 @@ private:
         if (text != "0" && text != "1")
             throw argument_error(std::string(key) + " is '" + text + "', expected 0 or 1");
         return text == "1";
+    }
+
+    // A fused node has nothing to compile ahead: a model that ONNX Runtime writes with its contexts
+    // keeps the operators, which are fused when that model is loaded.
+    std::string reason_against_fusions(const OrtSessionOptions* options) const {
+        if (!setting(options, "maskwise.fuse", true)) return "maskwise.fuse is 0";
+        return entry(options, "ep.context_enable") == "1" ? "ep.context_enable is 1" : "";
     }
 
     bool has_stable_optimizers(const OrtSessionOptions* options) const {

@@ -13,10 +13,13 @@ struct group_query_inputs {
     std::int64_t past_capacity = 0, capacity = 0;
     std::int64_t longest = 0; // of the sequences, in keys, as lengths or their total say
     bool begins = false;      // without a past
-    std::vector<std::int64_t> past_rows{}, lengths{}; // of each sequence, in keys
+    // Of each sequence, in keys: those in the cache, those with this call's, and the position of
+    // the first query.
+    std::vector<std::int64_t> past_rows{}, lengths{}, positions{};
 
     std::int64_t batch() const { return queries.extents[0]; }
     std::int64_t rows() const { return queries.extents[2]; }
+    std::int64_t new_keys() const { return keys.extents[2]; } // 0: another layer cached them
     dims dst() const { return {batch(), rows(), queries.extents[1] * queries.extents[3]}; }
 };
 
@@ -60,7 +63,7 @@ void check_shapes(const group_query_inputs& in) {
     constexpr std::int64_t unit = 8; // ONNX Runtime takes no other depths
     const dims &query = in.queries.extents, &key = in.keys.extents;
     require_elements("query", in.query.desc);
-    expect_shape("key by heads", key, {query[0], -1, query[2], query[3]});
+    expect_shape("key by heads", key, {query[0], -1, key[2] == 0 ? 0 : query[2], query[3]});
     expect_shape("value by heads", in.values.extents, key);
     if (query[3] % unit != 0 || query[1] % key[1] != 0)
         throw shape_error("Maskwise: query by heads is " + to_string(query) + ", key " +
@@ -80,13 +83,25 @@ void check_shapes(const group_query_inputs& in) {
                          " rows behind " + std::to_string(in.past_capacity));
 }
 
-// A prompt is the first: it begins a sequence, whatever the past holds.
+// A prompt is the first: it begins a sequence, whatever the past holds, unless all its keys are
+// there.
 bool is_prompt(const group_query_inputs& in, std::int64_t total) {
     const bool is_first = total == in.rows();
-    const bool fits = total <= in.past_capacity || total == in.past_capacity + in.rows();
-    if (total < in.rows() || !(is_first || fits) || (!is_first && in.rows() > 1 && in.batch() != 1))
+    const bool fits = total <= in.past_capacity || total == in.past_capacity + in.new_keys();
+    const bool needs_no_past = is_first && in.new_keys() > 0;
+    if (total < in.rows() || !(needs_no_past || fits) ||
+        (!is_first && in.rows() > 1 && in.batch() != 1))
         refuse_total(in, total);
     return is_first;
+}
+
+// A shape of extents that are 1 or the number of sequences, of which there is a length each:
+// builders of models keep dimensions of a sum.
+void check_lengths(const group_query_inputs& in) {
+    const dims& shape = in.last_keys.desc.extents;
+    std::int64_t count = 1;
+    for (const std::int64_t extent : shape) count *= extent;
+    if (shape.empty() || count != in.batch()) expect_shape("seqlens_k", shape, {in.batch()});
 }
 
 void read_lengths(group_query_inputs& in) {
@@ -96,16 +111,18 @@ void read_lengths(group_query_inputs& in) {
     in.begins = is_prompt(in, total);
     in.longest = total;
     in.capacity = std::max(total, in.past_capacity);
-    expect_shape("seqlens_k", in.last_keys.desc.extents, {in.batch()});
+    check_lengths(in);
     for (std::int64_t b = 0; b < in.batch(); ++b) {
         const std::int64_t last = static_cast<const std::int32_t*>(in.last_keys.data)[b];
-        const std::int64_t past = in.begins ? 0 : last + 1 - in.rows();
-        if (last < 0 || last >= in.capacity || past < 0 || past > in.past_capacity)
+        const std::int64_t first = in.begins ? 0 : last + 1 - in.rows();
+        const std::int64_t past = in.new_keys() == 0 ? last + 1 : first;
+        if (last < 0 || last >= in.capacity || first < 0 || past > in.past_capacity)
             throw argument_error("Maskwise: seqlens_k[" + std::to_string(b) + "] is " +
                                  std::to_string(last) + " with " + std::to_string(in.rows()) +
                                  " rows, room for " + std::to_string(in.capacity) +
                                  " keys, and a past of " + std::to_string(in.past_capacity));
         in.past_rows.push_back(past);
+        in.positions.push_back(first);
         in.lengths.push_back(last + 1);
         in.longest = std::max(in.longest, last + 1);
     }
@@ -133,12 +150,12 @@ attention_work begin_group_query_attention(const runtime&, const call& at,
     work.desc.dst = by_heads("dst", {in.queries.type, in.dst()}, settings.query_heads);
     if (settings.rotates)
         work.rotary = read_rotary_positions({at, in.queries.extents, in.longest, in.begins,
-                                             in.past_rows, settings.rotates_neighbours});
+                                             in.positions, settings.rotates_neighbours});
     work.at.dst = at.output_data(in.dst());
     keep_for_next(work, at, {in.past_capacity, in.capacity, in.past_rows}, in.past_key,
                   in.past_value, loop);
     work.rules.causal = true;
-    work.rules.offsets = in.past_rows;
+    work.rules.offsets = in.positions;
     work.rules.lengths = in.lengths;
     if (settings.window > 0) work.rules.window = {.left = settings.window - 1};
     // A prompt may be shorter than its rows, and its keys are no more than these.

@@ -182,6 +182,21 @@ std::int64_t node::integer(const char* of, std::int64_t otherwise) const {
     return found ? found->front() : otherwise;
 }
 
+std::vector<std::pair<std::string_view, std::int64_t>> node::integers() const {
+    std::vector<std::pair<std::string_view, std::int64_t>> found;
+    for (const auto* each :
+         list<const OrtOpAttr*>(with->Node_GetNumAttributes, with->Node_GetAttributes, theirs)) {
+        OrtOpAttrType kind{};
+        check(with->OpAttr_GetType(each, &kind));
+        if (kind != ORT_OP_ATTR_INT) continue;
+        std::int64_t number = 0;
+        std::size_t bytes = 0;
+        check(with->ReadOpAttr(each, kind, &number, sizeof(number), &bytes));
+        found.emplace_back(text(with->OpAttr_GetName, each), number);
+    }
+    return found;
+}
+
 float node::number(const char* of, float otherwise) const {
     const auto found = attribute<float>(of, ORT_OP_ATTR_FLOAT);
     return found ? found->front() : otherwise;

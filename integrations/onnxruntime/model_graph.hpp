@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 // A graph of ONNX Runtime's, as the claims read it.
@@ -82,6 +83,9 @@ struct node {
     template <class Number>
     std::optional<std::vector<Number>> attribute(const char* of, OrtOpAttrType kind) const;
     std::int64_t integer(const char* of, std::int64_t otherwise) const;
+    // Names and numbers of all attributes that are one integer.
+    std::vector<std::pair<std::string_view, std::int64_t>> integers() const;
+    int version() const { return since_version; }
     float number(const char* of, float otherwise) const;
 };
 

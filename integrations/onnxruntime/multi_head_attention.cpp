@@ -32,15 +32,14 @@ void check_shapes(const multi_head_inputs& in) {
     expect_shape("value by heads", value, {query[0], query[1], key[2], -1});
     if (is_given(in.added))
         expect_shape("bias", in.added.desc.extents, {query[1] * (query[3] + key[3] + value[3])});
-    if (rank == 4 && (is_given(in.added) || is_given(in.past_key)))
-        throw shape_error("Maskwise: key " + to_string(key) + " with a bias or past_key");
     if (rank == 4) expect_shape("value", in.value.desc.extents, key);
     if (is_given(in.past_key) != is_given(in.past_value))
         throw argument_error("Maskwise: one of past_key and past_value is missing");
     if (!is_given(in.past_key)) return;
     const dims& past = in.past_key.desc.extents;
     expect_shape("past_key", past, {query[0], query[1], -1, query[3]});
-    expect_shape("past_value", in.past_value.desc.extents, {query[0], query[1], past[2], value[3]});
+    const std::int64_t columns = past[2] == 0 ? -1 : value[3]; // of none, any
+    expect_shape("past_value", in.past_value.desc.extents, {query[0], query[1], past[2], columns});
 }
 
 void check_bias(const multi_head_inputs& in) {
@@ -84,6 +83,8 @@ void add_bias(attention_work& work, const multi_head_inputs& in) {
     const auto* numbers = static_cast<const float*>(in.added.data);
     const std::int64_t width = in.queries.extents[1] * in.queries.extents[3];
     add_numbers(work, work.desc.query, work.at.query, numbers);
+    // Projected before, with the bias of theirs: an encoder's.
+    if (in.key.desc.extents.rank() == 4) return;
     add_numbers(work, work.desc.key, work.at.key, numbers + width);
     add_numbers(work, work.desc.value, work.at.value, numbers + 2 * width);
 }

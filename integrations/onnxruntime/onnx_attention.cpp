@@ -1,5 +1,6 @@
 #include "onnx_attention.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -11,6 +12,7 @@ struct onnx_inputs {
     input_tensor query, key, value, mask, past_key, past_value, lengths;
     tensor_desc queries{}, keys{}, values{}; // by heads
     std::int64_t past = 0;                   // rows
+    std::int64_t masked_from = 0;            // the first key that is masked in all rows
 
     bool is_given(const input_tensor& which) const { return which.theirs != nullptr; }
     std::int64_t batch() const { return queries.extents[0]; }
@@ -37,15 +39,22 @@ void check_past(const onnx_inputs& in) {
                  {key[0], key[1], in.past_key.desc.extents[2], value[3]});
 }
 
-void check_mask(const onnx_inputs& in) {
+// ONNX broadcasts every dimension of a mask, ONNX Runtime those before the last two. With
+// `pads_columns` keys without a column are masked.
+void read_mask(onnx_inputs& in, const runtime& with, bool pads_columns) {
+    in.masked_from = in.all_keys();
     if (!in.is_given(in.mask)) return;
+    const bool is_by_onnx = !masks_by_lowest(with); // before, ONNX Runtime's own rules alone
     const dims& mask = in.mask.desc.extents;
-    const int rank = mask.rank();
-    dims expected{in.rows(), in.all_keys()};
-    if (rank >= 3) expected = {in.queries.extents[1], in.rows(), in.all_keys()};
-    if (rank >= 4) expected = {in.batch(), in.queries.extents[1], in.rows(), in.all_keys()};
-    for (int d = 0; d < std::min(rank, expected.rank()) - 2; ++d)
-        if (mask[d] == 1) expected[d] = 1;
+    const int rank = mask.rank(), least = is_by_onnx ? 1 : 2;
+    const std::int64_t columns = rank == 0 ? 1 : mask[rank - 1];
+    if (is_by_onnx && pads_columns) in.masked_from = std::min(columns, in.all_keys());
+    const dims whole{in.batch(), in.queries.extents[1], in.rows(), in.masked_from};
+    dims expected = dims::filled(std::clamp(rank, least, whole.rank()), 1);
+    for (int d = 1; d <= expected.rank(); ++d) {
+        const bool broadcasts = d <= rank && mask.end()[-d] == 1 && (d > 2 || is_by_onnx);
+        if (!broadcasts) expected.end()[-d] = whole.end()[-d];
+    }
     expect_shape("attn_mask", mask, expected);
 }
 
@@ -84,14 +93,14 @@ void describe_by_heads(onnx_inputs& in, const attention_settings& settings) {
                           std::to_string(key[1]) + " of K");
 }
 
-onnx_inputs read_inputs(const call& at, const attention_settings& settings) {
+onnx_inputs read_inputs(const runtime& with, const call& at, const attention_settings& settings) {
     onnx_inputs in{at.input(0),          at.input(1),          at.input(2),
                    at.optional_input(3), at.optional_input(4), at.optional_input(5),
                    at.optional_input(6)};
     describe_by_heads(in, settings);
     check_past(in);
     if (in.is_given(in.past_key)) in.past = in.past_key.desc.extents[2];
-    check_mask(in);
+    read_mask(in, with, settings.pads_mask);
     check_lengths(in);
     return in;
 }
@@ -112,6 +121,7 @@ void describe_rules(attention_work& work, const runtime& with, const attention_s
     work.rules.offsets.clear();
     for (const std::int64_t length : work.rules.lengths)
         work.rules.offsets.push_back(length - in.rows());
+    for (std::int64_t& length : work.rules.lengths) length = std::min(length, in.masked_from);
 }
 
 void describe_mask(attention_work& work, const runtime& with, const onnx_inputs& in) {
@@ -140,7 +150,7 @@ void describe_result(attention_work& work, const call& at, const onnx_inputs& in
 
 attention_work begin_onnx_attention(const runtime& with, const call& at,
                                     const attention_settings& settings, const parallel_loop& loop) {
-    const onnx_inputs in = read_inputs(at, settings);
+    const onnx_inputs in = read_inputs(with, at, settings);
     attention_work work = begin_work({in.queries, in.query.data}, {in.keys, in.key.data},
                                      {in.values, in.value.data}, settings);
     work.desc.grouped_queries = in.queries.extents[1] != in.keys.extents[1];
@@ -148,6 +158,8 @@ attention_work begin_onnx_attention(const runtime& with, const call& at,
     const auto sequences = static_cast<std::size_t>(in.batch());
     keep_for_next(work, at, {in.past, in.all_keys(), std::vector(sequences, in.past)}, in.past_key,
                   in.past_value, loop);
+    for (tensor_desc* const all : {&work.desc.key, &work.desc.value})
+        all->extents[2] = in.masked_from;
     describe_rules(work, with, settings, in);
     describe_mask(work, with, in);
     return work;

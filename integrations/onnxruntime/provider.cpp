@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace maskwise::ort {
 namespace {
@@ -21,9 +22,9 @@ std::string reason_to_refuse_alone(const node& where, rounding& rounds) {
 } // namespace
 
 provider::provider(const runtime& with, OrtKernelRegistry* kernels, session_settings settings)
-    : OrtEp{}, with_(with), kernels_(kernels), settings_(settings),
+    : OrtEp{}, with_(with), kernels_(kernels), settings_(std::move(settings)),
       session_(std::make_shared<session_facts>()) {
-    session_->threads = settings.threads;
+    session_->threads = settings_.threads;
     ort_version_supported = api_version;
     GetName = [](const OrtEp*) noexcept { return provider_name; };
     GetCapability = [](OrtEp* own, const OrtGraph* graph, OrtEpGraphSupportInfo* support) noexcept {
@@ -50,11 +51,13 @@ provider::provider(const runtime& with, OrtKernelRegistry* kernels, session_sett
 // ONNX Runtime asks for each graph, those of If, Loop and Scan too, and again after changes of its
 // own: then the nodes have their provider.
 void provider::claim_nodes(const model_graph& graph, OrtEpGraphSupportInfo* support) {
+    if (!settings_.is_enabled) return;
     // Then only those are kept that were claimed before.
     const bool is_broken = !settings_.has_stable_optimizers && breaks_transpose_fusion(graph);
     rounding rounds;
     std::set<const node*> seen;
-    if (settings_.fuses && !is_broken) seen = claim_fusions(graph, support, rounds);
+    if (settings_.reason_against_fusions.empty() && !is_broken)
+        seen = claim_fusions(graph, support, rounds);
     for (const node& each : graph.nodes()) {
         const bool is_ours = each.provider == provider_name, is_free = each.provider.empty();
         const bool has_kernel = each.is("Where") || is_attention(each);
@@ -72,8 +75,9 @@ void provider::claim_node(const node& each, OrtEpGraphSupportInfo* support,
                           rounding& rounds) const {
     if (each.is("Softmax"))
         report(each.name, describe(each),
-               settings_.fuses ? "not along the last dimension, or not in f32 or f16"
-                               : "maskwise.fuse is 0");
+               settings_.reason_against_fusions.empty()
+                   ? "not along the last dimension, or not in f32 or f16"
+                   : settings_.reason_against_fusions);
     else if (wants(each, support, rounds))
         check(with_.EpGraphSupportInfo_AddSingleNode(support, each.theirs));
 }

@@ -11,7 +11,8 @@ namespace maskwise::ort {
 
 struct session_settings {
     bool is_verbose = false;
-    bool fuses = true;
+    bool is_enabled = true;             // else every node is left
+    std::string reason_against_fusions; // empty: nodes are fused
     bool has_stable_optimizers = false; // without MatmulTransposeFusion
     int threads = 1;
 };

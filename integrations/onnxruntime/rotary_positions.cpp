@@ -2,6 +2,7 @@
 
 #include "attention_work.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -10,19 +11,27 @@ namespace {
 
 constexpr std::size_t cosine_input = 7, sine_input = 8, position_input = 9;
 
+// ONNX Runtime looks at the first two dimensions, which may be longer than what is read, and reads
+// elements one after the other, whatever dimensions follow.
+void require_leading(std::string_view name, const dims& actual, const dims& least) {
+    bool fits = actual.rank() >= 2 && actual[0] >= least[0] && actual[1] >= least[1];
+    for (int d = 2; d < actual.rank(); ++d) fits = fits && actual[d] > 0;
+    if (!fits)
+        throw shape_error("Maskwise: " + std::string(name) + " is " + to_string(actual) +
+                          ", expected at least " + to_string(least));
+}
+
 void check_caches(const rotary_call& of, const dims& cosines, const dims& sines) {
     constexpr std::int64_t unit = 8; // ONNX Runtime takes no other numbers of pairs
     const std::int64_t depth = of.queries[3];
-    expect_shape("cos_cache", cosines, {-1, -1});
-    expect_shape("sin_cache", sines, cosines);
+    require_leading("cos_cache", cosines, {of.longest, 0});
+    require_leading("sin_cache", sines, {of.longest, cosines[1]});
+    if (sines[1] != cosines[1]) expect_shape("sin_cache", sines, cosines);
     if (depth % (2 * unit) != 0 || cosines[1] % unit != 0 || cosines[1] > depth / 2)
         throw shape_error("Maskwise: cos_cache is " + to_string(cosines) + " with heads of " +
                           std::to_string(depth) + ": its width is a multiple of " +
                           std::to_string(unit) + ", half a head at most, a head one of " +
                           std::to_string(2 * unit));
-    if (cosines[0] < of.longest)
-        throw shape_error("Maskwise: cos_cache is " + to_string(cosines) + " with a sequence of " +
-                          std::to_string(of.longest) + " keys");
 }
 
 [[noreturn]] void refuse_position(std::int64_t position, std::int64_t rows, std::int64_t limit) {
@@ -35,10 +44,8 @@ void check_caches(const rotary_call& of, const dims& cosines, const dims& sines)
 void read_given(rotary_positions& to, const rotary_call& of, const input_tensor& given) {
     const dims& extents = given.desc.extents;
     const std::int64_t sequences = of.queries[0];
-    expect_shape("position_ids", extents, {sequences, -1});
-    if (extents[1] < to.rows)
-        throw shape_error("Maskwise: position_ids is " + to_string(extents) + " with " +
-                          std::to_string(to.rows) + " rows");
+    require_leading("position_ids", extents, {sequences, to.rows});
+    if (extents[0] != sequences) expect_shape("position_ids", extents, {sequences, to.rows});
     const auto* const numbers = static_cast<const std::int64_t*>(given.data);
     if (of.begins)
         to.first.assign(static_cast<std::size_t>(sequences), numbers[0]);
@@ -70,8 +77,8 @@ rotary_positions read_rotary_positions(const rotary_call& of) {
     if (given.theirs != nullptr)
         read_given(found, of, given);
     else
-        found.first = of.past_rows;
-    check_positions(found, of.queries[0], cosines.desc.extents[0]);
+        found.first = of.positions;
+    check_positions(found, of.queries[0], std::min(cosines.desc.extents[0], sines.desc.extents[0]));
     return found;
 }
 

@@ -31,7 +31,7 @@ struct rotary_call {
     dims queries;                               // {sequences, heads, rows, depth}
     std::int64_t longest = 0;                   // of the sequences, in keys
     bool begins = false;                        // a prompt without a past
-    const std::vector<std::int64_t>& past_rows; // of each sequence
+    const std::vector<std::int64_t>& positions; // of the first row of each sequence
     bool neighbours = false;
 };
 

@@ -75,6 +75,8 @@ def register() -> list[Any]:
 def session(
     model: str | os.PathLike[str] | bytes | ModelProto,
     sess_options: Any = None,
+    *,
+    enable: bool | None = None,
     **kwargs: Any,
 ) -> Any:
     """An `onnxruntime.InferenceSession` that runs Where by Maskwise and the rest on the CPU.
@@ -85,13 +87,16 @@ def session(
     sess_options : onnxruntime.SessionOptions, optional
         Gets the provider behind those that it has. The entry "maskwise.verbose" = "1" prints a
         line for each Where, Softmax and attention operator on standard error.
+    enable : bool, optional
+        False leaves every operator to ONNX Runtime: the entry "maskwise.enable" = "0". Without
+        it the entry of sess_options counts.
     **kwargs
         Passed on to InferenceSession.
 
     Raises
     ------
     TypeError
-        A model or sess_options of another type.
+        A model, sess_options or enable of another type.
     FileNotFoundError, IsADirectoryError
         The path is missing or a directory.
     ValueError
@@ -114,6 +119,9 @@ def session(
         _arguments.instance("sess_options", sess_options, ort.SessionOptions, expected)
     options = ort.SessionOptions() if sess_options is None else sess_options
     _choose(options)
+    if enable is not None:
+        _arguments.instance("enable", enable, bool, "a bool")
+        options.add_session_config_entry("maskwise.enable", "1" if enable else "0")
     try:
         # ONNX Runtime would otherwise print an error and go on without Maskwise.
         return ort.InferenceSession(content, options, enable_fallback=0, **kwargs)

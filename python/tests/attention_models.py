@@ -75,12 +75,12 @@ def element_of(array: Array) -> int:
 
 def tolerance(case: Case) -> float:
     """Of what two kernels may differ by: f32 holds a score beside a bias of -1e4 to 1e-3 only."""
-    arrays = case.feeds.values()
+    arrays = [array for array in case.feeds.values() if array.dtype.kind == "f"]
     if any(array.dtype == np.float16 for array in arrays):
         return 2e-2
-    finite = (
-        np.abs(a[np.isfinite(a) & (np.abs(a) < 1e30)]) for a in arrays if a.dtype == np.float32
-    )
+    if "key_padding_mask" in case.feeds:
+        arrays.append(np.array(case.attributes.get("mask_filter_value", -1e4)))
+    finite = (np.abs(a[np.isfinite(a) & (np.abs(a) < 1e30)]) for a in arrays)
     return max(2e-5, 4e-7 * max((float(a.max(initial=0)) for a in finite), default=0))
 
 
@@ -256,11 +256,21 @@ def draw_group_query(random: np.random.Generator, dtype: str = "f") -> Case:
     return Case("GroupQueryAttention", feeds, RESULTS[:3], attributes, 20, random.random() < 0.3)
 
 
+DRAWS = {
+    "Attention": draw_attention,
+    "MultiHeadAttention": draw_multi_head,
+    "GroupQueryAttention": draw_group_query,
+}
+
+
 def rows_that_count(case: Case, result: Array) -> Array:
     """Behind the end of a short prompt ONNX Runtime leaves what it finds; here zeros."""
-    if "seqlens_k" not in case.feeds or result.shape[1] != case.feeds["total_sequence_length"]:
+    if (
+        "seqlens_k" not in case.feeds
+        or result.shape[1] != case.feeds["total_sequence_length"].item()
+    ):
         return result
-    is_row = np.arange(result.shape[1]) <= case.feeds["seqlens_k"][:, None]
+    is_row = np.arange(result.shape[1]) <= case.feeds["seqlens_k"].reshape(-1, 1)
     return np.where(is_row[..., None], result, 0)
 
 
@@ -312,4 +322,73 @@ def spoil(random: np.random.Generator, case: Case) -> Case:
     else:
         name = str(random.choice(list(case.feeds)))
         case.feeds[name] = spoil_shape(random, case.feeds[name])
+    return case
+
+
+def split(array: Array, heads: int) -> Array:
+    """(batch, rows, heads * depth) as (batch, heads, rows, depth)."""
+    batch, rows, width = array.shape
+    parted = array.reshape(batch, rows, heads, width // heads)
+    return np.ascontiguousarray(parted.swapaxes(1, 2))
+
+
+def reshape_numbers(random: np.random.Generator, case: Case) -> None:
+    """Whole numbers in another shape with as many elements."""
+    whole = [n for n, array in case.feeds.items() if array.dtype.kind == "i" and array.size]
+    if not whole:
+        return
+    name = str(random.choice(whole))
+    array = case.feeds[name]
+    shapes = [(-1,), (-1, 1), (1, -1), (1, -1, 1), (*array.shape, 1), (1, *array.shape)]
+    shape: tuple[int, ...] = shapes[int(random.integers(len(shapes)))]
+    case.feeds[name] = array.reshape(() if array.size == 1 and random.random() < 0.2 else shape)
+
+
+def lengthen(random: np.random.Generator, case: Case) -> None:
+    """One more, or a few, along a dimension of one input, or of a pair of them."""
+    name = str(random.choice(list(case.feeds)))
+    twin = name.replace("key", "value") if "key" in name else name.replace("K", "V")
+    more = int(random.choice([1, 8, 16]))
+    axis = int(random.integers(max(case.feeds[name].ndim, 1)))
+    for one in {name, twin} if random.random() < 0.5 else {name}:
+        if one in case.feeds and axis < case.feeds[one].ndim:
+            shape = list(case.feeds[one].shape)
+            shape[axis] = more
+            added = np.resize(case.feeds[one], shape).astype(case.feeds[one].dtype)
+            case.feeds[one] = np.concatenate([case.feeds[one], added], axis)
+
+
+def part_keys(random: np.random.Generator, case: Case) -> None:
+    """Keys and values of four dimensions, as cross attention has them, beside all else."""
+    for name in ("key", "value"):
+        if case.kind == "MultiHeadAttention" and case.feeds[name].ndim == 3:
+            case.feeds[name] = split(case.feeds[name], case.attributes["num_heads"])
+
+
+def empty_keys(random: np.random.Generator, case: Case) -> None:
+    """No rows: GroupQueryAttention then reads what its past holds."""
+    for name in ("key", "value", "K", "V"):
+        if name in case.feeds:
+            axis = case.feeds[name].ndim - 2
+            case.feeds[name] = case.feeds[name].take([], axis)
+
+
+def one_or_few(random: np.random.Generator, case: Case) -> None:
+    """A mask of one row or column, of fewer columns than keys, or of fewer dimensions."""
+    for name in ("attn_mask", "attention_bias", "key_padding_mask"):
+        if name in case.feeds and case.feeds[name].ndim > 0:
+            array = case.feeds[name]
+            axis = int(random.integers(array.ndim))
+            size = 1 if random.random() < 0.6 else int(random.integers(1, array.shape[axis] + 1))
+            case.feeds[name] = array.take(range(min(size, array.shape[axis])), axis)
+
+
+LOOSE = [reshape_numbers, reshape_numbers, lengthen, part_keys, empty_keys, one_or_few]
+
+
+def loosen(random: np.random.Generator, case: Case) -> Case:
+    """In one form or two that ONNX Runtime may take, whatever its documents say."""
+    case.is_open = random.random() < 0.8
+    for _ in range(int(random.integers(1, 3))):
+        LOOSE[int(random.integers(len(LOOSE)))](random, case)
     return case

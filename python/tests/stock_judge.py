@@ -1,0 +1,86 @@
+"""ONNX Runtime without Maskwise, asked first: in processes that odd operands may end."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+import maskwise.onnxruntime
+import numpy as np
+import onnxruntime as ort
+from arrays import Array
+from attention_models import Case, rows_that_count, tolerance
+from where_models import providers_of, session_of, stock_session
+
+MODELS = int(os.environ.get("MASKWISE_ATTENTION_MODELS", "150"))  # of each operator
+# From here on a row that a mask leaves nothing is 0, and a soft cap comes before the mask.
+IS_NEW = tuple(map(int, ort.__version__.split(".")[:2])) >= (1, 28)
+MASKWISE = maskwise.onnxruntime.PROVIDER
+Results = list[Array]
+
+
+def run_stock(model: bytes, feeds: dict[str, Array]) -> Results | str:
+    """The outputs, or why there are none."""
+    try:
+        return [*stock_session(model).run(None, feeds)]
+    except Exception as failure:  # its classes are private
+        return str(failure)
+
+
+class StockJudge:
+    """Runs models in a process forked from one that has nothing but the modules."""
+
+    def __init__(self) -> None:
+        self.context = multiprocessing.get_context("forkserver")
+        self.context.set_forkserver_preload(["stock_judge"])
+        self.pool: ProcessPoolExecutor | None = None
+
+    def run(self, model: bytes, feeds: dict[str, Array]) -> Results | str:
+        """What run_stock returns; a text, too, where the process ended."""
+        if self.pool is None:
+            self.pool = ProcessPoolExecutor(1, self.context)
+        try:
+            return self.pool.submit(run_stock, model, feeds).result()
+        except BrokenProcessPool:
+            self.pool = None
+            return "the process ended"
+
+
+def results_of(
+    make: Any, model: bytes, feeds: dict[str, Array], kind: str
+) -> tuple[Any, str, bool]:
+    """The outputs or an error, and whether Maskwise has the operator."""
+    try:
+        session = make(model)
+    except Exception as failure:  # its classes are private
+        return None, str(failure), False
+    claimed = providers_of(session, kind) == [MASKWISE]
+    try:
+        return session.run(None, feeds), "", claimed
+    except Exception as failure:
+        return None, str(failure), claimed
+
+
+def with_maskwise(case: Case) -> tuple[Any, str, bool]:
+    def make(model: bytes) -> Any:
+        return session_of(model, threads=2, is_claimed=False)
+
+    return results_of(make, case.model(), case.feeds, case.kind)
+
+
+def alone(case: Case) -> tuple[Any, str, bool]:
+    return results_of(stock_session, case.model(), case.feeds, case.kind)
+
+
+def expect_same(case: Case, got: Results, expected: Results) -> None:
+    for name, one, other in zip(case.outputs, got, expected, strict=True):
+        assert one.shape == other.shape, name
+        if name == "Y":
+            one, other = rows_that_count(case, one), rows_that_count(case, other)
+        limit = tolerance(case)
+        np.testing.assert_allclose(
+            one.astype(float), other.astype(float), limit, limit, equal_nan=True, err_msg=name
+        )

@@ -1,0 +1,71 @@
+"""The switch that turns the provider off, and models that ONNX Runtime writes for later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import maskwise.onnxruntime
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from fused_models import example
+from onnx import TensorProto
+from onnx_where import where_model
+from where_models import options, providers_of, stock_session
+
+MASKWISE, CPU = maskwise.onnxruntime.PROVIDER, "CPUExecutionProvider"
+KINDS = pytest.mark.parametrize("kind", ["where", "rows", "attention"])
+
+
+def test_one_switch_leaves_everything(capfd: Any) -> None:
+    """To ONNX Runtime: a fused Softmax, a Where, an attention operator."""
+    model = example("attention")[0]
+    where = where_model(TensorProto.FLOAT, [["n"]] * 3)
+    for turned_off in ({"enable": False}, {"sess_options": options(maskwise_enable="0")}):
+        for each in (model, where):
+            given: dict[str, Any] = {"sess_options": options(), **turned_off}
+            given["sess_options"].add_session_config_entry("maskwise.verbose", "1")
+            session = maskwise.onnxruntime.session(each, **given)
+            groups = session.get_provider_graph_assignment_info()
+            assert {group.ep_name for group in groups} == {CPU}
+    assert "maskwise," not in capfd.readouterr().err
+    given = options()
+    for enable, provider in ((False, CPU), (None, CPU), (True, MASKWISE)):
+        session = maskwise.onnxruntime.session(where, given, enable=enable)
+        assert providers_of(session) == [provider]
+    with pytest.raises(TypeError, match="enable is 1, expected a bool"):
+        maskwise.onnxruntime.session(where, enable=1)  # type: ignore[arg-type]
+
+
+def compiled(model: bytes) -> bytes:
+    """What ONNX Runtime writes for a later session."""
+    given = options()
+    given.add_provider_for_devices(maskwise.onnxruntime.register()[:1], {})
+    return bytes(ort.ModelCompiler(given, model).compile_to_bytes())
+
+
+@KINDS
+def test_compiled_models(kind: str) -> None:
+    """They have the operators, which are fused when they are loaded, and nothing of Maskwise's."""
+    model, feeds, _ = example(kind)
+    written = compiled(model)
+    assert "EPContext" not in {node.op_type for node in onnx.load_from_string(written).graph.node}
+    (expected,) = stock_session(model).run(None, feeds)
+    for session in (maskwise.onnxruntime.session(written, options()), stock_session(written)):
+        np.testing.assert_allclose(session.run(None, feeds)[0], expected, 2e-5, 2e-5)
+
+
+@KINDS
+def test_sessions_that_write_contexts(kind: str, tmp_path: Path, capfd: Any) -> None:
+    model, feeds, _ = example(kind)
+    given = options(maskwise_verbose="1")
+    given.add_session_config_entry("ep.context_enable", "1")
+    given.add_session_config_entry("ep.context_file_path", str(tmp_path / "context.onnx"))
+    (tmp_path / "model.onnx").write_bytes(model)
+    session = maskwise.onnxruntime.session(tmp_path / "model.onnx", given)
+    (expected,) = stock_session(model).run(None, feeds)
+    np.testing.assert_allclose(session.run(None, feeds)[0], expected, 2e-5, 2e-5)
+    said = capfd.readouterr().err
+    assert kind == "where" or "ep.context_enable is 1" in said, said
