@@ -85,7 +85,7 @@ bool can_take_pairs(const attention_data& plan) {
     const attention_kernels& products = *plan.products;
     const bool is_beyond_isa = plan.kernels->base == isa::avx512 && products.enter == nullptr;
     const bool has_kernel = products.multiply_key_pairs != nullptr &&
-                            (!is_beyond_isa || has_bf16_products(native_cpu()));
+                            (!is_beyond_isa || gains_by_bf16_products(native_cpu()));
     if (!has_kernel || plan.depth % 2 != 0 || !is_dense_bf16(plan.query)) return false;
     if (products.multiply_value_pairs == nullptr) return is_dense_bf16(plan.key);
     if (plan.by_operators() && plan.weights_type != row_type::bf16) return false;
@@ -274,6 +274,10 @@ std::shared_ptr<const attention_data> make_attention_plan(const attention_desc& 
     bind_operands(*plan);
     fold_heads(*plan);
     choose_products(*plan);
+    if (target == isa::amx && plan->multiplies_by_tiles() && !may_use_tiles()) {
+        plan->kernels = &kernel_table_for(isa::avx512);
+        choose_products(*plan);
+    }
     choose_tiles(*plan);
     lay_out_masks(*plan);
     plan->worker = lay_out_worker(*plan);

@@ -92,6 +92,8 @@ struct attention_data {
         return value.type == row_type::f32 && value.column_bytes == bytes_of(row_type::f32);
     }
     std::int64_t panel_query_floats() const { return panel * padded_elems(depth_steps()); }
+    // Threads must prepare for the products, and the system may refuse them.
+    bool multiplies_by_tiles() const { return in_pairs && products->enter != nullptr; }
     bool by_operators() const { return desc.order == attention_order::operators; }
     bool is_masked() const { return is_causal || cond.column_count != 0; }
     // Floats of a panel_state for all rows of a tile.

@@ -28,7 +28,7 @@ void make_room(std::unique_ptr<attention_scratch>& scratch, std::int64_t bytes) 
 class product_scope {
 public:
     explicit product_scope(const attention_data& plan)
-        : kernels_(*plan.products), enters_(plan.in_pairs && kernels_.enter != nullptr) {
+        : kernels_(*plan.products), enters_(plan.multiplies_by_tiles()) {
         if (enters_) kernels_.enter();
     }
     product_scope(const product_scope&) = delete;

@@ -3,6 +3,7 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/first_use.hpp"
+#include "base/verbose.hpp"
 
 #include <algorithm>
 #include <string>
@@ -33,7 +34,19 @@ constexpr std::pair<isa, std::string_view> names[] = {
 };
 
 // They have not run natively yet.
-constexpr isa chosen_by_name_only[] = {isa::amx, isa::neon_bf16, isa::sve_bf16};
+constexpr isa chosen_by_name_only[] = {isa::neon_bf16, isa::sve_bf16};
+
+// Whether VDPBF16PS beats converting to f32, by vendor. Measured from registers on one thread, in
+// GFLOP/s of f32 multiply-adds and of VDPBF16PS: Zen 5 279 and 521, Xeon with AMX 164 and 80. Intel
+// issues one VDPBF16PS every second cycle. Unmeasured vendors convert.
+struct bf16_product_gain {
+    std::uint32_t vendor; // CPUID 0, ecx: the last letters of the vendor's name
+    bool pays;
+};
+constexpr bf16_product_gain bf16_product_gains[] = {
+    {0x444D4163, true},  // AuthenticAMD
+    {0x6C65746E, false}, // GenuineIntel
+};
 
 // oneDNN's words for x86 that leave less than amx; every other word of its list leaves it all.
 // Source: oneDNN's developer guide, "CPU dispatcher control".
@@ -56,10 +69,11 @@ bool has_bits(std::uint64_t value, std::initializer_list<int> bits) {
 
 constexpr int amx_bf16 = 22, amx_tile = 24; // of CPUID 7, edx
 
-// Eight tiles of 16 rows of 64 bytes, which the system saves.
+// Eight tiles of 16 rows of 64 bytes, which the system saves, and the conversion that makes pairs of
+// bf16 for them.
 bool has_bf16_tiles(const cpu_reader& cpu) {
     const auto palette = cpu.cpuid(0x1D, 1);
-    return has_bits(cpu.cpuid(7, 0).edx, {amx_bf16, amx_tile}) &&
+    return has_bf16_products(cpu) && has_bits(cpu.cpuid(7, 0).edx, {amx_bf16, amx_tile}) &&
            has_bits(cpu.enabled_states(), {17, 18}) && palette.ebx >> 16 >= 8 &&
            (palette.ebx & 0xFFFF) >= 64 && (palette.ecx & 0xFFFF) >= 16;
 }
@@ -191,6 +205,14 @@ bool has_bf16_products([[maybe_unused]] const cpu_reader& cpu) {
 #endif
 }
 
+bool gains_by_bf16_products(const cpu_reader& cpu) {
+    const std::uint32_t vendor = cpu.cpuid(0, 0).ecx;
+    return has_bf16_products(cpu) &&
+           std::ranges::any_of(bf16_product_gains, [&](const bf16_product_gain& gain) {
+               return gain.vendor == vendor && gain.pays;
+           });
+}
+
 bool has_matrix_products([[maybe_unused]] const cpu_reader& cpu) {
 #if defined(__aarch64__)
     return false;
@@ -204,7 +226,10 @@ bool may_use_tiles() {
     constexpr long request_permission = 0x1023,
                    tile_data = 18; // asm/prctl.h, newer than Debian 12's
     return at_first_use<[] {
-        return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+        const bool is_granted = syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+        if (!is_granted && has_matrix_products(native_cpu()) && verbose_level() != 0)
+            print_verbose("amx,the system refuses this process AMX: bf16 runs on AVX-512");
+        return is_granted;
     }>();
 #else
     return false;
@@ -224,9 +249,12 @@ isa choose_isa(const std::vector<isa>& supported, std::string_view max_isa,
 
 isa active_isa() {
     return at_first_use<[] {
-        return choose_isa(supported_isas(native_cpu()),
-                          read_environment("MASKWISE_MAX_ISA").value_or(""),
-                          read_environment("ONEDNN_MAX_CPU_ISA").value_or(""));
+        const std::string_view max_isa = read_environment("MASKWISE_MAX_ISA").value_or("");
+        const isa chosen = choose_isa(supported_isas(native_cpu()), max_isa,
+                                      read_environment("ONEDNN_MAX_CPU_ISA").value_or(""));
+        if (max_isa == "amx" && chosen == isa::amx && !may_use_tiles())
+            throw argument_error("MASKWISE_MAX_ISA=amx: the system refuses this process AMX");
+        return chosen;
     }>();
 }
 

@@ -52,23 +52,29 @@ std::vector<isa> supported_isas(const cpu_reader& cpu);
 // Dot products of bf16 with sums of f32 (AVX512_BF16), beyond what `isa` tells.
 bool has_bf16_products(const cpu_reader& cpu);
 
+// The CPU has these products and they are faster than multiply-adds of f32.
+bool gains_by_bf16_products(const cpu_reader& cpu);
+
 // Products of matrices in hardware (AMX).
 bool has_matrix_products(const cpu_reader& cpu);
 
 // Whether the system lets this process use AMX's registers. Asks it, once; any thread. Grants hold
-// for the process, and make signal frames of threads that use AMX larger.
+// for the process, and make signal frames of threads that use AMX larger, so the first plan that
+// multiplies by tiles asks. A refusal is one verbose line.
 bool may_use_tiles();
 
 // The highest of `supported` that both caps allow. `max_isa` is the value of MASKWISE_MAX_ISA,
-// `onednn_max_isa` the value of ONEDNN_MAX_CPU_ISA; an empty value sets no cap, but amx, neon_bf16
-// and sve_bf16 are chosen only where max_isa names them, until they have run on machines of their
-// own. Throws argument_error if max_isa is unknown or not supported. oneDNN owns the other
-// variable, so an unknown value of it sets no cap.
+// `onednn_max_isa` the value of ONEDNN_MAX_CPU_ISA; an empty value sets no cap, but neon_bf16 and
+// sve_bf16 are chosen only where max_isa names them, until they have run on machines of their own.
+// Throws argument_error if max_isa is unknown or not supported. oneDNN owns the other variable, so
+// an unknown value of it sets no cap.
 isa choose_isa(const std::vector<isa>& supported, std::string_view max_isa,
                std::string_view onednn_max_isa);
 
 // The instruction set that plans use in this process: choose_isa on this machine and environment,
-// decided at the first call. Throws argument_error, each time, as choose_isa does. Any thread.
+// decided at the first call. AMX may still be refused: see may_use_tiles. Throws argument_error,
+// each time, as choose_isa does, and where the system refuses AMX that MASKWISE_MAX_ISA names. Any
+// thread.
 isa active_isa();
 
 } // namespace maskwise

@@ -106,8 +106,8 @@ struct attention_kernels {
     void (*multiply_keys)(const panel_product& product);
     void (*multiply_values)(const panel_product& product);
     // The same products of pairs of bf16, summed in f32; null where the instruction set has no
-    // kernel for them. Those of AVX-512 need a CPU with has_bf16_products. `a` is of load_pairs, or
-    // the pairs of a row lie side by side.
+    // kernel for them. Those of AVX-512 need a CPU with has_bf16_products and pay where it
+    // gains_by_bf16_products. `a` is of load_pairs, or the pairs of a row lie side by side.
     void (*multiply_key_pairs)(const panel_product& product);
     void (*multiply_value_pairs)(const panel_product& product);
     // Brings maximum and sum up to date; `factor` becomes that of the values so far.

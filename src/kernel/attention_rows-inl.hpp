@@ -104,10 +104,15 @@ template <class Panel>
 HWY_ATTR HWY_INLINE row_v largest_score(const float* at, std::int64_t keys) {
     const row_d d;
     const auto lowest = hn::Set(d, row_minus_infinity);
-    auto largest = lowest;
+    auto largest = lowest, largest_of_next = lowest; // two chains hide the latency
+    const std::int64_t both = 2 * Panel::keys_at_once();
+    for (; keys >= both; keys -= both, at += 2 * Panel::step()) {
+        largest = hn::Max(largest, hn::LoadU(d, at));
+        largest_of_next = hn::Max(largest_of_next, hn::LoadU(d, at + Panel::step()));
+    }
     for (; keys > 0; keys -= Panel::keys_at_once(), at += Panel::step())
         largest = hn::Max(largest, Panel::limited(hn::LoadU(d, at), keys, lowest));
-    return largest;
+    return hn::Max(largest, largest_of_next);
 }
 
 // `steps` makes of a score what its factors make of it.
@@ -192,51 +197,76 @@ HWY_ATTR HWY_INLINE row_v weights_in_place(float* at, std::int64_t keys, row_v s
 // rounding could turn into something else.
 HWY_ATTR HWY_INLINE row_v as_pairs(row_v even, row_v odd) {
     const hn::RebindToUnsigned<row_d> du;
-    const auto upper = hn::Set(du, 0xFFFF0000U);
     const auto rounded = [&](row_v value) HWY_ATTR {
         const auto bits = hn::BitCast(du, value);
         const auto is_odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
         return hn::Add(bits, hn::Add(is_odd, hn::Set(du, 0x7FFF)));
     };
-    return hn::BitCast(row_d(),
-                       hn::Or(hn::ShiftRight<16>(rounded(even)), hn::And(rounded(odd), upper)));
+    return hn::BitCast(row_d(), hn::OrAnd(hn::ShiftRight<16>(rounded(even)), rounded(odd),
+                                          hn::Set(du, 0xFFFF0000U)));
 }
 
-// Scores, yet to be multiplied, become weights, those of two keys in one place; returns their sum.
-using pairs_of_weights = row_v (*)(float* scores, std::int64_t keys, row_v factor, row_v shift);
+// The same with ties away from zero, in half as many instructions.
+HWY_ATTR HWY_INLINE row_v as_pairs_quickly(row_v even, row_v odd) {
+    const hn::RebindToUnsigned<row_d> du;
+    const auto half = hn::Set(du, 0x8000);
+    return hn::BitCast(row_d(),
+                       hn::OrAnd(hn::ShiftRight<16>(hn::Add(hn::BitCast(du, even), half)),
+                                 hn::Add(hn::BitCast(du, odd), half), hn::Set(du, 0xFFFF0000U)));
+}
 
-HWY_ATTR inline row_v weights_in_pairs(float* first, std::int64_t keys, row_v factor, row_v shift) {
-#define MASKWISE_AS_PAIRS as_pairs
-#include "kernel/attention_weights-inl.hpp"
+// Scores become weights, those of two keys in one place; returns their sum.
+template <class Weight>
+HWY_ATTR HWY_INLINE row_v weights_in_pairs(float* first, std::int64_t keys, const Weight& weight) {
+    const row_d d;
+    const std::int64_t panel = 2 * row_lanes();
+    auto sum = hn::Zero(d);
+    const float* from = first;
+    for (float* to = first; keys > 0; keys -= 2, from += 2 * panel, to += panel) {
+        const auto even = weight(hn::LoadU(d, from));
+        const auto odd = keys > 1 ? weight(hn::LoadU(d, from + panel)) : hn::Zero(d);
+        hn::StoreU(as_pairs_quickly(even, odd), d, to);
+        sum = hn::Add(sum, hn::Add(even, odd));
+    }
+    return sum;
 }
 
 #if HWY_TARGET == HWY_AVX3
 
-namespace pairs {
-
-MASKWISE_PAIRS_ATTR HWY_INLINE row_v as_pairs_at_once(row_v even, row_v odd) {
-    const hn::RebindToUnsigned<row_d> du;
-    const auto order = hn::Or(hn::Iota(du, 0), hn::ShiftLeft<16>(hn::Iota(du, 16)));
-    const auto halves = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(odd.raw, even.raw));
-    const hn::Vec<hn::RebindToUnsigned<row_d>> both{_mm512_permutexvar_epi16(order.raw, halves)};
-    return hn::BitCast(row_d(), both);
+// 2^x for weights that become bf16: relative error below 2^-18; 0 below 2^-126, which products of
+// bf16 read as 0.
+HWY_ATTR HWY_INLINE row_v power_of_two(row_v x) {
+    constexpr int floor_quietly = 9;
+    const row_d d;
+    const row_v f{_mm512_reduce_ps(x.raw, floor_quietly)};
+    auto p = hn::MulAdd(hn::Set(d, 1.35341679e-02F), f, hn::Set(d, 5.20114606e-02F));
+    p = hn::MulAdd(p, f, hn::Set(d, 2.41442757e-01F));
+    p = hn::MulAdd(p, f, hn::Set(d, 6.93003834e-01F));
+    p = hn::MulAdd(p, f, hn::Set(d, 1.00000259F));
+    const __mmask16 is_normal = _mm512_cmp_ps_mask(x.raw, _mm512_set1_ps(-126), _CMP_NLT_UQ);
+    return row_v{_mm512_maskz_scalef_ps(is_normal, p.raw, x.raw)};
 }
-
-MASKWISE_PAIRS_ATTR inline row_v weights(float* first, std::int64_t keys, row_v factor,
-                                         row_v shift) {
-#define MASKWISE_AS_PAIRS as_pairs_at_once
-#include "kernel/attention_weights-inl.hpp"
-}
-
-} // namespace pairs
-
-constexpr pairs_of_weights pairs_at_once = pairs::weights;
-
-#else
-
-constexpr pairs_of_weights pairs_at_once = weights_in_pairs;
 
 #endif
+
+// exp(score * factor - shift). One multiply-add takes the place of three operations where its
+// rounding, 2^-24 of the shift, is small beside that to bf16.
+HWY_ATTR HWY_INLINE row_v pairs_of_scores(float* first, std::int64_t keys, row_v factor,
+                                          row_v shift) {
+#if HWY_TARGET == HWY_AVX3
+    const row_d d;
+    const auto log2_e = hn::Set(d, 1.44269504F);
+    if (hn::AllTrue(d, hn::Le(hn::Abs(shift), hn::Set(d, 256.0F)))) {
+        const auto factor_2 = hn::Mul(factor, log2_e), shift_2 = hn::Mul(shift, log2_e);
+        return weights_in_pairs(first, keys, [&](row_v score) HWY_ATTR {
+            return power_of_two(hn::MulSub(score, factor_2, shift_2));
+        });
+    }
+#endif
+    return weights_in_pairs(first, keys, [&](row_v score) HWY_ATTR {
+        return exp_below_one(hn::Sub(hn::Mul(score, factor), shift));
+    });
+}
 
 // Weights in pairs of a tile that is kept as it is: its scores are multiplied on the way. Not by
 // more than 1, which could make a score infinite only where it is rounded.
@@ -246,7 +276,7 @@ HWY_ATTR HWY_INLINE bool is_multiplied_late(const panel_scores& what) {
            factor <= 1;
 }
 
-template <class Panel, pairs_of_weights Pairs>
+template <class Panel>
 HWY_ATTR HWY_INLINE void weigh_vector(const panel_scores& what, const panel_state& state,
                                       float* factor, std::int64_t lane) {
     const row_d d;
@@ -259,7 +289,7 @@ HWY_ATTR HWY_INLINE void weigh_vector(const panel_scores& what, const panel_stat
             ? hn::Max(before, hn::Mul(largest_score<Panel>(scores, what.keys), factor_of_scores))
             : finish_vector<Panel>(what, lane, before);
     const auto shift = shift_of(maximum);
-    const auto sum = what.in_pairs ? Pairs(scores, what.keys, factor_of_scores, shift)
+    const auto sum = what.in_pairs ? pairs_of_scores(scores, what.keys, factor_of_scores, shift)
                                    : weights_in_place<Panel>(scores, what.keys, shift);
     const auto less = exp_below_one(hn::Sub(before, shift));
     Panel::store(less, factor + lane);
@@ -268,11 +298,11 @@ HWY_ATTR HWY_INLINE void weigh_vector(const panel_scores& what, const panel_stat
 }
 
 // By value: to the compiler each store to the scores might change it.
-template <class Panel, pairs_of_weights Pairs = weights_in_pairs>
+template <class Panel>
 HWY_ATTR void panel_weigh(const panel_scores& given, const panel_state& state, float* factor) {
     const panel_scores what = given;
-    weigh_vector<Panel, Pairs>(what, state, factor, 0);
-    if (what.queries > row_lanes()) weigh_vector<Panel, Pairs>(what, state, factor, row_lanes());
+    weigh_vector<Panel>(what, state, factor, 0);
+    if (what.queries > row_lanes()) weigh_vector<Panel>(what, state, factor, row_lanes());
 }
 
 template <class Panel>

@@ -56,133 +56,134 @@ struct alignas(64) near_tile {
     float at[tile_rows * tile_pairs];
 };
 
-// What lies behind the last row or pair counts as 0: a product with whatever is there could be NaN.
-template <class Tiles, int Tile>
-HWY_ATTR HWY_INLINE void load_part(Tiles& tiles, const void* from, std::int64_t row_bytes,
-                                   std::int64_t row_count, std::int64_t elems) {
-    near_tile near = {};
+// Where a tile's rows begin.
+struct tile_rows_at {
+    const void* first;
+    std::int64_t row_bytes;
+};
+
+// A part of a tile, padded with zeros: a product with what follows in memory could be NaN. Out of
+// line, so that the loop over whole tiles keeps its addresses in registers.
+HWY_ATTR HWY_NOINLINE inline tile_rows_at padded_tile(tile_rows_at from, std::int64_t row_count,
+                                                      std::int64_t elems, near_tile& near) {
+    near = {};
     const auto bytes = static_cast<std::size_t>(elems * bytes_of(row_type::f32));
     for (std::int64_t r = 0; r < row_count; ++r)
-        std::memcpy(near.at + r * tile_pairs, static_cast<const std::byte*>(from) + r * row_bytes,
-                    bytes);
-    tiles.template load<Tile>(near.at, tile_pairs * bytes_of(row_type::f32));
+        std::memcpy(near.at + r * tile_pairs,
+                    static_cast<const std::byte*>(from.first) + r * from.row_bytes, bytes);
+    return {near.at, tile_pairs * bytes_of(row_type::f32)};
 }
 
-// Rows [first, ...) of a product in tiles of 16.
-template <class Tiles>
-struct tile_block {
-    const panel_product& product;
-    Tiles& tiles;
-    std::int64_t first;
+// A product in tiles of 16 rows, for as many vectors of queries as the panel has. Tiles 0 and 1 hold
+// the sums of every second block of 16 rows, 2 and 3 those of the others: a block is stored while
+// the next one is multiplied.
+template <int Vectors, class Tiles>
+struct tile_product {
+    const panel_product product;
+    Tiles tiles = {};
+    near_tile near; // not initialised
 
-    HWY_ATTR HWY_INLINE std::int64_t rows_of(int part) const {
-        return std::min(tile_rows, product.rows - first - part * tile_rows);
-    }
-    HWY_ATTR HWY_INLINE float* sums_of(int part, int vector) const {
-        return product.c + (first + part * tile_rows) * 2 * tile_columns + vector * tile_columns;
-    }
+    explicit tile_product(const panel_product& whole) : product(whole) {}
 
-    template <int Part, int Vector>
-    HWY_ATTR HWY_INLINE void begin() const {
-        constexpr int tile = 2 * Part + Vector;
-        const float* const c = sums_of(Part, Vector);
-        if (!product.goes_on)
-            tiles.template zero<tile>();
-        else if (rows_of(Part) == tile_rows)
-            tiles.template load<tile>(c, tile_panel_bytes);
-        else
-            load_part<Tiles, tile>(tiles, c, tile_panel_bytes, rows_of(Part), tile_columns);
+    HWY_ATTR HWY_INLINE std::int64_t rows_from(std::int64_t first) const {
+        return std::min(tile_rows, product.rows - first);
+    }
+    HWY_ATTR HWY_INLINE float* sums_of(std::int64_t first, int vector) const {
+        return product.c + first * 2 * tile_columns + vector * tile_columns;
     }
 
-    template <int Part>
-    HWY_ATTR HWY_INLINE void load_a(std::int64_t step, std::int64_t pairs) const {
-        constexpr int tile = first_a_tile + Part;
-        const std::byte* const a = product.a + (first + Part * tile_rows) * product.row_bytes +
-                                   step * bytes_of(row_type::f32);
-        if (pairs == tile_pairs && rows_of(Part) == tile_rows)
-            tiles.template load<tile>(a, product.row_bytes);
-        else
-            load_part<Tiles, tile>(tiles, a, product.row_bytes, rows_of(Part), pairs);
+    template <int Tile>
+    HWY_ATTR HWY_INLINE void load(tile_rows_at from, std::int64_t row_count, std::int64_t elems,
+                                  std::int64_t whole_elems) {
+        if (row_count != tile_rows || elems != whole_elems)
+            from = padded_tile(from, row_count, elems, near);
+        tiles.template load<Tile>(from.first, from.row_bytes);
     }
 
-    template <int Vector>
-    HWY_ATTR HWY_INLINE void load_b(std::int64_t step, std::int64_t pairs) const {
-        constexpr int tile = first_b_tile + Vector;
-        const float* const b = product.b + step * 2 * tile_columns + Vector * tile_columns;
-        if (pairs == tile_pairs)
-            tiles.template load<tile>(b, tile_panel_bytes);
-        else
-            load_part<Tiles, tile>(tiles, b, tile_panel_bytes, pairs, tile_columns);
+    template <int Tile>
+    HWY_ATTR HWY_INLINE void begin_sums(std::int64_t first, int vector) {
+        if (!product.goes_on) return tiles.template zero<Tile>();
+        load<Tile>({sums_of(first, vector), tile_panel_bytes}, rows_from(first), tile_columns,
+                   tile_columns);
     }
 
-    template <int Part, int Vector>
-    HWY_ATTR HWY_INLINE void add() const {
-        tiles
-            .template add_products<2 * Part + Vector, first_a_tile + Part, first_b_tile + Vector>();
+    template <int Tile>
+    HWY_ATTR HWY_INLINE void store_sums(std::int64_t first, int vector) {
+        float* const c = sums_of(first, vector);
+        const std::int64_t row_count = rows_from(first);
+        if (row_count == tile_rows) return tiles.template store<Tile>(c, tile_panel_bytes);
+        tiles.template store<Tile>(near.at, tile_pairs * bytes_of(row_type::f32));
+        for (std::int64_t r = 0; r < row_count; ++r)
+            hn::StoreU(hn::LoadU(row_d(), near.at + r * tile_pairs), row_d(),
+                       c + r * 2 * tile_columns);
     }
 
-    template <int Part, int Vector>
-    HWY_ATTR HWY_INLINE void end() const {
-        constexpr int tile = 2 * Part + Vector;
-        float* c = sums_of(Part, Vector);
-        if (product.factor == nullptr && rows_of(Part) == tile_rows)
-            return tiles.template store<tile>(c, tile_panel_bytes);
-        const row_d d;
-        near_tile near;
-        tiles.template store<tile>(near.at, tile_pairs * bytes_of(row_type::f32));
-        for (std::int64_t r = 0; r < rows_of(Part); ++r, c += 2 * tile_columns) {
-            auto sum = hn::LoadU(d, near.at + r * tile_pairs);
-            if (product.factor != nullptr)
-                sum = hn::MulAdd(hn::LoadU(d, c),
-                                 hn::LoadU(d, product.factor + Vector * tile_columns), sum);
-            hn::StoreU(sum, d, c);
+    template <int Parity>
+    HWY_ATTR HWY_INLINE void add_block(std::int64_t first) {
+        constexpr int sum = 2 * Parity, a = first_a_tile + Parity, b = first_b_tile;
+        const std::int64_t row_count = rows_from(first);
+        begin_sums<sum>(first, 0);
+        if constexpr (Vectors == 2) begin_sums<sum + 1>(first, 1);
+        const std::byte* from = product.a + first * product.row_bytes;
+        const float* with = product.b;
+        for (std::int64_t left = product.steps; left > 0; left -= tile_pairs) {
+            const std::int64_t pairs = std::min(tile_pairs, left);
+            load<a>({from, product.row_bytes}, row_count, pairs, tile_pairs);
+            load<b>({with, tile_panel_bytes}, pairs, tile_columns, tile_columns);
+            tiles.template add_products<sum, a, b>();
+            if constexpr (Vectors == 2) {
+                load<b + 1>({with + tile_columns, tile_panel_bytes}, pairs, tile_columns,
+                            tile_columns);
+                tiles.template add_products<sum + 1, a, b + 1>();
+            }
+            from += tile_pairs * bytes_of(row_type::f32);
+            with += tile_pairs * 2 * tile_columns;
         }
+    }
+
+    template <int Parity>
+    HWY_ATTR HWY_INLINE void store_block(std::int64_t first) {
+        store_sums<2 * Parity>(first, 0);
+        if constexpr (Vectors == 2) store_sums<2 * Parity + 1>(first, 1);
+    }
+
+    HWY_ATTR void run() {
+        std::int64_t first = 0;
+        for (; first < product.rows; first += 2 * tile_rows) {
+            add_block<0>(first);
+            if (first > 0) store_block<1>(first - tile_rows);
+            if (first + tile_rows < product.rows) add_block<1>(first + tile_rows);
+            store_block<0>(first);
+        }
+        if (first > 0 && first - tile_rows < product.rows) store_block<1>(first - tile_rows);
     }
 };
 
-// The four sums of two by two tiles hide how long one product takes.
-template <int Parts, int Vectors, class Tiles>
-HWY_ATTR void multiply_tile_block(const tile_block<Tiles>& block) {
-    const auto for_each_sum = [](auto visit) HWY_ATTR {
-        visit(std::integral_constant<int, 0>(), std::integral_constant<int, 0>());
-        if constexpr (Vectors == 2)
-            visit(std::integral_constant<int, 0>(), std::integral_constant<int, 1>());
-        if constexpr (Parts == 2)
-            visit(std::integral_constant<int, 1>(), std::integral_constant<int, 0>());
-        if constexpr (Parts == 2 && Vectors == 2)
-            visit(std::integral_constant<int, 1>(), std::integral_constant<int, 1>());
-    };
-    for_each_sum([&](auto part, auto vector) HWY_ATTR { block.template begin<part, vector>(); });
-    for (std::int64_t step = 0; step < block.product.steps; step += tile_pairs) {
-        const std::int64_t pairs = std::min(tile_pairs, block.product.steps - step);
-        block.template load_a<0>(step, pairs);
-        if constexpr (Parts == 2) block.template load_a<1>(step, pairs);
-        block.template load_b<0>(step, pairs);
-        if constexpr (Vectors == 2) block.template load_b<1>(step, pairs);
-        for_each_sum([&](auto part, auto vector) HWY_ATTR { block.template add<part, vector>(); });
-    }
-    for_each_sum([&](auto part, auto vector) HWY_ATTR { block.template end<part, vector>(); });
-}
-
-template <int Vectors, class Tiles>
-HWY_ATTR HWY_INLINE void multiply_tiles_by(const panel_product& product) {
-    Tiles tiles;
-    for (std::int64_t first = 0; first < product.rows; first += 2 * tile_rows) {
-        const tile_block<Tiles> block{product, tiles, first};
-        if (product.rows - first > tile_rows)
-            multiply_tile_block<2, Vectors>(block);
-        else
-            multiply_tile_block<1, Vectors>(block);
+// c times the factor of each query; as it is where every factor is 1.
+HWY_ATTR inline void scale_sums(const panel_product& product) {
+    const row_d d;
+    for (std::int64_t lane = 0; lane < product.queries; lane += tile_columns) {
+        const auto factor = hn::LoadU(d, product.factor + lane);
+        if (hn::AllTrue(d, hn::Eq(factor, hn::Set(d, 1.0F)))) continue;
+        float* c = product.c + lane;
+        for (std::int64_t row = 0; row < product.rows; ++row, c += 2 * tile_columns)
+            hn::StoreU(hn::Mul(hn::LoadU(d, c), factor), d, c);
     }
 }
 
-// Steps of a lie side by side, as rows_as_turned_pairs leaves them.
+// Steps of a lie side by side, as rows_as_turned_pairs leaves them. Sums with a factor are scaled in
+// place and go on in tiles.
 template <class Tiles>
-HWY_ATTR void multiply_by_tiles(const panel_product& product) {
+HWY_ATTR void multiply_by_tiles(const panel_product& whole) {
+    panel_product product = whole;
+    if (product.factor != nullptr) {
+        scale_sums(product);
+        product.goes_on = true;
+    }
     if (product.queries <= tile_columns)
-        multiply_tiles_by<1, Tiles>(product);
+        tile_product<1, Tiles>(product).run();
     else
-        multiply_tiles_by<2, Tiles>(product);
+        tile_product<2, Tiles>(product).run();
 }
 
 // The kernels of this target, with products of bf16 by tiles.
@@ -190,7 +191,6 @@ template <class Tiles>
 constexpr attention_kernels attention_by_tiles() {
     attention_kernels made = attention;
     made.multiply_key_pairs = made.multiply_value_pairs = multiply_by_tiles<Tiles>;
-    made.weigh = panel_weigh<wide_panel>;
     made.load_pairs = rows_as_turned_pairs;
     made.enter = Tiles::configure;
     made.leave = Tiles::release;

@@ -60,7 +60,7 @@ struct kernel_table {
 __attribute__((visibility("default"))) std::span<const kernel_table* const> kernel_tables();
 
 // The table of exactly that instruction set; of emulated ones the highest that this CPU can run.
-// Throws argument_error where there is none, and where the system refuses AMX.
+// Throws argument_error where there is none. Running AMX's products also needs may_use_tiles().
 const kernel_table& kernel_table_for(isa target);
 
 // "select_x32_uuz_stream": bits of an element, classes of cond, src_0, src_1 (u, z), stores.

@@ -245,7 +245,7 @@ TEST_P(attention_test, takes_pairs_of_bf16_where_a_kernel_does) {
     };
     constexpr isa always[] = {isa::amx, isa::emulated_amx, isa::neon_bf16, isa::sve_bf16};
     const bool has_pairs = std::ranges::count(always, GetParam()) > 0 ||
-                           (GetParam() == isa::avx512 && has_bf16_products(native_cpu()));
+                           (GetParam() == isa::avx512 && gains_by_bf16_products(native_cpu()));
     EXPECT_EQ(takes_pairs(attention_order::tiles, data_type::f32), has_pairs);
     EXPECT_EQ(takes_pairs(attention_order::operators, data_type::bf16), has_pairs);
     EXPECT_FALSE(takes_pairs(attention_order::operators, data_type::f32));

@@ -87,6 +87,7 @@ TEST(supported_isas, finds_everything_of_an_avx512_cpu) {
 TEST(supported_isas, finds_tiles_that_are_large_enough_and_saved) {
     fake_cpu cpu = skylake_server();
     cpu.leaves[{7, 0}].edx = bits({22, 24});
+    cpu.leaves[{7, 1}].eax = bits({5});
     cpu.leaves[{0x1D, 1}] = {1024U << 16 | 8192, 8U << 16 | 64, 16, 0};
     cpu.states |= std::uint64_t{3} << 17;
     EXPECT_EQ(supported_isas(cpu).back(), isa::amx);
@@ -96,6 +97,7 @@ TEST(supported_isas, finds_tiles_that_are_large_enough_and_saved) {
         EXPECT_EQ(supported_isas(less).back(), isa::avx512);
     };
     without([](fake_cpu& less) { less.leaves[{7, 0}].edx = bits({24}); });
+    without([](fake_cpu& less) { less.leaves[{7, 1}].eax = 0; });
     without([](fake_cpu& less) { less.leaves[{7, 0}].edx = bits({22}); });
     without([](fake_cpu& less) { less.states &= ~(std::uint64_t{1} << 17); });
     without([](fake_cpu& less) { less.states &= ~(std::uint64_t{1} << 18); });
@@ -115,6 +117,18 @@ TEST(has_bf16_products, asks_the_second_leaf) {
     EXPECT_FALSE(has_bf16_products(cpu));
     cpu.leaves[{7, 1}].eax = bits({5});
     EXPECT_TRUE(has_bf16_products(cpu));
+}
+
+TEST(gains_by_bf16_products, is_true_for_the_vendor_that_issues_them_at_full_rate) {
+    fake_cpu cpu = skylake_server();
+    cpu.leaves[{7, 1}].eax = bits({5});
+    EXPECT_FALSE(gains_by_bf16_products(cpu)); // an unmeasured vendor
+    cpu.leaves[{0, 0}].ecx = 0x6C65746E;       // GenuineIntel
+    EXPECT_FALSE(gains_by_bf16_products(cpu));
+    cpu.leaves[{0, 0}].ecx = 0x444D4163; // AuthenticAMD
+    EXPECT_TRUE(gains_by_bf16_products(cpu));
+    cpu.leaves[{7, 1}].eax = 0;
+    EXPECT_FALSE(gains_by_bf16_products(cpu));
 }
 
 TEST(supported_isas, believes_the_operating_system) {
@@ -152,12 +166,13 @@ TEST(choose_isa, obeys_max_isa) {
     for (const isa wanted : all_x86) EXPECT_EQ(choose_isa(all_x86, to_string(wanted), ""), wanted);
 }
 
-TEST(choose_isa, takes_amx_only_where_it_is_asked_for) {
+TEST(choose_isa, takes_amx_by_default) {
     std::vector<isa> supported = all_x86;
     supported.push_back(isa::amx);
-    EXPECT_EQ(choose_isa(supported, "", ""), isa::avx512);
-    EXPECT_EQ(choose_isa(supported, "amx", ""), isa::amx);
-    EXPECT_EQ(choose_isa(supported, "amx", "AVX512_CORE_AMX"), isa::amx);
+    EXPECT_EQ(choose_isa(supported, "", ""), isa::amx);
+    EXPECT_EQ(choose_isa(supported, "avx512", ""), isa::avx512);
+    EXPECT_EQ(choose_isa(supported, "", "AVX512_CORE_AMX"), isa::amx);
+    EXPECT_EQ(choose_isa(supported, "", "AVX512_CORE_FP16"), isa::avx512);
     EXPECT_EQ(choose_isa(supported, "amx", "avx512_core_bf16"), isa::avx512);
     EXPECT_EQ(choose_isa(supported, "amx", "AVX2"), isa::avx2);
     EXPECT_THROW(choose_isa(all_x86, "amx", ""), argument_error);
