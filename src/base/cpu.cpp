@@ -69,8 +69,8 @@ bool has_bits(std::uint64_t value, std::initializer_list<int> bits) {
 
 constexpr int amx_bf16 = 22, amx_tile = 24; // of CPUID 7, edx
 
-// Eight tiles of 16 rows of 64 bytes, which the system saves, and the conversion that makes pairs of
-// bf16 for them.
+// Eight tiles of 16 rows of 64 bytes, which the system saves, and the conversion that makes pairs
+// of bf16 for them.
 bool has_bf16_tiles(const cpu_reader& cpu) {
     const auto palette = cpu.cpuid(0x1D, 1);
     return has_bf16_products(cpu) && has_bits(cpu.cpuid(7, 0).edx, {amx_bf16, amx_tile}) &&

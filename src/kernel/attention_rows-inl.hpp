@@ -215,57 +215,43 @@ HWY_ATTR HWY_INLINE row_v as_pairs_quickly(row_v even, row_v odd) {
                                  hn::Add(hn::BitCast(du, odd), half), hn::Set(du, 0xFFFF0000U)));
 }
 
-// Scores become weights, those of two keys in one place; returns their sum.
-template <class Weight>
-HWY_ATTR HWY_INLINE row_v weights_in_pairs(float* first, std::int64_t keys, const Weight& weight) {
+// exp(x) for a weight that becomes bf16: relative error below 2^-17, exact for 0. What is below
+// 2^-126 may be 0, since products of bf16 read it as 0.
+HWY_ATTR HWY_INLINE row_v exp_of_pair(row_v x) {
+#if HWY_TARGET == HWY_AVX3
+    constexpr int floor_quietly = 9;
+    const row_d d;
+    const auto power = hn::Mul(x, hn::Set(d, 1.44269504F));
+    const row_v f{_mm512_reduce_ps(power.raw, floor_quietly)};
+    auto p = hn::MulAdd(hn::Set(d, 1.355574746e-02F), f, hn::Set(d, 5.203237012e-02F));
+    p = hn::MulAdd(p, f, hn::Set(d, 2.413797677e-01F));
+    p = hn::MulAdd(p, f, hn::Set(d, 6.930321455e-01F));
+    p = hn::MulAdd(p, f, hn::Set(d, 1.0F));
+    const __mmask16 is_normal = _mm512_cmp_ps_mask(power.raw, _mm512_set1_ps(-126), _CMP_NLT_UQ);
+    return row_v{_mm512_maskz_scalef_ps(is_normal, p.raw, power.raw)};
+#else
+    return exp_below_one(x);
+#endif
+}
+
+// Scores become weights exp(score * factor - shift), those of two keys in one place; returns their
+// sum.
+HWY_ATTR HWY_INLINE row_v weights_in_pairs(float* first, std::int64_t keys, row_v factor,
+                                           row_v shift) {
     const row_d d;
     const std::int64_t panel = 2 * row_lanes();
+    const auto weight = [&](const float* score) HWY_ATTR {
+        return exp_of_pair(hn::MulSub(hn::LoadU(d, score), factor, shift));
+    };
     auto sum = hn::Zero(d);
     const float* from = first;
     for (float* to = first; keys > 0; keys -= 2, from += 2 * panel, to += panel) {
-        const auto even = weight(hn::LoadU(d, from));
-        const auto odd = keys > 1 ? weight(hn::LoadU(d, from + panel)) : hn::Zero(d);
+        const auto even = weight(from);
+        const auto odd = keys > 1 ? weight(from + panel) : hn::Zero(d);
         hn::StoreU(as_pairs_quickly(even, odd), d, to);
         sum = hn::Add(sum, hn::Add(even, odd));
     }
     return sum;
-}
-
-#if HWY_TARGET == HWY_AVX3
-
-// 2^x for weights that become bf16: relative error below 2^-18; 0 below 2^-126, which products of
-// bf16 read as 0.
-HWY_ATTR HWY_INLINE row_v power_of_two(row_v x) {
-    constexpr int floor_quietly = 9;
-    const row_d d;
-    const row_v f{_mm512_reduce_ps(x.raw, floor_quietly)};
-    auto p = hn::MulAdd(hn::Set(d, 1.35341679e-02F), f, hn::Set(d, 5.20114606e-02F));
-    p = hn::MulAdd(p, f, hn::Set(d, 2.41442757e-01F));
-    p = hn::MulAdd(p, f, hn::Set(d, 6.93003834e-01F));
-    p = hn::MulAdd(p, f, hn::Set(d, 1.00000259F));
-    const __mmask16 is_normal = _mm512_cmp_ps_mask(x.raw, _mm512_set1_ps(-126), _CMP_NLT_UQ);
-    return row_v{_mm512_maskz_scalef_ps(is_normal, p.raw, x.raw)};
-}
-
-#endif
-
-// exp(score * factor - shift). One multiply-add takes the place of three operations where its
-// rounding, 2^-24 of the shift, is small beside that to bf16.
-HWY_ATTR HWY_INLINE row_v pairs_of_scores(float* first, std::int64_t keys, row_v factor,
-                                          row_v shift) {
-#if HWY_TARGET == HWY_AVX3
-    const row_d d;
-    const auto log2_e = hn::Set(d, 1.44269504F);
-    if (hn::AllTrue(d, hn::Le(hn::Abs(shift), hn::Set(d, 256.0F)))) {
-        const auto factor_2 = hn::Mul(factor, log2_e), shift_2 = hn::Mul(shift, log2_e);
-        return weights_in_pairs(first, keys, [&](row_v score) HWY_ATTR {
-            return power_of_two(hn::MulSub(score, factor_2, shift_2));
-        });
-    }
-#endif
-    return weights_in_pairs(first, keys, [&](row_v score) HWY_ATTR {
-        return exp_below_one(hn::Sub(hn::Mul(score, factor), shift));
-    });
 }
 
 // Weights in pairs of a tile that is kept as it is: its scores are multiplied on the way. Not by
@@ -289,7 +275,7 @@ HWY_ATTR HWY_INLINE void weigh_vector(const panel_scores& what, const panel_stat
             ? hn::Max(before, hn::Mul(largest_score<Panel>(scores, what.keys), factor_of_scores))
             : finish_vector<Panel>(what, lane, before);
     const auto shift = shift_of(maximum);
-    const auto sum = what.in_pairs ? pairs_of_scores(scores, what.keys, factor_of_scores, shift)
+    const auto sum = what.in_pairs ? weights_in_pairs(scores, what.keys, factor_of_scores, shift)
                                    : weights_in_place<Panel>(scores, what.keys, shift);
     const auto less = exp_below_one(hn::Sub(before, shift));
     Panel::store(less, factor + lane);

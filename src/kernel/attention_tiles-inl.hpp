@@ -74,9 +74,9 @@ HWY_ATTR HWY_NOINLINE inline tile_rows_at padded_tile(tile_rows_at from, std::in
     return {near.at, tile_pairs * bytes_of(row_type::f32)};
 }
 
-// A product in tiles of 16 rows, for as many vectors of queries as the panel has. Tiles 0 and 1 hold
-// the sums of every second block of 16 rows, 2 and 3 those of the others: a block is stored while
-// the next one is multiplied.
+// A product in tiles of 16 rows, for as many vectors of queries as the panel has. Tiles 0 and 1
+// hold the sums of every second block of 16 rows, 2 and 3 those of the others: a block is stored
+// while the next one is multiplied.
 template <int Vectors, class Tiles>
 struct tile_product {
     const panel_product product;
@@ -171,8 +171,8 @@ HWY_ATTR inline void scale_sums(const panel_product& product) {
     }
 }
 
-// Steps of a lie side by side, as rows_as_turned_pairs leaves them. Sums with a factor are scaled in
-// place and go on in tiles.
+// Steps of a lie side by side, as rows_as_turned_pairs leaves them. Sums with a factor are scaled
+// in place and go on in tiles.
 template <class Tiles>
 HWY_ATTR void multiply_by_tiles(const panel_product& whole) {
     panel_product product = whole;
