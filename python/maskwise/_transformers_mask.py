@@ -143,22 +143,22 @@ def _remapped(function: Any, at: _Place) -> Mask:
     return rules
 
 
-def _padding(mask: torch.Tensor | None, at: _Place) -> Mask:
+def padding_rules(mask: torch.Tensor | None, keys: int, first_key: int = 0) -> Mask:
     """Of a boolean (batch, keys seen so far): a run of keys, or the mask as an array."""
     if mask is None:
         return Mask()
-    kept = np.zeros((mask.shape[0], at.keys), bool)
-    own = mask.numpy()[:, at.first_key : at.first_key + at.keys]
+    kept = np.zeros((mask.shape[0], keys), bool)
+    own = mask.numpy()[:, first_key : first_key + keys]
     kept[:, : own.shape[1]] = own
     if kept.all():
         return Mask()
     counts, starts = kept.sum(axis=1), kept.argmax(axis=1)
-    ends = at.keys - kept[:, ::-1].argmax(axis=1)
+    ends = keys - kept[:, ::-1].argmax(axis=1)
     if ((ends - starts != counts) & (counts > 0)).any():
         return Mask.dense(kept[:, None, None])
     lengths = np.where(counts == 0, 0, ends)
     made = Mask() if (starts == 0).all() else Mask.starts(starts)
-    return made if (lengths == at.keys).all() else made & Mask.lengths(lengths)
+    return made if (lengths == keys).all() else made & Mask.lengths(lengths)
 
 
 def is_traced(*tensors: Any) -> bool:
@@ -172,27 +172,33 @@ def is_traced(*tensors: Any) -> bool:
 
 def mask(
     batch_size: int,
-    q_length: int,
-    kv_length: int,
+    q_length: int | None = None,
+    kv_length: int = 0,
     q_offset: Any = 0,
     kv_offset: int = 0,
     mask_function: Any = masking_utils.causal_mask_function,
     attention_mask: torch.Tensor | None = None,
     **others: Any,
 ) -> torch.Tensor | None:
-    """What transformers asks for once a forward pass, for all layers of a kind."""
+    """What transformers asks for once a forward pass, for all layers of a kind.
+
+    Before 5.3 it gives `cache_position`, the rows' positions, for q_length and q_offset.
+    """
+    given = {
+        "batch_size": batch_size,
+        "kv_length": kv_length,
+        "kv_offset": kv_offset,
+        "mask_function": mask_function,
+        "attention_mask": attention_mask,
+        **others,
+    }
+    positions = others.get("cache_position")
+    if positions is None:
+        given.update(q_length=q_length, q_offset=q_offset)
+    rows = q_length if positions is None else positions.shape[0]
 
     def build(**options: Any) -> torch.Tensor | None:
-        made: torch.Tensor | None = masking_utils.sdpa_mask(
-            batch_size=batch_size,
-            q_length=q_length,
-            kv_length=kv_length,
-            q_offset=q_offset,
-            kv_offset=kv_offset,
-            mask_function=mask_function,
-            attention_mask=attention_mask,
-            **{**others, **options},
-        )
+        made: torch.Tensor | None = masking_utils.sdpa_mask(**{**given, **options})
         return made
 
     def dense() -> torch.Tensor:
@@ -200,15 +206,16 @@ def mask(
         assert made is not None
         return made
 
-    device = torch.device(others.get("device", "cpu"))
+    device = positions.device if positions is not None else others.get("device", "cpu")
     facts = others.get("config"), others.get("dtype", torch.float32)
-    is_torchs = device.type != "cpu" or is_traced(attention_mask)  # before sizes: see attention
-    if is_torchs or _is_small(batch_size * q_length, kv_length, *facts):
+    is_torchs = torch.device(device).type != "cpu" or is_traced(attention_mask, positions)
+    if is_torchs or _is_small(batch_size * rows, kv_length, *facts):  # tracing before sizes
         return build()
-    shape = (batch_size, 1, q_length, kv_length)
-    at = _Place(int(q_offset), int(kv_offset), q_length, kv_length)
+    first_row = int(q_offset if positions is None else positions[0])
+    at = _Place(first_row, int(kv_offset), rows, kv_length)
+    shape = (batch_size, 1, rows, kv_length)
     try:
-        padding = _padding(attention_mask, at)
+        padding = padding_rules(attention_mask, kv_length, at.first_key)
         at.starts = padding._rules.starts
         return LazyMask(shape, _rules_of(mask_function, at) & padding, dense)
     except (_Unknown, ValueError):
