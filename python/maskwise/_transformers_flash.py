@@ -11,28 +11,32 @@ import torch
 from transformers import masking_utils
 
 from maskwise import Mask
-from maskwise._transformers_mask import LazyMask, is_traced, mask, padding_rules
-
-PLAIN_MASKS = ("causal_mask_function", "bidirectional_mask_function")
+from maskwise._transformers_mask import (
+    LazyMask,
+    is_traced,
+    mask,
+    padding_rules,
+    variables,
+)
 
 
 def flash_mask(**given: Any) -> torch.Tensor | None:
-    """(batch, keys), which are padding, or None: what models with flash_attn expect, where a
-    layer's `is_causal` says the rest. Other masks are mask()'s, with four dimensions.
-    """
-    function = given["mask_function"]
-    names = [name for name in PLAIN_MASKS if getattr(masking_utils, name, None) is function]
-    is_said = names and (given.get("attention_mask") is not None or names[0] == PLAIN_MASKS[1])
-    if is_said or (names and _ends_with_rows(given)):
-        return masking_utils.flash_attention_mask(**given)
-    return mask(**given)
+    """mask()'s, except in continuous batching, where keys are in a paged cache that layers know."""
+    documents = _documents_of(given["mask_function"])
+    if documents is not None and documents.shape[-1] != given["kv_length"]:
+        return None
+    return mask(**{**given, "allow_is_causal_skip": False})
 
 
-def _ends_with_rows(given: dict[str, Any]) -> bool:
-    """Whether the last row is that of the last key; in a static cache empty keys may follow."""
-    first, rows = given.get("q_offset"), given.get("q_length")
-    known = isinstance(first, int) and isinstance(rows, int)
-    return known and first + rows == given["kv_offset"] + given["kv_length"]
+def _documents_of(function: Any) -> torch.Tensor | None:
+    """The document of each row, of the library's mask functions."""
+    if getattr(function, "__module__", "") != masking_utils.__name__:
+        return None
+    name, given = function.__qualname__.partition(".<locals>")[0], variables(function)
+    if name == "and_masks":
+        found = map(_documents_of, given["mask_functions"])
+        return next((one for one in found if one is not None), None)
+    return given.get("packed_sequence_mask")
 
 
 def padded_mask(

@@ -89,7 +89,7 @@ class _Place:
         return Mask._of(offsets=(self.offset,), **given)
 
 
-def _variables(function: Any) -> dict[str, Any]:
+def variables(function: Any) -> dict[str, Any]:
     cells = function.__closure__ or ()
     names = function.__code__.co_freevars
     return {name: cell.cell_contents for name, cell in zip(names, cells, strict=True)}
@@ -100,7 +100,7 @@ def _rules_of(function: Any, at: _Place) -> Mask:
     if getattr(function, "__module__", "") != masking_utils.__name__:
         raise _Unknown
     name = function.__qualname__.partition(".<locals>")[0]
-    given = _variables(function)
+    given = variables(function)
     match name:
         case "causal_mask_function":
             return at.rules(causal=True)

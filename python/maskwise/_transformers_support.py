@@ -20,7 +20,6 @@ from maskwise.flash_attn import flash_attn_func, flash_attn_varlen_func, flash_a
 NAME, FLASH_NAME = "maskwise", "maskwise_flash"
 # What transformers asks before it lets a model have flash attention: since 5.0, and before.
 FLASH_CHECKS = ("_flash_attn_can_dispatch", "_flash_attn_2_can_dispatch")
-SERVED_TABLES: set[str] = set()  # "maskwise_flash", where _serve_flash_tables() could do it
 
 log = logging.get_logger(__name__)
 
@@ -38,17 +37,12 @@ def _require_flash(model: Any) -> None:
 
 def _require_no_table(model: Any, name: str) -> None:
     """Some models take the class of their attention from a table by transformers' own names."""
-    module = sys.modules[type(model).__module__]
-    # They look every name with "flash" in it up as flash_attention_2.
-    knows_flash = name in SERVED_TABLES and hasattr(module, "is_flash_attention_requested")
-    for table in vars(module).values():
+    for table in vars(sys.modules[type(model).__module__]).values():
         is_table = isinstance(table, dict) and "eager" in table and name not in table
-        if not is_table or not all(isinstance(one, type) for one in table.values()):
-            continue
-        if not (knows_flash and "flash_attention_2" in table):
+        if is_table and all(isinstance(one, type) for one in table.values()):
             raise ValueError(
-                f"{type(model).__name__} has attention of its own for {', '.join(table)}: "
-                f'it takes no attn_implementation="{name}"'
+                f"{type(model).__name__} has attention of its own for {', '.join(table)} and takes no "
+                f'attn_implementation="{name}"; maskwise.torch.install() is for its "sdpa"'
             )
 
 
@@ -56,8 +50,8 @@ def _require_support(model: Any, name: str, is_built: bool) -> None:
     """ValueError in transformers' words where the model would lose its mask."""
     if name == FLASH_NAME:
         _require_flash(model)
-    elif not getattr(model, "_supports_attention_backend", False):
-        # Some of those that are one have no "sdpa" for want of soft caps or sinks alone.
+    elif not (model._supports_flex_attn and model._supports_attention_backend):
+        # Models with both that have no "sdpa" lack soft caps or sinks in it.
         model._sdpa_can_dispatch(True)
     if not is_built:
         _require_no_table(model, name)
@@ -82,10 +76,10 @@ def _replace(name: str, replacement: Any) -> None:
 
 
 def _with_check(correct: Any) -> Any:
-    def get_correct(self: Any, requested: Any, is_init_check: bool = False) -> Any:
-        if requested in (NAME, FLASH_NAME):
-            _require_support(self, requested, not is_init_check)
-        return correct(self, requested, is_init_check)
+    def get_correct(self: Any, requested_attention: Any, is_init_check: bool = False) -> Any:
+        if requested_attention in (NAME, FLASH_NAME):
+            _require_support(self, requested_attention, not is_init_check)
+        return correct(self, requested_attention, is_init_check)
 
     return get_correct
 
@@ -94,13 +88,11 @@ def _without_download(adjust: Any) -> Any:
     """Transformers looks for every name with "flash" in it among packages and downloads."""
 
     def check_and_adjust(
-        self: Any, requested: Any, is_init_check: bool = False, *others: Any, **options: Any
+        self: Any, attn_implementation: Any, is_init_check: bool = False, *others: Any, **options: Any
     ) -> Any:
-        if requested not in (NAME, FLASH_NAME):
-            return adjust(self, requested, is_init_check, *others, **options)
-        if requested in SERVED_TABLES:
-            flash_utils.lazy_import_flash_attention(requested)
-        return self.get_correct_attn_implementation(requested, is_init_check)
+        if attn_implementation not in (NAME, FLASH_NAME):
+            return adjust(self, attn_implementation, is_init_check, *others, **options)
+        return self.get_correct_attn_implementation(attn_implementation, is_init_check)
 
     return check_and_adjust
 
@@ -108,27 +100,28 @@ def _without_download(adjust: Any) -> Any:
 def _with_error(assign: Any) -> Any:
     """Raises where transformers only warns that a model keeps the attention it has."""
 
-    def set_implementation(self: Any, requested: Any, *others: Any, **options: Any) -> Any:
-        name = requested.get("") if isinstance(requested, dict) else requested
+    def set_implementation(self: Any, attn_implementation: Any, *others: Any, **options: Any) -> Any:
+        name = attn_implementation
+        name = name.get("") if isinstance(name, dict) else name
         if name in (NAME, FLASH_NAME):
             _require_support(self, name, True)
-        return assign(self, requested, *others, **options)
+        return assign(self, attn_implementation, *others, **options)
 
     return set_implementation
 
 
-def serve_flash_tables() -> None:
-    """Models with classes of their own for flash_attn (Falcon, GPT-J) get Maskwise's functions.
+def serve_paged_caches() -> None:
+    """Continuous batching calls flash_attn's functions with its caches: here Maskwise's.
 
     transformers has no public place for functions that are neither a package nor from a hub.
     """
     load = getattr(flash_utils, "_lazy_imports", None)
     helpers = [getattr(flash_utils, name, None) for name in ("_pad_input", "_unpad_input")]
     if load is None or None in helpers:
-        log.warning(f'transformers {VERSION}: no "{FLASH_NAME}" for Falcon, GPT-J, GPT-Neo and Bark')
+        log.warning(f'transformers {VERSION}: no continuous batching by "{FLASH_NAME}"')
         return
     functions = [flash_attn_func, flash_attn_varlen_func]
-    if hasattr(flash_utils, "_flash_with_kvcache_fn"):  # since 5.3
+    if hasattr(flash_utils, "_flash_with_kvcache_fn"):  # not in the first releases of 5
         functions.append(flash_attn_with_kvcache)
 
     def lazy_imports(implementation: str | None, *others: Any, **options: Any) -> Any:
@@ -137,4 +130,3 @@ def serve_flash_tables() -> None:
         return load(implementation, *others, **options)
 
     flash_utils._lazy_imports = lazy_imports
-    SERVED_TABLES.add(FLASH_NAME)

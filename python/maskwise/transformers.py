@@ -48,7 +48,7 @@ from maskwise._transformers_flash import flash_mask, packed_ends, padded_mask  #
 from maskwise._transformers_mask import LazyMask, is_traced, mask  # noqa: E402
 from maskwise._transformers_packed import Packed, packed_of, rules_and_array  # noqa: E402
 from maskwise._transformers_support import FLASH_NAME, NAME  # noqa: E402
-from maskwise._transformers_support import check_models, serve_flash_tables  # noqa: E402
+from maskwise._transformers_support import check_models, serve_paged_caches  # noqa: E402
 
 # What sdpa_attention_forward does not know, or warns of.
 NOT_SDPAS = ("output_attentions", "softcap", "s_aux", "position_bias")
@@ -81,11 +81,6 @@ def attention(
     **others: Any,
 ) -> tuple[torch.Tensor, None]:
     """(batch, heads, rows, depth) to (batch, rows, heads, columns), for a layer."""
-    if others.get("cache") is not None:
-        raise NotImplementedError(
-            f'attn_implementation="{NAME}" has no paged cache: continuous batching takes '
-            f'"sdpa" or "{FLASH_NAME}"'
-        )
     causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
     packed = packed_of(others, query, causal and attention_mask is None)
     tensors = (query, key, value)
@@ -105,11 +100,10 @@ def flash_attention(
     **others: Any,
 ) -> tuple[torch.Tensor, None]:
     """As attention(), of what flash_mask() has made: rows are the last ones of their keys."""
-    if others.get("cache") is not None:
+    if others.get("cache") is not None:  # of continuous batching
         options = {"is_causal": is_causal, "sliding_window": sliding_window, **others}
-        tensors = (query, key, value)
         return flash_attention_forward(
-            module, *tensors, attention_mask, dropout, scaling, **options
+            module, query, key, value, None, dropout, scaling, **options
         )
     if query.dtype != value.dtype:  # of layers with weights in 16 bits
         query, key = query.to(value.dtype), key.to(value.dtype)
@@ -230,7 +224,7 @@ def register() -> None:
     AttentionInterface.register(FLASH_NAME, flash_attention)
     AttentionMaskInterface.register(FLASH_NAME, flash_mask)
     check_models()
-    serve_flash_tables()
+    serve_paged_caches()
 
 
 register()
