@@ -49,20 +49,22 @@ def padded_mask(
     if padding is None and window is None and (not causal or rows in (1, keys)):
         return None
 
-    def dense() -> torch.Tensor:
-        device = None if padding is None else padding.device
-        places = torch.arange(keys, device=device)
-        distance = places - places[keys - rows :, None]
-        kept = distance <= 0 if causal else torch.ones_like(distance, dtype=torch.bool)
-        kept = kept if window is None else kept & (distance.abs() < window)
-        return kept[None, None] if padding is None else kept & padding[:, None, None]
-
     if is_traced(padding) or (padding is not None and padding.device.type != "cpu"):
-        return dense()
+        return _written(padding, rows, keys, causal, window)
     rules = Mask._of(causal=causal, offsets=(keys - rows,))
     rules = rules if window is None else rules & Mask.window(window - 1, window - 1)
-    rules = rules if padding is None else rules & padding_rules(padding, keys)
-    return LazyMask((batch, 1, rows, keys), rules, dense)
+    return LazyMask((batch, 1, rows, keys), rules & padding_rules(padding, keys))
+
+
+def _written(
+    padding: torch.Tensor | None, rows: int, keys: int, causal: bool, window: int | None
+) -> torch.Tensor:
+    """In torch's operators, which can be traced."""
+    places = torch.arange(keys, device=None if padding is None else padding.device)
+    distance = places - places[keys - rows :, None]
+    kept = distance <= 0 if causal else torch.ones_like(distance, dtype=torch.bool)
+    kept = kept if window is None else kept & (distance.abs() < window)
+    return kept[None, None] if padding is None else kept & padding[:, None, None]
 
 
 def packed_ends(others: dict[str, Any], query: torch.Tensor, key: torch.Tensor) -> dict[str, Any]:

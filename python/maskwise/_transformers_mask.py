@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import and_
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,30 +17,29 @@ from maskwise import Mask
 from maskwise import torch as door
 from maskwise._torch_tensors import is_in_mode, is_plain
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
 class LazyMask(torch.Tensor):
-    """A boolean (batch, 1, rows, keys) of which the elements are made where somebody asks."""
+    """A boolean (batch, 1, rows, keys) whose elements are written when they are read first."""
 
     rules: Mask
-    build: Callable[[], torch.Tensor]
     written: torch.Tensor | None
     is_lent: bool  # whether others have views of the elements, or have written to them
 
     @staticmethod
-    def __new__(cls: Any, shape: tuple[int, ...], rules: Mask, build: Any) -> LazyMask:
+    def __new__(
+        cls: Any, shape: tuple[int, ...], rules: Mask, written: torch.Tensor | None = None
+    ) -> LazyMask:
         made = torch.Tensor._make_wrapper_subclass(cls, shape, dtype=torch.bool, device="cpu")
-        made.rules, made.build, made.written, made.is_lent = rules, build, None, False
+        made.rules, made.written, made.is_lent = rules, written, False
         return made
 
-    def __init__(self, shape: tuple[int, ...], rules: Mask, build: Any) -> None:
+    def __init__(self, shape: tuple[int, ...], rules: Mask, written: Any = None) -> None:
         """All is done in __new__, as torch wants it."""
 
     def dense(self) -> torch.Tensor:
         if self.written is None:
-            self.written = self.build()
+            batch, _, rows, keys = self.shape
+            elements = self.rules.to_dense(rows, keys, batch).reshape(batch, 1, rows, keys)
+            self.written = torch.from_numpy(elements)
         return self.written
 
     def unchanged_rules(self) -> Mask | None:
@@ -197,30 +196,22 @@ def mask(
         given.update(q_length=q_length, q_offset=q_offset)
     rows = q_length if positions is None else positions.shape[0]
 
-    def build(**options: Any) -> torch.Tensor | None:
-        made: torch.Tensor | None = masking_utils.sdpa_mask(**{**given, **options})
-        return made
-
-    def dense() -> torch.Tensor:
-        made = build(allow_is_causal_skip=False, allow_is_bidirectional_skip=False)
-        assert made is not None
-        return made
-
     device = positions.device if positions is not None else others.get("device", "cpu")
     facts = others.get("config"), others.get("dtype", torch.float32)
     is_torchs = torch.device(device).type != "cpu" or is_traced(attention_mask, positions)
     if is_torchs or _is_small(batch_size * rows, kv_length, *facts):  # tracing before sizes
-        return build()
+        return masking_utils.sdpa_mask(**given)
     first_row = int(q_offset if positions is None else positions[0])
     at = _Place(first_row, int(kv_offset), rows, kv_length)
     shape = (batch_size, 1, rows, kv_length)
     try:
         padding = padding_rules(attention_mask, kv_length, at.first_key)
         at.starts = padding._rules.starts
-        return LazyMask(shape, _rules_of(mask_function, at) & padding, dense)
+        return LazyMask(shape, _rules_of(mask_function, at) & padding)
     except (_Unknown, ValueError):
-        written = dense()
-        return LazyMask(shape, Mask.dense(written), lambda: written)
+        given.update(allow_is_causal_skip=False, allow_is_bidirectional_skip=False)
+        written = masking_utils.sdpa_mask(**given)
+        return LazyMask(shape, Mask.dense(written), written)
 
 
 def _is_small(rows: int, keys: int, config: Any, dtype: torch.dtype) -> bool:
