@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import and_
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,30 +17,29 @@ from maskwise import Mask
 from maskwise import torch as door
 from maskwise._torch_tensors import is_in_mode, is_plain
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
 class LazyMask(torch.Tensor):
-    """A boolean (batch, 1, rows, keys) of which the elements are made where somebody asks."""
+    """A boolean (batch, 1, rows, keys) whose elements are written when they are read first."""
 
     rules: Mask
-    build: Callable[[], torch.Tensor]
     written: torch.Tensor | None
     is_lent: bool  # whether others have views of the elements, or have written to them
 
     @staticmethod
-    def __new__(cls: Any, shape: tuple[int, ...], rules: Mask, build: Any) -> LazyMask:
+    def __new__(
+        cls: Any, shape: tuple[int, ...], rules: Mask, written: torch.Tensor | None = None
+    ) -> LazyMask:
         made = torch.Tensor._make_wrapper_subclass(cls, shape, dtype=torch.bool, device="cpu")
-        made.rules, made.build, made.written, made.is_lent = rules, build, None, False
+        made.rules, made.written, made.is_lent = rules, written, False
         return made
 
-    def __init__(self, shape: tuple[int, ...], rules: Mask, build: Any) -> None:
+    def __init__(self, shape: tuple[int, ...], rules: Mask, written: Any = None) -> None:
         """All is done in __new__, as torch wants it."""
 
     def dense(self) -> torch.Tensor:
         if self.written is None:
-            self.written = self.build()
+            batch, _, rows, keys = self.shape
+            elements = self.rules.to_dense(rows, keys, batch).reshape(batch, 1, rows, keys)
+            self.written = torch.from_numpy(elements)
         return self.written
 
     def unchanged_rules(self) -> Mask | None:
@@ -89,7 +88,7 @@ class _Place:
         return Mask._of(offsets=(self.offset,), **given)
 
 
-def _variables(function: Any) -> dict[str, Any]:
+def variables(function: Any) -> dict[str, Any]:
     cells = function.__closure__ or ()
     names = function.__code__.co_freevars
     return {name: cell.cell_contents for name, cell in zip(names, cells, strict=True)}
@@ -100,7 +99,7 @@ def _rules_of(function: Any, at: _Place) -> Mask:
     if getattr(function, "__module__", "") != masking_utils.__name__:
         raise _Unknown
     name = function.__qualname__.partition(".<locals>")[0]
-    given = _variables(function)
+    given = variables(function)
     match name:
         case "causal_mask_function":
             return at.rules(causal=True)
@@ -143,22 +142,22 @@ def _remapped(function: Any, at: _Place) -> Mask:
     return rules
 
 
-def _padding(mask: torch.Tensor | None, at: _Place) -> Mask:
+def padding_rules(mask: torch.Tensor | None, keys: int, first_key: int = 0) -> Mask:
     """Of a boolean (batch, keys seen so far): a run of keys, or the mask as an array."""
     if mask is None:
         return Mask()
-    kept = np.zeros((mask.shape[0], at.keys), bool)
-    own = mask.numpy()[:, at.first_key : at.first_key + at.keys]
+    kept = np.zeros((mask.shape[0], keys), bool)
+    own = mask.numpy()[:, first_key : first_key + keys]
     kept[:, : own.shape[1]] = own
     if kept.all():
         return Mask()
     counts, starts = kept.sum(axis=1), kept.argmax(axis=1)
-    ends = at.keys - kept[:, ::-1].argmax(axis=1)
+    ends = keys - kept[:, ::-1].argmax(axis=1)
     if ((ends - starts != counts) & (counts > 0)).any():
         return Mask.dense(kept[:, None, None])
     lengths = np.where(counts == 0, 0, ends)
     made = Mask() if (starts == 0).all() else Mask.starts(starts)
-    return made if (lengths == at.keys).all() else made & Mask.lengths(lengths)
+    return made if (lengths == keys).all() else made & Mask.lengths(lengths)
 
 
 def is_traced(*tensors: Any) -> bool:
@@ -172,48 +171,47 @@ def is_traced(*tensors: Any) -> bool:
 
 def mask(
     batch_size: int,
-    q_length: int,
-    kv_length: int,
+    q_length: int | None = None,
+    kv_length: int = 0,
     q_offset: Any = 0,
     kv_offset: int = 0,
     mask_function: Any = masking_utils.causal_mask_function,
     attention_mask: torch.Tensor | None = None,
     **others: Any,
 ) -> torch.Tensor | None:
-    """What transformers asks for once a forward pass, for all layers of a kind."""
+    """What transformers asks for once a forward pass, for all layers of a kind.
 
-    def build(**options: Any) -> torch.Tensor | None:
-        made: torch.Tensor | None = masking_utils.sdpa_mask(
-            batch_size=batch_size,
-            q_length=q_length,
-            kv_length=kv_length,
-            q_offset=q_offset,
-            kv_offset=kv_offset,
-            mask_function=mask_function,
-            attention_mask=attention_mask,
-            **{**others, **options},
-        )
-        return made
+    Before 5.3 it gives `cache_position`, the rows' positions, for q_length and q_offset.
+    """
+    given = {
+        "batch_size": batch_size,
+        "kv_length": kv_length,
+        "kv_offset": kv_offset,
+        "mask_function": mask_function,
+        "attention_mask": attention_mask,
+        **others,
+    }
+    positions = others.get("cache_position")
+    if positions is None:
+        given.update(q_length=q_length, q_offset=q_offset)
+    rows = q_length if positions is None else positions.shape[0]
 
-    def dense() -> torch.Tensor:
-        made = build(allow_is_causal_skip=False, allow_is_bidirectional_skip=False)
-        assert made is not None
-        return made
-
-    device = torch.device(others.get("device", "cpu"))
+    device = positions.device if positions is not None else others.get("device", "cpu")
     facts = others.get("config"), others.get("dtype", torch.float32)
-    is_torchs = device.type != "cpu" or is_traced(attention_mask)  # before sizes: see attention
-    if is_torchs or _is_small(batch_size * q_length, kv_length, *facts):
-        return build()
-    shape = (batch_size, 1, q_length, kv_length)
-    at = _Place(int(q_offset), int(kv_offset), q_length, kv_length)
+    is_torchs = torch.device(device).type != "cpu" or is_traced(attention_mask, positions)
+    if is_torchs or _is_small(batch_size * rows, kv_length, *facts):  # tracing before sizes
+        return masking_utils.sdpa_mask(**given)
+    first_row = int(q_offset if positions is None else positions[0])
+    at = _Place(first_row, int(kv_offset), rows, kv_length)
+    shape = (batch_size, 1, rows, kv_length)
     try:
-        padding = _padding(attention_mask, at)
+        padding = padding_rules(attention_mask, kv_length, at.first_key)
         at.starts = padding._rules.starts
-        return LazyMask(shape, _rules_of(mask_function, at) & padding, dense)
+        return LazyMask(shape, _rules_of(mask_function, at) & padding)
     except (_Unknown, ValueError):
-        written = dense()
-        return LazyMask(shape, Mask.dense(written), lambda: written)
+        given.update(allow_is_causal_skip=False, allow_is_bidirectional_skip=False)
+        written = masking_utils.sdpa_mask(**given)
+        return LazyMask(shape, Mask.dense(written), written)
 
 
 def _is_small(rows: int, keys: int, config: Any, dtype: torch.dtype) -> bool:

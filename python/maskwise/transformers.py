@@ -10,8 +10,11 @@ sliding, chunked, padded, packed) become a maskwise.Mask, once a forward pass fo
 become an array. What Maskwise does not compute is torch's, with the same mask: gradients, dropout,
 other devices and dtypes, traced and compiled models, and what is too small to gain.
 
-"maskwise_flash" is for packed batches: transformers, and libraries on top of it, call flash_attn's
-functions where a name has "flash" in it, and leave padding out.
+"maskwise_flash" is for packed batches: transformers, and libraries on top of it, give what they
+give to flash_attn where a name has "flash" in it, and leave padding out.
+
+Models that transformers does not let have "sdpa" ("maskwise") or "flash_attention_2"
+("maskwise_flash") are refused with its ValueError: they would lose their masks.
 """
 
 # torch and transformers need not be there where the package is checked.
@@ -22,21 +25,33 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from transformers import AttentionInterface, AttentionMaskInterface, masking_utils
-from transformers import modeling_flash_attention_utils as flash_utils
-from transformers.integrations.flash_attention import flash_attention_forward
-from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.utils import logging
+from transformers import __version__ as _version
 
-from maskwise import Mask
-from maskwise import torch as door
-from maskwise._attention import attend
-from maskwise._torch_op import plainly
-from maskwise._torch_tensors import DTYPES, as_tensor, want_gradients
-from maskwise._transformers_mask import LazyMask, is_traced, mask
-from maskwise.flash_attn import flash_attn_func, flash_attn_varlen_func, flash_attn_with_kvcache
+OLDEST = (4, 56)
+if tuple(map(int, _version.split(".")[:2])) < OLDEST:
+    raise ImportError(
+        f"maskwise.transformers takes transformers {'.'.join(map(str, OLDEST))} or newer, "
+        f"this is {_version}"
+    )
 
-NAME, FLASH_NAME = "maskwise", "maskwise_flash"
+from transformers import AttentionInterface, AttentionMaskInterface  # noqa: E402
+from transformers.integrations.flash_attention import flash_attention_forward  # noqa: E402
+from transformers.integrations.sdpa_attention import sdpa_attention_forward  # noqa: E402
+from transformers.utils import logging  # noqa: E402
+
+from maskwise import Mask  # noqa: E402
+from maskwise import torch as door  # noqa: E402
+from maskwise._attention import attend  # noqa: E402
+from maskwise._torch_op import plainly  # noqa: E402
+from maskwise._torch_tensors import DTYPES, as_tensor, want_gradients  # noqa: E402
+from maskwise._transformers_flash import flash_mask, packed_ends, padded_mask  # noqa: E402
+from maskwise._transformers_mask import LazyMask, is_traced, mask  # noqa: E402
+from maskwise._transformers_packed import Packed, packed_of, rules_and_array  # noqa: E402
+from maskwise._transformers_support import FLASH_NAME, NAME  # noqa: E402
+from maskwise._transformers_support import check_models, serve_paged_caches  # noqa: E402
+
+# What sdpa_attention_forward does not know, or warns of.
+NOT_SDPAS = ("output_attentions", "softcap", "s_aux", "position_bias")
 
 log = logging.get_logger(__name__)
 
@@ -66,14 +81,70 @@ def attention(
     **others: Any,
 ) -> tuple[torch.Tensor, None]:
     """(batch, heads, rows, depth) to (batch, rows, heads, columns), for a layer."""
+    causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
+    packed = packed_of(others, query, causal and attention_mask is None)
+    tensors = (query, key, value)
+    return _attention(module, tensors, attention_mask, dropout, scaling, causal, packed, others)
+
+
+def flash_attention(
+    module: Any,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    dropout: float = 0.0,
+    scaling: float | None = None,
+    is_causal: bool | None = None,
+    sliding_window: int | None = None,
+    **others: Any,
+) -> tuple[torch.Tensor, None]:
+    """As attention(), of what flash_mask() has made: rows are the last ones of their keys."""
+    if others.get("cache") is not None:  # of continuous batching
+        options = {"is_causal": is_causal, "sliding_window": sliding_window, **others}
+        return flash_attention_forward(
+            module, query, key, value, None, dropout, scaling, **options
+        )
+    if query.dtype != value.dtype:  # of layers with weights in 16 bits
+        query, key = query.to(value.dtype), key.to(value.dtype)
+    causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
+    packed = None
+    if attention_mask is None:
+        others = packed_ends(others, query, key)
+        packed = packed_of(others, query, causal, sliding_window)
+    elif attention_mask.ndim == 4:
+        packed = packed_of(others, query, False)
+    if packed is None and (attention_mask is None or attention_mask.ndim == 2):
+        if attention_mask is not None:  # a static cache has empty keys at the end
+            key, value = (one[:, :, : attention_mask.shape[1]] for one in (key, value))
+            attention_mask = attention_mask[:, -key.shape[2] :].bool()
+        shape = (query.shape[0], query.shape[2], key.shape[2])
+        attention_mask = padded_mask(attention_mask, shape, causal, sliding_window)
+    tensors = (query, key, value)
+    return _attention(module, tensors, attention_mask, dropout, scaling, causal, packed, others)
+
+
+def _attention(
+    module: Any,
+    tensors: tuple[torch.Tensor, ...],
+    given: torch.Tensor | None,
+    dropout: float,
+    scaling: float | None,
+    causal: bool,
+    packed: Packed | None,
+    others: dict[str, Any],
+) -> tuple[torch.Tensor, None]:
+    """causal counts where no mask is given."""
     if others.get("output_attentions"):
         log.warning_once("attn_implementation='maskwise' returns no attention weights: use 'eager'")
-    causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
-    tensors = (query, key, value)
     if not _is_maskwises(tensors, dropout):
-        return _by_torch(module, tensors, attention_mask, dropout, scaling, causal, others), None
-    rules = _rules_of_call(query, key, attention_mask, causal, others)
-    array = attention_mask if rules is None else None
+        made = _by_torch(module, tensors, given, dropout, scaling, causal, packed, others)
+        return made, None
+    query, key, _ = tensors
+    rules = _rules_of_call(query, key, given, causal)
+    array = given if rules is None else None
+    if packed is not None:
+        rules, array = rules_and_array(packed, given, rules)
     array = array.dense() if isinstance(array, LazyMask) else array
     if (bias := others.get("position_bias")) is not None:
         rules, array = _with_bias(rules, array, bias.detach())
@@ -106,25 +177,14 @@ def _sinks(sinks: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor | Non
 
 
 def _rules_of_call(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    attention_mask: torch.Tensor | None,
-    causal: bool,
-    others: dict[str, Any],
+    query: torch.Tensor, key: torch.Tensor, attention_mask: torch.Tensor | None, causal: bool
 ) -> Mask | None:
     """None where the mask is an array."""
-    rules = None
     if isinstance(attention_mask, LazyMask):
         shape = (query.shape[0], 1, query.shape[2], key.shape[2])
-        rules = attention_mask.unchanged_rules() if attention_mask.shape == shape else None
-    if rules is None and attention_mask is not None:
+        return attention_mask.unchanged_rules() if attention_mask.shape == shape else None
+    if attention_mask is not None:
         return None
-    if others.get("cu_seq_lens_q") is not None and (rules is None or not rules._rules.documents):
-        packed = Mask.packed(others["cu_seq_lens_q"], others.get("cu_seq_lens_k"))
-        own = Mask.causal() if causal else Mask()
-        return packed & (own if rules is None else rules)
-    if rules is not None:
-        return rules
     # As with SDPA, keys behind the rows are a static cache's, and empty.
     return Mask.causal() if causal and query.shape[2] > 1 else Mask()
 
@@ -136,49 +196,35 @@ def _by_torch(
     dropout: float,
     scaling: float | None,
     causal: bool,
+    packed: Packed | None,
     others: dict[str, Any],
 ) -> torch.Tensor:
-    mask = mask.dense() if isinstance(mask, LazyMask) else mask
-    cap, sinks = others.get("softcap"), others.get("s_aux")
-    if cap is None and sinks is None:
-        options = {name: value for name, value in others.items() if name != "output_attentions"}
-        made, _ = sdpa_attention_forward(
-            module, *tensors, mask, dropout, scaling, causal, **options
-        )
-        return made
-    causal = causal and mask is None and tensors[0].shape[2] > 1
-    if (bias := others.get("position_bias")) is not None:
-        mask = bias if mask is None else _joined(mask, bias)
+    """The same function as Maskwise's, with gradients and dropout."""
     q, k, v = tensors
-    made = plainly(q, k, v, mask, causal, scaling, True, cap, None, sinks, dropout)
+    mask = mask.dense() if isinstance(mask, LazyMask) else mask
+    if packed is not None:
+        mask = packed.joined(mask, q.shape[2], k.shape[2])
+    causal = q.shape[2] > 1 and mask is None and causal
+    cap, sinks, bias = (others.get(name) for name in ("softcap", "s_aux", "position_bias"))
+    if not cap and sinks is None and bias is None:
+        options = {name: value for name, value in others.items() if name not in NOT_SDPAS}
+        made, _ = sdpa_attention_forward(module, q, k, v, mask, dropout, scaling, causal, **options)
+        return made
+    if bias is not None:
+        mask = bias if mask is None else _joined(mask, bias)
+    grouped = q.shape[1] != k.shape[1]
+    made = plainly(q, k, v, mask, causal, scaling, grouped, cap, None, sinks, dropout)
     return made.transpose(1, 2).contiguous()
-
-
-def _register_flash() -> None:
-    """For those who ask for a name with "flash" in it to leave padding out: transformers' own way
-    of calling flash_attn, with Maskwise's functions. It has no public place for functions that
-    are not a package or from a hub; a release without the private one does not know the name.
-    """
-    load = getattr(flash_utils, "_lazy_imports", None)
-    if load is None:
-        return
-    own = (flash_attn_func, flash_attn_varlen_func, flash_attn_with_kvcache)
-
-    def lazy_imports(implementation: str | None, *others: Any, **options: Any) -> Any:
-        if implementation == FLASH_NAME:
-            return (*own, flash_utils._pad_input, flash_utils._unpad_input)
-        return load(implementation, *others, **options)
-
-    flash_utils._lazy_imports = lazy_imports
-    AttentionInterface.register(FLASH_NAME, flash_attention_forward)
-    AttentionMaskInterface.register(FLASH_NAME, masking_utils.flash_attention_mask)
 
 
 def register() -> None:
     """Done by the import. Both are needed: where the mask's is missing, models get no mask."""
     AttentionInterface.register(NAME, attention)
     AttentionMaskInterface.register(NAME, mask)
-    _register_flash()
+    AttentionInterface.register(FLASH_NAME, flash_attention)
+    AttentionMaskInterface.register(FLASH_NAME, flash_mask)
+    check_models()
+    serve_paged_caches()
 
 
 register()

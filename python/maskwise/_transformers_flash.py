@@ -1,0 +1,87 @@
+"""attn_implementation="maskwise_flash": what transformers gives to flash_attn, as attention takes it."""
+
+# torch and transformers need not be there where the package is checked.
+# mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from transformers import masking_utils
+
+from maskwise import Mask
+from maskwise._transformers_mask import (
+    LazyMask,
+    is_traced,
+    mask,
+    padding_rules,
+    variables,
+)
+
+
+def flash_mask(**given: Any) -> torch.Tensor | None:
+    """mask()'s, except in continuous batching, where keys are in a paged cache that layers know."""
+    documents = _documents_of(given["mask_function"])
+    if documents is not None and documents.shape[-1] != given["kv_length"]:
+        return None
+    return mask(**{**given, "allow_is_causal_skip": False})
+
+
+def _documents_of(function: Any) -> torch.Tensor | None:
+    """The document of each row, of the library's mask functions."""
+    if getattr(function, "__module__", "") != masking_utils.__name__:
+        return None
+    name, given = function.__qualname__.partition(".<locals>")[0], variables(function)
+    if name == "and_masks":
+        found = map(_documents_of, given["mask_functions"])
+        return next((one for one in found if one is not None), None)
+    return given.get("packed_sequence_mask")
+
+
+def padded_mask(
+    padding: torch.Tensor | None, shape: tuple[int, int, int], causal: bool, window: int | None
+) -> torch.Tensor | None:
+    """Of rows that are the last ones of their keys. padding: boolean, (batch, keys); shape: batch,
+    rows and keys; window: keys on each side, the row's own included.
+    """
+    batch, rows, keys = shape
+    if padding is None and window is None and (not causal or rows in (1, keys)):
+        return None
+
+    if is_traced(padding) or (padding is not None and padding.device.type != "cpu"):
+        return _written(padding, rows, keys, causal, window)
+    rules = Mask._of(causal=causal, offsets=(keys - rows,))
+    rules = rules if window is None else rules & Mask.window(window - 1, window - 1)
+    return LazyMask((batch, 1, rows, keys), rules & padding_rules(padding, keys))
+
+
+def _written(
+    padding: torch.Tensor | None, rows: int, keys: int, causal: bool, window: int | None
+) -> torch.Tensor:
+    """In torch's operators, which can be traced."""
+    places = torch.arange(keys, device=None if padding is None else padding.device)
+    distance = places - places[keys - rows :, None]
+    kept = distance <= 0 if causal else torch.ones_like(distance, dtype=torch.bool)
+    kept = kept if window is None else kept & (distance.abs() < window)
+    return kept[None, None] if padding is None else kept & padding[:, None, None]
+
+
+def packed_ends(others: dict[str, Any], query: torch.Tensor, key: torch.Tensor) -> dict[str, Any]:
+    """A layer's arguments with cu_seq_lens, where position_ids start anew, as flash_attn's callers have it."""
+    positions, rows = others.get("position_ids"), query.shape[2]
+    if (
+        others.get("cu_seq_lens_q") is not None
+        or positions is None
+        or query.shape[0] != 1
+        or rows == 1
+        or key.shape[2] != rows
+        or positions.numel() != rows
+        or is_traced(positions)
+    ):
+        return others
+    starts = positions.reshape(-1) == positions.min()
+    if starts.sum() < 2:
+        return others
+    ends = torch.nonzero(torch.nn.functional.pad(starts[1:], (1, 1), value=True)).flatten()
+    return {**others, "cu_seq_lens_q": ends, "cu_seq_lens_k": ends}

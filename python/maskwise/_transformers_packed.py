@@ -1,0 +1,88 @@
+"""Documents that lie one after the other in a sequence, by transformers' cu_seq_lens."""
+
+# torch and transformers need not be there where the package is checked.
+# mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from maskwise import Mask
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Rows end at `rows`, keys at `keys`. `causal` and `window` count within a document, of which
+    the last row meets the last key.
+    """
+
+    rows: torch.Tensor
+    keys: torch.Tensor
+    causal: bool
+    window: int | None = None  # keys on each side, the row's own included
+
+    def rules(self) -> Mask:
+        made = Mask.packed(self.rows, self.keys)
+        made = made & Mask.causal() if self.causal else made
+        side = None if self.window is None else self.window - 1
+        return made if side is None else made & Mask.window(side, side)
+
+    def dense(self, rows: int, keys: int) -> torch.Tensor:
+        """The same in torch's operators, which can be traced: (rows, keys)."""
+        document, row = _places(self.rows, rows)
+        document_of_key, key = _places(self.keys, keys)
+        ahead = self.keys.diff() - self.rows.diff()
+        row = row + ahead[document.clamp(max=len(ahead) - 1)]
+        kept = (document[:, None] == document_of_key) & (document < len(ahead))[:, None]
+        if self.causal:
+            kept &= key <= row[:, None]
+        if self.window is not None:
+            kept &= (key - row[:, None]).abs() < self.window
+        return kept
+
+    def joined(self, mask: torch.Tensor | None, rows: int, keys: int) -> torch.Tensor:
+        """The mask, boolean or added, between the rows and keys of a document only."""
+        kept = self.dense(rows, keys)
+        if mask is None:
+            return kept[None, None]
+        return mask & kept if mask.dtype == torch.bool else mask.masked_fill(~kept, -torch.inf)
+
+
+def _places(ends: torch.Tensor, length: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Of each place the document and the place in it; past the last document, their number."""
+    places = torch.arange(length, device=ends.device)
+    document = torch.searchsorted(ends[1:].contiguous(), places, right=True)
+    return document, places - ends[document]
+
+
+def packed_of(
+    others: dict[str, Any], query: torch.Tensor, causal: bool, window: int | None = None
+) -> Packed | None:
+    """Of a layer's arguments, cu_seq_lens_q and cu_seq_lens_k."""
+    ends = others.get("cu_seq_lens_q")
+    if ends is None:
+        return None
+    if query.shape[0] != 1:
+        raise ValueError(
+            f"cu_seq_lens_q packs documents into one sequence, these are {query.shape[0]} sequences"
+        )
+    keys = others.get("cu_seq_lens_k")
+    return Packed(ends, ends if keys is None else keys, causal, window)
+
+
+def rules_and_array(
+    packed: Packed, mask: torch.Tensor | None, rules: Mask | None
+) -> tuple[Mask, torch.Tensor | None]:
+    """`rules`: those that `mask` is. Where both do not make rules, an array says what is left."""
+    own = packed.rules()
+    if rules is None or mask is None:
+        return own, mask
+    if rules._rules.documents == own._rules.documents:
+        return rules, None
+    are_alike = torch.equal(packed.rows, packed.keys)
+    if rules._array is not None or not are_alike or rules._rules.documents:
+        return own, mask
+    return own & rules, None

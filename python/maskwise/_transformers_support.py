@@ -1,0 +1,132 @@
+"""Which models of transformers take "maskwise" and "maskwise_flash": those that transformers itself
+lets have "sdpa" and "flash_attention_2"."""
+
+# torch and transformers need not be there where the package is checked.
+# mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
+
+from __future__ import annotations
+
+import sys
+from functools import wraps
+from typing import Any
+
+from transformers import PreTrainedModel
+from transformers import __version__ as VERSION
+from transformers import modeling_flash_attention_utils as flash_utils
+from transformers.utils import logging
+
+from maskwise.flash_attn import flash_attn_func, flash_attn_varlen_func, flash_attn_with_kvcache
+
+NAME, FLASH_NAME = "maskwise", "maskwise_flash"
+# What transformers asks before it lets a model have flash attention: since 5.0, and before.
+FLASH_CHECKS = ("_flash_attn_can_dispatch", "_flash_attn_2_can_dispatch")
+
+log = logging.get_logger(__name__)
+
+
+def _require_flash(model: Any) -> None:
+    """Calls transformers' check only where it refuses the model: it asks for flash_attn, too."""
+    if model._supports_flash_attn or getattr(model, "_supports_flash_attn_2", False):
+        return
+    new, old = (getattr(model, name, None) for name in FLASH_CHECKS)
+    if new is not None:
+        new(2)
+    elif old is not None:
+        old()
+
+
+def _require_no_table(model: Any, name: str) -> None:
+    """Some models take the class of their attention from a table by transformers' own names."""
+    for table in vars(sys.modules[type(model).__module__]).values():
+        is_table = isinstance(table, dict) and "eager" in table and name not in table
+        if is_table and all(isinstance(one, type) for one in table.values()):
+            raise ValueError(
+                f"{type(model).__name__} has attention of its own for {', '.join(table)} and takes no "
+                f'attn_implementation="{name}"; maskwise.torch.install() is for its "sdpa"'
+            )
+
+
+def _require_support(model: Any, name: str, is_built: bool) -> None:
+    """ValueError in transformers' words where the model would lose its mask."""
+    if name == FLASH_NAME:
+        _require_flash(model)
+    elif not (model._supports_flex_attn and model._supports_attention_backend):
+        # Models with both that have no "sdpa" lack soft caps or sinks in it.
+        model._sdpa_can_dispatch(True)
+    if not is_built:
+        _require_no_table(model, name)
+
+
+def check_models() -> None:
+    """Every model asks get_correct_attn_implementation(), when it is built and when it changes."""
+    if not hasattr(PreTrainedModel, "_sdpa_can_dispatch"):
+        log.warning(f"maskwise: transformers {VERSION} does not say which models have no SDPA")
+        return
+    _replace("get_correct_attn_implementation", _with_check)
+    _replace("_check_and_adjust_attn_implementation", _without_download)
+    _replace("set_attn_implementation", _with_error)
+
+
+def _replace(name: str, replacement: Any) -> None:
+    method = getattr(PreTrainedModel, name, None)
+    if method is None:
+        log.warning(f"maskwise: transformers {VERSION} has no PreTrainedModel.{name}")
+    else:
+        setattr(PreTrainedModel, name, wraps(method)(replacement(method)))
+
+
+def _with_check(correct: Any) -> Any:
+    def get_correct(self: Any, requested_attention: Any, is_init_check: bool = False) -> Any:
+        if requested_attention in (NAME, FLASH_NAME):
+            _require_support(self, requested_attention, not is_init_check)
+        return correct(self, requested_attention, is_init_check)
+
+    return get_correct
+
+
+def _without_download(adjust: Any) -> Any:
+    """Transformers looks for every name with "flash" in it among packages and downloads."""
+
+    def check_and_adjust(
+        self: Any, attn_implementation: Any, is_init_check: bool = False, *others: Any, **options: Any
+    ) -> Any:
+        if attn_implementation not in (NAME, FLASH_NAME):
+            return adjust(self, attn_implementation, is_init_check, *others, **options)
+        return self.get_correct_attn_implementation(attn_implementation, is_init_check)
+
+    return check_and_adjust
+
+
+def _with_error(assign: Any) -> Any:
+    """Raises where transformers only warns that a model keeps the attention it has."""
+
+    def set_implementation(self: Any, attn_implementation: Any, *others: Any, **options: Any) -> Any:
+        name = attn_implementation
+        name = name.get("") if isinstance(name, dict) else name
+        if name in (NAME, FLASH_NAME):
+            _require_support(self, name, True)
+        return assign(self, attn_implementation, *others, **options)
+
+    return set_implementation
+
+
+def serve_paged_caches() -> None:
+    """Continuous batching calls flash_attn's functions with its caches: here Maskwise's.
+
+    transformers has no public place for functions that are neither a package nor from a hub.
+    """
+    load = getattr(flash_utils, "_lazy_imports", None)
+    helpers = [getattr(flash_utils, name, None) for name in ("_pad_input", "_unpad_input")]
+    if load is None or None in helpers:
+        log.warning(f'transformers {VERSION}: no continuous batching by "{FLASH_NAME}"')
+        return
+    functions = [flash_attn_func, flash_attn_varlen_func]
+    if hasattr(flash_utils, "_flash_with_kvcache_fn"):  # not in the first releases of 5
+        functions.append(flash_attn_with_kvcache)
+
+    def lazy_imports(implementation: str | None, *others: Any, **options: Any) -> Any:
+        if implementation == FLASH_NAME:
+            return (*functions, *helpers)
+        return load(implementation, *others, **options)
+
+    flash_utils._lazy_imports = lazy_imports

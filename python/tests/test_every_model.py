@@ -1,0 +1,52 @@
+"""A few types of transformers' models for each kind of every_model.py, which takes all of them."""
+
+from __future__ import annotations
+
+import pytest
+
+try:
+    import every_model
+    import maskwise.torch
+    import torch
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+except ModuleNotFoundError:
+    pytestmark = pytest.mark.skip(reason="no transformers: scripts/setup --exporters")
+
+AGREED = """
+    llama mistral gemma2 gemma3_text gpt2 gpt_oss llama4_text deepseek_v3 qwen3_moe
+    bert modernbert xlm-roberta t5 bart m2m_100 whisper
+    clip vit siglip qwen2_vl paligemma gemma3
+""".split()  # noqa: SIM905
+REFUSED = "bloom mpt mpnet xglm longformer gpt_neox_japanese deepseek_v4 falcon".split()  # noqa: SIM905
+# Those of AGREED that transformers does not let have flash attention.
+WITHOUT_FLASH = {"t5", "llama4_text"}
+
+
+@pytest.mark.parametrize("kind", [*AGREED, *REFUSED])
+def test_a_type(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maskwise.torch, "LEAST_PRODUCTS", 0)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        verdict = every_model.examine(kind)
+    finally:
+        torch.set_num_threads(threads)
+    assert not verdict.unbuilt
+    assert not verdict.faults
+    assert len(verdict.refused) == (2 if kind in REFUSED else int(kind in WITHOUT_FLASH))
+    assert bool(verdict.attentions) == (kind in AGREED)
+
+
+def test_a_wrong_attention_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maskwise.torch, "LEAST_PRODUCTS", 0)
+    attend = every_model.door.attend
+
+    def without_rules(q: object, k: object, v: object, rules: object, *rest: object) -> object:
+        return attend(q, k, v, maskwise.Mask(), *rest)
+
+    monkeypatch.setattr(every_model.door, "attend", without_rules)
+    verdict = every_model.examine("llama")
+    assert any("differs" in one for one in verdict.faults)
+    assert any("a masked word changes" in one for one in verdict.faults)
