@@ -1,0 +1,115 @@
+// Weights of bf16 against exp in f64: every float from -104 to 0 in the long run, which
+// MASKWISE_EXHAUSTIVE=1 asks for; else every 509th.
+
+#include "kernel/kernel_table.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <vector>
+
+namespace maskwise::test {
+namespace {
+
+constexpr std::int64_t keys = 64;
+
+// One panel of scores below a maximum of 0.
+struct weighed_panel {
+    explicit weighed_panel(const attention_kernels& used)
+        : kernels(used), panel(used.panel()), scores(static_cast<std::size_t>(keys * panel)),
+          maximum(static_cast<std::size_t>(panel)), sum(maximum), factor(maximum) {}
+
+    void run() {
+        std::ranges::fill(maximum, 0.0F);
+        std::ranges::fill(sum, 0.0F);
+        panel_scores given;
+        given.scores = scores.data();
+        given.keys = keys;
+        given.queries = panel;
+        given.in_pairs = true;
+        kernels.weigh(given, {maximum.data(), sum.data(), nullptr}, factor.data());
+    }
+    float weight(std::int64_t key, std::int64_t query) const {
+        const auto pair = std::bit_cast<std::uint32_t>(
+            scores[static_cast<std::size_t>(key / 2 * panel + query)]);
+        return std::bit_cast<float>(key % 2 == 0 ? pair << 16 : pair & 0xFFFF0000U);
+    }
+
+    const attention_kernels& kernels;
+    std::int64_t panel;
+    std::vector<float> scores, maximum, sum, factor;
+};
+
+// Half a unit of bf16, and a sixty-fourth of that for the exponential. Numbers below 2^-126 may be
+// zeros.
+bool is_rounded(float weight, double wanted) {
+    constexpr double least = 0x1p-126;
+    if (wanted < 2 * least && weight == 0) return true;
+    const double unit = std::ldexp(1.0, std::max(std::ilogb(wanted), -126) - 7);
+    return std::abs(weight - wanted) <= unit / 2 * (1 + 1.0 / 64);
+}
+
+void expect_weights(const attention_kernels& kernels) {
+    const std::uint32_t step = std::getenv("MASKWISE_EXHAUSTIVE") != nullptr ? 1 : 509;
+    const std::uint32_t last = std::bit_cast<std::uint32_t>(104.0F);
+    weighed_panel tested(kernels);
+    std::vector<float> given(tested.scores.size());
+    for (std::uint32_t bits = 0; bits <= last;) {
+        for (float& score : given) {
+            score = -std::bit_cast<float>(std::min(bits, last));
+            bits += step;
+        }
+        tested.scores = given;
+        tested.run();
+        std::vector<double> sums(static_cast<std::size_t>(tested.panel));
+        for (std::int64_t key = 0; key < keys; ++key)
+            for (std::int64_t q = 0; q < tested.panel; ++q) {
+                const float score = given[static_cast<std::size_t>(key * tested.panel + q)];
+                const double wanted = std::exp(static_cast<double>(score));
+                sums[static_cast<std::size_t>(q)] += wanted;
+                ASSERT_TRUE(is_rounded(tested.weight(key, q), wanted))
+                    << score << " became " << tested.weight(key, q) << ", exp is " << wanted;
+            }
+        for (std::size_t q = 0; q < sums.size(); ++q)
+            ASSERT_NEAR(tested.sum[q], sums[q], sums[q] * 0x1p-16 + 0x1p-120);
+    }
+}
+
+TEST(pair_weights, are_exp_within_a_rounding_to_bf16) {
+    const auto supported = supported_isas(native_cpu());
+    int tables = 0;
+    for (const kernel_table* table : kernel_tables()) {
+        if (std::ranges::count(supported, table->target) == 0) continue;
+        if (table->attention.multiply_value_pairs == nullptr) continue;
+        ++tables;
+        SCOPED_TRACE(to_string(table->target));
+        ASSERT_NO_FATAL_FAILURE(expect_weights(table->attention));
+    }
+    if (tables == 0) GTEST_SKIP() << "no products of pairs on this CPU";
+}
+
+TEST(pair_weights, are_exact_at_both_ends) {
+    const auto supported = supported_isas(native_cpu());
+    for (const kernel_table* table : kernel_tables()) {
+        if (std::ranges::count(supported, table->target) == 0) continue;
+        if (table->attention.multiply_value_pairs == nullptr) continue;
+        SCOPED_TRACE(to_string(table->target));
+        weighed_panel tested(table->attention);
+        constexpr float infinity = std::numeric_limits<float>::infinity();
+        std::ranges::fill(tested.scores, -infinity);
+        tested.scores[0] = 0;
+        tested.scores[1] = std::numeric_limits<float>::quiet_NaN();
+        tested.run();
+        EXPECT_EQ(tested.weight(0, 0), 1);
+        EXPECT_EQ(tested.sum[0], 1);
+        EXPECT_TRUE(std::isnan(tested.sum[1]));
+        for (std::int64_t key = 1; key < keys; ++key) EXPECT_EQ(tested.weight(key, 0), 0);
+    }
+}
+
+} // namespace
+} // namespace maskwise::test
