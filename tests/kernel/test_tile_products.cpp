@@ -93,7 +93,7 @@ std::vector<const kernel_table*> tile_tables() {
     std::vector<const kernel_table*> tables;
     for (const kernel_table* table : kernel_tables())
         if ((table->target == isa::emulated_amx && has(table->base)) ||
-            (table->target == isa::amx && has(isa::amx)))
+            (table->target == isa::amx && has(isa::amx) && may_use_tiles()))
             tables.push_back(table);
     return tables;
 }
