@@ -6,9 +6,9 @@ full, of the provider for ONNX Runtime and of the kernels what their exports.map
 libmaskwise.so what its headers mark MASKWISE_API, of the extension of OpenVINO its entry and its
 pass, no more and no less.
 Plugin and provider need libc and libstdc++ only, libmaskwise.so and the extension libtbb, too, and
-the extension finds the rest in the OpenVINO of the process. All of them need the library of the kernels,
-which they find next to themselves and no other way. Everything left undefined is found in what they
-need, in a glibc and libstdc++ of 2018.
+the extension finds the rest in the OpenVINO of the process. All of them need the library of the
+kernels, which they find next to themselves and no other way. Everything left undefined is found in
+what they need, in a glibc and libstdc++ of 2018.
 """
 
 import argparse

@@ -70,11 +70,7 @@ STAGES = (
         60,
         r"^scripts/test_aarch64: (.*)",
     ),
-    Stage("plain", "scripts/plain", 60, r"^scripts/plain: (.*)"),
-    # From nothing, by `pip install .`.
-    Stage(
-        "sources", ".deps/python/bin/python -B python/tests/check_wheel.py", 30, r"^(same as .*)"
-    ),
+    Stage("plain", "scripts/plain", 90, r"^scripts/plain: (.*)"),
     Stage("clients", "scripts/clients", 60, r"^(\S+: (?:passed|FAILED|not to be had).*)"),
 )
 

@@ -18,6 +18,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <stdexcept>
 #include <string>
 #include <typeinfo>
 
@@ -86,10 +87,17 @@ void check_layout() {
         has_known_slots<ov::frontend::ConversionExtensionBase>() &&
         has_known_slots<ov::frontend::NodeContext>() && has_known_slots<ov::pass::ModelPass>() &&
         has_known_size();
-    OPENVINO_ASSERT(is_known, "Maskwise: does not run in OpenVINO ",
-                    ov::get_openvino_version().buildNumber,
-                    ", whose classes are laid out otherwise than those of ", OPENVINO_VERSION_MAJOR,
-                    '.', OPENVINO_VERSION_MINOR, '.', OPENVINO_VERSION_PATCH, ", of the build");
+    if (is_known) return;
+    const auto version = [](auto... numbers) {
+        std::string text;
+        ((text += (text.empty() ? "" : ".") + std::to_string(numbers)), ...);
+        return text;
+    };
+    throw std::runtime_error(
+        std::string("Maskwise: does not run in OpenVINO ") +
+        ov::get_openvino_version().buildNumber +
+        ", whose classes are laid out otherwise than those of " +
+        version(OPENVINO_VERSION_MAJOR, OPENVINO_VERSION_MINOR, OPENVINO_VERSION_PATCH));
 }
 
 } // namespace maskwise::openvino

@@ -115,7 +115,10 @@ def enter_onnxruntime() -> None:
 
 def enter_openvino() -> None:
     library = import_module("maskwise.openvino").library()
-    import_module("openvino").Core().add_extension(library)
+    try:
+        import_module("openvino").Core().add_extension(library)
+    except RuntimeError as failure:  # OpenVINO puts a line of its source before it
+        raise RuntimeError(str(failure).rpartition("error happened: ")[2]) from None
 
 
 def enter_onednn() -> str:
@@ -165,7 +168,7 @@ DOORS = (
     Door(
         "OpenVINO",
         "openvino",
-        ("2026.4.1",),
+        ("2026.0.0", "2026.4.1"),
         "import maskwise.openvino; maskwise.openvino.accelerate(model)",
         enter_openvino,
     ),

@@ -4,7 +4,7 @@
 With --build the wheel holds what that build folder has compiled: seconds, in `scripts/test`.
 With --install each wheel of a folder goes into an environment of each Python that is found, with
 all that it depends on, from the network: in `scripts/release`. Without, all is compiled from
-nothing by `pip install .`: minutes, in `scripts/nightly`. In these two what the package depends on
+nothing by `pip install .`: minutes, in `scripts/plain`. In these two what the package depends on
 comes from the environment of the tests, so no network is needed.
 """
 

@@ -212,11 +212,16 @@ def test_another_openvino(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     openvino = pytest.importorskip("openvino")
-    monkeypatch.setattr(openvino, "get_version", lambda: "2031.2.0-1-releases/2031/2")
+    reason = "Maskwise: does not run in OpenVINO 2031.2.0"
+
+    def refuse(core: object, library: str) -> None:
+        raise RuntimeError(f"Exception from core.cpp:189:\nThis error happened: {reason}\n")
+
+    monkeypatch.setattr(openvino.Core, "add_extension", refuse)
     monkeypatch.setattr(openvino, "__version__", "2031.2.0-1-releases/2031/2")
     assert _doctor.examine() == 1
     out = capsys.readouterr().out
-    assert "OpenVINO       CLOSED  2031.2.0: Maskwise was built for OpenVINO" in out
+    assert f"OpenVINO       CLOSED  2031.2.0: {reason}" in out
     assert "verdict        NOT FINE: OpenVINO\n" in out
 
 
@@ -299,7 +304,7 @@ def test_an_older_torch_is_refused_at_import(module: str, tmp_path: Path) -> Non
 
 
 def test_the_versions_that_it_calls_tested() -> None:
-    files = ("python", "onnxruntime-1.24", "torch", "exporters")
+    files = ("python", "onnxruntime-1.24", "openvino", "torch", "exporters")
     pins = "\n".join((ROOT / f"scripts/{name}.txt").read_text() for name in files).splitlines()
     for door in _doors.DOORS:
         pinned = {one.partition("==")[2] for one in pins if one.startswith(f"{door.module}==")}

@@ -273,8 +273,8 @@ ov.Core().add_extension(mo.library())
 """
     )
     assert ran.returncode == 1
-    reason = f"Maskwise: does not run in OpenVINO {ov.get_version()}"
-    assert reason in ran.stderr and "laid out otherwise" in ran.stderr, ran.stderr
+    reason = f"Maskwise: does not run in OpenVINO {ov.get_version()}, whose classes are"
+    assert reason in ran.stderr, ran.stderr
 
 
 def test_no_openvino_is_an_error() -> None:
