@@ -360,9 +360,12 @@ def lengthen(random: np.random.Generator, case: Case) -> None:
 
 def part_keys(random: np.random.Generator, case: Case) -> None:
     """Keys and values of four dimensions, as cross attention has them, beside all else."""
+    if case.kind != "MultiHeadAttention":
+        return
+    heads = case.attributes["num_heads"]
     for name in ("key", "value"):
-        if case.kind == "MultiHeadAttention" and case.feeds[name].ndim == 3:
-            case.feeds[name] = split(case.feeds[name], case.attributes["num_heads"])
+        if case.feeds[name].ndim == 3 and case.feeds[name].shape[-1] % heads == 0:
+            case.feeds[name] = split(case.feeds[name], heads)
 
 
 def empty_keys(random: np.random.Generator, case: Case) -> None:

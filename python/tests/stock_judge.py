@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import Connection
 from typing import Any
 
 import maskwise.onnxruntime
@@ -18,6 +17,7 @@ from where_models import providers_of, session_of, stock_session
 MODELS = int(os.environ.get("MASKWISE_ATTENTION_MODELS", "150"))  # of each operator
 # From here on a row that a mask leaves nothing is 0, and a soft cap comes before the mask.
 IS_NEW = tuple(map(int, ort.__version__.split(".")[:2])) >= (1, 28)
+SECONDS = 20  # of a model, before it is held to hang
 MASKWISE = maskwise.onnxruntime.PROVIDER
 Results = list[Array]
 
@@ -30,23 +30,30 @@ def run_stock(model: bytes, feeds: dict[str, Array]) -> Results | str:
         return str(failure)
 
 
+def send_stock(to: Connection, model: bytes, feeds: dict[str, Array]) -> None:
+    to.send(run_stock(model, feeds))
+
+
 class StockJudge:
-    """Runs models in a process forked from one that has nothing but the modules."""
+    """Runs each model in a process of its own, forked from one that has nothing but the modules."""
 
     def __init__(self) -> None:
         self.context = multiprocessing.get_context("forkserver")
         self.context.set_forkserver_preload(["stock_judge"])
-        self.pool: ProcessPoolExecutor | None = None
 
     def run(self, model: bytes, feeds: dict[str, Array]) -> Results | str:
-        """What run_stock returns; a text, too, where the process ended."""
-        if self.pool is None:
-            self.pool = ProcessPoolExecutor(1, self.context)
+        """What run_stock returns; a text, too, where the process ended or does not."""
+        ours, theirs = self.context.Pipe(duplex=False)
+        child = self.context.Process(target=send_stock, args=(theirs, model, feeds))
+        child.start()
+        theirs.close()
         try:
-            return self.pool.submit(run_stock, model, feeds).result()
-        except BrokenProcessPool:
-            self.pool = None
-            return "the process ended"
+            answer: Results | str = ours.recv() if ours.poll(SECONDS) else "the process hangs"
+        except EOFError:
+            answer = "the process ended"
+        child.kill()
+        child.join()
+        return answer
 
 
 def results_of(
