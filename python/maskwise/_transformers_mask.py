@@ -17,6 +17,7 @@ from maskwise import Mask
 from maskwise import torch as door
 from maskwise._torch_tensors import is_in_mode, is_plain
 
+
 class LazyMask(torch.Tensor):
     """A boolean (batch, 1, rows, keys) whose elements are written when they are read first."""
 
