@@ -172,7 +172,7 @@ def is_traced(*tensors: Any) -> bool:
 
 def mask(
     batch_size: int,
-    q_length: int | None = None,
+    q_length: Any = None,
     kv_length: int = 0,
     q_offset: Any = 0,
     kv_offset: int = 0,

@@ -36,10 +36,10 @@ def _require_flash(model: Any) -> None:
 
 
 def _require_no_table(model: Any, name: str) -> None:
-    """Some models take the class of their attention from a table by transformers' own names."""
+    """Some models take their attention from a table by transformers' own names."""
     for table in vars(sys.modules[type(model).__module__]).values():
         is_table = isinstance(table, dict) and "eager" in table and name not in table
-        if is_table and all(isinstance(one, type) for one in table.values()):
+        if is_table and all(map(callable, table.values())):
             raise ValueError(
                 f"{type(model).__name__} has attention of its own for {', '.join(table)} and takes "
                 f'no attn_implementation="{name}"; maskwise.torch.install() is for its "sdpa"'

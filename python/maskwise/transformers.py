@@ -142,18 +142,21 @@ def _attention(
     if not _is_maskwises(tensors, dropout):
         made = _by_torch(module, tensors, given, dropout, scaling, causal, packed, others)
         return made, None
-    query, key, _ = tensors
+    query, key, value = tensors
     rules = _rules_of_call(query, key, given, causal)
     array = given if rules is None else None
     if packed is not None:
         rules, array = rules_and_array(packed, given, rules)
     array = array.dense() if isinstance(array, LazyMask) else array
+    if array is not None:  # before transformers 5 it may have keys of a cache that is not used
+        array = array[..., : key.shape[2]]
     if (bias := others.get("position_bias")) is not None:
         rules, array = _with_bias(rules, array, bias.detach())
     elif array is not None and array.dtype != torch.bool:
         array = array.to(query.dtype)
     settings = (False, scaling, float(others.get("softcap") or 0), True)
-    out = attend(*tensors, rules, array, settings, _sinks(others.get("s_aux"), query.dtype))
+    sinks = _sinks(others.get("s_aux"), query.dtype)
+    out = attend(query, key, value, rules, array, settings, sinks)
     return out.transpose(1, 2).contiguous(), None
 
 

@@ -190,7 +190,7 @@ def refusal(kind: str, variant: Variant, name: str) -> str:
             suppress(NotImplementedError, RuntimeError),
         ):
             build(kind, variant, name)
-    except ImportError:  # of a download
+    except (ImportError, TypeError):  # what a package or a download has is not there
         return ""
     except ValueError as error:
         return str(error).replace(repr(name), "NAME")

@@ -346,7 +346,10 @@ def test_a_private_name_that_is_missing_is_one_line(
 def test_blocks_of_images(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Words of an image see each other."""
     monkeypatch.setattr(maskwise.torch, "LEAST_PRODUCTS", 0)
-    model = every_model.build(kind, every_model.VARIANTS[0], "eager")
+    variant = every_model.VARIANTS[0]
+    if name == "maskwise_flash" and every_model.refusal(kind, variant, "flash_attention_2"):
+        pytest.skip(f"this transformers does not let {kind} have flash attention")
+    model = every_model.build(kind, variant, "eager")
     places = torch.arange(40)
     given = {
         "input_ids": torch.randint(5, 98, (2, 40), generator=torch.Generator().manual_seed(3)),
@@ -358,6 +361,8 @@ def test_blocks_of_images(name: str, kind: str, monkeypatch: pytest.MonkeyPatch)
         with torch.no_grad():
             found[one] = model(**given)[0]
     torch.testing.assert_close(found[name], found["eager"], atol=1e-4, rtol=0)
+    if every_model.transformers.__version__.startswith("4."):
+        return  # its PaliGemma asks for them in training only
     model.set_attn_implementation("eager")
     with torch.no_grad():
         plain = model(**{**given, "token_type_ids": torch.zeros(2, 40, dtype=torch.long)})[0]

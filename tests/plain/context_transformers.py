@@ -7,20 +7,21 @@ from typing import Any
 
 import context_torch
 import torch
-from transformers import BertConfig, BertModel
+from transformers import LlamaConfig, LlamaModel
 
 
+# Before transformers 5 BERT has attention of its own.
 def names(kind: str) -> dict[str, Any]:
     given = context_torch.names(kind)
     folder = Path("model").resolve()
-    config = BertConfig(
+    config = LlamaConfig(
         vocab_size=100,
         hidden_size=32,
         num_hidden_layers=2,
         num_attention_heads=2,
         intermediate_size=64,
     )
-    BertModel(config).to(context_torch.TYPES[kind]).save_pretrained(folder)
+    LlamaModel(config).to(context_torch.TYPES[kind]).save_pretrained(folder)
     return {**given, "name": str(folder)}
 
 
