@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import os
+import resource
 import signal
 import sys
 import warnings
@@ -46,6 +47,7 @@ from transformers import PreTrainedModel, modeling_utils
 
 STOCK = {door.NAME: "sdpa", door.FLASH_NAME: "flash_attention_2"}
 OWN_REFUSAL = "has attention of its own"
+MOST_BYTES = 8 * 2**30
 TOLERANCE = 2e-4  # of the largest value
 SECONDS = 180  # for a type
 PADDED = 9
@@ -301,6 +303,7 @@ def main() -> int:
     transformers.logging.set_verbosity_error()
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)  # models are small
+    resource.setrlimit(resource.RLIMIT_DATA, (MOST_BYTES, MOST_BYTES))  # or should be
     maskwise.torch.LEAST_PRODUCTS = 0
     part, parts = arguments.part
     counts: Counter[str] = Counter()
