@@ -2,10 +2,9 @@
 """usage: scripts/nightly [--list] [STAGE[=MINUTES]...]
 
 What takes too long for every change: mutation, coverage, fuzzing, soak, sanitizers, memcheck,
-AArch64, plain environments and real clients, one after the other. Each has its minutes, or those
-given; a stage that needs more is ended and has failed. A failing stage ends nothing but itself, and
-the whole with 1.
-`mutate` adds up what it has tried on the same sources.
+AArch64, plain environments, types of models and real clients, one after the other. Each has its
+minutes, or those given; a stage that needs more is ended and has failed. A failing stage ends
+nothing but itself, and the whole with 1. `mutate` adds up what it has tried on the same sources.
 
 docs/figures/nightly.json keeps the last result of each, of which the table in docs/reliability.md
 is written; with uncommitted changes nothing is kept. build/nightly has the logs.
@@ -71,6 +70,12 @@ STAGES = (
         r"^scripts/test_aarch64: (.*)",
     ),
     Stage("plain", "scripts/plain", 90, r"^scripts/plain: (.*)"),
+    Stage("plain", "scripts/plain", 60, r"^scripts/plain: (.*)"),
+    # From nothing, by `pip install .`.
+    Stage(
+        "sources", ".deps/python/bin/python -B python/tests/check_wheel.py", 30, r"^(same as .*)"
+    ),
+    Stage("models", "scripts/every_model", 90, r"^every_model: (.*)"),
     Stage("clients", "scripts/clients", 60, r"^(\S+: (?:passed|FAILED|not to be had).*)"),
 )
 

@@ -1,4 +1,4 @@
-"""attn_implementation="maskwise_flash": what transformers gives to flash_attn, as attention takes it."""
+"""attn_implementation="maskwise_flash": what transformers gives to flash_attn, as masks."""
 
 # torch and transformers need not be there where the package is checked.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
@@ -68,7 +68,7 @@ def _written(
 
 
 def packed_ends(others: dict[str, Any], query: torch.Tensor, key: torch.Tensor) -> dict[str, Any]:
-    """A layer's arguments with cu_seq_lens, where position_ids start anew, as flash_attn's callers have it."""
+    """A layer's arguments, with cu_seq_lens where its position_ids start anew."""
     positions, rows = others.get("position_ids"), query.shape[2]
     if (
         others.get("cu_seq_lens_q") is not None

@@ -17,6 +17,7 @@ from maskwise import Mask
 from maskwise import torch as door
 from maskwise._torch_tensors import is_in_mode, is_plain
 
+
 class LazyMask(torch.Tensor):
     """A boolean (batch, 1, rows, keys) whose elements are written when they are read first."""
 
@@ -171,7 +172,7 @@ def is_traced(*tensors: Any) -> bool:
 
 def mask(
     batch_size: int,
-    q_length: int | None = None,
+    q_length: Any = None,
     kv_length: int = 0,
     q_offset: Any = 0,
     kv_offset: int = 0,

@@ -36,13 +36,13 @@ def _require_flash(model: Any) -> None:
 
 
 def _require_no_table(model: Any, name: str) -> None:
-    """Some models take the class of their attention from a table by transformers' own names."""
+    """Some models take their attention from a table by transformers' own names."""
     for table in vars(sys.modules[type(model).__module__]).values():
         is_table = isinstance(table, dict) and "eager" in table and name not in table
-        if is_table and all(isinstance(one, type) for one in table.values()):
+        if is_table and all(map(callable, table.values())):
             raise ValueError(
-                f"{type(model).__name__} has attention of its own for {', '.join(table)} and takes no "
-                f'attn_implementation="{name}"; maskwise.torch.install() is for its "sdpa"'
+                f"{type(model).__name__} has attention of its own for {', '.join(table)} and takes "
+                f'no attn_implementation="{name}"; maskwise.torch.install() is for its "sdpa"'
             )
 
 
@@ -88,7 +88,11 @@ def _without_download(adjust: Any) -> Any:
     """Transformers looks for every name with "flash" in it among packages and downloads."""
 
     def check_and_adjust(
-        self: Any, attn_implementation: Any, is_init_check: bool = False, *others: Any, **options: Any
+        self: Any,
+        attn_implementation: Any,
+        is_init_check: bool = False,
+        *others: Any,
+        **options: Any,
     ) -> Any:
         if attn_implementation not in (NAME, FLASH_NAME):
             return adjust(self, attn_implementation, is_init_check, *others, **options)
@@ -100,7 +104,9 @@ def _without_download(adjust: Any) -> Any:
 def _with_error(assign: Any) -> Any:
     """Raises where transformers only warns that a model keeps the attention it has."""
 
-    def set_implementation(self: Any, attn_implementation: Any, *others: Any, **options: Any) -> Any:
+    def set_implementation(
+        self: Any, attn_implementation: Any, *others: Any, **options: Any
+    ) -> Any:
         name = attn_implementation
         name = name.get("") if isinstance(name, dict) else name
         if name in (NAME, FLASH_NAME):

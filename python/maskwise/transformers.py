@@ -47,8 +47,12 @@ from maskwise._torch_tensors import DTYPES, as_tensor, want_gradients  # noqa: E
 from maskwise._transformers_flash import flash_mask, packed_ends, padded_mask  # noqa: E402
 from maskwise._transformers_mask import LazyMask, is_traced, mask  # noqa: E402
 from maskwise._transformers_packed import Packed, packed_of, rules_and_array  # noqa: E402
-from maskwise._transformers_support import FLASH_NAME, NAME  # noqa: E402
-from maskwise._transformers_support import check_models, serve_paged_caches  # noqa: E402
+from maskwise._transformers_support import (  # noqa: E402
+    FLASH_NAME,
+    NAME,
+    check_models,
+    serve_paged_caches,
+)
 
 # What sdpa_attention_forward does not know, or warns of.
 NOT_SDPAS = ("output_attentions", "softcap", "s_aux", "position_bias")
@@ -102,9 +106,7 @@ def flash_attention(
     """As attention(), of what flash_mask() has made: rows are the last ones of their keys."""
     if others.get("cache") is not None:  # of continuous batching
         options = {"is_causal": is_causal, "sliding_window": sliding_window, **others}
-        return flash_attention_forward(
-            module, query, key, value, None, dropout, scaling, **options
-        )
+        return flash_attention_forward(module, query, key, value, None, dropout, scaling, **options)
     if query.dtype != value.dtype:  # of layers with weights in 16 bits
         query, key = query.to(value.dtype), key.to(value.dtype)
     causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
@@ -140,18 +142,21 @@ def _attention(
     if not _is_maskwises(tensors, dropout):
         made = _by_torch(module, tensors, given, dropout, scaling, causal, packed, others)
         return made, None
-    query, key, _ = tensors
+    query, key, value = tensors
     rules = _rules_of_call(query, key, given, causal)
     array = given if rules is None else None
     if packed is not None:
         rules, array = rules_and_array(packed, given, rules)
     array = array.dense() if isinstance(array, LazyMask) else array
+    if array is not None:  # before transformers 5 it may have keys of a cache that is not used
+        array = array[..., : key.shape[2]]
     if (bias := others.get("position_bias")) is not None:
         rules, array = _with_bias(rules, array, bias.detach())
     elif array is not None and array.dtype != torch.bool:
         array = array.to(query.dtype)
     settings = (False, scaling, float(others.get("softcap") or 0), True)
-    out = attend(*tensors, rules, array, settings, _sinks(others.get("s_aux"), query.dtype))
+    sinks = _sinks(others.get("s_aux"), query.dtype)
+    out = attend(query, key, value, rules, array, settings, sinks)
     return out.transpose(1, 2).contiguous(), None
 
 

@@ -272,7 +272,12 @@ def test_sixteen_bits(dtype: str, calls: list[Any]) -> None:
 
 
 def mask_arguments(
-    rows: int, keys: int, q_offset: int = 0, kv_offset: int = 0, function: Any = None, padding: Any = None
+    rows: int,
+    keys: int,
+    q_offset: int = 0,
+    kv_offset: int = 0,
+    function: Any = None,
+    padding: Any = None,
 ) -> dict[str, Any]:
     """As this release of transformers gives them."""
     place = {"q_length": rows, "q_offset": q_offset}

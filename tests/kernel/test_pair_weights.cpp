@@ -34,8 +34,8 @@ struct weighed_panel {
         kernels.weigh(given, {maximum.data(), sum.data(), nullptr}, factor.data());
     }
     float weight(std::int64_t key, std::int64_t query) const {
-        const auto pair = std::bit_cast<std::uint32_t>(
-            scores[static_cast<std::size_t>(key / 2 * panel + query)]);
+        const auto pair =
+            std::bit_cast<std::uint32_t>(scores[static_cast<std::size_t>(key / 2 * panel + query)]);
         return std::bit_cast<float>(key % 2 == 0 ? pair << 16 : pair & 0xFFFF0000U);
     }
 

@@ -10,6 +10,7 @@ import torch
 from transformers import LlamaConfig, LlamaModel
 
 
+# Before transformers 5 BERT has attention of its own.
 def names(kind: str) -> dict[str, Any]:
     given = context_torch.names(kind)
     folder = Path("model").resolve()
