@@ -70,11 +70,6 @@ STAGES = (
         r"^scripts/test_aarch64: (.*)",
     ),
     Stage("plain", "scripts/plain", 90, r"^scripts/plain: (.*)"),
-    Stage("plain", "scripts/plain", 60, r"^scripts/plain: (.*)"),
-    # From nothing, by `pip install .`.
-    Stage(
-        "sources", ".deps/python/bin/python -B python/tests/check_wheel.py", 30, r"^(same as .*)"
-    ),
     Stage("models", "scripts/every_model", 90, r"^every_model: (.*)"),
     Stage("clients", "scripts/clients", 60, r"^(\S+: (?:passed|FAILED|not to be had).*)"),
 )
