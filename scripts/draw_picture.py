@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,11 +19,7 @@ from write_figures import PICTURES, ROOT, Result, Table, results_of, sign
 if TYPE_CHECKING:  # write_figures' tests import this file without matplotlib
     from matplotlib.axes import Axes
 
-NOTE = (
-    "One dot for each Select of a real program (f32, at least 1 MB moved). Further left is faster."
-)
 SMALL: dict[str, object] = {"fontsize": 8, "linespacing": 1.5, "va": "top"}
-FIRST_RATIO = 4  # the first column of the figures that is one
 
 
 def is_own(name: str) -> bool:
@@ -57,29 +52,6 @@ def column_of(result: Result, column: int) -> dict[str, float]:
     return {row[0]: float(row[column]) for row in result.rows if row[column] != "-"}
 
 
-def implementations(result: Result) -> list[tuple[str, list[float]]]:
-    """Maskwise first, then the others, the fastest first."""
-    named = enumerate(result.head[FIRST_RATIO:], FIRST_RATIO)
-    found = [(name, [*column_of(result, column).values()]) for column, name in named]
-    found = [(name, ratios) for name, ratios in found if ratios]
-    return sorted(found, key=lambda pair: (pair[0] != "Maskwise", statistics.median(pair[1])))
-
-
-def heights(count: int) -> list[float]:
-    """Spreads dots over their row, the same way each time."""
-    return [0.5 * ((i * 0.618034) % 1 - 0.5) for i in range(count)]
-
-
-def draw_row(axes: Axes, y: float, name: str, ratios: list[float], theme: Theme) -> None:
-    middle, colour = statistics.median(ratios), theme.mark(name)
-    dots = [y + height for height in heights(len(ratios))]
-    axes.scatter(ratios, dots, s=26, color=colour, alpha=0.6, linewidths=0, zorder=2)
-    axes.plot([middle, middle], [y - 0.36, y + 0.36], color=colour, linewidth=3, zorder=3)
-    beside = {**theme.name_style(name), "transform": axes.get_yaxis_transform()}
-    axes.text(-0.015, y, name, ha="right", **beside)
-    axes.text(1.015, y, f"{middle:.1f}x" if middle < 10 else f"{middle:.0f}x", ha="left", **beside)
-
-
 def source_of(result: Result) -> str:
     machine = result.machine.partition(", load")[0]
     measured = f"{machine}; {result.command}, commit {result.commit[:9]}, {result.date}"
@@ -94,26 +66,8 @@ def new_axes(height: float) -> Axes:
     from matplotlib import rcParams
     from matplotlib.figure import Figure
 
-    rcParams.update({"svg.hashsalt": "maskwise", "svg.fonttype": "path"})
+    rcParams.update({"svg.hashsalt": "maskwise", "svg.fonttype": "none"})
     return Figure(figsize=(8.6, height)).subplots()
-
-
-def draw_select(result: Result, theme: Theme) -> Axes:
-    rows = implementations(result)
-    axes = new_axes(0.46 * len(rows) + 1.2)
-    for y, (name, ratios) in enumerate(reversed(rows)):
-        draw_row(axes, y, name, ratios, theme)
-    axes.axvline(1, color=theme.text, linewidth=1.2, zorder=1)
-    axes.set(xscale="log", ylim=(-0.6, len(rows) - 0.4), yticks=[])
-    axes.xaxis.set_major_formatter("{x:g}x")
-    axes.grid(axis="x", color=theme.faint, linewidth=0.8, zorder=0)
-    title = "Time of a Select, as a multiple of the time in which the machine can move its bytes"
-    write(axes, theme, -0.16, 1.12, title, fontsize=11)
-    write(axes, theme, 1.015, 1.01, "median", fontsize=9)
-    write(axes, theme, -0.16, -0.13, f"{NOTE}\n{source_of(result)}", **SMALL)
-    above = {"transform": axes.get_xaxis_transform(), "ha": "center", "fontsize": 9}
-    write(axes, theme, 1, 1.01, "the limit", **above)
-    return axes
 
 
 def spread(heights: dict[str, float], gap: float) -> dict[str, float]:
@@ -167,18 +121,7 @@ def draw_lengths(result: Result, theme: Theme) -> Axes:
     return axes
 
 
-def draw_queries(result: Result, theme: Theme) -> Axes:
-    axes = new_axes(3.6)
-    ends = draw_lines(axes, result, theme, marker="")
-    for name, y in spread(ends, gap=max(ends.values()) / 14).items():
-        axes.text(65, y, name, **theme.name_style(name))
-    axes.set(xlim=(1, 64), ylim=(0, None), xticks=(1, *range(8, 65, 8)))
-    title = "Time of attention, by queries: 12 heads of 4,096 keys that no cache holds, depth 64"
-    write(axes, theme, -0.08, 1.06, title, fontsize=11)
-    return axes
-
-
-DRAWN = {"select": draw_select, "kept": draw_kept, "lengths": draw_lengths, "queries": draw_queries}
+DRAWN = {"kept": draw_kept, "lengths": draw_lengths}
 
 
 def draw(result: Result, table: Table, theme: Theme) -> str:

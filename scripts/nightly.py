@@ -6,27 +6,21 @@ AArch64, plain environments, types of models and real clients, one after the oth
 minutes, or those given; a stage that needs more is ended and has failed. A failing stage ends
 nothing but itself, and the whole with 1. `mutate` adds up what it has tried on the same sources.
 
-docs/figures/nightly.json keeps the last result of each, of which the table in docs/reliability.md
-is written; with uncommitted changes nothing is kept. build/nightly has the logs.
+Prints the result of each; build/nightly has the logs.
 """
 
 import argparse
 import contextlib
-import json
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "benchmarks/suites"))
-from machine import stamp  # noqa: E402
-
-RECORDS = "docs/figures/nightly.json"
 LOGS = ROOT / "build/nightly"
 SHARE = 0.75  # of a stage's minutes that it is told to use; the rest is for building
 
@@ -76,30 +70,10 @@ STAGES = (
 
 
 @dataclass(frozen=True)
-class Record:
-    """The last result of a stage."""
-
-    command: str
-    commit: str
-    date: str
-    machine: str
+class Result:
     verdict: str
     minutes: float
     figures: str
-
-
-def read_records(path: Path) -> dict[str, Record]:
-    """By stage."""
-    if not path.exists():
-        return {}
-    return {name: Record(**entries) for name, entries in json.loads(path.read_text()).items()}
-
-
-def keep(path: Path, name: str, record: Record) -> None:
-    records = {**read_records(path), name: record}
-    text = json.dumps({key: asdict(value) for key, value in records.items()}, indent=1)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text + "\n")
 
 
 def run(command: list[str], log: Path, seconds: float) -> str:
@@ -123,32 +97,27 @@ def figures_of(text: str, pattern: str) -> str:
     return "; ".join(match[1].replace("|", "/") for match in found)
 
 
-def run_stage(stage: Stage) -> Record:
+def run_stage(stage: Stage) -> Result:
     LOGS.mkdir(parents=True, exist_ok=True)
-    log = LOGS / f"{stage.name}.log"
-    facts = {key: value for key, value in stamp().items() if key in ("commit", "date", "machine")}
-    words, begin = stage.words(), time.monotonic()
-    verdict = run(words, log, 60 * stage.minutes)
-    minutes = round((time.monotonic() - begin) / 60, 1)
+    log, begin = LOGS / f"{stage.name}.log", time.monotonic()
+    verdict = run(stage.words(), log, 60 * stage.minutes)
+    minutes = (time.monotonic() - begin) / 60
     figures = figures_of(log.read_text(errors="replace"), stage.figures)
     if verdict == "passed" and not figures:
         verdict = "FAILED: no figures"
-    return Record(
-        **facts, command=" ".join(words), verdict=verdict, minutes=minutes, figures=figures
-    )
+    return Result(verdict, minutes, figures)
 
 
-def run_stages(stages: list[Stage], records: Path) -> int:
+def run_stages(stages: list[Stage]) -> int:
     failed = []
     for stage in stages:
-        record = run_stage(stage)
-        if record.verdict != "passed":
+        result = run_stage(stage)
+        if result.verdict != "passed":
             failed.append(stage.name)
-        print(f"{record.minutes:6.1f} minutes  {stage.name:<9} {record.verdict}: {record.figures}")
-        if record.commit.endswith("+"):
-            print("scripts/nightly: not kept: there are uncommitted changes", flush=True)
-        else:
-            keep(records, stage.name, record)
+        print(
+            f"{result.minutes:6.1f} minutes  {stage.name:<9} {result.verdict}: {result.figures}",
+            flush=True,
+        )
     print(f"scripts/nightly: FAILED: {' '.join(failed)}" if failed else "scripts/nightly: passed")
     return 1 if failed else 0
 
@@ -178,9 +147,7 @@ def main() -> int:
         for stage in chosen:
             print(f"{stage.name:<9} {stage.minutes:>4} minutes  {' '.join(stage.words())}")
         return 0
-    status = run_stages(chosen, ROOT / RECORDS)
-    subprocess.run([str(ROOT / "scripts/write_figures.py")], check=False)
-    return status
+    return run_stages(chosen)
 
 
 if __name__ == "__main__":

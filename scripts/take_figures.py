@@ -10,7 +10,6 @@ measured with uncommitted changes: no commit would say what it is of.
 import argparse
 import json
 import re
-import statistics
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -20,7 +19,7 @@ import write_figures
 from write_figures import BY_NAME, ROOT, Fault, Result
 
 sys.path.insert(0, str(ROOT / "benchmarks/suites"))
-from table import Cells, medians, time_text
+from table import Cells, time_text
 
 BENCH = ROOT / "build/bench"
 
@@ -36,8 +35,6 @@ SHOWN = {
     ("3x5 2x3x4x5 2x3x4x5", "f32"): "mask 3x5 onto 2x3x4x5 (not legal)",
 }
 
-
-KERNELS = ("avx512", "avx2", "sse4", "sve", "neon", "scalar")
 WORDS = {"aborts": "ends the process", "-": "`invalid_shape`"}
 
 
@@ -70,30 +67,6 @@ def run_cells(bench: Path) -> Cells:
     return library, head, [[name, key[1], *found[key]] for key, name in SHOWN.items()]
 
 
-def merged_cells(bench: Path) -> Cells:
-    library, rows = batch_cells(bench, "merge_perf")
-    named = [(name.rsplit(" ", 1), times) for name, _, *times in rows]
-    head = ["graph", "shape", "oneDNN alone", "merged", "faster"]
-    return library, head, [[f"`{pattern}`", shape, *times] for (pattern, shape), times in named]
-
-
-def kernels_cells(bench: Path) -> Cells:
-    """GB/s by instruction set and size of all operands; a column for each width of elements."""
-    rates: dict[tuple[int, int], dict[int, float]] = {}
-    for name, entry in medians(measured(bench / "kernels.json")).items():
-        if found := re.match(r"(\w+)/select_x(\d+)_uuu_plain/(\d+)", name):
-            place = KERNELS.index(found[1]), int(found[3])
-            rates.setdefault(place, {})[int(found[2])] = entry["bytes_per_second"] / 1e9
-    widths = sorted({width for of_size in rates.values() for width in of_size})
-    if not widths:
-        raise Fault(f"{bench / 'kernels.json'}: no kernel was measured")
-    rows = []
-    for (isa, size), of_size in sorted(rates.items()):
-        cells = [f"{of_size[width]:.0f} ({of_size[width] / of_size[32]:.2f})" for width in widths]
-        rows.append([KERNELS[isa], f"{size >> 10} KB", *cells])
-    return "one thread, random mask", ["kernels", "operands", *(f"{w} bits" for w in widths)], rows
-
-
 def lengths_cells(bench: Path) -> Cells:
     """Milliseconds of the first model in f32."""
     table = json.loads(measured(bench / "transformers.json"))
@@ -107,33 +80,10 @@ def lengths_cells(bench: Path) -> Cells:
     return table["versions"], ["words", "Maskwise", "SDPA", "eager"], rows
 
 
-def queries_cells(bench: Path) -> Cells:
-    """Milliseconds of the first shape, and those in which its keys and values can be read."""
-    table = json.loads(measured(bench / "attention_thin.json"))
-    shape = table["rows"][0][1]
-    times: dict[str, dict[str, str]] = {}
-    read: dict[str, list[float]] = {}
-    for dtype, of, queries, ms, *_, share in table["rows"]:
-        if of == shape:
-            times.setdefault(queries, {})[dtype] = ms
-            read.setdefault(dtype, []).append(float(ms) * float(share))
-    alone = [f"{statistics.median(of_type):.3g}" for of_type in read.values()]
-    head = [
-        "queries",
-        *(f"Maskwise, {dtype}" for dtype in read),
-        *(f"memory alone, {dtype}" for dtype in read),
-    ]
-    rows = [[queries, *(of[dtype] for dtype in read), *alone] for queries, of in times.items()]
-    return f"{table['versions']}, {shape}", head, rows
-
-
 # Of what leaves its results in another form.
 CELLS: dict[str, Callable[[Path], Cells]] = {
     "run": run_cells,
-    "kernels": kernels_cells,
-    "merged": merged_cells,
     "lengths": lengths_cells,
-    "queries": queries_cells,
 }
 
 
@@ -144,17 +94,11 @@ def cells_of(name: str, bench: Path) -> Cells:
     return found["versions"], found["head"], found["rows"]
 
 
-def stamp_of(bench: Path, suites: tuple[str, ...]) -> dict[str, str]:
-    """The suites' own, if they are of one commit and one machine."""
-    stamps = [json.loads(measured(bench / f"{suite}.stamp.json")) for suite in suites]
-    for suite, stamp in zip(suites, stamps, strict=True):
-        if stamp["commit"].endswith("+"):
-            raise Fault(f"{suite}: measured with uncommitted changes of {stamp['commit']}")
-        for what in ("commit", "class"):
-            if stamp[what] != stamps[0][what]:
-                raise Fault(f"{suites[0]} and {suite}: {stamps[0][what]} and {stamp[what]}")
-    commands = dict.fromkeys(stamp["command"] for stamp in stamps)
-    return {**stamps[-1], "command": ", ".join(commands)}
+def stamp_of(bench: Path, suite: str) -> dict[str, str]:
+    stamp: dict[str, str] = json.loads(measured(bench / f"{suite}.stamp.json"))
+    if stamp["commit"].endswith("+"):
+        raise Fault(f"{suite}: measured with uncommitted changes of {stamp['commit']}")
+    return stamp
 
 
 def result_text(result: Result) -> str:
@@ -165,7 +109,7 @@ def result_text(result: Result) -> str:
 
 
 def take(name: str, bench: Path, root: Path) -> Path:
-    stamp = stamp_of(bench, BY_NAME[name].suites or (name,))
+    stamp = stamp_of(bench, BY_NAME[name].suite or name)
     versions, head, rows = cells_of(name, bench)
     described = {key: stamp[key] for key in ("command", "commit", "date", "machine")}
     result = Result(**described, versions=versions, head=head, rows=rows)

@@ -3,8 +3,8 @@
 
 Writes the tables of figures in README.md and docs/ from the results in docs/figures, between the
 markers `<!-- begin NAME -->` and `<!-- end NAME -->`. docs/figures/CLASS/NAME.json is what a CPU
-class has measured last (scripts/take_figures.py puts it there), docs/figures/nightly.json what
-scripts/nightly has run last. scripts/draw_picture.py draws the pictures of README.md from there.
+class has measured last (scripts/take_figures.py puts it there). scripts/draw_picture.py draws the
+pictures from there.
 
 A document may show a part of the rows and columns (PARTS); its caption then links to all of them.
 
@@ -24,7 +24,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-import nightly
 from write_compatibility import replace_part
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -47,64 +46,36 @@ FIGURE = re.compile(r"[\d.,]+( ?(x|ns|us|ms|s|%|GB/s|times))?")
 
 @dataclass(frozen=True)
 class Table:
-    document: str
+    documents: tuple[str, ...]
     name: str
-    command: str  # what measures it
-    suites: tuple[str, ...] = ()  # of which it is, where that is not the one of its name
-    sources: tuple[str, ...] = SELECT_ENGINE  # that it measures
-    newest_only: bool = False  # of the CPU classes
-    drawn: bool = False  # a picture, once for each background, and no table
-    linked: bool = False  # the document links to the results and has no table of them
+    command: str  # that measures it
+    suite: str = ""  # that leaves its results; empty where it has the table's name
+    sources: tuple[str, ...] = ENGINE  # that it measures
+    drawn: bool = False  # a picture of the newest results, not a table
 
 
-RUN = "scripts/run"
-ATTENTION = "scripts/bench attention"
-ISA = "scripts/bench isa select sweep --limit"
-README, SPEED, OPERATOR = "README.md", "docs/performance.md", "docs/attention.md"
-FUSION, HOST, TORCH = "docs/fusion.md", "docs/onnxruntime.md", "docs/pytorch.md"
-MODELS = "scripts/bench transformers"
-SCALING = "scripts/bench scaling"
-LIMITS = "scripts/bench limits"
+ATTENTION, MODELS = "scripts/bench attention", "scripts/bench transformers"
+README, TORCH = "README.md", "docs/pytorch.md"
+HOST, OPENVINO = "docs/onnxruntime.md", "docs/openvino.md"
 EVERY = (
-    Table("docs/onednn.md", "run", RUN, ("run-perf",), newest_only=True),
-    Table(README, "plain", f"{ATTENTION} --peers", sources=ENGINE, newest_only=True),
-    Table(SPEED, "kernels", "scripts/bench kernels", linked=True),
-    Table(SPEED, "targets", "scripts/bench", ("select", "small")),
-    Table(SPEED, "isa", ISA, linked=True),
-    Table(SPEED, "slowest", ISA, linked=True),
-    Table(SPEED, "inplace", "scripts/bench inplace", linked=True),
-    Table(SPEED, "model", "scripts/bench select", ("select",), linked=True),
-    Table(FUSION, "attention", ATTENTION, sources=ENGINE),
-    Table(FUSION, "merged", f"{RUN} --batch=merge_perf", ("run-merge_perf",), ENGINE, linked=True),
-    Table("docs/python.md", "python", "scripts/bench python"),
-    Table(HOST, "onnxruntime", "scripts/bench onnxruntime", sources=ENGINE),
-    Table(HOST, "onnxruntime_models", "scripts/bench onnxruntime --models", sources=ENGINE),
-    Table("docs/openvino.md", "openvino", "scripts/bench openvino", sources=ENGINE),
-    Table("docs/openvino.md", "openvino_models", "scripts/bench openvino --models", sources=ENGINE),
-    Table(OPERATOR, "masks", "scripts/bench masks", sources=ENGINE),
-    Table(OPERATOR, "scaling_simulated", SCALING, sources=ENGINE, linked=True),
-    Table(OPERATOR, "scaling_threads", SCALING, sources=ENGINE, linked=True),
-    Table(OPERATOR, "attention_kept", LIMITS, sources=ENGINE),
-    Table(OPERATOR, "attention_small", LIMITS, sources=ENGINE, linked=True),
-    Table(OPERATOR, "attention_thin", LIMITS, sources=ENGINE, linked=True),
-    Table(TORCH, "transformers", MODELS, sources=ENGINE),
-    Table(TORCH, "transformers_memory", MODELS, ("transformers",), ENGINE, linked=True),
-    Table(TORCH, "lengths", MODELS, ("transformers",), ENGINE, newest_only=True, drawn=True),
-    Table(OPERATOR, "queries", LIMITS, ("attention_thin",), ENGINE, newest_only=True, drawn=True),
-    Table(SPEED, "select", "scripts/bench select", newest_only=True, drawn=True),
-    Table(README, "kept", f"{ATTENTION} --peers", sources=ENGINE, newest_only=True, drawn=True),
+    Table((README, "docs/onednn.md"), "run", "scripts/run", "run-perf", SELECT_ENGINE),
+    Table((README,), "plain", f"{ATTENTION} --peers"),
+    Table((README,), "kept", f"{ATTENTION} --peers", drawn=True),
+    Table(("docs/fusion.md",), "attention", ATTENTION),
+    Table(("docs/python.md",), "python", "scripts/bench python", sources=SELECT_ENGINE),
+    Table((HOST,), "onnxruntime", "scripts/bench onnxruntime"),
+    Table((HOST,), "onnxruntime_models", "scripts/bench onnxruntime --models"),
+    Table((OPENVINO,), "openvino", "scripts/bench openvino"),
+    Table((OPENVINO,), "openvino_models", "scripts/bench openvino --models"),
+    Table(("docs/attention.md",), "masks", "scripts/bench masks"),
+    Table((TORCH,), "transformers", MODELS),
+    Table((TORCH,), "lengths", MODELS, "transformers", drawn=True),
 )
 BY_NAME = {table.name: table for table in EVERY}
-TABLES = tuple(table for table in EVERY if not table.drawn and not table.linked)
-NIGHTLY = Table("docs/reliability.md", "nightly", "scripts/nightly", sources=ENGINE)
+TABLES = tuple(table for table in EVERY if not table.drawn)
 PICTURES = {
-    f"docs/pictures/{name}-{theme}.svg": (table, theme)
-    for name, table in (
-        ("select", BY_NAME["select"]),
-        ("attention", BY_NAME["kept"]),
-        ("models", BY_NAME["lengths"]),
-        ("queries", BY_NAME["queries"]),
-    )
+    f"docs/pictures/{name}-{theme}.svg": (BY_NAME[table], theme)
+    for name, table in (("attention", "kept"), ("models", "lengths"))
     for theme in ("light", "dark")
 }
 
@@ -127,7 +98,6 @@ PARTS = {
         ("causal, 1024", "causal, 4096", "padding, a quarter masked", "1 of 8 tiles kept, 1024"),
         ("oneDNN alone", "oneDNN with Maskwise"),
     ),
-    "targets": Part(("select, ", "f32, ", "64 elements")),
     "python": Part(
         (
             *(f"f32, {count} random" for count in (64, 65536, 16777216)),
@@ -243,10 +213,10 @@ def results_of(table: Table, root: Path) -> dict[str, Result]:
     found = {path.parent.name: read_result(path) for path in paths}
     if not found:
         raise Fault(
-            f"{table.document}: no results for the table '{table.name}': "
+            f"{table.documents[0]}: no results for the table '{table.name}': "
             f"run {table.command}, then scripts/take_figures.py"
         )
-    if table.newest_only:
+    if table.drawn:
         newest = max(found, key=lambda name: found[name].date)
         return {newest: found[newest]}
     return found
@@ -275,50 +245,27 @@ def part_of(result: Result, part: Part, name: str) -> tuple[list[str], list[list
     return [result.head[i] for i in columns], [[row[i] for i in columns] for row in shown]
 
 
-def block_text(table: Table, cpu_class: str, result: Result) -> str:
+def block_text(table: Table, document: str, cpu_class: str, result: Result) -> str:
     head, rows = part_of(result, PARTS.get(table.name, Part()), table.name)
     described = caption(cpu_class, result)
     if (rows, head) != (result.rows, result.head):
-        folder = "docs/figures" if table.document == README else "figures"
+        folder = "docs/figures" if document == README else "figures"
         described += f" [All figures]({folder}/{cpu_class}/{table.name}.json)."
     return f"{described}\n\n{markdown(head, rows)}"
 
 
-def result_text(table: Table, root: Path) -> str:
-    blocks = (block_text(table, *found) for found in results_of(table, root).items())
-    return "\n\n".join(blocks)
-
-
-def nightly_row(name: str, record: nightly.Record | None) -> list[str]:
-    if record is None:
-        return [name, "not run yet", "", ""]
-    return [
-        f"`{record.command}`",
-        f"{record.verdict}, {record.minutes:.0f} minutes",
-        record.figures,
-        f"commit {record.commit[:9]}, {record.date}, {record.machine}",
-    ]
-
-
-def nightly_text(root: Path) -> str:
-    records = nightly.read_records(root / nightly.RECORDS)
-    if not records:
-        raise Fault(f"{NIGHTLY.document}: no results in {nightly.RECORDS}: run scripts/nightly")
-    rows = [nightly_row(stage.name, records.get(stage.name)) for stage in nightly.STAGES]
-    return markdown(["what", "result", "figures", "when and where"], rows)
-
-
-def text_of(table: Table, root: Path) -> str:
-    return nightly_text(root) if table is NIGHTLY else result_text(table, root)
+def text_of(table: Table, document: str, root: Path) -> str:
+    results = results_of(table, root).items()
+    return "\n\n".join(block_text(table, document, *result) for result in results)
 
 
 def written(document: str, root: Path) -> tuple[str, list[str]]:
     """The document with its tables as they are to be, and why some of them are as they were."""
     text, faults = (root / document).read_text(), []
-    for table in (*TABLES, NIGHTLY):
-        if table.document == document:
+    for table in TABLES:
+        if document in table.documents:
             try:
-                text = replace_part(text, table.name, text_of(table, root), document)
+                text = replace_part(text, table.name, text_of(table, document, root), document)
             except Fault as fault:
                 faults.append(str(fault))
     return text, faults
@@ -378,15 +325,13 @@ class Measured:
     where: str  # figures stand
     commit: str
     sources: tuple[str, ...]  # that they measure
-    cpu_class: str | None = None  # None where any machine can measure again
+    cpu_class: str
 
 
 def every_measured(root: Path) -> Iterator[Measured]:
     for path in sorted((root / "docs/figures").glob("*/*.json")):
         where, sources = str(path.relative_to(root)), BY_NAME[path.stem].sources
         yield Measured(where, read_result(path).commit, sources, path.parent.name)
-    for name, record in nightly.read_records(root / nightly.RECORDS).items():
-        yield Measured(f"{nightly.RECORDS}: {name}", record.commit, ENGINE)
 
 
 def outdated(root: Path) -> tuple[list[str], list[str]]:
@@ -399,7 +344,7 @@ def outdated(root: Path) -> tuple[list[str], list[str]]:
         if behind is None:
             unknown.append(f"{of.where}: commit {of.commit[:9]} is not in the history")
         elif behind > MOST_COMMITS:
-            here = of.cpu_class in (None, cpu_class())
+            here = of.cpu_class == cpu_class()
             what = f"{behind} commits of what it measures came since {of.commit[:9]}"
             todo = "measure again" if here else "measure again on such a machine"
             (faults if here else notes).append(
@@ -413,7 +358,7 @@ def outdated(root: Path) -> tuple[list[str], list[str]]:
 def write(root: Path, check: bool) -> int:
     faults: list[str] = []
     notes: list[str] = []
-    for document in dict.fromkeys(table.document for table in (*TABLES, NIGHTLY)):
+    for document in dict.fromkeys(name for table in TABLES for name in table.documents):
         path = root / document
         text, missing = written(document, root)
         faults += missing + outside_markers(document, text)

@@ -33,9 +33,9 @@ def test_lets_pass(tmp_path: Path, text: str) -> None:
     assert faults(tmp_path, text) == []
 
 
-def test_binary_files_are_passed_over(tmp_path: Path) -> None:
-    (tmp_path / "a.png").write_bytes(b"\x89PNG\xff\xfe")
-    assert check_tracked.faults_in(tmp_path / "a.png") == []
+def test_finds_what_is_not_a_text(tmp_path: Path) -> None:
+    (tmp_path / "core").write_bytes(b"\x7fELF\xff\xfe")
+    assert check_tracked.faults_in(tmp_path / "core") == [f"{tmp_path / 'core'}: not a text"]
 
 
 def test_only_tracked_files_count(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Stages that pass, fail, hang and say nothing: all run, and the last result of each is kept."""
+"""Stages that pass, fail, hang and print nothing: all run, and each result is printed."""
 
 import time
 from pathlib import Path
@@ -8,12 +8,9 @@ import pytest
 from nightly import Stage
 
 
-@pytest.fixture
-def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    facts = {"commit": "c" * 40, "date": "2026-01-02", "machine": "one", "class": "x"}
-    monkeypatch.setattr(nightly, "stamp", lambda: dict(facts))
+@pytest.fixture(autouse=True)
+def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nightly, "LOGS", tmp_path / "logs")
-    return tmp_path / "docs/nightly.json"
 
 
 def program(folder: Path, text: str) -> str:
@@ -23,43 +20,33 @@ def program(folder: Path, text: str) -> str:
     return str(path)
 
 
-def test_it_goes_on_after_a_failing_stage(records: Path, tmp_path: Path) -> None:
+def test_it_goes_on_after_a_failing_stage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     stages = [
         Stage("bad", program(tmp_path, "echo 'x: 1 | 2'; exit 3"), 1, "^x: (.*)"),
         Stage("good", program(tmp_path, "echo x: 5 of 5; echo x: 6") + " {seconds}", 1, "^x: (.*)"),
     ]
-    assert nightly.run_stages(stages, records) == 1
-    kept = nightly.read_records(records)
-    assert (kept["bad"].verdict, kept["bad"].figures) == ("FAILED", "1 / 2")
-    assert (kept["good"].verdict, kept["good"].figures) == ("passed", "5 of 5; 6")
-    assert kept["good"].command.endswith(" 45") and kept["good"].commit == "c" * 40
-    assert nightly.run_stages(stages[1:], records) == 0
-    assert nightly.read_records(records)["bad"] == kept["bad"]
+    assert nightly.run_stages(stages) == 1
+    printed = capsys.readouterr().out
+    assert "bad       FAILED: 1 / 2\n" in printed and "good      passed: 5 of 5; 6\n" in printed
+    assert printed.endswith("scripts/nightly: FAILED: bad\n")
+    assert nightly.run_stages(stages[1:]) == 0
 
 
-def test_a_stage_that_says_nothing_has_failed(records: Path, tmp_path: Path) -> None:
-    assert nightly.run_stages([Stage("mute", program(tmp_path, "exit 0"), 1, "^x")], records) == 1
-    assert nightly.read_records(records)["mute"].verdict == "FAILED: no figures"
+def test_a_stage_that_prints_no_figures_has_failed(tmp_path: Path) -> None:
+    stage = Stage("mute", program(tmp_path, "exit 0"), 1, "^x")
+    assert nightly.run_stage(stage).verdict == "FAILED: no figures"
 
 
-def test_a_stage_out_of_time_ends_with_what_it_has_started(records: Path, tmp_path: Path) -> None:
+def test_a_stage_out_of_time_ends_with_what_it_has_started(tmp_path: Path) -> None:
     alive = tmp_path / "alive"
     child = program(tmp_path, f"while true; do touch {alive}; sleep 0.1; done")
     stage = Stage("slow", program(tmp_path, f"echo x; {child} & wait"), 0.02, "^(x)")
-    assert nightly.run_stages([stage], records) == 1
-    assert nightly.read_records(records)["slow"].verdict == "FAILED: out of time"
+    assert nightly.run_stage(stage).verdict == "FAILED: out of time"
     alive.unlink()
     time.sleep(0.5)
     assert not alive.exists()
-
-
-def test_uncommitted_changes_are_not_kept(
-    records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    changed = {"commit": "c" * 40 + "+", "date": "2026-01-02", "machine": "one"}
-    monkeypatch.setattr(nightly, "stamp", lambda: changed)
-    assert nightly.run_stages([Stage("a", program(tmp_path, "echo x"), 1, "^(x)")], records) == 0
-    assert not records.exists()
 
 
 @pytest.mark.parametrize(

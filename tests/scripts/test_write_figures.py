@@ -6,15 +6,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import draw_picture
 import limits
-import nightly
 import pytest
 import take_figures
 import write_figures
-from results import Row, by_case
-from table import PYTHON_HEAD, keep, medians, python_row, select_table
-from write_figures import EVERY, NIGHTLY, PICTURES, TABLES, Part, Result, sign, write
+from table import PYTHON_HEAD, keep, medians, python_row
+from write_figures import EVERY, PICTURES, TABLES, Part, Result, sign, write
 
 CLASS = "avx512-some-model"
 
@@ -49,10 +46,6 @@ def put_pictures(root: Path) -> None:
         (root / path).write_text(sign("<svg>\n", of, root))
 
 
-def record(commit: str) -> nightly.Record:
-    return nightly.Record("scripts/x", commit, "2026-01-02", "one", "passed", 3.0, "1 of 1")
-
-
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository of which each document has every table, from results of its first commit."""
@@ -60,15 +53,14 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(write_figures, "PARTS", {})
     git(tmp_path, "init", "--quiet")
     commit = commit_change(tmp_path, "src/kernel/a")
-    for document in {table.document for table in (*TABLES, NIGHTLY)}:
-        names = [table.name for table in (*TABLES, NIGHTLY) if table.document == document]
+    for document in {name for table in TABLES for name in table.documents}:
+        names = [table.name for table in TABLES if document in table.documents]
         parts = [f"<!-- begin {name} -->\n<!-- end {name} -->\nwords\n" for name in names]
         (tmp_path / document).parent.mkdir(exist_ok=True)
         (tmp_path / document).write_text("\n".join(parts))
     for table in EVERY:
         put_result(tmp_path, table.name, commit)
     put_pictures(tmp_path)
-    nightly.keep(tmp_path / nightly.RECORDS, "soak", record(commit))
     assert write(tmp_path, check=False) == 0
     return tmp_path
 
@@ -131,16 +123,16 @@ def test_pictures(root: Path, path: str, capsys: pytest.CaptureFixture[str]) -> 
     assert write(root, check=True) == 1 and fault in capsys.readouterr().out
     (root / f"docs/figures/{CLASS}/{of}.json").unlink()
     assert write(root, check=True) == 1
-    assert f"{path}: {table.document}: no results for the table '{of}'" in capsys.readouterr().out
+    assert (
+        f"{path}: {table.documents[0]}: no results for the table '{of}'" in capsys.readouterr().out
+    )
 
 
 def test_missing_results(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (root / f"docs/figures/{CLASS}/python.json").unlink()
-    (root / nightly.RECORDS).unlink()
     assert write(root, check=True) == 1
     out = capsys.readouterr().out
     assert "docs/python.md: no results for the table 'python': run scripts/bench python" in out
-    assert "docs/reliability.md: no results" in out
 
 
 def test_results_that_lack_something(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -165,25 +157,22 @@ def test_results_older_than_the_engine(root: Path, capsys: pytest.CaptureFixture
     assert write(root, check=True) == 1
     out = capsys.readouterr().out
     assert f"docs/figures/{CLASS}/run.json: 31 commits of what it measures" in out
-    assert f"{nightly.RECORDS}: soak: 31 commits" in out
     for table in EVERY:
         put_result(root, table.name, newest)
     put_pictures(root)
-    nightly.keep(root / nightly.RECORDS, "soak", record(newest))
     assert write(root, check=False) == write(root, check=True) == 0
 
 
 def test_old_results_of_another_class(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    put_result(root, "model", git(root, "rev-parse", "HEAD"), cpu_class="avx512-another-model")
+    put_result(root, "masks", git(root, "rev-parse", "HEAD"), cpu_class="avx512-another-model")
     for _ in range(31):
         newest = commit_change(root, "src/plan/b")
     for table in EVERY:
         put_result(root, table.name, newest)
     put_pictures(root)
-    nightly.keep(root / nightly.RECORDS, "soak", record(newest))
     assert write(root, check=False) == write(root, check=True) == 0
     out = capsys.readouterr().out
-    assert "avx512-another-model/model.json: 31 commits" in out and "on such a machine" in out
+    assert "avx512-another-model/masks.json: 31 commits" in out and "on such a machine" in out
 
 
 # Select runs no row and no attention.
@@ -195,7 +184,7 @@ def test_tables_of_select_grow_old_by_its_own_sources(
         commit_change(root, own[number % 3])
     assert write(root, check=True) == 1
     out = capsys.readouterr().out
-    assert f"docs/figures/{CLASS}/merged.json: 31 commits" in out
+    assert f"docs/figures/{CLASS}/masks.json: 31 commits" in out
     assert f"docs/figures/{CLASS}/run.json" not in out
 
 
@@ -213,32 +202,22 @@ def test_a_clone_without_history_says_so(
     clone = tmp_path_factory.mktemp("clone") / "of"
     git(root, "clone", "--quiet", "--depth=1", f"file://{root}", str(clone))
     assert write(clone, check=True) == 0
-    assert f"the age of {len(EVERY) + 1} results is not known" in capsys.readouterr().out
+    assert f"the age of {len(EVERY)} results is not known" in capsys.readouterr().out
 
 
-def test_a_table_for_each_class_but_the_newest_in_the_readme(root: Path) -> None:
+def test_a_table_for_each_class_in_each_document(root: Path) -> None:
     commit = git(root, "rev-parse", "HEAD")
-    for name in ("run", "plain", "targets"):
-        put_result(root, name, commit, "avx2-other", date="2026-03-04", machine="two")
+    put_result(root, "run", commit, "avx2-other", date="2026-03-04", machine="two")
     assert write(root, check=False) == 0
-    readme, performance = (root / "README.md").read_text(), root / "docs/performance.md"
-    assert "AVX2: two" in readme and "one" not in readme
-    assert "AVX2: two" in performance.read_text() and "AVX-512: one" in performance.read_text()
+    for document in ("README.md", "docs/onednn.md"):
+        text = (root / document).read_text()
+        assert "AVX2: two" in text and "AVX-512: one" in text
 
 
-def leave_behind(bench: Path, suites: tuple[str, ...], **other: str) -> None:
+def leave_behind(bench: Path, suite: str, commit: str = "c" * 40) -> None:
     bench.mkdir(exist_ok=True)
-    facts = {"command": "scripts/bench", "commit": "c" * 40, "date": "2026-01-02", "machine": "one"}
-    for suite in suites:
-        stamp = {**facts, "class": CLASS, **other}
-        (bench / f"{suite}.stamp.json").write_text(json.dumps(stamp))
-
-
-def left(name: str, content: object, bench: Path) -> Result:
-    """The table of that name, of a suite of that name."""
-    leave_behind(bench, (name,))
-    (bench / f"{name}.json").write_text(json.dumps(content))
-    return taken(name, bench, bench.parent)
+    facts = {"command": "scripts/bench", "date": "2026-01-02", "machine": "one", "class": CLASS}
+    (bench / f"{suite}.stamp.json").write_text(json.dumps({**facts, "commit": commit}))
 
 
 def taken(name: str, bench: Path, root: Path) -> Result:
@@ -251,52 +230,17 @@ def test_python_is_compared_with_the_faster_form_of_numpy() -> None:
     assert len(row) == len(PYTHON_HEAD)
 
 
-@pytest.mark.parametrize("suite", ["python", "inplace", "onnxruntime", "openvino"])
+@pytest.mark.parametrize("suite", ["python", "onnxruntime", "openvino"])
 def test_a_suite_that_leaves_its_table(suite: str, tmp_path: Path) -> None:
     keep(tmp_path, suite, "NumPy 1", ["case", "time"], [["µ", "3 us"]])
-    leave_behind(tmp_path, (suite,))  # of a commit with all changes
+    leave_behind(tmp_path, suite)  # of a commit with all changes
     result = taken(suite, tmp_path, tmp_path)
     assert (result.head, result.rows) == (["case", "time"], [["µ", "3 us"]])
     assert result.versions == "NumPy 1" and result.commit == "c" * 40 and result.machine == "one"
 
 
-def test_selects_are_multiples_of_the_limit(tmp_path: Path) -> None:
-    def row(case: str, impl: str, share: float | None, **other: str | int) -> Row:
-        facts: dict[str, Any] = {
-            "suite": "select",
-            "dtype": "f32",
-            "mask": "causal",
-            "bytes": 2_000_000,
-        }
-        facts |= {"cond": "4", "src_0": "8x4", "src_1": "-", "version": f"{impl} 1, x"}
-        facts |= {"limit_fraction": share, "seconds_median": 1 / share if share else None}
-        return Row(**{"case": case, "impl": impl, **facts, **other})
-
-    rows = [row("a", "limit", 1.0), row("a", "maskwise", 0.8), row("a", "numpy", None)]
-    rows += [row("a", "onednn", 0.0005), row("a", "onednn 3.7 passive", 0.001)]
-    rows += [row("a", impl, 0.1, mask="true") for impl in ("limit", "maskwise")]  # not its own
-    rows += [row("b", impl, 0.1, bytes=999_999) for impl in ("limit", "maskwise")]
-    rows += [row("c", impl, 0.1, dtype="f16") for impl in ("limit", "maskwise")]
-    keep(tmp_path, "select", *select_table(by_case(rows)))
-    leave_behind(tmp_path, ("select",))
-    result = taken("select", tmp_path, tmp_path)
-    assert result.rows == [["a", "4 8x4 -", "causal", "2", "1.25", "1000", "-", "-", "-", "-"]]
-    assert draw_picture.implementations(result) == [("Maskwise", [1.25]), ("oneDNN alone", [1000])]
-
-
-def test_a_table_of_two_suites_is_of_one_commit(tmp_path: Path) -> None:
-    keep(tmp_path, "targets", "onednn 3", ["what"], [["x"]])
-    leave_behind(tmp_path, ("select", "small"))
-    assert taken("targets", tmp_path, tmp_path).rows == [["x"]]
-    leave_behind(tmp_path, ("small",), command="scripts/bench small")
-    assert taken("targets", tmp_path, tmp_path).command == "scripts/bench, scripts/bench small"
-    leave_behind(tmp_path, ("small",), commit="d" * 40)
-    with pytest.raises(write_figures.Fault, match=r"select and small: c+ and d+$"):
-        take_figures.take("targets", tmp_path, tmp_path)
-
-
 def repeated(cases: dict[str, dict[str, float]]) -> dict[str, Any]:
-    """As Google Benchmark leaves them where they take turns: in any order."""
+    """Medians and means as Google Benchmark leaves them where cases take turns: in any order."""
     entries = [
         {"run_name": name, "family_index": index, "aggregate_name": kind, **counters}
         for index, (name, counters) in enumerate(cases.items())
@@ -305,45 +249,21 @@ def repeated(cases: dict[str, dict[str, float]]) -> dict[str, Any]:
     return {"benchmarks": entries[::-1]}
 
 
-def test_kernels_are_shares_of_32_bits(tmp_path: Path) -> None:
-    rates = {32: 100e9, 8: 50e9}
-    cases = {
-        f"avx2/select_x{width}_uuu_plain/36864": {"bytes_per_second": rate}
-        for width, rate in rates.items()
-    }
-    result = left("kernels", repeated(cases), tmp_path / "bench")
-    assert result.rows == [["avx2", "36 KB", "50 (0.50)", "100 (1.00)"]]
-
-
 def test_limits_have_a_table_of_each_kind(tmp_path: Path) -> None:
-    thin = {"read": 20e9, "memory": 40e9, "share": 0.5}
     cases: dict[str, dict[str, float]] = {
         "kept/bf16/64/2/real_time": {"real_time": 8, "flops": 5e11, "peak": 1e12, "share": 0.5},
         "small/f32/1x1x1x64/1/real_time": {"real_time": 2e-4, "flops": 1e9},  # of no known peak
-        "thin/f32/4x64x8/1/real_time": {"real_time": 0.25, **thin},
-        "thin/f32/4x64x8/2/real_time": {"real_time": 0.5, **thin},
-        "thin/f32/9x64x8/2/real_time": {"real_time": 9, **thin},
-        "thin/bf16/4x64x8/1/real_time": {"real_time": 0.125, **thin},
-        "thin/bf16/4x64x8/2/real_time": {"real_time": 0.125, **thin},
     }
     found = medians(json.dumps(repeated(cases)))
     _, kept = limits.table_of("kept", found)
     assert kept == [["bf16", "64", "2", "8", "500", "1000", "0.5"]]
     _, small = limits.table_of("small", found)
     assert small == [["f32", "1x1x1x64", "1", "0.2", "-", "-"]]
-    keep(tmp_path, "attention_thin", "Maskwise 1", *limits.table_of("thin", found))
-    leave_behind(tmp_path, ("attention_thin",))
-    drawn = taken("queries", tmp_path, tmp_path)
-    assert drawn.head[1::2] == ["Maskwise, f32", "memory alone, f32"]
-    assert drawn.rows == [
-        ["1", "0.25", "0.125", "0.188", "0.0625"],
-        ["2", "0.5", "0.125", "0.188", "0.0625"],
-    ]
 
 
 def test_the_readme_has_its_cases_of_the_run(tmp_path: Path) -> None:
     bench = tmp_path / "bench"
-    leave_behind(bench, ("run-perf",))
+    leave_behind(bench, "run-perf")
     rows = [[*key, "PASSED", "2.0", "1.0", "2.0", "9"] for key in take_figures.SHOWN]
     rows[-1][3:6] = ["aborts", "-", "-"]
     table = {"library": "oneDNN 3, Maskwise in front", "head": [], "rows": rows}
@@ -359,7 +279,7 @@ def test_the_readme_has_its_cases_of_the_run(tmp_path: Path) -> None:
 def test_uncommitted_changes_and_nothing_measured_are_refused(tmp_path: Path) -> None:
     with pytest.raises(write_figures.Fault, match="not measured"):
         take_figures.take("python", tmp_path, tmp_path)
-    leave_behind(tmp_path, ("python",), commit="c" * 40 + "+")
+    leave_behind(tmp_path, "python", commit="c" * 40 + "+")
     with pytest.raises(write_figures.Fault, match="uncommitted changes"):
         take_figures.take("python", tmp_path, tmp_path)
 
