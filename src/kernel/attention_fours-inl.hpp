@@ -31,17 +31,6 @@ HWY_ATTR HWY_INLINE void turn_fours(row_v& a, row_v& b, row_v& c, row_v& e) {
 }
 
 // What `join` makes of a vector's blocks.
-#if HWY_HAVE_SCALABLE
-template <class Join>
-HWY_ATTR HWY_INLINE four_v joined_blocks(row_v value, const Join& join) {
-    const four_d four;
-    float blocks[row_block_elems];
-    hn::StoreU(value, row_d(), blocks);
-    auto all = hn::LoadU(four, blocks);
-    for (std::int64_t i = 4; i < row_lanes(); i += 4) all = join(all, hn::LoadU(four, blocks + i));
-    return all;
-}
-#else
 template <class V, class Join>
 HWY_ATTR HWY_INLINE four_v joined_blocks(V value, const Join& join) {
     using whole = hn::DFromV<V>;
@@ -51,7 +40,6 @@ HWY_ATTR HWY_INLINE four_v joined_blocks(V value, const Join& join) {
     else
         return joined_blocks(join(hn::LowerHalf(half, value), hn::UpperHalf(half, value)), join);
 }
-#endif
 
 // The sum of the lanes of each.
 HWY_ATTR HWY_INLINE four_v sums_of_four(row_v a, row_v b, row_v c, row_v e) {

@@ -52,12 +52,10 @@ MASKWISE_PRODUCT_ATTR HWY_INLINE void add_product(row_v a, row_v b, row_v& sum) 
 #if HWY_TARGET == HWY_AVX3
     sum.raw = _mm512_dpbf16_ps(sum.raw, reinterpret_cast<__m512bh>(b.raw),
                                reinterpret_cast<__m512bh>(a.raw));
-#elif HWY_TARGET == HWY_NEON
+#else
     asm(".arch_extension bf16\n\tbfdot %0.4s, %1.8h, %2.8h"
         : "+w"(sum.raw)
         : "w"(b.raw), "w"(a.raw));
-#else
-    asm(".arch_extension bf16\n\tbfdot %0.s, %1.h, %2.h" : "+w"(sum) : "w"(b), "w"(a));
 #endif
 }
 

@@ -18,7 +18,7 @@ HWY_ATTR HWY_INLINE void transpose_matrix(const std::byte* from, std::int64_t fr
                                           std::byte* to, std::int64_t to_bytes) {
     std::int64_t whole_rows = 0, whole_columns = 0;
     constexpr std::int64_t width = Width;
-#if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE // scalable vectors cannot stand in arrays
+#if HWY_TARGET != HWY_SCALAR
     constexpr std::size_t side = 16 / Width;
     constexpr std::int64_t n = side;
     constexpr std::int64_t most_bytes = std::numeric_limits<std::int32_t>::max() / n;

@@ -3,35 +3,19 @@
 // other, so rows behind whole blocks are left to `pairs`.
 namespace quads {
 
-#if HWY_TARGET == HWY_NEON
 #define MASKWISE_ZIP(operation, lane, a, b)                                                        \
     row_v(vreinterpretq_f32_##lane(v##operation##q_##lane(vreinterpretq_##lane##_f32((a).raw),     \
                                                           vreinterpretq_##lane##_f32((b).raw))))
-#else
-#define MASKWISE_ZIP(operation, lane, a, b)                                                        \
-    svreinterpret_f32_##lane(                                                                      \
-        sv##operation##_##lane(svreinterpret_##lane##_f32(a), svreinterpret_##lane##_f32(b)))
-#endif
 
 HWY_ATTR HWY_INLINE void add_product(row_v a, row_v b, row_v& sum) {
-#if HWY_TARGET == HWY_NEON
     asm(".arch_extension bf16\n\tbfmmla %0.4s, %1.8h, %2.8h"
         : "+w"(sum.raw)
         : "w"(a.raw), "w"(b.raw));
-#else
-    asm(".arch_extension bf16\n\tbfmmla %0.s, %1.h, %2.h" : "+w"(sum) : "w"(a), "w"(b));
-#endif
 }
 
-// Two pairs that lie side by side, as often as there are 128 bits.
+// Two pairs that are adjacent in memory.
 HWY_ATTR HWY_INLINE row_v load_two(const std::byte* from) {
-#if HWY_TARGET == HWY_NEON
     return row_v(vcombine_f32(vld1_f32(reinterpret_cast<const float*>(from)), vdup_n_f32(0)));
-#else
-    std::uint64_t both;
-    std::memcpy(&both, from, sizeof both);
-    return svreinterpret_f32_u64(svdup_n_u64(both));
-#endif
 }
 
 // Of two rows two pairs each: those of a row lie side by side, or else those of a step.

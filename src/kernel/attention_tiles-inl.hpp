@@ -45,8 +45,6 @@ struct amx_tiles {
 
 #endif
 
-#if !HWY_HAVE_SCALABLE
-
 // A tile has a vector of queries.
 constexpr auto tile_columns = static_cast<std::int64_t>(hn::MaxLanes(row_d()));
 constexpr std::int64_t tile_panel_bytes = 2 * tile_columns * bytes_of(row_type::f32);
@@ -196,5 +194,3 @@ constexpr attention_kernels attention_by_tiles() {
     made.leave = Tiles::release;
     return made;
 }
-
-#endif

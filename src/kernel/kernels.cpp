@@ -6,7 +6,7 @@
 // needs no vector extension of the compiler.
 #define HWY_COMPILE_ALL_ATTAINABLE
 #define HWY_BROKEN_EMU128 1
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE2 | HWY_SVE2_128 | HWY_SVE_256)
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE2_128 | HWY_SVE_256)
 
 #include "base/error.hpp"
 #include "kernel/emulated_tiles.hpp"
@@ -33,8 +33,7 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Products of bf16 on ARM, in tables of their own. Of clang see base/cpu.cpp.
-#define MASKWISE_HAS_BF16_TABLE                                                                    \
-    ((HWY_TARGET == HWY_NEON || HWY_TARGET == HWY_SVE) && !HWY_COMPILER_CLANG)
+#define MASKWISE_HAS_BF16_TABLE (HWY_TARGET == HWY_NEON && !HWY_COMPILER_CLANG)
 
 // Elements of 16 bytes travel as two lanes of 8.
 template <std::size_t Width>
@@ -74,8 +73,6 @@ constexpr isa this_target = isa::avx2;
 constexpr isa this_target = isa::avx512;
 #elif HWY_TARGET == HWY_NEON
 constexpr isa this_target = isa::neon;
-#elif HWY_TARGET == HWY_SVE
-constexpr isa this_target = isa::sve;
 #else
 #error "a Highway target without a name in isa"
 #endif
@@ -112,8 +109,7 @@ constexpr kernel_table amx_table{
 #endif
 
 #if MASKWISE_HAS_BF16_TABLE
-constexpr isa bf16_target = HWY_TARGET == HWY_SVE ? isa::sve_bf16 : isa::neon_bf16;
-constexpr kernel_table bf16_table{bf16_target,
+constexpr kernel_table bf16_table{isa::neon_bf16,
                                   this_target,
                                   selects,
                                   picks,
@@ -124,7 +120,6 @@ constexpr kernel_table bf16_table{bf16_target,
                                   attention_of_one_by_pairs};
 #endif
 
-#if !HWY_HAVE_SCALABLE
 constexpr kernel_table emulated_table{
     isa::emulated_amx,
     this_target,
@@ -135,7 +130,6 @@ constexpr kernel_table emulated_table{
     attention_by_tiles<emulated_tiles<static_cast<int>(tile_columns)>>(),
     attention_of_few,
     attention_of_one};
-#endif
 
 } // namespace HWY_NAMESPACE
 } // namespace maskwise
@@ -161,12 +155,6 @@ std::span<const kernel_table* const> kernel_tables() {
         &N_NEON::emulated_table,
 #if MASKWISE_HAS_BF16_TABLE
         &N_NEON::bf16_table,
-#endif
-#if HWY_TARGETS & HWY_SVE
-        &N_SVE::table,
-#if MASKWISE_HAS_BF16_TABLE
-        &N_SVE::bf16_table,
-#endif
 #endif
 #endif
     };

@@ -21,7 +21,7 @@ HWY_ATTR HWY_INLINE void transpose_elements(const std::byte* from, std::byte* to
                         from + g * std::int64_t{Width} + offsets[i], Width);
 }
 
-#if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE // scalable vectors cannot stand in arrays
+#if HWY_TARGET != HWY_SCALAR
 
 // Blocks vectors of 16 bytes, each from the item N further on than the one before it, as one
 // vector.
@@ -219,7 +219,7 @@ HWY_ATTR HWY_INLINE void transpose_singly(const pack_tile& tile) {
     move_blocks<transpose_all<Width>>(tile, tile.layout.groups);
 }
 
-#if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE
+#if HWY_TARGET != HWY_SCALAR
 
 template <std::size_t Width>
 bool is_dense(const pack_layout& layout) {
@@ -273,7 +273,7 @@ HWY_ATTR HWY_INLINE void transpose_by(const pack_tile& tile) {
 
 template <std::size_t Width>
 HWY_ATTR void transpose_kernel(const pack_tile& tile) {
-#if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE
+#if HWY_TARGET != HWY_SCALAR
     constexpr std::int64_t N = 16 / Width, width = Width;
     // Not four: rows a power of two apart then meet in L1, and are no faster where they do not.
     constexpr std::size_t blocks = HWY_MIN(HWY_MAX_BYTES / 16, 2);
