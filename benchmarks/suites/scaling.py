@@ -45,7 +45,7 @@ def thread_counts(engine: Worker) -> list[int]:
 
 
 def times(engine: Worker) -> list[str]:
-    """Milliseconds by each number of threads, and the share of its processors' time that is used."""
+    """Milliseconds by each number of threads, and the used share of their processors' time."""
     counts = thread_counts(engine)
     seconds: dict[str, float] = engine.ask(do="time", threads=counts, turns=TURNS, seconds=SECONDS)
     share = {count: seconds["1"] / (count * seconds[str(count)]) for count in counts}
