@@ -8,9 +8,7 @@
 #include <thread>
 #include <vector>
 
-#define HWY_COMPILE_ALL_ATTAINABLE
-#define HWY_BROKEN_EMU128 1
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE2_128 | HWY_SVE_256)
+#include "kernel/targets.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/peak.cpp"
 #include "hwy/foreach_target.h"

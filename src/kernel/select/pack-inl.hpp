@@ -5,6 +5,22 @@
 // an item, so about an item a cycle whatever its size up to 32 bytes; where windows of 16 bytes
 // hold several items each, gather takes about a cycle for a window.
 
+#if defined(MASKWISE_KERNEL_SELECT_PACK_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef MASKWISE_KERNEL_SELECT_PACK_INL
+#undef MASKWISE_KERNEL_SELECT_PACK_INL
+#else
+#define MASKWISE_KERNEL_SELECT_PACK_INL
+#endif
+
+#include "kernel/select/contract.hpp"
+#include "kernel/target-inl.hpp"
+
+#include <utility>
+
+HWY_BEFORE_NAMESPACE();
+namespace maskwise {
+namespace HWY_NAMESPACE {
+
 // Copies exactly `bytes` bytes in moves of Unit bytes, of which the last two overlap. Unit <=
 // bytes.
 template <std::size_t Unit>
@@ -161,3 +177,8 @@ HWY_ATTR void splat_kernel(const pack_tile& tile) {
         }
     });
 }
+
+} // namespace HWY_NAMESPACE
+} // namespace maskwise
+HWY_AFTER_NAMESPACE();
+#endif // MASKWISE_KERNEL_SELECT_PACK_INL

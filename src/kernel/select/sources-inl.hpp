@@ -1,6 +1,22 @@
 // What the Select kernels load and store, for one Highway target: sources, cond, a selection of
 // both.
 
+#if defined(MASKWISE_KERNEL_SELECT_SOURCES_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef MASKWISE_KERNEL_SELECT_SOURCES_INL
+#undef MASKWISE_KERNEL_SELECT_SOURCES_INL
+#else
+#define MASKWISE_KERNEL_SELECT_SOURCES_INL
+#endif
+
+#include "kernel/select/contract.hpp"
+#include "kernel/target-inl.hpp"
+
+#include <type_traits>
+
+HWY_BEFORE_NAMESPACE();
+namespace maskwise {
+namespace HWY_NAMESPACE {
+
 // Keeps a load apart from the blend it feeds. Folded into one masked load it would wait for the
 // mask, so for cond's cache line, before it asks for its own: 0.6 of the speed where measured.
 template <class V>
@@ -126,3 +142,8 @@ struct selection {
 };
 
 #endif
+
+} // namespace HWY_NAMESPACE
+} // namespace maskwise
+HWY_AFTER_NAMESPACE();
+#endif // MASKWISE_KERNEL_SELECT_SOURCES_INL

@@ -5,7 +5,20 @@
 // test, two loads of 64 bytes (one folded into the blend) and a store. About 10 cycles for 832
 // bytes, so memory beyond L1 is the bound, and the block test is free next to it.
 
-#include "kernel/select_sources-inl.hpp"
+#if defined(MASKWISE_KERNEL_SELECT_SELECT_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef MASKWISE_KERNEL_SELECT_SELECT_INL
+#undef MASKWISE_KERNEL_SELECT_SELECT_INL
+#else
+#define MASKWISE_KERNEL_SELECT_SELECT_INL
+#endif
+
+#include "kernel/select/sources-inl.hpp"
+
+#include "hwy/cache_control.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace maskwise {
+namespace HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
@@ -279,3 +292,8 @@ HWY_ATTR void select_tile_kernel(const select_tile& tile) {
         }
     }
 }
+
+} // namespace HWY_NAMESPACE
+} // namespace maskwise
+HWY_AFTER_NAMESPACE();
+#endif // MASKWISE_KERNEL_SELECT_SELECT_INL

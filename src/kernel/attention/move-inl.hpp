@@ -1,5 +1,20 @@
 // Matrices of the client's to panels of attention and back, for one Highway target.
 
+#if defined(MASKWISE_KERNEL_ATTENTION_MOVE_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef MASKWISE_KERNEL_ATTENTION_MOVE_INL
+#undef MASKWISE_KERNEL_ATTENTION_MOVE_INL
+#else
+#define MASKWISE_KERNEL_ATTENTION_MOVE_INL
+#endif
+
+#include "kernel/attention/contract.hpp"
+#include "kernel/rows/rows-inl.hpp"
+#include "kernel/select/transpose-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace maskwise {
+namespace HWY_NAMESPACE {
+
 // Element c of row r becomes element r of row c.
 template <std::size_t Width>
 HWY_ATTR HWY_INLINE void transpose_singly(const std::byte* from, std::int64_t from_bytes,
@@ -317,3 +332,8 @@ HWY_ATTR inline void panel_store(float* values, const float* factors, std::int64
     for (std::int64_t q = 0; q < queries; ++q)
         store_row(work + q * columns, columns, to, to.first + q * to.row_bytes);
 }
+
+} // namespace HWY_NAMESPACE
+} // namespace maskwise
+HWY_AFTER_NAMESPACE();
+#endif // MASKWISE_KERNEL_ATTENTION_MOVE_INL

@@ -3,6 +3,19 @@
 // It moves blocks of 16 x 16 bytes through registers: log2(16 / width) rounds of interleaving, two
 // shuffles a cycle.
 
+#if defined(MASKWISE_KERNEL_SELECT_TRANSPOSE_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef MASKWISE_KERNEL_SELECT_TRANSPOSE_INL
+#undef MASKWISE_KERNEL_SELECT_TRANSPOSE_INL
+#else
+#define MASKWISE_KERNEL_SELECT_TRANSPOSE_INL
+#endif
+
+#include "kernel/select/pack-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace maskwise {
+namespace HWY_NAMESPACE {
+
 inline std::int64_t steps_of(std::int64_t count, std::int64_t each) {
     return (count + each - 1) / each;
 }
@@ -298,3 +311,8 @@ HWY_ATTR void transpose_kernel(const pack_tile& tile) {
     transpose_singly<Width>(tile);
 #endif
 }
+
+} // namespace HWY_NAMESPACE
+} // namespace maskwise
+HWY_AFTER_NAMESPACE();
+#endif // MASKWISE_KERNEL_SELECT_TRANSPOSE_INL
