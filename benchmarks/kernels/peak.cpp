@@ -8,9 +8,7 @@
 #include <thread>
 #include <vector>
 
-#define HWY_COMPILE_ALL_ATTAINABLE
-#define HWY_BROKEN_EMU128 1
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE2 | HWY_SVE2_128 | HWY_SVE_256)
+#include "kernel/targets.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/peak.cpp"
 #include "hwy/foreach_target.h"
@@ -109,10 +107,6 @@ peak_loops loops_of(isa target) {
 #elif HWY_ARCH_ARM
     case isa::neon:
         return N_NEON::loops;
-#if HWY_TARGETS & HWY_SVE
-    case isa::sve:
-        return N_SVE::loops;
-#endif
 #endif
     default:
         return {};

@@ -1,15 +1,12 @@
-// bench_scaling: attention and Select by the engine's own functions on 1 to N threads, and
-// attention on more workers than there are processors, simulated by what each item of work takes.
-// Requests:
+// bench_scaling: attention and Select by the engine's own functions on 1 to N threads. Requests:
 //   {"do": "load", "case": attention_problem's}, {"do": "load_select", "case": operands' extents}
-//   {"do": "time", "threads": [1, 2], "turns": 5, "seconds": 0.05}    median seconds of each, in
+//   {"do": "time", "threads": [1, 2], "turns": 5, "seconds": 0.05}    least median of each, in
 //   turns
-//   {"do": "simulate", "workers": [2, 64], "turns": 3}                seconds of one, and of each
-//   {"do": "record", "workers": 64, "turns": 3}                       seconds of each item
 
 #include "common/serve.hpp"
-#include "scaling/simulation.hpp"
 
+#include "attention/run_attention.hpp"
+#include "base/cpu.hpp"
 #include "exec/run_select.hpp"
 #include "plan/select_plan.hpp"
 #include "tensor/tensor_desc.hpp"
@@ -17,13 +14,69 @@
 #include <tbb/task_arena.h>
 
 #include <algorithm>
+#include <random>
 
 namespace maskwise::bench {
 namespace {
 
-std::function<void()> attention_call(const std::shared_ptr<attention_problem>& problem) {
-    return [problem] { problem->execute(nullptr); };
+tensor_desc dense(data_type type, const json& extents) {
+    tensor_desc made{type, {}, {}};
+    for (const json& extent : extents) made.extents.push_back(extent);
+    return with_strides(made);
 }
+
+std::size_t count_of(const json& extents) {
+    std::size_t count = 1;
+    for (const json& extent : extents) count *= extent.get<std::size_t>();
+    return count;
+}
+
+// An attention of f32 as benchmarks/suites/scaling.py describes it, with operands of random
+// numbers:
+//   {"query": extents, "key": extents, "rules": {"causal": {}} or {"lengths": {"lengths": 4000}}}
+class attention_problem {
+public:
+    // Throws nlohmann::json::exception if a member is missing.
+    explicit attention_problem(const json& from)
+        : query_(random_numbers(from.at("query"), 1)), key_(random_numbers(from.at("key"), 2)),
+          dst_(query_.size()) {
+        attention_desc desc;
+        desc.query = dense(data_type::f32, from.at("query"));
+        desc.key = desc.value = dense(data_type::f32, from.at("key"));
+        desc.grouped_queries = true;
+        at_ = {query_.data(), key_.data(), key_.data()};
+        at_.dst = dst_.data();
+        const json& rules = from.at("rules");
+        rules_.causal = rules.contains("causal");
+        if (rules.contains("lengths")) {
+            const json& lengths = rules.at("lengths").at("lengths");
+            if (lengths.is_array())
+                rules_.lengths = lengths.get<std::vector<std::int64_t>>();
+            else
+                rules_.lengths = {lengths.get<std::int64_t>()};
+        }
+        if (!rules.empty()) at_.rules = &rules_;
+        plan_ = make_attention_plan(desc, active_isa());
+    }
+    attention_problem(const attention_problem&) = delete; // at_ has addresses of members
+    attention_problem& operator=(const attention_problem&) = delete;
+
+    void execute() const { run_attention(*plan_, at_, nullptr); }
+
+private:
+    static std::vector<float> random_numbers(const json& extents, unsigned seed) {
+        std::mt19937 random(seed);
+        std::normal_distribution<float> normal;
+        std::vector<float> made(count_of(extents));
+        for (float& number : made) number = normal(random);
+        return made;
+    }
+
+    std::vector<float> query_, key_, dst_;
+    mask_rules rules_;
+    attention_operands at_;
+    std::shared_ptr<const attention_data> plan_;
+};
 
 // f32; every other row of cond is true.
 class select_problem {
@@ -31,14 +84,9 @@ public:
     explicit select_problem(const json& from) {
         select_desc desc;
         const auto describe = [&](const char* name, data_type type, std::vector<std::byte>& to) {
-            tensor_desc made{type, {}, {}};
-            std::size_t bytes = type == data_type::boolean ? 1 : 4;
-            for (const json& extent : from.at(name)) {
-                made.extents.push_back(extent);
-                bytes *= extent.get<std::size_t>();
-            }
-            to.resize(bytes);
-            return with_strides(made);
+            const json& extents = from.at(name);
+            to.resize(count_of(extents) * (type == data_type::boolean ? 1 : 4));
+            return dense(type, extents);
         };
         desc.cond = describe("cond", data_type::boolean, cond_);
         desc.src_0 = describe("src_0", data_type::f32, src_0_);
@@ -64,34 +112,17 @@ public:
     json answer(const json& request) {
         const std::string what = request.at("do");
         if (what == "hello") return {{"version", "engine"}, {"threads", processor_count()}};
-        if (what == "load") return load(request.at("case"));
-        if (what == "load_select") return load_select(request.at("case"));
+        if (what == "load") return load<attention_problem>(request.at("case"));
+        if (what == "load_select") return load<select_problem>(request.at("case"));
         if (what == "time") return time(request);
-        if (what == "simulate") return simulate(request);
-        if (what == "record") {
-            const recorded made = record(attention(), request.at("workers"), request.at("turns"));
-            return {{"phases", made.phases}, {"serial", made.serial}};
-        }
         throw std::invalid_argument("unknown request '" + what + "'");
     }
 
 private:
-    attention_problem& attention() {
-        if (!attention_) throw std::invalid_argument("no attention is loaded");
-        return *attention_;
-    }
-
+    template <class Problem>
     json load(const json& from) {
-        attention_ = nullptr; // before there is more
-        call_ = nullptr;
-        attention_ = std::make_shared<attention_problem>(from);
-        call_ = attention_call(attention_);
-        return {{"plan", to_string(attention_->plan())}};
-    }
-
-    json load_select(const json& from) {
-        const auto problem = std::make_shared<select_problem>(from);
-        attention_ = nullptr;
+        call_ = nullptr; // before there is more
+        const auto problem = std::make_shared<Problem>(from);
         call_ = [problem] { problem->execute(); };
         return json::object();
     }
@@ -108,24 +139,13 @@ private:
                         call_, [] {}, 40, request.at("seconds"))));
                 });
             }
-        json seconds = json::object(); // as of items, the least: what else runs only adds
+        json seconds = json::object(); // the least: what else runs only adds
         for (std::size_t i = 0; i < threads.size(); ++i)
             seconds[std::to_string(threads[i])] =
                 *std::min_element(taken[i].begin(), taken[i].end());
         return seconds;
     }
 
-    // What one worker does is what all of them could save at most.
-    json simulate(const json& request) {
-        const int turns = request.at("turns");
-        json seconds = {{"1", record(attention(), 1, turns).sum()}};
-        for (const int workers : request.at("workers"))
-            seconds[std::to_string(workers)] =
-                record(attention(), workers, turns).simulate(workers);
-        return seconds;
-    }
-
-    std::shared_ptr<attention_problem> attention_;
     std::function<void()> call_;
 };
 

@@ -284,9 +284,9 @@ MASKWISE_API std::string explain(const plan& of);
 
 // "1.2.3" of the library that is loaded.
 MASKWISE_API std::string_view version() noexcept;
-// The instruction set that plans use: "scalar", "sse4", "avx2", "avx512", "neon" or "sve"; capped
-// by the environment's MASKWISE_MAX_ISA, and "amx", "neon_bf16" or "sve_bf16" only where that says
-// so. Throws argument_error where that is none of this machine's.
+// The instruction set that plans use: "scalar", "sse4", "avx2", "avx512", "amx" or "neon";
+// capped by the environment's MASKWISE_MAX_ISA, and "neon_bf16" only if that names it. Throws
+// argument_error if the name is none of this machine's.
 MASKWISE_API std::string_view instruction_set();
 
 } // namespace v1

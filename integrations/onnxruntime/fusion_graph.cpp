@@ -20,7 +20,7 @@ struct known_operator {
 constexpr known_operator known_operators[] = {
 #define MASKWISE_ROW_BINARY(name, turned, onnx) {onnx, op_kind::name, 2},
 #define MASKWISE_ROW_UNARY(name, onnx) {onnx, op_kind::name, 1},
-#include "kernel/row_operators.inc"
+#include "kernel/rows/operators.inc"
     {"Where", op_kind::select, 3},
     {"Softmax", op_kind::soft_max, 1},
     {"MatMul", op_kind::mat_mul, 2},

@@ -38,7 +38,7 @@ struct named_kind {
 constexpr named_kind elementwise[] = {
 #define MASKWISE_ROW_BINARY(name, turned, onnx) {#name, onnx, op_kind::name},
 #define MASKWISE_ROW_UNARY(name, onnx) {#name, onnx, op_kind::name},
-#include "kernel/row_operators.inc"
+#include "kernel/rows/operators.inc"
 };
 
 bool is_named(std::string_view type, std::string_view name) {

@@ -68,9 +68,8 @@ constexpr const char* instruction_set_doc =
     R"(instruction_set()
 --
 
-The kernels that run: avx512, avx2, sse4, scalar, neon or sve; MASKWISE_MAX_ISA caps them, and amx,
-neon_bf16 and sve_bf16 run only where it says so. Raises ValueError where that is none of this
-machine's.
+The kernels that run: amx, avx512, avx2, sse4, scalar or neon; MASKWISE_MAX_ISA caps them, and
+neon_bf16 runs only if it is named there. Raises ValueError if the name is none of this machine's.
 )";
 
 constexpr std::pair<const char*, dialect> named_dialects[] = {

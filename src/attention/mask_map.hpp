@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernel/attention_contract.hpp"
+#include "kernel/attention/contract.hpp"
 #include "maskwise/maskwise.hpp"
 
 #include <cstdint>

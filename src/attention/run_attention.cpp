@@ -46,8 +46,8 @@ class attention_run {
 public:
     attention_run(const attention_data& plan, const attention_operands& at,
                   const attention_numbers& numbers, const parallel_loop* loop, const division& how,
-                  std::byte* scratch, work_watcher* watcher = nullptr)
-        : plan_(plan), at_(at), numbers_(numbers), loop_(loop), how_(how), watcher_(watcher),
+                  std::byte* scratch)
+        : plan_(plan), at_(at), numbers_(numbers), loop_(loop), how_(how),
           highest_(reinterpret_cast<float*>(scratch)),
           key_norms_(reinterpret_cast<float*>(scratch + how.highest_bytes)),
           cond_map_(reinterpret_cast<tile_mask*>(scratch + how.highest_bytes + how.norm_bytes)),
@@ -124,16 +124,12 @@ private:
     template <class Work>
     void share_out(std::int64_t items, const Work& work) const {
         if (items == 0) return;
-        if (watcher_ != nullptr) watcher_->begin_phase();
         std::atomic<std::int64_t> next = 0;
         const auto run_worker = [&](std::int64_t number) {
             const product_scope scope(plan_);
             auto* const scratch = workers_ + number * how_.worker_bytes;
             tile_worker worker(plan_, at_, numbers_, maps_, reinterpret_cast<float*>(scratch));
-            for (std::int64_t item = next++; item < items; item = next++) {
-                work(worker, item);
-                if (watcher_ != nullptr) watcher_->end_item();
-            }
+            for (std::int64_t item = next++; item < items; item = next++) work(worker, item);
             plan_.computed_tiles.fetch_add(worker.computed_tiles(), std::memory_order_relaxed);
         };
         run_in_parts(std::min<std::int64_t>(how_.workers, items), run_worker, loop_);
@@ -203,7 +199,6 @@ private:
     const attention_numbers& numbers_;
     const parallel_loop* loop_;
     const division& how_;
-    work_watcher* watcher_;
     float* highest_; // of the tiles of bias_map_
     float* key_norms_;
     tile_mask* cond_map_;
@@ -242,11 +237,11 @@ std::int64_t scratch_bytes(const attention_data& plan, int threads) {
 
 void run_attention(const attention_data& plan, const attention_operands& at,
                    const attention_numbers& numbers, const parallel_loop* loop,
-                   std::unique_ptr<attention_scratch>& memory, work_watcher* watcher) {
+                   std::unique_ptr<attention_scratch>& memory) {
     if (writes_nothing(plan)) return;
     const division how = divide(plan, loop == nullptr ? threads_for(plan) : loop->threads);
     make_room(memory, how.bytes());
-    attention_run(plan, at, numbers, loop, how, first_aligned(memory->bytes.get()), watcher).run();
+    attention_run(plan, at, numbers, loop, how, first_aligned(memory->bytes.get())).run();
 }
 
 tile_counts count_tiles(const attention_data& plan, const attention_operands& at) {

@@ -4,14 +4,6 @@
 
 namespace maskwise {
 
-// What a benchmark measures of an execution on one thread: a phase shares out items among workers.
-class work_watcher {
-public:
-    virtual ~work_watcher() = default;
-    virtual void begin_phase() = 0;
-    virtual void end_item() = 0;
-};
-
 // Writes dst and statistics, on the threads of oneTBB's arena or, where given, of the loop. Throws
 // std::bad_alloc before it writes, and what the loop throws; addresses are not checked.
 void run_attention(const attention_data& plan, const attention_operands& at,
@@ -21,7 +13,7 @@ void run_attention(const attention_data& plan, const attention_operands& at,
 // small.
 void run_attention(const attention_data& plan, const attention_operands& at,
                    const attention_numbers& numbers, const parallel_loop* loop,
-                   std::unique_ptr<attention_scratch>& memory, work_watcher* watcher = nullptr);
+                   std::unique_ptr<attention_scratch>& memory);
 
 // The first with the description's numbers.
 inline void run_attention(const attention_data& plan, const attention_operands& at,

@@ -28,13 +28,8 @@ constexpr std::pair<isa, std::string_view> names[] = {
     {isa::amx, "amx"},
     {isa::neon, "neon"},
     {isa::neon_bf16, "neon_bf16"},
-    {isa::sve, "sve"},
-    {isa::sve_bf16, "sve_bf16"},
     {isa::emulated_amx, "emulated_amx"},
 };
-
-// They have not run natively yet.
-constexpr isa chosen_by_name_only[] = {isa::neon_bf16, isa::sve_bf16};
 
 // Whether VDPBF16PS beats converting to f32, by vendor. Measured from registers on one thread, in
 // GFLOP/s of f32 multiply-adds and of VDPBF16PS: Zen 5 279 and 521, Xeon with AMX 164 and 80. Intel
@@ -99,13 +94,6 @@ bool has_bf16_tiles(const cpu_reader& cpu) {
     return found;
 }
 
-// With clang Highway has SVE only where all code is compiled for it.
-#if defined(__clang__) && defined(__aarch64__) && !defined(__ARM_FEATURE_SVE)
-constexpr bool has_sve_kernels = false;
-#else
-constexpr bool has_sve_kernels = true;
-#endif
-
 // clang 14 assembles bf16 only where all code is compiled for it.
 #if defined(__clang__)
 constexpr bool has_bf16_kernels = false;
@@ -114,17 +102,11 @@ constexpr bool has_bf16_kernels = true;
 #endif
 
 [[maybe_unused]] std::vector<isa> supported_arm(const cpu_reader& cpu) {
-    constexpr int hwcap_aes = 3, hwcap_sve = 22, hwcap2_sve_bf16 = 12, hwcap2_bf16 = 14;
+    constexpr int hwcap_aes = 3, hwcap2_bf16 = 14;
     std::vector<isa> found{isa::scalar};
-    const auto has_bf16 = [&](int bit) {
-        return has_bf16_kernels && has_bits(cpu.hwcap2(), {bit});
-    };
     if (!has_bits(cpu.hwcap(), {hwcap_aes})) return found;
     found.push_back(isa::neon);
-    if (has_bf16(hwcap2_bf16)) found.push_back(isa::neon_bf16);
-    if (!has_sve_kernels || !has_bits(cpu.hwcap(), {hwcap_sve})) return found;
-    found.push_back(isa::sve);
-    if (has_bf16(hwcap2_sve_bf16)) found.push_back(isa::sve_bf16);
+    if (has_bf16_kernels && has_bits(cpu.hwcap2(), {hwcap2_bf16})) found.push_back(isa::neon_bf16);
     return found;
 }
 
@@ -137,10 +119,9 @@ std::string list_names(const std::vector<isa>& supported) {
     return text;
 }
 
+// neon_bf16 has not run natively yet.
 isa highest_unasked(const std::vector<isa>& supported) {
-    return *std::find_if(supported.rbegin(), supported.rend(), [](isa value) {
-        return std::ranges::count(chosen_by_name_only, value) == 0;
-    });
+    return supported.back() == isa::neon_bf16 ? isa::neon : supported.back();
 }
 
 isa parse_max_isa(const std::vector<isa>& supported, std::string_view max_isa) {

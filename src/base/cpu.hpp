@@ -9,21 +9,9 @@ namespace maskwise {
 
 // Instruction sets that kernels are compiled for, lowest first within an architecture. The names
 // are those of MASKWISE_MAX_ISA. No machine has emulated_amx, which is for tests: amx in C++.
-enum class isa : std::uint8_t {
-    scalar,
-    sse4,
-    avx2,
-    avx512,
-    amx,
-    neon,
-    neon_bf16,
-    sve,
-    sve_bf16,
-    emulated_amx
-};
+enum class isa : std::uint8_t { scalar, sse4, avx2, avx512, amx, neon, neon_bf16, emulated_amx };
 
-// "scalar", "sse4", "avx2", "avx512", "amx", "neon", "neon_bf16", "sve", "sve_bf16",
-// "emulated_amx".
+// "scalar", "sse4", "avx2", "avx512", "amx", "neon", "neon_bf16", "emulated_amx".
 std::string_view to_string(isa value);
 
 // Where CPU facts come from, so that tests can play any CPU.
@@ -64,10 +52,10 @@ bool has_matrix_products(const cpu_reader& cpu);
 bool may_use_tiles();
 
 // The highest of `supported` that both caps allow. `max_isa` is the value of MASKWISE_MAX_ISA,
-// `onednn_max_isa` the value of ONEDNN_MAX_CPU_ISA; an empty value sets no cap, but neon_bf16 and
-// sve_bf16 are chosen only where max_isa names them, until they have run on machines of their own.
-// Throws argument_error if max_isa is unknown or not supported. oneDNN owns the other variable, so
-// an unknown value of it sets no cap.
+// `onednn_max_isa` the value of ONEDNN_MAX_CPU_ISA; an empty value sets no cap, but neon_bf16 is
+// chosen only if max_isa names it, until it has run on a machine of its own. Throws argument_error
+// if max_isa is unknown or not supported. oneDNN owns the other variable, so an unknown value of it
+// sets no cap.
 isa choose_isa(const std::vector<isa>& supported, std::string_view max_isa,
                std::string_view onednn_max_isa);
 

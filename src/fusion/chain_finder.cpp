@@ -21,7 +21,7 @@ constexpr row_form row_forms[] = {
 #define MASKWISE_ROW_BINARY(name, turned, onnx)                                                    \
     {op_kind::name, row_operator::name, 2, row_operator::turned},
 #define MASKWISE_ROW_UNARY(name, onnx) {op_kind::name, row_operator::name, 1, row_operator::name},
-#include "kernel/row_operators.inc"
+#include "kernel/rows/operators.inc"
 };
 
 const row_form* find_form(op_kind kind) {

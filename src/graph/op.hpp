@@ -15,7 +15,7 @@ namespace maskwise::graph {
 enum class op_kind : std::uint8_t {
 #define MASKWISE_ROW_BINARY(name, turned, onnx) name,
 #define MASKWISE_ROW_UNARY(name, onnx) name,
-#include "kernel/row_operators.inc"
+#include "kernel/rows/operators.inc"
     select,
     greater_equal,
     type_cast,

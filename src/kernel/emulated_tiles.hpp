@@ -1,5 +1,7 @@
 #pragma once
 
+#include "kernel/attention/tile_layout.hpp"
+
 #include <array>
 #include <atomic>
 #include <bit>
@@ -12,13 +14,8 @@
 
 namespace maskwise {
 
-// Products of bf16 by tiles, as AMX computes them: sum += a * b, where a row of `a` is 16 pairs
-// that lie side by side, and row k of `b` holds pair k of each column. Every user has the same
-// eight tiles: four sums, two of a, two of b, all with 16 rows.
-inline constexpr std::int64_t tile_rows = 16, tile_pairs = 16;
-inline constexpr int first_a_tile = 4, first_b_tile = 6;
-
-// Denormals count as zeros, read or made, as in the instruction.
+// Products of bf16 by tiles, as AMX computes them: sum += a * b. Denormals count as zeros, read or
+// made, as in the instruction.
 namespace tile_arithmetic {
 
 inline float without_denormals(float value) {

@@ -2,9 +2,9 @@
 
 #include "base/cpu.hpp"
 #include "base/error.hpp"
-#include "kernel/attention_contract.hpp"
-#include "kernel/contract.hpp"
-#include "kernel/row_contract.hpp"
+#include "kernel/attention/contract.hpp"
+#include "kernel/rows/contract.hpp"
+#include "kernel/select/contract.hpp"
 
 #include <span>
 #include <string>

@@ -2,67 +2,26 @@
 // each. The target is chosen from these tables by base/cpu.hpp, not by Highway's own dispatch:
 // Highway's choice is one for the whole process and not Maskwise's to change.
 
-// Targets that supported_isas() does not name are left out. EMU128 is given up for SCALAR, which
-// needs no vector extension of the compiler.
-#define HWY_COMPILE_ALL_ATTAINABLE
-#define HWY_BROKEN_EMU128 1
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE2 | HWY_SVE2_128 | HWY_SVE_256)
-
-#include "base/error.hpp"
 #include "kernel/emulated_tiles.hpp"
 #include "kernel/kernel_table.hpp"
-
-#include <algorithm>
-#include <array>
-#include <cstring>
-#include <limits>
-#include <type_traits>
+#include "kernel/targets.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernel/kernels.cpp"
-#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
-#include "hwy/contrib/math/math-inl.h"
+#include "kernel/attention/attention-inl.hpp"
+#include "kernel/rows/rows-inl.hpp"
+#include "kernel/select/pack-inl.hpp"
+#include "kernel/select/pick-inl.hpp"
+#include "kernel/select/select-inl.hpp"
+#include "kernel/select/step-inl.hpp"
+#include "kernel/select/transpose-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace maskwise {
 namespace HWY_NAMESPACE {
-
-namespace hn = hwy::HWY_NAMESPACE;
-
-// Products of bf16 on ARM, in tables of their own. Of clang see base/cpu.cpp.
-#define MASKWISE_HAS_BF16_TABLE                                                                    \
-    ((HWY_TARGET == HWY_NEON || HWY_TARGET == HWY_SVE) && !HWY_COMPILER_CLANG)
-
-// Elements of 16 bytes travel as two lanes of 8.
-template <std::size_t Width>
-using lane_of = std::conditional_t<
-    Width == 1, std::uint8_t,
-    std::conditional_t<Width == 2, std::uint16_t,
-                       std::conditional_t<Width == 4, std::uint32_t, std::uint64_t>>>;
-
-inline HWY_ATTR const std::uint8_t* as_bytes(const std::byte* p) {
-    return reinterpret_cast<const std::uint8_t*>(p);
-}
-
-inline HWY_ATTR bool element_is_true(const std::byte* cond) {
-    return *as_bytes(cond) != 0;
-}
-
-// Parts of this file, once a target and in this order: each uses what is in front of it.
-#include "kernel/pack_kernel-inl.hpp"
-#include "kernel/pack_step-inl.hpp"
-#include "kernel/pack_transpose-inl.hpp"
-#include "kernel/pick_kernel-inl.hpp"
-#include "kernel/row_kernel-inl.hpp"
-#include "kernel/select_kernel-inl.hpp"
-
-#include "kernel/attention_kernel-inl.hpp"
-#if MASKWISE_HAS_BF16_TABLE
-#include "kernel/attention_quads-inl.hpp"
-#endif
 
 #if HWY_TARGET == HWY_SCALAR
 constexpr isa this_target = isa::scalar;
@@ -74,8 +33,6 @@ constexpr isa this_target = isa::avx2;
 constexpr isa this_target = isa::avx512;
 #elif HWY_TARGET == HWY_NEON
 constexpr isa this_target = isa::neon;
-#elif HWY_TARGET == HWY_SVE
-constexpr isa this_target = isa::sve;
 #else
 #error "a Highway target without a name in isa"
 #endif
@@ -102,40 +59,43 @@ constexpr pack_kernel packs[] = {
 #undef MASKWISE_PACK_KERNEL
 };
 
-constexpr kernel_table table{this_target, this_target, selects,          picks,           packs,
-                             rows,        attention,   attention_of_few, attention_of_one};
+constexpr kernel_table table{this_target,    this_target, selects,          picks,           packs,
+                             row_operations, attention,   attention_of_few, attention_of_one};
 
 #if HWY_TARGET == HWY_AVX3
-constexpr kernel_table amx_table{
-    isa::amx,         this_target,     selects, picks, packs, rows, attention_by_tiles<amx_tiles>(),
-    attention_of_few, attention_of_one};
+constexpr kernel_table amx_table{isa::amx,
+                                 this_target,
+                                 selects,
+                                 picks,
+                                 packs,
+                                 row_operations,
+                                 attention_by_tiles<amx_tiles>(attention),
+                                 attention_of_few,
+                                 attention_of_one};
 #endif
 
 #if MASKWISE_HAS_BF16_TABLE
-constexpr isa bf16_target = HWY_TARGET == HWY_SVE ? isa::sve_bf16 : isa::neon_bf16;
-constexpr kernel_table bf16_table{bf16_target,
+constexpr kernel_table bf16_table{isa::neon_bf16,
                                   this_target,
                                   selects,
                                   picks,
                                   packs,
-                                  rows,
+                                  row_operations,
                                   attention_by_quads(),
                                   attention_of_few_by_pairs,
                                   attention_of_one_by_pairs};
 #endif
 
-#if !HWY_HAVE_SCALABLE
 constexpr kernel_table emulated_table{
     isa::emulated_amx,
     this_target,
     selects,
     picks,
     packs,
-    rows,
-    attention_by_tiles<emulated_tiles<static_cast<int>(tile_columns)>>(),
+    row_operations,
+    attention_by_tiles<emulated_tiles<static_cast<int>(tile_columns)>>(attention),
     attention_of_few,
     attention_of_one};
-#endif
 
 } // namespace HWY_NAMESPACE
 } // namespace maskwise
@@ -161,12 +121,6 @@ std::span<const kernel_table* const> kernel_tables() {
         &N_NEON::emulated_table,
 #if MASKWISE_HAS_BF16_TABLE
         &N_NEON::bf16_table,
-#endif
-#if HWY_TARGETS & HWY_SVE
-        &N_SVE::table,
-#if MASKWISE_HAS_BF16_TABLE
-        &N_SVE::bf16_table,
-#endif
 #endif
 #endif
     };

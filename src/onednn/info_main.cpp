@@ -1,25 +1,19 @@
 // maskwise-info: which libdnnl and libtbb a program started from here would get, whether the plugin
-// stands in front, and which kernels this CPU runs. With a program's path, the same for the
-// libraries that program names, in its search order.
+// stands in front, and which kernels this CPU runs. With a program's path, which of these libraries
+// the program names.
 
 #include "base/cpu.hpp"
 #include "base/error.hpp"
 #include "onednn/library/find_onednn.hpp"
-#include "onednn/program_file.hpp"
 
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <filesystem>
-#include <spawn.h>
-#include <sstream>
+#include <fstream>
+#include <iterator>
 #include <string>
-#include <sys/wait.h>
-#include <unistd.h>
-#include <vector>
 
 namespace {
 
@@ -79,82 +73,22 @@ int print_environment() {
     return 0;
 }
 
-// As a shell finds it; a name that is nowhere in PATH is looked for here.
-std::string find_program(const std::string& name) {
-    const char* const path = std::getenv("PATH");
-    std::istringstream folders(name.find('/') == std::string::npos && path != nullptr ? path : "");
-    for (std::string folder; std::getline(folders, folder, ':');) {
-        std::string file = (folder.empty() ? "." : folder) + '/' + name;
-        std::error_code none;
-        if (std::filesystem::is_regular_file(file, none) && access(file.c_str(), X_OK) == 0)
-            return file;
-    }
-    return name;
-}
-
-struct finished {
-    int status = 0; // as waitpid's
-    std::string text;
-};
-
-finished run(const std::vector<std::string>& words) {
-    std::vector<char*> arguments;
-    arguments.reserve(words.size() + 1);
-    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-    arguments.push_back(nullptr);
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) throw maskwise::error("no pipe can be had");
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    for (const int to : {STDOUT_FILENO, STDERR_FILENO})
-        posix_spawn_file_actions_adddup2(&actions, ends[1], to);
-    pid_t child = 0;
-    const int failed =
-        posix_spawn(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
-    posix_spawn_file_actions_destroy(&actions);
-    close(ends[1]);
-    finished done;
-    char piece[512];
-    for (ssize_t n = 0; failed == 0 && (n = read(ends[0], piece, sizeof piece)) > 0;)
-        done.text.append(piece, static_cast<std::size_t>(n));
-    close(ends[0]);
-    if (failed != 0) throw maskwise::error("cannot run " + words[0] + ": " + std::strerror(failed));
-    if (waitpid(child, &done.status, 0) != child)
-        throw maskwise::error("how " + words[0] + " ended is not known: " + std::strerror(errno));
-    return done;
-}
-
-// The loader lists what the program would load, in search order, and runs none of it. Its lines,
-// which begin with a tab, about the libraries that matter here.
-std::string listed_libraries(const std::string& program) {
-    // A real path: the loader's $ORIGIN, and no option of it.
-    const std::string file = std::filesystem::canonical(program);
-    const finished done = run({onednn::own_loader(), "--list", file});
-    if (done.status != 0)
-        throw maskwise::error(onednn::own_loader() + " cannot list '" + program +
-                              "': " + done.text);
-    std::string text;
-    std::istringstream lines(done.text);
-    for (std::string line; std::getline(lines, line);)
-        for (const char* name : {"libmaskwise_onednn", "dnnl", "libtbb.so"})
-            if (line.starts_with('\t') && line.find(name) != std::string::npos) {
-                text += line + '\n';
-                break;
-            }
-    return text;
-}
-
-int print_program(const std::string& name) {
-    const std::string program = find_program(name);
-    onednn::check_program(program);
-    const std::string libraries = listed_libraries(program);
-    std::printf("libraries of %s, first one wins:\n%s", program.c_str(), libraries.c_str());
-    if (libraries.find("dnnl") == std::string::npos)
+// Which libraries the file names. It is read as bytes: nothing runs, not even its loader.
+int print_program(const std::string& path) {
+    std::ifstream file(std::filesystem::is_regular_file(path) ? path : "", std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    if (!bytes.starts_with("\177ELF"))
+        throw maskwise::error('\'' + path + "' is no ELF file that can be read");
+    const auto is_named = [&](const char* name) { return bytes.find(name) != std::string::npos; };
+    for (const char* name : {"libmaskwise_onednn.so", "libdnnl.so", "libtbb.so"})
+        std::printf("%-21s %s\n", name, is_named(name) ? "named" : "not named");
+    if (!is_named("libdnnl.so"))
         std::puts(
-            "no oneDNN among them. A program may open one later, under any name, as Python's\n"
-            "extensions do: run it with the plugin preloaded and MASKWISE_VERBOSE=1. A line\n"
-            "`maskwise,load` names the oneDNN behind the plugin, `maskwise,idle` one whose calls\n"
-            "do not reach the plugin; no line at all means that no shared oneDNN was loaded.");
+            "A program may open oneDNN later, under any name, as Python's extensions do: run it\n"
+            "with the plugin preloaded and MASKWISE_VERBOSE=1. A line `maskwise,load` names the\n"
+            "oneDNN behind the plugin, `maskwise,idle` one whose calls do not reach the plugin; "
+            "no\n"
+            "line at all means that no shared oneDNN was loaded.");
     return 0;
 }
 
@@ -163,7 +97,7 @@ int print_program(const std::string& name) {
 int main(int argc, char** argv) {
     const std::string usage =
         "maskwise-info            what a program started from here would get\n"
-        "maskwise-info PROGRAM    what PROGRAM would load, in search order; it is not run\n";
+        "maskwise-info PROGRAM    which of these libraries the file PROGRAM names; it is not run\n";
     const std::string argument = argc > 1 ? argv[1] : "";
     if (argument == "--help") {
         std::fputs(usage.c_str(), stdout);

@@ -167,7 +167,7 @@ constexpr const char* operator_names[] = {
 #define MASKWISE_ROW_SELECT(name) #name,
 #define MASKWISE_ROW_UNARY(name, onnx) #name,
 #define MASKWISE_ROW_ROUNDING(name) #name,
-#include "kernel/row_operators.inc"
+#include "kernel/rows/operators.inc"
 };
 
 struct step_name {

@@ -1,6 +1,6 @@
 #include "plan/transposition.hpp"
 
-#include "kernel/contract.hpp"
+#include "kernel/select/contract.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #include "plan/windows.hpp"
 
-#include "kernel/contract.hpp"
+#include "kernel/select/contract.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernel/contract.hpp"
+#include "kernel/select/contract.hpp"
 #include "plan/loop_nest.hpp"
 
 #include <span>

@@ -243,7 +243,7 @@ TEST_P(attention_test, takes_pairs_of_bf16_where_a_kernel_does) {
         EXPECT_EQ(plan->in_pairs, plan->weights_in_pairs);
         return plan->in_pairs;
     };
-    constexpr isa always[] = {isa::amx, isa::emulated_amx, isa::neon_bf16, isa::sve_bf16};
+    constexpr isa always[] = {isa::amx, isa::emulated_amx, isa::neon_bf16};
     const bool has_pairs = std::ranges::count(always, GetParam()) > 0 ||
                            (GetParam() == isa::avx512 && gains_by_bf16_products(native_cpu()));
     EXPECT_EQ(takes_pairs(attention_order::tiles, data_type::f32), has_pairs);

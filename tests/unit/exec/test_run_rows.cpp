@@ -102,7 +102,7 @@ const std::map<row_operator, test::operation>& arithmetic() {
     static const std::map<row_operator, test::operation> all{
 #define MASKWISE_ROW_UNARY(name, onnx) {row_operator::name, test::operation::name},
 #define MASKWISE_ROW_BINARY(name, turned, onnx) MASKWISE_ROW_UNARY(name, onnx)
-#include "kernel/row_operators.inc"
+#include "kernel/rows/operators.inc"
     };
     return all;
 }

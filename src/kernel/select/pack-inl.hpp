@@ -5,6 +5,22 @@
 // an item, so about an item a cycle whatever its size up to 32 bytes; where windows of 16 bytes
 // hold several items each, gather takes about a cycle for a window.
 
+#if defined(MASKWISE_KERNEL_SELECT_PACK_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef MASKWISE_KERNEL_SELECT_PACK_INL
+#undef MASKWISE_KERNEL_SELECT_PACK_INL
+#else
+#define MASKWISE_KERNEL_SELECT_PACK_INL
+#endif
+
+#include "kernel/select/contract.hpp"
+#include "kernel/target-inl.hpp"
+
+#include <utility>
+
+HWY_BEFORE_NAMESPACE();
+namespace maskwise {
+namespace HWY_NAMESPACE {
+
 // Copies exactly `bytes` bytes in moves of Unit bytes, of which the last two overlap. Unit <=
 // bytes.
 template <std::size_t Unit>
@@ -88,7 +104,7 @@ HWY_ATTR HWY_INLINE void move_items(const pack_tile& tile) {
     });
 }
 
-#if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE
+#if HWY_TARGET != HWY_SCALAR
 
 template <std::int64_t Windows>
 HWY_ATTR void gather_windows(const pack_tile& tile) {
@@ -118,7 +134,7 @@ HWY_ATTR void gather_windows(const pack_tile& tile) {
 
 template <std::size_t Unit>
 HWY_ATTR void gather_kernel(const pack_tile& tile) {
-#if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE
+#if HWY_TARGET != HWY_SCALAR
     if (tile.may_use_windows && tile.layout.windows.count > 0) return gather_windows<1>(tile);
 #endif
     if (tile.layout.item_bytes == static_cast<std::int64_t>(Unit))
@@ -144,11 +160,11 @@ HWY_ATTR HWY_INLINE void splat_item(std::byte* to, const std::byte* from, std::s
 }
 
 // Each item overwrites what the one before it wrote too far. Short items take short steps: a store
-// that overlaps the ones before it by much is a store too many. HWY_MAX_BYTES of a scalable target
-// is its architecture's bound, more than the slack.
+// that overlaps the ones before it by much is a store too many.
 template <std::size_t Width>
 HWY_ATTR void splat_kernel(const pack_tile& tile) {
-    constexpr std::size_t longest = HWY_MIN(HWY_MAX(16, HWY_MAX_BYTES), pack_slack_bytes);
+    constexpr std::size_t longest = HWY_MAX(16, HWY_MAX_BYTES);
+    static_assert(longest <= pack_slack_bytes);
     const auto bytes = static_cast<std::size_t>(tile.layout.item_bytes);
     for_each_group(tile, [&](const std::byte* strided, std::byte* buffer) HWY_ATTR {
         const std::int32_t* const offsets = tile.layout.offsets.data();
@@ -161,3 +177,8 @@ HWY_ATTR void splat_kernel(const pack_tile& tile) {
         }
     });
 }
+
+} // namespace HWY_NAMESPACE
+} // namespace maskwise
+HWY_AFTER_NAMESPACE();
+#endif // MASKWISE_KERNEL_SELECT_PACK_INL

@@ -1,6 +1,22 @@
 // What the Select kernels load and store, for one Highway target: sources, cond, a selection of
 // both.
 
+#if defined(MASKWISE_KERNEL_SELECT_SOURCES_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef MASKWISE_KERNEL_SELECT_SOURCES_INL
+#undef MASKWISE_KERNEL_SELECT_SOURCES_INL
+#else
+#define MASKWISE_KERNEL_SELECT_SOURCES_INL
+#endif
+
+#include "kernel/select/contract.hpp"
+#include "kernel/target-inl.hpp"
+
+#include <type_traits>
+
+HWY_BEFORE_NAMESPACE();
+namespace maskwise {
+namespace HWY_NAMESPACE {
+
 // Keeps a load apart from the blend it feeds. Folded into one masked load it would wait for the
 // mask, so for cond's cache line, before it asks for its own: 0.6 of the speed where measured.
 template <class V>
@@ -24,11 +40,6 @@ struct unit_source {
     HWY_ATTR HWY_INLINE hn::VFromD<D> load(D d, std::size_t i) const {
         return load_now(hn::LoadU(d, reinterpret_cast<const lane*>(row + i * Width)));
     }
-    template <class D>
-    HWY_ATTR HWY_INLINE hn::VFromD<D> load_some(D d, std::size_t i, std::size_t count) const {
-        const auto some = hn::FirstN(d, count * lanes_per_element<Width>);
-        return hn::MaskedLoad(some, d, reinterpret_cast<const lane*>(row + i * Width));
-    }
     HWY_ATTR HWY_INLINE const std::byte* element(std::size_t i) const { return row + i * Width; }
 };
 
@@ -50,10 +61,6 @@ struct zero_source {
         else
             return hn::Set(d, value[0]);
     }
-    template <class D>
-    HWY_ATTR HWY_INLINE hn::VFromD<D> load_some(D d, std::size_t i, std::size_t) const {
-        return load(d, i);
-    }
     HWY_ATTR HWY_INLINE const std::byte* element(std::size_t) const {
         return reinterpret_cast<const std::byte*>(value);
     }
@@ -65,7 +72,7 @@ using source =
 
 #if HWY_TARGET != HWY_SCALAR
 
-// AVX-512 and SVE keep masks in registers of their own, which are slower to combine and test.
+// AVX-512 keeps masks in registers of their own, which are slower to combine and test.
 constexpr bool masks_are_vectors = HWY_MAX_BYTES <= 32;
 
 template <std::size_t Width>
@@ -98,40 +105,16 @@ HWY_ATTR HWY_INLINE hn::VFromD<D> widen(D d, V8 v) {
     }
 }
 
-// Each byte twice. Interleaving stays within blocks of 16 bytes, of which D8 has two where vectors
-// have 2048 bits.
-template <class D8>
-HWY_ATTR HWY_INLINE hn::VFromD<D8> doubled(D8 d8, hn::VFromD<hn::Half<D8>> bytes) {
-#if HWY_HAVE_SCALABLE
-    const auto wide = hn::PromoteTo(hn::Rebind<std::uint16_t, hn::Half<D8>>(), bytes);
-    return hn::BitCast(d8, hn::Or(wide, hn::ShiftLeft<8>(wide)));
-#else
-    const auto v = hn::ZeroExtendVector(d8, bytes);
-    return hn::InterleaveLower(d8, v, v);
-#endif
-}
-
-// One lane per lane of D from the cond bytes at `cond`: all of them, or the first `count`.
+// One lane per lane of D from the cond bytes at `cond`. An element of 16 bytes has two lanes.
 template <std::size_t Width, class D>
 HWY_ATTR HWY_INLINE hn::VFromD<D> load_cond(D d, const std::byte* cond) {
     const hn::Rebind<std::uint8_t, D> d8;
     if constexpr (Width == 16) {
         const hn::Half<decltype(d8)> half;
-        return widen(d, doubled(d8, hn::LoadU(half, as_bytes(cond))));
+        const auto bytes = hn::ZeroExtendVector(d8, hn::LoadU(half, as_bytes(cond)));
+        return widen(d, hn::InterleaveLower(d8, bytes, bytes));
     } else {
         return widen(d, hn::LoadU(d8, as_bytes(cond)));
-    }
-}
-
-template <std::size_t Width, class D>
-HWY_ATTR HWY_INLINE hn::VFromD<D> load_some_cond(D d, const std::byte* cond, std::size_t count) {
-    const hn::Rebind<std::uint8_t, D> d8;
-    if constexpr (Width == 16) {
-        const hn::Half<decltype(d8)> half;
-        const auto some = hn::MaskedLoad(hn::FirstN(half, count), half, as_bytes(cond));
-        return widen(d, doubled(d8, some));
-    } else {
-        return widen(d, hn::MaskedLoad(hn::FirstN(d8, count), d8, as_bytes(cond)));
     }
 }
 
@@ -156,11 +139,11 @@ struct selection {
         const auto is_false = hn::Eq(load_cond<Width>(d, cond + i), hn::Zero(d));
         return hn::IfThenElse(is_false, src_1.load(d, i), src_0.load(d, i));
     }
-    template <class D>
-    HWY_ATTR HWY_INLINE hn::VFromD<D> load_some(D d, std::size_t i, std::size_t count) const {
-        const auto is_false = hn::Eq(load_some_cond<Width>(d, cond + i, count), hn::Zero(d));
-        return hn::IfThenElse(is_false, src_1.load_some(d, i, count), src_0.load_some(d, i, count));
-    }
 };
 
 #endif
+
+} // namespace HWY_NAMESPACE
+} // namespace maskwise
+HWY_AFTER_NAMESPACE();
+#endif // MASKWISE_KERNEL_SELECT_SOURCES_INL

@@ -3,6 +3,19 @@
 // Reversed elements, and every second to fourth in either direction, are whole loads and one to
 // three shuffles for a vector. At other distances it is a load and a store for an element.
 
+#if defined(MASKWISE_KERNEL_SELECT_STEP_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef MASKWISE_KERNEL_SELECT_STEP_INL
+#undef MASKWISE_KERNEL_SELECT_STEP_INL
+#else
+#define MASKWISE_KERNEL_SELECT_STEP_INL
+#endif
+
+#include "kernel/select/pack-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace maskwise {
+namespace HWY_NAMESPACE {
+
 // Four at a time, so that one address serves them all.
 template <std::size_t Width>
 HWY_ATTR HWY_INLINE void step_elements(const std::byte* from, std::byte* to, std::int64_t count,
@@ -147,3 +160,8 @@ HWY_ATTR void step_kernel(const pack_tile& tile) {
         step_elements<Width>(strided, buffer, items, step);
     });
 }
+
+} // namespace HWY_NAMESPACE
+} // namespace maskwise
+HWY_AFTER_NAMESPACE();
+#endif // MASKWISE_KERNEL_SELECT_STEP_INL

@@ -1,6 +1,20 @@
 // Row operations of attention on a panel, for one Highway target. `Panel` says where in a vector
 // the numbers of a query are.
 
+#if defined(MASKWISE_KERNEL_ATTENTION_PANEL_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef MASKWISE_KERNEL_ATTENTION_PANEL_INL
+#undef MASKWISE_KERNEL_ATTENTION_PANEL_INL
+#else
+#define MASKWISE_KERNEL_ATTENTION_PANEL_INL
+#endif
+
+#include "kernel/attention/contract.hpp"
+#include "kernel/rows/rows-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace maskwise {
+namespace HWY_NAMESPACE {
+
 // Two vectors of queries: each number of a vector is another query's.
 struct wide_panel {
     HWY_ATTR HWY_INLINE static std::int64_t queries() { return 2 * row_lanes(); }
@@ -402,3 +416,8 @@ HWY_ATTR inline void panel_join_sums(float* values, const float* sums, const flo
         }
     }
 }
+
+} // namespace HWY_NAMESPACE
+} // namespace maskwise
+HWY_AFTER_NAMESPACE();
+#endif // MASKWISE_KERNEL_ATTENTION_PANEL_INL

@@ -1,37 +1,50 @@
 // Row arithmetic for one Highway target.
 
-#include "kernel/row_steps-inl.hpp"
+#if defined(MASKWISE_KERNEL_ROWS_ROWS_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef MASKWISE_KERNEL_ROWS_ROWS_INL
+#undef MASKWISE_KERNEL_ROWS_ROWS_INL
+#else
+#define MASKWISE_KERNEL_ROWS_ROWS_INL
+#endif
+
+#include "kernel/rows/steps-inl.hpp"
+
+#include "hwy/cache_control.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace maskwise {
+namespace HWY_NAMESPACE {
 
 constexpr float row_minus_infinity = -std::numeric_limits<float>::infinity();
 
-HWY_ATTR HWY_INLINE void store_block(const row_columns& at, float* buffer, row_v a, row_v b,
-                                     row_v c, row_v d) {
-    const row_d tag;
+HWY_ATTR HWY_INLINE void store_block(const row_columns& at, float* buffer, const row_block& block) {
     buffer += at.first;
-    hn::StoreU(a, tag, buffer + at.a);
-    hn::StoreU(b, tag, buffer + at.b);
-    hn::StoreU(c, tag, buffer + at.c);
-    hn::StoreU(d, tag, buffer + at.d);
+    for_each_vector(
+        [&](int i) MASKWISE_LAMBDA_ATTR { hn::StoreU(block.v[i], row_d(), buffer + at.from[i]); });
+}
+
+HWY_ATTR HWY_INLINE row_v largest_of(const row_block& block) {
+    return hn::Max(hn::Max(block.v[0], block.v[1]), hn::Max(block.v[2], block.v[3]));
 }
 
 // Two copies of act: processors prefetch by the address of the load, and an operand that shares its
 // loads with another 64 MB away was read at a third of the speed.
-HWY_ATTR HWY_INLINE void make_block(const row_piece& piece, const row_columns& at, row_v& a,
-                                    row_v& b, row_v& c, row_v& d) {
-    load_any(piece.from, at, a, b, c, d);
+HWY_ATTR HWY_INLINE void make_block(const row_piece& piece, const row_columns& at,
+                                    row_block& block) {
+    load_any(piece.from, at, block);
     for (std::size_t i = 0; i < piece.action_count; ++i) {
-        act(piece.actions[i], at, a, b, c, d);
-        if (++i < piece.action_count) act(piece.actions[i], at, a, b, c, d);
+        act(piece.actions[i], at, block);
+        if (++i < piece.action_count) act(piece.actions[i], at, block);
     }
 }
 
 // One block into `buffer`, which stands for column 0. Returns the maxima so far.
 HWY_ATTR HWY_INLINE row_v run_block(const row_piece& piece, const row_columns& at, float* buffer,
                                     row_v maxima) {
-    row_v a, b, c, d;
-    make_block(piece, at, a, b, c, d);
-    store_block(at, buffer, a, b, c, d);
-    return hn::Max(maxima, hn::Max(hn::Max(a, b), hn::Max(c, d)));
+    row_block block;
+    make_block(piece, at, block);
+    store_block(at, buffer, block);
+    return hn::Max(maxima, largest_of(block));
 }
 
 // The last elements of the vector first; what follows them is the vector's beginning.
@@ -45,15 +58,13 @@ HWY_ATTR HWY_INLINE row_v moved_to_front(row_v value, std::int64_t moved) {
 
 HWY_ATTR HWY_INLINE row_v run_end(const row_piece& piece, const row_end& at, float* buffer,
                                   row_v maxima) {
-    row_v a, b, c, d;
-    make_block(piece, at.from, a, b, c, d);
-    maxima = hn::Max(maxima, hn::Max(hn::Max(a, b), hn::Max(c, d)));
-    if (at.short_from <= 0) a = moved_to_front(a, at.moved);
-    if (at.short_from <= 1) b = moved_to_front(b, at.moved);
-    if (at.short_from <= 2) c = moved_to_front(c, at.moved);
-    const std::int64_t lanes = row_lanes();
-    store_block({at.from.first, 0, lanes, 2 * lanes, 3 * lanes}, buffer, a, b, c,
-                moved_to_front(d, at.moved));
+    row_block block;
+    make_block(piece, at.from, block);
+    maxima = hn::Max(maxima, largest_of(block));
+    for_each_vector([&](int i) MASKWISE_LAMBDA_ATTR {
+        if (i == 3 || at.short_from <= i) block.v[i] = moved_to_front(block.v[i], at.moved);
+    });
+    store_block(columns_from(at.from.first), buffer, block);
     return maxima;
 }
 
@@ -98,7 +109,7 @@ private:
 
 HWY_ATTR inline float run_rest(const row_piece& piece, float* buffer) {
     const row_d d;
-    run_block(row_rest(piece).piece(), {0, 0, 0, 0, 0}, buffer, hn::Zero(d));
+    run_block(row_rest(piece).piece(), {}, buffer, hn::Zero(d));
     const auto valid = hn::FirstN(d, static_cast<std::size_t>(piece.elems));
     const auto values = hn::IfThenElse(valid, hn::LoadU(d, buffer), hn::Set(d, row_minus_infinity));
     return hn::GetLane(hn::MaxOfLanes(d, values));
@@ -113,7 +124,7 @@ HWY_ATTR inline float row_run(const row_piece& piece, float* buffer) {
     float* const column_0 = buffer - piece.first;
     std::int64_t at = piece.first;
     for (; at + 4 * lanes <= end; at += 4 * lanes)
-        maxima = run_block(piece, {at, 0, lanes, 2 * lanes, 3 * lanes}, column_0, maxima);
+        maxima = run_block(piece, columns_from(at), column_0, maxima);
     if (at < end) maxima = run_end(piece, end_of_row(at, end - at), column_0, maxima);
     return hn::GetLane(hn::MaxOfLanes(d, maxima));
 }
@@ -225,61 +236,53 @@ HWY_ATTR inline void row_fill(float value, const row_encoding& how, std::byte* t
 // Past the caches where `streamed`: whole vectors, at their alignment.
 template <row_type Type>
 HWY_ATTR HWY_INLINE void encode_block(const row_encoding& how, const row_columns& at, std::byte* to,
-                                      row_v a, row_v b, row_v c, row_v d, bool streamed) {
+                                      row_block block, bool streamed) {
     constexpr std::int64_t width = bytes_of(Type);
-    using element = row_element<Type>;
     const element_tag<Type> tag;
-    to += at.first * width;
-    if constexpr (width == 1) {
-        const auto factor = hn::Set(row_d(), how.factor), zero = hn::Set(row_d(), how.zero_point);
-        a = hn::MulAdd(a, factor, zero);
-        b = hn::MulAdd(b, factor, zero);
-        c = hn::MulAdd(c, factor, zero);
-        d = hn::MulAdd(d, factor, zero);
-    }
-    const auto first = elements_of<Type>(a), second = elements_of<Type>(b),
-               third = elements_of<Type>(c), fourth = elements_of<Type>(d);
-    auto* const out = reinterpret_cast<element*>(to);
+    hn::VFromD<element_tag<Type>> v[4];
+    for_each_vector([&](int i) MASKWISE_LAMBDA_ATTR {
+        if constexpr (width == 1)
+            block.v[i] = hn::MulAdd(block.v[i], hn::Set(row_d(), how.factor),
+                                    hn::Set(row_d(), how.zero_point));
+        v[i] = elements_of<Type>(block.v[i]);
+    });
+    auto* const out = reinterpret_cast<row_element<Type>*>(to) + at.first;
     if (!streamed) {
-        hn::StoreU(first, tag, out + at.a);
-        hn::StoreU(second, tag, out + at.b);
-        hn::StoreU(third, tag, out + at.c);
-        return hn::StoreU(fourth, tag, out + at.d);
+        for_each_vector([&](int i)
+                            MASKWISE_LAMBDA_ATTR { hn::StoreU(v[i], tag, out + at.from[i]); });
+        return;
     }
     if constexpr (width == 4) {
-        hn::Stream(first, tag, out + at.a);
-        hn::Stream(second, tag, out + at.b);
-        hn::Stream(third, tag, out + at.c);
-        hn::Stream(fourth, tag, out + at.d);
+        for_each_vector([&](int i)
+                            MASKWISE_LAMBDA_ATTR { hn::Stream(v[i], tag, out + at.from[i]); });
     }
 #if HWY_TARGET != HWY_SCALAR // which has no Combine
     const hn::Twice<element_tag<Type>> two;
     if constexpr (width == 2) {
-        hn::Stream(hn::Combine(two, second, first), two, out + at.a);
-        hn::Stream(hn::Combine(two, fourth, third), two, out + at.c);
+        hn::Stream(hn::Combine(two, v[1], v[0]), two, out + at.from[0]);
+        hn::Stream(hn::Combine(two, v[3], v[2]), two, out + at.from[2]);
     }
     if constexpr (width == 1) {
         const hn::Twice<decltype(two)> four;
-        hn::Stream(
-            hn::Combine(four, hn::Combine(two, fourth, third), hn::Combine(two, second, first)),
-            four, out + at.a);
+        hn::Stream(hn::Combine(four, hn::Combine(two, v[3], v[2]), hn::Combine(two, v[1], v[0])),
+                   four, out + at.from[0]);
     }
 #endif
 }
 
 HWY_ATTR HWY_INLINE void write_block(const row_encoding& how, const row_columns& at, std::byte* to,
-                                     row_v a, row_v b, row_v c, row_v d, bool streamed = false) {
+                                     const row_block& block, bool streamed = false) {
     switch (how.type) {
     case row_type::f32:
-        return encode_block<row_type::f32>(how, at, to, a, b, c, d, streamed);
+        return encode_block<row_type::f32>(how, at, to, block, streamed);
     case row_type::bf16:
-        return encode_block<row_type::bf16>(how, at, to, a, b, c, d, streamed);
+        return encode_block<row_type::bf16>(how, at, to, block, streamed);
     case row_type::f16:
-        return encode_block<row_type::f16>(how, at, to, a, b, c, d, streamed);
+        return encode_block<row_type::f16>(how, at, to, block, streamed);
     case row_type::i8:
-        return encode_block<row_type::i8>(how, at, to, a, b, c, d, streamed);
+        return encode_block<row_type::i8>(how, at, to, block, streamed);
     case row_type::u8:
-        return encode_block<row_type::u8>(how, at, to, a, b, c, d, streamed);
+        return encode_block<row_type::u8>(how, at, to, block, streamed);
     }
 }
 
@@ -294,16 +297,17 @@ HWY_ATTR inline void row_write(const row_piece& piece, const row_encoding& how, 
     }
     const bool streams = how.streamed && HWY_TARGET != HWY_SCALAR &&
                          is_aligned(to + piece.first * bytes_of(how.type));
-    const row_columns last = end_of_row(end - rest, rest == 0 ? block : rest).from;
-    row_v a, b, c, d;
-    row_v last_a = hn::Zero(row_d()), last_b = last_a, last_c = last_a, last_d = last_a;
-    if (rest != 0) make_block(piece, last, last_a, last_b, last_c, last_d);
+    const row_columns at_end = end_of_row(end - rest, rest == 0 ? block : rest).from;
+    const row_v zero = hn::Zero(row_d());
+    row_block last{{zero, zero, zero, zero}};
+    if (rest != 0) make_block(piece, at_end, last);
     for (std::int64_t at = piece.first; at + block <= end; at += block) {
-        const row_columns columns{at, 0, lanes, 2 * lanes, 3 * lanes};
-        make_block(piece, columns, a, b, c, d);
-        write_block(how, columns, to, a, b, c, d, streams);
+        const row_columns columns = columns_from(at);
+        row_block made;
+        make_block(piece, columns, made);
+        write_block(how, columns, to, made, streams);
     }
-    if (rest != 0) write_block(how, last, to, last_a, last_b, last_c, last_d);
+    if (rest != 0) write_block(how, at_end, to, last);
 }
 
 // Of NaN hn::Log makes a number.
@@ -312,4 +316,9 @@ HWY_ATTR inline float row_log(float value) {
     return hn::GetLane(hn::Log(row_d(), hn::Set(row_d(), value)));
 }
 
-constexpr row_kernels rows{row_write, row_run, row_exp_sum, row_store, row_fill, row_log};
+constexpr row_kernels row_operations{row_write, row_run, row_exp_sum, row_store, row_fill, row_log};
+
+} // namespace HWY_NAMESPACE
+} // namespace maskwise
+HWY_AFTER_NAMESPACE();
+#endif // MASKWISE_KERNEL_ROWS_ROWS_INL

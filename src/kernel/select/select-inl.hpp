@@ -5,7 +5,20 @@
 // test, two loads of 64 bytes (one folded into the blend) and a store. About 10 cycles for 832
 // bytes, so memory beyond L1 is the bound, and the block test is free next to it.
 
-#include "kernel/select_sources-inl.hpp"
+#if defined(MASKWISE_KERNEL_SELECT_SELECT_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef MASKWISE_KERNEL_SELECT_SELECT_INL
+#undef MASKWISE_KERNEL_SELECT_SELECT_INL
+#else
+#define MASKWISE_KERNEL_SELECT_SELECT_INL
+#endif
+
+#include "kernel/select/sources-inl.hpp"
+
+#include "hwy/cache_control.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace maskwise {
+namespace HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
@@ -16,7 +29,6 @@ HWY_ATTR HWY_INLINE void copy_vector(S src, std::byte* dst, std::size_t i) {
     store_vector<Store>(src.load(d, i), d, dst + i * Width);
 }
 
-#if !HWY_HAVE_SCALABLE
 // The elements from column i to `end`, no others. Without masks: before AVX-512 masked loads may
 // touch a page that is not there, and masked stores at row ends took twice the time of transposed
 // tiles with AVX-512 (Zen 4). The last vector overlaps the one before it: Select of an element that
@@ -34,25 +46,13 @@ HWY_ATTR HWY_INLINE void copy_exactly(S src, std::byte* dst, std::size_t i, std:
         if (i < end) copy_exactly<Width, Bytes / 2>(src, dst, i, end);
     }
 }
-#else
-template <std::size_t Width, class S>
-HWY_ATTR HWY_INLINE void copy_exactly(S src, std::byte* dst, std::size_t i, std::size_t end) {
-    const typename vectors<Width>::tag d;
-    for (; i < end; i += vectors<Width>::elements()) {
-        const std::size_t count = HWY_MIN(end - i, vectors<Width>::elements());
-        const auto some = hn::FirstN(d, count * lanes_per_element<Width>);
-        hn::BlendedStore(src.load_some(d, i, count), some, d,
-                         reinterpret_cast<lane_of<Width>*>(dst + i * Width));
-    }
-}
-#endif
 
 // The end of a row of n elements behind its whole vectors.
 template <std::size_t Width, class S>
 HWY_ATTR HWY_INLINE void copy_tail(S src, std::byte* dst, std::size_t i, std::size_t n) {
     const std::size_t vector = vectors<Width>::elements();
     if (i == n) return;
-    if (!HWY_HAVE_SCALABLE && n >= vector)
+    if (n >= vector)
         copy_vector<Width, store_policy::plain>(src, dst, n - vector);
     else
         copy_exactly<Width>(src, dst, i, n);
@@ -110,7 +110,7 @@ HWY_ATTR HWY_INLINE void select_block_of_bytes(const std::byte* cond, S0 src_0, 
     }
 }
 
-// Where a vector holds one or two elements. (Nowhere on SVE, where vectors may be long.)
+// Where a vector holds one or two elements.
 template <std::size_t Width>
 constexpr bool few_a_vector = HWY_MAX_BYTES <= 2 * Width;
 
@@ -292,3 +292,8 @@ HWY_ATTR void select_tile_kernel(const select_tile& tile) {
         }
     }
 }
+
+} // namespace HWY_NAMESPACE
+} // namespace maskwise
+HWY_AFTER_NAMESPACE();
+#endif // MASKWISE_KERNEL_SELECT_SELECT_INL

@@ -1,6 +1,19 @@
 // The steps of a row on four vectors at once, for one Highway target.
 
-#include "kernel/row_elements-inl.hpp"
+#if defined(MASKWISE_KERNEL_ROWS_STEPS_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef MASKWISE_KERNEL_ROWS_STEPS_INL
+#undef MASKWISE_KERNEL_ROWS_STEPS_INL
+#else
+#define MASKWISE_KERNEL_ROWS_STEPS_INL
+#endif
+
+#include "kernel/rows/elements-inl.hpp"
+
+#include "hwy/contrib/math/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace maskwise {
+namespace HWY_NAMESPACE {
 
 // exp(x) for x up to 0, to 1.4 units in the last place near 0: 2^(n + f) with n whole, 2^n times a
 // polynomial of f (least largest relative error on [-0.5, 0.5], 1 at 0). Adding 1.5 * 2^23 + 127
@@ -36,12 +49,33 @@ HWY_ATTR HWY_INLINE row_v combined(row_v row, row_v side) {
     if constexpr (Operator == row_operator::replace) return side;
 }
 
-// The columns of a block's four vectors: that of the first and how far behind it the others are,
+// A block: few enough vectors for 16 registers, enough to hide what the choice of an operator
+// costs.
+struct row_block {
+    row_v v[4];
+};
+
+// Four calls, not a loop: numbers of vectors are constants before anything else is optimised.
+template <class Each>
+HWY_ATTR HWY_INLINE void for_each_vector(const Each& each) {
+    each(0);
+    each(1);
+    each(2);
+    each(3);
+}
+
+// The columns of a block's four vectors: that of the first, and how far behind it each is:
 // constants inside a row, so that addresses are one register and a number. At the end of a row they
 // overlap: nothing behind it is read, and making an element twice does no harm.
 struct row_columns {
-    std::int64_t first, a, b, c, d;
+    std::int64_t first;
+    std::int64_t from[4];
 };
+
+HWY_ATTR HWY_INLINE row_columns columns_from(std::int64_t first) {
+    constexpr std::int64_t lanes = row_lanes();
+    return {first, {0, lanes, 2 * lanes, 3 * lanes}};
+}
 
 // Where a block at the end of a row lies in memory. The buffer has room behind the row, so there
 // vectors stand side by side: one that overlaps another would be read back from two stores at once,
@@ -55,40 +89,34 @@ struct row_end {
 HWY_ATTR HWY_INLINE row_end end_of_row(std::int64_t first, std::int64_t elems) {
     const std::int64_t lanes = row_lanes(), last = (elems - 1) / lanes, rest = elems - lanes;
     const auto load = [&](std::int64_t i) { return i < last ? i * lanes : rest; };
-    return {{first, load(0), load(1), load(2), load(3)}, last, last * lanes - rest};
+    return {{first, {load(0), load(1), load(2), load(3)}}, last, last * lanes - rest};
 }
 
-// Four vectors by reference, since vectors of unknown length cannot be members or elements.
 template <row_type Type>
-HWY_ATTR HWY_INLINE void load_block(const std::byte* from, const row_columns& at, row_v& a,
-                                    row_v& b, row_v& c, row_v& d) {
+HWY_ATTR HWY_INLINE void load_block(const std::byte* from, const row_columns& at, row_block& made) {
     constexpr std::int64_t width = bytes_of(Type);
     from += at.first * width;
-    a = load_elements<Type>(from + at.a * width);
-    b = load_elements<Type>(from + at.b * width);
-    c = load_elements<Type>(from + at.c * width);
-    d = load_elements<Type>(from + at.d * width);
+    for_each_vector([&](int i) MASKWISE_LAMBDA_ATTR {
+        made.v[i] = load_elements<Type>(from + at.from[i] * width);
+    });
 }
 
-HWY_ATTR HWY_INLINE void load_any(const row_side& from, const row_columns& at, row_v& a, row_v& b,
-                                  row_v& c, row_v& d) {
+HWY_ATTR HWY_INLINE void load_any(const row_side& from, const row_columns& at, row_block& made) {
     if (from.at == nullptr)
-        a = b = c = d = hn::Set(row_d(), from.value);
+        made.v[0] = made.v[1] = made.v[2] = made.v[3] = hn::Set(row_d(), from.value);
     else if (from.type == row_type::f32)
-        load_block<row_type::f32>(from.at, at, a, b, c, d);
+        load_block<row_type::f32>(from.at, at, made);
     else if (from.type == row_type::bf16)
-        load_block<row_type::bf16>(from.at, at, a, b, c, d);
+        load_block<row_type::bf16>(from.at, at, made);
     else
-        load_block<row_type::f16>(from.at, at, a, b, c, d);
+        load_block<row_type::f16>(from.at, at, made);
 }
 
 template <row_operator Operator>
-HWY_ATTR HWY_INLINE void combine_block(row_v& a, row_v& b, row_v& c, row_v& d, row_v side_a,
-                                       row_v side_b, row_v side_c, row_v side_d) {
-    a = combined<Operator>(a, side_a);
-    b = combined<Operator>(b, side_b);
-    c = combined<Operator>(c, side_c);
-    d = combined<Operator>(d, side_d);
+HWY_ATTR HWY_INLINE void combine_block(row_block& block, const row_block& side) {
+    for_each_vector([&](int i) MASKWISE_LAMBDA_ATTR {
+        block.v[i] = combined<Operator>(block.v[i], side.v[i]);
+    });
 }
 
 HWY_ATTR HWY_INLINE row_v selected(const std::byte* cond, row_v if_true, row_v if_false) {
@@ -99,27 +127,23 @@ HWY_ATTR HWY_INLINE row_v selected(const std::byte* cond, row_v if_true, row_v i
     return hn::IfThenElse(is_false, if_false, if_true);
 }
 
-HWY_ATTR HWY_INLINE void select_block(const std::byte* cond, const row_columns& at, row_v& a,
-                                      row_v& b, row_v& c, row_v& d, row_v side_a, row_v side_b,
-                                      row_v side_c, row_v side_d) {
+HWY_ATTR HWY_INLINE void select_block(const std::byte* cond, const row_columns& at,
+                                      row_block& block, const row_block& side) {
     cond += at.first;
-    a = selected(cond + at.a, a, side_a);
-    b = selected(cond + at.b, b, side_b);
-    c = selected(cond + at.c, c, side_c);
-    d = selected(cond + at.d, d, side_d);
+    for_each_vector([&](int i) MASKWISE_LAMBDA_ATTR {
+        block.v[i] = selected(cond + at.from[i], block.v[i], side.v[i]);
+    });
 }
 
 HWY_ATTR HWY_INLINE void compare_block(const std::array<row_side, 2>& compared,
-                                       const row_columns& at, row_v& a, row_v& b, row_v& c,
-                                       row_v& d, row_v side_a, row_v side_b, row_v side_c,
-                                       row_v side_d) {
-    row_v high_a, high_b, high_c, high_d, low_a, low_b, low_c, low_d;
-    load_any(compared[0], at, high_a, high_b, high_c, high_d);
-    load_any(compared[1], at, low_a, low_b, low_c, low_d);
-    a = hn::IfThenElse(hn::Ge(high_a, low_a), a, side_a);
-    b = hn::IfThenElse(hn::Ge(high_b, low_b), b, side_b);
-    c = hn::IfThenElse(hn::Ge(high_c, low_c), c, side_c);
-    d = hn::IfThenElse(hn::Ge(high_d, low_d), d, side_d);
+                                       const row_columns& at, row_block& block,
+                                       const row_block& side) {
+    row_block high, low;
+    load_any(compared[0], at, high);
+    load_any(compared[1], at, low);
+    for_each_vector([&](int i) MASKWISE_LAMBDA_ATTR {
+        block.v[i] = hn::IfThenElse(hn::Ge(high.v[i], low.v[i]), block.v[i], side.v[i]);
+    });
 }
 
 HWY_ATTR HWY_INLINE row_v rounded_to_f16(row_v row) {
@@ -178,56 +202,50 @@ HWY_ATTR HWY_INLINE row_v changed(row_v row, const row_constants& constants = {}
 }
 
 template <row_operator Operator>
-HWY_ATTR HWY_INLINE void change_block(const row_constants& constants, row_v& a, row_v& b, row_v& c,
-                                      row_v& d) {
-    a = changed<Operator>(a, constants);
-    b = changed<Operator>(b, constants);
-    c = changed<Operator>(c, constants);
-    d = changed<Operator>(d, constants);
+HWY_ATTR HWY_INLINE void change_block(const row_constants& constants, row_block& block) {
+    for_each_vector(
+        [&](int i) MASKWISE_LAMBDA_ATTR { block.v[i] = changed<Operator>(block.v[i], constants); });
 }
 
-HWY_ATTR HWY_INLINE void unary_block(const row_action& action, row_v& a, row_v& b, row_v& c,
-                                     row_v& d) {
+HWY_ATTR HWY_INLINE void unary_block(const row_action& action, row_block& block) {
     switch (action.op) {
 #define MASKWISE_ROW_UNARY(name, onnx)                                                             \
     case row_operator::name:                                                                       \
-        return change_block<row_operator::name>(action.constants, a, b, c, d);
+        return change_block<row_operator::name>(action.constants, block);
 #define MASKWISE_ROW_ROUNDING(name) MASKWISE_ROW_UNARY(name, "")
-#include "kernel/row_operators.inc"
+#include "kernel/rows/operators.inc"
     default:
         __builtin_unreachable();
     }
 }
 
-// std::swap takes no vectors of unknown length.
-HWY_ATTR HWY_INLINE void exchange(row_v& a, row_v& b) {
-    const row_v kept = a;
-    a = b;
-    b = kept;
-}
-
-HWY_ATTR HWY_INLINE void act(const row_action& action, const row_columns& at, row_v& a, row_v& b,
-                             row_v& c, row_v& d) {
-    if (!has_side(action.op)) return unary_block(action, a, b, c, d);
-    row_v side_a, side_b, side_c, side_d;
-    load_any(action.side, at, side_a, side_b, side_c, side_d);
+HWY_ATTR HWY_INLINE void act(const row_action& action, const row_columns& at, row_block& block) {
+    if (!has_side(action.op)) return unary_block(action, block);
+    row_block side;
+    load_any(action.side, at, side);
     switch (action.op) {
 #define MASKWISE_ROW_TURNED(name)                                                                  \
     case row_operator::name:                                                                       \
-        return combine_block<row_operator::name>(a, b, c, d, side_a, side_b, side_c, side_d);
+        return combine_block<row_operator::name>(block, side);
 #define MASKWISE_ROW_BINARY(name, turned, onnx) MASKWISE_ROW_TURNED(name)
-#include "kernel/row_operators.inc"
+#include "kernel/rows/operators.inc"
     default:
         break;
     }
     if (action.op == row_operator::select_masked) {
-        exchange(a, side_a);
-        exchange(b, side_b);
-        exchange(c, side_c);
-        exchange(d, side_d);
+        for_each_vector([&](int i) MASKWISE_LAMBDA_ATTR {
+            const row_v kept = block.v[i];
+            block.v[i] = side.v[i];
+            side.v[i] = kept;
+        });
     }
     if (action.cond != nullptr)
-        select_block(action.cond, at, a, b, c, d, side_a, side_b, side_c, side_d);
+        select_block(action.cond, at, block, side);
     else
-        compare_block(action.compared, at, a, b, c, d, side_a, side_b, side_c, side_d);
+        compare_block(action.compared, at, block, side);
 }
+
+} // namespace HWY_NAMESPACE
+} // namespace maskwise
+HWY_AFTER_NAMESPACE();
+#endif // MASKWISE_KERNEL_ROWS_STEPS_INL

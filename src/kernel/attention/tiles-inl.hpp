@@ -1,6 +1,20 @@
 // Products of attention by tiles (AMX) for one Highway target: queries are the columns of a tile,
 // as they are the lanes of a vector elsewhere, so keys are read as they lie and no other kernel of
-// attention knows of tiles. `Tiles` are the instructions, or emulated_tiles.
+// attention knows of tiles. `Tiles` are the instructions; tests have them in C++, too.
+
+#if defined(MASKWISE_KERNEL_ATTENTION_TILES_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef MASKWISE_KERNEL_ATTENTION_TILES_INL
+#undef MASKWISE_KERNEL_ATTENTION_TILES_INL
+#else
+#define MASKWISE_KERNEL_ATTENTION_TILES_INL
+#endif
+
+#include "kernel/attention/move-inl.hpp"
+#include "kernel/attention/tile_layout.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace maskwise {
+namespace HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_AVX3
 
@@ -44,8 +58,6 @@ struct amx_tiles {
 };
 
 #endif
-
-#if !HWY_HAVE_SCALABLE
 
 // A tile has a vector of queries.
 constexpr auto tile_columns = static_cast<std::int64_t>(hn::MaxLanes(row_d()));
@@ -186,10 +198,10 @@ HWY_ATTR void multiply_by_tiles(const panel_product& whole) {
         tile_product<2, Tiles>(product).run();
 }
 
-// The kernels of this target, with products of bf16 by tiles.
+// The kernels of `wide`, with products of bf16 by tiles.
 template <class Tiles>
-constexpr attention_kernels attention_by_tiles() {
-    attention_kernels made = attention;
+constexpr attention_kernels attention_by_tiles(const attention_kernels& wide) {
+    attention_kernels made = wide;
     made.multiply_key_pairs = made.multiply_value_pairs = multiply_by_tiles<Tiles>;
     made.load_pairs = rows_as_turned_pairs;
     made.enter = Tiles::configure;
@@ -197,4 +209,7 @@ constexpr attention_kernels attention_by_tiles() {
     return made;
 }
 
-#endif
+} // namespace HWY_NAMESPACE
+} // namespace maskwise
+HWY_AFTER_NAMESPACE();
+#endif // MASKWISE_KERNEL_ATTENTION_TILES_INL

@@ -1,5 +1,20 @@
 // Matrices of the client's to panels of attention and back, for one Highway target.
 
+#if defined(MASKWISE_KERNEL_ATTENTION_MOVE_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef MASKWISE_KERNEL_ATTENTION_MOVE_INL
+#undef MASKWISE_KERNEL_ATTENTION_MOVE_INL
+#else
+#define MASKWISE_KERNEL_ATTENTION_MOVE_INL
+#endif
+
+#include "kernel/attention/contract.hpp"
+#include "kernel/rows/rows-inl.hpp"
+#include "kernel/select/transpose-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace maskwise {
+namespace HWY_NAMESPACE {
+
 // Element c of row r becomes element r of row c.
 template <std::size_t Width>
 HWY_ATTR HWY_INLINE void transpose_singly(const std::byte* from, std::int64_t from_bytes,
@@ -18,7 +33,7 @@ HWY_ATTR HWY_INLINE void transpose_matrix(const std::byte* from, std::int64_t fr
                                           std::byte* to, std::int64_t to_bytes) {
     std::int64_t whole_rows = 0, whole_columns = 0;
     constexpr std::int64_t width = Width;
-#if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE // scalable vectors cannot stand in arrays
+#if HWY_TARGET != HWY_SCALAR
     constexpr std::size_t side = 16 / Width;
     constexpr std::int64_t n = side;
     constexpr std::int64_t most_bytes = std::numeric_limits<std::int32_t>::max() / n;
@@ -317,3 +332,8 @@ HWY_ATTR inline void panel_store(float* values, const float* factors, std::int64
     for (std::int64_t q = 0; q < queries; ++q)
         store_row(work + q * columns, columns, to, to.first + q * to.row_bytes);
 }
+
+} // namespace HWY_NAMESPACE
+} // namespace maskwise
+HWY_AFTER_NAMESPACE();
+#endif // MASKWISE_KERNEL_ATTENTION_MOVE_INL

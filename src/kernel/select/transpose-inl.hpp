@@ -3,6 +3,19 @@
 // It moves blocks of 16 x 16 bytes through registers: log2(16 / width) rounds of interleaving, two
 // shuffles a cycle.
 
+#if defined(MASKWISE_KERNEL_SELECT_TRANSPOSE_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef MASKWISE_KERNEL_SELECT_TRANSPOSE_INL
+#undef MASKWISE_KERNEL_SELECT_TRANSPOSE_INL
+#else
+#define MASKWISE_KERNEL_SELECT_TRANSPOSE_INL
+#endif
+
+#include "kernel/select/pack-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace maskwise {
+namespace HWY_NAMESPACE {
+
 inline std::int64_t steps_of(std::int64_t count, std::int64_t each) {
     return (count + each - 1) / each;
 }
@@ -21,7 +34,7 @@ HWY_ATTR HWY_INLINE void transpose_elements(const std::byte* from, std::byte* to
                         from + g * std::int64_t{Width} + offsets[i], Width);
 }
 
-#if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE // scalable vectors cannot stand in arrays
+#if HWY_TARGET != HWY_SCALAR
 
 // Blocks vectors of 16 bytes, each from the item N further on than the one before it, as one
 // vector.
@@ -219,7 +232,7 @@ HWY_ATTR HWY_INLINE void transpose_singly(const pack_tile& tile) {
     move_blocks<transpose_all<Width>>(tile, tile.layout.groups);
 }
 
-#if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE
+#if HWY_TARGET != HWY_SCALAR
 
 template <std::size_t Width>
 bool is_dense(const pack_layout& layout) {
@@ -273,7 +286,7 @@ HWY_ATTR HWY_INLINE void transpose_by(const pack_tile& tile) {
 
 template <std::size_t Width>
 HWY_ATTR void transpose_kernel(const pack_tile& tile) {
-#if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE
+#if HWY_TARGET != HWY_SCALAR
     constexpr std::int64_t N = 16 / Width, width = Width;
     // Not four: rows a power of two apart then meet in L1, and are no faster where they do not.
     constexpr std::size_t blocks = HWY_MIN(HWY_MAX_BYTES / 16, 2);
@@ -298,3 +311,8 @@ HWY_ATTR void transpose_kernel(const pack_tile& tile) {
     transpose_singly<Width>(tile);
 #endif
 }
+
+} // namespace HWY_NAMESPACE
+} // namespace maskwise
+HWY_AFTER_NAMESPACE();
+#endif // MASKWISE_KERNEL_SELECT_TRANSPOSE_INL

@@ -3,6 +3,20 @@
 // Four loads and a store for an element and no branch, so the same time whatever the mask. Packing
 // both sides first is two loads and two stores for each, and reads the cache lines of both.
 
+#if defined(MASKWISE_KERNEL_SELECT_PICK_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef MASKWISE_KERNEL_SELECT_PICK_INL
+#undef MASKWISE_KERNEL_SELECT_PICK_INL
+#else
+#define MASKWISE_KERNEL_SELECT_PICK_INL
+#endif
+
+#include "kernel/select/contract.hpp"
+#include "kernel/target-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace maskwise {
+namespace HWY_NAMESPACE {
+
 template <std::size_t Width, column_class Cond>
 HWY_ATTR void pick_tile_kernel(const select_tile& tile, const std::int32_t* offsets) {
     // To the compiler each store to dst may change the tile.
@@ -20,3 +34,8 @@ HWY_ATTR void pick_tile_kernel(const select_tile& tile, const std::int32_t* offs
         }
     }
 }
+
+} // namespace HWY_NAMESPACE
+} // namespace maskwise
+HWY_AFTER_NAMESPACE();
+#endif // MASKWISE_KERNEL_SELECT_PICK_INL

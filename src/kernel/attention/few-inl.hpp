@@ -2,11 +2,21 @@
 // the numbers of these for as many keys as it has room for. Keys and values are read in the type
 // that they have.
 
-#if HWY_TARGET == HWY_SCALAR
-
-constexpr attention_kernels attention_of_few{}, attention_of_one{};
-
+#if defined(MASKWISE_KERNEL_ATTENTION_FEW_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef MASKWISE_KERNEL_ATTENTION_FEW_INL
+#undef MASKWISE_KERNEL_ATTENTION_FEW_INL
 #else
+#define MASKWISE_KERNEL_ATTENTION_FEW_INL
+#endif
+
+#include "kernel/attention/few_rows-inl.hpp"
+#include "kernel/attention/panel-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace maskwise {
+namespace HWY_NAMESPACE {
+
+#if HWY_TARGET != HWY_SCALAR
 
 template <int Queries>
 struct few_panel {
@@ -91,13 +101,13 @@ HWY_ATTR void multiply_few_columns(const panel_product& product, const few_steps
     const std::int64_t lanes = row_lanes(), step_bytes = product.step_bytes;
     const std::int64_t count = Whole ? lanes : product.rows - first;
     float* const c = product.c + query * steps.c_query + first;
-#define MASKWISE_SUM(n)                                                                            \
-    [[maybe_unused]] auto s##n = hn::Zero(d);                                                      \
-    if constexpr (n / Queries < Vectors)                                                           \
-        if (product.goes_on)                                                                       \
-            s##n = load_floats(c + n % Queries * steps.c_query + n / Queries * lanes, count);
-    MASKWISE_FEW_SUMS(MASKWISE_SUM)
-#undef MASKWISE_SUM
+    row_v sums[std::size_t{Vectors}][std::size_t{Queries}];
+#pragma GCC unroll 8
+    for (int v = 0; v < Vectors; ++v)
+#pragma GCC unroll 8
+        for (int q = 0; q < Queries; ++q)
+            sums[v][q] = product.goes_on ? load_floats(c + q * steps.c_query + v * lanes, count)
+                                         : hn::Zero(d);
     const std::byte* a = product.a + first * width;
     // For the first queries alone: the others find rows in a cache.
     const std::int64_t ahead = query > 0 ? 0 : asked_ahead(step_bytes, product.rows, width);
@@ -105,26 +115,26 @@ HWY_ATTR void multiply_few_columns(const panel_product& product, const few_steps
     for (std::int64_t k = product.steps; k > 0; --k, a += step_bytes, b += steps.b_step) {
         for (std::int64_t v = 0; v < Vectors; ++v)
             __builtin_prefetch(a + v * lanes * width + ahead);
-#define MASKWISE_SUM(n)                                                                            \
-    if constexpr (n / Queries < Vectors) {                                                         \
-        const std::byte* const at = a + n / Queries * lanes * width;                               \
-        singles::add_product(Whole ? load_elements<Type>(at) : load_part<Type>(at, count),         \
-                             hn::Set(d, b[n % Queries * steps.b_query]), s##n);                    \
-    }
-        MASKWISE_FEW_SUMS(MASKWISE_SUM)
-#undef MASKWISE_SUM
+#pragma GCC unroll 8
+        for (int v = 0; v < Vectors; ++v) {
+            const std::byte* const at = a + v * lanes * width;
+            const auto elements = Whole ? load_elements<Type>(at) : load_part<Type>(at, count);
+#pragma GCC unroll 8
+            for (int q = 0; q < Queries; ++q)
+                f32_product::add(elements, hn::Set(d, b[q * steps.b_query]), sums[v][q]);
+        }
     }
     const float* const factor = product.factor;
-#define MASKWISE_SUM(n)                                                                            \
-    if constexpr (n / Queries < Vectors) {                                                         \
-        float* const to = c + n % Queries * steps.c_query + n / Queries * lanes;                   \
-        if (factor != nullptr)                                                                     \
-            s##n =                                                                                 \
-                hn::MulAdd(load_floats(to, count), hn::Set(d, factor[query + n % Queries]), s##n); \
-        store_floats(s##n, count, to);                                                             \
-    }
-    MASKWISE_FEW_SUMS(MASKWISE_SUM)
-#undef MASKWISE_SUM
+#pragma GCC unroll 8
+    for (int v = 0; v < Vectors; ++v)
+#pragma GCC unroll 8
+        for (int q = 0; q < Queries; ++q) {
+            float* const to = c + q * steps.c_query + v * lanes;
+            row_v sum = sums[v][q];
+            if (factor != nullptr)
+                sum = hn::MulAdd(load_floats(to, count), hn::Set(d, factor[query + q]), sum);
+            store_floats(sum, count, to);
+        }
 }
 
 template <row_type Type, int Queries>
@@ -174,8 +184,8 @@ HWY_ATTR void multiply_turned_keys(const panel_product& product) {
 template <class Panel, row_type Type>
 HWY_ATTR void multiply_keys_of(const panel_product& product) {
     if (product.step_bytes != bytes_of(Type)) return multiply_turned_keys<Panel, Type>(product);
-    if constexpr (Panel::is_one) return singles::multiply_rows_by_one<Type>(product);
-    singles::multiply_rows<Type>(product);
+    if constexpr (Panel::is_one) return multiply_rows_by_one<f32_product, Type>(product);
+    multiply_rows<f32_product, Type>(product);
 }
 
 template <class Panel>
@@ -227,9 +237,11 @@ HWY_ATTR inline void store_few(float* values, const float* factors, std::int64_t
     }
 }
 
+// The kernels of this target for a panel of few; `wide` has those that they share.
 template <class Panel>
-constexpr attention_kernels attention_by_few(void (*multiply_key_pairs)(const panel_product&)) {
-    attention_kernels made = attention;
+constexpr attention_kernels attention_by_few(const attention_kernels& wide,
+                                             void (*multiply_key_pairs)(const panel_product&)) {
+    attention_kernels made = wide;
     made.panel = Panel::queries;
     made.multiply_keys = multiply_few_keys<Panel>;
     made.multiply_values = multiply_few_values<Panel>;
@@ -250,14 +262,9 @@ constexpr attention_kernels attention_by_few(void (*multiply_key_pairs)(const pa
     return made;
 }
 
-#if HWY_TARGET == HWY_AVX3
-constexpr attention_kernels attention_of_few =
-    attention_by_few<few_panel<4>>(pairs::multiply_rows<row_type::f32>);
-constexpr attention_kernels attention_of_one =
-    attention_by_few<few_panel<1>>(pairs::multiply_rows_by_one<row_type::f32>);
-#else
-constexpr attention_kernels attention_of_few = attention_by_few<few_panel<4>>(nullptr);
-constexpr attention_kernels attention_of_one = attention_by_few<few_panel<1>>(nullptr);
 #endif
 
-#endif
+} // namespace HWY_NAMESPACE
+} // namespace maskwise
+HWY_AFTER_NAMESPACE();
+#endif // MASKWISE_KERNEL_ATTENTION_FEW_INL

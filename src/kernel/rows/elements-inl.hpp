@@ -1,12 +1,28 @@
 // Elements of rows in memory to and from f32 in registers, for one Highway target.
 
-// A block is four vectors in registers: few enough for 16 of them, enough to hide what the choice
-// of an operator costs.
+#if defined(MASKWISE_KERNEL_ROWS_ELEMENTS_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef MASKWISE_KERNEL_ROWS_ELEMENTS_INL
+#undef MASKWISE_KERNEL_ROWS_ELEMENTS_INL
+#else
+#define MASKWISE_KERNEL_ROWS_ELEMENTS_INL
+#endif
+
+#include "kernel/rows/contract.hpp"
+#include "kernel/target-inl.hpp"
+
+#include <limits>
+#include <type_traits>
+
+HWY_BEFORE_NAMESPACE();
+namespace maskwise {
+namespace HWY_NAMESPACE {
+
+// Four of them are a block.
 using row_d = hn::CappedTag<float, row_block_elems / 4>;
 using row_v = hn::VFromD<row_d>;
 
-HWY_ATTR HWY_INLINE std::int64_t row_lanes() {
-    return static_cast<std::int64_t>(hn::Lanes(row_d()));
+HWY_INLINE constexpr std::int64_t row_lanes() {
+    return static_cast<std::int64_t>(hn::MaxLanes(row_d()));
 }
 
 HWY_ATTR HWY_INLINE row_v load_bf16(const std::uint16_t* from) {
@@ -130,3 +146,8 @@ HWY_ATTR HWY_INLINE void store_elements(row_v value, std::byte* to) {
     hn::StoreU(elements_of<Type>(value), element_tag<Type>(),
                reinterpret_cast<row_element<Type>*>(to));
 }
+
+} // namespace HWY_NAMESPACE
+} // namespace maskwise
+HWY_AFTER_NAMESPACE();
+#endif // MASKWISE_KERNEL_ROWS_ELEMENTS_INL

@@ -31,7 +31,7 @@ enum class row_operator : std::uint8_t {
 #define MASKWISE_ROW_SELECT(name) name,
 #define MASKWISE_ROW_UNARY(name, onnx) name,
 #define MASKWISE_ROW_ROUNDING(name) name,
-#include "kernel/row_operators.inc"
+#include "kernel/rows/operators.inc"
 };
 
 // Of leaky_relu the factor, of clamp the least and the greatest value.

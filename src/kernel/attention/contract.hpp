@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernel/row_contract.hpp"
+#include "kernel/rows/contract.hpp"
 
 #include <array>
 #include <bit>
