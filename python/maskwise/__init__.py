@@ -7,8 +7,8 @@
 
 `explain` says how a call would run, `select` is the operator by the strict rules of oneDNN,
 OpenVINO or ONNX. The doors to other libraries are `maskwise.torch`, `maskwise.transformers`,
-`maskwise.flash_attn`, `maskwise.onnxruntime`, `maskwise.openvino`, `maskwise.onednn` and
-`maskwise.onnx_backend`; `python -m maskwise` tells which are open here, and what to type.
+`maskwise.flash_attn`, `maskwise.onnxruntime`, `maskwise.openvino` and `maskwise.onednn`;
+`python -m maskwise` tells which are open here, and what to type.
 """
 
 from __future__ import annotations

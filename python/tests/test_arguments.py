@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import maskwise
-import maskwise.onnx_backend as backend
 import maskwise.onnxruntime
 import maskwise.openvino
 import numpy as np
@@ -29,7 +28,6 @@ MASKS = [value("c", TensorProto.BOOL, ["batch", "seq"])]
 MODEL = onnx.load_from_string(
     model_of([op("Where", "c", "x", "x", "z")], [*MASKS, FLOATS[0]], FLOATS[1:])
 )
-NODE = MODEL.graph.node[0]
 
 
 def openvino_model(dtype: Any = np.float32) -> ov.Model:
@@ -52,12 +50,8 @@ def test_what_is_no_model(value: Any) -> None:
         maskwise.onnxruntime.session,
         maskwise.openvino.accelerate,
         maskwise.openvino.taken,
-        backend.is_compatible,
-        backend.prepare,
-        lambda model: backend.run_model(model, []),
     ):
         refused(TypeError, "model is ", lambda call=call: call(value))
-    refused(TypeError, "node is ", lambda: backend.run_node(value, []))
     if value is not None:
         options = "expected an onnxruntime.SessionOptions"
         refused(TypeError, options, lambda: maskwise.onnxruntime.session(MODEL, value))
@@ -67,7 +61,6 @@ def test_models_of_other_libraries() -> None:
     refused(TypeError, "expected an openvino.Model", lambda: maskwise.openvino.accelerate("m.onnx"))
     compiled = ov.Core().compile_model(openvino_model(), "CPU")
     refused(TypeError, "expected an openvino.Model", lambda: maskwise.openvino.accelerate(compiled))
-    refused(TypeError, "expected an onnx.ModelProto", lambda: backend.prepare("model.onnx"))
 
 
 def test_files_that_are_no_models(tmp_path: Path) -> None:
@@ -170,18 +163,6 @@ def test_an_out_of_another_shape() -> None:
     refused(ValueError, words, lambda: maskwise.attention(Q, Q, Q, out=np.ones(3, "f")))
 
 
-@pytest.mark.parametrize("value", [5, None, "abc", b"abc", 0.5, object()], ids=repr)
-def test_inputs_of_the_onnx_backend(value: Any) -> None:
-    refused(TypeError, "inputs is ", lambda: backend.run_model(MODEL, value))
-    refused(TypeError, "inputs is ", lambda: backend.run_node(NODE, value))
-    if not isinstance(value, str):
-        refused(TypeError, "device is ", lambda: backend.supports_device(value))
-    if not isinstance(value, int):
-        call = lambda: backend.run_node(NODE, [MASK, X, X], opset_version=value)  # noqa: E731
-        refused(TypeError, "opset_version is ", call)
-    refused(ValueError, "2 inputs given", lambda: backend.run_node(NODE, [MASK, X]))
-
-
 def run(module: str, *arguments: str, **variables: str) -> tuple[int, str, str]:
     """Status, standard output, last line of standard error."""
     done = run_python("-m", module, *arguments, **variables)
@@ -189,7 +170,7 @@ def run(module: str, *arguments: str, **variables: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr.strip().rpartition("\n")[2]
 
 
-MODULES = ["maskwise", "maskwise.onnxruntime", "maskwise.openvino", "maskwise.onnx_backend"]
+MODULES = ["maskwise", "maskwise.onnxruntime", "maskwise.openvino"]
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -201,7 +182,7 @@ def test_usage_of_every_module(module: str) -> None:
     assert error.startswith(f"python -m {module}: error: ")
 
 
-@pytest.mark.parametrize("module", ["maskwise", "maskwise.onnxruntime", "maskwise.openvino"])
+@pytest.mark.parametrize("module", MODULES)
 def test_doctors_in_a_wrong_environment(module: str, tmp_path: Path) -> None:
     onnx.save(MODEL, tmp_path / "model.onnx")
     model = [] if module == "maskwise" else [str(tmp_path / "model.onnx")]
