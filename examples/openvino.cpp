@@ -1,7 +1,6 @@
-// Runs the Selects of a model by Maskwise, in OpenVINO: openvino model.xml
+// Runs attention and the Selects of a model by Maskwise, in OpenVINO: openvino model.xml
 #include <maskwise/openvino.hpp>
 #include <openvino/openvino.hpp>
-#include <openvino/pass/manager.hpp>
 
 #include <iostream>
 
@@ -12,10 +11,8 @@ int main(int count, char** arguments) {
     }
     ov::Core core;
     const auto model = core.read_model(arguments[1]);
-    ov::pass::Manager passes;
-    passes.register_pass<maskwise::openvino::accelerate_select>(); // MASKWISE_VERBOSE=1 tells
-    passes.run_passes(model);
-    ov::CompiledModel compiled = core.compile_model(model, "CPU");
+    ov::CompiledModel compiled = core.compile_model(maskwise::openvino::accelerate(model),
+                                                    "CPU"); // MASKWISE_VERBOSE=1 tells
     compiled.create_infer_request().infer();
     for (const auto& node : compiled.get_runtime_model()->get_ordered_ops())
         std::cout << node->get_friendly_name() << ": "

@@ -24,7 +24,7 @@ NEEDED = re.compile(
 )
 NEWEST = {"GLIBC": "2.28", "GLIBCXX": "3.4.25", "CXXABI": "1.3.11"}  # manylinux_2_28
 NEEDED_BY_ENGINE = "libtbb.so.12"
-PASS = "maskwise::openvino::v1::accelerate_select"
+ACCELERATE = "maskwise::openvino::v1::accelerate("
 
 
 def tool(*command: str) -> str:
@@ -124,8 +124,8 @@ def check_api(library: Path, *headers: Path) -> list[str]:
 def check_extension(library: Path, openvino: Path) -> list[str]:
     """One for all releases: it names none, and has no class inside that each lays out otherwise."""
     every = symbols(library, "--demangle")
-    exported = {PASS if PASS in symbol else symbol for symbol in every}
-    faults = differences({PASS, "create_extensions"}, exported)
+    exported = {ACCELERATE if symbol.startswith(ACCELERATE) else symbol for symbol in every}
+    faults = differences({ACCELERATE, "create_extensions"}, exported)
     of_openvino = {f"finds nowhere {name}" for name in symbols(openvino)}
     faults += [fault for fault in undefined_faults(library) if fault not in of_openvino]
     if "ov::Any::Impl<" in tool("nm", "--demangle", str(library)):
@@ -147,7 +147,7 @@ def main() -> int:
     if arguments.openvino:
         faults, counts = (
             check_extension(arguments.library, arguments.openvino),
-            "an entry and a pass",
+            "an entry and a function",
         )
     elif arguments.header:
         faults = check_api(arguments.library, *arguments.header)

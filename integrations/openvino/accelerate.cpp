@@ -1,21 +1,28 @@
-#include "maskwise/openvino.hpp"
+#include "accelerate.hpp"
 
 #include "block_claims.hpp"
 #include "claims.hpp"
-#include "deferred.hpp"
+#include "fused.hpp"
+#include "select.hpp"
 
 #include <openvino/core/graph_util.hpp>
 #include <openvino/core/rt_info.hpp>
+#include <openvino/op/convert.hpp>
 #include <openvino/op/matmul.hpp>
+#include <openvino/op/parameter.hpp>
 #include <openvino/op/util/multi_subgraph_base.hpp>
 
-#include <memory>
+#include <algorithm>
+#include <vector>
 
 namespace maskwise::openvino {
 namespace {
 
+using select_1 = ov::op::v1::Select;
+
 struct claims {
-    ov::NodeVector ends, selects;
+    std::vector<found_block> blocks;
+    std::vector<std::shared_ptr<select_1>> selects;
 };
 
 bool may_end_attention(const ov::Node& node) {
@@ -23,35 +30,33 @@ bool may_end_attention(const ov::Node& node) {
            ov::is_type<ov::op::v13::ScaledDotProductAttention>(&node);
 }
 
-// Of the ends that `may_end` tells, those in front of which a block is claimed; its nodes are
-// joined.
 template <class Filter>
-void claim_ends(const ov::NodeVector& nodes, const Filter& may_end,
-                const accelerate_options& options, ov::NodeVector& ends, node_set& joined) {
+void claim_blocks(const ov::NodeVector& nodes, const Filter& may_end,
+                  const accelerate_options& options, std::vector<found_block>& blocks,
+                  node_set& claimed) {
     for (const auto& node : nodes) {
-        if (!may_end(*node) || joined.contains(node.get())) continue;
-        const auto found = find_block(*node);
+        if (!may_end(*node) || claimed.contains(node.get())) continue;
+        auto found = find_block(*node, claimed);
         if (!found) report_none(*node);
         if (!found || !is_claimed(*found, *node, options)) continue;
-        joined.insert(found->nodes.begin(), found->nodes.end());
-        ends.push_back(node);
+        claimed.insert(found->nodes.begin(), found->nodes.end());
+        if (options.zero_masked_rows) found->block.rows.soft_max->inf_as_zero = true;
+        blocks.push_back(std::move(*found));
     }
 }
 
-// Decides all before anything is replaced: what reads a Select tells.
-void find_claims(const ov::Model& model, place in, const accelerate_options& options,
-                 claims& found) {
-    const ov::NodeVector nodes = model.get_ordered_ops();
-    node_set joined;
-    claim_ends(nodes, may_end_attention, options, found.ends, joined);
-    claim_ends(nodes, is_softmax, options, found.ends, joined);
+// Claims depend on the readers of a node, so all are made before the first node is replaced.
+void find_claims(const ov::NodeVector& nodes, const accelerate_options& options, claims& found) {
+    node_set claimed;
+    claim_blocks(nodes, may_end_attention, options, found.blocks, claimed);
+    claim_blocks(nodes, is_softmax, options, found.blocks, claimed);
     for (const auto& node : nodes) {
         if (const auto* holder = ov::as_type<ov::op::util::MultiSubGraphOp>(node.get()))
             for (const auto& body : holder->get_functions())
-                find_claims(*body, place::body, options, found);
-        const auto* const select = ov::as_type<ov::op::v1::Select>(node.get());
-        if (select == nullptr || joined.contains(select)) continue;
-        if (is_claimed(*select, options, in)) found.selects.push_back(node);
+                find_claims(body->get_ordered_ops(), options, found);
+        const auto select = ov::as_type_ptr<select_1>(node);
+        if (select != nullptr && !claimed.contains(node.get()) && is_claimed(*select, options))
+            found.selects.push_back(select);
     }
 }
 
@@ -61,19 +66,53 @@ void replace(const std::shared_ptr<ov::Node>& node, const std::shared_ptr<ov::No
     ov::replace_node(node, by);
 }
 
-} // namespace
-
-accelerate_select::accelerate_select(accelerate_options options) : options_(options) {}
-
-bool accelerate_select::run_on_model(const std::shared_ptr<ov::Model>& model) {
-    claims found;
-    find_claims(*model, place::model, options_, found);
-    for (const auto& node : found.selects)
-        replace(node,
-                std::make_shared<deferred_select>(node->input_values(), node->get_autob(), true));
-    for (const auto& node : found.ends)
-        replace(node, defer_end(*node, node->input_values(), {true, node}));
-    return !found.selects.empty() || !found.ends.empty();
+// Of odd depths the kernels convert pairs one by one, and of inputs of the model in open shapes the
+// plugin's conversion truncates.
+bool may_be_bf16(const found_block& found, const ov::OutputVector& inputs) {
+    const auto& attention = found.block.attention;
+    if (!attention || inputs[0].get_element_type() != ov::element::f32) return false;
+    const ov::PartialShape& query = inputs[0].get_partial_shape();
+    if (query.rank().is_dynamic()) return false;
+    const ov::Dimension depth = *(query.begin() + attention->query.order.back());
+    if (depth.is_dynamic() || depth.get_length() % 2 != 0) return false;
+    return std::none_of(inputs.begin(), inputs.begin() + 3, [](const ov::Output<ov::Node>& input) {
+        return input.get_partial_shape().is_dynamic() &&
+               ov::is_type<ov::op::v0::Parameter>(input.get_node());
+    });
 }
 
+void replace(const found_block& found, const accelerate_options& options) {
+    ov::OutputVector inputs = found.inputs();
+    const bool narrows = options.precision == ov::element::bf16 && may_be_bf16(found, inputs);
+    for (std::size_t i = 0; narrows && i < 3; ++i)
+        inputs[i] = std::make_shared<ov::op::v0::Convert>(inputs[i], ov::element::bf16);
+    std::shared_ptr<ov::Node> node =
+        std::make_shared<fused>(inputs, found.block, found.scales_by_depth);
+    if (narrows) {
+        node->set_friendly_name(found.last->get_friendly_name() + "/bf16");
+        node = std::make_shared<ov::op::v0::Convert>(node, ov::element::f32);
+    }
+    replace(found.last, node);
+}
+
+} // namespace
+
+void replace_claimed(const ov::NodeVector& nodes, const accelerate_options& options) {
+    claims found;
+    find_claims(nodes, options, found);
+    for (const auto& node : found.selects)
+        replace(node, std::make_shared<select>(node->input_values(), node->get_autob()));
+    for (const found_block& block : found.blocks) replace(block, options);
+}
+
+inline namespace v1 {
+
+std::shared_ptr<ov::Model> accelerate(const std::shared_ptr<const ov::Model>& model,
+                                      accelerate_options options) {
+    std::shared_ptr<ov::Model> copy = model->clone();
+    replace_claimed(copy->get_ordered_ops(), options);
+    return copy;
+}
+
+} // namespace v1
 } // namespace maskwise::openvino

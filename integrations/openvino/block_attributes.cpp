@@ -136,6 +136,7 @@ void visit(ov::AttributeVisitor& visitor, fusion::block& block, std::size_t inpu
     visitor.on_attribute("operators", saved.operators);
     visitor.on_attribute("operands", saved.operands);
     row_soft_max soft_max = block.rows.soft_max.value_or(row_soft_max{});
+    visitor.on_attribute("inf_as_zero", soft_max.inf_as_zero);
     visitor.on_attribute("nan_as_zero", soft_max.nan_as_zero);
     if (is_attention) visit_attention(visitor, *block.attention, operands);
     block.rows.steps = restore(saved, operands);

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 
 namespace maskwise::openvino {
 namespace {
@@ -29,7 +30,7 @@ bool is_empty(const ov::PartialShape& shape) {
 
 // Why OpenVINO's loop around a Softmax is as fast, or faster.
 std::string reason_of_rows(const found_block& found, const ov::Node& softmax) {
-    const ov::OutputVector inputs = found.inputs_of(softmax.input_values());
+    const ov::OutputVector inputs = found.inputs();
     if (softmax.get_output_partial_shape(0).is_dynamic()) return "its size is not known";
     const std::size_t elements = ov::shape_size(softmax.get_output_shape(0));
     if (elements < least_bytes_of_rows / sizeof(float)) return "it is small";
@@ -87,35 +88,49 @@ bool has_bias_by_head(const found_block& found, const ov::OutputVector& inputs) 
     });
 }
 
+// Where the plugin computes in bf16, attention in f32 is slower unless half of it is left out.
+bool may_be_slower_than_bf16(const found_block& found, const accelerate_options& options) {
+    const bool is_causal = std::ranges::any_of(found.block.rows.steps, [](const row_step& step) {
+        return std::holds_alternative<row_causal_select>(step);
+    });
+    return options.precision == ov::element::dynamic && !is_causal &&
+           found.last->get_output_element_type(0) != ov::element::bf16 &&
+           has_bf16_products(native_cpu());
+}
+
 // Measured (docs/openvino.md): from `least` on Maskwise is as fast whatever the mask is; tests hold
 // the figures against this.
-std::string reason_of_attention(const found_block& found, const ov::Node& end) {
+std::string reason_of_attention(const found_block& found, const accelerate_options& options) {
     constexpr std::int64_t least = 9216;
-    const ov::OutputVector inputs = found.inputs_of(end.input_values());
+    const ov::OutputVector inputs = found.inputs();
     if (reads_state(inputs)) return joins_cache;
     if (has_bias_by_head(found, inputs)) return "each head has a bias of its own";
     if (scores_of(*found.block.attention, inputs).value_or(least) < least) return "it is small";
+    if (may_be_slower_than_bf16(found, options)) return "OpenVINO may compute in bf16";
     return has_matrix_products(native_cpu()) ? "not measured on a CPU with AMX" : "";
 }
 
-std::string reason_against(const found_block& found, const ov::Node& end,
-                           const accelerate_options& options) {
-    if (std::string why = reason_of_form(found, end); !why.empty() || options.force) return why;
-    return found.block.attention ? reason_of_attention(found, end) : reason_of_rows(found, end);
-}
-
-} // namespace
-
+// Why Maskwise cannot run a block at all; empty where it can. With a cache in states OpenVINO has
+// another causal boundary.
 std::string reason_of_form(const found_block& found, const ov::Node& end) {
     if (is_empty(end.get_output_partial_shape(0))) return "it has no elements";
     const auto* whole = ov::as_type<const op::v13::ScaledDotProductAttention>(&end);
     const bool is_causal = whole != nullptr && whole->get_causal();
-    return is_causal && reads_state(found.inputs_of(end.input_values())) ? joins_cache : "";
+    return is_causal && reads_state(found.inputs()) ? joins_cache : "";
 }
+
+std::string reason_against(const found_block& found, const ov::Node& end,
+                           const accelerate_options& options) {
+    std::string why = reason_of_form(found, end);
+    if (!why.empty() || options.force || options.zero_masked_rows) return why;
+    return found.block.attention ? reason_of_attention(found, options) : reason_of_rows(found, end);
+}
+
+} // namespace
 
 bool is_claimed(const found_block& found, const ov::Node& end, const accelerate_options& options) {
     const std::string reason = reason_against(found, end, options);
-    if (verbose_level() > 0) print_decision(end.get_friendly_name(), found.text(end), reason);
+    if (verbose_level() > 0) print_decision(end.get_friendly_name(), found.text(), reason);
     return reason.empty();
 }
 

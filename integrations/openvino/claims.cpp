@@ -93,20 +93,6 @@ std::string reason_of_neighbours(const op::v1::Select& select) {
                              : std::string("OpenVINO joins it with ") + joined->get_type_name();
 }
 
-// Then conversions around it are left out (select.hpp). The plugin makes that of i64 once more,
-// when all else is done.
-bool is_kept(const op::v1::Select& select, place in) {
-    const ov::element::Type type = select.get_output_element_type(0);
-    if (pair_of(type).made == conversion::none) return true;
-    const auto readers = select.output(0).get_target_inputs();
-    return in == place::model && type != ov::element::i64 &&
-           is_one_of<op::v0::Parameter>(*select.get_input_node_ptr(1)) &&
-           is_one_of<op::v0::Parameter>(*select.get_input_node_ptr(2)) &&
-           std::all_of(readers.begin(), readers.end(), [](const auto& reader) {
-               return is_one_of<op::v0::Result>(*reader.get_node());
-           });
-}
-
 bool saves_a_copy_of_cond(const op::v1::Select& select, std::size_t dst_elements) {
     const std::size_t elements = elements_of(select.get_input_partial_shape(0));
     return is_one_of<op::v0::Parameter>(*select.get_input_node_ptr(0)) &&
@@ -114,9 +100,9 @@ bool saves_a_copy_of_cond(const op::v1::Select& select, std::size_t dst_elements
 }
 
 // Why OpenVINO's own Select is as fast, or faster.
-std::string reason_of_speed(const op::v1::Select& select, place in) {
+std::string reason_of_speed(const op::v1::Select& select) {
     const ov::element::Type type = select.get_output_element_type(0);
-    if (!is_kept(select, in)) return "the CPU plugin converts " + type.get_type_name();
+    if (pair_of(type).is_converted) return "the CPU plugin converts " + type.get_type_name();
     const ov::PartialShape& dst = select.get_output_partial_shape(0);
     if (dst.is_dynamic() || select.get_input_partial_shape(0).is_dynamic())
         return "its size is not known";
@@ -126,17 +112,7 @@ std::string reason_of_speed(const op::v1::Select& select, place in) {
     return reason_of_neighbours(select);
 }
 
-void check_narrowing(const op::v1::Select& select, place in) {
-    const ov::element::Type type = select.get_output_element_type(0);
-    if (pair_of(type).made != conversion::narrower) return;
-    OPENVINO_ASSERT(is_kept(select, in), "Maskwise: ", select.get_friendly_name(),
-                    " is a Select of ", type, ", which the CPU plugin narrows to ",
-                    type == ov::element::f64 ? ov::element::f32 : ov::element::i32,
-                    "; allow_narrowing accepts that");
-}
-
-} // namespace
-
+// Why Maskwise cannot run a Select at all; empty where it can.
 std::string reason_of_form(const op::v1::Select& select) {
     const ov::element::Type type = select.get_output_element_type(0);
     if (select.get_autob().m_type == op::AutoBroadcastType::PDPD) return "auto_broadcast is pdpd";
@@ -148,10 +124,11 @@ std::string reason_of_form(const op::v1::Select& select) {
     return is_empty ? "it has no elements" : "";
 }
 
-bool is_claimed(const op::v1::Select& select, const accelerate_options& options, place in) {
+} // namespace
+
+bool is_claimed(const op::v1::Select& select, const accelerate_options& options) {
     std::string reason = reason_of_form(select);
-    if (reason.empty() && !options.force) reason = reason_of_speed(select, in);
-    if (reason.empty() && !options.allow_narrowing) check_narrowing(select, in);
+    if (reason.empty() && !options.force) reason = reason_of_speed(select);
     if (verbose_level() > 0)
         print_decision(select.get_friendly_name(),
                        "Select-1 " + select.get_output_element_type(0).get_type_name(), reason);

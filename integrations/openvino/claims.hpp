@@ -4,20 +4,12 @@
 
 #include <openvino/op/select.hpp>
 
-#include <string>
+#include <cstddef>
 
 namespace maskwise::openvino {
 
-// Where a Select stands. The inputs and outputs of a body have other elements than the model's.
-enum class place { model, body };
-
-// Whether Maskwise runs a Select of a complete model; prints the line of MASKWISE_VERBOSE. Throws
-// ov::Exception where options.force meets elements that the CPU plugin narrows.
-bool is_claimed(const ov::op::v1::Select& select, const accelerate_options& options,
-                place in = place::model);
-
-// Why Maskwise cannot run a Select at all; empty where it can.
-std::string reason_of_form(const ov::op::v1::Select& select);
+// Whether Maskwise runs a Select of a complete model; prints the line of MASKWISE_VERBOSE.
+bool is_claimed(const ov::op::v1::Select& select, const accelerate_options& options);
 
 // The operator in front of a node's output, or behind one, with which the CPU plugin would join
 // what is there; null where there is none.

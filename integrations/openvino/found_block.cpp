@@ -1,8 +1,6 @@
 #include "found_block.hpp"
 
 #include "element_types.hpp"
-#include "fused.hpp"
-#include "precision_probe.hpp"
 
 #include "tensor/data_type.hpp"
 
@@ -17,7 +15,7 @@ namespace {
 namespace op = ov::op;
 using graph::op_kind;
 
-// Operands stand behind each other, so factors move by one.
+// Operands stand before the numbers that factors refer to, so factors move by one.
 void add_causal_step(found_block& found) {
     fusion::row_chain& rows = found.block.rows;
     const std::size_t fill = rows.operands.size();
@@ -26,20 +24,27 @@ void add_causal_step(found_block& found) {
     rows.operands.emplace_back();
     rows.steps.push_back(row_causal_select{fill});
     constexpr std::size_t matrices = 3;
-    const source number = -std::numeric_limits<float>::infinity();
+    const source number{.number = -std::numeric_limits<float>::infinity()};
     found.sources.insert(found.sources.begin() + static_cast<std::ptrdiff_t>(matrices + fill),
                          number);
 }
 
+void add_default_scale(found_block& found) {
+    constexpr std::size_t matrices = 3;
+    found.block.attention->factors.push_back({found.sources.size() - matrices, false});
+    found.scales_by_depth = true;
+}
+
 // The rank of the scores is known, or their SoftMax works along the last dimension whatever it is.
 found_block describe(fusion::block block, const model_ops& from) {
-    found_block found{std::move(block), {}, {}};
+    found_block found{std::move(block), {}, {}, {}};
     found.block.rows.rank.reset();
     for (const std::size_t id : found.block.inputs()) found.sources.push_back(from.source_of(id));
     for (const std::size_t id : found.block.op_ids()) {
         const node_set& more = from.nodes_of(id);
         found.nodes.insert(more.begin(), more.end());
     }
+    found.last = from.result_node(found.block.result());
     return found;
 }
 
@@ -49,11 +54,6 @@ std::optional<fusion::block> find_around(const graph::op& soft_max, const model_
     } catch (const fusion::no_chain&) {
         return std::nullopt;
     }
-}
-
-bool ends_in(const fusion::block& block, const ov::Node& end, const model_ops& from) {
-    return std::ranges::any_of(block.op_ids(),
-                               [&](std::size_t id) { return from.nodes_of(id).contains(&end); });
 }
 
 bool has_select(const fusion::row_chain& rows) {
@@ -66,51 +66,41 @@ bool has_known_rank(const ov::Node& soft_max) {
     return rank.is_static() && rank.get_length() > 0 && rank.get_length() <= max_rank;
 }
 
-ov::Output<ov::Node> follow(const std::vector<std::size_t>& way, const ov::OutputVector& inputs) {
-    ov::Output<ov::Node> at = inputs.at(way.front());
-    for (std::size_t i = 1; i < way.size(); ++i) at = at.get_node()->input_value(way[i]);
-    return at;
+void add_attributes(found_block& found, const op::v13::ScaledDotProductAttention& end) {
+    if (end.get_causal()) add_causal_step(found);
+    if (!has_scale(end)) add_default_scale(found);
 }
 
 } // namespace
 
-ov::OutputVector found_block::inputs_of(const ov::OutputVector& inputs) const {
-    ov::OutputVector own;
-    for (const source& from : sources) {
-        if (const auto* way = std::get_if<std::vector<std::size_t>>(&from))
-            own.push_back(follow(*way, inputs));
-        else
-            own.push_back(op::v0::Constant::create(ov::element::f32, {}, {std::get<float>(from)}));
-    }
-    return own;
+ov::OutputVector found_block::inputs() const {
+    ov::OutputVector outputs;
+    for (const source& from : sources)
+        outputs.push_back(from.reader != nullptr
+                              ? from.reader->input_value(from.input)
+                              : op::v0::Constant::create(ov::element::f32, {}, {from.number}));
+    return outputs;
 }
 
-std::shared_ptr<ov::Node> found_block::make(const ov::OutputVector& inputs) const {
-    ov::OutputVector own = inputs_of(inputs);
-    const bool probes = block.attention.has_value();
-    if (probes) own.push_back(make_precision_probe());
-    return std::make_shared<fused>(own, block, probes);
-}
-
-std::string found_block::text(const ov::Node& end) const {
+std::string found_block::text() const {
     return std::string(block.attention ? "attention " : "rows ") +
-           end.get_output_element_type(0).get_type_name() + ' ' + std::to_string(nodes.size()) +
+           last->get_output_element_type(0).get_type_name() + ' ' + std::to_string(nodes.size()) +
            (nodes.size() == 1 ? " node" : " nodes");
 }
 
-std::optional<found_block> find_block(const ov::Node& end, const ov::Node* replaced) {
+std::optional<found_block> find_block(ov::Node& end, const node_set& claimed) {
     if (!computes_in_f32(type_of(end.get_output_element_type(0)))) return std::nullopt;
-    const model_ops from(end, replaced);
-    const bool is_softmax = !from.all().empty() && from.all().back().kind == op_kind::soft_max;
+    const model_ops from(end, claimed);
     for (const graph::op& each : from.all()) {
         if (each.kind != op_kind::soft_max || !graph::works_along(each, 1)) continue;
         auto block = find_around(each, from);
-        if (!block || block->attention.has_value() == is_softmax || !ends_in(*block, end, from))
-            continue;
-        if (is_softmax && !(has_known_rank(end) && has_select(block->rows))) return std::nullopt;
+        if (!block || block->attention.has_value() == is_softmax(end)) continue;
         found_block found = describe(std::move(*block), from);
-        const auto* whole = ov::as_type<const op::v13::ScaledDotProductAttention>(&end);
-        if (whole != nullptr && whole->get_causal()) add_causal_step(found);
+        if (!found.nodes.contains(&end)) continue;
+        if (is_softmax(end) && !(has_known_rank(end) && has_select(found.block.rows)))
+            return std::nullopt;
+        if (const auto* whole = ov::as_type<op::v13::ScaledDotProductAttention>(&end))
+            add_attributes(found, *whole);
         return found;
     }
     return std::nullopt;

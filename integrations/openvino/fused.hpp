@@ -18,9 +18,10 @@ public:
     OPENVINO_OP("Fused", "maskwise")
 
     fused() = default;
-    // Steps have no constants, and no boundary moves. The last input may be a precision_probe.
-    // Throws ov::NodeValidationFailure for types and shapes that do not fit.
-    fused(const ov::OutputVector& inputs, const fusion::block& of, bool has_probe);
+    // Steps have no constants, and no boundary moves. With `scales_by_depth` the last operand of a
+    // step is no input but 1 / sqrt(depth) of the query. Throws ov::NodeValidationFailure for types
+    // and shapes that do not fit.
+    fused(const ov::OutputVector& inputs, const fusion::block& of, bool scales_by_depth);
 
     void validate_and_infer_types() override;
     std::shared_ptr<ov::Node> clone_with_new_inputs(const ov::OutputVector& inputs) const override;
@@ -28,18 +29,15 @@ public:
 
 private:
     void run(const ov::TensorVector& inputs, ov::Tensor& output) const override;
-    std::size_t count_inputs() const { return get_input_size() - (has_probe_ ? 1 : 0); }
     std::size_t first_operand() const { return block_.attention ? 3 : 1; }
     std::vector<bool> are_conds() const;
     ov::element::Type merged_type(const std::vector<bool>& conds) const;
     ov::PartialShape shape_of_rows() const;
     ov::PartialShape shape_of_attention() const;
-    bool take_transpose();
-    bool may_be_bf16() const;
-    void convert_to_bf16();
+    float scale_of(const tensor_desc& query) const;
 
     fusion::block block_;
-    bool has_probe_ = false;
+    bool scales_by_depth_ = false;
     std::shared_ptr<fusion::recent_blocks> compiled_ = std::make_shared<fusion::recent_blocks>();
 };
 

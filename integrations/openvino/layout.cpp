@@ -2,11 +2,8 @@
 
 #include <openvino/core/core.hpp>
 #include <openvino/core/op_extension.hpp>
-#include <openvino/frontend/extension/conversion.hpp>
-#include <openvino/frontend/node_context.hpp>
 #include <openvino/op/op.hpp>
 #include <openvino/op/util/multi_subgraph_base.hpp>
-#include <openvino/pass/pass.hpp>
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -81,12 +78,10 @@ bool has_known_size() {
 } // namespace
 
 void check_layout() {
-    const bool is_known =
-        has_known_slots<ov::Node>() && has_known_slots<ov::op::util::MultiSubGraphOp>() &&
-        has_known_slots<ov::AttributeVisitor>() && has_known_slots<ov::BaseOpExtension>() &&
-        has_known_slots<ov::frontend::ConversionExtensionBase>() &&
-        has_known_slots<ov::frontend::NodeContext>() && has_known_slots<ov::pass::ModelPass>() &&
-        has_known_size();
+    const bool is_known = has_known_slots<ov::Node>() &&
+                          has_known_slots<ov::op::util::MultiSubGraphOp>() &&
+                          has_known_slots<ov::AttributeVisitor>() &&
+                          has_known_slots<ov::BaseOpExtension>() && has_known_size();
     if (is_known) return;
     const auto version = [](auto... numbers) {
         std::string text;

@@ -2,7 +2,6 @@
 
 #include "element_types.hpp"
 
-#include "attention/attention_checks.hpp"
 #include "tensor/data_type.hpp"
 
 #include <openvino/op/constant.hpp>
@@ -46,8 +45,12 @@ bool is_named(std::string_view type, std::string_view name) {
            type.substr(1) == name.substr(1);
 }
 
-const ov::Node& maker_of(const ov::Node& node, std::size_t input) {
+ov::Node& maker_of(const ov::Node& node, std::size_t input) {
     return *node.get_input_node_ptr(input);
+}
+
+std::size_t id_of(const ov::Output<ov::Node>& value) {
+    return reinterpret_cast<std::size_t>(&value.get_tensor());
 }
 
 // A constant +0 of at most one dimension: it leaves the shape of what it is combined with.
@@ -126,65 +129,66 @@ bool is_softmax(const ov::Node& node) {
     return ov::is_type<op::v1::Softmax>(&node) || ov::is_type<op::v8::Softmax>(&node);
 }
 
-model_ops::model_ops(const ov::Node& end, const ov::Node* replaced)
-    : end_(&end), replaced_(replaced) {
-    if (const auto* whole = ov::as_type<const op::v13::ScaledDotProductAttention>(&end))
-        add_attention(*whole);
-    else
-        add_node(end, is_softmax(end) ? op_kind::soft_max : op_kind::mat_mul, {});
+bool has_scale(const op::v13::ScaledDotProductAttention& node) {
+    constexpr std::size_t scale = 4;
+    return node.get_input_size() > scale;
 }
 
-template <class Node>
-std::size_t model_ops::count_readers(const ov::Output<Node>& value) const {
-    const auto readers = value.get_target_inputs();
-    return static_cast<std::size_t>(std::ranges::count_if(
-        readers, [this](const auto& reader) { return reader.get_node() != replaced_; }));
+model_ops::model_ops(ov::Node& end, const node_set& claimed) : end_(&end), claimed_(claimed) {
+    if (auto* whole = ov::as_type<op::v13::ScaledDotProductAttention>(&end))
+        add_attention(*whole);
+    else
+        add_node(end, is_softmax(end) ? op_kind::soft_max : op_kind::mat_mul, 0);
+    add_result(end);
+}
+
+std::shared_ptr<ov::Node> model_ops::result_node(std::size_t value) const {
+    const auto found = results_.find(value);
+    return found == results_.end() ? nullptr : found->second;
 }
 
 // The plugin computes in f32, or in the type that it has been told to, whatever the model says: it
 // rounds between operators in none of them but the last.
-template <class Node>
-graph::logical_tensor model_ops::describe(const ov::Output<Node>& value) {
-    graph::logical_tensor made;
-    made.id = reinterpret_cast<std::size_t>(&value.get_tensor());
-    made.type = type_of(value.get_element_type());
-    if (computes_in_f32(made.type)) made.type = data_type::f32;
+graph::logical_tensor model_ops::describe(const ov::Output<ov::Node>& value) {
+    graph::logical_tensor described;
+    described.id = id_of(value);
+    described.type = type_of(value.get_element_type());
+    if (computes_in_f32(described.type)) described.type = data_type::f32;
     const ov::PartialShape& shape = value.get_partial_shape();
-    made.rank_known = shape.rank().is_static() && shape.rank().get_length() <= max_rank;
-    if (made.rank_known)
+    described.rank_known = shape.rank().is_static() && shape.rank().get_length() <= max_rank;
+    if (described.rank_known)
         for (const ov::Dimension& extent : shape)
-            made.extents.push_back(extent.is_static() ? extent.get_length()
-                                                      : graph::unknown_extent);
+            described.extents.push_back(extent.is_static() ? extent.get_length()
+                                                           : graph::unknown_extent);
     if (ov::is_type<op::v0::Constant>(value.get_node()))
-        made.property = graph::property_kind::constant;
-    if (count_readers(value) != 1) shared_.insert(made.id);
-    return made;
+        described.property = graph::property_kind::constant;
+    if (value.get_target_inputs().size() != 1) shared_.insert(described.id);
+    return described;
 }
 
-graph::logical_tensor model_ops::read(const ov::Node& node, std::size_t input, const path& way) {
-    path to = way;
-    to.push_back(input);
-    graph::logical_tensor made = describe(node.input_value(input));
-    sources_.emplace(made.id, to);
-    add_maker(node.input_value(input), to);
-    return made;
+// `depth` is the number of nodes between this one and the end.
+graph::logical_tensor model_ops::read(ov::Node& node, std::size_t input, std::size_t depth) {
+    graph::logical_tensor value = describe(node.input_value(input));
+    sources_.emplace(value.id, source{&node, input});
+    add_maker(node.input_value(input), depth + 1);
+    return value;
 }
 
 graph::logical_tensor model_ops::number(float value) {
-    graph::logical_tensor made;
-    made.id = own_id();
-    made.type = data_type::f32;
-    made.rank_known = true;
-    sources_.emplace(made.id, value);
-    return made;
+    graph::logical_tensor described;
+    described.id = own_id();
+    described.type = data_type::f32;
+    described.rank_known = true;
+    sources_.emplace(described.id, source{.number = value});
+    return described;
 }
 
-// Of the same rank, and of extents that nobody has told.
+// The rank of `other`, with unknown extents.
 graph::logical_tensor model_ops::like(const graph::logical_tensor& other) {
-    graph::logical_tensor made = other;
-    made.id = own_id();
-    std::ranges::fill(made.extents, graph::unknown_extent);
-    return made;
+    graph::logical_tensor described = other;
+    described.id = own_id();
+    std::ranges::fill(described.extents, graph::unknown_extent);
+    return described;
 }
 
 void model_ops::add(graph::op op, node_set stands_for) {
@@ -192,57 +196,49 @@ void model_ops::add(graph::op op, node_set stands_for) {
     ops_.push_back(std::move(op));
 }
 
-void model_ops::add_node(const ov::Node& node, op_kind kind, const path& way) {
-    graph::op made = op_of(node, kind);
+void model_ops::add_node(ov::Node& node, op_kind kind, std::size_t depth) {
+    graph::op op = op_of(node, kind);
     const bool has_order = kind == op_kind::static_transpose;
     const std::size_t inputs = has_order ? 1 : node.get_input_size();
-    for (std::size_t i = 0; i < inputs; ++i) made.inputs.push_back(read(node, i, way));
-    made.outputs = {describe(node.output(0))};
-    add(std::move(made), {&node});
+    for (std::size_t i = 0; i < inputs; ++i) op.inputs.push_back(read(node, i, depth));
+    op.outputs = {describe(node.output(0))};
+    add(std::move(op), {&node});
 }
 
-void model_ops::add_zeros_of_nan(const ov::Node& select, const path& way) {
-    const ov::Node& soft_max = maker_of(select, 2);
-    path to = way;
-    to.push_back(2);
-    graph::op made = op_of(soft_max, op_kind::soft_max);
-    made.mode = "nan_as_zero";
-    made.inputs = {read(soft_max, 0, to)};
-    made.outputs = {describe(select.output(0))};
-    add(std::move(made), {&soft_max, &maker_of(select, 0), &select});
+void model_ops::add_zeros_of_nan(ov::Node& select, std::size_t depth) {
+    ov::Node& soft_max = maker_of(select, 2);
+    graph::op op = op_of(soft_max, op_kind::soft_max);
+    op.mode = "nan_as_zero";
+    op.inputs = {read(soft_max, 0, depth + 1)};
+    op.outputs = {describe(select.output(0))};
+    add(std::move(op), {&soft_max, &maker_of(select, 0), &select});
 }
 
 // An operator of which no node is alone the maker.
 graph::logical_tensor model_ops::add_own(op_kind kind, std::vector<graph::logical_tensor> inputs,
                                          std::optional<graph::logical_tensor> output) {
-    graph::op made;
-    made.id = own_id();
-    made.kind = kind;
+    graph::op op;
+    op.id = own_id();
+    op.kind = kind;
     if (!output) output = like(inputs[0]);
-    made.inputs = std::move(inputs);
-    made.outputs = {*output};
-    if (kind == op_kind::soft_max) made.axis = -1;
-    add(std::move(made), {end_});
+    op.inputs = std::move(inputs);
+    op.outputs = {*output};
+    if (kind == op_kind::soft_max) op.axis = -1;
+    add(std::move(op), {end_});
     return *output;
 }
 
 // Query times key, the scale, the mask, SoftMax, and the product with value; nothing of what the
-// kernels do not have. A causal boundary is no operator: whoever finds the block adds it.
-void model_ops::add_attention(const op::v13::ScaledDotProductAttention& node) {
+// kernels do not have.
+void model_ops::add_attention(op::v13::ScaledDotProductAttention& node) {
     constexpr std::size_t mask = 3, scale = 4, sink = 5;
-    const ov::PartialShape& shape = node.get_input_partial_shape(0);
-    const bool has_scale = node.get_input_size() > scale;
-    const bool has_depth =
-        shape.rank().is_static() && shape.size() > 0 && shape.rbegin()->is_static();
-    if (node.get_input_size() > sink || (!has_scale && !has_depth)) return;
-    const auto query = read(node, 0, {}), key = read(node, 1, {}), value = read(node, 2, {});
+    if (node.get_input_size() > sink) return;
+    const auto query = read(node, 0, 0), key = read(node, 1, 0), value = read(node, 2, 0);
     auto scores = add_own(op_kind::mat_mul, {query, key});
     ops_.back().transpose_b = true;
-    const auto factor =
-        has_scale ? read(node, scale, {}) : number(default_scale(shape.rbegin()->get_length()));
-    scores = add_own(op_kind::multiply, {scores, factor});
+    if (has_scale(node)) scores = add_own(op_kind::multiply, {scores, read(node, scale, 0)});
     if (node.get_input_size() > mask && !node.get_causal()) {
-        const auto given = read(node, mask, {});
+        const auto given = read(node, mask, 0);
         scores =
             given.type == data_type::boolean
                 ? add_own(op_kind::select, {given, scores, number(minus_infinity)}, like(scores))
@@ -252,12 +248,26 @@ void model_ops::add_attention(const op::v13::ScaledDotProductAttention& node) {
     add_own(op_kind::mat_mul, {scores, value}, describe(node.output(0)));
 }
 
-void model_ops::add_maker(const ov::Output<ov::Node>& value, const path& way) {
-    const ov::Node& maker = *value.get_node();
-    if (way.size() > most_steps || maker.get_output_size() != 1 || count_readers(value) != 1)
+void model_ops::add_maker(const ov::Output<ov::Node>& value, std::size_t depth) {
+    ov::Node& maker = *value.get_node();
+    if (depth > most_steps || maker.get_output_size() != 1 || claimed_.contains(&maker) ||
+        value.get_target_inputs().size() != 1)
         return;
-    if (is_zero_of_nan(maker)) return add_zeros_of_nan(maker, way);
-    if (const op_kind kind = kind_of(maker); kind != op_kind::other) add_node(maker, kind, way);
+    if (is_zero_of_nan(maker)) return add_zeros_of_nan(maker, depth);
+    if (const op_kind kind = kind_of(maker); kind != op_kind::other) add_node(maker, kind, depth);
+}
+
+void model_ops::add_result(ov::Node& node) {
+    results_.emplace(id_of(node.output(0)), node.shared_from_this());
+    const auto readers = node.output(0).get_target_inputs();
+    if (readers.size() != 1 || readers.begin()->get_index() != 0) return;
+    ov::Node& reader = *readers.begin()->get_node();
+    if (claimed_.contains(&reader) || kind_of(reader) != op_kind::static_transpose) return;
+    graph::op op = op_of(reader, op_kind::static_transpose);
+    op.inputs = {describe(node.output(0))};
+    op.outputs = {describe(reader.output(0))};
+    add(std::move(op), {&reader});
+    add_result(reader);
 }
 
 } // namespace maskwise::openvino

@@ -3,6 +3,15 @@
 #include <openvino/op/convert.hpp>
 
 namespace maskwise::openvino {
+namespace {
+
+bool is_conversion_of_boolean(const ov::Node& node) {
+    return ov::is_type<ov::op::v0::Convert>(&node) &&
+           node.get_input_element_type(0) == ov::element::boolean &&
+           node.get_output_element_type(0) == ov::element::u8;
+}
+
+} // namespace
 
 bool operation::evaluate(ov::TensorVector& outputs, const ov::TensorVector& inputs) const {
     try {
@@ -13,22 +22,13 @@ bool operation::evaluate(ov::TensorVector& outputs, const ov::TensorVector& inpu
     return true;
 }
 
-void operation::bypass_conversion(std::size_t number) {
-    input(number).replace_source_output(get_input_node_ptr(number)->input_value(0));
-}
-
 void operation::take_cond(std::size_t number) {
-    if (converts(*get_input_node_ptr(number), ov::element::boolean, ov::element::u8))
-        bypass_conversion(number);
+    const ov::Node& maker = *get_input_node_ptr(number);
+    if (is_conversion_of_boolean(maker)) input(number).replace_source_output(maker.input_value(0));
     const ov::element::Type cond = get_input_element_type(number);
     NODE_VALIDATION_CHECK(
         this, cond.is_dynamic() || cond == ov::element::boolean || cond == ov::element::u8,
         "Maskwise: cond is ", cond, ", expected boolean");
-}
-
-bool converts(const ov::Node& node, ov::element::Type from, ov::element::Type to) {
-    return ov::is_type<ov::op::v0::Convert>(&node) && node.get_input_element_type(0) == from &&
-           node.get_output_element_type(0) == to;
 }
 
 tensor_desc describe(const ov::Tensor& tensor) {

@@ -18,8 +18,6 @@ public:
     bool evaluate(ov::TensorVector& outputs, const ov::TensorVector& inputs) const override;
 
 protected:
-    // Lets an input have what the plugin's conversion in front of it has.
-    void bypass_conversion(std::size_t input);
     // Takes the boolean of a condition that the plugin has converted to u8: the same bytes. Throws
     // ov::NodeValidationFailure where it is neither boolean nor u8.
     void take_cond(std::size_t input);
@@ -27,8 +25,6 @@ protected:
 private:
     virtual void run(const ov::TensorVector& inputs, ov::Tensor& output) const = 0;
 };
-
-bool converts(const ov::Node& node, ov::element::Type from, ov::element::Type to);
 
 // Strides are left empty where the tensor has no gaps.
 tensor_desc describe(const ov::Tensor& tensor);

@@ -1,15 +1,12 @@
 #include "select.hpp"
 
-#include <algorithm>
-
 namespace maskwise::openvino {
 
 using broadcast_spec = ov::op::AutoBroadcastSpec;
 using broadcast_type = ov::op::AutoBroadcastType;
 
-select::select(const ov::OutputVector& inputs, const broadcast_spec& broadcast,
-               ov::element::Type written)
-    : operation(inputs), broadcast_(broadcast), written_(written) {
+select::select(const ov::OutputVector& inputs, const broadcast_spec& broadcast)
+    : operation(inputs), broadcast_(broadcast) {
     constructor_validate_and_infer_types();
 }
 
@@ -20,29 +17,6 @@ void select::validate_and_infer_types() {
                           "Maskwise: auto_broadcast is pdpd, expected none or numpy");
     take_cond(0);
     set_output_type(0, merged_type(), merged_shape());
-    if (written_.is_dynamic()) written_ = get_output_element_type(0);
-    if (is_between_conversions()) bypass_conversions();
-}
-
-// The plugin has written_ converted to what it computes with, and back.
-bool select::is_between_conversions() const {
-    const ov::element::Type type = get_output_element_type(0);
-    if (type == written_ || !converts(*get_input_node_ptr(1), written_, type) ||
-        !converts(*get_input_node_ptr(2), written_, type))
-        return false;
-    // One that is being made, as a clone of one between conversions, has no readers, and no
-    // shared pointer from which output() would make another.
-    const auto readers = get_output_target_inputs(0);
-    return !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](const auto& reader) {
-        return converts(*reader.get_node(), type, written_);
-    });
-}
-
-void select::bypass_conversions() {
-    for (const std::size_t operand : {1U, 2U}) bypass_conversion(operand);
-    set_output_type(0, written_, get_output_partial_shape(0));
-    for (const auto& reader : output(0).get_target_inputs())
-        reader.get_node()->output(0).replace(output(0));
 }
 
 ov::element::Type select::merged_type() const {
@@ -70,7 +44,7 @@ ov::PartialShape select::merged_shape() const {
 }
 
 std::shared_ptr<ov::Node> select::clone_with_new_inputs(const ov::OutputVector& inputs) const {
-    return std::make_shared<select>(inputs, broadcast_, written_);
+    return std::make_shared<select>(inputs, broadcast_);
 }
 
 bool select::visit_attributes(ov::AttributeVisitor& visitor) {

@@ -15,8 +15,7 @@ public:
 
     select() = default;
     // Throws ov::NodeValidationFailure for types and shapes that do not fit, and for pdpd.
-    select(const ov::OutputVector& inputs, const ov::op::AutoBroadcastSpec& broadcast,
-           ov::element::Type written = ov::element::dynamic);
+    select(const ov::OutputVector& inputs, const ov::op::AutoBroadcastSpec& broadcast);
 
     void validate_and_infer_types() override;
     std::shared_ptr<ov::Node> clone_with_new_inputs(const ov::OutputVector& inputs) const override;
@@ -27,11 +26,8 @@ private:
     void run(const ov::TensorVector& inputs, ov::Tensor& output) const override;
     ov::element::Type merged_type() const;
     ov::PartialShape merged_shape() const;
-    bool is_between_conversions() const;
-    void bypass_conversions();
 
     ov::op::AutoBroadcastSpec broadcast_ = ov::op::AutoBroadcastType::NUMPY;
-    ov::element::Type written_ = ov::element::dynamic; // of then and else, in the model as given
 };
 
 } // namespace maskwise::openvino

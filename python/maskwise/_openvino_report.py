@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections import Counter
 from typing import Any, NoReturn
 
 import openvino as ov  # type: ignore[import-untyped, unused-ignore]
 
-import maskwise.openvino
-from maskwise import _arguments, _report
+from maskwise import _arguments, _report, openvino
 
 PARSER = _report.make_parser("maskwise.openvino", __doc__)
 ROUNDS = 5e-2  # of the largest element, through the layers of a model in 16 bits
@@ -35,22 +34,22 @@ def ports_of(model: ov.Model) -> list[_report.Port]:
     ]
 
 
-def nodes_of(model: ov.Model) -> Iterator[Any]:
-    """Those in bodies, too."""
-    for node in model.get_ordered_ops():
-        yield node
-        kind = node.get_type_name()
-        if kind == "If":
-            yield from nodes_of(node.get_then_body())
-            yield from nodes_of(node.get_else_body())
-        elif kind in ("Loop", "TensorIterator"):
-            yield from nodes_of(node.get_function())
+def print_claims(model: ov.Model, accelerated: ov.Model) -> None:
+    """What is not OpenVINO's own any more is Maskwise's."""
+    left = Counter(map(kind_and_name, openvino._nodes(accelerated)))
+    claims = []
+    for node in openvino._nodes(model):
+        named = kind_and_name(node)
+        if named[0] in ("ScaledDotProductAttention", "Select", "Softmax"):
+            claims.append((*named, left[named] == 0))
+            left[named] -= 1
+    _report.print_claims(claims, "OpenVINO")
 
 
-def print_claims(model: ov.Model, taken: list[str]) -> None:
-    named = [(node.get_type_name(), node.get_friendly_name()) for node in nodes_of(model)]
-    kinds = ("ScaledDotProductAttention", "Select", "Softmax")
-    _report.print_claims(((k, n, n in taken) for k, n in named if k in kinds), "OpenVINO")
+def kind_and_name(node: ov.Node) -> tuple[str, str]:
+    kind = node.get_type_info()
+    is_own = kind.version_id != "maskwise"
+    return str(kind.name) if is_own else "", str(node.get_friendly_name())
 
 
 def read(core: ov.Core, path: str) -> ov.Model:
@@ -96,12 +95,12 @@ def main(arguments: list[str] | None = None) -> int:
     inputs = _report.draw_inputs(ports, extents)
     try:
         model.reshape({name: list(array.shape) for name, array in inputs.items()})
-        accelerated = maskwise.openvino.accelerate(model.clone())
+        precision = core.get_property("CPU", "INFERENCE_PRECISION_HINT")
+        accelerated = openvino.accelerate(model, precision=precision)
     except (FileNotFoundError, RuntimeError, ValueError) as failure:
         refuse("this model stays OpenVINO's", failure)
-    taken = maskwise.openvino.taken(accelerated)
-    print_claims(accelerated, taken)
-    if not taken:
+    print_claims(model, accelerated)
+    if not openvino.taken(accelerated):
         print("nothing of this model is Maskwise's, so it runs as before")
         return 0
     try:

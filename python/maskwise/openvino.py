@@ -1,20 +1,16 @@
 """Attention and Select of OpenVINO models by Maskwise, on the CPU.
 
     import maskwise.openvino
-    maskwise.openvino.accelerate(model)            # an openvino.Model, in place
-    compiled = core.compile_model(model, "CPU")
+    compiled = core.compile_model(maskwise.openvino.accelerate(model), "CPU")
 
-Or, for every model that an openvino.Core reads from IR or ONNX:
-
-    core.add_extension(maskwise.openvino.library())
-
-`taken` tells what Maskwise runs of such a model, and `python -m maskwise.openvino model.onnx` that
-and what it gains.
+`accelerate` returns a copy, `taken` tells what Maskwise runs of it, and
+`python -m maskwise.openvino model.onnx` that and what it gains.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 try:
@@ -23,7 +19,6 @@ except ModuleNotFoundError as missing:
     if __name__ != "__main__" or missing.name != "openvino":
         raise
     sys.exit("python -m maskwise.openvino: openvino is not installed")
-from openvino import opset13 as ops
 from openvino.utils.node_factory import (  # type: ignore[import-untyped, unused-ignore]
     NodeFactory,
 )
@@ -33,7 +28,9 @@ from maskwise import _arguments
 
 
 def library() -> str:
-    """Path of the extension: what `core.add_extension` takes.
+    """Path of the extension: a core with it reads and imports files of accelerated models.
+
+    `core.add_extension` takes it.
 
     Raises
     ------
@@ -43,77 +40,106 @@ def library() -> str:
     return maskwise._library("libmaskwise_openvino_extension.so", "extension of OpenVINO")
 
 
-def accelerate(model: ov.Model, *, force: bool = False, allow_narrowing: bool = False) -> ov.Model:
-    """Lets Maskwise run attention and Selects of a model, where that is faster; in place.
-
-    The operations of the model stay OpenVINO's: what the CPU plugin compiles of it has Maskwise's.
+def accelerate(
+    model: ov.Model,
+    *,
+    force: bool = False,
+    zero_masked_rows: bool = False,
+    precision: str | ov.Type | None = None,
+) -> ov.Model:
+    """A copy of a model in which Maskwise runs attention and Selects, where that is faster.
 
     Parameters
     ----------
     model : openvino.Model
-        Before it is compiled. Names, runtime info and readers stay; the bodies of If, Loop and
-        TensorIterator are looked at, too.
+        Stays as it is: save this one, since a file of the copy needs `core.add_extension`.
     force : bool
         Takes every attention, Softmax of masked scores and Select that Maskwise can run, also where
         OpenVINO's own are faster.
-    allow_narrowing : bool
-        Takes with `force` the Selects of i64, u64 and f64, too, of which the CPU plugin keeps the
-        lower 32 bits or the precision of f32.
+    zero_masked_rows : bool
+        In attention and Softmax by Maskwise, rows without an unmasked key are zeros, as in PyTorch;
+        OpenVINO makes NaN of them. Takes every attention and Softmax that Maskwise can run.
+    precision : "f32", "bf16", openvino.Type or None
+        What the compiled model computes in, which its operations are not told: the
+        INFERENCE_PRECISION_HINT of `core.compile_model`, or of OpenVINO's own choice
+        `core.get_property("CPU", "INFERENCE_PRECISION_HINT")`. With "bf16", attention of f32 is
+        computed in bf16. With None it is computed in the types of the model; on CPUs with
+        AVX512_BF16, where OpenVINO's own choice is bf16, only what is causal is taken of f32.
 
     Returns
     -------
-    model
+    openvino.Model
+        For `core.compile_model`. Names and runtime info are the model's; constants are shared. The
+        bodies of If, Loop and TensorIterator are accelerated, too.
 
     Raises
     ------
     RuntimeError
-        `force` meets i64, u64 or f64, and `allow_narrowing` is not set: the model is unchanged;
-        and what `library` raises.
+        This OpenVINO is too old, or lays out its classes in another way.
+    FileNotFoundError
+        As `library`.
     TypeError
-        A model of another type than openvino.Model, such as a path or a compiled model; a
-        non-boolean force or allow_narrowing.
+        A model of another type than openvino.Model, such as a path or a compiled model; an option
+        of another type.
     ValueError
-        The model has no result.
+        A precision that is none of these.
     """
     options = {
         "force": _arguments.flag("force", force),
-        "allow_narrowing": _arguments.flag("allow_narrowing", allow_narrowing),
+        "zero_masked_rows": _arguments.flag("zero_masked_rows", zero_masked_rows),
+        "precision": _precision(precision),
     }
-    _call("Accelerate", model, options)
-    return model
+    copy = _model(model).clone()
+    ends = [node.output(0) for node in (*copy.get_results(), *copy.get_sinks())]
+    factory = NodeFactory()
+    try:
+        factory.add_extension(library())
+        if ends:
+            factory.create("Accelerate", ends, options)
+    except RuntimeError as failure:  # OpenVINO puts a file and a line of the source before it
+        raise RuntimeError(
+            "Maskwise: " + str(failure).rpartition("Maskwise: ")[2].strip()
+        ) from None
+    return copy
+
+
+def _precision(value: Any) -> str:
+    name = value.to_string() if isinstance(value, ov.Type) else value
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"precision is {_arguments.shown(value)}, expected a string")
+    if name not in (None, "f32", "bf16"):
+        raise ValueError(f"precision is {_arguments.shown(value)}, expected f32 or bf16")
+    return name or "dynamic"
 
 
 def taken(model: ov.Model) -> list[str]:
-    """Names of the operations that Maskwise runs of a model when the CPU plugin compiles it.
+    """Names of the operations that Maskwise runs of an accelerated model, those in bodies too.
 
-    Of a model after `accelerate`, or read by a core with the extension; those in bodies, too, and
-    those that run with a Softmax.
+    An operation that stands for several has the name of the last.
 
     Raises
     ------
-    TypeError, ValueError, RuntimeError
+    TypeError
         As `accelerate`.
     """
-    names: str = _call("Taken", model, {}).get_friendly_name()
-    return names.split("\0")[:-1]
+    nodes = _nodes(_model(model))
+    return [n.get_friendly_name() for n in nodes if n.get_type_info().version_id == "maskwise"]
 
 
-def _call(name: str, model: Any, options: dict[str, bool]) -> Any:
-    """Of the library. OpenVINO hands operations to it, not models: the one returned holds it."""
-    _arguments.instance("model", model, ov.Model, "an openvino.Model, such as read_model gives")
-    if not model.get_results():
-        raise ValueError(f"{model.friendly_name} has no result")
-    factory = NodeFactory()
-    factory.add_extension(library())
-    holder = ops.if_op(ops.constant(True))
-    holder.set_then_body(model)
-    holder.set_else_body(model)
-    holder.set_output(model.get_results()[0], model.get_results()[0])
-    try:
-        factory.create(name, [holder.output(0)], options)
-    except RuntimeError as failure:  # OpenVINO puts a file and a line of the source before it
-        raise RuntimeError(str(failure).rpartition("Maskwise: ")[2].strip()) from None
-    return holder
+def _model(model: Any) -> Any:
+    return _arguments.instance("model", model, ov.Model, "an openvino.Model, as read_model gives")
+
+
+def _nodes(model: ov.Model) -> Iterator[ov.Node]:
+    """Those in bodies, too."""
+    for node in model.get_ordered_ops():
+        yield node
+        kind = node.get_type_name()
+        if kind == "If":
+            yield from _nodes(node.get_then_body())
+            yield from _nodes(node.get_else_body())
+        elif kind in ("Loop", "TensorIterator"):
+            yield from _nodes(node.get_function())
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import maskwise.openvino
 import numpy as np
 import openvino as ov
 from arrays import BFLOAT16, Array
@@ -79,6 +80,11 @@ def run(compiled: ov.CompiledModel, arrays: Sequence[Array]) -> Array:
     tensor = request.get_output_tensor(0)
     dtype = TYPES[tensor.element_type]
     return np.array(tensor.data).view(dtype).reshape(tuple(tensor.shape))
+
+
+def accelerate(model: ov.Model, **options: Any) -> ov.Model:
+    """For the precision of SETTINGS."""
+    return maskwise.openvino.accelerate(model, **{"precision": "f32", **options})
 
 
 def compile_model(model: ov.Model, **settings: Any) -> ov.CompiledModel:

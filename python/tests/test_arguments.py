@@ -82,17 +82,24 @@ def test_keywords_of_a_session(name: str, value: Any) -> None:
     refused(ValueError, f"{name}: Maskwise comes first", lambda: call(MODEL, **{name: value}))
 
 
-@pytest.mark.parametrize("name", ["force", "allow_narrowing"])
+@pytest.mark.parametrize("name", ["force", "zero_masked_rows"])
 @pytest.mark.parametrize("value", [None, "yes", [True], X, 2, 0.5], ids=repr)
 def test_flags_of_accelerate(name: str, value: Any) -> None:
     call = maskwise.openvino.accelerate
     refused(TypeError, f"{name} is ", lambda: call(openvino_model(), **{name: value}))
 
 
-def test_refusals_of_the_extension_without_places_in_its_source() -> None:
-    model = openvino_model(np.int64)
+@pytest.mark.parametrize(
+    ("error", "precision"),
+    [
+        *((TypeError, x) for x in (5, True, X, ["f32"])),
+        *((ValueError, x) for x in ("f16", "", "i8")),
+    ],
+    ids=repr,
+)
+def test_precision_of_accelerate(error: type[Exception], precision: Any) -> None:
     call = maskwise.openvino.accelerate
-    refused(RuntimeError, " is a Select of i64", lambda: call(model, force=True))
+    refused(error, "precision is ", lambda: call(openvino_model(), precision=precision))
 
 
 def test_numbers_of_arguments() -> None:

@@ -11,9 +11,8 @@ import openvino as ov
 import pytest
 from arrays import Array
 from openvino import opset13 as ops
-from select_models import compile_model, run
+from select_models import accelerate, compile_model, run
 
-accelerate = maskwise.openvino.accelerate
 SHAPE = (2, 4, 96, 96)  # 288 KiB
 OPERATORS = {"multiply": np.multiply, "divide": np.divide}
 
@@ -46,13 +45,12 @@ def chains(model: ov.Model) -> list[str]:
     return [f"{node.get_friendly_name()} of {node.get_input_size()}" for node in own]
 
 
-def test_somebody_may_hold_the_softmax() -> None:
-    x = ops.parameter(SHAPE, ov.Type.f32)
-    mask = ops.parameter((96, 96), ov.Type.boolean)
-    weights = ops.softmax(ops.select(mask, x, ops.constant(np.float32(-1e9))), -1, name="weights")
-    model = accelerate(ov.Model([weights], [mask, x]))
-    assert chains(model) == ["weights of 3"]
-    assert weights.input_value(0).get_node().get_type_name() == "Select"  # it stays as it was
+def test_the_model_stays_as_it_is() -> None:
+    model = chain_model()
+    own = accelerate(model)
+    assert (chains(model), chains(own)) == ([], ["weights of 4"])
+    kinds = [node.get_type_name() for node in model.get_ordered_ops()]
+    assert kinds.count("Softmax") == kinds.count("Select") == 1 and "Fused" not in kinds
 
 
 def port(number: int, shape: str, precision: str = "FP32") -> str:
@@ -80,7 +78,8 @@ def test_scores_that_are_smaller_than_the_mask() -> None:
         for number, (shape, dims, kind) in sizes.items()
     ]
     inputs = "".join(port(number, sizes[number][1], precisions[number]) for number in sizes)
-    data = 'attention="false" operators="select_kept" operands="0, 1" nan_as_zero="false"'
+    data = 'attention="false" operators="select_kept" operands="0, 1" '
+    data += 'inf_as_zero="false" nan_as_zero="false" scales_by_depth="false"'
     ports = f"<input>{inputs}</input><output>{port(3, '-1,8')}</output>"
     layers.append(layer(3, "Fused", "maskwise", data, ports))
     result = f"<input>{port(0, '-1,8')}</input>"
@@ -177,6 +176,8 @@ def test_rows_without_a_kept_element_are_as_openvinos_own() -> None:
     )
     np.testing.assert_allclose(got, own, rtol=2e-6, atol=1e-9)
     assert np.isnan(got[:, :, :3]).all()
+    zeros = run(compile_model(accelerate(chain_model(), zero_masked_rows=True)), [mask, x])
+    np.testing.assert_array_equal(zeros, np.nan_to_num(got))
 
 
 def test_a_factor_divided_by_scores() -> None:
@@ -240,9 +241,9 @@ def test_names_stay() -> None:
     model = chain_model()
     (softmax,) = [node for node in model.get_ops() if node.get_type_name() == "Softmax"]
     softmax.output(0).set_names({"w"})
-    accelerate(model)
+    model = accelerate(ov.Model([softmax], model.get_parameters()))
     (softmax,) = [node for node in model.get_ops() if node.get_friendly_name() == "weights"]
-    assert softmax.get_type_name() == "Softmax" and "w" in softmax.output(0).names
+    assert softmax.get_type_name() == "Fused" and "w" in softmax.output(0).names
     assert chains(model) == ["weights of 4"]
 
 

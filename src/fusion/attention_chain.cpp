@@ -130,6 +130,17 @@ bool is_order(const std::vector<std::int64_t>& order) {
     return std::ranges::is_permutation(order, as_it_is(order.size()));
 }
 
+std::optional<std::vector<int>> order_for(int rank, const std::vector<int>& order) {
+    const int known = static_cast<int>(order.size());
+    if (rank == known) return order;
+    for (int d = 0; d + 2 < known; ++d)
+        if (order[static_cast<std::size_t>(d)] != d) return std::nullopt;
+    if (rank < 2) return std::nullopt;
+    std::vector<int> moved = as_it_is(static_cast<std::size_t>(rank));
+    for (int d = 1; d <= 2; ++d) moved.end()[-d] = order.end()[-d] - known + rank;
+    return moved;
+}
+
 std::vector<int> joined(const std::vector<int>& first, const std::vector<std::int64_t>& next) {
     std::vector<int> both;
     both.reserve(next.size());

@@ -33,6 +33,9 @@ struct attention_chain {
 
 // Whether each dimension stands in it once.
 bool is_order(const std::vector<std::int64_t>& order);
+// The order for a tensor of another rank than the model says; nothing if dimensions before the last
+// two move.
+std::optional<std::vector<int>> order_for(int rank, const std::vector<int>& order);
 // The order in which `first` and then `next`, one of as many dimensions, leave them.
 std::vector<int> joined(const std::vector<int>& first, const std::vector<std::int64_t>& next);
 

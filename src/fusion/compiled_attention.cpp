@@ -21,23 +21,14 @@ static_assert(max_row_actions + max_numbers <= max_score_factors); // of scores,
     throw shape_error(to_string(a) + " and " + to_string(b) + " do not broadcast");
 }
 
-// The order for this shape. A model may be wrong about a rank that only the last two dimensions of
-// the order use.
-std::vector<int> order_for(const dims& shape, const std::vector<int>& order) {
-    const int rank = shape.rank(), known = static_cast<int>(order.size());
-    if (rank == known) return order;
-    std::vector<int> moved;
-    for (int d = 0; d + 2 < known; ++d)
-        if (order[static_cast<std::size_t>(d)] != d) require_rank(shape, known);
-    if (rank < 2) require_rank(shape, known);
-    for (int d = 0; d + 2 < rank; ++d) moved.push_back(d);
-    for (int d = known - 2; d < known; ++d)
-        moved.push_back(order[static_cast<std::size_t>(d)] - known + rank);
-    return moved;
+std::vector<int> order_of(const dims& shape, const std::vector<int>& order) {
+    auto own = order_for(shape.rank(), order);
+    if (!own) require_rank(shape, static_cast<int>(order.size()));
+    return *std::move(own);
 }
 
 tensor_desc matrix_of(const tensor_desc& input, const matrix_input& from) {
-    const auto order = order_for(input.extents, from.order);
+    const auto order = order_of(input.extents, from.order);
     const tensor_desc whole = with_strides(input);
     tensor_desc matrix{input.type, {}, {}};
     for (const int d : order) {
@@ -149,7 +140,7 @@ void compiled_attention::describe_result(const attention_desc& desc,
                                          const attention_chain& attention) {
     const dims result = with_matrix(join_outer(desc.query, desc.value), from_end(desc.query, 2),
                                     from_end(desc.value, 1));
-    dst_order_ = order_for(result, attention.order);
+    dst_order_ = order_of(result, attention.order);
     for (const int d : dst_order_) dst_.push_back(result[d]);
 }
 

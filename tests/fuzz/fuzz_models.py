@@ -142,14 +142,6 @@ def fault_of(
     return None
 
 
-def narrowed(outputs: list[Array] | str) -> list[Array] | str:
-    """The CPU plugin of OpenVINO computes f64 in f32; a forced Select has more digits."""
-    if isinstance(outputs, str):
-        return outputs
-    most = LARGEST[onnx.TensorProto.FLOAT]
-    return [np.clip(one, -most, most).astype("f") if one.dtype == float else one for one in outputs]
-
-
 def steady(outputs: list[Array] | str) -> list[Array | None] | str:
     """Two inferences of OpenVINO alone, the first without the outputs that the second does not
     repeat: the first inference may return unset memory as an If's result of open shape.
@@ -267,7 +259,7 @@ OPENVINO = {"INFERENCE_NUM_THREADS": 2, "INFERENCE_PRECISION_HINT": "f32"}
 
 
 class OpenVino:
-    """The extension in models that are read, those cloned and saved, and accelerate."""
+    """Accelerated models: as they are, forced, cloned, and saved and read."""
 
     def __init__(self, is_alone: bool) -> None:
         os.environ["MASKWISE_VERBOSE"] = "1"
@@ -277,26 +269,24 @@ class OpenVino:
             self.extended.add_extension(maskwise.openvino.library())
         self.is_alone = is_alone
 
-    def run(self, model: ov.Model, case: Case, core: ov.Core) -> list[Array]:
-        compiled = core.compile_model(model, "CPU", OPENVINO)
+    def accelerate(self, model: ov.Model, force: bool = False) -> ov.Model:
+        if self.is_alone:
+            return model
+        return maskwise.openvino.accelerate(model, force=force, precision="f32")
+
+    def saved(self, model: ov.Model) -> ov.Model:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.xml"
+            ov.save_model(model, path, compress_to_fp16=False)
+            return self.extended.read_model(path)
+
+    def run(self, model: ov.Model, case: Case) -> list[Array]:
+        compiled = self.core.compile_model(model, "CPU", OPENVINO)
         inferences = [compiled(case.feeds) for _ in range(2)]
         return [results[name] for results in inferences for name in case.outputs]
 
-    def saved(self, case: Case) -> ov.Model:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model.xml"
-            model = self.extended.read_model(case.model)
-            ov.save_model(model, path, compress_to_fp16=False)
-            return self.core.read_model(path)
-
-    def forced(self, case: Case) -> ov.Model:
-        model = self.core.read_model(case.model)
-        if self.is_alone:
-            return model
-        return maskwise.openvino.accelerate(model, force=True, allow_narrowing=True)
-
     def alone(self, case: Case) -> list[Array] | str:
-        return run(lambda: self.run(self.core.read_model(case.model), case, self.core))
+        return run(lambda: self.run(self.core.read_model(case.model), case))
 
     def repeats_itself(self, outputs: list[Array] | str, case: Case) -> bool:
         """Whether OpenVINO alone computes the same whenever it compiles the model."""
@@ -306,20 +296,22 @@ class OpenVino:
     def check_seed(self, seed: int) -> dict[str, Any]:
         case = generate(seed)
         alone = self.alone(case)
-        forms: dict[str, tuple[Callable[[], ov.Model], ov.Core]] = {
-            "read": (lambda: self.extended.read_model(case.model), self.extended),
-            "cloned": (lambda: self.extended.read_model(case.model).clone(), self.core),
-            "saved": (lambda: self.saved(case), self.core),
-            "forced": (lambda: self.forced(case), self.core),
+        if isinstance(alone, str):
+            return verdict_of(alone, None, self.lines)
+        forms: dict[str, Callable[[ov.Model], ov.Model]] = {
+            "accelerated": self.accelerate,
+            "cloned": lambda model: self.accelerate(model).clone(),
+            "saved": lambda model: self.saved(self.accelerate(model)),
+            "forced": lambda model: self.accelerate(model, force=True),
         }
         faults = []
-        for name, (make, core) in forms.items():
-            got = run(lambda make=make, core=core: self.run(make(), case, core))
-            is_forced = name == "forced"
-            pair = (narrowed(got), narrowed(alone)) if is_forced else (got, alone)
-            wanted = steady(pair[1])
-            why = fault_of(pair[0], wanted, case)
-            if why and not (is_forced and fault_of(pair[0], exact(wanted, case), case) is None):
+        for name, change in forms.items():
+            got = run(
+                lambda change=change: self.run(change(self.core.read_model(case.model)), case)
+            )
+            wanted = steady(alone)
+            is_exact = name == "forced" and fault_of(got, exact(wanted, case), case) is None
+            if (why := fault_of(got, wanted, case)) and not is_exact:
                 faults.append(f"{name}: {why}")
         if faults and not self.repeats_itself(alone, case):
             return verdict_of("other results each time", None, self.lines)
@@ -327,31 +319,24 @@ class OpenVino:
 
 
 class OpenVinoAttention(OpenVino):
-    """Attention, in OpenVINO's own operations, by accelerate and by the extension."""
+    """Attention in OpenVINO's own operations."""
 
     def check_seed(self, seed: int) -> dict[str, Any]:
         made = drawn(seed)
-        arrays = attention_arrays(made)
+        arrays, model = attention_arrays(made), attention_model(made)
         forms: dict[str, Callable[[], ov.Model]] = {
-            "accelerated": lambda: maskwise.openvino.accelerate(attention_model(made), force=True),
-            "read": lambda: self.read(attention_model(made)),
+            "forced": lambda: self.accelerate(model, force=True),
+            "saved": lambda: self.saved(self.accelerate(model)),
         }
-        alone = run(lambda: self.infer(attention_model(made), arrays))
+        alone = run(lambda: self.infer(model, arrays))
         faults = []
-        for name, make in {} if self.is_alone else forms.items():
+        for name, make in {} if isinstance(alone, str) else forms.items():
             got = run(lambda make=make: self.infer(make(), arrays))
-            if isinstance(alone, str):
-                continue
             if isinstance(got, str):
                 faults.append(f"{name}: {got}")
             elif not np.allclose(got[0], alone[0], rtol=0, atol=3e-5, equal_nan=True):
                 faults.append(f"{name}: {np.nanmax(abs(got[0] - alone[0]))} apart, {made}")
         return verdict_of(alone, "; ".join(faults) or None, self.lines)
-
-    def read(self, model: ov.Model) -> ov.Model:
-        with tempfile.TemporaryDirectory() as folder:
-            ov.save_model(model, Path(folder) / "model.xml", compress_to_fp16=False)
-            return self.extended.read_model(Path(folder) / "model.xml")
 
     def infer(self, model: ov.Model, arrays: list[Array]) -> list[Array]:
         compiled = self.core.compile_model(model, "CPU", OPENVINO)

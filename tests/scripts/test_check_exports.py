@@ -145,8 +145,7 @@ def test_an_extension_for_every_release(more: str, found: list[str], tmp_path: P
     subprocess.run([*build, other, "-fvisibility=default", tmp_path / "o.cpp"], check=True)
     (tmp_path / "e.cpp").write_text(
         "namespace maskwise::openvino::inline v1 {\n"
-        f"struct {public} accelerate_select {{ void run(); }};\n"
-        "void accelerate_select::run() {} }\n"
+        f"{public} void accelerate(int) {{}} }}\n"
         f'int of_openvino(); extern "C" {public} int create_extensions();\n'
         "int create_extensions() { return of_openvino(); }\n"
         + more.replace("int helper", f"{public} int helper")
