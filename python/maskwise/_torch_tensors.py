@@ -74,7 +74,8 @@ def detached(operands: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def holds_elements(one: torch.Tensor) -> bool:
     """Whether the memory of a plain tensor is there, and says what the tensor says."""
-    return not one.is_neg() and (one.data_ptr() != 0 or one.numel() == 0)
+    is_memory = one.layout is torch.strided and not one.is_neg()
+    return is_memory and (one.data_ptr() != 0 or one.numel() == 0)
 
 
 def is_readable(value: Any) -> bool:
@@ -84,7 +85,6 @@ def is_readable(value: Any) -> bool:
         and is_plain(value)
         and value.dtype in (*DTYPES, torch.bool)
         and value.device.type == "cpu"
-        and value.layout is torch.strided
         and not value.requires_grad
         and holds_elements(value)
     )
@@ -112,7 +112,7 @@ def writable(out: torch.Tensor) -> Any:
         raise BufferError(
             f"out is a {type(out).__name__} that torch follows, expected a plain tensor"
         )
-    is_read = out.device.type == "cpu" and out.layout is torch.strided and not out.is_conj()
+    is_read = out.device.type == "cpu" and not out.is_conj()
     if not is_read or not holds_elements(out):
         raise BufferError(f"out, on {out.device}, has no memory of the CPU's for its elements")
     return as_array(out.detach())

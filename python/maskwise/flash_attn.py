@@ -22,8 +22,17 @@ import torch
 
 from maskwise import Mask, _torch_version  # noqa: F401
 from maskwise._attention import attend, packed_attention, require_sides, scale_and_cap
+from maskwise._torch_tensors import want_gradients
 
 __all__ = ["flash_attn_func", "flash_attn_varlen_func", "flash_attn_with_kvcache"]
+
+
+def _integers(value: Any) -> torch.Tensor:
+    return torch.as_tensor(value, device="cpu")
+
+
+def _range(count: int) -> torch.Tensor:
+    return torch.arange(count, device="cpu")
 
 
 def _refuse(function: str, **given: Any) -> None:
@@ -48,12 +57,23 @@ def _attend(
     """(batch, rows, heads, depth); where the rows without keys are given, logarithms of the rows'
     sums, (batch, heads, rows), too.
     """
-    q, k, v = (one.transpose(1, 2) for one in tensors)
-    with_sums = is_empty is not None
-    made = attend(q, k, v, rules, None, settings, s_aux, returns_statistics=with_sums)
-    if not with_sums:
-        return made.transpose(1, 2)
-    return made[0].transpose(1, 2), _sums_of_parts(made[1], is_empty, s_aux)
+
+    def call(q: Any, k: Any, v: Any, sinks: Any, with_sums: bool) -> Any:
+        return attend(q, k, v, rules, None, settings, sinks, returns_statistics=with_sums)
+
+    operands = (*(one.transpose(1, 2) for one in tensors), s_aux)
+    if is_empty is None:
+        return call(*operands, False).transpose(1, 2)
+    made, sums = _result_and_sums(call, operands)
+    return made.transpose(1, 2), _sums_of_parts(sums, is_empty, s_aux)
+
+
+def _result_and_sums(call: Any, operands: tuple[Any, ...]) -> tuple[Any, Any]:
+    """In flash_attn, too, sums have no gradient: with gradients, a second call computes them."""
+    if not want_gradients(one for one in operands if torch.is_tensor(one)):
+        return call(*operands, True)
+    plain = (one.detach() if torch.is_tensor(one) else one for one in operands)
+    return call(*operands, False), call(*plain, True)[1]
 
 
 def _sums_of_parts(sums: torch.Tensor, is_empty: Any, s_aux: Any) -> torch.Tensor:
@@ -68,8 +88,8 @@ def _empty_rows(
 ) -> torch.Tensor:
     """Which rows keep none of the keys [first, keys) of their sequence."""
     left, right = window
-    lowest = torch.as_tensor(first).clamp(min=0)
-    highest = torch.as_tensor(keys) - 1
+    lowest = _integers(first).clamp(min=0)
+    highest = _integers(keys) - 1
     if left >= 0:
         lowest = torch.maximum(lowest, positions - left)
     if causal or right >= 0:
@@ -99,7 +119,7 @@ def flash_attn_func(
     if not return_attn_probs:
         return _attend((q, k, v), rules, settings, s_aux, None)
     rows, keys = q.shape[1], k.shape[1]
-    is_empty = _empty_rows(torch.arange(rows) + keys - rows, keys, causal, window_size)
+    is_empty = _empty_rows(_range(rows) + keys - rows, keys, causal, window_size)
     return (*_attend((q, k, v), rules, settings, s_aux, is_empty), None)
 
 
@@ -132,31 +152,35 @@ def flash_attn_varlen_func(
         for blocks in (k, v):
             _require_blocks(blocks, block_table, counts)
         k, v = (_unpaged(one, block_table, counts) for one in (k, v))
-        places = torch.arange(k.shape[1]) < counts[:, None]
+        places = _range(k.shape[1]) < counts[:, None]
         k, v = (one[places] for one in (k, v))
-    made = packed_attention(
-        *(q, k, v, cu_seqlens_q, cu_seqlens_k),
-        is_causal=bool(causal),
-        scale=softmax_scale,
-        soft_cap=softcap,
-        window=(window_size[0], window_size[1]),
-        sinks=s_aux,
-        return_statistics=return_attn_probs,
-    )
+
+    def call(q: Any, k: Any, v: Any, sinks: Any, with_sums: bool) -> Any:
+        return packed_attention(
+            *(q, k, v, cu_seqlens_q, cu_seqlens_k),
+            is_causal=bool(causal),
+            scale=softmax_scale,
+            soft_cap=softcap,
+            window=(window_size[0], window_size[1]),
+            sinks=sinks,
+            return_statistics=with_sums,
+        )
+
     if not return_attn_probs:
-        return made
+        return call(q, k, v, s_aux, False)
+    made, sums = _result_and_sums(call, (q, k, v, s_aux))
     is_empty = _empty_packed_rows(len(q), cu_seqlens_q, cu_seqlens_k, causal, window_size)
-    return made[0], _sums_of_parts(made[1], is_empty, s_aux), None
+    return made, _sums_of_parts(sums, is_empty, s_aux), None
 
 
 def _empty_packed_rows(
     count: int, cu_seqlens_q: Any, cu_seqlens_k: Any, causal: bool, window: tuple[int, int]
 ) -> torch.Tensor:
     """Rows behind the last sequence are empty, too."""
-    rows, keys = (torch.as_tensor(one).long().diff() for one in (cu_seqlens_q, cu_seqlens_k))
-    first = torch.as_tensor(cu_seqlens_q).long()[:-1]
-    at = torch.arange(int(rows.sum())) + (keys - rows - first).repeat_interleave(rows)
-    is_empty = torch.ones(count, dtype=torch.bool)
+    rows, keys = (_integers(one).long().diff() for one in (cu_seqlens_q, cu_seqlens_k))
+    first = _integers(cu_seqlens_q).long()[:-1]
+    at = _range(int(rows.sum())) + (keys - rows - first).repeat_interleave(rows)
+    is_empty = torch.ones(count, dtype=torch.bool, device="cpu")
     is_empty[: len(at)] = _empty_rows(at, keys.repeat_interleave(rows), causal, window)
     return is_empty
 
@@ -170,7 +194,7 @@ def _require_blocks(blocks: torch.Tensor, table: torch.Tensor, lengths: torch.Te
     if (lengths > table.shape[1] * size).any():
         room = table.shape[1] * size
         raise ValueError(f"sequences have {lengths.tolist()} keys, block_table has room for {room}")
-    is_used = torch.arange(table.shape[1]) * size < lengths[:, None]
+    is_used = _range(table.shape[1]) * size < lengths[:, None]
     if (is_used & ((table < 0) | (table >= blocks.shape[0]))).any():
         raise ValueError(f"block_table names a block outside 0 to {blocks.shape[0] - 1}")
 
@@ -187,9 +211,9 @@ def _places(
     cache: torch.Tensor, held: torch.Tensor, new: int, table: Any, index: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Where a cache has each sequence's new keys, behind those that it holds."""
-    places = held[:, None] + torch.arange(new)
+    places = held[:, None] + _range(new)
     if table is None:
-        rows = torch.arange(len(held)) if index is None else index.long()
+        rows = _range(len(held)) if index is None else index.long()
         return rows[:, None], places
     size = cache.shape[1]
     return table.long().gather(1, places // size), places % size
@@ -285,7 +309,7 @@ def flash_attn_with_kvcache(
 
 
 def _held(cache_seqlens: Any, batch: int) -> torch.Tensor:
-    lengths = torch.as_tensor(cache_seqlens)
+    lengths = _integers(cache_seqlens)
     if lengths.dtype.is_floating_point or lengths.dtype == torch.bool:
         raise TypeError(f"cache_seqlens is of {lengths.dtype}, expected integers")
     return lengths.reshape(-1).expand(batch).long()
@@ -314,8 +338,8 @@ def _attend_lengths(
         rules &= Mask.starts(leftpad)
     is_empty = None
     if with_sums:
-        first = 0 if leftpad is None else torch.as_tensor(leftpad).reshape(-1, 1)
-        at = offsets[:, None] + torch.arange(q.shape[1])
+        first = 0 if leftpad is None else _integers(leftpad).reshape(-1, 1)
+        at = offsets[:, None] + _range(q.shape[1])
         is_empty = _empty_rows(at, lengths[:, None], causal, window, first)[:, None]
     settings = (False, *scale_and_cap(scale, softcap), True)
     return _attend((q, *caches), rules, settings, s_aux, is_empty)

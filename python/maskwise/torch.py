@@ -24,6 +24,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.nn.attention import SDPBackend
 
 from maskwise import _torch_op  # noqa: F401  # torch.ops.maskwise.attention
 from maskwise._attention import attend, packed_attention
@@ -107,10 +108,24 @@ def _scaled_dot_product_attention(
         composite = torch._C.DispatchKey.CompositeImplicitAutograd
         options = {"scale": scale, "enable_gqa": enable_gqa}
         return _sdpa._op_dk(composite, *tensors, attn_mask, dropout_p, is_causal, **options)
+    # Raises torch's error where sdpa_kernel() allows no kernel that takes the call.
+    choice = torch._fused_sdp_choice(
+        *tensors, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+    )
     q, k, v = (one.detach() if one.requires_grad else one for one in tensors)
     mask = attn_mask.detach() if attn_mask is not None else None
     settings = (is_causal, scale, 0.0, enable_gqa)
-    return attend(q, k, v, None, mask, settings)
+    made = attend(q, k, v, None, mask, settings)
+    return _laid_out(made, q, choice == SDPBackend.MATH.value)
+
+
+def _laid_out(made: torch.Tensor, q: torch.Tensor, is_plain: bool) -> torch.Tensor:
+    """As torch's result: its plain operators make a contiguous one, its fused kernel one as query,
+    in which repeated dimensions have another place than in Maskwise's.
+    """
+    if is_plain:
+        return made.contiguous()
+    return torch.empty_like(q).copy_(made) if 0 in q.stride() else made
 
 
 def _flash_attention_forward(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from typing import Any
 
 import maskwise
@@ -172,6 +173,79 @@ def test_rows_behind_the_last_sequence() -> None:
     )
     assert torch.isneginf(sums[:, 3:]).all() and torch.isfinite(sums[:, :3]).all()
     assert not made[3:].any()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("spoiled", ["qkv", "k", "v"])
+def test_a_sequence_of_nan_leaves_its_neighbours(dtype: str, causal: bool, spoiled: str) -> None:
+    """Odd lengths, so that a tile has rows and keys of several sequences."""
+    ends = [0, 33, 34, 73, 120]
+    bounds = torch.tensor(ends, dtype=torch.int32)
+    given = {
+        name: draw(120, 2, 16, seed=at).to(getattr(torch, dtype)) for at, name in enumerate("qkv")
+    }
+    whole = flash_attn.flash_attn_varlen_func(*given.values(), bounds, bounds, causal=causal)
+    for first, last in itertools.pairwise(ends):
+        own = {name: one.clone() for name, one in given.items()}
+        for name in spoiled:
+            own[name][first:last] = torch.nan
+        got = flash_attn.flash_attn_varlen_func(*own.values(), bounds, bounds, causal=causal)
+        assert got[first:last].isnan().any()
+        for part in (slice(0, first), slice(last, None)):
+            torch.testing.assert_close(got[part], whole[part])
+
+
+def test_sums_of_tensors_that_want_gradients() -> None:
+    """As flash_attn has it: the result has a gradient, the sums have none."""
+    q, k, v = three(2, 9, 2, 16)
+    bounds, sinks = torch.tensor([0, 4, 9]), draw(2)
+
+    def calls(q: Any, k: Any, v: Any, sinks: Any) -> list[Any]:
+        more: dict[str, Any] = {"causal": True, "s_aux": sinks, "return_attn_probs": True}
+        return [
+            flash_attn.flash_attn_func(q, k, v, **more),
+            flash_attn.flash_attn_varlen_func(q[0], k[0], v[0], bounds, bounds, **more),
+            flash_attn.flash_attn_with_kvcache(q, k, v, s_aux=sinks, return_softmax_lse=True),
+        ]
+
+    wanted = calls(q, k, v, sinks)
+    for at in range(4):
+        given = [one.clone() for one in (q, k, v, sinks)]
+        given[at].requires_grad_()
+        for got, plain in zip(calls(*given), wanted, strict=True):
+            assert got[0].requires_grad and not got[1].requires_grad
+            assert torch.equal(got[0], plain[0]) and torch.equal(got[1], plain[1])
+            torch.autograd.grad(got[0].sum(), given[at])
+
+
+def test_another_default_device() -> None:
+    """Of tensors that are on the CPU: helpers of a call are there, too."""
+    q, k, v = three(2, 3, 2, 16)
+    bounds, lengths = torch.tensor([0, 1, 3]), torch.tensor([1, 0])
+    table = torch.tensor([[0], [1]])
+
+    def calls() -> list[Any]:
+        caches, paged = (k.clone(), v.clone()), (k.clone(), v.clone())
+        more: dict[str, Any] = {"cache_seqlens": lengths, "return_softmax_lse": True}
+        return [
+            *flash_attn.flash_attn_func(q, k, v, return_attn_probs=True)[:2],
+            *flash_attn.flash_attn_varlen_func(
+                q[0], k[0], v[0], bounds, bounds, return_attn_probs=True
+            )[:2],
+            flash_attn.flash_attn_varlen_func(q[0], k, v, bounds, bounds, block_table=table),
+            *flash_attn.flash_attn_with_kvcache(q, *caches, k[:, :2], v[:, :2], **more),
+            *flash_attn.flash_attn_with_kvcache(
+                q, *paged, k[:, :2], v[:, :2], block_table=table, **more
+            ),
+            flash_attn.flash_attn_with_kvcache(q, *caches, cache_seqlens=2, cache_leftpad=[0, 1]),
+        ]
+
+    wanted = calls()
+    with torch.device("meta"):
+        got = calls()
+    for one, other in zip(got, wanted, strict=True):
+        assert torch.equal(one, other)
 
 
 def wrong_calls(k: Any, v: Any) -> list[tuple[Any, ...]]:

@@ -186,6 +186,66 @@ def test_every_broadcast_of_a_mask(dtype: str, is_boolean: bool, taken: list[int
     assert len(taken) == len(shapes)
 
 
+def layouts(*shape: int, seed: int) -> list[Any]:
+    """The same elements, laid out in every way that a kernel of torch treats apart."""
+    x = draw(*shape, seed=seed)
+    wide = torch.stack([x, x], dim=-1)
+    return [
+        x,
+        x.transpose(1, 2).contiguous().transpose(1, 2),
+        x.mT.contiguous().mT,
+        wide.flatten(-2)[..., : 2 * shape[-1] : 2] if shape[-1] > 1 else wide[..., 0],
+        x.permute(3, 2, 0, 1).contiguous().permute(2, 3, 1, 0),
+        x[:, :1].expand(shape),
+        x[..., :1].expand(shape),
+    ]
+
+
+def test_results_are_laid_out_as_torchs(taken: list[int]) -> None:
+    """Callers view results in other shapes; torch's fused kernel and plain operators differ."""
+    queries, keys = layouts(2, 3, 9, 16, seed=0), layouts(2, 3, 10, 16, seed=1)
+    values = [*layouts(2, 3, 10, 16, seed=2), *layouts(2, 3, 10, 8, seed=3)]
+    cases = list(itertools.product(queries, keys, values))
+    got = [sdpa(*operands) for operands in cases]
+    assert len(taken) == len(cases)
+    door.uninstall()
+    for operands, one in zip(cases, got, strict=True):
+        wanted = sdpa(*operands)
+        assert one.stride() == wanted.stride(), [each.stride() for each in operands]
+        torch.testing.assert_close(one, wanted, atol=2e-5, rtol=2e-5)
+
+
+def test_what_no_allowed_kernel_takes_is_refused(every_size: None) -> None:
+    q, k, v = three(2, 4, 33, 16)
+    calls = [(q, k, v[..., :8]), (q.mT.contiguous().mT, k, v), (q, k[..., :1].expand_as(k), v)]
+    for operands in calls:
+        for _ in range(2):
+            with (
+                sdpa_kernel(SDPBackend.FLASH_ATTENTION),
+                pytest.raises(RuntimeError, match="No available kernel"),
+            ):
+                sdpa(*operands)
+            door.install()
+        door.uninstall()
+
+
+def test_other_layouts_are_refused_in_torchs_words(every_size: None) -> None:
+    q, k, v = three(5, 2, 9, 16)
+    v = v[..., :8]
+    for make in (torch.Tensor.to_sparse, torch.Tensor.to_mkldnn):
+        for operands in (
+            (make(q), k, v),
+            (q, make(k), v),
+            (q, k, make(v)),
+            (q, k, v, make(q[0, 0])),
+        ):
+            with pytest.raises((RuntimeError, NotImplementedError)) as stock:
+                sdpa(*operands)
+            with door.installed(), pytest.raises(stock.type) as ours:
+                sdpa(*operands)
+            assert str(ours.value).split("\n")[0] == str(stock.value).split("\n")[0]
+
+
 def test_rows_without_keys_and_large_scores(taken: list[int]) -> None:
     q, k, v = (draw(1, 600, 2, 8, seed=seed).transpose(1, 2) for seed in range(3))
     nothing = torch.full((600, 600), -torch.inf)
