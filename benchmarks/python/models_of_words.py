@@ -20,7 +20,7 @@ class Model:
     kind: Any = AutoModel
     padding: str = ""  # right: the last of a batch by half; random: each by its own length
     own: str = "maskwise"  # the attention of Maskwise that is measured
-    compiles: bool = False  # torch.compile is measured, too, which takes a minute a shape
+    compiles: bool = False  # both attentions under torch.compile, which takes a minute a shape
 
     def mask(self, length: int) -> torch.Tensor:
         mask = torch.ones(self.batch, length, dtype=torch.long)
@@ -129,7 +129,14 @@ MODELS = (
         (16, 64, 256, 1024, 2048, 4096, 8192),
         config=MODERN,
     ),
-    Model("ModernBERT-base, compiled", "modernbert", (1024,), config=MODERN, compiles=True),
+    Model(
+        "ModernBERT-base, compiled",
+        "modernbert",
+        (64, 1024, 4096, 8192),
+        config=MODERN,
+        compiles=True,
+    ),
+    Model("Gemma 3 270M, compiled", "gemma3_text", (2048,), config=GEMMA, compiles=True),
     Model("EmbeddingGemma, 6 layers", "gemma3_text", (256, 2048), config=EMBEDDING_GEMMA),
     Model("Gemma 3 270M, 6 layers", "gemma3_text", (16, 512, 2048, 4096), config=GEMMA),
     Model("Qwen 3 0.6B, 4 layers, padded", "qwen3", (128, 1024), 2, QWEN, padding="right"),

@@ -25,8 +25,10 @@ Settings = tuple[Any, ...]  # what the operator takes behind v
 SCHEMA = (
     "(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, bool is_causal=False, "
     "float? scale=None, bool enable_gqa=False, float? soft_cap=None, int[]? window=None, "
-    "Tensor? sinks=None) -> Tensor"
+    "Tensor? sinks=None, Tensor? key_mask=None, Tensor? offset=None, Tensor? document_ids=None) "
+    "-> Tensor"
 )
+ARGUMENTS = 13  # of SCHEMA
 
 
 def result_shape(
@@ -69,14 +71,26 @@ def attention(
     soft_cap: float | None = None,
     window: list[int] | None = None,
     sinks: torch.Tensor | None = None,
+    key_mask: torch.Tensor | None = None,
+    offset: torch.Tensor | None = None,
+    document_ids: torch.Tensor | None = None,
 ) -> torch.Tensor:
+    """key_mask: boolean (batch, keys), False for padding, as keys past its end are. offset: how
+    many keys come before the first row's own. document_ids: (batch, length), a row keeps the keys
+    with its id.
+    """
     if forward_ad._current_level >= 0:
         raise NotImplementedError("torch.ops.maskwise.attention has no forward-mode derivatives")
-    given = (query, key, value, attn_mask, sinks)
-    q, k, v, mask, sinks = (None if one is None else one.detach() for one in given)
+    tensors = (query, key, value, attn_mask, sinks)
+    q, k, v, mask, sinks = (None if one is None else one.detach() for one in tensors)
     bounds = None if window is None else tuple(window)
-    options = (is_causal, scale, enable_gqa, soft_cap, bounds, sinks, None)
-    return _attention._attend(q, k, v, mask, *options, follows=False)
+    options = (scale, enable_gqa, soft_cap, bounds, sinks, None)
+    if key_mask is None and offset is None and document_ids is None:
+        return _attention._attend(q, k, v, mask, is_causal, *options, follows=False)
+    rules = _rules_of(is_causal, offset, document_ids)
+    rules, mask = _with_padding(rules, mask, key_mask, k.shape[-2])
+    settings = (False, *_attention.scale_and_cap(scale, soft_cap), enable_gqa)
+    return _attention.attend(q, k, v, rules, mask, settings, sinks, window=bounds, follows=False)
 
 
 @attention.register_fake
@@ -93,14 +107,53 @@ def _(
     return empty_result(query, key, value, enable_gqa)
 
 
+def _rules_of(
+    is_causal: bool, offset: torch.Tensor | None, document_ids: torch.Tensor | None
+) -> Mask:
+    offsets = () if offset is None else (int(offset),)
+    rules = Mask._of(causal=is_causal, offsets=offsets if any(offsets) else ())
+    if document_ids is None or bool((document_ids == document_ids[:, :1]).all()):
+        return rules
+    return rules & Mask.documents(document_ids.numpy())
+
+
+def _with_padding(
+    rules: Mask, array: torch.Tensor | None, key_mask: torch.Tensor | None, keys: int
+) -> tuple[Mask, torch.Tensor | None]:
+    """A key mask of one run a sequence is a rule; one with gaps joins the array."""
+    padding = padding_rules(key_mask, keys)
+    if padding._array is None:
+        return rules & padding, array
+    return rules, _restricted(array, torch.from_numpy(padding._array.copy()))
+
+
+def padding_rules(mask: torch.Tensor | None, keys: int, first_key: int = 0) -> Mask:
+    """Of a boolean (batch, keys seen so far): a run of keys, or the mask as an array."""
+    if mask is None:
+        return Mask()
+    kept = np.zeros((mask.shape[0], keys), bool)
+    own = mask.numpy()[:, first_key : first_key + keys]
+    kept[:, : own.shape[1]] = own
+    if kept.all():
+        return Mask()
+    counts, starts = kept.sum(axis=1), kept.argmax(axis=1)
+    ends = keys - kept[:, ::-1].argmax(axis=1)
+    if ((ends - starts != counts) & (counts > 0)).any():
+        return Mask.dense(kept[:, None, None])
+    lengths = np.where(counts == 0, 0, ends)
+    padding = Mask() if (starts == 0).all() else Mask.starts(starts)
+    return padding if (lengths == keys).all() else padding & Mask.lengths(lengths)
+
+
 def kept_places(
-    q: torch.Tensor, k: torch.Tensor, is_causal: bool, window: Any
+    q: torch.Tensor, k: torch.Tensor, is_causal: bool, window: Any, offset: Any = None
 ) -> torch.Tensor | None:
     """(rows, keys), or None where all are kept."""
     if not is_causal and window is None:
         return None
     left, right = (-1, -1) if window is None else window
     rows = torch.arange(q.shape[-2], device=q.device)[:, None]
+    rows = rows if offset is None else rows + offset
     keys = torch.arange(k.shape[-2], device=q.device)
     kept = keys <= rows if is_causal else torch.ones_like(keys <= rows)
     kept = kept if left < 0 else kept & (keys >= rows - left)
@@ -114,6 +167,11 @@ def _restricted(mask: torch.Tensor | None, kept: torch.Tensor | None) -> torch.T
     return mask & kept if mask.dtype == torch.bool else mask.masked_fill(~kept, -torch.inf)
 
 
+def _kept_keys(key_mask: torch.Tensor, keys: int) -> torch.Tensor:
+    """(batch, keys), of which those past the mask's end are not kept."""
+    return torch.nn.functional.pad(key_mask, (0, max(0, keys - key_mask.shape[1])))[:, :keys]
+
+
 def plainly(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -125,13 +183,20 @@ def plainly(
     soft_cap: float | None = None,
     window: Any = None,
     sinks: torch.Tensor | None = None,
+    key_mask: torch.Tensor | None = None,
+    offset: torch.Tensor | None = None,
+    document_ids: torch.Tensor | None = None,
     dropout_p: float = 0.0,
 ) -> torch.Tensor:
     """In torch's operators, which have gradients: SDPA, and what it lacks step by step."""
     own = 3 if enable_gqa and q.ndim > 2 else 2
     leading = result_shape(q, k, v, enable_gqa)[:-own]
     q, k, v = (one.expand(*leading, *one.shape[-own:]) for one in (q, k, v))
-    mask = _restricted(mask, kept_places(q, k, is_causal, window))
+    mask = _restricted(mask, kept_places(q, k, is_causal, window, offset))
+    if key_mask is not None:
+        mask = _restricted(mask, _kept_keys(key_mask, k.shape[-2])[:, None, None])
+    if document_ids is not None:
+        mask = _restricted(mask, document_ids[:, None, :, None] == document_ids[:, None, None])
     if not soft_cap and sinks is None and (mask is None or mask.dtype in (torch.bool, q.dtype)):
         return scaled_dot_product_attention(
             q, k, v, mask, dropout_p, scale=scale, enable_gqa=enable_gqa
@@ -154,16 +219,16 @@ def plainly(
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-    q, k, v, mask, *settings, sinks = inputs
+    q, k, v, mask, *settings, sinks, key_mask, offset, document_ids = inputs
     ctx.settings = settings
-    ctx.save_for_backward(q, k, v, mask, sinks)
+    ctx.save_for_backward(q, k, v, mask, sinks, key_mask, offset, document_ids)
 
 
 def _backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
     """Recomputes: statistics would serve torch's kernel only without sinks and soft caps."""
-    of_inputs = (*ctx.needs_input_grad, *(False,) * 10)  # those left out at the end are not in it
+    of_inputs = (*ctx.needs_input_grad, *(False,) * ARGUMENTS)  # without those left out at the end
     wanted = (*of_inputs[:4], of_inputs[9])
-    operands = list(ctx.saved_tensors)
+    *operands, key_mask, offset, document_ids = ctx.saved_tensors
     once_more = torch.is_grad_enabled()  # gradients of gradients, which SDPA's kernel lacks
     if not once_more:
         operands = [
@@ -172,11 +237,11 @@ def _backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
         ]
     with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH) if once_more else nullcontext():
         given: list[Any] = [*operands[:4], *ctx.settings, operands[4]]
-        out = plainly(*given)
+        out = plainly(*given, key_mask, offset, document_ids)
         sought = [one for one, wants in zip(operands, wanted, strict=True) if wants]
         made = iter(torch.autograd.grad(out, sought, gradient, create_graph=once_more))
     first = [next(made) if wants else None for wants in wanted]
-    return (*first[:4], *(None,) * len(ctx.settings), first[4])
+    return (*first[:4], *(None,) * len(ctx.settings), first[4], None, None, None)
 
 
 attention.register_autograd(_backward, setup_context=_keep)
@@ -202,8 +267,13 @@ def _(*operands: Any) -> Any:
 @attention.register_vmap
 def _(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[torch.Tensor, int]:
     """What is mapped comes first, before as many dimensions as the operand with most has."""
-    q, k, v, mask, *settings, sinks = (*args, *(None,) * (10 - len(args)))
-    dims = (*in_dims, *(None,) * (10 - len(in_dims)))
+    operands = (*args, *(None,) * (ARGUMENTS - len(args)))
+    q, k, v, mask, *settings, sinks = operands[:10]
+    if any(one is not None for one in operands[10:]):
+        raise NotImplementedError(
+            "torch.ops.maskwise.attention: vmap takes no key_mask, offset and document_ids"
+        )
+    dims = (*in_dims, *(None,) * (ARGUMENTS - len(in_dims)))
     pairs = ((q, dims[0]), (k, dims[1]), (v, dims[2]), (mask, dims[3]), (sinks, dims[9]))
     behind = (2, 2, 2, 2, 0)  # dimensions behind the leading ones
     ranks = [

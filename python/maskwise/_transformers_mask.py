@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import and_
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,7 +15,10 @@ from transformers import masking_utils
 
 from maskwise import Mask
 from maskwise import torch as door
+from maskwise._torch_op import padding_rules
 from maskwise._torch_tensors import is_in_mode, is_plain
+
+READS_FUNCTIONS = torch.__version__ >= (2, 15)
 
 
 class LazyMask(torch.Tensor):
@@ -43,6 +46,17 @@ class LazyMask(torch.Tensor):
             self.written = torch.from_numpy(elements)
         return self.written
 
+    def __tensor_flatten__(self) -> tuple[list[str], None]:
+        """What torch.compile traces where a mask comes from outside of the model: its elements."""
+        self.dense()
+        return ["written"], None
+
+    @staticmethod
+    def __tensor_unflatten__(inner: Any, meta: None, shape: Any, strides: Any) -> LazyMask:
+        mask = LazyMask(shape, Mask(), inner["written"])
+        mask.is_lent = True
+        return mask
+
     def unchanged_rules(self) -> Mask | None:
         """None where somebody may have written to the elements."""
         return None if self.is_lent else self.rules
@@ -58,8 +72,9 @@ class LazyMask(torch.Tensor):
         given = (args, kwargs or {})
         args, kwargs = torch.utils._pytree.tree_map(plain, given)
         made = func(*args, **kwargs)
-        owners = {_memory(plain(one)): one for one in _leaves(given) if isinstance(one, LazyMask)}
-        for one in _leaves(made):
+        masks = [one for one in _leaves(given) if isinstance(one, LazyMask) and not one.is_lent]
+        owners = {_memory(plain(one)): one for one in masks}
+        for one in _leaves(made) if owners else []:
             if torch.is_tensor(one) and _memory(one) in owners:
                 owners[_memory(one)].is_lent = True
         return made
@@ -80,7 +95,12 @@ class _Unknown(Exception):
 class _Place:
     """Where the rows and keys of a call stand among all of the model's."""
 
-    def __init__(self, q_offset: int, kv_offset: int, rows: int, keys: int) -> None:
+    def __init__(
+        self, q_offset: int, kv_offset: int, rows: int, keys: int, is_traced: bool = False
+    ) -> None:
+        self.is_traced = is_traced  # elements and the offset are not known
+        self.document_ids: torch.Tensor | None = None  # that are traced
+        self.is_remapped = False  # positions count within documents
         self.offset, self.first_key = q_offset - kv_offset, kv_offset
         self.rows, self.keys = rows, keys
         self.starts: tuple[int, ...] = ()  # where padding ends
@@ -123,6 +143,8 @@ def _rules_of(function: Any, at: _Place) -> Mask:
 
 def _chunks(size: int, left_padding: torch.Tensor, at: _Place) -> Mask:
     """Rules count chunks from a sequence's first key, which is where its padding ends."""
+    if at.is_traced:
+        raise _Unknown
     starts = left_padding.reshape(-1).numpy().astype(np.int64) - at.first_key
     if (starts != (at.starts or 0)).any():
         raise _Unknown
@@ -130,35 +152,65 @@ def _chunks(size: int, left_padding: torch.Tensor, at: _Place) -> Mask:
 
 
 def _documents(ids: torch.Tensor, at: _Place) -> Mask:
-    if at.offset != 0 or ids.shape[-1] != at.rows or at.rows != at.keys:
+    if at.is_traced and at.document_ids is None:
+        at.document_ids = ids
+        return Mask()
+    if at.is_traced or at.offset != 0 or ids.shape[-1] != at.rows or at.rows != at.keys:
         raise _Unknown
     return Mask.documents(ids.numpy())
 
 
 def _remapped(function: Any, at: _Place) -> Mask:
     """Within a document positions rise by one, so distances are those of the rows and keys."""
+    at.is_remapped = True
     rules = _rules_of(function, at)
     if rules._rules.chunks is not None or at.offset != 0:
         raise _Unknown
     return rules
 
 
-def padding_rules(mask: torch.Tensor | None, keys: int, first_key: int = 0) -> Mask:
-    """Of a boolean (batch, keys seen so far): a run of keys, or the mask as an array."""
-    if mask is None:
-        return Mask()
-    kept = np.zeros((mask.shape[0], keys), bool)
-    own = mask.numpy()[:, first_key : first_key + keys]
-    kept[:, : own.shape[1]] = own
-    if kept.all():
-        return Mask()
-    counts, starts = kept.sum(axis=1), kept.argmax(axis=1)
-    ends = keys - kept[:, ::-1].argmax(axis=1)
-    if ((ends - starts != counts) & (counts > 0)).any():
-        return Mask.dense(kept[:, None, None])
-    lengths = np.where(counts == 0, 0, ends)
-    made = Mask() if (starts == 0).all() else Mask.starts(starts)
-    return made if (lengths == keys).all() else made & Mask.lengths(lengths)
+class GraphRules(NamedTuple):
+    """What a compiled or exported model keeps of a mask, as arguments of the operator."""
+
+    is_causal: bool
+    window: list[int] | None
+    key_mask: torch.Tensor | None  # boolean (batch, keys)
+    offset: torch.Tensor | None  # of the rows among the keys; None for 0
+    document_ids: torch.Tensor | None  # (batch, length)
+
+
+def _graph_rules(mask_function: Any, padding: Any, first_row: Any, first_key: int) -> GraphRules:
+    place = _Place(0, 0, 0, 0, is_traced=True)
+    rules = _rules_of(mask_function, place)._rules
+    window = None if rules.window is None else list(rules.window)
+    has_position = rules.causal or window is not None
+    starts_at_0 = type(first_row) is int and first_row == first_key
+    has_documents = place.document_ids is not None
+    if (place.is_remapped and not has_documents) or (has_documents and not starts_at_0):
+        raise _Unknown
+    offset = torch.as_tensor(first_row) - first_key if has_position and not starts_at_0 else None
+    return GraphRules(rules.causal, window, padding, offset, place.document_ids)
+
+
+def _with_rules(
+    mask: torch.Tensor | None, function: Any, padding: Any, first_row: Any, first_key: Any
+) -> torch.Tensor | None:
+    """The mask, with its rules for Maskwise's layers: where all of these take them, the compiler
+    drops the mask."""
+    if mask is None or type(first_key) is not int or not can_read_functions():
+        return mask
+    try:
+        padding = padding if padding is None else padding[:, first_key:]
+        mask._maskwise_rules = _graph_rules(function, padding, first_row, first_key)
+    except _Unknown:
+        pass
+    return mask
+
+
+def can_read_functions() -> bool:
+    """torch.compile reads the variables of a mask function since 2.15; export runs Python."""
+    is_dynamo = torch.compiler.is_dynamo_compiling()
+    return torch.compiler.is_compiling() and (READS_FUNCTIONS or not is_dynamo)
 
 
 def is_traced(*tensors: Any) -> bool:
@@ -200,9 +252,11 @@ def mask(
     device = positions.device if positions is not None else others.get("device", "cpu")
     facts = others.get("config"), others.get("dtype", torch.float32)
     is_torchs = torch.device(device).type != "cpu" or is_traced(attention_mask, positions)
+    first_row = q_offset if positions is None else positions[0]
     if is_torchs or _is_small(batch_size * rows, kv_length, *facts):  # tracing before sizes
-        return masking_utils.sdpa_mask(**given)
-    first_row = int(q_offset if positions is None else positions[0])
+        written = masking_utils.sdpa_mask(**given)
+        return _with_rules(written, mask_function, attention_mask, first_row, kv_offset)
+    first_row = int(first_row)
     at = _Place(first_row, int(kv_offset), rows, kv_length)
     shape = (batch_size, 1, rows, kv_length)
     try:

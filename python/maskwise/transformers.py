@@ -7,8 +7,10 @@
 
 The import registers "maskwise" as attention and as mask. Masks of the library's own kinds (causal,
 sliding, chunked, padded, packed) become a maskwise.Mask, once a forward pass for all layers; others
-become an array. What Maskwise does not compute is torch's, with the same mask: gradients, dropout,
-other devices and dtypes, traced and compiled models, and what is too small to gain.
+become an array. Compiled and exported models hold torch.ops.maskwise.attention with the same rules;
+an exported program needs `import maskwise.torch` where it runs. What Maskwise does not compute is
+torch's, with the same mask: gradients, dropout, other devices and dtypes, models in
+torch.jit.trace and ONNX, and what is too small to gain.
 
 "maskwise_flash" is for packed batches: transformers, and libraries on top of it, give what they
 give to flash_attn where a name has "flash" in it, and leave padding out.
@@ -25,6 +27,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 from transformers import __version__ as _version
 
 OLDEST = (4, 56)
@@ -45,7 +48,7 @@ from maskwise._attention import attend  # noqa: E402
 from maskwise._torch_op import plainly  # noqa: E402
 from maskwise._torch_tensors import DTYPES, as_tensor, want_gradients  # noqa: E402
 from maskwise._transformers_flash import flash_mask, packed_ends, padded_mask  # noqa: E402
-from maskwise._transformers_mask import LazyMask, is_traced, mask  # noqa: E402
+from maskwise._transformers_mask import GraphRules, LazyMask, is_traced, mask  # noqa: E402
 from maskwise._transformers_packed import Packed, packed_of, rules_and_array  # noqa: E402
 from maskwise._transformers_support import (  # noqa: E402
     FLASH_NAME,
@@ -61,12 +64,31 @@ log = logging.get_logger(__name__)
 
 
 def _is_maskwises(tensors: tuple[torch.Tensor, ...], dropout: float) -> bool:
-    q, k, v = tensors
+    q, k, _ = tensors
     return (
         not is_traced(*tensors)  # before sizes, which would become guards
         and dropout == 0
         and not door.is_small(q.numel(), k.shape[2], q.dtype)
-        and not want_gradients(tensors)
+        and _can_be_maskwises(tensors)
+    )
+
+
+def _is_maskwises_in_graph(tensors: tuple[torch.Tensor, ...], dropout: float) -> bool:
+    """Sizes that are not known yet become no guards. ONNX has no such operator."""
+    q, k, _ = tensors
+    return (
+        torch.compiler.is_compiling()
+        and not torch.onnx.is_in_onnx_export()
+        and dropout == 0
+        and _can_be_maskwises(tensors)
+        and not statically_known_true(door.is_small(q.numel(), k.shape[2], q.dtype))
+    )
+
+
+def _can_be_maskwises(tensors: tuple[torch.Tensor, ...]) -> bool:
+    q, k, v = tensors
+    return (
+        not want_gradients(tensors)
         and q.dtype in DTYPES
         and q.dtype == k.dtype == v.dtype
         and all(one.device.type == "cpu" for one in tensors)
@@ -139,6 +161,8 @@ def _attention(
     """causal counts where no mask is given."""
     if others.get("output_attentions"):
         log.warning_once("attn_implementation='maskwise' returns no attention weights: use 'eager'")
+    if _is_maskwises_in_graph(tensors, dropout):
+        return _in_graph(tensors, given, scaling, causal, packed, others), None
     if not _is_maskwises(tensors, dropout):
         made = _by_torch(module, tensors, given, dropout, scaling, causal, packed, others)
         return made, None
@@ -158,6 +182,34 @@ def _attention(
     sinks = _sinks(others.get("s_aux"), query.dtype)
     out = attend(query, key, value, rules, array, settings, sinks)
     return out.transpose(1, 2).contiguous(), None
+
+
+def _in_graph(
+    tensors: tuple[torch.Tensor, ...],
+    mask: torch.Tensor | None,
+    scaling: float | None,
+    causal: bool,
+    packed: Packed | None,
+    others: dict[str, Any],
+) -> torch.Tensor:
+    """By the operator that compiled and exported models hold."""
+    q, k, v = tensors
+    rules = getattr(mask, "_maskwise_rules", None)
+    if rules is None:
+        rules = GraphRules(causal and mask is None and q.shape[2] > 1, None, None, None, None)
+    else:
+        mask = None
+    if packed is not None:
+        mask = packed.joined(mask, q.shape[2], k.shape[2])
+    if mask is not None:
+        mask = mask[..., : k.shape[2]]
+        mask = mask if mask.dtype == torch.bool else mask.to(q.dtype)
+    if (bias := others.get("position_bias")) is not None:
+        mask = bias if mask is None else _joined(mask, bias)
+    cap, sinks = float(others.get("softcap") or 0), _sinks(others.get("s_aux"), q.dtype)
+    settings = (rules.is_causal, scaling, True, cap or None, rules.window, sinks)
+    out = torch.ops.maskwise.attention(q, k, v, mask, *settings, *rules[2:])
+    return out.transpose(1, 2).contiguous()
 
 
 def _with_bias(
@@ -218,7 +270,7 @@ def _by_torch(
     if bias is not None:
         mask = bias if mask is None else _joined(mask, bias)
     grouped = q.shape[1] != k.shape[1]
-    made = plainly(q, k, v, mask, causal, scaling, grouped, cap, None, sinks, dropout)
+    made = plainly(q, k, v, mask, causal, scaling, grouped, cap, None, sinks, dropout_p=dropout)
     return made.transpose(1, 2).contiguous()
 
 

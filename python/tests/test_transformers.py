@@ -364,18 +364,6 @@ def test_plain_operators_know_what_sdpa_lacks(causal: bool) -> None:
     torch.testing.assert_close(own, plain.detach(), atol=1e-5, rtol=0)
 
 
-def test_compiled_models_are_torchs(calls: list[Any]) -> None:
-    model = model_of("llama")
-    found = outputs(model, input_ids=words(), attention_mask=padded("left"))
-    calls.clear()
-    torch._dynamo.reset()
-    compiled = torch.compile(model, backend="eager")
-    with torch.no_grad():
-        own = compiled(input_ids=words(), attention_mask=padded("left"))[0]
-    assert not calls
-    assert_close({"maskwise": own, "eager": found["eager"]}, padded("left"))
-
-
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("kind", ["bert", "llama"])
 def test_exported_at_a_small_length_and_run_at_a_long_one(kind: str, masked: bool) -> None:
@@ -393,13 +381,3 @@ def test_exported_at_a_small_length_and_run_at_a_long_one(kind: str, masked: boo
     exported = torch.export.export(whole, few, dynamic_shapes=(length, length), strict=False)
     with torch.no_grad():
         assert torch.allclose(exported.module()(*many), whole(*many), atol=2e-5)
-
-
-def test_exported_models_are_torchs(calls: list[Any]) -> None:
-    model = model_of("bert")
-    found = outputs(model, input_ids=words(), attention_mask=padded("right"))
-    calls.clear()
-    given = {"input_ids": words(), "attention_mask": padded("right")}
-    exported = torch.export.export(model, (), given).module()
-    assert not calls
-    assert_close({"maskwise": exported(**given)[0], "eager": found["eager"]}, padded("right"))

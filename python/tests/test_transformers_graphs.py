@@ -1,0 +1,179 @@
+"""Compiled and exported models of transformers under "maskwise": attention is Maskwise's operator,
+the mask its rules, the results those of eager attention."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+try:
+    import maskwise.torch
+    import maskwise.transformers
+    import torch
+    from maskwise._transformers_mask import READS_FUNCTIONS
+    from test_transformers import assert_close, model_of, outputs, padded, words
+    from transformers import AutoModelForCausalLM
+except ModuleNotFoundError:
+    pytestmark = pytest.mark.skip(reason="no transformers: scripts/setup --exporters")
+
+CAUSAL = ("llama", "gemma2", "gemma3_text", "gpt_oss", "opt")
+ARRAY, IS_CAUSAL, WINDOW, KEY_MASK = 3, 4, 8, 10  # places of the operator's arguments
+
+
+@pytest.fixture(autouse=True)
+def every_size(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Small ones, too, are Maskwise's."""
+    torch._dynamo.reset()
+    if "small" not in request.node.name:
+        monkeypatch.setattr(maskwise.torch, "LEAST_PRODUCTS", 0)
+
+
+class Graphs:
+    """A backend of torch.compile that keeps its graphs and runs them as they are."""
+
+    def __init__(self) -> None:
+        self.graphs: list[Any] = []
+
+    def __call__(self, graph: Any, inputs: Any) -> Any:
+        self.graphs.append(graph)
+        return graph
+
+    def calls(self) -> list[Any]:
+        return [call for graph in self.graphs for call in calls_in(graph)]
+
+
+def calls_in(graph: Any) -> list[Any]:
+    """The arguments of Maskwise's operator, once a layer."""
+    nodes = [node for node in graph.graph.nodes if "maskwise" in str(node.target)]
+    return [(*node.args, *(None,) * (13 - len(node.args))) for node in nodes]
+
+
+def options_of(family: str) -> dict[str, bool]:
+    return {"use_cache": False} if family in CAUSAL else {}
+
+
+@pytest.mark.parametrize("pad", [None, "left", "right", "holes"])
+@pytest.mark.parametrize("family", [*CAUSAL, "bert", "modernbert"])
+def test_rules_stay_rules_in_a_compiled_model(family: str, pad: str | None) -> None:
+    model, options = model_of(family), options_of(family)
+    mask = None if pad is None else padded(pad)
+    results = outputs(model, input_ids=words(), attention_mask=mask, **options)
+    backend = Graphs()
+    compiled = torch.compile(model, backend=backend, fullgraph=True)
+    with torch.no_grad():
+        own = compiled(input_ids=words(), attention_mask=mask, **options)[0]
+    assert_close({"maskwise": own, "eager": results["eager"]}, mask)
+    calls = backend.calls()
+    assert len(backend.graphs) == 1 and len(calls) == model.config.num_hidden_layers
+    if READS_FUNCTIONS:
+        assert not any(call[ARRAY] for call in calls)
+        assert all((call[KEY_MASK] is None) == (pad is None) for call in calls)
+        assert all(call[IS_CAUSAL] == (family in CAUSAL) for call in calls)
+        # Without padding ModernBERT's window is wider than these words.
+        has_window = family in ("gemma2", "gemma3_text", "gpt_oss") or (
+            family == "modernbert" and pad is not None
+        )
+        assert any(call[WINDOW] is not None for call in calls) == has_window
+
+
+@pytest.mark.parametrize("family", ["llama", "bert"])
+def test_packed_documents_are_rules_too(family: str) -> None:
+    """Positions that begin again are documents, where the model tells them."""
+    model, options, backend = model_of(family), options_of(family), Graphs()
+    positions = torch.cat([torch.arange(23), torch.arange(37)])[None].expand(2, -1)
+    inputs = {"input_ids": words(), "position_ids": positions, **options}
+    results = outputs(model, **inputs)
+    with torch.no_grad():
+        own = torch.compile(model, backend=backend, fullgraph=True)(**inputs)[0]
+    assert_close({"maskwise": own, "eager": results["eager"]})
+    if READS_FUNCTIONS:
+        assert not any(call[ARRAY] for call in backend.calls())
+
+
+def test_lengths_share_a_graph() -> None:
+    model, backend = model_of("gemma3_text"), Graphs()
+    compiled = torch.compile(model, backend=backend, fullgraph=True, dynamic=True)
+    for length in (60, 61, 90, 33, 120):
+        inputs = {"input_ids": words(length), "attention_mask": padded("left", length)}
+        results = outputs(model, **inputs, use_cache=False)
+        with torch.no_grad():
+            own = compiled(**inputs, use_cache=False)[0]
+        assert_close({"maskwise": own, "eager": results["eager"]}, inputs["attention_mask"])
+    assert len(backend.graphs) == 1
+
+
+@pytest.mark.parametrize("family", ["llama", "gemma3_text"])
+def test_a_static_cache_takes_two_graphs(family: str) -> None:
+    model, backend = model_of(family, AutoModelForCausalLM), Graphs()
+    options = {"max_new_tokens": 6, "do_sample": False, "cache_implementation": "static"}
+    inputs = {"inputs": words(), "attention_mask": padded("left")}
+    eager = model.generate(**inputs, **options)
+    model.set_attn_implementation("maskwise")
+    model.forward = torch.compile(model.forward, backend=backend, fullgraph=True)
+    assert torch.equal(model.generate(**inputs, **options, disable_compile=True), eager)
+    assert len(backend.graphs) == 2
+    assert len(backend.calls()) == 2 * model.config.num_hidden_layers
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("family", ["bert", "llama"])
+def test_exported_models_keep_rules(family: str, strict: bool) -> None:
+    model, options = model_of(family), options_of(family)
+
+    class Whole(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, ids: Any, mask: Any) -> Any:
+            return model(input_ids=ids, attention_mask=mask, **options)[0]
+
+    few, many = ((words(length), padded("left", length)) for length in (20, 200))
+    length = {1: torch.export.Dim("L", min=2, max=256)}
+    model.set_attn_implementation("maskwise")
+    with torch.no_grad():
+        exported = torch.export.export(Whole(), few, dynamic_shapes=(length, length), strict=strict)
+        calls = calls_in(exported)
+        assert len(calls) == 2 and not any(call[ARRAY] for call in calls)
+        eager = outputs(model, input_ids=many[0], attention_mask=many[1], **options)["eager"]
+        for program in (exported, exported.run_decompositions()):
+            assert_close({"maskwise": program.module()(*many), "eager": eager}, many[1])
+
+
+def test_small_ones_are_torchs() -> None:
+    model, backend = model_of("bert"), Graphs()
+    results = outputs(model, input_ids=words(), attention_mask=padded("right"))
+    compiled = torch.compile(model, backend=backend, fullgraph=True)
+    with torch.no_grad():
+        own = compiled(input_ids=words(), attention_mask=padded("right"))[0]
+    assert not backend.calls()
+    assert_close({"maskwise": own, "eager": results["eager"]}, padded("right"))
+
+
+def test_training_is_torchs() -> None:
+    model, backend = model_of("llama"), Graphs()
+    inputs = {"input_ids": words(), "attention_mask": padded("right"), "use_cache": False}
+    gradients = {}
+    for name in ("sdpa", "maskwise"):
+        model.set_attn_implementation(name)
+        torch._dynamo.reset()
+        model.zero_grad()
+        torch.compile(model, backend=backend)(**inputs)[0].square().sum().backward()
+        gradients[name] = [one.grad.clone() for one in model.parameters() if one.grad is not None]
+    assert not backend.calls()
+    for one, other in zip(*gradients.values(), strict=True):
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+
+
+def test_onnx_gets_torchs_operators() -> None:
+    pytest.importorskip("onnxscript")
+    model = model_of("bert")
+    model.set_attn_implementation("maskwise")
+    program = torch.onnx.export(model, (words(), padded("right")), dynamo=True, verbose=False)
+    assert not any("maskwise" in str(node) for node in program.model.graph)
+
+
+def test_inductor_runs_it() -> None:
+    """The code that torch.compile makes by default."""
+    model = model_of("bert", num_hidden_layers=1)
+    results = outputs(model, input_ids=words(), attention_mask=padded("left"))
+    with torch.no_grad():
+        own = torch.compile(model)(input_ids=words(), attention_mask=padded("left"))[0]
+    assert_close({"maskwise": own, "eager": results["eager"]}, padded("left"))
