@@ -120,12 +120,25 @@ bool is_taken(const attention_data& plan, const head_operand& operand, std::int6
            (operand.type == row_type::f32 || plan.products->takes_any_type);
 }
 
+// Whether panels of few queries are faster than a wide one that is not full. f32 on AVX-512 gains
+// up to 20 queries where a wide panel would need its second vector, or where the keys and values of
+// a head leave L2.
+bool takes_few(const attention_data& plan) {
+    constexpr std::int64_t many_bytes = 1 << 20; // speed
+    const kernel_table& table = *plan.kernels;
+    if (table.attention_of_few.panel == nullptr) return false;
+    const std::int64_t panel = table.attention.panel();
+    if (plan.rows <= panel * 3 / 8) return true; // speed
+    const bool is_wide_f32 = table.base == isa::avx512 && plan.query.type == row_type::f32;
+    if (!is_wide_f32 || plan.rows > panel * 5 / 8) return false; // speed
+    return plan.rows > panel / 2 ||
+           plan.keys * (plan.depth + plan.columns) * bytes_of(row_type::f32) >= many_bytes;
+}
+
 void choose_products(attention_data& plan) {
     const kernel_table& table = *plan.kernels;
-    const bool has_few = table.attention_of_few.panel != nullptr &&
-                         plan.rows <= table.attention.panel() * 3 / 8; // speed
     const attention_kernels& few = plan.rows == 1 ? table.attention_of_one : table.attention_of_few;
-    plan.products = has_few ? &few : &table.attention;
+    plan.products = takes_few(plan) ? &few : &table.attention;
     plan.in_pairs = can_take_pairs(plan);
     plan.weights_in_pairs = plan.in_pairs && plan.products->multiply_value_pairs != nullptr;
     const std::int64_t key_step = plan.key_is_turned ? plan.key.row_bytes : plan.key.column_bytes;

@@ -269,6 +269,23 @@ TEST_P(attention_test, shares_keys_among_heads_below_one_mask) {
             }
 }
 
+// Decisions of speed: docs/attention.md has the numbers.
+TEST(attention, of_few_queries_in_f32_has_panels_of_four_where_these_gain) {
+    if (std::ranges::count(attention_targets(), isa::avx512) == 0) GTEST_SKIP() << "AVX-512";
+    const auto panel_of = [](std::int64_t rows, std::int64_t keys, data_type type) {
+        attention_desc desc;
+        desc.query = {type, {1, rows, 128}};
+        desc.key = desc.value = {type, {1, keys, 128}};
+        return make_attention_plan(desc, isa::avx512)->panel;
+    };
+    EXPECT_EQ(panel_of(12, 20, data_type::f32), 4);
+    EXPECT_EQ(panel_of(16, 20, data_type::f32), 32);
+    EXPECT_EQ(panel_of(16, 1024, data_type::f32), 4);
+    EXPECT_EQ(panel_of(20, 20, data_type::f32), 4);
+    EXPECT_EQ(panel_of(21, 1024, data_type::f32), 32);
+    EXPECT_EQ(panel_of(16, 1024, data_type::bf16), 32);
+}
+
 // In the order of separate operators only what rounds its weights to bf16, too.
 TEST_P(attention_test, takes_pairs_of_bf16_where_a_kernel_does) {
     attention_desc desc;
