@@ -7,6 +7,7 @@
 #include "tensor/tensor_desc.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace maskwise {
 namespace {
@@ -100,6 +101,7 @@ void bind_operands(attention_data& plan) {
     plan.key = make_operand(desc.key, outer, plan.keys, plan.depth);
     plan.value = make_operand(desc.value, outer, plan.keys, plan.columns);
     plan.cond = make_operand(desc.cond, outer, plan.rows, plan.keys);
+    plan.cond.type = row_type::u8; // bytes
     plan.bias = make_operand(desc.bias, outer, plan.rows, plan.keys);
     plan.dst = make_operand(desc.dst, outer, plan.rows, plan.columns);
     plan.statistics = make_operand_without(1, desc.statistics, outer, plan.rows);
@@ -118,12 +120,25 @@ bool is_taken(const attention_data& plan, const head_operand& operand, std::int6
            (operand.type == row_type::f32 || plan.products->takes_any_type);
 }
 
+// Whether panels of few queries are faster than a wide one that is not full. f32 on AVX-512 gains
+// up to 20 queries where a wide panel would need its second vector, or where the keys and values of
+// a head leave L2.
+bool takes_few(const attention_data& plan) {
+    constexpr std::int64_t many_bytes = 1 << 20; // speed
+    const kernel_table& table = *plan.kernels;
+    if (table.attention_of_few.panel == nullptr) return false;
+    const std::int64_t panel = table.attention.panel();
+    if (plan.rows <= panel * 3 / 8) return true; // speed
+    const bool is_wide_f32 = table.base == isa::avx512 && plan.query.type == row_type::f32;
+    if (!is_wide_f32 || plan.rows > panel * 5 / 8) return false; // speed
+    return plan.rows > panel / 2 ||
+           plan.keys * (plan.depth + plan.columns) * bytes_of(row_type::f32) >= many_bytes;
+}
+
 void choose_products(attention_data& plan) {
     const kernel_table& table = *plan.kernels;
-    const bool has_few = table.attention_of_few.panel != nullptr &&
-                         plan.rows <= table.attention.panel() * 3 / 8; // speed
     const attention_kernels& few = plan.rows == 1 ? table.attention_of_one : table.attention_of_few;
-    plan.products = has_few ? &few : &table.attention;
+    plan.products = takes_few(plan) ? &few : &table.attention;
     plan.in_pairs = can_take_pairs(plan);
     plan.weights_in_pairs = plan.in_pairs && plan.products->multiply_value_pairs != nullptr;
     const std::int64_t key_step = plan.key_is_turned ? plan.key.row_bytes : plan.key.column_bytes;
@@ -131,10 +146,32 @@ void choose_products(attention_data& plan) {
     plan.converts_value = !is_taken(plan, plan.value, plan.value.column_bytes);
 }
 
-// Whether the last head's rows follow those of the head before it.
+// Whether each head's rows follow those of the head before it.
 bool has_rows_in_line(const head_operand& operand, std::int64_t rows, int last) {
     return operand.column_count == 0 || rows == 1 ||
            operand.outer_bytes[last] == rows * operand.row_bytes;
+}
+
+// Whether rows of all heads can become rows of one: masks may also be the same for all heads.
+bool can_fold(const attention_data& plan, int last) {
+    const auto has_line = [&](const head_operand* operand) {
+        return has_rows_in_line(*operand, plan.rows, last);
+    };
+    const auto is_line_or_shared = [&](const head_operand* operand) {
+        return has_line(operand) || operand->outer_bytes[last] == 0;
+    };
+    return std::ranges::all_of(std::array{&plan.query, &plan.dst, &plan.statistics}, has_line) &&
+           std::ranges::all_of(std::array{&plan.cond, &plan.bias}, is_line_or_shared);
+}
+
+void fold_rows(head_operand& operand, std::int64_t rows, std::int64_t heads, int last) {
+    if (operand.column_count == 0) return;
+    if (!has_rows_in_line(operand, rows, last)) {
+        operand.own_rows = rows;
+        return;
+    }
+    if (rows == 1) operand.row_bytes = operand.outer_bytes[last];
+    operand.outer_bytes[last] *= heads;
 }
 
 // Heads of a few queries each that meet the same keys and values become the rows of one head: these
@@ -142,19 +179,13 @@ bool has_rows_in_line(const head_operand& operand, std::int64_t rows, int last) 
 void fold_heads(attention_data& plan) {
     if (plan.rows < 1 || plan.rows > most_tile_rows / 2 || plan.outer.empty()) return;
     const int last = plan.outer.rank() - 1;
-    for (const head_operand* operand :
-         {&plan.query, &plan.cond, &plan.bias, &plan.dst, &plan.statistics})
-        if (!has_rows_in_line(*operand, plan.rows, last)) return;
+    if (!can_fold(plan, last)) return;
     const bool is_shared = plan.key.outer_bytes[last] == 0 && plan.value.outer_bytes[last] == 0;
     const bool is_grouped = plan.key.shared_by == plan.value.shared_by;
     const std::int64_t count = is_shared ? plan.outer[last] : is_grouped ? plan.key.shared_by : 1;
     if (count <= 1) return;
-    for (head_operand* operand :
-         {&plan.query, &plan.cond, &plan.bias, &plan.dst, &plan.statistics}) {
-        if (operand->column_count == 0) continue;
-        if (plan.rows == 1) operand->row_bytes = operand->outer_bytes[last];
-        operand->outer_bytes[last] *= count;
-    }
+    for (head_operand* operand : {&plan.query, &plan.cond, &plan.bias, &plan.dst, &plan.statistics})
+        fold_rows(*operand, plan.rows, count, last);
     if (plan.sinks.column_count != 0) {
         plan.sinks.row_bytes = plan.sinks.outer_bytes[last];
         plan.sinks.outer_bytes[last] *= count;
@@ -180,8 +211,9 @@ void choose_tiles(attention_data& plan) {
 mask_layout lay_out_mask(const attention_data& plan, const head_operand& operand, mask_kind kind) {
     if (operand.column_count == 0) return {};
     const dims strides = with_matrix(operand.outer_bytes, operand.row_bytes, operand.column_bytes);
-    return make_mask_layout(kind, plan.outer, plan.rows, plan.keys, strides, plan.tile_rows,
-                            plan.tile_keys);
+    const bool has_own = operand.own_rows != 0; // all of which any row tile may need
+    return make_mask_layout(kind, plan.outer, has_own ? operand.own_rows : plan.rows, plan.keys,
+                            strides, has_own ? operand.own_rows : plan.tile_rows, plan.tile_keys);
 }
 
 void lay_out_masks(attention_data& plan) {
@@ -229,6 +261,8 @@ worker_layout lay_out_worker(const attention_data& plan) {
         layout.pairs = add_part(layout, (plan.tile_keys + 1) / 2 * plan.columns);
     if (plan.bias.column_count != 0) layout.bias = add_part(layout, panel_scores);
     if (plan.cond.column_count != 0) layout.conds = add_part(layout, panel_scores / 4 + 1);
+    if (plan.cond.own_rows != 0 || plan.bias.own_rows != 0)
+        layout.mask = add_part(layout, panel_scores);
     layout.sums = add_part(layout, plan.columns + 2 * plan.panel);
     layout.spans = add_part(layout, plan.tile_rows * floats_of<row_spans>);
     layout.summaries =

@@ -23,13 +23,16 @@ struct head_operand {
     dims outer_bytes;              // of each dimension of attention_data::outer
     std::int64_t shared_by = 1;    // heads of query for each of its own
     std::int64_t column_count = 0; // 0: there is no such operand
+    std::int64_t own_rows = 0;     // a mask that folded heads share has this many; else 0
+
+    std::int64_t own_row(std::int64_t row) const { return own_rows == 0 ? row : row % own_rows; }
 };
 
 // Numbers of f32 that a worker holds, each part beginning on a cache line.
 struct worker_layout {
     std::int64_t queries = 0, state = 0, scores = 0, factor = 0, keys = 0, values = 0, pairs = 0,
                  bias = 0, conds = 0, sums = 0, tiles = 0, work = 0, spans = 0, summaries = 0,
-                 panel_spans = 0, floats = 0; // places, and floats in all
+                 panel_spans = 0, mask = 0, floats = 0; // places, and floats in all
 };
 
 // The memory of an execution; grows with what it is used for.

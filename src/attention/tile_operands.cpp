@@ -27,6 +27,14 @@ strided_matrix as_pairs(strided_matrix matrix) {
     return matrix;
 }
 
+// Side by side.
+void copy_elements(const std::byte* from, std::int64_t stride_bytes, std::byte* to,
+                   std::int64_t bytes, std::int64_t width) {
+    const std::int64_t at_once = stride_bytes == width ? bytes : width;
+    for (std::int64_t at = 0; at < bytes; at += at_once, from += stride_bytes)
+        std::copy_n(from, at_once, to + at);
+}
+
 // The part of one row tile.
 tile_maps part_of(tile_maps maps, const attention_data& plan, std::int64_t head,
                   std::span<const std::int64_t> position, std::int64_t number) {
@@ -222,10 +230,27 @@ float tile_operands::sink(std::int64_t row) const {
     return numbers[0];
 }
 
+strided_matrix tile_operands::mask_of(const head_operand& mask, const void* base,
+                                      const panel_rows& panel, const key_span& keys) const {
+    strided_matrix rows = matrix(mask, base, 0);
+    rows.first += keys.first * rows.column_bytes;
+    const auto row_at = [&](std::int64_t q) {
+        return rows.first + mask.own_row(panel.first + q) * rows.row_bytes;
+    };
+    const bool follow =
+        mask.own_rows == 0 || mask.own_row(panel.first) + panel.queries <= mask.own_rows;
+    if (follow) return {row_at(0), mask.type, rows.row_bytes, rows.column_bytes};
+    const std::int64_t width = bytes_of(mask.type), row_bytes = (keys.last - keys.first) * width;
+    std::byte* const copy = bytes_at(part(plan_.worker.mask));
+    for (std::int64_t q = 0; q < panel.queries; ++q)
+        copy_elements(row_at(q), rows.column_bytes, copy + q * row_bytes, row_bytes, width);
+    return {copy, mask.type, row_bytes, width};
+}
+
 void tile_operands::add_cond(const panel_rows& panel, panel_scores& scores,
                              std::int64_t first_key) const {
-    strided_matrix conds = matrix(plan_.cond, at_.cond, panel.first);
-    conds.first += first_key * conds.column_bytes;
+    const strided_matrix conds =
+        mask_of(plan_.cond, at_.cond, panel, {first_key, first_key + scores.keys});
     std::byte* const to = bytes_at(part(plan_.worker.conds));
     scores.cond = to;
     scores.cond_step = plan_.panel;
@@ -242,8 +267,8 @@ void tile_operands::add_cond(const panel_rows& panel, panel_scores& scores,
 
 void tile_operands::add_bias(const panel_rows& panel, panel_scores& scores,
                              std::int64_t first_key) const {
-    strided_matrix bias = matrix(plan_.bias, at_.bias, panel.first);
-    bias.first += first_key * bias.column_bytes;
+    const strided_matrix bias =
+        mask_of(plan_.bias, at_.bias, panel, {first_key, first_key + scores.keys});
     float* const to = part(plan_.worker.bias);
     scores.bias = to;
     scores.bias_step = bias.row_bytes == 0 ? 1 : plan_.panel;

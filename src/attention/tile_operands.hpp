@@ -139,6 +139,10 @@ private:
     // A key's half of the pairs of values becomes 0, or its values again.
     void write_half(const key_tile& keys, std::int64_t key, const strided_matrix& pairs,
                     bool is_kept) const;
+    // The mask of the panel's queries and of keys from there on; rows that heads share are copied
+    // for each head.
+    strided_matrix mask_of(const head_operand& mask, const void* base, const panel_rows& panel,
+                           const key_span& keys) const;
     void add_cond(const panel_rows& panel, panel_scores& scores, std::int64_t first_key) const;
     void add_bias(const panel_rows& panel, panel_scores& scores, std::int64_t first_key) const;
 

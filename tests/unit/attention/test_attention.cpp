@@ -232,6 +232,60 @@ TEST_P(attention_test, shares_keys_among_heads_of_one_query) {
         }
 }
 
+// A few queries for each head, of which heads that share keys may share a mask, too: panels end in
+// the middle of a head, or hold several.
+TEST_P(attention_test, shares_keys_among_heads_below_one_mask) {
+    test::generator random(test::base_seed());
+    attention_case what;
+    const auto set = [&](test::attention_tensor& tensor, data_type type, // at either guard
+                         const test::extent_list& extents, const std::vector<double>& values) {
+        lay_out(random, tensor, type, extents, test::layout::dense);
+        tensor.fill(values);
+        what.describe();
+    };
+    const auto some = [&](std::int64_t count, double no, double yes) {
+        std::vector<double> made(static_cast<std::size_t>(count));
+        for (double& value : made) value = test::one_in(random, 3) ? no : yes;
+        return made;
+    };
+    for (const std::int64_t rows : {2, 3, 8, 24, 32})
+        for (const auto order : {attention_order::tiles, attention_order::operators})
+            for (const data_type type : {data_type::f32, data_type::bf16}) {
+                what = test::plain_case({2, 6, rows, 16}, {2, 2, 150, 16}, {2, 2, 150, 8}, 13);
+                for (auto* tensor : {&what.query, &what.key, &what.value})
+                    set(*tensor, type, test::extent_list(tensor->at.extents),
+                        std::vector<double>(tensor->values));
+                what.desc.grouped_queries = true;
+                what.desc.order = order;
+                set(what.cond, data_type::boolean, {rows, 150}, some(rows * 150, 0, 1));
+                ASSERT_EQ(make_attention_plan(what.desc, GetParam())->folded_heads, 3);
+                check(what, GetParam());
+                set(what.bias, type, {2, 1, rows, 150}, some(2 * rows * 150, -2, 0.5));
+                check(what, GetParam());
+                what.desc.cond_masks = true;
+                what.desc.fill = -1;
+                set(what.bias, type, {2, 6, rows, 1}, some(12 * rows, -2, 0.5));
+                check(what, GetParam());
+            }
+}
+
+// Decisions of speed: docs/attention.md has the numbers.
+TEST(attention, of_few_queries_in_f32_has_panels_of_four_where_these_gain) {
+    if (std::ranges::count(attention_targets(), isa::avx512) == 0) GTEST_SKIP() << "AVX-512";
+    const auto panel_of = [](std::int64_t rows, std::int64_t keys, data_type type) {
+        attention_desc desc;
+        desc.query = {type, {1, rows, 128}};
+        desc.key = desc.value = {type, {1, keys, 128}};
+        return make_attention_plan(desc, isa::avx512)->panel;
+    };
+    EXPECT_EQ(panel_of(12, 20, data_type::f32), 4);
+    EXPECT_EQ(panel_of(16, 20, data_type::f32), 32);
+    EXPECT_EQ(panel_of(16, 1024, data_type::f32), 4);
+    EXPECT_EQ(panel_of(20, 20, data_type::f32), 4);
+    EXPECT_EQ(panel_of(21, 1024, data_type::f32), 32);
+    EXPECT_EQ(panel_of(16, 1024, data_type::bf16), 32);
+}
+
 // In the order of separate operators only what rounds its weights to bf16, too.
 TEST_P(attention_test, takes_pairs_of_bf16_where_a_kernel_does) {
     attention_desc desc;

@@ -169,6 +169,28 @@ TEST(attention_cost, of_heads_that_share_keys) {
     }
 }
 
+// Heads that share keys read these once with few queries, too, whether each has a mask of its own
+// or all have the same.
+TEST(attention_cost, of_heads_that_share_keys_and_a_mask) {
+    test::generator random(test::base_seed());
+    for (const isa target : attention_targets())
+        for (const std::int64_t mask_heads : {1, 8})
+            for (const bool is_bias : {false, true}) {
+                attention_case what =
+                    test::plain_case({3, 8, 4, 8}, {3, 2, 640, 8}, {3, 2, 640, 5}, 3);
+                what.desc.grouped_queries = true;
+                const kept_places places = random_places(random, mask_heads * 4, 640);
+                const test::extent_list shape{mask_heads, 4, 640};
+                if (is_bias)
+                    test::set_bias(what, data_type::f32, shape, places.keep);
+                else
+                    test::set_cond(what, shape, std::vector<double>(places.keep.size(), 1));
+                const auto plan = make_attention_plan(what.desc, target);
+                run_attention(*plan, what.operands(), nullptr);
+                EXPECT_EQ(plan->computed_tiles, 3 * 2 * plan->key_tiles()) << to_string(*plan);
+            }
+}
+
 // ALiBi: a band of keys counts, the wider the smaller the slope.
 TEST(attention_cost, follows_a_bias_that_falls_with_the_distance) {
     constexpr std::int64_t length = 640;
