@@ -178,7 +178,7 @@ def _of_rank(rank: int, **arrays: Any) -> list[Any]:
 def _rules_and_array(q: Any, k: Any, mask: Any, is_causal: bool) -> tuple[Mask | None, Any]:
     """What of the mask is rules, and what is an array that may have changed."""
     is_causal_bias = type(mask).__name__ == "CausalBias"
-    if not hasattr(mask, "_rules") and not is_causal_bias:
+    if not hasattr(type(mask), "_rules") and not is_causal_bias:
         return None, mask
     from maskwise._mask import Mask
 

@@ -19,7 +19,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import dropout, scaled_dot_product_attention
 
 from maskwise import Mask, _attention, _others
-from maskwise._torch_tensors import as_tensor, is_traced, refuse_traced
+from maskwise._torch_tensors import as_tensor, is_symbol, is_traced, refuse_traced
 
 Settings = tuple[Any, ...]  # what the operator takes behind v
 SCHEMA = (
@@ -328,8 +328,8 @@ def attend(
     if is_packed:
         q, k, v = (one.swapaxes(0, 1) for one in (q, k, v))
     if rules is not None:
-        if is_traced():
-            refuse_traced()
+        if is_traced() or any(map(is_symbol, (q, k, v))):
+            refuse_traced(q, k, v)
         leading = () if is_packed else result_shape(q, k, v, grouped)[:-2]
         rules = rules & Mask.causal() if is_causal else rules
         rules = rules if window is None else rules & _attention.window_mask(window)
@@ -350,7 +350,7 @@ def _call(*given: Any) -> Any:
 
 
 def _as_tensor(value: Any) -> Any:
-    if value is None or torch.is_tensor(value):
+    if value is None or torch.is_tensor(value) or is_symbol(value):
         return value
     return as_tensor(np.array(_others.unlisted(value)))
 

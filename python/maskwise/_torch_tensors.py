@@ -29,10 +29,16 @@ def is_traced() -> bool:
     return torch._C._get_tracing_state() is not None
 
 
-def refuse_traced() -> None:
+def is_symbol(value: Any) -> bool:
+    """Of torch.fx.symbolic_trace: it stands for a tensor and has no elements."""
+    return isinstance(value, torch.fx.Proxy)
+
+
+def refuse_traced(*operands: Any) -> None:
     """Elements that are read while torch traces would be constants of what it records."""
     proxies = sys.modules.get("torch.fx.experimental.proxy_tensor")
-    if is_traced() or (proxies is not None and proxies.get_proxy_mode() is not None):
+    is_recorded = proxies is not None and proxies.get_proxy_mode() is not None
+    if is_traced() or is_recorded or any(map(is_symbol, operands)):
         raise NotImplementedError(
             "torch traces and would keep this tensor's elements as constants: of maskwise it "
             "records attention without a Mask; use torch.where, and arrays as masks"
@@ -57,9 +63,11 @@ def is_followed(operands: Iterable[Any]) -> bool:
     """Whether torch follows what becomes of a tensor, by a gradient, a tangent, vmap, a mode or a
     graph, or a tensor is more than its memory.
     """
-    tensors = [one for one in operands if isinstance(one, torch.Tensor)]
+    given = list(operands)
+    tensors = [one for one in given if isinstance(one, torch.Tensor)]
     return (
         torch.compiler.is_compiling()
+        or any(map(is_symbol, given))
         or is_in_mode()
         or torch.is_autocast_enabled("cpu")
         or want_gradients(tensors)

@@ -279,6 +279,15 @@ def test_torch_traces_the_operator_or_nothing(mode: str) -> None:
                 torch.jit.trace(Traced(call), x)
 
 
+def test_fx_records_the_operator_or_nothing() -> None:
+    x = draw(2, 4, 20, 16)
+    for call in TRACED:
+        recorded = torch.fx.symbolic_trace(Traced(call))
+        assert torch.equal(recorded(x), call(x.sin()))
+    with pytest.raises(NotImplementedError, match="torch traces"):
+        torch.fx.symbolic_trace(Traced(REFUSED[0]))
+
+
 @pytest.mark.parametrize("causal", [False, True])
 def test_windows_in_one_graph(causal: bool) -> None:
     def call(q: Any, k: Any, v: Any) -> Any:
