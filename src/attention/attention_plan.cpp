@@ -285,10 +285,11 @@ score_steps steps_of(float scale, float soft_cap) {
     return steps;
 }
 
-std::shared_ptr<const attention_data> make_attention_plan(const attention_desc& desc, isa target) {
+std::shared_ptr<const attention_data> make_attention_plan(const attention_desc& desc,
+                                                          const kernel_table& kernels) {
     const auto plan = std::make_shared<attention_data>();
     plan->desc = checked_attention(desc);
-    plan->kernels = &kernel_table_for(target);
+    plan->kernels = &kernels;
     const dims& shape = plan->desc.dst.extents;
     const int outer = shape.rank() - 2;
     plan->outer = without_last(shape, 2);
@@ -308,14 +309,16 @@ std::shared_ptr<const attention_data> make_attention_plan(const attention_desc& 
     bind_operands(*plan);
     fold_heads(*plan);
     choose_products(*plan);
-    if (target == isa::amx && plan->multiplies_by_tiles() && !may_use_tiles()) {
-        plan->kernels = &kernel_table_for(isa::avx512);
-        choose_products(*plan);
-    }
     choose_tiles(*plan);
     lay_out_masks(*plan);
     plan->worker = lay_out_worker(*plan);
     return plan;
+}
+
+std::shared_ptr<const attention_data> make_attention_plan(const attention_desc& desc, isa target) {
+    const auto plan = make_attention_plan(desc, kernel_table_for(target));
+    const bool is_refused = plan->multiplies_by_tiles() && !may_use_tiles();
+    return is_refused ? make_attention_plan(desc, kernel_table_for(isa::avx512)) : plan;
 }
 
 float number_at(const attention_data& plan, data_type type, const void* at) {

@@ -103,7 +103,10 @@ struct attention_data {
     std::int64_t state_floats() const { return tile_rows * (2 + columns); }
 };
 
-// On the kernels of `target`. Throws as compile(attention_desc) does.
+// On these kernels, of which tiles may be used. Throws as compile(attention_desc) does.
+std::shared_ptr<const attention_data> make_attention_plan(const attention_desc& desc,
+                                                          const kernel_table& kernels);
+// On the kernels of `target`; without tiles if the system refuses them.
 std::shared_ptr<const attention_data> make_attention_plan(const attention_desc& desc, isa target);
 
 // Scale, then soft cap, where there are any.

@@ -21,14 +21,9 @@ namespace maskwise {
 namespace {
 
 constexpr std::pair<isa, std::string_view> names[] = {
-    {isa::scalar, "scalar"},
-    {isa::sse4, "sse4"},
-    {isa::avx2, "avx2"},
-    {isa::avx512, "avx512"},
-    {isa::amx, "amx"},
-    {isa::neon, "neon"},
+    {isa::scalar, "scalar"},       {isa::sse4, "sse4"}, {isa::avx2, "avx2"},
+    {isa::avx512, "avx512"},       {isa::amx, "amx"},   {isa::neon, "neon"},
     {isa::neon_bf16, "neon_bf16"},
-    {isa::emulated_amx, "emulated_amx"},
 };
 
 // Whether VDPBF16PS beats converting to f32, by vendor. Measured from registers on one thread, in

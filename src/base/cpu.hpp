@@ -8,10 +8,10 @@
 namespace maskwise {
 
 // Instruction sets that kernels are compiled for, lowest first within an architecture. The names
-// are those of MASKWISE_MAX_ISA. No machine has emulated_amx, which is for tests: amx in C++.
-enum class isa : std::uint8_t { scalar, sse4, avx2, avx512, amx, neon, neon_bf16, emulated_amx };
+// are those of MASKWISE_MAX_ISA.
+enum class isa : std::uint8_t { scalar, sse4, avx2, avx512, amx, neon, neon_bf16 };
 
-// "scalar", "sse4", "avx2", "avx512", "amx", "neon", "neon_bf16", "emulated_amx".
+// "scalar", "sse4", "avx2", "avx512", "amx", "neon", "neon_bf16".
 std::string_view to_string(isa value);
 
 // Where CPU facts come from, so that tests can play any CPU.

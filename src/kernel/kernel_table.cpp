@@ -1,6 +1,5 @@
 #include "kernel/kernel_table.hpp"
 
-#include <algorithm>
 #include <atomic>
 
 #ifdef __SSE2__
@@ -14,21 +13,12 @@ char letter_of(column_class in_columns) {
     return in_columns == column_class::unit ? 'u' : 'z';
 }
 
-// Asked only where there is a choice: a plan may be made for another CPU.
-bool can_run(const kernel_table& table) {
-    return table.target != isa::emulated_amx ||
-           std::ranges::count(supported_isas(native_cpu()), table.base) > 0;
-}
-
 } // namespace
 
 const kernel_table& kernel_table_for(isa target) {
-    const kernel_table* found = nullptr;
     for (const kernel_table* table : kernel_tables())
-        if (table->target == target && can_run(*table)) found = table;
-    if (found == nullptr)
-        throw argument_error("no kernels for instruction set " + std::string(to_string(target)));
-    return *found;
+        if (table->target == target) return *table;
+    throw argument_error("no kernels for instruction set " + std::string(to_string(target)));
 }
 
 std::string to_string(const select_key& key) {

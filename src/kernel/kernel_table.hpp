@@ -43,7 +43,7 @@ using pick_kernel = kernel_entry<pick_key, pick_fn>;
 using pack_kernel = kernel_entry<pack_key, pack_fn>;
 
 // The kernels of one instruction set, in the order of kernel_list.inc. All but products of bf16 are
-// those of `base`, which is what a CPU needs for emulated tiles.
+// those of `base`.
 struct kernel_table {
     isa target, base;
     std::span<const select_kernel> selects;
@@ -59,8 +59,8 @@ struct kernel_table {
 // Exported by the library of the kernels.
 __attribute__((visibility("default"))) std::span<const kernel_table* const> kernel_tables();
 
-// The table of exactly that instruction set; of emulated ones the highest that this CPU can run.
-// Throws argument_error where there is none. Running AMX's products also needs may_use_tiles().
+// The table of exactly that instruction set. Throws argument_error if there is none. Running AMX's
+// products also needs may_use_tiles().
 const kernel_table& kernel_table_for(isa target);
 
 // "select_x32_uuz_stream": bits of an element, classes of cond, src_0, src_1 (u, z), stores.

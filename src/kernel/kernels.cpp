@@ -2,7 +2,6 @@
 // each. The target is chosen from these tables by base/cpu.hpp, not by Highway's own dispatch:
 // Highway's choice is one for the whole process and not Maskwise's to change.
 
-#include "kernel/emulated_tiles.hpp"
 #include "kernel/kernel_table.hpp"
 #include "kernel/targets.hpp"
 
@@ -86,17 +85,6 @@ constexpr kernel_table bf16_table{isa::neon_bf16,
                                   attention_of_one_by_pairs};
 #endif
 
-constexpr kernel_table emulated_table{
-    isa::emulated_amx,
-    this_target,
-    selects,
-    picks,
-    packs,
-    row_operations,
-    attention_by_tiles<emulated_tiles<static_cast<int>(tile_columns)>>(attention),
-    attention_of_few,
-    attention_of_one};
-
 } // namespace HWY_NAMESPACE
 } // namespace maskwise
 HWY_AFTER_NAMESPACE();
@@ -107,18 +95,13 @@ namespace maskwise {
 std::span<const kernel_table* const> kernel_tables() {
     static constexpr const kernel_table* tables[] = {
         &N_SCALAR::table,
-        &N_SCALAR::emulated_table,
 #if HWY_ARCH_X86
         &N_SSE4::table,
-        &N_SSE4::emulated_table,
         &N_AVX2::table,
-        &N_AVX2::emulated_table,
         &N_AVX3::table,
-        &N_AVX3::emulated_table,
         &N_AVX3::amx_table,
 #elif HWY_ARCH_ARM
         &N_NEON::table,
-        &N_NEON::emulated_table,
 #if MASKWISE_HAS_BF16_TABLE
         &N_NEON::bf16_table,
 #endif

@@ -36,20 +36,20 @@ parallel_loop shuffled_loop(generator& random, int threads) {
 
 // Empty where all is right.
 std::string run(generator& random, const attention_case& what, const wanted_attention& wanted,
-                isa target) {
+                const kernel_table* target) {
     const input_memory inputs = copy_inputs(what);
     for (const auto* output : {&what.dst, &what.statistics})
         fill_random(random, output->memory.data(), output->memory.size());
     const output_memory before = copy_outputs(what);
-    const auto plan = make_attention_plan(what.desc, target);
+    const auto plan = make_attention_plan(what.desc, *target);
     const int threads = static_cast<int>(draw(random, 0, 6));
     const parallel_loop loop = shuffled_loop(random, threads);
     run_attention(*plan, what.operands(), threads == 0 ? nullptr : &loop);
     std::string wrong = compare(what, wanted, before);
     if (copy_inputs(what) != inputs) wrong += " an input was written";
     if (wrong.empty()) return wrong;
-    return wrong + " with " + std::to_string(threads) + " threads of " +
-           std::string(to_string(target)) + ": " + to_string(what);
+    return wrong + " with " + std::to_string(threads) + " threads of " + name_of(target) + ": " +
+           to_string(what);
 }
 
 // Puts a few things where they do not belong; mostly that breaks the description, now and then it
@@ -72,10 +72,10 @@ void spoil(generator& random, attention_desc& desc) {
 }
 
 // The memory of the case does not fit it any more: it is only compiled.
-void compile_spoiled(generator& random, attention_desc desc, isa target) {
+void compile_spoiled(generator& random, attention_desc desc, const kernel_table* target) {
     spoil(random, desc);
     try {
-        const auto plan = make_attention_plan(desc, target);
+        const auto plan = make_attention_plan(desc, *target);
         scratch_bytes(*plan, static_cast<int>(draw(random, 1, 100)));
         to_string(*plan) + explain(*plan);
     } catch (const error&) {
@@ -85,7 +85,7 @@ void compile_spoiled(generator& random, attention_desc desc, isa target) {
 void check(generator& random) {
     const attention_case what = make_attention_case(random, !one_in(random, 64));
     const wanted_attention wanted = expected(what);
-    for (const isa target : attention_targets()) {
+    for (const kernel_table* target : attention_targets()) {
         if (one_in(random, 16)) compile_spoiled(random, what.desc, target);
         const std::string wrong = run(random, what, wanted, target);
         if (wrong.empty()) continue;

@@ -1,6 +1,7 @@
 // Products of bf16 by tiles: the instruction in C++ against numbers worked out by hand, and the
 // kernels that are made of it, or of the instruction itself, against its definition.
 
+#include "kernel/emulated_tables.hpp"
 #include "kernel/emulated_tiles.hpp"
 #include "product_case.hpp"
 #include "trapped_tiles.hpp"
@@ -88,13 +89,10 @@ TEST(emulated_tiles_DeathTest, end_a_process_that_did_not_configure_them) {
 
 // What the kernels of tiles are tested with: where they run, and how many queries a panel has.
 std::vector<const kernel_table*> tile_tables() {
-    const auto supported = supported_isas(native_cpu());
-    const auto has = [&](isa wanted) { return std::ranges::count(supported, wanted) > 0; };
     std::vector<const kernel_table*> tables;
-    for (const kernel_table* table : kernel_tables())
-        if ((table->target == isa::emulated_amx && has(table->base)) ||
-            (table->target == isa::amx && has(isa::amx) && may_use_tiles()))
-            tables.push_back(table);
+    for (const kernel_table& table : emulated_tables()) tables.push_back(&table);
+    if (supported_isas(native_cpu()).back() == isa::amx && may_use_tiles())
+        tables.push_back(&kernel_table_for(isa::amx));
     return tables;
 }
 
@@ -163,10 +161,13 @@ TEST(tile_products, are_those_of_the_instructions_that_trap) {
 
 // Rows two by two, in the order that the table's products read.
 TEST(pairs_of_rows, are_where_load_pairs_says) {
-    const auto supported = supported_isas(native_cpu());
+    std::vector<const kernel_table*> tables;
+    for (const kernel_table& table : emulated_tables()) tables.push_back(&table);
+    for (const isa target : supported_isas(native_cpu()))
+        tables.push_back(&kernel_table_for(target));
     generator random(base_seed());
-    for (const kernel_table* table : kernel_tables())
-        for (int i = 0; i < 200 && std::ranges::count(supported, table->base) > 0; ++i) {
+    for (const kernel_table* table : tables)
+        for (int i = 0; i < 200; ++i) {
             const std::int64_t rows = draw(random, 1, 70), columns = draw(random, 1, 70);
             const bf16_matrix from(random, rows, columns, draw(random, 0, 9));
             const guarded_buffer to(static_cast<std::size_t>((rows + 1) / 2 * columns * 4),

@@ -20,11 +20,11 @@ constexpr float row_minus_infinity = -std::numeric_limits<float>::infinity();
 HWY_ATTR HWY_INLINE void store_block(const row_columns& at, float* buffer, const row_block& block) {
     buffer += at.first;
     for_each_vector(
-        [&](int i) MASKWISE_LAMBDA_ATTR { hn::StoreU(block.v[i], row_d(), buffer + at.from[i]); });
+        [&](int i) MASKWISE_LAMBDA_ATTR { hn::StoreU(block[i], row_d(), buffer + at.from[i]); });
 }
 
 HWY_ATTR HWY_INLINE row_v largest_of(const row_block& block) {
-    return hn::Max(hn::Max(block.v[0], block.v[1]), hn::Max(block.v[2], block.v[3]));
+    return hn::Max(hn::Max(block[0], block[1]), hn::Max(block[2], block[3]));
 }
 
 // Two copies of act: processors prefetch by the address of the load, and an operand that shares its
@@ -62,7 +62,7 @@ HWY_ATTR HWY_INLINE row_v run_end(const row_piece& piece, const row_end& at, flo
     make_block(piece, at.from, block);
     maxima = hn::Max(maxima, largest_of(block));
     for_each_vector([&](int i) MASKWISE_LAMBDA_ATTR {
-        if (i == 3 || at.short_from <= i) block.v[i] = moved_to_front(block.v[i], at.moved);
+        if (i == 3 || at.short_from <= i) block[i] = moved_to_front(block[i], at.moved);
     });
     store_block(columns_from(at.from.first), buffer, block);
     return maxima;
@@ -236,15 +236,16 @@ HWY_ATTR inline void row_fill(float value, const row_encoding& how, std::byte* t
 // Past the caches where `streamed`: whole vectors, at their alignment.
 template <row_type Type>
 HWY_ATTR HWY_INLINE void encode_block(const row_encoding& how, const row_columns& at, std::byte* to,
-                                      row_block block, bool streamed) {
+                                      const row_block& block, bool streamed) {
     constexpr std::int64_t width = bytes_of(Type);
     const element_tag<Type> tag;
     hn::VFromD<element_tag<Type>> v[4];
     for_each_vector([&](int i) MASKWISE_LAMBDA_ATTR {
+        row_v value = block[i];
         if constexpr (width == 1)
-            block.v[i] = hn::MulAdd(block.v[i], hn::Set(row_d(), how.factor),
-                                    hn::Set(row_d(), how.zero_point));
-        v[i] = elements_of<Type>(block.v[i]);
+            value =
+                hn::MulAdd(value, hn::Set(row_d(), how.factor), hn::Set(row_d(), how.zero_point));
+        v[i] = elements_of<Type>(value);
     });
     auto* const out = reinterpret_cast<row_element<Type>*>(to) + at.first;
     if (!streamed) {
@@ -299,7 +300,7 @@ HWY_ATTR inline void row_write(const row_piece& piece, const row_encoding& how, 
                          is_aligned(to + piece.first * bytes_of(how.type));
     const row_columns at_end = end_of_row(end - rest, rest == 0 ? block : rest).from;
     const row_v zero = hn::Zero(row_d());
-    row_block last{{zero, zero, zero, zero}};
+    row_block last{zero, zero, zero, zero};
     if (rest != 0) make_block(piece, at_end, last);
     for (std::int64_t at = piece.first; at + block <= end; at += block) {
         const row_columns columns = columns_from(at);

@@ -51,9 +51,7 @@ HWY_ATTR HWY_INLINE row_v combined(row_v row, row_v side) {
 
 // A block: few enough vectors for 16 registers, enough to hide what the choice of an operator
 // costs.
-struct row_block {
-    row_v v[4];
-};
+using row_block = row_v[4];
 
 // Four calls, not a loop: numbers of vectors are constants before anything else is optimised.
 template <class Each>
@@ -97,13 +95,13 @@ HWY_ATTR HWY_INLINE void load_block(const std::byte* from, const row_columns& at
     constexpr std::int64_t width = bytes_of(Type);
     from += at.first * width;
     for_each_vector([&](int i) MASKWISE_LAMBDA_ATTR {
-        made.v[i] = load_elements<Type>(from + at.from[i] * width);
+        made[i] = load_elements<Type>(from + at.from[i] * width);
     });
 }
 
 HWY_ATTR HWY_INLINE void load_any(const row_side& from, const row_columns& at, row_block& made) {
     if (from.at == nullptr)
-        made.v[0] = made.v[1] = made.v[2] = made.v[3] = hn::Set(row_d(), from.value);
+        made[0] = made[1] = made[2] = made[3] = hn::Set(row_d(), from.value);
     else if (from.type == row_type::f32)
         load_block<row_type::f32>(from.at, at, made);
     else if (from.type == row_type::bf16)
@@ -114,9 +112,8 @@ HWY_ATTR HWY_INLINE void load_any(const row_side& from, const row_columns& at, r
 
 template <row_operator Operator>
 HWY_ATTR HWY_INLINE void combine_block(row_block& block, const row_block& side) {
-    for_each_vector([&](int i) MASKWISE_LAMBDA_ATTR {
-        block.v[i] = combined<Operator>(block.v[i], side.v[i]);
-    });
+    for_each_vector([&](int i)
+                        MASKWISE_LAMBDA_ATTR { block[i] = combined<Operator>(block[i], side[i]); });
 }
 
 HWY_ATTR HWY_INLINE row_v selected(const std::byte* cond, row_v if_true, row_v if_false) {
@@ -131,7 +128,7 @@ HWY_ATTR HWY_INLINE void select_block(const std::byte* cond, const row_columns& 
                                       row_block& block, const row_block& side) {
     cond += at.first;
     for_each_vector([&](int i) MASKWISE_LAMBDA_ATTR {
-        block.v[i] = selected(cond + at.from[i], block.v[i], side.v[i]);
+        block[i] = selected(cond + at.from[i], block[i], side[i]);
     });
 }
 
@@ -142,7 +139,7 @@ HWY_ATTR HWY_INLINE void compare_block(const std::array<row_side, 2>& compared,
     load_any(compared[0], at, high);
     load_any(compared[1], at, low);
     for_each_vector([&](int i) MASKWISE_LAMBDA_ATTR {
-        block.v[i] = hn::IfThenElse(hn::Ge(high.v[i], low.v[i]), block.v[i], side.v[i]);
+        block[i] = hn::IfThenElse(hn::Ge(high[i], low[i]), block[i], side[i]);
     });
 }
 
@@ -204,7 +201,7 @@ HWY_ATTR HWY_INLINE row_v changed(row_v row, const row_constants& constants = {}
 template <row_operator Operator>
 HWY_ATTR HWY_INLINE void change_block(const row_constants& constants, row_block& block) {
     for_each_vector(
-        [&](int i) MASKWISE_LAMBDA_ATTR { block.v[i] = changed<Operator>(block.v[i], constants); });
+        [&](int i) MASKWISE_LAMBDA_ATTR { block[i] = changed<Operator>(block[i], constants); });
 }
 
 HWY_ATTR HWY_INLINE void unary_block(const row_action& action, row_block& block) {
@@ -234,9 +231,9 @@ HWY_ATTR HWY_INLINE void act(const row_action& action, const row_columns& at, ro
     }
     if (action.op == row_operator::select_masked) {
         for_each_vector([&](int i) MASKWISE_LAMBDA_ATTR {
-            const row_v kept = block.v[i];
-            block.v[i] = side.v[i];
-            side.v[i] = kept;
+            const row_v kept = block[i];
+            block[i] = side[i];
+            side[i] = kept;
         });
     }
     if (action.cond != nullptr)

@@ -22,13 +22,13 @@ constexpr double lowest = std::numeric_limits<float>::lowest();
 
 // Empty where dst and statistics are as expected.
 std::string run_and_compare(const attention_case& what, const test::wanted_attention& wanted,
-                            isa target) {
+                            const kernel_table* target) {
     const test::output_memory before = test::copy_outputs(what);
-    run_attention(*make_attention_plan(what.desc, target), what.operands(), nullptr);
+    run_attention(*make_attention_plan(what.desc, *target), what.operands(), nullptr);
     return test::compare(what, wanted, before);
 }
 
-void check(const attention_case& what, isa target) {
+void check(const attention_case& what, const kernel_table* target) {
     ASSERT_EQ(run_and_compare(what, test::expected(what), target), "") << to_string(what);
 }
 
@@ -38,13 +38,13 @@ TEST(attention, agrees_with_double_precision_on_random_cases) {
         test::generator random(seed + i);
         const attention_case what = test::make_attention_case(random);
         const test::wanted_attention wanted = test::expected(what);
-        for (const isa target : attention_targets())
+        for (const kernel_table* target : attention_targets())
             ASSERT_EQ(run_and_compare(what, wanted, target), "")
-                << "seed " << seed + i << ' ' << to_string(target) << ' ' << to_string(what);
+                << "seed " << seed + i << ' ' << name_of(target) << ' ' << to_string(what);
     }
 }
 
-class attention_test : public testing::TestWithParam<isa> {};
+class attention_test : public testing::TestWithParam<const kernel_table*> {};
 
 TEST_P(attention_test, takes_every_number_of_rows_and_keys) {
     for (const std::int64_t rows : {1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 129})
@@ -195,7 +195,7 @@ TEST_P(attention_test, a_nan_stays_in_its_row) {
     std::vector<double> queries = what.query.values;
     queries[16 * 20 + 5] = nan;
     what.query.fill(queries);
-    run_attention(*make_attention_plan(what.desc, GetParam()), what.operands(), nullptr);
+    run_attention(*make_attention_plan(what.desc, *GetParam()), what.operands(), nullptr);
     const std::vector<double> dst = what.dst.read();
     for (std::size_t i = 0; i < dst.size(); ++i) ASSERT_EQ(std::isnan(dst[i]), i / 16 == 20) << i;
     const std::vector<double> statistics = what.statistics.read();
@@ -258,7 +258,7 @@ TEST_P(attention_test, shares_keys_among_heads_below_one_mask) {
                 what.desc.grouped_queries = true;
                 what.desc.order = order;
                 set(what.cond, data_type::boolean, {rows, 150}, some(rows * 150, 0, 1));
-                ASSERT_EQ(make_attention_plan(what.desc, GetParam())->folded_heads, 3);
+                ASSERT_EQ(make_attention_plan(what.desc, *GetParam())->folded_heads, 3);
                 check(what, GetParam());
                 set(what.bias, type, {2, 1, rows, 150}, some(2 * rows * 150, -2, 0.5));
                 check(what, GetParam());
@@ -271,7 +271,8 @@ TEST_P(attention_test, shares_keys_among_heads_below_one_mask) {
 
 // Decisions of speed: docs/attention.md has the numbers.
 TEST(attention, of_few_queries_in_f32_has_panels_of_four_where_these_gain) {
-    if (std::ranges::count(attention_targets(), isa::avx512) == 0) GTEST_SKIP() << "AVX-512";
+    if (std::ranges::count(supported_isas(native_cpu()), isa::avx512) == 0)
+        GTEST_SKIP() << "AVX-512";
     const auto panel_of = [](std::int64_t rows, std::int64_t keys, data_type type) {
         attention_desc desc;
         desc.query = {type, {1, rows, 128}};
@@ -293,13 +294,14 @@ TEST_P(attention_test, takes_pairs_of_bf16_where_a_kernel_does) {
     const auto takes_pairs = [&](attention_order order, data_type weights) {
         desc.order = order;
         desc.weights_type = weights;
-        const auto plan = make_attention_plan(desc, GetParam());
+        const auto plan = make_attention_plan(desc, *GetParam());
         EXPECT_EQ(plan->in_pairs, plan->weights_in_pairs);
         return plan->in_pairs;
     };
-    constexpr isa always[] = {isa::amx, isa::emulated_amx, isa::neon_bf16};
-    const bool has_pairs = std::ranges::count(always, GetParam()) > 0 ||
-                           (GetParam() == isa::avx512 && gains_by_bf16_products(native_cpu()));
+    constexpr isa always[] = {isa::amx, isa::neon_bf16};
+    const bool has_pairs =
+        std::ranges::count(always, GetParam()->target) > 0 ||
+        (GetParam()->target == isa::avx512 && gains_by_bf16_products(native_cpu()));
     EXPECT_EQ(takes_pairs(attention_order::tiles, data_type::f32), has_pairs);
     EXPECT_EQ(takes_pairs(attention_order::operators, data_type::bf16), has_pairs);
     EXPECT_FALSE(takes_pairs(attention_order::operators, data_type::f32));
@@ -313,7 +315,7 @@ TEST_P(attention_test, of_nothing_is_nothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(every_target, attention_test, testing::ValuesIn(attention_targets()),
-                         [](const auto& chosen) { return std::string(to_string(chosen.param)); });
+                         [](const auto& chosen) { return name_of(chosen.param); });
 
 } // namespace
 } // namespace maskwise

@@ -125,10 +125,11 @@ constexpr mask_form forms_of_places[] = {mask_form::cond,        mask_form::mask
                                          mask_form::large,       mask_form::f16_lowest,
                                          mask_form::filled_cond, mask_form::infinite_beside_cond};
 
-void expect_work(const kept_places& places, mask_form form, attention_order order, isa target) {
+void expect_work(const kept_places& places, mask_form form, attention_order order,
+                 const kernel_table* target) {
     attention_case what = masked_case(places, form);
     what.desc.order = order;
-    const auto plan = make_attention_plan(what.desc, target);
+    const auto plan = make_attention_plan(what.desc, *target);
     const std::int64_t expected = tiles_with_a_kept_place(places, *plan);
     for (const int threads : {1, 2, 16, 64}) {
         const parallel_loop loop{threads, [](std::int64_t count, const auto& body) {
@@ -144,7 +145,7 @@ void expect_work(const kept_places& places, mask_form form, attention_order orde
 
 TEST(attention_cost, follows_the_mask_in_every_form) {
     test::generator random(test::base_seed());
-    for (const isa target : attention_targets())
+    for (const kernel_table* target : attention_targets())
         for (const auto order : {attention_order::tiles, attention_order::operators})
             for (const std::int64_t rows : {1, 3, 16, 20, 64, 77, 130})
                 for (const std::int64_t keys : {50, 64, 700, 2100}) {
@@ -173,7 +174,7 @@ TEST(attention_cost, of_heads_that_share_keys) {
 // or all have the same.
 TEST(attention_cost, of_heads_that_share_keys_and_a_mask) {
     test::generator random(test::base_seed());
-    for (const isa target : attention_targets())
+    for (const kernel_table* target : attention_targets())
         for (const std::int64_t mask_heads : {1, 8})
             for (const bool is_bias : {false, true}) {
                 attention_case what =
@@ -185,7 +186,7 @@ TEST(attention_cost, of_heads_that_share_keys_and_a_mask) {
                     test::set_bias(what, data_type::f32, shape, places.keep);
                 else
                     test::set_cond(what, shape, std::vector<double>(places.keep.size(), 1));
-                const auto plan = make_attention_plan(what.desc, target);
+                const auto plan = make_attention_plan(what.desc, *target);
                 run_attention(*plan, what.operands(), nullptr);
                 EXPECT_EQ(plan->computed_tiles, 3 * 2 * plan->key_tiles()) << to_string(*plan);
             }

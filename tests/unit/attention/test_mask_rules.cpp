@@ -135,15 +135,15 @@ TEST(mask_rules, refuse_what_they_cannot_mean) {
               "mask rules: a document's extent is -1, expected 0 to 2^48");
 }
 
-class rules_test : public testing::TestWithParam<isa> {};
+class rules_test : public testing::TestWithParam<const kernel_table*> {};
 
 struct outcome {
     std::vector<std::byte> dst;
     std::int64_t computed_tiles;
 };
 
-outcome run(const attention_case& what, isa target) {
-    const auto plan = make_attention_plan(what.desc, target);
+outcome run(const attention_case& what, const kernel_table* target) {
+    const auto plan = make_attention_plan(what.desc, *target);
     const test::output_memory before = test::copy_outputs(what);
     run_attention(*plan, what.operands(), nullptr);
     EXPECT_EQ(test::compare(what, test::expected(what), before), "") << to_string(what);
@@ -186,7 +186,7 @@ TEST_P(rules_test, hold_for_folded_heads) {
         what.desc.grouped_queries = true;
         what.rules = mask_rules{.from_end = true, .causal = true, .lengths = {700, 650}};
         what.rules->window = key_window{.left = 100};
-        const auto plan = make_attention_plan(what.desc, GetParam());
+        const auto plan = make_attention_plan(what.desc, *GetParam());
         EXPECT_EQ(plan->rows, 4 * rows);
         const test::output_memory before = test::copy_outputs(what);
         run_attention(*plan, what.operands(), nullptr);
@@ -199,7 +199,7 @@ TEST_P(rules_test, cost_only_the_tiles_that_they_keep) {
     attention_case what = test::plain_case({1, 640, 8}, {1, 640, 8}, {1, 640, 5}, 3);
     const auto tiles = [&](const mask_rules& rules) {
         what.rules = rules;
-        const auto plan = make_attention_plan(what.desc, GetParam());
+        const auto plan = make_attention_plan(what.desc, *GetParam());
         const tile_counts counts = count_tiles(*plan, what.operands());
         run_attention(*plan, what.operands(), nullptr);
         EXPECT_EQ(counts.all, 100);
@@ -222,7 +222,7 @@ TEST_P(rules_test, cost_only_the_tiles_that_they_keep) {
 }
 
 INSTANTIATE_TEST_SUITE_P(every_target, rules_test, testing::ValuesIn(attention_targets()),
-                         [](const auto& of) { return std::string(to_string(of.param)); });
+                         [](const auto& of) { return name_of(of.param); });
 
 // Padded batches of packed documents end with many that are empty.
 TEST(mask_rules, find_documents_among_empty_ones) {

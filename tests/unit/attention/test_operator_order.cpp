@@ -63,10 +63,10 @@ double different(const attention_case& what, const std::vector<double>& expected
     return static_cast<double>(count) * 1024 / static_cast<double>(found.size());
 }
 
-class operator_order : public testing::TestWithParam<isa> {};
+class operator_order : public testing::TestWithParam<const kernel_table*> {};
 
-void run(const attention_case& what, isa target, float divisor) {
-    const auto plan = make_attention_plan(what.desc, target);
+void run(const attention_case& what, const kernel_table* target, float divisor) {
+    const auto plan = make_attention_plan(what.desc, *target);
     attention_numbers numbers = plan->numbers;
     numbers.steps = {};
     numbers.steps.append({divisor, true});
@@ -108,7 +108,7 @@ TEST_P(operator_order, adds_values_in_the_order_of_keys) {
                     1.0F / 200,
                     static_cast<float>(what.value.values[static_cast<std::size_t>(k * 40 + c)]),
                     sum);
-            if (GetParam() == isa::avx2 || GetParam() == isa::avx512)
+            if (GetParam()->target == isa::avx2 || GetParam()->target == isa::avx512)
                 EXPECT_EQ(found[static_cast<std::size_t>(c)], static_cast<double>(sum)) << c;
             else // without a fused multiplication
                 EXPECT_NEAR(found[static_cast<std::size_t>(c)], static_cast<double>(sum), 1e-6);
@@ -135,7 +135,7 @@ TEST_P(operator_order, a_sink_of_nan_makes_masked_rows_nan) {
 }
 
 INSTANTIATE_TEST_SUITE_P(every_target, operator_order, testing::ValuesIn(attention_targets()),
-                         [](const auto& chosen) { return std::string(to_string(chosen.param)); });
+                         [](const auto& chosen) { return name_of(chosen.param); });
 
 } // namespace
 } // namespace maskwise

@@ -166,7 +166,6 @@ TEST(choose_isa, takes_amx_by_default) {
     EXPECT_EQ(choose_isa(supported, "amx", "avx512_core_bf16"), isa::avx512);
     EXPECT_EQ(choose_isa(supported, "amx", "AVX2"), isa::avx2);
     EXPECT_THROW(choose_isa(all_x86, "amx", ""), argument_error);
-    EXPECT_THROW(choose_isa(supported, "emulated_amx", ""), argument_error);
 }
 
 TEST(choose_isa, takes_products_of_bf16_on_arm_only_where_they_are_asked_for) {
