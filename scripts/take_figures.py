@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
-"""usage: scripts/take_figures.py [TABLE...]
+"""usage: scripts/take_figures.py [--field FILE] [TABLE...]
 
 Makes docs/figures/CLASS/TABLE.json of what scripts/bench and scripts/run have left in build/bench,
 of every table (scripts/write_figures.py has the list) that was measured there, and writes the
 documents; scripts/draw_picture.py draws the pictures. Refuses what was
 measured with uncommitted changes: no commit would say what it is of.
+
+--field: of what an archive of scripts/field_kit has measured on another machine.
 """
 
 import argparse
 import json
 import re
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -119,16 +122,26 @@ def take(name: str, bench: Path, root: Path) -> Path:
     return path
 
 
+def unpacked(field: Path) -> Path:
+    """What a field kit has left in its build/bench."""
+    folder = Path(tempfile.mkdtemp(prefix="maskwise-field-"))
+    for name, table in json.loads(field.read_text())["tables"].items():
+        (folder / Path(name).name).write_text(json.dumps(table))
+    return folder
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tables", nargs="*", help=f"of {', '.join(BY_NAME)}")
-    names = parser.parse_args().tables
+    parser.add_argument("--field", type=Path, help="the JSON file of a field kit")
+    given = parser.parse_args()
+    names, bench = given.tables, unpacked(given.field) if given.field else BENCH
     if unknown := [name for name in names if name not in BY_NAME]:
         parser.error(f"no table '{unknown[0]}'; there are {', '.join(BY_NAME)}")
     status = 0
     for name in names or BY_NAME:
         try:
-            print(f"taken: {take(name, BENCH, ROOT).relative_to(ROOT)}")
+            print(f"taken: {take(name, bench, ROOT).relative_to(ROOT)}")
         except Fault as fault:
             print(f"{name}: not taken: {fault}")
             status |= name in names

@@ -1,6 +1,6 @@
 """Builds the wheels of the Python package and the sdist; scripts/wheels calls it.
 
-usage: wheels.py FOLDER
+usage: wheels.py FOLDER [MACHINE]   MACHINE: x86_64 or aarch64 alone, and no sdist
 """
 
 import json
@@ -183,7 +183,8 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("maskwise-*.whl"):
         old.unlink()
-    for machine in MACHINES:
+    only = sys.argv[2:]
+    for machine in (one for one in MACHINES if not only or one.name in only):
         for abi in ABIS:
             staged = stage(machine, abi)
             describe(staged, machine, abi)
@@ -191,6 +192,8 @@ def main() -> None:
             run(TOOLS, "-m", "wheel", "pack", staged, "--dest-dir", folder)
             (wheel,) = folder.glob(f"maskwise-*-{abi.tag}-*_{machine.name}.whl")
             check(wheel, machine)
+    if only:
+        return
     code = "import scikit_build_core.build as b, sys; b.build_sdist(sys.argv[1])"
     run(PYTHON, "-c", code, folder)
 

@@ -2,6 +2,8 @@
 
 #include "kernels/peak.hpp"
 
+#include "kernel/kernel_table.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -95,6 +97,19 @@ HWY_AFTER_NAMESPACE();
 namespace maskwise::bench {
 namespace {
 
+#if HWY_ARCH_X86
+// Four sums, since a product takes longer than the time from one to the next. Tiles are zeros.
+std::int64_t run_tiles(std::int64_t steps) {
+    const attention_kernels& kernels = kernel_table_for(isa::amx).attention;
+    kernels.enter();
+    for (std::int64_t i = 0; i < steps; ++i)
+        asm volatile("tdpbf16ps %tmm6, %tmm4, %tmm0\n\ttdpbf16ps %tmm7, %tmm4, %tmm1\n\t"
+                     "tdpbf16ps %tmm6, %tmm5, %tmm2\n\ttdpbf16ps %tmm7, %tmm5, %tmm3");
+    kernels.leave();
+    return steps * 4 * 16 * 16 * 32;
+}
+#endif
+
 peak_loops loops_of(isa target) {
     switch (target) {
 #if HWY_ARCH_X86
@@ -104,6 +119,8 @@ peak_loops loops_of(isa target) {
         return N_AVX2::loops;
     case isa::avx512:
         return N_AVX3::loops;
+    case isa::amx:
+        return {N_AVX3::loops.singles, may_use_tiles() ? run_tiles : nullptr};
 #elif HWY_ARCH_ARM
     case isa::neon:
         return N_NEON::loops;

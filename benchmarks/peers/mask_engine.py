@@ -8,7 +8,6 @@ from typing import Any
 
 import mask_problem
 import maskwise
-import ml_dtypes
 import numpy as np
 from attention_operands import Form
 from mask_problem import Problem
@@ -22,21 +21,31 @@ class Peer(mask_problem.Peer):
         self.threads = min(threads, len(os.sched_getaffinity(0)))
 
     def ways(self, of: Problem) -> dict[str, Callable[[], Form]]:
-        kind = np.dtype("f4") if of.dtype == "f32" else np.dtype(ml_dtypes.bfloat16)
-        q, k, v = (one.astype(kind) for one in of.operands())
-        out = np.empty_like(q)
-        attend = partial(maskwise.attention, q, k, v, enable_gqa=True, out=out)
+        operands = of.operands()
+        if of.dtype == "bf16":
+            from ml_dtypes import bfloat16
 
-        def form(make: Callable[[], Any]) -> Callable[[], Form]:
-            return lambda: (partial(attend, make()), lambda answer: answer.astype(np.float32))
+            operands = [one.astype(bfloat16) for one in operands]
+        out = np.empty_like(operands[0])
+        attend = partial(maskwise.attention, *operands, enable_gqa=True, out=out)
+        return forms(of, attend, lambda answer: answer.astype(np.float32))
 
-        if of.bias is not None:
-            return {"array": form(lambda: of.added)}
-        if of.kept is None:
-            return {"no mask": form(lambda: None)}
-        parts = [getattr(Mask, name)(**given) for name, given in of.rules.items()]
-        return {
-            "rules": form(lambda: reduce(and_, parts)),
-            "array": form(lambda: of.kept),
-            "prepared": form(lambda: Mask.dense(of.kept)),
-        }
+
+def forms(
+    of: Problem, attend: Any, read: Any, array: Any = lambda mask: mask
+) -> dict[str, Callable[[], Form]]:
+    """`array` makes of a NumPy array what `attend` takes."""
+
+    def form(make: Callable[[], Any]) -> Callable[[], Form]:
+        return lambda: (partial(attend, make()), read)
+
+    if of.bias is not None:
+        return {"array": form(lambda: array(of.added))}
+    if of.kept is None:
+        return {"no mask": form(lambda: None)}
+    parts = [getattr(Mask, name)(**given) for name, given in of.rules.items()]
+    return {
+        "rules": form(lambda: reduce(and_, parts)),
+        "array": form(lambda: array(of.kept)),
+        "prepared": form(lambda: Mask.dense(array(of.kept))),
+    }

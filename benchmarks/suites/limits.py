@@ -42,9 +42,9 @@ TABLES: dict[str, tuple[list[str], list[Column]]] = {
 }
 
 
-def measure(build: Path) -> dict[str, dict[str, Any]]:
+def measure(build: Path, cases: str) -> dict[str, dict[str, Any]]:
     file = RESULTS / "limits.json"
-    given = {"filter": FILTER, **OPTIONS, "out": str(file), "out_format": "json"}
+    given = {"filter": cases, **OPTIONS, "out": str(file), "out_format": "json"}
     command = [str(build / "bin/bench_attention")]
     command += [f"--benchmark_{name}={value}" for name, value in given.items()]
     subprocess.run(command, check=True)
@@ -73,10 +73,11 @@ def table_of(kind: str, found: dict[str, dict[str, Any]]) -> tuple[list[str], li
 def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/bench limits", description=__doc__)
     parser.add_argument("--build", type=Path, required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--filter", default=FILTER, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     RESULTS.mkdir(parents=True, exist_ok=True)
     print("\n".join(f"{name}: {value}" for name, value in machine_facts().items()))
-    found = measure(arguments.build)
+    found = measure(arguments.build, arguments.filter)
     versions = f"Maskwise {maskwise_version()}, without a host"
     for kind in TABLES:
         head, rows = table_of(kind, found)

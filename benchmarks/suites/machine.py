@@ -49,6 +49,8 @@ def cpu_class() -> str:
 
 def commit() -> str:
     """Of what was measured; with a + behind it where that is not what was committed."""
+    if (kit := ROOT / "commit").exists():  # of scripts/field_kit, which is no repository
+        return kit.read_text().strip()
     git = ["git", "-C", str(ROOT)]
     head = subprocess.check_output([*git, "rev-parse", "HEAD"], text=True).strip()
     changes = [*git, "status", "--porcelain", "--untracked-files=no", "--", *SOURCES]

@@ -53,6 +53,15 @@ constexpr std::pair<std::string_view, isa> onednn_words[] = {
     {"AVX10_1_512", isa::avx512},
 };
 
+isa onednn_cap(std::string_view word) {
+    std::string upper(word);
+    for (char& c : upper)
+        if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+    for (const auto& [known, cap] : onednn_words)
+        if (known == upper) return cap;
+    return isa::amx;
+}
+
 bool has_bits(std::uint64_t value, std::initializer_list<int> bits) {
     return std::all_of(bits.begin(), bits.end(), [&](int bit) { return (value >> bit & 1) != 0; });
 }
@@ -212,15 +221,15 @@ bool may_use_tiles() {
 #endif
 }
 
+bool onednn_has_matrix_products(const cpu_reader& cpu, std::string_view onednn_max_isa) {
+    return has_matrix_products(cpu) && onednn_cap(onednn_max_isa) == isa::amx;
+}
+
 isa choose_isa(const std::vector<isa>& supported, std::string_view max_isa,
                std::string_view onednn_max_isa) {
-    isa chosen = max_isa.empty() ? highest_unasked(supported) : parse_max_isa(supported, max_isa);
-    std::string word(onednn_max_isa);
-    for (char& c : word)
-        if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-    for (const auto& [known, cap] : onednn_words)
-        if (known == word && chosen > cap && chosen <= isa::amx) chosen = cap;
-    return chosen;
+    const isa chosen =
+        max_isa.empty() ? highest_unasked(supported) : parse_max_isa(supported, max_isa);
+    return chosen <= isa::amx ? std::min(chosen, onednn_cap(onednn_max_isa)) : chosen;
 }
 
 isa active_isa() {

@@ -46,6 +46,9 @@ bool gains_by_bf16_products(const cpu_reader& cpu);
 // Products of matrices in hardware (AMX).
 bool has_matrix_products(const cpu_reader& cpu);
 
+// Whether oneDNN may use them under this value of ONEDNN_MAX_CPU_ISA.
+bool onednn_has_matrix_products(const cpu_reader& cpu, std::string_view onednn_max_isa);
+
 // Whether the system lets this process use AMX's registers. Asks it, once; any thread. Grants hold
 // for the process, and make signal frames of threads that use AMX larger, so the first plan that
 // multiplies by tiles asks. A refusal is one verbose line.

@@ -12,7 +12,12 @@ import hypothesis
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("benchmarks/suites", "tests/contract/overhead", "tests/contract/transcript")
+FOLDERS = (
+    "benchmarks/field",
+    "benchmarks/suites",
+    "tests/contract/overhead",
+    "tests/contract/transcript",
+)
 for folder in (*FOLDERS, "tests/guard", "tests/support", "scripts"):  # the last goes first
     sys.path.insert(0, str(ROOT / folder))
 

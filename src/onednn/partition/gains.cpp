@@ -3,6 +3,7 @@
 #include "attention/run_attention.hpp"
 #include "base/checked.hpp"
 #include "base/cpu.hpp"
+#include "base/environment.hpp"
 #include "exec/tbb_library.hpp"
 #include "onednn/library/real_library.hpp"
 #include "tensor/data_type.hpp"
@@ -52,6 +53,12 @@ bool masks_element_by_element(const std::vector<graph::op>& ops, const fusion::r
     });
 }
 
+// AMX is oneDNN's own way for 16 bits. Whole attention by Maskwise is not measured against it.
+bool onednn_has_amx() {
+    return onednn_has_matrix_products(native_cpu(),
+                                      read_environment("ONEDNN_MAX_CPU_ISA").value_or(""));
+}
+
 } // namespace
 
 std::string reason_against_rows(const row_region& region) {
@@ -64,7 +71,7 @@ std::string reason_against_rows(const row_region& region) {
 
 std::string reason_against_attention(const attention_data& plan, const graph_settings& settings) {
     if (settings.fpmath_mode != fpmath_strict) return "the graph lets oneDNN round in products";
-    if (is_16_bit_float(plan.desc.query.type) && has_matrix_products(native_cpu()))
+    if (is_16_bit_float(plan.desc.query.type) && onednn_has_amx())
         return "oneDNN has this CPU's products of matrices";
     if (may_use_threads(plan) && !has_tbb(tbb_search::open_too))
         return "oneTBB is missing, and oneDNN may have threads";

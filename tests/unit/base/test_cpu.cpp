@@ -102,6 +102,16 @@ TEST(may_use_tiles, is_refused_without_the_hardware) {
     }
 }
 
+TEST(onednn_has_matrix_products, where_no_cap_takes_them_away) {
+    fake_cpu cpu = skylake_server();
+    EXPECT_FALSE(onednn_has_matrix_products(cpu, ""));
+    cpu.leaves[{7, 0}].edx = bits({24});
+    for (const char* word : {"", "DEFAULT", "AVX512_CORE_AMX", "avx10_1_512_amx_fp16", "unknown"})
+        EXPECT_TRUE(onednn_has_matrix_products(cpu, word)) << word;
+    for (const char* word : {"SSE41", "AVX2", "avx512_core_bf16", "AVX512_CORE_FP16"})
+        EXPECT_FALSE(onednn_has_matrix_products(cpu, word)) << word;
+}
+
 TEST(has_bf16_products, asks_the_second_leaf) {
     fake_cpu cpu = skylake_server();
     EXPECT_FALSE(has_bf16_products(cpu));

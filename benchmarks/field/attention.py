@@ -1,0 +1,86 @@
+"""Attention under the masks of scripts/bench masks by Maskwise, SDPA and FlexAttention in turns, on
+torch tensors and torch's threads, in one process.
+
+The table is that of scripts/bench masks if all threads take part and the run came to its end.
+"""
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import mask_engine
+import mask_torch
+import maskwise
+import torch
+from attention_operands import Form
+from mask_problem import PROBLEMS, Problem
+from masks import HEAD, faults, row_of
+from serve import take_samples
+from table import keep, shown
+from worker import ROOT
+
+TURNS, SAMPLES, SECONDS = 5, 20, 0.03
+FLEX = "FlexAttention"
+
+
+class Peer(mask_torch.Peer):
+    left_out: frozenset[str] = frozenset()  # FlexAttention, once it was refused: no compiler
+
+    def ways(self, of: Problem) -> dict[str, Callable[[], Form]]:
+        kind = torch.float32 if of.dtype == "f32" else torch.bfloat16
+        operands = [torch.from_numpy(one).to(kind) for one in of.operands()]
+        attend = partial(maskwise.attention, *operands, enable_gqa=True)
+        ways = mask_engine.forms(of, attend, mask_torch.read, torch.from_numpy) | super().ways(of)
+        return {form: make for form, make in ways.items() if form not in self.left_out}
+
+
+def measure(peer: Peer) -> dict[str, float]:
+    """Milliseconds of each form, the median of turns."""
+    taken: dict[str, list[float]] = {form: [] for form in peer.forms}
+    for turn in range(TURNS):
+        for form in [*taken][:: 1 if turn % 2 == 0 else -1]:
+            samples = take_samples(peer.forms[form], SAMPLES, SECONDS)
+            taken[form].append(1e3 * statistics.median(samples))
+    return {form: statistics.median(times) for form, times in taken.items()}
+
+
+def rows(peer: Peer, wrong: list[str]) -> Iterator[list[str]]:
+    for problem in PROBLEMS:
+        for dtype in ("f32", "bf16"):
+            with tempfile.TemporaryDirectory() as folder:
+                case = {"problem": problem.name, "dtype": dtype, "folder": folder}
+                loaded = peer.load(case)
+                files = {form: f"{folder}/{name}" for form, name in loaded["answers"].items()}
+                found = faults(files, dtype)
+            wrong += [f"{problem.name} {dtype}: {fault}" for fault in found]
+            for form, reason in loaded["refused"].items():
+                print(f"{problem.name} {dtype}: {form} refused: {reason}", file=sys.stderr)
+                peer.left_out |= {form} & {FLEX}
+            yield row_of(problem, dtype, measure(peer))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    threads = parser.parse_args().threads
+    peer, wrong, done = Peer(threads), [], []
+    name = "masks" if threads == len(os.sched_getaffinity(0)) else f"masks_{threads}"
+    versions = f"Maskwise {maskwise.__version__}, PyTorch {torch.__version__}; milliseconds"
+
+    def kept() -> Iterator[list[str]]:
+        for row in rows(peer, wrong):
+            done.append(row)
+            keep(ROOT / "build/bench", f"{name}-part", versions, HEAD, done)
+            yield row
+
+    keep(ROOT / "build/bench", name, versions, HEAD, shown(HEAD, kept()))
+    print("\n".join(wrong))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

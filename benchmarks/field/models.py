@@ -1,0 +1,40 @@
+"""Whole models with Maskwise's attention and SDPA, as scripts/bench transformers measures them, but
+for what is compiled."""
+
+import sys
+from collections.abc import Iterator
+
+import torch
+
+try:
+    import language_models as suite
+except ModuleNotFoundError as missing:
+    sys.exit(f"left out: {missing}")
+import transformers
+from models_of_words import MODELS, make
+from table import keep, shown
+from worker import ROOT
+
+
+def main() -> None:
+    transformers.utils.logging.set_verbosity_error()
+    versions = f"transformers {transformers.__version__}, PyTorch {torch.__version__}"
+    done: list[list[str]] = []
+
+    def rows() -> Iterator[list[str]]:
+        for model in (one for one in MODELS if not one.compiles):
+            for kind in ("float32", "bfloat16"):
+                made = make(model, getattr(torch, kind))
+                for length in model.lengths:
+                    row = suite.row_of(model, length, kind, *suite.measure(model, made, length))
+                    done.append(row)
+                    keep(ROOT / "build/bench", "transformers-part", versions, suite.HEAD, done)
+                    yield row
+
+    with torch.inference_mode():
+        table = shown(suite.HEAD, rows())
+    keep(ROOT / "build/bench", "transformers", versions, suite.HEAD, table)
+
+
+if __name__ == "__main__":
+    main()

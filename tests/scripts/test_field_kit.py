@@ -1,0 +1,94 @@
+"""What an archive of scripts/field_kit does on another machine, by stages in place of its own."""
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import machine
+import pytest
+import run as field
+import take_figures
+import write_figures
+from run import Stage
+
+MASKS = {"versions": "Maskwise 1", "head": ["mask", "ms"], "rows": [["causal", "1"]]}
+STAMP = {"command": "scripts/field_kit", "commit": "a" * 40, "date": "2026-01-02"}
+HALF = "open('build/bench/limits.json', 'w').write('{')"
+STAMP |= {"machine": "one", "class": "avx512-some-model"}
+
+
+def python(code: str) -> tuple[str, ...]:
+    return sys.executable, "-c", code
+
+
+def leave(name: str, table: dict[str, Any]) -> str:
+    return f"open('build/bench/{name}', 'w').write({json.dumps(json.dumps(table))})"
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    out = tmp_path / "field.json"
+    stages = [
+        Stage("masks", python(leave("masks.json", MASKS)), 60),
+        Stage("stamp", python(leave("masks.stamp.json", STAMP)), 60),
+        Stage("fails", python("print('why'); raise SystemExit(3)"), 60),
+        Stage("hangs", python(f"{HALF}; import time; time.sleep(600)"), 60),
+        Stage("reads", python(f"print(len(open({str(out)!r}).read()) > 0)"), 60),
+    ]
+    begin = time.monotonic()
+    field.run(tmp_path, stages, 8, out, {})
+    assert time.monotonic() - begin < 60
+    return out
+
+
+def test_each_stage_is_written_however_it_ends(results: Path) -> None:
+    written = json.loads(results.read_text())
+    ends = {stage["name"]: stage["end"] for stage in written["stages"]}
+    assert ends["masks"] == ends["stamp"] == "passed"
+    assert ends["fails"] == "ended with 3"
+    assert ends["hangs"] == "cut off after 8 s"
+    said = {stage["name"]: stage["said"].strip() for stage in written["stages"]}
+    assert said["fails"] == "why"
+    assert said["reads"] == "True"  # before the run came to its end
+    assert written["tables"] == {"masks.json": MASKS, "masks.stamp.json": STAMP}
+    assert written["facts"]["processors"] >= 1
+
+
+def test_figures_are_taken_from_the_file(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(take_figures, "ROOT", tmp_path)
+    monkeypatch.setattr(write_figures, "write", lambda *_, **__: 0)
+    monkeypatch.setattr(sys, "argv", ["take_figures.py", "--field", str(results)])
+    assert take_figures.main() == 0
+    taken = write_figures.read_result(tmp_path / "docs/figures/avx512-some-model/masks.json")
+    assert (taken.commit, taken.rows) == ("a" * 40, MASKS["rows"])
+    monkeypatch.setattr(sys, "argv", ["take_figures.py", "--field", str(results), "transformers"])
+    assert take_figures.main() == 1  # not measured there
+
+
+@pytest.mark.parametrize(
+    ("version", "is_free_threaded", "tag"),
+    [
+        ((3, 11), False, "cp311-cp311"),
+        ((3, 12), False, "cp312-abi3"),
+        ((3, 14), False, "cp312-abi3"),
+        ((3, 14), True, "cp314-cp314t"),
+    ],
+)
+def test_the_wheel_is_that_of_the_python(
+    version: tuple[int, int], is_free_threaded: bool, tag: str
+) -> None:
+    assert field.wheel_tag(version, is_free_threaded) == tag
+    assert any(
+        tag in line for line in (write_figures.ROOT / "scripts/wheels.py").read_text().split('"')
+    )
+
+
+def test_a_kit_knows_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "commit").write_text("b" * 40 + "\n")
+    monkeypatch.setattr(machine, "ROOT", tmp_path)
+    assert machine.commit() == "b" * 40
