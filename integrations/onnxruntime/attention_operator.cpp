@@ -1,8 +1,4 @@
-#include "attention_operator.hpp"
-
-#include "group_query_attention.hpp"
-#include "multi_head_attention.hpp"
-#include "onnx_attention.hpp"
+#include "attention_work.hpp"
 #include "provider.hpp"
 #include "registry.hpp"
 
@@ -13,15 +9,46 @@
 namespace maskwise::ort {
 namespace {
 
-using begin_call = attention_work (*)(const runtime&, const call&, const attention_settings&,
-                                      const parallel_loop&);
+// A kernel's attributes, as a node has its own.
+struct kernel_attributes {
+    const runtime& with;
+    const OrtKernelInfo* info;
+
+    int version() const {
+        int since = 0;
+        check(with.KernelInfo_GetOperatorSinceVersion(info, &since));
+        return since;
+    }
+    std::int64_t integer(const char* name, std::int64_t otherwise) const {
+        return read(with.KernelInfoGetAttribute_int64, name, otherwise);
+    }
+    float number(const char* name, float otherwise) const {
+        return read(with.KernelInfoGetAttribute_float, name, otherwise);
+    }
+
+private:
+    template <class Function, class Number>
+    Number read(Function function, const char* name, Number otherwise) const {
+        Number found = otherwise;
+        OrtStatus* const status = function(info, name, &found);
+        if (status == nullptr) return found;
+        with.ReleaseStatus(status);
+        return otherwise;
+    }
+};
+
+std::shared_ptr<session_facts> session_of(const runtime& with, const OrtKernelInfo* info) {
+    const OrtEp* found = nullptr;
+    check(with.KernelInfo_GetEp(info, &found));
+    return static_cast<const provider*>(found)->session();
+}
 
 class attention_kernel : public OrtKernelImpl {
 public:
-    attention_kernel(const runtime& with, begin_call begin, attention_settings settings,
-                     std::shared_ptr<session_facts> session)
-        : OrtKernelImpl{api_version, 0, compute, release, nullptr, nullptr}, with_(with),
-          begin_(begin), settings_(settings), session_(std::move(session)) {}
+    attention_kernel(const runtime& with, const attention_operator& of, const OrtKernelInfo* info)
+        : OrtKernelImpl{api_version, 0, compute, release, nullptr, nullptr}, with_(with), of_(of),
+          settings_(settings_of(of, kernel_attributes{with, info})),
+          session_(session_of(with, info)) {}
 
 private:
     static attention_kernel& self(OrtKernelImpl* kernel) {
@@ -36,21 +63,15 @@ private:
 
     void run(const call& at) {
         const parallel_loop loop = at.loop(session_->threads);
-        ort::run(begin_(with_, at, settings_, loop), plans_, session_->scratch, loop);
+        ort::run(begin_attention(with_, of_, at, settings_, loop), plans_, session_->scratch, loop);
     }
 
     const runtime& with_;
-    const begin_call begin_;
+    const attention_operator& of_;
     const attention_settings settings_;
     const std::shared_ptr<session_facts> session_;
     recent_plans plans_;
 };
-
-std::shared_ptr<session_facts> session_of(const runtime& with, const OrtKernelInfo* info) {
-    const OrtEp* found = nullptr;
-    check(with.KernelInfo_GetEp(info, &found));
-    return static_cast<const provider*>(found)->session();
-}
 
 // T1, T2 and U are the names that ONNX's definition gives to the types of queries and keys, of
 // values, and of the mask.
@@ -67,27 +88,24 @@ void configure_own(const runtime& with, OrtKernelDefBuilder* builder) {
     constrain_type(with, builder, "M", std::array{data_type::i32});
 }
 
-template <begin_call begin, auto settings_of>
+template <std::size_t index>
 OrtStatus* create(void* state, const OrtKernelInfo* info, OrtKernelImpl** kernel) {
     const auto& with = *static_cast<const runtime*>(state);
-    return guarded(with, [&] {
-        *kernel = new attention_kernel(with, begin, settings_of(kernel_attributes{with, info}),
-                                       session_of(with, info));
-    });
+    return guarded(
+        with, [&] { *kernel = new attention_kernel(with, attention_operators()[index], info); });
 }
 
 } // namespace
 
 void add_attention_kernels(const runtime& with, OrtKernelRegistry* to) {
-    constexpr auto onnx = create<begin_onnx_attention, settings_of_onnx<kernel_attributes>>;
-    constexpr auto multi_head =
-        create<begin_multi_head_attention, settings_of_multi_head<kernel_attributes>>;
-    constexpr auto group_query =
-        create<begin_group_query_attention, settings_of_group_query<kernel_attributes>>;
-    add_kernel(with, to, {"Attention", "", 23, 23}, configure_onnx, onnx);
-    add_kernel(with, to, {"Attention", "", 24, 24}, configure_onnx, onnx);
-    add_kernel(with, to, {"MultiHeadAttention", own_domain, 1, 1}, configure_own, multi_head);
-    add_kernel(with, to, {"GroupQueryAttention", own_domain, 1, 1}, configure_own, group_query);
+    constexpr OrtKernelCreateFunc creators[] = {create<0>, create<1>, create<2>};
+    for (std::size_t i = 0; const attention_operator& each : attention_operators()) {
+        const auto configure = each.kind == attention_kind::onnx ? configure_onnx : configure_own;
+        for (int version = each.first; version <= each.last; ++version)
+            add_kernel(with, to, {each.type, each.domain, version, version}, configure,
+                       creators[i]);
+        ++i;
+    }
 }
 
 } // namespace maskwise::ort

@@ -1,5 +1,7 @@
 #include "attention_work.hpp"
 
+#include "attention_checks.hpp"
+
 #include "tensor/data_type.hpp"
 #include "tensor/tensor_desc.hpp"
 
@@ -174,77 +176,34 @@ void execute_last_row(attention_desc desc, attention_operands at, recent_plans& 
     if (desc.bias.type != data_type::undef && desc.bias.extents.end()[-2] != 1)
         desc.bias = last_row(with_strides(desc.bias), at.bias);
     at.dst = const_cast<void*>(dst);
-    at.rules = nullptr;
+    mask_rules rules = *at.rules;
+    rules.causal = false;
+    at.rules = &rules;
     execute(desc, at, plans, loop);
 }
 
 } // namespace
 
-attention_work begin_work(const matrix& query, const matrix& key, const matrix& value,
-                          const attention_settings& settings) {
-    attention_work work;
-    work.desc.query = query.desc;
-    work.desc.key = key.desc;
-    work.desc.value = value.desc;
-    work.desc.scale = settings.scale;
-    work.desc.soft_cap = settings.soft_cap;
-    work.at.query = query.at;
-    work.at.key = key.at;
-    work.at.value = value.at;
-    return work;
-}
-
-void expect_shape(std::string_view name, const dims& actual, const dims& expected) {
-    bool fits = actual.rank() == expected.rank();
-    for (int d = 0; fits && d < actual.rank(); ++d)
-        fits = expected[d] == -1 || actual[d] == expected[d];
-    if (!fits)
-        throw shape_error("Maskwise: " + std::string(name) + " is " + to_string(actual) +
-                          ", expected " + to_string(expected) + ", -1 is any");
-}
-
-tensor_desc by_heads(std::string_view name, const tensor_desc& of, std::int64_t heads) {
-    const dims& all = of.extents;
-    const auto width = static_cast<std::int64_t>(width_bytes(of.type));
-    if (all.rank() == 4) return with_strides(of);
-    if (all.rank() != 3 || heads < 1 || all[2] % heads != 0)
-        throw shape_error("Maskwise: " + std::string(name) + " is " + to_string(all) + " with " +
-                          std::to_string(heads) + " heads");
-    const std::int64_t depth = all[2] / heads;
-    return {of.type,
-            {all[0], heads, all[1], depth},
-            {all[1] * all[2] * width, depth * width, all[2] * width, width}};
-}
-
-void require_elements(std::string_view name, const tensor_desc& of) {
-    for (const std::int64_t extent : of.extents)
-        if (extent == 0)
-            throw shape_error("Maskwise: " + std::string(name) + " of shape " +
-                              to_string(of.extents) + " has no element");
-}
-
-void keep_for_next(attention_work& work, const call& at, const cache_layout& cache,
-                   const input_tensor& past_key, const input_tensor& past_value,
-                   const parallel_loop& loop) {
+void keep_for_next(attention_work& work, const call& at, const attention_inputs& in,
+                   const cache_layout& cache, const parallel_loop& loop) {
     std::vector<cached_state> states;
     std::int64_t past = 0; // of the longest
     for (const std::int64_t rows : cache.past_rows) past = std::max(past, rows);
-    const auto make = [&](std::size_t output, tensor_desc& used, const void*& used_at,
-                          const input_tensor& past_of, const rotary_positions* rotary) {
+    const auto make = [&](std::size_t output, tensor_desc& used, const void*& used_at, role past_of,
+                          const rotary_positions* rotary) {
         tensor_desc all{used.type, used.extents};
         all.extents[2] = cache.capacity;
         void* const made = at.output_data(all.extents, output);
-        if (made != nullptr) states.push_back({cache, used, used_at, past_of.data, made, rotary});
+        if (made != nullptr)
+            states.push_back({cache, used, used_at, in[past_of].data, made, rotary});
         if (past == 0 && rotary == nullptr) return;
-        if (made == nullptr)
-            throw argument_error("Maskwise: " + std::to_string(past) +
-                                 " earlier keys and no result for all");
+        if (made == nullptr) refuse(std::to_string(past) + " earlier keys and no result for all");
         if (past > 0) used.extents = all.extents;
         used.strides_bytes = with_strides(all).strides_bytes;
         used_at = made;
     };
-    make(1, work.desc.key, work.at.key, past_key, work.rotary ? &*work.rotary : nullptr);
-    make(2, work.desc.value, work.at.value, past_value, nullptr);
+    make(1, work.desc.key, work.at.key, role::past_key, work.rotary ? &*work.rotary : nullptr);
+    make(2, work.desc.value, work.at.value, role::past_value, nullptr);
     join(states, loop);
 }
 

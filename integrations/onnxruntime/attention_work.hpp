@@ -1,6 +1,5 @@
 #pragma once
 
-#include "attention_settings.hpp"
 #include "calls.hpp"
 #include "rotary_positions.hpp"
 
@@ -12,7 +11,6 @@
 #include <deque>
 #include <mutex>
 #include <optional>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,27 +32,6 @@ struct attention_work {
     std::optional<rotary_positions> rotary;
 };
 
-// An operand by heads.
-struct matrix {
-    tensor_desc desc;
-    const void* at;
-};
-
-// Attention of these, with the scale and the soft cap of the settings.
-attention_work begin_work(const matrix& query, const matrix& key, const matrix& value,
-                          const attention_settings& settings);
-
-// {batch, rows, heads * depth} as {batch, heads, rows, depth}; four dimensions stay. Throws
-// shape_error, with the operand's name, for other ranks and where heads do not divide the last
-// extent.
-tensor_desc by_heads(std::string_view name, const tensor_desc& of, std::int64_t heads);
-
-// Throws shape_error, with both shapes, where an extent is another one; -1 expects any.
-void expect_shape(std::string_view name, const dims& actual, const dims& expected);
-
-// Throws shape_error, with the shape, where the operand has no elements.
-void require_elements(std::string_view name, const tensor_desc& of);
-
 // Keys and values of earlier calls, dense {batch, heads, past_capacity, depth}, and behind them
 // those of this call, which the next is given: {batch, heads, capacity, depth}, 0 behind all.
 struct cache_layout {
@@ -65,9 +42,13 @@ struct cache_layout {
 // Makes the outputs 1 and 2, where the node has them, of the work's keys and values, and lets the
 // work use them if earlier ones count or keys are rotated. Throws argument_error where it then has
 // none.
-void keep_for_next(attention_work& work, const call& at, const cache_layout& cache,
-                   const input_tensor& past_key, const input_tensor& past_value,
-                   const parallel_loop& loop);
+void keep_for_next(attention_work& work, const call& at, const attention_inputs& in,
+                   const cache_layout& cache, const parallel_loop& loop);
+
+// A call of an attention operator. Makes its outputs, and writes those that hold keys and values.
+// Throws shape_error and argument_error for what does not fit.
+attention_work begin_attention(const runtime& with, const attention_operator& of, const call& at,
+                               const attention_settings& settings, const parallel_loop& loop);
 
 // The plans of the last shapes: generated text, for one, has another length each time. Any thread.
 class recent_plans {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "model_graph.hpp"
+#include "rounding.hpp"
 
 #include <string>
 
@@ -11,6 +12,13 @@ std::string describe(const node& of);
 
 // Why a Where is left to ONNX Runtime's own kernels; empty where it is claimed.
 std::string reason_to_refuse(const node& where);
+
+// Whether a node is an operator that is attention by itself, of any kind.
+bool is_attention(const node& of);
+
+// Why an attention operator, of which there is a kernel, is left to ONNX Runtime; empty where it is
+// claimed. A claimed node cannot go back, so what is not known to run is left.
+std::string reason_to_refuse_attention(const node& of, rounding& rounds);
 
 // Of all nodes of a graph with such a product.
 inline constexpr const char* ends_transpose_fusion =

@@ -1,6 +1,5 @@
 #include "provider.hpp"
 
-#include "attention_claims.hpp"
 #include "claims.hpp"
 
 #include "base/verbose.hpp"

@@ -1,8 +1,5 @@
 #include "registry.hpp"
 
-#include "attention_operator.hpp"
-#include "where.hpp"
-
 #include <algorithm>
 #include <iterator>
 #include <vector>

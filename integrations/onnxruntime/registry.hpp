@@ -29,4 +29,8 @@ void add_kernel(const runtime& with, OrtKernelRegistry* to, const kernel_form& f
                 void (*configure)(const runtime&, OrtKernelDefBuilder*),
                 OrtKernelCreateFunc create);
 
+// Kernels for any shapes and any number of threads at once; `with` outlives them.
+void add_where_kernels(const runtime& with, OrtKernelRegistry* to);
+void add_attention_kernels(const runtime& with, OrtKernelRegistry* to);
+
 } // namespace maskwise::ort

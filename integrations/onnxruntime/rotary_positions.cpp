@@ -1,6 +1,6 @@
 #include "rotary_positions.hpp"
 
-#include "attention_work.hpp"
+#include "attention_checks.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -9,16 +9,14 @@
 namespace maskwise::ort {
 namespace {
 
-constexpr std::size_t cosine_input = 7, sine_input = 8, position_input = 9;
-
 // ONNX Runtime looks at the first two dimensions, which may be longer than what is read, and reads
 // elements one after the other, whatever dimensions follow.
 void require_leading(std::string_view name, const dims& actual, const dims& least) {
     bool fits = actual.rank() >= 2 && actual[0] >= least[0] && actual[1] >= least[1];
     for (int d = 2; d < actual.rank(); ++d) fits = fits && actual[d] > 0;
     if (!fits)
-        throw shape_error("Maskwise: " + std::string(name) + " is " + to_string(actual) +
-                          ", expected at least " + to_string(least));
+        refuse_shape(std::string(name) + " is " + to_string(actual) + ", expected at least " +
+                     to_string(least));
 }
 
 void check_caches(const rotary_call& of, const dims& cosines, const dims& sines) {
@@ -28,21 +26,20 @@ void check_caches(const rotary_call& of, const dims& cosines, const dims& sines)
     require_leading("sin_cache", sines, {of.longest, cosines[1]});
     if (sines[1] != cosines[1]) expect_shape("sin_cache", sines, cosines);
     if (depth % (2 * unit) != 0 || cosines[1] % unit != 0 || cosines[1] > depth / 2)
-        throw shape_error("Maskwise: cos_cache is " + to_string(cosines) + " with heads of " +
-                          std::to_string(depth) + ": its width is a multiple of " +
-                          std::to_string(unit) + ", half a head at most, a head one of " +
-                          std::to_string(2 * unit));
+        refuse_shape("cos_cache is " + to_string(cosines) + " with heads of " +
+                     std::to_string(depth) + ": its width is a multiple of " +
+                     std::to_string(unit) + ", half a head at most, a head one of " +
+                     std::to_string(2 * unit));
 }
 
 [[noreturn]] void refuse_position(std::int64_t position, std::int64_t rows, std::int64_t limit) {
-    throw argument_error("Maskwise: " + std::to_string(rows) + " rows from position " +
-                         std::to_string(position) + " on, of " + std::to_string(limit) +
-                         " in cos_cache and sin_cache");
+    refuse(std::to_string(rows) + " rows from position " + std::to_string(position) + " on, of " +
+           std::to_string(limit) + " in cos_cache and sin_cache");
 }
 
 // A prompt begins where its first sequence does, and counts from there.
-void read_given(rotary_positions& to, const rotary_call& of, const input_tensor& given) {
-    const dims& extents = given.desc.extents;
+void read_given(rotary_positions& to, const rotary_call& of, const operand& given) {
+    const dims& extents = *given.extents;
     const std::int64_t sequences = of.queries[0];
     require_leading("position_ids", extents, {sequences, to.rows});
     if (extents[0] != sequences) expect_shape("position_ids", extents, {sequences, to.rows});
@@ -66,19 +63,18 @@ void check_positions(const rotary_positions& of, std::int64_t sequences, std::in
 } // namespace
 
 rotary_positions read_rotary_positions(const rotary_call& of) {
-    const input_tensor cosines = of.at.input(cosine_input), sines = of.at.input(sine_input);
-    check_caches(of, cosines.desc.extents, sines.desc.extents);
+    const operand &cosines = of.in[role::cosines], &sines = of.in[role::sines];
+    check_caches(of, *cosines.extents, *sines.extents);
     rotary_positions found{.cosines = static_cast<const float*>(cosines.data),
                            .sines = static_cast<const float*>(sines.data),
-                           .pairs = cosines.desc.extents[1],
+                           .pairs = (*cosines.extents)[1],
                            .neighbours = of.neighbours,
                            .rows = of.queries[2]};
-    const input_tensor given = of.at.optional_input(position_input);
-    if (given.theirs != nullptr)
+    if (const operand& given = of.in[role::positions]; given.is_given)
         read_given(found, of, given);
     else
         found.first = of.positions;
-    check_positions(found, of.queries[0], std::min(cosines.desc.extents[0], sines.desc.extents[0]));
+    check_positions(found, of.queries[0], std::min((*cosines.extents)[0], (*sines.extents)[0]));
     return found;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "calls.hpp"
+#include "attention_inputs.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -25,9 +25,9 @@ struct rotary_positions {
     }
 };
 
-// Of a call of GroupQueryAttention: inputs 7 to 9 are the cosines, the sines and the positions.
+// Of a call of GroupQueryAttention.
 struct rotary_call {
-    const call& at;
+    const attention_inputs& in;
     dims queries;                               // {sequences, heads, rows, depth}
     std::int64_t longest = 0;                   // of the sequences, in keys
     bool begins = false;                        // a prompt without a past

@@ -1,5 +1,3 @@
-#include "where.hpp"
-
 #include "calls.hpp"
 #include "registry.hpp"
 

@@ -146,6 +146,24 @@ def test_lines_of_group_query(capfd: Any, feeds: dict[str, Any], why: str) -> No
     assert line == (f"maskwise,refuse,{operator},{why}" if why else f"maskwise,claim,{operator}")
 
 
+@pytest.mark.parametrize(
+    ("feeds", "why"),
+    [
+        ({"query": np.zeros((1, 4, 30), "f")}, "query is {1,4,30} with 4 heads"),
+        ({"past_value": np.zeros((1, 2, 4, 8), "f")}, "past_value is {1,2,4,8}"),
+        ({"key_padding_mask": np.zeros((1, 3), np.int32)}, "key_padding_mask is {1,3}"),
+    ],
+)
+def test_shapes_of_a_model_are_checked_before_a_claim(
+    capfd: Any, feeds: dict[str, Any], why: str
+) -> None:
+    made = {name: np.zeros((1, 4, 32), "f") for name in ("query", "key", "value")}
+    made |= {f"past_{name}": np.zeros((1, 4, 4, 8), "f") for name in ("key", "value")}
+    case = Case("MultiHeadAttention", made | feeds, attention_models.RESULTS[:3], {"num_heads": 4})
+    line = line_of(capfd, case.model())
+    assert line.startswith(f"maskwise,refuse,it,com.microsoft.MultiHeadAttention-1 f32,{why}")
+
+
 @pytest.mark.parametrize(("attribute", "value"), [("do_rotary", 0), ("smooth_softmax", 1)])
 def test_attributes_of_group_query_are_refused(capfd: Any, attribute: str, value: int) -> None:
     case = rotary_case()

@@ -192,6 +192,18 @@ def test_masked_keys_that_are_not_finite(rows: int, odd: float) -> None:
     assert np.isnan(with_maskwise(case)[0][0]).all()
 
 
+def test_keys_past_a_length_do_not_matter() -> None:
+    """MultiHeadAttention's lengths are no numbers that are added to scores."""
+    case = multi_head_case()
+    case.feeds["key_padding_mask"] = np.array([4, 9], np.int32)
+    expected = alone(case)[0]
+    for name in ("key", "value"):
+        case.feeds[name][0, :, 4:] = np.nan
+    got, failure, claimed = with_maskwise(case)
+    assert claimed and got is not None, failure
+    expect_same(case, got, expected)
+
+
 @pytest.mark.skipif(not IS_NEW, reason="before 1.28 ONNX Runtime's own rules count")
 @pytest.mark.parametrize("opset", [23, 24])
 @pytest.mark.parametrize("shape", [(1, 9), (7, 1), (9,), (2, 1, 1, 9), (4, 7, 1), (7, 5), (1, 1)])
