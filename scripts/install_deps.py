@@ -96,7 +96,7 @@ def run_quietly(what: str, command: list[str], cwd: Path | None = None) -> str:
 
 @contextlib.contextmanager
 def installer_lock() -> Iterator[None]:
-    """One installer a checkout; whoever holds the lock may clear what a killed one left."""
+    """One installer a checkout; the holder of the lock may clear the rest of a killed one."""
     DEPS.mkdir(exist_ok=True)
     with (DEPS / ".lock").open("w") as lock:
         try:

@@ -1,4 +1,4 @@
-"""ONNX models as text: the graph as it is, each tensor of weights by its shape and scale.
+"""ONNX models as text: the whole graph, with each weight tensor as its shape and scale.
 
 A line a node, `read` makes the same model of it everywhere, with weights of fixed seeds. Small
 constants, integers and truth values stay, because shapes are computed from them.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """usage: scripts/soak SECONDS [--lane LANE] [--client FILE --plugin FILE]
 
-Runs the harness's smoke batches behind the plugin, again and again in one process, for SECONDS
+Runs the harness's smoke batches with the plugin, repeatedly in one process, for SECONDS
 under load, and watches what the process holds: memory, threads, file handles. Fails when one of
 them grows after the warm-up, and when a case fails. With --client nothing is built.
 """

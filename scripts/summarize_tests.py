@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CAP = "ONEDNN_MAX_CPU_ISA"
 NO_LANE = "no lane"
 GTEST_REPORT = "--gtest_output=xml:"
-WHERE = re.compile(r"\A.+:\d+\n")  # googletest's, in front of what a skipped test says
+WHERE = re.compile(r"\A.+:\d+\n")  # googletest's prefix of a skipped test's message
 SETTING = re.compile(r"^(\w+)=(?:un)?set:(.*)$", re.MULTILINE)  # of ENVIRONMENT_MODIFICATION
 ISA_LINE = re.compile(r"^instruction sets: *(.*\S)", re.MULTILINE)
 

@@ -1,5 +1,5 @@
 // The memory is read-only meanwhile: each store faults, is noted, and is let through alone, since
-// the processor traps behind it.
+// the processor traps after it.
 
 #include "engine/written_lines.hpp"
 

@@ -1,6 +1,6 @@
 // Bytes per second of every kernel in the list, on every instruction set of this machine, from L1
 // to memory: bench_kernels --benchmark_filter='avx512/select_x32_uuu_plain/.*'
-// The number behind a kernel's name is how many bytes its operands have together.
+// The number after a kernel's name is the total size of its operands in bytes.
 
 #include "kernel/kernel_table.hpp"
 

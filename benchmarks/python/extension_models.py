@@ -48,7 +48,7 @@ def made_up(model: ov.Model, batch: int, words: int) -> Inputs:
 
 
 def kept_words(inputs: Inputs, answer: Any) -> Any:
-    """Of padding nobody reads an answer. T5's mask is that of what its decoder is given."""
+    """Answers for padding are ignored. T5's mask is the mask of its decoder's input."""
     mask = inputs.get("attention_mask")
     is_of_answer = mask is not None and "decoder_input_ids" not in inputs
     return answer[mask.astype(bool)] if is_of_answer else answer

@@ -27,7 +27,7 @@ def draw_shape(draw: random.Random) -> tuple[int, ...]:
 
 
 def laid_out(draw: random.Random, values: Any, shape: tuple[int, ...]) -> tuple[Any, str]:
-    """An array of the shape, or one that broadcasts to it, and how it lies."""
+    """An array of the shape, or one that broadcasts to it, and its layout."""
     kept = [extent if draw.random() < 0.8 else 1 for extent in shape]
     steps = [draw.choice((1, 1, 1, 2, 3, -1, -2)) for _ in shape]
     order = list(range(len(shape)))

@@ -75,7 +75,7 @@ class Model:
 
 
 class Generating(torch.nn.Module):
-    """Each word by its own forward pass, behind a prompt."""
+    """Each word by its own forward pass, after a prompt."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()

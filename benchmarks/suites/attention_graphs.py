@@ -70,7 +70,7 @@ def elements(tensor: dict[str, Any]) -> int:
 def dense_as_before(shape: list[int], strides: list[int]) -> list[int]:
     """Strides without gaps, dimensions in the order that the old ones had."""
     known = len(strides) == len(shape) and UNKNOWN not in strides
-    # The last dimension lies innermost where strides do not say: unknown ones, extents of one.
+    # The last dimension is innermost if strides do not decide: unknown strides, extents of one.
     order = sorted(range(len(shape)), key=lambda d: (strides[d] if known else 0, -d))
     result, step = [1] * len(shape), 1
     for d in order:

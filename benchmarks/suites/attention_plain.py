@@ -11,7 +11,7 @@ SCALE = 0.125
 FILES = {"q": "0", "k": "1", "v": "2", "scale": "3", "fill": "4", "mask": "5"}
 RESULT = 6
 ANSWER = f"{RESULT}.out"
-# A mask of so many tiles in a hundred, drawn at random.
+# A mask that leaves this percentage of tiles, drawn at random.
 KEPT = "kept "
 PERCENTS = (5, 10, 25, 50, 75, 100)
 

@@ -41,7 +41,7 @@ def mask_of(case: Plain) -> Any:
 
 
 def tiles(length: int, percent: float) -> Any:
-    """In each row of tiles so many, drawn at random."""
+    """The same number of tiles in each row of tiles, drawn at random."""
     count, random = length // TILE, np.random.default_rng(length)
     kept = np.zeros((count, count), bool)
     for row in kept:

@@ -70,7 +70,7 @@ def verdict(measured: Measured) -> str:
 
 
 def counts(every: list[Measured]) -> str:
-    """What stands behind the verdicts."""
+    """The measurements that the verdicts rest on."""
     held = sum(verdict(measured) == "holds" for measured in every)
     judged = sum(measured.times_faster() is not None for measured in every)
     states = Counter(measured.state.split(":")[0] for measured in every if measured.state)

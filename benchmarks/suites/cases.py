@@ -70,7 +70,7 @@ class Case:
 
 
 def laid_out(dims: tuple[int, ...], order: list[int], padding: int = 0) -> Operand:
-    """Dimensions in `order`, outermost first; `padding` elements behind each innermost row."""
+    """Dimensions in `order`, outermost first; `padding` elements after each innermost row."""
     strides = [0] * len(dims)
     step = 1
     for position, dim in enumerate(reversed(order)):

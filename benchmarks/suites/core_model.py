@@ -28,7 +28,7 @@ class Machine:
 
 
 def machines(core_gbs: float, all_cores_gbs: float, threads: int) -> list[Machine]:
-    """Without knowledge of where pages are, half of what a core moves lies on the other socket, and
+    """Without knowledge of where pages are, half of what a core moves is on the other socket, and
     a quarter of all bytes crosses the link each way."""
     here_gbs = max(core_gbs, all_cores_gbs)
     spread_gbs = min(2 * SOCKET_GBS, 4 * LINK_GBS)

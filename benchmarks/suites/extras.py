@@ -21,7 +21,7 @@ COPY_RATIO = "limit over numpy"
 def native_row(
     bench: Bench, cases: list[Case], build: Path, lane: str, effort: Effort
 ) -> list[Row]:
-    """64 elements in front of a oneDNN without SYCL: Maskwise alone, since it refuses Select."""
+    """64 elements with a oneDNN without SYCL. Maskwise alone, since that oneDNN refuses Select."""
     case = next((case for case in cases if case.name == "64"), None)
     if case is None or not (build / f"bin/bench_client-{lane}").exists():
         return []
@@ -35,7 +35,7 @@ def native_row(
 
 
 def measure_notes(build: Path, lane: str, native: str) -> dict[str, Any]:
-    """Seconds of compiles and bytes of memory, in front of the lane and of a native one."""
+    """Seconds of compiles and bytes of memory, with the lane and with a native one."""
     notes: dict[str, Any] = {"copies": copies(build)}
     for name in dict.fromkeys((lane, native)):
         if (build / f"bin/bench_client-{name}").exists():

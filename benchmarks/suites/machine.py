@@ -48,7 +48,7 @@ def cpu_class() -> str:
 
 
 def commit() -> str:
-    """Of what was measured; with a + behind it where that is not what was committed."""
+    """The measured commit, followed by + if the tree differs from it."""
     if (kit := ROOT / "commit").exists():  # of scripts/field_kit, which is no repository
         return kit.read_text().strip()
     git = ["git", "-C", str(ROOT)]

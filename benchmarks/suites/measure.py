@@ -48,7 +48,7 @@ class Taken:
 
 @contextmanager
 def data_folder() -> Iterator[str]:
-    """In memory where the system has such a place: disks are not what is measured."""
+    """In memory if the system offers it, since disks are not measured."""
     parent = "/dev/shm" if Path("/dev/shm").is_dir() else None
     with tempfile.TemporaryDirectory(prefix="maskwise-bench-", dir=parent) as folder:
         yield folder

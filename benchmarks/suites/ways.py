@@ -42,7 +42,7 @@ class Limit:
         self.kept: list[Way] = []
 
     def bind(self, read: int, written: int, threads: int | None = None) -> None:
-        """Ranks the ways of moving so many bytes; `threads`: those of that many threads only."""
+        """Ranks the ways of moving this many bytes; `threads` limits them to that thread count."""
         self.worker.ask(do="bind", read=read, written=written)
         self.rank(threads)
 

@@ -6,8 +6,8 @@
 
 namespace maskwise {
 
-// The variable's value, or nullopt where it is unset; valid until somebody changes the environment.
-// Always nullopt in set-user-id programs: theirs belongs to somebody with fewer rights.
+// The variable's value, or nullopt if unset. The view is valid until the environment changes.
+// Always nullopt in set-user-id programs, whose caller with fewer rights sets the environment.
 std::optional<std::string_view> read_environment(const char* name) noexcept;
 
 // nullopt for anything but a decimal number of 64 bits.

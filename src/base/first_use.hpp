@@ -16,11 +16,11 @@ template <auto make>
 [[gnu::noinline]] auto& make_first(std::atomic<decltype(make())*>& known) {
     using value = decltype(make());
     const auto lock = lock_first_use();
-    if (value* found = known.load(std::memory_order_relaxed)) return *found;
+    if (value* present = known.load(std::memory_order_relaxed)) return *present;
     alignas(value) static std::byte room[sizeof(value)];
-    auto* const made = new (room) value(make());
-    known.store(made, std::memory_order_release);
-    return *made;
+    auto* const created = new (room) value(make());
+    known.store(created, std::memory_order_release);
+    return *created;
 }
 
 // The value of make(), called once a process, at first use; any thread. An exception passes on,

@@ -14,13 +14,13 @@ constexpr std::size_t padded_bytes(std::size_t bytes) {
     return (bytes + scratch_alignment - 1) / scratch_alignment * scratch_alignment;
 }
 
-// The first such place. Memory for so many bytes has scratch_alignment more.
+// The first aligned address in `memory`, which needs scratch_alignment extra bytes.
 inline std::byte* first_aligned(std::byte* memory) {
     const auto start = reinterpret_cast<std::uintptr_t>(memory);
     return memory + (scratch_alignment - start % scratch_alignment) % scratch_alignment;
 }
 
-// The last execution's scratch, kept for the next. Any thread.
+// Caches the last execution's scratch for the next one. Any thread.
 template <typename Scratch>
 class spare {
 public:

@@ -194,14 +194,14 @@ bool is_foreseen(const loop_nest& nest, const tile_extents& extents, std::size_t
 // Wherever in a line a piece begins: one that does not begin with a line ends in one more.
 std::vector<std::int32_t> a_byte_in_each_line(const std::vector<std::int32_t>& pieces,
                                               std::int64_t last_byte) {
-    std::vector<std::int32_t> found;
-    found.reserve(pieces.size() * static_cast<std::size_t>(last_byte / line_bytes + 2));
+    std::vector<std::int32_t> offsets;
+    offsets.reserve(pieces.size() * static_cast<std::size_t>(last_byte / line_bytes + 2));
     for (const std::int32_t piece : pieces) {
-        for (std::int64_t at = 0; at < last_byte; at += line_bytes)
-            found.push_back(piece + static_cast<std::int32_t>(at));
-        found.push_back(piece + static_cast<std::int32_t>(last_byte));
+        for (std::int64_t offset = 0; offset < last_byte; offset += line_bytes)
+            offsets.push_back(piece + static_cast<std::int32_t>(offset));
+        offsets.push_back(piece + static_cast<std::int32_t>(last_byte));
     }
-    return found;
+    return offsets;
 }
 
 } // namespace

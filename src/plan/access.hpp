@@ -35,8 +35,8 @@ std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tile_extent
 std::vector<std::int32_t> column_offsets(const loop_nest& nest, const tiling& tile,
                                          const tile_extents& extents, std::size_t operand);
 
-// `extents` are those of the tile, or smaller in loops that it cuts. The class is the same for all
-// of them; what one tile packs another may read where it lies.
+// `extents` are the tile's, or smaller in loops that it cuts. The access class is the same for all
+// tiles. An operand that one tile packs may be read in place by another.
 operand_access make_access(const loop_nest& nest, const tiling& tile, const tile_extents& extents,
                            std::size_t operand, const kernel_table& kernels);
 

@@ -52,10 +52,13 @@ bool picks(const select_plan& plan) {
 }
 
 std::vector<std::int32_t> pick_offsets(const select_plan& plan, const tile_extents& extents) {
-    const auto of = [&](std::size_t o) { return column_offsets(plan.nest, plan.tile, extents, o); };
-    const auto of_0 = of(op_src_0), of_1 = of(op_src_1);
+    const auto offsets_of = [&](std::size_t o) {
+        return column_offsets(plan.nest, plan.tile, extents, o);
+    };
+    const auto offsets_0 = offsets_of(op_src_0), offsets_1 = offsets_of(op_src_1);
     std::vector<std::int32_t> both;
-    for (std::size_t c = 0; c < of_0.size(); ++c) both.insert(both.end(), {of_1[c], of_0[c]});
+    for (std::size_t c = 0; c < offsets_0.size(); ++c)
+        both.insert(both.end(), {offsets_1[c], offsets_0[c]});
     return both;
 }
 

@@ -103,9 +103,9 @@ void merge_neighbours(basic_loop_nest<Operands>& nest) {
 
 } // namespace collapsing
 
-// Whether elements of dst overlap: each stride must reach over everything inside it. Layouts that
-// interleave dimensions without overlap count, too: telling them apart is a search, and nobody
-// makes them. For nests before their neighbours are merged.
+// Whether elements of dst overlap: each stride must exceed the span of the loops inside it. Layouts
+// that interleave dimensions without overlap count as overlapping, since detecting them is a
+// search. Call it before neighbouring loops are merged.
 template <std::size_t Operands>
 bool dst_overlaps(const basic_loop_nest<Operands>& nest) {
     std::int64_t span = nest.width_bytes.back();

@@ -15,8 +15,8 @@ constexpr std::int64_t long_piece_bytes = 512;
 
 void move_innermost(loop_order& order, int loop) {
     const auto begin = order.loops.begin(), end = begin + order.count;
-    const auto at = std::find(begin, end, loop);
-    if (at != end) std::rotate(at, at + 1, end);
+    const auto position = std::find(begin, end, loop);
+    if (position != end) std::rotate(position, position + 1, end);
 }
 
 // Bytes that the operand covers in one round of the loop: those of all loops inside it.
@@ -29,7 +29,7 @@ std::int64_t bytes_inside(const loop_nest& nest, int loop, std::size_t operand) 
 
 void keep_shared_operands(loop_order& order, const loop_nest& nest) {
     const auto outermost_first = order.loops;
-    // cond first, then the wider sources: what is moved last lies innermost.
+    // cond first, then the wider sources: the operand moved last is innermost.
     for (const std::size_t operand : {op_cond, op_src_1, op_src_0})
         for (const int d : std::span(outermost_first).first(nest.numbers().size()))
             if (nest[d].stride_bytes[operand] == 0 &&
@@ -37,7 +37,7 @@ void keep_shared_operands(loop_order& order, const loop_nest& nest) {
                 move_innermost(order, d);
 }
 
-// What is packed in one tile is there for the next ones. cond last, since it is shared most.
+// Tiles reuse operands that an earlier tile packed. cond is last, since it is shared most.
 void keep_packed_operands(loop_order& order, const loop_nest& nest, const tiling& tile,
                           const per_operand<bool>& is_moved) {
     const auto outermost_first = order.loops;
@@ -47,8 +47,8 @@ void keep_packed_operands(loop_order& order, const loop_nest& nest, const tiling
                 move_innermost(order, d);
 }
 
-// The loop in which the operand goes on right behind the tile's short pieces; -1 where pieces are
-// longer or there is no such loop.
+// The loop that continues in memory right after the tile's short pieces; -1 if there is none or the
+// pieces are longer.
 int next_in_memory(const loop_nest& nest, const tiling& tile, std::size_t operand) {
     int nearest = -1;
     const auto stride = [&](int d) { return std::abs(nest[d].stride_bytes[operand]); };
@@ -60,7 +60,7 @@ int next_in_memory(const loop_nest& nest, const tiling& tile, std::size_t operan
     return is_short ? nearest : -1;
 }
 
-// Lines that the tile ends in are used up, or completed, by the next one.
+// The next tile finishes the cache lines in which this tile ends.
 void follow_cache_lines(loop_order& order, const loop_nest& nest, const tiling& tile) {
     for (const std::size_t o : every_operand)
         if (distinct_bytes(nest, o) > kept_in_cache_bytes)

@@ -37,19 +37,19 @@ struct plan_cache {
         plans;
 };
 
-// A fork may be the first to ask, and has nobody to tell that there is no memory: none is needed.
+// A fork may be the first call, and could not report a failed allocation. None is needed here.
 plan_cache& cache() {
     return at_first_use<[] { return plan_cache(); }>();
 }
 
-// A fork waits for the lock: held by a thread that the child does not have, it would stay so there.
+// A fork waits for the lock. Otherwise the child could inherit a lock whose owner it lacks.
 [[maybe_unused]] const int watching_forks = pthread_atfork(
     [] { cache().mutex.lock(); }, [] { cache().mutex.unlock(); }, [] { cache().mutex.unlock(); });
 
 std::shared_ptr<const select_plan> find_plan(const select_desc& desc) {
     const std::lock_guard lock(cache().mutex);
-    const auto found = cache().plans.find(desc);
-    return found == cache().plans.end() ? nullptr : found->second;
+    const auto cached = cache().plans.find(desc);
+    return cached == cache().plans.end() ? nullptr : cached->second;
 }
 
 void keep_plan(std::shared_ptr<const select_plan> plan) {

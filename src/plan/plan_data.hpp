@@ -6,7 +6,7 @@
 
 namespace maskwise {
 
-// What the run-time scratch of one thread may hold: it lies on the stack.
+// Upper bound on one thread's run-time scratch, which is on the stack.
 inline constexpr std::int64_t max_scratch_bytes = 160 << 10;
 
 // One loop over tiles: extent counts them, strides are from one to the next.
@@ -20,7 +20,7 @@ struct tile_shape {
     std::int64_t rows = 1;
     std::int64_t columns = 1;
     per_operand<operand_access> access;
-    // For pick_fn, which runs where the tile takes from both sides; empty where packing is faster.
+    // For pick_fn, which runs if a tile selects from both sources; empty if packing is faster.
     std::vector<std::int32_t> pick_offsets;
 };
 

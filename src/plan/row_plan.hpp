@@ -21,8 +21,8 @@ constexpr row_type row_type_of(data_type type) {
     return type == data_type::u8 ? row_type::u8 : row_type::f32;
 }
 
-// What is done to each row of a tensor of scores, in order: the chain around a Select. `side`,
-// `cond` and the like are the numbers of operands.
+// The steps that each row of scores goes through, in order: the chain around a Select. `side`,
+// `cond` and the like are operand numbers.
 struct row_change { // row = op(row)
     row_operator op;
     row_constants constants = {};
@@ -45,13 +45,13 @@ struct row_causal_select { // row = row number + offset >= column number ? row :
 using row_step =
     std::variant<row_change, row_combine, row_select, row_compared_select, row_causal_select>;
 
-// Over the row, behind the steps.
+// Runs over the row after the steps.
 struct row_soft_max {
     bool inf_as_zero = false; // a row of -inf gives zeros, not NaN
     bool nan_as_zero = false; // every row of NaN does
 };
 
-// Into i8 or u8, behind that: value / scale + zero_point, rounded.
+// Converts to i8 or u8 after that: value / scale + zero_point, rounded.
 struct row_quantize {
     float scale, zero_point;
 };

@@ -12,9 +12,9 @@ class select_plan;
 
 // The plan for `desc`, with dst and all strides in it, from the cache where it is known. Any
 // thread. cond has one byte an element, src_0, src_1 and dst one common width of 1, 2, 4, 8 or 16
-// bytes; or all three are strings. Throws shape_error where an
-// input does not broadcast one-way to dst or byte counts overflow; argument_error where widths
-// differ, where elements of dst overlap (a stride of 0 or one smaller than what lies inside it),
+// bytes; or all three are strings. Throws shape_error if an input
+// does not broadcast one-way to dst or byte counts overflow. Throws argument_error if widths differ
+// or elements of dst overlap (a stride of 0, or smaller than the span of the dimensions inside it),
 // and as active_isa() does.
 std::shared_ptr<const select_plan> make_select_plan(const select_desc& desc);
 

@@ -66,7 +66,7 @@ void split(const loop_nest& nest, tiling& tile) {
         return count;
     };
     const int dense = dense_loops(nest, tile.extent);
-    // Long rows keep what repeats from row to row where it lies.
+    // Long rows read operands that repeat from row to row in place.
     const bool long_rows = dense > 0 && rows_are_long(nest, tile[0]) && loops_from(1) < 2;
     tile.column_loops = long_rows ? 1 : dense;
     const int beyond = loops_from(tile.column_loops);

@@ -8,17 +8,17 @@ using tile_extents = std::array<std::int64_t, max_rank>; // elements of each loo
 
 inline constexpr std::int64_t line_bytes = 64; // of the caches
 
-// At most so many loops are cut into tiles that leave a smaller one at the end.
+// Upper bound on the loops whose last tile is smaller.
 inline constexpr int most_cut_loops = 3;
 
 // `extent` in equal chunks of at most `most` (or `step`), whole multiples of `step` where it is
 // cut.
 std::int64_t chunk_of(std::int64_t extent, std::int64_t most, std::int64_t step);
 
-// A box of the nest for operands that do not all run along the innermost loop. It holds, of every
-// operand, pieces that lie side by side in memory, as long as the buffers of a tile allow: a line
-// or page that one tile touches and does not use up would be fetched again by another one. A pure
-// function of the nest. The nest has a rank of 1 or more.
+// A box of the nest for operands that do not all run along the innermost loop. It holds
+// contiguous pieces of every operand, as long as a tile's buffers allow. Otherwise another tile
+// would fetch the unused rest of a cache line or page again. Depends on the nest alone. The nest
+// has a rank of 1 or more.
 tile_extents choose_box(const loop_nest& nest);
 
 // A tile is a box: some elements of each loop. To the select kernel it is a matrix: its columns are
@@ -27,7 +27,7 @@ struct tiling {
     tile_extents extent{}; // elements of each loop in one tile: 1 for loops outside the tile
     int column_loops = 0;
     int row_loop = -1; // -1: one row
-    // dst does not lie in one piece along the columns: the box is one row in a buffer, and
+    // dst is not contiguous along the columns: the box is one row in a buffer, and
     // scattered from there.
     bool scatters = false;
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t register_bytes = window_bytes;
 constexpr std::uint8_t nothing = 0x80; // a shuffle's byte that picks none
-// No page lies between two elements that are as near as this.
+// A gap of at most this many bytes cannot contain a whole page.
 constexpr std::int64_t longest_gap_bytes = 2048;
 
 using byte_places = std::array<std::int32_t, register_bytes>;

@@ -51,7 +51,7 @@ std::string list_types(std::span<const data_type> types) {
 
 [[noreturn]] void throw_shapes(const select_schema& schema, const std::string& why,
                                const std::array<const dims*, 3>& shapes) {
-    // With a negative extent shapes never fit, so nobody looks for one before.
+    // Shapes with a negative extent never fit, so it is checked only here.
     for (std::size_t i = 0; i < shapes.size(); ++i)
         require_no_negative(*shapes[i], schema.dialect, schema.inputs[i]);
     std::string text = std::string(schema.dialect) + ": " + why + ": ";

@@ -5,8 +5,8 @@ namespace {
 
 // Extent of `shape` in dimension `d` of the `rank` dimensions it is aligned to.
 std::int64_t aligned_extent(const dims& shape, int d, int rank) {
-    const int own = d - (rank - shape.rank());
-    return own < 0 ? 1 : shape[own];
+    const int dimension = d - (rank - shape.rank());
+    return dimension < 0 ? 1 : shape[dimension];
 }
 
 } // namespace

@@ -25,8 +25,8 @@ void require_one_way(const dims& from, const dims& to, std::string_view what);
 // The stride of `from` in dimension `d` of the `rank` dimensions that it is aligned to: 0 where it
 // is expanded.
 inline std::int64_t aligned_stride(const tensor_desc& from, int d, int rank) {
-    const int own = d - (rank - from.extents.rank());
-    return own >= 0 && from.extents[own] != 1 ? from.strides_bytes[own] : 0;
+    const int dimension = d - (rank - from.extents.rank());
+    return dimension >= 0 && from.extents[dimension] != 1 ? from.strides_bytes[dimension] : 0;
 }
 
 // Those of all dimensions of `to`, to which it broadcasts one-way.

@@ -76,8 +76,8 @@ std::string to_string(const tensor_desc& desc) {
            ", strides in bytes " + to_string(desc.strides_bytes);
 }
 
-dims without_last(const dims& of, int count) {
-    return dims(std::span(of.begin(), static_cast<std::size_t>(of.rank() - count)));
+dims without_last(const dims& extents, int count) {
+    return dims(std::span(extents.begin(), static_cast<std::size_t>(extents.rank() - count)));
 }
 
 std::int64_t element_count(const dims& extents) {

@@ -42,7 +42,7 @@ tensor_desc with_strides(tensor_desc desc);
 std::string to_string(const tensor_desc& desc);
 
 // All but the last `count`.
-dims without_last(const dims& of, int count);
+dims without_last(const dims& extents, int count);
 
 // Product of the extents: 1 for a scalar, 0 for an empty tensor. Throws shape_error on overflow
 // or a negative extent.
