@@ -55,8 +55,8 @@ def rows(peer: Peer, wrong: list[str]) -> Iterator[list[str]]:
                 case = {"problem": problem.name, "dtype": dtype, "folder": folder}
                 loaded = peer.load(case)
                 files = {form: f"{folder}/{name}" for form, name in loaded["answers"].items()}
-                found = faults(files, dtype)
-            wrong += [f"{problem.name} {dtype}: {fault}" for fault in found]
+                case_faults = faults(files, dtype)
+            wrong += [f"{problem.name} {dtype}: {fault}" for fault in case_faults]
             for form, reason in loaded["refused"].items():
                 print(f"{problem.name} {dtype}: {form} refused: {reason}", file=sys.stderr)
                 peer.left_out |= {form} & {FLEX}

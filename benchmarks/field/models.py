@@ -24,9 +24,11 @@ def main() -> None:
     def rows() -> Iterator[list[str]]:
         for model in (one for one in MODELS if not one.compiles):
             for kind in ("float32", "bfloat16"):
-                made = make(model, getattr(torch, kind))
+                model_object = make(model, getattr(torch, kind))
                 for length in model.lengths:
-                    row = suite.row_of(model, length, kind, *suite.measure(model, made, length))
+                    row = suite.row_of(
+                        model, length, kind, *suite.measure(model, model_object, length)
+                    )
                     done.append(row)
                     keep(ROOT / "build/bench", "transformers-part", versions, suite.HEAD, done)
                     yield row

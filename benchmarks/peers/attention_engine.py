@@ -28,7 +28,7 @@ class Peer(Attending):
 
         if of.mask is None:
             return {"no mask": form()}
-        found = {"mask": form(attn_mask=of.mask)}
+        forms = {"mask": form(attn_mask=of.mask)}
         if of.causal:
-            found["is_causal"] = form(is_causal=True)
-        return found
+            forms["is_causal"] = form(is_causal=True)
+        return forms

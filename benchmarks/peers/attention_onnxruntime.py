@@ -57,30 +57,30 @@ class Peer(Attending):
         self.options = options(threads)
 
     def ways(self, of: Operands) -> dict[str, Callable[[], Form]]:
-        found: dict[str, Callable[[], Form]] = {
+        forms: dict[str, Callable[[], Form]] = {
             "MultiHeadAttention": lambda: self.contrib(of, by_mask=of.mask is not None),
             "Attention": lambda: self.attention(of),
             "single operators": lambda: self.make(of, self.inputs(of), single_operators(of)),
         }
         if of.causal:
-            found["MultiHeadAttention unidirectional"] = lambda: self.contrib(of, by_mask=False)
-        return found
+            forms["MultiHeadAttention unidirectional"] = lambda: self.contrib(of, by_mask=False)
+        return forms
 
     @staticmethod
     def inputs(of: Operands) -> Inputs:
         kind = TYPES[of.dtype]
-        found: Inputs = {"q": (of.q, kind), "k": (of.k, kind), "v": (of.v, kind)}
-        return found if of.mask is None else {**found, "mask": (of.mask, TensorProto.BOOL)}
+        inputs: Inputs = {"q": (of.q, kind), "k": (of.k, kind), "v": (of.v, kind)}
+        return inputs if of.mask is None else {**inputs, "mask": (of.mask, TensorProto.BOOL)}
 
     def contrib(self, of: Operands, by_mask: bool) -> Form:
         """It adds a mask instead of selecting by it."""
         kind, (batch, heads, rows, head) = TYPES[of.dtype], of.shape
-        found: Inputs = {"q": (hidden(of.q), kind), "k": (hidden(of.k), kind)}
-        found["v"] = (hidden(of.v), kind)
+        inputs: Inputs = {"q": (hidden(of.q), kind), "k": (hidden(of.k), kind)}
+        inputs["v"] = (hidden(of.v), kind)
         names = ["q", "k", "v"]
         if by_mask:
             bias = np.where(of.mask, 0, MINUS_INFINITY[of.dtype]).astype(BITS[of.dtype])
-            found["bias"] = (full(bias), kind)
+            inputs["bias"] = (full(bias), kind)
             names += ["", "", "bias"]
         node = helper.make_node(
             "MultiHeadAttention",
@@ -91,21 +91,21 @@ class Peer(Attending):
             scale=of.scale,
             unidirectional=int(of.causal and not by_mask),
         )
-        call, read = self.make(of, found, [node], (batch, rows, heads * head))
+        call, read = self.make(of, inputs, [node], (batch, rows, heads * head))
         return call, lambda answer: np.ascontiguousarray(
             read(answer).reshape(batch, rows, heads, head).swapaxes(1, 2)
         )
 
     def attention(self, of: Operands) -> Form:
-        found = self.inputs(of)
+        inputs = self.inputs(of)
         if of.causal:
-            del found["mask"]
+            del inputs["mask"]
         elif of.mask is not None:
-            found["mask"] = (full(of.mask), TensorProto.BOOL)
+            inputs["mask"] = (full(of.mask), TensorProto.BOOL)
         node = helper.make_node(
-            "Attention", list(found), ["dst"], scale=of.scale, is_causal=int(of.causal)
+            "Attention", list(inputs), ["dst"], scale=of.scale, is_causal=int(of.causal)
         )
-        return self.make(of, found, [node])
+        return self.make(of, inputs, [node])
 
     def make(
         self, of: Operands, inputs: Inputs, nodes: list[Any], shape: tuple[int, ...] = ()

@@ -17,10 +17,10 @@ class Peer(Attending):
         if of.mask is None:
             return {"no mask": lambda: self.make(of, [], causal=False)}
         masks = [(of.mask, ov.Type.boolean)]
-        found = {"attention_mask": lambda: self.make(of, masks, causal=False)}
+        forms = {"attention_mask": lambda: self.make(of, masks, causal=False)}
         if of.causal:
-            found["causal"] = lambda: self.make(of, [], causal=True)
-        return found
+            forms["causal"] = lambda: self.make(of, [], causal=True)
+        return forms
 
     def make(self, of: Operands, masks: list[Any], causal: bool) -> Form:
         kind, dst = TYPES[of.dtype], of.empty()

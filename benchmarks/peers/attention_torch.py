@@ -10,8 +10,8 @@ from torch.nn.functional import scaled_dot_product_attention
 
 
 def tensor(array: Any) -> Any:
-    made = torch.from_numpy(array)
-    return made.view(torch.bfloat16) if made.dtype == torch.uint16 else made
+    tensor = torch.from_numpy(array)
+    return tensor.view(torch.bfloat16) if tensor.dtype == torch.uint16 else tensor
 
 
 def read(answer: Any) -> Any:
@@ -32,7 +32,7 @@ class Peer(Attending):
         if of.mask is None:
             return {"no mask": lambda: (attend, read)}
         masked = partial(attend, attn_mask=tensor(of.mask))
-        found: dict[str, Callable[[], Form]] = {"attn_mask": lambda: (masked, read)}
+        forms: dict[str, Callable[[], Form]] = {"attn_mask": lambda: (masked, read)}
         if of.causal:
-            found["is_causal"] = lambda: (partial(attend, is_causal=True), read)
-        return found
+            forms["is_causal"] = lambda: (partial(attend, is_causal=True), read)
+        return forms

@@ -25,11 +25,11 @@ class Peer(mask_problem.Peer):
         operands = [torch.from_numpy(one).to(kind) for one in of.operands()]
         attend = partial(scaled_dot_product_attention, *operands, enable_gqa=True)
         mask = of.kept if of.bias is None else of.added
-        found = {"SDPA": lambda: (partial(attend, attn_mask=tensor(mask, kind)), read)}
+        forms = {"SDPA": lambda: (partial(attend, attn_mask=tensor(mask, kind)), read)}
         if of.is_causal:
-            found["SDPA is_causal"] = lambda: (partial(attend, is_causal=True), read)
-        found["FlexAttention"] = lambda: (flex(of, operands), read)
-        return found
+            forms["SDPA is_causal"] = lambda: (partial(attend, is_causal=True), read)
+        forms["FlexAttention"] = lambda: (flex(of, operands), read)
+        return forms
 
 
 def read(answer: Any) -> Any:
@@ -39,8 +39,8 @@ def read(answer: Any) -> Any:
 def tensor(mask: Any, kind: Any) -> Any:
     if mask is None:
         return None
-    made = torch.from_numpy(mask)
-    return made if made.dtype == torch.bool else made.to(kind)
+    tensor = torch.from_numpy(mask)
+    return tensor if tensor.dtype == torch.bool else tensor.to(kind)
 
 
 def flex(of: Problem, operands: list[Any]) -> Callable[[], Any]:

@@ -17,8 +17,8 @@ class Peer(Selecting):
     def ready(self, case: dict[str, Any]) -> tuple[Operands, dict[str, Any]]:
         if case["dtype"] != "f32":
             raise Refused(f"has no {case['dtype']}")
-        of = Operands(case, np.empty)
-        values = {"cond": of.cond, "src_0": of.src_0, "src_1": of.src_1}
-        numexpr.evaluate("where(cond, src_0, src_1)", local_dict=values, out=of.dst)
+        operands = Operands(case, np.empty)
+        values = {"cond": operands.cond, "src_0": operands.src_0, "src_1": operands.src_1}
+        numexpr.evaluate("where(cond, src_0, src_1)", local_dict=values, out=operands.dst)
         # Parsed once; later calls go straight to the loop.
-        return of, {"": lambda: numexpr.re_evaluate(local_dict=values)}
+        return operands, {"": lambda: numexpr.re_evaluate(local_dict=values)}

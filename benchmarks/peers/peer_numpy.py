@@ -14,10 +14,13 @@ class Peer(Selecting):
         super().__init__(threads=1)
 
     def ready(self, case: dict[str, Any]) -> tuple[Operands, dict[str, Any]]:
-        of = Operands(case, np.empty)
+        operands = Operands(case, np.empty)
 
         def copy() -> Any:
-            np.copyto(of.dst, of.src_1)
-            np.copyto(of.dst, of.src_0, where=of.cond)
+            np.copyto(operands.dst, operands.src_1)
+            np.copyto(operands.dst, operands.src_0, where=operands.cond)
 
-        return of, {"where": lambda: np.where(of.cond, of.src_0, of.src_1), "copyto": copy}
+        return operands, {
+            "where": lambda: np.where(operands.cond, operands.src_0, operands.src_1),
+            "copyto": copy,
+        }

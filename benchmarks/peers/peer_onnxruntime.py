@@ -18,10 +18,10 @@ Inputs = dict[str, tuple[Any, int]]  # arrays and ONNX's types
 
 
 def options(threads: int) -> Any:
-    made = ort.SessionOptions()
-    made.intra_op_num_threads = threads
-    made.log_severity_level = 4
-    return made
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 4
+    return options
 
 
 def bound(

@@ -47,17 +47,17 @@ def take_samples(call: Callable[[], object], samples: int, max_seconds: float) -
 
 
 def answer(peer: Any, request: dict[str, Any]) -> dict[str, Any]:
-    what = request["do"]
-    if what == "hello":
+    action = request["do"]
+    if action == "hello":
         forms = list(peer.forms)
         return {"version": peer.version, "threads": peer.threads, "forms": forms}
-    if what == "load":
+    if action == "load":
         reply: dict[str, Any] = peer.load(request["case"])
         return reply
-    if what == "time":
+    if action == "time":
         samples, most = int(request["samples"]), float(request["max_seconds"])
         return {"samples": take_samples(peer.forms[request.get("form", "")], samples, most)}
-    raise ValueError(f"unknown request {what!r}")
+    raise ValueError(f"unknown request {action!r}")
 
 
 def serve(module: str) -> None:

@@ -53,10 +53,10 @@ def forced(model: ov.Model, precision: str = "f32") -> ov.Model:
 
 def models() -> Iterator[tuple[Model, Change]]:
     for case in shape_table():
-        made = where_of(case, "f32", 0)
-        if made.name.endswith((f"{LARGE} {LARGE} random", f"{LARGE} {LARGE} padding")):
-            made.least = LEAST_ALONE
-            yield made, taken
+        measured_model = where_of(case, "f32", 0)
+        if measured_model.name.endswith((f"{LARGE} {LARGE} random", f"{LARGE} {LARGE} padding")):
+            measured_model.least = LEAST_ALONE
+            yield measured_model, taken
     flat = dense((1024,))
     small = where_of(Case("small", "", flat, flat, flat, flat), "f32", 1 << 30)
     small.least = LEAST
@@ -64,9 +64,12 @@ def models() -> Iterator[tuple[Model, Change]]:
     small.name += ", forced"
     yield small, forced
     blocks = [make(rows) for rows in (512, 1024) for make in (sdpa_model, masked_fill_model)]
-    for made, least in ((chain_model(), LEAST_OF_CHAIN), *((block, LEAST) for block in blocks)):
-        made.least = least
-        yield made, taken
+    for measured_model, least in (
+        (chain_model(), LEAST_OF_CHAIN),
+        *((block, LEAST) for block in blocks),
+    ):
+        measured_model.least = least
+        yield measured_model, taken
 
 
 def mask_shape(mask: str, length: int) -> tuple[int, ...]:

@@ -88,9 +88,9 @@ def row_of(
 def rows(only: str) -> Iterator[list[str]]:
     for model in MODELS:
         for kind in ("float32", "bfloat16") if only in model.name else ():
-            made = make(model, getattr(torch, kind))
+            instance = make(model, getattr(torch, kind))
             for length in model.lengths:
-                yield row_of(model, length, kind, *measure(model, made, length))
+                yield row_of(model, length, kind, *measure(model, instance, length))
 
 
 def peak_mb() -> float:
@@ -102,11 +102,13 @@ def peak_mb() -> float:
 def print_peak(model: Model, name: str, length: int) -> None:
     """In a process of its own. `none`: Maskwise without a mask, as a window of all words makes."""
     torch.set_grad_enabled(False)
-    made = make(model, torch.float32, **({"local_attention": 4 * length} if name == "none" else {}))
-    made.set_attn_implementation("sdpa" if name == "sdpa" else "maskwise")
-    made(**model.inputs(64, torch.float32))
+    instance = make(
+        model, torch.float32, **({"local_attention": 4 * length} if name == "none" else {})
+    )
+    instance.set_attn_implementation("sdpa" if name == "sdpa" else "maskwise")
+    instance(**model.inputs(64, torch.float32))
     before = peak_mb()
-    made(**model.inputs(length, torch.float32))
+    instance(**model.inputs(length, torch.float32))
     print(f"{peak_mb() - before:.0f}")
 
 
@@ -114,9 +116,9 @@ def memory_rows() -> Iterator[list[str]]:
     model, length = MODELS[0], max(MODELS[0].lengths)
     for name in ("none", "maskwise", "sdpa"):
         command = [sys.executable, "-B", __file__, "--peak", name]
-        found = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         shown_name = {"none": "Maskwise, no mask", "maskwise": "Maskwise", "sdpa": "SDPA"}[name]
-        yield [model.name, str(length), shown_name, found.strip()]
+        yield [model.name, str(length), shown_name, output.strip()]
 
 
 def main() -> int:

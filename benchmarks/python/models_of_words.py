@@ -43,21 +43,21 @@ class Model:
                 "pixel_values": torch.randn(self.batch, 3, 224, 224, generator=random).to(dtype)
             }
         ids = torch.randint(5, 999, (self.batch, length), generator=random)
-        given: Given = {"input_ids": ids, "attention_mask": self.mask(length)}
+        inputs: Given = {"input_ids": ids, "attention_mask": self.mask(length)}
         if self.family == "whisper":
             states = torch.randn(self.batch, 1500, 512, generator=random).to(dtype)
-            given = {"decoder_input_ids": ids, "encoder_outputs": (states,)}
-        return given
+            inputs = {"decoder_input_ids": ids, "encoder_outputs": (states,)}
+        return inputs
 
     def own_inputs(self, length: int, dtype: torch.dtype) -> Given:
         """Packed, where Maskwise's attention is that of packed batches."""
-        given = self.inputs(length, dtype)
+        inputs = self.inputs(length, dtype)
         if self.own != "maskwise_flash":
-            return given
-        mask = given["attention_mask"]
+            return inputs
+        mask = inputs["attention_mask"]
         lengths = mask.sum(1)
         bounds = torch.cat([torch.zeros(1), lengths.cumsum(0)]).int()
-        packed: Given = {"input_ids": given["input_ids"][mask.bool()][None]}
+        packed: Given = {"input_ids": inputs["input_ids"][mask.bool()][None]}
         packed["position_ids"] = torch.cat([torch.arange(n) for n in lengths])[None]
         for side in ("q", "k"):
             packed[f"cu_seq_lens_{side}"] = bounds

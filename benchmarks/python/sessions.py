@@ -162,11 +162,11 @@ def bytes_of(model: Model) -> bytes:
 
 def options() -> Any:
     """A thread a processor. None spins, or it would take time of the other session."""
-    made = ort.SessionOptions()
-    made.intra_op_num_threads = len(os.sched_getaffinity(0))
-    made.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    made.log_severity_level = 4
-    return made
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = len(os.sched_getaffinity(0))
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.log_severity_level = 4
+    return options
 
 
 def bound(session: Any, inputs: Inputs) -> tuple[Callable[[], object], Any]:

@@ -83,20 +83,20 @@ def run_suite(
     parser.add_argument("--no-targets", action="store_true", help="end with 0 where one is missed")
     if suite.startswith(("onnxruntime", "openvino")):
         parser.add_argument("--models", action="store_true", help="language models instead")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print(*(f"{name}: {text}" for name, text in machine_facts().items()), sep="\n")
     missed = []
 
     def rows() -> Iterator[list[str]]:
         for name, measure in cases:
-            if given.only in name:
+            if arguments.only in name:
                 row, why = measure()
                 missed.extend([f"missed: {name}: {why}"] if why else [])
                 yield row
 
     head = [cell or library for cell in head]
     kept = table.shown(head, rows())
-    if not given.only:
+    if not arguments.only:
         table.keep(FOLDER, suite, f"{library} {version}", head, kept)
     print(*missed, sep="\n", end="\n" if missed else "", file=sys.stderr)
-    return 0 if given.no_targets or not missed else 1
+    return 0 if arguments.no_targets or not missed else 1

@@ -107,9 +107,9 @@ def without_newer_attributes(case: GraphCase, folder: Path) -> GraphCase:
 
 def sequences(full: bool, folder: Path) -> list[GraphCase]:
     """Attention over longer sequences, made of oneDNN's own files."""
-    made: list[GraphCase] = []
+    graph_cases: list[GraphCase] = []
     if not CASES.is_dir():
-        return made
+        return graph_cases
     for kind, (stem, sequence, heads) in SEQUENCES.items():
         file = next(case.file for case in files() if case.name == stem)
         for new_heads in (12, 32) if full else (12,):
@@ -118,8 +118,8 @@ def sequences(full: bool, folder: Path) -> list[GraphCase]:
                 graph = resized(graph, {sequence: length, heads: new_heads})
                 name = f"{kind} 1x{new_heads}x{length}x{length}"
                 needed = ALONE_COPIES * 4 * new_heads * length * length
-                made.append(written(name, graph, folder, needed))
-    return made
+                graph_cases.append(written(name, graph, folder, needed))
+    return graph_cases
 
 
 MIDDLE = [1, 12, 1024, 1024]
@@ -168,14 +168,14 @@ class Operators:
 
 def middle(is_causal: bool) -> Graph:
     """Scale, mask and SoftMax without MatMuls: Maskwise makes one partition of them."""
-    made = Operators(MIDDLE)
-    scores = made.add("Divide", [described(0, MIDDLE, "f32"), described(1, [1], "f32")])
+    operators = Operators(MIDDLE)
+    scores = operators.add("Divide", [described(0, MIDDLE, "f32"), described(1, [1], "f32")])
     mask: Any = described(2, [1, 1, *MIDDLE[2:]], "boolean")
     if is_causal:
-        mask = made.add_causal_mask(scores)
-    kept = made.add("Select", [mask, scores, described(3, [1], "f32")])
-    made.add("SoftMax", [kept], axis=-1)
-    return made.graph()
+        mask = operators.add_causal_mask(scores)
+    kept = operators.add("Select", [mask, scores, described(3, [1], "f32")])
+    operators.add("SoftMax", [kept], axis=-1)
+    return operators.graph()
 
 
 def plain(case: Plain) -> Graph:
@@ -183,18 +183,18 @@ def plain(case: Plain) -> Graph:
     number = {name: int(file) for name, file in FILES.items()}
     q, k, v = (described(number[name], case.shape, case.dtype) for name in ("q", "k", "v"))
     scale, fill = (described(number[name], [1], "f32") for name in ("scale", "fill"))
-    made = Operators([*case.shape[:3], case.length])
-    scores = made.add("MatMul", [q, k], transpose_a=False, transpose_b=True)
-    scores = made.add("Multiply", [scores, scale])
+    operators = Operators([*case.shape[:3], case.length])
+    scores = operators.add("MatMul", [q, k], transpose_a=False, transpose_b=True)
+    scores = operators.add("Multiply", [scores, scale])
     if case.mask_shape:
         mask: Any = described(number["mask"], case.mask_shape, "boolean")
         if case.kind == "causal":
-            mask = made.add_causal_mask(scores)
-        scores = made.add("Select", [mask, scores, fill])
-    weights = made.add("SoftMax", [scores], case.dtype, axis=-1, mode="inf_as_zero")
+            mask = operators.add_causal_mask(scores)
+        scores = operators.add("Select", [mask, scores, fill])
+    weights = operators.add("SoftMax", [scores], case.dtype, axis=-1, mode="inf_as_zero")
     answer = described(RESULT, case.shape, case.dtype)
-    made.add("MatMul", [weights, v], output=answer, transpose_a=False, transpose_b=False)
-    return made.graph()
+    operators.add("MatMul", [weights, v], output=answer, transpose_a=False, transpose_b=False)
+    return operators.graph()
 
 
 def plains(folder: Path) -> list[GraphCase]:
@@ -215,9 +215,9 @@ def middles(folder: Path) -> list[GraphCase]:
 
 
 def inputs_of(ops: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
-    made = {tensor["id"] for op in ops for tensor in op["outputs"]}
+    output_ids = {tensor["id"] for op in ops for tensor in op["outputs"]}
     used = {tensor["id"]: tensor for op in ops for tensor in op["inputs"]}
-    return {key: tensor for key, tensor in used.items() if key not in made}
+    return {key: tensor for key, tensor in used.items() if key not in output_ids}
 
 
 @dataclass
@@ -232,8 +232,8 @@ class Parts:
 def split(graph: Graph, own_ids: set[int]) -> Parts:
     """Cuts out the operators `own_ids`: what they need comes before, the rest after."""
     ops = graph["graph"]
-    own = [op for op in ops if op["id"] in own_ids]
-    needed = set(inputs_of(own))
+    own_ops = [op for op in ops if op["id"] in own_ids]
+    needed = set(inputs_of(own_ops))
     before: list[dict[str, Any]] = []
     after: list[dict[str, Any]] = []
     for op in reversed([op for op in ops if op["id"] not in own_ids]):
@@ -241,7 +241,7 @@ def split(graph: Graph, own_ids: set[int]) -> Parts:
         if is_needed:
             needed |= {tensor["id"] for tensor in op["inputs"]}
         (before if is_needed else after).insert(0, op)
-    return Parts(cut(graph, before), cut(graph, after), bytes_moved(ops, own))
+    return Parts(cut(graph, before), cut(graph, after), bytes_moved(ops, own_ops))
 
 
 def bytes_moved(ops: list[dict[str, Any]], own: list[dict[str, Any]]) -> int:

@@ -82,8 +82,8 @@ class Measured:
 
     def forms(self, name: str) -> dict[str, float]:
         """The medians of an implementation's forms, or of that form."""
-        found = [form for form in self.samples if f"{form} ".startswith(f"{name} ")]
-        return {form: statistics.median(self.samples[form]) for form in found}
+        matching_forms = [form for form in self.samples if f"{form} ".startswith(f"{name} ")]
+        return {form: statistics.median(self.samples[form]) for form in matching_forms}
 
     def fastest(self, name: str) -> float | None:
         return min(self.forms(name).values(), default=None)
@@ -99,7 +99,9 @@ class Measured:
 
     def faster(self) -> dict[str, float]:
         """Who needs less time than Maskwise, and how many times less."""
-        own = self.median("maskwise")
+        maskwise_median = self.median("maskwise")
         others = {peer: of for peer, (_, of) in self.peers().items() if peer != OWN_ENGINE}
-        found = {peer: own / median for peer, median in others.items() if own}
-        return {peer: times for peer, times in found.items() if times > 1.0}
+        ratios = {
+            peer: maskwise_median / median for peer, median in others.items() if maskwise_median
+        }
+        return {peer: times for peer, times in ratios.items() if times > 1.0}

@@ -51,7 +51,7 @@ def tiles(length: int, percent: float) -> Any:
 
 def attend(q: Any, k: Any, v: Any, mask: Any) -> Any:
     """In double precision, head by head."""
-    made = np.empty(q.shape)
+    output = np.empty(q.shape)
     for head in range(q.shape[1]):
         scores = q[0, head].astype(np.float64) @ k[0, head].astype(np.float64).T
         scores *= SCALE
@@ -60,8 +60,8 @@ def attend(q: Any, k: Any, v: Any, mask: Any) -> Any:
         scores -= scores.max(axis=1, keepdims=True)
         np.exp(scores, out=scores)
         scores /= scores.sum(axis=1, keepdims=True)
-        made[0, head] = scores @ v[0, head].astype(np.float64)
-    return made
+        output[0, head] = scores @ v[0, head].astype(np.float64)
+    return output
 
 
 def fault(got: Any, want: Any, dtype: str) -> str:

@@ -43,8 +43,10 @@ def listed(texts: Iterable[str]) -> str:
 
 def versions_of(every: Iterable[Measured]) -> list[str]:
     """Of the peers."""
-    found = {f"{peer} {version}" for each in every for peer, version in each.versions.items()}
-    return sorted(found)
+    peer_versions = {
+        f"{peer} {version}" for each in every for peer, version in each.versions.items()
+    }
+    return sorted(peer_versions)
 
 
 def libraries_of(every: Iterable[Measured]) -> list[str]:
@@ -79,19 +81,19 @@ def attention_table(every: list[Measured]) -> Cells:
 
 
 def plain_row(text: str, measured: Measured) -> list[str]:
-    found = {name: measured.fastest(name) for name in PLAIN_HEAD}
+    fastest = {name: measured.fastest(name) for name in PLAIN_HEAD}
     # PyTorch without a mask has the one form.
-    found["torch attn_mask"] = found["torch attn_mask"] or measured.fastest("torch no mask")
-    others = [found[name] for name in PLAIN_HEAD if name not in (OWN_ENGINE, "maskwise")]
-    own, least = found[OWN_ENGINE], min(filter(None, others), default=None)
+    fastest["torch attn_mask"] = fastest["torch attn_mask"] or measured.fastest("torch no mask")
+    others = [fastest[name] for name in PLAIN_HEAD if name not in (OWN_ENGINE, "maskwise")]
+    own, least = fastest[OWN_ENGINE], min(filter(None, others), default=None)
     gain = f"{least / own:.2g} times" if own and least else "-"
-    return [text, *map(ms_text, found.values()), gain]
+    return [text, *map(ms_text, fastest.values()), gain]
 
 
 def plain_table(every: list[Measured]) -> Cells:
     """Attention by everybody, with the gain over the fastest of the others."""
-    found = {measured.case: measured for measured in every}
-    named = {text: found.get(f"plain {name} f32") for name, text in PLAIN.items()}
+    by_case = {measured.case: measured for measured in every}
+    named = {text: by_case.get(f"plain {name} f32") for name, text in PLAIN.items()}
     cases = {text: measured for text, measured in named.items() if measured}
     versions = listed([*libraries_of(cases.values()), *versions_of(cases.values())])
     head = ["mask, sequence", *PLAIN_HEAD.values(), "faster than the fastest other"]

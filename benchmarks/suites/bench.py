@@ -41,10 +41,10 @@ def workers_for(suite: str, build: Path, lane: str) -> list[Worker]:
         return [engine(build)]
     if suite == "types":
         return [engine(build), *(peer(name) for name in PEERS)]
-    own = [client("maskwise", build, lane)]
+    clients = [client("maskwise", build, lane)]
     if suite == "sweep":
-        return own
-    return [*own, *onednn_alone(build, lane), *(peer(name) for name in PEERS)]
+        return clients
+    return [*clients, *onednn_alone(build, lane), *(peer(name) for name in PEERS)]
 
 
 def say(text: str) -> None:

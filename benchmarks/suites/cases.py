@@ -95,8 +95,8 @@ def expand(operand: Operand, shape: tuple[int, ...]) -> Operand:
     """The same elements with dst's extents: what repeats has a stride of 0."""
     missing = len(shape) - len(operand.dims)
     moves = [extent == whole for extent, whole in zip(operand.dims, shape[missing:], strict=True)]
-    own = (stride * move for stride, move in zip(operand.strides, moves, strict=True))
-    return Operand(shape, (0,) * missing + tuple(own))
+    moved = (stride * move for stride, move in zip(operand.strides, moves, strict=True))
+    return Operand(shape, (0,) * missing + tuple(moved))
 
 
 def parse_operand(text: str) -> Operand:

@@ -145,15 +145,16 @@ def run(
                 used = limit if with_limit else None
                 if used:
                     used.bind(*needed)
-                found = compare(case, ways, used, pairs, folder)
-                if is_slower(found):
+                result = compare(case, ways, used, pairs, folder)
+                if is_slower(result):
                     again = compare(case, ways, None, pairs, folder)
-                    found.ratios = {
-                        name: min(ratio, again.ratios[name]) for name, ratio in found.ratios.items()
+                    result.ratios = {
+                        name: min(ratio, again.ratios[name])
+                        for name, ratio in result.ratios.items()
                     }
-                found.bytes = sum(needed)
-                every.append(found)
-                print(f"[{number}/{len(cases)}] {line(found)}", flush=True)
+                result.bytes = sum(needed)
+                every.append(result)
+                print(f"[{number}/{len(cases)}] {line(result)}", flush=True)
     finally:
         limit.close()
         for way in ways:

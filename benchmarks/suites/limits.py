@@ -44,9 +44,9 @@ TABLES: dict[str, tuple[list[str], list[Column]]] = {
 
 def measure(build: Path, cases: str) -> dict[str, dict[str, Any]]:
     file = RESULTS / "limits.json"
-    given = {"filter": cases, **OPTIONS, "out": str(file), "out_format": "json"}
+    flags = {"filter": cases, **OPTIONS, "out": str(file), "out_format": "json"}
     command = [str(build / "bin/bench_attention")]
-    command += [f"--benchmark_{name}={value}" for name, value in given.items()]
+    command += [f"--benchmark_{name}={value}" for name, value in flags.items()]
     subprocess.run(command, check=True)
     return medians(file.read_text())
 
@@ -77,10 +77,10 @@ def main() -> int:
     arguments = parser.parse_args()
     RESULTS.mkdir(parents=True, exist_ok=True)
     print("\n".join(f"{name}: {value}" for name, value in machine_facts().items()))
-    found = measure(arguments.build, arguments.filter)
+    rates = measure(arguments.build, arguments.filter)
     versions = f"Maskwise {maskwise_version()}, without a host"
     for kind in TABLES:
-        head, rows = table_of(kind, found)
+        head, rows = table_of(kind, rates)
         print(markdown(head, rows))
         keep(RESULTS, f"attention_{kind}", versions, head, rows)
     return 0

@@ -77,16 +77,16 @@ def row_of(problem: Problem, dtype: str, times: dict[str, float]) -> list[str]:
     kept = "1" if problem.kept is None else f"{problem.kept.mean():.2f}"
 
     def cell(*forms: str) -> str:
-        found = [times[form] for form in forms if form in times]
-        return f"{min(found):.3g}" if found else "-"
+        measured_times = [times[form] for form in forms if form in times]
+        return f"{min(measured_times):.3g}" if measured_times else "-"
 
-    own = min(time for form, time in times.items() if form in OWN)
+    maskwise_time = min(time for form, time in times.items() if form in OWN)
     others = [time for form, time in times.items() if form not in OWN]
     return [
         *(problem.name, f"{batch}x{heads}{group}x{rows}{keys}x{depth}", kept, dtype),
         *(cell("rules", "no mask"), cell("array"), cell("prepared")),
         *(cell("SDPA", "SDPA is_causal"), cell("FlexAttention")),
-        f"{min(others) / own:.2f}" if others else "-",
+        f"{min(others) / maskwise_time:.2f}" if others else "-",
     ]
 
 

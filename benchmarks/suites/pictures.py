@@ -52,9 +52,9 @@ def save(axes: Any, facts: dict[str, str], path: Path) -> None:
 
 def series(cases: list[Rows]) -> list[tuple[str, str, str]]:
     """Implementation, colour and name of all that some case has, Maskwise first."""
-    found = dict.fromkeys(impl for rows in cases for impl in rows if impl != "limit")
-    known = [impl for impl in COLOURS if impl in found]
-    openmp = [impl for impl in found if impl not in COLOURS]
+    impls = dict.fromkeys(impl for rows in cases for impl in rows if impl != "limit")
+    known = [impl for impl in COLOURS if impl in impls]
+    openmp = [impl for impl in impls if impl not in COLOURS]
     return [
         *((impl, COLOURS[impl], NAMES[impl]) for impl in known),
         *((impl, WAITING[impl.split()[-1]], f"oneDNN alone,{impl[6:]}") for impl in openmp),

@@ -33,8 +33,8 @@ def faults_of(rows: list[Row], wanted: set[str]) -> list[str]:
             if refused and impl not in ("maskwise", "limit", "numpy"):
                 continue
             if not is_figure(row.seconds_median) or not is_figure(row.limit_fraction):
-                what = f"{row.seconds_median} s, {row.limit_fraction} of the limit"
-                faults.append(f"{name}: {impl} {row.version}: {what}")
+                verdict = f"{row.seconds_median} s, {row.limit_fraction} of the limit"
+                faults.append(f"{name}: {impl} {row.version}: {verdict}")
     return faults
 
 

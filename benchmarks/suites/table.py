@@ -57,9 +57,9 @@ def keep(folder: Path, name: str, versions: str, head: list[str], rows: list[lis
 def medians(left: str) -> dict[str, dict[str, Any]]:
     """Of what Google Benchmark left of repetitions, by case, in the order of its program."""
     entries = json.loads(left)["benchmarks"]
-    found = [entry for entry in entries if entry["aggregate_name"] == "median"]
-    found.sort(key=lambda entry: entry["family_index"])
-    return {entry["run_name"]: entry for entry in found}
+    medians = [entry for entry in entries if entry["aggregate_name"] == "median"]
+    medians.sort(key=lambda entry: entry["family_index"])
+    return {entry["run_name"]: entry for entry in medians}
 
 
 def select_row(rows: Rows) -> list[str]:
