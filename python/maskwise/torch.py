@@ -23,6 +23,9 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from maskwise import _torch_version  # noqa: F401  # before what an older torch lacks
+
+# isort: split
 import torch
 from torch.nn.attention import SDPBackend
 

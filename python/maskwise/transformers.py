@@ -26,6 +26,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from maskwise import _torch_version  # noqa: F401  # before what an older torch lacks
+
+# isort: split
 import torch
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 from transformers import __version__ as _version
