@@ -82,8 +82,9 @@ def attention(
     if forward_ad._current_level >= 0:
         raise NotImplementedError("torch.ops.maskwise.attention has no forward-mode derivatives")
     tensors = (query, key, value, attn_mask, sinks)
-    q, k, v, mask, sinks = (None if one is None else one.detach() for one in tensors)
-    bounds = None if window is None else tuple(window)
+    detached: Any = (None if one is None else one.detach() for one in tensors)
+    q, k, v, mask, sinks = detached
+    bounds = None if window is None else (window[0], window[1])
     options = (scale, enable_gqa, soft_cap, bounds, sinks, None)
     if key_mask is None and offset is None and document_ids is None:
         return _attention._attend(q, k, v, mask, is_causal, *options, follows=False)
@@ -236,8 +237,9 @@ def _backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
             for one, wants in zip(operands, wanted, strict=True)
         ]
     with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH) if once_more else nullcontext():
-        given: list[Any] = [*operands[:4], *ctx.settings, operands[4]]
-        out = plainly(*given, key_mask, offset, document_ids)
+        rules = (key_mask, offset, document_ids)
+        arguments: list[Any] = [*operands[:4], *ctx.settings, operands[4], *rules]
+        out = plainly(*arguments)
         sought = [one for one, wants in zip(operands, wanted, strict=True) if wants]
         made = iter(torch.autograd.grad(out, sought, gradient, create_graph=once_more))
     first = [next(made) if wants else None for wants in wanted]

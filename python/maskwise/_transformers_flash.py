@@ -11,13 +11,8 @@ import torch
 from transformers import masking_utils
 
 from maskwise import Mask
-from maskwise._transformers_mask import (
-    LazyMask,
-    is_traced,
-    mask,
-    padding_rules,
-    variables,
-)
+from maskwise._torch_op import padding_rules
+from maskwise._transformers_mask import LazyMask, is_traced, mask, variables
 
 
 def flash_mask(**given: Any) -> torch.Tensor | None:

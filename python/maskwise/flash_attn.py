@@ -58,12 +58,12 @@ def _attend(
     sums, (batch, heads, rows), too.
     """
 
-    def call(q: Any, k: Any, v: Any, sinks: Any, with_sums: bool) -> Any:
+    def call(q: Any, k: Any, v: Any, sinks: Any, *, with_sums: bool) -> Any:
         return attend(q, k, v, rules, None, settings, sinks, returns_statistics=with_sums)
 
     operands = (*(one.transpose(1, 2) for one in tensors), s_aux)
     if is_empty is None:
-        return call(*operands, False).transpose(1, 2)
+        return call(*operands, with_sums=False).transpose(1, 2)
     made, sums = _result_and_sums(call, operands)
     return made.transpose(1, 2), _sums_of_parts(sums, is_empty, s_aux)
 
@@ -71,9 +71,9 @@ def _attend(
 def _result_and_sums(call: Any, operands: tuple[Any, ...]) -> tuple[Any, Any]:
     """In flash_attn, too, sums have no gradient: with gradients, a second call computes them."""
     if not want_gradients(one for one in operands if torch.is_tensor(one)):
-        return call(*operands, True)
+        return call(*operands, with_sums=True)
     plain = (one.detach() if torch.is_tensor(one) else one for one in operands)
-    return call(*operands, False), call(*plain, True)[1]
+    return call(*operands, with_sums=False), call(*plain, with_sums=True)[1]
 
 
 def _sums_of_parts(sums: torch.Tensor, is_empty: Any, s_aux: Any) -> torch.Tensor:

@@ -20,7 +20,7 @@ from fuzz_models import OnnxRuntime, difference, fault_of, run_models, steady, s
     ("host", "count", "kinds", "share"),
     [
         ("onnxruntime", 400, ("attention", "rows"), 0.4),
-        ("openvino", 25, ("Select-1",), 0.4),
+        ("openvino", 25, ("Select-1",), 0.3),
         ("openvino_attention", 50, ("attention",), 0.9),
     ],
 )
