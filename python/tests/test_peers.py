@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from arrays import BFLOAT16, DTYPES, Array, random_array
 from onnx import TensorProto
-from test_onnx import TYPES, where_model
+from onnx_where import TYPES, where_model
 
 ort = pytest.importorskip("onnxruntime")
 ov = pytest.importorskip("openvino")
@@ -49,10 +49,8 @@ def run_ort(condition: Array, x: Array, y: Array) -> Array:
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 4
-    session = ort.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    feeds = {"condition": condition, "X": x, "Y": y}
+    session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    feeds = {"c": condition, "x": x, "y": y}
     return np.asarray(session.run(None, feeds)[0])
 
 
