@@ -14,7 +14,7 @@ from arrays import Array
 from attention_models import Case, rows_that_count, tolerance
 from where_models import providers_of, session_of, stock_session
 
-MODELS = int(os.environ.get("MASKWISE_ATTENTION_MODELS", "150"))  # of each operator
+MODELS = int(os.environ.get("MASKWISE_ATTENTION_MODELS", "40"))  # of each operator
 # From here on a row that a mask leaves nothing is 0, and a soft cap comes before the mask.
 IS_NEW = tuple(map(int, ort.__version__.split(".")[:2])) >= (1, 28)
 SECONDS = 20  # of a model, before it is held to hang
