@@ -1,4 +1,4 @@
-"""README.md and docs/pytorch.md on a folder that holds a model of transformers."""
+"""docs/pytorch.md on a folder that holds a model of transformers."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ struct block_addresses {
 
     HWY_INLINE block_addresses(const std::byte* first, std::int64_t bytes) : row_bytes(bytes) {
 #pragma GCC unroll 4
-        for (int i = 0; i < count; ++i) threes[i] = first + 3 * i * bytes;
+        for (int i = 0; i < count; ++i) threes[i] = first + std::int64_t{3} * i * bytes;
     }
     HWY_INLINE void advance(std::int64_t bytes) {
 #pragma GCC unroll 4
