@@ -35,12 +35,20 @@ def _documents_of(function: Any) -> torch.Tensor | None:
 
 
 def padded_mask(
-    padding: torch.Tensor | None, shape: tuple[int, int, int], causal: bool, window: int | None
+    padding: torch.Tensor | None,
+    shape: tuple[int, int, int],
+    causal: bool,
+    window: int | None,
+    documents: torch.Tensor | None = None,
 ) -> torch.Tensor | None:
     """Of rows that are the last ones of their keys. padding: boolean, (batch, keys); shape: batch,
-    rows and keys; window: keys on each side, the row's own included.
+    rows and keys; window: keys on each side, the row's own included; documents:
+    as traced_documents() has them.
     """
     batch, rows, keys = shape
+    if documents is not None:
+        kept = _written(padding, rows, keys, causal, window)
+        return kept & (documents[:, None] == documents)
     if padding is None and window is None and (not causal or rows in (1, keys)):
         return None
 
@@ -62,21 +70,41 @@ def _written(
     return kept[None, None] if padding is None else kept & padding[:, None, None]
 
 
+def _is_one_sequence(others: dict[str, Any], query: torch.Tensor, key: torch.Tensor) -> bool:
+    """Whether a layer's position_ids, and no cu_seq_lens, may tell documents."""
+    positions, rows = others.get("position_ids"), query.shape[2]
+    return (
+        others.get("cu_seq_lens_q") is None
+        and positions is not None
+        and query.shape[0] == 1
+        and rows != 1
+        and key.shape[2] == rows
+        and positions.numel() == rows
+    )
+
+
 def packed_ends(others: dict[str, Any], query: torch.Tensor, key: torch.Tensor) -> dict[str, Any]:
     """A layer's arguments, with cu_seq_lens where its position_ids start anew."""
-    positions, rows = others.get("position_ids"), query.shape[2]
-    if (
-        others.get("cu_seq_lens_q") is not None
-        or positions is None
-        or query.shape[0] != 1
-        or rows == 1
-        or key.shape[2] != rows
-        or positions.numel() != rows
-        or is_traced(positions)
-    ):
+    positions = others.get("position_ids")
+    if not _is_one_sequence(others, query, key) or is_traced(positions):
         return others
-    starts = positions.reshape(-1) == positions.min()
+    starts = _starts(positions)
     if starts.sum() < 2:
         return others
     ends = torch.nonzero(torch.nn.functional.pad(starts[1:], (1, 1), value=True)).flatten()
     return {**others, "cu_seq_lens_q": ends, "cu_seq_lens_k": ends}
+
+
+def traced_documents(
+    others: dict[str, Any], query: torch.Tensor, key: torch.Tensor
+) -> torch.Tensor | None:
+    """Each row's document by traced position_ids, whose number is not known yet."""
+    positions = others.get("position_ids")
+    if not _is_one_sequence(others, query, key) or not is_traced(positions):
+        return None
+    starts = _starts(positions)
+    return starts.cumsum(0) * (starts.sum() > 1)
+
+
+def _starts(positions: torch.Tensor) -> torch.Tensor:
+    return positions.reshape(-1) == positions.min()

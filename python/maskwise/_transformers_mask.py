@@ -173,10 +173,17 @@ class GraphRules(NamedTuple):
     """What a compiled or exported model keeps of a mask, as arguments of the operator."""
 
     is_causal: bool
-    window: list[int] | None
-    key_mask: torch.Tensor | None  # boolean (batch, keys)
-    offset: torch.Tensor | None  # of the rows among the keys; None for 0
-    document_ids: torch.Tensor | None  # (batch, length)
+    window: list[int] | None = None
+    key_mask: torch.Tensor | None = None  # boolean (batch, keys)
+    offset: torch.Tensor | None = None  # of the rows among the keys; None for 0
+    document_ids: torch.Tensor | None = None  # (batch, length)
+
+    def beside_array(self) -> GraphRules:
+        """The operator takes no is_causal with an array: a window that ends at the row says it."""
+        if not self.is_causal:
+            return self
+        left = -1 if self.window is None else self.window[0]
+        return self._replace(is_causal=False, window=[left, 0])
 
 
 def _graph_rules(mask_function: Any, padding: Any, first_row: Any, first_key: int) -> GraphRules:

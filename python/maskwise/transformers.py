@@ -50,7 +50,7 @@ from maskwise import torch as door  # noqa: E402
 from maskwise._attention import attend  # noqa: E402
 from maskwise._torch_op import plainly  # noqa: E402
 from maskwise._torch_tensors import DTYPES, as_tensor, want_gradients  # noqa: E402
-from maskwise._transformers_flash import flash_mask, packed_ends, padded_mask  # noqa: E402
+from maskwise._transformers_flash import flash_mask, packed_ends, padded_mask, traced_documents  # noqa: E402
 from maskwise._transformers_mask import GraphRules, LazyMask, is_traced, mask  # noqa: E402
 from maskwise._transformers_packed import Packed, packed_of, rules_and_array  # noqa: E402
 from maskwise._transformers_support import (  # noqa: E402
@@ -146,7 +146,8 @@ def flash_attention(
             key, value = (one[:, :, : attention_mask.shape[1]] for one in (key, value))
             attention_mask = attention_mask[:, -key.shape[2] :].bool()
         shape = (query.shape[0], query.shape[2], key.shape[2])
-        attention_mask = padded_mask(attention_mask, shape, causal, sliding_window)
+        documents = traced_documents(others, query, key) if attention_mask is None else None
+        attention_mask = padded_mask(attention_mask, shape, causal, sliding_window, documents)
     tensors = (query, key, value)
     return _attention(module, tensors, attention_mask, dropout, scaling, causal, packed, others)
 
@@ -198,21 +199,27 @@ def _in_graph(
     """By the operator that compiled and exported models hold."""
     q, k, v = tensors
     rules = getattr(mask, "_maskwise_rules", None)
+    array = _with_documents(mask if rules is None else None, packed, q, k)
     if rules is None:
-        rules = GraphRules(causal and mask is None and q.shape[2] > 1, None, None, None, None)
-    else:
-        mask = None
-    if packed is not None:
-        mask = packed.joined(mask, q.shape[2], k.shape[2])
-    if mask is not None:
-        mask = mask[..., : k.shape[2]]
-        mask = mask if mask.dtype == torch.bool else mask.to(q.dtype)
+        rules = GraphRules(causal and array is None and q.shape[2] > 1)
+    if array is not None:
+        array = array[..., : k.shape[2]]
+        array = array if array.dtype == torch.bool else array.to(q.dtype)
     if (bias := others.get("position_bias")) is not None:
-        mask = bias if mask is None else _joined(mask, bias)
+        array = _joined(array, bias)
+    if array is not None:
+        rules = rules.beside_array()
     cap, sinks = float(others.get("softcap") or 0), _sinks(others.get("s_aux"), q.dtype)
     settings = (rules.is_causal, scaling, True, cap or None, rules.window, sinks)
-    out = torch.ops.maskwise.attention(q, k, v, mask, *settings, *rules[2:])
+    out = torch.ops.maskwise.attention(q, k, v, array, *settings, *rules[2:])
     return out.transpose(1, 2).contiguous()
+
+
+def _with_documents(
+    mask: torch.Tensor | None, packed: Packed | None, q: torch.Tensor, k: torch.Tensor
+) -> torch.Tensor | None:
+    """The mask as an array, between the rows and keys of a document only."""
+    return mask if packed is None else packed.joined(mask, q.shape[2], k.shape[2])
 
 
 def _with_bias(
@@ -221,12 +228,12 @@ def _with_bias(
     """What is added to the scores, where the mask is an array, too."""
     if rules is not None and rules._array is not None:
         array, rules = as_tensor(rules._array.copy()), rules._without_array()
-    if array is None:
-        return rules, bias
     return rules, _joined(array, bias)
 
 
-def _joined(mask: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+def _joined(mask: torch.Tensor | None, bias: torch.Tensor) -> torch.Tensor:
+    if mask is None:
+        return bias
     if mask.dtype == torch.bool:
         return torch.where(mask, bias, -torch.inf)
     return mask.to(bias.dtype) + bias
@@ -261,9 +268,7 @@ def _by_torch(
 ) -> torch.Tensor:
     """The same function as Maskwise's, with gradients and dropout."""
     q, k, v = tensors
-    mask = mask.dense() if isinstance(mask, LazyMask) else mask
-    if packed is not None:
-        mask = packed.joined(mask, q.shape[2], k.shape[2])
+    mask = _with_documents(mask.dense() if isinstance(mask, LazyMask) else mask, packed, q, k)
     causal = q.shape[2] > 1 and mask is None and causal
     cap, sinks, bias = (others.get(name) for name in ("softcap", "s_aux", "position_bias"))
     if not cap and sinks is None and bias is None:
@@ -271,7 +276,7 @@ def _by_torch(
         made, _ = sdpa_attention_forward(module, q, k, v, mask, dropout, scaling, causal, **options)
         return made
     if bias is not None:
-        mask = bias if mask is None else _joined(mask, bias)
+        mask = _joined(mask, bias)
     grouped = q.shape[1] != k.shape[1]
     made = plainly(q, k, v, mask, causal, scaling, grouped, cap, None, sinks, dropout_p=dropout)
     return made.transpose(1, 2).contiguous()

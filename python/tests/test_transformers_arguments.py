@@ -128,7 +128,12 @@ def layer() -> Any:
     return module
 
 
-@pytest.mark.parametrize("way", ["small", "Maskwise's", "gradients"])
+def compiled(call: Any) -> Any:
+    torch._dynamo.reset()
+    return torch.compile(call, backend="eager", fullgraph=True)
+
+
+@pytest.mark.parametrize("way", ["small", "Maskwise's", "gradients", "compiled"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_argument(
     name: str, way: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
@@ -146,7 +151,7 @@ def test_every_argument(
         if way == "gradients":
             given[0].requires_grad_()
         others = {"attention_mask": None, **others}
-        out, _ = call(layer(), *given, **others)
+        out, _ = (compiled(call) if way == "compiled" else call)(layer(), *given, **others)
         assert out.requires_grad == (way == "gradients")
         right = expected([one.detach() for one in given], kept, others).float().transpose(1, 2)
         rows_kept = kept.expand(1, 1, rows, rows).any(-1)[0, 0]
@@ -177,14 +182,15 @@ def test_dropout_is_torchs_and_leaves_documents_apart(name: str) -> None:
     assert not torch.equal(made[0][:, :20], made[1][:, :20])
 
 
-@pytest.mark.parametrize("least", [0, 2**40])
-def test_documents_of_different_rows_and_keys(least: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("way", ["small", "Maskwise's", "compiled"])
+def test_documents_of_different_rows_and_keys(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last row meets the last key of its document."""
-    monkeypatch.setattr(maskwise.torch, "LEAST_PRODUCTS", least)
+    monkeypatch.setattr(maskwise.torch, "LEAST_PRODUCTS", 2**40 if way == "small" else 0)
+    call = compiled(door.flash_attention) if way == "compiled" else door.flash_attention
     q, k, v = tensors(10, 30)
     ends = torch.tensor([0, 4, 10]), torch.tensor([0, 13, 30])
     others = dict(zip(("cu_seq_lens_q", "cu_seq_lens_k"), ends, strict=True))
-    out, _ = door.flash_attention(layer(), q, k, v, None, **others)
+    out, _ = call(layer(), q, k, v, None, **others)
     for first, last, key, end in ((0, 4, 0, 13), (4, 10, 13, 30)):
         given = [q[:, :, first:last], k[:, :, key:end], v[:, :, key:end]]
         ahead = end - key - (last - first)
