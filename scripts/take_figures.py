@@ -52,20 +52,16 @@ def measured(path: Path) -> str:
     return path.read_text()
 
 
-def batch_cells(bench: Path, batch: str) -> tuple[str, list[list[str]]]:
-    """The library, and of each case its name, type, times and how many times faster."""
-    table, rows = json.loads(measured(bench / f"run-{batch}.json")), []
+def run_cells(bench: Path) -> Cells:
+    """Of the cases that are shown: the type, both times and how many times faster."""
+    table = json.loads(measured(bench / "run-perf.json"))
+    found = {}
     for name, dtype, _, alone, own, faster, _ in table["rows"]:
         times = "" if faster == "-" else f"{float(faster):.3g} times"
-        rows.append([name, dtype, ms_text(alone), ms_text(own), times])
-    return table["library"].removesuffix(", Maskwise in front"), rows
-
-
-def run_cells(bench: Path) -> Cells:
-    library, rows = batch_cells(bench, "perf")
-    found = {(name, dtype): times for name, dtype, *times in rows}
+        found[name, dtype] = [ms_text(alone), ms_text(own), times]
     if lacking := [key for key in SHOWN if key not in found]:
         raise Fault(f"run-perf.json: without {lacking[0]}")
+    library = table["library"].removesuffix(", Maskwise in front")
     head = ["Select (cond, src_0, src_1)", "type", "oneDNN", "with Maskwise", "faster"]
     return library, head, [[name, key[1], *found[key]] for key, name in SHOWN.items()]
 
