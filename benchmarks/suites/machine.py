@@ -49,7 +49,7 @@ def cpu_class() -> str:
 
 def commit() -> str:
     """The measured commit, followed by + if the tree differs from it."""
-    if (kit := ROOT / "commit").exists():  # of scripts/field_kit, which is no repository
+    if (kit := ROOT / "commit").exists():  # a field kit has no repository
         return kit.read_text().strip()
     git = ["git", "-C", str(ROOT)]
     head = subprocess.check_output([*git, "rev-parse", "HEAD"], text=True).strip()

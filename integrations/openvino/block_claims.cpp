@@ -45,7 +45,7 @@ std::string reason_of_rows(const found_block& found, const ov::Node& softmax) {
                              : std::string("OpenVINO joins it with ") + joined->get_type_name();
 }
 
-// Whether a value comes from a state: OpenVINO makes one operation of attention and its cache.
+// Whether a value comes from a state: OpenVINO fuses such attention with its cache.
 bool reads_state(const ov::Node& node, int most_steps) {
     if (ov::is_type<op::util::ReadValueBase>(&node)) return true;
     if (most_steps == 0) return false;

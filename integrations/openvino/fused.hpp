@@ -18,9 +18,9 @@ public:
     OPENVINO_OP("Fused", "maskwise")
 
     fused() = default;
-    // Steps have no constants, and no boundary moves. With `scales_by_depth` the last operand of a
-    // step is no input but 1 / sqrt(depth) of the query. Throws ov::NodeValidationFailure for types
-    // and shapes that do not fit.
+    // Steps have no constants, and no boundary moves. With `scales_by_depth` the last operand of
+    // the steps is 1 / sqrt(depth) of the query and not an input. Throws
+    // ov::NodeValidationFailure for types and shapes that do not fit.
     fused(const ov::OutputVector& inputs, const fusion::block& of, bool scales_by_depth);
 
     void validate_and_infer_types() override;

@@ -7,7 +7,7 @@
 namespace maskwise {
 
 // The variable's value, or nullopt if unset. The view is valid until the environment changes.
-// Always nullopt in set-user-id programs, whose caller with fewer rights sets the environment.
+// Set-user-id programs always get nullopt: a caller with fewer rights sets their environment.
 std::optional<std::string_view> read_environment(const char* name) noexcept;
 
 // nullopt for anything but a decimal number of 64 bits.

@@ -78,17 +78,16 @@ int print_program(const std::string& path) {
     std::ifstream file(std::filesystem::is_regular_file(path) ? path : "", std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(file), {}};
     if (!bytes.starts_with("\177ELF"))
-        throw maskwise::error('\'' + path + "' is no ELF file that can be read");
+        throw maskwise::error('\'' + path + "' is not a readable ELF file");
     const auto is_named = [&](const char* name) { return bytes.find(name) != std::string::npos; };
     for (const char* name : {"libmaskwise_onednn.so", "libdnnl.so", "libtbb.so"})
         std::printf("%-21s %s\n", name, is_named(name) ? "named" : "not named");
     if (!is_named("libdnnl.so"))
         std::puts(
             "A program may open oneDNN later, under any name, as Python's extensions do: run it\n"
-            "with the plugin preloaded and MASKWISE_VERBOSE=1. A line `maskwise,load` names the\n"
-            "oneDNN behind the plugin, `maskwise,idle` one whose calls do not reach the plugin; "
-            "no\n"
-            "line at all means that no shared oneDNN was loaded.");
+            "with the plugin preloaded and MASKWISE_VERBOSE=1. The line `maskwise,load` names the\n"
+            "oneDNN that the plugin calls. The line `maskwise,idle` names one whose calls pass it\n"
+            "by. Without either, the program loaded no shared oneDNN.");
     return 0;
 }
 

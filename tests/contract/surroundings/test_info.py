@@ -55,7 +55,7 @@ class Info(unittest.TestCase):
                 done = self.info(f"./{name}")
                 self.assertEqual((done.returncode, done.stdout), (1, ""))
                 self.assertEqual(
-                    done.stderr, f"maskwise-info: './{name}' is no ELF file that can be read\n"
+                    done.stderr, f"maskwise-info: './{name}' is not a readable ELF file\n"
                 )
 
     def test_wrong_usage(self) -> None:
