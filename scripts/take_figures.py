@@ -38,6 +38,7 @@ SHOWN = {
     ("3x5 2x3x4x5 2x3x4x5", "f32"): "mask 3x5 onto 2x3x4x5 (not legal)",
 }
 
+KEPT_PEERS = ("SDPA", "FlexAttention")
 WORDS = {"aborts": "ends the process", "-": "`invalid_shape`"}
 
 
@@ -79,10 +80,25 @@ def lengths_cells(bench: Path) -> Cells:
     return table["versions"], ["words", "Maskwise", "SDPA", "eager"], rows
 
 
-# Of what leaves its results in another form.
+def kept_cells(bench: Path) -> Cells:
+    """Milliseconds by the share of the tiles that the mask keeps."""
+    table = json.loads(measured(bench / "masks.json"))
+    columns = [table["head"].index(name) for name in ("Maskwise, array", *KEPT_PEERS)]
+    rows = [
+        [row[0].partition(" ")[0], *(row[column] for column in columns)]
+        for row in table["rows"]
+        if row[0].endswith("% of the tiles")
+    ]
+    if not rows:
+        raise Fault("masks.json: no row by the share of tiles")
+    return f"1x12x2048x64, f32; {table['versions']}", ["kept %", "Maskwise", *KEPT_PEERS], rows
+
+
+# Tables whose results are in another form.
 CELLS: dict[str, Callable[[Path], Cells]] = {
     "run": run_cells,
     "lengths": lengths_cells,
+    "kept": kept_cells,
 }
 
 

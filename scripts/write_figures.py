@@ -28,7 +28,7 @@ from write_compatibility import replace_part
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks/suites"))
-from machine import ISA_NAMES, cpu_class  # noqa: E402
+from machine import cpu_class  # noqa: E402
 from table import markdown  # noqa: E402
 
 MOST_COMMITS = 30
@@ -54,20 +54,20 @@ class Table:
     drawn: bool = False  # a picture of the newest results, not a table
 
 
-ATTENTION, MODELS = "scripts/bench attention", "scripts/bench transformers"
+ATTENTION, MASKS = "scripts/bench attention", "scripts/bench masks"
+MODELS = "scripts/bench transformers"
 README, TORCH = "README.md", "docs/pytorch.md"
 HOST, OPENVINO = "docs/onnxruntime.md", "docs/openvino.md"
 EVERY = (
     Table((README, "docs/onednn.md"), "run", "scripts/run", "run-perf", SELECT_ENGINE),
-    Table((README,), "plain", f"{ATTENTION} --peers"),
-    Table((README,), "kept", f"{ATTENTION} --peers", drawn=True),
+    Table((README, "docs/attention.md"), "masks", MASKS),
+    Table((README,), "kept", MASKS, "masks", drawn=True),
     Table(("docs/fusion.md",), "attention", ATTENTION),
     Table(("docs/python.md",), "python", "scripts/bench python", sources=SELECT_ENGINE),
     Table((HOST,), "onnxruntime", "scripts/bench onnxruntime"),
     Table((HOST,), "onnxruntime_models", "scripts/bench onnxruntime --models"),
     Table((OPENVINO,), "openvino", "scripts/bench openvino"),
     Table((OPENVINO,), "openvino_models", "scripts/bench openvino --models"),
-    Table(("docs/attention.md",), "masks", "scripts/bench masks"),
     Table((TORCH,), "transformers", MODELS),
     Table((TORCH,), "lengths", MODELS, "transformers", drawn=True),
 )
@@ -92,12 +92,7 @@ LARGE = (
     "16x16x256x256 16x16x256x256 16x16x256x256 random",
     "256x256 16x16x256x256 16x16x256x256 random",
 )
-MASKS = ("causal", "left-padded causal", "local 128 (ModernBERT)")
 PARTS = {
-    "plain": Part(
-        ("causal, 1024", "causal, 4096", "padding, a quarter masked", "1 of 8 tiles kept, 1024"),
-        ("oneDNN alone", "oneDNN with Maskwise"),
-    ),
     "python": Part(
         (
             *(f"f32, {count} random" for count in (64, 65536, 16777216)),
@@ -144,7 +139,7 @@ PARTS = {
             "causal 1x12x1024x1024",
             "padding 1x12x1024x1024",
         ),
-        ("of its ceiling", "oneDNN's parts", "other implementations"),
+        ("of its ceiling", "oneDNN's parts"),
     ),
     "onnxruntime": Part(
         (
@@ -157,14 +152,28 @@ PARTS = {
     ),
     "masks": Part(
         (
-            *(f"{mask} | " for mask in MASKS),
+            "no mask",
+            "causal | ",
+            "causal, grouped | 1x32/8x1024x128 | 0.50 | bf16",
+            "left-padded causal | 4x12x768x64 | 0.31 | bf16",
+            "local 128 (ModernBERT) | 1x12x4096x64 | 0.03 | bf16",
+            "sliding 512 (Gemma 3) | 1x4/1x2048x256 | 0.22 | bf16",
             "packed documents | 1x12x2048x64 | 0.37 | f32",
-            "decode | 1x32/8x1x4096x128 | 0.98 | f32",
-            "no mask | 1x12x1024x64 | 1 | f32",
-            "causal window of 128 | 1x12x1024x64 | 0.12 | f32",
+            "decode | 1x32/8x1x4096x128 | 0.98 | bf16",
+            "speculative | 1x32/8x8x2048x128 | 1.00 | bf16",
             "the same as -1e9 | 1x12x1024x64 | 1 | f32",
-            "ALiBi | 1x8x4096x64 | 1 | f32",
+            "ALiBi",
         )
+    ),
+    f"{README} masks": Part(
+        (
+            "no mask | 1x12x1024x64 | 1 | f32",
+            "causal | 1x12x1024x64",
+            "local 128 (ModernBERT) | 1x12x4096x64 | 0.03 | bf16",
+            "packed documents | 1x12x2048x64 | 0.37 | f32",
+            "decode | 1x32/8x1x4096x128 | 0.98 | bf16",
+        ),
+        ("Maskwise, array", "Maskwise, prepared"),
     ),
     "transformers": Part(
         (
@@ -222,10 +231,9 @@ def results_of(table: Table, root: Path) -> dict[str, Result]:
     return found
 
 
-def caption(cpu_class: str, result: Result) -> str:
-    isa = ISA_NAMES[cpu_class.split("-", 1)[0]]
+def caption(result: Result) -> str:
     when = f"commit {result.commit[:9]}, {result.date}"
-    return f"{isa}: {result.machine}; `{result.command}`, {when}; {result.versions}."
+    return f"{result.machine}; `{result.command}`, {when}; {result.versions}."
 
 
 def part_of(result: Result, part: Part, name: str) -> tuple[list[str], list[list[str]]]:
@@ -246,8 +254,9 @@ def part_of(result: Result, part: Part, name: str) -> tuple[list[str], list[list
 
 
 def block_text(table: Table, document: str, cpu_class: str, result: Result) -> str:
-    head, rows = part_of(result, PARTS.get(table.name, Part()), table.name)
-    described = caption(cpu_class, result)
+    part = PARTS.get(f"{document} {table.name}") or PARTS.get(table.name, Part())
+    head, rows = part_of(result, part, table.name)
+    described = caption(result)
     if (rows, head) != (result.rows, result.head):
         folder = "docs/figures" if document == README else "figures"
         described += f" [All figures]({folder}/{cpu_class}/{table.name}.json)."
@@ -255,8 +264,14 @@ def block_text(table: Table, document: str, cpu_class: str, result: Result) -> s
 
 
 def text_of(table: Table, document: str, root: Path) -> str:
-    results = results_of(table, root).items()
-    return "\n\n".join(block_text(table, document, *result) for result in results)
+    """README shows the newest results only, other documents those of every CPU class."""
+    results = results_of(table, root)
+    newest = max(result.date for result in results.values())
+    return "\n\n".join(
+        block_text(table, document, cpu_class, result)
+        for cpu_class, result in results.items()
+        if document != README or result.date == newest
+    )
 
 
 def written(document: str, root: Path) -> tuple[str, list[str]]:

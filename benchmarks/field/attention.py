@@ -16,7 +16,7 @@ import mask_engine
 import mask_torch
 import maskwise
 import torch
-from attention_operands import Form
+from attending import Form
 from mask_problem import PROBLEMS, Problem
 from masks import HEAD, faults, row_of
 from serve import take_samples
@@ -50,7 +50,7 @@ def measure(peer: Peer) -> dict[str, float]:
 
 def rows(peer: Peer, wrong: list[str]) -> Iterator[list[str]]:
     for problem in PROBLEMS:
-        for dtype in ("f32", "bf16"):
+        for dtype in problem.dtypes:
             with tempfile.TemporaryDirectory() as folder:
                 case = {"problem": problem.name, "dtype": dtype, "folder": folder}
                 loaded = peer.load(case)

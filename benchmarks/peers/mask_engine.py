@@ -9,7 +9,7 @@ from typing import Any
 import mask_problem
 import maskwise
 import numpy as np
-from attention_operands import Form
+from attending import Form
 from mask_problem import Problem
 from maskwise import Mask
 
@@ -44,8 +44,9 @@ def forms(
     if of.kept is None:
         return {"no mask": form(lambda: None)}
     parts = [getattr(Mask, name)(**given) for name, given in of.rules.items()]
+    rules = {"rules": form(lambda: reduce(and_, parts))} if parts else {}
     return {
-        "rules": form(lambda: reduce(and_, parts)),
+        **rules,
         "array": form(lambda: array(of.kept)),
         "prepared": form(lambda: Mask.dense(array(of.kept))),
     }

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from attention_operands import Attending
+from attending import Attending
 
 Keeps = Callable[[Any, Any, Any], Any]  # sequence, row, key: NumPy arrays, or torch's
 
@@ -27,7 +27,8 @@ class Problem:
     keeps: Callable[[Callable[[Any], Any]], Keeps] | None = None  # None: all
     bias: Callable[[int, Any, Any], Any] | None = None  # heads, row, key
     is_causal: bool = False  # and nothing else
-    dtype: str = "f32"  # or bf16
+    dtypes: tuple[str, ...] = ("f32", "bf16")  # that are measured
+    dtype: str = "f32"
 
     @property
     def key_shape(self) -> tuple[int, int, int, int]:
@@ -92,6 +93,28 @@ def before(lengths: Any) -> Keeps:
 
 def causal(_: Any) -> Keeps:
     return lambda s, r, k: k <= r
+
+
+def tiles_of(percent: float) -> list[list[bool]]:
+    """Which tiles of 64 x 64 of 2048 rows and keys are kept: as many in each row of tiles."""
+    count, random = 2048 // 64, np.random.default_rng(2048)
+    kept = np.zeros((count, count), bool)
+    for row in kept:
+        row[random.choice(count, max(1, round(count * percent / 100)), replace=False)] = True
+    return kept.tolist()
+
+
+def of_tiles(kept: Any) -> Keeps:
+    return lambda s, r, k: kept[r // 64, k // 64]
+
+
+def share(percent: int) -> Problem:
+    return Problem(
+        f"{percent} % of the tiles",
+        (1, 12, 2048, 64),
+        keeps=lambda at: of_tiles(at(tiles_of(percent))),
+        dtypes=("f32",),
+    )
 
 
 PROBLEMS = [
@@ -175,6 +198,7 @@ PROBLEMS = [
     Problem("the same as -inf", (1, 12, 1024, 64), bias=window_as(-np.inf)),
     Problem("the same as -1e9", (1, 12, 1024, 64), bias=window_as(-1e9)),
     Problem("ALiBi", (1, 8, 4096, 64), bias=alibi),
+    *(share(percent) for percent in (5, 10, 25, 50, 75, 100)),
 ]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import mask_problem
 import torch
-from attention_operands import Form
+from attending import Form
 from mask_problem import Problem
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from torch.nn.functional import scaled_dot_product_attention

@@ -1,7 +1,6 @@
 """Measures attention: oneDNN's own cases with a Select and longer sequences (or the harness's cases
-where there is no ../shared), and plain attention, with and without Maskwise, beside the ceiling:
-the time of what oneDNN keeps and the time in which the rest's bytes can move. Plain attention is
-measured by the peers, too.
+where there is no ../shared), with and without Maskwise, beside the ceiling: the time of oneDNN's
+parts and the time in which the bytes of the other part can move.
 
 Started by scripts/bench attention, which has everything installed and built.
 """
@@ -17,12 +16,9 @@ from pathlib import Path
 import attention_graphs as graphs
 import attention_report as report
 import attention_tables as tables
-from attention_client import NEWEST_LANE, SAMPLES, Client, Peer, claim, peers
+from attention_client import NEWEST_LANE, SAMPLES, Client, claim
 from attention_measured import Measured, Samples
-from attention_plain import ANSWER
-from attention_problem import Problem
 from machine import machine_facts
-from measure import data_folder
 from table import keep, shown
 from ways import Limit
 from worker import ROOT, Died, limit
@@ -35,12 +31,10 @@ CHECKED_ELEMENTS = 16 << 20  # of the largest tensor: beyond, the oracle takes m
 
 
 class Suite:
-    def __init__(self, arguments: argparse.Namespace, lane: str, folder: Path, data: Path) -> None:
+    def __init__(self, arguments: argparse.Namespace, lane: str, folder: Path) -> None:
         self.build: Path = arguments.build
         self.lane = lane
         self.folder = folder  # of the graphs
-        self.data = data  # of plain attention's operands and answers
-        self.peers: list[Peer] = peers() if arguments.peers else []
         names = ("maskwise", "onednn", "before", "after")
         self.clients = {name: Client(name, self.build, lane) for name in names}
         self.limit = Limit(limit(arguments.programs))
@@ -66,18 +60,14 @@ class Suite:
             client.close()
 
     def run_known(self, case: graphs.GraphCase, measured: Measured) -> None:
-        problem = Problem(case.plain, self.data) if case.plain else None
-        measured.state = "" if problem else self.check(case)
+        measured.state = self.check(case)
         contestants: dict[str, Samples] = {}
         for name in ("onednn", "maskwise"):
-            measured.state = measured.state or self.load(name, case, problem, measured)
+            measured.state = measured.state or self.load(name, case, measured)
             contestants[name] = self.clients[name].time
         if measured.state:
             return
         contestants |= self.prepare_parts(case, measured)
-        if problem:
-            for peer in self.peers:
-                contestants = {**peer.load(problem, measured), **contestants}
         for turn in range(TURNS):
             self.measure(measured, contestants, turn)
 
@@ -92,16 +82,13 @@ class Suite:
             checker.close()
         return f"wrong: {result['reason']}" if result["state"] == "FAILED" else ""
 
-    def load(
-        self, name: str, case: graphs.GraphCase, problem: Problem | None, measured: Measured
-    ) -> str:
+    def load(self, name: str, case: graphs.GraphCase, measured: Measured) -> str:
         """Why it cannot be timed, or nothing."""
-        result = self.clients[name].run(case.file, "P", problem.folder if problem else None)
+        result = self.clients[name].run(case.file, "P")
         measured.library = result["library"]
         if "perf" not in result:
             return f"{result['state'].lower()}: {name}: {result['reason']}"
-        reason = problem.fault_of(ANSWER) if problem else ""
-        return f"wrong: {name}: {reason}" if reason else ""
+        return ""
 
     def measure(self, measured: Measured, contestants: dict[str, Samples], turn: int) -> None:
         """One turn, every other one backwards. What the ceiling is made of comes right before or
@@ -119,7 +106,7 @@ class Suite:
             self.end_clients()
             names.reverse()
             pair = Measured(case.name, self.lane)
-            if any(self.load(name, case, None, pair) for name in names):
+            if any(self.load(name, case, pair) for name in names):
                 return
             for turn in range(TURNS):
                 self.measure(pair, {name: self.clients[name].time for name in names}, turn)
@@ -153,8 +140,6 @@ class Suite:
     def close(self) -> None:
         self.end_clients()
         self.limit.close()
-        for peer in self.peers:
-            peer.close()
 
 
 def available_bytes() -> int:
@@ -162,16 +147,13 @@ def available_bytes() -> int:
     return int(facts["MemAvailable"].split()[0]) << 10
 
 
-def keep_tables(every: list[Measured], with_peers: bool) -> None:
+def keep_tables(every: list[Measured]) -> None:
     text = json.dumps([asdict(measured) for measured in every])
     (RESULTS / "attention-cases.json").write_text(text + "\n")
     keep(RESULTS, "attention", *tables.attention_table(every))
-    if with_peers:
-        keep(RESULTS, "plain", *tables.plain_table(every))
-        keep(RESULTS, "kept", *tables.kept_table(every))
 
 
-def run_lane(arguments: argparse.Namespace, lane: str, data: Path) -> list[Measured]:
+def run_lane(arguments: argparse.Namespace, lane: str) -> list[Measured]:
     folder = RESULTS / "attention"
     folder.mkdir(parents=True, exist_ok=True)
     cases = graphs.files()
@@ -179,9 +161,8 @@ def run_lane(arguments: argparse.Namespace, lane: str, data: Path) -> list[Measu
         cases = [graphs.without_newer_attributes(case, folder) for case in cases]
     else:
         cases += graphs.middles(folder) + graphs.sequences(arguments.full, folder)
-        cases += graphs.plains(folder)
     wanted = arguments.only.split(",") if arguments.only else [case.name for case in cases]
-    suite = Suite(arguments, lane, folder, data)
+    suite = Suite(arguments, lane, folder)
     every = []
 
     def rows() -> Iterator[list[str]]:
@@ -203,7 +184,6 @@ def main() -> int:
     parser.add_argument("--lane", dest="lanes", action="append", help="default: 3.13 and 3.7")
     parser.add_argument("--full", action="store_true", help="sequences of 4096, 32 heads")
     parser.add_argument("--only", default="", help="cases by name, with commas (nothing is kept)")
-    parser.add_argument("--peers", action="store_true", help="plain attention by PyTorch, too")
     parser.add_argument("--no-targets", action="store_true", help="a target missed is no failure")
     parser.add_argument("--build", type=Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--programs", type=Path, required=True, help=argparse.SUPPRESS)
@@ -214,16 +194,13 @@ def main() -> int:
     print("\n".join(f"{name}: {value}" for name, value in facts.items()))
     if not graphs.CASES.is_dir():
         print(f"no folder {graphs.CASES}: {graphs.OWN_CASES} instead, and no longer sequences")
-    with data_folder() as data:
-        lanes = [run_lane(arguments, lane, Path(data)) for lane in arguments.lanes]
+    lanes = [run_lane(arguments, lane) for lane in arguments.lanes]
     every = [measured for lane in lanes for measured in lane]
     print(f"\n{report.counts(every)}")
-    if arguments.peers:
-        print(report.peers(every))
     measured = sum(each.times_faster() is not None for each in every)
     print(f"{measured} of {len(every)} cases measured, {time.monotonic() - begin:.0f} s")
     if every and not arguments.only:
-        keep_tables(every, arguments.peers)
+        keep_tables(every)
         report.draw(every, facts, RESULTS / "attention.png")
     failed = report.failures(every, with_targets=not arguments.no_targets)
     print("\n".join(failed))

@@ -6,16 +6,12 @@ from __future__ import annotations
 import json
 import os
 import re
-from functools import partial
 from pathlib import Path
 from subprocess import Popen
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from attention_measured import SLOW_MS, Measured, Samples
-from worker import ROOT, Died, Worker, lane_command
-
-if TYPE_CHECKING:  # it needs NumPy
-    from attention_problem import Problem
+from attention_measured import SLOW_MS
+from worker import ROOT, Worker, lane_command
 
 NEWEST_LANE = "3.13"
 ANSWER = "maskwise-bench-answer "
@@ -24,14 +20,8 @@ TURN_MS = 40.0
 WARM_MS = 10.0  # as the peers are (peers/serve.py)
 
 SERVER = ROOT / "benchmarks/peers/serve.py"
-# The environment that has each. Another implementation is a line here and a module
-# benchmarks/peers/attention_<name>.py.
-ENVIRONMENTS = {
-    "engine": ".deps/python",
-    "torch": ".deps/torch",
-    "openvino": ".deps/peers",
-    "onnxruntime": ".deps/peers",
-}
+# The environment of each peer; its module is benchmarks/peers/mask_<name>.py.
+ENVIRONMENTS = {"engine": ".deps/python", "torch": ".deps/torch"}
 PACKAGE = ROOT / "build/release/python"  # of the engine
 
 
@@ -53,9 +43,8 @@ class Client(Worker):
         """What this process wrote on standard error."""
         return self.log.read_bytes()[self.log_before :].decode(errors="replace")
 
-    def run(self, file: Path, mode: str, data: Path | None = None) -> dict[str, Any]:
+    def run(self, file: Path, mode: str) -> dict[str, Any]:
         flags = [f"--mode={mode}", "--fix-times-per-prb=1", "--expected-n-partitions=0"]
-        flags += [f"--data={data}"] if data else []
         answer = self.answer_of("run " + json.dumps([*flags, f"--case={file}"]), ANSWER)
         if "input_error" in answer:
             raise RuntimeError(answer["input_error"])
@@ -83,44 +72,10 @@ def claim(said: str) -> tuple[set[int], str]:
 
 
 class Peer(Worker):
-    def __init__(self, name: str, python: Path, kind: str = "attention") -> None:
-        self.name = name
+    """A library in an environment of its own, asked by benchmarks/peers/serve.py."""
+
+    def __init__(self, name: str, python: Path, kind: str) -> None:
         command = [str(python), "-B", str(SERVER), f"{kind}_{name}"]
         path = os.pathsep.join([str(PACKAGE), os.environ.get("PYTHONPATH", "")])
-        # ONNX Runtime spins 30 ms.
+        # oneTBB and OpenMP threads spin for a while after a call.
         super().__init__(f"{kind}-{name}", command, {"PYTHONPATH": path}, rests=True)
-
-    def load(self, problem: Problem, measured: Measured) -> dict[str, Samples]:
-        """Returns the forms with a right answer, ready to be timed, and the others' faults."""
-        try:
-            measured.versions[self.name] = str(self.ask(do="hello")["version"])
-            answer = self.ask(do="load", case=problem.request())
-        except (Died, RuntimeError) as error:
-            measured.faults[self.name] = str(error)
-            return {}
-        ready: dict[str, Samples] = {}
-        for form, reason in answer["refused"].items():
-            measured.faults[f"{self.name} {form}"] = f"refused: {reason}"
-        for form, file in answer["answers"].items():
-            key = f"{self.name} {form}"
-            if reason := problem.fault_of(file):
-                measured.faults[key] = f"wrong: {reason}"
-            else:
-                ready[key] = partial(self.time, form, measured)
-        return ready
-
-    def time(self, form: str, measured: Measured) -> list[float]:
-        """Milliseconds a call; none where the peer fails."""
-        try:
-            answer = self.ask(do="time", form=form, samples=SAMPLES, max_seconds=TURN_MS / 1e3)
-        except Died as error:
-            measured.drop(self.name, str(error))
-            return []
-        except RuntimeError as error:
-            measured.drop(f"{self.name} {form}", str(error))
-            return []
-        return [1e3 * seconds for seconds in answer["samples"]]
-
-
-def peers() -> list[Peer]:
-    return [Peer(name, ROOT / place / "bin/python") for name, place in ENVIRONMENTS.items()]

@@ -1,4 +1,4 @@
-"""The graphs of the attention suite: files, longer sequences, the middle alone, plain attention,
+"""The graphs of the attention suite: files, longer sequences, the middle alone,
 parts of them."""
 
 import json
@@ -8,8 +8,6 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from attention_plain import FILES, RESULT, Plain
-from attention_plain import cases as plain_cases
 from worker import ROOT
 
 CASES = ROOT.parent / "shared/onednn-cases"  # oneDNN's own files, which not everybody has
@@ -31,7 +29,6 @@ class GraphCase:
     name: str
     file: Path
     needed_bytes: int = 0
-    plain: Plain | None = None
 
     def load(self) -> Graph:
         """With shapes filled in where the file leaves them open."""
@@ -49,12 +46,10 @@ class GraphCase:
         return graph
 
 
-def written(
-    name: str, graph: Graph, folder: Path, needed_bytes: int = 0, plain: Plain | None = None
-) -> GraphCase:
+def written(name: str, graph: Graph, folder: Path, needed_bytes: int = 0) -> GraphCase:
     path = folder / f"{name.replace(' ', '-')}.json"
     path.write_text(json.dumps(graph))
-    return GraphCase(name, path, needed_bytes, plain)
+    return GraphCase(name, path, needed_bytes)
 
 
 def tensors(graph: Graph) -> Iterator[dict[str, Any]]:
@@ -176,34 +171,6 @@ def middle(is_causal: bool) -> Graph:
     kept = operators.add("Select", [mask, scores, described(3, [1], "f32")])
     operators.add("SoftMax", [kept], axis=-1)
     return operators.graph()
-
-
-def plain(case: Plain) -> Graph:
-    """Attention with the mask given; one that is causal and nothing else is made of indices."""
-    number = {name: int(file) for name, file in FILES.items()}
-    q, k, v = (described(number[name], case.shape, case.dtype) for name in ("q", "k", "v"))
-    scale, fill = (described(number[name], [1], "f32") for name in ("scale", "fill"))
-    operators = Operators([*case.shape[:3], case.length])
-    scores = operators.add("MatMul", [q, k], transpose_a=False, transpose_b=True)
-    scores = operators.add("Multiply", [scores, scale])
-    if case.mask_shape:
-        mask: Any = described(number["mask"], case.mask_shape, "boolean")
-        if case.kind == "causal":
-            mask = operators.add_causal_mask(scores)
-        scores = operators.add("Select", [mask, scores, fill])
-    weights = operators.add("SoftMax", [scores], case.dtype, axis=-1, mode="inf_as_zero")
-    answer = described(RESULT, case.shape, case.dtype)
-    operators.add("MatMul", [weights, v], output=answer, transpose_a=False, transpose_b=False)
-    return operators.graph()
-
-
-def plains(folder: Path) -> list[GraphCase]:
-    return [
-        written(
-            case.name, plain(case), folder, ALONE_COPIES * 4 * case.heads * case.length**2, case
-        )
-        for case in plain_cases()
-    ]
 
 
 def middles(folder: Path) -> list[GraphCase]:

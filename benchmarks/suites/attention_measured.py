@@ -9,7 +9,6 @@ Samples = Callable[[], list[float]]  # takes more of them, milliseconds a call
 
 CEILING = ("before", "after", "rows at the limit")
 SLOW_MS = 150.0  # a call slower than this is measured twice in all, not in every turn
-OWN_ENGINE = "engine"  # among the peers Maskwise itself, without oneDNN
 ONE_SIDED = 0.025  # how often either end of an interval may be on the wrong side of the median
 
 
@@ -37,8 +36,6 @@ class Measured:
     shares: list[float] = field(default_factory=list)  # of the ceiling, turn by turn
     ratios: list[float] = field(default_factory=list)  # oneDNN's time over Maskwise's, the same
     again: list[float] = field(default_factory=list)  # medians of ratios, by fresh processes
-    versions: dict[str, str] = field(default_factory=dict)  # of the peers
-    faults: dict[str, str] = field(default_factory=dict)  # of a peer, or of a form of it
 
     def add_turn(self, taken: dict[str, list[float]]) -> None:
         now = {name: statistics.median(samples) for name, samples in taken.items() if samples}
@@ -49,17 +46,9 @@ class Measured:
         if "rows at the limit" in now and "maskwise" in now:
             self.shares.append(sum(now.get(name, 0.0) for name in CEILING) / now["maskwise"])
 
-    def drop(self, name: str, fault: str) -> None:
-        """A peer, or a form of one, that failed: its samples count no more."""
-        self.faults[name] = fault
-        for other in self.forms(name):
-            del self.samples[other]
-
     def wants(self, name: str, turn: int) -> bool:
         """What is slow is measured twice, unless it has yet to show that Maskwise is not slower."""
         known = self.samples.get(name)
-        if name in self.faults or name.split(" ")[0] in self.faults:
-            return False
         if not known or turn < 2 or min(known) <= SLOW_MS:
             return True
         return name in ("onednn", "maskwise") and max(self.ratios, default=1.0) < 1.0
@@ -79,29 +68,3 @@ class Measured:
         parts = [self.median(name) for name in CEILING]
         known = [part for part in parts if part is not None]
         return sum(known) if self.median("rows at the limit") is not None else None
-
-    def forms(self, name: str) -> dict[str, float]:
-        """The medians of an implementation's forms, or of that form."""
-        matching_forms = [form for form in self.samples if f"{form} ".startswith(f"{name} ")]
-        return {form: statistics.median(self.samples[form]) for form in matching_forms}
-
-    def fastest(self, name: str) -> float | None:
-        return min(self.forms(name).values(), default=None)
-
-    def peers(self) -> dict[str, tuple[str, float]]:
-        """The form of each peer whose median is the lowest, and that median."""
-        best = {}
-        for peer in self.versions:
-            if forms := self.forms(peer):
-                form = min(forms, key=forms.__getitem__)
-                best[peer] = (form.removeprefix(f"{peer} "), forms[form])
-        return best
-
-    def faster(self) -> dict[str, float]:
-        """Who needs less time than Maskwise, and how many times less."""
-        maskwise_median = self.median("maskwise")
-        others = {peer: of for peer, (_, of) in self.peers().items() if peer != OWN_ENGINE}
-        ratios = {
-            peer: maskwise_median / median for peer, median in others.items() if maskwise_median
-        }
-        return {peer: times for peer, times in ratios.items() if times > 1.0}

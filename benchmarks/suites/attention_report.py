@@ -5,7 +5,6 @@ from pathlib import Path
 
 from attention_measured import CEILING, Measured, interval
 from pictures import add_legend, new_axes, save
-from table import markdown
 
 # Times as fast as oneDNN alone, to be reached on lane 3.13. Everything else: never slower.
 TIMES = {
@@ -98,38 +97,6 @@ def failures(every: list[Measured], with_targets: bool) -> list[str]:
                 f"at least {wanted_times(measured) or 1:g} wanted"
             )
     return lines
-
-
-def fault_lines(every: list[Measured]) -> list[str]:
-    """What peers refuse or do wrong, each once, with the first case."""
-    cases: dict[str, list[str]] = {}
-    for measured in every:
-        for name, why in measured.faults.items():
-            cases.setdefault(f"{name}: {why}", []).append(measured.case)
-    return [
-        f"{fault}: {found[0]}" + (f" and {len(found) - 1} more" if found[1:] else "")
-        for fault, found in cases.items()
-    ]
-
-
-def peers(every: list[Measured]) -> str:
-    """Plain attention by everybody: milliseconds of each peer's fastest form."""
-    measured_all = [measured for measured in every if measured.versions]
-    names = list(dict.fromkeys(name for each in measured_all for name in each.versions))
-    rows = []
-    for measured in measured_all:
-        best, faster = measured.peers(), measured.faster()
-        cells = [figure(measured.median(name)) for name in ("maskwise", "onednn")]
-        cells += [
-            f"{best[name][1]:.3f} ({best[name][0]})" if name in best else "-" for name in names
-        ]
-        named = ", ".join(f"{name} {times:.2f}x" for name, times in faster.items())
-        rows.append([measured.case, *cells, named or ("nobody" if best else "not measured")])
-    table = markdown(["case", "Maskwise", "oneDNN", *names, "faster than Maskwise"], rows)
-    judged = [measured.faster() for measured in measured_all if measured.peers()]
-    first = sum(not faster for faster in judged)
-    last = f"nobody is faster than Maskwise in {first} of {len(judged)} cases"
-    return "\n".join(["", table, *fault_lines(measured_all), last])
 
 
 def shares(measured: Measured) -> dict[str, float]:

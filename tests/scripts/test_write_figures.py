@@ -67,18 +67,18 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_what_was_written_passes_and_is_written_the_same_again(root: Path) -> None:
     text = (root / "README.md").read_text()
-    assert "AVX-512: one; `scripts/x`, commit" in text and "| c | 1 ms |" in text
+    assert "one; `scripts/x`, commit" in text and "| c | 1 ms |" in text
     assert write(root, check=True) == 0
     assert write(root, check=False) == 0
     assert (root / "README.md").read_text() == text
 
 
 def test_a_part_of_the_rows_and_columns(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(write_figures, "PARTS", {"plain": Part(("c",), ("a",))})
+    monkeypatch.setattr(write_figures, "PARTS", {"masks": Part(("c",), ("a",))})
     assert write(root, check=False) == 0
     text = (root / "README.md").read_text()
     assert "| b |\n| --- |\n| 1 ms |" in text
-    assert f"y 1. [All figures](docs/figures/{CLASS}/plain.json)." in text
+    assert f"y 1. [All figures](docs/figures/{CLASS}/masks.json)." in text
     assert "All figures" not in (root / "docs/python.md").read_text()
 
 
@@ -86,9 +86,9 @@ def test_a_part_of_the_rows_and_columns(root: Path, monkeypatch: pytest.MonkeyPa
 def test_a_part_that_the_results_lack(
     root: Path, part: Part, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(write_figures, "PARTS", {"plain": part})
+    monkeypatch.setattr(write_figures, "PARTS", {"masks": part})
     assert write(root, check=True) == 1
-    assert "plain: no " in capsys.readouterr().out
+    assert "masks: no " in capsys.readouterr().out
 
 
 def test_an_edit_by_hand(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -205,13 +205,14 @@ def test_a_clone_without_history_says_so(
     assert f"the age of {len(EVERY)} results is not known" in capsys.readouterr().out
 
 
-def test_a_table_for_each_class_in_each_document(root: Path) -> None:
+def test_documents_show_every_class_and_readme_the_newest_results(root: Path) -> None:
     commit = git(root, "rev-parse", "HEAD")
     put_result(root, "run", commit, "avx2-other", date="2026-03-04", machine="two")
     assert write(root, check=False) == 0
-    for document in ("README.md", "docs/onednn.md"):
-        text = (root / document).read_text()
-        assert "AVX2: two" in text and "AVX-512: one" in text
+    text = (root / "docs/onednn.md").read_text()
+    assert "\ntwo; `scripts/x`" in text and "\none; `scripts/x`" in text
+    table = (root / "README.md").read_text().partition("<!-- end run -->")[0]
+    assert "\ntwo; `scripts/x`" in table and "\none; `scripts/x`" not in table
 
 
 def leave_behind(bench: Path, suite: str, commit: str = "c" * 40) -> None:
@@ -274,6 +275,20 @@ def test_the_readme_has_its_cases_of_the_run(tmp_path: Path) -> None:
     (bench / "run-perf.json").write_text(json.dumps({**table, "rows": rows[1:]}))
     with pytest.raises(write_figures.Fault, match="without"):
         take_figures.take("run", bench, tmp_path)
+
+
+def test_the_picture_by_the_share_of_tiles(tmp_path: Path) -> None:
+    head = ["mask", "Maskwise, array", "SDPA", "FlexAttention"]
+    rows = [["causal", "1", "2", "3"], ["5 % of the tiles", "4", "5", "6"]]
+    keep(tmp_path, "masks", "PyTorch 1", head, rows)
+    leave_behind(tmp_path, "masks")
+    result = taken("kept", tmp_path, tmp_path)
+    assert result.head == ["kept %", "Maskwise", "SDPA", "FlexAttention"]
+    assert result.rows == [["5", "4", "5", "6"]]
+    keep(tmp_path, "masks", "PyTorch 1", head, rows[:1])
+    leave_behind(tmp_path, "masks")
+    with pytest.raises(write_figures.Fault, match="no row"):
+        take_figures.take("kept", tmp_path, tmp_path)
 
 
 def test_uncommitted_changes_and_nothing_measured_are_refused(tmp_path: Path) -> None:

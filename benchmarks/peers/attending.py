@@ -1,0 +1,38 @@
+"""A peer that computes attention in one or several forms."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+REASON = 200  # characters of a library's message
+
+# Runs attention once; reads its answer, of the shape and in the order of the query.
+Form = tuple[Callable[[], Any], Callable[[Any], Any]]
+
+
+class Attending:
+    """`ways` has, for a case, a function for each form that prepares it; `load` runs each form once
+    and writes its answer into the case's folder."""
+
+    forms: dict[str, Callable[[], Any]] = {}  # noqa: RUF012  # each case replaces them
+
+    def ways(self, problem: Any) -> dict[str, Callable[[], Form]]:
+        raise NotImplementedError
+
+    def problem(self, case: dict[str, Any]) -> Any:
+        raise NotImplementedError
+
+    def load(self, case: dict[str, Any]) -> dict[str, Any]:
+        self.forms, answers, refused = {}, {}, {}
+        self.operands = self.problem(case)  # libraries keep addresses, not references
+        for form, prepare in self.ways(self.operands).items():
+            try:
+                call, read = prepare()
+                answer = read(call())
+            except Exception as error:  # a peer's own, of any class
+                refused[form] = f"{type(error).__name__}: {' '.join(str(error).split())}"[:REASON]
+                continue
+            answers[form] = f"{type(self).__module__}-{len(answers)}"
+            answer.tofile(Path(case["folder"]) / answers[form])
+            self.forms[form] = call
+        return {"answers": answers, "refused": refused}

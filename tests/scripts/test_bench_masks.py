@@ -1,0 +1,47 @@
+"""The masks suite names an answer that differs, and leaves a refused form out."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+# A peer whose forms are right, wrong in one element, and refused.
+PLANTED = """
+import mask_problem
+import numpy as np
+
+def refuse():
+    raise ValueError("no such\\nmask")
+
+class Peer(mask_problem.Peer):
+    version = "1"
+    def __init__(self, threads): pass
+    def ways(self, problem):
+        right = np.zeros(problem.shape, np.float32)
+        wrong = right.copy()
+        wrong[0, 1, 2, 3] = np.nan
+        read = lambda answer: answer
+        return {"right": lambda: (lambda: right, read), "wrong": lambda: (lambda: wrong, read),
+                "refused": refuse}
+"""
+ASK = """
+import json, sys, tempfile
+from pathlib import Path
+import masks
+from mask_problem import PROBLEMS
+masks.ENVIRONMENTS["planted"] = Path(sys.prefix)
+peer = masks.MaskPeer("planted")
+with tempfile.TemporaryDirectory() as folder:
+    answers = peer.prepare(PROBLEMS[1], "f32", folder)
+    faults = masks.faults(answers, "f32")
+shares = {one.name: float(one.kept.mean()) for one in PROBLEMS if one.name.endswith("tiles")}
+print(json.dumps({"forms": peer.forms, "faults": faults, "shares": shares}))
+peer.close()
+"""
+
+
+def test_a_wrong_and_a_refused_form(tmp_path: Path, ask_numpy: Callable[..., Any]) -> None:
+    (tmp_path / "mask_planted.py").write_text(PLANTED)
+    answer = ask_numpy(ASK, folder=str(tmp_path))
+    assert answer["forms"] == ["right", "wrong"]
+    assert answer["faults"] == ["wrong is nan apart"]
+    assert answer["shares"]["25 % of the tiles"] == 0.25
