@@ -6,6 +6,7 @@
 #include "base/first_use.hpp"
 #include "base/verbose.hpp"
 #include "onednn/library/find_onednn.hpp"
+#include "onednn/library/next_dlsym.hpp"
 #include "onednn/library/real_library.hpp"
 
 #include <cstdio>
@@ -35,7 +36,7 @@ const char* runtime_text(unsigned runtime) {
 
 // A libtbb older than oneDNN's own is the first thing to look for where oneDNN finds no CPU.
 std::string tbb_text() {
-    const char* const file = file_of(dlsym(RTLD_DEFAULT, "TBB_runtime_interface_version"));
+    const char* const file = file_of(find_symbol(RTLD_DEFAULT, "TBB_runtime_interface_version"));
     return file != nullptr ? file : "not loaded";
 }
 
@@ -53,7 +54,7 @@ void print_load_line(const real_library& library, const char* why_inactive) noex
 // Whether the plugin was loaded twice, under two file names, and this is not the copy that the
 // program's calls reach first: that one does the work.
 bool another_copy_is_in_front() {
-    const void* first = dlsym(RTLD_DEFAULT, "maskwise_onednn_owns");
+    const void* first = find_symbol(RTLD_DEFAULT, "maskwise_onednn_owns");
     return first != nullptr && !is_this_plugin(first);
 }
 
@@ -82,7 +83,7 @@ const char* decide() {
 // Linked behind libdnnl, every call of the program goes past the plugin, silently otherwise. Behind
 // another copy of itself the plugin stays out of the way.
 void warn_if_behind() {
-    const void* first = dlsym(RTLD_DEFAULT, probe_name);
+    const void* first = find_symbol(RTLD_DEFAULT, probe_name);
     if (first == nullptr || is_this_plugin(first)) return;
     const char* const file = file_of(first);
     std::fprintf(
@@ -96,7 +97,7 @@ void warn_if_behind() {
     if (!is_switched_off()) warn_if_behind();
     // Programs without oneDNN inherit LD_PRELOAD, too: nothing is opened and nothing said for them.
     // One that comes later has its line at the first call that reaches the plugin.
-    if (verbose_level() >= 1 && dlsym(RTLD_NEXT, probe_name) != nullptr) active();
+    if (verbose_level() >= 1 && find_symbol(RTLD_NEXT, probe_name) != nullptr) active();
 }
 
 // A host may bind oneDNN's functions past the plugin (dlsym, RTLD_DEEPBIND, -Bsymbolic): the plugin

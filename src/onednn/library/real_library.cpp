@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "base/first_use.hpp"
 #include "onednn/library/find_onednn.hpp"
+#include "onednn/library/next_dlsym.hpp"
 
 #include <atomic>
 #include <climits>
@@ -14,11 +15,6 @@
 namespace maskwise::onednn {
 namespace {
 
-const void* base_of(const void* address) {
-    Dl_info info{};
-    return dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
-}
-
 void* open_loaded(const char* file) noexcept {
     return file != nullptr ? dlopen(file, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
 }
@@ -26,7 +22,7 @@ void* open_loaded(const char* file) noexcept {
 // The library, other than the plugin, in which this handle finds the probe; null where there is
 // none. dlsym searches an object's dependencies, too: any library that links oneDNN leads to it.
 void* owner_of_probe(void* handle) {
-    const void* const probe = dlsym(handle, probe_name);
+    const void* const probe = find_symbol(handle, probe_name);
     if (probe == nullptr || is_this_plugin(probe)) return nullptr;
     return open_loaded(file_of(probe));
 }
@@ -40,7 +36,8 @@ void* open_foreign(const char* name) {
 }
 
 void* find_handle(const char*& how) {
-    if (const void* next = dlsym(RTLD_NEXT, probe_name); next != nullptr && !is_this_plugin(next)) {
+    if (const void* next = find_symbol(RTLD_NEXT, probe_name);
+        next != nullptr && !is_this_plugin(next)) {
         how = "next in search order";
         return RTLD_NEXT;
     }
@@ -55,7 +52,7 @@ void* find_handle(const char*& how) {
 
 template <typename Function>
 void resolve(void* handle, const char* name, Function*& slot) {
-    void* address = dlsym(handle, name);
+    void* address = find_symbol(handle, name);
     if (address == nullptr || is_this_plugin(address)) return;
     slot = reinterpret_cast<Function*>(address);
 }
@@ -87,7 +84,7 @@ void describe(real_library& library, void* handle) {
 void report_missing() noexcept {
     void* const get_version = first_by_soname([](const char* name) {
         void* const handle = dlopen(name, RTLD_LAZY);
-        return handle != nullptr ? dlsym(handle, "dnnl_version") : nullptr;
+        return handle != nullptr ? find_symbol(handle, "dnnl_version") : nullptr;
     });
     char found[PATH_MAX + 64] = "";
     if (const char* const file = file_of(get_version)) {
@@ -117,6 +114,11 @@ real_library load() noexcept {
 }
 
 } // namespace
+
+const void* base_of(const void* address) noexcept {
+    Dl_info info{};
+    return dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
+}
 
 // Uses a hidden symbol: the address of an exported one may resolve to another library.
 bool is_this_plugin(const void* address) {

@@ -65,6 +65,9 @@ bool is_cpu_engine(abi::engine engine);
 // Whether the real library is newer than any that this plugin knows the functions of.
 bool real_is_newer_than_known();
 
+// The lowest address of the loaded object that holds this one; null if none does.
+const void* base_of(const void* address) noexcept;
+
 // Whether the address lies in this shared object, and not in another copy of it or in oneDNN.
 bool is_this_plugin(const void* address);
 

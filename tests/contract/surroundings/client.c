@@ -10,6 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef CLIENT_LOOKS_UP
+#include "looked_up.h"
+#endif
+
 enum { columns = 5 };
 
 static dnnl_graph_logical_tensor_t tensor(size_t id, dnnl_data_type_t type, int ndims,
@@ -122,6 +126,14 @@ static void run_relu(dnnl_engine_t engine) {
     printf("relu wrong %d\n", wrong);
 }
 
+#if defined CLIENT_LOOKS_UP && DNNL_VERSION_MINOR >= 7
+#include "attention.h"
+#else
+static void run_attention(dnnl_engine_t engine) {
+    (void)engine;
+}
+#endif
+
 __attribute__((visibility("default"))) int run_client(void) {
     dnnl_engine_t engine = NULL;
     const char* verbose = getenv("CLIENT_SETS_VERBOSE");
@@ -131,6 +143,7 @@ __attribute__((visibility("default"))) int run_client(void) {
     if (status != 0) return 1;
     run_select(engine);
     run_relu(engine);
+    run_attention(engine);
     dnnl_engine_destroy(engine);
     return 0;
 }

@@ -157,6 +157,13 @@ class WithoutOnednn(Case):
         self.assertEqual((done.returncode, done.stdout), (0, "hello\n"))
         self.assertNotIn("maskwise", done.stderr)
 
+    def test_a_static_program_does_not_notice(self) -> None:
+        program = shutil.which("ldconfig", path="/usr/sbin:/sbin") or ""
+        if not program or not re.search("static|not a dynamic", run(["ldd", program]).stdout):
+            self.skipTest("no static program here")
+        variables = {"LD_PRELOAD": preload(SETTING.plugin), "MASKWISE_VERBOSE": "2"}
+        self.assertEqual(run([program, "-p"], variables).stdout, run([program, "-p"]).stdout)
+
     def test_programs_start_without_libtbb(self) -> None:
         with broken_libtbb() as folder:
             variables = {"LD_PRELOAD": preload(SETTING.plugin), "LD_LIBRARY_PATH": folder}

@@ -1,0 +1,152 @@
+// The plugin's dlsym and dlvsym. A program that opens oneDNN itself and looks its functions up by
+// the handle gets Maskwise's, if the handle leads to the oneDNN that the plugin uses. Every other
+// lookup is passed on by a jump: the C library reads its caller's place in the search order
+// (RTLD_NEXT) from the return address.
+
+#include "onednn/library/active.hpp"
+#include "onednn/library/find_onednn.hpp"
+#include "onednn/library/next_dlsym.hpp"
+#include "onednn/library/real_library.hpp"
+#include "onednn/library/symbols.hpp"
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <dlfcn.h>
+
+#define MASKWISE_HIDDEN __attribute__((visibility("hidden"), used))
+
+// The plugin's own, by names that no other library can take over.
+extern "C" {
+MASKWISE_HIDDEN void* maskwise_dlsym(void* handle, const char* name);
+MASKWISE_HIDDEN void* maskwise_dlvsym(void* handle, const char* name, const char* version);
+}
+
+namespace maskwise::onednn {
+namespace {
+
+bool may_be_exported(const char* name) {
+    return std::strncmp(name, "dnnl_graph_", 11) == 0 || std::strcmp(name, "dnnl_set_verbose") == 0;
+}
+
+// Objects of another namespace (dlmopen) have a C library and a oneDNN of their own.
+bool is_of_base_namespace(void* handle) {
+    Lmid_t space = LM_ID_BASE;
+    return dlinfo(handle, RTLD_DI_LMID, &space) == 0 && space == LM_ID_BASE;
+}
+
+void report_other_copy(const void* address) {
+    static std::atomic<bool> is_reported{false};
+    if (is_reported.exchange(true)) return;
+    std::fprintf(stderr,
+                 "maskwise: %s is a second oneDNN of this process and stays as it is; %s has "
+                 "the plugin in front\n",
+                 file_of(address), real().file);
+}
+
+// Maskwise's function for `name`, if `address`, which the handle leads to, is that of the oneDNN in
+// use; else null.
+void* replacement_of(void* handle, const char* name, const void* address) {
+    if (address == nullptr || is_this_plugin(address) || !is_of_base_namespace(handle) || !active())
+        return nullptr;
+    const void* const base = base_of(address);
+    if (base != base_of(reinterpret_cast<const void*>(real().graph_create))) {
+        report_other_copy(address);
+        return nullptr;
+    }
+    return symbol_at(base_of(reinterpret_cast<const void*>(&real)), name);
+}
+
+// A library in front that wraps dlsym may ask for the next one by libc's version, which passes the
+// plugin over. If no other wrapper follows, only such a library can ask.
+void* own_wrapper(const void* handle, const char* name) {
+    if (handle != RTLD_NEXT || name == nullptr ||
+        reinterpret_cast<void*>(next_dlsym()) != of_libc("dlsym"))
+        return nullptr;
+    if (std::strcmp(name, "dlsym") == 0) return reinterpret_cast<void*>(&maskwise_dlsym);
+    return std::strcmp(name, "dlvsym") == 0 ? reinterpret_cast<void*>(&maskwise_dlvsym) : nullptr;
+}
+
+bool is_by_handle(const void* handle, const char* name) {
+    return handle != RTLD_DEFAULT && handle != RTLD_NEXT && name != nullptr &&
+           may_be_exported(name);
+}
+
+} // namespace
+} // namespace maskwise::onednn
+
+// Null: the caller of these jumps on.
+extern "C" MASKWISE_HIDDEN void* maskwise_replacement(void* handle, const char* name) noexcept {
+    using namespace maskwise::onednn;
+    const dlsym_function next = next_dlsym();
+    if (!is_by_handle(handle, name)) return nullptr;
+    return replacement_of(handle, name, next(handle, name));
+}
+
+extern "C" MASKWISE_HIDDEN void* maskwise_versioned_replacement(void* handle, const char* name,
+                                                                const char* version) noexcept {
+    using namespace maskwise::onednn;
+    const dlvsym_function next = next_dlvsym();
+    if (void* const wrapper = own_wrapper(handle, name)) return wrapper;
+    if (!is_by_handle(handle, name)) return nullptr;
+    return replacement_of(handle, name, next(handle, name, version));
+}
+
+#ifdef __aarch64__
+#define MASKWISE_JUMP(name, replacement, next)                                                     \
+    __asm__(".text\n"                                                                              \
+            ".globl " name "\n.hidden maskwise_" name "\n.globl maskwise_" name "\n"               \
+            ".type " name ", %function\n" name ":\nmaskwise_" name ":\n"                           \
+            ".cfi_startproc\n"                                                                     \
+            "stp x29, x30, [sp, #-48]!\n"                                                          \
+            ".cfi_def_cfa_offset 48\n"                                                             \
+            ".cfi_offset 29, -48\n"                                                                \
+            ".cfi_offset 30, -40\n"                                                                \
+            "mov x29, sp\n"                                                                        \
+            "stp x0, x1, [sp, #16]\n"                                                              \
+            "str x2, [sp, #32]\n"                                                                  \
+            "bl " replacement "\n"                                                                 \
+            "mov x16, x0\n"                                                                        \
+            "ldp x0, x1, [sp, #16]\n"                                                              \
+            "ldr x2, [sp, #32]\n"                                                                  \
+            "ldp x29, x30, [sp], #48\n"                                                            \
+            ".cfi_restore 29\n"                                                                    \
+            ".cfi_restore 30\n"                                                                    \
+            ".cfi_def_cfa_offset 0\n"                                                              \
+            "cbnz x16, 1f\n"                                                                       \
+            "adrp x16, " next "\n"                                                                 \
+            "ldr x16, [x16, #:lo12:" next "]\n"                                                    \
+            "br x16\n"                                                                             \
+            "1: mov x0, x16\n"                                                                     \
+            "ret\n"                                                                                \
+            ".cfi_endproc\n"                                                                       \
+            ".size " name ", .-" name "\n")
+#else
+#define MASKWISE_JUMP(name, replacement, next)                                                     \
+    __asm__(".text\n"                                                                              \
+            ".globl " name "\n.hidden maskwise_" name "\n.globl maskwise_" name "\n"               \
+            ".type " name ", @function\n" name ":\nmaskwise_" name ":\n"                           \
+            ".cfi_startproc\n"                                                                     \
+            "push %rdi\n"                                                                          \
+            ".cfi_adjust_cfa_offset 8\n"                                                           \
+            "push %rsi\n"                                                                          \
+            ".cfi_adjust_cfa_offset 8\n"                                                           \
+            "push %rdx\n"                                                                          \
+            ".cfi_adjust_cfa_offset 8\n"                                                           \
+            "call " replacement "\n"                                                               \
+            "pop %rdx\n"                                                                           \
+            ".cfi_adjust_cfa_offset -8\n"                                                          \
+            "pop %rsi\n"                                                                           \
+            ".cfi_adjust_cfa_offset -8\n"                                                          \
+            "pop %rdi\n"                                                                           \
+            ".cfi_adjust_cfa_offset -8\n"                                                          \
+            "test %rax, %rax\n"                                                                    \
+            "jnz 1f\n"                                                                             \
+            "jmp *" next "(%rip)\n"                                                                \
+            "1: ret\n"                                                                             \
+            ".cfi_endproc\n"                                                                       \
+            ".size " name ", .-" name "\n")
+#endif
+
+MASKWISE_JUMP("dlsym", "maskwise_replacement", "maskwise_next_dlsym");
+MASKWISE_JUMP("dlvsym", "maskwise_versioned_replacement", "maskwise_next_dlvsym");

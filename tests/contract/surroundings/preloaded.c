@@ -1,0 +1,19 @@
+/* A library to preload that finds puts and malloc by dlsym(RTLD_NEXT): right only if the loader
+   sees this library as the caller. malloc is looked up at its first call, inside of which nothing
+   may allocate. */
+
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stddef.h>
+
+int puts(const char* text) {
+    static int (*next)(const char*) = NULL;
+    if (next == NULL) *(void**)&next = dlsym(RTLD_NEXT, "puts");
+    return next(text);
+}
+
+void* malloc(size_t size) {
+    static void* (*next)(size_t) = NULL;
+    if (next == NULL) *(void**)&next = dlsym(RTLD_NEXT, "malloc");
+    return next(size);
+}

@@ -1,0 +1,88 @@
+"""Programs that open oneDNN themselves and look its functions up by the handle.
+
+Takes the arguments of test_surroundings.py, with --lane.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "support"))
+import unittest_report
+from test_surroundings import (
+    SETTING,
+    Done,
+    LaneCase,
+    in_lane,
+    in_prefix,
+    parse_arguments,
+    version,
+    words,
+)
+
+
+class LookedUp(LaneCase):
+    """A client that opens libdnnl itself and looks each function up by the handle."""
+
+    def opens(self, *libraries: str, **variables: str) -> Done:
+        """Right results, in any case."""
+        file = {"CLIENT_OPENS": str(in_prefix("libdnnl.so")), "MASKWISE_VERBOSE": "1"}
+        program = f"client_opens-{SETTING.lane}"
+        return in_lane(program, libraries=libraries, variables={**file, **variables})
+
+    def assert_taken(self, done: Done) -> None:
+        self.assert_right(done)
+        attention = {k: v for k, v in words(done).items() if k.startswith("attention")}
+        if attention.get("attention partitions") == "1":
+            self.assertEqual(attention["attention maskwise"], "1", done.stderr)
+            self.assertEqual(attention["attention wrong"], "0")
+        if int(version().split(".")[1]) >= 13:
+            self.assertEqual(attention.get("attention partitions"), "1")
+
+    def assert_left(self, done: Done) -> None:
+        """Exactly as without the plugin."""
+        self.assertEqual(words(done), words(self.opens()), done.stderr)
+        self.assertEqual(words(done)["select maskwise"], "0")
+
+    def test_modes(self) -> None:
+        for mode in ("", "g", "d", "v", "gv"):
+            with self.subTest(mode):
+                self.assert_taken(self.opens(SETTING.plugin, CLIENT_MODE=mode))
+
+    def test_another_namespace_is_left_alone(self) -> None:
+        if "lib" in SETTING.before_preload:
+            self.skipTest("a sanitizer has no second namespace")
+        self.assertNotIn("maskwise,load", self.opens(SETTING.plugin, CLIENT_MODE="n").stderr)
+
+    def test_disabled(self) -> None:
+        self.assert_left(self.opens(SETTING.plugin, MASKWISE_DISABLE="1"))
+
+    def test_the_second_of_two_copies_is_left_alone(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            original = in_prefix("libdnnl.so")
+            copy = shutil.copy(original, Path(folder) / "libother.so")
+            done = self.opens(
+                SETTING.plugin,
+                CLIENT_OPENS_FIRST=str(original),
+                CLIENT_OPENS=str(copy),
+            )
+        self.assert_left(done)
+        self.assertEqual(done.stderr.count("is a second oneDNN"), 1, done.stderr)
+
+    def test_other_preloads_that_look_up(self) -> None:
+        for name in ("preloaded", "wrapper"):
+            other = str(SETTING.binaries.parent / "lib" / f"{name}.so")
+            for order in ((other, SETTING.plugin), (SETTING.plugin, other)):
+                with self.subTest(order):
+                    done = self.opens(*order, WRAPPER_SAYS="1")
+                    self.assert_taken(done)
+                    if name == "wrapper":
+                        self.assertRegex(done.stderr, r"wrapper: [1-9]\d* lookups")
+
+
+if __name__ == "__main__":
+    parse_arguments()
+    unittest_report.main(verbosity=2)
