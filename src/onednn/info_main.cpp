@@ -1,11 +1,13 @@
 // maskwise-info: which libdnnl and libtbb a program started from here would get, whether the plugin
 // stands in front, and which kernels this CPU runs. With a program's path, which of these libraries
-// the program names.
+// the program names; with a process's number, what that process has loaded.
 
 #include "base/cpu.hpp"
 #include "base/error.hpp"
+#include "onednn/info_process.hpp"
 #include "onednn/library/find_onednn.hpp"
 
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -13,6 +15,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <string>
 
 namespace {
@@ -91,12 +94,21 @@ int print_program(const std::string& path) {
     return 0;
 }
 
+std::optional<int> number_of(const std::string& text) {
+    int number = 0;
+    const char* const end = text.data() + text.size();
+    const auto [rest, failure] = std::from_chars(text.data(), end, number);
+    if (text.empty() || rest != end || failure != std::errc{}) return std::nullopt;
+    return number;
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
     const std::string usage =
         "maskwise-info            what a program started from here would get\n"
-        "maskwise-info PROGRAM    which of these libraries the file PROGRAM names; it is not run\n";
+        "maskwise-info PROGRAM    which of these libraries the file PROGRAM names; it is not run\n"
+        "maskwise-info PID        whether the plugin is active in a running process\n";
     const std::string argument = argc > 1 ? argv[1] : "";
     if (argument == "--help") {
         std::fputs(usage.c_str(), stdout);
@@ -110,6 +122,7 @@ int main(int argc, char** argv) {
         return 2;
     }
     try {
+        if (const auto pid = number_of(argument)) return onednn::print_process(*pid);
         return argc > 1 ? print_program(argument) : print_environment();
     } catch (const std::exception& failure) {
         std::fprintf(stderr, "maskwise-info: %s\n", failure.what());

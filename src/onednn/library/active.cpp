@@ -8,6 +8,7 @@
 #include "onednn/library/find_onednn.hpp"
 #include "onednn/library/next_dlsym.hpp"
 #include "onednn/library/real_library.hpp"
+#include "onednn/library/state.hpp"
 
 #include <cstdio>
 #include <dlfcn.h>
@@ -73,9 +74,22 @@ const char* reason_of(const real_library& library) {
     return nullptr;
 }
 
+// Read by maskwise-info in the memory of this process.
+char state[1024] =
+    "maskwise state: not asked yet: no call of the Graph API came through the plugin";
+
+void keep_state(const char* why_inactive) {
+    const bool is_active = why_inactive == nullptr;
+    std::snprintf(state, sizeof state, "%s%s%s%s%s", state_marker,
+                  is_active ? "active" : "inactive: ", is_active ? "" : why_inactive,
+                  real().found() ? ", oneDNN " : "",
+                  real().found() ? to_string(real().version).c_str() : "");
+}
+
 // Null, or why Maskwise is inactive.
 const char* decide() {
     const char* const reason = reason_of(real());
+    keep_state(reason);
     if (verbose_level() >= 1 && real().found()) print_load_line(real(), reason);
     return reason;
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifdef CLIENT_LOOKS_UP
 #include "looked_up.h"
@@ -145,6 +146,11 @@ __attribute__((visibility("default"))) int run_client(void) {
     run_relu(engine);
     run_attention(engine);
     dnnl_engine_destroy(engine);
+    if (getenv("CLIENT_WAITS") != NULL) { /* until standard input is closed */
+        printf("waits %d\n", (int)getpid());
+        fflush(stdout);
+        (void)getchar();
+    }
     return 0;
 }
 

@@ -58,6 +58,16 @@ class Info(unittest.TestCase):
                     done.stderr, f"maskwise-info: './{name}' is not a readable ELF file\n"
                 )
 
+    def test_a_process_without_the_plugin(self) -> None:
+        done = self.info(str(os.getpid()))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"\Aplugin +not loaded\nlibdnnl +not loaded\n\Z")
+
+    def test_no_process(self) -> None:
+        done = self.info("419430499")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("/maps: No such file", done.stderr)
+
     def test_wrong_usage(self) -> None:
         for arguments in (("a", "b"), ("--list",)):
             done = self.info(*arguments)
