@@ -1,11 +1,14 @@
-"""Programs that open oneDNN themselves and look its functions up by the handle.
+"""Programs that open oneDNN themselves and look its functions up by the handle, and processes that
+maskwise-info reads.
 
 Takes the arguments of test_surroundings.py, with --lane.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -19,6 +22,8 @@ from test_surroundings import (
     in_lane,
     in_prefix,
     parse_arguments,
+    preload,
+    run,
     version,
     words,
 )
@@ -81,6 +86,34 @@ class LookedUp(LaneCase):
                     self.assert_taken(done)
                     if name == "wrapper":
                         self.assertRegex(done.stderr, r"wrapper: [1-9]\d* lookups")
+
+
+class Info(LaneCase):
+    """maskwise-info of a running process."""
+
+    def state_of(self, *libraries: str, **variables: str) -> str:
+        """By maskwise-info of a client that waits after its work."""
+        command = [SETTING.runner, "--preload", preload(*libraries), SETTING.prefix, "--"]
+        command.append(str(SETTING.binaries / f"client-{SETTING.lane}"))
+        environment = {**os.environ, **variables, "CLIENT_WAITS": "1"}
+        with subprocess.Popen(
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout and process.stdin
+            while (line := process.stdout.readline()) and not line.startswith("waits"):
+                pass
+            pid = line.split()[-1]
+            state = run([str(SETTING.binaries / "maskwise-info"), pid]).stdout
+            process.stdin.close()
+        return state
+
+    def test_info_of_a_process(self) -> None:
+        state = self.state_of(SETTING.plugin)
+        self.assertRegex(state, rf"plugin +{SETTING.plugin}\n")
+        self.assertRegex(state, rf"libdnnl +{SETTING.prefix}/")
+        self.assertRegex(state, rf"state +active, oneDNN {version()}\n")
+        disabled = self.state_of(SETTING.plugin, MASKWISE_DISABLE="1")
+        self.assertRegex(disabled, "state +inactive: MASKWISE_DISABLE is set")
 
 
 if __name__ == "__main__":

@@ -461,30 +461,6 @@ class Diagnostics(LaneCase):
         self.assertRegex(text, r"kernels +(avx512|avx2|sse4|scalar)")
         self.assertIn("not in front", in_lane("maskwise-info").stdout)
 
-    def state_of(self, *libraries: str, **variables: str) -> str:
-        """By maskwise-info of a client that waits after its work."""
-        command = [SETTING.runner, "--preload", preload(*libraries), SETTING.prefix, "--"]
-        command.append(str(SETTING.binaries / f"client-{SETTING.lane}"))
-        environment = {**os.environ, **variables, "CLIENT_WAITS": "1"}
-        with subprocess.Popen(
-            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        ) as process:
-            assert process.stdout and process.stdin
-            while (line := process.stdout.readline()) and not line.startswith("waits"):
-                pass
-            pid = line.split()[-1]
-            state = run([str(SETTING.binaries / "maskwise-info"), pid]).stdout
-            process.stdin.close()
-        return state
-
-    def test_info_of_a_process(self) -> None:
-        state = self.state_of(SETTING.plugin)
-        self.assertRegex(state, rf"plugin +{SETTING.plugin}\n")
-        self.assertRegex(state, rf"libdnnl +{SETTING.prefix}/")
-        self.assertRegex(state, rf"state +active, oneDNN {version()}\n")
-        disabled = self.state_of(SETTING.plugin, MASKWISE_DISABLE="1")
-        self.assertRegex(disabled, "state +inactive: MASKWISE_DISABLE is set")
-
     def test_info_of_a_program(self) -> None:
         done = in_lane("maskwise-info", str(SETTING.binaries / f"client_linked-{SETTING.lane}"))
         for name in ("libmaskwise_onednn", "libdnnl"):
