@@ -70,7 +70,7 @@ private:
     const attention_operator& of_;
     const attention_settings settings_;
     const std::shared_ptr<session_facts> session_;
-    recent_plans plans_;
+    recent_attentions plans_;
 };
 
 // T1, T2 and U are the names that ONNX's definition gives to the types of queries and keys, of

@@ -2,6 +2,7 @@
 
 #include "attention_checks.hpp"
 
+#include "exec/parts.hpp"
 #include "tensor/data_type.hpp"
 #include "tensor/tensor_desc.hpp"
 
@@ -84,14 +85,13 @@ void join(std::span<const cached_state> states, const parallel_loop& loop) {
         bytes += state.written_bytes();
         parts += state.parts();
     }
-    constexpr std::int64_t least_bytes = 1 << 18; // waking a thread costs as much as copying these
     const auto one = [&](std::int64_t part) {
         const cached_state* state = states.data();
         for (; part >= state->parts(); ++state) part -= state->parts();
         join_head(*state, part);
     };
-    if (bytes >= least_bytes) return loop.run(parts, one);
-    for (std::int64_t part = 0; part < parts; ++part) one(part);
+    const parallel_loop alone = calling_thread();
+    (bytes < host_parallel_from_bytes ? alone : loop).run(parts, one);
 }
 
 // The row of a mask that broadcasts from the right.
@@ -148,17 +148,15 @@ void clear_lowest_rows(const attention_work& work, const std::vector<float>& sta
             }
 }
 
-void execute(const attention_desc& desc, const attention_operands& at, recent_plans& plans,
+void execute(const attention_desc& desc, const attention_operands& at, recent_attentions& plans,
              const parallel_loop& loop) {
     const dims &query = desc.query.extents, &value = desc.value.extents;
     double products = static_cast<double>(query[3] + value[3]);
     for (const std::int64_t extent : {query[0], query[1], query[2], value[2]})
         products *= static_cast<double>(extent);
-    constexpr double least_products = 1 << 18; // as above
-    const parallel_loop alone{1, [](std::int64_t count, const auto& body) {
-                                  for (std::int64_t i = 0; i < count; ++i) body(i);
-                              }};
-    plans.find(desc).execute(at, products < least_products ? alone : loop);
+    const parallel_loop alone = calling_thread();
+    plans.find(desc, [&] { return compile(desc); })
+        .execute(at, products < operator_parallel_from_products ? alone : loop);
 }
 
 tensor_desc last_row(tensor_desc of, const void*& at) {
@@ -168,7 +166,7 @@ tensor_desc last_row(tensor_desc of, const void*& at) {
     return of;
 }
 
-void execute_last_row(attention_desc desc, attention_operands at, recent_plans& plans,
+void execute_last_row(attention_desc desc, attention_operands at, recent_attentions& plans,
                       const parallel_loop& loop) {
     const void* dst = at.dst;
     desc.query = last_row(desc.query, at.query);
@@ -207,24 +205,10 @@ void keep_for_next(attention_work& work, const call& at, const attention_inputs&
     join(states, loop);
 }
 
-attention_plan recent_plans::find(const attention_desc& desc) {
-    constexpr std::size_t most = 4;
-    {
-        const std::lock_guard lock(mutex_);
-        for (const auto& [of, plan] : kept_)
-            if (of == desc) return plan;
-    }
-    attention_plan made = compile(desc);
-    const std::lock_guard lock(mutex_);
-    if (kept_.size() == most) kept_.pop_back();
-    kept_.emplace_front(desc, made);
-    return made;
-}
-
 namespace {
 
 void run_rotated(const attention_work& work, attention_desc desc, attention_operands at,
-                 recent_plans& plans, const parallel_loop& loop) {
+                 recent_attentions& plans, const parallel_loop& loop) {
     std::vector<float> statistics;
     if (work.lowest_masks) {
         const dims& dst = desc.dst.extents;
@@ -240,17 +224,12 @@ void run_rotated(const attention_work& work, attention_desc desc, attention_oper
 }
 
 void rotate_queries(const attention_work& work, attention_desc& desc, attention_operands& at,
-                    std::unique_ptr<attention_scratch>& memory, const parallel_loop& loop) {
+                    scratch_memory& memory, const parallel_loop& loop) {
     const dims& extents = desc.query.extents;
     constexpr std::int64_t width = sizeof(float);
     const std::int64_t row = extents[1] * extents[3] * width;
     const auto size = static_cast<std::size_t>(extents[0] * extents[2] * row) + scratch_alignment;
-    if (!memory || memory->size < size) {
-        memory = nullptr; // before there is more
-        memory = std::make_unique<attention_scratch>(
-            attention_scratch{std::make_unique_for_overwrite<std::byte[]>(size), size});
-    }
-    auto* const to = reinterpret_cast<float*>(first_aligned(memory->bytes.get()));
+    auto* const to = reinterpret_cast<float*>(memory.reserve(size));
     rotate(*work.rotary, desc.query, at.query, to, loop);
     desc.query.strides_bytes = {extents[2] * row, extents[3] * width, row, width};
     at.query = to;
@@ -258,15 +237,16 @@ void rotate_queries(const attention_work& work, attention_desc& desc, attention_
 
 } // namespace
 
-void run(const attention_work& work, recent_plans& plans, fusion::scratch_pool& memory,
+void run(const attention_work& work, recent_attentions& plans, fusion::block_scratch& memory,
          const parallel_loop& loop) {
     if (!work.rotary) return run_rotated(work, work.desc, work.at, plans, loop);
-    memory.lend([&](std::unique_ptr<attention_scratch>& scratch) {
-        attention_desc desc = work.desc;
-        attention_operands at = work.at;
-        rotate_queries(work, desc, at, scratch, loop);
-        run_rotated(work, desc, at, plans, loop);
-    });
+    auto scratch = memory.take();
+    if (!scratch) scratch = std::make_unique<scratch_memory>();
+    attention_desc desc = work.desc;
+    attention_operands at = work.at;
+    rotate_queries(work, desc, at, *scratch, loop);
+    run_rotated(work, desc, at, plans, loop);
+    memory.give_back(std::move(scratch));
 }
 
 } // namespace maskwise::ort

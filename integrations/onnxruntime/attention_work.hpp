@@ -5,13 +5,12 @@
 
 #include "fusion/compiled_block.hpp"
 #include "maskwise/attention.hpp"
+#include "plan/recent_plans.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <optional>
-#include <utility>
 #include <vector>
 
 // What the kernels of all attention operators share.
@@ -50,18 +49,10 @@ void keep_for_next(attention_work& work, const call& at, const attention_inputs&
 attention_work begin_attention(const runtime& with, const attention_operator& of, const call& at,
                                const attention_settings& settings, const parallel_loop& loop);
 
-// The plans of the last shapes: generated text, for one, has another length each time. Any thread.
-class recent_plans {
-public:
-    attention_plan find(const attention_desc& desc);
-
-private:
-    std::mutex mutex_;
-    std::deque<std::pair<attention_desc, attention_plan>> kept_;
-};
+using recent_attentions = recent_plans<attention_desc, attention_plan>;
 
 // Rotated queries lie in the memory meanwhile.
-void run(const attention_work& work, recent_plans& plans, fusion::scratch_pool& memory,
+void run(const attention_work& work, recent_attentions& plans, fusion::block_scratch& memory,
          const parallel_loop& loop);
 
 } // namespace maskwise::ort

@@ -52,7 +52,7 @@ private:
         });
     }
 
-    fusion::recent_blocks::pointer compile(const call& at) const {
+    std::shared_ptr<const fusion::compiled_block> compile(const call& at) const {
         std::vector<tensor_desc> inputs;
         for (const std::size_t place : places_) inputs.push_back(at.input(place).desc);
         try {

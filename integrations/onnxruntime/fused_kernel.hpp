@@ -21,7 +21,7 @@ struct fused_node {
 // What the kernels of a session share.
 struct session_facts {
     int threads = 1;
-    fusion::scratch_pool scratch;
+    fusion::block_scratch scratch;
 };
 
 // The kernel of a node with these inputs that stands for others, for any shapes and any number of

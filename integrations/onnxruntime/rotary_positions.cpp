@@ -2,6 +2,8 @@
 
 #include "attention_checks.hpp"
 
+#include "exec/parts.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -111,10 +113,10 @@ void rotate(const rotary_positions& by, const tensor_desc& of, const void* from,
                        reinterpret_cast<const float*>(at + head * strides[1]),
                        to + (part * heads + head) * depth, depth);
     };
-    constexpr std::int64_t least = 1 << 16; // elements, as of copies in attention_work.cpp
     const std::int64_t parts = extents[0] * by.rows;
-    if (parts * heads * depth >= least) return loop.run(parts, one);
-    for (std::int64_t part = 0; part < parts; ++part) one(part);
+    const std::int64_t bytes = parts * heads * depth * std::int64_t{sizeof(float)};
+    const parallel_loop alone = calling_thread();
+    (bytes < host_parallel_from_bytes ? alone : loop).run(parts, one);
 }
 
 } // namespace maskwise::ort

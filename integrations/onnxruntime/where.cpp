@@ -1,6 +1,8 @@
 #include "calls.hpp"
 #include "registry.hpp"
 
+#include "exec/parts.hpp"
+
 #include <array>
 #include <cstring>
 #include <string_view>
@@ -58,7 +60,7 @@ void run_strings(const runtime& with, const call& at, dialect form, const input_
     const text_copy src_0(with, x), src_1(with, y);
     std::vector<std::string_view> dst(elements_of(select.dst().extents));
     select.execute({.cond = cond.data, .src_0 = src_0.views(), .src_1 = src_1.views()}, dst.data(),
-                   parallel_loop{1, [](auto, const auto& body) { body(0); }});
+                   calling_thread());
     write_strings(with, at.make_output(select.dst().extents), dst);
 }
 

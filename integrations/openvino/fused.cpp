@@ -23,8 +23,8 @@ fusion::block plain(fusion::block of, std::size_t operands) {
 }
 
 // Memory of attention, which the layers of a model need one after another.
-fusion::scratch_pool& scratch() {
-    static auto* const pool = new fusion::scratch_pool; // for as long as there are threads
+fusion::block_scratch& scratch() {
+    static auto* const pool = new fusion::block_scratch; // for as long as there are threads
     return *pool;
 }
 

@@ -35,12 +35,6 @@ struct worker_layout {
                  panel_spans = 0, mask = 0, floats = 0; // places, and floats in all
 };
 
-// The memory of an execution; grows with what it is used for.
-struct attention_scratch {
-    std::unique_ptr<std::byte[]> bytes;
-    std::size_t size = 0;
-};
-
 // The numbers of an execution; a plan has those of its description.
 struct attention_numbers {
     float scale = 1;
@@ -79,7 +73,7 @@ struct attention_data {
     bool bounds_scores = false;
     mask_layout mask, bias_mask; // of cond and of bias
     worker_layout worker;
-    mutable spare<attention_scratch> scratch;
+    mutable scratch_pool<scratch_memory> scratch;
     // Tiles of queries and keys multiplied by all executions so far.
     mutable std::atomic<std::int64_t> computed_tiles = 0;
 

@@ -14,16 +14,6 @@ namespace {
 // Row tiles of which one worker counts the computed key tiles.
 constexpr std::int64_t row_tiles_at_once = 4;
 
-void make_room(std::unique_ptr<attention_scratch>& scratch, std::int64_t bytes) {
-    const auto size = static_cast<std::size_t>(bytes);
-    if (scratch && scratch->size >= size) return;
-    scratch = nullptr; // before there is more
-    auto made = std::make_unique<attention_scratch>();
-    made->bytes = std::make_unique_for_overwrite<std::byte[]>(size);
-    made->size = size;
-    scratch = std::move(made);
-}
-
 // A thread of workers may multiply; what it was before comes back, also behind an exception.
 class product_scope {
 public:
@@ -237,28 +227,24 @@ std::int64_t scratch_bytes(const attention_data& plan, int threads) {
 
 void run_attention(const attention_data& plan, const attention_operands& at,
                    const attention_numbers& numbers, const parallel_loop* loop,
-                   std::unique_ptr<attention_scratch>& memory) {
+                   scratch_pool<scratch_memory>* pool) {
     if (writes_nothing(plan)) return;
     const division how = divide(plan, loop == nullptr ? threads_for(plan) : loop->threads);
-    make_room(memory, how.bytes());
-    attention_run(plan, at, numbers, loop, how, first_aligned(memory->bytes.get())).run();
+    if (pool == nullptr) pool = &plan.scratch;
+    auto memory = pool->take();
+    if (!memory) memory = std::make_unique<scratch_memory>();
+    std::byte* const scratch = memory->reserve(static_cast<std::size_t>(how.bytes()));
+    attention_run(plan, at, numbers, loop, how, scratch).run();
+    pool->give_back(std::move(memory));
 }
 
 tile_counts count_tiles(const attention_data& plan, const attention_operands& at) {
     if (writes_nothing(plan)) return {};
-    const parallel_loop alone{1, {}};
-    std::unique_ptr<attention_scratch> memory;
+    const parallel_loop alone = calling_thread();
+    scratch_memory memory;
     const division how = divide(plan, 1);
-    make_room(memory, how.bytes());
-    return attention_run(plan, at, plan.numbers, &alone, how, first_aligned(memory->bytes.get()))
-        .count();
-}
-
-void run_attention(const attention_data& plan, const attention_operands& at,
-                   const attention_numbers& numbers, const parallel_loop* loop) {
-    auto memory = plan.scratch.take();
-    run_attention(plan, at, numbers, loop, memory);
-    plan.scratch.give_back(std::move(memory));
+    std::byte* const scratch = memory.reserve(static_cast<std::size_t>(how.bytes()));
+    return attention_run(plan, at, plan.numbers, &alone, how, scratch).count();
 }
 
 } // namespace maskwise

@@ -4,16 +4,12 @@
 
 namespace maskwise {
 
-// Writes dst and statistics, on the threads of oneTBB's arena or, where given, of the loop. Throws
+// Writes dst and statistics, on the threads of oneTBB's arena or, if not null, of the loop. Scratch
+// comes from the pool, which several plans may share, or else from the plan's own. Throws
 // std::bad_alloc before it writes, and what the loop throws; addresses are not checked.
 void run_attention(const attention_data& plan, const attention_operands& at,
-                   const attention_numbers& numbers, const parallel_loop* loop = nullptr);
-
-// The same on memory of the caller's, who may keep it for any other plan; it grows where it is too
-// small.
-void run_attention(const attention_data& plan, const attention_operands& at,
-                   const attention_numbers& numbers, const parallel_loop* loop,
-                   std::unique_ptr<attention_scratch>& memory);
+                   const attention_numbers& numbers, const parallel_loop* loop = nullptr,
+                   scratch_pool<scratch_memory>* pool = nullptr);
 
 // The first with the description's numbers.
 inline void run_attention(const attention_data& plan, const attention_operands& at,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -20,20 +21,58 @@ inline std::byte* first_aligned(std::byte* memory) {
     return memory + (scratch_alignment - start % scratch_alignment) % scratch_alignment;
 }
 
-// Caches the last execution's scratch for the next one. Any thread.
-template <typename Scratch>
-class spare {
+// The memory of one execution; grows with its largest use.
+class scratch_memory {
 public:
-    ~spare() { take(); }
-
-    // Null where none is kept.
-    std::unique_ptr<Scratch> take() { return std::unique_ptr<Scratch>(kept_.exchange(nullptr)); }
-    void give_back(std::unique_ptr<Scratch> used) {
-        const std::unique_ptr<Scratch> replaced(kept_.exchange(used.release()));
+    // The first aligned address of so many bytes, scratch_alignment of them for aligning it.
+    // Earlier contents are lost. Throws bad_alloc.
+    std::byte* reserve(std::size_t bytes) {
+        if (size_ < bytes) {
+            size_ = 0;
+            bytes_ = nullptr; // before there is more
+            bytes_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
+            size_ = bytes;
+        }
+        return first_aligned(bytes_.get());
     }
 
 private:
-    std::atomic<typename std::unique_ptr<Scratch>::pointer> kept_ = nullptr;
+    std::unique_ptr<std::byte[]> bytes_;
+    std::size_t size_ = 0;
+};
+
+// Caches the scratch of ended executions for later ones: of at most `most` executions, which may
+// run at once. Any thread; nothing waits.
+template <typename Scratch>
+class scratch_pool {
+public:
+    static constexpr std::size_t most_cached = 64;
+
+    explicit scratch_pool(std::size_t most = 1) : most_(most) {}
+    ~scratch_pool() {
+        while (take() != nullptr) {
+        }
+    }
+
+    // Null if none is cached.
+    std::unique_ptr<Scratch> take() {
+        for (std::size_t i = 0; i < most_; ++i)
+            if (Scratch* const cached = cached_[i].exchange(nullptr))
+                return std::unique_ptr<Scratch>(cached);
+        return nullptr;
+    }
+    void give_back(std::unique_ptr<Scratch> used) {
+        for (std::size_t i = 0; i < most_; ++i) {
+            Scratch* none = nullptr;
+            if (!cached_[i].compare_exchange_strong(none, used.get())) continue;
+            return static_cast<void>(used.release());
+        }
+        const std::unique_ptr<Scratch> replaced(cached_[0].exchange(used.release()));
+    }
+
+private:
+    const std::size_t most_;
+    std::array<std::atomic<Scratch*>, most_cached> cached_ = {};
 };
 
 } // namespace maskwise

@@ -14,6 +14,14 @@ namespace maskwise {
 inline constexpr std::int64_t parallel_from_bytes = 1 << 20;
 inline constexpr std::int64_t parallel_from_row_elements = 64 << 10;
 inline constexpr std::int64_t parallel_from_products = 1 << 19;
+// The same on a host's loop, whose threads mostly wait awake: multiplications of a block, and of an
+// operator of ONNX Runtime's; bytes that are copied.
+inline constexpr std::int64_t host_parallel_from_products = 1 << 16;
+inline constexpr std::int64_t operator_parallel_from_products = 1 << 18;
+inline constexpr std::int64_t host_parallel_from_bytes = 1 << 18;
+// A short string takes some nanoseconds, a long one an allocation; waking a thread is worth about a
+// thousand of them.
+inline constexpr std::int64_t strings_per_part = 2048;
 // More parts than threads, so that one delayed thread does not delay all.
 inline constexpr std::int64_t parts_per_thread = 4;
 
@@ -22,6 +30,13 @@ inline void check_loop(const char* what, const parallel_loop& loop) {
     if (loop.threads >= 1 && loop.run) return;
     throw argument_error(std::string(what) + ": a loop of " + std::to_string(loop.threads) +
                          " threads" + (loop.run ? "" : " without a function"));
+}
+
+// A loop of the calling thread alone.
+inline parallel_loop calling_thread() {
+    return {1, [](std::int64_t count, const std::function<void(std::int64_t)>& body) {
+                for (std::int64_t i = 0; i < count; ++i) body(i);
+            }};
 }
 
 // Everywhere below: the threads are the loop's, or oneTBB's where it is null.

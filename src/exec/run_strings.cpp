@@ -9,10 +9,6 @@
 namespace maskwise {
 namespace {
 
-// A short string takes some nanoseconds, a long one an allocation; waking a thread is worth about a
-// thousand of them.
-constexpr std::int64_t strings_per_part = 2048;
-
 void select_string(const per_operand<std::byte*>& at) {
     const bool taken = *at[op_cond] != std::byte{0};
     const auto* from = reinterpret_cast<const std::string*>(at[taken ? op_src_0 : op_src_1]);

@@ -66,7 +66,7 @@ public:
         return extents;
     }
 
-    void run(const block_addresses& at, const parallel_loop* loop, scratch_pool*) const override {
+    void run(const block_addresses& at, const parallel_loop* loop, block_scratch*) const override {
         if (!rows_) return;
         const auto operands = at.inputs.subspan(1, rows_->operands.size());
         if (at.inputs[0] == nullptr || at.dst == nullptr ||

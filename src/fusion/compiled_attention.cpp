@@ -4,6 +4,7 @@
 #include "attention/run_attention.hpp"
 #include "base/cpu.hpp"
 #include "base/error.hpp"
+#include "exec/parts.hpp"
 #include "tensor/broadcast.hpp"
 #include "tensor/data_type.hpp"
 #include "tensor/tensor_desc.hpp"
@@ -201,17 +202,11 @@ compiled_attention::call compiled_attention::bind(const block_addresses& given) 
 }
 
 void compiled_attention::run(const block_addresses& at, const parallel_loop* loop,
-                             scratch_pool* memory) const {
-    // A host's threads wait awake unless it says otherwise, so one more pays sooner than one of
-    // oneTBB's.
-    constexpr double least_products = 1 << 16;
+                             block_scratch* memory) const {
     const call now = bind(at);
-    const parallel_loop alone{1, {}};
-    if (loop != nullptr && products_of(*plan_) < least_products) loop = &alone;
-    if (memory == nullptr) return run_attention(*plan_, now.at, now.numbers, loop);
-    memory->lend([&](std::unique_ptr<attention_scratch>& scratch) {
-        run_attention(*plan_, now.at, now.numbers, loop, scratch);
-    });
+    const parallel_loop alone = calling_thread();
+    if (loop != nullptr && products_of(*plan_) < host_parallel_from_products) loop = &alone;
+    run_attention(*plan_, now.at, now.numbers, loop, memory);
 }
 
 } // namespace maskwise::fusion

@@ -25,7 +25,7 @@ public:
     const dims& dst() const override { return dst_; }
     dims statistics() const override;
     void run(const block_addresses& at, const parallel_loop* loop,
-             scratch_pool* memory) const override;
+             block_scratch* memory) const override;
     std::string describe() const override { return to_string(*plan_); }
     const attention_data* attention() const override { return plan_.get(); }
 

@@ -3,35 +3,19 @@
 #include "fusion/block.hpp"
 
 #include "attention/attention_plan.hpp"
+#include "plan/recent_plans.hpp"
 
-#include <deque>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace maskwise::fusion {
 
-// Scratch memory of blocks that mostly run one after another: as many pieces are kept as were in
-// use at once. Any thread.
-class scratch_pool {
+// Scratch memory of blocks that mostly run one after another.
+class block_scratch : public scratch_pool<scratch_memory> {
 public:
-    // Calls run(std::unique_ptr<attention_scratch>&), which may replace it.
-    template <class Run>
-    void lend(const Run& run) {
-        std::unique_ptr<attention_scratch> piece = take();
-        run(piece);
-        const std::lock_guard lock(mutex_);
-        kept_.push_back(std::move(piece));
-    }
-
-private:
-    std::unique_ptr<attention_scratch> take();
-
-    std::mutex mutex_;
-    std::vector<std::unique_ptr<attention_scratch>> kept_;
+    block_scratch() : scratch_pool(most_cached) {}
 };
 
 // Outputs without strides are dense, of the extents that follow.
@@ -59,7 +43,7 @@ public:
     // memory of its own. Throws argument_error where an address of a tensor with elements is
     // null, bad_alloc, and what the loop throws.
     virtual void run(const block_addresses& at, const parallel_loop* loop = nullptr,
-                     scratch_pool* memory = nullptr) const = 0;
+                     block_scratch* memory = nullptr) const = 0;
     // For verbose lines: its plan.
     virtual std::string describe() const = 0;
     // Null where rows are all of it.
@@ -80,26 +64,6 @@ std::shared_ptr<const compiled_block> compile(const block& of, std::span<const t
 using operand_shapes = std::vector<std::int64_t>;
 void append(operand_shapes& to, const tensor_desc& desc);
 
-// The compiled blocks of the last shapes: generated text, for one, has another length each time.
-// Any thread.
-class recent_blocks {
-public:
-    using pointer = std::shared_ptr<const compiled_block>;
-
-    template <class Make>
-    pointer find(const operand_shapes& of, const Make& make) {
-        if (pointer known = find_known(of)) return known;
-        pointer made = make();
-        keep(of, made);
-        return made;
-    }
-
-private:
-    pointer find_known(const operand_shapes& of);
-    void keep(const operand_shapes& of, const pointer& made);
-
-    std::mutex mutex_;
-    std::deque<std::pair<operand_shapes, pointer>> kept_;
-};
+using recent_blocks = recent_plans<operand_shapes, std::shared_ptr<const compiled_block>>;
 
 } // namespace maskwise::fusion

@@ -51,7 +51,7 @@ std::string executable::describe() const {
 
 // On the client's memory where it gives some, else that of an earlier execution, else new memory.
 std::unique_ptr<executable::scratch> executable::take_scratch(void* given) const {
-    if (auto spare = given ? nullptr : spare_.take()) return spare;
+    if (auto cached = given ? nullptr : scratch_.take()) return cached;
     auto taken = std::make_unique<scratch>();
     if (given == nullptr)
         taken->memory = std::make_unique_for_overwrite<std::byte[]>(scratch_bytes());
@@ -90,7 +90,7 @@ abi::status executable::execute(const execute_call& call) const {
     const auto prepared = guarded([&] { taken = take_scratch(memory_of(call.scratchpad)); });
     if (prepared != abi::success) return prepared;
     const auto status = run_segments({call, taken->tensors});
-    if (taken->memory) spare_.give_back(std::move(taken));
+    if (taken->memory) scratch_.give_back(std::move(taken));
     return status;
 }
 

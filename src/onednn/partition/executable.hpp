@@ -127,7 +127,7 @@ private:
     abi::status run_segments(const execution& of) const;
 
     executable_parts parts_;
-    mutable spare<scratch> spare_;
+    mutable scratch_pool<scratch> scratch_;
 };
 
 } // namespace maskwise::onednn

@@ -1,10 +1,13 @@
-// Scratch memory: where values may begin in it, and the one that is kept.
+// Scratch memory: where values may begin in it, and how much of it is cached.
 
 #include "base/scratch.hpp"
 
 #include <gtest/gtest.h>
 
-#include <vector>
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
 
 namespace maskwise {
 namespace {
@@ -27,28 +30,45 @@ struct counted {
     int& alive;
 };
 
-TEST(spare, keeps_the_last_that_was_given_back) {
+TEST(scratch_memory, grows_and_never_shrinks) {
+    scratch_memory memory;
+    std::byte* const small = memory.reserve(2 * scratch_alignment);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(small) % scratch_alignment, 0U);
+    std::byte* const large = memory.reserve(64 * scratch_alignment);
+    std::fill_n(large, 63 * scratch_alignment, std::byte{1});
+    EXPECT_EQ(memory.reserve(scratch_alignment), large);
+}
+
+TEST(scratch_pool, caches_the_last_that_was_given_back) {
     int alive = 0;
     {
-        spare<counted> kept;
-        EXPECT_EQ(kept.take(), nullptr);
+        scratch_pool<counted> pool;
+        EXPECT_EQ(pool.take(), nullptr);
         auto first = std::make_unique<counted>(alive), second = std::make_unique<counted>(alive);
         const auto* const last = second.get();
-        kept.give_back(std::move(first));
-        kept.give_back(std::move(second));
+        pool.give_back(std::move(first));
+        pool.give_back(std::move(second));
         EXPECT_EQ(alive, 1);
-        auto taken = kept.take();
+        auto taken = pool.take();
         EXPECT_EQ(taken.get(), last);
-        EXPECT_EQ(kept.take(), nullptr);
-        kept.give_back(std::move(taken));
+        EXPECT_EQ(pool.take(), nullptr);
+        pool.give_back(std::move(taken));
     }
     EXPECT_EQ(alive, 0);
 }
 
-TEST(spare, keeps_arrays) {
-    spare<std::byte[]> kept;
-    kept.give_back(std::make_unique<std::byte[]>(5));
-    EXPECT_NE(kept.take(), nullptr);
+TEST(scratch_pool, caches_as_many_as_it_was_made_for) {
+    int alive = 0;
+    {
+        scratch_pool<counted> pool(2);
+        for (int i = 0; i < 3; ++i) pool.give_back(std::make_unique<counted>(alive));
+        EXPECT_EQ(alive, 2);
+        const auto first = pool.take(), second = pool.take();
+        EXPECT_NE(first, nullptr);
+        EXPECT_NE(second, nullptr);
+        EXPECT_EQ(pool.take(), nullptr);
+    }
+    EXPECT_EQ(alive, 0);
 }
 
 } // namespace

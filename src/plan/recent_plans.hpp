@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+namespace maskwise {
+
+// The plans of one operator's last calls: generated text, for one, has another length each time.
+// Any thread.
+template <class Key, class Plan>
+class recent_plans {
+public:
+    // The cached plan, or what make() returns or throws.
+    template <class Make>
+    Plan find(const Key& key, const Make& make) {
+        if (auto cached = find_cached(key)) return *std::move(cached);
+        Plan plan = make();
+        const std::lock_guard lock(mutex_);
+        if (plans_.size() == most_plans) plans_.pop_back();
+        plans_.emplace_front(key, plan);
+        return plan;
+    }
+
+private:
+    static constexpr std::size_t most_plans = 4;
+
+    std::optional<Plan> find_cached(const Key& key) {
+        const std::lock_guard lock(mutex_);
+        for (const auto& [cached_key, plan] : plans_)
+            if (cached_key == key) return plan;
+        return std::nullopt;
+    }
+
+    std::mutex mutex_;
+    std::deque<std::pair<Key, Plan>> plans_; // the newest first
+};
+
+} // namespace maskwise
