@@ -300,12 +300,12 @@ std::shared_ptr<const attention_data> make_attention_plan(const attention_desc& 
     plan->depth = keys[keys.rank() - 1];
     require_countable(*plan);
     plan->heads = element_count(plan->outer);
-    plan->is_causal = desc.causal != causal_boundary::none;
     plan->weights_type = row_type_of(desc.weights_type);
     plan->numbers = {*plan->desc.scale, desc.soft_cap, steps_of(*plan->desc.scale, desc.soft_cap),
-                     desc.fill, 0};
+                     desc.fill};
+    if (desc.causal == causal_boundary::top_left) plan->numbers.causal_offset = 0;
     if (desc.causal == causal_boundary::bottom_right)
-        plan->numbers.boundary = plan->keys - plan->rows;
+        plan->numbers.causal_offset = plan->keys - plan->rows;
     bind_operands(*plan);
     fold_heads(*plan);
     choose_products(*plan);

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 
 namespace maskwise {
@@ -41,7 +42,7 @@ struct attention_numbers {
     float soft_cap = 0; // 0: none
     score_steps steps;  // both, as separate operators
     float fill = 0;
-    std::int64_t boundary = 0; // row r keeps keys up to boundary + r, where the plan is causal
+    std::optional<std::int64_t> causal_offset = {}; // row r keeps keys up to r + offset; none: all
 
     bool fill_is_minus_infinity() const { return fill == -std::numeric_limits<float>::infinity(); }
 };
@@ -58,7 +59,6 @@ struct attention_data {
     // Heads of the description in one of the plan; row r of the plan is row r % query_rows of the
     // head r / query_rows among these. Sinks have a row for each.
     std::int64_t folded_heads = 1, query_rows = 0;
-    bool is_causal = false;
     attention_numbers numbers;
     // A tile: rows of query by keys. Rows are a whole number of panels, the last tile's may be
     // fewer.
@@ -92,7 +92,6 @@ struct attention_data {
     // Threads must prepare for the products, and the system may refuse them.
     bool multiplies_by_tiles() const { return in_pairs && products->enter != nullptr; }
     bool by_operators() const { return desc.order == attention_order::operators; }
-    bool is_masked() const { return is_causal || cond.column_count != 0; }
     // Floats of a panel_state for all rows of a tile.
     std::int64_t state_floats() const { return tile_rows * (2 + columns); }
 };

@@ -11,7 +11,7 @@ std::string mask_words(const attention_data& plan) {
     if (plan.desc.soft_cap != 0) words += ", soft cap";
     if (plan.bias.column_count != 0) words += ", bias";
     if (plan.cond.column_count != 0) words += ", cond";
-    if (plan.is_causal) words += ", causal " + std::string(to_string(plan.desc.causal));
+    if (plan.numbers.causal_offset) words += ", causal " + std::string(to_string(plan.desc.causal));
     return words;
 }
 

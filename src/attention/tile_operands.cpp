@@ -62,7 +62,7 @@ tile_operands::tile_operands(const attention_data& plan, const attention_operand
                              const attention_numbers& numbers, const tile_maps& maps,
                              float* scratch)
     : plan_(plan), at_(at), numbers_(numbers), maps_(maps), kernels_(*plan.products),
-      scratch_(scratch), query_factor_(1), spans_(plan, at.rules, numbers.boundary, scratch) {
+      scratch_(scratch), query_factor_(1), spans_(plan, at.rules, numbers.causal_offset, scratch) {
     if (plan.by_operators() || !is_moderate(numbers.scale)) {
         steps_ = numbers.steps;
         return;

@@ -99,7 +99,9 @@ public:
     // Of the head that has this row.
     float sink(std::int64_t row) const;
     // Whether a tile may have the fill.
-    bool is_masked() const { return plan_.is_masked() || at_.rules != nullptr; }
+    bool is_masked() const {
+        return plan_.cond.column_count != 0 || numbers_.causal_offset || at_.rules != nullptr;
+    }
 
     float* part(std::int64_t of_layout) const { return scratch_ + of_layout; }
     std::int64_t computed_tiles() const { return computed_tiles_; }

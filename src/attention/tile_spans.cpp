@@ -14,15 +14,15 @@ std::uint64_t kept_bits(const row_spans& row, std::int64_t first_key, std::int64
     return bits_of(row.main) | bits_of(row.second);
 }
 
-tile_spans::tile_spans(const attention_data& plan, const mask_rules* rules, std::int64_t boundary,
-                       float* scratch)
-    : plan_(plan), rules_(rules), boundary_(boundary),
+tile_spans::tile_spans(const attention_data& plan, const mask_rules* rules,
+                       const std::optional<std::int64_t>& causal_offset, float* scratch)
+    : plan_(plan), rules_(rules), causal_offset_(causal_offset),
       spans_(reinterpret_cast<row_spans*>(scratch + plan.worker.spans)),
       summaries_(reinterpret_cast<spans_summary*>(scratch + plan.worker.summaries)),
       of_panel_(reinterpret_cast<std::int32_t*>(scratch + plan.worker.panel_spans)) {}
 
 void tile_spans::find(const query_rows& rows, const shape_position& position) {
-    if (!plan_.is_causal && rules_ == nullptr) return;
+    if (!causal_offset_ && rules_ == nullptr) return;
     find_rows(rows, position);
     summarize(rows.count);
 }
@@ -43,9 +43,10 @@ void tile_spans::find_rows(const query_rows& rows, const shape_position& positio
                 spans_ + row, own ? own->spans_of(query) : row_spans{{0, plan_.keys}, {}});
             // A number of its own for each of two sequences side by side.
             if (own && is_folded && head % 2 != 0) made.document = ~made.document;
-            if (!plan_.is_causal) continue;
-            made.main.last = std::min(made.main.last, boundary_ + query + 1);
-            made.second.last = std::min(made.second.last, boundary_ + query + 1);
+            if (!causal_offset_) continue;
+            const std::int64_t end = *causal_offset_ + query + 1;
+            made.main.last = std::min(made.main.last, end);
+            made.second.last = std::min(made.second.last, end);
         }
     }
 }

@@ -3,6 +3,8 @@
 #include "attention/attention_plan.hpp"
 #include "attention/row_spans.hpp"
 
+#include <optional>
+
 namespace maskwise {
 
 // Some queries of a head, of which each panel is a part.
@@ -13,12 +15,13 @@ struct query_rows {
 // A bit for each of some keys that the spans hold.
 std::uint64_t kept_bits(const row_spans& row, std::int64_t first_key, std::int64_t keys);
 
-// The keys that the queries of one row tile keep, by rules and a causal boundary.
+// The keys that the queries of one row tile keep: by rules, and up to their own number moved by the
+// offset.
 class tile_spans {
 public:
     // `rules` may be null. Spans lie in `scratch`, which has the plan's room for a worker.
-    tile_spans(const attention_data& plan, const mask_rules* rules, std::int64_t boundary,
-               float* scratch);
+    tile_spans(const attention_data& plan, const mask_rules* rules,
+               const std::optional<std::int64_t>& causal_offset, float* scratch);
 
     // Of rows of the head that lies there.
     void find(const query_rows& rows, const shape_position& position);
@@ -58,7 +61,7 @@ private:
 
     const attention_data& plan_;
     const mask_rules* rules_;
-    std::int64_t boundary_;    // of a causal plan
+    const std::optional<std::int64_t> causal_offset_;
     row_spans* spans_;         // of the rows
     spans_summary* summaries_; // of the panels, then of all rows
     std::int32_t* of_panel_;

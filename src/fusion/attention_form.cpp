@@ -36,10 +36,7 @@ public:
 
     void take(const row_compared_select&) { require(false, "the mask is a comparison"); }
 
-    void take(const row_causal_select& step) {
-        take_fill(step.side);
-        form_.is_causal = true;
-    }
+    void take(const row_causal_select& step) { take_fill(step.side); }
 
     attention_form made() && { return std::move(form_); }
 
@@ -101,10 +98,9 @@ attention_form make_attention_form(const row_chain& chain,
 
 // soft_cap * tanh(score / soft_cap): the scale holds the cap that the division takes out again.
 // Where the two leave f32's range, only the steps hold.
-attention_numbers attention_numbers_of(const attention_form& form, std::span<const float> operands,
-                                       std::int64_t boundary) {
+attention_numbers attention_numbers_of(const attention_form& form,
+                                       std::span<const float> operands) {
     attention_numbers numbers;
-    numbers.boundary = boundary;
     numbers.steps = steps_of(form, operands);
     if (form.has_tanh)
         numbers.soft_cap = scaled(scaled(1, form.cap, operands), form.on_fill, operands);

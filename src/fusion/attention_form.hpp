@@ -24,7 +24,7 @@ struct attention_form {
     std::vector<score_factor> cap;     // behind it
     std::vector<score_factor> on_fill; // behind the Select
     bool has_tanh = false;
-    bool is_causal = false, cond_masks = false, bias_on_fill = false;
+    bool cond_masks = false, bias_on_fill = false;
     std::optional<std::size_t> cond, bias;
     std::optional<std::size_t> fill; // one element; none without a Select
 };
@@ -35,8 +35,7 @@ struct attention_form {
 attention_form make_attention_form(const row_chain& chain,
                                    const std::function<bool(std::size_t)>& is_number);
 
-// The numbers of an execution, of the operands' first elements.
-attention_numbers attention_numbers_of(const attention_form& form, std::span<const float> operands,
-                                       std::int64_t boundary);
+// The numbers of an execution but its causal offset, of the operands' first elements.
+attention_numbers attention_numbers_of(const attention_form& form, std::span<const float> operands);
 
 } // namespace maskwise::fusion

@@ -9,7 +9,7 @@ std::vector<std::size_t> block::inputs() const {
     for (const auto& operand : rows.operands) ids.push_back(operand.id);
     if (attention)
         for (const auto& number : attention->numbers) ids.push_back(number.id);
-    for (const auto& term : rows.boundary) ids.push_back(term.tensor.id);
+    for (const auto& term : rows.causal_offset) ids.push_back(term.tensor.id);
     return ids;
 }
 

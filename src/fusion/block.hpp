@@ -15,7 +15,7 @@ struct block {
     std::optional<attention_chain> attention;
 
     // The tensors that enter: query, key and value, or the scores; the rows' operands; the numbers
-    // that scale query and key; what moves the boundary.
+    // that scale query and key; terms of the causal offset.
     std::vector<std::size_t> inputs() const;
     std::size_t result() const { return attention ? attention->dst : rows.result; }
     const std::vector<std::size_t>& op_ids() const {
@@ -24,6 +24,6 @@ struct block {
 };
 
 inline constexpr std::size_t max_block_inputs =
-    3 + max_row_operands + max_numbers + max_boundary_terms;
+    3 + max_row_operands + max_numbers + max_offset_terms;
 
 } // namespace maskwise::fusion

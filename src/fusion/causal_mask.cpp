@@ -26,30 +26,30 @@ bool may_be_one_element(const logical_tensor& tensor) {
            (extents.rank() == 1 && (extents[0] == 1 || extents[0] == unknown_extent));
 }
 
-// From the comparison up to the row's GenIndex, through the operators that move the boundary.
-void take_boundary(std::size_t row_index, const logical_tensor& scores, const chain_rules& rules,
-                   causal_mask& mask) {
+// From the comparison up to the row's GenIndex, through the operators that move the index.
+void take_offset(std::size_t row_index, const logical_tensor& scores, const chain_rules& rules,
+                 row_chain& chain) {
     for (;;) {
         const op* maker = rules.maker(row_index);
         require(maker != nullptr && rules.only_reader(row_index) != nullptr,
                 "the mask's row index comes from outside, or is used there");
-        mask.op_ids.push_back(maker->id);
+        chain.op_ids.push_back(maker->id);
         if (maker->kind == op_kind::gen_index)
             return require(is_index(*maker, 2, scores), "the mask's first index is not the row's");
         const bool is_subtracted = maker->kind == op_kind::subtract;
         require((is_subtracted || maker->kind == op_kind::add) &&
                     may_be_one_element(maker->inputs[1]),
                 "the mask's row index is made by other operators");
-        require(mask.boundary.size() < max_boundary_terms,
+        require(chain.causal_offset.size() < max_offset_terms,
                 "the mask's row index is moved by too many numbers");
-        mask.boundary.push_back({maker->inputs[1], is_subtracted});
+        chain.causal_offset.push_back({maker->inputs[1], is_subtracted});
         row_index = maker->inputs[0].id;
     }
 }
 
 } // namespace
 
-causal_mask match_causal_mask(const op& select, const chain_rules& rules) {
+void take_causal_mask(const op& select, const chain_rules& rules, row_chain& chain) {
     const std::size_t cond = select.inputs[0].id;
     const op& compare = *rules.maker(cond);
     require(compare.kind == op_kind::greater_equal && rules.only_reader(cond) == &select,
@@ -61,9 +61,8 @@ causal_mask match_causal_mask(const op& select, const chain_rules& rules) {
                 rules.only_reader(column_index) == &compare &&
                 rules.only_reader(row_index) == &compare,
             "the mask does not compare a row with a column index");
-    causal_mask mask{{compare.id, column->id}, {}};
-    take_boundary(row_index, scores, rules, mask);
-    return mask;
+    chain.op_ids = {compare.id, column->id};
+    take_offset(row_index, scores, rules, chain);
 }
 
 } // namespace maskwise::fusion

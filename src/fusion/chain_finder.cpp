@@ -89,7 +89,7 @@ private:
 
     void take_select(const op& select);
     void begin_with_soft_max(const op& soft_max);
-    std::optional<causal_mask> find_causal_mask(const op& select, bool keeps_row) const;
+    bool take_mask(const op& select, bool keeps_row);
     const op* find_comparison(const op& select) const;
     bool may_take_select(const op& select, std::size_t row) const;
     row_step make_select(const op& select, std::size_t row);
@@ -111,13 +111,9 @@ void chain_finder::take_select(const op& select) {
     const auto row = rules_.row_of(select, 1, 2);
     if (!row) throw no_chain{"not exactly one source of the Select is made in the partition"};
     if (!broadcasts(select)) throw no_chain{"the Select does not broadcast"};
-    if (auto mask = find_causal_mask(select, *row == 1)) {
-        chain_.op_ids = std::move(mask->op_ids);
-        chain_.boundary = std::move(mask->boundary);
-        chain_.steps.push_back(row_causal_select{add_operand(select.inputs[2])});
-    } else {
-        chain_.steps.push_back(make_select(select, *row));
-    }
+    const bool is_causal = take_mask(select, *row == 1);
+    chain_.steps.push_back(is_causal ? row_causal_select{add_operand(select.inputs[2])}
+                                     : make_select(select, *row));
     chain_.op_ids.push_back(select.id);
     chain_.scores = select.inputs[*row].id;
     chain_.result = select.outputs[0].id;
@@ -130,17 +126,20 @@ void chain_finder::begin_with_soft_max(const op& soft_max) {
     chain_.result = soft_max.outputs[0].id;
 }
 
-// Nothing where cond is an operand like any other.
-std::optional<causal_mask> chain_finder::find_causal_mask(const op& select, bool keeps_row) const {
+// False, and the chain unchanged, if cond is an operand like any other.
+bool chain_finder::take_mask(const op& select, bool keeps_row) {
     const std::size_t cond = select.inputs[0].id;
-    if (rules_.maker(cond) == nullptr) return std::nullopt;
+    if (rules_.maker(cond) == nullptr) return false;
     try {
         if (!keeps_row)
             throw no_chain{"a mask made in the partition keeps the scores where it is false"};
-        return match_causal_mask(select, rules_);
+        take_causal_mask(select, rules_, chain_);
+        return true;
     } catch (const no_chain&) {
         if (!rules_.may_be_operand(cond) && find_comparison(select) == nullptr) throw;
-        return std::nullopt;
+        chain_.op_ids.clear();
+        chain_.causal_offset.clear();
+        return false;
     }
 }
 

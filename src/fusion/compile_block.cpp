@@ -31,10 +31,10 @@ class compiled_rows final : public compiled_block {
 public:
     compiled_rows(const block& of, std::span<const tensor_desc> inputs,
                   const block_outputs& outputs)
-        : boundary_(of.rows.boundary) {
-        const auto terms = inputs.last(boundary_.size());
+        : offset_terms_(of.rows.causal_offset) {
+        const auto terms = inputs.last(offset_terms_.size());
         inputs = inputs.first(inputs.size() - terms.size());
-        for (const tensor_desc& term : terms) require_boundary_term(term);
+        for (const tensor_desc& term : terms) require_offset_term(term);
         shape_ = shape_of(inputs);
         if (of.rows.rank) require_rank(shape_, *of.rows.rank);
         row_desc desc;
@@ -77,7 +77,7 @@ public:
         const void* const scores = repeat_ ? at.dst : at.inputs[0]; // rows may run in place
         run_rows(*rows_,
                  {scores, at.dst, operands, at.statistics,
-                  boundary_of(boundary_, at.inputs.last(boundary_.size()))},
+                  offset_of(offset_terms_, at.inputs.last(offset_terms_.size()))},
                  loop);
     }
 
@@ -85,7 +85,7 @@ public:
 
 private:
     dims shape_;
-    std::vector<boundary_term> boundary_;
+    std::vector<offset_term> offset_terms_;
     std::shared_ptr<const select_plan> repeat_;
     std::optional<row_plan> rows_; // none where there are no elements
 };

@@ -93,13 +93,13 @@ void require_rank(const dims& shape, int rank) {
 
 compiled_attention::compiled_attention(const block& of, std::span<const tensor_desc> inputs,
                                        const block_outputs& outputs)
-    : boundary_(of.rows.boundary) {
+    : offset_terms_(of.rows.causal_offset) {
     const row_chain& chain = of.rows;
     const attention_chain& attention = *of.attention;
     const auto operands = inputs.subspan(3, chain.operands.size() + attention.numbers.size());
     form_ = make_attention_form(chain, [&](std::size_t i) { return is_one_number(operands[i]); });
     form_.scale.insert(form_.scale.end(), attention.factors.begin(), attention.factors.end());
-    for (const tensor_desc& term : inputs.subspan(3 + operands.size())) require_boundary_term(term);
+    for (const tensor_desc& term : inputs.subspan(3 + operands.size())) require_offset_term(term);
     attention_desc desc;
     desc.query = matrix_of(inputs[0], attention.query);
     desc.key = matrix_of(inputs[1], attention.key);
@@ -109,7 +109,8 @@ compiled_attention::compiled_attention(const block& of, std::span<const tensor_d
     take_numbers(operands);
     desc.cond_masks = form_.cond_masks;
     desc.bias_on_fill = form_.bias_on_fill;
-    if (form_.is_causal) desc.causal = causal_boundary::top_left; // moved in every execution
+    if (is_causal(chain.steps))
+        desc.causal = causal_boundary::top_left; // execution adds the offset
     desc.inf_as_zero = chain.soft_max->inf_as_zero;
     desc.nan_as_zero = chain.soft_max->nan_as_zero;
     desc.scale = 1; // given at execution
@@ -197,8 +198,10 @@ compiled_attention::call compiled_attention::bind(const block_addresses& given) 
             throw argument_error("operand " + std::to_string(i) + " of attention has no memory");
         values[i] = number_at(*plan_, number_types_[i], operands[i]);
     }
-    const std::int64_t boundary = boundary_of(boundary_, inputs.subspan(3 + operands.size()));
-    return {at, attention_numbers_of(form_, values, boundary)};
+    attention_numbers numbers = attention_numbers_of(form_, values);
+    if (plan_->numbers.causal_offset)
+        numbers.causal_offset = offset_of(offset_terms_, inputs.subspan(3 + operands.size()));
+    return {at, numbers};
 }
 
 void compiled_attention::run(const block_addresses& at, const parallel_loop* loop,

@@ -46,7 +46,7 @@ private:
     dims dst_;
     std::vector<int> dst_order_;
     std::vector<data_type> number_types_; // of each operand; undef of cond and bias
-    std::vector<boundary_term> boundary_;
+    std::vector<offset_term> offset_terms_;
     std::shared_ptr<const attention_data> plan_;
 };
 

@@ -8,14 +8,14 @@
 
 namespace maskwise::fusion {
 
-void require_boundary_term(const tensor_desc& term) {
+void require_offset_term(const tensor_desc& term) {
     if (term.type != data_type::i32 || element_count(term.extents) != 1)
         throw argument_error("the causal boundary is moved by " +
                              std::string(to_string(term.type)) + ' ' + to_string(term.extents) +
                              ", not by one i32");
 }
 
-std::int64_t boundary_of(std::span<const boundary_term> terms, std::span<const void* const> at) {
+std::int64_t offset_of(std::span<const offset_term> terms, std::span<const void* const> at) {
     std::int64_t sum = 0;
     for (std::size_t i = 0; i < terms.size(); ++i) {
         if (at[i] == nullptr)

@@ -10,19 +10,19 @@
 
 namespace maskwise::fusion {
 
-// A number that moves the causal boundary: S_kv and S_q of a bottom-right mask, known at execution.
-struct boundary_term {
+// A term of a causal mask's offset: S_kv and S_q of a bottom-right mask, known at execution.
+struct offset_term {
     logical_tensor tensor;
     bool is_subtracted = false;
 };
 
-inline constexpr std::size_t max_boundary_terms = 8;
+inline constexpr std::size_t max_offset_terms = 8;
 
 // Throws argument_error where a term is not one i32.
-void require_boundary_term(const tensor_desc& term);
+void require_offset_term(const tensor_desc& term);
 
 // The sum of the terms at these addresses. Throws argument_error where one is null.
-std::int64_t boundary_of(std::span<const boundary_term> terms, std::span<const void* const> at);
+std::int64_t offset_of(std::span<const offset_term> terms, std::span<const void* const> at);
 
 // The chain of row operations around a Select: everything from the value that enters (the scores)
 // to the one that leaves. Values between are used by the chain alone.
@@ -34,7 +34,7 @@ struct row_chain {
     std::optional<row_soft_max> soft_max;
     std::optional<int> rank; // of the scores, if SoftMax's axis is the last one of that rank only
     std::optional<row_quantize> quantize;
-    std::vector<boundary_term> boundary;      // of a causal Select
+    std::vector<offset_term> causal_offset;   // of a causal Select; the sum counts
     std::optional<logical_tensor> statistics; // of a SoftMax in training, if used
     std::vector<std::size_t> op_ids;          // of every operator the chain stands for
 

@@ -192,12 +192,15 @@ std::span<const char* const> row_operator_names() {
     return operator_names;
 }
 
+bool is_causal(const std::vector<row_step>& steps) {
+    return std::ranges::any_of(steps, [](const row_step& step) {
+        return std::holds_alternative<row_causal_select>(step);
+    });
+}
+
 bool works_along_rows(const std::vector<row_step>& steps,
                       const std::optional<row_soft_max>& soft_max) {
-    const auto is_causal = [](const row_step& step) {
-        return std::holds_alternative<row_causal_select>(step);
-    };
-    return soft_max || std::ranges::any_of(steps, is_causal);
+    return soft_max || is_causal(steps);
 }
 
 row_plan make_row_plan(const row_desc& given, isa target, std::int64_t stream_from_bytes) {

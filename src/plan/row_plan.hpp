@@ -72,6 +72,8 @@ struct row_desc {
 // As the list names it: "select_kept".
 std::span<const char* const> row_operator_names();
 
+bool is_causal(const std::vector<row_step>& steps);
+
 // Whether rows have a direction: with a SoftMax or a causal mask.
 bool works_along_rows(const std::vector<row_step>& steps,
                       const std::optional<row_soft_max>& soft_max);

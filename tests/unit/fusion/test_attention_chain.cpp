@@ -113,15 +113,15 @@ TEST(attention_form, scales_caps_and_biases) {
                    row_combine{row_operator::multiply, 0}, row_combine{row_operator::add, 1},
                    row_select{row_operator::select_masked, 2, 3}};
     const auto form = form_of(chain, {true, false, false, true});
-    EXPECT_TRUE(form.has_tanh && form.cond_masks && !form.bias_on_fill && !form.is_causal);
+    EXPECT_TRUE(form.has_tanh && form.cond_masks && !form.bias_on_fill);
     EXPECT_EQ(form.bias, 1U);
     EXPECT_EQ(form.cond, 2U);
     const float values[] = {4, 0, 0, -1000};
-    const auto numbers = attention_numbers_of(form, values, 7);
+    const auto numbers = attention_numbers_of(form, values);
     EXPECT_EQ(numbers.soft_cap, 4);
     EXPECT_EQ(numbers.scale, 1); // 1 / 4, times the cap that tanh divides by
     EXPECT_EQ(numbers.fill, -1000);
-    EXPECT_EQ(numbers.boundary, 7);
+    EXPECT_FALSE(numbers.causal_offset);
 }
 
 TEST(attention_form, needs_no_select) {
@@ -130,7 +130,7 @@ TEST(attention_form, needs_no_select) {
     const auto form = form_of(chain, {true, false});
     EXPECT_TRUE(!form.fill && !form.cond && form.bias == 1U && !form.bias_on_fill);
     const float values[] = {0.5F, -100};
-    EXPECT_EQ(attention_numbers_of(form, values, 0).scale, 0.5F);
+    EXPECT_EQ(attention_numbers_of(form, values).scale, 0.5F);
 }
 
 // A product is faster, and the same where the inverse is a power of two that f32 has.
@@ -156,7 +156,7 @@ TEST(attention_form, keeps_every_factor) {
     auto form = form_of(chain, std::vector<bool>(values.size(), true));
     for (std::size_t i = max_row_actions; i < values.size(); ++i) form.scale.push_back({i, true});
     values.back() = 3; // division by a power of two would become a product
-    const auto numbers = attention_numbers_of(form, values, 0);
+    const auto numbers = attention_numbers_of(form, values);
     ASSERT_EQ(numbers.steps.count, values.size());
     EXPECT_EQ(numbers.steps.factors.at(values.size() - 1).number, 3);
     EXPECT_TRUE(numbers.steps.factors.at(values.size() - 1).divides);
@@ -168,7 +168,7 @@ TEST(attention_form, leaves_a_cap_of_zero_to_the_steps) {
     chain.steps = {row_combine{row_operator::divide, 0}, row_change{row_operator::tanh},
                    row_combine{row_operator::multiply, 0}};
     const float values[] = {0};
-    const auto numbers = attention_numbers_of(form_of(chain, {true}), values, 0);
+    const auto numbers = attention_numbers_of(form_of(chain, {true}), values);
     EXPECT_FALSE(std::isfinite(numbers.scale));
     EXPECT_EQ(numbers.steps.before_tanh, 1U);
     EXPECT_EQ(numbers.steps.count, 2U);
@@ -182,7 +182,7 @@ TEST(attention_form, changes_the_fill_behind_a_select) {
     const auto form = form_of(chain, {false, true, true, false});
     EXPECT_TRUE(form.bias_on_fill);
     const float values[] = {0, -100, 8, 0};
-    const auto numbers = attention_numbers_of(form, values, 0);
+    const auto numbers = attention_numbers_of(form, values);
     EXPECT_EQ(numbers.scale, 0.125F);
     EXPECT_EQ(numbers.fill, -12.5F);
 }

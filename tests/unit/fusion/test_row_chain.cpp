@@ -45,9 +45,9 @@ TEST(row_chain, knows_which_source_the_scores_are) {
 TEST(row_chain, replaces_a_mask_of_indices) {
     const row_chain chain = causal().chain();
     EXPECT_EQ(chain.operands[std::get<row_causal_select>(chain.steps[1]).side].id, fill);
-    ASSERT_EQ(chain.boundary.size(), 1U);
-    EXPECT_EQ(chain.boundary[0].tensor.id, term);
-    EXPECT_FALSE(chain.boundary[0].is_subtracted);
+    ASSERT_EQ(chain.causal_offset.size(), 1U);
+    EXPECT_EQ(chain.causal_offset[0].tensor.id, term);
+    EXPECT_FALSE(chain.causal_offset[0].is_subtracted);
     EXPECT_EQ(chain.op_ids.size(), 8U);
 }
 
