@@ -1,14 +1,13 @@
 #include "attention_checks.hpp"
 #include "claims.hpp"
 
+#include "fusion/gains.hpp"
+
 #include <algorithm>
 #include <cmath>
 
 namespace maskwise::ort {
 namespace {
-
-// Measured, as those of find_fusions.cpp: in deeper heads ONNX Runtime's MatMuls are faster.
-constexpr std::int64_t most_depth = 64, most_depth_masked = 128;
 
 std::string with_number(std::string_view name, auto number) {
     return std::string(name) + " of " + std::to_string(number);
@@ -56,9 +55,14 @@ std::string reason_against_old(const attention_operator& of, const runtime& with
 
 std::string reason_against_depth(const attention_shape& shape, bool is_masked) {
     const std::int64_t depth = std::max(shape.query[3], shape.value[3]);
-    if (is_masked) return depth > most_depth_masked ? with_number("a depth", depth) : "";
+    if (is_masked)
+        return depth < 0 || fusion::gains::onnxruntime_masked_attention.holds(depth)
+                   ? ""
+                   : with_number("a depth", depth);
     if (depth < 0) return "nothing masks, and the depth is not known";
-    return depth > most_depth ? "nothing masks, at " + with_number("a depth", depth) : "";
+    return fusion::gains::onnxruntime_attention.holds(depth)
+               ? ""
+               : "nothing masks, at " + with_number("a depth", depth);
 }
 
 // The checks of calls, with what the model states.

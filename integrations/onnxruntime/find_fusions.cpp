@@ -3,6 +3,7 @@
 #include "claims.hpp"
 #include "fusion_graph.hpp"
 
+#include "fusion/gains.hpp"
 #include "tensor/data_type.hpp"
 
 #include <algorithm>
@@ -23,14 +24,13 @@ bool is_mask(const row_step& step) {
                            : std::holds_alternative<row_select>(step);
 }
 
-// Measured: of deeper heads ONNX Runtime's MatMuls are faster by more than unwritten scores save,
-// unless a mask spares a part of them.
 bool attention_pays(const fusion::block& block) {
-    constexpr std::int64_t most_depth = 64, most_depth_masked = 128;
     const std::int64_t depth =
         std::max(depth_of(block.attention->query), depth_of(block.attention->key));
-    return std::ranges::any_of(block.rows.steps, is_mask) ? depth <= most_depth_masked
-                                                          : depth > 0 && depth <= most_depth;
+    const bool is_known = depth > 0;
+    return std::ranges::any_of(block.rows.steps, is_mask)
+               ? !is_known || fusion::gains::onnxruntime_masked_attention.holds(depth)
+               : is_known && fusion::gains::onnxruntime_attention.holds(depth);
 }
 
 std::int64_t columns_of(const graph::op& soft_max) {
@@ -38,15 +38,14 @@ std::int64_t columns_of(const graph::op& soft_max) {
     return shape.empty() ? graph::unknown_extent : shape[shape.rank() - 1];
 }
 
-// Measured: short rows cost the row engine more each than ONNX Runtime, unless a Where, of which
-// its own kernel is slow, is among the nodes. Very long ones are computed twice.
 bool rows_pay(const fusion::row_chain& chain, std::int64_t columns) {
     const bool selects =
         chain.soft_max->nan_as_zero || std::ranges::any_of(chain.steps, [](const row_step& step) {
             return std::holds_alternative<row_select>(step);
         });
     if (columns == graph::unknown_extent) return true;
-    return selects ? columns >= 32 : columns >= 128 && columns <= held_row_columns;
+    return (selects ? fusion::gains::onnxruntime_selecting_rows : fusion::gains::onnxruntime_rows)
+        .holds(columns);
 }
 
 // A Softmax alone stays: ONNX Runtime's is as good.

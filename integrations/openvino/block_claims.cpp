@@ -4,6 +4,7 @@
 
 #include "base/cpu.hpp"
 #include "base/verbose.hpp"
+#include "fusion/gains.hpp"
 
 #include <openvino/op/concat.hpp>
 #include <openvino/op/matmul.hpp>
@@ -21,8 +22,6 @@ namespace {
 namespace op = ov::op;
 
 constexpr const char* joins_cache = "OpenVINO joins it with its cache";
-// From so many bytes of scores on the call itself no longer tells.
-constexpr std::size_t least_bytes_of_rows = std::size_t{1} << 18;
 
 bool is_empty(const ov::PartialShape& shape) {
     return shape.rank().is_static() && std::ranges::find(shape, ov::Dimension(0)) != shape.end();
@@ -33,7 +32,7 @@ std::string reason_of_rows(const found_block& found, const ov::Node& softmax) {
     const ov::OutputVector inputs = found.inputs();
     if (softmax.get_output_partial_shape(0).is_dynamic()) return "its size is not known";
     const std::size_t elements = ov::shape_size(softmax.get_output_shape(0));
-    if (elements < least_bytes_of_rows / sizeof(float)) return "it is small";
+    if (!fusion::gains::openvino_rows.holds(elements * sizeof(float))) return "it is small";
     const ov::Node* joined = joined_reader(softmax);
     for (const auto& input : inputs) {
         const bool is_free = input != inputs[0] && input.get_partial_shape().is_static() &&
@@ -90,22 +89,18 @@ bool has_bias_by_head(const found_block& found, const ov::OutputVector& inputs) 
 
 // Where the plugin computes in bf16, attention in f32 is slower unless half of it is left out.
 bool may_be_slower_than_bf16(const found_block& found, const accelerate_options& options) {
-    const bool is_causal = std::ranges::any_of(found.block.rows.steps, [](const row_step& step) {
-        return std::holds_alternative<row_causal_select>(step);
-    });
-    return options.precision == ov::element::dynamic && !is_causal &&
+    return options.precision == ov::element::dynamic && !is_causal(found.block.rows.steps) &&
            found.last->get_output_element_type(0) != ov::element::bf16 &&
            has_bf16_products(native_cpu());
 }
 
-// Measured (docs/openvino.md): from `least` on Maskwise is as fast whatever the mask is; tests hold
-// the figures against this.
 std::string reason_of_attention(const found_block& found, const accelerate_options& options) {
-    constexpr std::int64_t least = 9216;
+    const fusion::gain& gain = fusion::gains::openvino_attention;
     const ov::OutputVector inputs = found.inputs();
     if (reads_state(inputs)) return joins_cache;
     if (has_bias_by_head(found, inputs)) return "each head has a bias of its own";
-    if (scores_of(*found.block.attention, inputs).value_or(least) < least) return "it is small";
+    if (!gain.holds(scores_of(*found.block.attention, inputs).value_or(gain.least)))
+        return "it is small";
     if (may_be_slower_than_bf16(found, options)) return "OpenVINO may compute in bf16";
     return has_matrix_products(native_cpu()) ? "not measured on a CPU with AMX" : "";
 }

@@ -3,6 +3,7 @@
 #include "element_types.hpp"
 
 #include "base/verbose.hpp"
+#include "fusion/gains.hpp"
 
 #include <openvino/op/broadcast.hpp>
 #include <openvino/op/constant.hpp>
@@ -24,11 +25,8 @@ namespace {
 
 namespace op = ov::op;
 
-// Below, caches hold what the CPU plugin's own Select writes, and it is as fast.
-constexpr std::size_t least_bytes = std::size_t{32} << 20;
-// Of a boolean input the plugin makes a copy in u8, which Maskwise does without. That tells from so
-// many elements on, if they are not few beside the result's.
-constexpr std::size_t large_condition = 16 << 10, fewest_of_condition = 16;
+// A copy of a boolean input that is this much smaller than the result takes no time.
+constexpr std::size_t fewest_of_condition = 16;
 // A condition that is this much smaller than the result costs nothing, whatever computes it.
 constexpr std::size_t small_condition = 8;
 
@@ -96,7 +94,8 @@ std::string reason_of_neighbours(const op::v1::Select& select) {
 bool saves_a_copy_of_cond(const op::v1::Select& select, std::size_t dst_elements) {
     const std::size_t elements = elements_of(select.get_input_partial_shape(0));
     return is_one_of<op::v0::Parameter>(*select.get_input_node_ptr(0)) &&
-           elements >= large_condition && elements >= dst_elements / fewest_of_condition;
+           fusion::gains::openvino_boolean_input.holds(elements) &&
+           elements >= dst_elements / fewest_of_condition;
 }
 
 // Why OpenVINO's own Select is as fast, or faster.
@@ -107,7 +106,8 @@ std::string reason_of_speed(const op::v1::Select& select) {
     if (dst.is_dynamic() || select.get_input_partial_shape(0).is_dynamic())
         return "its size is not known";
     const std::size_t elements = elements_of(dst);
-    if (elements < least_bytes / type.size() && !saves_a_copy_of_cond(select, elements))
+    if (!fusion::gains::openvino_select.holds(elements * type.size()) &&
+        !saves_a_copy_of_cond(select, elements))
         return "it is small";
     return reason_of_neighbours(select);
 }

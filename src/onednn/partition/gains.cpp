@@ -5,6 +5,7 @@
 #include "base/cpu.hpp"
 #include "base/environment.hpp"
 #include "exec/tbb_library.hpp"
+#include "fusion/gains.hpp"
 #include "onednn/library/real_library.hpp"
 #include "tensor/data_type.hpp"
 
@@ -36,11 +37,9 @@ bool has_fewer_elements(const dims& extents, std::int64_t than) {
     return count && *count < than;
 }
 
-// oneDNN 3.13 does not run a mask that is not broadcast by reference code. Then a short chain gains
-// less than cutting the partition in two costs (0.87 at 1 Mi elements, 1.0 at 4 Mi, 1.13 at 16 Mi).
+// oneDNN 3.13 does not run a mask that is not broadcast by reference code.
 bool masks_element_by_element(const std::vector<graph::op>& ops, const fusion::row_chain& chain) {
     constexpr std::size_t short_chain = 3;
-    constexpr std::int64_t gains_from_elements = 4 << 20;
     if (!real().at_least(3, 8) || chain.length() > short_chain) return false;
     return std::any_of(ops.begin(), ops.end(), [&](const graph::op& op) {
         if (op.kind != graph::op_kind::select || chain.operands.empty()) return false;
@@ -49,7 +48,7 @@ bool masks_element_by_element(const std::vector<graph::op>& ops, const fusion::r
             std::any_of(chain.operands.begin(), chain.operands.end(),
                         [&cond](const auto& operand) { return operand.id == cond.id; });
         return is_operand && cond.shape_known() && cond.extents == scores.extents &&
-               has_fewer_elements(cond.extents, gains_from_elements);
+               has_fewer_elements(cond.extents, fusion::gains::onednn_mask_of_scores.least);
     });
 }
 

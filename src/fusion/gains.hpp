@@ -1,0 +1,61 @@
+#pragma once
+
+#include "plan/row_plan.hpp"
+
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+namespace maskwise::fusion {
+
+// From `least` to `most` of its unit Maskwise is faster than the host's own kernels; outside the
+// operators stay the host's.
+struct gain {
+    const char *host, *kind, *unit;
+    std::int64_t least, most;
+    const char *reason, *measured;
+
+    template <class Size>
+    constexpr bool holds(Size size) const {
+        return std::cmp_less_equal(least, size) && std::cmp_less_equal(size, most);
+    }
+};
+
+// Every bound of size at which a host decides. Bounds that are no number stand where the host asks:
+// onednn/partition/gains.cpp, and block_claims.cpp and claims.cpp of the integrations.
+namespace gains {
+
+inline constexpr std::int64_t no_bound = std::numeric_limits<std::int64_t>::max();
+
+// clang-format off
+inline constexpr gain onednn_mask_of_scores{
+    "oneDNN 3.8", "at most 3 steps, with a mask of the scores' shape", "scores", 4 << 20, no_bound,
+    "cutting the partition in two costs more than it gains", "3.13: 0.87 at 1 Mi, 1.0 at 4 Mi, 1.13 at 16 Mi"};
+inline constexpr gain onnxruntime_attention{
+    "ONNX Runtime", "attention without a mask", "depth", 0, 64,
+    "MatMuls are faster in deeper heads by more than unwritten scores save", "docs/onnxruntime.md"};
+inline constexpr gain onnxruntime_masked_attention{
+    "ONNX Runtime", "attention with a mask", "depth", 0, 128,
+    "MatMuls are faster in deeper heads by more than a mask saves", "docs/onnxruntime.md"};
+inline constexpr gain onnxruntime_rows{
+    "ONNX Runtime", "rows", "columns", 128, held_row_columns,
+    "each short row costs more, and long ones are computed twice", "docs/onnxruntime.md"};
+inline constexpr gain onnxruntime_selecting_rows{
+    "ONNX Runtime", "rows with a Where, whose own kernel is slow", "columns", 32, no_bound,
+    "each short row costs more", "docs/onnxruntime.md"};
+inline constexpr gain openvino_select{
+    "OpenVINO", "Select", "bytes of the result", 32 << 20, no_bound,
+    "caches hold the result of the plugin's own kernel", "docs/openvino.md"};
+inline constexpr gain openvino_boolean_input{
+    "OpenVINO", "Select whose condition is an input", "elements of the condition", 16 << 10, no_bound,
+    "the plugin copies the condition to u8; below, that takes no time", "docs/openvino.md"};
+inline constexpr gain openvino_rows{
+    "OpenVINO", "rows", "bytes of scores", 1 << 18, no_bound,
+    "the call itself costs more than the rows save", "docs/openvino.md"};
+inline constexpr gain openvino_attention{
+    "OpenVINO", "attention, whatever its mask", "scores of a head", 9216, no_bound,
+    "the plugin's attention is as fast", "docs/openvino.md"};
+// clang-format on
+
+} // namespace gains
+} // namespace maskwise::fusion
