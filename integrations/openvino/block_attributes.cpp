@@ -95,11 +95,12 @@ void visit_order(ov::AttributeVisitor& visitor, const char* name, std::vector<in
     for (const std::int64_t d : saved) order.push_back(static_cast<int>(d));
 }
 
-void visit_factors(ov::AttributeVisitor& visitor, std::vector<fusion::score_factor>& factors,
+void visit_factors(ov::AttributeVisitor& visitor, std::vector<row_combine>& factors,
                    std::size_t operands) {
     numbers saved;
     for (const auto& factor : factors)
-        saved.insert(saved.end(), {static_cast<std::int64_t>(factor.operand), factor.divides});
+        saved.insert(saved.end(),
+                     {static_cast<std::int64_t>(factor.side), factor.op == row_operator::divide});
     visitor.on_attribute("factors", saved);
     require_pairs("factors", saved.size() / 2, saved);
     OPENVINO_ASSERT(saved.size() <= 2 * fusion::max_numbers, "Maskwise: ", saved.size() / 2,
@@ -107,7 +108,8 @@ void visit_factors(ov::AttributeVisitor& visitor, std::vector<fusion::score_fact
     factors.clear();
     for (std::size_t i = 0; i < saved.size(); i += 2) {
         require_operand(saved[i], operands);
-        factors.push_back({static_cast<std::size_t>(saved[i]), saved[i + 1] != 0});
+        factors.push_back({saved[i + 1] != 0 ? row_operator::divide : row_operator::multiply,
+                           static_cast<std::size_t>(saved[i])});
     }
 }
 

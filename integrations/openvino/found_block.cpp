@@ -20,7 +20,7 @@ void add_causal_step(found_block& found) {
     fusion::row_chain& rows = found.block.rows;
     const std::size_t fill = rows.operands.size();
     for (auto& factor : found.block.attention->factors)
-        if (factor.operand >= fill) ++factor.operand;
+        if (factor.side >= fill) ++factor.side;
     rows.operands.emplace_back();
     rows.steps.push_back(row_causal_select{fill});
     constexpr std::size_t matrices = 3;
@@ -31,7 +31,8 @@ void add_causal_step(found_block& found) {
 
 void add_default_scale(found_block& found) {
     constexpr std::size_t matrices = 3;
-    found.block.attention->factors.push_back({found.sources.size() - matrices, false});
+    found.block.attention->factors.push_back(
+        {row_operator::multiply, found.sources.size() - matrices});
     found.scales_by_depth = true;
 }
 

@@ -58,7 +58,8 @@ bool attention_finder::take_factor(const op& maker, matrix_input& found) {
     if (!is_one_element(side) || (divides && number == 0) || !matrix.rank_known ||
         side.extents.rank() > matrix.extents.rank() || is_one_element(matrix))
         return false;
-    found_.factors.push_back({chain_.operands.size() + found_.numbers.size(), divides});
+    found_.factors.push_back({divides ? row_operator::divide : row_operator::multiply,
+                              chain_.operands.size() + found_.numbers.size()});
     found_.numbers.push_back(side);
     found.tensor = matrix;
     return true;

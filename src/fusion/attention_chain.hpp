@@ -24,7 +24,7 @@ struct attention_chain {
     matrix_input query, key, value; // {rows, depth}, {keys, depth} and {keys, columns}
     // The numbers that scale query and key, at most max_numbers; operands behind the chain's.
     std::vector<logical_tensor> numbers;
-    std::vector<score_factor> factors;
+    std::vector<row_combine> factors;
     data_type weights_type = data_type::f32; // of the second MatMul's input
     std::size_t dst = 0;                     // the tensor that leaves
     std::vector<int> order; // dimension d of dst is dimension order[d] of the MatMul's result

@@ -19,13 +19,12 @@ public:
     }
 
     void take(const row_combine& step) {
-        const bool divides = step.op == row_operator::divide;
         if (step.op == row_operator::add) return take_bias(step.side);
-        require(divides || step.op == row_operator::multiply,
+        require(step.op == row_operator::divide || step.op == row_operator::multiply,
                 "scores are combined otherwise than attention does");
         require(is_number_(step.side), "scores are scaled by more than one number");
         require(!form_.bias, "a bias is scaled");
-        factors().push_back({step.side, divides});
+        factors().push_back(step);
     }
 
     void take(const row_select& step) {
@@ -45,7 +44,7 @@ private:
         if (!holds) throw argument_error(reason_against);
     }
 
-    std::vector<score_factor>& factors() {
+    std::vector<row_combine>& factors() {
         if (form_.fill) return form_.on_fill;
         return form_.has_tanh ? form_.cap : form_.scale;
     }
@@ -66,18 +65,22 @@ private:
     attention_form form_;
 };
 
-float scaled(float value, std::span<const score_factor> by, std::span<const float> operands) {
-    for (const auto& factor : by) {
-        const float number = operands[factor.operand];
-        value = factor.divides ? value / number : value * number;
+score_factor factor_of(const row_combine& step, std::span<const float> operands) {
+    return {operands[step.side], step.op == row_operator::divide};
+}
+
+float scaled(float value, std::span<const row_combine> by, std::span<const float> operands) {
+    for (const row_combine& step : by) {
+        const auto [number, divides] = factor_of(step, operands);
+        value = divides ? value / number : value * number;
     }
     return value;
 }
 
 score_steps steps_of(const attention_form& form, std::span<const float> operands) {
     score_steps steps;
-    const auto append = [&](std::span<const score_factor> factors) {
-        for (const auto& factor : factors) steps.append({operands[factor.operand], factor.divides});
+    const auto append = [&](std::span<const row_combine> factors) {
+        for (const row_combine& factor : factors) steps.append(factor_of(factor, operands));
     };
     append(form.scale);
     if (form.has_tanh) steps.append_tanh();

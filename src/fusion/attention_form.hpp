@@ -12,17 +12,12 @@
 
 namespace maskwise::fusion {
 
-// One element of the client's, known at execution, by which scores are multiplied.
-struct score_factor {
-    std::size_t operand;
-    bool divides;
-};
-
-// A chain's steps as attention computes them. Numbers stand for the chain's operands.
+// A chain's steps as attention computes them. Numbers stand for the chain's operands. Factors are
+// multiplications and divisions by one element, known at execution.
 struct attention_form {
-    std::vector<score_factor> scale;   // up to a Tanh
-    std::vector<score_factor> cap;     // behind it
-    std::vector<score_factor> on_fill; // behind the Select
+    std::vector<row_combine> scale;   // before a Tanh
+    std::vector<row_combine> cap;     // after it
+    std::vector<row_combine> on_fill; // after the Select
     bool has_tanh = false;
     bool cond_masks = false, bias_on_fill = false;
     std::optional<std::size_t> cond, bias;

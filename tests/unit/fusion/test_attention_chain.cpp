@@ -154,7 +154,8 @@ TEST(attention_form, keeps_every_factor) {
     for (std::size_t i = 0; i < max_row_actions; ++i)
         chain.steps.emplace_back(row_combine{row_operator::multiply, i});
     auto form = form_of(chain, std::vector<bool>(values.size(), true));
-    for (std::size_t i = max_row_actions; i < values.size(); ++i) form.scale.push_back({i, true});
+    for (std::size_t i = max_row_actions; i < values.size(); ++i)
+        form.scale.push_back({row_operator::divide, i});
     values.back() = 3; // division by a power of two would become a product
     const auto numbers = attention_numbers_of(form, values);
     ASSERT_EQ(numbers.steps.count, values.size());
