@@ -2,7 +2,7 @@
 // plan, compiling a new one.
 
 #include "exec/run_select.hpp"
-#include "plan/plan_data.hpp"
+#include "plan/select_plan.hpp"
 
 #include <benchmark/benchmark.h>
 

@@ -1,7 +1,7 @@
 #include "base/verbose.hpp"
 #include "exec/parts.hpp"
 #include "exec/run_select.hpp"
-#include "plan/plan_data.hpp"
+#include "plan/select_plan.hpp"
 #include "schema/select_schema.hpp"
 
 namespace maskwise {

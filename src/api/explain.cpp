@@ -1,5 +1,5 @@
 #include "exec/parts.hpp"
-#include "plan/plan_data.hpp"
+#include "plan/select_plan.hpp"
 
 namespace maskwise {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "plan/plan_data.hpp"
+#include "plan/select_plan.hpp"
 
 namespace maskwise {
 

@@ -1,5 +1,5 @@
 #include "plan/loop_order.hpp"
-#include "plan/plan_data.hpp"
+#include "plan/select_plan.hpp"
 
 #include <algorithm>
 #include <cassert>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "plan/collapse.hpp"
-#include "plan/select_plan.hpp"
+#include "tensor/tensor_desc.hpp"
 
 #include <array>
 #include <cstddef>

@@ -1,7 +1,7 @@
 #include "base/cache.hpp"
 #include "base/first_use.hpp"
 #include "base/verbose.hpp"
-#include "plan/plan_data.hpp"
+#include "plan/select_plan.hpp"
 
 #include <functional>
 #include <mutex>

@@ -1,4 +1,4 @@
-#include "plan/plan_data.hpp"
+#include "plan/select_plan.hpp"
 
 namespace maskwise {
 namespace {

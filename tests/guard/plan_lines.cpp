@@ -8,7 +8,7 @@
 #include "input/rewrite.hpp"
 #include "input/rewrite_text.hpp"
 #include "model/infer_shapes.hpp"
-#include "plan/plan_data.hpp"
+#include "plan/select_plan.hpp"
 
 #include <algorithm>
 #include <cstdio>

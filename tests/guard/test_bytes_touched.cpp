@@ -3,7 +3,7 @@
 
 #include "exec/run_select.hpp"
 #include "exec/tile_walk.hpp"
-#include "plan/plan_data.hpp"
+#include "plan/select_plan.hpp"
 #include "support/allocations.hpp"
 #include "touched_pages.hpp"
 

@@ -4,7 +4,7 @@
 #include "engine/written_lines.hpp"
 
 #include "exec/run_select.hpp"
-#include "plan/plan_data.hpp"
+#include "plan/select_plan.hpp"
 #include "touched_pages.hpp"
 
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 
 #include "exec/run_select.hpp"
 #include "exec/tile_walk.hpp"
-#include "plan/plan_data.hpp"
+#include "plan/select_plan.hpp"
 
 #include <array>
 #include <cstring>

@@ -3,7 +3,7 @@
 
 #include "base/error.hpp"
 #include "exec/run_select.hpp"
-#include "plan/plan_data.hpp"
+#include "plan/select_plan.hpp"
 #include "support/texts.hpp"
 
 #include <gtest/gtest.h>

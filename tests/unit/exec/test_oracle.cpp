@@ -4,7 +4,7 @@
 #include "checked_run.hpp"
 
 #include "exec/run_select.hpp"
-#include "plan/plan_data.hpp"
+#include "plan/select_plan.hpp"
 
 #include <gtest/gtest.h>
 

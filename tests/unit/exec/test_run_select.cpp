@@ -1,6 +1,6 @@
 #include "exec/parallel.hpp"
 #include "exec/run_select.hpp"
-#include "plan/plan_data.hpp"
+#include "plan/select_plan.hpp"
 #include "support/allocations.hpp"
 
 #include <gtest/gtest.h>

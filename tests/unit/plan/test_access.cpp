@@ -2,7 +2,7 @@
 // arrive is the oracle's to say; here stands what decides how fast.
 
 #include "plan/access.hpp"
-#include "plan/plan_data.hpp"
+#include "plan/select_plan.hpp"
 #include "unit/plan/nests.hpp"
 
 #include <gtest/gtest.h>

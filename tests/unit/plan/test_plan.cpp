@@ -1,6 +1,6 @@
 #include "base/error.hpp"
 #include "plan/loop_order.hpp"
-#include "plan/plan_data.hpp"
+#include "plan/select_plan.hpp"
 #include "support/texts.hpp"
 
 #include <gtest/gtest.h>
