@@ -149,7 +149,7 @@ private:
 };
 
 void attend(benchmark::State& state, problem& data, int threads) {
-    const auto plan = make_attention_plan(data.desc, active_isa());
+    const auto plan = make_tile_plan(data.desc, active_isa());
     const parallel_loop alone{1, {}};
     for ([[maybe_unused]] auto _ : state) {
         run_attention(*plan, data.operands(), plan->numbers, threads == 1 ? &alone : nullptr);
@@ -174,7 +174,7 @@ void run_thin(benchmark::State& state, const shape& of) {
     static const cold_memory memory;
     problem data(of, mask_kind::none, {});
     attention_operands at = data.operands();
-    const auto plan = make_attention_plan(data.desc, active_isa());
+    const auto plan = make_tile_plan(data.desc, active_isa());
     double limit = memory.rate();
     std::int64_t next = 0;
     for ([[maybe_unused]] auto _ : state) {

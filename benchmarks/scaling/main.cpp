@@ -56,7 +56,7 @@ public:
                 rules_.lengths = {lengths.get<std::int64_t>()};
         }
         if (!rules.empty()) at_.rules = &rules_;
-        plan_ = make_attention_plan(desc, active_isa());
+        plan_ = make_tile_plan(desc, active_isa());
     }
     attention_problem(const attention_problem&) = delete; // at_ has addresses of members
     attention_problem& operator=(const attention_problem&) = delete;
@@ -75,7 +75,7 @@ private:
     std::vector<float> query_, key_, dst_;
     mask_rules rules_;
     attention_operands at_;
-    std::shared_ptr<const attention_data> plan_;
+    std::shared_ptr<const tile_plan> plan_;
 };
 
 // f32; every other row of cond is true.

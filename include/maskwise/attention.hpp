@@ -20,8 +20,8 @@
 
 namespace maskwise {
 
-struct attention_data; // the library's
-struct mask_maps_data;
+struct tile_plan; // the library's
+struct cached_maps;
 
 inline namespace v1 {
 
@@ -106,10 +106,10 @@ class MASKWISE_API mask_maps {
 public:
     mask_maps();
 
-    mask_maps_data& data() const noexcept { return *data_; } // for the library
+    cached_maps& data() const noexcept { return *data_; } // for the library
 
 private:
-    std::shared_ptr<mask_maps_data> data_;
+    std::shared_ptr<cached_maps> data_;
 };
 
 // The addresses of each operand's element {0,...,0}; null where there is none. Memory stays the
@@ -161,13 +161,13 @@ public:
     attention_plan& operator=(const attention_plan&) = default;
 
     // For the library.
-    explicit attention_plan(std::shared_ptr<const attention_data> data) noexcept;
+    explicit attention_plan(std::shared_ptr<const tile_plan> data) noexcept;
 
 private:
     friend MASKWISE_API std::string to_string(const attention_plan& of);
     friend MASKWISE_API std::string explain(const attention_plan& of);
 
-    std::shared_ptr<const attention_data> data_;
+    std::shared_ptr<const tile_plan> data_;
 };
 
 // What attention_plan::dst() of compile(desc) is. Throws as that does for types, layouts, numbers

@@ -1,21 +1,21 @@
 #include "maskwise/attention.hpp"
 
 #include "attention/attention_checks.hpp"
-#include "attention/attention_plan.hpp"
 #include "attention/row_spans.hpp"
 #include "attention/run_attention.hpp"
+#include "attention/tile_plan.hpp"
 #include "base/verbose.hpp"
 #include "exec/parts.hpp"
 
 namespace maskwise {
 namespace {
 
-void check(const attention_data& plan, const attention_operands& at) {
+void check(const tile_plan& plan, const attention_operands& at) {
     require_addresses(plan.desc, at);
     if (at.rules != nullptr) check_rules(*at.rules, sequences_of(plan));
 }
 
-void run(const attention_data& plan, const attention_operands& at, const parallel_loop* loop) {
+void run(const tile_plan& plan, const attention_operands& at, const parallel_loop* loop) {
     check(plan, at);
     run_measured(plan, [&] { run_attention(plan, at, loop); });
 }
@@ -29,10 +29,10 @@ tensor_desc infer_dst(const attention_desc& desc) {
 }
 
 attention_plan compile(const attention_desc& desc) {
-    return attention_plan(make_attention_plan(desc, active_isa()));
+    return attention_plan(make_tile_plan(desc, active_isa()));
 }
 
-attention_plan::attention_plan(std::shared_ptr<const attention_data> data) noexcept
+attention_plan::attention_plan(std::shared_ptr<const tile_plan> data) noexcept
     : data_(std::move(data)) {}
 
 const tensor_desc& attention_plan::dst() const noexcept {

@@ -18,8 +18,8 @@ constexpr std::int64_t least_tiles = 8;
 constexpr int few_workers = 8;
 // By size; exact enough for the order of items.
 constexpr std::int64_t classes = 16;
-// Of row tiles to a worker: whoever has the last one, even a heavy one, adds little to the whole,
-// and counting would take longer than it saves.
+// With this many row tiles per worker even a heavy last tile adds little, so counting costs more
+// than it saves.
 constexpr std::int64_t many_row_tiles = 8, many_beyond_few_workers = 32;
 // What a row tile costs without its keys, in key tiles: its queries, its rows of dst.
 constexpr std::int64_t own_cost = 1;
@@ -111,7 +111,7 @@ std::int64_t division::bytes() const {
     return all > most ? most : static_cast<std::int64_t>(all);
 }
 
-division divide(const attention_data& plan, int threads) {
+division divide(const tile_plan& plan, int threads) {
     division made;
     made.threads = threads;
     made.row_tiles = plan.heads * plan.row_tiles();
@@ -139,7 +139,7 @@ division divide(const attention_data& plan, int threads) {
 }
 
 // Rules are a sequence's, which is an index of the first dimension.
-std::int64_t heads_alike(const attention_data& plan, bool has_rules) {
+std::int64_t heads_alike(const tile_plan& plan, bool has_rules) {
     const int last = plan.outer.rank() - 1;
     if (last < 0 || (has_rules && last == 0)) return 1;
     for (const mask_layout* layout : {&plan.mask, &plan.bias_mask})

@@ -1,16 +1,15 @@
 #pragma once
 
-#include "attention/attention_plan.hpp"
+#include "attention/tile_plan.hpp"
 
 namespace maskwise {
 
-// A worker's next work: one of the parts of a row tile's keys, each of as many computed key tiles
-// as the others, or one more.
+// The next unit of work: one slice of a row tile's key tiles. Slices differ by at most one computed
+// tile.
 struct work_item {
     std::int64_t row_tile = 0; // of all heads
     std::int64_t part = 0, parts = 1;
-    std::int64_t state = 0; // the place of this part's, behind those of the parts before it; where
-                            // the row tile has several
+    std::int64_t state = 0; // index of this slice's partial state; used only if parts > 1
 };
 
 // How many key tiles the row tiles compute; heads that follow one another may be alike.
@@ -46,17 +45,17 @@ struct division {
     std::int64_t bytes() const;
 };
 
-division divide(const attention_data& plan, int threads);
+division divide(const tile_plan& plan, int threads);
 
 // How many heads that follow one another have the same mask.
-std::int64_t heads_alike(const attention_data& plan, bool has_rules);
+std::int64_t heads_alike(const tile_plan& plan, bool has_rules);
 
-// In how many parts the key tiles of a map's row tile are looked at.
+// The number of slices in which the key tiles of a map's row tile are classified.
 std::int64_t parts_of_map(const mask_layout& layout, int workers);
 
-// Fills in the list, which has room for what `divide` says: items cost about the same, and the
-// heavier ones come first. False, and no list, where each row tile is an item so light that no
-// order is better.
+// Fills in the list, which has room for what `divide` says. Items cost about the same, and heavier
+// ones come first. False, and no list, if every row tile is a light item: then the order does not
+// matter.
 bool list_work(const row_costs& costs, int workers, work_list& list);
 
 } // namespace maskwise

@@ -7,25 +7,25 @@
 
 namespace maskwise {
 
-// How a tile of scores comes out of the mask: as computed, as the fill, or element by element. Of a
-// bias: it is 0 everywhere, it masks everywhere, or it has to be added.
+// A mask leaves a tile's scores as computed, replaces all of them by the fill, or decides score by
+// score. A bias is 0 everywhere, masks everywhere, or is added.
 enum class tile_mask : std::uint8_t { kept, masked, mixed };
 
 // What happens to a key tile of a row tile.
 enum class tile_action : std::uint8_t {
     skip, // no place has a weight
     compute,
-    postpone, // the bias is so low that maybe no place has a weight
-    fill,     // every place has a fill that is finite
+    defer, // the bias is so low that maybe no place has a weight
+    fill,  // every place has a fill that is finite
 };
 
 struct key_tile {
     std::int64_t number = 0, first = 0, keys = 0;
     tile_action action = tile_action::skip;
-    // What of the mask still has to be looked at, place by place.
-    bool is_crossed = false; // by an end of a row's span of keys
-    bool is_selected = false;
-    bool is_biased = false;
+    // Parts of the mask that are still to be applied, score by score.
+    bool needs_spans = false; // some row's span of keys ends inside the tile
+    bool needs_cond = false;
+    bool needs_bias = false;
     float highest_bias = 0; // of the tile, or infinity
 };
 

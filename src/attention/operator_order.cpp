@@ -2,7 +2,7 @@
 // known; weights are exponentials of what lies below the true maximum, divided by their sum and
 // rounded, before the first value is added; values are added in the order of their keys.
 
-#include "attention/attention_tile.hpp"
+#include "attention/tile_worker.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -24,7 +24,7 @@ void tile_worker::keep_scores(const key_tile& keys) {
 
 // Without a bias each place has the fill itself.
 void tile_worker::fill_scores(const key_tile& keys) {
-    if (keys.is_biased) return keep_scores(keys);
+    if (keys.needs_bias) return keep_scores(keys);
     operands_.for_each_panel([&](const panel_rows& panel) {
         std::fill_n(scores_of(panel, keys), keys.keys * plan_.panel, numbers_.fill);
         kernels_.finish(operands_.scores_of(panel, keys, scores_of(panel, keys)),
@@ -33,7 +33,7 @@ void tile_worker::fill_scores(const key_tile& keys) {
 }
 
 // What then has no weight in any row is skipped from there on.
-void tile_worker::keep_put_off(const tile_range& range, tile_action action, key_tile* tiles) {
+void tile_worker::retain_deferred(const tile_range& range, tile_action action, key_tile* tiles) {
     const float* const maxima = own_state();
     for (std::int64_t number = range.first; number < range.last; ++number) {
         key_tile& keys = tiles[number];
@@ -86,8 +86,8 @@ void tile_worker::run_by_operators(const tile_range& range) {
         const key_tile& keys = *std::construct_at(tiles + number, operands_.tile(number));
         if (keys.action == tile_action::compute) keep_scores(keys);
     }
-    keep_put_off(range, tile_action::postpone, tiles);
-    keep_put_off(range, tile_action::fill, tiles);
+    retain_deferred(range, tile_action::defer, tiles);
+    retain_deferred(range, tile_action::fill, tiles);
     if (plan_.sinks.column_count != 0) merge_sinks(own_state(), 0);
     weigh(range, tiles);
     write(own_state(), true);

@@ -1,12 +1,12 @@
 #include "attention/attention_checks.hpp"
-#include "attention/attention_plan.hpp"
 #include "attention/run_attention.hpp"
+#include "attention/tile_plan.hpp"
 #include "tensor/tensor_desc.hpp"
 
 namespace maskwise {
 namespace {
 
-std::string mask_words(const attention_data& plan) {
+std::string mask_words(const tile_plan& plan) {
     std::string words;
     if (plan.desc.soft_cap != 0) words += ", soft cap";
     if (plan.bias.column_count != 0) words += ", bias";
@@ -32,7 +32,7 @@ std::string_view to_string(causal_boundary boundary) {
 
 } // namespace v1
 
-std::string to_string(const attention_data& plan) {
+std::string to_string(const tile_plan& plan) {
     const auto number = [](std::int64_t value) { return std::to_string(value); };
     return "attention " + std::string(to_string(plan.desc.query.type)) + ' ' +
            to_string(plan.outer) + " x " + number(plan.rows) + " queries x " + number(plan.keys) +
@@ -44,14 +44,14 @@ std::string to_string(const attention_data& plan) {
            std::string(to_string(plan.kernels->target));
 }
 
-std::string explain(const attention_data& plan) {
+std::string explain(const tile_plan& plan) {
     const int threads = threads_for(plan);
     std::string operands;
     for (const auto& [name, operand] : named_operands)
         if (const tensor_desc& desc = plan.desc.*operand; desc.type != data_type::undef)
             operands.append(name).append(" ").append(to_string(desc)).append("\n");
     return operands + "keys are " +
-           way_of(plan.in_pairs ? plan.key_is_turned : plan.converts_key, plan.in_pairs) +
+           way_of(plan.in_pairs ? plan.key_is_transposed : plan.converts_key, plan.in_pairs) +
            ", values " + way_of(plan.converts_value, plan.in_pairs) + '\n' + to_string(plan) +
            '\n' + std::to_string(threads) + (threads == 1 ? " thread, " : " threads, ") +
            std::to_string(scratch_bytes(plan, threads)) + " bytes of scratch\n";

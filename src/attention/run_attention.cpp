@@ -1,8 +1,8 @@
 #include "attention/run_attention.hpp"
 
-#include "attention/attention_tile.hpp"
+#include "attention/cached_maps.hpp"
 #include "attention/division.hpp"
-#include "attention/kept_maps.hpp"
+#include "attention/tile_worker.hpp"
 #include "exec/parts.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ constexpr std::int64_t row_tiles_at_once = 4;
 // A thread of workers may multiply; what it was before comes back, also behind an exception.
 class product_scope {
 public:
-    explicit product_scope(const attention_data& plan)
+    explicit product_scope(const tile_plan& plan)
         : kernels_(*plan.products), enters_(plan.multiplies_by_tiles()) {
         if (enters_) kernels_.enter();
     }
@@ -34,7 +34,7 @@ private:
 
 class attention_run {
 public:
-    attention_run(const attention_data& plan, const attention_operands& at,
+    attention_run(const tile_plan& plan, const attention_operands& at,
                   const attention_numbers& numbers, const parallel_loop* loop, const division& how,
                   std::byte* scratch)
         : plan_(plan), at_(at), numbers_(numbers), loop_(loop), how_(how),
@@ -79,9 +79,9 @@ private:
     }
 
     static void count(const key_tile& keys, tile_counts& counts) {
-        const bool is_masked = keys.is_crossed || keys.is_selected || keys.is_biased;
+        const bool is_masked = keys.needs_spans || keys.needs_cond || keys.needs_bias;
         ++counts.all;
-        if (keys.action == tile_action::postpone)
+        if (keys.action == tile_action::defer)
             ++counts.deferred;
         else if (keys.action != tile_action::compute)
             ++counts.skipped;
@@ -136,19 +136,20 @@ private:
         });
     }
 
-    // The map of a mask: kept from before, to be kept, or in this execution's scratch memory.
-    map_memory find_map(const mask_layout& layout, const void* mask, const map_memory& own) const {
+    // The map of a mask: cached, to be cached, or in this execution's scratch memory.
+    map_memory find_map(const mask_layout& layout, const void* mask,
+                        const map_memory& scratch) const {
         if (layout.heads == 0) return {};
-        mask_maps_data* const kept = at_.maps == nullptr ? nullptr : &at_.maps->data();
-        if (kept != nullptr)
-            if (kept_map* const found = kept->find(mask, layout)) return found->memory();
-        if (kept == nullptr || kept->is_full()) {
-            fill_map(layout, mask, own);
-            return own;
+        cached_maps* const cache = at_.maps == nullptr ? nullptr : &at_.maps->data();
+        if (cache != nullptr)
+            if (cached_map* const cached = cache->find(mask, layout)) return cached->memory();
+        if (cache == nullptr || cache->is_full()) {
+            fill_map(layout, mask, scratch);
+            return scratch;
         }
-        auto made = std::make_unique<kept_map>(mask, layout);
-        fill_map(layout, mask, made->memory());
-        return kept->keep(std::move(made))->memory();
+        auto map = std::make_unique<cached_map>(mask, layout);
+        fill_map(layout, mask, map->memory());
+        return cache->add(std::move(map))->memory();
     }
 
     tile_range whole(std::int64_t head, std::int64_t row_tile) const {
@@ -184,7 +185,7 @@ private:
         worker.finish(range, state_at(first.state));
     }
 
-    const attention_data& plan_;
+    const tile_plan& plan_;
     const attention_operands& at_;
     const attention_numbers& numbers_;
     const parallel_loop* loop_;
@@ -201,31 +202,31 @@ private:
     bool is_listed_ = false;
 };
 
-bool writes_nothing(const attention_data& plan) {
+bool writes_nothing(const tile_plan& plan) {
     const bool has_columns = plan.columns != 0 || plan.statistics.column_count != 0;
     return plan.heads == 0 || plan.rows == 0 || !has_columns;
 }
 
 } // namespace
 
-double products_of(const attention_data& plan) {
+double products_of(const tile_plan& plan) {
     return static_cast<double>(plan.heads) * static_cast<double>(plan.rows) *
            static_cast<double>(plan.keys) * static_cast<double>(plan.depth + plan.columns);
 }
 
-bool may_use_threads(const attention_data& plan) {
+bool may_use_threads(const tile_plan& plan) {
     return products_of(plan) >= parallel_from_products;
 }
 
-int threads_for(const attention_data& plan) {
+int threads_for(const tile_plan& plan) {
     return may_use_threads(plan) ? available_threads() : 1;
 }
 
-std::int64_t scratch_bytes(const attention_data& plan, int threads) {
+std::int64_t scratch_bytes(const tile_plan& plan, int threads) {
     return divide(plan, std::max(1, threads)).bytes();
 }
 
-void run_attention(const attention_data& plan, const attention_operands& at,
+void run_attention(const tile_plan& plan, const attention_operands& at,
                    const attention_numbers& numbers, const parallel_loop* loop,
                    scratch_pool<scratch_memory>* pool) {
     if (writes_nothing(plan)) return;
@@ -238,7 +239,7 @@ void run_attention(const attention_data& plan, const attention_operands& at,
     pool->give_back(std::move(memory));
 }
 
-tile_counts count_tiles(const attention_data& plan, const attention_operands& at) {
+tile_counts count_tiles(const tile_plan& plan, const attention_operands& at) {
     if (writes_nothing(plan)) return {};
     const parallel_loop alone = calling_thread();
     scratch_memory memory;

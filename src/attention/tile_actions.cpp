@@ -14,33 +14,33 @@ constexpr float no_weight = 88;
 constexpr float low_bias = 16;
 
 tile_action action_of_bias(const key_tile& keys, const row_tile& rows, bool masks) {
-    if (!keys.is_biased) return tile_action::compute;
+    if (!keys.needs_bias) return tile_action::compute;
     if (masks && keys.highest_bias == minus_infinity) return tile_action::skip;
     const bool is_low =
         rows.maps.key_norms != nullptr && keys.highest_bias < rows.best_bias - low_bias;
-    return masks || is_low ? tile_action::postpone : tile_action::compute;
+    return masks || is_low ? tile_action::defer : tile_action::compute;
 }
 
 } // namespace
 
-key_tile decide(const attention_data& plan, const attention_numbers& numbers, const row_tile& rows,
-                std::int64_t number) {
+key_tile classify_tile(const tile_plan& plan, const attention_numbers& numbers,
+                       const row_tile& rows, std::int64_t number) {
     key_tile keys{.number = number, .first = number * plan.tile_keys};
     keys.keys = std::min(plan.tile_keys, plan.keys - keys.first);
     const tile_maps& maps = rows.maps;
     tile_mask kept = tile_mask::kept;
     if (rows.spans != nullptr) kept = rows.spans->state(keys.first, keys.first + keys.keys);
-    keys.is_crossed = kept != tile_mask::kept;
+    keys.needs_spans = kept != tile_mask::kept;
     if (maps.cond != nullptr && kept != tile_mask::masked) {
-        keys.is_selected = maps.cond[number] != tile_mask::kept;
-        if (keys.is_selected) kept = maps.cond[number];
+        keys.needs_cond = maps.cond[number] != tile_mask::kept;
+        if (keys.needs_cond) kept = maps.cond[number];
     }
     const tile_mask bias = maps.bias != nullptr ? maps.bias[number] : tile_mask::kept;
-    keys.is_biased = bias != tile_mask::kept;
-    if (keys.is_biased) keys.highest_bias = maps.highest_bias[number];
+    keys.needs_bias = bias != tile_mask::kept;
+    if (keys.needs_bias) keys.highest_bias = maps.highest_bias[number];
     const bool has_fill = kept != tile_mask::kept && !numbers.fill_is_minus_infinity();
     if (kept == tile_mask::masked) {
-        keys.is_biased = keys.is_biased && plan.desc.bias_on_fill;
+        keys.needs_bias = keys.needs_bias && plan.desc.bias_on_fill;
         keys.action = has_fill ? tile_action::fill : tile_action::skip;
         return keys;
     }
@@ -58,7 +58,7 @@ bool has_weight(const key_tile& keys, float fill, float bound, const float* maxi
                 std::int64_t rows) {
     const bool is_filled = keys.action == tile_action::fill;
     const bool is_bounded = bound < -minus_infinity;
-    float reached = (is_filled ? fill : 0) + (keys.is_biased ? keys.highest_bias : 0);
+    float reached = (is_filled ? fill : 0) + (keys.needs_bias ? keys.highest_bias : 0);
     if (reached == minus_infinity) return false;
     const float distance = is_filled || is_bounded ? no_weight : std::max(no_weight, -reached / 2);
     if (is_bounded) reached += bound;

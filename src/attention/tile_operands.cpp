@@ -15,7 +15,7 @@ std::byte* bytes_at(const void* base) {
     return static_cast<std::byte*>(const_cast<void*>(base));
 }
 
-strided_matrix turned(strided_matrix matrix) {
+strided_matrix transposed(strided_matrix matrix) {
     std::swap(matrix.row_bytes, matrix.column_bytes);
     return matrix;
 }
@@ -36,7 +36,7 @@ void copy_elements(const std::byte* from, std::int64_t stride_bytes, std::byte* 
 }
 
 // The part of one row tile.
-tile_maps part_of(tile_maps maps, const attention_data& plan, std::int64_t head,
+tile_maps part_of(tile_maps maps, const tile_plan& plan, std::int64_t head,
                   std::span<const std::int64_t> position, std::int64_t number) {
     if (maps.cond != nullptr) maps.cond += place_in_map(plan.mask, position, number);
     if (maps.bias != nullptr) {
@@ -58,7 +58,7 @@ bool is_moderate(float scale) {
 } // namespace
 
 // Queries hold the scale where that is a factor of its own; a pair of bf16 cannot.
-tile_operands::tile_operands(const attention_data& plan, const attention_operands& at,
+tile_operands::tile_operands(const tile_plan& plan, const attention_operands& at,
                              const attention_numbers& numbers, const tile_maps& maps,
                              float* scratch)
     : plan_(plan), at_(at), numbers_(numbers), maps_(maps), kernels_(*plan.products),
@@ -129,7 +129,7 @@ float tile_operands::key_norm(const key_tile& keys) const {
 
 // A little more than exact: products are sums of rounded ones. Keys that are masked are not read.
 float tile_operands::bound_of_scores(const key_tile& keys) {
-    if (keys.action != tile_action::postpone || rows_.maps.key_norms == nullptr ||
+    if (keys.action != tile_action::defer || rows_.maps.key_norms == nullptr ||
         rows_.maps.bias[keys.number] == tile_mask::masked)
         return std::numeric_limits<float>::infinity();
     if (query_norm_ == unknown_norm)
@@ -157,11 +157,11 @@ strided_matrix tile_operands::keys_of(const key_tile& keys) {
     ++computed_tiles_;
     if (!has_queries_) load_queries();
     strided_matrix own = matrix(plan_.key, at_.key, keys.first);
-    if (plan_.key_is_turned && plan_.in_pairs)
-        return turned(kernels_.load_pairs(turned(own), plan_.depth, keys.keys, false,
-                                          part(plan_.worker.keys)));
-    if (plan_.key_is_turned && plan_.converts_key)
-        return turned(floats(turned(own), plan_.depth, keys.keys, plan_.worker.keys));
+    if (plan_.key_is_transposed && plan_.in_pairs)
+        return transposed(kernels_.load_pairs(transposed(own), plan_.depth, keys.keys, false,
+                                              part(plan_.worker.keys)));
+    if (plan_.key_is_transposed && plan_.converts_key)
+        return transposed(floats(transposed(own), plan_.depth, keys.keys, plan_.worker.keys));
     if (!plan_.in_pairs && plan_.converts_key)
         return floats(own, keys.keys, plan_.depth, plan_.worker.keys);
     return plan_.in_pairs ? as_pairs(own) : own;
@@ -204,9 +204,9 @@ panel_scores tile_operands::multiply(const panel_rows& panel, const key_tile& ke
     made.steps = steps_;
     made.fill = numbers_.fill;
     made.bias_on_fill = plan_.desc.bias_on_fill;
-    if (keys.is_biased) add_bias(panel, made, keys.first + made.first_key);
-    if (keys.is_selected) add_cond(panel, made, keys.first + made.first_key);
-    if (keys.is_crossed) spans_.add_to(made, panel.number, keys.first + made.first_key);
+    if (keys.needs_bias) add_bias(panel, made, keys.first + made.first_key);
+    if (keys.needs_cond) add_cond(panel, made, keys.first + made.first_key);
+    if (keys.needs_spans) spans_.add_to(made, panel.number, keys.first + made.first_key);
     return made;
 }
 

@@ -23,17 +23,16 @@ struct row_tile {
     float best_bias = 0; // of all key tiles, where norms are known
 };
 
-key_tile decide(const attention_data& plan, const attention_numbers& numbers, const row_tile& rows,
-                std::int64_t number);
+key_tile classify_tile(const tile_plan& plan, const attention_numbers& numbers,
+                       const row_tile& rows, std::int64_t number);
 
-// Whether a tile that is postponed or filled has a weight in one of these rows, of which the
-// largest scores so far are given. No product of a query and a key is above `bound`; infinity where
-// that is not known.
+// Whether a deferred or filled tile has a weight in one of these rows; `maxima` are their largest
+// scores so far. `bound` is an upper bound on products of queries and keys; infinity if unknown.
 bool has_weight(const key_tile& keys, float fill, float bound, const float* maxima,
                 std::int64_t rows);
 
-// Key tiles [first, last) of a row tile of a head, or of these one of a few parts, with as many
-// tiles to compute as the others, or one more.
+// A half-open range of key tiles. If `parts > 1`, slice `part` of it; slices are balanced by
+// computed tiles.
 struct tile_range {
     std::int64_t head = 0, row_tile = 0;
     std::int64_t first = 0, last = 0;
@@ -58,12 +57,14 @@ struct value_sums {
 class tile_operands {
 public:
     // `scratch` has room for plan.worker.floats.
-    tile_operands(const attention_data& plan, const attention_operands& at,
+    tile_operands(const tile_plan& plan, const attention_operands& at,
                   const attention_numbers& numbers, const tile_maps& maps, float* scratch);
 
     void bind(std::int64_t head, std::int64_t number);
     const row_tile& rows() const { return rows_; }
-    key_tile tile(std::int64_t number) const { return decide(plan_, numbers_, rows_, number); }
+    key_tile tile(std::int64_t number) const {
+        return classify_tile(plan_, numbers_, rows_, number);
+    }
     // Without the tiles at its ends of which no row keeps a key.
     tile_range kept_part(const tile_range& range) const;
     // Of the tiles that are computed for certain.
@@ -91,7 +92,8 @@ public:
     // query of the panel keeps, or none of its document, are not multiplied.
     void add_values(const panel_rows& panel, const key_tile& keys, const panel_scores& weights,
                     const strided_matrix& value, const value_sums& to) const;
-    // Whether a tile that was put off has a weight in a row, given the rows' largest scores so far.
+    // Whether a deferred or filled tile has a weight in a row; `maxima` are the rows' largest
+    // scores so far.
     bool may_count(const key_tile& keys, const float* maxima) {
         return has_weight(keys, numbers_.fill, bound_of_scores(keys), maxima, rows_.rows);
     }
@@ -113,7 +115,7 @@ private:
     // Where a part begins.
     std::int64_t first_of(const tile_range& all, std::int64_t part) const;
     float key_norm(const key_tile& keys) const;
-    // That no score of a postponed tile is above, its bias apart; infinity where none is known.
+    // Upper bound on a deferred tile's scores before bias; infinity if unknown.
     float bound_of_scores(const key_tile& keys);
     void load_queries();
     // How far ahead memory is asked for: by a tile, but not of copies in scratch memory.
@@ -128,7 +130,7 @@ private:
     }
     // Whether keys of the tile outside the queries' spans have no weight.
     bool leaves_keys_out(const key_tile& keys) const {
-        return keys.is_crossed && numbers_.fill_is_minus_infinity();
+        return keys.needs_spans && numbers_.fill_is_minus_infinity();
     }
     // The keys of the tile that queries of the panel keep, counted from the tile's first.
     key_span kept_keys(const panel_rows& panel, const key_tile& keys) const;
@@ -148,7 +150,7 @@ private:
     void add_cond(const panel_rows& panel, panel_scores& scores, std::int64_t first_key) const;
     void add_bias(const panel_rows& panel, panel_scores& scores, std::int64_t first_key) const;
 
-    const attention_data& plan_;
+    const tile_plan& plan_;
     const attention_operands& at_;
     const attention_numbers& numbers_;
     const tile_maps maps_;

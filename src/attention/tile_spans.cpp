@@ -14,7 +14,7 @@ std::uint64_t kept_bits(const row_spans& row, std::int64_t first_key, std::int64
     return bits_of(row.main) | bits_of(row.second);
 }
 
-tile_spans::tile_spans(const attention_data& plan, const mask_rules* rules,
+tile_spans::tile_spans(const tile_plan& plan, const mask_rules* rules,
                        const std::optional<std::int64_t>& causal_offset, float* scratch)
     : plan_(plan), rules_(rules), causal_offset_(causal_offset),
       spans_(reinterpret_cast<row_spans*>(scratch + plan.worker.spans)),

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "attention/attention_plan.hpp"
 #include "attention/row_spans.hpp"
+#include "attention/tile_plan.hpp"
 
 #include <optional>
 
@@ -20,7 +20,7 @@ std::uint64_t kept_bits(const row_spans& row, std::int64_t first_key, std::int64
 class tile_spans {
 public:
     // `rules` may be null. Spans lie in `scratch`, which has the plan's room for a worker.
-    tile_spans(const attention_data& plan, const mask_rules* rules,
+    tile_spans(const tile_plan& plan, const mask_rules* rules,
                const std::optional<std::int64_t>& causal_offset, float* scratch);
 
     // Of rows of the head that lies there.
@@ -59,7 +59,7 @@ private:
     void summarize(std::int64_t rows);
     bool has_second(std::int64_t panel) const { return !summaries_[panel].any.second.is_empty(); }
 
-    const attention_data& plan_;
+    const tile_plan& plan_;
     const mask_rules* rules_;
     const std::optional<std::int64_t> causal_offset_;
     row_spans* spans_;         // of the rows

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "attention/attention_plan.hpp"
+#include "attention/tile_plan.hpp"
 #include "fusion/row_chain.hpp"
 
 #include <cstddef>

@@ -116,7 +116,7 @@ compiled_attention::compiled_attention(const block& of, std::span<const tensor_d
     desc.scale = 1; // given at execution
     desc.weights_type = attention.weights_type;
     describe_outputs(desc, outputs);
-    plan_ = make_attention_plan(desc, active_isa());
+    plan_ = make_tile_plan(desc, active_isa());
 }
 
 // A cond or a bias may have more heads, rows and keys than the product of query and key.

@@ -27,7 +27,7 @@ public:
     void run(const block_addresses& at, const parallel_loop* loop,
              block_scratch* memory) const override;
     std::string describe() const override { return to_string(*plan_); }
-    const attention_data* attention() const override { return plan_.get(); }
+    const tile_plan* attention() const override { return plan_.get(); }
 
 private:
     struct call {
@@ -47,7 +47,7 @@ private:
     std::vector<int> dst_order_;
     std::vector<data_type> number_types_; // of each operand; undef of cond and bias
     std::vector<offset_term> offset_terms_;
-    std::shared_ptr<const attention_data> plan_;
+    std::shared_ptr<const tile_plan> plan_;
 };
 
 } // namespace maskwise::fusion

@@ -2,7 +2,7 @@
 
 #include "fusion/block.hpp"
 
-#include "attention/attention_plan.hpp"
+#include "attention/tile_plan.hpp"
 #include "plan/recent_plans.hpp"
 
 #include <memory>
@@ -47,7 +47,7 @@ public:
     // For verbose lines: its plan.
     virtual std::string describe() const = 0;
     // Null where rows are all of it.
-    virtual const attention_data* attention() const { return nullptr; }
+    virtual const tile_plan* attention() const { return nullptr; }
 };
 
 inline std::string to_string(const compiled_block& of) {

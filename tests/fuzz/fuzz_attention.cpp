@@ -41,7 +41,7 @@ std::string run(generator& random, const attention_case& what, const wanted_atte
     for (const auto* output : {&what.dst, &what.statistics})
         fill_random(random, output->memory.data(), output->memory.size());
     const output_memory before = copy_outputs(what);
-    const auto plan = make_attention_plan(what.desc, *target);
+    const auto plan = make_tile_plan(what.desc, *target);
     const int threads = static_cast<int>(draw(random, 0, 6));
     const parallel_loop loop = shuffled_loop(random, threads);
     run_attention(*plan, what.operands(), threads == 0 ? nullptr : &loop);
@@ -75,7 +75,7 @@ void spoil(generator& random, attention_desc& desc) {
 void compile_spoiled(generator& random, attention_desc desc, const kernel_table* target) {
     spoil(random, desc);
     try {
-        const auto plan = make_attention_plan(desc, *target);
+        const auto plan = make_tile_plan(desc, *target);
         scratch_bytes(*plan, static_cast<int>(draw(random, 1, 100)));
         to_string(*plan) + explain(*plan);
     } catch (const error&) {

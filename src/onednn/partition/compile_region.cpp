@@ -126,7 +126,7 @@ attention_order wanted_order() {
 std::unique_ptr<executable> compile_attention(const row_region& region, const compile_call& call) {
     assembly made(partition_kind::attention, region, call);
     const auto block = made.add_block(*region.block, wanted_order(), {});
-    const attention_data& plan = *block->attention();
+    const tile_plan& plan = *block->attention();
     if (std::min({plan.heads, plan.rows, plan.keys, plan.columns}) <= 0)
         throw argument_error("the attention is empty");
     const std::string reason = reason_against_attention(plan, region.settings);

@@ -68,7 +68,7 @@ std::string reason_against_rows(const row_region& region) {
     return {};
 }
 
-std::string reason_against_attention(const attention_data& plan, const graph_settings& settings) {
+std::string reason_against_attention(const tile_plan& plan, const graph_settings& settings) {
     if (settings.fpmath_mode != fpmath_strict) return "the graph lets oneDNN round in products";
     if (is_16_bit_float(plan.desc.query.type) && onednn_has_amx())
         return "oneDNN has this CPU's products of matrices";

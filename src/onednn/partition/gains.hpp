@@ -1,6 +1,6 @@
 #pragma once
 
-#include "attention/attention_plan.hpp"
+#include "attention/tile_plan.hpp"
 #include "onednn/partition/claim.hpp"
 
 #include <string>
@@ -13,6 +13,6 @@ namespace maskwise::onednn {
 std::string reason_against_rows(const row_region& region);
 
 // The region as one attention.
-std::string reason_against_attention(const attention_data& plan, const graph_settings& settings);
+std::string reason_against_attention(const tile_plan& plan, const graph_settings& settings);
 
 } // namespace maskwise::onednn

@@ -24,7 +24,7 @@ constexpr double lowest = std::numeric_limits<float>::lowest();
 std::string run_and_compare(const attention_case& what, const test::wanted_attention& wanted,
                             const kernel_table* target) {
     const test::output_memory before = test::copy_outputs(what);
-    run_attention(*make_attention_plan(what.desc, *target), what.operands(), nullptr);
+    run_attention(*make_tile_plan(what.desc, *target), what.operands(), nullptr);
     return test::compare(what, wanted, before);
 }
 
@@ -195,7 +195,7 @@ TEST_P(attention_test, a_nan_stays_in_its_row) {
     std::vector<double> queries = what.query.values;
     queries[16 * 20 + 5] = nan;
     what.query.fill(queries);
-    run_attention(*make_attention_plan(what.desc, *GetParam()), what.operands(), nullptr);
+    run_attention(*make_tile_plan(what.desc, *GetParam()), what.operands(), nullptr);
     const std::vector<double> dst = what.dst.read();
     for (std::size_t i = 0; i < dst.size(); ++i) ASSERT_EQ(std::isnan(dst[i]), i / 16 == 20) << i;
     const std::vector<double> statistics = what.statistics.read();
@@ -258,7 +258,7 @@ TEST_P(attention_test, shares_keys_among_heads_below_one_mask) {
                 what.desc.grouped_queries = true;
                 what.desc.order = order;
                 set(what.cond, data_type::boolean, {rows, 150}, some(rows * 150, 0, 1));
-                ASSERT_EQ(make_attention_plan(what.desc, *GetParam())->folded_heads, 3);
+                ASSERT_EQ(make_tile_plan(what.desc, *GetParam())->folded_heads, 3);
                 check(what, GetParam());
                 set(what.bias, type, {2, 1, rows, 150}, some(2 * rows * 150, -2, 0.5));
                 check(what, GetParam());
@@ -277,7 +277,7 @@ TEST(attention, of_few_queries_in_f32_has_panels_of_four_where_these_gain) {
         attention_desc desc;
         desc.query = {type, {1, rows, 128}};
         desc.key = desc.value = {type, {1, keys, 128}};
-        return make_attention_plan(desc, isa::avx512)->panel;
+        return make_tile_plan(desc, isa::avx512)->panel;
     };
     EXPECT_EQ(panel_of(12, 20, data_type::f32), 4);
     EXPECT_EQ(panel_of(16, 20, data_type::f32), 32);
@@ -294,7 +294,7 @@ TEST_P(attention_test, takes_pairs_of_bf16_where_a_kernel_does) {
     const auto takes_pairs = [&](attention_order order, data_type weights) {
         desc.order = order;
         desc.weights_type = weights;
-        const auto plan = make_attention_plan(desc, *GetParam());
+        const auto plan = make_tile_plan(desc, *GetParam());
         EXPECT_EQ(plan->in_pairs, plan->weights_in_pairs);
         return plan->in_pairs;
     };

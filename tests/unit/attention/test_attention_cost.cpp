@@ -44,7 +44,7 @@ kept_places below_boundary(std::int64_t rows, std::int64_t keys) {
     return made;
 }
 
-std::int64_t tiles_with_a_kept_place(const kept_places& what, const attention_data& plan) {
+std::int64_t tiles_with_a_kept_place(const kept_places& what, const tile_plan& plan) {
     std::int64_t tiles = 0;
     for (std::int64_t r = 0; r < what.rows; r += plan.tile_rows)
         for (std::int64_t k = 0; k < what.keys; k += plan.tile_keys) {
@@ -129,7 +129,7 @@ void expect_work(const kept_places& places, mask_form form, attention_order orde
                  const kernel_table* target) {
     attention_case what = masked_case(places, form);
     what.desc.order = order;
-    const auto plan = make_attention_plan(what.desc, *target);
+    const auto plan = make_tile_plan(what.desc, *target);
     const std::int64_t expected = tiles_with_a_kept_place(places, *plan);
     for (const int threads : {1, 2, 16, 64}) {
         const parallel_loop loop{threads, [](std::int64_t count, const auto& body) {
@@ -164,7 +164,7 @@ TEST(attention_cost, of_heads_that_share_keys) {
         attention_case what =
             test::plain_case({3, 8, 1, 8}, {3, key_heads, 640, 8}, {3, key_heads, 640, 5}, 3);
         what.desc.grouped_queries = key_heads > 1;
-        const auto plan = make_attention_plan(what.desc, active_isa());
+        const auto plan = make_tile_plan(what.desc, active_isa());
         run_attention(*plan, what.operands(), nullptr);
         EXPECT_EQ(plan->computed_tiles, 3 * key_heads * plan->key_tiles()) << to_string(*plan);
     }
@@ -186,7 +186,7 @@ TEST(attention_cost, of_heads_that_share_keys_and_a_mask) {
                     test::set_bias(what, data_type::f32, shape, places.keep);
                 else
                     test::set_cond(what, shape, std::vector<double>(places.keep.size(), 1));
-                const auto plan = make_attention_plan(what.desc, *target);
+                const auto plan = make_tile_plan(what.desc, *target);
                 run_attention(*plan, what.operands(), nullptr);
                 EXPECT_EQ(plan->computed_tiles, 3 * 2 * plan->key_tiles()) << to_string(*plan);
             }
@@ -202,7 +202,7 @@ TEST(attention_cost, follows_a_bias_that_falls_with_the_distance) {
         for (std::int64_t i = 0; i < length * length; ++i)
             bias.push_back(-slope * static_cast<double>(std::abs(i / length - i % length)));
         test::set_bias(what, data_type::f32, {length, length}, bias);
-        const auto plan = make_attention_plan(what.desc, active_isa());
+        const auto plan = make_tile_plan(what.desc, active_isa());
         const test::output_memory outputs = test::copy_outputs(what);
         run_attention(*plan, what.operands(), nullptr);
         EXPECT_EQ(test::compare(what, test::expected(what), outputs), "");
@@ -220,7 +220,7 @@ TEST(attention_cost, of_rows_that_are_masked_as_a_whole) {
     kept_places places{70, 640, std::vector<double>(70 * 640, 0)};
     for (const auto& [form, share] : {std::pair{mask_form::infinite, 0}, {mask_form::lowest, 1}}) {
         const attention_case what = masked_case(places, form);
-        const auto plan = make_attention_plan(what.desc, active_isa());
+        const auto plan = make_tile_plan(what.desc, active_isa());
         run_attention(*plan, what.operands(), nullptr);
         EXPECT_EQ(plan->computed_tiles,
                   share * plan->heads * plan->row_tiles() * plan->key_tiles());

@@ -34,7 +34,7 @@ class bf16_attention : public testing::TestWithParam<const kernel_table*> {
 protected:
     static void check(const attention_case& what) {
         const test::output_memory before = test::copy_outputs(what);
-        const auto plan = make_attention_plan(what.desc, *GetParam());
+        const auto plan = make_tile_plan(what.desc, *GetParam());
         // A table beyond that of its base is there for such products; few queries are multiplied by
         // the base.
         const bool has_few = plan->products != &plan->kernels->attention;
@@ -91,7 +91,7 @@ TEST_P(bf16_attention, takes_keys_from_any_place_of_a_tile) {
 // Emulated tiles end a process that uses them without having entered.
 TEST(bf16_attention_DeathTest, gives_tiles_back) {
     const attention_case what = bf16_case({4, 40, 16}, {4, 70, 16}, {4, 70, 16});
-    const auto plan = make_attention_plan(what.desc, test::emulated_tables().back());
+    const auto plan = make_tile_plan(what.desc, test::emulated_tables().back());
     run_attention(*plan, what.operands(), nullptr);
     const parallel_loop throwing{2, [](std::int64_t, const auto& body) {
                                      body(0);

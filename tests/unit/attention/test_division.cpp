@@ -128,7 +128,7 @@ struct random_tiles {
         desc.query = desc.key = desc.value = {data_type::f32, {1, 320, 8}};
         desc.key.extents = desc.value.extents = {1, 4096, 8};
         desc.cond = {data_type::boolean, {320, 4096}};
-        plan = make_attention_plan(desc, active_isa());
+        plan = make_tile_plan(desc, active_isa());
         std::mt19937 random(seed);
         cond.resize(320 * 4096);
         for (std::size_t tile = 0; tile < 5 * 64; ++tile)
@@ -147,7 +147,7 @@ struct random_tiles {
         return {numbers.data(), numbers.data(), numbers.data(), cond.data(), nullptr, dst.data()};
     }
 
-    std::shared_ptr<const attention_data> plan;
+    std::shared_ptr<const tile_plan> plan;
     std::vector<std::uint8_t> cond;
     std::vector<float> numbers, dst;
     std::vector<tile_mask> map;
@@ -196,7 +196,7 @@ TEST(division, heads_are_alike_where_none_has_a_mask_of_its_own) {
     attention_desc desc;
     desc.query = desc.key = desc.value = {data_type::f32, {2, 6, 128, 8}};
     const auto alike = [&](bool has_rules) {
-        return heads_alike(*make_attention_plan(desc, active_isa()), has_rules);
+        return heads_alike(*make_tile_plan(desc, active_isa()), has_rules);
     };
     EXPECT_EQ(alike(false), 6);
     EXPECT_EQ(alike(true), 6) << "rules are a sequence's";

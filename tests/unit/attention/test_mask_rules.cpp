@@ -143,7 +143,7 @@ struct outcome {
 };
 
 outcome run(const attention_case& what, const kernel_table* target) {
-    const auto plan = make_attention_plan(what.desc, *target);
+    const auto plan = make_tile_plan(what.desc, *target);
     const test::output_memory before = test::copy_outputs(what);
     run_attention(*plan, what.operands(), nullptr);
     EXPECT_EQ(test::compare(what, test::expected(what), before), "") << to_string(what);
@@ -186,7 +186,7 @@ TEST_P(rules_test, hold_for_folded_heads) {
         what.desc.grouped_queries = true;
         what.rules = mask_rules{.from_end = true, .causal = true, .lengths = {700, 650}};
         what.rules->window = key_window{.left = 100};
-        const auto plan = make_attention_plan(what.desc, *GetParam());
+        const auto plan = make_tile_plan(what.desc, *GetParam());
         EXPECT_EQ(plan->rows, 4 * rows);
         const test::output_memory before = test::copy_outputs(what);
         run_attention(*plan, what.operands(), nullptr);
@@ -199,7 +199,7 @@ TEST_P(rules_test, cost_only_the_tiles_that_they_keep) {
     attention_case what = test::plain_case({1, 640, 8}, {1, 640, 8}, {1, 640, 5}, 3);
     const auto tiles = [&](const mask_rules& rules) {
         what.rules = rules;
-        const auto plan = make_attention_plan(what.desc, *GetParam());
+        const auto plan = make_tile_plan(what.desc, *GetParam());
         const tile_counts counts = count_tiles(*plan, what.operands());
         run_attention(*plan, what.operands(), nullptr);
         EXPECT_EQ(counts.all, 100);
@@ -242,10 +242,10 @@ TEST(count_tiles, reads_nothing_of_an_empty_attention) {
     desc.query = {data_type::f32, {1, 1, 0, 8}};
     desc.key = desc.value = {data_type::f32, {1, 1, 5, 8}};
     desc.cond = {data_type::boolean, {0, 5}};
-    EXPECT_EQ(count_tiles(*make_attention_plan(desc, active_isa()), {}).all, 0);
+    EXPECT_EQ(count_tiles(*make_tile_plan(desc, active_isa()), {}).all, 0);
     desc.cond = {};
     desc.bias = {data_type::f32, {0, 5}};
-    EXPECT_EQ(count_tiles(*make_attention_plan(desc, active_isa()), {}).all, 0);
+    EXPECT_EQ(count_tiles(*make_tile_plan(desc, active_isa()), {}).all, 0);
 }
 
 // The mask is read once for all attentions that get the same maps.
@@ -257,7 +257,7 @@ TEST(mask_maps, are_kept_from_one_execution_to_the_next) {
     test::set_cond(what, {130, 300}, kept);
     const mask_maps maps;
     const auto run_with = [&](const mask_maps* given) {
-        const auto plan = make_attention_plan(what.desc, active_isa());
+        const auto plan = make_tile_plan(what.desc, active_isa());
         attention_operands at = what.operands();
         at.maps = given;
         run_attention(*plan, at, nullptr);

@@ -92,7 +92,7 @@ void spoil(const attention_case& what, test::attention_tensor& tensor, std::int6
     tensor.fill(values);
 }
 
-std::vector<double> run(const attention_case& what, const attention_data& plan, int threads) {
+std::vector<double> run(const attention_case& what, const tile_plan& plan, int threads) {
     const parallel_loop loop{threads, [](std::int64_t count, const auto& body) {
                                  for (std::int64_t i = 0; i < count; ++i) body(i);
                              }};
@@ -117,7 +117,7 @@ void expect_same(const attention_case& what, const std::vector<double>& found,
 // What is left out for all rows of a block, or by one row, does not matter to these.
 void expect_untouched(attention_case& what, const kernel_table* target, int threads = 1) {
     if (what.rules) check_rules(*what.rules, what.shape().sequences);
-    const auto plan = make_attention_plan(what.desc, *target);
+    const auto plan = make_tile_plan(what.desc, *target);
     const std::vector<double> clean = run(what, *plan, threads);
     const std::vector<double> keys = what.key.values, values = what.value.values;
     const std::int64_t rows = what.shape().rows, row = rows / 2;
@@ -232,7 +232,7 @@ TEST_P(masked_values, do_not_matter_to_folded_heads) {
                 for (auto* tensor : {&what.query, &what.key, &what.value}) retype(*tensor, type);
                 what.describe();
                 what.desc.grouped_queries = has_heads;
-                ASSERT_GT(make_attention_plan(what.desc, *GetParam())->folded_heads, 1);
+                ASSERT_GT(make_tile_plan(what.desc, *GetParam())->folded_heads, 1);
                 for (mask_rules rules : rules_of(what.shape(), 7)) {
                     if (rules.lengths.size() == 1) rules.lengths = {1, 90, 13, 64, 65};
                     rules.lengths.resize(rules.lengths.empty() ? 0 : has_heads ? 2 : 5, 9);
@@ -249,7 +249,7 @@ TEST_P(masked_values, of_keys_below_a_cond_and_of_biases_below_rules_do_not_matt
         for (const data_type type : types) {
             const rule_shape shape{1, rows, 70};
             attention_case what = case_of(shape, type);
-            const auto plan_of = [&] { return make_attention_plan(what.desc, *GetParam()); };
+            const auto plan_of = [&] { return make_tile_plan(what.desc, *GetParam()); };
             std::vector<double> cond(static_cast<std::size_t>(rows * 70), 0), bias(cond);
             what.rules = mask_rules{.starts = {3}, .lengths = {61}};
             for (std::size_t i = 0; i < cond.size(); ++i) {
@@ -288,7 +288,7 @@ TEST_P(masked_values, of_whole_tiles_below_an_array_do_not_matter) {
                     test::set_cond(what, {1, rows, 200}, cond);
                 else
                     test::set_bias(what, type, {1, rows, 200}, bias);
-                const auto plan = make_attention_plan(what.desc, *GetParam());
+                const auto plan = make_tile_plan(what.desc, *GetParam());
                 const std::vector<double> clean = run(what, *plan, 1);
                 for (auto* tensor : {&what.key, &what.value}) {
                     std::vector<double> values = tensor->values;

@@ -66,7 +66,7 @@ double different(const attention_case& what, const std::vector<double>& expected
 class operator_order : public testing::TestWithParam<const kernel_table*> {};
 
 void run(const attention_case& what, const kernel_table* target, float divisor) {
-    const auto plan = make_attention_plan(what.desc, *target);
+    const auto plan = make_tile_plan(what.desc, *target);
     attention_numbers numbers = plan->numbers;
     numbers.steps = {};
     numbers.steps.append({divisor, true});

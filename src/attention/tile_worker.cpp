@@ -1,4 +1,4 @@
-#include "attention/attention_tile.hpp"
+#include "attention/tile_worker.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -51,7 +51,7 @@ void tile_worker::run_key_tile(const key_tile& keys, float* state) {
     });
 }
 
-void tile_worker::run_put_off(const tile_range& range, tile_action action, float* state) {
+void tile_worker::run_deferred(const tile_range& range, tile_action action, float* state) {
     for (std::int64_t number = range.first; number < range.last; ++number) {
         const key_tile keys = operands_.tile(number);
         if (keys.action == action && operands_.may_count(keys, state)) run_key_tile(keys, state);
@@ -118,10 +118,10 @@ void tile_worker::merge(const tile_range& range, float* into, float* from) {
 void tile_worker::finish(const tile_range& range, float* state) {
     if (plan_.sinks.column_count != 0) merge_sinks(state, plan_.columns);
     const bool is_biased = plan_.bias.column_count != 0;
-    if (is_biased) run_put_off(range, tile_action::postpone, state);
+    if (is_biased) run_deferred(range, tile_action::defer, state);
     if (operands_.is_masked() && !numbers_.fill_is_minus_infinity()) {
         if (is_biased && plan_.desc.bias_on_fill)
-            run_put_off(range, tile_action::fill, state);
+            run_deferred(range, tile_action::fill, state);
         else
             merge_filled(range, state);
     }

@@ -1,4 +1,4 @@
-#include "attention/attention_plan.hpp"
+#include "attention/tile_plan.hpp"
 
 #include "attention/attention_checks.hpp"
 #include "attention/row_spans.hpp"
@@ -15,7 +15,7 @@ namespace {
 // Longer tiles were not faster, and follow a mask less closely.
 constexpr std::int64_t most_tile_rows = 64, most_tile_keys = 64;
 // Scores that are kept until all of a row are known should stay in L2.
-constexpr std::int64_t most_kept_scores = 1 << 16;
+constexpr std::int64_t most_retained_scores = 1 << 16;
 
 // No machine holds a tile of longer rows, and what a worker has of them stays below 2^59 bytes.
 constexpr std::int64_t most_row_elems = std::int64_t{1} << 48;
@@ -23,7 +23,7 @@ constexpr std::int64_t most_row_elems = std::int64_t{1} << 48;
 constexpr std::int64_t most_products = std::int64_t{1} << 60;
 
 // An extent of 0 counts as 1, since products of some of the extents are made, too.
-void require_countable(const attention_data& plan) {
+void require_countable(const tile_plan& plan) {
     std::optional<std::int64_t> products = 1;
     const auto times = [&](std::int64_t extent) {
         if (products) products = checked_multiply(*products, std::max<std::int64_t>(extent, 1));
@@ -82,7 +82,7 @@ bool is_dense_bf16(const head_operand& operand) {
 
 // Queries and keys hold their pairs already; those of values, and of keys that lie turned, are made
 // a tile at a time. Of few queries, weights stay f32.
-bool can_take_pairs(const attention_data& plan) {
+bool can_take_pairs(const tile_plan& plan) {
     const attention_kernels& products = *plan.products;
     const bool is_beyond_isa = plan.kernels->base == isa::avx512 && products.enter == nullptr;
     const bool has_kernel = products.multiply_key_pairs != nullptr &&
@@ -91,10 +91,10 @@ bool can_take_pairs(const attention_data& plan) {
     if (products.multiply_value_pairs == nullptr) return is_dense_bf16(plan.key);
     if (plan.by_operators() && plan.weights_type != row_type::bf16) return false;
     return is_dense_bf16(plan.value) &&
-           (is_dense_bf16(plan.key) || (plan.key_is_turned && plan.key.type == row_type::bf16));
+           (is_dense_bf16(plan.key) || (plan.key_is_transposed && plan.key.type == row_type::bf16));
 }
 
-void bind_operands(attention_data& plan) {
+void bind_operands(tile_plan& plan) {
     const attention_desc& desc = plan.desc;
     const dims& outer = plan.outer;
     plan.query = make_operand(desc.query, outer, plan.rows, plan.depth);
@@ -110,12 +110,12 @@ void bind_operands(attention_data& plan) {
         plan.key.shared_by = outer[outer.rank() - 1] / heads_of(desc.key);
         plan.value.shared_by = outer[outer.rank() - 1] / heads_of(desc.value);
     }
-    plan.key_is_turned = plan.key.row_bytes == bytes_of(plan.key.type) &&
-                         plan.key.column_bytes != plan.key.row_bytes;
+    plan.key_is_transposed = plan.key.row_bytes == bytes_of(plan.key.type) &&
+                             plan.key.column_bytes != plan.key.row_bytes;
 }
 
 // Whether products take the operand as it lies, its elements that many bytes apart.
-bool is_taken(const attention_data& plan, const head_operand& operand, std::int64_t step_bytes) {
+bool is_taken(const tile_plan& plan, const head_operand& operand, std::int64_t step_bytes) {
     return step_bytes == bytes_of(operand.type) &&
            (operand.type == row_type::f32 || plan.products->takes_any_type);
 }
@@ -123,7 +123,7 @@ bool is_taken(const attention_data& plan, const head_operand& operand, std::int6
 // Whether panels of few queries are faster than a wide one that is not full. f32 on AVX-512 gains
 // up to 20 queries where a wide panel would need its second vector, or where the keys and values of
 // a head leave L2.
-bool takes_few(const attention_data& plan) {
+bool takes_few(const tile_plan& plan) {
     constexpr std::int64_t many_bytes = 1 << 20; // speed
     const kernel_table& table = *plan.kernels;
     if (table.attention_of_few.panel == nullptr) return false;
@@ -135,13 +135,14 @@ bool takes_few(const attention_data& plan) {
            plan.keys * (plan.depth + plan.columns) * bytes_of(row_type::f32) >= many_bytes;
 }
 
-void choose_products(attention_data& plan) {
+void choose_products(tile_plan& plan) {
     const kernel_table& table = *plan.kernels;
     const attention_kernels& few = plan.rows == 1 ? table.attention_of_one : table.attention_of_few;
     plan.products = takes_few(plan) ? &few : &table.attention;
     plan.in_pairs = can_take_pairs(plan);
     plan.weights_in_pairs = plan.in_pairs && plan.products->multiply_value_pairs != nullptr;
-    const std::int64_t key_step = plan.key_is_turned ? plan.key.row_bytes : plan.key.column_bytes;
+    const std::int64_t key_step =
+        plan.key_is_transposed ? plan.key.row_bytes : plan.key.column_bytes;
     plan.converts_key = !is_taken(plan, plan.key, key_step);
     plan.converts_value = !is_taken(plan, plan.value, plan.value.column_bytes);
 }
@@ -153,7 +154,7 @@ bool has_rows_in_line(const head_operand& operand, std::int64_t rows, int last) 
 }
 
 // Whether rows of all heads can become rows of one: masks may also be the same for all heads.
-bool can_fold(const attention_data& plan, int last) {
+bool can_fold(const tile_plan& plan, int last) {
     const auto has_line = [&](const head_operand* operand) {
         return has_rows_in_line(*operand, plan.rows, last);
     };
@@ -176,7 +177,7 @@ void fold_rows(head_operand& operand, std::int64_t rows, std::int64_t heads, int
 
 // Heads of a few queries each that meet the same keys and values become the rows of one head: these
 // are read once for all.
-void fold_heads(attention_data& plan) {
+void fold_heads(tile_plan& plan) {
     if (plan.rows < 1 || plan.rows > most_tile_rows / 2 || plan.outer.empty()) return;
     const int last = plan.outer.rank() - 1;
     if (!can_fold(plan, last)) return;
@@ -197,18 +198,18 @@ void fold_heads(attention_data& plan) {
     plan.folded_heads = count;
 }
 
-void choose_tiles(attention_data& plan) {
+void choose_tiles(tile_plan& plan) {
     plan.panel = plan.products->panel();
     const std::int64_t panels = (plan.rows + plan.panel - 1) / plan.panel;
     plan.tile_rows = std::clamp<std::int64_t>(panels * plan.panel, plan.panel, most_tile_rows);
     plan.tile_keys = most_tile_keys;
     if (!plan.by_operators()) return;
-    const std::int64_t kept_panels =
-        most_kept_scores / std::max<std::int64_t>(1, plan.keys) / plan.panel;
-    plan.tile_rows = std::clamp(kept_panels * plan.panel, plan.panel, plan.tile_rows);
+    const std::int64_t retained_panels =
+        most_retained_scores / std::max<std::int64_t>(1, plan.keys) / plan.panel;
+    plan.tile_rows = std::clamp(retained_panels * plan.panel, plan.panel, plan.tile_rows);
 }
 
-mask_layout lay_out_mask(const attention_data& plan, const head_operand& operand, mask_kind kind) {
+mask_layout lay_out_mask(const tile_plan& plan, const head_operand& operand, mask_kind kind) {
     if (operand.column_count == 0) return {};
     const dims strides = with_matrix(operand.outer_bytes, operand.row_bytes, operand.column_bytes);
     const bool has_own = operand.own_rows != 0; // all of which any row tile may need
@@ -216,7 +217,7 @@ mask_layout lay_out_mask(const attention_data& plan, const head_operand& operand
                             strides, has_own ? operand.own_rows : plan.tile_rows, plan.tile_keys);
 }
 
-void lay_out_masks(attention_data& plan) {
+void lay_out_masks(tile_plan& plan) {
     plan.mask = lay_out_mask(plan, plan.cond,
                              plan.desc.cond_masks ? mask_kind::true_masks : mask_kind::true_keeps);
     const row_type type = plan.bias.type;
@@ -242,19 +243,19 @@ std::int64_t add_part(worker_layout& layout, std::int64_t floats) {
     return at;
 }
 
-worker_layout lay_out_worker(const attention_data& plan) {
+worker_layout lay_out_worker(const tile_plan& plan) {
     worker_layout layout;
     const std::int64_t panel_scores = plan.tile_keys * plan.panel;
     // Of a tile of keys, or of all.
-    const std::int64_t kept_tiles =
+    const std::int64_t retained_tiles =
         plan.by_operators() ? plan.key_tiles() * (plan.tile_rows / plan.panel) : 1;
     layout.queries = add_part(layout, plan.tile_rows / plan.panel * plan.panel_query_floats());
     layout.state = add_part(layout, plan.state_floats());
-    layout.scores = add_part(layout, panel_scores * kept_tiles);
+    layout.scores = add_part(layout, panel_scores * retained_tiles);
     layout.factor = add_part(layout, plan.tile_rows);
     if (plan.by_operators())
         layout.tiles = add_part(layout, plan.key_tiles() * floats_of<key_tile>);
-    if (plan.converts_key && (!plan.in_pairs || plan.key_is_turned))
+    if (plan.converts_key && (!plan.in_pairs || plan.key_is_transposed))
         layout.keys = add_part(layout, plan.tile_keys * plan.depth);
     if (!plan.has_float_values()) layout.values = add_part(layout, plan.tile_keys * plan.columns);
     if (plan.weights_in_pairs)
@@ -285,9 +286,9 @@ score_steps steps_of(float scale, float soft_cap) {
     return steps;
 }
 
-std::shared_ptr<const attention_data> make_attention_plan(const attention_desc& desc,
-                                                          const kernel_table& kernels) {
-    const auto plan = std::make_shared<attention_data>();
+std::shared_ptr<const tile_plan> make_tile_plan(const attention_desc& desc,
+                                                const kernel_table& kernels) {
+    const auto plan = std::make_shared<tile_plan>();
     plan->desc = checked_attention(desc);
     plan->kernels = &kernels;
     const dims& shape = plan->desc.dst.extents;
@@ -315,20 +316,20 @@ std::shared_ptr<const attention_data> make_attention_plan(const attention_desc& 
     return plan;
 }
 
-std::shared_ptr<const attention_data> make_attention_plan(const attention_desc& desc, isa target) {
-    const auto plan = make_attention_plan(desc, kernel_table_for(target));
+std::shared_ptr<const tile_plan> make_tile_plan(const attention_desc& desc, isa target) {
+    const auto plan = make_tile_plan(desc, kernel_table_for(target));
     const bool is_refused = plan->multiplies_by_tiles() && !may_use_tiles();
-    return is_refused ? make_attention_plan(desc, kernel_table_for(isa::avx512)) : plan;
+    return is_refused ? make_tile_plan(desc, kernel_table_for(isa::avx512)) : plan;
 }
 
-float number_at(const attention_data& plan, data_type type, const void* at) {
+float number_at(const tile_plan& plan, data_type type, const void* at) {
     float numbers[row_block_elems];
     auto* const first = static_cast<std::byte*>(const_cast<void*>(at));
     plan.kernels->attention.load_rows({first, row_type_of(type), 0, 0}, 1, 1, numbers);
     return numbers[0];
 }
 
-std::int64_t sequences_of(const attention_data& plan) {
+std::int64_t sequences_of(const tile_plan& plan) {
     const dims& shape = plan.desc.dst.extents;
     return shape.rank() > 2 ? shape[0] : 1;
 }

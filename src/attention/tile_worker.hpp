@@ -9,7 +9,7 @@ namespace maskwise {
 class tile_worker {
 public:
     // As tile_operands.
-    tile_worker(const attention_data& plan, const attention_operands& at,
+    tile_worker(const tile_plan& plan, const attention_operands& at,
                 const attention_numbers& numbers, const tile_maps& maps, float* scratch)
         : plan_(plan), at_(at), numbers_(numbers), kernels_(*plan.products),
           operands_(plan, at, numbers, maps, scratch) {}
@@ -33,7 +33,7 @@ private:
     void begin(float* state) const;
     panel_state state_of(const panel_rows& panel, float* state) const;
     void run_key_tile(const key_tile& keys, float* state);
-    void run_put_off(const tile_range& range, tile_action action, float* state);
+    void run_deferred(const tile_range& range, tile_action action, float* state);
     void merge_filled(const tile_range& range, float* state);
     void merge_sinks(float* state, std::int64_t columns);
     panel_state same_values() const;
@@ -42,14 +42,14 @@ private:
     float* scores_of(const panel_rows& panel, const key_tile& keys) const;
     void keep_scores(const key_tile& keys);
     void fill_scores(const key_tile& keys);
-    void keep_put_off(const tile_range& range, tile_action action, key_tile* tiles);
+    void retain_deferred(const tile_range& range, tile_action action, key_tile* tiles);
     void weigh(const tile_range& range, const key_tile* tiles);
 
     void write(float* state, bool is_normalized);
     void write_panel(const panel_rows& panel, const panel_state& state, bool is_normalized);
     void write_statistics(const panel_rows& panel, const panel_state& state) const;
 
-    const attention_data& plan_;
+    const tile_plan& plan_;
     const attention_operands& at_;
     const attention_numbers& numbers_;
     const attention_kernels& kernels_;

@@ -21,7 +21,7 @@ namespace maskwise {
 struct head_operand {
     row_type type = row_type::f32;
     std::int64_t row_bytes = 0, column_bytes = 0;
-    dims outer_bytes;              // of each dimension of attention_data::outer
+    dims outer_bytes;              // of each dimension of tile_plan::outer
     std::int64_t shared_by = 1;    // heads of query for each of its own
     std::int64_t column_count = 0; // 0: there is no such operand
     std::int64_t own_rows = 0;     // a mask that folded heads share has this many; else 0
@@ -47,7 +47,7 @@ struct attention_numbers {
     bool fill_is_minus_infinity() const { return fill == -std::numeric_limits<float>::infinity(); }
 };
 
-struct attention_data {
+struct tile_plan {
     attention_desc desc; // with all strides, dst and scale
     const kernel_table* kernels = nullptr;
     const attention_kernels* products = nullptr; // those of the panel
@@ -63,7 +63,7 @@ struct attention_data {
     // A tile: rows of query by keys. Rows are a whole number of panels, the last tile's may be
     // fewer.
     std::int64_t panel = 0, tile_rows = 0, tile_keys = 0;
-    bool key_is_turned = false; // keys lie side by side, not the elements of one
+    bool key_is_transposed = false; // keys lie side by side, not the elements of one
     bool converts_key = false, converts_value = false; // to dense f32, a tile at a time
     // Products of bf16, two at once: of keys and queries, which are not scaled then, and of values
     // and weights.
@@ -97,24 +97,24 @@ struct attention_data {
 };
 
 // On these kernels, of which tiles may be used. Throws as compile(attention_desc) does.
-std::shared_ptr<const attention_data> make_attention_plan(const attention_desc& desc,
-                                                          const kernel_table& kernels);
+std::shared_ptr<const tile_plan> make_tile_plan(const attention_desc& desc,
+                                                const kernel_table& kernels);
 // On the kernels of `target`; without tiles if the system refuses them.
-std::shared_ptr<const attention_data> make_attention_plan(const attention_desc& desc, isa target);
+std::shared_ptr<const tile_plan> make_tile_plan(const attention_desc& desc, isa target);
 
 // Scale, then soft cap, where there are any.
 score_steps steps_of(float scale, float soft_cap);
 
 // The first element of an f32, bf16 or f16 operand.
-float number_at(const attention_data& plan, data_type type, const void* at);
+float number_at(const tile_plan& plan, data_type type, const void* at);
 
 // Elements of dst's first dimension, if that has more than two.
-std::int64_t sequences_of(const attention_data& plan);
+std::int64_t sequences_of(const tile_plan& plan);
 
 // Bytes from the operand's element {0,...,0} to the matrix of that head.
 std::int64_t offset_bytes(const head_operand& operand, std::span<const std::int64_t> position);
 
-std::string to_string(const attention_data& plan);
-std::string explain(const attention_data& plan);
+std::string to_string(const tile_plan& plan);
+std::string explain(const tile_plan& plan);
 
 } // namespace maskwise

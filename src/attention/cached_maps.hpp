@@ -1,0 +1,46 @@
+#pragma once
+
+#include "attention/mask_map.hpp"
+#include "maskwise/attention.hpp"
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+namespace maskwise {
+
+// Memory that map_row_tile fills in.
+struct map_memory {
+    tile_mask* tiles = nullptr;
+    float* highest = nullptr; // of a bias
+};
+
+// The map of one mask.
+struct cached_map {
+    cached_map(const void* address, const mask_layout& form);
+
+    map_memory memory() { return {tiles.data(), highest.data()}; }
+
+    const void* mask;
+    mask_layout layout;
+    std::vector<tile_mask> tiles;
+    std::vector<float> highest; // of a bias
+    std::unique_ptr<cached_map> next;
+};
+
+// The maps that a mask_maps caches. Any number of threads may use it at once.
+struct cached_maps {
+    ~cached_maps() { std::unique_ptr<cached_map> all(first.load()); }
+
+    // Null if none is cached.
+    cached_map* find(const void* mask, const mask_layout& layout) const;
+    // Adds a map without a search for an equal one.
+    cached_map* add(std::unique_ptr<cached_map> map);
+    // More layouts than any model has: others are not cached.
+    bool is_full() const { return count.load(std::memory_order_relaxed) >= 16; }
+
+    std::atomic<cached_map*> first = nullptr;
+    std::atomic<int> count = 0;
+};
+
+} // namespace maskwise
