@@ -2,7 +2,7 @@
 
 #include "model_graph.hpp"
 
-#include "fusion/host_rules.hpp"
+#include "fusion/host_policy.hpp"
 
 #include <cstddef>
 #include <vector>
@@ -24,9 +24,9 @@ inline const value& value_of(std::size_t id) {
     return *reinterpret_cast<const value*>(id);
 }
 
-class fusion_rules : public fusion::host_rules {
+class fusion_rules : public fusion::host_policy {
 public:
-    explicit fusion_rules(const fusion_ops& ops) : host_rules(graph::graph_index(ops.all)) {}
+    explicit fusion_rules(const fusion_ops& ops) : host_policy(graph::graph_index(ops.all)) {}
 
     bool leaves(std::size_t value) const override;
 };

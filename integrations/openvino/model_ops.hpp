@@ -1,6 +1,6 @@
 #pragma once
 
-#include "fusion/host_rules.hpp"
+#include "fusion/host_policy.hpp"
 
 #include <openvino/core/node.hpp>
 #include <openvino/op/scaled_dot_product_attention.hpp>
@@ -69,10 +69,10 @@ private:
     std::set<std::size_t> shared_;
 };
 
-class model_rules : public fusion::host_rules {
+class model_rules : public fusion::host_policy {
 public:
     explicit model_rules(const model_ops& from)
-        : host_rules(graph::graph_index(from.all())), from_(from) {}
+        : host_policy(graph::graph_index(from.all())), from_(from) {}
 
     bool leaves(std::size_t value) const override { return from_.leaves(value); }
 

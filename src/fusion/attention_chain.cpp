@@ -24,8 +24,8 @@ std::vector<int> as_it_is(std::size_t rank) {
 
 class attention_finder {
 public:
-    attention_finder(const row_chain& chain, const chain_rules& rules)
-        : chain_(chain), rules_(rules) {}
+    attention_finder(const row_chain& chain, const match_policy& policy)
+        : chain_(chain), policy_(policy) {}
 
     std::optional<attention_chain> find();
 
@@ -37,15 +37,15 @@ private:
     void follow_result();
 
     const row_chain& chain_;
-    const chain_rules& rules_;
+    const match_policy& policy_;
     attention_chain found_;
 };
 
 // The operator that makes a value which the attention alone reads.
 const op* attention_finder::own_maker(std::size_t value) const {
-    const op* const maker = rules_.maker(value);
-    const bool is_own = maker != nullptr && rules_.only_reader(value) != nullptr;
-    return is_own && rules_.may_take(*maker) ? maker : nullptr;
+    const op* const maker = policy_.maker(value);
+    const bool is_own = maker != nullptr && policy_.only_reader(value) != nullptr;
+    return is_own && policy_.may_take(*maker) ? maker : nullptr;
 }
 
 // A number that multiplies or divides the matrix, and leaves its rank.
@@ -73,7 +73,7 @@ bool attention_finder::follow_input(const logical_tensor& input, bool is_turned,
     found = {input, as_it_is(static_cast<std::size_t>(rank))};
     if (is_turned) std::swap(found.order.end()[-1], found.order.end()[-2]);
     for (;;) {
-        const op* const maker = rules_.maker(found.tensor.id);
+        const op* const maker = policy_.maker(found.tensor.id);
         if (is_transpose(maker) && !is_order(maker->order)) return false;
         if (maker == nullptr || own_maker(found.tensor.id) == nullptr) return true;
         if (is_transpose(maker) && maker->order.size() == found.order.size()) {
@@ -90,8 +90,8 @@ bool attention_finder::follow_input(const logical_tensor& input, bool is_turned,
 // Down through the operators that move the result.
 void attention_finder::follow_result() {
     for (;;) {
-        const op* const user = rules_.only_reader(found_.dst);
-        if (user == nullptr || !rules_.may_take(*user)) return;
+        const op* const user = policy_.only_reader(found_.dst);
+        if (user == nullptr || !policy_.may_take(*user)) return;
         if (is_transpose(user)) {
             if (user->order.size() != found_.order.size() || !is_order(user->order)) return;
             found_.order = joined(found_.order, user->order);
@@ -105,16 +105,16 @@ void attention_finder::follow_result() {
 
 std::optional<attention_chain> attention_finder::find() {
     const op* const scores = own_maker(chain_.scores);
-    const op* const product = rules_.only_reader(chain_.result);
+    const op* const product = policy_.only_reader(chain_.result);
     if (!chain_.soft_max || chain_.quantize || !is_product(scores) || !is_product(product) ||
-        !rules_.may_take(*product) || scores->outputs[0].type != data_type::f32 ||
+        !policy_.may_take(*product) || scores->outputs[0].type != data_type::f32 ||
         product->transpose_a || product->inputs[0].id != chain_.result)
         return std::nullopt;
     found_.op_ids = chain_.op_ids;
     found_.op_ids.insert(found_.op_ids.end(), {scores->id, product->id});
     found_.weights_type = product->inputs[0].type;
     found_.dst = product->outputs[0].id;
-    const bool scales = rules_.may_scale_scores();
+    const bool scales = policy_.may_scale_scores();
     if (!follow_input(scores->inputs[0], scores->transpose_a, scales, found_.query) ||
         !follow_input(scores->inputs[1], !scores->transpose_b, scales, found_.key) ||
         !follow_input(product->inputs[1], product->transpose_b, false, found_.value))
@@ -149,14 +149,14 @@ std::vector<int> joined(const std::vector<int>& first, const std::vector<std::in
     return both;
 }
 
-std::optional<attention_chain> find_attention(const row_chain& chain, const chain_rules& rules) {
-    return attention_finder(chain, rules).find();
+std::optional<attention_chain> find_attention(const row_chain& chain, const match_policy& policy) {
+    return attention_finder(chain, policy).find();
 }
 
 std::optional<attention_chain> find_attention(const std::vector<op>& partition,
                                               const std::vector<std::size_t>& output_ids,
                                               const row_chain& chain) {
-    auto found = find_attention(chain, partition_rules(partition, output_ids));
+    auto found = find_attention(chain, partition_policy(partition, output_ids));
     const auto leaves = [&](std::size_t id) {
         return id == found->dst || (chain.statistics && id == chain.statistics->id);
     };

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "fusion/attention_form.hpp"
-#include "fusion/chain_rules.hpp"
+#include "fusion/match_policy.hpp"
 #include "fusion/row_chain.hpp"
 
 #include <cstddef>
@@ -41,7 +41,7 @@ std::vector<int> joined(const std::vector<int>& first, const std::vector<std::in
 
 // Nothing where there is none around the chain, a rank is not known, an order of dimensions is no
 // permutation, or the graph rounds scores to 16 bits.
-std::optional<attention_chain> find_attention(const row_chain& chain, const chain_rules& rules);
+std::optional<attention_chain> find_attention(const row_chain& chain, const match_policy& policy);
 
 // The same in a partition, where every operator and every output has a place in it.
 std::optional<attention_chain> find_attention(const std::vector<op>& partition,

@@ -27,11 +27,11 @@ bool may_be_one_element(const logical_tensor& tensor) {
 }
 
 // From the comparison up to the row's GenIndex, through the operators that move the index.
-void take_offset(std::size_t row_index, const logical_tensor& scores, const chain_rules& rules,
+void take_offset(std::size_t row_index, const logical_tensor& scores, const match_policy& policy,
                  row_chain& chain) {
     for (;;) {
-        const op* maker = rules.maker(row_index);
-        require(maker != nullptr && rules.only_reader(row_index) != nullptr,
+        const op* maker = policy.maker(row_index);
+        require(maker != nullptr && policy.only_reader(row_index) != nullptr,
                 "the mask's row index comes from outside, or is used there");
         chain.op_ids.push_back(maker->id);
         if (maker->kind == op_kind::gen_index)
@@ -49,20 +49,20 @@ void take_offset(std::size_t row_index, const logical_tensor& scores, const chai
 
 } // namespace
 
-void take_causal_mask(const op& select, const chain_rules& rules, row_chain& chain) {
+void take_causal_mask(const op& select, const match_policy& policy, row_chain& chain) {
     const std::size_t cond = select.inputs[0].id;
-    const op& compare = *rules.maker(cond);
-    require(compare.kind == op_kind::greater_equal && rules.only_reader(cond) == &select,
+    const op& compare = *policy.maker(cond);
+    require(compare.kind == op_kind::greater_equal && policy.only_reader(cond) == &select,
             "the mask is made by operators other than GenIndex and GreaterEqual");
     const logical_tensor& scores = select.inputs[1];
     const std::size_t row_index = compare.inputs[0].id, column_index = compare.inputs[1].id;
-    const op* column = rules.maker(column_index);
+    const op* column = policy.maker(column_index);
     require(column != nullptr && is_index(*column, 1, scores) &&
-                rules.only_reader(column_index) == &compare &&
-                rules.only_reader(row_index) == &compare,
+                policy.only_reader(column_index) == &compare &&
+                policy.only_reader(row_index) == &compare,
             "the mask does not compare a row with a column index");
     chain.op_ids = {compare.id, column->id};
-    take_offset(row_index, scores, rules, chain);
+    take_offset(row_index, scores, policy, chain);
 }
 
 } // namespace maskwise::fusion

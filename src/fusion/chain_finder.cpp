@@ -64,11 +64,11 @@ bool broadcasts(const op& op) {
 
 class chain_finder {
 public:
-    explicit chain_finder(const chain_rules& rules) : rules_(rules) {}
+    explicit chain_finder(const match_policy& policy) : policy_(policy) {}
 
     row_chain find(const op& start) {
         start.kind == op_kind::select ? take_select(start) : begin_with_soft_max(start);
-        if (!rules_.may_begin_with(chain_.scores))
+        if (!policy_.may_begin_with(chain_.scores))
             throw no_chain{"the scores are used outside the chain, too"};
         grow_down();
         grow_up();
@@ -103,12 +103,12 @@ private:
     bool take_cast(const op& user);
     bool take_quantize(const op& user);
 
-    const chain_rules& rules_;
+    const match_policy& policy_;
     row_chain chain_;
 };
 
 void chain_finder::take_select(const op& select) {
-    const auto row = rules_.row_of(select, 1, 2);
+    const auto row = policy_.row_of(select, 1, 2);
     if (!row) throw no_chain{"not exactly one source of the Select is made in the partition"};
     if (!broadcasts(select)) throw no_chain{"the Select does not broadcast"};
     const bool is_causal = take_mask(select, *row == 1);
@@ -129,14 +129,14 @@ void chain_finder::begin_with_soft_max(const op& soft_max) {
 // False, and the chain unchanged, if cond is an operand like any other.
 bool chain_finder::take_mask(const op& select, bool keeps_row) {
     const std::size_t cond = select.inputs[0].id;
-    if (rules_.maker(cond) == nullptr) return false;
+    if (policy_.maker(cond) == nullptr) return false;
     try {
         if (!keeps_row)
             throw no_chain{"a mask made in the partition keeps the scores where it is false"};
-        take_causal_mask(select, rules_, chain_);
+        take_causal_mask(select, policy_, chain_);
         return true;
     } catch (const no_chain&) {
-        if (!rules_.may_be_operand(cond) && find_comparison(select) == nullptr) throw;
+        if (!policy_.may_be_operand(cond) && find_comparison(select) == nullptr) throw;
         chain_.op_ids.clear();
         chain_.causal_offset.clear();
         return false;
@@ -146,13 +146,13 @@ bool chain_finder::take_mask(const op& select, bool keeps_row) {
 // The GreaterEqual of two operands that alone makes the cond.
 const op* chain_finder::find_comparison(const op& select) const {
     const std::size_t cond = select.inputs[0].id;
-    const op* maker = rules_.maker(cond);
+    const op* maker = policy_.maker(cond);
     const auto may_compare = [&](const logical_tensor& input) {
-        return rules_.may_be_operand(input.id) && computes_in_f32(input.type);
+        return policy_.may_be_operand(input.id) && computes_in_f32(input.type);
     };
     const bool is_comparison = maker != nullptr && maker->kind == op_kind::greater_equal &&
-                               maker->inputs.size() == 2 && rules_.may_take(*maker) &&
-                               rules_.only_reader(cond) == &select && broadcasts(*maker) &&
+                               maker->inputs.size() == 2 && policy_.may_take(*maker) &&
+                               policy_.only_reader(cond) == &select && broadcasts(*maker) &&
                                std::ranges::all_of(maker->inputs, may_compare);
     return is_comparison ? maker : nullptr;
 }
@@ -172,8 +172,8 @@ row_step chain_finder::make_select(const op& select, std::size_t row) {
 bool chain_finder::may_take_select(const op& select, std::size_t row) const {
     const std::size_t operands = find_comparison(select) != nullptr ? 3 : 2;
     return row > 0 && broadcasts(select) && has_room(operands) &&
-           rules_.may_be_operand(select.inputs[0].id) &&
-           rules_.may_be_operand(select.inputs[3 - row].id);
+           policy_.may_be_operand(select.inputs[0].id) &&
+           policy_.may_be_operand(select.inputs[3 - row].id);
 }
 
 // The operator as a step of the row, which is this input of it.
@@ -185,24 +185,24 @@ std::optional<row_step> chain_finder::make_step(const op& user, std::size_t row)
     if (form->inputs == 1) return row_change{form->op, user.constants.value_or(row_constants{})};
     const row_operator op = row == 0 ? form->op : form->turned;
     const logical_tensor& side = user.inputs[1 - row];
-    if (!broadcasts(user) || op == row_operator::replace || !rules_.may_be_operand(side.id))
+    if (!broadcasts(user) || op == row_operator::replace || !policy_.may_be_operand(side.id))
         return std::nullopt;
     return row_combine{op, add_operand(side)};
 }
 
 void chain_finder::grow_up() {
-    while (!is_full() && rules_.only_reader(chain_.scores) != nullptr) {
-        const op* maker = rules_.maker(chain_.scores);
+    while (!is_full() && policy_.only_reader(chain_.scores) != nullptr) {
+        const op* maker = policy_.maker(chain_.scores);
         if (maker == nullptr || !take_above(*maker)) return;
     }
 }
 
 bool chain_finder::take_above(const op& maker) {
     const auto inputs = row_inputs_of(maker);
-    if (!inputs || !rules_.may_take(maker)) return false;
-    const bool is_cast = maker.kind == op_kind::type_cast && rules_.may_begin_with_cast();
-    const auto row = rules_.row_of(maker, inputs->first, inputs->last);
-    if (!row || !rules_.may_begin_with(maker.inputs[*row].id)) return false;
+    if (!inputs || !policy_.may_take(maker)) return false;
+    const bool is_cast = maker.kind == op_kind::type_cast && policy_.may_begin_with_cast();
+    const auto row = policy_.row_of(maker, inputs->first, inputs->last);
+    if (!row || !policy_.may_begin_with(maker.inputs[*row].id)) return false;
     const auto step = is_cast ? std::nullopt : make_step(maker, *row);
     if (!step && !is_cast) return false;
     if (const auto rounding = rounding_of(maker))
@@ -215,8 +215,8 @@ bool chain_finder::take_above(const op& maker) {
 
 void chain_finder::grow_down() {
     while (!chain_.quantize) {
-        const op* user = rules_.only_reader(chain_.result);
-        if (user == nullptr || !rules_.may_take(*user) || !take_below(*user)) return;
+        const op* user = policy_.only_reader(chain_.result);
+        if (user == nullptr || !policy_.may_take(*user) || !take_below(*user)) return;
         chain_.op_ids.push_back(user->id);
         chain_.result = user->outputs[0].id;
     }
@@ -224,7 +224,7 @@ void chain_finder::grow_down() {
 
 // After SoftMax only the type may change: TypeCast, and Quantize with one scale for all.
 bool chain_finder::take_below(const op& user) {
-    if (chain_.soft_max && !rules_.may_follow_soft_max(user.inputs[0].type)) return false;
+    if (chain_.soft_max && !policy_.may_follow_soft_max(user.inputs[0].type)) return false;
     if (user.kind == op_kind::type_cast) return take_cast(user);
     if (user.kind == op_kind::quantize) return take_quantize(user);
     if (chain_.soft_max) return false;
@@ -252,7 +252,7 @@ bool chain_finder::take_soft_max(const op& user) {
     if (*user.axis >= 0) chain_.rank = static_cast<int>(*user.axis) + 1;
     if (user.outputs.size() < 2) return true;
     const logical_tensor& statistics = user.outputs[1];
-    if (rules_.leaves(statistics.id) || !rules_.values().users(statistics.id).empty())
+    if (policy_.leaves(statistics.id) || !policy_.values().users(statistics.id).empty())
         chain_.statistics = statistics;
     return true;
 }
@@ -260,7 +260,7 @@ bool chain_finder::take_soft_max(const op& user) {
 bool chain_finder::take_elementwise(const op& user) {
     const auto input = std::ranges::find(user.inputs, chain_.result, &logical_tensor::id);
     const auto row = static_cast<std::size_t>(input - user.inputs.begin());
-    if (is_full() || !row_inputs_of(user) || !rules_.row_of(user, row, row)) return false;
+    if (is_full() || !row_inputs_of(user) || !policy_.row_of(user, row, row)) return false;
     const auto step = make_step(user, row);
     if (!step) return false;
     chain_.steps.push_back(*step);
@@ -270,8 +270,8 @@ bool chain_finder::take_elementwise(const op& user) {
 
 } // namespace
 
-row_chain find_chain(const op& start, const chain_rules& rules) {
-    return chain_finder(rules).find(start);
+row_chain find_chain(const op& start, const match_policy& policy) {
+    return chain_finder(policy).find(start);
 }
 
 } // namespace maskwise::fusion

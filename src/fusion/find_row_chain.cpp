@@ -37,13 +37,13 @@ bool is_closed(const merged_chain& merged, const graph_index& values) {
     });
 }
 
-std::optional<merged_chain> find_merged(const op& select, const chain_rules& rules) {
+std::optional<merged_chain> find_merged(const op& select, const match_policy& policy) {
     try {
-        merged_chain found{find_chain(select, rules), {}};
+        merged_chain found{find_chain(select, policy), {}};
         if (found.chain.op_ids.size() < 2) return std::nullopt;
         std::set<std::size_t> members(found.chain.op_ids.begin(), found.chain.op_ids.end());
-        add_makers(found.chain.result, rules.values(), members, found.ops);
-        if (is_closed(found, rules.values())) return found;
+        add_makers(found.chain.result, policy.values(), members, found.ops);
+        if (is_closed(found, policy.values())) return found;
     } catch (const no_chain&) { // the operators stay apart
     }
     return std::nullopt;
@@ -61,7 +61,7 @@ std::optional<row_chain> find_row_chain(const std::vector<op>& ops,
         return std::nullopt;
     }
     try {
-        return find_chain(*std::ranges::find_if(ops, is_select), partition_rules(ops, output_ids));
+        return find_chain(*std::ranges::find_if(ops, is_select), partition_policy(ops, output_ids));
     } catch (const no_chain& none) {
         reason = none.reason;
         return std::nullopt;
@@ -70,14 +70,14 @@ std::optional<row_chain> find_row_chain(const std::vector<op>& ops,
 
 std::vector<merged_chain> find_row_chains(std::span<const op> graph,
                                           const op_filter& stands_alone) {
-    graph_rules rules(graph, stands_alone);
+    graph_policy policy(graph, stands_alone);
     std::vector<merged_chain> found;
     for (const op& op : graph) {
-        if (op.kind != op_kind::select || !rules.may_take(op) ||
+        if (op.kind != op_kind::select || !policy.may_take(op) ||
             !computes_in_f32(op.outputs[0].type))
             continue;
-        if (auto merged = find_merged(op, rules)) {
-            rules.mark_taken(merged->chain.op_ids);
+        if (auto merged = find_merged(op, policy)) {
+            policy.mark_taken(merged->chain.op_ids);
             found.push_back(std::move(*merged));
         }
     }

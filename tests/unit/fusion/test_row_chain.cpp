@@ -64,14 +64,14 @@ TEST(row_chain, may_have_a_soft_max_without_a_select) {
     made.at(3).kind = op_kind::other;
     made.at(5).mode = "nan_as_zero";
     const std::vector<std::size_t> outputs = {weights};
-    const row_chain chain = find_chain(made.at(5), partition_rules(made.ops, outputs));
+    const row_chain chain = find_chain(made.at(5), partition_policy(made.ops, outputs));
     EXPECT_EQ(operators(chain), std::vector{row_operator::add});
     EXPECT_EQ(chain.scores, selected);
     EXPECT_EQ(chain.result, weights);
     EXPECT_TRUE(chain.soft_max->nan_as_zero);
     EXPECT_FALSE(chain.soft_max->inf_as_zero);
     made.at(5).axis = 1;
-    EXPECT_THROW(find_chain(made.at(5), partition_rules(made.ops, outputs)), no_chain);
+    EXPECT_THROW(find_chain(made.at(5), partition_policy(made.ops, outputs)), no_chain);
 }
 
 TEST(row_chain, ends_where_a_value_is_used_elsewhere) {
@@ -251,7 +251,7 @@ TEST(row_chain, reaches_a_select_from_a_soft_max) {
         made.ops.push_back(
             with_axis(make(5, op_kind::soft_max, {tensor(100 + count)}, weights), -1));
         made.outputs = {weights};
-        const row_chain chain = find_chain(made.at(5), partition_rules(made.ops, made.outputs));
+        const row_chain chain = find_chain(made.at(5), partition_policy(made.ops, made.outputs));
         EXPECT_EQ(chain.op_ids.size(), count + 2);
         EXPECT_EQ(chain.scores, scores);
     }

@@ -1,4 +1,4 @@
-#include "fusion/chain_rules.hpp"
+#include "fusion/match_policy.hpp"
 
 #include "tensor/data_type.hpp"
 
@@ -6,11 +6,11 @@
 
 namespace maskwise::fusion {
 
-bool partition_rules::leaves(std::size_t value) const {
+bool partition_policy::leaves(std::size_t value) const {
     return std::ranges::find(output_ids_, value) != output_ids_.end();
 }
 
-std::optional<std::size_t> partition_rules::row_of(const op& user, std::size_t a,
+std::optional<std::size_t> partition_policy::row_of(const op& user, std::size_t a,
                                                    std::size_t b) const {
     const bool a_is_made = maker(user.inputs[a].id) != nullptr;
     const bool b_is_made = a != b && maker(user.inputs[b].id) != nullptr;
@@ -28,7 +28,7 @@ std::optional<std::size_t> row_by_shape(const op& user, std::size_t a, std::size
     return may_be(b) && !is_made(a) && is_made(b) ? b : a;
 }
 
-bool graph_rules::may_follow_soft_max(data_type type) const {
+bool graph_policy::may_follow_soft_max(data_type type) const {
     return !is_16_bit_float(type);
 }
 

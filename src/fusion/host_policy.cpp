@@ -1,4 +1,4 @@
-#include "fusion/host_rules.hpp"
+#include "fusion/host_policy.hpp"
 
 #include "base/error.hpp"
 #include "fusion/attention_form.hpp"
@@ -29,7 +29,7 @@ void require_form(const row_chain& chain) {
 
 } // namespace
 
-bool host_rules::comes_from_product(std::size_t value, int depth) const {
+bool host_policy::comes_from_product(std::size_t value, int depth) const {
     const op* const made_by = maker(value);
     if (made_by == nullptr || depth == 0) return false;
     if (made_by->kind == op_kind::mat_mul) return true;
@@ -42,7 +42,7 @@ bool host_rules::comes_from_product(std::size_t value, int depth) const {
 
 // Scores are not one number, and rather no constant, the result of a MatMul or another operator,
 // and the larger shape.
-std::optional<std::size_t> host_rules::row_of(const op& user, std::size_t a, std::size_t b) const {
+std::optional<std::size_t> host_policy::row_of(const op& user, std::size_t a, std::size_t b) const {
     if (a == b) return a;
     const auto badness = [&](std::size_t i) {
         constexpr int most_steps = 8;
@@ -59,11 +59,11 @@ std::optional<std::size_t> host_rules::row_of(const op& user, std::size_t a, std
     return is_one_element(user.inputs[row]) ? std::nullopt : std::optional(row);
 }
 
-block find_block(const op& soft_max, const chain_rules& rules) {
-    block found{find_chain(soft_max, rules), {}};
+block find_block(const op& soft_max, const match_policy& policy) {
+    block found{find_chain(soft_max, policy), {}};
     try {
         require_form(found.rows);
-        found.attention = find_attention(found.rows, rules);
+        found.attention = find_attention(found.rows, policy);
         if (found.attention && !masks_fit(found.rows, *found.attention)) found.attention.reset();
     } catch (const error&) { // rows
     }

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "fusion/block.hpp"
-#include "fusion/chain_rules.hpp"
+#include "fusion/match_policy.hpp"
 
 #include <cstddef>
 #include <optional>
@@ -10,10 +10,10 @@
 
 namespace maskwise::fusion {
 
-// Chains in the graph of a host that makes one node of several: values between have one reader and
-// do not leave. The kernels broadcast, so any input of an operator may be the row; it is the one
-// that looks like scores.
-class host_rules : public chain_rules {
+// Matching policy for hosts that replace a chain by one node: every inner value has exactly one
+// consumer and is not a graph output. The kernels broadcast, so any input of an operator may be the
+// row; it is the one that looks like scores.
+class host_policy : public match_policy {
 public:
     // Operators of what is claimed are no longer free for the next.
     void mark_taken(std::span<const std::size_t> op_ids) {
@@ -26,7 +26,7 @@ public:
     bool may_scale_scores() const override { return true; }
 
 protected:
-    explicit host_rules(graph_index values) : chain_rules(std::move(values)) {}
+    explicit host_policy(graph_index values) : match_policy(std::move(values)) {}
 
 private:
     bool comes_from_product(std::size_t value, int depth) const;
@@ -36,6 +36,6 @@ private:
 
 // What is around a SoftMax along the last dimension: attention where its kernels can do what the
 // chain does, else rows. Throws no_chain where there are not even rows.
-block find_block(const op& soft_max, const chain_rules& rules);
+block find_block(const op& soft_max, const match_policy& policy);
 
 } // namespace maskwise::fusion

@@ -16,15 +16,15 @@ struct no_chain {
     std::string reason;
 };
 
-// The place of a chain, inside a partition or across single operators, decides which input is the
-// row, which values may be operands, and where the chain ends.
-class chain_rules {
+// How a chain is matched inside a partition, or across single operators: which input is the row,
+// which values may be operands, and where the chain ends.
+class match_policy {
 public:
-    virtual ~chain_rules() = default;
+    virtual ~match_policy() = default;
 
     const graph_index& values() const { return values_; }
     const op* maker(std::size_t value) const { return values_.maker(value); }
-    // The operator that alone reads the value; null where several do or the value leaves.
+    // The value's only consumer; null if there are several, or the value leaves.
     const op* only_reader(std::size_t value) const {
         return leaves(value) ? nullptr : values_.only_reader(value);
     }
@@ -32,7 +32,7 @@ public:
     virtual bool may_take(const op&) const { return true; }
     // Whether the value is needed outside, apart from its readers here.
     virtual bool leaves(std::size_t value) const = 0;
-    // Which of two inputs is the row; nothing where that cannot be told.
+    // Which of two inputs is the row; nothing if both may be.
     virtual std::optional<std::size_t> row_of(const op& user, std::size_t a,
                                               std::size_t b) const = 0;
     virtual bool may_begin_with(std::size_t) const { return true; }
@@ -47,7 +47,7 @@ public:
     virtual bool may_scale_scores() const { return false; }
 
 protected:
-    explicit chain_rules(graph_index values) : values_(std::move(values)) {}
+    explicit match_policy(graph_index values) : values_(std::move(values)) {}
 
 private:
     graph_index values_;
@@ -55,10 +55,10 @@ private:
 
 // Inside one partition of oneDNN's the row is the input made there, and operands come from outside.
 // Rows are run in place, so nothing else reads the first value.
-class partition_rules : public chain_rules {
+class partition_policy : public match_policy {
 public:
-    partition_rules(std::span<const op> partition, const std::vector<std::size_t>& output_ids)
-        : chain_rules(graph_index(partition)), output_ids_(output_ids) {}
+    partition_policy(std::span<const op> partition, const std::vector<std::size_t>& output_ids)
+        : match_policy(graph_index(partition)), output_ids_(output_ids) {}
 
     bool leaves(std::size_t value) const override;
     std::optional<std::size_t> row_of(const op& user, std::size_t a, std::size_t b) const override;
@@ -70,17 +70,17 @@ private:
     const std::vector<std::size_t>& output_ids_;
 };
 
-// The input with the result's shape: of two such the one that is made here, and of two of these the
-// first.
+// The input with the result's shape. If both have it, the one that an operator here makes, or else
+// the first.
 std::optional<std::size_t> row_by_shape(const op& user, std::size_t a, std::size_t b,
                                         const graph_index& values);
 
 // Among operators that are partitions of their own the row is the input with the result's shape,
 // and everything may come from outside. A value that leaves an operator has its tensor's type.
-class graph_rules : public chain_rules {
+class graph_policy : public match_policy {
 public:
-    graph_rules(std::span<const op> graph, const op_filter& stands_alone)
-        : chain_rules(graph_index(graph, stands_alone)), stands_alone_(stands_alone) {}
+    graph_policy(std::span<const op> graph, const op_filter& stands_alone)
+        : match_policy(graph_index(graph, stands_alone)), stands_alone_(stands_alone) {}
 
     // Each operator is in one chain at most.
     void mark_taken(std::span<const std::size_t> op_ids) {
