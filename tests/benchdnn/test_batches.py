@@ -110,29 +110,6 @@ class Attention(Expectations):
             self.demand(report(*arguments, plugin=plugin), OWN_CASES, plugin)
 
 
-class EngineAttention(unittest.TestCase):
-    """Maskwise's own attention: no oneDNN takes part."""
-
-    def test_on_each_instruction_set(self) -> None:
-        levels = {"AVX-512": 4, "AVX2": 3}.get(SETUP.library[2], 2)
-        for level in ("scalar", "sse4", "avx2", "avx512")[:levels]:
-            with self.subTest(level):
-                tests = report("--batch=attention_ci", env={"MASKWISE_MAX_ISA": level})
-                self.assertEqual([test for test in tests if test["state"] != "PASSED"], [])
-                self.assertGreater(len(tests), 500)
-
-    def test_an_instruction_set_of_another_machine(self) -> None:
-        (test,) = report(
-            "--dialect=attention",
-            "--in-shapes=0:4x4",
-            "--case=one",
-            is_test=False,
-            env={"MASKWISE_MAX_ISA": "neon"},
-        )
-        self.assertEqual(test["state"], "INVALID_ARGUMENTS")
-        self.assertIn("neon", test["reason"])
-
-
 class Batches(Expectations):
     def test_neighbours(self) -> None:
         self.demand(report("--batch=op_ci"), NEIGHBOURS, plugin=False)

@@ -35,28 +35,6 @@ class CommandLine(unittest.TestCase):
                     self.assertEqual(outcome.status, 2, outcome)
                     self.assertRegex(outcome.err, r"\Amaskwise-bench: [^\n]+\n\Z")
 
-    def test_what_attention_cannot_read_is_named(self) -> None:
-        for value, arguments in {
-            "tpu": ["--dialect=tpu"],
-            "'left'": ["--in-shapes=0:4x4", "--op-attrs=0:causal:left"],
-            "'1e'": ["--in-shapes=0:4x4", "--op-attrs=0:scale:1e"],
-            "'yes'": ["--in-shapes=0:4x4", "--op-attrs=0:inf_as_zero:yes"],
-            "'window'": ["--in-shapes=0:4x4", "--op-attrs=0:window:4"],
-            "not 1": ["--in-shapes=0:4x4", "--op-attrs=1:scale:1"],
-            "no tensor 6": ["--in-shapes=0:4x4+6:4x4"],
-            "query, tensor 0": ["--in-shapes=1:4x4"],
-            "'f128'": ["--in-shapes=0:4x4", "--dt=0:f128"],
-            "tag 'abc'": ["--in-shapes=0:4x4*abc"],
-            "--mask=causal": ["--in-shapes=0:4x4", "--mask=causal"],
-            "--mb=2 does not apply": ["--in-shapes=0:4x4", "--mb=2"],
-            "--owner=maskwise does not": ["--in-shapes=0:4x4", "--owner=maskwise"],
-        }.items():
-            with self.subTest(arguments):
-                outcome = run("--dialect=attention", *arguments, "--case=bad")
-                self.assertEqual(outcome.status, 2, outcome)
-                self.assertRegex(outcome.err, r"\Amaskwise-bench: [^\n]+\n\Z")
-                self.assertIn(value, outcome.err)
-
     def test_help_has_an_example_for_every_flag(self) -> None:
         outcome = run("--help")
         self.assertEqual(outcome.status, 0)
@@ -136,35 +114,6 @@ class Verdicts(unittest.TestCase):
             for file in files:
                 outcome = run(f"--case={file}", plugin=True)
                 self.assertEqual(outcome.counts[1], 1, f"{file}: {outcome}")
-
-
-class EngineVerdicts(unittest.TestCase):
-    """What --dialect=attention says."""
-
-    CASE: ClassVar[list[str]] = ["--dialect=attention", "--in-shapes=0:2x9x4*acb", "--case=small"]
-
-    def test_right_and_measured(self) -> None:
-        outcome = run(
-            "--mode=CP", "--fix-times-per-prb=2", "--perf-template=%name%:%samples%", *self.CASE
-        )
-        self.assertEqual(outcome.counts[:2], (1, 1), outcome)
-        self.assertIn("small:2\n", outcome.out)
-        self.assertRegex(outcome.out, r"total: .* s, Maskwise \d")
-
-    def test_in_a_child_and_pasted_back(self) -> None:
-        outcome = run("--isolate", "--op-attrs=0:causal:bottom_right*fill:-inf", *self.CASE)
-        self.assertEqual(outcome.counts[:2], (1, 1), outcome)
-        repro = next(x for x in outcome.out.splitlines() if "__REPRO: " in x).split("__REPRO: ")[1]
-        self.assertIn(f"__REPRO: {repro}\n", run(*repro.split()).out)
-
-    def test_refusals(self) -> None:
-        wrong = ["--dialect=attention", "--in-shapes=0:2x9x4+1:2x9x5", "--case=wrong"]
-        self.assertRegex(run(*wrong).out, r"0:FAILED \(compile answered invalid_shape: .*2,9,5")
-        self.assertEqual(run("--expect=invalid_shape", *wrong).status, 0)
-        outcome = run("--expect=invalid_arguments", *wrong)
-        self.assertRegex(outcome.out, r"0:FAILED \(expected invalid_arguments, but compile")
-        outcome = run("--expect=invalid_shape", *self.CASE)
-        self.assertRegex(outcome.out, r"0:FAILED \(expected invalid_shape, but it was compiled")
 
 
 class Faults(unittest.TestCase):

@@ -4,7 +4,6 @@
 #include "compare/compare.hpp"
 #include "driver/fill.hpp"
 #include "driver/rule.hpp"
-#include "engine/attention.hpp"
 #include "input/case_reader.hpp"
 #include "input/rewrite.hpp"
 #include "model/infer_shapes.hpp"
@@ -116,7 +115,6 @@ case_result runner::run(const case_config& config) {
     timed_.reset();
     program_.reset();
     cold_cache_ = config.cold_cache;
-    if (config.dialect == "attention") return run_attention_case(config, verbose_, calls_);
     graph g = read_case(config.file);
     rewrite(g, config);
     if (verbose_ >= 7) fmt::print("{}\n", graph_text(g));

@@ -1,7 +1,7 @@
 // Linked in front of oneDNN into maskwise-bench-faulty: the library's calls with one fault planted
 // in them, named by MASKWISE_BENCH_FAULT. The tests demand that the harness sees each of them.
 
-#include "faults/wrong_attention.hpp"
+#include "support/grid.hpp"
 #include "support/numbers.hpp"
 
 #include <oneapi/dnnl/dnnl_graph.h>
@@ -9,10 +9,12 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -94,27 +96,47 @@ std::byte* bytes_at(const extent& e, std::size_t i) {
     return reinterpret_cast<std::byte*>(e.data) + i * width;
 }
 
-std::vector<double> numbers_of(const extent& e, std::size_t count) {
-    std::vector<double> numbers;
-    for (std::size_t i = 0; i < count; ++i)
-        numbers.push_back(test::load(bytes_at(e, i), element_of(e)));
+// The elements of a dense tensor of four dimensions, the first two of them joined.
+test::grid read_grid(const extent& e) {
+    const auto* const dims = e.lt.dims;
+    test::grid numbers{{dims[0] * dims[1], dims[2], dims[3]}, {}};
+    for (std::int64_t i = 0; i < test::count_of(numbers.extents); ++i)
+        numbers.values.push_back(
+            test::load(bytes_at(e, static_cast<std::size_t>(i)), element_of(e)));
     return numbers;
 }
 
-// Of mha/causal.json, by its ids: query 0, key 1, factor 2, value 4, result 12.
+// Causal attention that divides by the sum of the weights after the second product; with
+// `rounds_weights` these are rounded to bf16 before.
+std::vector<double> divide_late(const test::grid& query, const test::grid& key,
+                                const test::grid& value, double factor, bool rounds_weights) {
+    constexpr std::size_t axis = 2;
+    test::grid scores = test::multiply_matrices(query, key, false, true).value();
+    const test::grid rows = test::index_along(scores.extents, 1);
+    const test::grid keys = test::index_along(scores.extents, axis);
+    for (std::size_t i = 0; i < scores.values.size(); ++i)
+        scores.values[i] = keys.values[i] <= rows.values[i] ? scores.values[i] * factor : -INFINITY;
+    auto [weights, sums] = test::soft_max(scores, axis, false);
+    sums = test::combine(
+        sums, test::largest_along(scores, axis),
+        [](double logarithm, double largest) { return std::exp(logarithm - largest); });
+    weights = test::combine(weights, sums, [&](double weight, double sum) {
+        return rounds_weights ? test::round_to(weight * sum, test::element::bf16) : weight * sum;
+    });
+    const test::grid products = test::multiply_matrices(weights, value, false, false).value();
+    return test::combine(products, sums, std::divides<>()).values;
+}
+
+// In mha/causal.json, by its ids: query 0, key 1, factor 2, value 4, result 12.
 void spoil_rounding(const tensor_list& inputs, const tensor_list& outputs) {
     if (!planted("late_division") && !planted("early_rounding")) return;
-    const extent* query = find_id(inputs, 0);
     const extent* result = find_id(outputs, 12);
-    if (!query || !result) return; // an operator that runs alone, for a reference
-    const auto dim = [&](int i) { return static_cast<std::size_t>(query->lt.dims[i]); };
-    const auto input = [&](std::size_t id) {
-        return numbers_of(*find_id(inputs, id), dim(0) * dim(1) * dim(2) * dim(3));
-    };
-    const auto numbers = maskwise::bench::attend_dividing_late(
-        {input(0), input(1), input(4), numbers_of(*find_id(inputs, 2), 1)[0], dim(0) * dim(1),
-         dim(2), dim(3)},
-        planted("early_rounding"));
+    if (!result || !find_id(inputs, 0)) return; // an operator that runs alone, for a reference
+    const extent& factor = *find_id(inputs, 2);
+    const auto numbers =
+        divide_late(read_grid(*find_id(inputs, 0)), read_grid(*find_id(inputs, 1)),
+                    read_grid(*find_id(inputs, 4)),
+                    test::load(bytes_at(factor, 0), element_of(factor)), planted("early_rounding"));
     for (std::size_t i = 0; i < numbers.size(); ++i)
         test::store(bytes_at(*result, i), element_of(*result), numbers[i]);
 }

@@ -18,7 +18,6 @@ std::vector<std::string> repro_flags(const case_config& c) {
     const auto add = [&](const char* name, const auto& value, const auto& otherwise) {
         if (value != otherwise) flags.push_back(fmt::format("--{}={}", name, value));
     };
-    add("dialect", c.dialect, defaults.dialect);
     add("mode", mode_letters(c), mode_letters(defaults));
     add("fix-times-per-prb", c.fix_times_per_prb, defaults.fix_times_per_prb);
     add("max-ms-per-prb", c.max_ms_per_prb, defaults.max_ms_per_prb);

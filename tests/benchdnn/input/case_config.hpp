@@ -9,7 +9,6 @@ namespace maskwise::bench {
 // Everything that one test needs, in the words of the command line; a default is the empty
 // string or the value written here.
 struct case_config {
-    std::string dialect = "onednn"; // or attention, of which `file` is only a name
     std::string file;
 
     bool correctness = true;

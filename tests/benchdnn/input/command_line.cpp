@@ -16,17 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The others say something of a graph.
-void require_attention_options(const case_config& config) {
-    constexpr std::string_view known[] = {"dialect",        "mode",       "fix-times-per-prb",
-                                          "max-ms-per-prb", "cold-cache", "dt",
-                                          "in-shapes",      "op-attrs",   "mask",
-                                          "expect",         "case"};
-    for (const std::string& flag : repro_flags(config))
-        if (std::ranges::find(known, flag.substr(2, flag.find('=') - 2)) == std::end(known))
-            throw input_error(fmt::format("{} does not apply to --dialect=attention", flag));
-}
-
 // Every combination of the list options, in the nesting order of oneDNN's driver.
 void expand_case(const flag_state& state, const std::string& file, std::vector<case_config>& out) {
     const auto each = [](const std::vector<std::string>& values, std::string& field, auto&& next) {
@@ -37,10 +26,6 @@ void expand_case(const flag_state& state, const std::string& file, std::vector<c
     };
     case_config c = state.fixed;
     c.file = file;
-    const auto add = [&] {
-        if (c.dialect == "attention") require_attention_options(c);
-        out.push_back(c);
-    };
     // clang-format off
     each(state.in_shapes, c.in_shapes, [&] {
     each(state.op_attrs, c.op_attrs, [&] {
@@ -51,7 +36,7 @@ void expand_case(const flag_state& state, const std::string& file, std::vector<c
     each(state.mask, c.mask, [&] {
     for (const std::int64_t mb : state.mb) {
         c.mb = mb;
-        add();
+        out.push_back(c);
     }
     }); }); }); }); }); }); });
     // clang-format on
@@ -105,8 +90,7 @@ public:
         if (token == "--graph") return; // the driver's name on oneDNN's own command line
         const auto [name, value] = split_flag(token);
         if (name == "case") {
-            const bool is_file = state_.fixed.dialect == "onednn";
-            expand_case(state_, is_file ? search_.find(value, "case") : value, result_.cases);
+            expand_case(state_, search_.find(value, "case"), result_.cases);
             without_case_.clear();
         } else if (name == "batch") {
             take_batch(search_.find(value, "batch"));

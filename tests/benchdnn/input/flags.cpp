@@ -101,8 +101,6 @@ constexpr flag flags[] = {
     {"case", "FILE", "run this case with the options given before it", "--case=op/select.json", nullptr},
     {"batch", "FILE", "read options and cases from a file", "--batch=select_smoke", nullptr},
     {"reset", "", "set every option of a case back to its default", "--reset", nullptr},
-    {"dialect", "onednn|attention", "attention: cases are calls of maskwise/attention.hpp, and --case only names them; see docs/harness.md", "--dialect=attention",
-     [](flag_state& s, run_options&, const std::string& v) { s.fixed.dialect = one_of(v, {"onednn", "attention"}); }},
     {"mode", "C|P|CP|L", "check correctness, measure, both, or only list the tests", "--mode=CP",
      [](flag_state& s, run_options&, const std::string& v) { set_mode(s.fixed, v); }},
     {"in-shapes", "ID:SHAPE[*TAG|*STRIDES]+...", "shapes by tensor id; '-' is 0-D; a comma starts the next test", "--in-shapes=1:32x33+2:-+3:2x32x33*bac",

@@ -23,8 +23,7 @@ json answer_run(runner& r, const std::string& flags) {
         throw input_error(fmt::format("run needs one test, not {}", parsed.cases.size()));
     const case_result result = r.run(parsed.cases[0]);
     json answer{{"result", to_json(result)}};
-    if (!parsed.cases[0].list_only && parsed.cases[0].dialect == "onednn")
-        answer["library"] = library_description();
+    if (!parsed.cases[0].list_only) answer["library"] = library_description();
     return answer;
 }
 

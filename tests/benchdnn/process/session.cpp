@@ -5,8 +5,6 @@
 #include "process/worker.hpp"
 #include "report/reporter.hpp"
 
-#include "maskwise/maskwise.hpp"
-
 #include <fmt/format.h>
 
 #include <unistd.h>
@@ -54,22 +52,17 @@ public:
         report_.start(config);
         case_config asked = config;
         asked.list_only = config.list_only || line_.run.list;
-        const bool is_graph = config.dialect == "onednn";
         if (!asked.list_only && !line_.run.isolate) {
-            if (is_graph)
-                test::cpu_stream(); // a runtime that starts with it installs its handlers now
+            test::cpu_stream(); // a runtime that starts with it installs its handlers now
             note_test(repro_line(config));
         }
         const case_result result = line_.run.isolate ? isolated_.run(asked) : here_.run(asked);
         report_.take(config, result);
-        needs_library_ = needs_library_ || (is_graph && !asked.list_only);
-        needs_engine_ = needs_engine_ || (!is_graph && !asked.list_only);
+        asked_library_ = asked_library_ || !asked.list_only;
     }
 
     int finish() {
-        if (!needs_library_)
-            return report_.finish(needs_engine_ ? fmt::format("Maskwise {}", version())
-                                                : "no library was asked");
+        if (!asked_library_) return report_.finish("no library was asked");
         return report_.finish(line_.run.isolate ? isolated_.library() : library_description());
     }
 
@@ -78,7 +71,7 @@ private:
     reporter report_;
     runner here_;
     worker isolated_;
-    bool needs_library_ = false, needs_engine_ = false;
+    bool asked_library_ = false;
 };
 
 } // namespace

@@ -158,6 +158,15 @@ TEST(attention_errors, name_the_operand_and_its_values) {
     desc.cond = {data_type::f32, {8, 8}};
     expect_refused(desc, "cond is f32");
     desc = small_desc();
+    desc.bias = {data_type::f32, {9, 8}};
+    expect_refused(desc, "bias of shape {9,8}");
+    desc = small_desc();
+    desc.query.extents = {8};
+    expect_refused(desc, "query");
+    desc = small_desc();
+    desc.dst = {data_type::i32, {2, 8, 4}};
+    expect_refused(desc, "dst is i32");
+    desc = small_desc();
     desc.dst = {data_type::f32, {8, 4}};
     expect_refused(desc, "dst is {8,4}, expected {2,8,4}");
     desc = small_desc();
