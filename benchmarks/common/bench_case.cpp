@@ -21,9 +21,6 @@ bench_case parse_case(const json& from) {
     c.src_0 = parse_operand(from.at("src_0"));
     c.src_1 = parse_operand(from.at("src_1"));
     c.dst = parse_operand(from.at("dst"));
-    c.in_place = from.value("in_place", false);
-    if (c.in_place && c.src_0 != c.dst)
-        throw std::invalid_argument("case " + c.name + " in place: src_0 does not lie as dst");
     width_bytes(c.dtype);
     return c;
 }

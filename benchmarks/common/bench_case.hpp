@@ -16,7 +16,6 @@ using json = nlohmann::json;
 struct operand {
     std::vector<std::int64_t> extents;
     std::vector<std::int64_t> strides_elems;
-    bool operator==(const operand&) const = default;
 };
 
 struct bench_case {
@@ -24,11 +23,10 @@ struct bench_case {
     std::string dtype;  // f32, bf16, f16; without a oneDNN also i64, bool
     std::string folder; // of the files cond, src_0, src_1, expected
     operand cond, src_0, src_1, dst;
-    bool in_place = false; // dst is src_0
 };
 
 // Throws nlohmann::json::exception where a member is missing, std::invalid_argument on a type that
-// is not one of the three, and in place where src_0 does not lie as dst.
+// is not one of these.
 bench_case parse_case(const json& from);
 
 std::int64_t width_bytes(const std::string& dtype);

@@ -15,10 +15,10 @@ constexpr int untouched = 0x5a; // what dst holds before the first call, and `ex
 json measured_call::load(const bench_case& c, std::unique_ptr<timed_call> call) {
     call_ = std::move(call);
     const std::int64_t width = width_bytes(c.dtype), dst_bytes = span_elems(c.dst) * width;
-    std::byte* const src_0 = read("src_0", c, span_elems(c.src_0) * width, 1);
-    std::byte* const dst = c.in_place ? src_0 : buffers_[3].take(dst_bytes);
-    if (!c.in_place) std::memset(dst, untouched, static_cast<std::size_t>(dst_bytes));
-    call_->bind({read("cond", c, span_elems(c.cond), 0), src_0,
+    std::byte* const dst = buffers_[3].take(dst_bytes);
+    std::memset(dst, untouched, static_cast<std::size_t>(dst_bytes));
+    call_->bind({read("cond", c, span_elems(c.cond), 0),
+                 read("src_0", c, span_elems(c.src_0) * width, 1),
                  read("src_1", c, span_elems(c.src_1) * width, 2), dst});
     call_->execute();
     call_->wait();

@@ -1,13 +1,11 @@
-// Attention by mask, shape and type, with the share that it has of the machine's limit:
-// bench_attention --benchmark_filter='kept/.*'. Rates count the multiply-adds of kept scores alone,
-// two operations each: work that the mask throws away is none. `share` is that rate over the peak,
-// which this run measures from registers, of as many threads; of few queries it is the rate at
-// which keys and values are read over that at which memory is read.
+// Attention without a mask, by shape and type, and its share of the machine's limit:
+// bench_attention --benchmark_filter='kept/.*'. Rates count two operations for each multiply-add.
+// `share` is that rate over the peak of as many threads, which this run measures from registers;
+// for few queries it is the rate at which keys and values are read over the rate of memory.
 //
-// <mask>/<length>: 12 heads of depth 64, f32, all threads.
-// kept/<type>/<depth>/<threads>: no mask, 12 heads of 1024.
-// small/<type>/<shape>/<threads>: no mask, as many queries as keys; one is what any call costs.
-// thin/<type>/<shape>/<queries>: no mask, few queries of many keys.
+// kept/<type>/<depth>/<threads>: 12 heads of 1024 queries and keys, on 1, 2, 4 ... all threads.
+// small/<type>/<shape>/<threads>: as many queries as keys; one is the cost of any call.
+// thin/<type>/<shape>/<queries>: few queries over many keys.
 
 #include "kernels/peak.hpp"
 
@@ -27,24 +25,6 @@
 
 namespace maskwise::bench {
 namespace {
-
-enum class mask_kind { none, causal, causal_cond, padding, blocks };
-
-// Padding masks the last quarter; of the blocks of 64 every eighth is kept.
-bool is_kept(mask_kind kind, std::int64_t row, std::int64_t key, std::int64_t length) {
-    switch (kind) {
-    case mask_kind::none:
-        return true;
-    case mask_kind::causal:
-    case mask_kind::causal_cond:
-        return key <= row;
-    case mask_kind::padding:
-        return key < length * 3 / 4;
-    case mask_kind::blocks:
-        return (row / 64 + key / 64) % 8 == 0;
-    }
-    return false;
-}
 
 struct shape {
     std::int64_t heads = 12, key_heads = 12, queries = 1024, keys = 1024, depth = 64;
@@ -71,36 +51,21 @@ std::vector<float> numbers(std::int64_t count, data_type type) {
 
 struct problem {
     // `keys` are the values, too; empty where both are elsewhere.
-    problem(const shape& of, mask_kind kind, std::vector<float> keys)
+    problem(const shape& of, std::vector<float> keys)
         : query(numbers(of.heads * of.queries * of.depth, of.type)), key(std::move(keys)),
           value(key), dst(query.size()) {
         desc.query = desc.dst = {of.type, {1, of.heads, of.queries, of.depth}};
         desc.key = desc.value = {of.type, {1, of.key_heads, of.keys, of.depth}};
         desc.grouped_queries = of.heads != of.key_heads;
-        if (kind == mask_kind::causal) desc.causal = causal_boundary::top_left;
-        add_cond(of, kind);
-        products = 2.0 * static_cast<double>(kept * of.heads * of.depth);
-    }
-    void add_cond(const shape& of, mask_kind kind) {
-        const std::int64_t rows = kind == mask_kind::padding ? 1 : of.queries;
-        const bool has_cond = kind != mask_kind::none && kind != mask_kind::causal;
-        if (has_cond) desc.cond = {data_type::boolean, {rows, of.keys}};
-        for (std::int64_t row = 0; row < of.queries; ++row)
-            for (std::int64_t at = 0; at < of.keys; ++at) {
-                const bool keeps = is_kept(kind, row, at, of.keys);
-                kept += keeps ? 1 : 0;
-                if (has_cond && row < rows) cond.push_back(keeps ? 1 : 0);
-            }
+        products = 2.0 * static_cast<double>(of.queries * of.keys * of.heads * of.depth);
     }
     attention_operands operands() {
-        return {query.data(), key.data(), value.data(), cond.data(), nullptr, dst.data()};
+        return {query.data(), key.data(), value.data(), nullptr, nullptr, dst.data()};
     }
 
     attention_desc desc;
     std::vector<float> query, key, value, dst;
-    std::vector<std::uint8_t> cond;
-    std::int64_t kept = 0;
-    double products = 0; // multiply-adds of kept scores
+    double products = 0; // multiply-adds
 };
 
 double peak(bool in_pairs, int threads) {
@@ -165,14 +130,14 @@ void attend(benchmark::State& state, problem& data, int threads) {
         Counter(2 * data.products / of_peak, Counter::kIsIterationInvariantRate);
 }
 
-void run_kept(benchmark::State& state, const shape& of, mask_kind kind, int threads) {
-    problem data(of, kind, numbers(of.key_heads * of.keys * of.depth, of.type));
+void run_kept(benchmark::State& state, const shape& of, int threads) {
+    problem data(of, numbers(of.key_heads * of.keys * of.depth, of.type));
     attend(state, data, threads);
 }
 
 void run_thin(benchmark::State& state, const shape& of) {
     static const cold_memory memory;
-    problem data(of, mask_kind::none, {});
+    problem data(of, {});
     attention_operands at = data.operands();
     const auto plan = make_tile_plan(data.desc, active_isa());
     double limit = memory.rate();
@@ -197,28 +162,15 @@ void add(const std::string& name, const std::function<void(benchmark::State&)>& 
     benchmark::RegisterBenchmark(name.c_str(), run)->Unit(benchmark::kMillisecond)->UseRealTime();
 }
 
-void add_masks() {
-    const std::pair<const char*, mask_kind> kinds[] = {{"none", mask_kind::none},
-                                                       {"causal", mask_kind::causal},
-                                                       {"causal_cond", mask_kind::causal_cond},
-                                                       {"padding", mask_kind::padding},
-                                                       {"blocks", mask_kind::blocks}};
-    for (const auto& [name, kind] : kinds)
-        for (std::int64_t length = 512; length <= 4096; length *= 2)
-            add(std::string(name) + "/" + std::to_string(length),
-                [=, kind = kind](benchmark::State& state) {
-                    run_kept(state, {.queries = length, .keys = length}, kind, available_threads());
-                });
-}
-
 constexpr std::pair<const char*, data_type> types[] = {{"f32", data_type::f32},
                                                        {"bf16", data_type::bf16}};
 
-// On one thread, and on all.
+// On each power of two of threads, and on all.
 void add_whole(const std::string& name, const shape& of) {
-    for (const int threads : {1, available_threads()})
-        add(name + "/" + std::to_string(threads),
-            [=](benchmark::State& state) { run_kept(state, of, mask_kind::none, threads); });
+    const int most = available_threads();
+    for (int threads = 1; threads < 2 * most; threads *= 2)
+        add(name + "/" + std::to_string(std::min(threads, most)),
+            [=](benchmark::State& state) { run_kept(state, of, std::min(threads, most)); });
 }
 
 void add_kept() {
@@ -255,7 +207,6 @@ void add_thin() {
 }
 
 const bool registered = [] {
-    add_masks();
     add_kept();
     add_small();
     add_thin();

@@ -6,7 +6,6 @@ Started by scripts/bench transformers, which has everything installed and built.
 
 import argparse
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -24,7 +23,6 @@ TURNS, SECONDS = 5, 40.0  # of a case, at most
 LONGEST_EAGER = 2048  # words: eager attention keeps the scores of all heads
 HEAD = ["model", "batch x words", "type", "SDPA, ms", "eager", "Maskwise"]
 HEAD += ["times as fast as SDPA", "as the fastest other", "apart"]
-MEMORY_HEAD = ["model", "words", "attention", "peak above the model, MB"]
 Run = Callable[[], Any]
 
 
@@ -93,53 +91,19 @@ def rows(only: str) -> Iterator[list[str]]:
                 yield row_of(model, length, kind, *measure(model, instance, length))
 
 
-def peak_mb() -> float:
-    with open("/proc/self/status") as file:  # noqa: PTH123
-        line = next(line for line in file if line.startswith("VmHWM"))
-    return int(line.split()[1]) / 1024
-
-
-def print_peak(model: Model, name: str, length: int) -> None:
-    """In a process of its own. `none`: Maskwise without a mask, as a window of all words makes."""
-    torch.set_grad_enabled(False)
-    instance = make(
-        model, torch.float32, **({"local_attention": 4 * length} if name == "none" else {})
-    )
-    instance.set_attn_implementation("sdpa" if name == "sdpa" else "maskwise")
-    instance(**model.inputs(64, torch.float32))
-    before = peak_mb()
-    instance(**model.inputs(length, torch.float32))
-    print(f"{peak_mb() - before:.0f}")
-
-
-def memory_rows() -> Iterator[list[str]]:
-    model, length = MODELS[0], max(MODELS[0].lengths)
-    for name in ("none", "maskwise", "sdpa"):
-        command = [sys.executable, "-B", __file__, "--peak", name]
-        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        shown_name = {"none": "Maskwise, no mask", "maskwise": "Maskwise", "sdpa": "SDPA"}[name]
-        yield [model.name, str(length), shown_name, output.strip()]
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/bench transformers", description=__doc__)
     parser.add_argument(
         "--only", default="", help="measure only models with this in their name, and keep nothing"
     )
-    parser.add_argument("--peak", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     transformers.utils.logging.set_verbosity_error()
-    if arguments.peak:
-        print_peak(MODELS[0], arguments.peak, max(MODELS[0].lengths))
-        return 0
     print("\n".join(f"{name}: {value}" for name, value in machine_facts().items()))
     with torch.inference_mode():
         table = shown(HEAD, rows(arguments.only))
     if not arguments.only:
         versions = f"transformers {transformers.__version__}, PyTorch {torch.__version__}"
         keep(ROOT / "build/bench", "transformers", versions, HEAD, table)
-        memory = shown(MEMORY_HEAD, memory_rows())
-        keep(ROOT / "build/bench", "transformers_memory", versions, MEMORY_HEAD, memory)
     return 0 if table else 1
 
 

@@ -190,8 +190,8 @@ def main() -> int:
     arguments = parser.parse_args()
     arguments.lanes = arguments.lanes or ["3.13", "3.7"]
     RESULTS.mkdir(parents=True, exist_ok=True)
-    facts, begin = machine_facts(), time.monotonic()
-    print("\n".join(f"{name}: {value}" for name, value in facts.items()))
+    begin = time.monotonic()
+    print("\n".join(f"{name}: {value}" for name, value in machine_facts().items()))
     if not graphs.CASES.is_dir():
         print(f"no folder {graphs.CASES}: {graphs.OWN_CASES} instead, and no longer sequences")
     lanes = [run_lane(arguments, lane) for lane in arguments.lanes]
@@ -201,7 +201,6 @@ def main() -> int:
     print(f"{measured} of {len(every)} cases measured, {time.monotonic() - begin:.0f} s")
     if every and not arguments.only:
         keep_tables(every)
-        report.draw(every, facts, RESULTS / "attention.png")
     failed = report.failures(every, with_targets=not arguments.no_targets)
     print("\n".join(failed))
     return 0 if measured and not failed else 1

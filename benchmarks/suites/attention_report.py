@@ -1,10 +1,8 @@
-"""What the attention suite prints and draws."""
+"""What the attention suite prints."""
 
 from collections import Counter
-from pathlib import Path
 
 from attention_measured import CEILING, Measured, interval
-from pictures import add_legend, new_axes, save
 
 # Times as fast as oneDNN alone, to be reached on lane 3.13. Everything else: never slower.
 TIMES = {
@@ -18,13 +16,6 @@ TIMES = {
 }
 OF_CEILING = 0.8
 OF_LIMIT = 0.7  # of the middle alone, whose ceiling is one read and one write
-PARTS = {
-    "before": ("oneDNN's part before", "#c1440e"),
-    "after": ("oneDNN's part after", "#e59866"),
-    "rows at the limit": ("Maskwise's rows, as fast as memory", "#0b6e4f"),
-    "rest": ("the rest of Maskwise's time", "#9fd3c0"),
-}
-
 HEAD = ["case", "oneDNN ms", "Maskwise ms", "times", "between", "at least", "", "ceiling ms"]
 HEAD += ["of it", "before", "after", "rows", "what Maskwise runs"]
 
@@ -97,36 +88,3 @@ def failures(every: list[Measured], with_targets: bool) -> list[str]:
                 f"at least {wanted_times(measured) or 1:g} wanted"
             )
     return lines
-
-
-def shares(measured: Measured) -> dict[str, float]:
-    """The parts of Maskwise's time, as shares of oneDNN's alone."""
-    alone, own = measured.median("onednn"), measured.median("maskwise")
-    assert alone and own
-    parts = {name: measured.median(name) or 0.0 for name in PARTS if name != "rest"}
-    parts["rest"] = max(0.0, own - sum(parts.values()))
-    return {name: milliseconds / alone for name, milliseconds in parts.items()}
-
-
-def draw(every: list[Measured], facts: dict[str, str], path: Path) -> None:
-    """A bar a case: where Maskwise's time goes, as a share of the time of oneDNN alone."""
-    drawn = [measured for measured in every if measured.claim and measured.times_faster()]
-    if not drawn:
-        return
-    axes = new_axes(
-        0.32 * len(drawn) + 1.4,
-        xlabel="time, as a share of oneDNN alone (the black line)",
-        title="Attention: where Maskwise's time goes",
-    )
-    for y, measured in enumerate(reversed(drawn)):
-        left = 0.0
-        for name, share in shares(measured).items():
-            text, colour = PARTS[name]
-            axes.barh(y, share, left=left, color=colour, height=0.7, label=text if y == 0 else "")
-            left += share
-        axes.text(left + 0.01, y, f"{measured.times_faster():.1f}x", va="center", fontsize=8)
-    labels = [f"{measured.case}, {measured.lane}" for measured in reversed(drawn)]
-    axes.set_yticks(range(len(drawn)), labels, fontsize=8)
-    axes.axvline(1, color="black", linewidth=1.5)
-    add_legend(axes)
-    save(axes, facts, path)

@@ -8,17 +8,14 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
-import core_model
 import extras
-import pictures
 import table
 import targets
 from cases import Case, cases_of
 from machine import machine_facts
 from measure import Bench, Effort, data_folder
-from results import Row, Rows, by_case, keep
+from results import Row, by_case, keep
 from ways import Limit
 from worker import PEERS, ROOT, Worker, client, engine, limit, onednn_alone, peer
 
@@ -140,23 +137,9 @@ def main() -> int:
     notes = extras.measure_notes(arguments.build, arguments.lane, arguments.native)
     (RESULTS / "machine.json").write_text(json.dumps({**facts, **notes}, indent=1) + "\n")
     cases_measured = by_case([row for row in every if row.suite in SUITES])
-    pictures.draw_all(cases_measured, facts, RESULTS)
     lines = targets.lines_of(cases_measured, notes)
     say(targets.report(cases_measured, lines, facts))
-    keep_tables(cases_measured, lines, notes)
     return 0 if arguments.no_targets else tell(targets.missed(lines))
-
-
-def keep_tables(cases: list[Rows], lines: list[targets.Line], notes: dict[str, Any]) -> None:
-    """Of all suites measured so far: their stamps say of which commit each is."""
-    selects = [rows for rows in cases if rows["limit"].suite == "select"]
-    threads = next((rows["maskwise"].threads for rows in cases), 1)
-    for name, cells in (
-        ("select", table.select_table(selects)),
-        ("targets", targets.measured_table(cases, lines)),
-        ("model", core_model.table(notes["copies"], threads)),
-    ):
-        table.write(RESULTS, name, *cells)
 
 
 def tell(missed: list[str]) -> int:

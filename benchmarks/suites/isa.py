@@ -2,8 +2,7 @@
 from other commits. Started by scripts/bench isa.
 
 Ends with 1 where an instruction set takes longer than a lesser one by more than 5 %, or this build
-longer than another, twice. A run of all cases with --limit leaves two tables: each set against the
-numbers to reach, and the cases that are slowest on one of them.
+longer than another, twice. build/bench/isa-cases.json holds every case.
 """
 
 import argparse
@@ -11,32 +10,22 @@ import json
 import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from cases import Case, cases_of
-from machine import CLASSES, ISA_NAMES, machine_facts, processor_facts
-from measure import data_folder, make_data, maskwise_version
-from results import Row, Rows, fields_of
-from table import Cells, keep
-from targets import Measured, beyond_l2, fractions, large_and_direct
+from machine import CLASSES, machine_facts, processor_facts
+from measure import data_folder, make_data
+from results import Row, fields_of
 from ways import Limit
 from worker import ROOT, Worker, engine
 from worker import limit as limit_worker
 
 RESULTS = ROOT / "build/bench"
-VERSIONS = f"maskwise {maskwise_version()}, without oneDNN"
 ALLOWED = 1.05
 LIMIT = "limit"
 TURNS, SAMPLES, SECONDS = 5, 3, 0.01
-# Of the limit.
-WANTED = {
-    "select": {"median": 0.9, "least": 0.5},
-    "sweep": {"median": 0.85, "p5": 0.5, "least": 0.25},
-}
-SLOWEST = 10
 
 
 @dataclass
@@ -126,6 +115,10 @@ def summary(every: list[Compared]) -> list[str]:
             f"{name}: median {statistics.median(ratios):.3f}, least {ratios[0]:.2f}, most "
             f"{ratios[-1]:.2f}; {above} of {len(ratios)} above {ALLOWED}"
         )
+    for name in every[0].fractions if every else ():
+        shares = sorted(found.fractions[name] for found in every)
+        middle = statistics.median(shares)
+        lines.append(f"{name}, of the limit: median {middle:.2f}, least {shares[0]:.2f}")
     return lines
 
 
@@ -166,121 +159,6 @@ def case_name(found: Compared) -> str:
     return f"{found.suite} {found.case} {found.dtype} {found.mask}"
 
 
-def rows_of(found: Compared, name: str) -> Rows:
-    """The case by one instruction set, as the targets read it."""
-    median, share = found.seconds[name], found.fractions[name]
-    row = replace(found, impl="maskwise", seconds_median=median, limit_fraction=share)
-    return {"maskwise": row, "limit": row}
-
-
-def figures(measured: Measured) -> dict[str, float]:
-    least = measured.values[0][0]
-    return {"median": measured.median(), "p5": measured.tail(), "least": least}
-
-
-def share_text(measured: Measured, names: Iterable[str]) -> str:
-    if not measured.values:
-        return "-"
-    shares = ", ".join(f"{name} {figures(measured)[name]:.2f}" for name in names)
-    return f"{shares} ({measured.values[0][1]}) of {len(measured.values)}"
-
-
-def ratio_text(every: list[Compared], name: str, lesser: str) -> tuple[str, int]:
-    """Also how many cases take longer than with the lesser set."""
-    pair = f"{name} / {lesser}"
-    ratios = sorted(found.ratios[pair] for found in every)
-    worst = max(every, key=lambda found: found.ratios[pair])
-    above = sum(ratio > ALLOWED for ratio in ratios)
-    text = f"{ISA_NAMES[lesser]}: median {ratios[len(ratios) // 2]:.2f}, most {ratios[-1]:.2f} "
-    return text + f"({case_name(worst)}), {above} above {ALLOWED}", above
-
-
-def isa_row(every: list[Compared], name: str, lesser: str | None) -> list[str]:
-    select, sweep = (
-        [rows_of(found, name) for found in every if found.suite == suite] for suite in WANTED
-    )
-    shares = {"select": fractions(beyond_l2(select)), "sweep": fractions(sweep)}
-    missed = [
-        f"{suite} {figure}"
-        for suite, measured in shares.items()
-        for figure, wanted in WANTED[suite].items()
-        if figures(measured)[figure] < wanted
-    ]
-    against, above = ratio_text(every, name, lesser) if lesser else ("-", 0)
-    if above:
-        missed.append(f"slower than {ISA_NAMES[lesser or name]}")
-    return [
-        share_text(shares["select"], WANTED["select"]),
-        share_text(fractions(large_and_direct(select)), WANTED["select"]),
-        share_text(shares["sweep"], WANTED["sweep"]),
-        against,
-        f"MISSED: {', '.join(missed)}" if missed else "holds",
-    ]
-
-
-def isa_table(every: list[Compared], names: list[str], native: str) -> Cells:
-    """Each instruction set against the numbers to reach."""
-    select, sweep = (
-        ", ".join(f"{name} {share:g}" for name, share in wanted.items())
-        for wanted in WANTED.values()
-    )
-    head = [
-        "kernels",
-        f"select, beyond L2 ({select})",
-        "select, large and contiguous or row-broadcast",
-        f"sweep ({sweep})",
-        f"times as long as with the next lesser set (at most {ALLOWED})",
-        "verdict",
-    ]
-    rows = []
-    for name, lesser in zip(names, [*names[1:], None], strict=True):
-        how = "native" if name == native else f"emulated: `MASKWISE_MAX_ISA={name}`"
-        rows.append([f"{ISA_NAMES[name]}, {how}", *isa_row(every, name, lesser)])
-    return VERSIONS, head, rows
-
-
-def plan_text(plan: str) -> str:
-    """The box of how large a nest, how each operand is read and dst written, and the kernel."""
-    parts = dict(word.split("=", 1) for word in plan.split())
-    operands = " ".join(parts[operand] for operand in ("cond", "src_0", "src_1", "dst"))
-    return f"{parts['box']} of {parts['nest']}: {operands}, {parts['kernel']}"
-
-
-def slowest_of(every: list[Compared], name: str) -> list[Compared]:
-    return sorted(every, key=lambda found: found.fractions[name])[:SLOWEST]
-
-
-def slowest_table(every: list[Compared], names: list[str]) -> Cells:
-    """The slowest cases of each instruction set, by all of them."""
-    shown = {case_name(found): found for name in names for found in slowest_of(every, name)}
-    cases = sorted(shown.values(), key=lambda found: min(found.fractions[name] for name in names))
-    head = ["case", "cond, src_0, src_1", "MB", "plan", *(ISA_NAMES[name] for name in names)]
-    rows = []
-    for found in cases:
-        operands = f"{found.cond}, {found.src_0}, {found.src_1}"
-        shares = [f"{found.fractions[name]:.2f}" for name in names]
-        size = f"{found.bytes / 1e6:.4g}"
-        rows.append([case_name(found), operands, size, plan_text(found.plan), *shares])
-    return VERSIONS, head, rows
-
-
-def why_partial(arguments: argparse.Namespace) -> str:
-    """Of some cases the tables would look better or worse than the engine is."""
-    if missing := [suite for suite in WANTED if suite not in arguments.suites]:
-        return f"suite {missing[0]} was not measured"
-    if arguments.only or arguments.every != 1:
-        return f"of some cases: --only '{arguments.only}' --every {arguments.every}"
-    return "" if arguments.limit else "measured without --limit"
-
-
-def keep_tables(every: list[Compared], names: list[str], arguments: argparse.Namespace) -> None:
-    if why := why_partial(arguments):
-        print(f"no tables are kept: {why}")
-        return
-    keep(RESULTS, "isa", *isa_table(every, names, sets_here()[0]))
-    keep(RESULTS, "slowest", *slowest_table(every, names))
-
-
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/bench isa", description=__doc__)
     parser.add_argument("suites", nargs="*", choices=("select", "sweep"), metavar="select|sweep")
@@ -308,7 +186,6 @@ def main() -> int:
     every = run(cases, ways, pairs_of(names, others), limit, arguments.limit)
     kept = {**machine_facts(), "cases": [asdict(found) for found in every]}
     (RESULTS / "isa-cases.json").write_text(json.dumps(kept, indent=1) + "\n")
-    keep_tables(every, names, arguments)
     print("\n".join(summary(every)))
     return 1 if any(is_slower(found) for found in every) else 0
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from cases import Case
-from machine import write_stamp
 
 # The implementations of Select, as tables and pictures call them.
 NAMES = {
@@ -106,12 +105,11 @@ def load(path: Path) -> list[Row]:
 
 
 def keep(path: Path, suite: str, rows: list[Row]) -> list[Row]:
-    """Replaces the suite's rows in the file, and its stamp; returns all that it then holds."""
+    """Replaces the suite's rows in the file; returns all that it then holds."""
     every = [row for row in load(path) if row.suite != suite] + rows
     partial = path.with_suffix(".partial")
     partial.write_text("[\n" + ",\n".join(json.dumps(asdict(row)) for row in every) + "\n]\n")
     partial.rename(path)
-    write_stamp(path.parent, suite)
     return every
 
 
@@ -121,17 +119,6 @@ def by_case(rows: list[Row]) -> list[Rows]:
     for row in rows:
         cases.setdefault(row.key(), {})[row.impl] = row
     return list(cases.values())
-
-
-def with_own_masks(cases: list[Rows]) -> list[Rows]:
-    """In f32, and with the mask that the row of the table has: the first one measured."""
-    limits = [rows["limit"] for rows in cases]
-    first = {limit.case: limit.mask for limit in reversed(limits)}
-    return [
-        rows
-        for limit, rows in zip(limits, cases, strict=True)
-        if limit.dtype == "f32" and limit.mask == first[limit.case]
-    ]
 
 
 def state_of(row: Row | None) -> str:

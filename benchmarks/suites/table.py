@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from machine import write_stamp
-from results import NAMES, Row, Rows, best_row, state_of, versions_of, with_own_masks
+from results import Row, Rows, state_of
 
-SHOWN_FROM_BYTES = 1_000_000  # Selects that move less are bound by the call
 Cells = tuple[str, list[str], list[list[str]]]  # versions, head, rows: as they are shown
 
 
@@ -43,14 +42,10 @@ def shown(head: list[str], rows: Iterable[list[str]]) -> list[list[str]]:
     return kept
 
 
-def write(folder: Path, name: str, versions: str, head: list[str], rows: list[list[str]]) -> None:
+def keep(folder: Path, name: str, versions: str, head: list[str], rows: list[list[str]]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     table = {"versions": versions, "head": head, "rows": rows}
     (folder / f"{name}.json").write_text(json.dumps(table, indent=1) + "\n")
-
-
-def keep(folder: Path, name: str, versions: str, head: list[str], rows: list[list[str]]) -> None:
-    write(folder, name, versions, head, rows)
     write_stamp(folder, name)
 
 
@@ -60,23 +55,6 @@ def medians(left: str) -> dict[str, dict[str, Any]]:
     medians = [entry for entry in entries if entry["aggregate_name"] == "median"]
     medians.sort(key=lambda entry: entry["family_index"])
     return {entry["run_name"]: entry for entry in medians}
-
-
-def select_row(rows: Rows) -> list[str]:
-    """Of each implementation's fastest form how many times the limit's time it takes."""
-    limit = rows["limit"]
-    operands = f"{limit.cond} {limit.src_0} {limit.src_1}"
-    best = [best_row(rows, impl) for impl in NAMES]
-    shares = [row.limit_fraction if row else None for row in best]
-    times = [f"{1 / share:.4g}" if share else "-" for share in shares]
-    return [limit.case, operands, limit.mask, f"{limit.bytes / 1e6:.4g}", *times]
-
-
-def select_table(cases: list[Rows]) -> Cells:
-    """The Selects of programs, in f32 with their own masks."""
-    own = [rows for rows in with_own_masks(cases) if rows["limit"].bytes >= SHOWN_FROM_BYTES]
-    head = ["case", "cond src_0 src_1", "mask", "MB", *NAMES.values()]
-    return versions_of(own), head, list(map(select_row, own))
 
 
 PYTHON_HEAD = ["case", "`numpy.where`", "NumPy's best form", "`maskwise.where`", "times faster"]

@@ -10,7 +10,7 @@ from typing import Any
 from cases import core_cache_bytes
 from extras import COPY_RATIO
 from results import Row, Rows, best_row, state_of, versions_of
-from table import Cells, markdown
+from table import markdown
 
 LARGE_BYTES = 128_000_000
 NATIVE = "64 on "
@@ -268,10 +268,6 @@ def missed(lines: list[Line]) -> list[str]:
         for line in lines
         if line.holds is False
     ]
-
-
-def measured_table(every: list[Rows], lines: list[Line]) -> Cells:
-    return versions_of(every[:40]), HEAD, [line.cells() for line in lines if line.holds is not None]
 
 
 def report(every: list[Rows], lines: list[Line], facts: dict[str, str]) -> str:

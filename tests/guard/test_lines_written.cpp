@@ -1,7 +1,7 @@
 // In place only the blocks of a row that change are written, counted store by store as the shipped
 // kernels run, on each instruction set.
 
-#include "engine/written_lines.hpp"
+#include "written_lines.hpp"
 
 #include "exec/run_select.hpp"
 #include "plan/select_plan.hpp"
@@ -24,8 +24,8 @@ TEST(written_bytes, are_those_of_the_lines_that_are_stored_to_changed_or_not) {
         at[8] = at[9]; // the second line
         at[bytes / 8 - 1] = 1;
     };
-    EXPECT_EQ(bench::written_bytes(buffer.data(), bytes, store), 3 * 64);
-    EXPECT_EQ(bench::written_bytes(buffer.data(), bytes, [] {}), 0);
+    EXPECT_EQ(test::written_bytes(buffer.data(), bytes, store), 3 * 64);
+    EXPECT_EQ(test::written_bytes(buffer.data(), bytes, [] {}), 0);
     at[1] = 2; // not watched any more
 }
 
@@ -51,7 +51,7 @@ TEST_P(lines_written, in_place_are_those_of_blocks_that_change) {
         watched_buffer src_1(static_cast<std::size_t>(bytes));
         std::byte* const dst = (in_place == 0 ? src_0 : src_1).data();
         const auto run = [&] { run_select(*plan, cond.data(), src_0.data(), src_1.data(), dst); };
-        const auto written = bench::written_bytes(dst, bytes, run);
+        const auto written = test::written_bytes(dst, bytes, run);
         EXPECT_LE(written, changing_bytes) << width;
         EXPECT_GE(written, blocks / 4 * 64) << width;
     }

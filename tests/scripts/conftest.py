@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import hypothesis
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,10 +19,6 @@ FOLDERS = (
 )
 for folder in (*FOLDERS, "tests/guard", "tests/support", "scripts"):  # the last goes first
     sys.path.insert(0, str(ROOT / folder))
-
-# No deadline: a busy machine is no fault of the code.
-hypothesis.settings.register_profile("scripts", deadline=None, max_examples=50)
-hypothesis.settings.load_profile("scripts")
 
 
 @pytest.fixture(scope="session")

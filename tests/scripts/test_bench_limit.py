@@ -102,15 +102,6 @@ def test_the_best_way_is_found_on_a_memory_of_two_speeds(call_seconds: float) ->
     assert missed <= 1
 
 
-def test_every_way_gets_ten_milliseconds_in_passes_over_all() -> None:
-    machine = Machine(1, 20e-6)
-    make_limit(machine).bind(640, 64)
-    ranking = machine.asked[-1]
-    assert ranking["ways"] == list(range(len(machine.cost)))
-    assert ranking["passes"] >= 5
-    assert min(machine.spent) >= WARM
-
-
 def test_six_ways_are_kept_and_ranked_again_in_every_turn() -> None:
     machine = Machine(2, 1e-3)
     limit = make_limit(machine)
@@ -125,12 +116,6 @@ def test_six_ways_are_kept_and_ranked_again_in_every_turn() -> None:
     assert limit.kept[0].number != first
     limit.time_best(4, 15e-3)
     assert machine.asked[-1]["ways"] == [limit.kept[0].number]
-
-
-def test_a_copy_is_compared_with_ways_of_one_thread() -> None:
-    limit = make_limit(Machine(3, 1e-3))
-    limit.bind(64, 64, threads=1)
-    assert {way.threads for way in limit.kept} == {1}
 
 
 class Peer:

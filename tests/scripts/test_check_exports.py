@@ -49,10 +49,6 @@ def test_a_search_path(tmp_path: Path, tags: str) -> None:
     assert found == [f"has the {kind} /opt/lib"]
 
 
-def test_its_own_folder_may_be_searched(tmp_path: Path) -> None:
-    assert faults(tmp_path, ONE + TWO, "-Wl,-rpath,$ORIGIN") == []
-
-
 def test_a_symbol_that_is_too_new(tmp_path: Path) -> None:
     code = "unsigned arc4random(void);\nint dnnl_graph_two(int a) { return a + arc4random(); }\n"
     assert faults(tmp_path, ONE + code) == ["wants GLIBC_2.36"]

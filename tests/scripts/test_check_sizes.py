@@ -36,11 +36,6 @@ def test_function_limit(
     assert ("grow: 71 lines, limit 70" in capsys.readouterr().out) == bool(status)
 
 
-def test_a_test_body_is_a_function(tmp_path: Path) -> None:
-    body = "    EXPECT_TRUE(true);\n" * 80
-    assert repository(tmp_path, {"tests/unit/a.cpp": f"TEST(a, b) {{\n{body}}}\n"}) == 1
-
-
 @pytest.mark.parametrize(("lines", "status"), [(500, 0), (501, 1)])
 @pytest.mark.parametrize("name", ["src/a.hpp", "scripts/lane", "cmake/a.cmake", "CMakeLists.txt"])
 def test_file_limit(tmp_path: Path, name: str, lines: int, status: int) -> None:

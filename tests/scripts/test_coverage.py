@@ -2,17 +2,6 @@
 
 import coverage
 import pytest
-from coverage import ROOT
-
-
-def test_the_engine_the_integrations_and_the_python_module_are_counted() -> None:
-    def name(path: str) -> str | None:
-        return coverage.source_name(path, str(ROOT / "build/coverage"))
-
-    assert name("../../src/plan/box.cpp") == "src/plan/box.cpp"
-    assert name("../../python/src/where.cpp") == "python/src/where.cpp"
-    assert name("../../integrations/openvino/a.cpp") == "integrations/openvino/a.cpp"
-    assert name("../../tests/unit/plan/test_box.cpp") is name("/usr/include/vector") is None
 
 
 def test_the_last_line_is_the_sum(capsys: pytest.CaptureFixture[str]) -> None:

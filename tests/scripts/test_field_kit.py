@@ -6,14 +6,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-import machine
 import pytest
 import run as field
 import take_figures
 import write_figures
 from run import Stage
 
-MASKS = {"versions": "Maskwise 1", "head": ["mask", "ms"], "rows": [["causal", "1"]]}
+HEAD = ["mask", "Maskwise, array", *take_figures.KEPT_PEERS]
+MASKS = {"versions": "Maskwise 1", "head": HEAD, "rows": [["causal"] + ["1"] * (len(HEAD) - 1)]}
 STAMP = {"command": "scripts/field_kit", "commit": "a" * 40, "date": "2026-01-02"}
 HALF = "open('build/bench/limits.json', 'w').write('{')"
 STAMP |= {"machine": "one", "class": "avx512-some-model"}
@@ -68,27 +68,3 @@ def test_figures_are_taken_from_the_file(
     assert (taken.commit, taken.rows) == ("a" * 40, MASKS["rows"])
     monkeypatch.setattr(sys, "argv", ["take_figures.py", "--field", str(results), "transformers"])
     assert take_figures.main() == 1  # not measured there
-
-
-@pytest.mark.parametrize(
-    ("version", "is_free_threaded", "tag"),
-    [
-        ((3, 11), False, "cp311-cp311"),
-        ((3, 12), False, "cp312-abi3"),
-        ((3, 14), False, "cp312-abi3"),
-        ((3, 14), True, "cp314-cp314t"),
-    ],
-)
-def test_the_wheel_is_that_of_the_python(
-    version: tuple[int, int], is_free_threaded: bool, tag: str
-) -> None:
-    assert field.wheel_tag(version, is_free_threaded) == tag
-    assert any(
-        tag in line for line in (write_figures.ROOT / "scripts/wheels.py").read_text().split('"')
-    )
-
-
-def test_a_kit_knows_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "commit").write_text("b" * 40 + "\n")
-    monkeypatch.setattr(machine, "ROOT", tmp_path)
-    assert machine.commit() == "b" * 40

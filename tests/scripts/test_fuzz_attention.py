@@ -62,12 +62,3 @@ def test_a_known_fault_needs_its_version_its_graph_and_its_result() -> None:
 def test_a_known_fault_has_a_budget() -> None:
     assert fuzz.over_budget(Counter({KNOWN.name: 9}), 300) == []
     assert len(fuzz.over_budget(Counter({KNOWN.name: 10}), 300)) == 1
-
-
-def test_a_type_that_the_cpu_lacks_is_lacking_on_both_sides() -> None:
-    lacking = {**result("SKIPPED"), "reason": "partition of op 0: this machine has no bf16"}
-    assert fuzz.is_lacking(lacking, lacking)
-    assert not fuzz.is_lacking(lacking, result("PASSED"))
-    assert not fuzz.is_lacking(result("PASSED"), lacking)
-    assert not fuzz.is_lacking(ABORTED, ABORTED)
-    assert not fuzz.is_lacking({**lacking, "reason": "no such type"}, lacking)

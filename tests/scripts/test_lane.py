@@ -27,12 +27,6 @@ def lane(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_library_path_goes_first(tmp_path: Path) -> None:
-    prefix = fake_lane(tmp_path / "a b")
-    out = lane(str(prefix), "--", "printenv", "LD_LIBRARY_PATH", LD_LIBRARY_PATH="/usr/local/lib")
-    assert out.stdout == f"{prefix}/lib:/usr/local/lib\n"
-
-
 def test_opencl_is_named_where_it_is(tmp_path: Path) -> None:
     prefix = fake_lane(tmp_path / "sycl", "libintelocl.so")
     out = lane(str(prefix), "--", "printenv", "OCL_ICD_FILENAMES")
@@ -43,14 +37,6 @@ def test_opencl_is_named_where_it_is(tmp_path: Path) -> None:
     )
 
 
-def test_preload_reaches_the_program_only(tmp_path: Path) -> None:
-    out = lane(
-        "--preload", "libm.so.6", str(fake_lane(tmp_path / "x")), "--", "printenv", "LD_PRELOAD"
-    )
-    assert out.stdout == "libm.so.6\n"
-    assert out.stderr == ""
-
-
 def test_the_programs_status_is_kept(tmp_path: Path) -> None:
     assert lane(str(fake_lane(tmp_path / "x")), "--", "sh", "-c", "exit 7").returncode == 7
 
@@ -59,10 +45,6 @@ def test_own_installation_replaces_the_lanes(tmp_path: Path) -> None:
     prefix = fake_lane(tmp_path / "own")
     assert lane("--list", MASKWISE_ONEDNN=str(prefix)).stdout == f"yours={prefix}\n"
     assert "oneDNN 3.9.1" in lane("--describe", MASKWISE_ONEDNN=str(prefix)).stdout
-
-
-def test_the_version_is_the_headers(tmp_path: Path) -> None:
-    assert lane("--version", str(fake_lane(tmp_path / "x"))).stdout == "3.9.1\n"
 
 
 def test_the_newest_version_is_first_and_what_moves_last(tmp_path: Path) -> None:

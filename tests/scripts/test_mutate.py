@@ -24,33 +24,6 @@ def test_what_is_asked_is_there() -> None:
         assert is_program or f"test_{name}" in files, name
 
 
-def test_a_changed_recorded_plan_is_not_what_notices(capsys: pytest.CaptureFixture[str]) -> None:
-    assert mutate.PLANS not in str(mutate.ASKED)
-    verdicts = {f"src/plan/a.cpp:{n}: a -> b": "noticed by test_plan" for n in range(8)}
-    verdicts["src/plan/a.cpp:8: a -> b"] = "changes plans only"
-    verdicts["src/plan/a.cpp:9: a -> b"] = "survived"
-    assert mutate.report(verdicts) == 1
-    assert "8 of 9 noticed, 1 change plans only" in capsys.readouterr().out
-
-
-def test_faults_of_a_line() -> None:
-    found = mutate.faults_of_line("x.cpp", 3, "if (a < n && b == 1) return; // a < b")
-    afters = {fault.after.strip() for fault in found}
-    assert afters == {
-        "if (a >= n && b == 1) return;",
-        "if (a < n || b == 1) return;",
-        "if (a < n && b != 1) return;",
-    }
-    assert mutate.faults_of_line("x.cpp", 3, "    // a < b") == []
-    loop = mutate.faults_of_line("x.cpp", 3, "    for (int i = 0; i < n; ++i)")
-    assert [fault.after.strip() for fault in loop] == ["for (int i = 0; i <= n; ++i)"]
-    assert mutate.faults_of_line("x.cpp", 3, "for (; i + step <= n; i += step) {") == []
-    (up,) = mutate.faults_of_line("x.cpp", 3, "    return (bytes + page - 1) / page * page;")
-    assert up.after.strip() == "return bytes / page * page;"
-    for reason in ("ahead", "fence", "speed"):
-        assert mutate.faults_of_line("x.cpp", 3, f"    if (a == b) return; // {reason}") == []
-
-
 def test_the_share_noticed_decides(capsys: pytest.CaptureFixture[str]) -> None:
     verdicts = {f"src/exec/a.cpp:{n}: a -> b": "noticed by test_api" for n in range(9)}
     verdicts["src/schema/a.cpp:1: a -> b"] = "survived"
@@ -62,16 +35,6 @@ def test_the_share_noticed_decides(capsys: pytest.CaptureFixture[str]) -> None:
     verdicts["src/schema/a.cpp:3: a -> b"] = "survived"
     assert mutate.report(verdicts) == 1
     assert mutate.report({}) == 1
-
-
-def test_verdicts_of_other_sources_are_forgotten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(mutate, "KEPT", tmp_path / "verdicts.json")
-    kept = mutate.Kept("one", {"src/exec/a.cpp:1: a -> b": "survived"}, {"test_api": 0.5})
-    mutate.write_kept(kept)
-    assert mutate.read_kept("one") == kept
-    assert mutate.read_kept("other") == mutate.Kept("other")
 
 
 def test_a_fault_is_planted_and_taken_back(
@@ -109,18 +72,3 @@ def test_what_fails_without_a_fault_is_not_asked(
     run.time_tests(run.trees[0], ["test_api", "test_strings"])
     assert [*run.kept.seconds] == ["test_strings"]
     assert "left out: test_api fails without any fault" in capsys.readouterr().out
-
-
-def test_the_same_objects_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mutate, "WORK", tmp_path)
-    monkeypatch.setattr(mutate.Tree, "builds", lambda *_: True)
-    run = mutate.Run(mutate.Kept("one"), float("inf"))
-    tree = run.trees[0]
-    tree.build.mkdir(parents=True)
-    (tree.build / "a.o").write_bytes(b"code")
-    tree.objects = tree.objects_since(0)
-    assert run.verdict(tree, "src/api/a.cpp", since=0) == "makes the same objects"
-    (tree.build / "a.o").write_bytes(b"other code")
-    assert run.verdict(tree, "src/api/a.cpp", since=0) == "survived"
-    tree.objects = {}
-    assert run.verdict(tree, "src/api/a.cpp", since=float("inf")) == "survived"

@@ -67,20 +67,3 @@ def test_a_stage_out_of_time_ends_with_what_it_has_started(tmp_path: Path) -> No
 def test_what_the_stages_print_is_found(name: str, line: str, figures: str) -> None:
     stage = next(stage for stage in nightly.STAGES if stage.name == name)
     assert nightly.figures_of(f"words\n{line}\nmore\n", stage.figures) == figures
-
-
-def test_every_stage_is_a_script_that_gets_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    for stage in nightly.STAGES:
-        script, *words = stage.words()
-        assert script.startswith("scripts/") and not any("{" in word for word in words)
-    fuzz = next(stage for stage in nightly.STAGES if stage.name == "fuzz")
-    assert int(fuzz.words()[-1]) * fuzz.turns <= 60 * fuzz.minutes
-
-
-def test_stages_are_chosen_by_name_and_minutes() -> None:
-    chosen = nightly.chosen_stages(["aarch64", "soak=3"])
-    assert [stage.name for stage in chosen] == ["aarch64", "soak"]
-    assert chosen[1].minutes == 3 and "135" in chosen[1].words()
-    assert nightly.chosen_stages([]) == list(nightly.STAGES)
-    with pytest.raises(SystemExit, match=r"no stage .aarch65.; there are mutate, coverage"):
-        nightly.chosen_stages(["aarch65"])

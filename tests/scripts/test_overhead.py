@@ -28,7 +28,3 @@ def test_a_fifth_of_the_turns_disturbed_decides_nothing() -> None:
         noise = [random.choice((0, 0, 0, 0, random.uniform(-9e5, 9e5))) for _ in range(60)]
         assert judged([0.5 * BOUND + each for each in noise])[0] is True
         assert judged([2.0 * BOUND + each for each in noise])[0] is False
-
-
-def test_at_the_bound_nothing_is_known() -> None:
-    assert judged([BOUND + 1, BOUND - 1] * 30) == (None, overhead.MOST_TURNS)

@@ -87,12 +87,3 @@ def test_a_wheel_is_judged(
         file.truncate(size)
     with pytest.raises(SystemExit, match=fault) if fault else nullcontext():
         wheels.check(wheel, wheels.MACHINES[0])
-
-
-def test_an_index_finds_links_and_pictures() -> None:
-    text = '[a](docs/a.md#b) [c](#c) [d](https://d) <img src="docs/x.svg"> <source srcset="y.svg">'
-    assert wheels.with_pages(text, "https://pages") == (
-        "[a](https://pages/docs/a.md#b) [c](#c) [d](https://d) "
-        '<img src="https://pages/docs/x.svg"> <source srcset="https://pages/y.svg">'
-    )
-    assert wheels.with_pages(text, "") == text

@@ -49,16 +49,6 @@ def test_a_program_that_is_missing() -> None:
     assert [fault[-8:] for fault in smoke.faults_of(rows()[1:], WANTED)] == ["no limit"]
 
 
-def test_a_class_is_instruction_set_and_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    facts = {"model name": "Intel(R) Xeon(R) 8481C", "cpu family": "6", "model": "143"}
-    monkeypatch.setattr(machine, "processor_facts", lambda: {**facts, "flags": "avx avx2 avx512bw"})
-    assert machine.cpu_class() == "avx512-intel-xeon-8481c-6-143"
-    monkeypatch.setattr(machine, "processor_facts", lambda: {**facts, "flags": "sse4_1 avx2"})
-    assert machine.cpu_class() == "avx2-intel-xeon-8481c-6-143"
-    monkeypatch.setattr(machine, "processor_facts", lambda: {"Features": "fp asimd"})
-    assert machine.cpu_class().startswith("neon-")
-
-
 def test_a_commit_is_marked_where_sources_differ(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

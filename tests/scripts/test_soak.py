@@ -31,11 +31,6 @@ def test_memory_that_moves_is_no_leak() -> None:
     assert watched(lambda s: 15e6 + 3e6 * (s % 37)) == []
 
 
-def test_what_grows_before_it_is_warm_or_once_is_no_leak() -> None:
-    assert watched(lambda s: 15e6 + 40e6 * min(s, 55)) == []
-    assert watched(lambda s: 15e6 + (8e6 if s > 330 else 0)) == []
-
-
 def test_a_steady_leak_is_told_by_case_and_hour() -> None:
     for bytes_a_second in (15e6, 20e3):
         assert watched(noisy(Random(1), 15e6, bytes_a_second, 0)) == [

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import unittest_report
-from summarize_tests import Program, read_programs, read_report, summarize
+from summarize_tests import Program, read_report, summarize
 
 LANES = ["3.13", "3.2"]
 GOOD = {"3.13/a": "run", "3.2/a": "run", "unit.dims": "run"}
@@ -69,10 +69,6 @@ def test_an_empty_lane_fails_unless_selected_away(tmp_path: Path) -> None:
     assert status_of(tmp_path, GOOD, [*LANES, "3.7"], partial=True) == 0
 
 
-def test_nothing_ran(tmp_path: Path) -> None:
-    assert status_of(tmp_path, {}) == 1
-
-
 def test_a_lane_of_skipped_cases_is_empty(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -125,39 +121,6 @@ def test_a_program_that_died_after_its_cases_fails(tmp_path: Path) -> None:
     path = tmp_path / "gtest.xml"
     path.write_text(GTEST)
     assert status_of(tmp_path, {**GOOD, "3.2/a": "fail"}, a=Program(path)) == 1
-
-
-def test_instruction_sets_are_told_once_a_lane(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    inside = "<system-out>x\ninstruction sets: scalar avx2; lacks avx512\n</system-out>"
-    cases = {"3.2/a": "run", "3.2/b": "run"}
-    assert status_of(tmp_path, cases, ["3.2"], True, inside, b=Program(cap="AVX2")) == 0
-    said = capsys.readouterr().out
-    assert said.count("instruction sets: scalar avx2; lacks avx512\n") == 1
-    assert "programs by cap: ONEDNN_MAX_CPU_ISA=AVX2 1, no cap 1\n" in said
-
-
-def test_programs_are_read_from_ctest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")  # of the whole run
-    changes = ["MASKWISE_TEST_REPORT=set:/r/a", "X=path_list_append:b"]
-    environment = [{"name": "ENVIRONMENT", "value": ["ONEDNN_MAX_CPU_ISA=SSE41", "A=b=c"]}]
-    changed = [{"name": "ENVIRONMENT_MODIFICATION", "value": changes}]
-    tests = [
-        {"name": "a", "command": ["a"], "properties": [*environment, *changed]},
-        {"name": "b", "command": ["b", "--gtest_output=xml:/r/b.xml"], "properties": []},
-        {"name": "c", "properties": []},
-        {"name": "d", "properties": [{**changed[0], "value": ["ONEDNN_MAX_CPU_ISA=unset:"]}]},
-    ]
-    listing = tmp_path / "tests.json"
-    listing.write_text(json.dumps({"tests": tests}))
-    expected = {
-        "a": Program(Path("/r/a"), "SSE41"),
-        "b": Program(Path("/r/b.xml"), "AVX2"),
-        "c": Program(cap="AVX2"),
-        "d": Program(),
-    }
-    assert read_programs(listing) == expected
 
 
 def example() -> type[unittest.TestCase]:

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 
-namespace maskwise::bench {
+namespace maskwise::test {
 
 // Bytes of the cache lines into which `call` stores, of the `bytes` at `data`, the start of a page.
 // A store that changes nothing counts as well, and one that straddles two lines counts for the
@@ -13,4 +13,4 @@ namespace maskwise::bench {
 // protected.
 std::int64_t written_bytes(std::byte* data, std::int64_t bytes, const std::function<void()>& call);
 
-} // namespace maskwise::bench
+} // namespace maskwise::test

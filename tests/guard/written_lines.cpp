@@ -1,7 +1,7 @@
 // The memory is read-only meanwhile: each store faults, is noted, and is let through alone, since
 // the processor traps after it.
 
-#include "engine/written_lines.hpp"
+#include "written_lines.hpp"
 
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -13,7 +13,7 @@
 #include <system_error>
 #include <vector>
 
-namespace maskwise::bench {
+namespace maskwise::test {
 namespace {
 
 constexpr std::size_t line_bytes = 64;
@@ -78,4 +78,4 @@ std::int64_t written_bytes(std::byte* data, std::int64_t bytes, const std::funct
            std::count(is_written.begin(), is_written.end(), 1);
 }
 
-} // namespace maskwise::bench
+} // namespace maskwise::test
