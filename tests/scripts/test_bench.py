@@ -25,30 +25,6 @@ def test_every_row_of_the_table_is_a_case_that_broadcasts() -> None:
         assert shape == case.dst.dims == cases.broadcast(shape, case.cond.dims), case.name
 
 
-def measured(suite: str, seconds: float) -> list[results.Row]:
-    case = replace(cases.shape_table()[0], suite=suite)
-    rows = [
-        results.make_row(case, "limit", "one thread", [0.5, 1.0, 9.0], 1),
-        results.make_row(case, "maskwise", "1", [seconds], 2),
-        results.make_row(case, "numpy", "2: wrong answer", [], 1),
-    ]
-    results.complete(rows, 640, [0.1, 1.0 / seconds, 9.0])
-    return rows
-
-
-def test_a_suite_measured_again_replaces_its_rows_only(tmp_path: Path) -> None:
-    file = tmp_path / "results.json"
-    results.keep(file, "select", measured("select", 4.0))
-    results.keep(file, "small", measured("small", 4.0))
-    every = results.keep(file, "select", measured("select", 2.0))
-    assert results.load(file) == every
-    assert [(row.suite, row.limit_fraction) for row in every if row.impl == "maskwise"] == [
-        ("small", 0.25),
-        ("select", 0.5),
-    ]
-    assert [row.seconds_median for row in every if row.impl == "numpy"] == [None, None]
-
-
 def row_of(
     impl: str,
     seconds: float | None,
@@ -75,23 +51,6 @@ def test_a_miss_is_called_one_and_nothing_measured_is_no_pass() -> None:
     assert line(0.5, 0.95).holds is False
     assert line(0.9).holds is True
     assert line().holds is None
-
-
-def test_a_line_says_of_how_many_it_speaks() -> None:
-    every = [
-        rows_of(row_of("numpy", 12.0)),
-        rows_of(row_of("numpy", 14.0)),
-        rows_of(row_of("numpy", None, "wrong answer")),
-        rows_of(row_of("numpy", None, "has no bf16")),
-        rows_of(row_of("numpy", None, "the process ended with status -11")),
-        rows_of(),
-    ]
-    measured = targets.times_as_fast(every, "numpy")
-    line = targets.at_least("x", 5, measured, "x")
-    assert [value for value, _ in measured.values] == [6, 7]
-    assert line.of == "2 measured, 1 refused, 1 wrong, 1 skipped, 1 died"
-    assert line.holds is True
-    assert line.of in line.cells()
 
 
 def test_above_the_limit_counts_when_it_is_so_twice_in_three() -> None:

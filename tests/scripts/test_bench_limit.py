@@ -1,12 +1,10 @@
-"""How the benchmark finds the limit and sets implementations against it, without a clock: a machine
+"""How the benchmark finds the limit, without a clock: a machine
 with made-up times answers instead of the processes."""
 
 import random
 import statistics
 from typing import Any
 
-import cases
-import measure
 import pytest
 import ways
 
@@ -100,79 +98,3 @@ def test_the_best_way_is_found_on_a_memory_of_two_speeds(call_seconds: float) ->
             limit.time_best(4, 15e-3)
         missed += statistics.median(used) > 1.1 * min(machine.cost)
     assert missed <= 1
-
-
-def test_six_ways_are_kept_and_ranked_again_in_every_turn() -> None:
-    machine = Machine(2, 1e-3)
-    limit = make_limit(machine)
-    limit.bind(640, 64)
-    assert len(limit.kept) == 6
-    first = limit.kept[0].number
-    for _ in range(20):
-        machine.cost[first] = 2.0
-        limit.time_kept(4, 15e-3)
-        assert sorted(machine.asked[-1]["ways"]) == sorted(way.number for way in limit.kept)
-        assert machine.asked[-1]["warm"] == WARM
-    assert limit.kept[0].number != first
-    limit.time_best(4, 15e-3)
-    assert machine.asked[-1]["ways"] == [limit.kept[0].number]
-
-
-class Peer:
-    """Answers as a client does; `seconds` a form."""
-
-    def __init__(self, impl: str, log: list[str], seconds: dict[str, float]) -> None:
-        self.impl = impl
-        self.log = log
-        self.seconds = seconds
-
-    def ask(self, **keywords: object) -> dict[str, Any]:
-        request: dict[str, Any] = keywords
-        if request["do"] == "hello":
-            return {"version": "7", "threads": 1, "forms": list(self.seconds)}
-        if request["do"] == "load":
-            return {"state": "right", "maskwise": True}
-        self.log.append(f"{self.impl} {request['form']}".strip())
-        return {"samples": [self.seconds[request["form"]]] * request["samples"]}
-
-    def close(self) -> None: ...
-
-
-class LoggedLimit(ways.Limit):
-    def __init__(self, machine: Machine, log: list[str]) -> None:
-        super().__init__(machine)  # type: ignore[arg-type]
-        self.log = log
-
-    def time_kept(self, samples: int, seconds: float) -> None:
-        self.log.append("ranked")
-        super().time_kept(samples, seconds)
-
-    def time_best(self, samples: int, seconds: float) -> list[float]:
-        self.log.append("limit")
-        return super().time_best(samples, seconds)
-
-
-def run(peers: list[Peer], log: list[str]) -> dict[str, Any]:
-    own = Peer("maskwise", log, {"": 1e-3})
-    bench = measure.Bench(LoggedLimit(Machine(4, 1e-3), log), own, peers, "")  # type: ignore[arg-type]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(measure, "make_data", lambda *_: (640, 64))
-        rows = bench.run(cases.shape_table()[0], measure.Effort(turns=2, pairs=2))
-    return {row.impl: row for row in rows}
-
-
-def test_maskwise_and_the_limit_are_measured_in_alternating_order() -> None:
-    log: list[str] = []
-    rows = run([], log)
-    pairs = ["maskwise", "limit", "limit", "maskwise"]
-    assert log == ["ranked", *pairs, "ranked", *pairs]
-    assert rows["maskwise"].limit_fraction > 0.5
-
-
-def test_both_forms_are_measured_in_every_turn_and_the_better_one_reported() -> None:
-    log: list[str] = []
-    rows = run([Peer("numpy", log, {"where": 3e-3, "copyto": 2e-3})], log)
-    forms = [entry for entry in log if entry.startswith("numpy")]
-    assert forms == ["numpy where", "numpy copyto", "numpy copyto", "numpy where"]
-    assert rows["numpy"].seconds_median == 2e-3
-    assert rows["numpy"].version == "7, copyto"

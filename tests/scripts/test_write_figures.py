@@ -2,15 +2,12 @@
 
 import json
 import subprocess
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-import limits
 import pytest
 import take_figures
 import write_figures
-from table import PYTHON_HEAD, keep, medians, python_row
+from table import keep
 from write_figures import EVERY, PICTURES, TABLES, Part, Result, sign, write
 
 CLASS = "avx512-some-model"
@@ -163,31 +160,6 @@ def test_results_older_than_the_engine(root: Path, capsys: pytest.CaptureFixture
     assert write(root, check=False) == write(root, check=True) == 0
 
 
-def test_old_results_of_another_class(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    put_result(root, "masks", git(root, "rev-parse", "HEAD"), cpu_class="avx512-another-model")
-    for _ in range(31):
-        newest = commit_change(root, "src/plan/b")
-    for table in EVERY:
-        put_result(root, table.name, newest)
-    put_pictures(root)
-    assert write(root, check=False) == write(root, check=True) == 0
-    out = capsys.readouterr().out
-    assert "avx512-another-model/masks.json: 31 commits" in out and "on such a machine" in out
-
-
-# Select runs no row and no attention.
-def test_tables_of_select_grow_old_by_its_own_sources(
-    root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for number in range(31):
-        own = ("src/exec/run_rows.cpp", "src/plan/row_plan.hpp", "src/kernel/attention_tile.hpp")
-        commit_change(root, own[number % 3])
-    assert write(root, check=True) == 1
-    out = capsys.readouterr().out
-    assert f"docs/figures/{CLASS}/masks.json: 31 commits" in out
-    assert f"docs/figures/{CLASS}/run.json" not in out
-
-
 def test_a_commit_that_is_not_there(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     put_result(root, "run", "0123456789" * 4)
     write(root, check=False)
@@ -225,43 +197,6 @@ def taken(name: str, bench: Path, root: Path) -> Result:
     return write_figures.read_result(take_figures.take(name, bench, root))
 
 
-def test_python_is_compared_with_the_faster_form_of_numpy() -> None:
-    row = python_row("f32", numpy=4e-3, copies=2e-3, new=1e-3, out=5e-4)
-    assert row == ["f32", "4 ms", "2 ms (copyto)", "1 ms", "2", "500 us", "4"]
-    assert len(row) == len(PYTHON_HEAD)
-
-
-@pytest.mark.parametrize("suite", ["python", "onnxruntime", "openvino"])
-def test_a_suite_that_leaves_its_table(suite: str, tmp_path: Path) -> None:
-    keep(tmp_path, suite, "NumPy 1", ["case", "time"], [["µ", "3 us"]])
-    leave_behind(tmp_path, suite)  # of a commit with all changes
-    result = taken(suite, tmp_path, tmp_path)
-    assert (result.head, result.rows) == (["case", "time"], [["µ", "3 us"]])
-    assert result.versions == "NumPy 1" and result.commit == "c" * 40 and result.machine == "one"
-
-
-def repeated(cases: dict[str, dict[str, float]]) -> dict[str, Any]:
-    """Medians and means as Google Benchmark leaves them where cases take turns: in any order."""
-    entries = [
-        {"run_name": name, "family_index": index, "aggregate_name": kind, **counters}
-        for index, (name, counters) in enumerate(cases.items())
-        for kind in ("mean", "median")
-    ]
-    return {"benchmarks": entries[::-1]}
-
-
-def test_limits_have_a_table_of_each_kind(tmp_path: Path) -> None:
-    cases: dict[str, dict[str, float]] = {
-        "kept/bf16/64/2/real_time": {"real_time": 8, "flops": 5e11, "peak": 1e12, "share": 0.5},
-        "small/f32/1x1x1x64/1/real_time": {"real_time": 2e-4, "flops": 1e9},  # of no known peak
-    }
-    found = medians(json.dumps(repeated(cases)))
-    _, kept = limits.table_of("kept", found)
-    assert kept == [["bf16", "64", "2", "8", "500", "1000", "0.5"]]
-    _, small = limits.table_of("small", found)
-    assert small == [["f32", "1x1x1x64", "1", "0.2", "-", "-"]]
-
-
 def test_the_readme_has_its_cases_of_the_run(tmp_path: Path) -> None:
     bench = tmp_path / "bench"
     leave_behind(bench, "run-perf")
@@ -297,10 +232,3 @@ def test_uncommitted_changes_and_nothing_measured_are_refused(tmp_path: Path) ->
     leave_behind(tmp_path, "python", commit="c" * 40 + "+")
     with pytest.raises(write_figures.Fault, match="uncommitted changes"):
         take_figures.take("python", tmp_path, tmp_path)
-
-
-def test_a_result_reads_back(tmp_path: Path) -> None:
-    result = Result("c", "d", "e", "f", "g", ["µ"], [["j"], ["k"]])
-    (tmp_path / "x.json").write_text(take_figures.result_text(result))
-    assert write_figures.read_result(tmp_path / "x.json") == result
-    assert json.loads((tmp_path / "x.json").read_text()) == asdict(result)
