@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import struct
 import tempfile
 import unittest
 from pathlib import Path
@@ -254,20 +253,6 @@ class Results(unittest.TestCase):
 
     def test_threads_limit_the_process(self) -> None:
         self.assertEqual(run("--threads=1", ADD).status, 0)
-
-    def test_data_come_from_a_folder_and_results_go_there(self) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            flags = ["--mode=P", "--fix-times-per-prb=1", f"--data={folder}"]
-            flags += ["--in-shapes=0:2x3+1:3", case("op/subtract.json")]
-            (Path(folder) / "0").write_bytes(struct.pack("6f", 1, 2, 3, 4, 5, 6))
-            (Path(folder) / "1").write_bytes(struct.pack("3f", 0.5, 1, 2))
-            self.assertEqual(run(*flags).status, 0)
-            result = struct.unpack("6f", (Path(folder) / "2.out").read_bytes())
-            self.assertEqual(result, (0.5, 1, 1, 3.5, 4, 4))
-            (Path(folder) / "1").write_bytes(b"short")
-            outcome = run(*flags)
-            self.assertEqual(outcome.status, 1)
-            self.assertIn("has 5 bytes, tensor 1 of 3 has 12", outcome.out)
 
     def test_requests_are_answered_line_by_line(self) -> None:
         flags = json.dumps(["--mode=P", "--fix-times-per-prb=1", ADD])

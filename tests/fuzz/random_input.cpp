@@ -1,10 +1,11 @@
 #include "random_input.hpp"
 
+#include "support/case_generator.hpp"
+
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
-#include <random>
 
 namespace maskwise::fuzz {
 
@@ -19,7 +20,7 @@ std::vector<std::uint8_t> input_of_file(const char* name) {
 }
 
 std::vector<std::uint8_t> input_of_seed(unsigned long long seed) {
-    std::mt19937_64 random(seed);
+    test::generator random(std::uint64_t{seed});
     // A target's draws go on from there by themselves.
     std::vector<std::uint8_t> input(random() % 1000 + 24);
     for (auto& byte : input) byte = static_cast<std::uint8_t>(random());

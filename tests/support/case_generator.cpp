@@ -47,6 +47,10 @@ bool one_in(generator& random, int n) {
     return draw(random, 1, n) == 1;
 }
 
+double draw_number(generator& random, double least, double end) {
+    return least + (end - least) * static_cast<double>(random() >> 11) * 0x1p-53;
+}
+
 std::uint64_t base_seed() {
     const char* text = std::getenv("MASKWISE_TEST_SEED");
     return text == nullptr ? 20260801 : std::strtoull(text, nullptr, 10);

@@ -36,6 +36,7 @@ private:
 // A whole number of [least, most].
 std::int64_t draw(generator& random, std::int64_t least, std::int64_t most);
 bool one_in(generator& random, int n);
+double draw_number(generator& random, double least, double end); // of [least, end)
 
 // The seed of this run: MASKWISE_TEST_SEED, or a fixed number.
 std::uint64_t base_seed();

@@ -1,12 +1,13 @@
 // Extents and strides at the edges of 64 bits, and memory that holds exactly what they reach.
 #pragma once
 
+#include "support/case_generator.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <random>
 #include <span>
 #include <vector>
 
@@ -30,10 +31,10 @@ inline constexpr std::int64_t usual_extents[] = {1, 1, 1, 2, 3, 5, 17, 64, 65};
 
 class chance {
 public:
-    explicit chance(unsigned seed) : engine_(seed) {}
+    explicit chance(unsigned seed) : random_(seed) {}
 
     bool one_in(int n) { return below(n) == 0; }
-    int below(int n) { return std::uniform_int_distribution<int>(0, n - 1)(engine_); }
+    int below(int n) { return static_cast<int>(draw(random_, 0, n - 1)); }
     std::int64_t any_of(numbers of) {
         return of[static_cast<std::size_t>(below(static_cast<int>(of.size())))];
     }
@@ -50,7 +51,7 @@ public:
     }
 
 private:
-    std::mt19937 engine_;
+    generator random_;
 };
 
 inline wide elements_of(numbers extents) {

@@ -82,7 +82,7 @@ graph part_of(const graph& g, const program_step& step) {
 // Where elements are only moved, the harness's own bits are the harder test.
 bool fills_as_driver(const case_config& config, const graph& g) {
     if (config.fill != "auto") return config.fill == "driver";
-    return config.mask == "auto" && config.data.empty() && !bits_only(g);
+    return config.mask == "auto" && !bits_only(g);
 }
 
 void take(const comparison& c, std::size_t id, const char* judge, case_result& result) {
@@ -211,7 +211,7 @@ void runner::check_values(const case_config& config, case_result& result) {
     const bool is_open = config.fill == "auto" || config.fill == "own";
     policy.any_true_byte = config.fill == "bits" || (is_open && maskwise_owns_selects());
     policy.any_bits = policy.any_true_byte && bits_only(known_);
-    inputs_ = inputs_for(config, policy);
+    inputs_ = fill_inputs(known_, policy);
     if (config.fill != "driver") check_with(inputs_, config, result);
     if (!fills_as_driver(config, known_) || result.state != verdict::passed) return;
     const tensor_map inputs = driver::fill_inputs(known_, fill_inputs(known_, {}));
@@ -293,28 +293,16 @@ void runner::check_moved_bits(const execution& e) const {
     }
 }
 
-tensor_map runner::inputs_for(const case_config& config, const fill_policy& policy) const {
-    tensor_map values = fill_inputs(known_, policy);
-    if (!config.data.empty()) read_inputs(config.data, values);
-    return values;
-}
-
-void runner::write_results(const std::string& folder) const {
-    for (const std::size_t id : timed_->outputs())
-        if (find_consumers(known_, id).empty()) write_output(folder, id, timed_->value(id));
-}
-
 void runner::measure(const case_config& config, case_result& result) {
     if (inputs_.empty() || !config.correctness) {
         fill_policy policy;
         policy.mask = config.mask;
-        inputs_ = inputs_for(config, policy);
+        inputs_ = fill_inputs(known_, policy);
     }
     timed_ = std::make_unique<execution>(*program_, inputs_, edge::front, config.in_place);
     inputs_.clear();
     calls_ = calls_of(*timed_);
     warm_up(calls_);
-    if (!config.data.empty()) write_results(config.data);
     result.perf = summarize(
         take_samples(calls_, config.fix_times_per_prb, config.max_ms_per_prb, cold_cache_),
         timed_->bytes());

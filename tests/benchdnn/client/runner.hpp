@@ -34,9 +34,7 @@ private:
     void compare_outputs(const execution& e, const tensor_map& inputs, case_result& result) const;
     void judge_as_driver(const execution& e, const tensor_map& inputs, case_result& result) const;
     void check_moved_bits(const execution& e) const;
-    tensor_map inputs_for(const case_config& config, const fill_policy& policy) const;
     void measure(const case_config& config, case_result& result);
-    void write_results(const std::string& folder) const;
     void summarize_partitions(case_result& result) const;
 
     int verbose_;

@@ -1,15 +1,11 @@
 #include "data/filler.hpp"
 
 #include "data/mask.hpp"
-#include "data/random.hpp"
-
-#include <fmt/format.h>
+#include "support/case_generator.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 
 namespace maskwise::bench {
@@ -109,21 +105,21 @@ recipe recipe_for(const graph& g, const logical_tensor& t) {
     return {-100, 101};
 }
 
-tensor fill_numbers(const logical_tensor& t, const recipe& r, random_bits& random) {
+tensor fill_numbers(const logical_tensor& t, const recipe& r, test::generator& random) {
     tensor result(t.dtype, t.shape);
     const std::size_t width = result.width();
     for (std::size_t i = 0; i < result.count(); ++i) {
-        double value = r.low == r.high ? r.low : random.uniform(r.low, r.high);
+        double value = r.low == r.high ? r.low : test::draw_number(random, r.low, r.high);
         if (!is_floating(t.dtype)) value = std::floor(value);
         store_number(t.dtype, value, result.bytes.data() + i * width);
     }
     return result;
 }
 
-tensor fill_bits(const logical_tensor& t, random_bits& random) {
+tensor fill_bits(const logical_tensor& t, test::generator& random) {
     tensor result(t.dtype, t.shape);
     for (std::size_t i = 0; i < result.bytes.size(); i += sizeof(std::uint64_t)) {
-        const std::uint64_t bits = random.next();
+        const std::uint64_t bits = random();
         std::memcpy(result.bytes.data() + i, &bits, std::min(sizeof bits, result.bytes.size() - i));
     }
     // Patterns that arithmetic would change: -0.0, a signalling NaN, a NaN payload.
@@ -160,39 +156,16 @@ tensor_map fill_inputs(const graph& g, const fill_policy& policy) {
     tensor_map values;
     for (const std::size_t id : graph_inputs(g)) {
         const logical_tensor& t = *find_tensor(g, id);
-        random_bits random(policy.seed * 1000003U + id);
+        test::generator random(policy.seed * 1000003U + id);
         if (t.dtype == data_type::boolean)
             values.emplace(id, make_mask(mask_for(g, t, policy.mask), t.shape, policy.any_true_byte,
-                                         random.next()));
+                                         random()));
         else if (policy.any_bits && is_floating(t.dtype))
             values.emplace(id, fill_bits(t, random));
         else
             values.emplace(id, fill_numbers(t, recipe_for(g, t), random));
     }
     return values;
-}
-
-void read_inputs(const std::string& folder, tensor_map& values) {
-    for (auto& [id, value] : values) {
-        const std::string path = fmt::format("{}/{}", folder, id);
-        std::ifstream file(path, std::ios::binary);
-        if (!file) continue;
-        const auto size = std::filesystem::file_size(path);
-        if (size != value.bytes.size())
-            throw std::runtime_error(fmt::format("{} has {} bytes, tensor {} of {} has {}", path,
-                                                 size, id, to_text(value.shape),
-                                                 value.bytes.size()));
-        file.read(reinterpret_cast<char*>(value.bytes.data()), static_cast<std::streamsize>(size));
-        if (!file) throw std::runtime_error("cannot read " + path);
-    }
-}
-
-void write_output(const std::string& folder, std::size_t id, const tensor& value) {
-    const std::string path = fmt::format("{}/{}.out", folder, id);
-    std::ofstream file(path, std::ios::binary);
-    file.write(reinterpret_cast<const char*>(value.bytes.data()),
-               static_cast<std::streamsize>(value.bytes.size()));
-    if (!file.flush()) throw std::runtime_error("cannot write " + path);
 }
 
 } // namespace maskwise::bench

@@ -24,11 +24,4 @@ bool bits_only(const graph& g);
 // SoftMax takes it, sequence lengths where row indices are shifted. `g` has known shapes.
 tensor_map fill_inputs(const graph& g, const fill_policy& policy);
 
-// Inputs that have a file FOLDER/ID hold its bytes, dense. Throws std::runtime_error where the file
-// has another size than the tensor.
-void read_inputs(const std::string& folder, tensor_map& values);
-
-// FOLDER/ID.out: the tensor's dense bytes. Throws std::runtime_error.
-void write_output(const std::string& folder, std::size_t id, const tensor& value);
-
 } // namespace maskwise::bench

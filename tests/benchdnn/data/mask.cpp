@@ -1,6 +1,6 @@
 #include "data/mask.hpp"
 
-#include "data/random.hpp"
+#include "support/case_generator.hpp"
 
 #include <algorithm>
 
@@ -30,27 +30,22 @@ void fill_matrices(const dims& shape, std::byte* at, Start start, Value value) {
     }
 }
 
-void fill_runs(tensor& mask, random_bits& random) {
-    bool value = (random.next() & 1U) != 0;
-    std::uint64_t left = 0;
+void fill_runs(tensor& mask, test::generator& random) {
+    bool value = test::one_in(random, 2);
+    std::int64_t left = 0;
     for (std::byte& b : mask.bytes) {
         if (left == 0) {
             value = !value;
-            left = 1 + random.below(1000);
+            left = test::draw(random, 1, 1000);
         }
         b = value ? std::byte{1} : std::byte{0};
         --left;
     }
 }
 
-bool in_block(std::uint64_t salt, std::int64_t row, std::int64_t column) {
-    random_bits of_place(salt + static_cast<std::uint64_t>(row * 1024 + column));
-    return row == column || of_place.below(8) == 0;
-}
-
-void vary_true_bytes(tensor& mask, random_bits& random) {
+void vary_true_bytes(tensor& mask, test::generator& random) {
     for (std::byte& b : mask.bytes)
-        if (b != std::byte{0}) b = static_cast<std::byte>(1 + random.below(255));
+        if (b != std::byte{0}) b = static_cast<std::byte>(test::draw(random, 1, 255));
 }
 
 } // namespace
@@ -58,29 +53,21 @@ void vary_true_bytes(tensor& mask, random_bits& random) {
 tensor make_mask(const std::string& kind, const dims& shape, bool any_true_byte,
                  std::uint64_t seed) {
     tensor mask(data_type::boolean, shape);
-    random_bits random(seed);
-    const auto nothing = [] {};
+    test::generator random(seed);
     std::byte* at = mask.bytes.data();
     if (kind == "random") {
-        for (std::byte& b : mask.bytes) b = static_cast<std::byte>(random.next() >> 63);
+        for (std::byte& b : mask.bytes) b = static_cast<std::byte>(random() >> 63);
     } else if (kind == "causal") {
         const matrix_view m = as_matrices(shape);
-        fill_matrices(shape, at, nothing,
-                      [past = m.columns - m.rows](auto r, auto c) { return c <= r + past; });
+        fill_matrices(
+            shape, at, [] {},
+            [past = m.columns - m.rows](auto r, auto c) { return c <= r + past; });
     } else if (kind == "padding") {
-        const auto columns =
-            static_cast<std::uint64_t>(std::max<std::int64_t>(as_matrices(shape).columns, 1));
+        const auto columns = std::max<std::int64_t>(as_matrices(shape).columns, 1);
         std::int64_t length = 0;
         fill_matrices(
-            shape, at, [&] { length = 1 + static_cast<std::int64_t>(random.below(columns)); },
+            shape, at, [&] { length = test::draw(random, 1, columns); },
             [&](auto, auto c) { return c < length; });
-    } else if (kind == "blocks") {
-        const std::uint64_t salt = random.next();
-        fill_matrices(shape, at, nothing,
-                      [salt](auto r, auto c) { return in_block(salt, r / 64, c / 64); });
-    } else if (kind == "empty_rows") {
-        fill_matrices(shape, at, nothing,
-                      [&](auto r, auto) { return (random.next() >> 63) != 0 && r % 5 != 2; });
     } else if (kind == "ones") {
         std::ranges::fill(mask.bytes, std::byte{1});
     } else if (kind == "runs") {

@@ -11,8 +11,6 @@ namespace maskwise::bench {
 //   causal   true where column <= row + (columns - rows): bottom-right aligned
 //   padding  true for the first columns of each row; the length is drawn per outer index
 //   ones, zeros
-//   blocks   squares of 64, one of eight at random and those that hold a row's own column
-//   empty_rows  random, but every fifth row is false as a whole
 //   runs     stretches of equal values, 1 to 1000 long
 // With `any_true_byte` a true is any byte but 0, not only 1. Throws input_error on another word.
 tensor make_mask(const std::string& kind, const dims& shape, bool any_true_byte,

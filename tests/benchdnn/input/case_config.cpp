@@ -32,7 +32,6 @@ std::vector<std::string> repro_flags(const case_config& c) {
     add("expected-n-partitions", c.expected_n_partitions, defaults.expected_n_partitions);
     add("mask", c.mask, defaults.mask);
     add("fill", c.fill, defaults.fill);
-    add("data", c.data, defaults.data);
     add("owner", c.owner, defaults.owner);
     add("expect", c.expect, defaults.expect);
     add("in-place", std::string(c.in_place ? "true" : "false"), std::string("false"));

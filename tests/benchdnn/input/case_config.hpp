@@ -26,7 +26,6 @@ struct case_config {
 
     std::string mask = "auto";
     std::string fill = "auto";
-    std::string data;   // folder of the inputs' bytes
     std::string owner;  // maskwise | onednn: who must execute the Selects
     std::string expect; // status that the case must end with
     bool in_place = false;

@@ -79,8 +79,7 @@ std::string parse_expect(const std::string& value) {
 strings parse_masks(const std::string& value) {
     const strings list = split(value, ',');
     for (const std::string& entry : list)
-        one_of(entry, {"auto", "random", "causal", "padding", "ones", "zeros", "runs", "blocks",
-                       "empty_rows"});
+        one_of(entry, {"auto", "random", "causal", "padding", "ones", "zeros", "runs"});
     return list;
 }
 
@@ -119,12 +118,10 @@ constexpr flag flags[] = {
      [](flag_state& s, run_options&, const std::string& v) { s.attr_fpmath = split(v, ','); }},
     {"expected-n-partitions", "N", "fail when oneDNN makes another number of partitions; 0: any number", "--expected-n-partitions=2",
      [](flag_state& s, run_options&, const std::string& v) { s.fixed.expected_n_partitions = parse_number<int>(v, 0); }},
-    {"mask", "WORD,...", "what boolean inputs hold: auto, random, causal, padding, ones, zeros, runs, blocks, empty_rows", "--mask=random,causal",
+    {"mask", "WORD,...", "what boolean inputs hold: auto, random, causal, padding, ones, zeros, runs", "--mask=random,causal",
      [](flag_state& s, run_options&, const std::string& v) { s.mask = parse_masks(v); }},
     {"fill", "auto|own|driver|bits|finite", "what inputs hold: the harness's own values, those of oneDNN's driver, which then judges, too, or any bit pattern or finite values in a lone Select; auto: own (bits where Maskwise executes a lone Select), then driver", "--fill=driver",
      [](flag_state& s, run_options&, const std::string& v) { s.fixed.fill = one_of(v, {"auto", "own", "driver", "bits", "finite"}); }},
-    {"data", "FOLDER", "inputs that have a file FOLDER/ID hold its bytes, dense; with --mode=P the results go to FOLDER/ID.out", "--data=/tmp/case",
-     [](flag_state& s, run_options&, const std::string& v) { s.fixed.data = v; }},
     {"owner", "maskwise|onednn", "fail unless this library executes every partition that holds a Select", "--owner=maskwise",
      [](flag_state& s, run_options&, const std::string& v) { s.fixed.owner = one_of(v, {"", "maskwise", "onednn"}); }},
     {"expect", "STATUS", "the case passes only if a call answers with this status", "--expect=invalid_shape",

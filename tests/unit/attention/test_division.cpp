@@ -6,12 +6,12 @@
 #include "attention/run_attention.hpp"
 #include "attention/tile_operands.hpp"
 #include "base/cpu.hpp"
+#include "support/case_generator.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <numeric>
-#include <random>
 
 namespace maskwise {
 namespace {
@@ -109,12 +109,12 @@ TEST(division, one_row_tile_is_shared_by_all) {
 }
 
 TEST(division, every_part_is_listed_once_whatever_the_costs) {
-    std::mt19937 random(1);
+    test::generator random(1);
     for (int i = 0; i < 300; ++i) {
-        std::uniform_int_distribution<std::int64_t> some(0, std::int64_t{1} << random() % 10);
+        const std::int64_t most = std::int64_t{1} << random() % 10;
         counts tiles(1 + random() % 70);
-        for (auto& count : tiles) count = some(random);
-        const std::int64_t heads = 1 + random() % 4;
+        for (auto& count : tiles) count = test::draw(random, 0, most);
+        const std::int64_t heads = test::draw(random, 1, 4);
         const int workers = 2 + static_cast<int>(random() % 100);
         const listed made(tiles, heads, workers);
         if (made.is_listed) expect_complete(made, heads * std::ssize(tiles));
@@ -129,7 +129,7 @@ struct random_tiles {
         desc.key.extents = desc.value.extents = {1, 4096, 8};
         desc.cond = {data_type::boolean, {320, 4096}};
         plan = make_tile_plan(desc, active_isa());
-        std::mt19937 random(seed);
+        test::generator random(std::uint64_t{seed});
         cond.resize(320 * 4096);
         for (std::size_t tile = 0; tile < 5 * 64; ++tile)
             for (std::size_t row = 0; random() % 2 == 0 && row < 64; ++row) // row by row: mixed

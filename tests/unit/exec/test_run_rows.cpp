@@ -2,6 +2,7 @@
 // precision.
 
 #include "exec/run_rows.hpp"
+#include "support/case_generator.hpp"
 #include "support/guarded_buffer.hpp"
 #include "support/numbers.hpp"
 #include "support/operations.hpp"
@@ -12,7 +13,6 @@
 #include <cstring>
 #include <limits>
 #include <map>
-#include <random>
 #include <vector>
 
 namespace maskwise {
@@ -45,7 +45,7 @@ struct data {
 };
 
 data random_data(const example& what, unsigned seed) {
-    std::mt19937 random(seed);
+    test::generator random(seed);
     std::normal_distribution<float> normal(0.0F, 3.0F);
     const auto fill = [&](std::int64_t count) {
         std::vector<float> values(static_cast<std::size_t>(count));

@@ -1,12 +1,12 @@
 // The ways of the limit move the bytes that they claim to: less would be a limit that is too fast.
 
 #include "limit/limit_kernel.hpp"
+#include "support/case_generator.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
-#include <random>
 #include <set>
 #include <vector>
 
@@ -49,7 +49,7 @@ protected:
 
 lines random_lines(std::int64_t count) {
     lines from(count, limit_slack_bytes, std::byte{0});
-    std::mt19937_64 random(1);
+    test::generator random(1);
     std::generate_n(from.data(), from.bytes(), [&] { return static_cast<std::byte>(random()); });
     return from;
 }
