@@ -22,7 +22,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks/suites"))
 from machine import write_stamp  # noqa: E402
+from worker import Died, Worker  # noqa: E402
 
+RESULTS = ROOT / "build/bench"
 ANSWER = "maskwise-bench-answer "
 TURNS = 5
 SAMPLES_A_TURN = 5
@@ -30,49 +32,24 @@ TURN_MS = 40.0
 SLOW_MS = 150.0  # a call slower than this is measured twice in all, not in every turn
 
 
-class Child:
+class Child(Worker):
     """A client in --serve mode; one that dies is started again for the next case."""
 
-    def __init__(self, command: list[str]) -> None:
-        self.command = command
-        self.process: subprocess.Popen[str] | None = None
-
-    def ask(self, request: str) -> dict[str, Any] | None:
-        """The answer, or None when the client died of the request."""
-        if self.process is None:
-            self.process = subprocess.Popen(
-                self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
-            )
-        assert self.process.stdin and self.process.stdout
-        try:
-            self.process.stdin.write(request + "\n")
-            self.process.stdin.flush()
-            for line in self.process.stdout:
-                if line.startswith(ANSWER):
-                    answer: dict[str, Any] = json.loads(line[len(ANSWER) :])
-                    if "input_error" in answer:
-                        raise SystemExit(f"run_table: {answer['input_error']}")
-                    return answer
-        except BrokenPipeError:
-            pass
-        self.process.wait()
-        self.process = None
-        return None
-
     def run(self, flags: list[str]) -> dict[str, Any]:
-        answer = self.ask("run " + json.dumps(flags))
-        if answer is None:
+        try:
+            answer = self.answer_of("run " + json.dumps(flags), ANSWER)
+        except Died:
             return {"state": "ABORTED", "reason": "the client died", "library": ""}
+        if "input_error" in answer:
+            raise SystemExit(f"run_table: {answer['input_error']}")
         return dict(answer["result"], library=answer.get("library", ""))
 
     def time(self, samples: int, max_ms: float) -> list[float]:
-        answer = self.ask(f"time {samples} {max_ms}")
-        return answer["samples"] if answer else []
-
-    def close(self) -> None:
-        if self.process and self.process.stdin:
-            self.process.stdin.close()
-            self.process.wait()
+        try:
+            taken: list[float] = self.answer_of(f"time {samples} {max_ms}", ANSWER)["samples"]
+        except Died:
+            return []
+        return taken
 
 
 @dataclass
@@ -213,11 +190,9 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def keep(batch: str, rows: list[Row], library: str) -> None:
-    folder = ROOT / "build/bench"
-    folder.mkdir(parents=True, exist_ok=True)
     table = {"library": library, "head": HEADER, "rows": [row.cells() for row in rows]}
-    (folder / f"run-{batch}.json").write_text(json.dumps(table, indent=1) + "\n")
-    write_stamp(folder, f"run-{batch}")
+    (RESULTS / f"run-{batch}.json").write_text(json.dumps(table, indent=1) + "\n")
+    write_stamp(RESULTS, f"run-{batch}")
 
 
 def main() -> int:
@@ -225,8 +200,9 @@ def main() -> int:
     bench, plugin_path = arguments.bench.resolve(), arguments.plugin.resolve()
     os.environ.pop("LD_PRELOAD", None)
     tests = list_tests(bench, arguments.lane, arguments.batch)
-    alone = Child(lane_command(arguments.lane, bench, None))
-    plugin = Child(lane_command(arguments.lane, bench, plugin_path))
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    alone = Child("run-onednn", lane_command(arguments.lane, bench, None), {})
+    plugin = Child("run-maskwise", lane_command(arguments.lane, bench, plugin_path), {})
     started = time.monotonic()
     print_row(HEADER)
     rows = []
