@@ -18,18 +18,6 @@ void expect_refusal(const std::vector<std::string>& parts, const auto& call) {
     EXPECT_TRUE(test::has(test::refusal<Error>(call), parts));
 }
 
-TEST(api, selects_through_a_plan) {
-    const plan select =
-        compile(dialect::onednn_select,
-                {.cond = {boolean, {1, 4}}, .src_0 = {f32, {2, 4}}, .src_1 = {f32, {}}});
-    EXPECT_EQ(select.dst(), (tensor_desc{f32, {2, 4}, {16, 4}}));
-    const unsigned char cond[] = {1, 0, 2, 0};
-    const float src_0[] = {1, 2, 3, 4, 5, 6, 7, 8}, src_1 = -1;
-    std::vector<float> dst(8);
-    select.execute({.cond = cond, .src_0 = src_0, .src_1 = &src_1}, dst.data());
-    EXPECT_EQ(dst, (std::vector<float>{1, -1, 3, -1, 5, -1, 7, -1}));
-}
-
 TEST(api, plans_are_values) {
     const tensor_desc cond{boolean, {3}}, source{i64, {3}};
     const plan first =

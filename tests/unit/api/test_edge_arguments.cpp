@@ -53,31 +53,6 @@ const parallel_loop loop{3, [](std::int64_t count, const auto& body) {
                              for (std::int64_t i = 0; i < count; ++i) body(i);
                          }};
 
-TEST(edge_arguments, a_select_without_elements_returns_at_once) {
-    int executed = 0;
-    for_each_choice<3>([&](const auto& extents) {
-        const dims shape(extents);
-        if (!has_zero(shape)) return;
-        for (const tensor_desc& src :
-             {tensor_desc{data_type::f32, shape}, repeated(data_type::f32, shape), //
-              tensor_desc{data_type::f32, {shape[2]}}}) {
-            const select_desc desc{
-                .cond = repeated(data_type::boolean, shape), .src_0 = src, .src_1 = src};
-            try {
-                EXPECT_EQ(infer_dst(dialect::onnx_where_16, desc).extents, shape);
-                const plan empty = compile(dialect::onnx_where_16, desc);
-                empty.execute({}, nullptr);
-                empty.execute({}, nullptr, loop);
-                EXPECT_FALSE(to_string(empty).empty() || explain(empty).empty());
-                ++executed;
-            } catch (const shape_error& refused) { // strides beyond 64 bits
-                EXPECT_TRUE(has(refused.what(), {"{"}));
-            }
-        }
-    });
-    EXPECT_GT(executed, 20);
-}
-
 TEST(edge_arguments, a_select_names_a_negative_extent_of_each_operand) {
     const tensor_desc good{data_type::f32, {2, 3}};
     for (const std::int64_t extent : {std::int64_t{-1}, least})

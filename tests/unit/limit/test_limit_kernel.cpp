@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
 #include <vector>
 
 namespace maskwise::bench {
@@ -93,21 +92,6 @@ TEST_P(limit_ways, read_every_line) {
 
 INSTANTIATE_TEST_SUITE_P(all, limit_ways,
                          testing::Range(std::size_t{0}, limit_variants(threads).size()));
-
-TEST(limit_variants, have_names_of_their_own) {
-    std::set<std::string> names;
-    for (const limit_variant& way : limit_variants(threads)) names.insert(to_string(way));
-    EXPECT_EQ(names.size(), limit_variants(threads).size());
-}
-
-TEST(limit_variants, are_those_of_one_thread_where_there_is_one) {
-    const auto one = [](const limit_variant& way) {
-        return way.sharing == limit_sharing::one_thread;
-    };
-    const auto all = limit_variants(threads), alone = limit_variants(1);
-    EXPECT_TRUE(std::all_of(alone.begin(), alone.end(), one));
-    EXPECT_EQ(std::count_if(all.begin(), all.end(), one), std::ssize(alone));
-}
 
 } // namespace
 } // namespace maskwise::bench
