@@ -66,7 +66,7 @@ def first_names(library: Path) -> set[str]:
     """Below maskwise:: of the demangled exports; anything else in full."""
     pattern = r"(?:(?:typeinfo(?: name)?|vtable) for )?maskwise::(?:v\d+::)?(\w+)"
     every = symbols(library, "--demangle")
-    return {found[1] if (found := re.match(pattern, symbol)) else symbol for symbol in every}
+    return {match[1] if (match := re.match(pattern, symbol)) else symbol for symbol in every}
 
 
 def dynamic_faults(library: Path, *also_needed: str) -> list[str]:

@@ -51,21 +51,21 @@ def folder_of(path: str, folders: Iterable[str]) -> str:
     return max((name for name in folders if path.startswith(name + "/")), key=len, default="")
 
 
-def fault_of(include: str, own: str, table: Table, src_folders: set[str]) -> str:
+def fault_of(include: str, folder: str, table: Table, src_folders: set[str]) -> str:
     for prefix, owner in table.reserved:
-        if include.startswith(prefix) and own in src_folders and own.split("/")[0] != owner:
+        if include.startswith(prefix) and folder in src_folders and folder.split("/")[0] != owner:
             return f"only {owner}/ includes {prefix}"
     target = folder_of(include, src_folders)
-    if target and not {target, include} & table.closure(own):
-        return f"{own} may not include {target}/"
+    if target and not {target, include} & table.closure(folder):
+        return f"{folder} may not include {target}/"
     return ""
 
 
-def check_file(root: Path, path: Path, own: str, table: Table, src: set[str]) -> list[str]:
+def check_file(root: Path, path: Path, folder: str, table: Table, src: set[str]) -> list[str]:
     faults = []
     text = path.read_text()
     for match in INCLUDE.finditer(text):
-        fault = fault_of(match.group(2), own, table, src)
+        fault = fault_of(match.group(2), folder, table, src)
         if fault:
             line = text.count("\n", 0, match.start()) + 1
             faults.append(f"{path.relative_to(root)}:{line}: {fault}: {match.group(2)}")
@@ -92,9 +92,9 @@ def check(root: Path, table: Table) -> list[str]:
     present = {path.name for path in (root / "src").iterdir() if path.is_dir()}
     faults = [f"src/{name}: not in scripts/layers.txt" for name in sorted(present - src)]
     for path in sources(root / "src"):
-        own = folder_of(str(path.relative_to(root / "src")), src)
-        if own:
-            faults += check_file(root, path, own, table, src)
+        folder = folder_of(str(path.relative_to(root / "src")), src)
+        if folder:
+            faults += check_file(root, path, folder, table, src)
     for name in table.allowed.keys() - src:
         for path in sources(root / name):
             faults += check_file(root, path, name, table, src)

@@ -75,9 +75,9 @@ def median(sizes: list[Size]) -> str:
 
 def print_medians(sizes: list[Size]) -> None:
     for top in ("src", "tests", "benchmarks", "scripts"):
-        own = [size for size in sizes if size.path.startswith(f"{top}/")]
-        functions = median([size for size in own if size.name != "*"])
-        files = median([size for size in own if size.name == "*"])
+        folder_sizes = [size for size in sizes if size.path.startswith(f"{top}/")]
+        functions = median([size for size in folder_sizes if size.name != "*"])
+        files = median([size for size in folder_sizes if size.name == "*"])
         print(f"median lines in {top}: function {functions}, file {files}")
 
 
@@ -89,8 +89,8 @@ def check(root: Path) -> int:
     faults = [size for size in over if size[:2] not in allowed]
     unused = allowed - {size[:2] for size in over}
     for size in faults:
-        what = "file" if size.name == "*" else size.name
-        print(f"{size.path}:{size.line}: {what}: {size.lines} lines, limit {size.limit()}")
+        kind = "file" if size.name == "*" else size.name
+        print(f"{size.path}:{size.line}: {kind}: {size.lines} lines, limit {size.limit()}")
     for path, name in sorted(unused):
         print(f"scripts/size_exceptions.txt: no longer needed: {path} {name}")
     print_medians(sizes)

@@ -51,8 +51,8 @@ class Run:
 
     def onednn(self) -> str:
         # TensorFlow has another oneDNN inside, which speaks later.
-        found = re.search(r"info,oneDNN v([\d.]+)", self.text)
-        return f"oneDNN {found.group(1) if found else 'none'}"
+        match = re.search(r"info,oneDNN v([\d.]+)", self.text)
+        return f"oneDNN {match.group(1) if match else 'none'}"
 
     def end(self) -> str:
         return f"exit status {self.status}: {' / '.join(self.text.splitlines()[-3:])}"
@@ -74,7 +74,7 @@ def python_of(tree: Path) -> tuple[list[str], dict[str, str]]:
 def bindings_in(notes: Path) -> set[tuple[str, str]]:
     pattern = re.compile(r"binding file (\S+) \[0\] to (\S+) \[0\]: normal symbol .dnnl_graph_")
     with notes.open(errors="replace") as lines:  # 200 MB
-        return {(found[1], found[2]) for line in lines if (found := pattern.search(line))}
+        return {(match[1], match[2]) for line in lines if (match := pattern.search(line))}
 
 
 def run(name: str, plugin: Path | None) -> Run:

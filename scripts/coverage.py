@@ -30,10 +30,10 @@ Branches = dict[tuple[str, int, int], int]  # ... and which way out of the line
 
 
 def gcov_reports(work: Path) -> Iterator[dict[str, Any]]:
-    found = {
+    paths = {
         path for folder in ("src", "integrations") for path in BUILD.glob(f"**/{folder}/**/*.gcda")
     }
-    notes = sorted(found)
+    notes = sorted(paths)
     for start in range(0, len(notes), 20):
         some = [str(path) for path in notes[start : start + 20]]
         command = ["gcov-12", "--json-format", "--branch-probabilities", *some]

@@ -158,12 +158,12 @@ def by_dynamo(
 def export(name: str, exporter: str, is_full: bool) -> str:
     model = MODELS[name]
     module = build(model, exporter, is_full)
-    given = example(model, getattr(module.config, "d_model", 0))
-    made = (by_dynamo if exporter == "dynamo" else by_torchscript)(module, *given)
+    inputs = example(model, getattr(module.config, "d_model", 0))
+    exported = (by_dynamo if exporter == "dynamo" else by_torchscript)(module, *inputs)
     versions = (
         f"torch {torch.__version__.partition('+')[0]}, transformers {transformers.__version__}"
     )
-    return model_text.text_of(made, f"{exporter}, {versions}, onnx {onnx.__version__}")
+    return model_text.text_of(exported, f"{exporter}, {versions}, onnx {onnx.__version__}")
 
 
 def main() -> int:
@@ -173,14 +173,16 @@ def main() -> int:
     parser.add_argument("models", nargs="*", default=list(MODELS))
     parser.add_argument("--full", action="store_true", help="as published, not 2 layers")
     parser.add_argument("--folder", type=Path)
-    given = parser.parse_args()
-    folder = given.folder or ROOT / ("build/models" if given.full else "python/tests/models")
+    arguments = parser.parse_args()
+    folder = arguments.folder or ROOT / (
+        "build/models" if arguments.full else "python/tests/models"
+    )
     folder.mkdir(parents=True, exist_ok=True)
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
-    for name in given.models:
+    for name in arguments.models:
         for exporter in EXPORTERS:
-            text = export(name, exporter, given.full)
+            text = export(name, exporter, arguments.full)
             (folder / f"{name}-{exporter}.json").write_text(text)
             print(f"{name}-{exporter}: {text.count(chr(10))} lines", flush=True)
     return 0

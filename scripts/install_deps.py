@@ -31,16 +31,16 @@ class Failure(Exception):
     """Ends the run with one line for the user."""
 
 
-def version_is(found: str, relation: str, version: str) -> bool:
-    command = ["dpkg", "--compare-versions", found, relation, version]
+def version_is(actual: str, relation: str, version: str) -> bool:
+    command = ["dpkg", "--compare-versions", actual, relation, version]
     return subprocess.run(command, check=False).returncode == 0
 
 
 # Of a package's version and the pinned one, and how the message puts it.
 RULES: dict[str, tuple[Callable[[str, str], bool], str]] = {
     "expect": (str.startswith, "{}"),
-    "at-least": (lambda found, version: version_is(found, "ge", version), "{} or newer"),
-    "below": (lambda found, version: version_is(found, "lt", version), "below {}"),
+    "at-least": (lambda actual, version: version_is(actual, "ge", version), "{} or newer"),
+    "below": (lambda actual, version: version_is(actual, "lt", version), "below {}"),
 }
 
 
@@ -68,8 +68,8 @@ class Pins:
         return hashlib.sha256(f"{RECIPE}\n{self.meaning}".encode()).hexdigest()
 
     def size(self) -> str:
-        found = re.search(r"^# (about .*)$", self.text, re.MULTILINE)
-        return found.group(1) if found else "unknown size"
+        match = re.search(r"^# (about .*)$", self.text, re.MULTILINE)
+        return match.group(1) if match else "unknown size"
 
 
 def say(text: str) -> None:
@@ -80,9 +80,9 @@ def telling_line(output: str) -> str:
     """The line of a failed command's output that says most: the network's state, then errors."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     for pattern in (r".*Failed to fetch", r".*Retrying .* after connection broken", r"(ERROR|E): "):
-        found = [line for line in lines if re.match(pattern, line)]
-        if found:
-            return re.sub(r".*connection broken by '(?:.*?>: )?(.*?)'?\)?': .*", r"\1", found[-1])
+        told = [line for line in lines if re.match(pattern, line)]
+        if told:
+            return re.sub(r".*connection broken by '(?:.*?>: )?(.*?)'?\)?': .*", r"\1", told[-1])
     return lines[-1] if lines else "it said nothing"
 
 
@@ -188,9 +188,9 @@ def debian_mirror() -> str:
     suites = {release.get("VERSION_CODENAME", "").strip('"'), "stable", "oldstable"}
     listing = run_quietly("reading the apt sources", ["apt-get", "update", "--print-uris"])
     for line in listing.splitlines():
-        found = re.match(r"'(.+)/dists/([^/]+)/InRelease'", line)
-        if found and found.group(2) in suites:
-            return found.group(1)
+        match = re.match(r"'(.+)/dists/([^/]+)/InRelease'", line)
+        if match and match.group(2) in suites:
+            return match.group(1)
     raise Failure("no Debian mirror for this release among the sources of apt")
 
 
@@ -222,12 +222,12 @@ def apt_options(work: Path, suite: str, architecture: str) -> list[str]:
 
 def check_versions(folder: Path, pins: Pins) -> None:
     for rule, name, version in pins.rules:
-        found = next((path.name.split("_")[1] for path in folder.glob(f"{name}_*.deb")), "0")
+        actual = next((path.name.split("_")[1] for path in folder.glob(f"{name}_*.deb")), "0")
         holds, wanted = RULES[rule]
-        if not holds(found, version):
-            raise Failure(f"expected {name} {wanted.format(version)}, the mirror has {found}")
+        if not holds(actual, version):
+            raise Failure(f"expected {name} {wanted.format(version)}, the mirror has {actual}")
         if rule == "at-least":
-            say(f"{name} of {pins.suite} is {found}")
+            say(f"{name} of {pins.suite} is {actual}")
 
 
 def build_from_debian(tree: Path, pins: Pins, with_dependencies: bool = False) -> None:
@@ -290,8 +290,8 @@ def newest_on_index(name: str) -> str:
     command = [str(DEPS / "python/bin/python"), "-m", "pip", "--disable-pip-version-check"]
     command += ["--retries=0", "--timeout=5", "index", "versions", name]
     result = subprocess.run(command, text=True, capture_output=True, check=False)
-    found = re.match(r"\S+ \((\S+)\)", result.stdout)
-    return found.group(1) if found else ""
+    match = re.match(r"\S+ \((\S+)\)", result.stdout)
+    return match.group(1) if match else ""
 
 
 def say_newer_release(name: str, pins: Pins) -> None:

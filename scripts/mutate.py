@@ -183,8 +183,8 @@ class Kept:
     seconds: dict[str, float] = field(default_factory=dict)  # of each test without a fault
 
 
-def replaced(path: str, line: int, code: str, what: re.Match[str], by: str) -> Fault:
-    after = code[: what.start()] + what.expand(by) + code[what.end() :]
+def replaced(path: str, line: int, code: str, match: re.Match[str], by: str) -> Fault:
+    after = code[: match.start()] + match.expand(by) + code[match.end() :]
     return Fault(path, line, code, after)
 
 
@@ -193,27 +193,27 @@ def faults_of_line(path: str, number: int, line: str) -> list[Fault]:
         return []
     code = line.split("//", 1)[0]
     quotients = list(QUOTIENT.finditer(code))
-    found = [replaced(path, number, code, one, r"\1 / \2") for one in quotients]
+    faults = [replaced(path, number, code, one, r"\1 / \2") for one in quotients]
     is_loop = re.match(r"\s*(for|while)\b", code) is not None
     comparisons = ELSEWHERE if not is_loop else () if STEPS.search(code) else IN_LOOPS
     for pattern, replacement in (*FAULTS, *comparisons):
         for match in re.finditer(pattern, code):
             is_in_one = any(one.start() < match.start() < one.end() for one in quotients)
             if pattern != LESS_ONE or not is_in_one:
-                found.append(replaced(path, number, code, match, replacement))
-    return found
+                faults.append(replaced(path, number, code, match, replacement))
+    return faults
 
 
 def all_faults(only: str) -> list[Fault]:
-    found = []
+    faults = []
     for pattern in SOURCES:
         for path in sorted(ROOT.glob(pattern)):
             name = str(path.relative_to(ROOT))
             if only not in name or name in NOT_BUILT:
                 continue
             for number, line in enumerate(path.read_text().splitlines(), 1):
-                found += faults_of_line(name, number, line)
-    return found
+                faults += faults_of_line(name, number, line)
+    return faults
 
 
 def folder_of(path: str) -> str:
@@ -371,8 +371,8 @@ class Run:
                 if not tree.passes(test, seconds=10 + SLOWER * self.kept.seconds[test]):
                     return f"noticed by {test}"
             asked |= set(tests)
-        made = tree.objects_since(since)
-        if made and made.items() <= tree.objects.items():
+        objects = tree.objects_since(since)
+        if objects and objects.items() <= tree.objects.items():
             return "makes the same objects"
         return "changes plans only" if self.changes_plans(tree, path) else "survived"
 

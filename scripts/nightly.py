@@ -88,8 +88,8 @@ def run(command: list[str], log: Path, seconds: float) -> str:
 
 
 def figures_of(text: str, pattern: str) -> str:
-    found = re.finditer(pattern, text, re.MULTILINE)
-    return "; ".join(match[1].replace("|", "/") for match in found)
+    matches = re.finditer(pattern, text, re.MULTILINE)
+    return "; ".join(match[1].replace("|", "/") for match in matches)
 
 
 def run_stage(stage: Stage) -> Result:
@@ -123,10 +123,10 @@ def chosen_stages(arguments: list[str]) -> list[Stage]:
     chosen = [] if arguments else known
     for argument in arguments:
         name, _, minutes = argument.partition("=")
-        found = [stage for stage in known if name == stage.name]
-        if not found:
+        matches = [stage for stage in known if name == stage.name]
+        if not matches:
             raise SystemExit(f"no stage '{name}'; there are {', '.join(s.name for s in known)}")
-        chosen += [replace(s, minutes=float(minutes)) if minutes else s for s in found]
+        chosen += [replace(s, minutes=float(minutes)) if minutes else s for s in matches]
     return chosen
 
 

@@ -82,9 +82,9 @@ def build(machine: Machine, settings: list[str]) -> None:
 
 def cached(machine: Machine, name: str) -> str:
     text = (machine.build / "CMakeCache.txt").read_text()
-    found = re.search(rf"^{name}:\w+=(.*)$", text, re.MULTILINE)
-    assert found, name
-    return found.group(1)
+    match = re.search(rf"^{name}:\w+=(.*)$", text, re.MULTILINE)
+    assert match, name
+    return match.group(1)
 
 
 def openvino_headers() -> Path:

@@ -119,17 +119,17 @@ def run_stage(stage: Stage, seconds: float, env: dict[str, str], log: Path) -> d
 
 def tables(root: Path) -> dict[str, Any]:
     """But those that a stage was writing when it was cut off."""
-    found = {}
+    tables_read = {}
     for path in sorted((root / "build/bench").glob("*.json")):
         with contextlib.suppress(json.JSONDecodeError):
-            found[path.name] = json.loads(path.read_text())
-    return found
+            tables_read[path.name] = json.loads(path.read_text())
+    return tables_read
 
 
-def run(root: Path, given: list[Stage], limit: float, out: Path, env: dict[str, str]) -> None:
+def run(root: Path, chosen: list[Stage], limit: float, out: Path, env: dict[str, str]) -> None:
     (root / "build/bench").mkdir(parents=True, exist_ok=True)
     results: dict[str, Any] = {"facts": facts(env), "stages": []}
-    for stage in given:
+    for stage in chosen:
         print(f"{stage.name}: at most {min(limit, stage.seconds):.0f} s", flush=True)
         done = run_stage(stage, min(limit, stage.seconds), env, root / f"{stage.name}.log")
         results["stages"].append(done)

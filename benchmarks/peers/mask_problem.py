@@ -16,8 +16,8 @@ Keeps = Callable[[Any, Any, Any], Any]  # sequence, row, key: NumPy arrays, or t
 
 @dataclass
 class Problem:
-    """The rules are keywords of benchmarks/peers/mask_engine.py; `at` makes of lists of numbers an
-    array of the library that asks."""
+    """The rules are keywords of benchmarks/peers/mask_engine.py. `to_array` turns a list of numbers
+    into an array of the library that asks."""
 
     name: str
     shape: tuple[int, int, int, int]  # batch, heads, rows, depth
@@ -112,7 +112,7 @@ def share(percent: int) -> Problem:
     return Problem(
         f"{percent} % of the tiles",
         (1, 12, 2048, 64),
-        keeps=lambda at: of_tiles(at(tiles_of(percent))),
+        keeps=lambda to_array: of_tiles(to_array(tiles_of(percent))),
         dtypes=("f32",),
     )
 
@@ -132,38 +132,38 @@ PROBLEMS = [
         "left-padded causal",
         (4, 12, 768, 64),
         rules={"causal": {}, "starts": {"starts": STARTS}},
-        keeps=lambda at: after(at(STARTS)),
+        keeps=lambda to_array: after(to_array(STARTS)),
     ),
     Problem(
         "local 128 (ModernBERT)",
         (1, 12, 4096, 64),
         rules={"window": {"left": 64, "right": 64}},
-        keeps=lambda at: lambda s, r, k: (k <= r + 64) & (k >= r - 64),
+        keeps=lambda to_array: lambda s, r, k: (k <= r + 64) & (k >= r - 64),
     ),
     Problem(
         "sliding 512 (Gemma 3)",
         (1, 4, 2048, 256),
         key_heads=1,
         rules={"sliding": {"size": 512}},
-        keeps=lambda at: lambda s, r, k: (k <= r) & (k > r - 512),
+        keeps=lambda to_array: lambda s, r, k: (k <= r) & (k > r - 512),
     ),
     Problem(
         "packed documents",
         (1, 12, 2048, 64),
         rules={"documents": {"row_ids": DOCUMENTS}},
-        keeps=lambda at: of_one_document(at(DOCUMENTS)),
+        keeps=lambda to_array: of_one_document(to_array(DOCUMENTS)),
     ),
     Problem(
         "chunks 16 + 64 (speech)",
         (1, 8, 1024, 64),
         rules={"chunks": {"size": 16, "earlier": 4}},
-        keeps=lambda at: lambda s, r, k: (k // 16 <= r // 16) & (k // 16 >= r // 16 - 4),
+        keeps=lambda to_array: lambda s, r, k: (k // 16 <= r // 16) & (k // 16 >= r // 16 - 4),
     ),
     Problem(
         "encoder batch, padded",
         (8, 12, 128, 64),
         rules={"lengths": {"lengths": BATCH}},
-        keeps=lambda at: before(at(BATCH)),
+        keeps=lambda to_array: before(to_array(BATCH)),
     ),
     Problem(
         "decode",
@@ -171,7 +171,7 @@ PROBLEMS = [
         keys=4096,
         key_heads=8,
         rules={"lengths": {"lengths": 4000}},
-        keeps=lambda at: lambda s, r, k: (k < 4000) & (r >= 0),
+        keeps=lambda to_array: lambda s, r, k: (k < 4000) & (r >= 0),
     ),
     Problem(
         "decode, batch",
@@ -179,7 +179,7 @@ PROBLEMS = [
         keys=1024,
         key_heads=8,
         rules={"lengths": {"lengths": DECODE}},
-        keeps=lambda at: before(at(DECODE)),
+        keeps=lambda to_array: before(to_array(DECODE)),
     ),
     Problem(
         "speculative",
@@ -187,13 +187,13 @@ PROBLEMS = [
         keys=2048,
         key_heads=8,
         rules={"causal": {"from_end": True}},
-        keeps=lambda at: lambda s, r, k: k <= r + 2040,
+        keeps=lambda to_array: lambda s, r, k: k <= r + 2040,
     ),
     Problem(
         "causal window of 128",
         (1, 12, 1024, 64),
         rules={"sliding": {"size": 128}},
-        keeps=lambda at: lambda s, r, k: (k <= r) & (k > r - 128),
+        keeps=lambda to_array: lambda s, r, k: (k <= r) & (k > r - 128),
     ),
     Problem("the same as -inf", (1, 12, 1024, 64), bias=window_as(-np.inf)),
     Problem("the same as -1e9", (1, 12, 1024, 64), bias=window_as(-1e9)),

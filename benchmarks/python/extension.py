@@ -150,27 +150,32 @@ def measure_both(
     name: str,
     dtype: str,
     stock: ov.Model,
-    own: ov.Model,
+    accelerated: ov.Model,
     inputs: Inputs,
     least: float,
     hint: str = "f32",
 ) -> Measured:
-    calls, answers = zip(*(bound(model, inputs, hint) for model in (stock, own)), strict=True)
+    calls, answers = zip(
+        *(bound(model, inputs, hint) for model in (stock, accelerated)), strict=True
+    )
     off = 1e-5 if hint == "f32" else 0.05
     if not np.allclose(*answers, rtol=10 * off, atol=off, equal_nan=True):
         raise SystemExit(f"{name}: another answer with Maskwise")
     return compare(name, dtype, calls, least)
 
 
-def measure(made: Model, change: Change) -> Measured:
-    read = ov.Core().read_model(bytes_of(made))
-    return measure_both(made.name, made.dtype, read, change(read), made.inputs, made.least)
+def measure(tested: Model, change: Change) -> Measured:
+    read = ov.Core().read_model(bytes_of(tested))
+    return measure_both(tested.name, tested.dtype, read, change(read), tested.inputs, tested.least)
 
 
 def main() -> int:
     cases: Iterator[Named] = (
-        (f"{made.name} {made.dtype}", lambda made=made, change=change: measure(made, change))
-        for made, change in models()
+        (
+            f"{tested.name} {tested.dtype}",
+            lambda tested=tested, change=change: measure(tested, change),
+        )
+        for tested, change in models()
     )
     version = ov.get_version().split("-")[0]
     return run_suite("openvino", "OpenVINO", version, itertools.chain(cases, attentions()))

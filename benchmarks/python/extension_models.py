@@ -88,8 +88,10 @@ def cases(paths: list[Path]) -> Iterator[tuple[str, Callable[[], Measured]]]:
         def both(compiled: Any = compiled, content: bytes = content, core: Any = core) -> Any:
             if not compiled:
                 stock = core.read_model(content, b"")
-                own = maskwise.openvino.accelerate(stock, precision="f32")
-                compiled += [core.compile_model(one, "CPU", SETTINGS) for one in (stock, own)]
+                accelerated = maskwise.openvino.accelerate(stock, precision="f32")
+                compiled += [
+                    core.compile_model(one, "CPU", SETTINGS) for one in (stock, accelerated)
+                ]
             return compiled
 
         for batch, words in SHAPES:

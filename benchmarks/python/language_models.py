@@ -26,17 +26,17 @@ HEAD += ["times as fast as SDPA", "as the fastest other", "apart"]
 Run = Callable[[], Any]
 
 
-def forms_of(model: Model, made: Any, length: int) -> dict[str, Run]:
+def forms_of(model: Model, module: Any, length: int) -> dict[str, Run]:
     """By name, a forward pass each; the first is what the answers are compared with."""
-    dtype = next(made.parameters()).dtype
-    given = model.inputs(length, dtype)
+    dtype = next(module.parameters()).dtype
+    plain_inputs = model.inputs(length, dtype)
 
     torch._dynamo.reset()
-    call = torch.compile(made) if model.compiles else made
+    call = torch.compile(module) if model.compiles else module
 
-    def form(name: str, inputs: Any = given) -> Run:
+    def form(name: str, inputs: Any = plain_inputs) -> Run:
         def run() -> Any:
-            made.set_attn_implementation(name)
+            module.set_attn_implementation(name)
             return call(**inputs)
 
         return run
@@ -56,9 +56,9 @@ def timed(run: Run) -> tuple[float, Any]:
     return 1e3 * (time.perf_counter() - begin), answer
 
 
-def measure(model: Model, made: Any, length: int) -> tuple[dict[str, float], float]:
+def measure(model: Model, module: Any, length: int) -> tuple[dict[str, float], float]:
     """Medians, and how far Maskwise and SDPA are apart where words count."""
-    forms = forms_of(model, made, length)
+    forms = forms_of(model, module, length)
     answers = {name: model.words(run(), length, name) for name, run in forms.items()}
     apart = (answers["sdpa"] - answers["maskwise"]).abs().max().item()
     taken: dict[str, list[float]] = {name: [] for name in forms}
@@ -75,12 +75,21 @@ def measure(model: Model, made: Any, length: int) -> tuple[dict[str, float], flo
 def row_of(
     model: Model, length: int, kind: str, times: dict[str, float], apart: float
 ) -> list[str]:
-    own, sdpa = times["maskwise"], times["sdpa"]
+    maskwise_ms, sdpa = times["maskwise"], times["sdpa"]
     fastest = min(taken for name, taken in times.items() if name != "maskwise")
     eager = f"{times['eager']:.4g}" if "eager" in times else "-"
-    ratios = [f"{sdpa / own:.2f}", f"{fastest / own:.2f}"]
+    ratios = [f"{sdpa / maskwise_ms:.2f}", f"{fastest / maskwise_ms:.2f}"]
     size = f"{model.batch} x {length}"
-    return [model.name, size, kind, f"{sdpa:.4g}", eager, f"{own:.4g}", *ratios, f"{apart:.1e}"]
+    return [
+        model.name,
+        size,
+        kind,
+        f"{sdpa:.4g}",
+        eager,
+        f"{maskwise_ms:.4g}",
+        *ratios,
+        f"{apart:.1e}",
+    ]
 
 
 def rows(only: str) -> Iterator[list[str]]:

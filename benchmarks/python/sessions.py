@@ -156,8 +156,8 @@ def bytes_of(model: Model) -> bytes:
     outputs = [helper.make_tensor_value_info("o", kind, None)]
     graph = helper.make_graph(model.nodes, "bench", inputs, outputs)
     opsets = [helper.make_opsetid("", model.opset), helper.make_opsetid("com.microsoft", 1)]
-    made = helper.make_model(graph, opset_imports=opsets, ir_version=10)
-    return bytes(made.SerializeToString())
+    proto = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    return bytes(proto.SerializeToString())
 
 
 def options() -> Any:

@@ -12,8 +12,8 @@ def ms_text(milliseconds: float | None) -> str:
 
 
 def times_of(measured: Measured) -> str:
-    alone, own = measured.median("onednn"), measured.median("maskwise")
-    return times_text(alone, own) if alone and own else "-"
+    alone, maskwise = measured.median("onednn"), measured.median("maskwise")
+    return times_text(alone, maskwise) if alone and maskwise else "-"
 
 
 def listed(texts: Iterable[str]) -> str:

@@ -153,12 +153,12 @@ INNER = (1, 2, 3, 5, 7, 8, 15, 16, 24, 31, 32, 33, 63, 64, 100, 127, 128, 255, 1
 @cache
 def cache_bytes() -> dict[int, int]:
     """By level, as the system reports them."""
-    found = {}
+    sizes = {}
     for index in CACHES.glob("index*"):
         kind, level, size = ((index / what).read_text() for what in ("type", "level", "size"))
         if not kind.startswith("Instruction"):
-            found[int(level)] = int(size.strip().removesuffix("K")) << 10
-    return dict(sorted(found.items()))
+            sizes[int(level)] = int(size.strip().removesuffix("K")) << 10
+    return dict(sorted(sizes.items()))
 
 
 def core_cache_bytes() -> int:

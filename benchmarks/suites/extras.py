@@ -97,7 +97,7 @@ def copies(build: Path) -> dict[str, float]:
         "numpy copyto": numpys,
     }
     rates = {name: round(2 * COPY_BYTES / spent / 1e9, 1) for name, spent in seconds.items()}
-    ratio = statistics.median(own / other for own, other in pairs)
+    ratio = statistics.median(limit_seconds / other for limit_seconds, other in pairs)
     return {**rates, COPY_RATIO: round(ratio, 3), "pairs": len(pairs)}
 
 
@@ -109,5 +109,5 @@ def copy_pair(data: Limit, numpy: Worker, limit_first: bool) -> tuple[float, flo
         lambda: numpy.ask(do="time", samples=4, max_seconds=0.1)["samples"],
     ]
     taken = [call() for call in ask[:: 1 if limit_first else -1]]
-    own, other = map(statistics.median, taken[:: 1 if limit_first else -1])
-    return own, other
+    limit_seconds, other = map(statistics.median, taken[:: 1 if limit_first else -1])
+    return limit_seconds, other

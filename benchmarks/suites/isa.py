@@ -93,30 +93,30 @@ def compare(
     )
 
 
-def line(found: Compared) -> str:
-    times = ", ".join(f"{name} {spent * 1e3:.3f} ms" for name, spent in found.seconds.items())
-    ratios = ", ".join(f"{name} {ratio:.2f}" for name, ratio in found.ratios.items())
-    if found.fractions:
+def line(result: Compared) -> str:
+    times = ", ".join(f"{name} {spent * 1e3:.3f} ms" for name, spent in result.seconds.items())
+    ratios = ", ".join(f"{name} {ratio:.2f}" for name, ratio in result.ratios.items())
+    if result.fractions:
         ratios += "; of the limit "
-        ratios += ", ".join(f"{name} {share:.2f}" for name, share in found.fractions.items())
-    return f"{case_name(found)}: {times}; {ratios}"
+        ratios += ", ".join(f"{name} {share:.2f}" for name, share in result.fractions.items())
+    return f"{case_name(result)}: {times}; {ratios}"
 
 
-def is_slower(found: Compared) -> bool:
-    return any(ratio > ALLOWED for ratio in found.ratios.values())
+def is_slower(result: Compared) -> bool:
+    return any(ratio > ALLOWED for ratio in result.ratios.values())
 
 
 def summary(every: list[Compared]) -> list[str]:
     lines = []
     for name in every[0].ratios if every else ():
-        ratios = sorted(found.ratios[name] for found in every)
+        ratios = sorted(result.ratios[name] for result in every)
         above = sum(ratio > ALLOWED for ratio in ratios)
         lines.append(
             f"{name}: median {statistics.median(ratios):.3f}, least {ratios[0]:.2f}, most "
             f"{ratios[-1]:.2f}; {above} of {len(ratios)} above {ALLOWED}"
         )
     for name in every[0].fractions if every else ():
-        shares = sorted(found.fractions[name] for found in every)
+        shares = sorted(result.fractions[name] for result in every)
         middle = statistics.median(shares)
         lines.append(f"{name}, of the limit: median {middle:.2f}, least {shares[0]:.2f}")
     return lines
@@ -155,8 +155,8 @@ def run(
     return every
 
 
-def case_name(found: Compared) -> str:
-    return f"{found.suite} {found.case} {found.dtype} {found.mask}"
+def case_name(result: Compared) -> str:
+    return f"{result.suite} {result.case} {result.dtype} {result.mask}"
 
 
 def parse() -> argparse.Namespace:
@@ -184,10 +184,10 @@ def main() -> int:
     suites = [cases_of(suite, full=False, only=arguments.only) for suite in arguments.suites]
     cases = [case for suite in suites for case in suite][:: arguments.every]
     every = run(cases, ways, pairs_of(names, others), limit, arguments.limit)
-    kept = {**machine_facts(), "cases": [asdict(found) for found in every]}
+    kept = {**machine_facts(), "cases": [asdict(result) for result in every]}
     (RESULTS / "isa-cases.json").write_text(json.dumps(kept, indent=1) + "\n")
     print("\n".join(summary(every)))
-    return 1 if any(is_slower(found) for found in every) else 0
+    return 1 if any(is_slower(result) for result in every) else 0
 
 
 if __name__ == "__main__":

@@ -51,19 +51,19 @@ def measure(build: Path, cases: str) -> dict[str, dict[str, Any]]:
     return medians(file.read_text())
 
 
-def cell(found: dict[str, Any], counter: str, unit: float) -> str:
+def cell(counters: dict[str, Any], counter: str, unit: float) -> str:
     """The peak of some instruction sets is not known."""
-    if counter not in found:
+    if counter not in counters:
         return "-"
-    value = found[counter] / unit
+    value = counters[counter] / unit
     return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
-def table_of(kind: str, found: dict[str, dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+def table_of(kind: str, counters: dict[str, dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
     named, columns = TABLES[kind]
     columns = [*columns, ("share", "share", 1)]
     rows = []
-    for name, case in found.items():
+    for name, case in counters.items():
         of_kind, *cells = name.split("/")[:4]
         if of_kind == kind:
             rows.append([*cells, *(cell(case, counter, unit) for _, counter, unit in columns)])

@@ -142,10 +142,10 @@ def best_row(rows: Rows, impl: str) -> Row | None:
 
 
 def versions_of(cases: list[Rows]) -> str:
-    found = {
+    versions = {
         f"{NAMES[impl.split(' ')[0]]} {re.split('[:,]', row.version)[0]}"
         for rows in cases
         for impl, row in rows.items()
         if impl != "limit"
     }
-    return ", ".join(sorted(found))
+    return ", ".join(sorted(versions))

@@ -77,19 +77,19 @@ def head(others: list[str]) -> list[str]:
     return ["case", "type", "mask", "MB", "limit", "Maskwise", "of limit", *names, "operands"]
 
 
-def ratio_text(row: Row | None, own: Row) -> str:
+def ratio_text(row: Row | None, maskwise: Row) -> str:
     if row is None or row.seconds_median is None:
         return state_of(row)
-    if own.seconds_median is None:
+    if maskwise.seconds_median is None:
         return time_text(row.seconds_median)
-    return f"{row.seconds_median / own.seconds_median:.3g}x"
+    return f"{row.seconds_median / maskwise.seconds_median:.3g}x"
 
 
 def case_row(rows: Rows, others: list[str]) -> list[str]:
-    own, limit = rows["maskwise"], rows["limit"]
-    share = "-" if own.limit_fraction is None else f"{own.limit_fraction:.2f}"
-    cells = [own.case, own.dtype, own.mask, f"{own.bytes / 1e6:.4g}"]
-    cells += [time_text(limit.seconds_median), time_text(own.seconds_median), share]
-    failure = f"  !! {own.version}" if own.seconds_median is None else ""
-    ratios = [ratio_text(rows.get(name), own) for name in others]
-    return [*cells, *ratios, f"{own.cond}, {own.src_0}, {own.src_1}{failure}"]
+    maskwise, limit = rows["maskwise"], rows["limit"]
+    share = "-" if maskwise.limit_fraction is None else f"{maskwise.limit_fraction:.2f}"
+    cells = [maskwise.case, maskwise.dtype, maskwise.mask, f"{maskwise.bytes / 1e6:.4g}"]
+    cells += [time_text(limit.seconds_median), time_text(maskwise.seconds_median), share]
+    failure = f"  !! {maskwise.version}" if maskwise.seconds_median is None else ""
+    ratios = [ratio_text(rows.get(name), maskwise) for name in others]
+    return [*cells, *ratios, f"{maskwise.cond}, {maskwise.src_0}, {maskwise.src_1}{failure}"]

@@ -62,14 +62,14 @@ def dims(text: str) -> list[int]:
 
 
 def columns(rows: Rows) -> int:
-    own = rows["maskwise"]
-    return max((dims(text) or [1])[-1] for text in (own.cond, own.src_0, own.src_1))
+    maskwise = rows["maskwise"]
+    return max((dims(text) or [1])[-1] for text in (maskwise.cond, maskwise.src_0, maskwise.src_1))
 
 
 def walks_rows(rows: Rows) -> bool:
     """Every operand is contiguous, a row repeated, or a scalar: nothing to pack."""
-    own = rows["maskwise"]
-    for text in (own.cond, own.src_0, own.src_1):
+    maskwise = rows["maskwise"]
+    for text in (maskwise.cond, maskwise.src_0, maskwise.src_1):
         strides = [int(stride) for stride in text.split("@")[1].split("x")] if "@" in text else [1]
         one = prod(dims(text)) == 1 or not any(strides)
         if not one and (dims(text)[-1] != columns(rows) or strides[-1] != 1):
@@ -78,28 +78,28 @@ def walks_rows(rows: Rows) -> bool:
 
 
 def is_same(rows: Rows) -> bool:
-    own = rows["maskwise"]
-    return own.cond == own.src_0 == own.src_1
+    maskwise = rows["maskwise"]
+    return maskwise.cond == maskwise.src_0 == maskwise.src_1
 
 
 def expands_cond_or_src_0(rows: Rows) -> bool:
-    own = rows["maskwise"]
-    counts = [prod(dims(text)) for text in (own.cond, own.src_0, own.src_1)]
+    maskwise = rows["maskwise"]
+    counts = [prod(dims(text)) for text in (maskwise.cond, maskwise.src_0, maskwise.src_1)]
     return min(counts[0], counts[1]) < max(counts)
 
 
 def name_of(rows: Rows) -> str:
-    own = rows["maskwise"]
-    return f"{own.case} {own.dtype} {own.mask}"
+    maskwise = rows["maskwise"]
+    return f"{maskwise.case} {maskwise.dtype} {maskwise.mask}"
 
 
 def fractions(cases: Iterable[Rows]) -> Measured:
-    found, states = [], Counter[str]()
+    values, states = [], Counter[str]()
     for rows in cases:
         share = rows["maskwise"].limit_fraction
-        found.append((share if share is not None else 0.0, name_of(rows)))
+        values.append((share if share is not None else 0.0, name_of(rows)))
         states[state_of(rows["maskwise"])] += 1
-    return Measured(sorted(found), states)
+    return Measured(sorted(values), states)
 
 
 def at_least(what: str, target: float, measured: Measured, unit: str = "") -> Line:
@@ -116,14 +116,14 @@ def at_least(what: str, target: float, measured: Measured, unit: str = "") -> Li
 
 
 def times_as_fast(cases: Iterable[Rows], impl: str) -> Measured:
-    found, states = [], Counter[str]()
+    values, states = [], Counter[str]()
     for rows in cases:
-        own, other = rows["maskwise"], best_row(rows, impl)
+        maskwise, other = rows["maskwise"], best_row(rows, impl)
         states[state_of(other)] += 1
         if other and other.seconds_median is not None:
-            speed = 0.0 if own.seconds_median is None else other.median() / own.median()
-            found.append((speed, name_of(rows)))
-    return Measured(sorted(found), states)
+            speed = 0.0 if maskwise.seconds_median is None else other.median() / maskwise.median()
+            values.append((speed, name_of(rows)))
+    return Measured(sorted(values), states)
 
 
 def beyond_l2(cases: list[Rows]) -> list[Rows]:
@@ -174,10 +174,10 @@ def sweep_lines(cases: list[Rows]) -> list[Line]:
     return [Line(what, target, text, measured.text(), holds)]
 
 
-def at_most(what: str, target: float, value: float | None, unit: str, of: str) -> Line:
+def at_most(what: str, target: float, value: float | None, unit: str, count_text: str) -> Line:
     if value is None:
-        return Line(what, f"{target:g} {unit}", "-", of, None)
-    return Line(what, f"{target:g} {unit}", f"{value:.3g} {unit}", of, value <= target)
+        return Line(what, f"{target:g} {unit}", "-", count_text, None)
+    return Line(what, f"{target:g} {unit}", f"{value:.3g} {unit}", count_text, value <= target)
 
 
 def small_lines(cases: list[Rows]) -> list[Line]:
@@ -194,9 +194,9 @@ def note_lines(notes: dict[str, Any]) -> list[Line]:
     for name, times in notes.items():
         if name.startswith("compile "):
             known, new = times["again"] * 1e6, times["first"] * 1e6
-            of = f"median of {times['count']} descriptors"
-            lines.append(at_most(f"{name}, known descriptor", 2, known, "us", of))
-            lines.append(at_most(f"{name}, new descriptor", 20, new, "us", of))
+            count_text = f"median of {times['count']} descriptors"
+            lines.append(at_most(f"{name}, known descriptor", 2, known, "us", count_text))
+            lines.append(at_most(f"{name}, new descriptor", 20, new, "us", count_text))
     memory = notes["memory"]
     extra = (memory["maskwise"] - memory["onednn"]) / (1 << 20)
     most = MEMORY_BYTES / (1 << 20)
@@ -228,7 +228,7 @@ def limit_line(every: list[Rows]) -> Line:
         for row, name in above
         if not row.again or max(row.again) > ABOVE
     ]
-    most, row, name = max(measured, key=lambda found: found[0], default=(0.0, None, "-"))
+    most, row, name = max(measured, key=lambda entry: entry[0], default=(0.0, None, "-"))
     text = f"most {most:.2f} ({name}, {row.impl if row else '-'}); {len(above)} above"
     text += f", {len(twice)} of them again" + "".join(f"; {again}" for again in twice)
     impls = {(row.suite, impl) for rows in larger for impl, row in rows.items() if impl != "limit"}
@@ -239,8 +239,10 @@ def limit_line(every: list[Rows]) -> Line:
         if suite == rows["limit"].suite
     )
     holds = not twice if measured else None
-    of = Measured([], states).text()
-    return Line("nobody is faster than the limit in two of three", f"{ABOVE}", text, of, holds)
+    count_text = Measured([], states).text()
+    return Line(
+        "nobody is faster than the limit in two of three", f"{ABOVE}", text, count_text, holds
+    )
 
 
 def copy_line(copies: dict[str, float]) -> Line:
@@ -254,11 +256,15 @@ def copy_line(copies: dict[str, float]) -> Line:
 
 
 def lines_of(every: list[Rows], notes: dict[str, Any]) -> list[Line]:
-    of = {
+    by_suite = {
         suite: [rows for rows in every if rows["limit"].suite == suite]
         for suite in ("select", "sweep", "small")
     }
-    lines = select_lines(of["select"]) + sweep_lines(of["sweep"]) + small_lines(of["small"])
+    lines = (
+        select_lines(by_suite["select"])
+        + sweep_lines(by_suite["sweep"])
+        + small_lines(by_suite["small"])
+    )
     return [*lines, *note_lines(notes), limit_line(every), copy_line(notes["copies"])]
 
 

@@ -101,8 +101,8 @@ def client(impl: str, build: Path, lane: str, wait_policy: str = "") -> Worker:
 def openmp_lanes(described: str) -> list[str]:
     """Of what scripts/lane --describe prints, the lanes that run on OpenMP, newest last."""
     lines = [line for line in described.splitlines() if "OMP_WAIT_POLICY" in line]
-    found = [re.match(r"lane (\S+) +oneDNN ([\d.]+)", line) for line in lines]
-    pairs = [(match[2].split("."), match[1]) for match in found if match]
+    matches = [re.match(r"lane (\S+) +oneDNN ([\d.]+)", line) for line in lines]
+    pairs = [(match[2].split("."), match[1]) for match in matches if match]
     return [name for _, name in sorted(pairs, key=lambda pair: [int(part) for part in pair[0]])]
 
 

@@ -120,8 +120,8 @@ def report_file(is_test: bool) -> Iterator[Path]:
     if is_test and folder:
         yield folder / f"batch-{len(list(folder.iterdir()))}.json"
         return
-    with tempfile.TemporaryDirectory() as own:
-        yield Path(own) / "report.json"
+    with tempfile.TemporaryDirectory() as temporary:
+        yield Path(temporary) / "report.json"
 
 
 def report(

@@ -138,13 +138,13 @@ def attention(draw: random.Random) -> dict[str, Any]:
     depth = draw.choice((8, 16, 32))
     batch = [draw.randint(1, 2), draw.randint(1, 4)]
     groups = [draw.randint(2, 3)] if draw.random() < 0.2 else []
-    own = batch + groups
+    outer = batch + groups
     shared = batch + [1] * len(groups)
     turned = draw.random() < 0.5
-    query = build.tensor([*own, rows, depth], dtype)
+    query = build.tensor([*outer, rows, depth], dtype)
     key = build.tensor([*shared, *((columns, depth) if turned else (depth, columns))], dtype)
     between = "f32" if dtype == "bf16" and draw.random() < 0.5 else dtype
-    shape = [*own, rows, columns]
+    shape = [*outer, rows, columns]
     value = build.add("MatMul", [query, key], shape, between, transpose_a=False, transpose_b=turned)
     for _ in range(draw.choice((0, 1, 1, 2))):
         value = changed(build, value)
@@ -158,7 +158,7 @@ def attention(draw: random.Random) -> dict[str, Any]:
         build.add(
             "MatMul",
             [value, values],
-            [*own, rows, depth],
+            [*outer, rows, depth],
             dtype,
             transpose_a=False,
             transpose_b=False,
@@ -203,16 +203,16 @@ def run(arguments: argparse.Namespace, files: list[Path], preload: str) -> Run:
     return Run(read["tests"], len(claimed))
 
 
-def fault_of(own: Result, alone: Result) -> str:
+def fault_of(plugin: Result, alone: Result) -> str:
     """The fault of Maskwise's result that no fault of oneDNN's excuses."""
-    wrong, wrong_alone = set(own["wrong_tensors"]), set(alone["wrong_tensors"])
-    if own["state"] == "PASSED":
+    wrong, wrong_alone = set(plugin["wrong_tensors"]), set(alone["wrong_tensors"])
+    if plugin["state"] == "PASSED":
         # Between 16-bit values the oracle rounds as often as oneDNN does, Maskwise less often.
         allowed = max(ALLOWANCE, min(1.0, alone["allowance_used"]))
-        if own["allowance_used"] > allowed:
-            return f"{own['allowance_used']:.2f} of what the check allows"
-    elif own["state"] != "FAILED" or not set() < wrong <= wrong_alone:
-        return f"{own['state']} {own['reason']}, alone {alone['state']} {alone['reason']}"
+        if plugin["allowance_used"] > allowed:
+            return f"{plugin['allowance_used']:.2f} of what the check allows"
+    elif plugin["state"] != "FAILED" or not set() < wrong <= wrong_alone:
+        return f"{plugin['state']} {plugin['reason']}, alone {alone['state']} {alone['reason']}"
     return "" if alone["state"] in ("PASSED", "FAILED") else f"oneDNN alone: {alone['state']}"
 
 
@@ -236,21 +236,21 @@ def main() -> int:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         files = write_graphs(arguments, arguments.keep or Path(temporary))
-        own = run(arguments, files, arguments.preload)
+        plugin = run(arguments, files, arguments.preload)
         alone = run(arguments, files, "")
-    return report(files, own, alone)
+    return report(files, plugin, alone)
 
 
-def is_lacking(own: Result, alone: Result) -> bool:
+def is_lacking(plugin: Result, alone: Result) -> bool:
     """The CPU lacks a type of the graph, for oneDNN and for what Maskwise leaves to it."""
-    states = {(result["state"], str(result["reason"])) for result in (own, alone)}
+    states = {(result["state"], str(result["reason"])) for result in (plugin, alone)}
     state, reason = states.pop()
     return not states and state == "SKIPPED" and reason.endswith("this machine has no bf16")
 
 
-def report(files: list[Path], own: Run, alone: Run) -> int:
+def report(files: list[Path], plugin: Run, alone: Run) -> int:
     faults, lacking = [], 0
-    for file, mine, theirs in zip(files, own.results, alone.results, strict=True):
+    for file, mine, theirs in zip(files, plugin.results, alone.results, strict=True):
         if is_lacking(mine, theirs):
             lacking += 1
         elif fault := fault_of(mine, theirs):
@@ -259,9 +259,9 @@ def report(files: list[Path], own: Run, alone: Run) -> int:
     right, wrong = states["PASSED"], states["FAILED"]
     print(
         f"{len(files)} graphs, {lacking} in a type that this CPU lacks, oneDNN alone gets {right} "
-        f"right and {wrong} wrong, {own.composites} composites"
+        f"right and {wrong} wrong, {plugin.composites} composites"
     )
-    if own.composites < LEAST_CLAIMED * right:
+    if plugin.composites < LEAST_CLAIMED * right:
         faults.append(f"fewer than {LEAST_CLAIMED:.0%} of the graphs are Maskwise's")
     if wrong > max(1, MOST_WRONG_ALONE * len(files)):
         faults.append(f"more than {MOST_WRONG_ALONE:.0%} of the graphs are wrong alone")

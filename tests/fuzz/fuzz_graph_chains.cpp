@@ -3,7 +3,7 @@
 // within bounds that follow from the operators.
 // usage: fuzz_graph_chains INPUTS SEED [FILE...]
 // A child runs the inputs. oneDNN alone ends it on some of them: then a program without the plugin,
-// which lies beside this one and has "_alone" behind its name, must end, too, and another child
+// which lies beside this one and has "_alone" after its name, must end, too, and another child
 // goes on.
 
 #include "graph_abi/api.hpp"
@@ -51,14 +51,14 @@ struct program {
 };
 
 program read_program(int argc, char** argv) {
-    program made;
+    program options;
     std::ifstream file("/proc/self/cmdline", std::ios::binary);
-    for (std::string each; std::getline(file, each, '\0');) made.command.push_back(each);
-    made.own_arguments = made.command.size() - static_cast<std::size_t>(argc) + 1;
-    made.count = std::strtoull(argv[1], nullptr, 10);
-    made.seed = std::strtoull(argv[2], nullptr, 10);
-    made.files.assign(argv + 3, argv + argc);
-    return made;
+    for (std::string each; std::getline(file, each, '\0');) options.command.push_back(each);
+    options.own_arguments = options.command.size() - static_cast<std::size_t>(argc) + 1;
+    options.count = std::strtoull(argv[1], nullptr, 10);
+    options.seed = std::strtoull(argv[2], nullptr, 10);
+    options.files.assign(argv + 3, argv + argc);
+    return options;
 }
 
 // Of the children, and read by their parent.
@@ -75,10 +75,10 @@ void check(const std::vector<std::uint8_t>& input, progress& shared) {
     check_chain(random, later, shared.counted, shared.is_alone);
 }
 
-void run(const program& what, progress& shared) {
-    for (; shared.at < what.inputs(); ++shared.at) {
+void run(const program& options, progress& shared) {
+    for (; shared.at < options.inputs(); ++shared.at) {
         alarm(seconds_an_input);
-        check(what.input(shared.at), shared);
+        check(options.input(shared.at), shared);
     }
 }
 
@@ -89,11 +89,11 @@ int wait_for(pid_t child) {
 }
 
 // Whether oneDNN ends a fresh process without the plugin on this input.
-bool ends_alone(const program& what, unsigned long long number) {
-    auto command = what.command;
-    command.resize(what.own_arguments);
+bool ends_alone(const program& options, unsigned long long number) {
+    auto command = options.command;
+    command.resize(options.own_arguments);
     command.back() += "_alone";
-    for (const auto& each : what.arguments_of(number)) command.push_back(each);
+    for (const auto& each : options.arguments_of(number)) command.push_back(each);
     std::vector<char*> arguments;
     for (auto& each : command) arguments.push_back(each.data());
     arguments.push_back(nullptr);
@@ -105,7 +105,7 @@ bool ends_alone(const program& what, unsigned long long number) {
     }
     const int state = wait_for(child);
     if (WIFEXITED(state) && WEXITSTATUS(state) == not_begun)
-        fail("'" + command[what.own_arguments - 1] + "' cannot be run");
+        fail("'" + command[options.own_arguments - 1] + "' cannot be run");
     return !WIFEXITED(state) || WEXITSTATUS(state) != 0; // a sanitizer exits
 }
 
@@ -116,16 +116,16 @@ std::string text_of(const std::vector<std::string>& words) {
 }
 
 // Runs the rest in a child; false where the plugin is at fault.
-bool run_in_child(const program& what, progress& shared) {
+bool run_in_child(const program& options, progress& shared) {
     const pid_t child = fork();
     if (child == 0) {
-        run(what, shared);
+        run(options, shared);
         _exit(0);
     }
     const int state = wait_for(child);
     if (WIFEXITED(state) && WEXITSTATUS(state) == 0) return true;
-    const std::string arguments = text_of(what.arguments_of(shared.at));
-    if (ends_alone(what, shared.at)) { // perhaps late, on a heap that it has spoilt
+    const std::string arguments = text_of(options.arguments_of(shared.at));
+    if (ends_alone(options, shared.at)) { // perhaps late, on a heap that it has spoilt
         std::fprintf(stderr, "oneDNN ends with the arguments%s\n", arguments.c_str());
         shared.is_alone = false;
         ++shared.ends, ++shared.at;
@@ -139,7 +139,7 @@ bool run_in_child(const program& what, progress& shared) {
 
 // What a run of many graphs must have come to, as shares of them.
 struct expectation {
-    const char* what;
+    const char* text;
     long seen;
     double least, most;
 };
@@ -171,24 +171,24 @@ std::vector<expectation> expectations(const progress& shared) {
 bool is_as_expected(const progress& shared, unsigned long long inputs) {
     constexpr unsigned long long many = 200;
     bool all = true;
-    for (const auto& [what, seen, least, most] : expectations(shared)) {
+    for (const auto& [text, seen, least, most] : expectations(shared)) {
         const double share = static_cast<double>(seen) / static_cast<double>(inputs);
         const bool holds = inputs < many || (share >= least && share <= most);
-        std::fprintf(stderr, "%6ld %s%s\n", seen, what, holds ? "" : ": out of bounds");
+        std::fprintf(stderr, "%6ld %s%s\n", seen, text, holds ? "" : ": out of bounds");
         all &= holds;
     }
     return all;
 }
 
-int supervise(const program& what) {
+int supervise(const program& options) {
     void* const memory =
         mmap(nullptr, sizeof(progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     progress& shared = *new (memory) progress;
-    const double ends = most_ends * static_cast<double>(what.inputs());
-    while (shared.at < what.inputs() && static_cast<double>(shared.ends) <= ends + 1)
-        if (!run_in_child(what, shared)) return 1;
-    std::fprintf(stderr, "%llu graphs\n", what.inputs());
-    return is_as_expected(shared, what.inputs()) ? 0 : 1;
+    const double ends = most_ends * static_cast<double>(options.inputs());
+    while (shared.at < options.inputs() && static_cast<double>(shared.ends) <= ends + 1)
+        if (!run_in_child(options, shared)) return 1;
+    std::fprintf(stderr, "%llu graphs\n", options.inputs());
+    return is_as_expected(shared, options.inputs()) ? 0 : 1;
 }
 
 } // namespace
@@ -199,9 +199,9 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "usage: %s INPUTS SEED [FILE...]\n", argv[0]);
         return 2;
     }
-    const auto what = maskwise::fuzz::read_program(argc, argv);
-    if (maskwise::fuzz::plugin_is_loaded()) return maskwise::fuzz::supervise(what);
+    const auto options = maskwise::fuzz::read_program(argc, argv);
+    if (maskwise::fuzz::plugin_is_loaded()) return maskwise::fuzz::supervise(options);
     maskwise::fuzz::progress unused;
-    maskwise::fuzz::run(what, unused);
+    maskwise::fuzz::run(options, unused);
     return 0;
 }

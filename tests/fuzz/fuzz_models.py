@@ -83,8 +83,8 @@ def difference(got: Array, wanted: Array, pair: Pair | None, element: int) -> st
         is_right |= ((off <= allowed) & (allowed > 0)) | np.isinf(allowed) | is_lost
     if is_right.all():
         return None
-    at = np.unravel_index(np.argmin(is_right), is_right.shape)
-    return f"{np.sum(~is_right)} elements: {got[at]} at {at}, wanted {wanted[at]}"
+    place = np.unravel_index(np.argmin(is_right), is_right.shape)
+    return f"{np.sum(~is_right)} elements: {got[place]} at {place}, wanted {wanted[place]}"
 
 
 def run(call: Run) -> list[Array] | str:
@@ -200,8 +200,8 @@ def changed_alone(case: Case) -> bytes:
     """
     model = onnx.load_from_string(case.model)
     one = onnx.helper.make_tensor("one", onnx.TensorProto.FLOAT, [], [1.0])
-    made = onnx.helper.make_node("Constant", [], ["one"], value=one)
-    model.graph.node.extend([made, onnx.helper.make_node("Neg", ["one"], ["minus_one"])])
+    constant = onnx.helper.make_node("Constant", [], ["one"], value=one)
+    model.graph.node.extend([constant, onnx.helper.make_node("Neg", ["one"], ["minus_one"])])
     result = onnx.helper.make_tensor_value_info("minus_one", onnx.TensorProto.FLOAT, None)
     model.graph.output.append(result)
     return bytes(model.SerializeToString())
@@ -247,11 +247,11 @@ class OnnxRuntime:
 
     def check(self, case: Case, seed: int) -> dict[str, Any]:
         alone, got = (run(lambda one=one: self.run(case, seed, one)) for one in (True, False))
-        found = verdict_of(alone, fault_of(got, alone, case), self.lines)
+        verdict = verdict_of(alone, fault_of(got, alone, case), self.lines)
         if isinstance(got, str) and not isinstance(alone, str):
             why = self.excuse(case, seed)
-            found |= {"verdict": f"excused ({why})", "difference": None} if why else {}
-        return found
+            verdict |= {"verdict": f"excused ({why})", "difference": None} if why else {}
+        return verdict
 
 
 # With one thread OpenVINO drops errors of run time, and nobody would see that Maskwise refuses.
@@ -322,8 +322,8 @@ class OpenVinoAttention(OpenVino):
     """Attention in OpenVINO's own operations."""
 
     def check_seed(self, seed: int) -> dict[str, Any]:
-        made = drawn(seed)
-        arrays, model = attention_arrays(made), attention_model(made)
+        problem = drawn(seed)
+        arrays, model = attention_arrays(problem), attention_model(problem)
         forms: dict[str, Callable[[], ov.Model]] = {
             "forced": lambda: self.accelerate(model, force=True),
             "saved": lambda: self.saved(self.accelerate(model)),
@@ -335,7 +335,7 @@ class OpenVinoAttention(OpenVino):
             if isinstance(got, str):
                 faults.append(f"{name}: {got}")
             elif not np.allclose(got[0], alone[0], rtol=0, atol=3e-5, equal_nan=True):
-                faults.append(f"{name}: {np.nanmax(abs(got[0] - alone[0]))} apart, {made}")
+                faults.append(f"{name}: {np.nanmax(abs(got[0] - alone[0]))} apart, {problem}")
         return verdict_of(alone, "; ".join(faults) or None, self.lines)
 
     def infer(self, model: ov.Model, arrays: list[Array]) -> list[Array]:
@@ -355,8 +355,8 @@ def run_child(host: str, first: int, count: int, is_alone: bool, path: str) -> N
     with Path(path).open("w") as lines:
         for seed in range(first, first + count):
             print(json.dumps({"seed": seed}), file=lines, flush=True)
-            found = {"seed": seed, **checker.check_seed(seed)}
-            print(json.dumps(found), file=lines, flush=True)
+            results = {"seed": seed, **checker.check_seed(seed)}
+            print(json.dumps(results), file=lines, flush=True)
 
 
 def run_batch(host: str, first: int, count: int, is_alone: bool = False) -> list[dict[str, Any]]:
@@ -369,11 +369,11 @@ def run_batch(host: str, first: int, count: int, is_alone: bool = False) -> list
         status = process.exitcode
         process.kill()
         lines = [json.loads(line) for line in output]
-    found = list({line["seed"]: line for line in lines}.values()) or [{"seed": first}]
+    results = list({line["seed"]: line for line in lines}.values()) or [{"seed": first}]
     if status != 0:
         why = f"exit status {status}" if status is not None else f"not done after {SECONDS} s"
-        found[-1] |= {"verdict": "died", "claims": [], "difference": why}
-    return found
+        results[-1] |= {"verdict": "died", "claims": [], "difference": why}
+    return results
 
 
 def narrow_down(host: str, dead: dict[str, Any], first: int) -> None:
@@ -388,17 +388,17 @@ def narrow_down(host: str, dead: dict[str, Any], first: int) -> None:
 def run_models(host: str, first: int, count: int) -> Iterator[dict[str, Any]]:
     end = first + count
     while first < end:
-        found = run_batch(host, first, min(BATCH, end - first))
-        if found[-1]["verdict"] == "died":
-            narrow_down(host, found[-1], first)
-        yield from found
-        first = found[-1]["seed"] + 1
+        results = run_batch(host, first, min(BATCH, end - first))
+        if results[-1]["verdict"] == "died":
+            narrow_down(host, results[-1], first)
+        yield from results
+        first = results[-1]["seed"] + 1
 
 
-def summarize(found: list[dict[str, Any]]) -> str:
-    verdicts = Counter(one["verdict"].split(":")[0] for one in found)
-    claims = Counter(kind.split("-")[0] for one in found for kind in set(one["claims"]))
-    shares = [f"{100 * n / len(found):.0f} % with {kind}" for kind, n in sorted(claims.items())]
+def summarize(results: list[dict[str, Any]]) -> str:
+    verdicts = Counter(one["verdict"].split(":")[0] for one in results)
+    claims = Counter(kind.split("-")[0] for one in results for kind in set(one["claims"]))
+    shares = [f"{100 * n / len(results):.0f} % with {kind}" for kind, n in sorted(claims.items())]
     return ", ".join([*(f"{n} {verdict}" for verdict, n in sorted(verdicts.items())), *shares])
 
 
@@ -407,13 +407,13 @@ def main(arguments: list[str]) -> int:
         print(__doc__, file=sys.stderr)
         return 2
     host, count, *seed = arguments
-    found = []
+    results = []
     for one in run_models(host, int(seed[0]) if seed else 0, int(count)):
-        found.append(one)
+        results.append(one)
         if one["difference"]:
             print(f"{one['seed']}: {one['difference']}\n    fuzz_models.py {host} 1 {one['seed']}")
-    wrong = sum(one["difference"] is not None for one in found)
-    print(f"{host}: {len(found)} models, {summarize(found)}, {wrong} different")
+    wrong = sum(one["difference"] is not None for one in results)
+    print(f"{host}: {len(results)} models, {summarize(results)}, {wrong} different")
     return 1 if wrong else 0
 
 

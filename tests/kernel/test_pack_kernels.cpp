@@ -67,7 +67,7 @@ struct pack_job : pack_layout {
         group_bytes = draw(random, 0, 9);
     }
 
-    // Groups in the buffer one behind the other, or, for transpose, in any order.
+    // Groups in the buffer one after the other, or, for transpose, in any order.
     void place_groups(generator& random) {
         for (std::int64_t g = 0; g < groups; ++g)
             group_places.push_back(static_cast<std::int32_t>(g * buffer_group_bytes));
@@ -80,7 +80,7 @@ struct pack_job : pack_layout {
     }
 
     // One window for every run of up to 16 bytes that lies side by side, where there are few
-    // enough. The last ones end behind the items.
+    // enough. The last ones end after the items.
     void place_windows() {
         const std::int64_t bytes = items * item_bytes;
         if (bytes < window_bytes) return;

@@ -1,5 +1,5 @@
 // States of panels lie side by side, those of row tiles that different threads finish: what joins
-// and stores one may not touch what lies behind its last column, not even to read.
+// and stores one may not touch what lies after its last column, not even to read.
 
 #include "kernel/kernel_table.hpp"
 #include "support/guarded_buffer.hpp"

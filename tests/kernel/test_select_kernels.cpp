@@ -136,7 +136,7 @@ INSTANTIATE_TEST_SUITE_P(every_kernel, select_kernels,
 
 class pick_kernels : public ::testing::TestWithParam<kernel_case<pick_kernel>> {};
 
-// Elements lie anywhere in each source's row; those that cond does not select behind its last page.
+// Elements lie anywhere in each source's row; those that cond does not select after its last page.
 TEST_P(pick_kernels, read_what_is_selected_where_it_lies) {
     const auto [width_bytes, cond_class] = GetParam().kernel.key;
     const auto width = static_cast<std::size_t>(width_bytes);

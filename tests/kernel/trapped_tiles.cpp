@@ -67,7 +67,7 @@ void decode_memory(const std::uint8_t* code, const ucontext_t& context, instruct
     if (mode == 1) address += signed_at<std::int8_t>(code + made.bytes);
     if (is_far) address += signed_at<std::int32_t>(code + made.bytes);
     made.bytes += is_far ? 4 : mode;
-    if (!has_sib && mode == 0 && base == 5) // behind the instruction
+    if (!has_sib && mode == 0 && base == 5) // after the instruction
         address += context.uc_mcontext.gregs[REG_RIP] + static_cast<std::int64_t>(made.bytes);
     made.address = reinterpret_cast<std::uint8_t*>(address);
 }

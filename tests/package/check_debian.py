@@ -50,9 +50,9 @@ FILES = {
 }
 
 
-def expect(found: object, expected: object, what: str) -> None:
-    if found != expected:
-        raise SystemExit(f"{what}: {found!r}, expected {expected!r}")
+def expect(actual: object, expected: object, subject: str) -> None:
+    if actual != expected:
+        raise SystemExit(f"{subject}: {actual!r}, expected {expected!r}")
 
 
 def fields_of(package: Path) -> dict[str, str]:

@@ -89,12 +89,12 @@ def install(build: Path, prefix: Path) -> None:
     run("cmake", "--install", build, "--prefix", prefix)
     paths = [str(path.relative_to(prefix)) for path in prefix.rglob("*") if not path.is_dir()]
     files = {re.sub(r"-targets-\w+", "-targets-BUILD", path) for path in paths}
-    found = {name for name in files if not name.startswith("share/maskwise/benchdnn_inputs/")}
+    installed = {name for name in files if not name.startswith("share/maskwise/benchdnn_inputs/")}
     expected = INSTALLED
     if not openvino_package():
         expected = {name for name in INSTALLED if "openvino" not in name}
-    if found != expected:
-        raise SystemExit(f"cmake --install: not as expected: {sorted(found ^ expected)}")
+    if installed != expected:
+        raise SystemExit(f"cmake --install: not as expected: {sorted(installed ^ expected)}")
     for path in prefix.rglob("*.cmake"):
         if str(build) in path.read_text() or str(ROOT) in path.read_text():
             raise SystemExit(f"{path.name} names the build tree")

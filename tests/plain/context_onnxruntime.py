@@ -23,9 +23,9 @@ def check(names: dict[str, Any]) -> None:
     assert session.get_providers()[0] == "MaskwiseExecutionProvider"
     if names["kind"] == "bf16":  # a Where alone, which ONNX Runtime does not have
         x = random.integers(1, 100, (2, 4, 128, 128)).astype(np.float32)
-        made = session.run(None, {"q": x, "mask": inputs["mask"]})[0]
-        assert np.array_equal(made, np.where(inputs["mask"], x, 0))
+        answer = session.run(None, {"q": x, "mask": inputs["mask"]})[0]
+        assert np.array_equal(answer, np.where(inputs["mask"], x, 0))
         return
-    made = session.run(None, inputs)[0]
+    answer = session.run(None, inputs)[0]
     stock = onnxruntime.InferenceSession("model.onnx", providers=["CPUExecutionProvider"])
-    np.testing.assert_allclose(made, stock.run(None, inputs)[0], atol=5e-3)
+    np.testing.assert_allclose(answer, stock.run(None, inputs)[0], atol=5e-3)

@@ -14,11 +14,11 @@ SHAPE = [2, 4, 128, 32]
 
 def attention(kind: str) -> ov.Model:
     """Between conversions, since NumPy alone has no bfloat16."""
-    given = [ops.parameter(SHAPE, ov.Type.f32) for _ in "qkv"]
+    inputs = [ops.parameter(SHAPE, ov.Type.f32) for _ in "qkv"]
     mask = ops.parameter([128, 128], ov.Type.boolean)
-    q, k, v = (ops.convert(one, kind) for one in given)
+    q, k, v = (ops.convert(one, kind) for one in inputs)
     whole = ops.scaled_dot_product_attention(q, k, v, mask)
-    return ov.Model([ops.convert(whole, "f32")], [*given, mask])
+    return ov.Model([ops.convert(whole, "f32")], [*inputs, mask])
 
 
 def names(kind: str) -> dict[str, Any]:

@@ -26,8 +26,8 @@ def names(kind: str) -> dict[str, Any]:
     return {"q": q, "k": k, "v": v, "mask": mask, "x": draw(64, 64), "layers": [layer]}
 
 
-def assert_near(made: torch.Tensor, expected: torch.Tensor) -> None:
-    torch.testing.assert_close(made.float(), expected.float(), atol=NEAR[made.dtype], rtol=2e-2)
+def assert_near(answer: torch.Tensor, expected: torch.Tensor) -> None:
+    torch.testing.assert_close(answer.float(), expected.float(), atol=NEAR[answer.dtype], rtol=2e-2)
 
 
 def check(names: dict[str, Any]) -> None:
@@ -39,14 +39,14 @@ def check(names: dict[str, Any]) -> None:
         assert torch.equal(names["y"], torch.where(keep, names["x"], 0))
     if "flash_attn_func" in names:
         packed = (one.transpose(1, 2) for one in (q, k, v))
-        made = names["flash_attn_func"](*packed, causal=True)
-        assert_near(made.transpose(1, 2), expected)
+        answer = names["flash_attn_func"](*packed, causal=True)
+        assert_near(answer.transpose(1, 2), expected)
     check_every_caller(q.dtype)
 
 
 def check_every_caller(dtype: torch.dtype) -> None:
     """The pages have installed Maskwise: large enough, this is its."""
     q = torch.randn(1, 4, 512, 64).to(dtype)
-    made = torch.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True)
-    assert made.dtype == dtype
-    assert_near(made, torch_attention(q.float(), q.float(), q.float(), is_causal=True))
+    answer = torch.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True)
+    assert answer.dtype == dtype
+    assert_near(answer, torch_attention(q.float(), q.float(), q.float(), is_causal=True))

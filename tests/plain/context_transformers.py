@@ -12,7 +12,7 @@ from transformers import LlamaConfig, LlamaModel
 
 # Before transformers 5 BERT has attention of its own.
 def names(kind: str) -> dict[str, Any]:
-    given = context_torch.names(kind)
+    names = context_torch.names(kind)
     folder = Path("model").resolve()
     config = LlamaConfig(
         vocab_size=100,
@@ -22,7 +22,7 @@ def names(kind: str) -> dict[str, Any]:
         intermediate_size=64,
     )
     LlamaModel(config).to(context_torch.TYPES[kind]).save_pretrained(folder)
-    return {**given, "name": str(folder)}
+    return {**names, "name": str(folder)}
 
 
 def check(names: dict[str, Any]) -> None:
@@ -33,8 +33,8 @@ def check(names: dict[str, Any]) -> None:
     model = names["model"].to(names["q"].dtype).eval()
     assert model.config._attn_implementation == "maskwise"
     with torch.no_grad():
-        made = model(words, attention_mask=padding).last_hidden_state
+        answer = model(words, attention_mask=padding).last_hidden_state
         model.set_attn_implementation("eager")
         expected = model(words, attention_mask=padding).last_hidden_state
     keep = padding.bool()
-    context_torch.assert_near(made[keep], expected[keep])
+    context_torch.assert_near(answer[keep], expected[keep])

@@ -43,8 +43,8 @@ BASES = {"onnxruntime": "numpy", "openvino": "numpy", "transformers": "torch"}
 def blocks_of(page: str) -> list[tuple[int, str, str]]:
     """Of each block the line that it begins at, its language and text."""
     text = (ROOT / page).read_text()
-    found = re.finditer(r"^```(python|sh)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    return [(text[: one.start()].count("\n") + 2, one[1], one[2]) for one in found]
+    blocks = re.finditer(r"^```(python|sh)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return [(text[: one.start()].count("\n") + 2, one[1], one[2]) for one in blocks]
 
 
 def is_left_out(block: str, context: str) -> bool:
@@ -89,13 +89,13 @@ def run_page(page: str, context: str, kind: str) -> int:
 
 def versions(context: str) -> str:
     packages = dict.fromkeys((context, "torch", "numpy"))
-    found = []
+    lines = []
     for name in packages:
         try:
-            found.append(f"{name} {importlib.metadata.version(name)}")
+            lines.append(f"{name} {importlib.metadata.version(name)}")
         except importlib.metadata.PackageNotFoundError:
             continue
-    return ", ".join(found)
+    return ", ".join(lines)
 
 
 def main() -> None:

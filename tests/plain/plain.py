@@ -119,8 +119,8 @@ def save_model(path: Path, kind: str) -> None:
     output = helper.make_tensor_value_info("z", TensorProto.FLOAT, shape)
     graph = helper.make_graph(nodes, "attention", inputs, [output], [constant])
     opset = helper.make_opsetid("", 17)
-    made = helper.make_model(graph, opset_imports=[opset], ir_version=10)
-    path.write_bytes(made.SerializeToString())
+    model = helper.make_model(graph, opset_imports=[opset], ir_version=10)
+    path.write_bytes(model.SerializeToString())
 
 
 def place(folder: Path, wheels: Path, kind: str) -> Path:
@@ -156,18 +156,18 @@ def main() -> int:
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--wheels", type=Path, default=ROOT / "dist")
     parser.add_argument("environments", nargs="*", metavar="ENVIRONMENT")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     failed = []
     known = {one.name for one in ENVIRONMENTS}
-    if unknown := set(given.environments) - known:
+    if unknown := set(arguments.environments) - known:
         parser.error(f"no environment {', '.join(unknown)}; there are {', '.join(known)}")
     for one in ENVIRONMENTS:
-        if given.environments and one.name not in given.environments:
+        if arguments.environments and one.name not in arguments.environments:
             continue
-        if given.short and not one.is_newest:
+        if arguments.short and not one.is_newest:
             continue
         start = time.monotonic()
-        passed = try_out(one, given.wheels)
+        passed = try_out(one, arguments.wheels)
         failed += [] if passed else [one.name]
         verdict = "passed" if passed else "FAILED"
         seconds = time.monotonic() - start

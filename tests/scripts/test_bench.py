@@ -34,8 +34,8 @@ def row_of(
 ) -> results.Row:
     version = f"1: {failure}" if failure else "1"
     case, samples = cases.shape_table()[0], [seconds] if seconds else []
-    made = results.make_row(case, impl, version, samples, 1)
-    return replace(made, bytes=1 << 30, limit_fraction=share, again=list(again))
+    row = results.make_row(case, impl, version, samples, 1)
+    return replace(row, bytes=1 << 30, limit_fraction=share, again=list(again))
 
 
 def rows_of(*rows: results.Row) -> results.Rows:

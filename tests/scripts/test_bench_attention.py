@@ -24,10 +24,10 @@ def suite(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def measured(ratios: list[float], case: str = "any") -> Measured:
-    found = Measured(case, "3.13")
+    result = Measured(case, "3.13")
     for ratio in ratios:
-        found.add_turn({"onednn": [ratio], "maskwise": [1.0]})
-    return found
+        result.add_turn({"onednn": [ratio], "maskwise": [1.0]})
+    return result
 
 
 @pytest.mark.parametrize(
@@ -63,17 +63,17 @@ class Pairs:
 
 
 def test_what_is_slower_is_measured_again_until_it_is_not(suite: ModuleType) -> None:
-    pairs, found = Pairs(suite, [2.0, 1.25, 1.0, 9.0]), measured([0.5] * 6)
-    pairs.suite.measure_again(MagicMock(), found)
-    assert found.again == [0.5, 0.8, 1.0]
+    pairs, result = Pairs(suite, [2.0, 1.25, 1.0, 9.0]), measured([0.5] * 6)
+    pairs.suite.measure_again(MagicMock(), result)
+    assert result.again == [0.5, 0.8, 1.0]
     assert pairs.loads[:4] == ["maskwise", "onednn", "onednn", "maskwise"]
 
 
 def test_what_is_always_slower_is_missed(suite: ModuleType) -> None:
-    pairs, found = Pairs(suite, [1.25] * 9), measured([0.5] * 6)
-    pairs.suite.measure_again(MagicMock(), found)
-    assert found.again == [0.8] * suite.PAIRS
-    assert suite.report.verdict(found) == "MISSED"
+    pairs, result = Pairs(suite, [1.25] * 9), measured([0.5] * 6)
+    pairs.suite.measure_again(MagicMock(), result)
+    assert result.again == [0.8] * suite.PAIRS
+    assert suite.report.verdict(result) == "MISSED"
 
 
 def test_every_case_of_up_to_16_mi_elements_is_checked(
@@ -93,9 +93,9 @@ def test_every_case_of_up_to_16_mi_elements_is_checked(
     assert states == ["wrong: tensor 6: [0]", ""]
 
 
-def failing(suite: ModuleType, found: list[Measured], *options: str) -> int:
+def failing(suite: ModuleType, result: list[Measured], *options: str) -> int:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(suite, "run_lane", lambda *_: found)
+        patch.setattr(suite, "run_lane", lambda *_: result)
         patch.setattr(suite, "keep_tables", MagicMock())
         patch.setattr(suite, "machine_facts", dict)
         base = ["attention", "--build=b", "--programs=p", "--lane=3.13"]
@@ -122,5 +122,5 @@ def test_a_missed_target_and_a_wrong_answer_fail(
 def test_nothing_measured_fails(suite: ModuleType) -> None:
     gone = Measured("gone", "3.13", state="the client ended with status 1")
     half = Measured("half", "3.13", samples={"onednn": [2.0]})
-    for found in ([], [gone], [half]):
-        assert failing(suite, found) == 1
+    for result in ([], [gone], [half]):
+        assert failing(suite, result) == 1

@@ -24,9 +24,9 @@ def way(name: str, *seconds: float, state: str = "right") -> Worker:
             return {"state": state, "plan": "nest=2x3"}
         return {"samples": [now]}
 
-    made = MagicMock(spec=Worker, impl=name)
-    made.ask.side_effect = ask
-    return made
+    worker = MagicMock(spec=Worker, impl=name)
+    worker.ask.side_effect = ask
+    return worker
 
 
 def compared(*ways: Worker, with_limit: bool = False) -> list[isa.Compared]:
@@ -40,23 +40,23 @@ def compared(*ways: Worker, with_limit: bool = False) -> list[isa.Compared]:
 
 
 def test_what_is_slower_once_is_noise() -> None:
-    found = compared(way("wide", 2.0, 1.0), way("less", 1.0, 1.0))
-    assert found[0].ratios == {"wide / less": 1.0}
-    assert not isa.is_slower(found[0])
+    result = compared(way("wide", 2.0, 1.0), way("less", 1.0, 1.0))
+    assert result[0].ratios == {"wide / less": 1.0}
+    assert not isa.is_slower(result[0])
 
 
 def test_what_is_slower_twice_is_told() -> None:
-    found = compared(way("wide", 2.0, 1.5), way("less", 1.0, 1.0))
-    assert isa.is_slower(found[0])
-    assert isa.summary(found) == [
+    result = compared(way("wide", 2.0, 1.5), way("less", 1.0, 1.0))
+    assert isa.is_slower(result[0])
+    assert isa.summary(result) == [
         "wide / less: median 1.500, least 1.50, most 1.50; 1 of 1 above 1.05"
     ]
 
 
 def test_the_limit_is_compared_where_it_is_asked_for() -> None:
-    found = compared(way("wide", 1.0), way("less", 2.0), with_limit=True)[0]
-    assert found.fractions == {"wide": 0.5, "less": 0.25}
-    assert (found.bytes, found.plan, found.cond) == (640, "nest=2x3", "2x3")
+    result = compared(way("wide", 1.0), way("less", 2.0), with_limit=True)[0]
+    assert result.fractions == {"wide": 0.5, "less": 0.25}
+    assert (result.bytes, result.plan, result.cond) == (640, "nest=2x3", "2x3")
     assert not compared(way("wide", 1.0))[0].fractions
 
 

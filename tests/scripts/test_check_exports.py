@@ -28,7 +28,7 @@ ELSEWHERE = "int elsewhere(int);\nint dnnl_graph_two(int a) { return elsewhere(a
 
 
 @pytest.mark.parametrize(
-    ("code", "found"),
+    ("code", "faults_found"),
     [
         (ONE + TWO + "static int hidden(void) { return 1; }\n", []),
         (ONE, ["does not export dnnl_graph_two"]),
@@ -38,15 +38,15 @@ ELSEWHERE = "int elsewhere(int);\nint dnnl_graph_two(int a) { return elsewhere(a
     ],
     ids=["the exact list", "missing", "extra", "a helper", "undefined"],
 )
-def test_what_is_exported(tmp_path: Path, code: str, found: list[str]) -> None:
-    assert faults(tmp_path, code) == found
+def test_what_is_exported(tmp_path: Path, code: str, faults_found: list[str]) -> None:
+    assert faults(tmp_path, code) == faults_found
 
 
 @pytest.mark.parametrize("tags", ["--enable-new-dtags", "--disable-new-dtags"])
 def test_a_search_path(tmp_path: Path, tags: str) -> None:
-    found = faults(tmp_path, ONE + TWO, f"-Wl,{tags},-rpath,/opt/lib")
+    faults_found = faults(tmp_path, ONE + TWO, f"-Wl,{tags},-rpath,/opt/lib")
     kind = "RUNPATH" if tags == "--enable-new-dtags" else "RPATH"
-    assert found == [f"has the {kind} /opt/lib"]
+    assert faults_found == [f"has the {kind} /opt/lib"]
 
 
 def test_a_symbol_that_is_too_new(tmp_path: Path) -> None:
@@ -60,17 +60,17 @@ def test_a_needed_library(tmp_path: Path, name: str) -> None:
     other = tmp_path / name
     build = ["gcc", "-shared", "-fPIC", f"-Wl,-soname,{name}", "-o", str(other)]
     subprocess.run([*build, str(tmp_path / "other.c")], check=True)
-    found = faults(tmp_path, ONE + TWO, "-Wl,--no-as-needed", str(other))
-    assert f"needs {name}" in found
+    faults_found = faults(tmp_path, ONE + TWO, "-Wl,--no-as-needed", str(other))
+    assert f"needs {name}" in faults_found
 
 
 def test_an_empty_list_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / "functions.inc").write_text("// nothing\n")
     (tmp_path / "exports.map").write_text("{ local: *; };\n")
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(tmp_path / "a.so"), "-xc", "/dev/null"])
-    found = check_exports.check(tmp_path / "a.so", tmp_path)
-    assert len(found) == 1
-    assert "no function is listed" in found[0]
+    faults_found = check_exports.check(tmp_path / "a.so", tmp_path)
+    assert len(faults_found) == 1
+    assert "no function is listed" in faults_found[0]
 
 
 HEADER = """
@@ -109,8 +109,8 @@ def test_an_api_as_declared_passes(tmp_path: Path) -> None:
 
 def test_an_api_that_shows_more(tmp_path: Path) -> None:
     extra = "namespace maskwise { MASKWISE_API int more() { return 1; } }\nMASKWISE_API int x;\n"
-    found = api_faults(tmp_path, BODY + OTHER_COMPILE + extra)
-    assert found == ["exports more, which is not listed", "exports x, which is not listed"]
+    faults_found = api_faults(tmp_path, BODY + OTHER_COMPILE + extra)
+    assert faults_found == ["exports more, which is not listed", "exports x, which is not listed"]
 
 
 def test_an_api_that_lacks_a_function(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_an_api_that_lacks_a_function(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "found"),
+    ("more", "faults_found"),
     [
         ("", []),
         ("int helper() { return 1; }", ["exports helper(), which is not listed"]),
@@ -133,7 +133,7 @@ def test_an_api_that_lacks_a_function(tmp_path: Path) -> None:
     ],
     ids=["as it shall be", "a helper", "not OpenVINO's", "ov::Any"],
 )
-def test_an_extension_for_every_release(more: str, found: list[str], tmp_path: Path) -> None:
+def test_an_extension_for_every_release(more: str, faults_found: list[str], tmp_path: Path) -> None:
     (tmp_path / "o.cpp").write_text("int of_openvino() { return 1; }\n")
     other, library = tmp_path / "libopenvino.so.2641", tmp_path / "e.so"
     build = ["g++", "-shared", "-fPIC", "-fvisibility=hidden", "-o"]
@@ -147,4 +147,4 @@ def test_an_extension_for_every_release(more: str, found: list[str], tmp_path: P
         + more.replace("int helper", f"{public} int helper")
     )
     subprocess.run([*build, library, tmp_path / "e.cpp"], check=True)
-    assert check_exports.check_extension(library, other) == found
+    assert check_exports.check_extension(library, other) == faults_found

@@ -18,7 +18,7 @@ NEAR = result("PASSED", used=0.9)
 
 
 @pytest.mark.parametrize(
-    ("own", "alone", "is_excused"),
+    ("plugin", "alone", "is_excused"),
     [
         (PASSED, PASSED, True),
         (PASSED, WRONG, True),
@@ -36,6 +36,6 @@ NEAR = result("PASSED", used=0.9)
     ],
 )
 def test_only_the_same_tensor_wrong_alone_excuses(
-    own: fuzz.Result, alone: fuzz.Result, is_excused: bool
+    plugin: fuzz.Result, alone: fuzz.Result, is_excused: bool
 ) -> None:
-    assert (fuzz.fault_of(own, alone) == "") == is_excused
+    assert (fuzz.fault_of(plugin, alone) == "") == is_excused

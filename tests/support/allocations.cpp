@@ -17,9 +17,9 @@ bool must_fail() {
     return has_failed = true;
 }
 
-void release(void* at) noexcept {
-    if (at != nullptr) --living;
-    std::free(at);
+void release(void* address) noexcept {
+    if (address != nullptr) --living;
+    std::free(address);
 }
 } // namespace
 
@@ -49,18 +49,18 @@ std::int64_t maskwise::test::living_allocations() {
 void* operator new(std::size_t bytes) {
     ++count;
     if ((bytes != 0 && bytes == failing) || must_fail()) throw std::bad_alloc();
-    void* at = std::malloc(bytes);
-    if (at == nullptr) throw std::bad_alloc();
+    void* address = std::malloc(bytes);
+    if (address == nullptr) throw std::bad_alloc();
     ++living;
-    return at;
+    return address;
 }
 
-void operator delete(void* at) noexcept {
-    release(at);
+void operator delete(void* address) noexcept {
+    release(address);
 }
 
-void operator delete(void* at, std::size_t) noexcept {
-    release(at);
+void operator delete(void* address, std::size_t) noexcept {
+    release(address);
 }
 
 // As in libstdc++, where sanitizers would have an operator of their own.
@@ -68,10 +68,10 @@ void* operator new[](std::size_t bytes) {
     return operator new(bytes);
 }
 
-void operator delete[](void* at) noexcept {
-    release(at);
+void operator delete[](void* address) noexcept {
+    release(address);
 }
 
-void operator delete[](void* at, std::size_t) noexcept {
-    release(at);
+void operator delete[](void* address, std::size_t) noexcept {
+    release(address);
 }

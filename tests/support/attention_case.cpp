@@ -15,9 +15,9 @@ namespace {
 
 // visit(address of the element).
 template <typename Visit>
-void for_each_element(const view& at, Visit visit) {
-    walk<1>(at.extents, {at.strides_bytes},
-            [&](const auto& offset) { visit(at.data + offset[0]); });
+void for_each_element(const view& elements, Visit visit) {
+    walk<1>(elements.extents, {elements.strides_bytes},
+            [&](const auto& offset) { visit(elements.data + offset[0]); });
 }
 
 dims to_dims(const std::vector<std::int64_t>& values) {
@@ -29,50 +29,50 @@ grid grid_of(const attention_tensor& tensor) {
 }
 
 // Where queries are grouped, heads that share one of b's stand in a dimension of their own.
-grid multiply_heads(const attention_case& what, grid a, grid b, bool transposes_b,
+grid multiply_heads(const attention_case& problem, grid a, grid b, bool transposes_b,
                     double negligible = -1) {
-    if (!what.desc.grouped_queries)
+    if (!problem.desc.grouped_queries)
         return multiply_matrices(a, b, false, transposes_b, negligible).value();
     const std::int64_t all = a.extents.end()[-3], heads = b.extents.end()[-3];
     a.extents.end()[-3] = all / heads;
     a.extents.insert(a.extents.end() - 3, heads);
     b.extents.insert(b.extents.end() - 2, 1);
-    grid made = multiply_matrices(a, b, false, transposes_b, negligible).value();
-    made.extents.erase(made.extents.end() - 3);
-    made.extents.end()[-3] = all;
-    return made;
+    grid product = multiply_matrices(a, b, false, transposes_b, negligible).value();
+    product.extents.erase(product.extents.end() - 3);
+    product.extents.end()[-3] = all;
+    return product;
 }
 
-extent_list extents_of_scores(const attention_case& what) {
-    extent_list extents = what.outer();
-    extents.push_back(what.query.at.extents.end()[-2]);
-    extents.push_back(what.key.at.extents.end()[-2]);
+extent_list extents_of_scores(const attention_case& problem) {
+    extent_list extents = problem.outer();
+    extents.push_back(problem.query.at.extents.end()[-2]);
+    extents.push_back(problem.key.at.extents.end()[-2]);
     return extents;
 }
 
-void keep_by_rules(const attention_case& what, const extent_list& extents, grid& kept) {
-    const rule_shape shape = what.shape();
+void keep_by_rules(const attention_case& problem, const extent_list& extents, grid& kept) {
+    const rule_shape shape = problem.shape();
     const std::int64_t places = shape.rows * shape.keys;
     const std::int64_t each = shape.sequences == 0 ? 0 : count_of(extents) / shape.sequences;
     for (std::int64_t i = 0; i < count_of(extents); ++i)
-        if (!keeps(*what.rules, shape, i / each, i % places / shape.keys, i % shape.keys))
+        if (!keeps(*problem.rules, shape, i / each, i % places / shape.keys, i % shape.keys))
             kept.values[static_cast<std::size_t>(i)] = 0;
 }
 
 // Of each score: not 0 where the boundary, rules and cond keep it.
-grid kept_places(const attention_case& what, bool by_cond = true) {
-    const extent_list extents = extents_of_scores(what);
+grid kept_places(const attention_case& problem, bool by_cond = true) {
+    const extent_list extents = extents_of_scores(problem);
     const std::size_t row_axis = extents.size() - 2;
-    const bool is_right = what.desc.causal == causal_boundary::bottom_right;
+    const bool is_right = problem.desc.causal == causal_boundary::bottom_right;
     const auto ahead = static_cast<double>(is_right ? extents.back() - extents[row_axis] : 0);
-    const bool has_boundary = what.desc.causal != causal_boundary::none;
+    const bool has_boundary = problem.desc.causal != causal_boundary::none;
     grid kept = combine(
         index_along(extents, row_axis), index_along(extents, row_axis + 1),
         [&](double row, double key) { return !has_boundary || key <= row + ahead ? 1.0 : 0.0; });
-    if (what.rules) keep_by_rules(what, extents, kept);
-    if (!what.cond.exists() || !by_cond) return kept;
-    return combine(kept, grid_of(what.cond), [&](double is_kept, double cond) {
-        return (cond != 0) != what.desc.cond_masks ? is_kept : 0.0;
+    if (problem.rules) keep_by_rules(problem, extents, kept);
+    if (!problem.cond.exists() || !by_cond) return kept;
+    return combine(kept, grid_of(problem.cond), [&](double is_kept, double cond) {
+        return (cond != 0) != problem.desc.cond_masks ? is_kept : 0.0;
     });
 }
 
@@ -81,26 +81,26 @@ struct attention_scores {
     grid values, sizes;
 };
 
-attention_scores scores_of(const attention_case& what) {
-    const attention_desc& desc = what.desc;
-    const auto depth = static_cast<double>(what.key.at.extents.back());
+attention_scores scores_of(const attention_case& problem) {
+    const attention_desc& desc = problem.desc;
+    const auto depth = static_cast<double>(problem.key.at.extents.back());
     const double scale = depth == 0 ? 1 : desc.scale ? *desc.scale : 1 / std::sqrt(depth);
-    const grid nothing = combine(kept_places(what), {{}, {0}}, std::multiplies<>());
+    const grid nothing = combine(kept_places(problem), {{}, {0}}, std::multiplies<>());
     const auto whole = [&](const grid& part) {
         return combine(part, nothing, [](double value, double) { return value; });
     };
     const auto product = [&](auto change) {
-        grid query = grid_of(what.query), key = grid_of(what.key);
+        grid query = grid_of(problem.query), key = grid_of(problem.key);
         for (double& value : query.values) value = change(value * scale);
         for (double& value : key.values) value = change(value);
-        return whole(multiply_heads(what, query, key, true));
+        return whole(multiply_heads(problem, query, key, true));
     };
-    attention_scores made{product([](double value) { return value; }),
-                          product([](double value) { return std::abs(value); })};
-    const grid kept = kept_places(what);
-    const grid biases = what.bias.exists() ? whole(grid_of(what.bias)) : nothing;
-    for (std::size_t i = 0; i < made.values.values.size(); ++i) {
-        double &score = made.values.values[i], &size = made.sizes.values[i];
+    attention_scores scores{product([](double value) { return value; }),
+                            product([](double value) { return std::abs(value); })};
+    const grid kept = kept_places(problem);
+    const grid biases = problem.bias.exists() ? whole(grid_of(problem.bias)) : nothing;
+    for (std::size_t i = 0; i < scores.values.values.size(); ++i) {
+        double &score = scores.values.values[i], &size = scores.sizes.values[i];
         const double bias = biases.values[i];
         const bool masks_by_bias = bias <= -1e30;
         size = kept.values[i] != 0 && !masks_by_bias ? size + std::abs(bias) : 0;
@@ -113,20 +113,20 @@ attention_scores scores_of(const attention_case& what) {
             score = desc.soft_cap * compute(operation::tanh, score / desc.soft_cap);
         score = masks_by_bias ? static_cast<float>(score) + static_cast<float>(bias) : score + bias;
     }
-    return made;
+    return scores;
 }
 
 // One for each row of all heads.
-std::vector<double> sinks_of_rows(const attention_case& what) {
-    extent_list extents = what.outer();
-    extents.push_back(what.query.at.extents.end()[-2]);
+std::vector<double> sinks_of_rows(const attention_case& problem) {
+    extent_list extents = problem.outer();
+    extents.push_back(problem.query.at.extents.end()[-2]);
     const grid nothing{extents, std::vector<double>(static_cast<std::size_t>(count_of(extents)))};
-    grid sinks = grid_of(what.sinks);
+    grid sinks = grid_of(problem.sinks);
     sinks.extents.push_back(1);
     return combine(nothing, sinks, std::plus<>()).values;
 }
 
-// The same with a sink behind the weights.
+// The same with a sink after the weights.
 double soft_max_with(double sink, double* weights, std::size_t keys, bool makes_zeros) {
     std::vector<double> all(weights, weights + keys);
     all.push_back(sink);
@@ -137,10 +137,10 @@ double soft_max_with(double sink, double* weights, std::size_t keys, bool makes_
 
 // What a sum of f32 may lose in a row of scores of these sizes, and so in the logarithms of its
 // weights.
-double score_error(const attention_case& what, std::span<const double> sizes) {
+double score_error(const attention_case& problem, std::span<const double> sizes) {
     double largest = 0;
     for (const double size : sizes) largest = std::max(largest, size);
-    const auto depth = static_cast<double>(what.key.at.extents.back());
+    const auto depth = static_cast<double>(problem.key.at.extents.back());
     // Equal weights are all rounded to one side where they are added one by one, as in a tile.
     const auto added = static_cast<double>(std::min<std::size_t>(sizes.size(), 100));
     return 1e-6 + 0x1p-24 * (added + (6 + depth / 8) * largest);
@@ -193,65 +193,66 @@ extent_list attention_case::outer() const {
     return {dst.at.extents.begin(), dst.at.extents.end() - 2};
 }
 
-wanted_attention expected(const attention_case& what) {
-    auto [scores, sizes] = scores_of(what);
+wanted_attention expected(const attention_case& problem) {
+    auto [scores, sizes] = scores_of(problem);
     const auto keys = static_cast<std::size_t>(scores.extents.back());
-    const auto rows = static_cast<std::size_t>(count_of(what.outer()) * scores.extents.end()[-2]);
-    const bool makes_zeros = what.desc.inf_as_zero || what.desc.nan_as_zero;
+    const auto rows =
+        static_cast<std::size_t>(count_of(problem.outer()) * scores.extents.end()[-2]);
+    const bool makes_zeros = problem.desc.inf_as_zero || problem.desc.nan_as_zero;
     std::vector<double> sinks;
-    if (what.sinks.exists()) sinks = sinks_of_rows(what);
+    if (problem.sinks.exists()) sinks = sinks_of_rows(problem);
     wanted_attention wanted;
     for (std::size_t row = 0; row < rows; ++row) {
         double* const weights = scores.values.data() + row * keys;
         const double sink =
-            what.sinks.exists() ? sinks[row] : -std::numeric_limits<double>::infinity();
+            problem.sinks.exists() ? sinks[row] : -std::numeric_limits<double>::infinity();
         wanted.statistics.push_back(keys == 0 ? sink
                                               : soft_max_with(sink, weights, keys, makes_zeros));
         wanted.statistics_error.push_back(
-            score_error(what, std::span(sizes.values).subspan(row * keys, keys)));
+            score_error(problem, std::span(sizes.values).subspan(row * keys, keys)));
     }
-    if (what.desc.nan_as_zero)
+    if (problem.desc.nan_as_zero)
         for (double& weight : scores.values)
             if (std::isnan(weight)) weight = 0;
-    grid value = grid_of(what.value);
-    wanted.dst = multiply_heads(what, scores, value, false, 0).values;
+    grid value = grid_of(problem.value);
+    wanted.dst = multiply_heads(problem, scores, value, false, 0).values;
     for (double& each : value.values) each = std::abs(each);
-    wanted.dst_error = multiply_heads(what, scores, value, false, 0).values;
+    wanted.dst_error = multiply_heads(problem, scores, value, false, 0).values;
     // Products of bf16 take weights that are rounded to it. Equal values of all keys, added one by
     // one, are rounded to one side as well.
-    const double rounded = what.query.type == data_type::bf16 ? 0x1p-8 : 0;
+    const double rounded = problem.query.type == data_type::bf16 ? 0x1p-8 : 0;
     const double added = 0x1p-25 * static_cast<double>(keys);
     const std::size_t columns = rows == 0 ? 1 : wanted.dst.size() / rows;
     // A weight below 2^-126 may be 0; beside a sink there may be no larger one.
-    const double least = what.sinks.exists() ? 1e-36 : 0;
+    const double least = problem.sinks.exists() ? 1e-36 : 0;
     for (std::size_t i = 0; i < wanted.dst_error.size(); ++i)
         wanted.dst_error[i] =
             wanted.dst_error[i] * (wanted.statistics_error[i / columns] + rounded + added) + least;
     return wanted;
 }
 
-std::vector<bool> kept_keys(const attention_case& what, bool by_cond) {
-    const grid places = kept_places(what, by_cond);
+std::vector<bool> kept_keys(const attention_case& problem, bool by_cond) {
+    const grid places = kept_places(problem, by_cond);
     std::vector<bool> kept(static_cast<std::size_t>(places.extents.back()), false);
     for (std::size_t i = 0; i < places.values.size(); ++i)
         if (places.values[i] != 0) kept[i % kept.size()] = true;
     return kept;
 }
 
-input_memory copy_inputs(const attention_case& what) {
+input_memory copy_inputs(const attention_case& problem) {
     input_memory all;
-    for (const auto* input :
-         {&what.query, &what.key, &what.value, &what.cond, &what.bias, &what.sinks})
+    for (const auto* input : {&problem.query, &problem.key, &problem.value, &problem.cond,
+                              &problem.bias, &problem.sinks})
         all.emplace_back(input->memory.bytes().begin(), input->memory.bytes().end());
     return all;
 }
 
-output_memory copy_outputs(const attention_case& what) {
+output_memory copy_outputs(const attention_case& problem) {
     const auto copy = [](const attention_tensor& from) {
         const auto bytes = from.memory.bytes();
         return std::vector<std::byte>(bytes.begin(), bytes.end());
     };
-    return {copy(what.dst), copy(what.statistics)};
+    return {copy(problem.dst), copy(problem.statistics)};
 }
 
 namespace {
@@ -292,14 +293,14 @@ bool is_untouched_around(const attention_tensor& tensor, std::vector<std::byte>&
 
 } // namespace
 
-std::string compare(const attention_case& what, const wanted_attention& wanted,
+std::string compare(const attention_case& problem, const wanted_attention& wanted,
                     output_memory before) {
-    std::string text = compare_numbers("dst", what.dst, wanted.dst, wanted.dst_error);
-    if (!is_untouched_around(what.dst, before.dst)) text += " bytes around dst were written";
-    if (!what.statistics.exists()) return text;
-    text +=
-        compare_numbers(" statistics", what.statistics, wanted.statistics, wanted.statistics_error);
-    if (!is_untouched_around(what.statistics, before.statistics))
+    std::string text = compare_numbers("dst", problem.dst, wanted.dst, wanted.dst_error);
+    if (!is_untouched_around(problem.dst, before.dst)) text += " bytes around dst were written";
+    if (!problem.statistics.exists()) return text;
+    text += compare_numbers(" statistics", problem.statistics, wanted.statistics,
+                            wanted.statistics_error);
+    if (!is_untouched_around(problem.statistics, before.statistics))
         text += " bytes around statistics were written";
     return text;
 }

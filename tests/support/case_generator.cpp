@@ -108,49 +108,49 @@ view draw_input(generator& random, const std::vector<std::int64_t>& dst, std::in
 }
 
 select_case make_case(generator& random, std::int64_t most_elements) {
-    select_case made;
-    made.width_bytes = std::int64_t{1} << draw(random, 0, 4);
-    made.dst.extents = draw_shape(random, most_elements);
-    lay_out(random, made.dst, made.width_bytes);
-    made.cond = draw_input(random, made.dst.extents, 1);
-    made.src_0 = draw_input(random, made.dst.extents, made.width_bytes);
-    made.src_1 = draw_input(random, made.dst.extents, made.width_bytes);
+    select_case drawn;
+    drawn.width_bytes = std::int64_t{1} << draw(random, 0, 4);
+    drawn.dst.extents = draw_shape(random, most_elements);
+    lay_out(random, drawn.dst, drawn.width_bytes);
+    drawn.cond = draw_input(random, drawn.dst.extents, 1);
+    drawn.src_0 = draw_input(random, drawn.dst.extents, drawn.width_bytes);
+    drawn.src_1 = draw_input(random, drawn.dst.extents, drawn.width_bytes);
     if (one_in(random, 6)) {
-        made.in_place = static_cast<int>(draw(random, 0, 1));
-        (made.in_place == 0 ? made.src_0 : made.src_1) = made.dst;
+        drawn.in_place = static_cast<int>(draw(random, 0, 1));
+        (drawn.in_place == 0 ? drawn.src_0 : drawn.src_1) = drawn.dst;
     }
-    return made;
+    return drawn;
 }
 
 select_case make_permuted_case(generator& random) {
-    select_case made;
-    made.width_bytes = std::int64_t{1} << draw(random, 0, 4);
+    select_case drawn;
+    drawn.width_bytes = std::int64_t{1} << draw(random, 0, 4);
     const std::int64_t rank = draw(random, 3, 4), most = rank == 3 ? 150 : 40;
     std::vector<std::int64_t> extents;
     for (std::int64_t d = 0; d < rank; ++d) extents.push_back(draw(random, 10, most));
     std::vector<std::size_t> order(extents.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    for (view* operand : {&made.cond, &made.src_0, &made.src_1, &made.dst}) {
+    for (view* operand : {&drawn.cond, &drawn.src_0, &drawn.src_1, &drawn.dst}) {
         std::shuffle(order.begin(), order.end(), random);
         operand->extents = extents;
         operand->strides_bytes.assign(extents.size(), 0);
-        std::int64_t stride = operand == &made.cond ? 1 : made.width_bytes;
+        std::int64_t stride = operand == &drawn.cond ? 1 : drawn.width_bytes;
         for (const std::size_t d : order) {
             operand->strides_bytes[d] = stride;
             stride *= extents[d];
         }
     }
     if (one_in(random, 4)) {
-        made.in_place = static_cast<int>(draw(random, 0, 1));
-        (made.in_place == 0 ? made.src_0 : made.src_1) = made.dst;
+        drawn.in_place = static_cast<int>(draw(random, 0, 1));
+        (drawn.in_place == 0 ? drawn.src_0 : drawn.src_1) = drawn.dst;
     }
-    return made;
+    return drawn;
 }
 
 void fill_random(generator& random, std::byte* data, std::size_t bytes) {
-    for (std::size_t at = 0; at < bytes; at += 8) {
+    for (std::size_t offset = 0; offset < bytes; offset += 8) {
         const std::uint64_t bits = random();
-        std::memcpy(data + at, &bits, std::min<std::size_t>(8, bytes - at));
+        std::memcpy(data + offset, &bits, std::min<std::size_t>(8, bytes - offset));
     }
 }
 
@@ -158,12 +158,12 @@ void fill_mask(generator& random, std::byte* data, std::size_t bytes) {
     const std::int64_t kind = draw(random, 0, 5);
     const std::int64_t longest = kind == 1 ? 300 : 1;
     const int often = kind == 2 ? 500 : 2;
-    std::size_t at = 0;
-    while (at < bytes) {
+    std::size_t offset = 0;
+    while (offset < bytes) {
         const bool is_true = kind == 3 || (kind != 4 && one_in(random, often));
         const auto length = static_cast<std::size_t>(draw(random, 1, longest));
-        for (const std::size_t end = std::min(bytes, at + length); at < end; ++at)
-            data[at] = static_cast<std::byte>(is_true ? draw(random, 1, 255) : 0);
+        for (const std::size_t end = std::min(bytes, offset + length); offset < end; ++offset)
+            data[offset] = static_cast<std::byte>(is_true ? draw(random, 1, 255) : 0);
     }
 }
 

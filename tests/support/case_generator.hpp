@@ -12,7 +12,7 @@
 namespace maskwise::test {
 
 // Where the draws of a case come from: random numbers of a seed, or a fuzzer's bytes while they
-// last and random numbers behind them.
+// last and random numbers after them.
 class generator {
 public:
     using result_type = std::uint64_t;

@@ -36,10 +36,10 @@ void multiply(const double* a, const double* b, double* c, std::size_t m, std::s
         }
 }
 
-// Of the dimensions in front of the matrices, in elements.
-extent_list batch_strides(const grid& of, const extent_list& target) {
-    const extent_list strides = of.strides();
-    return broadcast_strides({of.extents.begin(), of.extents.end() - 2},
+// Of the dimensions before the matrices, in elements.
+extent_list batch_strides(const grid& numbers, const extent_list& target) {
+    const extent_list strides = numbers.strides();
+    return broadcast_strides({numbers.extents.begin(), numbers.extents.end() - 2},
                              {strides.begin(), strides.end() - 2}, target);
 }
 
@@ -59,9 +59,9 @@ std::optional<grid> multiply_matrices(grid a, grid b, bool transposes_a, bool tr
     std::vector<double> values(index(count_of(*extents) * m * n), 0.0);
     double* out = values.data();
     if (m * k * n != 0)
-        walk<2>(*extents, strides, [&](const auto& at) {
-            multiply(a.values.data() + at[0], b.values.data() + at[1], out, index(m), index(k),
-                     index(n), negligible);
+        walk<2>(*extents, strides, [&](const auto& offsets) {
+            multiply(a.values.data() + offsets[0], b.values.data() + offsets[1], out, index(m),
+                     index(k), index(n), negligible);
             out += m * n;
         });
     extents->insert(extents->end(), {m, n});
@@ -81,22 +81,22 @@ std::pair<grid, grid> soft_max(grid x, std::size_t axis, bool inf_as_zero) {
 grid index_along(const extent_list& extents, std::size_t axis) {
     extent_list strides(extents.size(), 0);
     strides[axis] = 1;
-    grid made{extents, {}};
+    grid result{extents, {}};
     walk<1>(extents, {strides},
-            [&](const auto& at) { made.values.push_back(static_cast<double>(at[0])); });
-    return made;
+            [&](const auto& offsets) { result.values.push_back(static_cast<double>(offsets[0])); });
+    return result;
 }
 
-grid largest_along(const grid& of, std::size_t axis) {
-    grid made{of.extents, {}};
-    for_each_line(of, axis, [&](std::size_t first, std::size_t step) {
-        double largest = of.values[first];
-        for (std::size_t i = 1; i < index(of.extents[axis]); ++i)
-            largest = std::max(largest, of.values[first + i * step]);
-        made.values.push_back(largest);
+grid largest_along(const grid& numbers, std::size_t axis) {
+    grid result{numbers.extents, {}};
+    for_each_line(numbers, axis, [&](std::size_t first, std::size_t step) {
+        double largest = numbers.values[first];
+        for (std::size_t i = 1; i < index(numbers.extents[axis]); ++i)
+            largest = std::max(largest, numbers.values[first + i * step]);
+        result.values.push_back(largest);
     });
-    made.extents[axis] = 1;
-    return made;
+    result.extents[axis] = 1;
+    return result;
 }
 
 } // namespace maskwise::test

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the operators of a graph compute, in double precision: the one definition behind the oracles
-// of the harness and of the fuzz targets. Shares nothing with src/ or with oneDNN.
+// The operators of a graph in double precision: the one definition for the oracles of attention, of
+// the harness and of the fuzz targets. Shares nothing with src/ or with oneDNN.
 
 #include "support/oracle.hpp"
 

@@ -5,7 +5,7 @@
 
 namespace maskwise::test {
 
-// Memory between two pages that may not be touched. The bytes begin right behind the first guard,
+// Memory between two pages that may not be touched. The bytes begin right after the first guard,
 // page aligned as a fast client would allocate, or end right before the second, so that reading or
 // writing one byte too far ends the test. What is left of their pages holds a pattern.
 class guarded_buffer {

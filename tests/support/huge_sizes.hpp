@@ -60,7 +60,7 @@ inline wide elements_of(numbers extents) {
     return count;
 }
 
-// Bytes in front of element {0,...,0} and from there on, for all elements.
+// Bytes before element {0,...,0} and from there on, for all elements.
 struct reach {
     wide before = 0, behind = 0;
     bool is_empty = false;

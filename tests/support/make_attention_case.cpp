@@ -73,7 +73,7 @@ drawn_shapes draw_shapes(generator& random, bool is_small) {
     return shapes;
 }
 
-// A matrix behind some of the outer dimensions, each of which may be 1.
+// A matrix after some of the outer dimensions, each of which may be 1.
 extent_list behind(generator& random, extent_list outer, bool is_whole, std::int64_t rows,
                    std::int64_t columns) {
     if (!is_whole) {
@@ -158,41 +158,42 @@ layout draw_layout(generator& random) {
     return one_in(random, 3) ? layout::repeated : layout::dense;
 }
 
-void draw_masks(generator& random, const drawn_shapes& shapes, attention_case& made) {
+void draw_masks(generator& random, const drawn_shapes& shapes, attention_case& problem) {
     if (one_in(random, 2)) {
-        lay_out(random, made.cond, data_type::boolean, side_shape(random, shapes),
+        lay_out(random, problem.cond, data_type::boolean, side_shape(random, shapes),
                 draw_layout(random));
-        made.cond.fill(draw_mask(random, made.cond.at.extents));
+        problem.cond.fill(draw_mask(random, problem.cond.at.extents));
     }
     if (one_in(random, 4)) {
         constexpr std::array types{data_type::f32, data_type::bf16, data_type::f16};
-        lay_out(random, made.bias, types[static_cast<std::size_t>(draw(random, 0, 2))],
+        lay_out(random, problem.bias, types[static_cast<std::size_t>(draw(random, 0, 2))],
                 side_shape(random, shapes), draw_layout(random));
-        made.bias.fill(draw_bias(random, made.bias.type, made.bias.at.extents));
+        problem.bias.fill(draw_bias(random, problem.bias.type, problem.bias.at.extents));
     }
     if (one_in(random, 3))
-        made.desc.causal =
+        problem.desc.causal =
             one_in(random, 2) ? causal_boundary::top_left : causal_boundary::bottom_right;
-    if (one_in(random, 3)) made.rules = draw_rules(random, made.shape());
-    made.desc.fill = draw_fill(random);
-    made.desc.inf_as_zero = one_in(random, 2);
-    made.desc.nan_as_zero = one_in(random, 5);
-    made.desc.cond_masks = one_in(random, 4);
-    made.desc.bias_on_fill = one_in(random, 3);
-    if (one_in(random, 6)) made.desc.soft_cap = one_in(random, 3) ? -30.0F : 5.0F;
+    if (one_in(random, 3)) problem.rules = draw_rules(random, problem.shape());
+    problem.desc.fill = draw_fill(random);
+    problem.desc.inf_as_zero = one_in(random, 2);
+    problem.desc.nan_as_zero = one_in(random, 5);
+    problem.desc.cond_masks = one_in(random, 4);
+    problem.desc.bias_on_fill = one_in(random, 3);
+    if (one_in(random, 6)) problem.desc.soft_cap = one_in(random, 3) ? -30.0F : 5.0F;
     constexpr std::array scales{0.3F, -0.2F, 0.0F, 20.0F};
-    if (one_in(random, 4)) made.desc.scale = scales[static_cast<std::size_t>(draw(random, 0, 3))];
+    if (one_in(random, 4))
+        problem.desc.scale = scales[static_cast<std::size_t>(draw(random, 0, 3))];
 }
 
-void draw_sinks(generator& random, const drawn_shapes& shapes, attention_case& made) {
+void draw_sinks(generator& random, const drawn_shapes& shapes, attention_case& problem) {
     constexpr std::array types{data_type::f32, data_type::bf16, data_type::f16};
-    lay_out(random, made.sinks, types[static_cast<std::size_t>(draw(random, 0, 2))],
+    lay_out(random, problem.sinks, types[static_cast<std::size_t>(draw(random, 0, 2))],
             behind(random, shapes.outer, false, 1, 1), draw_layout(random));
-    made.sinks.at.extents.resize(made.sinks.at.extents.size() - 2);
-    made.sinks.at.strides_bytes.resize(made.sinks.at.extents.size());
-    std::vector<double> sinks = normal_numbers(random, count_of(made.sinks.at.extents), 3);
+    problem.sinks.at.extents.resize(problem.sinks.at.extents.size() - 2);
+    problem.sinks.at.strides_bytes.resize(problem.sinks.at.extents.size());
+    std::vector<double> sinks = normal_numbers(random, count_of(problem.sinks.at.extents), 3);
     if (one_in(random, 6) && !sinks.empty()) sinks[0] = -std::numeric_limits<double>::infinity();
-    made.sinks.fill(sinks);
+    problem.sinks.fill(sinks);
 }
 
 // Rows of keys or values that no row of query keeps become NaN: they must not matter.
@@ -207,55 +208,56 @@ void spoil_masked(attention_tensor& tensor, const std::vector<bool>& kept) {
     tensor.fill(values);
 }
 
-void spoil_masked_keys(attention_case& made) {
-    spoil_masked(made.key, kept_keys(made, true));
-    if (made.desc.fill == -std::numeric_limits<float>::infinity())
-        spoil_masked(made.value, kept_keys(made, false));
+void spoil_masked_keys(attention_case& problem) {
+    spoil_masked(problem.key, kept_keys(problem, true));
+    if (problem.desc.fill == -std::numeric_limits<float>::infinity())
+        spoil_masked(problem.value, kept_keys(problem, false));
 }
 
 // Of which scores matter or not, as the engine likes.
-bool has_masking_bias(const attention_case& made) {
-    return std::ranges::any_of(made.bias.values, [](double bias) { return bias <= -65504; });
+bool has_masking_bias(const attention_case& problem) {
+    return std::ranges::any_of(problem.bias.values, [](double bias) { return bias <= -65504; });
 }
 
 // Its row becomes NaN, the others stay.
 void spoil_one_query(generator& random, attention_tensor& query) {
     std::vector<double> values = query.values;
     if (values.empty()) return;
-    const auto at = static_cast<std::size_t>(draw(random, 0, std::ssize(values) - 1));
-    values[at] = std::numeric_limits<double>::quiet_NaN();
+    const auto index = static_cast<std::size_t>(draw(random, 0, std::ssize(values) - 1));
+    values[index] = std::numeric_limits<double>::quiet_NaN();
     query.fill(values);
 }
 
-void draw_tensors(generator& random, const drawn_shapes& shapes, attention_case& made) {
+void draw_tensors(generator& random, const drawn_shapes& shapes, attention_case& problem) {
     constexpr std::array types{data_type::f32, data_type::f32, data_type::bf16, data_type::f16};
     const data_type type = types[static_cast<std::size_t>(draw(random, 0, 3))];
     const auto put = [&](attention_tensor& tensor, const extent_list& extents) {
         lay_out(random, tensor, type, extents, draw_layout(random));
         tensor.fill(normal_numbers(random, count_of(extents), 1));
     };
-    put(made.query, behind(random, shapes.outer, true, shapes.rows, shapes.depth));
+    put(problem.query, behind(random, shapes.outer, true, shapes.rows, shapes.depth));
     const extent_list keys = keys_shape(random, shapes, shapes.depth);
-    lay_out(random, made.key, type, keys, one_in(random, 3) ? layout::turned : draw_layout(random));
-    made.key.fill(normal_numbers(random, count_of(keys), 1));
-    put(made.value, keys_shape(random, shapes, shapes.columns));
-    lay_out(random, made.dst, one_in(random, 4) ? data_type::f32 : type,
+    lay_out(random, problem.key, type, keys,
+            one_in(random, 3) ? layout::turned : draw_layout(random));
+    problem.key.fill(normal_numbers(random, count_of(keys), 1));
+    put(problem.value, keys_shape(random, shapes, shapes.columns));
+    lay_out(random, problem.dst, one_in(random, 4) ? data_type::f32 : type,
             behind(random, shapes.outer, true, shapes.rows, shapes.columns),
             one_in(random, 3) ? layout::any : layout::dense);
     if (!one_in(random, 3)) return;
     extent_list statistics = shapes.outer;
     statistics.push_back(shapes.rows);
-    lay_out(random, made.statistics, data_type::f32, statistics,
+    lay_out(random, problem.statistics, data_type::f32, statistics,
             one_in(random, 2) ? layout::any : layout::dense);
 }
 
 // The last two dimensions change places in memory.
 view turned_view(extent_list extents, std::int64_t width) {
     std::swap(extents.end()[-1], extents.end()[-2]);
-    view made = dense_view(nullptr, extents, width);
-    std::swap(made.extents.end()[-1], made.extents.end()[-2]);
-    std::swap(made.strides_bytes.end()[-1], made.strides_bytes.end()[-2]);
-    return made;
+    view transposed = dense_view(nullptr, extents, width);
+    std::swap(transposed.extents.end()[-1], transposed.extents.end()[-2]);
+    std::swap(transposed.strides_bytes.end()[-1], transposed.strides_bytes.end()[-2]);
+    return transposed;
 }
 
 } // namespace
@@ -274,71 +276,72 @@ void lay_out(generator& random, attention_tensor& tensor, data_type type,
 
 attention_case make_attention_case(generator& random, bool is_small) {
     const drawn_shapes shapes = draw_shapes(random, is_small);
-    attention_case made;
-    made.desc.grouped_queries = shapes.grouped;
-    draw_tensors(random, shapes, made);
-    draw_masks(random, shapes, made);
-    if (one_in(random, 5)) draw_sinks(random, shapes, made);
-    if (one_in(random, 6)) spoil_masked_keys(made);
-    if (one_in(random, 30) && !has_masking_bias(made)) spoil_one_query(random, made.query);
-    if (one_in(random, 3)) made.desc.order = attention_order::operators;
-    made.describe();
-    return made;
+    attention_case problem;
+    problem.desc.grouped_queries = shapes.grouped;
+    draw_tensors(random, shapes, problem);
+    draw_masks(random, shapes, problem);
+    if (one_in(random, 5)) draw_sinks(random, shapes, problem);
+    if (one_in(random, 6)) spoil_masked_keys(problem);
+    if (one_in(random, 30) && !has_masking_bias(problem)) spoil_one_query(random, problem.query);
+    if (one_in(random, 3)) problem.desc.order = attention_order::operators;
+    problem.describe();
+    return problem;
 }
 
 attention_case plain_case(const extent_list& query, const extent_list& key,
                           const extent_list& value, unsigned seed) {
     generator random(seed);
-    attention_case made;
+    attention_case problem;
     const auto put = [&](attention_tensor& tensor, const extent_list& extents) {
         lay_out(random, tensor, data_type::f32, extents, layout::dense);
         tensor.fill(normal_numbers(random, count_of(extents), 1));
     };
-    put(made.query, query);
-    put(made.key, key);
-    put(made.value, value);
+    put(problem.query, query);
+    put(problem.key, key);
+    put(problem.value, value);
     extent_list dst = query, statistics = query;
     dst.back() = value.back();
     statistics.pop_back();
-    lay_out(random, made.dst, data_type::f32, dst, layout::dense);
-    lay_out(random, made.statistics, data_type::f32, statistics, layout::dense);
-    made.describe();
-    return made;
+    lay_out(random, problem.dst, data_type::f32, dst, layout::dense);
+    lay_out(random, problem.statistics, data_type::f32, statistics, layout::dense);
+    problem.describe();
+    return problem;
 }
 
-void set_bias(attention_case& what, data_type type, const extent_list& extents,
+void set_bias(attention_case& problem, data_type type, const extent_list& extents,
               const std::vector<double>& bias) {
     generator random(1);
-    lay_out(random, what.bias, type, extents, layout::dense);
-    what.bias.fill(bias);
-    what.describe();
+    lay_out(random, problem.bias, type, extents, layout::dense);
+    problem.bias.fill(bias);
+    problem.describe();
 }
 
-void set_cond(attention_case& what, const extent_list& extents, const std::vector<double>& keep) {
+void set_cond(attention_case& problem, const extent_list& extents,
+              const std::vector<double>& keep) {
     generator random(1);
-    lay_out(random, what.cond, data_type::boolean, extents, layout::dense);
-    what.cond.fill(keep);
-    what.describe();
+    lay_out(random, problem.cond, data_type::boolean, extents, layout::dense);
+    problem.cond.fill(keep);
+    problem.describe();
 }
 
-std::string to_string(const attention_case& what) {
+std::string to_string(const attention_case& problem) {
     const auto one = [](const char* name, const attention_tensor& tensor) {
         if (!tensor.exists()) return std::string();
         const tensor_desc desc = tensor.desc();
         return std::string(name) + ' ' + std::string(to_string(desc.type)) +
                maskwise::to_string(desc.extents) + maskwise::to_string(desc.strides_bytes) + ' ';
     };
-    const attention_desc& desc = what.desc;
-    return one("query", what.query) + one("key", what.key) + one("value", what.value) +
-           one("cond", what.cond) + one("bias", what.bias) + one("sinks", what.sinks) +
-           one("dst", what.dst) + one("statistics", what.statistics) + "fill " +
+    const attention_desc& desc = problem.desc;
+    return one("query", problem.query) + one("key", problem.key) + one("value", problem.value) +
+           one("cond", problem.cond) + one("bias", problem.bias) + one("sinks", problem.sinks) +
+           one("dst", problem.dst) + one("statistics", problem.statistics) + "fill " +
            std::to_string(desc.fill) + " causal " + std::string(to_string(desc.causal)) +
            " soft_cap " + std::to_string(desc.soft_cap) + " inf_as_zero " +
            std::to_string(desc.inf_as_zero) + " nan_as_zero " + std::to_string(desc.nan_as_zero) +
            " cond_masks " + std::to_string(desc.cond_masks) + " bias_on_fill " +
            std::to_string(desc.bias_on_fill) + " grouped " + std::to_string(desc.grouped_queries) +
            " scale " + (desc.scale ? std::to_string(*desc.scale) : "default") +
-           (what.rules ? ", rules: " + to_string(*what.rules) : "");
+           (problem.rules ? ", rules: " + to_string(*problem.rules) : "");
 }
 
 } // namespace maskwise::test

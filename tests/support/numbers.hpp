@@ -8,7 +8,7 @@ namespace maskwise::test {
 // Elements of the float types to numbers and back, by their fields: nothing of it is shared with
 // src/.
 struct number_format {
-    int exponent_bits, fraction_bits; // behind the sign
+    int exponent_bits, fraction_bits; // after the sign
 };
 inline constexpr number_format f32_format{8, 23}, bf16_format{8, 7}, f16_format{5, 10};
 

@@ -33,21 +33,21 @@ constexpr definition definitions[] = {
 
 } // namespace
 
-double compute(operation what, double x, double y, double alpha, double beta) {
-    return definitions[static_cast<std::size_t>(what)].value(x, y, alpha, beta);
+double compute(operation kind, double x, double y, double alpha, double beta) {
+    return definitions[static_cast<std::size_t>(kind)].value(x, y, alpha, beta);
 }
 
-int input_count(operation what) {
-    return definitions[static_cast<std::size_t>(what)].inputs;
+int input_count(operation kind) {
+    return definitions[static_cast<std::size_t>(kind)].inputs;
 }
 
 std::optional<operation> find_operation(std::string_view name) {
-    const auto* const found =
+    const auto* const match =
         std::find_if(std::begin(definitions), std::end(definitions), [name](const auto& each) {
             return each.name == name || each.specified == name;
         });
-    if (found == std::end(definitions)) return std::nullopt;
-    return static_cast<operation>(found - definitions);
+    if (match == std::end(definitions)) return std::nullopt;
+    return static_cast<operation>(match - definitions);
 }
 
 double soft_max(double* first, std::size_t count, std::size_t step, bool inf_as_zero) {

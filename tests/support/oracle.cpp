@@ -10,12 +10,12 @@ namespace maskwise::test {
 
 view dense_view(const void* data, const std::vector<std::int64_t>& extents,
                 std::int64_t width_bytes) {
-    view made{static_cast<std::byte*>(const_cast<void*>(data)), extents, extents};
+    view result{static_cast<std::byte*>(const_cast<void*>(data)), extents, extents};
     for (std::size_t d = extents.size(); d-- > 0;) {
-        made.strides_bytes[d] = width_bytes;
+        result.strides_bytes[d] = width_bytes;
         width_bytes *= std::max<std::int64_t>(extents[d], 1);
     }
-    return made;
+    return result;
 }
 
 std::int64_t offset_bytes(const view& operand, std::span<const std::int64_t> index) {
@@ -92,10 +92,11 @@ void select_reference(const view& cond, const view& src_0, const view& src_1, co
         return broadcast_strides(operand.extents, operand.strides_bytes, dst.extents);
     };
     walk<4>(dst.extents, {steps(cond), steps(src_0), steps(src_1), steps(dst)},
-            [&](const auto& at) {
-                const std::byte* const chosen =
-                    cond.data[at[0]] != std::byte{0} ? src_0.data + at[1] : src_1.data + at[2];
-                std::memmove(dst.data + at[3], chosen, static_cast<std::size_t>(width_bytes));
+            [&](const auto& offsets) {
+                const std::byte* const chosen = cond.data[offsets[0]] != std::byte{0}
+                                                    ? src_0.data + offsets[1]
+                                                    : src_1.data + offsets[2];
+                std::memmove(dst.data + offsets[3], chosen, static_cast<std::size_t>(width_bytes));
             });
 }
 

@@ -26,7 +26,7 @@ view dense_view(const void* data, const std::vector<std::int64_t>& extents,
 // dimension, repeated where the extent is 1.
 std::int64_t offset_bytes(const view& operand, std::span<const std::int64_t> index);
 
-// To the next index, the last dimension first; false behind the last one. No extent is 0.
+// To the next index, the last dimension first; false after the last one. No extent is 0.
 bool advance(std::vector<std::int64_t>& index, std::span<const std::int64_t> extents);
 
 // Bytes from element {0,...,0} down to the lowest one: not 0 where strides are negative.

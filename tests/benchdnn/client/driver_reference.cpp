@@ -122,10 +122,10 @@ bool is_read_later(const graph& part, std::size_t next, std::size_t id) {
 
 } // namespace
 
-tensor_map reference_of(const graph& whole, const graph& part, const tensor_map& given,
+tensor_map reference_of(const graph& whole, const graph& part, const tensor_map& inputs_of_part,
                         const std::set<std::size_t>& wanted) {
     tensor_map values;
-    for (const auto& [id, t] : given) values.emplace(id, in_f32(t));
+    for (const auto& [id, t] : inputs_of_part) values.emplace(id, in_f32(t));
     for (std::size_t i = 0; i < part.ops.size(); ++i) {
         const op& o = part.ops[i];
         if (o.kind == "End") continue;

@@ -13,11 +13,11 @@ namespace maskwise::bench {
 namespace {
 
 // Functions newer than the oldest supported library are looked up, never linked. By version too:
-// a library in front may export what the one behind it lacks.
+// a library in front may export what the one after it lacks.
 template <typename Function>
-void find(Function& found, const char* name, int since_minor) {
+void find(Function& function, const char* name, int since_minor) {
     const bool may_be = dnnl_version()->minor >= since_minor;
-    found = may_be ? reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name)) : nullptr;
+    function = may_be ? reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name)) : nullptr;
 }
 
 bool may_use(dnnl_cpu_isa_t isa) {
@@ -46,8 +46,8 @@ std::string runtime_name(unsigned runtime) {
     }
 }
 
-std::string needs(std::string_view what, int minor) {
-    return fmt::format("{} needs oneDNN 3.{}, this is 3.{}", what, minor, dnnl_version()->minor);
+std::string needs(std::string_view name, int minor) {
+    return fmt::format("{} needs oneDNN 3.{}, this is 3.{}", name, minor, dnnl_version()->minor);
 }
 
 // MatMul, SoftMax and binary ops that read one floating type and write, or also read, another.
@@ -81,12 +81,12 @@ std::string op_needs(const op& o, int minor) {
 
 const newer_functions& newer() {
     static const newer_functions all = [] {
-        newer_functions made;
-        find(made.set_fpmath_mode, "dnnl_graph_graph_set_fpmath_mode", 7);
-        find(made.execute, "dnnl_graph_compiled_partition_execute_v2", 13);
-        find(made.get_scratchpad, "dnnl_graph_compiled_partition_get_scratchpad_logical_tensor",
-             13);
-        return made;
+        newer_functions functions;
+        find(functions.set_fpmath_mode, "dnnl_graph_graph_set_fpmath_mode", 7);
+        find(functions.execute, "dnnl_graph_compiled_partition_execute_v2", 13);
+        find(functions.get_scratchpad,
+             "dnnl_graph_compiled_partition_get_scratchpad_logical_tensor", 13);
+        return functions;
     }();
     return all;
 }

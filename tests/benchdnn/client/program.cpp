@@ -9,24 +9,25 @@ namespace {
 
 test::attribute_value to_onednn(const attribute& value) {
     return std::visit(
-        [](const auto& given) -> test::attribute_value {
-            if constexpr (std::is_same_v<decltype(given), const std::int64_t&>)
-                return std::vector{given};
+        [](const auto& held) -> test::attribute_value {
+            if constexpr (std::is_same_v<decltype(held), const std::int64_t&>)
+                return std::vector{held};
             else
-                return given;
+                return held;
         },
         value);
 }
 
 test::owned<dnnl_graph_op_t> make_op(const op& o) {
-    test::node made{o.id, static_cast<dnnl_graph_op_kind_t>(find_op_kind(o.kind)->value), {}, {}};
-    made.name = o.name;
+    test::node described{
+        o.id, static_cast<dnnl_graph_op_kind_t>(find_op_kind(o.kind)->value), {}, {}};
+    described.name = o.name;
     for (const auto& [name, value] : o.attrs)
-        made.attributes.emplace_back(static_cast<dnnl_graph_op_attr_t>(find_attr(name)->value),
-                                     to_onednn(value));
-    for (const logical_tensor& t : o.inputs) made.inputs.push_back(to_onednn(t));
-    for (const logical_tensor& t : o.outputs) made.outputs.push_back(to_onednn(t));
-    return test::make_op(made);
+        described.attributes.emplace_back(static_cast<dnnl_graph_op_attr_t>(find_attr(name)->value),
+                                          to_onednn(value));
+    for (const logical_tensor& t : o.inputs) described.inputs.push_back(to_onednn(t));
+    for (const logical_tensor& t : o.outputs) described.outputs.push_back(to_onednn(t));
+    return test::make_op(described);
 }
 
 dnnl_fpmath_mode_t fpmath(const std::string& mode) {
@@ -68,8 +69,8 @@ dims strides_of(const dnnl_graph_logical_tensor_t& t) {
 }
 
 program::program(const graph& g) : graph_(g) {
-    handle_ = test::make<dnnl_graph_graph_t>("dnnl_graph_graph_create", [&](auto* made) {
-        return dnnl_graph_graph_create_with_fpmath_mode(made, dnnl_cpu, fpmath(g.fpmath_mode));
+    handle_ = test::make<dnnl_graph_graph_t>("dnnl_graph_graph_create", [&](auto* handle) {
+        return dnnl_graph_graph_create_with_fpmath_mode(handle, dnnl_cpu, fpmath(g.fpmath_mode));
     });
     if (newer().set_fpmath_mode)
         test::call("dnnl_graph_graph_set_fpmath_mode", [&] {

@@ -167,12 +167,12 @@ void runner::judge_partitions(const case_config& config, case_result& result) co
     for (const program_step& step : steps) {
         if (step.supported) continue;
         const std::string lacking = lacking_type(known_, step);
-        const std::string what =
+        const std::string unsupported =
             fmt::format("partition of op {} is not supported", join_ids(step.op_ids));
         if (!lacking.empty())
             throw decided{verdict::skipped,
-                          fmt::format("{}: this machine has no {}", what, lacking)};
-        throw decided{verdict::unimplemented, what};
+                          fmt::format("{}: this machine has no {}", unsupported, lacking)};
+        throw decided{verdict::unimplemented, unsupported};
     }
     const auto expected = static_cast<std::size_t>(config.expected_n_partitions);
     if (expected != 0 && steps.size() != expected)
@@ -258,12 +258,12 @@ void runner::judge_as_driver(const execution& e, const tensor_map& inputs,
     for (const program_step& step : program_->steps()) {
         if (!step.owned_by_maskwise && dnnl_version()->minor < rule_since) continue;
         const graph part = part_of(known_, step);
-        tensor_map given;
+        tensor_map part_inputs;
         for (const std::size_t id : graph_inputs(part))
-            given.emplace(id, inputs.count(id) > 0 ? inputs.at(id) : e.value(id));
+            part_inputs.emplace(id, inputs.count(id) > 0 ? inputs.at(id) : e.value(id));
         std::set<std::size_t> wanted;
         for (const auto& lt : step.outputs) wanted.insert(lt.id);
-        const tensor_map reference = driver::reference_of(known_, part, given, wanted);
+        const tensor_map reference = driver::reference_of(known_, part, part_inputs, wanted);
         for (const op& o : part.ops)
             for (std::size_t i = 0; i < o.outputs.size(); ++i)
                 if (const std::size_t id = o.outputs[i].id; wanted.count(id) > 0)
@@ -279,10 +279,10 @@ void runner::check_moved_bits(const execution& e) const {
     for (const program_step& step : program_->steps()) {
         const graph part = part_of(known_, step);
         if (part.ops.size() == known_.ops.size() || !bits_only(part)) continue;
-        tensor_map given;
-        for (const std::size_t id : graph_inputs(part)) given.emplace(id, e.value(id));
+        tensor_map part_inputs;
+        for (const std::size_t id : graph_inputs(part)) part_inputs.emplace(id, e.value(id));
         for (const auto& lt : step.outputs) {
-            const tensor want = evaluate(part, given, {lt.id}).at(lt.id);
+            const tensor want = evaluate(part, part_inputs, {lt.id}).at(lt.id);
             tolerance exact;
             exact.exact = true;
             const comparison c = compare(want, e.value(lt.id), exact);

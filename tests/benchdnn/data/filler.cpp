@@ -128,10 +128,10 @@ tensor fill_bits(const logical_tensor& t, test::generator& random) {
         for (std::size_t b = 0; b < width; ++b)
             result.bytes[i * width + b] = b + 1 == width ? std::byte{0x80} : std::byte{0};
     for (std::size_t i = 5; i < result.count(); i += 17) {
-        std::byte* at = result.bytes.data() + (i + 1) * width;
-        at[-1] = std::byte{0x7f};
-        at[-2] = t.dtype == data_type::f16 ? std::byte{0x7d} : std::byte{0xa1};
-        if (t.dtype == data_type::f16) at[-1] = std::byte{0xfd};
+        std::byte* next_element = result.bytes.data() + (i + 1) * width;
+        next_element[-1] = std::byte{0x7f};
+        next_element[-2] = t.dtype == data_type::f16 ? std::byte{0x7d} : std::byte{0xa1};
+        if (t.dtype == data_type::f16) next_element[-1] = std::byte{0xfd};
     }
     return result;
 }

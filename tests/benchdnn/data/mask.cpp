@@ -20,13 +20,13 @@ matrix_view as_matrices(const dims& shape) {
 
 // value(row, column) for every element in order; start(outer) before each matrix.
 template <typename Start, typename Value>
-void fill_matrices(const dims& shape, std::byte* at, Start start, Value value) {
+void fill_matrices(const dims& shape, std::byte* bytes, Start start, Value value) {
     const matrix_view m = as_matrices(shape);
     for (std::int64_t i = 0; i < m.outer; ++i) {
         start();
         for (std::int64_t r = 0; r < m.rows; ++r)
             for (std::int64_t c = 0; c < m.columns; ++c)
-                *at++ = value(r, c) ? std::byte{1} : std::byte{0};
+                *bytes++ = value(r, c) ? std::byte{1} : std::byte{0};
     }
 }
 
@@ -54,19 +54,19 @@ tensor make_mask(const std::string& kind, const dims& shape, bool any_true_byte,
                  std::uint64_t seed) {
     tensor mask(data_type::boolean, shape);
     test::generator random(seed);
-    std::byte* at = mask.bytes.data();
+    std::byte* bytes = mask.bytes.data();
     if (kind == "random") {
         for (std::byte& b : mask.bytes) b = static_cast<std::byte>(random() >> 63);
     } else if (kind == "causal") {
         const matrix_view m = as_matrices(shape);
         fill_matrices(
-            shape, at, [] {},
+            shape, bytes, [] {},
             [past = m.columns - m.rows](auto r, auto c) { return c <= r + past; });
     } else if (kind == "padding") {
         const auto columns = std::max<std::int64_t>(as_matrices(shape).columns, 1);
         std::int64_t length = 0;
         fill_matrices(
-            shape, at, [&] { length = test::draw(random, 1, columns); },
+            shape, bytes, [&] { length = test::draw(random, 1, columns); },
             [&](auto, auto c) { return c < length; });
     } else if (kind == "ones") {
         std::ranges::fill(mask.bytes, std::byte{1});

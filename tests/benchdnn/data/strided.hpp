@@ -8,7 +8,7 @@
 
 namespace maskwise::bench {
 
-// Elements from the first to behind the last one that the view touches.
+// Elements from the first to one past the last that the view touches.
 std::size_t span_elems(const dims& shape, const dims& strides);
 
 // Writes `values` into the view of `strides` (elements) that starts at to[0].

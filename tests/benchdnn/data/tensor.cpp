@@ -22,12 +22,12 @@ std::size_t tensor::count() const {
     return static_cast<std::size_t>(test::count_of(shape));
 }
 
-double load_number(data_type type, const std::byte* at) {
-    return test::load(at, element_of(type));
+double load_number(data_type type, const std::byte* bytes) {
+    return test::load(bytes, element_of(type));
 }
 
-void store_number(data_type type, double value, std::byte* at) {
-    test::store(at, element_of(type), value);
+void store_number(data_type type, double value, std::byte* bytes) {
+    test::store(bytes, element_of(type), value);
 }
 
 std::vector<double> to_doubles(const tensor& t) {

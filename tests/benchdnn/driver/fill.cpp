@@ -135,7 +135,7 @@ private:
         displace(scales, draw_from({0.0625, 0.125, 0.25}, count_of(scales)));
     }
 
-    // The input of an Add or Select in front of the SoftMax that masks the scores.
+    // The input of an Add or Select before the SoftMax that masks the scores.
     void put_mask(const op& o) {
         const op* reader = first_reader(graph_, o);
         if (pattern_ == pattern::other || !reader || o.outputs[0].dtype == data_type::s32) return;

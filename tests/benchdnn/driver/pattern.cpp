@@ -78,7 +78,7 @@ const op* reader_in(const graph& whole, const graph& part, const op& o) {
     return nullptr;
 }
 
-// A result that stays inside the partition is rounded to its type, or to that of the casts behind
+// A result that stays inside the partition is rounded to its type, or to that of the casts after
 // it; not where a cast ends the partition, or a Quantize rounds anyway.
 data_type rounding_of_output(const graph& whole, const graph& part, const op& o,
                              const logical_tensor& result) {

@@ -45,7 +45,7 @@ std::map<const_dnnl_graph_tensor_t, extent>& tensors() {
     return all;
 }
 
-// To behind the last element, the harness's own bound; faults that need it meet f32 only.
+// One past the last element, the harness's own bound; faults that need it meet f32 only.
 std::size_t byte_span(const dnnl_graph_logical_tensor_t& lt) {
     std::int64_t last = 0;
     for (int i = 0; i < lt.ndims; ++i) last += (lt.dims[i] - 1) * lt.layout.strides[i];

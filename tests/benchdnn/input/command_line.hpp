@@ -28,7 +28,7 @@ struct command_line {
 
 // Options act on every later --case, as in oneDNN's driver; --batch reads more of them from a
 // file. `program` is this executable's path: case files are also looked for relative to it.
-// Throws input_error on an unknown flag, a bad value, a missing file or an option behind
+// Throws input_error on an unknown flag, a bad value, a missing file or an option after
 // the last --case.
 command_line parse_command_line(const std::vector<std::string>& arguments,
                                 const std::string& program);

@@ -13,21 +13,21 @@ std::size_t axis_of(const op& o, const tensor& t, std::int64_t otherwise) {
     return front_axis(o.attr("axis", otherwise), t.shape.size());
 }
 
-tensor arithmetic_result(const op& o, std::size_t index, const test::grid& made) {
-    return bench::arithmetic_result(o, index, made.extents, made.values);
+tensor arithmetic_result(const op& o, std::size_t index, const test::grid& result) {
+    return bench::arithmetic_result(o, index, result.extents, result.values);
 }
 
 } // namespace
 
 std::vector<tensor> oracle_elementwise(const op& o, const operands& in) {
-    const auto what = test::find_operation(o.kind).value();
+    const auto kind = test::find_operation(o.kind).value();
     const test::grid a = grid_of(*in.at(0));
-    const test::grid b = test::input_count(what) == 2 ? grid_of(*in.at(1)) : a;
+    const test::grid b = test::input_count(kind) == 2 ? grid_of(*in.at(1)) : a;
     broadcast(a.extents, b.extents); // throws where they do not fit
     const auto alpha = static_cast<double>(o.attr(o.kind == "Clamp" ? "min" : "alpha", 0.0F));
     const auto beta = static_cast<double>(o.attr("max", 0.0F));
     return {arithmetic_result(o, 0, test::combine(a, b, [&](double x, double y) {
-                                  return test::compute(what, x, y, alpha, beta);
+                                  return test::compute(kind, x, y, alpha, beta);
                               }))};
 }
 
@@ -36,18 +36,18 @@ std::vector<tensor> oracle_type_cast(const op& o, const operands& in) {
 }
 
 std::vector<tensor> oracle_matmul(const op& o, const operands& in) {
-    auto made = test::multiply_matrices(grid_of(*in.at(0)), grid_of(*in.at(1)),
-                                        o.attr<bool>("transpose_a", false),
-                                        o.attr<bool>("transpose_b", false));
-    if (!made)
+    auto result = test::multiply_matrices(grid_of(*in.at(0)), grid_of(*in.at(1)),
+                                          o.attr<bool>("transpose_a", false),
+                                          o.attr<bool>("transpose_b", false));
+    if (!result)
         throw input_error("MatMul of " + to_text(in[0]->shape) + " and " + to_text(in[1]->shape));
-    if (in.size() > 2) made = test::combine(*made, grid_of(*in[2]), std::plus<>());
-    return {arithmetic_result(o, 0, *made)};
+    if (in.size() > 2) result = test::combine(*result, grid_of(*in[2]), std::plus<>());
+    return {arithmetic_result(o, 0, *result)};
 }
 
 std::vector<tensor> oracle_gen_index(const op& o, const operands& in) {
-    const auto made = test::index_along(in.at(0)->shape, axis_of(o, *in[0], 0));
-    return {from_doubles(o.outputs.at(0).dtype, made.extents, made.values)};
+    const auto result = test::index_along(in.at(0)->shape, axis_of(o, *in[0], 0));
+    return {from_doubles(o.outputs.at(0).dtype, result.extents, result.values)};
 }
 
 std::vector<tensor> oracle_softmax(const op& o, const operands& in) {
@@ -81,8 +81,9 @@ std::vector<tensor> oracle_reduce_sum(const op& o, const operands& in) {
     std::vector<double> sums(static_cast<std::size_t>(test::count_of(kept)), 0.0);
     const std::vector<double> values = to_doubles(*in[0]);
     auto next = values.begin();
-    test::walk<1>(shape, {test::broadcast_strides(kept, dense_strides(kept), shape)},
-                  [&](const auto& at) { sums[static_cast<std::size_t>(at[0])] += *next++; });
+    test::walk<1>(
+        shape, {test::broadcast_strides(kept, dense_strides(kept), shape)},
+        [&](const auto& offsets) { sums[static_cast<std::size_t>(offsets[0])] += *next++; });
     return {bench::arithmetic_result(o, 0, o.outputs.at(0).shape, sums)};
 }
 

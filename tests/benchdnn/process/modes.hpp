@@ -18,7 +18,7 @@ void limit_threads(int threads, const std::vector<std::string>& arguments);
 // failed. Throws input_error.
 int run_session(const command_line& line);
 
-// Answers requests from standard input until it ends; each answer is one line of JSON behind
+// Answers requests from standard input until it ends; each answer is one line of JSON after
 // answer_prefix. Requests:
 //   run ["--flag=value", ...]   one test: {"result": {...}, "library": "..."}
 //   time SAMPLES MAX_MS         more samples of that test: {"samples": [ms, ...]}

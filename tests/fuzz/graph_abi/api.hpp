@@ -7,7 +7,7 @@
 namespace maskwise::fuzz {
 
 // The functions that a graph is built and run with, once as the program sees them, with the plugin
-// in front, and once of the real library behind it.
+// in front, and once of the real library after it.
 // clang-format off
 #define MASKWISE_FUZZ_CALLS(X) \
     X(op_create) X(op_destroy) X(op_add_input) X(op_add_output) X(op_set_attr_f32) \

@@ -38,11 +38,11 @@ private:
     // Calls both sides; what they answer, where it is the same.
     template <typename Call>
     int call(const char* name, const Call& of_side) {
-        const int own = of_side(with_plugin(), 0U), other = of_side(real(), 1U);
-        if (own != other && wrong_.empty())
-            wrong_ = std::string(name) + " answers " + std::to_string(own) + ", oneDNN alone " +
+        const int status = of_side(with_plugin(), 0U), other = of_side(real(), 1U);
+        if (status != other && wrong_.empty())
+            wrong_ = std::string(name) + " answers " + std::to_string(status) + ", oneDNN alone " +
                      std::to_string(other);
-        return own;
+        return status;
     }
 
     template <typename Handle, typename Function>
@@ -63,28 +63,28 @@ private:
     }
 
     void step() {
-        const auto at = static_cast<std::size_t>(draw(random_, 0, std::ssize(ops_) - 1));
+        const auto index = static_cast<std::size_t>(draw(random_, 0, std::ssize(ops_) - 1));
         auto& graph = graphs_[static_cast<std::size_t>(draw(random_, 0, 1))];
-        if (ops_[at][0] == nullptr)
-            create(ops_[at], descriptions_[at]);
+        if (ops_[index][0] == nullptr)
+            create(ops_[index], descriptions_[index]);
         else if (graph[0] == nullptr)
             call("graph_create", [&](const api& side, std::size_t i) {
                 return side.graph_create(&graph[i], dnnl_cpu);
             });
         else if (one_in(random_, 2))
-            change(ops_[at], descriptions_[at]);
+            change(ops_[index], descriptions_[index]);
         else
-            use(ops_[at], graph);
+            use(ops_[index], graph);
     }
 
-    void create(both<dnnl_graph_op_t>& op, const op_description& what) {
+    void create(both<dnnl_graph_op_t>& op, const op_description& description) {
         call("op_create", [&](const api& side, std::size_t i) {
-            return side.op_create(&op[i], what.id, what.kind, "op");
+            return side.op_create(&op[i], description.id, description.kind, "op");
         });
         // As a client does at once, mostly; the rest comes by chance, or never.
         if (one_in(random_, 4)) return;
-        for (const auto& input : what.inputs) add(op, input, &api::op_add_input);
-        for (const auto& output : what.outputs) add(op, output, &api::op_add_output);
+        for (const auto& input : description.inputs) add(op, input, &api::op_add_input);
+        for (const auto& output : description.outputs) add(op, output, &api::op_add_output);
     }
 
     template <typename Function>
@@ -94,11 +94,13 @@ private:
              [&](const api& side, std::size_t i) { return (side.*function)(op[i], &tensor); });
     }
 
-    void change(const both<dnnl_graph_op_t>& op, const op_description& what) {
+    void change(const both<dnnl_graph_op_t>& op, const op_description& description) {
         const auto kind = draw(random_, 0, 5);
-        if (kind == 0 && !what.inputs.empty()) add(op, what.inputs[0], &api::op_add_input);
-        if (kind == 1 && !what.outputs.empty()) add(op, what.outputs[0], &api::op_add_output);
-        if (kind == 2) set_text(op, what.auto_broadcast);
+        if (kind == 0 && !description.inputs.empty())
+            add(op, description.inputs[0], &api::op_add_input);
+        if (kind == 1 && !description.outputs.empty())
+            add(op, description.outputs[0], &api::op_add_output);
+        if (kind == 2) set_text(op, description.auto_broadcast);
         if (kind == 3) set_number(op);
         if (kind == 4) ask<std::size_t>("op_get_id", op, &api::op_get_id);
         if (kind == 5) ask<dnnl_graph_op_kind_t>("op_get_kind", op, &api::op_get_kind);

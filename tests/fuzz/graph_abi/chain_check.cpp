@@ -41,9 +41,9 @@ public:
 
     // What follows from a wrong tensor is judged by it as it is.
     void go_on_from(std::size_t id) {
-        const laid_out made{side_.tensors.at(id), side_.bytes.at(id)};
+        const laid_out stored{side_.tensors.at(id), side_.bytes.at(id)};
         bool loses_nans = false;
-        if (!oracle_.find_wrong(made, loses_nans).empty() || loses_nans) oracle_.take(made);
+        if (!oracle_.find_wrong(stored, loses_nans).empty() || loses_nans) oracle_.take(stored);
         tensors_without_nans += loses_nans ? 1 : 0;
     }
 
@@ -58,8 +58,8 @@ private:
 class comparison {
 public:
     comparison(const session& alone, const chain_description& chain, const tensor_bytes& inputs,
-               const chain_result& own, const chain_result& other, tally& counted)
-        : alone_(alone), chain_(chain), inputs_(inputs), own_(own), other_(other),
+               const chain_result& plugin_side, const chain_result& other, tally& counted)
+        : alone_(alone), chain_(chain), inputs_(inputs), own_(plugin_side), other_(other),
           counted_(counted) {}
 
     void run() {
@@ -74,7 +74,9 @@ public:
     }
 
 private:
-    [[noreturn]] void end(const std::string& what) const { fail(what + '\n' + to_string(chain_)); }
+    [[noreturn]] void end(const std::string& reason) const {
+        fail(reason + '\n' + to_string(chain_));
+    }
 
     bool are_alike(std::size_t id) const {
         return other_.written.contains(id) &&
@@ -84,38 +86,39 @@ private:
     }
 
     // Whether oneDNN alone makes a wrong tensor, too, of the inputs that it has here. Before 3.8
-    // its Select makes NaNs of infinite numbers, behind which its products are right whatever it
+    // its Select makes NaNs of infinite numbers, after which its products are right whatever it
     // multiplies; and 3.13 adds numbers from outside of a broadcast operand where the other
     // operands are transposed, which the client's layouts did not ask for.
-    bool is_wrong_alone(const judge& own, std::size_t id) const {
+    bool is_wrong_alone(const judge& plugin_side, std::size_t id) const {
         if (own_.owned.contains(id)) return false;
         const auto again = repeat_partition(alone_, chain_, own_, other_, id);
-        return again.refusal.empty() && again.fault.empty() && !own.find_wrong(again, id).empty();
+        return again.refusal.empty() && again.fault.empty() &&
+               !plugin_side.find_wrong(again, id).empty();
     }
 
     // In the order in which they are made. A wrong tensor is excused where oneDNN alone makes it
     // wrongly, too, also of the plugin's inputs, and where oneDNN made it by a partition of its own
     // that it does not reach alone.
     void decide() {
-        judge own(chain_, inputs_, own_), other(chain_, inputs_, other_);
+        judge plugin_side(chain_, inputs_, own_), other(chain_, inputs_, other_);
         for (const std::size_t id : own_.written) {
-            decide(own, other, id);
-            own.go_on_from(id);
+            decide(plugin_side, other, id);
+            plugin_side.go_on_from(id);
             if (other_.written.contains(id)) other.go_on_from(id);
         }
-        counted_.without_nans += own.tensors_without_nans;
+        counted_.without_nans += plugin_side.tensors_without_nans;
     }
 
-    void decide(const judge& own, const judge& other, std::size_t id) {
+    void decide(const judge& plugin_side, const judge& other, std::size_t id) {
         const bool other_has_it = other_.written.contains(id);
-        const std::string wrong = own.find_wrong(id);
+        const std::string wrong = plugin_side.find_wrong(id);
         bool other_is_wrong = other_has_it && !other.find_wrong(id).empty();
         if (!wrong.empty() && !other_has_it && !own_.owned.contains(id)) {
             ++counted_.unreached_are_wrong;
             return;
         }
         const bool is_open = !wrong.empty() && !other_is_wrong && !are_alike(id);
-        if (is_open && other_has_it) other_is_wrong = is_wrong_alone(own, id);
+        if (is_open && other_has_it) other_is_wrong = is_wrong_alone(plugin_side, id);
         if (is_open && !other_is_wrong)
             end((other_has_it ? "oneDNN alone is right; " : "oneDNN alone does not run it; ") +
                 wrong);
@@ -133,10 +136,10 @@ bool has_nans(const chain_description& chain, const tensor_bytes& inputs) {
     return std::any_of(inputs.begin(), inputs.end(), [&](const auto& input) {
         const auto& tensor = chain.now.at(input.first);
         indices index(static_cast<std::size_t>(tensor.ndims));
-        bool found = false;
-        do found |= std::isnan(load({tensor, input.second}, index));
+        bool is_nan = false;
+        do is_nan |= std::isnan(load({tensor, input.second}, index));
         while (step(index, tensor));
-        return found;
+        return is_nan;
     });
 }
 
@@ -145,12 +148,12 @@ bool has_property(const chain_description& chain, dnnl_graph_tensor_property_t p
                        [=](const auto& each) { return each.second.property == property; });
 }
 
-void count(const chain_description& chain, const tensor_bytes& inputs, const chain_result& own,
-           tally& counted) {
+void count(const chain_description& chain, const tensor_bytes& inputs,
+           const chain_result& plugin_side, tally& counted) {
     ++counted.graphs;
-    counted.merged += own.merged;
-    counted.composites += own.composites;
-    if (!own.refusal.empty()) return;
+    counted.merged += plugin_side.merged;
+    counted.composites += plugin_side.composites;
+    if (!plugin_side.refusal.empty()) return;
     counted.with_nans += has_nans(chain, inputs) ? 1 : 0;
     counted.with_constants += has_property(chain, dnnl_graph_tensor_property_constant) ? 1 : 0;
     counted.with_scalars += has_property(chain, host_scalar) ? 1 : 0;
@@ -166,9 +169,9 @@ void spoil(chain_result& side, std::size_t id) {
 }
 
 // Others on both sides, which excuses nothing.
-void spoil_where_planted(chain_result& own, chain_result& other) {
-    if (!planted("wrong_tensors") || own.written.empty()) return;
-    spoil(own, *own.written.rbegin());
+void spoil_where_planted(chain_result& plugin_side, chain_result& other) {
+    if (!planted("wrong_tensors") || plugin_side.written.empty()) return;
+    spoil(plugin_side, *plugin_side.written.rbegin());
     if (other.written.size() > 1) spoil(other, *other.written.begin());
 }
 
@@ -179,23 +182,23 @@ void check_chain(generator& random, generator& later, tally& counted, volatile b
     const auto chain =
         test::one_in(random, 3) ? draw_attention(random, later) : draw_chain(random, later);
     const auto inputs = draw_inputs(random, later, chain);
-    session own(with_plugin()), other(real());
-    own.build(chain.graph);
+    session plugin_side(with_plugin()), other(real());
+    plugin_side.build(chain.graph);
     other.build(chain.graph);
-    const std::string wrong = complain(own, other, chain.graph);
+    const std::string wrong = complain(plugin_side, other, chain.graph);
     if (!wrong.empty()) fail(wrong + '\n' + to_string(chain));
     is_alone = true;
     end_where_planted();
     auto alone = run_chain(other, chain, inputs);
     is_alone = false;
     if (plugin_is_loaded()) {
-        auto result = run_chain(own, chain, inputs);
+        auto result = run_chain(plugin_side, chain, inputs);
         spoil_where_planted(result, alone);
         comparison(other, chain, inputs, result, alone, counted).run();
         count(chain, inputs, result, counted);
     }
     other.destroy();
-    own.destroy();
+    plugin_side.destroy();
 }
 
 } // namespace maskwise::fuzz

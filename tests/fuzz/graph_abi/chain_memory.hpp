@@ -15,7 +15,7 @@ struct laid_out {
 
 using indices = std::vector<std::int64_t>; // of one element, from the outermost dimension
 
-// To the next element; false behind the last.
+// To the next element; false after the last.
 bool step(indices& index, const logical_tensor& tensor);
 
 double load(const laid_out& from, const indices& index);

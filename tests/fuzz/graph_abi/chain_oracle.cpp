@@ -77,11 +77,11 @@ double larger(double a, double b) {
     return std::max(a, b);
 }
 
-exact_tensor read(const laid_out& made) {
-    test::grid values{{made.tensor.dims, made.tensor.dims + made.tensor.ndims}, {}};
+exact_tensor read(const laid_out& stored) {
+    test::grid values{{stored.tensor.dims, stored.tensor.dims + stored.tensor.ndims}, {}};
     indices index(values.extents.size());
-    do values.values.push_back(load(made, index));
-    while (step(index, made.tensor));
+    do values.values.push_back(load(stored, index));
+    while (step(index, stored.tensor));
     return {values, {values.extents, std::vector<double>(values.values.size(), sure)}};
 }
 
@@ -121,20 +121,20 @@ exact_tensor select(const exact_tensor& cond, const exact_tensor& src_0,
                     const exact_tensor& src_1) {
     const auto &c = cond.values, &x = src_0.values, &y = src_1.values;
     const auto extents = test::broadcast({c.extents, x.extents, y.extents}).value();
-    exact_tensor made{{extents, {}}, {extents, {}}};
-    const auto steps = [&](const test::grid& of) {
-        return test::broadcast_strides(of.extents, of.strides(), extents);
+    exact_tensor result{{extents, {}}, {extents, {}}};
+    const auto steps = [&](const test::grid& operand) {
+        return test::broadcast_strides(operand.extents, operand.strides(), extents);
     };
-    test::walk<3>(extents, {steps(c), steps(x), steps(y)}, [&](const auto& at) {
-        const auto own = static_cast<std::size_t>(at[0]);
-        const bool is_first = c.values[own] != 0;
+    test::walk<3>(extents, {steps(c), steps(x), steps(y)}, [&](const auto& offsets) {
+        const auto cond_index = static_cast<std::size_t>(offsets[0]);
+        const bool is_first = c.values[cond_index] != 0;
         const auto& chosen = is_first ? src_0 : src_1;
-        const auto from = static_cast<std::size_t>(at[is_first ? 1 : 2]);
-        made.values.values.push_back(chosen.values.values[from]);
-        made.certainty.values.push_back(
-            std::max(chosen.certainty.values[from], cond.certainty.values[own]));
+        const auto from = static_cast<std::size_t>(offsets[is_first ? 1 : 2]);
+        result.values.values.push_back(chosen.values.values[from]);
+        result.certainty.values.push_back(
+            std::max(chosen.certainty.values[from], cond.certainty.values[cond_index]));
     });
-    return made;
+    return result;
 }
 
 exact_tensor compute_elements(const op_description& op, const exact_tensor& x,
@@ -170,18 +170,18 @@ exact_tensors run(const chain_description& chain, exact_tensors values, const ma
         std::vector<const exact_tensor*> in;
         for (const auto& input : op.inputs) in.push_back(&values.at(input.id));
         const bool is_weighted = !chain.largest.contains(op.inputs[0].id);
-        const auto made = run_op(op, in, {rule.makes_zeros, rule.skips_values && is_weighted});
+        const auto results = run_op(op, in, {rule.makes_zeros, rule.skips_values && is_weighted});
         for (std::size_t i = 0; i < op.outputs.size(); ++i)
-            values.try_emplace(op.outputs[i].id, made[i]);
+            values.try_emplace(op.outputs[i].id, results[i]);
     }
     return values;
 }
 
-bool is_right(double own, const exact_tensor& wanted, std::size_t at, double tolerance) {
-    const double value = wanted.values.values[at];
-    if (wanted.certainty.values[at] == open) return true;
-    if (std::isnan(value)) return std::isnan(own);
-    return std::fabs(own - value) <= tolerance || own == value;
+bool is_right(double actual, const exact_tensor& wanted, std::size_t index, double tolerance) {
+    const double value = wanted.values.values[index];
+    if (wanted.certainty.values[index] == open) return true;
+    if (std::isnan(value)) return std::isnan(actual);
+    return std::fabs(actual - value) <= tolerance || actual == value;
 }
 
 } // namespace
@@ -192,8 +192,8 @@ chain_oracle::chain_oracle(const chain_description& chain, const tensor_bytes& i
     compute();
 }
 
-void chain_oracle::take(const laid_out& made) {
-    given_[made.tensor.id] = read(made);
+void chain_oracle::take(const laid_out& stored) {
+    given_[stored.tensor.id] = read(stored);
     compute();
 }
 
@@ -201,20 +201,20 @@ void chain_oracle::compute() {
     for (auto& [rule, values] : by_rule_) values = run(chain_, given_, rule);
 }
 
-std::string chain_oracle::find_wrong(const laid_out& made, bool& loses_nans) const {
-    const std::size_t id = made.tensor.id;
+std::string chain_oracle::find_wrong(const laid_out& stored, bool& loses_nans) const {
+    const std::size_t id = stored.tensor.id;
     const double tolerance = chain_.tolerance.at(id);
     const auto& wanted = by_rule_.front().second.at(id);
-    const auto own = read(made).values.values;
-    for (std::size_t i = 0; i < own.size(); ++i) {
+    const auto actual = read(stored).values.values;
+    for (std::size_t i = 0; i < actual.size(); ++i) {
         if (std::any_of(by_rule_.begin(), by_rule_.end(), [&](const auto& each) {
-                return is_right(own[i], each.second.at(id), i, tolerance);
+                return is_right(actual[i], each.second.at(id), i, tolerance);
             }))
             continue;
         if (wanted.certainty.values[i] == after_soft_max)
             loses_nans = true;
         else
-            return "tensor " + std::to_string(id) + " has " + std::to_string(own[i]) + ", not " +
+            return "tensor " + std::to_string(id) + " has " + std::to_string(actual[i]) + ", not " +
                    std::to_string(wanted.values.values[i]) + " within " + std::to_string(tolerance);
     }
     return {};

@@ -72,19 +72,19 @@ public:
     bool is_owned() const { return test::maskwise_owns(compiled_); }
 
 private:
-    bool refuse(const std::string& what, int status) {
-        if (status != dnnl_success) result_.refusal = what + " answers " + std::to_string(status);
+    bool refuse(const std::string& call, int status) {
+        if (status != dnnl_success) result_.refusal = call + " answers " + std::to_string(status);
         return status == dnnl_success;
     }
 
     bool describe_ports() {
         for (auto& input : inputs_) {
-            const auto made = result_.tensors.find(input.id);
-            if (made == result_.tensors.end()) {
+            const auto known = result_.tensors.find(input.id);
+            if (known == result_.tensors.end()) {
                 result_.fault = "a partition comes before what it uses";
                 return false;
             }
-            input = made->second;
+            input = known->second;
         }
         for (auto& output : outputs_) {
             output = chain_.now.at(output.id);
@@ -111,37 +111,37 @@ private:
                                                out.size(), out.data(), test::cpu_engine()));
     }
 
-    // Laid out as the library says, in memory of its own with a guard behind it.
+    // Laid out as the library says, in memory of its own with a guard after it.
     bool take_outputs() {
         for (auto& output : outputs_) {
             if (output.id >= further) continue;
-            logical_tensor made{};
-            if (!refuse("query", calls_.compiled_partition_query_logical_tensor(compiled_,
-                                                                                output.id, &made)))
+            logical_tensor answer{};
+            if (!refuse("query", calls_.compiled_partition_query_logical_tensor(
+                                     compiled_, output.id, &answer)))
                 return false;
-            if (made.data_type != output.data_type) {
+            if (answer.data_type != output.data_type) {
                 result_.fault = "output " + std::to_string(output.id) + " has another type";
                 return false;
             }
-            output = made;
-            if (made.layout_type != dnnl_graph_layout_type_strided) {
+            output = answer;
+            if (answer.layout_type != dnnl_graph_layout_type_strided) {
                 result_.refusal = "a layout of its own";
                 return false;
             }
-            result_.tensors[made.id] = made;
-            result_.bytes[made.id].assign(test::size_of(made) + guard_bytes, guard);
+            result_.tensors[answer.id] = answer;
+            result_.bytes[answer.id].assign(test::size_of(answer) + guard_bytes, guard);
         }
         return true;
     }
 
     dnnl_graph_tensor_t make(const logical_tensor& tensor, std::byte* bytes) {
-        dnnl_graph_tensor_t made = nullptr;
+        dnnl_graph_tensor_t handle = nullptr;
         if (tensor.property == host_scalar)
-            calls_.tensor_create_scalar(&made, &tensor, bytes);
+            calls_.tensor_create_scalar(&handle, &tensor, bytes);
         else
-            calls_.tensor_create(&made, &tensor, test::cpu_engine(), bytes);
-        tensors_.push_back(made);
-        return made;
+            calls_.tensor_create(&handle, &tensor, test::cpu_engine(), bytes);
+        tensors_.push_back(handle);
+        return handle;
     }
 
     // `memory`: by id, where a tensor does not lie in its own.
@@ -171,11 +171,11 @@ private:
 
     // As if oneDNN multiplied wrongly: NaNs stay.
     void double_floats(std::vector<std::byte>& bytes) const {
-        for (std::size_t at = 0; at + guard_bytes < bytes.size(); at += sizeof(float)) {
+        for (std::size_t offset = 0; offset + guard_bytes < bytes.size(); offset += sizeof(float)) {
             float number = 0;
-            std::memcpy(&number, &bytes[at], sizeof number);
+            std::memcpy(&number, &bytes[offset], sizeof number);
             number *= 2;
-            std::memcpy(&bytes[at], &number, sizeof number);
+            std::memcpy(&bytes[offset], &number, sizeof number);
         }
     }
 
@@ -207,14 +207,14 @@ private:
                 return;
             }
             auto shared = result_.bytes.at(input);
-            const auto& own = result_.bytes.at(output);
-            if (shared.size() < own.size()) {
+            const auto& separate = result_.bytes.at(output);
+            if (shared.size() < separate.size()) {
                 result_.fault = "offers a place that is too small";
                 return;
             }
             execute({{input, shared.data()}, {output, shared.data()}});
             const auto& tensor = result_.tensors.at(output);
-            const auto wrong = difference({tensor, shared}, {tensor, own}, 0);
+            const auto wrong = difference({tensor, shared}, {tensor, separate}, 0);
             if (!wrong.empty()) result_.fault = "in place of another " + wrong;
         }
     }
@@ -250,11 +250,11 @@ tensor_bytes draw_inputs(generator& random, generator& later, const chain_descri
         const auto fill = chain.fills.find(id);
         const auto width = static_cast<std::size_t>(test::width_bytes(tensor));
         if (width == 1) test::fill_mask(random, bytes.data(), bytes.size());
-        for (std::size_t at = 0; width > 1 && at < bytes.size(); at += width) {
+        for (std::size_t offset = 0; width > 1 && offset < bytes.size(); offset += width) {
             const float number =
                 fill != chain.fills.end() ? fill->second : draw_number(random, largest);
             const bool is_nan = id == with_nans && test::one_in(later, 16);
-            store(&bytes[at], tensor.data_type, is_nan ? NAN : number);
+            store(&bytes[offset], tensor.data_type, is_nan ? NAN : number);
         }
     }
     return drawn;
@@ -312,16 +312,18 @@ chain_result run_chain(const session& side, const chain_description& chain,
 }
 
 chain_result repeat_partition(const session& side, const chain_description& chain,
-                              const chain_result& own, const chain_result& other, std::size_t id) {
-    chain_result result = own;
+                              const chain_result& plugin_result, const chain_result& other,
+                              std::size_t id) {
+    chain_result result = plugin_result;
     for (std::size_t i = 0; i < side.partitions.size(); ++i) {
-        const auto made = ports(side, side.partitions[i], false);
-        if (std::none_of(made.begin(), made.end(), [=](const auto& each) { return each.id == id; }))
+        const auto outputs = ports(side, side.partitions[i], false);
+        if (std::none_of(outputs.begin(), outputs.end(),
+                         [=](const auto& each) { return each.id == id; }))
             continue;
         for (const auto& input : ports(side, side.partitions[i], true))
-            if (!own.tensors.contains(input.id) ||
-                (!is_dense(own.tensors.at(input.id)) &&
-                 !described_alike(own.tensors.at(input.id), other.tensors.at(input.id))))
+            if (!plugin_result.tensors.contains(input.id) ||
+                (!is_dense(plugin_result.tensors.at(input.id)) &&
+                 !described_alike(plugin_result.tensors.at(input.id), other.tensors.at(input.id))))
                 result.refusal = "other inputs";
         if (result.refusal.empty()) run_partition(side, i, chain, result);
     }

@@ -23,9 +23,9 @@ double precision(dnnl_data_type_t type) {
 
 std::vector<std::int64_t> look_up(const dimensions& shape,
                                   const std::vector<std::int64_t>& extents) {
-    std::vector<std::int64_t> found;
-    for (const std::size_t dimension : shape) found.push_back(extents[dimension]);
-    return found;
+    std::vector<std::int64_t> shape_extents;
+    for (const std::size_t dimension : shape) shape_extents.push_back(extents[dimension]);
+    return shape_extents;
 }
 
 } // namespace
@@ -59,9 +59,10 @@ std::size_t chain_writer::add_dimension(std::int64_t extent) {
 
 dnnl_data_type_t chain_writer::type_now(dnnl_data_type_t recorded) const {
     static constexpr std::array values{dnnl_f32, dnnl_bf16, dnnl_f16};
-    const auto at = std::find(values.begin(), values.end(), recorded);
-    if (at == values.end() || !may_change_types) return recorded;
-    return values[(static_cast<std::size_t>(at - values.begin()) + types_on_) % values.size()];
+    const auto position = std::find(values.begin(), values.end(), recorded);
+    if (position == values.end() || !may_change_types) return recorded;
+    return values[(static_cast<std::size_t>(position - values.begin()) + types_on_) %
+                  values.size()];
 }
 
 // Permuted, with gaps now and then, but where oneDNN dies of gaps: in one dimension. What an extent
@@ -105,10 +106,10 @@ chain_value chain_writer::tensor(dnnl_data_type_t type, const dimensions& shape)
 }
 
 chain_value chain_writer::input(dnnl_data_type_t type, const dimensions& shape, double largest) {
-    auto made = tensor(type, shape);
-    made.largest = made_.largest[made.id] = largest;
-    if (one_in(later_, 8)) made_.now[made.id].property = dnnl_graph_tensor_property_constant;
-    return made;
+    auto value = tensor(type, shape);
+    value.largest = made_.largest[value.id] = largest;
+    if (one_in(later_, 8)) made_.now[value.id].property = dnnl_graph_tensor_property_constant;
+    return value;
 }
 
 bool chain_writer::takes_host_scalars(dnnl_data_type_t type) const {
@@ -116,37 +117,37 @@ bool chain_writer::takes_host_scalars(dnnl_data_type_t type) const {
 }
 
 chain_value chain_writer::give_host_scalar() {
-    const auto made = input(dnnl_f32, {});
-    made_.now[made.id].property = host_scalar;
-    return made;
+    const auto value = input(dnnl_f32, {});
+    made_.now[value.id].property = host_scalar;
+    return value;
 }
 
 chain_value chain_writer::fill(dnnl_data_type_t type, const dimensions& shape, float value) {
-    const auto made = input(type, shape);
-    made_.fills[made.id] = value;
-    return made;
+    const auto filled = input(type, shape);
+    made_.fills[filled.id] = value;
+    return filled;
 }
 
 void chain_writer::add_output(dnnl_data_type_t type, const dimensions& shape, double error) {
-    const auto made = tensor(type, shape);
-    made_.tolerance[made.id] = 2 * error;
-    made_.graph.ops.back().outputs.push_back(recorded(made));
+    const auto value = tensor(type, shape);
+    made_.tolerance[value.id] = 2 * error;
+    made_.graph.ops.back().outputs.push_back(recorded(value));
 }
 
 chain_value chain_writer::op(dnnl_graph_op_kind_t kind, const std::vector<chain_value>& inputs,
                              dnnl_data_type_t type, const dimensions& shape, double largest,
                              double error, test::attribute_list attributes) {
-    auto made = tensor(type, shape);
+    auto value = tensor(type, shape);
     const auto rounding = std::max(precision(type), precision(type_now(type)));
-    made.largest = largest;
-    made.error = error + largest * rounding;
-    made_.tolerance[made.id] = 2 * made.error;
-    if (changes_layouts_ && one_in(random_, 2)) made_.open.insert(made.id);
-    op_description op{first_op + made_.graph.ops.size(), kind, "", false, {}, {recorded(made)}};
+    value.largest = largest;
+    value.error = error + largest * rounding;
+    made_.tolerance[value.id] = 2 * value.error;
+    if (changes_layouts_ && one_in(random_, 2)) made_.open.insert(value.id);
+    op_description op{first_op + made_.graph.ops.size(), kind, "", false, {}, {recorded(value)}};
     for (const auto& input : inputs) op.inputs.push_back(recorded(input));
     op.attributes = std::move(attributes);
     made_.graph.ops.push_back(std::move(op));
-    return made;
+    return value;
 }
 
 chain_description chain_writer::take() {

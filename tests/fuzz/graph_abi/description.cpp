@@ -87,17 +87,17 @@ op_description draw_neighbour(std::size_t id, const op_description& before) {
 }
 
 void spoil(generator& random, logical_tensor& tensor) {
-    const auto at = draw(random, 0, DNNL_MAX_NDIMS - 1);
+    const auto place = draw(random, 0, DNNL_MAX_NDIMS - 1);
     static constexpr std::int64_t odd[] = {-1, 0, 1, unknown, INT64_MAX, 1LL << 40, 1LL << 62, 2};
     switch (draw(random, 0, 7)) {
     case 0:
         tensor.ndims = static_cast<int>(draw(random, -2, 13));
         break;
     case 1:
-        tensor.dims[at % 4] = pick(random, odd);
+        tensor.dims[place % 4] = pick(random, odd);
         break;
     case 2:
-        tensor.layout.strides[at % 4] = pick(random, odd);
+        tensor.layout.strides[place % 4] = pick(random, odd);
         break;
     case 3:
         tensor.layout_type = static_cast<dnnl_graph_layout_type_t>(draw(random, 0, 3));
@@ -113,7 +113,7 @@ void spoil(generator& random, logical_tensor& tensor) {
         break;
     default: {
         const auto step = draw(random, -2, 6);
-        std::int64_t& stride = tensor.layout.strides[at % 4];
+        std::int64_t& stride = tensor.layout.strides[place % 4];
         if (__builtin_add_overflow(stride, step, &stride)) stride = step;
     }
     }
@@ -165,10 +165,10 @@ std::string to_string(const op_description& op) {
     return text;
 }
 
-std::string to_string(const compile_description& given) {
+std::string to_string(const compile_description& request) {
     std::string text;
-    append(text, "  given input", given.inputs);
-    append(text, "  given output", given.outputs);
+    append(text, "  given input", request.inputs);
+    append(text, "  given output", request.outputs);
     return text;
 }
 
@@ -186,25 +186,25 @@ graph_description draw_graph(generator& random) {
 }
 
 compile_description draw_compile(generator& random, const op_description& select) {
-    compile_description made{select.inputs, select.outputs};
+    compile_description request{select.inputs, select.outputs};
     const auto whole = draw_extents(random);
-    for (auto& input : made.inputs) fill_in(random, input, whole);
-    for (auto& output : made.outputs) {
+    for (auto& input : request.inputs) fill_in(random, input, whole);
+    for (auto& output : request.outputs) {
         if (one_in(random, 3)) forget_shape(random, output);
         if (output.layout_type == dnnl_graph_layout_type_undef && !one_in(random, 30))
             output.layout_type = dnnl_graph_layout_type_any;
         if (output.layout_type == dnnl_graph_layout_type_strided && one_in(random, 4))
             relay(random, output);
     }
-    if (one_in(random, 3)) std::shuffle(made.inputs.begin(), made.inputs.end(), random);
-    if (one_in(random, 8)) made.inputs.push_back(test::dense(99, dnnl_f32, {4}));
-    if (one_in(random, 30)) made.inputs.pop_back();
+    if (one_in(random, 3)) std::shuffle(request.inputs.begin(), request.inputs.end(), random);
+    if (one_in(random, 8)) request.inputs.push_back(test::dense(99, dnnl_f32, {4}));
+    if (one_in(random, 30)) request.inputs.pop_back();
     while (one_in(random, 3)) {
-        auto& list = one_in(random, 3) ? made.outputs : made.inputs;
+        auto& list = one_in(random, 3) ? request.outputs : request.inputs;
         if (!list.empty())
             spoil(random, list[static_cast<std::size_t>(draw(random, 0, std::ssize(list) - 1))]);
     }
-    return made;
+    return request;
 }
 
 } // namespace maskwise::fuzz

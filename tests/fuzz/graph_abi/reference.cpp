@@ -88,12 +88,12 @@ struct operands {
     const logical_tensor *cond, *src_0, *src_1, *dst;
 };
 
-std::optional<operands> find_all(const op_description& select, const compile_description& given) {
-    const operands found{
-        find(given.inputs, select.inputs[0].id), find(given.inputs, select.inputs[1].id),
-        find(given.inputs, select.inputs[2].id), find(given.outputs, select.outputs[0].id)};
-    if (!found.cond || !found.src_0 || !found.src_1 || !found.dst) return std::nullopt;
-    return found;
+std::optional<operands> find_all(const op_description& select, const compile_description& request) {
+    const operands all{
+        find(request.inputs, select.inputs[0].id), find(request.inputs, select.inputs[1].id),
+        find(request.inputs, select.inputs[2].id), find(request.outputs, select.outputs[0].id)};
+    if (!all.cond || !all.src_0 || !all.src_1 || !all.dst) return std::nullopt;
+    return all;
 }
 
 bool is_odd(const logical_tensor& tensor) {
@@ -104,9 +104,9 @@ bool is_odd(const logical_tensor& tensor) {
 } // namespace
 
 const logical_tensor* find(const std::vector<logical_tensor>& tensors, std::size_t id) {
-    const auto found = std::find_if(tensors.begin(), tensors.end(),
-                                    [id](const auto& tensor) { return tensor.id == id; });
-    return found == tensors.end() ? nullptr : &*found;
+    const auto position = std::find_if(tensors.begin(), tensors.end(),
+                                       [id](const auto& tensor) { return tensor.id == id; });
+    return position == tensors.end() ? nullptr : &*position;
 }
 
 bool is_select(const op_description& op) {
@@ -115,11 +115,11 @@ bool is_select(const op_description& op) {
            types_fit(op.inputs[0], op.inputs[1], op.inputs[2], op.outputs[0]);
 }
 
-verdict judge(const op_description& select, const compile_description& given) {
-    const auto all = find_all(select, given);
+verdict judge(const op_description& select, const compile_description& request) {
+    const auto all = find_all(select, request);
     if (!all) return verdict::must_refuse;
     const auto& [cond, src_0, src_1, dst] = *all;
-    for (const auto* list : {&given.inputs, &given.outputs})
+    for (const auto* list : {&request.inputs, &request.outputs})
         for (const auto& tensor : *list)
             if (is_odd(tensor)) return verdict::either;
     if (!can_be_read(*cond) || !can_be_read(*src_0) || !can_be_read(*src_1))
@@ -136,8 +136,8 @@ verdict judge(const op_description& select, const compile_description& given) {
 }
 
 std::vector<std::int64_t> expected_extents(const op_description& select,
-                                           const compile_description& given) {
-    const auto all = find_all(select, given);
+                                           const compile_description& request) {
+    const auto all = find_all(select, request);
     return infer(select, extents_of(*all->cond), extents_of(*all->src_0), extents_of(*all->src_1))
         .value_or(extents{-1});
 }

@@ -29,52 +29,53 @@ struct attribute_setter {
 
 } // namespace
 
-void session::build_op(const op_description& what) {
+void session::build_op(const op_description& description) {
     dnnl_graph_op_t op = nullptr;
-    note(calls.op_create(&op, what.id, what.kind, "op"));
-    for (const auto& input : what.inputs) note(calls.op_add_input(op, &input));
-    for (const auto& output : what.outputs) note(calls.op_add_output(op, &output));
-    if (!what.auto_broadcast.empty())
+    note(calls.op_create(&op, description.id, description.kind, "op"));
+    for (const auto& input : description.inputs) note(calls.op_add_input(op, &input));
+    for (const auto& output : description.outputs) note(calls.op_add_output(op, &output));
+    if (!description.auto_broadcast.empty())
         note(calls.op_set_attr_str(op, dnnl_graph_op_attr_auto_broadcast,
-                                   what.auto_broadcast.c_str(), 1));
+                                   description.auto_broadcast.c_str(), 1));
     const std::int64_t axis = 1;
-    if (what.odd_attribute) note(calls.op_set_attr_s64(op, dnnl_graph_op_attr_axis, &axis, 1));
-    for (const auto& [name, value] : what.attributes)
+    if (description.odd_attribute)
+        note(calls.op_set_attr_s64(op, dnnl_graph_op_attr_axis, &axis, 1));
+    for (const auto& [name, value] : description.attributes)
         note(std::visit(attribute_setter{calls, op, name}, value));
     ops.push_back(op);
 }
 
 void session::note_partition(dnnl_graph_partition_t partition) {
-    partition_note made;
+    partition_note summary;
     std::size_t count = 0;
-    made.answers.push_back(calls.partition_get_op_num(partition, &count));
-    made.ops.resize(count);
-    made.answers.push_back(calls.partition_get_ops(partition, count, made.ops.data()));
-    made.answers.push_back(calls.partition_get_input_ports_num(partition, &count));
-    made.answers.push_back(static_cast<int>(count));
-    made.answers.push_back(calls.partition_get_output_ports_num(partition, &count));
-    made.answers.push_back(static_cast<int>(count));
-    notes.push_back(std::move(made));
+    summary.answers.push_back(calls.partition_get_op_num(partition, &count));
+    summary.ops.resize(count);
+    summary.answers.push_back(calls.partition_get_ops(partition, count, summary.ops.data()));
+    summary.answers.push_back(calls.partition_get_input_ports_num(partition, &count));
+    summary.answers.push_back(static_cast<int>(count));
+    summary.answers.push_back(calls.partition_get_output_ports_num(partition, &count));
+    summary.answers.push_back(static_cast<int>(count));
+    notes.push_back(std::move(summary));
 }
 
-void session::build_graph(const graph_description& what) {
+void session::build_graph(const graph_description& description) {
     note(calls.graph_create(&graph, dnnl_cpu));
-    for (const auto& op : what.ops) {
+    for (const auto& op : description.ops) {
         build_op(op);
         note(calls.add_op(graph, ops.back()));
     }
-    if (what.finalized) note(calls.graph_finalize(graph));
+    if (description.finalized) note(calls.graph_finalize(graph));
     std::size_t count = 0;
-    note(calls.graph_filter(graph, what.policy));
+    note(calls.graph_filter(graph, description.policy));
     note(calls.graph_get_partition_num(graph, &count));
     partitions.resize(count);
     if (count > 0) note(calls.graph_get_partitions(graph, count, partitions.data()));
     for (auto* partition : partitions) note_partition(partition);
 }
 
-// On an error the real library leaves an object behind that may only be destroyed.
-void session::build_single(const graph_description& what) {
-    build_op(what.ops[0]);
+// On an error the real library leaves an object that may only be destroyed.
+void session::build_single(const graph_description& description) {
+    build_op(description.ops[0]);
     dnnl_graph_partition_t partition = nullptr;
     note(calls.partition_create_with_op(&partition, ops[0], dnnl_cpu));
     if (answers.back() == dnnl_success) {
@@ -85,11 +86,11 @@ void session::build_single(const graph_description& what) {
     }
 }
 
-void session::build(const graph_description& what) {
-    if (what.through_single_op)
-        build_single(what);
+void session::build(const graph_description& description) {
+    if (description.through_single_op)
+        build_single(description);
     else
-        build_graph(what);
+        build_graph(description);
 }
 
 void session::destroy() {
@@ -101,31 +102,33 @@ void session::destroy() {
 namespace {
 
 // Takes the partition out of the list; false where it is not there.
-bool take(std::vector<partition_note>& from, const partition_note& what) {
-    const auto found = std::find(from.begin(), from.end(), what);
-    if (found == from.end()) return false;
-    from.erase(found);
+bool take(std::vector<partition_note>& from, const partition_note& description) {
+    const auto position = std::find(from.begin(), from.end(), description);
+    if (position == from.end()) return false;
+    from.erase(position);
     return true;
 }
 
 bool take_single(std::vector<partition_note>& from, std::size_t op) {
-    const auto found = std::find_if(from.begin(), from.end(), [op](const auto& each) {
+    const auto position = std::find_if(from.begin(), from.end(), [op](const auto& each) {
         return each.ops == std::vector<std::size_t>{op};
     });
-    if (found == from.end()) return false;
-    from.erase(found);
+    if (position == from.end()) return false;
+    from.erase(position);
     return true;
 }
 
 } // namespace
 
-std::string complain(const session& own, const session& other, const graph_description& what) {
-    if (own.answers != other.answers) return "the plugin answers otherwise than oneDNN alone";
-    if (own.notes == other.notes) return {};
-    if (what.policy != dnnl_graph_partition_policy_fusion || what.through_single_op)
+std::string complain(const session& plugin_side, const session& other,
+                     const graph_description& description) {
+    if (plugin_side.answers != other.answers)
+        return "the plugin answers otherwise than oneDNN alone";
+    if (plugin_side.notes == other.notes) return {};
+    if (description.policy != dnnl_graph_partition_policy_fusion || description.through_single_op)
         return "the partitions are others than oneDNN's";
     auto left = other.notes;
-    for (const auto& each : own.notes) {
+    for (const auto& each : plugin_side.notes) {
         if (take(left, each)) continue;
         if (each.ops.size() < 2) return "a partition that oneDNN does not have";
         for (const std::size_t op : each.ops)

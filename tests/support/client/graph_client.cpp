@@ -50,10 +50,10 @@ bool run_partition(dnnl_graph_partition_t partition, const std::vector<node>& no
         return compiled && execute(compiled.get(), inputs, outputs, bytes) == dnnl_success;
     }
     const std::size_t id = ops_of(partition).at(0);
-    const auto what = std::find_if(nodes.begin(), nodes.end(),
-                                   [id](const node& candidate) { return candidate.id == id; });
-    if (what->kind == dnnl_graph_op_select) select_by_reference(*what, bytes);
-    return what->kind == dnnl_graph_op_select || what->kind == dnnl_graph_op_end;
+    const auto single = std::find_if(nodes.begin(), nodes.end(),
+                                     [id](const node& candidate) { return candidate.id == id; });
+    if (single->kind == dnnl_graph_op_select) select_by_reference(*single, bytes);
+    return single->kind == dnnl_graph_op_select || single->kind == dnnl_graph_op_end;
 }
 
 } // namespace
@@ -85,20 +85,20 @@ failures_are_thrown::~failures_are_thrown() {
 
 dnnl_engine_t cpu_engine() {
     static const dnnl_engine_t engine = [] {
-        dnnl_engine_t made = nullptr;
-        if (CALL(dnnl_engine_create, &made, dnnl_cpu, 0) != dnnl_success) std::abort();
-        return made;
+        dnnl_engine_t handle = nullptr;
+        if (CALL(dnnl_engine_create, &handle, dnnl_cpu, 0) != dnnl_success) std::abort();
+        return handle;
     }();
     return engine;
 }
 
 dnnl_stream_t cpu_stream() {
     static const dnnl_stream_t stream = [] {
-        dnnl_stream_t made = nullptr;
+        dnnl_stream_t handle = nullptr;
         const auto status =
-            CALL(dnnl_stream_create, &made, cpu_engine(), dnnl_stream_default_flags);
+            CALL(dnnl_stream_create, &handle, cpu_engine(), dnnl_stream_default_flags);
         if (status != dnnl_success) std::abort();
-        return made;
+        return handle;
     }();
     return stream;
 }
@@ -124,22 +124,22 @@ node select_of(const dims& cond, const dims& src_0, const dims& src_1, const dim
             {dense(3, dnnl_f32, dst)}};
 }
 
-owned<dnnl_graph_op_t> make_op(const node& what) {
-    auto op = make<dnnl_graph_op_t>("dnnl_graph_op_create", [&](auto* made) {
-        return dnnl_graph_op_create(made, what.id, what.kind, what.name.c_str());
+owned<dnnl_graph_op_t> make_op(const node& described) {
+    auto op = make<dnnl_graph_op_t>("dnnl_graph_op_create", [&](auto* handle) {
+        return dnnl_graph_op_create(handle, described.id, described.kind, described.name.c_str());
     });
-    for (const auto& input : what.inputs) CALL(dnnl_graph_op_add_input, op.get(), &input);
-    for (const auto& output : what.outputs) CALL(dnnl_graph_op_add_output, op.get(), &output);
-    for (const auto& [name, value] : what.attributes)
-        call("dnnl_graph_op_set_attr", [&, key = name, &given = value] {
-            return std::visit(attribute_setter{op.get(), key}, given);
+    for (const auto& input : described.inputs) CALL(dnnl_graph_op_add_input, op.get(), &input);
+    for (const auto& output : described.outputs) CALL(dnnl_graph_op_add_output, op.get(), &output);
+    for (const auto& [name, value] : described.attributes)
+        call("dnnl_graph_op_set_attr", [&, key = name, &held = value] {
+            return std::visit(attribute_setter{op.get(), key}, held);
         });
     return op;
 }
 
 owned_graph make_graph() {
-    return make<dnnl_graph_graph_t>("dnnl_graph_graph_create", [](auto* made) {
-        return dnnl_graph_graph_create(made, dnnl_cpu);
+    return make<dnnl_graph_graph_t>("dnnl_graph_graph_create", [](auto* handle) {
+        return dnnl_graph_graph_create(handle, dnnl_cpu);
     });
 }
 
@@ -202,7 +202,7 @@ bool is_supported(dnnl_graph_partition_t partition) {
 owned_compiled make_compiled(dnnl_graph_partition_t partition) {
     return make<dnnl_graph_compiled_partition_t>(
         "dnnl_graph_compiled_partition_create",
-        [=](auto* made) { return dnnl_graph_compiled_partition_create(made, partition); });
+        [=](auto* handle) { return dnnl_graph_compiled_partition_create(handle, partition); });
 }
 
 dnnl_status_t compile_into(dnnl_graph_compiled_partition_t compiled,
@@ -230,20 +230,20 @@ std::vector<logical_tensor> queried(dnnl_graph_compiled_partition_t compiled,
     return result;
 }
 
-owned_tensor tensor_at(const logical_tensor& what, void* data) {
+owned_tensor tensor_at(const logical_tensor& described, void* data) {
     using create_scalar =
         dnnl_status_t (*)(dnnl_graph_tensor_t*, const logical_tensor*, void* value);
-    if (what.property != host_scalar)
-        return make<dnnl_graph_tensor_t>("dnnl_graph_tensor_create", [&](auto* made) {
-            return dnnl_graph_tensor_create(made, &what, cpu_engine(), data);
+    if (described.property != host_scalar)
+        return make<dnnl_graph_tensor_t>("dnnl_graph_tensor_create", [&](auto* handle) {
+            return dnnl_graph_tensor_create(handle, &described, cpu_engine(), data);
         });
     const auto create =
         reinterpret_cast<create_scalar>(dlsym(RTLD_DEFAULT, "dnnl_graph_tensor_create_scalar"));
     // Gone at once: the tensor has its own.
-    std::vector<std::uint8_t> value(static_cast<std::size_t>(width_bytes(what)));
+    std::vector<std::uint8_t> value(static_cast<std::size_t>(width_bytes(described)));
     std::memcpy(value.data(), data, value.size());
-    auto tensor = make<dnnl_graph_tensor_t>("dnnl_graph_tensor_create_scalar", [&](auto* made) {
-        return create(made, &what, value.data());
+    auto tensor = make<dnnl_graph_tensor_t>("dnnl_graph_tensor_create_scalar", [&](auto* handle) {
+        return create(handle, &described, value.data());
     });
     std::fill(value.begin(), value.end(), std::uint8_t{0xEE});
     return tensor;
