@@ -14,6 +14,7 @@
 #include "limit/limit_kernel.hpp"
 
 #include <benchmark/benchmark.h>
+#include <tbb/task_arena.h>
 
 #include <chrono>
 #include <functional>
@@ -115,11 +116,13 @@ private:
 
 void attend(benchmark::State& state, problem& data, int threads) {
     const auto plan = make_tile_plan(data.desc, active_isa());
-    const parallel_loop alone{1, {}};
-    for ([[maybe_unused]] auto _ : state) {
-        run_attention(*plan, data.operands(), plan->numbers, threads == 1 ? &alone : nullptr);
-        benchmark::ClobberMemory();
-    }
+    tbb::task_arena arena(threads);
+    arena.execute([&] {
+        for ([[maybe_unused]] auto _ : state) {
+            run_attention(*plan, data.operands(), plan->numbers, nullptr);
+            benchmark::ClobberMemory();
+        }
+    });
     using benchmark::Counter;
     state.counters["flops"] = Counter(2 * data.products, Counter::kIsIterationInvariantRate);
     const double of_peak = peak(plan->in_pairs, threads);
