@@ -18,8 +18,8 @@ struct known_operator {
     std::size_t inputs; // with one output
 };
 constexpr known_operator known_operators[] = {
-#define MASKWISE_ROW_BINARY(name, turned, onnx) {onnx, op_kind::name, 2},
-#define MASKWISE_ROW_UNARY(name, onnx) {onnx, op_kind::name, 1},
+#define MASKWISE_ROW_BINARY(name, turned, onednn, onnx) {onnx, op_kind::name, 2},
+#define MASKWISE_ROW_UNARY(name, onednn, onnx, ...) {onnx, op_kind::name, 1},
 #include "kernel/rows/operators.inc"
     {"Where", op_kind::select, 3},
     {"Softmax", op_kind::soft_max, 1},

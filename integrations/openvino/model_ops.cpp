@@ -35,8 +35,8 @@ struct named_kind {
     op_kind kind;
 };
 constexpr named_kind elementwise[] = {
-#define MASKWISE_ROW_BINARY(name, turned, onnx) {#name, onnx, op_kind::name},
-#define MASKWISE_ROW_UNARY(name, onnx) {#name, onnx, op_kind::name},
+#define MASKWISE_ROW_BINARY(name, turned, onednn, onnx) {#name, onnx, op_kind::name},
+#define MASKWISE_ROW_UNARY(name, onednn, onnx, ...) {#name, onnx, op_kind::name},
 #include "kernel/rows/operators.inc"
 };
 

@@ -31,7 +31,6 @@ struct column_range {
 // Bytes from what an action reads to the next row's.
 struct row_move {
     std::int64_t side = 0, cond = 0;
-    std::array<std::int64_t, 2> compared = {};
 };
 
 class row_walk {
@@ -141,15 +140,6 @@ private:
         add_action(action, move);
     }
 
-    void bind_step(const row_compared_select& step) {
-        row_move move;
-        row_action action{step.op};
-        action.side = side_of(step.side, move.side);
-        action.compared = {side_of(step.high, move.compared[0]),
-                           side_of(step.low, move.compared[1])};
-        add_action(action, move);
-    }
-
     void bind_step(const row_causal_select& step) {
         std::int64_t move = 0; // the plan sees to it that the side is one element a row
         ranges_[1] = {0, plan_.columns, nullptr, side_of(step.side, move).value, action_count_};
@@ -182,8 +172,6 @@ private:
             const row_move& move = moves_[i];
             if (action.side.at != nullptr) action.side.at += move.side;
             if (action.cond != nullptr) action.cond += move.cond;
-            for (std::size_t c = 0; c < action.compared.size(); ++c)
-                if (action.compared[c].at != nullptr) action.compared[c].at += move.compared[c];
         }
         ranges_[0].last = columns();
         if (range_count_ == 2) set_boundary();

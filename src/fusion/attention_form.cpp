@@ -33,8 +33,6 @@ public:
         form_.cond_masks = step.op == row_operator::select_masked;
     }
 
-    void take(const row_compared_select&) { require(false, "the mask is a comparison"); }
-
     void take(const row_causal_select& step) { take_fill(step.side); }
 
     attention_form made() && { return std::move(form_); }

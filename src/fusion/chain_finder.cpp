@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
 
 namespace maskwise::fusion {
 namespace {
@@ -14,13 +15,15 @@ struct row_form {
     op_kind kind;
     row_operator op;
     std::size_t inputs;
-    row_operator turned; // where the row is the second input; `replace` where that is none
+    row_operator turned; // if the row is the second input; `replace` if there is none
+    bool has_constants;
 };
 
 constexpr row_form row_forms[] = {
-#define MASKWISE_ROW_BINARY(name, turned, onnx)                                                    \
-    {op_kind::name, row_operator::name, 2, row_operator::turned},
-#define MASKWISE_ROW_UNARY(name, onnx) {op_kind::name, row_operator::name, 1, row_operator::name},
+#define MASKWISE_ROW_BINARY(name, turned, ...)                                                     \
+    {op_kind::name, row_operator::name, 2, row_operator::turned, false},
+#define MASKWISE_ROW_UNARY(name, onednn, onnx, first, ...)                                         \
+    {op_kind::name, row_operator::name, 1, row_operator::name, std::string_view(#first) != "none"},
 #include "kernel/rows/operators.inc"
 };
 
@@ -42,10 +45,6 @@ std::optional<row_inputs> row_inputs_of(const op& op) {
     const std::size_t inputs = form != nullptr ? form->inputs : is_select ? 3 : is_cast ? 1 : 0;
     if (inputs == 0 || op.inputs.size() != inputs || op.outputs.size() != 1) return std::nullopt;
     return row_inputs{is_select ? 1U : 0U, inputs - 1};
-}
-
-bool has_constants(op_kind kind) {
-    return kind == op_kind::leaky_relu || kind == op_kind::clamp;
 }
 
 // A value between two operators has the type that the graph gives it. Select moves values.
@@ -90,7 +89,6 @@ private:
     void take_select(const op& select);
     void begin_with_soft_max(const op& soft_max);
     bool take_mask(const op& select, bool keeps_row);
-    const op* find_comparison(const op& select) const;
     bool may_take_select(const op& select, std::size_t row) const;
     row_step make_select(const op& select, std::size_t row);
     std::optional<row_step> make_step(const op& user, std::size_t row);
@@ -136,42 +134,21 @@ bool chain_finder::take_mask(const op& select, bool keeps_row) {
         take_causal_mask(select, policy_, chain_);
         return true;
     } catch (const no_chain&) {
-        if (!policy_.may_be_operand(cond) && find_comparison(select) == nullptr) throw;
+        if (!policy_.may_be_operand(cond)) throw;
         chain_.op_ids.clear();
         chain_.causal_offset.clear();
         return false;
     }
 }
 
-// The GreaterEqual of two operands that alone makes the cond.
-const op* chain_finder::find_comparison(const op& select) const {
-    const std::size_t cond = select.inputs[0].id;
-    const op* maker = policy_.maker(cond);
-    const auto may_compare = [&](const logical_tensor& input) {
-        return policy_.may_be_operand(input.id) && computes_in_f32(input.type);
-    };
-    const bool is_comparison = maker != nullptr && maker->kind == op_kind::greater_equal &&
-                               maker->inputs.size() == 2 && policy_.may_take(*maker) &&
-                               policy_.only_reader(cond) == &select && broadcasts(*maker) &&
-                               std::ranges::all_of(maker->inputs, may_compare);
-    return is_comparison ? maker : nullptr;
-}
-
 row_step chain_finder::make_select(const op& select, std::size_t row) {
     const auto op = row == 1 ? row_operator::select_kept : row_operator::select_masked;
-    if (const auto* comparison = find_comparison(select)) {
-        chain_.op_ids.push_back(comparison->id);
-        const std::size_t high = add_operand(comparison->inputs[0]);
-        const std::size_t low = add_operand(comparison->inputs[1]);
-        return row_compared_select{op, high, low, add_operand(select.inputs[3 - row])};
-    }
     const std::size_t cond = add_operand(select.inputs[0]);
     return row_select{op, cond, add_operand(select.inputs[3 - row])};
 }
 
 bool chain_finder::may_take_select(const op& select, std::size_t row) const {
-    const std::size_t operands = find_comparison(select) != nullptr ? 3 : 2;
-    return row > 0 && broadcasts(select) && has_room(operands) &&
+    return row > 0 && broadcasts(select) && has_room(2) &&
            policy_.may_be_operand(select.inputs[0].id) &&
            policy_.may_be_operand(select.inputs[3 - row].id);
 }
@@ -181,7 +158,7 @@ std::optional<row_step> chain_finder::make_step(const op& user, std::size_t row)
     if (user.kind == op_kind::select)
         return may_take_select(user, row) ? std::optional(make_select(user, row)) : std::nullopt;
     const row_form* form = find_form(user.kind);
-    if (form == nullptr || (has_constants(user.kind) && !user.constants)) return std::nullopt;
+    if (form == nullptr || (form->has_constants && !user.constants)) return std::nullopt;
     if (form->inputs == 1) return row_change{form->op, user.constants.value_or(row_constants{})};
     const row_operator op = row == 0 ? form->op : form->turned;
     const logical_tensor& side = user.inputs[1 - row];

@@ -40,7 +40,7 @@ bool is_closed(const merged_chain& merged, const graph_index& values) {
 std::optional<merged_chain> find_merged(const op& select, const match_policy& policy) {
     try {
         merged_chain found{find_chain(select, policy), {}};
-        if (found.chain.op_ids.size() < 2) return std::nullopt;
+        if (!found.chain.soft_max) return std::nullopt;
         std::set<std::size_t> members(found.chain.op_ids.begin(), found.chain.op_ids.end());
         add_makers(found.chain.result, policy.values(), members, found.ops);
         if (is_closed(found, policy.values())) return found;

@@ -24,9 +24,9 @@ struct merged_chain {
     std::vector<op> ops; // in topological order; the last makes the result
 };
 
-// The chains in a graph of two operators or more. Each operator is in one at most; `stands_alone`
-// tells by id which may be taken. Shapes must be known where they decide which input is the row.
-// Linear in the size of the graph.
+// The chains of a Select and a SoftMax in a graph. Each operator is in one chain at most;
+// `stands_alone` tells by id which operators may be taken. Shapes must be known where they decide
+// which input is the row. Linear in the size of the graph.
 std::vector<merged_chain> find_row_chains(std::span<const op> graph, const op_filter& stands_alone);
 
 } // namespace maskwise::fusion

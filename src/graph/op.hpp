@@ -13,8 +13,8 @@ namespace maskwise::graph {
 // The operators that the matcher tells apart. `other` stands for every operator that Maskwise never
 // touches.
 enum class op_kind : std::uint8_t {
-#define MASKWISE_ROW_BINARY(name, turned, onnx) name,
-#define MASKWISE_ROW_UNARY(name, onnx) name,
+#define MASKWISE_ROW_BINARY(name, ...) name,
+#define MASKWISE_ROW_UNARY(name, ...) name,
 #include "kernel/rows/operators.inc"
     select,
     greater_equal,

@@ -55,10 +55,14 @@ role role_of(const row_desc& desc, std::size_t operand) {
     return std::ranges::any_of(desc.steps, is_its_cond) ? role::cond : role::input;
 }
 
+// Whether rows have a direction: with a SoftMax or a causal mask.
+bool works_along_rows(const row_desc& desc) {
+    return desc.soft_max || is_causal(desc.steps);
+}
+
 void require_sizes(const row_desc& desc) {
     const dims& shape = desc.scores.extents;
-    if ((shape.empty() && works_along_rows(desc.steps, desc.soft_max)) ||
-        desc.result.extents != shape)
+    if ((shape.empty() && works_along_rows(desc)) || desc.result.extents != shape)
         throw argument_error("scores " + to_string(shape) + " and result " +
                              to_string(desc.result.extents) + " are not rows of one shape");
     if (desc.operands.size() > max_row_operands || desc.steps.size() > max_row_actions)
@@ -115,8 +119,7 @@ row_desc collapsed(row_desc desc) {
 }
 
 bool can_collapse(const row_desc& desc) {
-    return !works_along_rows(desc.steps, desc.soft_max) && !desc.statistics &&
-           element_count(desc.result.extents) > 0 &&
+    return !works_along_rows(desc) && !desc.statistics && element_count(desc.result.extents) > 0 &&
            std::ranges::none_of(desc.result.strides_bytes, [](auto stride) { return stride < 0; });
 }
 
@@ -162,17 +165,16 @@ bool pays_to_stream(const row_plan& plan, std::int64_t stream_from_bytes) {
 }
 
 constexpr const char* operator_names[] = {
-#define MASKWISE_ROW_BINARY(name, turned, onnx) #name,
+#define MASKWISE_ROW_BINARY(name, ...) #name,
 #define MASKWISE_ROW_TURNED(name) #name,
 #define MASKWISE_ROW_SELECT(name) #name,
-#define MASKWISE_ROW_UNARY(name, onnx) #name,
+#define MASKWISE_ROW_UNARY(name, ...) #name,
 #define MASKWISE_ROW_ROUNDING(name) #name,
 #include "kernel/rows/operators.inc"
 };
 
 struct step_name {
     const char* operator()(const row_causal_select&) const { return "select_causal"; }
-    const char* operator()(const row_compared_select&) const { return "select_compared"; }
     const char* operator()(const row_select&) const { return "select"; }
     const char* operator()(const auto& step) const {
         return operator_names[static_cast<std::size_t>(step.op)];
@@ -196,11 +198,6 @@ bool is_causal(const std::vector<row_step>& steps) {
     return std::ranges::any_of(steps, [](const row_step& step) {
         return std::holds_alternative<row_causal_select>(step);
     });
-}
-
-bool works_along_rows(const std::vector<row_step>& steps,
-                      const std::optional<row_soft_max>& soft_max) {
-    return soft_max || is_causal(steps);
 }
 
 row_plan make_row_plan(const row_desc& given, isa target, std::int64_t stream_from_bytes) {

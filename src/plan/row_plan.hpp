@@ -35,15 +35,10 @@ struct row_select { // row = cond ? row : side, or the other way round
     row_operator op;
     std::size_t cond, side;
 };
-struct row_compared_select { // the same, where cond is `high` >= `low`
-    row_operator op;
-    std::size_t high, low, side;
-};
 struct row_causal_select { // row = row number + offset >= column number ? row : side
     std::size_t side;
 };
-using row_step =
-    std::variant<row_change, row_combine, row_select, row_compared_select, row_causal_select>;
+using row_step = std::variant<row_change, row_combine, row_select, row_causal_select>;
 
 // Runs over the row after the steps.
 struct row_soft_max {
@@ -73,10 +68,6 @@ struct row_desc {
 std::span<const char* const> row_operator_names();
 
 bool is_causal(const std::vector<row_step>& steps);
-
-// Whether rows have a direction: with a SoftMax or a causal mask.
-bool works_along_rows(const std::vector<row_step>& steps,
-                      const std::optional<row_soft_max>& soft_max);
 
 // An operand as the walk over rows meets it.
 struct row_operand {

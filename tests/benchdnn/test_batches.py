@@ -45,8 +45,7 @@ ATTENTION = [
     Floor(0, (3, 3), (3, 3)),
 ]
 OWN_CASES = [Floor(8, (8, 8), (6, 5)), Floor(7, (4, 0), (1, 0)), Floor(0, (2, 0), (2, 0))]
-MERGED_NEIGHBOURS = [Floor(7, (11, 5), (11, 5))]
-MERGED_ROWS = [Floor(7, (4, 4), (4, 4))]
+MERGED = [Floor(7, (7, 3), (7, 3))]
 
 
 def count_of(pair: tuple[int, int]) -> int:
@@ -114,17 +113,11 @@ class Batches(Expectations):
     def test_neighbours(self) -> None:
         self.demand(report("--batch=op_ci"), NEIGHBOURS, plugin=False)
 
-    def demand_merged(self, batch: str, floors: list[Floor]) -> None:
+    def test_merged_rows(self) -> None:
         needs_plugin(self)
         if SETUP.minor < 7:
             self.skipTest("this oneDNN has no Select and no GenIndex of its own")
-        self.demand(report(f"--batch={batch}", plugin=True), floors, plugin=True)
-
-    def test_merged_neighbours(self) -> None:
-        self.demand_merged("merge_ci", MERGED_NEIGHBOURS)
-
-    def test_merged_rows(self) -> None:
-        self.demand_merged("merge_rows_ci", MERGED_ROWS)
+        self.demand(report("--batch=merge_ci", plugin=True), MERGED, plugin=True)
 
     def test_selects_with_onednn_alone(self) -> None:
         tests = report("--isolate", "--batch=select_ci")

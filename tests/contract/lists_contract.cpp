@@ -74,16 +74,6 @@ graph_case rows() {
             {filled(dense(result, shape), -7)}};
 }
 
-graph_case loop() {
-    return {merges(),
-            partitions_of(
-                {make(10, kind::Select, {dense(1, shape, boolean), dense(0, shape), dense(2, {1})},
-                      dense(select_result, shape)),
-                 make(11, kind::Exp, {dense(select_result, shape)}, dense(result, shape))}),
-            {filled(dense(0, shape), 1), mask(1, shape), filled(dense(2, {1}), -50)},
-            {filled(dense(result, shape), -7)}};
-}
-
 const extents q{1, 2, 8, 4}, k{1, 2, 4, 8}, scores{1, 2, 8, 8};
 constexpr std::size_t product = 30, scaled = 31, weights = 32;
 
@@ -155,11 +145,11 @@ TEST_P(lists, what_is_used_must_be_there) {
 }
 
 std::string name_of(const testing::TestParamInfo<graph_case (*)()>& which) {
-    const char* const names[] = {"rows", "loop", "attention"};
+    const char* const names[] = {"rows", "attention"};
     return names[which.index];
 }
 
-INSTANTIATE_TEST_SUITE_P(each, lists, testing::Values(rows, loop, attention), name_of);
+INSTANTIATE_TEST_SUITE_P(each, lists, testing::Values(rows, attention), name_of);
 
 #if DNNL_VERSION_MINOR >= 13
 op with_statistics(op made, const logical_tensor& statistics) {

@@ -119,10 +119,10 @@ TEST(sizes, of_a_select) {
     try_all(partitions[0], 4);
 }
 
-TEST(sizes, of_a_merged_loop) {
-    if (!merges()) GTEST_SKIP() << "two partitions without AVX2";
+TEST(sizes, of_merged_rows) {
+    if (!merges()) GTEST_SKIP() << "two partitions without the plugin";
     const auto partitions =
-        partitions_of({select(), make(11, kind::Exp, {dense(4, recorded)}, dense(5, recorded))});
+        partitions_of({select(), soft_max(11, dense(4, recorded), dense(5, recorded))});
     ASSERT_EQ(partitions.size(), 1U);
     try_all(partitions[0], 5);
 }

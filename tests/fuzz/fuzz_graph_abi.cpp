@@ -1,7 +1,7 @@
 // The C ABI of oneDNN Graph: bytes become a graph of Selects and the calls of a client. Up to the
-// partitions every status must be the one that oneDNN alone gives, and the partitions are oneDNN's,
-// but for those that the policy allows to be merged; what Maskwise compiles must work or be refused
-// as the rules of graph_abi/reference.cpp say, and dst must hold the reference's bytes.
+// partitions every status must be the one that oneDNN alone gives, and the partitions are oneDNN's;
+// what Maskwise compiles must work or be refused as the rules of graph_abi/reference.cpp say, and
+// dst must hold the reference's bytes.
 
 #include "graph_abi/api.hpp"
 #include "graph_abi/call_sequence.hpp"
@@ -25,21 +25,21 @@ struct buffers {
 };
 
 buffers bind(generator& random, const std::vector<logical_tensor>& list) {
-    buffers bound;
+    buffers made;
     for (const auto& tensor : list) {
         const bool is_usual = tensor.ndims >= 0 && tensor.layout_type == 2;
-        auto& bytes = bound.bytes.emplace_back((is_usual ? test::size_of(tensor) : 1) + 1);
+        auto& bytes = made.bytes.emplace_back((is_usual ? test::size_of(tensor) : 1) + 1);
         test::fill_random(random, bytes.data(), bytes.size());
         if (test::width_bytes(tensor) == 1) test::fill_mask(random, bytes.data(), bytes.size());
-        bound.owners.push_back(test::tensor_at(tensor, bytes.data()));
-        bound.tensors.push_back(bound.owners.back().get());
+        made.owners.push_back(test::tensor_at(tensor, bytes.data()));
+        made.tensors.push_back(made.owners.back().get());
     }
-    return bound;
+    return made;
 }
 
 // Memory that a small test has; descriptions that no client could have memory for are compiled
 // only.
-bool can_be_run(const compile_description& request, const logical_tensor& dst) {
+bool can_be_run(const compile_description& given, const logical_tensor& dst) {
     const auto small = [](const logical_tensor& tensor) {
         std::int64_t span = 1, count = 1;
         for (int i = 0; i < tensor.ndims; ++i) {
@@ -51,73 +51,38 @@ bool can_be_run(const compile_description& request, const logical_tensor& dst) {
         return span < 1 << 20 && count < 1 << 20 && tensor.property != 3 &&
                tensor.layout_type == dnnl_graph_layout_type_strided;
     };
-    return small(dst) && std::all_of(request.inputs.begin(), request.inputs.end(), small);
+    return small(dst) && std::all_of(given.inputs.begin(), given.inputs.end(), small);
 }
 
 std::size_t position(const std::vector<logical_tensor>& list, std::size_t id) {
     return static_cast<std::size_t>(find(list, id) - list.data());
 }
 
-// What one partition computes: a Select, whose dst may go through a ReLU that was merged with it.
-struct claimed {
-    op_description select; // its output is the partition's
-    bool has_relu = false;
-};
-
-template <typename Change>
-void change_words(std::vector<std::byte>& bytes, std::int64_t width, Change&& change) {
-    for (std::size_t offset = 0; offset + static_cast<std::size_t>(width) <= bytes.size();
-         offset += static_cast<std::size_t>(width)) {
-        std::uint32_t word = 0;
-        std::memcpy(&word, &bytes[offset], static_cast<std::size_t>(width));
-        word = change(word, std::uint32_t{1} << (width * 8 - 1));
-        std::memcpy(&bytes[offset], &word, static_cast<std::size_t>(width));
-    }
-}
-
-// Finite numbers and no -0.0, so that the bits of a ReLU's result are known.
-void make_ordinary(std::vector<std::byte>& bytes, std::int64_t width) {
-    change_words(bytes, width, [](std::uint32_t word, std::uint32_t sign) {
-        word &= ~(sign >> 1); // the exponent's highest bit
-        return word == sign ? 0 : word;
-    });
-}
-
-// ReLU of a selected value is the selected one of two ReLUs.
-void apply_relu(std::vector<std::byte>& bytes, std::int64_t width) {
-    change_words(bytes, width, [](std::uint32_t word, std::uint32_t sign) {
-        return (word & sign) != 0 ? 0 : word;
-    });
-}
-
-std::vector<std::byte> expected_bytes(const claimed& claim, const compile_description& request,
-                                      buffers& in, std::vector<std::byte> dst,
+std::vector<std::byte> expected_bytes(const op_description& select,
+                                      const compile_description& given, buffers& in,
+                                      std::vector<std::byte> dst,
                                       const logical_tensor& dst_tensor) {
     const std::int64_t width = test::width_bytes(dst_tensor);
-    std::vector<std::byte> sources[3];
     test::view operands[3];
     for (std::size_t i = 0; i < 3; ++i) {
-        const std::size_t port = position(request.inputs, claim.select.inputs[i].id);
-        if (claim.has_relu && i > 0) make_ordinary(in.bytes[port], width);
-        sources[i] = in.bytes[port];
-        if (claim.has_relu && i > 0) apply_relu(sources[i], width);
-        operands[i] = test::view_of(request.inputs[port], sources[i].data(), i == 0 ? 1 : width);
+        const std::size_t at = position(given.inputs, select.inputs[i].id);
+        operands[i] = test::view_of(given.inputs[at], in.bytes[at].data(), i == 0 ? 1 : width);
     }
     test::select_reference(operands[0], operands[1], operands[2],
                            test::view_of(dst_tensor, dst.data(), width), width);
     return dst;
 }
 
-void run(generator& random, const claimed& claim, const compile_description& request,
+void run(generator& random, const op_description& select, const compile_description& given,
          dnnl_graph_compiled_partition_t compiled) {
-    buffers in = bind(random, request.inputs), out = bind(random, request.outputs);
-    const std::size_t port = position(request.outputs, claim.select.outputs[0].id);
-    const auto wanted = expected_bytes(claim, request, in, out.bytes[port], request.outputs[port]);
+    buffers in = bind(random, given.inputs), out = bind(random, given.outputs);
+    const std::size_t at = position(given.outputs, select.outputs[0].id);
+    const auto wanted = expected_bytes(select, given, in, out.bytes[at], given.outputs[at]);
     const int status = with_plugin().compiled_partition_execute(
         compiled, test::cpu_stream(), in.tensors.size(), in.tensors.data(), out.tensors.size(),
         out.tensors.data());
     if (status != dnnl_success) fail("execute answers " + std::to_string(status));
-    if (out.bytes[port] != wanted) fail("dst is wrong");
+    if (out.bytes[at] != wanted) fail("dst is wrong");
 }
 
 // Tells in the end how much was tried.
@@ -132,75 +97,69 @@ struct counter {
     }
 } counted;
 
-void check_compiled(generator& random, const claimed& claim, compile_description request,
+void check_compiled(generator& random, const op_description& select, compile_description given,
                     dnnl_graph_compiled_partition_t compiled) {
-    const op_description& select = claim.select;
     // By that id the input is meant.
-    if (find(request.inputs, select.outputs[0].id) != nullptr) return;
+    if (find(given.inputs, select.outputs[0].id) != nullptr) return;
     logical_tensor dst{};
     with_plugin().compiled_partition_query_logical_tensor(compiled, select.outputs[0].id, &dst);
-    const auto extents = expected_extents(select, request);
+    const auto extents = expected_extents(select, given);
     if (extents != std::vector<std::int64_t>(dst.dims, dst.dims + std::max(dst.ndims, 0)))
-        fail("dst has another shape than expected\n" + to_string(select) + to_string(request) +
+        fail("dst has another shape than expected\n" + to_string(select) + to_string(given) +
              to_string(compile_description{{}, {dst}}));
-    if (!can_be_run(request, dst)) return;
-    request.outputs[position(request.outputs, dst.id)] = dst;
+    if (!can_be_run(given, dst)) return;
+    given.outputs[position(given.outputs, dst.id)] = dst;
     // Extra outputs have no memory that is meant.
-    request.outputs.resize(position(request.outputs, dst.id) + 1);
-    run(random, claim, request, compiled);
+    given.outputs.resize(position(given.outputs, dst.id) + 1);
+    run(random, select, given, compiled);
     ++counted.executions;
 }
 
-void compile(generator& random, const claimed& claim, dnnl_graph_partition_t partition) {
-    const op_description& select = claim.select;
-    const auto request = draw_compile(random, select);
+void compile(generator& random, const op_description& select, dnnl_graph_partition_t partition) {
+    const auto given = draw_compile(random, select);
     ++counted.compiles;
     const auto compiled = test::make_compiled(partition);
-    const int status =
-        test::compile_into(compiled.get(), partition, request.inputs, request.outputs);
-    const std::string about = to_string(select) + to_string(request);
-    const verdict expected = judge(select, request);
+    const int status = test::compile_into(compiled.get(), partition, given.inputs, given.outputs);
+    const std::string about = to_string(select) + to_string(given);
+    const verdict expected = judge(select, given);
     if (expected == verdict::must_work && status != dnnl_success)
         fail("compile refuses with " + std::to_string(status) + " what must work\n" + about);
     if (expected == verdict::must_refuse && status == dnnl_success)
         fail("compile takes what it must refuse\n" + about);
-    if (status == dnnl_success) check_compiled(random, claim, request, compiled.get());
+    if (status == dnnl_success) check_compiled(random, select, given, compiled.get());
 }
 
 // Ids may repeat: the first operator of an id is the one in the graph.
-std::optional<claimed> find_claimed(const graph_description& graph, const partition_note& note) {
-    const auto find_op = [&graph](std::size_t id) {
-        return *std::find_if(graph.ops.begin(), graph.ops.end(),
-                             [id](const auto& op) { return op.id == id; });
-    };
-    claimed claim{find_op(note.ops[0]), note.ops.size() == 2};
-    if (note.ops.size() > 2 || !is_select(claim.select)) return std::nullopt;
-    if (claim.has_relu) claim.select.outputs = find_op(note.ops[1]).outputs;
-    return claim;
+std::optional<op_description> find_select(const graph_description& graph,
+                                          const partition_note& note) {
+    if (note.ops.size() != 1) return std::nullopt;
+    const auto op = std::find_if(graph.ops.begin(), graph.ops.end(),
+                                 [&](const auto& each) { return each.id == note.ops[0]; });
+    return is_select(*op) ? std::optional(*op) : std::nullopt;
 }
 
 void compile_all(generator& random, const graph_description& graph, session& s) {
     for (std::size_t i = 0; i < s.partitions.size(); ++i) {
-        const auto claim = find_claimed(graph, s.notes[i]);
-        if (!claim) continue;
+        const auto select = find_select(graph, s.notes[i]);
+        if (!select) continue;
         if (!test::is_supported(s.partitions[i]))
             fail("a Select that the real library takes is not supported");
         for (auto times = draw(random, 1, 20); times > 0; --times)
-            compile(random, *claim, s.partitions[i]);
+            compile(random, *select, s.partitions[i]);
     }
 }
 
 void check_graph(generator& random) {
     const auto description = draw_graph(random);
     ++counted.graphs;
-    session plugin_side(with_plugin()), other(real());
-    plugin_side.build(description);
+    session own(with_plugin()), other(real());
+    own.build(description);
     other.build(description);
-    const std::string wrong = complain(plugin_side, other, description);
+    const std::string wrong = complain(own, other, description);
     if (!wrong.empty()) fail(wrong);
     other.destroy();
-    compile_all(random, description, plugin_side);
-    plugin_side.destroy();
+    compile_all(random, description, own);
+    own.destroy();
 }
 
 // Partitions take oneDNN a hundred times longer than all other calls.

@@ -1,4 +1,4 @@
-// Graphs around a Select as they are merged or become composites, compiled with other shapes, types
+// Graphs around a Select as they are merged or become composites, compiled with other shapes
 // and layouts than at add_op: what oneDNN alone takes the plugin takes, and both compute the same,
 // within bounds that follow from the operators.
 // usage: fuzz_graph_chains INPUTS SEED [FILE...]

@@ -26,10 +26,10 @@ constexpr std::int64_t bytes_of(row_type type) {
 }
 
 enum class row_operator : std::uint8_t {
-#define MASKWISE_ROW_BINARY(name, turned, onnx) name,
+#define MASKWISE_ROW_BINARY(name, ...) name,
 #define MASKWISE_ROW_TURNED(name) name,
 #define MASKWISE_ROW_SELECT(name) name,
-#define MASKWISE_ROW_UNARY(name, onnx) name,
+#define MASKWISE_ROW_UNARY(name, ...) name,
 #define MASKWISE_ROW_ROUNDING(name) name,
 #include "kernel/rows/operators.inc"
 };
@@ -52,10 +52,8 @@ struct row_side {
 struct row_action {
     row_operator op = row_operator::add;
     row_side side = {};
-    // Of a select, from the row's column 0, one byte an element; any but 0 is true. Where it is
-    // null, cond is compared[0] >= compared[1].
+    // Of a select, from the row's column 0, one byte an element; any but 0 is true.
     const std::byte* cond = nullptr;
-    std::array<row_side, 2> compared = {};
     row_constants constants = {};
 };
 

@@ -77,7 +77,6 @@ public:
             row_action& action = actions_[i] = piece.actions[i];
             action.side = copy(action.side);
             action.cond = copy(action.cond, 1);
-            for (row_side& side : action.compared) side = copy(side);
         }
         piece_.actions = actions_;
         piece_.action_count = piece.action_count;
@@ -103,8 +102,7 @@ private:
     row_piece piece_;
     std::size_t used_ = 0;
     row_action actions_[max_row_actions];
-    std::byte elements_[1 + 3 * max_row_actions]
-                       [row_block_elems]; // a side and two that are compared
+    std::byte elements_[1 + 2 * max_row_actions][row_block_elems]; // a side and a cond
 };
 
 HWY_ATTR inline float run_rest(const row_piece& piece, float* buffer) {

@@ -132,17 +132,6 @@ HWY_ATTR HWY_INLINE void select_block(const std::byte* cond, const row_columns& 
     });
 }
 
-HWY_ATTR HWY_INLINE void compare_block(const std::array<row_side, 2>& compared,
-                                       const row_columns& at, row_block& block,
-                                       const row_block& side) {
-    row_block high, low;
-    load_any(compared[0], at, high);
-    load_any(compared[1], at, low);
-    for_each_vector([&](int i) MASKWISE_LAMBDA_ATTR {
-        block[i] = hn::IfThenElse(hn::Ge(high[i], low[i]), block[i], side[i]);
-    });
-}
-
 HWY_ATTR HWY_INLINE row_v rounded_to_f16(row_v row) {
     if constexpr (has_f16_conversion)
         return hn::PromoteTo(row_d(), hn::DemoteTo(hn::Rebind<hwy::float16_t, row_d>(), row));
@@ -150,45 +139,11 @@ HWY_ATTR HWY_INLINE row_v rounded_to_f16(row_v row) {
         return from_f16_bits(f16_bits(row));
 }
 
-// exp(x) of any number: as above, but x is reduced in two parts (Cody and Waite), of which the
-// first times n is exact. Twice 2^(n - 1), where 2^n may be infinite. From 89 on the result is
-// infinite.
-HWY_ATTR HWY_INLINE row_v exp_of_any(row_v x) {
-    const row_d d;
-    const hn::RebindToSigned<row_d> di;
-    const auto most = hn::Set(d, 89.0F), magic = hn::Set(d, 12582912.0F + 126.0F);
-    x = hn::IfThenElse(hn::Gt(x, most), most, x); // NaN stays
-    const auto is_low = hn::Lt(x, hn::Zero(d));
-    const auto offset = hn::IfThenElse(is_low, hn::Set(d, 12582912.0F + 127.0F), magic);
-    const auto shifted = hn::MulAdd(x, hn::Set(d, 1.44269504F), offset);
-    const auto n = hn::Sub(shifted, offset);
-    auto r = hn::NegMulAdd(n, hn::Set(d, 0.693359375F), x);
-    r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4F), r);
-    auto p = hn::MulAdd(hn::Set(d, 1.9875691e-4F), r, hn::Set(d, 1.3981999e-3F));
-    p = hn::MulAdd(p, r, hn::Set(d, 8.3334519e-3F));
-    p = hn::MulAdd(p, r, hn::Set(d, 4.1665796e-2F));
-    p = hn::MulAdd(p, r, hn::Set(d, 1.6666666e-1F));
-    p = hn::MulAdd(p, r, hn::Set(d, 5.0000001e-1F));
-    p = hn::MulAdd(p, hn::Mul(r, r), hn::Add(r, hn::Set(d, 1.0F)));
-    p = hn::IfThenElse(is_low, p, hn::Add(p, p));
-    const auto power = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, shifted)));
-    return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.33654F)), hn::Mul(p, power));
-}
-
 template <row_operator Operator>
 HWY_ATTR HWY_INLINE row_v changed(row_v row, const row_constants& constants = {}) {
     const row_d d;
-    const auto one = hn::Set(d, 1.0F);
     const auto first = hn::Set(d, constants[0]), second = hn::Set(d, constants[1]);
-    if constexpr (Operator == row_operator::abs) return hn::Abs(row);
-    if constexpr (Operator == row_operator::square) return hn::Mul(row, row);
-    if constexpr (Operator == row_operator::sqrt) return hn::Sqrt(row);
-    if constexpr (Operator == row_operator::exp) return exp_of_any(row);
     if constexpr (Operator == row_operator::tanh) return hn::Tanh(d, row);
-    if constexpr (Operator == row_operator::sigmoid)
-        return hn::Div(one, hn::Add(one, exp_of_any(hn::Neg(row))));
-    if constexpr (Operator == row_operator::relu)
-        return hn::IfThenElseZero(hn::Gt(row, hn::Zero(d)), row);
     if constexpr (Operator == row_operator::leaky_relu)
         return hn::IfThenElse(hn::Gt(row, hn::Zero(d)), row, hn::Mul(first, row));
     if constexpr (Operator == row_operator::clamp)
@@ -206,10 +161,10 @@ HWY_ATTR HWY_INLINE void change_block(const row_constants& constants, row_block&
 
 HWY_ATTR HWY_INLINE void unary_block(const row_action& action, row_block& block) {
     switch (action.op) {
-#define MASKWISE_ROW_UNARY(name, onnx)                                                             \
+#define MASKWISE_ROW_UNARY(name, ...)                                                              \
     case row_operator::name:                                                                       \
         return change_block<row_operator::name>(action.constants, block);
-#define MASKWISE_ROW_ROUNDING(name) MASKWISE_ROW_UNARY(name, "")
+#define MASKWISE_ROW_ROUNDING(name) MASKWISE_ROW_UNARY(name, )
 #include "kernel/rows/operators.inc"
     default:
         __builtin_unreachable();
@@ -224,7 +179,7 @@ HWY_ATTR HWY_INLINE void act(const row_action& action, const row_columns& at, ro
 #define MASKWISE_ROW_TURNED(name)                                                                  \
     case row_operator::name:                                                                       \
         return combine_block<row_operator::name>(block, side);
-#define MASKWISE_ROW_BINARY(name, turned, onnx) MASKWISE_ROW_TURNED(name)
+#define MASKWISE_ROW_BINARY(name, ...) MASKWISE_ROW_TURNED(name)
 #include "kernel/rows/operators.inc"
     default:
         break;
@@ -236,10 +191,7 @@ HWY_ATTR HWY_INLINE void act(const row_action& action, const row_columns& at, ro
             side[i] = kept;
         });
     }
-    if (action.cond != nullptr)
-        select_block(action.cond, at, block, side);
-    else
-        compare_block(action.compared, at, block, side);
+    select_block(action.cond, at, block, side);
 }
 
 } // namespace HWY_NAMESPACE

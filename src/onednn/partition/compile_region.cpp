@@ -41,17 +41,7 @@ dims infer_dst(const row_region& region, const tensor_list& inputs) {
     return graph::infer_result(region.ops, std::move(shapes));
 }
 
-// The tensors after which an open dst is laid out, where rows do not want theirs.
-std::vector<const graph::logical_tensor*> models_of(const row_region& region,
-                                                    const tensor_list& inputs) {
-    std::vector<const graph::logical_tensor*> models;
-    for (const auto& port : graph::outer_inputs(region.ops))
-        if (port.type != data_type::boolean)
-            models.push_back(&inputs[graph::position_of(inputs, port, "an input")]);
-    return models;
-}
-
-// The client's outputs, dst checked. Where rows have a direction, theirs is dense.
+// The client's outputs, dst checked. Rows make an open dst dense.
 std::vector<abi::logical_tensor> complete_outputs(const row_region& region,
                                                   const compile_call& call,
                                                   const tensor_list& inputs, tensor_list outputs) {
@@ -60,10 +50,8 @@ std::vector<abi::logical_tensor> complete_outputs(const row_region& region,
     auto& dst = outputs[position];
     graph::require_fitting_dst(dst, shape);
     auto completed = copy_tensors(call.out_num, call.outputs);
-    const bool is_open = dst.layout != graph::layout_kind::strided;
-    const auto& rows = region.block->rows;
-    if (is_open && works_along_rows(rows.steps, rows.soft_max)) return completed;
-    graph::complete_output(dst, shape, models_of(region, inputs));
+    if (dst.layout != graph::layout_kind::strided) return completed;
+    graph::complete_output(dst, shape, {});
     if (elements_overlap(graph::to_desc(dst))) // oneDNN divides by such a stride
         throw argument_error("dst with strides " + to_string(dst.strides_elems) +
                              " has elements that overlap");
@@ -75,8 +63,8 @@ std::vector<abi::logical_tensor> complete_outputs(const row_region& region,
 std::shared_ptr<const op_record> record_with(const op_record& record, const graph::op& described) {
     auto copy = std::make_shared<op_record>(record);
     for (std::size_t i = 0; i < copy->inputs.size(); ++i)
-        copy->inputs[i] = with_description(described.inputs[i], copy->inputs[i]);
-    copy->outputs[0] = with_description(described.outputs[0], copy->outputs[0]);
+        copy->inputs[i] = with_shape_of(described.inputs[i], copy->inputs[i]);
+    copy->outputs[0] = with_shape_of(described.outputs[0], copy->outputs[0]);
     return copy;
 }
 
@@ -207,7 +195,7 @@ std::unique_ptr<executable> compile_merged_region(std::size_t partition, const r
     auto pointers = pointers_to(completed);
     compile_call completed_call = call;
     completed_call.outputs = pointers.data();
-    auto ops = graph::redescribe(recorded.ops, inputs, from_abi(pointers));
+    auto ops = graph::redescribe(recorded.ops, inputs);
     row_region region = ops ? region_with(recorded, std::move(*ops)) : recorded;
     attempt rows;
     if (region.block) rows = try_block(partition, region, completed_call);

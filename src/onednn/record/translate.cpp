@@ -14,35 +14,39 @@
 namespace maskwise::onednn {
 namespace {
 
-// What one word of oneDNN's is to Maskwise.
-template <class Kind>
-struct pair_of {
+struct known_type {
     int abi;
-    Kind kind;
+    data_type type;
 };
-
 #define F(name, number, of_maskwise)                                                               \
     { number, data_type::of_maskwise }
-constexpr pair_of<data_type> types[] = {MASKWISE_ONEDNN_TYPES(F)};
+constexpr known_type types[] = {MASKWISE_ONEDNN_TYPES(F)};
 #undef F
+struct known_operator {
+    int abi;
+    graph::op_kind kind;
+    int first = abi::attr_none, second = abi::attr_none; // the attributes of a row's constants
+};
 #define F(name, number)                                                                            \
     { number, graph::op_kind::name }
-constexpr pair_of<graph::op_kind> operators[] = {MASKWISE_ONEDNN_OPERATORS(F)};
+#define MASKWISE_ROW_BINARY(name, turned, onednn, onnx) {onednn, graph::op_kind::name},
+#define MASKWISE_ROW_UNARY(name, onednn, onnx, first, second)                                      \
+    {onednn, graph::op_kind::name, abi::attr_##first, abi::attr_##second},
+constexpr known_operator operators[] = {
+#include "kernel/rows/operators.inc"
+    MASKWISE_ONEDNN_OPERATORS(F)};
 #undef F
 static_assert(std::size(operators) == static_cast<std::size_t>(graph::op_kind::other));
 
-template <class Kind, std::size_t Count>
-Kind find_kind(const pair_of<Kind> (&pairs)[Count], int number, Kind otherwise) {
-    const auto* const pair = std::ranges::find(pairs, number, &pair_of<Kind>::abi);
-    return pair == std::end(pairs) ? otherwise : pair->kind;
+// Null for an operator that is not in the list.
+const known_operator* find_operator(int number) {
+    const auto* const known = std::ranges::find(operators, number, &known_operator::abi);
+    return known == std::end(operators) ? nullptr : known;
 }
 
-data_type type_from_abi(int type) {
-    return find_kind(types, type, data_type::undef);
-}
-
-int type_to_abi(data_type type) {
-    return std::ranges::find(types, type, &pair_of<data_type>::kind)->abi;
+data_type type_from_abi(int number) {
+    const auto* const known = std::ranges::find(types, number, &known_type::abi);
+    return known == std::end(types) ? data_type::undef : known->type;
 }
 
 // By oneDNN's numbers; the first one stands for all others.
@@ -81,20 +85,19 @@ std::optional<float> zero_point_of(const op_record& record) {
     return static_cast<float>(*zero_point);
 }
 
-// None where there are others than an operator of rows has, or those that oneDNN refuses: it is to
-// say so.
-std::optional<std::array<float, 2>> constants_of(const op_record& record) {
+// Nothing if the operator has no constants, if one is missing, or if oneDNN refuses them: oneDNN
+// then says so.
+std::optional<std::array<float, 2>> constants_of(const op_record& record,
+                                                 const known_operator& known) {
     std::optional<float> first, second = 0.0F;
-    if (record.kind == abi::op_kind_leaky_relu) {
-        first = number_of<float>(record, abi::attr_alpha);
-    } else if (record.kind == abi::op_kind_clamp) {
-        first = number_of<float>(record, abi::attr_min);
-        second = number_of<float>(record, abi::attr_max);
-        if (!(first <= second)) return std::nullopt;
-    } else if (record.kind == abi::op_kind_quantize) {
+    if (known.kind == graph::op_kind::quantize) {
         first = number_of<float>(record, abi::attr_scales);
         second = zero_point_of(record);
         if (first == 0.0F) return std::nullopt;
+    } else {
+        if (known.first != abi::attr_none) first = number_of<float>(record, known.first);
+        if (known.second != abi::attr_none) second = number_of<float>(record, known.second);
+        if (known.kind == graph::op_kind::clamp && !(first <= second)) return std::nullopt;
     }
     if (!first || !second) return std::nullopt;
     return std::array{*first, *second};
@@ -146,11 +149,9 @@ abi::logical_tensor to_abi(const graph::logical_tensor& tensor,
     return result;
 }
 
-abi::logical_tensor with_description(const graph::logical_tensor& tensor,
-                                     const abi::logical_tensor& original) {
+abi::logical_tensor with_shape_of(const graph::logical_tensor& tensor,
+                                  const abi::logical_tensor& original) {
     abi::logical_tensor result = original;
-    if (type_from_abi(original.data_type) != tensor.type)
-        result.data_type = type_to_abi(tensor.type);
     result.ndims = tensor.extents.rank();
     std::copy(tensor.extents.begin(), tensor.extents.end(), result.dims);
     result.layout_type = abi::layout_any;
@@ -165,14 +166,15 @@ bool has_known_shape(const abi::logical_tensor& tensor) {
 graph::op translate(const op_record& record) {
     graph::op op;
     op.id = record.id;
-    op.kind = find_kind(operators, record.kind, graph::op_kind::other);
+    const known_operator* const known = find_operator(record.kind);
+    if (known != nullptr) op.kind = known->kind;
     op.name = !record.name.empty() ? std::string(record.name)
                                    : (op.kind == graph::op_kind::select ? "Select_" : "op_") +
                                          std::to_string(record.id);
     op.auto_broadcast = value_of<std::string>(record, abi::attr_auto_broadcast);
     op.mode = value_of<std::string>(record, abi::attr_mode);
     op.axis = number_of<std::int64_t>(record, abi::attr_axis);
-    op.constants = constants_of(record);
+    if (known != nullptr) op.constants = constants_of(record, *known);
     op.transpose_a = value_of<bool>(record, abi::attr_transpose_a).value_or(false);
     op.transpose_b = value_of<bool>(record, abi::attr_transpose_b).value_or(false);
     op.order = value_of<std::vector<std::int64_t>>(record, abi::attr_order).value_or(op.order);

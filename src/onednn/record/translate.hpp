@@ -21,9 +21,9 @@ bool has_known_shape(const abi::logical_tensor& tensor);
 abi::logical_tensor to_abi(const graph::logical_tensor& tensor,
                            const abi::logical_tensor& original);
 
-// `original` with type and shape replaced, in any layout.
-abi::logical_tensor with_description(const graph::logical_tensor& tensor,
-                                     const abi::logical_tensor& original);
+// `original` with the shape of `tensor`, in any layout.
+abi::logical_tensor with_shape_of(const graph::logical_tensor& tensor,
+                                  const abi::logical_tensor& original);
 
 // A recorded operator in Maskwise's words; kinds that the matcher does not tell apart are `other`.
 // A rank outside 0..12 counts as unknown. Throws std::bad_alloc.

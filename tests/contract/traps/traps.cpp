@@ -269,11 +269,13 @@ TEST_F(traps, trap_14_a_host_scalar_is_one_element) {
     const auto mask = dense(10, dnnl_boolean, {8});
     const node alone{1, dnnl_graph_op_select, {mask, matrix(11), matrix(wrong)}, {matrix(12)}};
     const node maker{2, dnnl_graph_op_matmul, {matrix(13), matrix(14)}, {matrix(11)}};
-    const node user{3, dnnl_graph_op_add, {matrix(12), matrix(wrong)}, {matrix(15)}};
-    node other = alone;
-    other.inputs[2] = matrix(16);
+    const node user{3,
+                    dnnl_graph_op_softmax,
+                    {matrix(12)},
+                    {matrix(15)},
+                    {{dnnl_graph_op_attr_axis, std::vector<std::int64_t>{-1}}}};
     std::vector<std::vector<node>> clients{{alone}, {maker, alone}};
-    if (merges()) clients.push_back({other, user}); // else the Add is oneDNN's
+    if (merges()) clients.push_back({alone, user}); // else the SoftMax is oneDNN's
     for (const auto& nodes : clients)
         EXPECT_EQ(status_with_host_scalar(nodes, wrong), dnnl_invalid_arguments) << nodes.size();
 }

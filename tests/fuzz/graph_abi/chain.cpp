@@ -33,18 +33,19 @@ public:
         for (int i = 0; i < rank; ++i) whole_.push_back(to_.add_dimension());
         to_.may_reshape(whole_.size());
         const bool quantizes = one_in(random_, 8);
-        to_.may_change_types = !quantizes;
+        may_cast_ = !quantizes; // Quantize takes f32 only
         start(to_.input(quantizes ? dnnl_f32 : draw_type(), whole_));
         for (auto length = draw(random_, 1, 6); length > 0; --length) draw_step();
         if (!has_select_) draw_select();
         if (one_in(random_, 2)) draw_step();
+        if (!one_in(later_, 3)) start(soft_max_of(current()));
         if (quantizes) quantize();
         return to_.take();
     }
 
     chain_description draw_attention() {
-        to_.may_change_types = false;              // oneDNN dies of it in some of its kernels,
-        may_replace_ = dnnl_version()->minor >= 8; // and of this before
+        may_cast_ = false;
+        may_replace_ = dnnl_version()->minor >= 8; // older ones die of it in some kernels
         may_drop_dimensions_ = false;              // a MatMul with such an Add inside ends 3.13
         masks_broadcast_ = !one_in(later_, 3);     // others Maskwise leaves to oneDNN 3.13
         const auto type = draw_type();
@@ -160,16 +161,16 @@ private:
 
     void draw_unary() {
         static constexpr dnnl_graph_op_kind_t kinds[] = {
-            dnnl_graph_op_abs,  dnnl_graph_op_tanh,       dnnl_graph_op_sigmoid,
-            dnnl_graph_op_relu, dnnl_graph_op_leaky_relu, dnnl_graph_op_clamp,
-            dnnl_graph_op_exp,  dnnl_graph_op_square};
+            dnnl_graph_op_tanh,  dnnl_graph_op_tanh,       dnnl_graph_op_leaky_relu,
+            dnnl_graph_op_clamp, dnnl_graph_op_leaky_relu, dnnl_graph_op_clamp,
+            dnnl_graph_op_exp,   dnnl_graph_op_square}; // the last two stay oneDNN's
         const auto row = current();
         auto kind = kinds[draw(random_, 0, 7)];
         const bool grows = kind == dnnl_graph_op_exp || kind == dnnl_graph_op_square;
         if (grows && (row.largest > 4 || row.error > 0.02)) kind = dnnl_graph_op_tanh;
         double largest = row.largest, error = row.error;
         attributes given;
-        if (kind == dnnl_graph_op_tanh || kind == dnnl_graph_op_sigmoid) largest = 1;
+        if (kind == dnnl_graph_op_tanh) largest = 1;
         if (kind == dnnl_graph_op_exp) largest = std::exp(row.largest), error *= 1.1 * largest;
         if (kind == dnnl_graph_op_square)
             largest *= row.largest, error *= 2 * row.largest + row.error;
@@ -181,7 +182,7 @@ private:
 
     void cast() {
         const auto& from = current();
-        if (!to_.may_change_types) return; // Quantize takes f32 only
+        if (!may_cast_) return;
         const auto narrow = one_in(random_, 3) ? dnnl_f16 : dnnl_bf16;
         start(to_.op(dnnl_graph_op_type_cast, {from}, from.type == dnnl_f32 ? narrow : dnnl_f32,
                      whole_, from.largest, from.error));
@@ -209,7 +210,7 @@ private:
                                  std::min(1.0, 2.5 * from.error), std::move(given));
         auto row = whole_;
         row[static_cast<std::size_t>((axis + rank) % rank)] = 0;
-        if (knows_more_ && !to_.may_change_types && one_in(random_, 4))
+        if (knows_more_ && !may_cast_ && one_in(random_, 4))
             to_.add_output(dnnl_f32, row, from.error + (from.largest + 5) * 1e-5);
         return made;
     }
@@ -278,6 +279,7 @@ private:
     const bool knows_more_ = dnnl_version()->minor >= 13; // of SoftMax
     bool may_replace_ = true;                             // scores where the mask is true
     bool may_drop_dimensions_ = true;
+    bool may_cast_ = true;
     bool masks_broadcast_ = false;
 };
 

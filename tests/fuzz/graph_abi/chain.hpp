@@ -8,8 +8,8 @@
 
 namespace maskwise::fuzz {
 
-// A graph around a Select, and what a client has when it compiles: other extents, ranks, types and
-// layouts than at add_op, and lists in another order or with tensors that nobody asked for.
+// A graph around a Select, and what a client has when it compiles: other extents, ranks and layouts
+// than at add_op, and lists in another order or with tensors that nobody asked for.
 struct chain_description {
     graph_description graph;
     std::map<std::size_t, logical_tensor> now; // every tensor of the graph, by id

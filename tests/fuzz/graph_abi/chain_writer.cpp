@@ -23,9 +23,9 @@ double precision(dnnl_data_type_t type) {
 
 std::vector<std::int64_t> look_up(const dimensions& shape,
                                   const std::vector<std::int64_t>& extents) {
-    std::vector<std::int64_t> shape_extents;
-    for (const std::size_t dimension : shape) shape_extents.push_back(extents[dimension]);
-    return shape_extents;
+    std::vector<std::int64_t> found;
+    for (const std::size_t dimension : shape) found.push_back(extents[dimension]);
+    return found;
 }
 
 } // namespace
@@ -33,7 +33,7 @@ std::vector<std::int64_t> look_up(const dimensions& shape,
 chain_writer::chain_writer(generator& random, generator& later)
     : random_(random), later_(later), changes_extents_(one_in(random, 2)),
       changes_layouts_(one_in(random, 2)) {
-    if (one_in(random, 2)) types_on_ = one_in(random, 3) ? 2 : 1;
+    if (one_in(random, 2)) one_in(random, 3); // unused: keeps the graphs of inputs of the corpus
     made_.lists_are_reversed = one_in(random, 3);
     if (one_in(random, 4)) made_.further_input = no_tensor;
     made_.has_further_output = one_in(random, 4);
@@ -55,14 +55,6 @@ std::size_t chain_writer::add_dimension(std::int64_t extent) {
     const bool changes = changes_extents_ && extent != 1 && one_in(random_, 2);
     now_.push_back(changes ? draw(random_, 2, 20) : extent);
     return then_.size() - 1;
-}
-
-dnnl_data_type_t chain_writer::type_now(dnnl_data_type_t recorded) const {
-    static constexpr std::array values{dnnl_f32, dnnl_bf16, dnnl_f16};
-    const auto position = std::find(values.begin(), values.end(), recorded);
-    if (position == values.end() || !may_change_types) return recorded;
-    return values[(static_cast<std::size_t>(position - values.begin()) + types_on_) %
-                  values.size()];
 }
 
 // Permuted, with gaps now and then, but where oneDNN dies of gaps: in one dimension. What an extent
@@ -99,55 +91,54 @@ chain_value chain_writer::tensor(dnnl_data_type_t type, const dimensions& shape)
     const std::size_t id = made_.now.size() + 1;
     auto extents = look_up(shape, now_);
     if (deepened_ != 0 && deepened_ == shape.size()) extents.insert(extents.begin(), leading_);
-    auto& now = made_.now[id] = test::dense(id, type_now(type), extents);
+    auto& now = made_.now[id] = test::dense(id, type, extents);
     const bool may_change = changes_layouts_ && may_lay_out_anew && now.ndims > 1;
     if (may_change && one_in(random_, 3)) lay_out_anew(now);
     return {id, type, shape};
 }
 
 chain_value chain_writer::input(dnnl_data_type_t type, const dimensions& shape, double largest) {
-    auto value = tensor(type, shape);
-    value.largest = made_.largest[value.id] = largest;
-    if (one_in(later_, 8)) made_.now[value.id].property = dnnl_graph_tensor_property_constant;
-    return value;
+    auto made = tensor(type, shape);
+    made.largest = made_.largest[made.id] = largest;
+    if (one_in(later_, 8)) made_.now[made.id].property = dnnl_graph_tensor_property_constant;
+    return made;
 }
 
 bool chain_writer::takes_host_scalars(dnnl_data_type_t type) const {
-    return dnnl_version()->minor >= 9 && type == dnnl_f32 && type_now(type) == dnnl_f32;
+    return dnnl_version()->minor >= 9 && type == dnnl_f32;
 }
 
 chain_value chain_writer::give_host_scalar() {
-    const auto value = input(dnnl_f32, {});
-    made_.now[value.id].property = host_scalar;
-    return value;
+    const auto made = input(dnnl_f32, {});
+    made_.now[made.id].property = host_scalar;
+    return made;
 }
 
 chain_value chain_writer::fill(dnnl_data_type_t type, const dimensions& shape, float value) {
-    const auto filled = input(type, shape);
-    made_.fills[filled.id] = value;
-    return filled;
+    const auto made = input(type, shape);
+    made_.fills[made.id] = value;
+    return made;
 }
 
 void chain_writer::add_output(dnnl_data_type_t type, const dimensions& shape, double error) {
-    const auto value = tensor(type, shape);
-    made_.tolerance[value.id] = 2 * error;
-    made_.graph.ops.back().outputs.push_back(recorded(value));
+    const auto made = tensor(type, shape);
+    made_.tolerance[made.id] = 2 * error;
+    made_.graph.ops.back().outputs.push_back(recorded(made));
 }
 
 chain_value chain_writer::op(dnnl_graph_op_kind_t kind, const std::vector<chain_value>& inputs,
                              dnnl_data_type_t type, const dimensions& shape, double largest,
                              double error, test::attribute_list attributes) {
-    auto value = tensor(type, shape);
-    const auto rounding = std::max(precision(type), precision(type_now(type)));
-    value.largest = largest;
-    value.error = error + largest * rounding;
-    made_.tolerance[value.id] = 2 * value.error;
-    if (changes_layouts_ && one_in(random_, 2)) made_.open.insert(value.id);
-    op_description op{first_op + made_.graph.ops.size(), kind, "", false, {}, {recorded(value)}};
+    auto made = tensor(type, shape);
+    made.largest = largest;
+    made.error = error + largest * precision(type);
+    made_.tolerance[made.id] = 2 * made.error;
+    if (changes_layouts_ && one_in(random_, 2)) made_.open.insert(made.id);
+    op_description op{first_op + made_.graph.ops.size(), kind, "", false, {}, {recorded(made)}};
     for (const auto& input : inputs) op.inputs.push_back(recorded(input));
     op.attributes = std::move(attributes);
     made_.graph.ops.push_back(std::move(op));
-    return value;
+    return made;
 }
 
 chain_description chain_writer::take() {

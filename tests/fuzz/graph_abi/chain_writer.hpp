@@ -45,15 +45,12 @@ public:
     void add_output(dnnl_data_type_t type, const dimensions& shape, double error);
     chain_description take();
 
-    // Of the types that tensors have, whether they may be others at compile.
-    bool may_change_types = true;
     // Of the layouts of tensors to come, whether they may be others than row-major.
     bool may_lay_out_anew = true;
 
 private:
     chain_value tensor(dnnl_data_type_t type, const dimensions& shape);
     logical_tensor recorded(const chain_value& value);
-    dnnl_data_type_t type_now(dnnl_data_type_t recorded) const;
     void lay_out_anew(logical_tensor& tensor);
 
     generator& random_;
@@ -61,7 +58,6 @@ private:
     chain_description made_;
     std::vector<std::int64_t> then_{1}, now_{1};
     bool changes_extents_, changes_layouts_, forgets_shapes_ = false;
-    std::size_t types_on_ = 0; // how far types move on at compile, in the order of their list
     std::size_t deepened_ = 0; // the rank that is one more at compile
     std::int64_t leading_ = 1; // and the extent that comes in front
 };

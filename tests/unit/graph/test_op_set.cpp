@@ -45,9 +45,9 @@ TEST(division, cuts_attention_at_its_chain) {
 
 // 1 makes the scores from 5's value; 6 reads that value, too, and 7 has nothing to do with them.
 TEST(division, what_the_scores_need_comes_before_and_the_rest_after) {
-    const std::vector<op> ops{make(5, op_kind::exp, {tensor(50)}, 51),
+    const std::vector<op> ops{make(5, op_kind::tanh, {tensor(50)}, 51),
                               make(1, op_kind::other, {tensor(51)}, 52),
-                              make(7, op_kind::exp, {tensor(53)}, 54),
+                              make(7, op_kind::tanh, {tensor(53)}, 54),
                               make(2, op_kind::select, {tensor(60), tensor(52), tensor(61)}, 62),
                               make(6, op_kind::add, {tensor(62), tensor(51)}, 63)};
     const auto parts = divide(ops, id_list{2}, 52);
@@ -57,7 +57,7 @@ TEST(division, what_the_scores_need_comes_before_and_the_rest_after) {
 
 TEST(division, of_scores_from_outside_has_nothing_before) {
     const std::vector<op> ops{make(2, op_kind::select, {tensor(60), tensor(52), tensor(61)}, 62),
-                              make(3, op_kind::exp, {tensor(62)}, 63)};
+                              make(3, op_kind::tanh, {tensor(62)}, 63)};
     const auto parts = divide(ops, id_list{2}, 52);
     EXPECT_TRUE(parts.before.empty());
     EXPECT_EQ(ids_of(parts.after), (id_list{3}));

@@ -23,7 +23,7 @@ row_desc describe(const dims& shape) {
 // As many steps, or operands, as there may be and no more.
 TEST(row_plan, has_room_for_so_many) {
     row_desc desc = describe({1, 2, 8});
-    desc.steps.assign(max_row_actions, row_change{row_operator::exp});
+    desc.steps.assign(max_row_actions, row_change{row_operator::clamp});
     desc.operands.assign(max_row_operands, dense_desc(data_type::f32, {}));
     EXPECT_NO_THROW(make_row_plan(desc, isa::scalar));
     row_desc more_steps = desc, more_operands = desc;
