@@ -60,24 +60,6 @@ MASKWISE_ORT_NUMBERS(F)
 #undef F
 #endif
 
-// The types of elements that ONNX Runtime hands to kernels: all but the complex ones.
-// F(data_type of maskwise.hpp, number, end of the name there)
-#define MASKWISE_ORT_ELEMENTS(F)                                                                   \
-    F(f32, 1, FLOAT)                                                                               \
-    F(u8, 2, UINT8)                                                                                \
-    F(i8, 3, INT8)                                                                                 \
-    F(u16, 4, UINT16)                                                                              \
-    F(i16, 5, INT16)                                                                               \
-    F(i32, 6, INT32)                                                                               \
-    F(i64, 7, INT64)                                                                               \
-    F(string, 8, STRING)                                                                           \
-    F(boolean, 9, BOOL)                                                                            \
-    F(f16, 10, FLOAT16)                                                                            \
-    F(f64, 11, DOUBLE)                                                                             \
-    F(u32, 12, UINT32)                                                                             \
-    F(u64, 13, UINT64)                                                                             \
-    F(bf16, 16, BFLOAT16)
-
 // Structures that a provider fills: the members of version 24 in their order. Functions that are
 // null are not called; ort_version_supported says how far a structure goes.
 #ifdef MASKWISE_REAL_ONNXRUNTIME

@@ -26,12 +26,18 @@ using owned = std::unique_ptr<Object, void (*)(Object*) noexcept>;
 runtime read_runtime(const OrtApi* api, std::string_view version);
 
 inline constexpr std::pair<ONNXTensorElementDataType, data_type> element_types[] = {
-#define F(ours, number, theirs) {static_cast<ONNXTensorElementDataType>(number), data_type::ours},
-    MASKWISE_ORT_ELEMENTS(F)
-#undef F
+#define MASKWISE_ORT_none(name, number)
+#define MASKWISE_ORT_direct(name, number)                                                          \
+    {static_cast<ONNXTensorElementDataType>(number), data_type::name},
+#define MASKWISE_DATA_TYPE(name, width, onednn, onnx, onnx_name, ort, openvino)                    \
+    MASKWISE_ORT_##ort(name, onnx)
+#include "tensor/data_types.inc"
+#undef MASKWISE_DATA_TYPE
+#undef MASKWISE_ORT_direct
+#undef MASKWISE_ORT_none
 };
 
-// undef for a type that is not among them.
+// undef for a type that is not in the list.
 inline data_type type_of(ONNXTensorElementDataType element) {
     for (const auto& [theirs, ours] : element_types)
         if (theirs == element) return ours;

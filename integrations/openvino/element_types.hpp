@@ -14,16 +14,19 @@ struct element_pair {
 
 // The types of Select-1 that Maskwise has.
 inline constexpr element_pair element_types[] = {
-    {ov::element::boolean, data_type::boolean, true}, {ov::element::i8, data_type::i8, false},
-    {ov::element::u8, data_type::u8, false},          {ov::element::i16, data_type::i16, true},
-    {ov::element::u16, data_type::u16, true},         {ov::element::f16, data_type::f16, true},
-    {ov::element::bf16, data_type::bf16, true},       {ov::element::i32, data_type::i32, false},
-    {ov::element::u32, data_type::u32, true},         {ov::element::f32, data_type::f32, false},
-    {ov::element::i64, data_type::i64, true},         {ov::element::u64, data_type::u64, true},
-    {ov::element::f64, data_type::f64, true},
+#define MASKWISE_OPENVINO_none(name)
+#define MASKWISE_OPENVINO_direct(name) {ov::element::name, data_type::name, false},
+#define MASKWISE_OPENVINO_converted(name) {ov::element::name, data_type::name, true},
+#define MASKWISE_DATA_TYPE(name, width, onednn, onnx, onnx_name, ort, openvino)                    \
+    MASKWISE_OPENVINO_##openvino(name)
+#include "tensor/data_types.inc"
+#undef MASKWISE_DATA_TYPE
+#undef MASKWISE_OPENVINO_converted
+#undef MASKWISE_OPENVINO_direct
+#undef MASKWISE_OPENVINO_none
 };
 
-// undef for a type that is not among them.
+// undef for a type that is not in the list.
 inline element_pair pair_of(ov::element::Type_t element) {
     for (const element_pair& pair : element_types)
         if (pair.theirs == element) return pair;

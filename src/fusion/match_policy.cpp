@@ -11,19 +11,19 @@ bool partition_policy::leaves(std::size_t value) const {
 }
 
 std::optional<std::size_t> partition_policy::row_of(const op& user, std::size_t a,
-                                                   std::size_t b) const {
+                                                    std::size_t b) const {
     const bool a_is_made = maker(user.inputs[a].id) != nullptr;
     const bool b_is_made = a != b && maker(user.inputs[b].id) != nullptr;
     if (a_is_made == b_is_made) return std::nullopt;
     return a_is_made ? a : b;
 }
 
-std::optional<std::size_t> row_by_shape(const op& user, std::size_t a, std::size_t b,
-                                        const graph_index& values) {
+std::optional<std::size_t> graph_policy::row_of(const op& user, std::size_t a,
+                                                std::size_t b) const {
     const auto may_be = [&](std::size_t i) {
         return same_known_shape(user.inputs[i], user.outputs[0]);
     };
-    const auto is_made = [&](std::size_t i) { return values.maker(user.inputs[i].id) != nullptr; };
+    const auto is_made = [&](std::size_t i) { return maker(user.inputs[i].id) != nullptr; };
     if (!may_be(a)) return may_be(b) ? std::optional(b) : std::nullopt;
     return may_be(b) && !is_made(a) && is_made(b) ? b : a;
 }

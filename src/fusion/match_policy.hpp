@@ -70,13 +70,9 @@ private:
     const std::vector<std::size_t>& output_ids_;
 };
 
-// The input with the result's shape. If both have it, the one that an operator here makes, or else
-// the first.
-std::optional<std::size_t> row_by_shape(const op& user, std::size_t a, std::size_t b,
-                                        const graph_index& values);
-
-// Among operators that are partitions of their own the row is the input with the result's shape,
-// and everything may come from outside. A value that leaves an operator has its tensor's type.
+// Among operators that are partitions by themselves, everything may come from outside. The row is
+// the input with the result's shape. If both have it, the row is the one that an operator of the
+// graph makes, or else the first. A value between two operators has its tensor's type.
 class graph_policy : public match_policy {
 public:
     graph_policy(std::span<const op> graph, const op_filter& stands_alone)
@@ -92,9 +88,7 @@ public:
     }
     // A value without a user leaves a graph.
     bool leaves(std::size_t value) const override { return values().users(value).empty(); }
-    std::optional<std::size_t> row_of(const op& user, std::size_t a, std::size_t b) const override {
-        return row_by_shape(user, a, b, values());
-    }
+    std::optional<std::size_t> row_of(const op& user, std::size_t a, std::size_t b) const override;
     bool may_begin_with_cast() const override { return true; }
     bool may_follow_soft_max(data_type type) const override;
 

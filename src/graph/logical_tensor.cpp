@@ -32,7 +32,8 @@ bool same_known_shape(const logical_tensor& a, const logical_tensor& b) {
 }
 
 bool lie_alike(const logical_tensor& a, const logical_tensor& b) {
-    return a.layout == b.layout && a.extents == b.extents && meant_strides(a) == meant_strides(b);
+    return a.layout == b.layout && a.layout_id == b.layout_id && a.extents == b.extents &&
+           meant_strides(a) == meant_strides(b);
 }
 
 std::string shape_text(const logical_tensor& tensor) {
@@ -61,7 +62,7 @@ tensor_desc to_desc(const logical_tensor& tensor) {
                                  std::to_string(tensor.id) + " leave 64 bits in bytes");
         desc.strides_bytes.push_back(*stride_bytes);
     }
-    span_bytes(desc); // throws where that is more than can be addressed
+    span_bytes(desc); // throws if that is more than can be addressed
     return desc;
 }
 

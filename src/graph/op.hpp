@@ -10,8 +10,7 @@
 
 namespace maskwise::graph {
 
-// The operators that the matcher tells apart. `other` stands for every operator that Maskwise never
-// touches.
+// The operators that the matcher tells apart. `other` is every operator that Maskwise never takes.
 enum class op_kind : std::uint8_t {
 #define MASKWISE_ROW_BINARY(name, ...) name,
 #define MASKWISE_ROW_UNARY(name, ...) name,
@@ -28,16 +27,16 @@ enum class op_kind : std::uint8_t {
     other
 };
 
-// One operator as it was when the client added it to the graph.
+// One operator as the client added it to the graph.
 struct op {
     std::size_t id = 0;
     op_kind kind = op_kind::other;
     std::string name;
     std::optional<std::string> auto_broadcast;
     std::optional<std::int64_t> axis;
-    std::optional<std::string> mode; // of SoftMax; nan_as_zero is Maskwise's own
-    // LeakyReLU: alpha; Clamp: min and max; Quantize: scale and zero point, unset where it has one
-    // for each channel.
+    std::optional<std::string> mode; // of SoftMax; only Maskwise has nan_as_zero
+    // LeakyReLU: alpha; Clamp: min and max; Quantize: scale and zero point, unset if it has one for
+    // each channel.
     std::optional<std::array<float, 2>> constants;
     std::vector<logical_tensor> inputs;
     std::vector<logical_tensor> outputs;

@@ -14,11 +14,25 @@ using enum data_type;
 using enum broadcast_rule;
 
 constexpr data_type onednn_types[] = {f32, bf16, f16};
-constexpr data_type openvino_types[] = {f16, bf16, f32, f64, i8,  i16,    i32,
-                                        i64, u8,   u16, u32, u64, boolean};
-constexpr data_type onnx_types[] = {u8,  u16, u32, u64,    i8,      i16,       i32,        i64,
-                                    f16, f32, f64, string, boolean, complex64, complex128, bf16};
-constexpr auto onnx_9_types = std::span(onnx_types).first<std::size(onnx_types) - 1>();
+constexpr data_type openvino_types[] = {
+#define MASKWISE_OPENVINO_none(name)
+#define MASKWISE_OPENVINO_direct(name) name,
+#define MASKWISE_OPENVINO_converted(name) name,
+#define MASKWISE_DATA_TYPE(name, width, onednn, onnx, onnx_name, ort, openvino)                    \
+    MASKWISE_OPENVINO_##openvino(name)
+#include "tensor/data_types.inc"
+#undef MASKWISE_DATA_TYPE
+};
+constexpr data_type onnx_types[] = {
+#define MASKWISE_DATA_TYPE(name, ...) name,
+#include "tensor/data_types.inc"
+#undef MASKWISE_DATA_TYPE
+};
+constexpr auto onnx_9_types = [] {
+    std::array<data_type, std::size(onnx_types) - 1> types{};
+    std::ranges::remove_copy(onnx_types, types.begin(), bf16);
+    return types;
+}();
 
 // In the order of `dialect`.
 constexpr select_schema schemas[] = {

@@ -1,13 +1,31 @@
 #include "maskwise/maskwise.hpp"
 
 namespace maskwise {
+namespace {
+
+// The public enumeration has the types of the list in its order.
+constexpr data_type listed[] = {
+#define MASKWISE_DATA_TYPE(name, ...) data_type::name,
+#include "tensor/data_types.inc"
+#undef MASKWISE_DATA_TYPE
+};
+constexpr bool is_in_order() {
+    int number = 0;
+    for (const data_type type : listed)
+        if (static_cast<int>(type) != ++number) return false;
+    return number == static_cast<int>(data_type::string);
+}
+static_assert(is_in_order());
+
+} // namespace
+
 inline namespace v1 {
 
 std::size_t width_bytes(data_type type) {
     switch (type) {
-#define MASKWISE_DATA_TYPE(name, width_bytes)                                                      \
+#define MASKWISE_DATA_TYPE(name, width, ...)                                                       \
     case data_type::name:                                                                          \
-        return width_bytes;
+        return width;
 #include "tensor/data_types.inc"
 #undef MASKWISE_DATA_TYPE
     case data_type::undef:
@@ -18,7 +36,7 @@ std::size_t width_bytes(data_type type) {
 
 std::string_view to_string(data_type type) {
     switch (type) {
-#define MASKWISE_DATA_TYPE(name, width_bytes)                                                      \
+#define MASKWISE_DATA_TYPE(name, width, ...)                                                       \
     case data_type::name:                                                                          \
         return #name;
 #include "tensor/data_types.inc"

@@ -93,8 +93,9 @@ CHECK_VALUE(abi::property_constant, dnnl_graph_tensor_property_constant);
 CHECK_VALUE(abi::type_f16, dnnl_f16);
 CHECK_VALUE(abi::type_bf16, dnnl_bf16);
 CHECK_VALUE(abi::type_f32, dnnl_f32);
-CHECK_VALUE(abi::type_s32, dnnl_s32);
-CHECK_VALUE(abi::type_s8, dnnl_s8);
+CHECK_VALUE(abi::type_f64, dnnl_f64);
+CHECK_VALUE(abi::type_i32, dnnl_s32);
+CHECK_VALUE(abi::type_i8, dnnl_s8);
 CHECK_VALUE(abi::type_u8, dnnl_u8);
 CHECK_VALUE(abi::type_boolean, dnnl_boolean);
 #if DNNL_VERSION_MAJOR * 100 + DNNL_VERSION_MINOR >= 307 // has all of the list

@@ -26,10 +26,10 @@ constexpr bool is_same = std::is_same_v<typename plain<Ours>::type, typename pla
 MASKWISE_ORT_NUMBERS(F)
 #undef F
 
-#define F(ours, number, there)                                                                     \
-    static_assert(::ONNX_TENSOR_ELEMENT_DATA_TYPE_##there == number, #there);
-MASKWISE_ORT_ELEMENTS(F)
-#undef F
+#define MASKWISE_DATA_TYPE(name, width, onednn, onnx, onnx_name, ...)                              \
+    static_assert(::ONNX_TENSOR_ELEMENT_DATA_TYPE_##onnx_name == onnx, #onnx_name);
+#include "tensor/data_types.inc"
+#undef MASKWISE_DATA_TYPE
 
 #define SLOT(table, slot, name, result, parameters)                                                \
     static_assert(offsetof(table, name) == slot * sizeof(void*), #name " is elsewhere");           \

@@ -1,6 +1,6 @@
-// Execution. A compiled partition that is not Maskwise's costs one probe. From 3.13 on the real
-// execute calls execute_v2 by its exported name and so comes back here: the forwarders hold nothing
-// while they forward.
+// Execution. For a compiled partition that is not Maskwise's the plugin adds one lookup. Since 3.13
+// the real execute calls execute_v2 by its exported name and so enters the plugin again. So a
+// forwarder holds no lock while it forwards.
 
 #include "onednn/library/forward.hpp"
 #include "onednn/library/guard.hpp"
@@ -25,8 +25,8 @@ abi::status run_and_report(const executable& compiled, const execute_call& call)
     return status;
 }
 
-// On SYCL the work already queued may produce the inputs, so the stream is waited for. The SYCL
-// runtime itself waits for `deps` (a std::vector<sycl::event>, possibly of other queues).
+// On SYCL the work already queued may produce the inputs, so the plugin waits for the stream. The
+// SYCL runtime waits for `deps`, a std::vector<sycl::event>, possibly of other queues.
 abi::status wait_for_inputs(abi::stream stream, const void* deps) {
     if (!real().is_sycl()) return abi::success;
     if (deps != nullptr && real().sycl_wait_for_events != nullptr)
@@ -34,10 +34,10 @@ abi::status wait_for_inputs(abi::stream stream, const void* deps) {
     return call_real(&real_library::stream_wait, stream);
 }
 
-// A sycl::event the client passes for the result stays as it is: a default one counts as complete,
-// and the work is complete.
-abi::status execute_own(const executable& compiled, const execute_call& call,
-                        const void* deps = nullptr) {
+// The client's sycl::event for the result stays default: it counts as complete, and the work is
+// complete.
+abi::status execute_compiled(const executable& compiled, const execute_call& call,
+                             const void* deps = nullptr) {
     if (call.stream == nullptr) return abi::invalid_arguments;
     const auto waited = wait_for_inputs(call.stream, deps);
     if (waited != abi::success) return waited;
@@ -56,20 +56,21 @@ abi::status dnnl_graph_compiled_partition_execute(abi::const_compiled_partition 
                                                   abi::const_tensor* inputs,
                                                   std::size_t num_outputs,
                                                   abi::const_tensor* outputs) {
-    if (const auto* own = tables().compiled.find(compiled_partition))
-        return execute_own(*own, {stream, num_inputs, inputs, num_outputs, outputs});
+    if (const auto* compiled = tables().compiled.find(compiled_partition))
+        return execute_compiled(*compiled, {stream, num_inputs, inputs, num_outputs, outputs});
     return real_compiled_partition_execute(compiled_partition, stream, num_inputs, inputs,
                                            num_outputs, outputs);
 }
 
-// An older library has no scratchpads that a client could own: its first execute does the same.
+// In an older library a client cannot own scratchpads, so its first execute does the same.
 abi::status
 dnnl_graph_compiled_partition_execute_v2(abi::const_compiled_partition compiled_partition,
                                          abi::stream stream, std::size_t num_inputs,
                                          abi::const_tensor* inputs, std::size_t num_outputs,
                                          abi::const_tensor* outputs, abi::const_tensor scratchpad) {
-    if (const auto* own = tables().compiled.find(compiled_partition))
-        return execute_own(*own, {stream, num_inputs, inputs, num_outputs, outputs, scratchpad});
+    if (const auto* compiled = tables().compiled.find(compiled_partition))
+        return execute_compiled(*compiled,
+                                {stream, num_inputs, inputs, num_outputs, outputs, scratchpad});
     if (real().compiled_partition_execute_v2 == nullptr)
         return real_compiled_partition_execute(compiled_partition, stream, num_inputs, inputs,
                                                num_outputs, outputs);
@@ -81,8 +82,9 @@ abi::status dnnl_graph_sycl_interop_compiled_partition_execute(
     abi::const_compiled_partition compiled_partition, abi::stream stream, std::size_t num_inputs,
     abi::const_tensor* inputs, std::size_t num_outputs, abi::const_tensor* outputs,
     const void* deps, void* sycl_event) {
-    if (const auto* own = find_sycl(compiled_partition))
-        return execute_own(*own, {stream, num_inputs, inputs, num_outputs, outputs}, deps);
+    if (const auto* compiled = find_sycl(compiled_partition))
+        return execute_compiled(*compiled, {stream, num_inputs, inputs, num_outputs, outputs},
+                                deps);
     return real_sycl_interop_compiled_partition_execute(
         compiled_partition, stream, num_inputs, inputs, num_outputs, outputs, deps, sycl_event);
 }
@@ -91,9 +93,9 @@ abi::status dnnl_graph_sycl_interop_compiled_partition_execute_v2(
     abi::const_compiled_partition compiled_partition, abi::stream stream, std::size_t num_inputs,
     abi::const_tensor* inputs, std::size_t num_outputs, abi::const_tensor* outputs,
     abi::const_tensor scratchpad, const void* deps, void* sycl_event) {
-    if (const auto* own = find_sycl(compiled_partition))
-        return execute_own(*own, {stream, num_inputs, inputs, num_outputs, outputs, scratchpad},
-                           deps);
+    if (const auto* compiled = find_sycl(compiled_partition))
+        return execute_compiled(
+            *compiled, {stream, num_inputs, inputs, num_outputs, outputs, scratchpad}, deps);
     if (real().sycl_interop_compiled_partition_execute_v2 == nullptr)
         return real_sycl_interop_compiled_partition_execute(
             compiled_partition, stream, num_inputs, inputs, num_outputs, outputs, deps, sycl_event);

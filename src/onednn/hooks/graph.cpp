@@ -1,6 +1,6 @@
-// Graphs: their operators are recorded, and once the real library has partitioned, single Selects,
-// attention regions and merged groups are claimed. Without merging, handles, order and ids are the
-// real library's.
+// Graphs. Their operators are recorded. Once the real library has partitioned a graph, the plugin
+// claims single Selects, attention regions and merged groups. If nothing is merged, handles, order
+// and ids are the real library's.
 
 #include "onednn/library/forward.hpp"
 #include "onednn/library/guard.hpp"
@@ -17,7 +17,7 @@ namespace maskwise::onednn {
 namespace {
 
 abi::status record_graph(abi::status status, abi::graph* graph, const graph_settings& settings) {
-    return record_made(status, graph, real_graph_destroy, [&] {
+    return record_created(status, graph, real_graph_destroy, [&] {
         auto record = std::make_unique<graph_record>();
         record->settings = settings;
         tables().graphs.insert(*graph, std::move(record));
@@ -29,8 +29,8 @@ void make_room(op_list& ops) {
     if (ops.size() == ops.capacity()) ops.reserve(std::max<std::size_t>(8, 2 * ops.size()));
 }
 
-// The mode is in the verbose line of a Select. oneDNN does not tell it once the graph is finalized,
-// so it is asked for at the first Select; later changes come through the setter's hook.
+// Verbose lines have the mode. oneDNN does not return it once the graph is finalized, so the first
+// Select asks for it. Later changes come through the setter's hook.
 void note_select(abi::graph graph, graph_record& record) {
     if (std::exchange(record.has_select, true)) return;
     int applies_to_int = 0;
@@ -69,16 +69,16 @@ abi::status dnnl_graph_add_op(abi::graph graph, abi::op op) {
     const auto* const added = record != nullptr ? tables().ops.find(op) : nullptr;
     if (added == nullptr) {
         const auto status = real_add_op(graph, op);
-        // The users of its values are not known any more: all of the graph is left to oneDNN.
+        // The consumers of the graph's values are unknown from here on: oneDNN runs all of it.
         if (record != nullptr && status == abi::success) tables().graphs.erase(graph);
         return status;
     }
-    // Room first: once the real library has the operator, recording it cannot fail.
+    // Reserves first: once the real library has the operator, recording it cannot fail.
     const auto prepared = guarded([&] { make_room(record->ops); });
     if (prepared != abi::success) return prepared;
     const auto status = real_add_op(graph, op);
     if (status != abi::success) return status;
-    // Shared as it is now: the client may change or destroy its operator at once.
+    // The graph shares the present state: the client may change or destroy its operator at once.
     (*added)->is_shared.store(true, std::memory_order_relaxed);
     record->ops.push_back(*added);
     if ((*added)->kind == abi::op_kind_select) note_select(graph, *record);
@@ -90,7 +90,7 @@ abi::status dnnl_graph_graph_filter(abi::graph graph, int policy) {
     auto* const record = tables().graphs.find(graph);
     if (record == nullptr) return status;
     record->listed.clear();
-    // Without memory, or with a tensor that cannot be read, nothing is merged.
+    // If there is no memory, or a tensor cannot be read, nothing is merged.
     if (status == abi::success)
         guarded([&] { record->listed = list_partitions(graph, *record, policy); });
     return status;
@@ -104,8 +104,8 @@ abi::status dnnl_graph_graph_get_partition_num(abi::const_graph graph, std::size
     return status;
 }
 
-// The client may ask for more partitions than there are and then gets hollow objects that must not
-// be looked at; so the real count bounds the search.
+// If the client asks for more partitions than there are, it gets hollow objects for the rest, which
+// must not be read. So the real count bounds the loop.
 abi::status dnnl_graph_graph_get_partitions(abi::graph graph, std::size_t num,
                                             abi::partition* partitions) {
     const auto* const record = tables().graphs.find(graph);
@@ -115,9 +115,9 @@ abi::status dnnl_graph_graph_get_partitions(abi::graph graph, std::size_t num,
     if (status != abi::success) return status;
     if (record == nullptr || !record->has_select || record->settings.engine_kind != abi::engine_cpu)
         return status;
-    const std::size_t there = std::min(num, partition_count(graph));
+    const std::size_t count = std::min(num, partition_count(graph));
     const auto claimed = guarded([&] {
-        for (std::size_t i = 0; i < there; ++i) claim_partition(*record, partitions[i]);
+        for (std::size_t i = 0; i < count; ++i) claim_partition(*record, partitions[i]);
     });
     if (claimed != abi::success) destroy({partitions, num});
     return claimed;

@@ -1,5 +1,5 @@
-// Operators are recorded while the client builds them: the real library has no getters for inputs
-// and attributes. The real object is always made and changed first; its status is the answer.
+// Operators are recorded while the client builds them, because the real library has no getters for
+// inputs and attributes. The real object is created and changed first; its status is the answer.
 
 #include "onednn/library/active.hpp"
 #include "onednn/library/forward.hpp"
@@ -17,11 +17,11 @@ template <typename Change>
 abi::status record_change(abi::status status, abi::op handle, Change&& change) {
     if (!to_record(status)) return status;
     const abi::status recorded = guarded([&] {
-        auto* const held = tables().ops.find(handle);
-        if (held == nullptr) return;
-        if ((*held)->is_shared.load(std::memory_order_relaxed))
-            *held = std::shared_ptr<op_record>(new op_record(**held));
-        change(**held);
+        auto* const record = tables().ops.find(handle);
+        if (record == nullptr) return;
+        if ((*record)->is_shared.load(std::memory_order_relaxed))
+            *record = std::shared_ptr<op_record>(new op_record(**record));
+        change(**record);
     });
     if (recorded != abi::success) tables().ops.erase(handle);
     return recorded;
@@ -37,7 +37,7 @@ abi::status record_attribute(abi::status status, abi::op handle, int name, Value
 
 abi::status dnnl_graph_op_create(abi::op* op, std::size_t id, int kind, const char* verbose_name) {
     const auto status = real_op_create(op, id, kind, verbose_name);
-    return record_made(status, op, real_op_destroy, [&] {
+    return record_created(status, op, real_op_destroy, [&] {
         auto record = std::make_unique<op_record>(id, kind, verbose_name);
         tables().ops.insert(*op, std::make_unique<std::shared_ptr<op_record>>(std::move(record)));
     });
@@ -76,7 +76,7 @@ abi::status dnnl_graph_op_set_attr_bool(abi::op op, int name, const std::uint8_t
                             [&] { return *value != 0; });
 }
 
-// The length is not looked at: the real library reads up to the terminating zero.
+// The length is ignored: the real library reads up to the terminating zero.
 abi::status dnnl_graph_op_set_attr_str(abi::op op, int name, const char* value,
                                        std::size_t value_len) {
     return record_attribute(real_op_set_attr_str(op, name, value, value_len), op, name,

@@ -1,5 +1,5 @@
-// Partitions and compiled partitions. A compiled partition that is Maskwise's is an empty
-// shell to the real library: its handle is real, its queries are answered here.
+// Partitions and compiled partitions. A compiled partition of Maskwise's is an empty shell in the
+// real library: its handle is real, and the plugin answers its queries.
 
 #include "onednn/library/forward.hpp"
 #include "onednn/library/guard.hpp"
@@ -18,13 +18,13 @@
 namespace maskwise::onednn {
 namespace {
 
-// The client's lists may name the same tensor.
-const abi::logical_tensor* find_tensor(const executable& compiled, std::size_t id) {
+// Both lists may name the tensor. The output counts if the partition makes it.
+const logical_tensor* find_tensor(const executable& compiled, std::size_t id) {
     const auto* const input = find_by_id(compiled.inputs(), id);
     return input != nullptr && !compiled.makes(id) ? input : find_by_id(compiled.outputs(), id);
 }
 
-// As the real library does it: the count must be right.
+// The count must be exact, as in the real library.
 template <class Item>
 abi::status copy_all(const std::vector<Item>& from, std::size_t num, Item* to) {
     if (to == nullptr || num != from.size()) return abi::invalid_arguments;
@@ -49,9 +49,9 @@ abi::status forget(abi::partition partition) {
 abi::status dnnl_graph_partition_create_with_op(abi::partition* partition, abi::const_op op,
                                                 int engine_kind) {
     const auto status = real_partition_create_with_op(partition, op, engine_kind);
-    return record_made(status, partition, forget, [&] {
-        if (const auto* const held = tables().ops.find(op))
-            claim_single_op(**held, engine_kind, *partition);
+    return record_created(status, partition, forget, [&] {
+        if (const auto* const record = tables().ops.find(op))
+            claim_single_op(**record, engine_kind, *partition);
     });
 }
 
@@ -59,8 +59,8 @@ abi::status dnnl_graph_partition_destroy(abi::partition partition) {
     return forget(partition);
 }
 
-// Questions about a partition before it is compiled. The handle of a merged partition is one of its
-// members' to the real library, so Maskwise answers for the whole.
+// Questions about a partition before it is compiled. To the real library the handle of a merged
+// partition is one member's, so the plugin answers for the whole.
 
 abi::status dnnl_graph_partition_get_op_num(abi::const_partition partition, std::size_t* num) {
     if (const auto* merged = find_merged(partition)) return count_all(merged->op_ids, num);
@@ -122,39 +122,39 @@ abi::status dnnl_graph_compiled_partition_destroy(abi::compiled_partition compil
     return real_compiled_partition_destroy(compiled_partition);
 }
 
-// An id that is in neither list is answered by the real shell: blank, and success.
+// If neither list has the id, the real shell answers: a blank tensor, and success.
 abi::status
 dnnl_graph_compiled_partition_query_logical_tensor(abi::const_compiled_partition compiled_partition,
                                                    std::size_t id,
                                                    abi::logical_tensor* logical_tensor) {
-    const auto* own = tables().compiled.find(compiled_partition);
-    const auto* const found =
-        own != nullptr && logical_tensor != nullptr ? find_tensor(*own, id) : nullptr;
-    if (found == nullptr)
+    const auto* const compiled = tables().compiled.find(compiled_partition);
+    const auto* const tensor =
+        compiled != nullptr && logical_tensor != nullptr ? find_tensor(*compiled, id) : nullptr;
+    if (tensor == nullptr)
         return real_compiled_partition_query_logical_tensor(compiled_partition, id, logical_tensor);
-    *logical_tensor = *found;
+    *logical_tensor = to_abi(*tensor);
     return abi::success;
 }
 
 abi::status
 dnnl_graph_compiled_partition_get_inplace_ports(abi::const_compiled_partition compiled_partition,
                                                 std::size_t* num, const abi::inplace_pair** pairs) {
-    const auto* own = tables().compiled.find(compiled_partition);
-    if (own == nullptr || num == nullptr || pairs == nullptr)
+    const auto* const compiled = tables().compiled.find(compiled_partition);
+    if (compiled == nullptr || num == nullptr || pairs == nullptr)
         return real_compiled_partition_get_inplace_ports(compiled_partition, num, pairs);
-    *num = own->inplace() ? 1 : 0;
-    *pairs = own->inplace() ? &*own->inplace() : nullptr;
+    *num = compiled->inplace() ? 1 : 0;
+    *pairs = compiled->inplace() ? &*compiled->inplace() : nullptr;
     return abi::success;
 }
 
 abi::status dnnl_graph_compiled_partition_get_scratchpad_logical_tensor(
     abi::const_compiled_partition compiled_partition, abi::logical_tensor* logical_tensor) {
-    const auto* own = tables().compiled.find(compiled_partition);
-    if (own == nullptr && real().compiled_partition_get_scratchpad_logical_tensor != nullptr)
+    const auto* const compiled = tables().compiled.find(compiled_partition);
+    if (compiled == nullptr && real().compiled_partition_get_scratchpad_logical_tensor != nullptr)
         return real_compiled_partition_get_scratchpad_logical_tensor(compiled_partition,
                                                                      logical_tensor);
     if (compiled_partition == nullptr || logical_tensor == nullptr) return abi::invalid_arguments;
-    *logical_tensor = scratchpad_of(own != nullptr ? own->scratch_bytes() : 0);
+    *logical_tensor = to_abi(scratchpad_of(compiled != nullptr ? compiled->scratch_bytes() : 0));
     return abi::success;
 }
 

@@ -1,5 +1,5 @@
-// Tensors are the real library's and read through it. Two things it cannot tell later are kept: the
-// value of a host scalar, and, before oneDNN 3.6, the logical tensor.
+// Tensors belong to the real library and are read through it. The plugin records what the library
+// does not return later: the value of a host scalar and, before oneDNN 3.6, the logical tensor.
 
 #include "onednn/library/active.hpp"
 #include "onednn/library/forward.hpp"
@@ -15,10 +15,10 @@ namespace maskwise::onednn {
 namespace {
 
 std::size_t scalar_bytes(int type) {
-    return type == abi::type_s64 ? 8 : 4;
+    return type == abi::type_i64 ? 8 : 4;
 }
 
-bool real_keeps_logical_tensor() {
+bool real_returns_logical_tensor() {
     return real().tensor_get_logical_tensor != nullptr;
 }
 
@@ -27,8 +27,8 @@ bool real_keeps_logical_tensor() {
 abi::status dnnl_graph_tensor_create(abi::tensor* tensor, const abi::logical_tensor* logical_tensor,
                                      abi::engine engine, void* handle) {
     const auto status = real_tensor_create(tensor, logical_tensor, engine, handle);
-    if (real_keeps_logical_tensor()) return status;
-    return record_made(status, tensor, real_tensor_destroy, [&] {
+    if (real_returns_logical_tensor()) return status;
+    return record_created(status, tensor, real_tensor_destroy, [&] {
         auto record = std::make_unique<tensor_record>();
         record->logical_tensor = *logical_tensor;
         tables().tensors.insert(*tensor, std::move(record));
@@ -39,7 +39,7 @@ abi::status dnnl_graph_tensor_create_scalar(abi::tensor* tensor,
                                             const abi::logical_tensor* logical_tensor,
                                             void* handle) {
     const auto status = real_tensor_create_scalar(tensor, logical_tensor, handle);
-    return record_made(status, tensor, real_tensor_destroy, [&] {
+    return record_created(status, tensor, real_tensor_destroy, [&] {
         auto record = std::make_unique<tensor_record>();
         record->logical_tensor = *logical_tensor;
         record->scalar.emplace();
@@ -55,7 +55,8 @@ abi::status dnnl_graph_tensor_destroy(abi::tensor tensor) {
 
 abi::status dnnl_graph_tensor_get_logical_tensor(abi::const_tensor tensor,
                                                  abi::logical_tensor* logical_tensor) {
-    if (real_keeps_logical_tensor()) return real_tensor_get_logical_tensor(tensor, logical_tensor);
+    if (real_returns_logical_tensor())
+        return real_tensor_get_logical_tensor(tensor, logical_tensor);
     if (tensor == nullptr || logical_tensor == nullptr) return abi::invalid_arguments;
     const auto* const record = tables().tensors.find(tensor);
     if (record == nullptr) return abi::unimplemented;

@@ -1,9 +1,10 @@
 #pragma once
 
-// The C ABI of oneDNN Graph as Maskwise sees it, declared here and not included from oneDNN: one
-// plugin binary serves every oneDNN from 3.2 on, whichever headers lie on the building machine.
-// tests/contract/abi_layout.cpp compares every declaration with the real headers of each lane.
-// Enumerations travel as int: a newer library may use values that this list does not know.
+// The part of oneDNN Graph's C ABI that Maskwise uses. It is declared here, not included from
+// oneDNN: one plugin binary serves every oneDNN from 3.2 on, whichever headers the build machine
+// has. tests/contract/abi_layout.cpp compares every declaration with the real headers of each
+// installed oneDNN. Enumerations are passed as int: a newer library may use values that are not
+// listed here.
 
 #include <cstddef>
 #include <cstdint>
@@ -86,13 +87,12 @@ enum property : int {
     property_host_scalar = 3
 };
 
-// Data types: oneDNN's name, its number, Maskwise's name.
-#define MASKWISE_ONEDNN_TYPES(F)                                                                   \
-    F(undef, 0, undef), F(f16, 1, f16), F(bf16, 2, bf16), F(f32, 3, f32), F(s32, 4, i32),          \
-        F(s8, 5, i8), F(u8, 6, u8), F(f64, 7, f64), F(boolean, 8, boolean), F(s64, 16, i64)
-#define F(name, number, of_maskwise) type_##name = number
-enum data_type : int { MASKWISE_ONEDNN_TYPES(F) };
-#undef F
+// Data types by Maskwise's names: type_i32 is s32. 0, oneDNN's undef, for those that oneDNN lacks.
+enum data_type : int {
+#define MASKWISE_DATA_TYPE(name, width, onednn, ...) type_##name = onednn,
+#include "tensor/data_types.inc"
+#undef MASKWISE_DATA_TYPE
+};
 
 // The operators that Maskwise tells apart, by its own names; those of rows are in
 // kernel/rows/operators.inc.
@@ -118,7 +118,7 @@ inline constexpr int attr_auto_broadcast = 0x80;
 inline constexpr int policy_fusion = 1;
 inline constexpr int dump_subgraph = 1;
 
-// Callbacks and foreign objects that Maskwise only passes on.
+// Callbacks and objects that Maskwise only passes on.
 using host_allocate = void* (*)(std::size_t, std::size_t);
 using host_deallocate = void (*)(void*);
 using sycl_allocate = void* (*)(std::size_t, std::size_t, const void*, const void*);

@@ -11,8 +11,8 @@
 
 namespace maskwise::onednn {
 
-// Runs Maskwise's own part of an entry point: its exceptions end here as a status, with the text in
-// `reason`. Calls into the real library stay outside: its exceptions are for the client.
+// Runs Maskwise's part of an entry point. Exceptions become a status, with their text in `reason`.
+// Calls of the real library stay outside, because its exceptions are for the client.
 template <typename Body>
 abi::status guarded(std::string& reason, Body&& body) {
     // If the text cannot be allocated, only the status is returned.
@@ -44,14 +44,14 @@ abi::status guarded(Body&& body) {
     return guarded(reason, body);
 }
 
-// Records what the real library has just made, where it answered so; what cannot be recorded is
-// taken back.
+// Records an object that the real library has just created, if `status` says that it has. If the
+// object cannot be recorded, it is destroyed.
 template <typename Handle, typename Record>
-abi::status record_made(abi::status status, Handle* made, abi::status (*destroy)(Handle),
-                        Record&& record) {
+abi::status record_created(abi::status status, Handle* handle, abi::status (*destroy)(Handle),
+                           Record&& record) {
     if (!to_record(status)) return status;
     const auto recorded = guarded(record);
-    if (recorded != abi::success) destroy(std::exchange(*made, nullptr));
+    if (recorded != abi::success) destroy(std::exchange(*handle, nullptr));
     return recorded;
 }
 

@@ -25,14 +25,14 @@ std::vector<std::size_t> op_ids(abi::partition partition) {
     return list_of<std::size_t>(partition, real_partition_get_op_num, real_partition_get_ops);
 }
 
-std::vector<abi::logical_tensor> input_ports(abi::partition partition) {
-    return list_of<abi::logical_tensor>(partition, real_partition_get_input_ports_num,
-                                        real_partition_get_input_ports);
+std::vector<std::size_t> input_ids(abi::partition partition) {
+    return ids_of(list_of<abi::logical_tensor>(partition, real_partition_get_input_ports_num,
+                                               real_partition_get_input_ports));
 }
 
-std::vector<abi::logical_tensor> output_ports(abi::partition partition) {
-    return list_of<abi::logical_tensor>(partition, real_partition_get_output_ports_num,
-                                        real_partition_get_output_ports);
+std::vector<std::size_t> output_ids(abi::partition partition) {
+    return ids_of(list_of<abi::logical_tensor>(partition, real_partition_get_output_ports_num,
+                                               real_partition_get_output_ports));
 }
 
 bool is_supported(abi::partition partition) {

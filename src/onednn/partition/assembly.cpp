@@ -3,7 +3,6 @@
 #include "base/error.hpp"
 #include "graph/op_set.hpp"
 #include "onednn/library/real_library.hpp"
-#include "onednn/record/translate.hpp"
 #include "tensor/tensor_desc.hpp"
 
 #include <algorithm>
@@ -13,144 +12,144 @@
 namespace maskwise::onednn {
 namespace {
 
-// Beyond this, oneDNN runs the partition: its own kernels work in pieces.
+// Above this, oneDNN runs the partition: its own kernels work in pieces.
 constexpr std::size_t max_scratch_bytes = std::size_t{1} << 30;
 
-// Values inside the partition have the types of add_op; with others oneDNN would choose its own.
-void require_types(const row_region& region, const std::vector<abi::logical_tensor>& given) {
-    // What runs operator by operator takes a cond of any type that oneDNN takes.
-    const auto may_differ = [&](const abi::logical_tensor& recorded) {
-        return !region.block && recorded.data_type == abi::type_boolean;
+// Values inside the partition have the types of add_op; for other types oneDNN would choose its
+// own.
+void require_types(const row_region& region, const tensor_list& at_compile) {
+    // If oneDNN runs operator by operator, it takes conds of several types.
+    const auto may_differ = [&](const logical_tensor& recorded) {
+        return !region.block && recorded.type == data_type::boolean;
     };
-    for (const auto& op : region.records)
-        for (const auto* list : {&op->inputs, &op->outputs})
-            for (const auto& tensor : *list) {
-                const auto* now = find_by_id(given, tensor.id);
-                if (now != nullptr && now->data_type != tensor.data_type && !may_differ(tensor))
-                    throw argument_error("tensor " + std::to_string(tensor.id) +
+    for (const auto& op : region.ops)
+        for (const auto* list : {&op.inputs, &op.outputs})
+            for (const auto& recorded : *list) {
+                const auto* const now = find_by_id(at_compile, recorded.id);
+                if (now != nullptr && !now->has_type_of(recorded) && !may_differ(recorded))
+                    throw argument_error("tensor " + std::to_string(recorded.id) +
                                          " has another type than at add_op");
             }
 }
 
-void require_outputs(const row_region& region, const std::vector<abi::logical_tensor>& given) {
+void require_outputs(const row_region& region, const tensor_list& outputs) {
     for (const std::size_t id : region.output_ids) {
-        const auto* output = find_by_id(given, id);
+        const auto* const output = find_by_id(outputs, id);
         if (output == nullptr)
             throw argument_error("output " + std::to_string(id) + " is not asked for");
-        if (output->layout_type != abi::layout_any)
-            to_desc(from_abi(*output)); // throws where it is open
+        if (output->layout != graph::layout_kind::any) to_desc(*output); // throws if it is open
     }
 }
 
-std::size_t bytes_of(const abi::logical_tensor& tensor) {
-    if (tensor.layout_type == abi::layout_strided)
-        to_desc(from_abi(tensor)); // throws on overflow, which oneDNN does not notice
+std::size_t bytes_of(const logical_tensor& tensor) {
+    if (tensor.layout == graph::layout_kind::strided)
+        to_desc(tensor); // throws on overflow, which oneDNN does not notice
     std::size_t bytes = 0;
-    if (real_logical_tensor_get_mem_size(&tensor, &bytes) != abi::success)
+    const auto described = to_abi(tensor);
+    if (real_logical_tensor_get_mem_size(&described, &bytes) != abi::success)
         throw argument_error("the size of tensor " + std::to_string(tensor.id) + " is not known");
-    if (bytes > max_scratch_bytes) // SIZE_MAX where oneDNN does not know the size
+    if (bytes > max_scratch_bytes) // SIZE_MAX if oneDNN does not know the size
         throw argument_error(std::to_string(bytes) + " bytes of tensor " +
                              std::to_string(tensor.id) + " are too many to keep");
     return padded_bytes(bytes);
 }
 
-tensor_desc output_desc(const abi::logical_tensor& output) {
-    const auto tensor = from_abi(output);
-    return output.layout_type == abi::layout_any ? tensor_desc{tensor.type, {}, {}}
-                                                 : to_desc(tensor);
+tensor_desc output_desc(const logical_tensor& output) {
+    return output.layout == graph::layout_kind::any ? tensor_desc{output.type, {}, {}}
+                                                    : to_desc(output);
 }
 
 } // namespace
 
-abi::logical_tensor completed(abi::logical_tensor output, const dims& extents) {
-    if (output.layout_type != abi::layout_any) return output;
-    output.ndims = extents.rank();
-    output.layout_type = abi::layout_strided;
-    std::ranges::copy(extents, output.dims);
-    std::ranges::copy(dense_strides(extents, 1), output.layout.strides);
+logical_tensor completed(logical_tensor output, const dims& extents) {
+    if (output.layout != graph::layout_kind::any) return output;
+    output.rank_known = true;
+    output.extents = extents;
+    output.layout = graph::layout_kind::strided;
+    output.strides_elems = dense_strides(extents, 1);
     return output;
 }
 
-abi::logical_tensor scratchpad_of(std::size_t bytes) {
-    abi::logical_tensor scratchpad{};
-    scratchpad.id = SIZE_MAX; // which no tensor of a client has
-    scratchpad.ndims = 1;
-    scratchpad.dims[0] = static_cast<std::int64_t>(bytes);
-    scratchpad.data_type = abi::type_u8;
-    scratchpad.property = abi::property_variable;
-    scratchpad.layout_type = abi::layout_strided;
-    scratchpad.layout.strides[0] = 1;
+logical_tensor scratchpad_of(std::size_t bytes) {
+    logical_tensor scratchpad;
+    scratchpad.id = SIZE_MAX; // no tensor of a client has it
+    scratchpad.type = data_type::u8;
+    scratchpad.rank_known = true;
+    scratchpad.extents = {static_cast<std::int64_t>(bytes)};
+    scratchpad.layout = graph::layout_kind::strided;
+    scratchpad.strides_elems = {1};
+    scratchpad.property = graph::property_kind::variable;
     return scratchpad;
 }
 
-assembly::assembly(partition_kind kind, const row_region& region, const compile_call& call)
-    : region_(region), parts_(kind, call) {
+assembly::assembly(partition_kind kind, const row_region& region, const compile_request& request)
+    : region_(region), parts_(kind, request) {
     parts_.output_ids = region.output_ids;
     require_outputs(region, parts_.outputs);
-    std::vector<abi::logical_tensor> read;
+    tensor_list inputs;
     for (std::size_t i = 0; i < parts_.inputs.size(); ++i) {
         const auto& input = parts_.inputs[i];
         if (graph::makes(region.ops, input.id) || !graph::reads(region.ops, input.id)) continue;
-        read.push_back(input);
+        inputs.push_back(input);
         if (find(input.id) == nullptr) values_[input.id] = {input, parts_.input_at(i)};
     }
-    require_types(region, read);
+    require_types(region, inputs);
     require_types(region, parts_.outputs);
 }
 
-const abi::logical_tensor* assembly::find(std::size_t id) const {
-    const auto found = values_.find(id);
-    return found == values_.end() ? nullptr : &found->second.tensor;
+const logical_tensor* assembly::find(std::size_t id) const {
+    const auto value = values_.find(id);
+    return value == values_.end() ? nullptr : &value->second.tensor;
 }
 
-const assembly::value& assembly::find_value(std::size_t id) const {
-    const auto found = values_.find(id);
-    if (found == values_.end())
+const assembly::known_value& assembly::find_value(std::size_t id) const {
+    const auto value = values_.find(id);
+    if (value == values_.end())
         throw argument_error("tensor " + std::to_string(id) +
-                             " is neither in the list given to compile nor made before");
-    return found->second;
+                             " is not in the list given to compile, and no segment makes it");
+    return value->second;
 }
 
-const abi::logical_tensor& assembly::known(std::size_t id) const {
+const logical_tensor& assembly::known(std::size_t id) const {
     return find_value(id).tensor;
 }
 
 place assembly::place_of(std::size_t id) const {
-    return find_value(id).at;
+    return find_value(id).memory;
 }
 
 source assembly::source_of(std::size_t id) const {
-    const auto& [tensor, at] = find_value(id);
-    return {at, graph::is_one_element(from_abi(tensor))};
+    const auto& [tensor, memory] = find_value(id);
+    return {memory, graph::is_one_element(tensor)};
 }
 
-abi::logical_tensor assembly::wanted(std::size_t id) const {
+logical_tensor assembly::wanted(std::size_t id) const {
     if (parts_.makes(id)) return *find_by_id(parts_.outputs, id);
-    for (const auto& op : region_.records)
-        if (const auto* output = find_by_id(op->outputs, id)) {
+    for (const auto& op : region_.ops)
+        if (const auto* const output = find_by_id(op.outputs, id)) {
             auto recorded = *output;
-            recorded.layout_type = abi::layout_any;
+            recorded.layout = graph::layout_kind::any;
             return recorded;
         }
-    throw argument_error("tensor " + std::to_string(id) + " is not made in the partition");
+    throw argument_error("no operator of the partition makes tensor " + std::to_string(id));
 }
 
-place assembly::add(const abi::logical_tensor& made) {
-    if (!parts_.makes(made.id)) return (values_[made.id] = {made, add_inner(made)}).at;
-    const auto output = std::ranges::find(parts_.outputs, made.id, &abi::logical_tensor::id);
-    *output = made;
+place assembly::add(const logical_tensor& value) {
+    if (!parts_.makes(value.id)) return (values_[value.id] = {value, add_inner(value)}).memory;
+    const auto output = std::ranges::find(parts_.outputs, value.id, &logical_tensor::id);
+    *output = value;
     const auto position = static_cast<std::size_t>(output - parts_.outputs.begin());
-    return (values_[made.id] = {made, parts_.output_at(position)}).at;
+    return (values_[value.id] = {value, parts_.output_at(position)}).memory;
 }
 
-place assembly::add_inner(const abi::logical_tensor& tensor) {
+place assembly::add_inner(const logical_tensor& tensor) {
     parts_.inner.push_back({tensor, parts_.inner_bytes});
     parts_.inner_bytes += bytes_of(tensor);
     return {place::list::inner, parts_.inner.size() - 1};
 }
 
-// Left to the library, it would be allocated in every execution, and above 128 KiB every page of it
-// touched for the first time.
+// The library would allocate it in every execution, and above 128 KiB each page would be touched
+// for the first time.
 place assembly::scratchpad(std::size_t bytes) {
     if (!scratchpad_) {
         scratchpad_ = parts_.inner.size();
@@ -160,14 +159,14 @@ place assembly::scratchpad(std::size_t bytes) {
     return {place::list::inner, *scratchpad_};
 }
 
-// Rows between parts of oneDNN's are run in place where their type does not change.
-place assembly::add_result(const fusion::block& block, const abi::logical_tensor& result) {
+// Rows between parts of oneDNN's run in place if their type does not change.
+place assembly::add_result(const fusion::block& block, const logical_tensor& result) {
     if (!block.attention && !parts_.makes(result.id)) {
-        const auto& [scores, at] = find_value(block.rows.scores);
-        if (at.in == place::list::inner && lie_alike(from_abi(scores), from_abi(result)) &&
-            scores.data_type == result.data_type) {
-            parts_.inner.push_back({result, parts_.inner[at.position].offset_bytes});
-            return (values_[result.id] = {result, {at.in, parts_.inner.size() - 1}}).at;
+        const auto& [scores, memory] = find_value(block.rows.scores);
+        if (memory.in == place::list::inner && lie_alike(scores, result) &&
+            scores.has_type_of(result)) {
+            parts_.inner.push_back({result, parts_.inner[memory.position].offset_bytes});
+            return (values_[result.id] = {result, {memory.in, parts_.inner.size() - 1}}).memory;
         }
     }
     return add(result);
@@ -178,14 +177,14 @@ assembly::add_block(const fusion::block& block, attention_order order, std::stri
     std::vector<tensor_desc> inputs;
     std::vector<source> sources;
     for (const std::size_t id : block.inputs()) {
-        inputs.push_back(to_input_desc(from_abi(known(id))));
+        inputs.push_back(to_input_desc(known(id)));
         sources.push_back(source_of(id));
     }
     const auto result = wanted(block.result());
     fusion::block_outputs outputs{output_desc(result), {}, order};
-    std::optional<abi::logical_tensor> statistics;
-    if (const auto& made = block.rows.statistics) {
-        statistics = wanted(made->id);
+    std::optional<logical_tensor> statistics;
+    if (block.rows.statistics) {
+        statistics = wanted(block.rows.statistics->id);
         outputs.statistics = output_desc(*statistics);
     }
     auto compiled = fusion::compile(block, inputs, outputs);
@@ -196,7 +195,7 @@ assembly::add_block(const fusion::block& block, attention_order order, std::stri
     return compiled;
 }
 
-// Where rows are all there is: the scores may be overwritten by a result of their layout.
+// If rows are the whole partition, a result with the scores' layout may overwrite them.
 std::optional<abi::inplace_pair> assembly::find_inplace(const fusion::block& block) const {
     const auto& rows = block.rows;
     if (block.attention || !parts_.segments.empty()) return std::nullopt;
@@ -204,8 +203,8 @@ std::optional<abi::inplace_pair> assembly::find_inplace(const fusion::block& blo
     const bool is_operand = std::ranges::any_of(
         rows.operands, [&](const auto& operand) { return operand.id == rows.scores; });
     if (is_operand || place_of(rows.result).in != place::list::outputs ||
-        scores.property == abi::property_constant || scores.data_type != result.data_type ||
-        !graph::lie_alike(from_abi(scores), from_abi(result)))
+        scores.property == graph::property_kind::constant || !scores.has_type_of(result) ||
+        !graph::lie_alike(scores, result))
         return std::nullopt;
     return abi::inplace_pair{scores.id, result.id};
 }

@@ -26,9 +26,9 @@ void insert(abi::partition partition, partition_claim&& claim) {
     tables().claims.insert(partition, std::make_unique<partition_claim>(std::move(claim)));
 }
 
-// A function that a newer oneDNN has and Maskwise does not export could be handed a compiled
-// partition that only Maskwise compiled.
-bool claimable(const select_claim& form, std::string& reason) {
+// A newer oneDNN may have functions that Maskwise does not export. They must not get a compiled
+// partition that only Maskwise has compiled.
+bool is_claimable(const select_claim& form, std::string& reason) {
     if (!form.real_supports && real_is_newer_than_known()) {
         reason = "oneDNN is newer than this Maskwise and does not support the partition";
         return false;
@@ -40,7 +40,7 @@ void claim_select(const op_record& op, const graph_settings& settings, abi::part
     select_claim form{translate(op), is_supported(partition)};
     const auto facts = facts_of(partition, settings, form.select.name);
     std::string reason;
-    if (!claimable(form, reason)) return report_verdict("refuse", facts.id, facts.names, reason);
+    if (!is_claimable(form, reason)) return report_verdict("refuse", facts.id, facts.names, reason);
     report_verdict("claim", facts.id, facts.names,
                    std::string("Select alone, oneDNN ") +
                        (form.real_supports ? "supports it" : "does not support it"));
@@ -50,7 +50,7 @@ void claim_select(const op_record& op, const graph_settings& settings, abi::part
 // Silent unless the partition holds a Select.
 void claim_region(const graph_record& graph, const std::vector<std::size_t>& ids,
                   abi::partition partition) {
-    row_region region{graph.settings, {}, {}, ids_of(output_ports(partition)), {}};
+    row_region region{graph.settings, {}, {}, output_ids(partition), {}};
     for (const std::size_t id : ids) {
         region.records.push_back(find_op(graph.ops, id));
         if (region.records.back() == nullptr) return;

@@ -1,9 +1,8 @@
 #pragma once
 
-#include "onednn/library/abi.hpp"
+#include "onednn/record/translate.hpp"
 
 #include <cstddef>
-#include <vector>
 
 namespace maskwise::onednn {
 
@@ -18,13 +17,23 @@ struct compile_call {
     abi::engine engine;
 };
 
-// Whether an argument that must not be null is; elements of the lists are not looked at.
+// The same for Maskwise: the client's tensors at compile.
+struct compile_request {
+    tensor_list inputs, outputs;
+    abi::engine engine;
+};
+
+// Whether an argument that must not be null is null. Does not look at the lists' elements.
 bool has_nulls(const compile_call& call);
-// Throws argument_error where an element is null.
-std::vector<abi::logical_tensor> copy_tensors(std::size_t count,
-                                              const abi::logical_tensor** tensors);
-// The list in the form that the real library takes; valid as long as `tensors` stays as it is.
-std::vector<const abi::logical_tensor*>
-pointers_to(const std::vector<abi::logical_tensor>& tensors);
+// Throws argument_error for a null element and what from_abi throws.
+compile_request read_request(const compile_call& call);
+
+// The real library's answer to the call.
+abi::status call_real_compile(const compile_call& call);
+// Compiles with these tensors. Throws what require_success and the real library throw.
+void compile_by_onednn(abi::partition partition, abi::compiled_partition compiled,
+                       const compile_request& request);
+// A tensor of a compiled partition as the real library laid it out.
+logical_tensor query_onednn(abi::const_compiled_partition compiled, std::size_t id);
 
 } // namespace maskwise::onednn

@@ -7,7 +7,6 @@
 #include "onednn/partition/segments.hpp"
 #include "onednn/record/client_settings.hpp"
 #include "onednn/record/tables.hpp"
-#include "onednn/record/translate.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -18,12 +17,7 @@
 namespace maskwise::onednn {
 namespace {
 
-abi::status call_real_compile(const compile_call& call) {
-    return real_partition_compile(call.partition, call.compiled_partition, call.in_num, call.inputs,
-                                  call.out_num, call.outputs, call.engine);
-}
-
-// Where the real library may execute, too, a pair holds only if that library has the same one.
+// If the real library may execute, too, a pair holds only if that library has the same one.
 bool real_agrees_with_inplace(const compile_call& call, const abi::inplace_pair& wanted) {
     std::size_t count = 0;
     const abi::inplace_pair* pairs = nullptr;
@@ -36,42 +30,38 @@ bool real_agrees_with_inplace(const compile_call& call, const abi::inplace_pair&
 // For functions of a newer oneDNN, which Maskwise does not export: they find a compiled partition
 // behind the handle, with dst laid out as Maskwise has answered.
 void compile_for_newer_functions(const compile_call& call, executable& select) {
-    auto outputs = pointers_to(select.outputs());
-    compile_call resolved = call;
-    resolved.outputs = outputs.data();
-    require_success(call_real_compile(resolved), "compile");
+    compile_by_onednn(call.partition, call.compiled_partition,
+                      {select.inputs(), select.outputs(), call.engine});
     if (select.inplace() && !real_agrees_with_inplace(call, *select.inplace()))
         select.forbid_inplace();
 }
 
-// Writes the file, as the client described the tensors. Not where it left dst open: oneDNN dies on
-// a strided dst without strides. Nor with a host scalar: there it throws, and its cache then keeps
-// an entry that points into a partition which the client will destroy.
-void compile_for_dump(const compile_call& call, const executable& select) {
-    const auto is_open_dst = [&](const abi::logical_tensor* output) {
-        return select.makes(output->id) && !has_known_shape(*output);
+// Writes the file, with the tensors as the client described them. Not if the client left dst open:
+// oneDNN dies on a strided dst without strides. Not with a host scalar either: oneDNN throws, and
+// its cache then keeps an entry that points into a partition which the client will destroy.
+void compile_for_dump(const compile_call& call, const compile_request& request,
+                      const executable& select) {
+    const auto is_open_dst = [&](const logical_tensor& output) {
+        return select.makes(output.id) && !output.shape_known();
     };
-    const auto is_host_scalar = [](const auto& input) {
-        return input.property == abi::property_host_scalar;
+    const auto is_host_scalar = [](const logical_tensor& input) {
+        return input.property == graph::property_kind::host_scalar;
     };
-    if (std::ranges::any_of(std::span(call.outputs, call.out_num), is_open_dst) ||
-        std::ranges::any_of(select.inputs(), is_host_scalar))
+    if (std::ranges::any_of(request.outputs, is_open_dst) ||
+        std::ranges::any_of(request.inputs, is_host_scalar))
         return;
     guarded([&] { call_real_compile(call); });
 }
 
-std::unique_ptr<executable> compile_alone(const graph::op& op, const compile_call& call,
-                                          std::span<const graph::logical_tensor> inputs,
-                                          std::span<const graph::logical_tensor> outputs) {
-    const auto select = graph::compile_select(op, inputs, outputs);
+std::unique_ptr<executable> compile_alone(const graph::op& op, const compile_request& request) {
+    const auto select = graph::compile_select(op, request.inputs, request.outputs);
     const auto& at = select.at;
-    executable_parts parts(partition_kind::select, call);
-    abi::logical_tensor& dst = parts.outputs[at.dst];
-    dst = to_abi(select.dst, dst);
-    parts.output_ids = {dst.id};
-    if (select.src_0_may_be_dst) parts.inplace = {parts.inputs[at.src_0].id, dst.id};
+    executable_parts parts(partition_kind::select, request);
+    parts.outputs[at.dst] = select.dst;
+    parts.output_ids = {select.dst.id};
+    if (select.src_0_may_be_dst) parts.inplace = {parts.inputs[at.src_0].id, select.dst.id};
     const auto source_at = [&](std::size_t position) {
-        return source{parts.input_at(position), graph::is_one_element(inputs[position])};
+        return source{parts.input_at(position), graph::is_one_element(request.inputs[position])};
     };
     parts.segments.push_back(std::make_unique<select_segment>(
         select, std::array{source_at(at.cond), source_at(at.src_0), source_at(at.src_1)},
@@ -79,35 +69,35 @@ std::unique_ptr<executable> compile_alone(const graph::op& op, const compile_cal
     return std::make_unique<executable>(std::move(parts));
 }
 
-// Null where the form is left to the real library.
+// Null if the form is left to the real library.
 std::unique_ptr<executable> compile_form(const select_claim& form, std::size_t,
                                          const compile_call& call) {
-    const auto inputs = from_abi(std::span(call.inputs, call.in_num));
-    const auto outputs = from_abi(std::span(call.outputs, call.out_num));
+    const auto request = read_request(call);
     // oneDNN computes some mixtures of types that the schema does not know.
-    if (form.real_supports && !graph::types_fit_schema(form.select, inputs, outputs))
+    if (form.real_supports &&
+        !graph::types_fit_schema(form.select, request.inputs, request.outputs))
         return nullptr;
-    auto compiled = compile_alone(form.select, call, inputs, outputs);
+    auto compiled = compile_alone(form.select, request);
     if (real_is_newer_than_known())
         compile_for_newer_functions(call, *compiled);
     else if (subgraph_dump_wanted())
-        compile_for_dump(call, *compiled);
+        compile_for_dump(call, request, *compiled);
     return compiled;
 }
 
 std::unique_ptr<executable> compile_form(const std::shared_ptr<const merged_group>& group,
                                          std::size_t partition, const compile_call& call) {
-    return compile_merged_region(partition, group->region, call);
+    return compile_merged_region(partition, group->region, read_request(call));
 }
 
 std::unique_ptr<executable> compile_form(const row_region& region, std::size_t partition,
                                          const compile_call& call) {
     if (real_is_newer_than_known()) return nullptr;
     if (subgraph_dump_wanted()) guarded([&] { leave_to_onednn(call); }); // writes the file
-    return compile_region(partition, region, call);
+    return compile_region(partition, region, read_request(call));
 }
 
-// False where the claim is left to the real library.
+// False if the claim is left to the real library.
 bool compile_and_record(const partition_claim& claim, const compile_call& call) {
     const auto start = std::chrono::steady_clock::now();
     auto compiled = std::visit(

@@ -11,7 +11,6 @@
 #include "onednn/partition/gains.hpp"
 #include "onednn/partition/onednn_part.hpp"
 #include "onednn/partition/report.hpp"
-#include "onednn/record/translate.hpp"
 #include "plan/collapse.hpp"
 #include "tensor/tensor_desc.hpp"
 
@@ -26,49 +25,43 @@
 namespace maskwise::onednn {
 namespace {
 
-using tensor_list = std::vector<graph::logical_tensor>;
-
-// Rejects inputs that can crash oneDNN. Layouts that rows cannot use are accepted: oneDNN then runs
-// the operators one by one.
+// Refuses inputs that can crash oneDNN. Takes layouts that rows cannot use: oneDNN then runs the
+// operators one by one.
 dims infer_dst(const row_region& region, const tensor_list& inputs) {
     graph::shape_map shapes;
     for (const auto& port : graph::outer_inputs(region.ops)) {
-        const auto& given = inputs[graph::position_of(inputs, port, "an input")];
-        graph::require_readable(given, "tensor " + std::to_string(port.id));
-        graph::to_input_desc(given); // throws where strides are negative or reach too far
-        shapes[port.id] = given.extents;
+        const auto& input = inputs[graph::position_of(inputs, port, "an input")];
+        graph::require_readable(input, "tensor " + std::to_string(port.id));
+        graph::to_input_desc(input); // throws if strides are negative or reach too far
+        shapes[port.id] = input.extents;
     }
     return graph::infer_result(region.ops, std::move(shapes));
 }
 
-// The client's outputs, dst checked. Rows make an open dst dense.
-std::vector<abi::logical_tensor> complete_outputs(const row_region& region,
-                                                  const compile_call& call,
-                                                  const tensor_list& inputs, tensor_list outputs) {
-    const dims shape = infer_dst(region, inputs);
-    const auto position = graph::position_of(outputs, region.ops.back().outputs[0], "dst");
-    auto& dst = outputs[position];
+// Checks dst, and completes its shape if it is strided. An open dst becomes dense by the rows.
+void complete_outputs(const row_region& region, compile_request& request) {
+    const dims shape = infer_dst(region, request.inputs);
+    const auto position = graph::position_of(request.outputs, region.ops.back().outputs[0], "dst");
+    auto& dst = request.outputs[position];
     graph::require_fitting_dst(dst, shape);
-    auto completed = copy_tensors(call.out_num, call.outputs);
-    if (dst.layout != graph::layout_kind::strided) return completed;
+    if (dst.layout != graph::layout_kind::strided) return;
     graph::complete_output(dst, shape, {});
     if (elements_overlap(graph::to_desc(dst))) // oneDNN divides by such a stride
         throw argument_error("dst with strides " + to_string(dst.strides_elems) +
                              " has elements that overlap");
-    completed[position] = to_abi(dst, completed[position]);
-    return completed;
 }
 
-// The statistics of a SoftMax, its second output, are the client's to describe.
+// The client describes the statistics of a SoftMax, its second output.
 std::shared_ptr<const op_record> record_with(const op_record& record, const graph::op& described) {
     auto copy = std::make_shared<op_record>(record);
     for (std::size_t i = 0; i < copy->inputs.size(); ++i)
-        copy->inputs[i] = with_shape_of(described.inputs[i], copy->inputs[i]);
-    copy->outputs[0] = with_shape_of(described.outputs[0], copy->outputs[0]);
+        copy->inputs[i] = to_abi(described.inputs[i]);
+    copy->outputs[0] = to_abi(described.outputs[0]);
     return copy;
 }
 
-// The region as the client describes it now. It has no block where that is not the whole any more.
+// The region with the shapes of compile. It has a block only if one chain still is the whole
+// region.
 row_region region_with(const row_region& region, std::vector<graph::op>&& ops) {
     row_region now = region;
     for (std::size_t i = 0; i < ops.size(); ++i)
@@ -82,9 +75,9 @@ row_region region_with(const row_region& region, std::vector<graph::op>&& ops) {
 }
 
 // Sizes that no machine has end the process inside oneDNN.
-void refuse_sizes_that_end_onednn(const row_region& region, const tensor_list& given) {
+void refuse_sizes_that_end_onednn(const row_region& region, const tensor_list& tensors) {
     constexpr std::int64_t most_bytes = std::int64_t{1} << 40;
-    for (const auto& tensor : given)
+    for (const auto& tensor : tensors)
         if ((graph::makes(region.ops, tensor.id) || graph::reads(region.ops, tensor.id)) &&
             tensor.shape_known() && tensor.layout == graph::layout_kind::strided &&
             span_bytes(graph::to_desc(tensor)) > most_bytes)
@@ -92,13 +85,13 @@ void refuse_sizes_that_end_onednn(const row_region& region, const tensor_list& g
                                  to_string(tensor.extents) + " is too large for oneDNN");
 }
 
-// Row-major and without gaps: the layout in which rows are run.
-abi::logical_tensor dense(const abi::logical_tensor& tensor) {
-    if (tensor.ndims < 1) throw argument_error("the rank of the scores is not known");
-    const dims shape(std::span(tensor.dims, static_cast<std::size_t>(tensor.ndims)));
-    if (*std::ranges::min_element(shape) < 0)
+// Row-major and without gaps: the layout in which rows run.
+logical_tensor dense(const logical_tensor& scores) {
+    if (!scores.rank_known || scores.extents.empty())
+        throw argument_error("the rank of the scores is not known");
+    if (std::ranges::min(scores.extents) < 0)
         throw argument_error("the shape of the scores is not known");
-    return completed(tensor, shape);
+    return completed(scores, scores.extents);
 }
 
 // oneDNN's clients compare with its operators, so their roundings are the default.
@@ -110,101 +103,99 @@ attention_order wanted_order() {
                          "', expected 'operators' or 'tiles'");
 }
 
-// The region as a whole, tile by tile: no part of it is oneDNN's, and scores are never stored.
-std::unique_ptr<executable> compile_attention(const row_region& region, const compile_call& call) {
-    assembly made(partition_kind::attention, region, call);
-    const auto block = made.add_block(*region.block, wanted_order(), {});
+// The region as a whole, tile by tile: oneDNN runs no part of it, and scores are never stored.
+std::unique_ptr<executable> compile_attention(const row_region& region,
+                                              const compile_request& request) {
+    assembly parts(partition_kind::attention, region, request);
+    const auto block = parts.add_block(*region.block, wanted_order(), {});
     const tile_plan& plan = *block->attention();
     if (std::min({plan.heads, plan.rows, plan.keys, plan.columns}) <= 0)
         throw argument_error("the attention is empty");
     const std::string reason = reason_against_attention(plan, region.settings);
     if (!reason.empty()) throw argument_error(reason);
-    return made.finish();
+    return parts.finish();
 }
 
-// The operators before the block's rows, these rows, the operators after them: the outer two are
-// oneDNN's, and a merged group has none. Each part decides on the layouts that it writes; the part
-// before is asked for dense scores.
-std::unique_ptr<executable> compile_rows(const row_region& region, const compile_call& call) {
-    assembly made(partition_kind::composite, region, call);
+// oneDNN runs the operators before and after the rows; a merged group has none. Each part chooses
+// the layouts that it writes, but the part before is asked for dense scores.
+std::unique_ptr<executable> compile_rows(const row_region& region, const compile_request& request) {
+    assembly parts(partition_kind::composite, region, request);
     const auto& rows = region.block->rows;
-    const auto parts = graph::divide(region.ops, rows.op_ids, rows.scores);
-    if (made.find(rows.scores) == nullptr)
-        add_onednn_part(made, records_of(region.records, parts.before), region.settings,
-                        call.engine, dense(made.wanted(rows.scores)));
+    const auto division = graph::divide(region.ops, rows.op_ids, rows.scores);
+    if (parts.find(rows.scores) == nullptr)
+        add_onednn_part(parts, records_of(region.records, division.before), region.settings,
+                        request.engine, dense(parts.wanted(rows.scores)));
     std::string operators = ": operators";
     for (const std::size_t id : rows.op_ids) operators.append(" ").append(std::to_string(id));
-    made.add_block({rows, {}}, {}, std::move(operators));
-    add_onednn_part(made, records_of(region.records, parts.after), region.settings, call.engine);
-    return made.finish();
+    parts.add_block({rows, {}}, {}, std::move(operators));
+    add_onednn_part(parts, records_of(region.records, division.after), region.settings,
+                    request.engine);
+    return parts.finish();
 }
 
-std::unique_ptr<executable> compile_operators(const row_region& region, const compile_call& call) {
-    assembly made(partition_kind::composite, region, call);
-    add_onednn_part(made, region.records, region.settings, call.engine);
-    return made.finish();
+std::unique_ptr<executable> compile_operators(const row_region& region,
+                                              const compile_request& request) {
+    assembly parts(partition_kind::composite, region, request);
+    add_onednn_part(parts, region.records, region.settings, request.engine);
+    return parts.finish();
 }
 
 struct attempt {
-    std::unique_ptr<executable> made;
-    std::exception_ptr failure; // where nothing was made
+    std::unique_ptr<executable> compiled;
+    std::exception_ptr failure; // if nothing was compiled
 };
 
+using compile_function = std::unique_ptr<executable>(const row_region&, const compile_request&);
+
 // A verbose line tells how it went.
-attempt try_compile(std::unique_ptr<executable> (*compile)(const row_region&, const compile_call&),
-                    partition_kind kind, std::size_t partition, const row_region& region,
-                    const compile_call& call) {
+attempt try_compile(compile_function& compile, partition_kind kind, std::size_t partition,
+                    const row_region& region, const compile_request& request) {
     try {
-        auto made = compile(region, call);
-        report_verdict("claim", partition, name_of(kind), made->describe());
-        return {std::move(made), {}};
+        auto compiled = compile(region, request);
+        report_verdict("claim", partition, name_of(kind), compiled->describe());
+        return {std::move(compiled), {}};
     } catch (const std::exception& failure) {
         report_verdict("refuse", partition, name_of(kind), failure.what());
         return {{}, std::current_exception()};
     }
 }
 
-// Rows where attention cannot be had.
-attempt try_block(std::size_t partition, const row_region& region, const compile_call& call) {
+// As attention, or else as rows.
+attempt try_block(std::size_t partition, const row_region& region, const compile_request& request) {
     if (region.block->attention) {
         auto whole =
-            try_compile(compile_attention, partition_kind::attention, partition, region, call);
-        const std::string reason = whole.made ? "" : reason_against_rows(region);
+            try_compile(compile_attention, partition_kind::attention, partition, region, request);
+        const std::string reason = whole.compiled ? "" : reason_against_rows(region);
         if (!reason.empty())
             report_verdict("refuse", partition, name_of(partition_kind::composite), reason);
-        if (whole.made || !reason.empty()) return whole;
+        if (whole.compiled || !reason.empty()) return whole;
     }
-    return try_compile(compile_rows, partition_kind::composite, partition, region, call);
+    return try_compile(compile_rows, partition_kind::composite, partition, region, request);
 }
 
 } // namespace
 
 std::unique_ptr<executable> compile_region(std::size_t partition, const row_region& region,
-                                           const compile_call& call) {
-    return try_block(partition, region, call).made;
+                                           const compile_request& request) {
+    return try_block(partition, region, request).compiled;
 }
 
 // The claim is visible, so nothing is left to oneDNN: dst is checked and completed here, and the
-// chain is found again where the client describes its tensors otherwise than at add_op. Where
-// oneDNN throws on the operators one by one, too, the first reason counts.
+// chain is searched again if the client compiles with other shapes than at add_op. If oneDNN throws
+// on the operators one by one, too, the first reason counts.
 std::unique_ptr<executable> compile_merged_region(std::size_t partition, const row_region& recorded,
-                                                  const compile_call& call) {
-    const auto inputs = from_abi(std::span(call.inputs, call.in_num));
-    const auto outputs = from_abi(std::span(call.outputs, call.out_num));
-    const auto completed = complete_outputs(recorded, call, inputs, outputs);
-    auto pointers = pointers_to(completed);
-    compile_call completed_call = call;
-    completed_call.outputs = pointers.data();
-    auto ops = graph::redescribe(recorded.ops, inputs);
+                                                  compile_request request) {
+    complete_outputs(recorded, request);
+    auto ops = graph::redescribe(recorded.ops, request.inputs);
     row_region region = ops ? region_with(recorded, std::move(*ops)) : recorded;
     attempt rows;
-    if (region.block) rows = try_block(partition, region, completed_call);
-    if (rows.made) return std::move(rows.made);
+    if (region.block) rows = try_block(partition, region, request);
+    if (rows.compiled) return std::move(rows.compiled);
     region.block.reset();
-    refuse_sizes_that_end_onednn(region, inputs);
-    refuse_sizes_that_end_onednn(region, from_abi(pointers));
+    refuse_sizes_that_end_onednn(region, request.inputs);
+    refuse_sizes_that_end_onednn(region, request.outputs);
     try {
-        return compile_operators(region, completed_call);
+        return compile_operators(region, request);
     } catch (const error&) {
         throw;
     } catch (const std::exception&) {

@@ -8,17 +8,17 @@
 
 namespace maskwise::onednn {
 
-// Both print verbose lines of the forms that they try, with the id of the partition.
+// Both print a verbose line with the partition's id for each form that they try.
 
-// Compiles a silent claim with a block. Null where that cannot be had: oneDNN then compiles the
-// whole partition.
+// Compiles a silent claim with a block. Null if no form of the block compiles: oneDNN then compiles
+// the whole partition.
 std::unique_ptr<executable> compile_region(std::size_t partition, const row_region& region,
-                                           const compile_call& call);
+                                           const compile_request& request);
 
-// Compiles a merged group, which has been promised for every shape, type and layout: if rows
-// cannot run it, oneDNN runs operator by operator. Throws if oneDNN cannot compile an operator
-// either.
+// Compiles a merged group, which the plugin has promised for every shape and layout: if rows cannot
+// run it, oneDNN runs operator by operator. Throws if oneDNN cannot compile an operator either, and
+// argument_error for other types than at add_op.
 std::unique_ptr<executable> compile_merged_region(std::size_t partition, const row_region& recorded,
-                                                  const compile_call& call);
+                                                  compile_request request);
 
 } // namespace maskwise::onednn

@@ -14,9 +14,8 @@ const char* name_of(partition_kind kind) {
     return std::array{"select", "attention", "composite"}[static_cast<std::size_t>(kind)];
 }
 
-executable_parts::executable_parts(partition_kind of, const compile_call& call)
-    : kind(of), engine(call.engine), inputs(copy_tensors(call.in_num, call.inputs)),
-      outputs(copy_tensors(call.out_num, call.outputs)) {}
+executable_parts::executable_parts(partition_kind parts_kind, const compile_request& request)
+    : kind(parts_kind), engine(request.engine), inputs(request.inputs), outputs(request.outputs) {}
 
 bool executable_parts::makes(std::size_t id) const {
     return std::ranges::find(output_ids, id) != output_ids.end();
@@ -43,37 +42,40 @@ std::size_t executable::scratch_bytes() const {
 std::string executable::describe() const {
     std::string text;
     for (const auto& segment : parts_.segments) {
-        const std::string own = segment->describe();
-        text += (text.empty() || own.empty() ? "" : "; ") + own;
+        const std::string plan = segment->describe();
+        text += (text.empty() || plan.empty() ? "" : "; ") + plan;
     }
     return text.empty() ? "oneDNN operator by operator" : text;
 }
 
-// On the client's memory where it gives some, else that of an earlier execution, else new memory.
-std::unique_ptr<executable::scratch> executable::take_scratch(void* given) const {
-    if (auto cached = given ? nullptr : scratch_.take()) return cached;
+// In the client's memory, if there is any, else in the memory of an earlier execution, else in new
+// memory.
+std::unique_ptr<executable::scratch> executable::take_scratch(void* client_memory) const {
+    if (auto cached = client_memory ? nullptr : scratch_.take()) return cached;
     auto taken = std::make_unique<scratch>();
-    if (given == nullptr)
+    if (client_memory == nullptr)
         taken->memory = std::make_unique_for_overwrite<std::byte[]>(scratch_bytes());
     std::byte* const first =
-        first_aligned(given ? static_cast<std::byte*>(given) : taken->memory.get());
-    taken->tensors.reserve(parts_.inner.size()); // room first: no handle is lost
+        first_aligned(client_memory ? static_cast<std::byte*>(client_memory) : taken->memory.get());
+    taken->tensors.reserve(parts_.inner.size()); // first, so that no handle is lost
     for (const auto& value : parts_.inner) {
         abi::tensor tensor = nullptr;
+        const auto described = to_abi(value.tensor);
         const auto status =
-            real_tensor_create(&tensor, &value.tensor, parts_.engine, first + value.offset_bytes);
+            real_tensor_create(&tensor, &described, parts_.engine, first + value.offset_bytes);
         if (status != abi::success) throw std::bad_alloc();
         taken->tensors.push_back(tensor);
     }
     return taken;
 }
 
-// Segments depend on each other and share the scratch memory, and so does the next execution.
-abi::status executable::run_segments(const execution& of) const {
+// Segments depend on each other, and share the scratch memory with the next execution. So the
+// plugin waits for the work that a segment queues.
+abi::status executable::run_segments(const execution& tensors) const {
     for (const auto& segment : parts_.segments) {
-        auto status = segment->run(of);
+        auto status = segment->run(tensors);
         if (segment->is_queued()) {
-            const auto waited = call_real(&real_library::stream_wait, of.call.stream);
+            const auto waited = call_real(&real_library::stream_wait, tensors.call.stream);
             if (status == abi::success) status = waited;
         }
         if (status != abi::success) return status;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "base/scratch.hpp"
-#include "onednn/library/abi.hpp"
 #include "onednn/partition/compile_call.hpp"
 #include "onednn/record/graph_record.hpp"
 
@@ -15,8 +14,7 @@
 namespace maskwise::onednn {
 
 // The arguments that every form of execute shares. Tensors are positional: the lists are those of
-// compile. Their own descriptions are not looked at, as the real library does not: only their
-// memory counts.
+// compile. Only the tensors' memory counts, not their descriptions, as in the real library.
 struct execute_call {
     abi::stream stream;
     std::size_t num_inputs;
@@ -26,7 +24,7 @@ struct execute_call {
     abi::const_tensor scratchpad = nullptr;
 };
 
-// Where an execution finds a tensor: in the client's lists, or in scratch memory.
+// A tensor of an execution: a position in one of the client's lists, or in scratch memory.
 struct place {
     enum class list : std::uint8_t { inputs, outputs, inner };
     list in = list::inputs;
@@ -44,17 +42,17 @@ struct execution {
     }
 };
 
-// A step of a compiled partition: a Select, a block, or oneDNN's own. Any number of threads may run
-// it at once.
+// A step of a compiled partition: a Select, a block, or a partition of oneDNN's. Any number of
+// threads may run it at once.
 class segment {
 public:
     virtual ~segment() = default;
 
-    // Tensors that do not suffice are answered by invalid_arguments.
-    virtual abi::status run(const execution& of) const = 0;
-    // Whether work may go on behind the return: oneDNN's, on SYCL.
+    // invalid_arguments if a tensor lacks memory.
+    virtual abi::status run(const execution& tensors) const = 0;
+    // Whether work may go on after the return, as oneDNN's does on SYCL.
     virtual bool is_queued() const { return false; }
-    // For verbose lines: the plan, where Maskwise runs it.
+    // For verbose lines: the plan, if Maskwise runs the segment.
     virtual std::string describe() const { return {}; }
 };
 
@@ -63,27 +61,27 @@ const char* name_of(partition_kind kind);
 
 // A tensor between segments, in an execution's scratch memory.
 struct inner_value {
-    abi::logical_tensor tensor;
+    logical_tensor tensor;
     std::size_t offset_bytes;
 };
 
 // Everything of a compiled partition.
 struct executable_parts {
-    executable_parts(partition_kind of, const compile_call& call);
+    executable_parts(partition_kind parts_kind, const compile_request& request);
 
     partition_kind kind;
     abi::engine engine;
-    std::vector<abi::logical_tensor> inputs;  // as given to compile
-    std::vector<abi::logical_tensor> outputs; // the same, with shapes and strides filled in
-    std::vector<std::size_t> output_ids;      // that it makes: the client's lists may name others
-    std::optional<abi::inplace_pair> inplace; // an output may lie where an input lies
-    std::size_t needed_inputs = 0, needed_outputs = 0; // of the lists' first ones
+    tensor_list inputs;                       // as given to compile
+    tensor_list outputs;                      // the same, with shapes and strides filled in
+    std::vector<std::size_t> output_ids;      // of its results: the client's lists may name others
+    std::optional<abi::inplace_pair> inplace; // an output may share an input's memory
+    std::size_t needed_inputs = 0, needed_outputs = 0; // how many of each list, from the first
     std::vector<std::unique_ptr<segment>> segments;
     std::vector<inner_value> inner;
     std::size_t inner_bytes = 0;
 
-    bool makes(std::size_t id) const; // an output
-    // The places in the client's lists, which an execution then needs.
+    bool makes(std::size_t id) const; // whether it is a result
+    // Positions in the client's lists. An execution then needs the lists up to there.
     place input_at(std::size_t position);
     place output_at(std::size_t position);
 };
@@ -96,25 +94,25 @@ public:
     partition_facts partition; // set once compiled
 
     partition_kind kind() const { return parts_.kind; }
-    const std::vector<abi::logical_tensor>& inputs() const { return parts_.inputs; }
-    const std::vector<abi::logical_tensor>& outputs() const { return parts_.outputs; }
+    const tensor_list& inputs() const { return parts_.inputs; }
+    const tensor_list& outputs() const { return parts_.outputs; }
     const std::optional<abi::inplace_pair>& inplace() const { return parts_.inplace; }
     void forbid_inplace() { parts_.inplace.reset(); }
 
     bool makes(std::size_t id) const { return parts_.makes(id); }
-    // The stream is not null, and the work that makes the inputs is done. Arguments that do not
-    // suffice are answered by invalid_arguments.
+    // The stream is not null, and the work that makes the inputs is done. invalid_arguments if a
+    // list is too short or a tensor lacks memory.
     abi::status execute(const execute_call& call) const;
-    // The bytes that execute uses in call.scratchpad, at any alignment, where that is not null;
-    // else the executable keeps memory of its own.
+    // The bytes that execute uses in call.scratchpad, at any alignment. If that is null, the
+    // executable keeps memory of its own.
     std::size_t scratch_bytes() const;
     // For verbose lines: how it runs.
     std::string describe() const;
 
 private:
-    // Memory and tensors of the inner values, for one execution at a time.
+    // Memory and tensors of the inner values. One execution at a time uses them.
     struct scratch {
-        std::unique_ptr<std::byte[]> memory; // null: the client's
+        std::unique_ptr<std::byte[]> memory; // null: the memory is the client's
         std::vector<abi::tensor> tensors;
 
         scratch() = default;
@@ -123,8 +121,8 @@ private:
         scratch& operator=(const scratch&) = delete;
     };
 
-    std::unique_ptr<scratch> take_scratch(void* given) const;
-    abi::status run_segments(const execution& of) const;
+    std::unique_ptr<scratch> take_scratch(void* client_memory) const;
+    abi::status run_segments(const execution& tensors) const;
 
     executable_parts parts_;
     mutable scratch_pool<scratch> scratch_;

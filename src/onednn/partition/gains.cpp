@@ -19,8 +19,8 @@ namespace {
 
 constexpr int fpmath_strict = 0;
 
-// Measured in front of 3.7: there a mask that replaces the scores where it is true is arithmetic
-// inside oneDNN's own kernels, and nothing is gained.
+// Measured with oneDNN 3.7: a mask that replaces scores where it is true is arithmetic inside
+// oneDNN's kernels, so rows gain nothing.
 bool masks_by_arithmetic(const fusion::row_chain& chain) {
     const auto replaces = [](const row_step& step) {
         const auto* select = std::get_if<row_select>(&step);
@@ -29,7 +29,7 @@ bool masks_by_arithmetic(const fusion::row_chain& chain) {
     return !real().at_least(3, 8) && std::any_of(chain.steps.begin(), chain.steps.end(), replaces);
 }
 
-// Recorded extents are the client's word, and their product may leave 64 bits.
+// The client gives the extents, so their product may leave 64 bits.
 bool has_fewer_elements(const dims& extents, std::int64_t than) {
     std::optional<std::int64_t> count = 1;
     for (const std::int64_t extent : extents)
@@ -37,7 +37,8 @@ bool has_fewer_elements(const dims& extents, std::int64_t than) {
     return count && *count < than;
 }
 
-// oneDNN 3.13 does not run a mask that is not broadcast by reference code.
+// oneDNN 3.13 runs a mask of the scores' shape by its fast code. Then a short chain gains less than
+// cutting the partition in two costs.
 bool masks_element_by_element(const std::vector<graph::op>& ops, const fusion::row_chain& chain) {
     constexpr std::size_t short_chain = 3;
     if (!real().at_least(3, 8) || chain.length() > short_chain) return false;
@@ -52,7 +53,7 @@ bool masks_element_by_element(const std::vector<graph::op>& ops, const fusion::r
     });
 }
 
-// AMX is oneDNN's own way for 16 bits. Whole attention by Maskwise is not measured against it.
+// oneDNN computes 16 bits by AMX. Whole attention by Maskwise is not measured against that.
 bool onednn_has_amx() {
     return onednn_has_matrix_products(native_cpu(),
                                       read_environment("ONEDNN_MAX_CPU_ISA").value_or(""));

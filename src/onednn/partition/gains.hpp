@@ -7,12 +7,12 @@
 
 namespace maskwise::onednn {
 
-// Where Maskwise gains nothing over oneDNN: the reason, or nothing where it gains.
+// The reason why Maskwise gains nothing over oneDNN; empty if it gains.
 
-// The region cut in two around its rows.
+// For the region cut in two around its rows.
 std::string reason_against_rows(const row_region& region);
 
-// The region as one attention.
+// For the region as one attention.
 std::string reason_against_attention(const tile_plan& plan, const graph_settings& settings);
 
 } // namespace maskwise::onednn

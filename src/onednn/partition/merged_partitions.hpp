@@ -8,20 +8,20 @@
 
 namespace maskwise::onednn {
 
-// After a filter under this policy: the partitions that the client will get, in topological order;
-// empty where nothing is merged. Throws what find_merged_groups throws.
+// The partitions that the client gets after a filter under this policy, in topological order. Empty
+// if nothing is merged. Throws std::bad_alloc, and argument_error if a tensor cannot be read.
 std::vector<listed_partition> list_partitions(abi::graph graph, const graph_record& record,
                                               int policy);
 
-// Hands out the listed partitions of a graph in which something is merged and claims those that are
-// Maskwise's. The contract of dnnl_graph_graph_get_partitions.
+// dnnl_graph_graph_get_partitions for a graph with listed partitions. Claims those that are
+// Maskwise's.
 abi::status get_listed_partitions(abi::graph graph, const graph_record& record, std::size_t num,
                                   abi::partition* partitions);
 
 // Destroys the handles, forgets their claims and leaves nulls.
 void destroy(std::span<abi::partition> partitions);
 
-// The group that the handle stands for, or null where nothing was merged into it. Any thread.
+// The group that the handle stands for, or null if nothing is merged into it. Any thread.
 const merged_group* find_merged(abi::const_partition partition);
 
 } // namespace maskwise::onednn

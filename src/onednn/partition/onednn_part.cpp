@@ -8,7 +8,6 @@
 #include "onednn/library/real_partition.hpp"
 #include "onednn/record/graph_record.hpp"
 #include "onednn/record/tensor_data.hpp"
-#include "onednn/record/translate.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -31,73 +30,73 @@ using owned_graph = owned<abi::graph, real_graph_destroy>;
 using owned_partition = owned<abi::partition, real_partition_destroy>;
 using owned_compiled = owned<abi::compiled_partition, real_compiled_partition_destroy>;
 
-// Handles of a segment lie on the stack when it is executed.
+// An execution has its handles on the stack.
 constexpr std::size_t max_segment_inputs = 64, max_segment_outputs = 16;
 
-// Of an input before the segment runs, or of an output behind it.
+// Moves a tensor to another layout: an input before a segment runs, or an output after it.
 struct copy {
     place from, to;
     std::shared_ptr<const select_plan> plan;
 
-    void run(const execution& of) const {
-        run_copy(*plan, memory_of(of.tensor(from)), memory_of(of.tensor(to)));
+    void run(const execution& tensors) const {
+        run_copy(*plan, memory_of(tensors.tensor(from)), memory_of(tensors.tensor(to)));
     }
 };
 
 class copy_segment final : public segment {
 public:
-    explicit copy_segment(copy what) : what_(std::move(what)) {}
-    abi::status run(const execution& of) const override {
-        return guarded([&] { what_.run(of); });
+    explicit copy_segment(copy one_copy) : copy_(std::move(one_copy)) {}
+    abi::status run(const execution& tensors) const override {
+        return guarded([&] { copy_.run(tensors); });
     }
-    std::string describe() const override { return to_string(*what_.plan); }
+    std::string describe() const override { return to_string(*copy_.plan); }
 
 private:
-    copy what_;
+    copy copy_;
 };
 
 // A partition of the real library's.
 class onednn_segment final : public segment {
 public:
-    abi::status run(const execution& of) const override;
+    abi::status run(const execution& tensors) const override;
     bool is_queued() const override { return real().is_sycl(); }
 
     owned_partition partition;
-    owned_compiled compiled; // destroyed first
+    owned_compiled compiled; // destroyed before `partition`
     std::vector<place> inputs, outputs;
-    std::vector<copy> copies;
+    std::vector<copy> copies; // of inputs
     std::optional<place> scratchpad;
 };
 
-// Before 3.13 only the library owns its scratchpad.
-abi::status onednn_segment::run(const execution& of) const {
+// Before 3.13 a client cannot own the scratchpad.
+abi::status onednn_segment::run(const execution& tensors) const {
     abi::const_tensor in[max_segment_inputs], out[max_segment_outputs];
     const abi::status copied = guarded([&] {
-        for (const copy& one : copies) one.run(of);
+        for (const copy& input : copies) input.run(tensors);
     });
     if (copied != abi::success) return copied;
-    for (std::size_t i = 0; i < inputs.size(); ++i) in[i] = of.tensor(inputs[i]);
-    for (std::size_t i = 0; i < outputs.size(); ++i) out[i] = of.tensor(outputs[i]);
-    const abi::const_compiled_partition handle = compiled.get();
+    for (std::size_t i = 0; i < inputs.size(); ++i) in[i] = tensors.tensor(inputs[i]);
+    for (std::size_t i = 0; i < outputs.size(); ++i) out[i] = tensors.tensor(outputs[i]);
+    const abi::stream stream = tensors.call.stream;
     if (real().compiled_partition_execute_v2 == nullptr)
-        return real_compiled_partition_execute(handle, of.call.stream, inputs.size(), in,
+        return real_compiled_partition_execute(compiled.get(), stream, inputs.size(), in,
                                                outputs.size(), out);
-    return real_compiled_partition_execute_v2(handle, of.call.stream, inputs.size(), in,
+    return real_compiled_partition_execute_v2(compiled.get(), stream, inputs.size(), in,
                                               outputs.size(), out,
-                                              scratchpad ? of.tensor(*scratchpad) : nullptr);
+                                              scratchpad ? tensors.tensor(*scratchpad) : nullptr);
 }
 
 owned_graph build_graph(const op_list& ops, const graph_settings& settings) {
-    abi::graph made = nullptr;
+    abi::graph handle = nullptr;
     require_success(
-        real_graph_create_with_fpmath_mode(&made, settings.engine_kind, settings.fpmath_mode),
+        real_graph_create_with_fpmath_mode(&handle, settings.engine_kind, settings.fpmath_mode),
         "graph_create");
-    owned_graph graph(made);
+    owned_graph graph(handle);
     if (settings.fpmath_applies_to_int)
-        require_success(real_graph_set_fpmath_mode(made, settings.fpmath_mode, 1),
+        require_success(real_graph_set_fpmath_mode(handle, settings.fpmath_mode, 1),
                         "set_fpmath_mode");
-    for (const auto& op : ops) add_recorded(made, *op);
-    require_success(real_graph_finalize(made), "finalize");
+    for (const auto& op : ops) add_recorded(handle, *op);
+    require_success(real_graph_finalize(handle), "finalize");
     return graph;
 }
 
@@ -105,7 +104,7 @@ std::vector<owned_partition> partitions_of(abi::graph graph) {
     require_success(real_graph_filter(graph, abi::policy_fusion), "filter");
     std::vector<abi::partition> handles(partition_count(graph));
     std::vector<owned_partition> partitions;
-    partitions.reserve(handles.size()); // room first: no handle is lost
+    partitions.reserve(handles.size()); // first, so that no handle is lost
     if (!handles.empty())
         require_success(real_graph_get_partitions(graph, handles.size(), handles.data()),
                         "get_partitions");
@@ -123,86 +122,78 @@ std::optional<graph::op> select_alone(abi::partition partition, const op_list& o
     return can_claim(select, reason) ? std::optional(std::move(select)) : std::nullopt;
 }
 
-// False if its types or layouts need oneDNN.
-bool add_as_select(assembly& to, const graph::op& select,
-                   const std::vector<abi::logical_tensor>& inputs,
-                   const abi::logical_tensor& output) {
-    const auto is_strided = [](const abi::logical_tensor& input) {
-        return input.layout_type == abi::layout_strided;
+// False if types or layouts need oneDNN.
+bool add_as_select(assembly& to, const graph::op& select, const tensor_list& inputs,
+                   const tensor_list& outputs) {
+    const auto is_strided = [](const logical_tensor& input) {
+        return input.layout == graph::layout_kind::strided;
     };
     if (!std::ranges::all_of(inputs, is_strided)) return false;
-    const auto in = from_abi(pointers_to(inputs)), out = from_abi(pointers_to({output}));
-    if (!types_fit_schema(select, in, out)) return false;
-    const auto compiled = compile_select(select, in, out);
+    if (!types_fit_schema(select, inputs, outputs)) return false;
+    const auto compiled = compile_select(select, inputs, outputs);
     const auto& at = compiled.at;
     const std::array sources{to.source_of(inputs[at.cond].id), to.source_of(inputs[at.src_0].id),
                              to.source_of(inputs[at.src_1].id)};
-    const place dst = to.add(to_abi(compiled.dst, output));
+    const place dst = to.add(compiled.dst);
     to.add(std::make_unique<select_segment>(compiled, sources, dst));
     return true;
 }
 
+logical_tensor row_major_like(logical_tensor tensor) {
+    tensor.strides_elems = dense_strides(tensor.extents, 1);
+    return tensor;
+}
+
+bool has_known_strides(const logical_tensor& tensor) {
+    return tensor.layout == graph::layout_kind::strided && tensor.shape_known();
+}
+
 // oneDNN 3.7 to 3.13 read the layout of a MatMul's input from the strides of extents of 1, too, and
-// compute nonsense where one is odd. Usual strides do not help by themselves: to its caches they
-// are the same, and they answer with what was made for the odd ones. Row-major, all are right.
-std::optional<abi::logical_tensor> row_major_instead_of(const abi::logical_tensor& tensor) {
-    auto usual = from_abi(tensor);
-    if (usual.layout != graph::layout_kind::strided || !usual.shape_known() ||
-        usual.strides_elems == graph::meant_strides(usual))
-        return std::nullopt;
-    usual.strides_elems = dense_strides(usual.extents, 1);
-    return to_abi(usual, tensor);
+// compute nonsense if one is odd. Usual strides do not help by themselves: oneDNN's caches take
+// them for the odd ones, and answer with what was compiled for those. Row-major, all are right.
+bool has_odd_strides(const logical_tensor& input) {
+    return has_known_strides(input) && input.strides_elems != graph::meant_strides(input);
 }
 
 // Describes the tensor to oneDNN, or the copy of it that the segment will make.
-abi::logical_tensor take_input(assembly& to, onednn_segment& segment,
-                               const abi::logical_tensor& tensor) {
-    const auto usual = row_major_instead_of(tensor);
-    const place at = to.place_of(tensor.id);
-    segment.inputs.push_back(at);
-    if (!usual || lie_alike(from_abi(tensor), from_abi(*usual))) return usual.value_or(tensor);
-    segment.inputs.back() = to.add_inner(*usual);
+logical_tensor take_input(assembly& to, onednn_segment& segment, const logical_tensor& input) {
+    const place client = to.place_of(input.id);
+    segment.inputs.push_back(client);
+    if (!has_odd_strides(input)) return input;
+    auto usual = row_major_like(input);
+    if (lie_alike(input, usual)) return usual;
+    segment.inputs.back() = to.add_inner(usual);
     segment.copies.push_back(
-        {at, segment.inputs.back(),
-         make_copy_plan(to_desc(from_abi(tensor)), to_desc(from_abi(*usual)))});
-    return *usual;
+        {client, segment.inputs.back(), make_copy_plan(to_desc(input), to_desc(usual))});
+    return usual;
 }
 
 // oneDNN 3.12 writes outside of a MatMul's output that has gaps and is not row-major.
-std::optional<abi::logical_tensor> dense_instead_of(const abi::logical_tensor& output) {
-    auto usual = from_abi(output);
-    if (usual.layout != graph::layout_kind::strided || !usual.shape_known()) return std::nullopt;
-    const dims strides = graph::meant_strides(usual);
-    const dims in_order = dense_strides(usual.extents, 1, order_of(strides));
+bool needs_copy(const logical_tensor& output) {
+    if (!has_known_strides(output)) return false;
+    const dims strides = graph::meant_strides(output);
     const bool is_row_major = std::ranges::is_sorted(strides, std::greater());
-    if (is_row_major || strides == in_order) return std::nullopt;
-    usual.strides_elems = dense_strides(usual.extents, 1);
-    return to_abi(usual, output);
+    return !is_row_major && strides != dense_strides(output.extents, 1, order_of(strides));
 }
 
-// The output as oneDNN has laid it out; asked for, perhaps, in a layout that it is to be copied to.
-void take_output(assembly& to, onednn_segment& segment, const abi::logical_tensor& made,
-                 const abi::logical_tensor& asked, std::vector<copy>& results) {
-    if (!dense_instead_of(asked)) {
-        segment.outputs.push_back(to.add(made));
+// The output as oneDNN has laid it out. `asked` is what it becomes, maybe by a copy.
+void take_output(assembly& to, onednn_segment& segment, const logical_tensor& output,
+                 const logical_tensor& asked, std::vector<copy>& results) {
+    if (!needs_copy(asked)) {
+        segment.outputs.push_back(to.add(output));
         return;
     }
-    segment.outputs.push_back(to.add_inner(made));
-    results.push_back({segment.outputs.back(), to.add(asked),
-                       make_copy_plan(to_desc(from_abi(made)), to_desc(from_abi(asked)))});
+    segment.outputs.push_back(to.add_inner(output));
+    results.push_back(
+        {segment.outputs.back(), to.add(asked), make_copy_plan(to_desc(output), to_desc(asked))});
 }
 
-// Where oneDNN throws, its cache of compiled partitions keeps an entry that points into the
-// partition, and reads there when it makes room: so the partition stays for ever. Where
-// oneDNN finds such an entry again it throws std::future_error and makes no other.
-void compile_or_keep(onednn_segment& segment, const std::vector<abi::logical_tensor>& inputs,
-                     const std::vector<abi::logical_tensor>& outputs, abi::engine engine) {
-    auto in = pointers_to(inputs), out = pointers_to(outputs);
+// If oneDNN throws, its cache of compiled partitions keeps an entry that points into the partition,
+// and reads there when it makes room. So the partition is never destroyed. If oneDNN meets such an
+// entry again it throws std::future_error and adds no other.
+void compile_or_keep(onednn_segment& segment, const compile_request& request) {
     try {
-        require_success(real_partition_compile(segment.partition.get(), segment.compiled.get(),
-                                               in.size(), in.data(), out.size(), out.data(),
-                                               engine),
-                        "compile");
+        compile_by_onednn(segment.partition.get(), segment.compiled.get(), request);
     } catch (const error&) {
         throw; // a status
     } catch (const std::future_error&) {
@@ -221,29 +212,23 @@ std::size_t scratch_bytes_of(abi::const_compiled_partition compiled) {
     return static_cast<std::size_t>(scratchpad.dims[0]);
 }
 
-void add_by_onednn(assembly& to, owned_partition partition,
-                   const std::vector<abi::logical_tensor>& read,
-                   const std::vector<abi::logical_tensor>& asked, abi::engine engine) {
+// `asked` has the client's tensors, or those of the partitions after this one.
+void add_by_onednn(assembly& to, owned_partition partition, const compile_request& asked) {
     auto segment = std::make_unique<onednn_segment>();
     segment->partition = std::move(partition);
-    std::vector<abi::logical_tensor> inputs;
-    inputs.reserve(read.size());
-    for (const auto& tensor : read) inputs.push_back(take_input(to, *segment, tensor));
-    std::vector<abi::logical_tensor> outputs;
-    outputs.reserve(asked.size());
-    for (const auto& output : asked) outputs.push_back(dense_instead_of(output).value_or(output));
+    compile_request request{{}, {}, asked.engine};
+    for (const auto& input : asked.inputs)
+        request.inputs.push_back(take_input(to, *segment, input));
+    for (const auto& output : asked.outputs)
+        request.outputs.push_back(needs_copy(output) ? row_major_like(output) : output);
     abi::compiled_partition compiled = nullptr;
     require_success(real_compiled_partition_create(&compiled, segment->partition.get()),
                     "compiled_partition_create");
     segment->compiled.reset(compiled);
-    compile_or_keep(*segment, inputs, outputs, engine);
+    compile_or_keep(*segment, request);
     std::vector<copy> results;
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-        const std::size_t id = outputs[i].id;
-        require_success(real_compiled_partition_query_logical_tensor(compiled, id, &outputs[i]),
-                        "query");
-        take_output(to, *segment, outputs[i], asked[i], results);
-    }
+    for (const auto& output : asked.outputs)
+        take_output(to, *segment, query_onednn(compiled, output.id), output, results);
     if (const std::size_t bytes = scratch_bytes_of(compiled); bytes > 0)
         segment->scratchpad = to.scratchpad(bytes);
     to.add(std::move(segment));
@@ -252,27 +237,27 @@ void add_by_onednn(assembly& to, owned_partition partition,
 
 // Values between segments have whatever layout oneDNN likes best.
 void add_partition(assembly& to, owned_partition partition, const op_list& ops, abi::engine engine,
-                   const std::optional<abi::logical_tensor>& in_layout) {
+                   const std::optional<logical_tensor>& in_layout) {
     const auto select = select_alone(partition.get(), ops);
     if (!select && !is_supported(partition.get()))
         throw argument_error("oneDNN does not support a part alone");
-    std::vector<abi::logical_tensor> inputs, outputs;
-    for (const auto& port : input_ports(partition.get())) inputs.push_back(to.known(port.id));
-    for (const auto& port : output_ports(partition.get()))
-        outputs.push_back(in_layout && in_layout->id == port.id ? *in_layout : to.wanted(port.id));
-    if (inputs.size() > max_segment_inputs || outputs.size() > max_segment_outputs)
-        throw argument_error("a part has " + std::to_string(inputs.size()) + " inputs and " +
-                             std::to_string(outputs.size()) + " outputs, which are too many");
-    if (select && add_as_select(to, *select, inputs, outputs[0])) return;
-    add_by_onednn(to, std::move(partition), inputs, outputs, engine);
+    compile_request asked{{}, {}, engine};
+    for (const std::size_t id : input_ids(partition.get())) asked.inputs.push_back(to.known(id));
+    for (const std::size_t id : output_ids(partition.get()))
+        asked.outputs.push_back(in_layout && in_layout->id == id ? *in_layout : to.wanted(id));
+    if (asked.inputs.size() > max_segment_inputs || asked.outputs.size() > max_segment_outputs)
+        throw argument_error("a part has " + std::to_string(asked.inputs.size()) + " inputs and " +
+                             std::to_string(asked.outputs.size()) + " outputs, which are too many");
+    if (select && add_as_select(to, *select, asked.inputs, asked.outputs)) return;
+    add_by_onednn(to, std::move(partition), asked);
 }
 
-// oneDNN takes host scalars inside larger partitions only; on a part with one it throws.
+// oneDNN takes host scalars inside larger partitions only; compiling a part with one throws.
 void refuse_host_scalars(const assembly& to, const op_list& ops) {
     const auto is_host_scalar = [&](const abi::logical_tensor& input) {
-        const auto* now = to.find(input.id);
+        const auto* const now = to.find(input.id);
         return input.property == abi::property_host_scalar ||
-               (now != nullptr && now->property == abi::property_host_scalar);
+               (now != nullptr && now->property == graph::property_kind::host_scalar);
     };
     for (const auto& op : ops)
         if (std::ranges::any_of(op->inputs, is_host_scalar))
@@ -283,7 +268,7 @@ void refuse_host_scalars(const assembly& to, const op_list& ops) {
 } // namespace
 
 void add_onednn_part(assembly& to, const op_list& ops, const graph_settings& settings,
-                     abi::engine engine, const std::optional<abi::logical_tensor>& in_layout) {
+                     abi::engine engine, const std::optional<logical_tensor>& in_layout) {
     if (ops.empty()) return;
     refuse_host_scalars(to, ops);
     const auto graph = build_graph(ops, settings);

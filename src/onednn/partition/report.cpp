@@ -12,62 +12,55 @@
 namespace maskwise::onednn {
 namespace {
 
-// By oneDNN's numbers; a number that a newer one adds gets the name `otherwise`.
+// By oneDNN's numbers. A number that a newer oneDNN adds gets the name `otherwise`.
 template <std::size_t Count>
 const char* name_of(const char* const (&names)[Count], int number, const char* otherwise) {
     const auto index = static_cast<std::size_t>(number);
     return index < Count ? names[index] : otherwise;
 }
 
-constexpr const char* type_names[] = {"undef", "f16", "bf16", "f32",    "s32",
-                                      "s8",    "u8",  "f64",  "boolean"};
 constexpr const char* property_names[] = {"undef", "variable", "constant", "host_scalar"};
 constexpr const char* fpmath_names[] = {"strict", "bf16", "f16", "any", "tf32"};
 
-const char* type_name(int type) {
-    return type == abi::type_s64 ? "s64" : name_of(type_names, type, "undef");
-}
-
-// A 0-D tensor has no numbers to print: empty, where oneDNN prints whatever lies there.
-std::string join(const std::int64_t* values, int count, char separator) {
+// A 0-D tensor has no numbers to print. oneDNN prints what is in memory there.
+std::string join(const dims& values, char separator) {
     std::string text;
-    for (int i = 0; i < count; ++i) {
+    for (int i = 0; i < values.rank(); ++i) {
         if (i > 0) text += separator;
         text += std::to_string(values[i]);
     }
     return text;
 }
 
-void append_tensors(std::string& text, const char* role,
-                    const std::vector<abi::logical_tensor>& tensors) {
+void append_tensors(std::string& text, const char* role, const tensor_list& tensors) {
     for (std::size_t i = 0; i < tensors.size(); ++i) {
-        const abi::logical_tensor& tensor = tensors[i];
+        const logical_tensor& tensor = tensors[i];
         if (text.back() != ',') text += ' ';
-        text += role + std::to_string(i) + '_' + type_name(tensor.data_type) + ':' +
+        text += role + std::to_string(i) + '_' + type_name(tensor) + ':' +
                 std::to_string(tensor.id) +
-                ":strided:" + name_of(property_names, tensor.property, "undef") + ':' +
-                join(tensor.dims, tensor.ndims, 'x') + ':' +
-                join(tensor.layout.strides, tensor.ndims, 's');
+                ":strided:" + name_of(property_names, static_cast<int>(tensor.property), "undef") +
+                ':' + join(tensor.extents, 'x') + ':' + join(tensor.strides_elems, 's');
     }
 }
 
-// In oneDNN's own format, so that tools that read ONEDNN_VERBOSE see Maskwise's partitions as well,
-// with backend `maskwise`. Written to standard output like oneDNN's.
-void print_onednn_line(const char* event, const executable& of, const char* scratchpad_owner,
+// In oneDNN's format and on standard output, so that tools that read ONEDNN_VERBOSE see Maskwise's
+// partitions, too. Their backend is `maskwise`.
+void print_onednn_line(const char* event, const executable& compiled, const char* scratchpad_owner,
                        milliseconds duration) {
-    const graph_settings& settings = of.partition.settings;
+    const graph_settings& settings = compiled.partition.settings;
     std::string line = "onednn_verbose,";
-    if (real().at_least(3, 6)) line += "v1,"; // the line's version came with 3.6
-    line += std::string("graph,") + event + ",cpu," + std::to_string(of.partition.id);
-    line += of.kind() == partition_kind::composite ? ",composite," : ",misc_post_ops,";
-    line += of.partition.names + ",,";
-    append_tensors(line, "in", of.inputs());
-    append_tensors(line, "out", of.outputs());
+    if (real().at_least(3, 6)) line += "v1,"; // oneDNN 3.6 added the line's version
+    line += std::string("graph,") + event + ",cpu," + std::to_string(compiled.partition.id);
+    line += compiled.kind() == partition_kind::composite ? ",composite," : ",misc_post_ops,";
+    line += compiled.partition.names + ",,";
+    append_tensors(line, "in", compiled.inputs());
+    append_tensors(line, "out", compiled.outputs());
     line += std::string(",fpm:") + name_of(fpmath_names, settings.fpmath_mode, "unknown");
     if (settings.fpmath_applies_to_int) line += ":true";
     if (real().at_least(3, 13))
-        line += std::string(",scratchpad:") + scratchpad_owner + std::to_string(of.scratch_bytes());
-    std::printf("%s,%s,maskwise,%g\n", line.c_str(), name_of(of.kind()), duration.count());
+        line += std::string(",scratchpad:") + scratchpad_owner +
+                std::to_string(compiled.scratch_bytes());
+    std::printf("%s,%s,maskwise,%g\n", line.c_str(), name_of(compiled.kind()), duration.count());
     std::fflush(stdout);
 }
 

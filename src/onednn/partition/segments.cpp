@@ -9,8 +9,8 @@
 namespace maskwise::onednn {
 namespace {
 
-const void* address_of(const execution& of, const source& from) {
-    const abi::const_tensor tensor = of.tensor(from.at);
+const void* address_of(const execution& tensors, const source& from) {
+    const abi::const_tensor tensor = tensors.tensor(from.memory);
     return from.is_number ? data_of(tensor) : memory_of(tensor);
 }
 
@@ -20,24 +20,24 @@ select_segment::select_segment(const graph::compiled_select& select,
                                const std::array<source, 3>& sources, place dst)
     : plan_(select.plan), is_empty_(select.is_empty), sources_(sources), dst_(dst) {}
 
-// oneTBB throws where it has no memory for its tasks.
-abi::status select_segment::run(const execution& of) const {
-    const void* const cond = address_of(of, sources_[0]);
-    const void* const src_0 = address_of(of, sources_[1]);
-    const void* const src_1 = address_of(of, sources_[2]);
-    void* const dst = memory_of(of.tensor(dst_));
+// oneTBB throws if it has no memory for its tasks.
+abi::status select_segment::run(const execution& tensors) const {
+    const void* const cond = address_of(tensors, sources_[0]);
+    const void* const src_0 = address_of(tensors, sources_[1]);
+    const void* const src_1 = address_of(tensors, sources_[2]);
+    void* const dst = memory_of(tensors.tensor(dst_));
     if (cond == nullptr || src_0 == nullptr || src_1 == nullptr || dst == nullptr)
         return is_empty_ ? abi::success : abi::invalid_arguments;
     return guarded([&] { run_select(*plan_, cond, src_0, src_1, dst); });
 }
 
-abi::status block_segment::run(const execution& of) const {
+abi::status block_segment::run(const execution& tensors) const {
     std::array<const void*, fusion::max_block_inputs> inputs{};
-    for (std::size_t i = 0; i < sources_.size(); ++i) inputs[i] = address_of(of, sources_[i]);
-    const fusion::block_addresses at{
-        std::span(inputs).first(sources_.size()), memory_of(of.tensor(to_.dst)),
-        to_.statistics ? memory_of(of.tensor(*to_.statistics)) : nullptr};
-    return guarded([&] { block_->run(at); });
+    for (std::size_t i = 0; i < sources_.size(); ++i) inputs[i] = address_of(tensors, sources_[i]);
+    const fusion::block_addresses addresses{
+        std::span(inputs).first(sources_.size()), memory_of(tensors.tensor(to_.dst)),
+        to_.statistics ? memory_of(tensors.tensor(*to_.statistics)) : nullptr};
+    return guarded([&] { block_->run(addresses); });
 }
 
 } // namespace maskwise::onednn

@@ -13,9 +13,9 @@
 
 namespace maskwise::onednn {
 
-// A tensor that a segment reads. One of a single element may be a host scalar.
+// A tensor that a segment reads. A tensor of one element may be a host scalar.
 struct source {
-    place at;
+    place memory;
     bool is_number;
 };
 
@@ -25,7 +25,7 @@ public:
     select_segment(const graph::compiled_select& select, const std::array<source, 3>& sources,
                    place dst);
 
-    abi::status run(const execution& of) const override;
+    abi::status run(const execution& tensors) const override;
     std::string describe() const override { return to_string(*plan_); }
 
 private:
@@ -49,7 +49,7 @@ public:
         : block_(std::move(block)), sources_(std::move(sources)), to_(to),
           ending_(std::move(ending)) {}
 
-    abi::status run(const execution& of) const override;
+    abi::status run(const execution& tensors) const override;
     std::string describe() const override { return block_->describe() + ending_; }
 
 private:

@@ -44,8 +44,8 @@ std::atomic<unsigned> kinds_of_environment() {
     return kinds;
 }
 
-// The words of the list are oneDNN's own to judge: where it writes nothing, a compile more is all
-// that a wrong guess costs.
+// Only oneDNN knows the words of the list. A wrong guess costs one more compile, which writes
+// nothing.
 std::atomic<bool> dump_of_environment() {
     const auto text = first_of_environment("ONEDNN_GRAPH_DUMP", "DNNL_GRAPH_DUMP");
     constexpr std::string_view word = "subgraph";

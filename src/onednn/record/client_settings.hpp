@@ -2,18 +2,18 @@
 
 namespace maskwise::onednn {
 
-// What the client wants oneDNN to tell; the plugin tells the same of its own partitions. The
-// environment is read once (ONEDNN_..., else DNNL_...), and a call of oneDNN's overrides it. Any
-// thread.
+// The lines and files that the client wants from oneDNN; the plugin writes the same for its
+// partitions. The environment is read once (ONEDNN_..., else DNNL_...), and a call of oneDNN's
+// function overrides it. Any thread.
 
-// Verbose lines: ONEDNN_VERBOSE, dnnl_set_verbose. Component filters and VERBOSE_TIMESTAMP are
-// honoured by oneDNN only.
+// Verbose lines: ONEDNN_VERBOSE, dnnl_set_verbose. Only oneDNN honours component filters and
+// VERBOSE_TIMESTAMP.
 bool exec_lines_wanted();
 bool compile_lines_wanted();
 
-// A file for each partition that oneDNN compiles: ONEDNN_GRAPH_DUMP or dnnl_graph_set_dump_mode
-// names subgraphs. For a partition that Maskwise compiles, the real compile is then called as well,
-// since only it can write the file.
+// Whether oneDNN writes a file for each partition that it compiles: ONEDNN_GRAPH_DUMP or
+// dnnl_graph_set_dump_mode names subgraphs. The plugin then calls the real compile for its own
+// partitions, too, because only that can write the file.
 bool subgraph_dump_wanted();
 
 } // namespace maskwise::onednn

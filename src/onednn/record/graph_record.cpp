@@ -8,18 +8,18 @@
 namespace maskwise::onednn {
 namespace {
 
-struct kept_memory {
-    static constexpr std::size_t most = 64;
-    std::array<void*, most> blocks;
+struct cached_memory {
+    static constexpr std::size_t max_blocks = 64;
+    std::array<void*, max_blocks> blocks;
     std::size_t count = 0;
 
-    ~kept_memory() {
+    ~cached_memory() {
         while (count > 0) ::operator delete(blocks[--count]);
-        count = most; // a record freed later by this thread goes straight back
+        count = max_blocks; // a record that this thread frees later is not cached
     }
 };
 
-thread_local kept_memory kept;
+thread_local cached_memory cached;
 
 struct op_handle {
     abi::op op = nullptr;
@@ -54,41 +54,41 @@ op_record::op_record(const op_record& other)
       outputs(other.outputs, &room_) {}
 
 void* op_record::operator new(std::size_t bytes) {
-    const bool is_one_kept = kept.count > 0 && kept.count < kept_memory::most;
-    return is_one_kept ? kept.blocks[--kept.count] : ::operator new(bytes);
+    const bool has_block = cached.count > 0 && cached.count < cached_memory::max_blocks;
+    return has_block ? cached.blocks[--cached.count] : ::operator new(bytes);
 }
 
 void op_record::operator delete(void* memory) noexcept {
-    if (kept.count + 1 < kept_memory::most)
-        kept.blocks[kept.count++] = memory;
+    if (cached.count + 1 < cached_memory::max_blocks)
+        cached.blocks[cached.count++] = memory;
     else
         ::operator delete(memory);
 }
 
 void op_record::set(int attribute_name, attribute value) {
-    for (auto& [name_held, value_held] : attributes)
-        if (name_held == attribute_name) {
-            value_held = std::move(value);
+    for (auto& [known_name, known_value] : attributes)
+        if (known_name == attribute_name) {
+            known_value = std::move(value);
             return;
         }
     attributes.emplace_back(attribute_name, std::move(value));
 }
 
 const attribute* op_record::find(int attribute_name) const {
-    for (const auto& [name_held, value_held] : attributes)
-        if (name_held == attribute_name) return &value_held;
+    for (const auto& [known_name, known_value] : attributes)
+        if (known_name == attribute_name) return &known_value;
     return nullptr;
 }
 
 const abi::logical_tensor* find_by_id(std::span<const abi::logical_tensor> tensors,
                                       std::size_t id) {
-    const auto found = std::ranges::find(tensors, id, &abi::logical_tensor::id);
-    return found == tensors.end() ? nullptr : &*found;
+    const auto tensor = std::ranges::find(tensors, id, &abi::logical_tensor::id);
+    return tensor == tensors.end() ? nullptr : &*tensor;
 }
 
 std::shared_ptr<const op_record> find_op(const op_list& ops, std::size_t id) {
-    const auto found = std::ranges::find(ops, id, &op_record::id);
-    return found == ops.end() ? nullptr : *found;
+    const auto op = std::ranges::find(ops, id, &op_record::id);
+    return op == ops.end() ? nullptr : *op;
 }
 
 std::string joined_names(const op_list& ops) {
@@ -101,15 +101,15 @@ std::string joined_names(const op_list& ops) {
 }
 
 void add_recorded(abi::graph graph, const op_record& record) {
-    op_handle made;
-    require_success(real_op_create(&made.op, record.id, record.kind, record.name.c_str()),
+    op_handle copy;
+    require_success(real_op_create(&copy.op, record.id, record.kind, record.name.c_str()),
                     "op_create");
-    for (const auto& [name, value] : record.attributes) set_attribute(made.op, name, value);
+    for (const auto& [name, value] : record.attributes) set_attribute(copy.op, name, value);
     for (const auto& input : record.inputs)
-        require_success(real_op_add_input(made.op, &input), "add_input");
+        require_success(real_op_add_input(copy.op, &input), "add_input");
     for (const auto& output : record.outputs)
-        require_success(real_op_add_output(made.op, &output), "add_output");
-    require_success(real_add_op(graph, made.op), "add_op");
+        require_success(real_op_add_output(copy.op, &output), "add_output");
+    require_success(real_add_op(graph, copy.op), "add_op");
 }
 
 } // namespace maskwise::onednn

@@ -19,8 +19,8 @@ namespace maskwise::onednn {
 
 using attribute = std::variant<std::vector<float>, std::vector<std::int64_t>, bool, std::string>;
 
-// Memory for the first elements of containers that live as long as it; what is given back stays
-// used. std::pmr has the like since GCC 9's runtime only.
+// Memory for the first elements of containers that it outlives; deallocated memory is not used
+// again. std::pmr has the same, but only since GCC 9's runtime.
 class small_room {
 public:
     void* allocate(std::size_t bytes) {
@@ -29,8 +29,8 @@ public:
         return &bytes_[std::exchange(used_, used_ + padded)];
     }
     void deallocate(void* memory) noexcept {
-        const auto* const at = static_cast<std::byte*>(memory);
-        if (std::less()(at, bytes_.data()) || !std::less()(at, bytes_.data() + bytes_.size()))
+        const auto* const first = static_cast<std::byte*>(memory);
+        if (std::less()(first, bytes_.data()) || !std::less()(first, bytes_.data() + bytes_.size()))
             ::operator delete(memory);
     }
 
@@ -57,9 +57,9 @@ struct room_allocator {
     small_room* room;
 };
 
-// An operator as the client described it, in oneDNN's own numbers. Translated only for graphs that
-// hold a Select. Every operator of every graph passes here, so one of usual size (three inputs, one
-// output, a short name, an attribute) is a single allocation.
+// An operator as the client described it, in oneDNN's numbers. Operators of graphs without a Select
+// are never translated. Every operator of every graph is recorded, so a record of usual size (three
+// inputs, one output, a short name, an attribute) is a single allocation.
 class op_record {
     template <class T>
     using list = std::vector<T, room_allocator<T>>;
@@ -72,8 +72,8 @@ public:
     op_record& operator=(const op_record&) = delete;
     ~op_record() = default;
 
-    // Through malloc this costs more than all the rest: freed blocks of this size are merged and
-    // split again. So a thread keeps the memory that it frees for its next records, up to a bound.
+    // malloc would cost more than all the rest, because it merges and splits freed blocks of this
+    // size. So each thread caches the memory that it frees for its next records, up to a bound.
     static void* operator new(std::size_t bytes);
     static void operator delete(void* memory) noexcept;
 
@@ -84,14 +84,14 @@ public:
     list<abi::logical_tensor> inputs{&room_}, outputs{&room_};
 
     void set(int attribute_name, attribute value);
-    const attribute* find(int attribute_name) const; // null where it is not set
+    const attribute* find(int attribute_name) const; // null if it is not set
 
-    // Set by add_op: the client's next change is one of a copy. Whether the graph still has the
-    // record does not matter: another thread may just be reading it there for the last time.
+    // Set by add_op: the client's next change is made to a copy. It stays set after the graph is
+    // gone, because another thread may still be reading the record there.
     std::atomic<bool> is_shared = false; // threads may add it to their graphs at once
 };
 
-// How the client set a graph up. Every graph that Maskwise cuts from it gets the same.
+// The client's settings of a graph. Every graph that Maskwise cuts from it gets the same.
 struct graph_settings {
     int engine_kind = abi::engine_cpu;
     int fpmath_mode = 0;
@@ -101,37 +101,37 @@ struct graph_settings {
 struct merged_group;
 using op_list = std::vector<std::shared_ptr<const op_record>>;
 
-// What verbose lines say of a partition.
+// A partition in verbose lines.
 struct partition_facts {
     std::size_t id = 0;
     std::string names; // of the operators, as oneDNN joins them
     graph_settings settings;
 };
 
-// A partition that the client gets: one of the real library's, by its place in that library's list.
+// A partition that the client gets: one of the real library's, by its index in that library's list.
 struct listed_partition {
     std::size_t index;
-    std::shared_ptr<const merged_group> group; // null where it is as oneDNN made it
+    std::shared_ptr<const merged_group> group; // null if nothing is merged into it
 };
 
 struct graph_record {
     graph_settings settings;
     bool has_select = false;
     op_list ops;                          // in order of add_op, ids may repeat
-    std::vector<listed_partition> listed; // by the last filter; empty where nothing is merged
+    std::vector<listed_partition> listed; // by the last filter; empty if nothing is merged
 };
 
 // The first tensor of that id, or null.
 const abi::logical_tensor* find_by_id(std::span<const abi::logical_tensor> tensors, std::size_t id);
 
-// The first operator of that id, which is the one that oneDNN took; null where there is none.
+// The first operator of that id, which is the one that oneDNN took, or null.
 std::shared_ptr<const op_record> find_op(const op_list& ops, std::size_t id);
 
 // Names as oneDNN joins them in the lines of a partition.
 std::string joined_names(const op_list& ops);
 
-// Makes the operator once more, in a graph of the real library's, with the id, attributes and
-// tensors that the client gave it. Throws argument_error where that library refuses.
+// Adds a copy of the operator to a graph of the real library, with the id, attributes and tensors
+// that the client gave it. Throws argument_error if that library refuses.
 void add_recorded(abi::graph graph, const op_record& record);
 
 } // namespace maskwise::onednn

@@ -7,7 +7,7 @@ namespace {
 
 constinit side_tables all;
 
-// Held by a thread that the child does not have, the lock would stay taken there.
+// A lock held by a thread that the child does not have would never be released there.
 [[maybe_unused]] const int watching_forks = pthread_atfork(
     [] { table_writes.lock(); }, [] { table_writes.unlock(); }, [] { table_writes.unlock(); });
 

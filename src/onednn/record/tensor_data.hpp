@@ -8,7 +8,7 @@
 
 namespace maskwise::onednn {
 
-// A host scalar's value is unreachable in the real library once the tensor exists.
+// The real library does not return a host scalar's value once the tensor exists.
 struct tensor_record {
     abi::logical_tensor logical_tensor{};
     std::optional<std::array<std::byte, 8>> scalar;
@@ -17,7 +17,7 @@ struct tensor_record {
 // The tensor's memory, or null.
 void* memory_of(abi::const_tensor tensor);
 
-// The same, and for a host scalar, which has no memory in the real library, its value.
+// The same; for a host scalar, which has no memory in the real library, its value.
 const void* data_of(abi::const_tensor tensor);
 
 } // namespace maskwise::onednn

@@ -18,10 +18,11 @@ struct known_type {
     int abi;
     data_type type;
 };
-#define F(name, number, of_maskwise)                                                               \
-    { number, data_type::of_maskwise }
-constexpr known_type types[] = {MASKWISE_ONEDNN_TYPES(F)};
-#undef F
+constexpr known_type types[] = {
+#define MASKWISE_DATA_TYPE(name, width, onednn, ...) {onednn, data_type::name},
+#include "tensor/data_types.inc"
+#undef MASKWISE_DATA_TYPE
+};
 struct known_operator {
     int abi;
     graph::op_kind kind;
@@ -46,31 +47,33 @@ const known_operator* find_operator(int number) {
 
 data_type type_from_abi(int number) {
     const auto* const known = std::ranges::find(types, number, &known_type::abi);
-    return known == std::end(types) ? data_type::undef : known->type;
+    return number == 0 || known == std::end(types) ? data_type::undef : known->type;
 }
 
-// By oneDNN's numbers; the first one stands for all others.
-constexpr graph::layout_kind layouts[] = {graph::layout_kind::undef, graph::layout_kind::any,
-                                          graph::layout_kind::strided, graph::layout_kind::opaque};
-constexpr graph::property_kind properties[] = {
-    graph::property_kind::undef, graph::property_kind::variable, graph::property_kind::constant,
-    graph::property_kind::host_scalar};
-
-template <class Kind, std::size_t Count>
-Kind kind_of(const Kind (&kinds)[Count], int number) {
-    const auto index = static_cast<std::size_t>(number);
-    return kinds[index < Count ? index : 0];
+int type_to_abi(const graph::logical_tensor& tensor) {
+    const auto* const known = std::ranges::find(types, tensor.type, &known_type::type);
+    return known == std::end(types) ? tensor.host_type : known->abi;
 }
 
-// The attribute where it is of that type.
+// Layouts and properties have the same numbers on both sides. A number that Maskwise does not know
+// becomes undef.
+static_assert(static_cast<int>(graph::layout_kind::opaque) == abi::layout_opaque);
+static_assert(static_cast<int>(graph::property_kind::host_scalar) == abi::property_host_scalar);
+template <class Kind>
+Kind kind_of(int number, Kind last) {
+    const bool is_known = number >= 0 && number <= static_cast<int>(last);
+    return is_known ? static_cast<Kind>(number) : Kind::undef;
+}
+
+// The attribute, if it has that type.
 template <class Value>
 std::optional<Value> value_of(const op_record& record, int name) {
-    const attribute* found = record.find(name);
-    const auto* value = found != nullptr ? std::get_if<Value>(found) : nullptr;
+    const attribute* const any = record.find(name);
+    const auto* const value = any != nullptr ? std::get_if<Value>(any) : nullptr;
     return value != nullptr ? std::optional(*value) : std::nullopt;
 }
 
-// The attribute where it is one number of that type.
+// The attribute, if it is one number of that type.
 template <class Number>
 std::optional<Number> number_of(const op_record& record, int name) {
     const auto numbers = value_of<std::vector<Number>>(record, name);
@@ -104,23 +107,25 @@ std::optional<std::array<float, 2>> constants_of(const op_record& record,
 }
 
 // An invalid rank counts as unknown; compile reports it.
-graph::logical_tensor as_described(abi::logical_tensor tensor) {
+logical_tensor as_described(abi::logical_tensor tensor) {
     if (tensor.ndims < 0 || tensor.ndims > abi::max_ndims) tensor.ndims = abi::unknown_ndims;
     return from_abi(tensor);
 }
 
 } // namespace
 
-graph::logical_tensor from_abi(const abi::logical_tensor& tensor) {
+logical_tensor from_abi(const abi::logical_tensor& tensor) {
     if (tensor.ndims < abi::unknown_ndims || tensor.ndims > abi::max_ndims)
         throw argument_error("tensor " + std::to_string(tensor.id) + " has rank " +
                              std::to_string(tensor.ndims) + ", expected -1..12");
-    graph::logical_tensor result;
+    logical_tensor result;
     result.id = tensor.id;
     result.type = type_from_abi(tensor.data_type);
+    if (result.type == data_type::undef) result.host_type = tensor.data_type;
     result.rank_known = tensor.ndims >= 0;
-    result.layout = kind_of(layouts, tensor.layout_type);
-    result.property = kind_of(properties, tensor.property);
+    result.layout = kind_of(tensor.layout_type, graph::layout_kind::opaque);
+    result.property = kind_of(tensor.property, graph::property_kind::host_scalar);
+    if (result.layout == graph::layout_kind::opaque) result.layout_id = tensor.layout.layout_id;
     for (int i = 0; i < tensor.ndims; ++i) {
         result.extents.push_back(tensor.dims[i]);
         if (result.layout == graph::layout_kind::strided)
@@ -129,38 +134,31 @@ graph::logical_tensor from_abi(const abi::logical_tensor& tensor) {
     return result;
 }
 
-std::vector<graph::logical_tensor> from_abi(std::span<const abi::logical_tensor* const> tensors) {
-    std::vector<graph::logical_tensor> result;
-    result.reserve(tensors.size());
-    for (const abi::logical_tensor* tensor : tensors) {
-        if (tensor == nullptr) throw argument_error("a logical tensor of the list is null");
-        result.push_back(from_abi(*tensor));
-    }
+abi::logical_tensor to_abi(const logical_tensor& tensor) {
+    abi::logical_tensor result{};
+    result.id = tensor.id;
+    result.ndims = tensor.rank_known ? tensor.extents.rank() : abi::unknown_ndims;
+    std::ranges::copy(tensor.extents, result.dims);
+    result.data_type = type_to_abi(tensor);
+    result.property = static_cast<int>(tensor.property);
+    result.layout_type = static_cast<int>(tensor.layout);
+    if (tensor.layout == graph::layout_kind::opaque)
+        result.layout.layout_id = tensor.layout_id;
+    else
+        std::ranges::copy(tensor.strides_elems, result.layout.strides);
     return result;
 }
 
-abi::logical_tensor to_abi(const graph::logical_tensor& tensor,
-                           const abi::logical_tensor& original) {
-    abi::logical_tensor result = original;
-    result.ndims = tensor.extents.rank();
-    result.layout_type = abi::layout_strided;
-    std::copy(tensor.extents.begin(), tensor.extents.end(), result.dims);
-    std::copy(tensor.strides_elems.begin(), tensor.strides_elems.end(), result.layout.strides);
-    return result;
+const logical_tensor* find_by_id(const tensor_list& tensors, std::size_t id) {
+    const auto tensor = std::ranges::find(tensors, id, &logical_tensor::id);
+    return tensor == tensors.end() ? nullptr : &*tensor;
 }
 
-abi::logical_tensor with_shape_of(const graph::logical_tensor& tensor,
-                                  const abi::logical_tensor& original) {
-    abi::logical_tensor result = original;
-    result.ndims = tensor.extents.rank();
-    std::copy(tensor.extents.begin(), tensor.extents.end(), result.dims);
-    result.layout_type = abi::layout_any;
-    return result;
-}
-
-bool has_known_shape(const abi::logical_tensor& tensor) {
-    return tensor.ndims >= 0 && tensor.ndims <= abi::max_ndims &&
-           std::count(tensor.dims, tensor.dims + tensor.ndims, abi::unknown_dim) == 0;
+// oneDNN writes s32 for i32.
+std::string type_name(const logical_tensor& tensor) {
+    std::string name(to_string(tensor.type));
+    if (name[0] == 'i') name[0] = 's';
+    return name;
 }
 
 graph::op translate(const op_record& record) {

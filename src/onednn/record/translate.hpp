@@ -3,30 +3,30 @@
 #include "graph/op.hpp"
 #include "onednn/record/graph_record.hpp"
 
-#include <span>
+#include <cstddef>
+#include <string>
 #include <vector>
 
 namespace maskwise::onednn {
 
-// The only place where oneDNN's numbers become Maskwise's words and back. Unknown data types become
-// data_type::undef and unknown layouts layout_kind::undef: both are refused later with a reason.
-// Throws argument_error for a rank outside -1..12.
-graph::logical_tensor from_abi(const abi::logical_tensor& tensor);
-std::vector<graph::logical_tensor> from_abi(std::span<const abi::logical_tensor* const> tensors);
+// The plugin's tensor. oneDNN's, abi::logical_tensor, is met at the border only: in what the client
+// gives, in answers to it, and in calls of the real library.
+using graph::logical_tensor;
+using tensor_list = std::vector<logical_tensor>;
 
-// Whether rank and every extent are given.
-bool has_known_shape(const abi::logical_tensor& tensor);
+// The conversions are exact, but a layout or property that Maskwise does not know becomes undef.
+// from_abi throws argument_error for a rank outside -1..12.
+logical_tensor from_abi(const abi::logical_tensor& tensor);
+abi::logical_tensor to_abi(const logical_tensor& tensor);
 
-// `original` with shape, strides and layout replaced by those of a compiled output.
-abi::logical_tensor to_abi(const graph::logical_tensor& tensor,
-                           const abi::logical_tensor& original);
+// The first tensor of that id, or null.
+const logical_tensor* find_by_id(const tensor_list& tensors, std::size_t id);
 
-// `original` with the shape of `tensor`, in any layout.
-abi::logical_tensor with_shape_of(const graph::logical_tensor& tensor,
-                                  const abi::logical_tensor& original);
+// oneDNN's name of the type, for verbose lines: "s32". "undef" for a type without a name here.
+std::string type_name(const logical_tensor& tensor);
 
-// A recorded operator in Maskwise's words; kinds that the matcher does not tell apart are `other`.
-// A rank outside 0..12 counts as unknown. Throws std::bad_alloc.
+// A recorded operator in Maskwise's words; operators that the matcher does not tell apart are
+// `other`. A rank outside 0..12 counts as unknown. Throws std::bad_alloc.
 graph::op translate(const op_record& record);
 
 } // namespace maskwise::onednn
