@@ -8,9 +8,10 @@
 namespace maskwise::graph {
 namespace {
 
-// Extents of 1 at the end lie outside all others where these are not row-major. No address depends
-// on that, but the stride of 1 that they have inside is another dimension's, too, and there oneDNN
-// 3.7 to 3.13 takes a SoftMax along such an extent, fused with an Add, to be row-major.
+// The model's order. If that is not row-major, extents of 1 at the end become the outermost. No
+// address depends on that. But as the innermost they would have a stride of 1, like another
+// dimension, and oneDNN 3.7 to 3.13 then computes a SoftMax along such an extent, fused with an
+// Add, as if row-major.
 dimension_order order_like(const logical_tensor& model) {
     auto order = order_of(meant_strides(model));
     const int rank = model.extents.rank();
@@ -31,11 +32,11 @@ dims follow_model(const dims& shape, std::span<const logical_tensor* const> mode
 
 std::size_t position_of(std::span<const logical_tensor> tensors, const logical_tensor& port,
                         const std::string& name) {
-    const auto found = std::ranges::find(tensors, port.id, &logical_tensor::id);
-    if (found == tensors.end())
+    const auto tensor = std::ranges::find(tensors, port.id, &logical_tensor::id);
+    if (tensor == tensors.end())
         throw argument_error(name + " (tensor " + std::to_string(port.id) +
                              ") is not in the list given to compile");
-    return static_cast<std::size_t>(found - tensors.begin());
+    return static_cast<std::size_t>(tensor - tensors.begin());
 }
 
 void require_known_shape(const logical_tensor& input, const std::string& name) {

@@ -11,13 +11,13 @@ graph_index::graph_index(std::span<const op> ops, const op_filter& may_make) {
 }
 
 const op* graph_index::maker(std::size_t value) const {
-    const auto found = makers_.find(value);
-    return found == makers_.end() ? nullptr : found->second;
+    const auto entry = makers_.find(value);
+    return entry == makers_.end() ? nullptr : entry->second;
 }
 
 std::span<const op* const> graph_index::users(std::size_t value) const {
-    const auto found = users_.find(value);
-    return found == users_.end() ? std::span<const op* const>() : found->second;
+    const auto entry = users_.find(value);
+    return entry == users_.end() ? std::span<const op* const>() : entry->second;
 }
 
 const op* graph_index::only_user(std::size_t value) const {

@@ -10,22 +10,22 @@
 
 namespace maskwise::graph {
 
-// Tells by id whether the operator may be taken.
+// Whether the operator with this id may be taken.
 using op_filter = std::function<bool(std::size_t)>;
 
 // The makers and the users of the values of a graph, by tensor. Refers to the operators.
 class graph_index {
 public:
-    // All operators are users; where there is a filter, the others are no makers.
+    // All operators count as users. With a filter, only those that it takes count as makers.
     explicit graph_index(std::span<const op> ops, const op_filter& may_make = {});
 
-    // Null where the value comes from outside.
+    // Null if the value comes from outside.
     const op* maker(std::size_t value) const;
     // Slot by slot: an operator that uses the value twice is there twice.
     std::span<const op* const> users(std::size_t value) const;
     // The operator that alone uses the value, once, or null.
     const op* only_user(std::size_t value) const;
-    // The same where GenIndex, which reads a tensor's shape, is no user.
+    // The same, but GenIndex, which reads only a tensor's shape, does not count as a user.
     const op* only_reader(std::size_t value) const;
 
 private:

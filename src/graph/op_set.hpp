@@ -8,18 +8,18 @@
 
 namespace maskwise::graph {
 
-// How values run between sets of operators. Tensors and operators are named by id.
+// Sets of operators and the values between them. Ids name tensors and operators.
 
 // Whether an operator of the set makes the tensor.
 bool makes(std::span<const op> ops, std::size_t tensor);
 // Whether an operator of the set reads it.
 bool reads(std::span<const op> ops, std::size_t tensor);
 
-// The inputs of the set that the set does not make, slot by slot.
+// The inputs of the operators that no operator of the set makes, slot by slot.
 std::vector<logical_tensor> outer_inputs(std::span<const op> ops);
 
-// Operators in topological order, divided by a chain among them: those that the chain's first value
-// needs run before the chain, all others after it. Members of the chain are in neither.
+// Operators in topological order, divided by a chain: those that the chain's first value depends on
+// run before the chain, all others after it. Neither part has members of the chain.
 struct division {
     std::vector<op> before, after; // in the order of the whole
 };
@@ -31,8 +31,8 @@ struct node_ports {
     std::vector<std::size_t> inputs, outputs; // tensors
 };
 
-// Always the earliest node of those that have all their inputs: a list that is in topological order
-// stays as it is.
+// Of the nodes whose inputs are all available, the earliest comes next. So a list in topological
+// order keeps its order.
 std::vector<std::size_t> topological_order(std::span<const node_ports> nodes);
 
 } // namespace maskwise::graph

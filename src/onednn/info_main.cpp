@@ -1,6 +1,6 @@
 // maskwise-info: which libdnnl and libtbb a program started from here would get, whether the plugin
-// stands in front, and which kernels this CPU runs. With a program's path, which of these libraries
-// the program names; with a process's number, what that process has loaded.
+// is in front, and which kernels this CPU runs. With a program's path: which of these libraries the
+// program names. With a process's number: which of them that process has loaded.
 
 #include "base/cpu.hpp"
 #include "base/error.hpp"
@@ -22,8 +22,8 @@ namespace {
 
 namespace onednn = maskwise::onednn;
 
-void print_row(const char* what, const std::string& value) {
-    std::printf("%-14s %s\n", what, value.c_str());
+void print_row(const char* title, const std::string& value) {
+    std::printf("%-14s %s\n", title, value.c_str());
 }
 
 std::string target_text() {
@@ -76,7 +76,7 @@ int print_environment() {
     return 0;
 }
 
-// Which libraries the file names. It is read as bytes: nothing runs, not even its loader.
+// Reads the file as bytes: nothing runs, not even its loader.
 int print_program(const std::string& path) {
     std::ifstream file(std::filesystem::is_regular_file(path) ? path : "", std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(file), {}};
@@ -87,10 +87,10 @@ int print_program(const std::string& path) {
         std::printf("%-21s %s\n", name, is_named(name) ? "named" : "not named");
     if (!is_named("libdnnl.so"))
         std::puts(
-            "A program may open oneDNN later, under any name, as Python's extensions do: run it\n"
+            "A program may open oneDNN later, under any name, as Python's extensions do. Run it\n"
             "with the plugin preloaded and MASKWISE_VERBOSE=1. The line `maskwise,load` names the\n"
-            "oneDNN that the plugin calls. The line `maskwise,idle` names one whose calls pass it\n"
-            "by. Without either, the program loaded no shared oneDNN.");
+            "oneDNN that the plugin calls. The line `maskwise,idle` names one whose calls do not\n"
+            "reach the plugin. Without either line, the program loaded no shared oneDNN.");
     return 0;
 }
 

@@ -1,6 +1,6 @@
-// The plugin calls oneTBB, but does not need it to load: this file defines the functions of libtbb
-// that exec/parallel_tbb.cpp calls, and passes each on to the library that the process has. The
-// linker checks the list: it refuses a plugin with a function of oneTBB's left undefined.
+// The plugin calls oneTBB but loads without it: this file defines the functions of libtbb that
+// exec/parallel_tbb.cpp calls, and forwards each to the libtbb of the process. The linker checks
+// the list: it refuses a plugin with an undefined function of oneTBB's.
 
 #include "base/first_use.hpp"
 #include "base/verbose.hpp"
@@ -13,7 +13,7 @@
 #include <dlfcn.h>
 #include <optional>
 
-// By their mangled names behind "_ZN3tbb6detail2r1".
+// The mangled names, without their beginning "_ZN3tbb6detail2r1".
 #define TBB_FUNCTIONS(F)                                                                           \
     F(8allocateERPNS0_2d117small_object_poolEm)                                                    \
     F(8allocateERPNS0_2d117small_object_poolEmRKNS2_14execution_dataE)                             \
@@ -31,7 +31,7 @@
 namespace {
 
 // Each takes up to four pointers or integers and returns one or nothing. In every ABI that Maskwise
-// runs on these travel in registers of their own, so one signature passes all of them on.
+// runs on, each of these has a register of its own, so one signature forwards all functions.
 using word = std::uintptr_t;
 using tbb_function = word(word, word, word, word);
 
@@ -41,7 +41,7 @@ struct {
 #undef F
 } libtbb;
 
-// The first function that `handle` lacks; null where it has all.
+// The first function that `handle` lacks, or null.
 const char* resolve_all(void* handle) {
 #define F(name)                                                                                    \
     libtbb._ZN3tbb6detail2r1##name =                                                               \
@@ -69,9 +69,9 @@ namespace {
 constexpr const char* soname = "libtbb.so.12";
 constexpr const char* probe_name = "TBB_runtime_interface_version";
 
-std::atomic<bool> is_found = false;
+std::atomic<bool> is_resolved = false;
 
-// RTLD_DEFAULT is a null pointer, so none has to be said otherwise.
+// Not a pointer, because RTLD_DEFAULT is null.
 std::optional<void*> find_loaded() {
     if (dlsym(RTLD_DEFAULT, probe_name) != nullptr) return RTLD_DEFAULT;
     if (void* const handle = dlopen(soname, RTLD_LAZY | RTLD_NOLOAD)) return handle;
@@ -87,12 +87,12 @@ bool take(void* handle, const char* how) noexcept {
         return false;
     }
     if (verbose_level() >= 1) std::fprintf(stderr, "maskwise,threads,libtbb %s (%s)\n", file, how);
-    return is_found = true;
+    return is_resolved = true;
 }
 
-// Once a process: opening a library that is not there takes 100 microseconds.
+// Called once in a process: opening a library that is missing takes 100 microseconds.
 bool take_any() noexcept {
-    if (is_found) return true;
+    if (is_resolved) return true;
     if (const auto loaded = find_loaded()) return take(*loaded, "already loaded");
     if (void* const handle = dlopen(soname, RTLD_LAZY)) return take(handle, "opened");
     std::fprintf(stderr, "maskwise: no oneTBB, the calling thread works alone: %s\n", dlerror());
@@ -102,10 +102,10 @@ bool take_any() noexcept {
 } // namespace
 
 bool has_tbb(tbb_search where) noexcept {
-    if (is_found.load(std::memory_order_acquire)) return true;
+    if (is_resolved.load(std::memory_order_acquire)) return true;
     if (where == tbb_search::open_too) return at_first_use<take_any>();
     const auto lock = lock_first_use();
-    if (is_found) return true;
+    if (is_resolved) return true;
     const auto loaded = find_loaded();
     return loaded && take(*loaded, "already loaded");
 }

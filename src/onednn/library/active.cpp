@@ -35,14 +35,14 @@ const char* runtime_text(unsigned runtime) {
     return others[runtime < std::size(others) ? runtime : 0];
 }
 
-// A libtbb older than oneDNN's own is the first thing to look for where oneDNN finds no CPU.
+// If oneDNN finds no CPU device, the usual cause is a libtbb older than the one it was built with.
 std::string tbb_text() {
     const char* const file = file_of(find_symbol(RTLD_DEFAULT, "TBB_runtime_interface_version"));
     return file != nullptr ? file : "not loaded";
 }
 
-// The line of a process in which oneDNN was found: which it is, what else Maskwise uses, and why
-// Maskwise is inactive, or null.
+// The verbose line of a process with oneDNN: its version and file, libtbb, the instruction set, and
+// why Maskwise is inactive (null if it is active).
 void print_load_line(const real_library& library, const char* why_inactive) noexcept try {
     print_verbose(
         "load,version " MASKWISE_VERSION ",oneDNN " + to_string(library.version) + ' ' +
@@ -52,9 +52,9 @@ void print_load_line(const real_library& library, const char* why_inactive) noex
 } catch (const std::bad_alloc&) {
 }
 
-// Whether the plugin was loaded twice, under two file names, and this is not the copy that the
-// program's calls reach first: that one does the work.
-bool another_copy_is_in_front() {
+// Whether the plugin was loaded twice, under two file names, and the program's calls reach the
+// other copy first. That copy does the work.
+bool another_copy_is_first() {
     const void* first = find_symbol(RTLD_DEFAULT, "maskwise_onednn_owns");
     return first != nullptr && !is_this_plugin(first);
 }
@@ -63,14 +63,14 @@ bool is_switched_off() {
     return read_environment_number("MASKWISE_DISABLE") != 0;
 }
 
-const char* reason_of(const real_library& library) {
+const char* reason_against(const real_library& library) {
     if (is_switched_off()) return "MASKWISE_DISABLE is set";
     if (!library.found()) return "no oneDNN with the Graph API";
     if (library.version.major != 3 || !library.at_least(3, 2))
         return "only oneDNN 3.2 and later 3.x are known";
     if (library.version.cpu_runtime == abi::runtime_threadpool)
         return "pools of the threadpool runtime may be asynchronous";
-    if (another_copy_is_in_front()) return "another copy of the plugin stands in front";
+    if (another_copy_is_first()) return "another copy of the plugin stands in front";
     return nullptr;
 }
 
@@ -87,35 +87,36 @@ void keep_state(const char* why_inactive) {
 }
 
 // Null, or why Maskwise is inactive.
-const char* decide() {
-    const char* const reason = reason_of(real());
+const char* find_reason() {
+    const char* const reason = reason_against(real());
     keep_state(reason);
     if (verbose_level() >= 1 && real().found()) print_load_line(real(), reason);
     return reason;
 }
 
-// Linked behind libdnnl, every call of the program goes past the plugin, silently otherwise. Behind
-// another copy of itself the plugin stays out of the way.
-void warn_if_behind() {
+// If the plugin is linked after libdnnl, no call of the program reaches it. This warning is then
+// the only sign.
+void warn_if_unreached() {
     const void* first = find_symbol(RTLD_DEFAULT, probe_name);
     if (first == nullptr || is_this_plugin(first)) return;
     const char* const file = file_of(first);
-    std::fprintf(
-        stderr, "maskwise: loaded, but the program's oneDNN Graph calls go to %s first; %s\n",
-        file != nullptr ? file : "another library",
-        another_copy_is_in_front() ? "the plugin is loaded twice, this copy stays inactive"
-                                   : "link maskwise_onednn before dnnl, or use LD_PRELOAD");
+    std::fprintf(stderr,
+                 "maskwise: loaded, but the program's oneDNN Graph calls go to %s first; %s\n",
+                 file != nullptr ? file : "another library",
+                 another_copy_is_first() ? "the plugin is loaded twice, this copy stays inactive"
+                                         : "link maskwise_onednn before dnnl, or use LD_PRELOAD");
 }
 
 [[gnu::constructor]] void on_load() {
-    if (!is_switched_off()) warn_if_behind();
-    // Programs without oneDNN inherit LD_PRELOAD, too: nothing is opened and nothing said for them.
-    // One that comes later has its line at the first call that reaches the plugin.
+    if (!is_switched_off()) warn_if_unreached();
+    // Programs without oneDNN inherit LD_PRELOAD, too: the plugin opens and prints nothing for
+    // them. If a program loads oneDNN later, the line comes at the first call that reaches the
+    // plugin.
     if (verbose_level() >= 1 && find_symbol(RTLD_NEXT, probe_name) != nullptr) active();
 }
 
-// A host may bind oneDNN's functions past the plugin (dlsym, RTLD_DEEPBIND, -Bsymbolic): the plugin
-// then looks as if it worked.
+// A host may bind oneDNN's functions directly (dlsym, RTLD_DEEPBIND, -Bsymbolic). Without this line
+// the plugin would seem to work.
 [[gnu::destructor]] void on_unload() {
     if (verbose_level() < 1 || real_is_looked_up() || is_switched_off()) return;
     if (const char* const file = find_loaded_onednn())
@@ -128,7 +129,7 @@ void warn_if_behind() {
 } // namespace
 
 bool active() {
-    return at_first_use<decide>() == nullptr;
+    return at_first_use<find_reason>() == nullptr;
 }
 
 } // namespace maskwise::onednn

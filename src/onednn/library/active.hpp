@@ -4,13 +4,16 @@
 
 namespace maskwise::onednn {
 
-// Whether Maskwise claims anything in this process: not under MASKWISE_DISABLE=1, not without a
-// real library or with one of another major version, not in front of the threadpool runtime (pools
-// may be asynchronous), not behind another copy of itself. Decided once, at the client's first
-// call of a hooked function or at load; the verbose line about oneDNN is written then.
+// Whether Maskwise claims anything in this process. It does not
+// - under MASKWISE_DISABLE=1,
+// - without a real library, or with one of another major version,
+// - with the threadpool runtime, whose pools may be asynchronous,
+// - if another copy of the plugin gets the program's calls first.
+// Decided once, at load or at the client's first call of a hooked function. The verbose line about
+// oneDNN is written then.
 bool active();
 
-// Whether what oneDNN answered so is recorded.
+// Whether a call with this answer of oneDNN's is recorded.
 inline bool to_record(abi::status status) {
     return status == abi::success && active();
 }

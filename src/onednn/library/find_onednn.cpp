@@ -10,38 +10,39 @@ namespace maskwise::onednn {
 namespace {
 
 struct onednn_search {
-    ElfW(Addr) own_base;
+    ElfW(Addr) plugin_base;
     const char* file = nullptr;
 };
 
-// The loader is locked meanwhile: nothing here may lock it again or allocate.
-int take_definer(dl_phdr_info* object, std::size_t, void* argument) {
-    onednn_search& wanted = *static_cast<onednn_search*>(argument);
+// The loader holds its lock during the search: nothing here may lock it again or allocate.
+int stop_at_definer(dl_phdr_info* object, std::size_t, void* argument) {
+    onednn_search& search = *static_cast<onednn_search*>(argument);
     if (object->dlpi_name == nullptr || object->dlpi_name[0] == '\0') return 0;
-    if (object->dlpi_addr == wanted.own_base || symbol_in(*object, probe_name) == nullptr) return 0;
-    wanted.file = object->dlpi_name;
+    if (object->dlpi_addr == search.plugin_base || symbol_in(*object, probe_name) == nullptr)
+        return 0;
+    search.file = object->dlpi_name;
     return 1;
 }
 
 } // namespace
 
 void* first_by_soname(void* (*function)(const char* soname)) {
-    if (void* found = function("libdnnl.so.3")) return found;
+    if (void* answer = function("libdnnl.so.3")) return answer;
     constexpr int newest_minor = 30;
     for (int minor = newest_minor; minor > 0; --minor) {
         char name[32];
         std::snprintf(name, sizeof name, "libdnnl.so.3.%d", minor);
-        if (void* found = function(name)) return found;
+        if (void* answer = function(name)) return answer;
     }
     return function("libdnnl.so");
 }
 
 const char* find_loaded_onednn() noexcept {
-    Dl_info own{};
-    dladdr(reinterpret_cast<const void*>(&first_by_soname), &own);
-    onednn_search wanted{reinterpret_cast<ElfW(Addr)>(own.dli_fbase)};
-    dl_iterate_phdr(take_definer, &wanted);
-    return wanted.file;
+    Dl_info plugin{};
+    dladdr(reinterpret_cast<const void*>(&first_by_soname), &plugin);
+    onednn_search search{reinterpret_cast<ElfW(Addr)>(plugin.dli_fbase)};
+    dl_iterate_phdr(stop_at_definer, &search);
+    return search.file;
 }
 
 const char* file_of(const void* address) noexcept {

@@ -2,8 +2,8 @@
 
 #include "onednn/library/real_library.hpp"
 
-// Not noexcept and without a handler: callbacks of the client throw through the real library, and
-// libdnnl itself throws through the C boundary; both must reach the caller.
+// Forwarders are not noexcept and handle nothing: callbacks of the client throw through the real
+// library, and libdnnl throws through its C functions. Both must reach the caller.
 namespace maskwise::onednn {
 #define HOOK(name, since, parameters, arguments)
 #define FORWARD(name, since, parameters, arguments)                                                \

@@ -2,7 +2,7 @@
 
 #include "onednn/library/abi.hpp"
 
-// Visible to clients; everything else of the plugin is hidden.
+// Visible to clients. All other symbols of the plugin are hidden.
 #define MASKWISE_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace maskwise::onednn {
@@ -11,6 +11,6 @@ namespace maskwise::onednn {
 #include "onednn/library/functions.inc"
 } // namespace maskwise::onednn
 
-// For tests and tools, not one of oneDNN's: 1 where Maskwise executes this compiled partition.
+// For tests and tools; oneDNN has no such function. 1 if Maskwise executes this compiled partition.
 MASKWISE_EXPORT int
 maskwise_onednn_owns(maskwise::onednn::abi::const_compiled_partition compiled_partition);

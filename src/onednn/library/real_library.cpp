@@ -19,8 +19,8 @@ void* open_loaded(const char* file) noexcept {
     return file != nullptr ? dlopen(file, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
 }
 
-// The library, other than the plugin, in which this handle finds the probe; null where there is
-// none. dlsym searches an object's dependencies, too: any library that links oneDNN leads to it.
+// The library in which this handle finds the probe; null if that is the plugin or if there is none.
+// dlsym searches an object's dependencies, too, so any library that links oneDNN leads to it.
 void* owner_of_probe(void* handle) {
     const void* const probe = find_symbol(handle, probe_name);
     if (probe == nullptr || is_this_plugin(probe)) return nullptr;
@@ -41,9 +41,8 @@ void* find_handle(const char*& how) {
         how = "next in search order";
         return RTLD_NEXT;
     }
-    // A client that opened oneDNN with RTLD_LOCAL (a Python extension does) hides it from
-    // RTLD_NEXT, and its file may have any name: Intel's TensorFlow extension has a
-    // libonednn_cpu_so.so.
+    // RTLD_NEXT does not see a oneDNN that was opened with RTLD_LOCAL, as Python extensions do. Its
+    // file may have any name: Intel's TensorFlow extension has a libonednn_cpu_so.so.
     how = "already loaded";
     if (void* handle = open_loaded(find_loaded_onednn())) return handle;
     how = "opened";
@@ -73,30 +72,30 @@ void describe(real_library& library, void* handle) {
     if (const char* file = file_of(reinterpret_cast<const void*>(library.graph_create)))
         library.file = file;
     if (!library.is_sycl()) return;
-    // Of the SYCL runtime that oneDNN itself uses, wherever the client has loaded it.
+    // In the SYCL runtime that oneDNN itself uses, however the client has loaded it.
     constexpr const char* wait_name = "_ZN4sycl3_V15event4waitERKSt6vectorIS1_SaIS1_EE";
     resolve(RTLD_DEFAULT, wait_name, library.sycl_wait_for_events);
     if (library.sycl_wait_for_events == nullptr)
         resolve(handle, wait_name, library.sycl_wait_for_events);
 }
 
-// Names a libdnnl that lacks the Graph API, where there is one.
+// Also names a libdnnl without the Graph API, if there is one.
 void report_missing() noexcept {
     void* const get_version = first_by_soname([](const char* name) {
         void* const handle = dlopen(name, RTLD_LAZY);
         return handle != nullptr ? find_symbol(handle, "dnnl_version") : nullptr;
     });
-    char found[PATH_MAX + 64] = "";
+    char other[PATH_MAX + 64] = "";
     if (const char* const file = file_of(get_version)) {
         const auto& version = *reinterpret_cast<const abi::version* (*)()>(get_version)();
-        std::snprintf(found, sizeof found, "; found %s, oneDNN %d.%d.%d, which is without it", file,
+        std::snprintf(other, sizeof other, "; found %s, oneDNN %d.%d.%d, which is without it", file,
                       version.major, version.minor, version.patch);
     }
     std::fprintf(stderr,
                  "maskwise: no libdnnl with the Graph API found (searched: next in the link order, "
                  "libraries already loaded, libdnnl.so.3)%s; every dnnl_graph function answers "
                  "`unimplemented`\n",
-                 found);
+                 other);
 }
 
 std::atomic<bool> is_looked_up = false;
@@ -120,7 +119,7 @@ const void* base_of(const void* address) noexcept {
     return dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
 }
 
-// Uses a hidden symbol: the address of an exported one may resolve to another library.
+// By a hidden symbol: the address of an exported one may resolve to another library.
 bool is_this_plugin(const void* address) {
     return base_of(address) == base_of(reinterpret_cast<const void*>(&real));
 }
@@ -147,8 +146,8 @@ bool is_cpu_engine(abi::engine engine) {
            kind == abi::engine_cpu;
 }
 
-// The plugin knows the function lists up to this oneDNN. (A test that plays an older Maskwise
-// defines it.)
+// The newest oneDNN whose functions the plugin knows. A test that plays an older Maskwise defines
+// it.
 #ifndef MASKWISE_NEWEST_KNOWN_MINOR
 #define MASKWISE_NEWEST_KNOWN_MINOR 14
 #endif
