@@ -21,7 +21,7 @@ namespace {
 using select_1 = ov::op::v1::Select;
 
 struct claims {
-    std::vector<found_block> blocks;
+    std::vector<block_match> blocks;
     std::vector<std::shared_ptr<select_1>> selects;
 };
 
@@ -32,44 +32,44 @@ bool may_end_attention(const ov::Node& node) {
 
 template <class Filter>
 void claim_blocks(const ov::NodeVector& nodes, const Filter& may_end,
-                  const accelerate_options& options, std::vector<found_block>& blocks,
+                  const accelerate_options& options, std::vector<block_match>& blocks,
                   node_set& claimed) {
     for (const auto& node : nodes) {
         if (!may_end(*node) || claimed.contains(node.get())) continue;
-        auto found = find_block(*node, claimed);
-        if (!found) report_none(*node);
-        if (!found || !is_claimed(*found, *node, options)) continue;
-        claimed.insert(found->nodes.begin(), found->nodes.end());
-        if (options.zero_masked_rows) found->block.rows.soft_max->inf_as_zero = true;
-        blocks.push_back(std::move(*found));
+        auto match = find_block(*node, claimed);
+        if (!match) report_no_match(*node);
+        if (!match || !is_claimed(*match, *node, options)) continue;
+        claimed.insert(match->nodes.begin(), match->nodes.end());
+        if (options.zero_masked_rows) match->block.rows.soft_max->inf_as_zero = true;
+        blocks.push_back(std::move(*match));
     }
 }
 
-// Claims depend on the readers of a node, so all are made before the first node is replaced.
-void find_claims(const ov::NodeVector& nodes, const accelerate_options& options, claims& found) {
+// Claims depend on the consumers of a node, so this runs before any node is replaced.
+void find_claims(const ov::NodeVector& nodes, const accelerate_options& options, claims& result) {
     node_set claimed;
-    claim_blocks(nodes, may_end_attention, options, found.blocks, claimed);
-    claim_blocks(nodes, is_softmax, options, found.blocks, claimed);
+    claim_blocks(nodes, may_end_attention, options, result.blocks, claimed);
+    claim_blocks(nodes, is_softmax, options, result.blocks, claimed);
     for (const auto& node : nodes) {
         if (const auto* holder = ov::as_type<ov::op::util::MultiSubGraphOp>(node.get()))
             for (const auto& body : holder->get_functions())
-                find_claims(body->get_ordered_ops(), options, found);
+                find_claims(body->get_ordered_ops(), options, result);
         const auto select = ov::as_type_ptr<select_1>(node);
         if (select != nullptr && !claimed.contains(node.get()) && is_claimed(*select, options))
-            found.selects.push_back(select);
+            result.selects.push_back(select);
     }
 }
 
-void replace(const std::shared_ptr<ov::Node>& node, const std::shared_ptr<ov::Node>& by) {
-    by->set_friendly_name(node->get_friendly_name());
-    ov::copy_runtime_info(node, by);
-    ov::replace_node(node, by);
+void replace(const std::shared_ptr<ov::Node>& node, const std::shared_ptr<ov::Node>& replacement) {
+    replacement->set_friendly_name(node->get_friendly_name());
+    ov::copy_runtime_info(node, replacement);
+    ov::replace_node(node, replacement);
 }
 
-// Of odd depths the kernels convert pairs one by one, and of inputs of the model in open shapes the
-// plugin's conversion truncates.
-bool may_be_bf16(const found_block& found, const ov::OutputVector& inputs) {
-    const auto& attention = found.block.attention;
+// False for an odd depth, where the kernels convert pairs one by one. False for a model input of
+// dynamic shape, which the plugin's conversion would truncate.
+bool may_be_bf16(const block_match& match, const ov::OutputVector& inputs) {
+    const auto& attention = match.block.attention;
     if (!attention || inputs[0].get_element_type() != ov::element::f32) return false;
     const ov::PartialShape& query = inputs[0].get_partial_shape();
     if (query.rank().is_dynamic()) return false;
@@ -81,28 +81,28 @@ bool may_be_bf16(const found_block& found, const ov::OutputVector& inputs) {
     });
 }
 
-void replace(const found_block& found, const accelerate_options& options) {
-    ov::OutputVector inputs = found.inputs();
-    const bool narrows = options.precision == ov::element::bf16 && may_be_bf16(found, inputs);
+void replace(const block_match& match, const accelerate_options& options) {
+    ov::OutputVector inputs = match.inputs();
+    const bool narrows = options.precision == ov::element::bf16 && may_be_bf16(match, inputs);
     for (std::size_t i = 0; narrows && i < 3; ++i)
         inputs[i] = std::make_shared<ov::op::v0::Convert>(inputs[i], ov::element::bf16);
     std::shared_ptr<ov::Node> node =
-        std::make_shared<fused>(inputs, found.block, found.scales_by_depth);
+        std::make_shared<fused>(inputs, match.block, match.scales_by_depth);
     if (narrows) {
-        node->set_friendly_name(found.last->get_friendly_name() + "/bf16");
+        node->set_friendly_name(match.last->get_friendly_name() + "/bf16");
         node = std::make_shared<ov::op::v0::Convert>(node, ov::element::f32);
     }
-    replace(found.last, node);
+    replace(match.last, node);
 }
 
 } // namespace
 
 void replace_claimed(const ov::NodeVector& nodes, const accelerate_options& options) {
-    claims found;
-    find_claims(nodes, options, found);
-    for (const auto& node : found.selects)
+    claims result;
+    find_claims(nodes, options, result);
+    for (const auto& node : result.selects)
         replace(node, std::make_shared<select>(node->input_values(), node->get_autob()));
-    for (const found_block& block : found.blocks) replace(block, options);
+    for (const block_match& block : result.blocks) replace(block, options);
 }
 
 inline namespace v1 {

@@ -4,7 +4,7 @@
 
 namespace maskwise::openvino {
 
-// What `accelerate` does, to the nodes of a graph in topological order.
+// Applies `accelerate` to these nodes in place. They must be in topological order.
 void replace_claimed(const ov::NodeVector& nodes, const accelerate_options& options);
 
 } // namespace maskwise::openvino

@@ -16,42 +16,42 @@ using numbers = std::vector<std::int64_t>;
 
 constexpr const char* causal = "causal";
 
-// Names, and two numbers for each: of a step those of its cond and its side.
+// Each step's name and two numbers: the operands that are its cond and its side.
 struct saved_steps {
     std::vector<std::string> operators;
     numbers operands;
 };
 
-void save(saved_steps& to, std::string op, std::size_t cond, std::size_t side) {
-    to.operators.push_back(std::move(op));
-    for (const std::size_t each : {cond, side})
-        to.operands.push_back(static_cast<std::int64_t>(each));
+void append(saved_steps& saved, std::string op, std::size_t cond, std::size_t side) {
+    saved.operators.push_back(std::move(op));
+    for (const std::size_t operand : {cond, side})
+        saved.operands.push_back(static_cast<std::int64_t>(operand));
 }
 
 saved_steps save(const std::vector<row_step>& steps) {
     const auto name = [](row_operator op) {
         return row_operator_names()[static_cast<std::size_t>(op)];
     };
-    saved_steps made;
+    saved_steps saved;
     for (const row_step& step : steps) {
         if (const auto* with = std::get_if<row_combine>(&step))
-            save(made, name(with->op), 0, with->side);
+            append(saved, name(with->op), 0, with->side);
         else if (const auto* select = std::get_if<row_select>(&step))
-            save(made, name(select->op), select->cond, select->side);
+            append(saved, name(select->op), select->cond, select->side);
         else if (const auto* masks = std::get_if<row_causal_select>(&step))
-            save(made, causal, 0, masks->side);
+            append(saved, causal, 0, masks->side);
         else
-            save(made, name(std::get<row_change>(step).op), 0, 0);
+            append(saved, name(std::get<row_change>(step).op), 0, 0);
     }
-    return made;
+    return saved;
 }
 
 row_step step_of(const std::string& name, std::size_t cond, std::size_t side) {
     if (name == causal) return row_causal_select{side};
     const auto names = row_operator_names();
-    const auto found = std::ranges::find(names, name);
-    OPENVINO_ASSERT(found != names.end(), "Maskwise: no step '", name, "'");
-    const auto op = static_cast<row_operator>(found - names.begin());
+    const auto position = std::ranges::find(names, name);
+    OPENVINO_ASSERT(position != names.end(), "Maskwise: no step '", name, "'");
+    const auto op = static_cast<row_operator>(position - names.begin());
     if (op == row_operator::select_kept || op == row_operator::select_masked)
         return row_select{op, cond, side};
     if (has_side(op)) return row_combine{op, side};
@@ -63,9 +63,9 @@ void require_operand(std::int64_t operand, std::size_t count) {
                     "Maskwise: a step reads operand ", operand, " of ", count);
 }
 
-void require_pairs(const char* of, std::size_t count, const numbers& given) {
-    OPENVINO_ASSERT(given.size() == 2 * count, "Maskwise: ", count, " ", of, " have ", given.size(),
-                    " numbers");
+void require_pairs(const char* name, std::size_t count, const numbers& values) {
+    OPENVINO_ASSERT(values.size() == 2 * count, "Maskwise: ", count, " ", name, " have ",
+                    values.size(), " numbers, expected two for each");
 }
 
 std::vector<row_step> restore(const saved_steps& saved, std::size_t operands) {
@@ -88,9 +88,9 @@ void visit_order(ov::AttributeVisitor& visitor, const char* name, std::vector<in
     numbers saved(order.begin(), order.end());
     visitor.on_attribute(name, saved);
     OPENVINO_ASSERT(saved.size() >= 2 && saved.size() <= max_rank, "Maskwise: ", name, " orders ",
+                    saved.size(), " dimensions, expected 2 to ", max_rank);
+    OPENVINO_ASSERT(fusion::is_order(saved), "Maskwise: ", name, " is not a permutation of ",
                     saved.size(), " dimensions");
-    OPENVINO_ASSERT(fusion::is_order(saved), "Maskwise: ", name, " is no order of ", saved.size(),
-                    " dimensions");
     order.clear();
     for (const std::int64_t d : saved) order.push_back(static_cast<int>(d));
 }
@@ -133,7 +133,7 @@ void visit(ov::AttributeVisitor& visitor, fusion::block& block, std::size_t inpu
                     " expected");
     const std::size_t operands = inputs - matrices;
     OPENVINO_ASSERT(operands <= max_row_operands + fusion::max_numbers, "Maskwise: ", operands,
-                    " operands");
+                    " operands, at most ", max_row_operands + fusion::max_numbers, " expected");
     saved_steps saved = save(block.rows.steps);
     visitor.on_attribute("operators", saved.operators);
     visitor.on_attribute("operands", saved.operands);

@@ -8,8 +8,9 @@
 
 namespace maskwise::openvino {
 
-// A block as a saved model has it. A visitor that reads may give any text and any numbers: throws
-// ov::Exception for what an operation with so many inputs cannot have.
+// Reads or writes a block's attributes in a saved model. A model that is read may hold any text and
+// numbers: throws ov::Exception for attributes that do not fit an operation with this number of
+// inputs.
 void visit(ov::AttributeVisitor& visitor, fusion::block& block, std::size_t inputs);
 
 } // namespace maskwise::openvino

@@ -1,15 +1,16 @@
 #pragma once
 
-#include "found_block.hpp"
+#include "block_match.hpp"
 
 #include "maskwise/openvino.hpp"
 
 namespace maskwise::openvino {
 
-// Whether Maskwise runs a block of a complete model; prints the line of MASKWISE_VERBOSE.
-bool is_claimed(const found_block& found, const ov::Node& end, const accelerate_options& options);
+// Whether Maskwise runs this block. Prints a line if MASKWISE_VERBOSE is set.
+bool is_claimed(const block_match& match, const ov::Node& end, const accelerate_options& options);
 
-// The line of a Softmax or an attention operator that ends no block; nothing for a MatMul.
-void report_none(const ov::Node& end);
+// Prints the verbose line for a Softmax or an attention operator that ends no block. A MatMul gets
+// none.
+void report_no_match(const ov::Node& end);
 
 } // namespace maskwise::openvino

@@ -25,25 +25,27 @@ namespace {
 
 namespace op = ov::op;
 
-// A copy of a boolean input that is this much smaller than the result takes no time.
-constexpr std::size_t fewest_of_condition = 16;
-// A condition that is this much smaller than the result costs nothing, whatever computes it.
-constexpr std::size_t small_condition = 8;
+// The plugin copies a boolean model input to u8; Maskwise does not. The saving shows unless the
+// result is larger by more than this factor.
+constexpr std::size_t max_dst_per_cond = 16;
+// A condition smaller than the result by this factor costs next to nothing, no matter what computes
+// it.
+constexpr std::size_t small_cond_factor = 8;
 
 template <class... operators>
 bool is_one_of(const ov::Node& node) {
     return (ov::is_type<operators>(&node) || ...);
 }
 
-// The plugin may join what is on both sides of these.
+// The plugin may fuse the nodes on both sides of these.
 bool is_view(const ov::Node& node) {
     return is_one_of<op::v1::Reshape, op::v0::Squeeze, op::v15::Squeeze, op::v0::Unsqueeze,
                      op::util::BroadcastBase>(node);
 }
 
-// The plugin joins a Select with no operator of these. It does with element-wise operators, with
-// MatMul, Softmax and what else makes attention, and gives others layouts that only its own has.
-bool stands_alone(const ov::Node& node) {
+// The CPU plugin never fuses a Select with these. It does fuse with element-wise, MatMul and
+// Softmax nodes, and assigns blocked layouts to others.
+bool is_never_fused(const ov::Node& node) {
     return is_one_of<op::v0::Parameter, op::v0::Constant, op::v0::Result, op::util::GatherBase,
                      op::v8::Slice, op::v1::StridedSlice, op::v0::Tile, op::util::MultiSubGraphOp>(
         node);
@@ -51,25 +53,25 @@ bool stands_alone(const ov::Node& node) {
 
 } // namespace
 
-const ov::Node* joined_producer(const ov::Node& node) {
-    if (stands_alone(node)) return nullptr;
-    return is_view(node) ? joined_producer(*node.get_input_node_ptr(0)) : &node;
+const ov::Node* fused_producer(const ov::Node& node) {
+    if (is_never_fused(node)) return nullptr;
+    return is_view(node) ? fused_producer(*node.get_input_node_ptr(0)) : &node;
 }
 
-const ov::Node* joined_reader(const ov::Node& node) {
+const ov::Node* fused_consumer(const ov::Node& node) {
     for (const auto& input : node.output(0).get_target_inputs()) {
         const ov::Node& reader = *input.get_node();
-        if (stands_alone(reader)) continue;
-        // A view is followed through its data alone: it may read one value twice.
+        if (is_never_fused(reader)) continue;
+        // Follow a view through its data input only: it may read one value twice.
         const bool is_followed = is_view(reader) && input.get_index() == 0;
-        const ov::Node* const found = is_followed ? joined_reader(reader) : &reader;
-        if (found != nullptr) return found;
+        const ov::Node* const consumer = is_followed ? fused_consumer(reader) : &reader;
+        if (consumer != nullptr) return consumer;
     }
     return nullptr;
 }
 
-bool is_small_cond(std::size_t elements, std::size_t of_dst) {
-    return elements <= of_dst / small_condition;
+bool is_small_cond(std::size_t elements, std::size_t dst_elements) {
+    return elements <= dst_elements / small_cond_factor;
 }
 
 namespace {
@@ -78,28 +80,28 @@ std::size_t elements_of(const ov::PartialShape& shape) {
     return ov::shape_size(shape.to_shape());
 }
 
-std::string reason_of_neighbours(const op::v1::Select& select) {
-    const ov::Node* joined = joined_reader(select);
+std::string reason_fused_with_neighbor(const op::v1::Select& select) {
+    const ov::Node* neighbor = fused_consumer(select);
     for (const std::size_t input : {2U, 1U, 0U}) {
         const bool is_free =
             input == 0 && is_small_cond(elements_of(select.get_input_partial_shape(0)),
                                         elements_of(select.get_output_partial_shape(0)));
-        const ov::Node* const producer = joined_producer(*select.get_input_node_ptr(input));
-        if (producer != nullptr && !is_free) joined = producer;
+        const ov::Node* const producer = fused_producer(*select.get_input_node_ptr(input));
+        if (producer != nullptr && !is_free) neighbor = producer;
     }
-    return joined == nullptr ? ""
-                             : std::string("OpenVINO joins it with ") + joined->get_type_name();
+    return neighbor == nullptr ? ""
+                               : std::string("OpenVINO fuses it with ") + neighbor->get_type_name();
 }
 
 bool saves_a_copy_of_cond(const op::v1::Select& select, std::size_t dst_elements) {
     const std::size_t elements = elements_of(select.get_input_partial_shape(0));
     return is_one_of<op::v0::Parameter>(*select.get_input_node_ptr(0)) &&
            fusion::gains::openvino_boolean_input.holds(elements) &&
-           elements >= dst_elements / fewest_of_condition;
+           elements >= dst_elements / max_dst_per_cond;
 }
 
-// Why OpenVINO's own Select is as fast, or faster.
-std::string reason_of_speed(const op::v1::Select& select) {
+// Why OpenVINO's own Select is as fast or faster; empty if it is not.
+std::string reason_not_faster(const op::v1::Select& select) {
     const ov::element::Type type = select.get_output_element_type(0);
     if (pair_of(type).is_converted) return "the CPU plugin converts " + type.get_type_name();
     const ov::PartialShape& dst = select.get_output_partial_shape(0);
@@ -109,15 +111,15 @@ std::string reason_of_speed(const op::v1::Select& select) {
     if (!fusion::gains::openvino_select.holds(elements * type.size()) &&
         !saves_a_copy_of_cond(select, elements))
         return "it is small";
-    return reason_of_neighbours(select);
+    return reason_fused_with_neighbor(select);
 }
 
-// Why Maskwise cannot run a Select at all; empty where it can.
-std::string reason_of_form(const op::v1::Select& select) {
+// Why Maskwise cannot run a Select; empty if it can.
+std::string reason_unsupported(const op::v1::Select& select) {
     const ov::element::Type type = select.get_output_element_type(0);
     if (select.get_autob().m_type == op::AutoBroadcastType::PDPD) return "auto_broadcast is pdpd";
-    if (type_of(type) == data_type::undef) return "Maskwise does not have its type";
-    // The plugin cannot compile some operators of empty tensors, unless a Select joins them.
+    if (type_of(type) == data_type::undef) return "Maskwise does not support its type";
+    // The plugin can compile some operators on empty tensors only fused with its own Select.
     const ov::PartialShape& dst = select.get_output_partial_shape(0);
     const bool is_empty =
         dst.rank().is_static() && std::find(dst.begin(), dst.end(), 0) != dst.end();
@@ -127,8 +129,8 @@ std::string reason_of_form(const op::v1::Select& select) {
 } // namespace
 
 bool is_claimed(const op::v1::Select& select, const accelerate_options& options) {
-    std::string reason = reason_of_form(select);
-    if (reason.empty() && !options.force) reason = reason_of_speed(select);
+    std::string reason = reason_unsupported(select);
+    if (reason.empty() && !options.force) reason = reason_not_faster(select);
     if (verbose_level() > 0)
         print_decision(select.get_friendly_name(),
                        "Select-1 " + select.get_output_element_type(0).get_type_name(), reason);

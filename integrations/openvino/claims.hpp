@@ -8,14 +8,14 @@
 
 namespace maskwise::openvino {
 
-// Whether Maskwise runs a Select of a complete model; prints the line of MASKWISE_VERBOSE.
+// Whether Maskwise runs this Select. Prints a line if MASKWISE_VERBOSE is set.
 bool is_claimed(const ov::op::v1::Select& select, const accelerate_options& options);
 
-// The operator in front of a node's output, or behind one, with which the CPU plugin would join
-// what is there; null where there is none.
-const ov::Node* joined_producer(const ov::Node& node);
-const ov::Node* joined_reader(const ov::Node& node);
-// Whether a condition of so many elements costs next to nothing, whatever computes it.
-bool is_small_cond(std::size_t elements, std::size_t of_dst);
+// The producer (starting at `node` itself) or consumer that the CPU plugin would fuse a Select
+// with; null if there is none. Both look through views.
+const ov::Node* fused_producer(const ov::Node& node);
+const ov::Node* fused_consumer(const ov::Node& node);
+// Whether computing a condition of this size costs next to nothing beside the result.
+bool is_small_cond(std::size_t elements, std::size_t dst_elements);
 
 } // namespace maskwise::openvino

@@ -7,12 +7,12 @@
 namespace maskwise::openvino {
 
 struct element_pair {
-    ov::element::Type_t theirs;
-    data_type ours;
-    bool is_converted; // before the CPU plugin computes with it
+    ov::element::Type_t openvino;
+    data_type maskwise;
+    bool is_converted; // the CPU plugin computes in another type
 };
 
-// The types of Select-1 that Maskwise has.
+// The types of Select-1 that Maskwise supports.
 inline constexpr element_pair element_types[] = {
 #define MASKWISE_OPENVINO_none(name)
 #define MASKWISE_OPENVINO_direct(name) {ov::element::name, data_type::name, false},
@@ -26,15 +26,15 @@ inline constexpr element_pair element_types[] = {
 #undef MASKWISE_OPENVINO_none
 };
 
-// undef for a type that is not in the list.
+// `maskwise` is undef for any other type.
 inline element_pair pair_of(ov::element::Type_t element) {
     for (const element_pair& pair : element_types)
-        if (pair.theirs == element) return pair;
+        if (pair.openvino == element) return pair;
     return {element, data_type::undef, false};
 }
 
 inline data_type type_of(ov::element::Type_t element) {
-    return pair_of(element).ours;
+    return pair_of(element).maskwise;
 }
 
 } // namespace maskwise::openvino

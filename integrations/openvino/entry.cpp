@@ -1,8 +1,8 @@
 // libmaskwise_openvino_extension.so, which core.add_extension takes. It opens
-// libmaskwise_openvino.so beside it, for the OpenVINO that asks: that library names none, since
-// each release has another name, and finds OpenVINO's symbols among the global ones of the process.
-// A program that is linked with OpenVINO has them there; Python and other hosts that load OpenVINO
-// at run time do not.
+// libmaskwise_openvino.so from its own folder. That library names no OpenVINO to load, because
+// every release has another soname: it uses the global symbols of the process. A program that links
+// with OpenVINO has them. Python and other hosts that load OpenVINO at run time do not, so the
+// caller's OpenVINO is made global first.
 #include <dlfcn.h>
 
 #include <stdexcept>
@@ -11,8 +11,8 @@
 namespace {
 
 std::string file_of(const void* address) {
-    Dl_info found;
-    return dladdr(address, &found) != 0 ? found.dli_fname : "";
+    Dl_info library;
+    return dladdr(address, &library) != 0 ? library.dli_fname : "";
 }
 
 [[noreturn]] void refuse(const std::string& caller) {
@@ -24,14 +24,15 @@ std::string file_of(const void* address) {
 
 } // namespace
 
-// OpenVINO's std::vector<ov::Extension::Ptr>, of which nothing is known here. OpenVINO expects
-// exceptions of it.
+// `extensions` is OpenVINO's std::vector<ov::Extension::Ptr>, passed on unread. OpenVINO lets this
+// function throw.
 extern "C" __attribute__((visibility("default"))) void create_extensions(void* extensions) {
     const std::string caller = file_of(__builtin_return_address(0));
     dlopen(caller.c_str(), RTLD_LAZY | RTLD_NOLOAD | RTLD_GLOBAL);
-    const std::string own = file_of(reinterpret_cast<const void*>(&create_extensions));
-    const std::string beside = own.substr(0, own.rfind('/') + 1) + "libmaskwise_openvino.so";
-    void* const library = dlopen(beside.c_str(), RTLD_NOW | RTLD_LOCAL);
+    const std::string this_file = file_of(reinterpret_cast<const void*>(&create_extensions));
+    const std::string implementation =
+        this_file.substr(0, this_file.rfind('/') + 1) + "libmaskwise_openvino.so";
+    void* const library = dlopen(implementation.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) refuse(caller);
     void* const create = dlsym(library, "create_extensions");
     if (create == nullptr) refuse(caller);

@@ -1,5 +1,5 @@
-// What core.add_extension and OpenVINO's node factory find: the operations of an accelerated model,
-// and the way from Python to `accelerate`.
+// The extensions that core.add_extension registers: the operations of an accelerated model, and
+// Python's way to `accelerate`.
 #include "accelerate.hpp"
 #include "fused.hpp"
 #include "layout.hpp"
@@ -12,7 +12,7 @@
 namespace maskwise::openvino {
 namespace {
 
-// Not ov::OpExtension, which compiles ov::Any in: that is laid out otherwise in 2026.0 than in
+// Used instead of ov::OpExtension, which compiles ov::Any in: its layout changed from 2026.0 to
 // 2026.1.
 template <class Operation>
 class operation_extension : public ov::BaseOpExtension {
@@ -31,8 +31,8 @@ public:
     std::vector<ov::Extension::Ptr> get_attached_extensions() const override { return {}; }
 };
 
-// OpenVINO offers Python no way to call a function of a library on a model. Its node factory calls
-// this one with the ends of a model, and gets them back.
+// Python cannot call a library's function on an OpenVINO model. It can create a node by the node
+// factory, which calls `create` here with the model's ends and gets them back.
 class accelerate_call : public ov::BaseOpExtension {
 public:
     const ov::DiscreteTypeInfo& get_type_info() const override {
@@ -55,7 +55,7 @@ public:
     std::vector<ov::Extension::Ptr> get_attached_extensions() const override { return {}; }
 };
 
-// OpenVINO expects exceptions of create_extensions, a C++ function but for its name.
+// May throw: OpenVINO calls create_extensions as a C++ function, despite its C name.
 std::vector<ov::Extension::Ptr> make_extensions() {
     check_layout();
     return {std::make_shared<operation_extension<select>>(),

@@ -15,29 +15,29 @@ namespace {
 
 constexpr auto numpy = ov::op::AutoBroadcastType::NUMPY;
 
-// Without the model's tensors, and numbers among the operands: what is saved.
-fusion::block plain(fusion::block of, std::size_t operands) {
-    of.rows.operands.assign(operands, {});
-    if (of.attention) of.attention->numbers.clear();
-    return of;
+// The part of a block that is saved: without the model's tensor ids, and with numbers as operands.
+fusion::block without_tensors(fusion::block block, std::size_t operands) {
+    block.rows.operands.assign(operands, {});
+    if (block.attention) block.attention->numbers.clear();
+    return block;
 }
 
-// Memory of attention, which the layers of a model need one after another.
+// Shared by all operations: the layers of a model run one after another.
 fusion::block_scratch& scratch() {
-    static auto* const pool = new fusion::block_scratch; // for as long as there are threads
+    static auto* const pool = new fusion::block_scratch; // never freed: threads outlive statics
     return *pool;
 }
 
-// {outer..., rows, depth}, {outer..., keys, depth} or {outer..., keys, columns}. Nothing if the
-// rank is unknown.
-std::optional<ov::PartialShape> ordered(const ov::PartialShape& shape,
+// Permutes a shape to {outer..., rows, depth}, {outer..., keys, depth} or {outer..., keys,
+// columns}. Empty if the rank is unknown.
+std::optional<ov::PartialShape> permute(const ov::PartialShape& shape,
                                         const std::vector<int>& order) {
     if (shape.rank().is_dynamic()) return std::nullopt;
-    const auto own = fusion::order_for(static_cast<int>(shape.size()), order);
-    OPENVINO_ASSERT(own, "Maskwise: ", shape, " has other than ", order.size(), " dimensions");
-    ov::PartialShape moved;
-    for (const int d : *own) moved.push_back(*(shape.begin() + d));
-    return moved;
+    const auto full_order = fusion::order_for(static_cast<int>(shape.size()), order);
+    OPENVINO_ASSERT(full_order, "Maskwise: the rank of ", shape, " is not ", order.size());
+    ov::PartialShape permuted;
+    for (const int d : *full_order) permuted.push_back(*(shape.begin() + d));
+    return permuted;
 }
 
 void broadcast_into(ov::PartialShape& shape, const ov::PartialShape& other) {
@@ -46,50 +46,49 @@ void broadcast_into(ov::PartialShape& shape, const ov::PartialShape& other) {
                     "Maskwise: ", before, " and ", other, " do not broadcast");
 }
 
-// In place of the last two dimensions.
-ov::PartialShape with_matrix(const ov::PartialShape& of, const ov::Dimension& rows,
+// `shape` with its last two dimensions replaced.
+ov::PartialShape with_matrix(ov::PartialShape shape, const ov::Dimension& rows,
                              const ov::Dimension& columns) {
-    ov::PartialShape made = of;
-    made.rbegin()[0] = columns;
-    made.rbegin()[1] = rows;
-    return made;
+    shape.rbegin()[0] = columns;
+    shape.rbegin()[1] = rows;
+    return shape;
 }
 
 } // namespace
 
-fused::fused(const ov::OutputVector& inputs, const fusion::block& of, bool scales_by_depth)
+fused::fused(const ov::OutputVector& inputs, const fusion::block& block, bool scales_by_depth)
     : operation(inputs), scales_by_depth_(scales_by_depth) {
-    block_ = plain(of, inputs.size() + scales_by_depth - (of.attention ? 3 : 1));
+    block_ = without_tensors(block, inputs.size() + scales_by_depth - (block.attention ? 3 : 1));
     constructor_validate_and_infer_types();
 }
 
-std::vector<bool> fused::are_conds() const {
-    std::vector<bool> are(get_input_size(), false);
+std::vector<bool> fused::cond_flags() const {
+    std::vector<bool> flags(get_input_size(), false);
     for (const row_step& step : block_.rows.steps)
         if (const auto* select = std::get_if<row_select>(&step))
-            are[first_operand() + select->cond] = true;
-    return are;
+            flags[first_operand() + select->cond] = true;
+    return flags;
 }
 
 void fused::validate_and_infer_types() {
-    const std::vector<bool> conds = are_conds();
+    const std::vector<bool> conds = cond_flags();
     for (std::size_t i = 0; i < conds.size(); ++i)
-        if (conds[i]) take_cond(i);
+        if (conds[i]) accept_cond(i);
     set_output_type(0, merged_type(conds),
                     block_.attention ? shape_of_attention() : shape_of_rows());
 }
 
-// Of the scores, or of query, key and value.
+// The common type of the scores, or of query, key and value.
 ov::element::Type fused::merged_type(const std::vector<bool>& conds) const {
     ov::element::Type type = get_input_element_type(0);
     for (std::size_t i = 0; i < get_input_size(); ++i) {
-        const ov::element::Type given = get_input_element_type(i);
-        NODE_VALIDATION_CHECK(this,
-                              conds[i] || given.is_dynamic() || computes_in_f32(type_of(given)),
-                              "Maskwise: input ", i, " is ", given, ", expected f32, bf16 or f16");
+        const ov::element::Type input_type = get_input_element_type(i);
+        NODE_VALIDATION_CHECK(
+            this, conds[i] || input_type.is_dynamic() || computes_in_f32(type_of(input_type)),
+            "Maskwise: input ", i, " is ", input_type, ", expected f32, bf16 or f16");
         if (i < first_operand())
-            NODE_VALIDATION_CHECK(this, ov::element::Type::merge(type, type, given),
-                                  "Maskwise: input 0 is ", type, ", input ", i, " is ", given);
+            NODE_VALIDATION_CHECK(this, ov::element::Type::merge(type, type, input_type),
+                                  "Maskwise: input 0 is ", type, ", input ", i, " is ", input_type);
     }
     return type;
 }
@@ -106,12 +105,12 @@ ov::PartialShape fused::shape_of_rows() const {
 }
 
 ov::PartialShape fused::shape_of_attention() const {
-    const fusion::attention_chain& of = *block_.attention;
-    const auto query = ordered(get_input_partial_shape(0), of.query.order);
-    const auto key = ordered(get_input_partial_shape(1), of.key.order);
-    const auto value = ordered(get_input_partial_shape(2), of.value.order);
+    const fusion::attention_chain& attention = *block_.attention;
+    const auto query = permute(get_input_partial_shape(0), attention.query.order);
+    const auto key = permute(get_input_partial_shape(1), attention.key.order);
+    const auto value = permute(get_input_partial_shape(2), attention.value.order);
     if (!query || !key || !value) return ov::PartialShape::dynamic();
-    // 1 x 1 in place of the matrix leaves that of the other.
+    // A 1 x 1 matrix broadcasts, so only the outer dimensions of key and value count.
     ov::PartialShape scores = with_matrix(*query, query->rbegin()[1], key->rbegin()[1]);
     broadcast_into(scores, with_matrix(*key, 1, 1));
     for (std::size_t i = first_operand(); i < get_input_size(); ++i)
@@ -119,7 +118,7 @@ ov::PartialShape fused::shape_of_attention() const {
     if (scores.rank().is_dynamic()) return ov::PartialShape::dynamic();
     ov::PartialShape result = with_matrix(scores, scores.rbegin()[1], value->rbegin()[0]);
     broadcast_into(result, with_matrix(*value, 1, 1));
-    return ordered(result, of.order).value_or(ov::PartialShape::dynamic());
+    return permute(result, attention.order).value_or(ov::PartialShape::dynamic());
 }
 
 std::shared_ptr<ov::Node> fused::clone_with_new_inputs(const ov::OutputVector& inputs) const {
@@ -132,14 +131,14 @@ bool fused::visit_attributes(ov::AttributeVisitor& visitor) {
     return true;
 }
 
-// Of shapes that a plan has been made for.
+// Requires a query shape for which a plan exists.
 float fused::scale_of(const tensor_desc& query) const {
     const auto order = fusion::order_for(query.extents.rank(), block_.attention->query.order);
     return default_scale(query.extents[order->back()]);
 }
 
 void fused::run(const ov::TensorVector& inputs, ov::Tensor& output) const {
-    const std::vector<bool> conds = are_conds();
+    const std::vector<bool> conds = cond_flags();
     std::vector<tensor_desc> descs;
     std::vector<const void*> addresses;
     fusion::operand_shapes shapes;

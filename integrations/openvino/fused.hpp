@@ -9,19 +9,20 @@
 
 namespace maskwise::openvino {
 
-// Nodes as one: rows with a SoftMax over the last dimension, of which the first input is the
-// scores, or attention, of which the first three are query, key and value. The other inputs are the
-// operands of the steps, and numbers. Inputs broadcast to each other as the engine has it
-// (maskwise/attention.hpp); a condition is boolean, all else f32, bf16 or f16, computed in f32.
+// One operation in place of several nodes. Either rows that end in a SoftMax over the last
+// dimension, with the scores as input 0; or attention, with query, key and value as inputs 0 to 2.
+// The other inputs are the operands of the steps, and numbers. Inputs broadcast by the rules of
+// maskwise/attention.hpp. Conditions are boolean; other inputs are f32, bf16 or f16, computed in
+// f32.
 class fused : public operation {
 public:
     OPENVINO_OP("Fused", "maskwise")
 
     fused() = default;
-    // Steps have no constants, and no boundary moves. With `scales_by_depth` the last operand of
-    // the steps is 1 / sqrt(depth) of the query and not an input. Throws
-    // ov::NodeValidationFailure for types and shapes that do not fit.
-    fused(const ov::OutputVector& inputs, const fusion::block& of, bool scales_by_depth);
+    // Steps must have no constants, and no operand may shift a causal boundary. With
+    // `scales_by_depth` the last operand of the steps is no input but 1 / sqrt(depth) of the query.
+    // Throws ov::NodeValidationFailure for types and shapes that do not fit.
+    fused(const ov::OutputVector& inputs, const fusion::block& block, bool scales_by_depth);
 
     void validate_and_infer_types() override;
     std::shared_ptr<ov::Node> clone_with_new_inputs(const ov::OutputVector& inputs) const override;
@@ -30,7 +31,7 @@ public:
 private:
     void run(const ov::TensorVector& inputs, ov::Tensor& output) const override;
     std::size_t first_operand() const { return block_.attention ? 3 : 1; }
-    std::vector<bool> are_conds() const;
+    std::vector<bool> cond_flags() const;
     ov::element::Type merged_type(const std::vector<bool>& conds) const;
     ov::PartialShape shape_of_rows() const;
     ov::PartialShape shape_of_attention() const;

@@ -23,16 +23,16 @@ namespace maskwise::openvino {
 namespace {
 
 constexpr std::size_t word = sizeof(void*);
-constexpr std::size_t before_slots = 2; // words of a vtable: the offset to the top and the type
+constexpr std::size_t words_before_slots = 2; // of a vtable: the offset to top and the type_info
 
-// A further virtual function gets the slot behind the last one. The Itanium ABI keeps its offset in
+// One more virtual function gets the slot after the last one. The Itanium ABI keeps its offset in
 // the pointer to member, on ARM in the second word.
 template <class Class>
 std::size_t slots_compiled() {
     struct longer : Class {
-        virtual void behind_the_last();
+        virtual void after_the_last();
     };
-    const auto pointer = &longer::behind_the_last;
+    const auto pointer = &longer::after_the_last;
     std::size_t words[2];
     static_assert(sizeof(pointer) == sizeof(words));
     std::memcpy(words, &pointer, sizeof(words));
@@ -44,11 +44,11 @@ std::size_t slots_loaded(const char* mangled) {
     Dl_info library;
     void* entry = nullptr;
     if (vtable == nullptr || dladdr1(vtable, &library, &entry, RTLD_DL_SYMENT) == 0) return 0;
-    return static_cast<const ElfW(Sym)*>(entry)->st_size / word - before_slots;
+    return static_cast<const ElfW(Sym)*>(entry)->st_size / word - words_before_slots;
 }
 
 template <class Class>
-bool has_known_slots() {
+bool has_expected_slots() {
     return slots_compiled<Class>() == slots_loaded(typeid(Class).name());
 }
 
@@ -60,12 +60,13 @@ public:
     }
 };
 
-// OpenVINO's code fills a node, which is all of `plain`: up to its last word, and no byte more.
-bool has_known_size() {
-    constexpr std::size_t size = sizeof(plain), more = 1024;
+// `plain` adds no member to ov::Node. OpenVINO's constructor must write its last word and no byte
+// after it.
+bool has_expected_size() {
+    constexpr std::size_t size = sizeof(plain), margin = 1024;
     constexpr std::byte untouched{0xA5};
     const auto is_untouched = [](std::byte value) { return value == untouched; };
-    alignas(plain) std::array<std::byte, size + more> memory;
+    alignas(plain) std::array<std::byte, size + margin> memory;
     memory.fill(untouched);
     auto* const node = new (memory.data()) plain();
     const auto end = memory.begin() + size;
@@ -78,10 +79,10 @@ bool has_known_size() {
 } // namespace
 
 void check_layout() {
-    const bool is_known = has_known_slots<ov::Node>() &&
-                          has_known_slots<ov::op::util::MultiSubGraphOp>() &&
-                          has_known_slots<ov::AttributeVisitor>() &&
-                          has_known_slots<ov::BaseOpExtension>() && has_known_size();
+    const bool is_known = has_expected_slots<ov::Node>() &&
+                          has_expected_slots<ov::op::util::MultiSubGraphOp>() &&
+                          has_expected_slots<ov::AttributeVisitor>() &&
+                          has_expected_slots<ov::BaseOpExtension>() && has_expected_size();
     if (is_known) return;
     const auto version = [](auto... numbers) {
         std::string text;
@@ -90,8 +91,7 @@ void check_layout() {
     };
     throw std::runtime_error(
         std::string("Maskwise: does not run in OpenVINO ") +
-        ov::get_openvino_version().buildNumber +
-        ", whose classes are laid out otherwise than those of " +
+        ov::get_openvino_version().buildNumber + ", whose classes differ in layout from those of " +
         version(OPENVINO_VERSION_MAJOR, OPENVINO_VERSION_MINOR, OPENVINO_VERSION_PATCH));
 }
 

@@ -2,8 +2,8 @@
 
 namespace maskwise::openvino {
 
-// Throws std::runtime_error if the loaded OpenVINO has laid out a class otherwise than the headers
-// that this library was compiled with: one library serves every release, also those after it.
+// Throws std::runtime_error if a class of the loaded OpenVINO differs in layout from the headers
+// that this library was compiled with. One library serves every release, also later ones.
 void check_layout();
 
 } // namespace maskwise::openvino

@@ -5,7 +5,7 @@
 namespace maskwise::openvino {
 namespace {
 
-bool is_conversion_of_boolean(const ov::Node& node) {
+bool converts_boolean_to_u8(const ov::Node& node) {
     return ov::is_type<ov::op::v0::Convert>(&node) &&
            node.get_input_element_type(0) == ov::element::boolean &&
            node.get_output_element_type(0) == ov::element::u8;
@@ -22,9 +22,10 @@ bool operation::evaluate(ov::TensorVector& outputs, const ov::TensorVector& inpu
     return true;
 }
 
-void operation::take_cond(std::size_t number) {
-    const ov::Node& maker = *get_input_node_ptr(number);
-    if (is_conversion_of_boolean(maker)) input(number).replace_source_output(maker.input_value(0));
+void operation::accept_cond(std::size_t number) {
+    const ov::Node& producer = *get_input_node_ptr(number);
+    if (converts_boolean_to_u8(producer))
+        input(number).replace_source_output(producer.input_value(0));
     const ov::element::Type cond = get_input_element_type(number);
     NODE_VALIDATION_CHECK(
         this, cond.is_dynamic() || cond == ov::element::boolean || cond == ov::element::u8,

@@ -7,8 +7,8 @@
 
 namespace maskwise::openvino {
 
-// An operation of Maskwise's own. It moves or computes elements between the tensors' memory, in the
-// oneTBB arena of the calling thread, for any number of threads at once.
+// Base of Maskwise's operations. Runs in the oneTBB arena of the calling thread. Any number of
+// threads may evaluate one at once.
 class operation : public ov::op::Op {
 public:
     using Op::Op;
@@ -18,17 +18,17 @@ public:
     bool evaluate(ov::TensorVector& outputs, const ov::TensorVector& inputs) const override;
 
 protected:
-    // Takes the boolean of a condition that the plugin has converted to u8: the same bytes. Throws
-    // ov::NodeValidationFailure where it is neither boolean nor u8.
-    void take_cond(std::size_t input);
+    // Reads the condition before the plugin's conversion to u8, which has the same bytes. Throws
+    // ov::NodeValidationFailure if it is neither boolean nor u8.
+    void accept_cond(std::size_t input);
 
 private:
     virtual void run(const ov::TensorVector& inputs, ov::Tensor& output) const = 0;
 };
 
-// Strides are left empty where the tensor has no gaps.
+// Strides are empty if the tensor is dense.
 tensor_desc describe(const ov::Tensor& tensor);
-// Of a condition, u8 is the plugin's boolean.
+// The same for a condition: u8 is the plugin's boolean.
 tensor_desc describe_cond(const ov::Tensor& tensor);
 
 } // namespace maskwise::openvino

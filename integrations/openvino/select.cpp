@@ -15,7 +15,7 @@ void select::validate_and_infer_types() {
                           " inputs, expected cond, then and else");
     NODE_VALIDATION_CHECK(this, broadcast_.m_type != broadcast_type::PDPD,
                           "Maskwise: auto_broadcast is pdpd, expected none or numpy");
-    take_cond(0);
+    accept_cond(0);
     set_output_type(0, merged_type(), merged_shape());
 }
 
@@ -25,7 +25,8 @@ ov::element::Type select::merged_type() const {
     NODE_VALIDATION_CHECK(this, ov::element::Type::merge(type, src_0, src_1), "Maskwise: then is ",
                           src_0, ", else is ", src_1);
     NODE_VALIDATION_CHECK(this, type.is_dynamic() || type_of(type) != data_type::undef,
-                          "Maskwise: then and else are ", type, ", which Maskwise does not have");
+                          "Maskwise: then and else are ", type,
+                          ", which Maskwise does not support");
     return type;
 }
 
@@ -54,22 +55,23 @@ bool select::visit_attributes(ov::AttributeVisitor& visitor) {
 
 void select::run(const ov::TensorVector& inputs, ov::Tensor& output) const {
     const bool is_none = broadcast_ == broadcast_type::NONE;
-    // By Select-1 cond may not be larger than then and else. OpenVINO's own takes it, as ONNX does.
+    // Select-1 forbids a cond larger than then and else. OpenVINO accepts it, as ONNX does.
     const dialect form = is_none ? dialect::openvino_select_1 : dialect::onnx_where_16;
     const auto_broadcast rule = is_none ? auto_broadcast::none : auto_broadcast::numpy;
     select_desc desc{.cond = describe_cond(inputs[0]),
                      .src_0 = describe(inputs[1]),
                      .src_1 = describe(inputs[2])};
-    plan made = compile(form, desc, rule);
-    const dims& extents = made.dst().extents;
+    plan compiled = compile(form, desc, rule);
+    const dims& extents = compiled.dst().extents;
     if (const ov::Shape shape(extents.begin(), extents.end()); output.get_shape() != shape)
         output.set_shape(shape);
     if (!output.is_continuous()) {
         desc.dst = describe(output);
-        made = compile(form, desc, rule);
+        compiled = compile(form, desc, rule);
     }
-    made.execute({.cond = inputs[0].data(), .src_0 = inputs[1].data(), .src_1 = inputs[2].data()},
-                 output.data());
+    compiled.execute(
+        {.cond = inputs[0].data(), .src_0 = inputs[1].data(), .src_1 = inputs[2].data()},
+        output.data());
 }
 
 } // namespace maskwise::openvino

@@ -6,9 +6,9 @@
 
 namespace maskwise::openvino {
 
-// Select-1 by Maskwise: inputs cond, then, else and the attribute auto_broadcast, none or numpy, of
-// which numpy broadcasts all three to each other, as OpenVINO's own does. cond is boolean, or the
-// u8 that the CPU plugin makes of it; any byte but 0 is true.
+// Select-1 with inputs cond, then, else and the attribute auto_broadcast: none or numpy. numpy
+// broadcasts all three inputs to each other, as OpenVINO's Select does. cond is boolean, or the u8
+// that the CPU plugin converts it to; any byte but 0 is true.
 class select : public operation {
 public:
     OPENVINO_OP("Select", "maskwise")

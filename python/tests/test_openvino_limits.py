@@ -124,7 +124,7 @@ maskwise.openvino.accelerate(select_model([[3, 0, -1]] * 3), force=True)
     )
     assert ran.stderr.splitlines() == [
         "maskwise,claim,select,Select-1 f32",
-        "maskwise,refuse,select,Select-1 f32,OpenVINO joins it with Relu",
+        "maskwise,refuse,select,Select-1 f32,OpenVINO fuses it with Relu",
         "maskwise,refuse,select,Select-1 f32,it is small",
         "maskwise,refuse,select,Select-1 f32,its size is not known",
         "maskwise,refuse,select,Select-1 i64,the CPU plugin converts i64",
@@ -227,7 +227,7 @@ ov.Core().add_extension(mo.library())
 """
     )
     assert ran.returncode == 1
-    reason = f"Maskwise: does not run in OpenVINO {ov.get_version()}, whose classes are"
+    reason = f"Maskwise: does not run in OpenVINO {ov.get_version()}, whose classes differ"
     assert reason in ran.stderr, ran.stderr
 
 

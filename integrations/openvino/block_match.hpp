@@ -1,0 +1,30 @@
+#pragma once
+
+#include "model_ops.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace maskwise::openvino {
+
+// A block in a model. One operation replaces its last node.
+struct block_match {
+    fusion::block block;
+    std::vector<value_source> sources; // of the inputs
+    node_set nodes;
+    std::shared_ptr<ov::Node> last; // its output is the output of the block
+    bool scales_by_depth = false;   // see fused
+
+    ov::OutputVector inputs() const;
+    // "attention f32 9 nodes".
+    std::string text() const;
+};
+
+// Matches a block that ends in `end`; empty if there is none. Attention ends in a MatMul or a
+// ScaledDotProductAttention, and includes Transposes of the result. Rows end in a Softmax and
+// contain a Select. Nodes in `claimed` never match.
+std::optional<block_match> find_block(ov::Node& end, const node_set& claimed);
+
+} // namespace maskwise::openvino
