@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 
-// ONNX Runtime's C API as far as an execution provider uses it, declared by this project: no wheel
-// has its headers, and the API only ever appends. functions.inc lists the functions.
-// tests/onnxruntime compares both with the real headers, which have then declared the types
-// (MASKWISE_REAL_ONNXRUNTIME).
+// The part of ONNX Runtime's C API that an execution provider uses. This project declares it,
+// because no wheel has the headers and the API only ever appends. functions.inc lists the
+// functions. tests/onnxruntime compares both with the real headers, which declare the types if
+// MASKWISE_REAL_ONNXRUNTIME is defined.
 #ifndef MASKWISE_REAL_ONNXRUNTIME
 struct OrtApi;
 struct OrtEpApi;
@@ -37,7 +37,7 @@ struct OrtEp;
 struct OrtEpFactory;
 struct OrtKernelImpl;
 struct OrtNodeComputeInfo;
-// Enumerations of C: an unsigned int.
+// C enumerations are unsigned int.
 enum OrtErrorCode : unsigned {};
 enum ONNXTensorElementDataType : unsigned {};
 enum OrtHardwareDeviceType : unsigned {};
@@ -60,8 +60,8 @@ MASKWISE_ORT_NUMBERS(F)
 #undef F
 #endif
 
-// Structures that a provider fills: the members of version 24 in their order. Functions that are
-// null are not called; ort_version_supported says how far a structure goes.
+// Structures that a provider fills, with the members of version 24 in their order. ONNX Runtime
+// skips null functions and reads only the members of version ort_version_supported.
 #ifdef MASKWISE_REAL_ONNXRUNTIME
 namespace maskwise::ort::declared {
 #endif

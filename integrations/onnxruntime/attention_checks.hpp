@@ -6,31 +6,32 @@
 #include <string>
 #include <string_view>
 
-// What an attention operator's operands and attributes must be. Asked of a node with what its model
-// states, and again of each call with what is given then.
+// Checks of an attention operator's operands and attributes. They run on a node with the shapes
+// that its model states, and on each call with the actual shapes.
 namespace maskwise::ort {
 
-// -1: unknown.
+// An extent of -1 is unknown.
 struct attention_shape {
     dims query, key, value;       // {batch, heads, rows, depth}
     std::int64_t past = 0;        // rows of past_key
-    std::int64_t masked_from = 0; // the first key that a mask of ONNX's masks in all rows
+    std::int64_t masked_from = 0; // keys from here on are masked in all rows
 
     std::int64_t batch() const { return query[0]; }
     std::int64_t rows() const { return query[2]; }
     std::int64_t all_keys() const { return past < 0 || key[2] < 0 ? -1 : past + key[2]; }
 };
 
-// All errors of the kernels begin so.
+// Begins the text of every error of the kernels.
 inline constexpr std::string_view error_prefix = "Maskwise: ";
 [[noreturn]] void refuse(const std::string& why);       // throws argument_error
 [[noreturn]] void refuse_shape(const std::string& why); // throws shape_error
 
-// Refuses other extents, with both shapes; -1 in either fits any.
+// Throws shape_error if the extents differ; -1 on either side matches any extent.
 void expect_shape(std::string_view name, const dims& actual, const dims& expected);
 
-// Refuses, with the shape or the name, what no kernel here takes.
-attention_shape check_operands(const runtime& with, const attention_operator& of,
-                               const attention_inputs& in, const attention_settings& settings);
+// Throws argument_error or shape_error for operands that no kernel here supports; the text names
+// the operand and its shape.
+attention_shape check_operands(const runtime& api, const attention_operator& op,
+                               const attention_inputs& inputs, const attention_settings& settings);
 
 } // namespace maskwise::ort

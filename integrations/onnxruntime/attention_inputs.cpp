@@ -15,7 +15,7 @@ constexpr input_slot onnx_inputs[] = {{role::query, "Q"},
 constexpr input_slot multi_head_inputs[] = {{role::query, "query"},
                                             {role::key, "key"},
                                             {role::value, "value"},
-                                            {role::added, "bias"},
+                                            {role::projection_bias, "bias"},
                                             {role::mask, "key_padding_mask"},
                                             {role::bias, "attention_bias"},
                                             {role::past_key, "past_key"},
@@ -38,13 +38,13 @@ constexpr input_slot group_query_inputs[] = {{role::query, "query"},
 constexpr attention_operator operators[] = {
     {attention_kind::onnx, "Attention", "", 23, 24, "q_num_heads", "kv_num_heads", "is_causal",
      onnx_inputs},
-    {attention_kind::multi_head, "MultiHeadAttention", own_domain, 1, 1, "num_heads", "num_heads",
-     "unidirectional", multi_head_inputs},
-    {attention_kind::group_query, "GroupQueryAttention", own_domain, 1, 1, "num_heads",
+    {attention_kind::multi_head, "MultiHeadAttention", microsoft_domain, 1, 1, "num_heads",
+     "num_heads", "unidirectional", multi_head_inputs},
+    {attention_kind::group_query, "GroupQueryAttention", microsoft_domain, 1, 1, "num_heads",
      "kv_num_heads", nullptr, group_query_inputs}};
 
-bool has_output(const node& of, std::size_t index) {
-    return index < of.outputs.size() && of.outputs[index]->is_given();
+bool has_output(const node& node, std::size_t index) {
+    return index < node.outputs.size() && node.outputs[index]->is_given();
 }
 
 } // namespace
@@ -53,42 +53,43 @@ std::span<const attention_operator> attention_operators() {
     return operators;
 }
 
-const attention_operator* operator_of(const node& of) {
-    const auto* const found = std::ranges::find_if(operators, [&](const attention_operator& each) {
-        return of.type == each.type && of.is_own == (each.domain == own_domain);
+const attention_operator* operator_of(const node& node) {
+    const auto* const entry = std::ranges::find_if(operators, [&](const attention_operator& op) {
+        return node.type == op.type && node.is_microsoft == (op.domain == microsoft_domain);
     });
-    return found == std::end(operators) ? nullptr : found;
+    return entry == std::end(operators) ? nullptr : entry;
 }
 
 template <class Read>
-void attention_inputs::read(const attention_operator& of, std::size_t count,
+void attention_inputs::read(const attention_operator& op, std::size_t count,
                             const Read& read_input) {
-    for (const input_slot& slot : of.inputs)
-        if (slot.as != role::unsupported) all[static_cast<std::size_t>(slot.as)].name = slot.name;
+    for (const input_slot& slot : op.inputs)
+        if (slot.used_as != role::unsupported)
+            all[static_cast<std::size_t>(slot.used_as)].name = slot.name;
     for (std::size_t i = 0; i < count; ++i) {
-        const bool is_listed = i < of.inputs.size();
-        operand found = read_input(i);
-        if (is_listed) found.name = of.inputs[i].name;
-        if (is_listed && of.inputs[i].as != role::unsupported)
-            all[static_cast<std::size_t>(of.inputs[i].as)] = found;
-        else if (found.is_given && unsupported.empty())
-            unsupported = is_listed ? found.name : "input number " + std::to_string(i);
+        const bool is_listed = i < op.inputs.size();
+        operand input = read_input(i);
+        if (is_listed) input.name = op.inputs[i].name;
+        if (is_listed && op.inputs[i].used_as != role::unsupported)
+            all[static_cast<std::size_t>(op.inputs[i].used_as)] = input;
+        else if (input.is_given && unsupported.empty())
+            unsupported = is_listed ? input.name : "input number " + std::to_string(i);
     }
 }
 
-attention_inputs::attention_inputs(const attention_operator& of, const node& from)
-    : has_present(has_output(from, 1) && has_output(from, 2)), has_scores(has_output(from, 3)) {
-    read(of, from.inputs.size(), [&](std::size_t i) {
-        const value& given = from.input(i);
-        return operand{{}, given.is_given(), given.type, given.extents};
+attention_inputs::attention_inputs(const attention_operator& op, const node& node)
+    : has_present(has_output(node, 1) && has_output(node, 2)), has_scores(has_output(node, 3)) {
+    read(op, node.inputs.size(), [&](std::size_t i) {
+        const value& value = node.input(i);
+        return operand{{}, value.is_given(), value.type, value.extents};
     });
 }
 
-attention_inputs::attention_inputs(const attention_operator& of, const call& from) {
-    read(of, of.inputs.size(), [&](std::size_t i) {
-        const input_tensor given = from.optional_input(i);
+attention_inputs::attention_inputs(const attention_operator& op, const kernel_context& context) {
+    read(op, op.inputs.size(), [&](std::size_t i) {
+        const input_tensor tensor = context.optional_input(i);
         return operand{
-            {}, given.theirs != nullptr, given.desc.type, given.desc.extents, given.data};
+            {}, tensor.value != nullptr, tensor.desc.type, tensor.desc.extents, tensor.data};
     });
 }
 

@@ -9,100 +9,99 @@
 namespace maskwise::ort {
 namespace {
 
-// A kernel's attributes, as a node has its own.
+// A kernel's attributes, with the interface of a node's.
 struct kernel_attributes {
-    const runtime& with;
+    const runtime& api;
     const OrtKernelInfo* info;
 
     int version() const {
         int since = 0;
-        check(with.KernelInfo_GetOperatorSinceVersion(info, &since));
+        check(api.KernelInfo_GetOperatorSinceVersion(info, &since));
         return since;
     }
-    std::int64_t integer(const char* name, std::int64_t otherwise) const {
-        return read(with.KernelInfoGetAttribute_int64, name, otherwise);
+    std::int64_t integer(const char* name, std::int64_t fallback) const {
+        return read(api.KernelInfoGetAttribute_int64, name, fallback);
     }
-    float number(const char* name, float otherwise) const {
-        return read(with.KernelInfoGetAttribute_float, name, otherwise);
+    float number(const char* name, float fallback) const {
+        return read(api.KernelInfoGetAttribute_float, name, fallback);
     }
 
 private:
     template <class Function, class Number>
-    Number read(Function function, const char* name, Number otherwise) const {
-        Number found = otherwise;
-        OrtStatus* const status = function(info, name, &found);
-        if (status == nullptr) return found;
-        with.ReleaseStatus(status);
-        return otherwise;
+    Number read(Function function, const char* name, Number fallback) const {
+        Number number = fallback;
+        OrtStatus* const status = function(info, name, &number);
+        if (status == nullptr) return number;
+        api.ReleaseStatus(status);
+        return fallback;
     }
 };
 
-std::shared_ptr<session_facts> session_of(const runtime& with, const OrtKernelInfo* info) {
-    const OrtEp* found = nullptr;
-    check(with.KernelInfo_GetEp(info, &found));
-    return static_cast<const provider*>(found)->session();
+std::shared_ptr<session_facts> session_of(const runtime& api, const OrtKernelInfo* info) {
+    const OrtEp* ep = nullptr;
+    check(api.KernelInfo_GetEp(info, &ep));
+    return static_cast<const provider*>(ep)->session();
 }
 
 class attention_kernel : public OrtKernelImpl {
 public:
-    attention_kernel(const runtime& with, const attention_operator& of, const OrtKernelInfo* info)
-        : OrtKernelImpl{api_version, 0, compute, release, nullptr, nullptr}, with_(with), of_(of),
-          settings_(settings_of(of, kernel_attributes{with, info})),
-          session_(session_of(with, info)) {}
+    attention_kernel(const runtime& api, const attention_operator& op, const OrtKernelInfo* info)
+        : OrtKernelImpl{api_version, 0, compute, release, nullptr, nullptr}, api_(api), op_(op),
+          settings_(settings_of(op, kernel_attributes{api, info})),
+          session_(session_of(api, info)) {}
 
 private:
     static attention_kernel& self(OrtKernelImpl* kernel) {
         return *static_cast<attention_kernel*>(kernel);
     }
     static OrtStatus* compute(OrtKernelImpl* kernel, OrtKernelContext* context) noexcept {
-        return guarded(self(kernel).with_, [&] {
-            self(kernel).run({self(kernel).with_, context});
-        });
+        return guarded(self(kernel).api_, [&] { self(kernel).run({self(kernel).api_, context}); });
     }
     static void release(OrtKernelImpl* kernel) noexcept { delete &self(kernel); }
 
-    void run(const call& at) {
-        const parallel_loop loop = at.loop(session_->threads);
-        ort::run(begin_attention(with_, of_, at, settings_, loop), plans_, session_->scratch, loop);
+    void run(const kernel_context& context) {
+        const parallel_loop loop = context.loop(session_->threads);
+        ort::run(begin_attention(api_, op_, context, settings_, loop), plans_, session_->scratch,
+                 loop);
     }
 
-    const runtime& with_;
-    const attention_operator& of_;
+    const runtime& api_;
+    const attention_operator& op_;
     const attention_settings settings_;
     const std::shared_ptr<session_facts> session_;
     recent_attentions plans_;
 };
 
-// T1, T2 and U are the names that ONNX's definition gives to the types of queries and keys, of
-// values, and of the mask.
-void configure_onnx(const runtime& with, OrtKernelDefBuilder* builder) {
+// ONNX's type constraints: T1 for queries and keys, T2 for values, U for the mask.
+void configure_onnx(const runtime& api, OrtKernelDefBuilder* builder) {
     constexpr std::array types{data_type::f32, data_type::f16};
     constexpr std::array masks{data_type::f32, data_type::f16, data_type::boolean};
-    constrain_type(with, builder, "T1", types);
-    constrain_type(with, builder, "T2", types);
-    constrain_type(with, builder, "U", masks);
+    constrain_type(api, builder, "T1", types);
+    constrain_type(api, builder, "T2", types);
+    constrain_type(api, builder, "U", masks);
 }
 
-void configure_own(const runtime& with, OrtKernelDefBuilder* builder) {
-    constrain_type(with, builder, "T", std::array{data_type::f32});
-    constrain_type(with, builder, "M", std::array{data_type::i32});
+void configure_microsoft(const runtime& api, OrtKernelDefBuilder* builder) {
+    constrain_type(api, builder, "T", std::array{data_type::f32});
+    constrain_type(api, builder, "M", std::array{data_type::i32});
 }
 
 template <std::size_t index>
 OrtStatus* create(void* state, const OrtKernelInfo* info, OrtKernelImpl** kernel) {
-    const auto& with = *static_cast<const runtime*>(state);
+    const auto& api = *static_cast<const runtime*>(state);
     return guarded(
-        with, [&] { *kernel = new attention_kernel(with, attention_operators()[index], info); });
+        api, [&] { *kernel = new attention_kernel(api, attention_operators()[index], info); });
 }
 
 } // namespace
 
-void add_attention_kernels(const runtime& with, OrtKernelRegistry* to) {
+void add_attention_kernels(const runtime& api, OrtKernelRegistry* registry) {
     constexpr OrtKernelCreateFunc creators[] = {create<0>, create<1>, create<2>};
-    for (std::size_t i = 0; const attention_operator& each : attention_operators()) {
-        const auto configure = each.kind == attention_kind::onnx ? configure_onnx : configure_own;
-        for (int version = each.first; version <= each.last; ++version)
-            add_kernel(with, to, {each.type, each.domain, version, version}, configure,
+    for (std::size_t i = 0; const attention_operator& op : attention_operators()) {
+        const auto configure =
+            op.kind == attention_kind::onnx ? configure_onnx : configure_microsoft;
+        for (int version = op.first; version <= op.last; ++version)
+            add_kernel(api, registry, {op.type, op.domain, version, version}, configure,
                        creators[i]);
         ++i;
     }

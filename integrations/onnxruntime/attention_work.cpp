@@ -15,93 +15,96 @@
 namespace maskwise::ort {
 namespace {
 
-const std::byte* bytes(const void* at) {
-    return static_cast<const std::byte*>(at);
+const std::byte* bytes(const void* address) {
+    return static_cast<const std::byte*>(address);
 }
 
-// Rows of one head; none where there are none, which may have no address.
-void copy_rows(std::byte* to, const void* from, std::int64_t offset, std::int64_t rows,
+// Copies the rows of one head. `source` may be null if `rows` is 0.
+void copy_rows(std::byte* target, const void* source, std::int64_t offset, std::int64_t rows,
                std::int64_t row_bytes, std::int64_t stride) {
     if (rows == 0) return;
-    const std::byte* at = bytes(from) + offset;
+    const std::byte* first = bytes(source) + offset;
     if (stride == row_bytes) {
-        std::memcpy(to, at, static_cast<std::size_t>(rows * row_bytes));
+        std::memcpy(target, first, static_cast<std::size_t>(rows * row_bytes));
         return;
     }
     for (std::int64_t row = 0; row < rows; ++row)
-        std::memcpy(to + row * row_bytes, at + row * stride, static_cast<std::size_t>(row_bytes));
+        std::memcpy(target + row * row_bytes, first + row * stride,
+                    static_cast<std::size_t>(row_bytes));
 }
 
-// Keys, or values.
+// The cache of keys, or of values.
 struct cached_state {
     const cache_layout& cache;
-    tensor_desc added; // {batch, heads, rows, depth}
-    const void* added_at;
-    const void* past_at;
-    void* at;                                 // may be past_at
-    const rotary_positions* rotary = nullptr; // not of values
+    tensor_desc new_rows; // {batch, heads, rows, depth}
+    const void* new_data;
+    const void* past_data;
+    void* data;                               // may be `past_data`
+    const rotary_positions* rotary = nullptr; // null for values
 
-    std::int64_t heads() const { return added.extents[1]; }
-    std::int64_t parts() const { return added.extents[0] * heads(); }
-    std::int64_t row_bytes() const { return added.extents[3] * added.strides_bytes[3]; }
-    bool is_in_place() const { return past_at == at; }
+    std::int64_t heads() const { return new_rows.extents[1]; }
+    std::int64_t parts() const { return new_rows.extents[0] * heads(); }
+    std::int64_t row_bytes() const { return new_rows.extents[3] * new_rows.strides_bytes[3]; }
+    bool is_in_place() const { return past_data == data; }
     std::int64_t written_bytes() const {
-        return parts() * row_bytes() * (is_in_place() ? added.extents[2] : cache.capacity);
+        return parts() * row_bytes() * (is_in_place() ? new_rows.extents[2] : cache.capacity);
     }
 };
 
-void rotate_rows(const cached_state& state, std::int64_t sequence, std::byte* to,
+void rotate_rows(const cached_state& state, std::int64_t sequence, std::byte* target,
                  std::int64_t offset) {
-    const std::int64_t depth = state.added.extents[3];
-    for (std::int64_t row = 0; row < state.added.extents[2]; ++row)
+    const std::int64_t depth = state.new_rows.extents[3];
+    for (std::int64_t row = 0; row < state.new_rows.extents[2]; ++row)
         rotate_row(*state.rotary, state.rotary->position(sequence, row),
-                   reinterpret_cast<const float*>(bytes(state.added_at) + offset +
-                                                  row * state.added.strides_bytes[2]),
-                   reinterpret_cast<float*>(to) + row * depth, depth);
+                   reinterpret_cast<const float*>(bytes(state.new_data) + offset +
+                                                  row * state.new_rows.strides_bytes[2]),
+                   reinterpret_cast<float*>(target) + row * depth, depth);
 }
 
-void join_head(const cached_state& state, std::int64_t part) {
-    const dims& strides = state.added.strides_bytes;
+void fill_head_cache(const cached_state& state, std::int64_t part) {
+    const dims& strides = state.new_rows.strides_bytes;
     const std::int64_t sequence = part / state.heads(), head = part % state.heads();
-    const std::int64_t row_bytes = state.row_bytes(), added = state.added.extents[2];
+    const std::int64_t row_bytes = state.row_bytes(), added = state.new_rows.extents[2];
     const std::int64_t past = state.cache.past_rows[static_cast<std::size_t>(sequence)];
     const std::int64_t rest = state.cache.capacity - past - added;
-    auto* const to = static_cast<std::byte*>(state.at) + part * state.cache.capacity * row_bytes;
+    auto* const target =
+        static_cast<std::byte*>(state.data) + part * state.cache.capacity * row_bytes;
     if (!state.is_in_place())
-        copy_rows(to, state.past_at, part * state.cache.past_capacity * row_bytes, past, row_bytes,
-                  row_bytes);
+        copy_rows(target, state.past_data, part * state.cache.past_capacity * row_bytes, past,
+                  row_bytes, row_bytes);
     const std::int64_t offset = sequence * strides[0] + head * strides[1];
     if (state.rotary != nullptr)
-        rotate_rows(state, sequence, to + past * row_bytes, offset);
+        rotate_rows(state, sequence, target + past * row_bytes, offset);
     else
-        copy_rows(to + past * row_bytes, state.added_at, offset, added, row_bytes, strides[2]);
+        copy_rows(target + past * row_bytes, state.new_data, offset, added, row_bytes, strides[2]);
     if (!state.is_in_place() && rest > 0)
-        std::memset(to + (past + added) * row_bytes, 0, static_cast<std::size_t>(rest * row_bytes));
+        std::memset(target + (past + added) * row_bytes, 0,
+                    static_cast<std::size_t>(rest * row_bytes));
 }
 
-void join(std::span<const cached_state> states, const parallel_loop& loop) {
+void fill_caches(std::span<const cached_state> states, const parallel_loop& loop) {
     std::int64_t bytes = 0, parts = 0;
     for (const cached_state& state : states) {
         bytes += state.written_bytes();
         parts += state.parts();
     }
-    const auto one = [&](std::int64_t part) {
+    const auto fill_head = [&](std::int64_t part) {
         const cached_state* state = states.data();
         for (; part >= state->parts(); ++state) part -= state->parts();
-        join_head(*state, part);
+        fill_head_cache(*state, part);
     };
     const parallel_loop alone = calling_thread();
-    (bytes < host_parallel_from_bytes ? alone : loop).run(parts, one);
+    (bytes < host_parallel_from_bytes ? alone : loop).run(parts, fill_head);
 }
 
-// The row of a mask that broadcasts from the right.
-const std::byte* row_of_mask(const tensor_desc& mask, const void* at, const dims& place) {
+// The mask's row for {batch, head, row}, with numpy broadcasting.
+const std::byte* row_of_mask(const tensor_desc& mask, const void* data, const dims& index) {
     const dims strides = with_strides(mask).strides_bytes;
-    const std::byte* found = bytes(at);
+    const std::byte* row = bytes(data);
     const int rank = mask.extents.rank();
     for (int d = 2; d <= rank; ++d)
-        if (mask.extents[rank - d] != 1) found += place[4 - d] * strides[rank - d];
-    return found;
+        if (mask.extents[rank - d] != 1) row += index[4 - d] * strides[rank - d];
+    return row;
 }
 
 bool are_lowest(const std::byte* row, data_type type, std::int64_t count) {
@@ -110,143 +113,146 @@ bool are_lowest(const std::byte* row, data_type type, std::int64_t count) {
     };
     if (type == data_type::f32)
         return all(reinterpret_cast<const float*>(row),
-                   [](float one) { return one <= std::numeric_limits<float>::lowest(); });
-    constexpr std::uint16_t lowest = 0xFBFF, infinite = 0xFC00; // negative both
+                   [](float number) { return number <= std::numeric_limits<float>::lowest(); });
+    constexpr std::uint16_t lowest = 0xFBFF, infinite = 0xFC00; // both negative
     return all(reinterpret_cast<const std::uint16_t*>(row),
-               [](std::uint16_t one) { return one == lowest || one == infinite; });
+               [](std::uint16_t number) { return number == lowest || number == infinite; });
 }
 
-std::int64_t one_of(const std::vector<std::int64_t>& numbers, std::int64_t index,
-                    std::int64_t otherwise) {
-    if (numbers.empty()) return otherwise;
+std::int64_t entry_of(const std::vector<std::int64_t>& numbers, std::int64_t index,
+                      std::int64_t fallback) {
+    if (numbers.empty()) return fallback;
     return numbers[numbers.size() == 1 ? 0 : static_cast<std::size_t>(index)];
 }
 
-// Keys that the rules leave to a row begin with the first.
+// The number of keys that the rules leave to a row. They start at key 0.
 std::int64_t keys_of(const attention_work& work, std::int64_t sequence, std::int64_t row) {
-    const std::int64_t all = one_of(work.rules.lengths, sequence, work.desc.key.extents[2]);
+    const std::int64_t all = entry_of(work.rules.lengths, sequence, work.desc.key.extents[2]);
     if (!work.rules.causal) return all;
-    return std::clamp<std::int64_t>(row + one_of(work.rules.offsets, sequence, 0) + 1, 0, all);
+    return std::clamp<std::int64_t>(row + entry_of(work.rules.offsets, sequence, 0) + 1, 0, all);
 }
 
-// No row without such a bias has a statistic that low.
+// Only rows with such a bias have a statistic this low.
 void clear_lowest_rows(const attention_work& work, const std::vector<float>& statistics) {
     const tensor_desc &bias = work.desc.bias, &dst = work.desc.dst;
     const float low = bias.type == data_type::f32 ? -1e30F : -32752.0F;
     const std::int64_t row_bytes = dst.extents[3] * dst.strides_bytes[3];
     const std::int64_t columns = bias.extents.end()[-1];
-    std::size_t at = 0;
+    std::size_t i = 0;
     for (std::int64_t b = 0; b < dst.extents[0]; ++b)
         for (std::int64_t h = 0; h < dst.extents[1]; ++h)
             for (std::int64_t row = 0; row < dst.extents[2]; ++row) {
-                if (statistics[at++] > low) continue; // NaN does not
-                const std::byte* const mask = row_of_mask(bias, work.at.bias, {b, h, row});
+                if (statistics[i++] > low) continue; // NaN compares false
+                const std::byte* const mask = row_of_mask(bias, work.operands.bias, {b, h, row});
                 if (are_lowest(mask, bias.type, std::min(columns, keys_of(work, b, row))))
-                    std::memset(static_cast<std::byte*>(work.at.dst) + b * dst.strides_bytes[0] +
-                                    h * dst.strides_bytes[1] + row * dst.strides_bytes[2],
+                    std::memset(static_cast<std::byte*>(work.operands.dst) +
+                                    b * dst.strides_bytes[0] + h * dst.strides_bytes[1] +
+                                    row * dst.strides_bytes[2],
                                 0, static_cast<std::size_t>(row_bytes));
             }
 }
 
-void execute(const attention_desc& desc, const attention_operands& at, recent_attentions& plans,
-             const parallel_loop& loop) {
+void execute(const attention_desc& desc, const attention_operands& operands,
+             recent_attentions& plans, const parallel_loop& loop) {
     const dims &query = desc.query.extents, &value = desc.value.extents;
     double products = static_cast<double>(query[3] + value[3]);
     for (const std::int64_t extent : {query[0], query[1], query[2], value[2]})
         products *= static_cast<double>(extent);
     const parallel_loop alone = calling_thread();
     plans.find(desc, [&] { return compile(desc); })
-        .execute(at, products < operator_parallel_from_products ? alone : loop);
+        .execute(operands, products < operator_parallel_from_products ? alone : loop);
 }
 
-tensor_desc last_row(tensor_desc of, const void*& at) {
-    std::int64_t& rows = of.extents[2];
-    if (rows != 1) at = bytes(at) + (rows - 1) * of.strides_bytes[2];
+tensor_desc last_row(tensor_desc tensor, const void*& data) {
+    std::int64_t& rows = tensor.extents[2];
+    if (rows != 1) data = bytes(data) + (rows - 1) * tensor.strides_bytes[2];
     rows = 1;
-    return of;
+    return tensor;
 }
 
-void execute_last_row(attention_desc desc, attention_operands at, recent_attentions& plans,
+void execute_last_row(attention_desc desc, attention_operands operands, recent_attentions& plans,
                       const parallel_loop& loop) {
-    const void* dst = at.dst;
-    desc.query = last_row(desc.query, at.query);
+    const void* dst = operands.dst;
+    desc.query = last_row(desc.query, operands.query);
     desc.dst = last_row(desc.dst, dst);
     if (desc.bias.type != data_type::undef && desc.bias.extents.end()[-2] != 1)
-        desc.bias = last_row(with_strides(desc.bias), at.bias);
-    at.dst = const_cast<void*>(dst);
-    mask_rules rules = *at.rules;
+        desc.bias = last_row(with_strides(desc.bias), operands.bias);
+    operands.dst = const_cast<void*>(dst);
+    mask_rules rules = *operands.rules;
     rules.causal = false;
-    at.rules = &rules;
-    execute(desc, at, plans, loop);
+    operands.rules = &rules;
+    execute(desc, operands, plans, loop);
 }
 
 } // namespace
 
-void keep_for_next(attention_work& work, const call& at, const attention_inputs& in,
-                   const cache_layout& cache, const parallel_loop& loop) {
+void cache_keys_and_values(attention_work& work, const kernel_context& context,
+                           const attention_inputs& inputs, const cache_layout& cache,
+                           const parallel_loop& loop) {
     std::vector<cached_state> states;
-    std::int64_t past = 0; // of the longest
+    std::int64_t past = 0; // of the longest sequence
     for (const std::int64_t rows : cache.past_rows) past = std::max(past, rows);
-    const auto make = [&](std::size_t output, tensor_desc& used, const void*& used_at, role past_of,
-                          const rotary_positions* rotary) {
+    const auto add = [&](std::size_t output, tensor_desc& used, const void*& used_data,
+                         role past_role, const rotary_positions* rotary) {
         tensor_desc all{used.type, used.extents};
         all.extents[2] = cache.capacity;
-        void* const made = at.output_data(all.extents, output);
-        if (made != nullptr)
-            states.push_back({cache, used, used_at, in[past_of].data, made, rotary});
+        void* const cache_data = context.output_data(all.extents, output);
+        if (cache_data != nullptr)
+            states.push_back({cache, used, used_data, inputs[past_role].data, cache_data, rotary});
         if (past == 0 && rotary == nullptr) return;
-        if (made == nullptr) refuse(std::to_string(past) + " earlier keys and no result for all");
+        if (cache_data == nullptr)
+            refuse(std::to_string(past) + " earlier keys, but no present_key or present_value");
         if (past > 0) used.extents = all.extents;
         used.strides_bytes = with_strides(all).strides_bytes;
-        used_at = made;
+        used_data = cache_data;
     };
-    make(1, work.desc.key, work.at.key, role::past_key, work.rotary ? &*work.rotary : nullptr);
-    make(2, work.desc.value, work.at.value, role::past_value, nullptr);
-    join(states, loop);
+    add(1, work.desc.key, work.operands.key, role::past_key, work.rotary ? &*work.rotary : nullptr);
+    add(2, work.desc.value, work.operands.value, role::past_value, nullptr);
+    fill_caches(states, loop);
 }
 
 namespace {
 
-void run_rotated(const attention_work& work, attention_desc desc, attention_operands at,
+void run_rotated(const attention_work& work, attention_desc desc, attention_operands operands,
                  recent_attentions& plans, const parallel_loop& loop) {
     std::vector<float> statistics;
-    if (work.lowest_masks) {
+    if (work.lowest_bias_masks) {
         const dims& dst = desc.dst.extents;
         desc.statistics = {data_type::f32, {dst[0], dst[1], dst[2]}};
         statistics.resize(static_cast<std::size_t>(dst[0] * dst[1] * dst[2]));
-        at.statistics = statistics.data();
+        operands.statistics = statistics.data();
     }
     const bool has_rules = work.rules.causal || work.rules.window || !work.rules.lengths.empty();
-    if (has_rules) at.rules = &work.rules;
-    execute(desc, at, plans, loop);
-    if (work.lowest_masks) clear_lowest_rows(work, statistics);
-    if (work.last_row_keeps_all) execute_last_row(desc, at, plans, loop);
+    if (has_rules) operands.rules = &work.rules;
+    execute(desc, operands, plans, loop);
+    if (work.lowest_bias_masks) clear_lowest_rows(work, statistics);
+    if (work.last_row_unmasked) execute_last_row(desc, operands, plans, loop);
 }
 
-void rotate_queries(const attention_work& work, attention_desc& desc, attention_operands& at,
-                    scratch_memory& memory, const parallel_loop& loop) {
+void rotate_queries(const attention_work& work, attention_desc& desc, attention_operands& operands,
+                    scratch_memory& scratch, const parallel_loop& loop) {
     const dims& extents = desc.query.extents;
     constexpr std::int64_t width = sizeof(float);
     const std::int64_t row = extents[1] * extents[3] * width;
     const auto size = static_cast<std::size_t>(extents[0] * extents[2] * row) + scratch_alignment;
-    auto* const to = reinterpret_cast<float*>(memory.reserve(size));
-    rotate(*work.rotary, desc.query, at.query, to, loop);
+    auto* const rotated = reinterpret_cast<float*>(scratch.reserve(size));
+    rotate(*work.rotary, desc.query, operands.query, rotated, loop);
     desc.query.strides_bytes = {extents[2] * row, extents[3] * width, row, width};
-    at.query = to;
+    operands.query = rotated;
 }
 
 } // namespace
 
-void run(const attention_work& work, recent_attentions& plans, fusion::block_scratch& memory,
+void run(const attention_work& work, recent_attentions& plans, fusion::block_scratch& pool,
          const parallel_loop& loop) {
-    if (!work.rotary) return run_rotated(work, work.desc, work.at, plans, loop);
-    auto scratch = memory.take();
+    if (!work.rotary) return run_rotated(work, work.desc, work.operands, plans, loop);
+    auto scratch = pool.take();
     if (!scratch) scratch = std::make_unique<scratch_memory>();
     attention_desc desc = work.desc;
-    attention_operands at = work.at;
-    rotate_queries(work, desc, at, *scratch, loop);
-    run_rotated(work, desc, at, plans, loop);
-    memory.give_back(std::move(scratch));
+    attention_operands operands = work.operands;
+    rotate_queries(work, desc, operands, *scratch, loop);
+    run_rotated(work, desc, operands, plans, loop);
+    pool.give_back(std::move(scratch));
 }
 
 } // namespace maskwise::ort

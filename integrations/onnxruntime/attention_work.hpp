@@ -1,6 +1,6 @@
 #pragma once
 
-#include "calls.hpp"
+#include "kernel_context.hpp"
 #include "rotary_positions.hpp"
 
 #include "fusion/compiled_block.hpp"
@@ -13,46 +13,47 @@
 #include <optional>
 #include <vector>
 
-// What the kernels of all attention operators share.
+// Shared by the kernels of all attention operators.
 namespace maskwise::ort {
 
-// What a call of one computes. Its rules count if there are any.
+// Everything one kernel call needs. `rules` apply if any is set.
 struct attention_work {
-    attention_desc desc; // of {batch, heads, rows, depth}
-    attention_operands at;
+    attention_desc desc; // operands are {batch, heads, rows, depth}
+    attention_operands operands;
     mask_rules rules;
-    // Rows of which each key that counts has the lowest number of the bias's type, or less, are
-    // zeros.
-    bool lowest_masks = false;
-    // The last row keeps all keys, also those behind its position.
-    bool last_row_keeps_all = false;
-    std::deque<std::vector<float>> made; // operands that no input is
-    // Of queries, which run rotates; keys are rotated as they are kept.
+    // ORT >= 1.28: a row whose every valid key has bias <= lowest() is output as zeros.
+    bool lowest_bias_masks = false;
+    // The last row attends to all keys, also those after its position.
+    bool last_row_unmasked = false;
+    std::deque<std::vector<float>> computed; // operands computed from inputs
+    // Rotates the queries in run(). Keys are rotated when they are cached.
     std::optional<rotary_positions> rotary;
 };
 
-// Keys and values of earlier calls, dense {batch, heads, past_capacity, depth}, and behind them
-// those of this call, which the next is given: {batch, heads, capacity, depth}, 0 behind all.
+// Layout of cached keys or values. The past is dense {batch, heads, past_capacity, depth}. The
+// result is dense {batch, heads, capacity, depth}: past rows, rows of this call, then zeros.
 struct cache_layout {
     std::int64_t past_capacity = 0, capacity = 0;
-    std::vector<std::int64_t> past_rows; // of each sequence
+    std::vector<std::int64_t> past_rows; // per sequence
 };
 
-// Makes the outputs 1 and 2, where the node has them, of the work's keys and values, and lets the
-// work use them if earlier ones count or keys are rotated. Throws argument_error where it then has
-// none.
-void keep_for_next(attention_work& work, const call& at, const attention_inputs& in,
-                   const cache_layout& cache, const parallel_loop& loop);
+// Writes past and new keys and values to outputs 1 and 2, if the node has them. `work` then reads
+// these outputs, if there is a past or a rotation. Throws argument_error if it must read an output
+// that the node lacks.
+void cache_keys_and_values(attention_work& work, const kernel_context& context,
+                           const attention_inputs& inputs, const cache_layout& cache,
+                           const parallel_loop& loop);
 
-// A call of an attention operator. Makes its outputs, and writes those that hold keys and values.
-// Throws shape_error and argument_error for what does not fit.
-attention_work begin_attention(const runtime& with, const attention_operator& of, const call& at,
-                               const attention_settings& settings, const parallel_loop& loop);
+// Prepares a call of an attention operator: allocates its outputs and writes cached keys and
+// values. Throws shape_error and argument_error for operands that do not fit.
+attention_work begin_attention(const runtime& api, const attention_operator& op,
+                               const kernel_context& context, const attention_settings& settings,
+                               const parallel_loop& loop);
 
 using recent_attentions = recent_plans<attention_desc, attention_plan>;
 
-// Rotated queries lie in the memory meanwhile.
-void run(const attention_work& work, recent_attentions& plans, fusion::block_scratch& memory,
+// Rotated queries use scratch from `pool` during the run.
+void run(const attention_work& work, recent_attentions& plans, fusion::block_scratch& pool,
          const parallel_loop& loop);
 
 } // namespace maskwise::ort

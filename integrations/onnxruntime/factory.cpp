@@ -1,6 +1,6 @@
-// The two exported functions, and the factory that they make: one for each ONNX Runtime that
-// registers the library.
-#include "calls.hpp"
+// The two exported functions and the factory. Each ONNX Runtime that registers the library gets
+// one.
+#include "kernel_context.hpp"
 #include "provider.hpp"
 
 #include "base/verbose.hpp"
@@ -16,8 +16,8 @@ namespace {
 
 class factory : public OrtEpFactory {
 public:
-    explicit factory(const runtime& with)
-        : OrtEpFactory{}, with_(with), kernels_(make_kernel_registry(with_)) {
+    explicit factory(const runtime& api)
+        : OrtEpFactory{}, api_(api), kernels_(make_kernel_registry(api_)) {
         ort_version_supported = api_version;
         GetName = [](const OrtEpFactory*) noexcept { return provider_name; };
         GetVendor = [](const OrtEpFactory*) noexcept { return "Maskwise"; };
@@ -25,11 +25,11 @@ public:
         GetVersion = [](const OrtEpFactory*) noexcept { return MASKWISE_VERSION; };
         GetSupportedDevices = list_devices;
         CreateEp = make_provider;
-        ReleaseEp = [](OrtEpFactory* own, OrtEp* made) noexcept {
-            delete static_cast<provider*>(made);
-            self(own).drop();
+        ReleaseEp = [](OrtEpFactory* base, OrtEp* ep) noexcept {
+            delete static_cast<provider*>(ep);
+            self(base).drop();
         };
-        // ONNX Runtime calls both without looking whether they are there.
+        // ONNX Runtime calls both even if they are null.
         CreateDataTransfer = [](OrtEpFactory*, OrtDataTransferImpl** none) noexcept {
             *none = nullptr;
             return static_cast<OrtStatus*>(nullptr);
@@ -37,14 +37,14 @@ public:
         IsStreamAware = [](const OrtEpFactory*) noexcept { return false; };
     }
 
-    // ONNX Runtime lets the library be unregistered while sessions have providers of it: then the
-    // last of them takes the factory with it.
+    // The library may be unregistered while sessions still have providers. The last of these then
+    // deletes the factory.
     OrtStatus* release() noexcept {
         const int sessions = holders_ - 1;
-        const runtime with = with_;
+        const runtime api = api_;
         drop();
         if (sessions == 0) return nullptr;
-        return guarded(with, [&] {
+        return guarded(api, [&] {
             throw error("Maskwise is unregistered while " + std::to_string(sessions) +
                         " sessions use it; they may go on");
         });
@@ -54,60 +54,61 @@ private:
     void drop() noexcept {
         if (--holders_ == 0) delete this;
     }
-    static factory& self(OrtEpFactory* own) { return *static_cast<factory*>(own); }
+    static factory& self(OrtEpFactory* base) { return *static_cast<factory*>(base); }
 
-    // Without an allocator of its own: so a device is the CPU, and nothing is copied to it.
-    static OrtStatus* list_devices(OrtEpFactory* own, const OrtHardwareDevice* const* hardware,
+    // The devices have no allocator, so ONNX Runtime takes them for the CPU and copies nothing.
+    static OrtStatus* list_devices(OrtEpFactory* base, const OrtHardwareDevice* const* hardware,
                                    std::size_t count, OrtEpDevice** devices, std::size_t most,
                                    std::size_t* listed) noexcept {
-        const runtime& with = self(own).with_;
+        const runtime& api = self(base).api_;
         *listed = 0;
-        return guarded(with, [&] {
+        return guarded(api, [&] {
             for (std::size_t i = 0; i < count && *listed < most; ++i) {
-                if (with.HardwareDevice_Type(hardware[i]) != OrtHardwareDeviceType_CPU) continue;
-                check(with.CreateEpDevice(own, hardware[i], nullptr, nullptr, &devices[*listed]));
+                if (api.HardwareDevice_Type(hardware[i]) != OrtHardwareDeviceType_CPU) continue;
+                check(api.CreateEpDevice(base, hardware[i], nullptr, nullptr, &devices[*listed]));
                 ++*listed;
             }
         });
     }
 
-    static OrtStatus* make_provider(OrtEpFactory* own, const OrtHardwareDevice* const*,
+    static OrtStatus* make_provider(OrtEpFactory* base, const OrtHardwareDevice* const*,
                                     const OrtKeyValuePairs* const*, std::size_t,
                                     const OrtSessionOptions* options, const OrtLogger*,
-                                    OrtEp** made) noexcept {
-        factory& from = self(own);
-        return guarded(from.with_, [&] {
+                                    OrtEp** ep) noexcept {
+        factory& factory = self(base);
+        return guarded(factory.api_, [&] {
             const session_settings settings{
-                from.setting(options, "maskwise.verbose", verbose_level() > 0),
-                from.setting(options, "maskwise.enable", true),
-                from.reason_against_fusions(options), from.has_stable_optimizers(options),
-                from.threads_of(options)};
-            *made = std::make_unique<provider>(from.with_, from.kernels_.get(), settings).release();
-            ++from.holders_;
+                factory.setting(options, "maskwise.verbose", verbose_level() > 0),
+                factory.setting(options, "maskwise.enable", true),
+                factory.reason_against_fusions(options), factory.has_stable_optimizers(options),
+                factory.threads_of(options)};
+            *ep = std::make_unique<provider>(factory.api_, factory.kernels_.get(), settings)
+                      .release();
+            ++factory.holders_;
         });
     }
 
     std::optional<std::string> entry(const OrtSessionOptions* options, const char* key) const {
         int has = 0;
-        check(with_.HasSessionConfigEntry(options, key, &has));
+        check(api_.HasSessionConfigEntry(options, key, &has));
         if (has == 0) return std::nullopt;
         std::size_t size = 0;
-        check(with_.GetSessionConfigEntry(options, key, nullptr, &size));
+        check(api_.GetSessionConfigEntry(options, key, nullptr, &size));
         std::string text(size, '\0');
-        check(with_.GetSessionConfigEntry(options, key, text.data(), &size));
-        text.resize(size - 1); // of which the last is a 0
+        check(api_.GetSessionConfigEntry(options, key, text.data(), &size));
+        text.resize(size - 1); // drops the final 0
         return text;
     }
 
-    bool setting(const OrtSessionOptions* options, const char* key, bool otherwise) const {
-        const std::string text = entry(options, key).value_or(otherwise ? "1" : "0");
+    bool setting(const OrtSessionOptions* options, const char* key, bool fallback) const {
+        const std::string text = entry(options, key).value_or(fallback ? "1" : "0");
         if (text != "0" && text != "1")
             throw argument_error(std::string(key) + " is '" + text + "', expected 0 or 1");
         return text == "1";
     }
 
-    // A fused node has nothing to compile ahead: a model that ONNX Runtime writes with its contexts
-    // keeps the operators, which are fused when that model is loaded.
+    // A fused node has no compiled context to save. A model written with contexts keeps the
+    // operators, which are fused when it is loaded.
     std::string reason_against_fusions(const OrtSessionOptions* options) const {
         if (!setting(options, "maskwise.fuse", true)) return "maskwise.fuse is 0";
         return entry(options, "ep.context_enable") == "1" ? "ep.context_enable is 1" : "";
@@ -118,7 +119,7 @@ private:
         return disabled && disabled->find("MatmulTransposeFusion") != std::string::npos;
     }
 
-    // ONNX Runtime tells nobody how many a session has.
+    // ONNX Runtime does not tell a provider how many threads its session has.
     int threads_of(const OrtSessionOptions* options) const {
         constexpr int most = 4096;
         const std::string text = entry(options, "maskwise.threads").value_or("0");
@@ -133,12 +134,12 @@ private:
         return threads == 0 ? processors() : threads;
     }
 
-    const runtime with_;
+    const runtime api_;
     const owned<OrtKernelRegistry> kernels_;
-    std::atomic<int> holders_ = 1; // ONNX Runtime, until it releases the factory, and each provider
+    std::atomic<int> holders_ = 1; // each provider, and ONNX Runtime until release()
 };
 
-// CreateStatus has been the first function since the first version.
+// CreateStatus is the first function of every version.
 OrtStatus* refuse(const OrtApiBase* base, const std::string& why) {
     const auto* const table = reinterpret_cast<const unused_function*>(base->GetApi(1));
     if (table == nullptr) return nullptr;
@@ -155,22 +156,23 @@ extern "C" {
 
 __attribute__((visibility("default"))) OrtStatus*
 CreateEpFactories(const char*, const OrtApiBase* base, const OrtLogger*, OrtEpFactory** factories,
-                  std::size_t most, std::size_t* made) noexcept {
-    *made = 0;
-    const OrtApi* const api = base->GetApi(api_version);
-    if (api == nullptr)
+                  std::size_t capacity, std::size_t* count) noexcept {
+    *count = 0;
+    const OrtApi* const table = base->GetApi(api_version);
+    if (table == nullptr)
         return refuse(base, std::string("Maskwise needs ONNX Runtime 1.24 or newer, this is ") +
                                 base->GetVersionString());
-    const runtime with = read_runtime(api, base->GetVersionString());
-    return guarded(with, [&] {
-        if (most == 0) throw maskwise::argument_error("no room for Maskwise's factory");
-        factories[0] = std::make_unique<factory>(with).release();
-        *made = 1;
+    const runtime api = read_runtime(table, base->GetVersionString());
+    return guarded(api, [&] {
+        if (capacity == 0) throw maskwise::argument_error("no room for Maskwise's factory");
+        factories[0] = std::make_unique<factory>(api).release();
+        *count = 1;
     });
 }
 
-__attribute__((visibility("default"))) OrtStatus* ReleaseEpFactory(OrtEpFactory* made) noexcept {
-    return static_cast<factory*>(made)->release();
+__attribute__((visibility("default"))) OrtStatus*
+ReleaseEpFactory(OrtEpFactory* released) noexcept {
+    return static_cast<factory*>(released)->release();
 }
 
 } // extern "C"

@@ -19,9 +19,9 @@ std::int64_t depth_of(const fusion::matrix_input& matrix) {
 }
 
 bool is_mask(const row_step& step) {
-    const auto* const with = std::get_if<row_combine>(&step);
-    return with != nullptr ? with->op == row_operator::add
-                           : std::holds_alternative<row_select>(step);
+    const auto* const combine = std::get_if<row_combine>(&step);
+    return combine != nullptr ? combine->op == row_operator::add
+                              : std::holds_alternative<row_select>(step);
 }
 
 bool attention_pays(const fusion::block& block) {
@@ -34,7 +34,7 @@ bool attention_pays(const fusion::block& block) {
 }
 
 std::int64_t columns_of(const graph::op& soft_max) {
-    const dims& shape = soft_max.inputs[0].extents; // none where the rank is not known
+    const dims& shape = soft_max.inputs[0].extents; // empty if the rank is unknown
     return shape.empty() ? graph::unknown_extent : shape[shape.rank() - 1];
 }
 
@@ -48,56 +48,54 @@ bool rows_pay(const fusion::row_chain& chain, std::int64_t columns) {
         .holds(columns);
 }
 
-// A Softmax alone stays: ONNX Runtime's is as good.
-std::string reason_against(const found_fusion& found, std::int64_t columns, rounding& rounds) {
-    const fusion::block& block = found.form.block;
+std::string reason_against(const fusion_match& match, std::int64_t columns, rounding& exactness) {
+    const fusion::block& block = match.fused.block;
     const value& result = value_of(block.result());
-    if (found.nodes.size() < 2) return "nothing around it that could be fused";
-    // ONNX Runtime would make a node without an output of it.
-    if (!result.is_output && result.readers.empty()) return "nobody reads its result";
+    if (match.nodes.size() < 2) return "nothing around it that could be fused";
+    // ONNX Runtime would create a fused node without an output.
+    if (!result.is_output && result.readers.empty()) return "its result is unused";
     if (!block.attention && !rows_pay(block.rows, columns))
         return "rows of " + std::to_string(columns);
-    if (!rounds.is_exact_for(found.nodes) ||
-        (block.attention ? divides(result) : needs_small_weights(result)))
-        return rounds_otherwise;
-    for (const node* const each : found.nodes)
+    if (!exactness.is_exact_for(match.nodes) ||
+        (block.attention ? is_inverted(result) : needs_small_weights(result)))
+        return rounds_differently;
+    for (const node* const each : match.nodes)
         if (each->is("Where"))
             if (auto why = reason_to_refuse(*each); !why.empty()) return why;
     return "";
 }
 
-// Operators of what is claimed are no longer free for the next.
-found_fusion claim_around(const fusion_ops& ops, const graph::op& soft_max, fusion_rules& rules,
-                          rounding& rounds) {
-    found_fusion found;
-    fused_node& form = found.form;
-    form.name = soft_max.name;
-    form.type = ops.nodes[soft_max.id][0]->result().type;
-    form.block = fusion::find_block(soft_max, rules);
-    if (form.block.attention && !attention_pays(form.block)) form.block.attention.reset();
-    for (const std::size_t id : form.block.inputs()) form.inputs.emplace_back(value_of(id).name);
-    form.output = value_of(form.block.result()).name;
-    for (const std::size_t id : form.block.op_ids())
-        found.nodes.insert(found.nodes.end(), ops.nodes[id].begin(), ops.nodes[id].end());
-    found.reason_against = reason_against(found, columns_of(soft_max), rounds);
-    if (found.reason_against.empty()) rules.mark_taken(form.block.op_ids());
-    return found;
+fusion_match match_around(const fusion_ops& ops, const graph::op& soft_max,
+                          fusion_match_policy& rules, rounding& exactness) {
+    fusion_match match;
+    fused_block& fused = match.fused;
+    fused.name = soft_max.name;
+    fused.type = ops.nodes[soft_max.id][0]->result().type;
+    fused.block = fusion::find_block(soft_max, rules);
+    if (fused.block.attention && !attention_pays(fused.block)) fused.block.attention.reset();
+    for (const std::size_t id : fused.block.inputs()) fused.inputs.emplace_back(value_of(id).name);
+    fused.output = value_of(fused.block.result()).name;
+    for (const std::size_t id : fused.block.op_ids())
+        match.nodes.insert(match.nodes.end(), ops.nodes[id].begin(), ops.nodes[id].end());
+    match.reason_against = reason_against(match, columns_of(soft_max), exactness);
+    if (match.reason_against.empty()) rules.mark_taken(fused.block.op_ids());
+    return match;
 }
 
 } // namespace
 
-std::string found_fusion::text() const {
-    return std::string(form.block.attention ? "attention " : "rows ") +
-           std::string(to_string(form.type)) + ' ' + std::to_string(nodes.size()) + " nodes";
+std::string fusion_match::text() const {
+    return std::string(fused.block.attention ? "attention " : "rows ") +
+           std::string(to_string(fused.type)) + ' ' + std::to_string(nodes.size()) + " nodes";
 }
 
-std::vector<found_fusion> find_fusions(const model_graph& of, rounding& rounds) {
-    const fusion_ops ops(of);
-    fusion_rules rules(ops);
-    std::vector<found_fusion> all;
+std::vector<fusion_match> find_fusions(const model_graph& graph, rounding& exactness) {
+    const fusion_ops ops(graph);
+    fusion_match_policy rules(ops);
+    std::vector<fusion_match> all;
     for (const graph::op& op : ops.all)
         if (op.kind == graph::op_kind::soft_max && graph::works_along(op, 1))
-            all.push_back(claim_around(ops, op, rules, rounds));
+            all.push_back(match_around(ops, op, rules, exactness));
     return all;
 }
 

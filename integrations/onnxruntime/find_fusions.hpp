@@ -8,17 +8,17 @@
 
 namespace maskwise::ort {
 
-// What is found around a Softmax: nodes that become one, of which one value leaves.
-struct found_fusion {
+// Nodes around a Softmax that one node with one output may replace.
+struct fusion_match {
     std::vector<const node*> nodes;
-    fused_node form;
-    std::string reason_against; // empty where it is claimed
+    fused_block fused;
+    std::string reason_against; // empty if it is claimed
 
     // "attention f32 9 nodes".
     std::string text() const;
 };
 
-// One for each Softmax along the last dimension, in f32 or f16, that no provider has.
-std::vector<found_fusion> find_fusions(const model_graph& graph, rounding& rounds);
+// One match per Softmax along the last dimension, in f32 or f16, that has no provider yet.
+std::vector<fusion_match> find_fusions(const model_graph& graph, rounding& exactness);
 
 } // namespace maskwise::ort

@@ -9,26 +9,26 @@
 
 namespace maskwise::ort {
 
-// Nodes that become one.
-struct fused_node {
+// The node that replaces several.
+struct fused_block {
     std::string name; // of the Softmax
     data_type type{};
-    std::vector<std::string> inputs; // names of the values that enter, in the order of the block's
+    std::vector<std::string> inputs; // names of the values, in the order of block.inputs()
     std::string output;
     fusion::block block;
 };
 
-// What the kernels of a session share.
+// State that the kernels of a session share.
 struct session_facts {
     int threads = 1;
     fusion::block_scratch scratch;
 };
 
-// The kernel of a node with these inputs that stands for others, for any shapes and any number of
-// threads at once. `with` outlives it. Throws error where `form` has an input that is not there.
-OrtNodeComputeInfo* make_fused_kernel(const runtime& with,
-                                      const std::vector<std::string_view>& inputs, fused_node form,
-                                      std::shared_ptr<session_facts> session);
+// The kernel of a fused node with these inputs, for any shapes; thread-safe. `api` must outlive it.
+// Throws error if an input of `fused` is not among `inputs`.
+OrtNodeComputeInfo* make_fused_kernel(const runtime& api,
+                                      const std::vector<std::string_view>& inputs,
+                                      fused_block fused, std::shared_ptr<session_facts> session);
 
 void release_fused_kernel(OrtNodeComputeInfo* kernel) noexcept;
 

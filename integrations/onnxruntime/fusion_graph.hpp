@@ -9,14 +9,14 @@
 
 namespace maskwise::ort {
 
-// The operators of a graph that may be fused, in the words of src/graph: a value's id is its
-// address, an operator's id its place here.
+// The operators of a graph that may be fused, as operators of src/graph. A value's id is its
+// address; an operator's id is its index here.
 struct fusion_ops {
-    // Of the nodes that no provider has.
-    explicit fusion_ops(const model_graph& from);
+    // Takes the nodes without a provider.
+    explicit fusion_ops(const model_graph& model);
 
     std::vector<graph::op> all;
-    // What each stands for: a SoftMax that makes 0 of NaN has three nodes.
+    // The nodes of each operator: a SoftMax that turns NaN into 0 has three.
     std::vector<std::vector<const node*>> nodes;
 };
 
@@ -24,9 +24,10 @@ inline const value& value_of(std::size_t id) {
     return *reinterpret_cast<const value*>(id);
 }
 
-class fusion_rules : public fusion::host_policy {
+class fusion_match_policy : public fusion::host_policy {
 public:
-    explicit fusion_rules(const fusion_ops& ops) : host_policy(graph::graph_index(ops.all)) {}
+    explicit fusion_match_policy(const fusion_ops& ops)
+        : host_policy(graph::graph_index(ops.all)) {}
 
     bool leaves(std::size_t value) const override;
 };

@@ -9,88 +9,89 @@ namespace {
 
 const node no_node;
 const value no_value = [] {
-    value made;
-    made.maker = &no_node;
-    return made;
+    value none;
+    none.producer = &no_node;
+    return none;
 }();
 
-// Of ONNX Runtime's own domain. Any other name there is a function of the model's, which may do
-// anything; ONNX's domain always means ONNX's operators. A function may have one of these names,
-// too, so nothing is claimed for what these nodes compute.
-constexpr std::string_view own_operators[] = {"DequantizeLinear", "FusedMatMul", "QuantizeLinear"};
+// Operators of com.microsoft that claims look for. Any other name in that domain may be a function
+// of the model. A function may have one of these names, too, so no claim relies on what these nodes
+// compute. In ONNX's domain, names always mean ONNX's operators.
+constexpr std::string_view microsoft_operators[] = {"DequantizeLinear", "FusedMatMul",
+                                                    "QuantizeLinear"};
 
-bool is_own_operator(std::string_view type) {
-    return std::ranges::find(own_operators, type) != std::end(own_operators) ||
+bool is_microsoft_operator(std::string_view type) {
+    return std::ranges::find(microsoft_operators, type) != std::end(microsoft_operators) ||
            type.find("Attention") != std::string_view::npos;
 }
 
-template <class Function, class From>
-std::string_view text(Function function, From from) {
-    const char* found = nullptr;
-    check(function(from, &found));
-    return found == nullptr ? "" : found;
+template <class Function, class Object>
+std::string_view text(Function function, Object object) {
+    const char* characters = nullptr;
+    check(function(object, &characters));
+    return characters == nullptr ? "" : characters;
 }
 
-template <class To, class Count, class Get, class From>
-std::vector<To> list(Count count_of, Get get, From from) {
+template <class Item, class Count, class Get, class Object>
+std::vector<Item> list(Count count_of, Get get, Object object) {
     std::size_t count = 0;
-    check(count_of(from, &count));
-    std::vector<To> found(count);
-    check(get(from, found.data(), count));
-    return found;
+    check(count_of(object, &count));
+    std::vector<Item> items(count);
+    check(get(object, items.data(), count));
+    return items;
 }
 
 using value_infos = std::vector<const OrtValueInfo*>;
 
-value_infos inputs_of(const runtime& with, const OrtNode* theirs) {
-    return list<const OrtValueInfo*>(with.Node_GetNumInputs, with.Node_GetInputs, theirs);
+value_infos inputs_of(const runtime& api, const OrtNode* handle) {
+    return list<const OrtValueInfo*>(api.Node_GetNumInputs, api.Node_GetInputs, handle);
 }
 
-value_infos outputs_of(const runtime& with, const OrtNode* theirs) {
-    return list<const OrtValueInfo*>(with.Node_GetNumOutputs, with.Node_GetOutputs, theirs);
+value_infos outputs_of(const runtime& api, const OrtNode* handle) {
+    return list<const OrtValueInfo*>(api.Node_GetNumOutputs, api.Node_GetOutputs, handle);
 }
 
-std::string_view name_of(const runtime& with, const OrtValueInfo* theirs) {
-    return theirs == nullptr ? "" : text(with.GetValueInfoName, theirs);
+std::string_view name_of(const runtime& api, const OrtValueInfo* handle) {
+    return handle == nullptr ? "" : text(api.GetValueInfoName, handle);
 }
 
-std::string_view operator_of(const runtime& with, const OrtNode* theirs) {
-    const std::string_view type = text(with.Node_GetOperatorType, theirs);
-    const std::string_view domain = text(with.Node_GetDomain, theirs);
-    const bool is_own = domain == own_domain && is_own_operator(type);
-    return is_own || domain.empty() || domain == "ai.onnx" ? type : "";
+std::string_view operator_of(const runtime& api, const OrtNode* handle) {
+    const std::string_view type = text(api.Node_GetOperatorType, handle);
+    const std::string_view domain = text(api.Node_GetDomain, handle);
+    const bool is_microsoft = domain == microsoft_domain && is_microsoft_operator(type);
+    return is_microsoft || domain.empty() || domain == "ai.onnx" ? type : "";
 }
 
-void read_type(const runtime& with, value& made) {
+void read_type(const runtime& api, value& value) {
     const OrtTypeInfo* type = nullptr;
     const OrtTensorTypeAndShapeInfo* tensor = nullptr;
-    check(with.GetValueInfoTypeInfo(made.theirs, &type));
-    if (type != nullptr) check(with.CastTypeInfoToTensorInfo(type, &tensor));
+    check(api.GetValueInfoTypeInfo(value.handle, &type));
+    if (type != nullptr) check(api.CastTypeInfoToTensorInfo(type, &tensor));
     if (tensor == nullptr) return;
     ONNXTensorElementDataType element{};
-    check(with.GetTensorElementType(tensor, &element));
-    made.type = type_of(element);
-    if (!with.TensorTypeAndShape_HasShape(tensor)) return;
+    check(api.GetTensorElementType(tensor, &element));
+    value.type = type_of(element);
+    if (!api.TensorTypeAndShape_HasShape(tensor)) return;
     std::size_t rank = 0;
-    check(with.GetDimensionsCount(tensor, &rank));
-    made.has_too_many_dims = rank > max_rank;
-    if (made.has_too_many_dims) return;
-    made.extents = dims::filled(static_cast<int>(rank), -1);
-    check(with.GetDimensions(tensor, made.extents->begin(), rank));
+    check(api.GetDimensionsCount(tensor, &rank));
+    value.has_too_many_dims = rank > max_rank;
+    if (value.has_too_many_dims) return;
+    value.extents = dims::filled(static_cast<int>(rank), -1);
+    check(api.GetDimensions(tensor, value.extents->begin(), rank));
 }
 
-// What a Loop carries may have other dimensions in each turn, and more of them, whatever its body
-// says.
-bool is_body_of_loop(const runtime& with, const OrtGraph* graph) {
+// A value carried by a Loop may change shape and rank with each iteration, despite the shapes in
+// its body.
+bool is_body_of_loop(const runtime& api, const OrtGraph* graph) {
     const OrtNode* parent = nullptr;
-    check(with.Graph_GetParentNode(graph, &parent));
-    return parent != nullptr && operator_of(with, parent) == "Loop";
+    check(api.Graph_GetParentNode(graph, &parent));
+    return parent != nullptr && operator_of(api, parent) == "Loop";
 }
 
 } // namespace
 
 const node& value::only_reader() const {
-    return readers.size() == 1 ? *readers[0].by : no_node;
+    return readers.size() == 1 ? *readers[0].node : no_node;
 }
 
 bool value::is_one_element() const {
@@ -98,13 +99,13 @@ bool value::is_one_element() const {
            std::ranges::all_of(*extents, [](std::int64_t extent) { return extent == 1; });
 }
 
-// Null where ONNX Runtime does not show a constant's elements.
+// Null if ONNX Runtime does not expose the constant's elements.
 const void* value::element() const {
     const OrtValue* constant = nullptr;
     const void* data = nullptr;
     if (!is_constant || !is_one_element()) return nullptr;
-    check(with->ValueInfo_GetInitializerValue(theirs, &constant));
-    if (constant != nullptr) check(with->GetTensorData(constant, &data));
+    check(api->ValueInfo_GetInitializerValue(handle, &constant));
+    if (constant != nullptr) check(api->GetTensorData(constant, &data));
     return data;
 }
 
@@ -133,7 +134,7 @@ const value& node::result() const {
 }
 
 bool node::is_complete() const {
-    const auto is_there = [](const value* each) { return each->theirs != nullptr; };
+    const auto is_there = [](const value* each) { return each->handle != nullptr; };
     return is_there(&result()) && std::ranges::all_of(inputs, is_there);
 }
 
@@ -144,32 +145,33 @@ bool node::has_too_many_dims() const {
 
 std::vector<model_graph> node::graphs() const {
     std::size_t count = 0;
-    check(with->Node_GetNumSubgraphs(theirs, &count));
-    std::vector<const OrtGraph*> found(count);
-    if (count != 0) check(with->Node_GetSubgraphs(theirs, found.data(), count, nullptr));
+    check(api->Node_GetNumSubgraphs(handle, &count));
+    std::vector<const OrtGraph*> handles(count);
+    if (count != 0) check(api->Node_GetSubgraphs(handle, handles.data(), count, nullptr));
     std::vector<model_graph> graphs;
     graphs.reserve(count);
-    for (const OrtGraph* const each : found) graphs.emplace_back(*with, each);
+    for (const OrtGraph* const graph : handles) graphs.emplace_back(*api, graph);
     return graphs;
 }
 
 template <class Number>
-std::optional<std::vector<Number>> node::attribute(const char* of, OrtOpAttrType kind) const {
-    const OrtOpAttr* found = nullptr;
-    // An error for a name that the operator does not have, in this version of ONNX Runtime.
-    OrtStatus* const unknown = with->Node_GetAttributeByName(theirs, of, &found);
-    if (unknown != nullptr) with->ReleaseStatus(unknown);
-    if (found == nullptr) return std::nullopt;
+std::optional<std::vector<Number>> node::attribute(const char* attribute_name,
+                                                   OrtOpAttrType kind) const {
+    const OrtOpAttr* attribute = nullptr;
+    // Fails if the operator has no such attribute in this version of ONNX Runtime.
+    OrtStatus* const unknown = api->Node_GetAttributeByName(handle, attribute_name, &attribute);
+    if (unknown != nullptr) api->ReleaseStatus(unknown);
+    if (attribute == nullptr) return std::nullopt;
     std::vector<Number> numbers(1);
-    std::size_t bytes = 0; // of the value, also where it does not fit
+    std::size_t bytes = 0; // of the whole value, even if it does not fit
     const auto read = [&] {
-        return with->ReadOpAttr(found, kind, numbers.data(), sizeof(Number) * numbers.size(),
-                                &bytes);
+        return api->ReadOpAttr(attribute, kind, numbers.data(), sizeof(Number) * numbers.size(),
+                               &bytes);
     };
     OrtStatus* const status = read();
     numbers.resize(bytes / sizeof(Number));
     if (status != nullptr) {
-        with->ReleaseStatus(status);
+        api->ReleaseStatus(status);
         check(read());
     }
     return numbers;
@@ -177,89 +179,90 @@ std::optional<std::vector<Number>> node::attribute(const char* of, OrtOpAttrType
 template std::optional<std::vector<float>> node::attribute(const char*, OrtOpAttrType) const;
 template std::optional<std::vector<std::int64_t>> node::attribute(const char*, OrtOpAttrType) const;
 
-std::int64_t node::integer(const char* of, std::int64_t otherwise) const {
-    const auto found = attribute<std::int64_t>(of, ORT_OP_ATTR_INT);
-    return found ? found->front() : otherwise;
+std::int64_t node::integer(const char* attribute_name, std::int64_t fallback) const {
+    const auto numbers = attribute<std::int64_t>(attribute_name, ORT_OP_ATTR_INT);
+    return numbers ? numbers->front() : fallback;
 }
 
 std::vector<std::pair<std::string_view, std::int64_t>> node::integers() const {
-    std::vector<std::pair<std::string_view, std::int64_t>> found;
-    for (const auto* each :
-         list<const OrtOpAttr*>(with->Node_GetNumAttributes, with->Node_GetAttributes, theirs)) {
+    std::vector<std::pair<std::string_view, std::int64_t>> result;
+    for (const auto* attribute :
+         list<const OrtOpAttr*>(api->Node_GetNumAttributes, api->Node_GetAttributes, handle)) {
         OrtOpAttrType kind{};
-        check(with->OpAttr_GetType(each, &kind));
+        check(api->OpAttr_GetType(attribute, &kind));
         if (kind != ORT_OP_ATTR_INT) continue;
         std::int64_t number = 0;
         std::size_t bytes = 0;
-        check(with->ReadOpAttr(each, kind, &number, sizeof(number), &bytes));
-        found.emplace_back(text(with->OpAttr_GetName, each), number);
+        check(api->ReadOpAttr(attribute, kind, &number, sizeof(number), &bytes));
+        result.emplace_back(text(api->OpAttr_GetName, attribute), number);
     }
-    return found;
+    return result;
 }
 
-float node::number(const char* of, float otherwise) const {
-    const auto found = attribute<float>(of, ORT_OP_ATTR_FLOAT);
-    return found ? found->front() : otherwise;
+float node::number(const char* attribute_name, float fallback) const {
+    const auto numbers = attribute<float>(attribute_name, ORT_OP_ATTR_FLOAT);
+    return numbers ? numbers->front() : fallback;
 }
 
-model_graph::model_graph(const runtime& with, const OrtGraph* theirs) : with_(with) {
-    const auto nodes = list<const OrtNode*>(with.Graph_GetNumNodes, with.Graph_GetNodes, theirs);
+model_graph::model_graph(const runtime& api, const OrtGraph* handle) : api_(api) {
+    const auto nodes = list<const OrtNode*>(api.Graph_GetNumNodes, api.Graph_GetNodes, handle);
     nodes_.resize(nodes.size());
     for (std::size_t i = 0; i < nodes.size(); ++i) {
-        node& made = nodes_[i];
-        made.with = &with;
-        made.theirs = nodes[i];
-        made.type = operator_of(with, nodes[i]);
-        made.name = text(with.Node_GetName, nodes[i]);
-        made.provider = text(with.Node_GetEpName, nodes[i]);
-        made.is_own = text(with.Node_GetDomain, nodes[i]) == own_domain;
-        check(with.Node_GetSinceVersion(nodes[i], &made.since_version));
+        node& node = nodes_[i];
+        node.api = &api;
+        node.handle = nodes[i];
+        node.type = operator_of(api, nodes[i]);
+        node.name = text(api.Node_GetName, nodes[i]);
+        node.provider = text(api.Node_GetEpName, nodes[i]);
+        node.is_microsoft = text(api.Node_GetDomain, nodes[i]) == microsoft_domain;
+        check(api.Node_GetSinceVersion(nodes[i], &node.since_version));
     }
-    for (node& each : nodes_) read_values(each);
-    for (const auto* each :
-         list<const OrtValueInfo*>(with.Graph_GetNumOutputs, with.Graph_GetOutputs, theirs))
-        find_value(each).is_output = true;
-    if (!is_body_of_loop(with, theirs)) return;
-    for (auto& [_, each] : values_)
-        if (!each.is_constant) each.extents = std::nullopt;
+    for (node& node : nodes_) read_values(node);
+    for (const auto* output :
+         list<const OrtValueInfo*>(api.Graph_GetNumOutputs, api.Graph_GetOutputs, handle))
+        find_value(output).is_output = true;
+    if (!is_body_of_loop(api, handle)) return;
+    for (auto& [_, value] : values_)
+        if (!value.is_constant) value.extents = std::nullopt;
 }
 
-// Who makes and who reads a value comes from the nodes: asked for that, ONNX Runtime (1.24 to 1.32)
-// ends the process where the value is of an outer graph, or the graph inside another.
-void model_graph::read_values(node& of) {
-    for (const auto* each : inputs_of(with_, of.theirs)) {
-        value& read = find_value(each);
-        if (each != nullptr)
-            read.readers.push_back({&of, static_cast<std::int64_t>(of.inputs.size())});
-        of.inputs.push_back(&read);
+// Collects producers and readers of values from the nodes. The functions for that end the process
+// (ONNX Runtime 1.24 to 1.32) for values of an outer graph and in inner graphs.
+void model_graph::read_values(node& node) {
+    for (const auto* info : inputs_of(api_, node.handle)) {
+        value& read = find_value(info);
+        if (info != nullptr)
+            read.readers.push_back({&node, static_cast<std::int64_t>(node.inputs.size())});
+        node.inputs.push_back(&read);
     }
-    for (const auto* each : list<const OrtValueInfo*>(with_.Node_GetNumImplicitInputs,
-                                                      with_.Node_GetImplicitInputs, of.theirs))
-        find_value(each).readers.push_back({&of, -1});
-    for (const auto* each : outputs_of(with_, of.theirs)) {
-        value& made = find_value(each);
-        if (each != nullptr) made.maker = &of;
-        of.outputs.push_back(&made);
+    for (const auto* info : list<const OrtValueInfo*>(api_.Node_GetNumImplicitInputs,
+                                                      api_.Node_GetImplicitInputs, node.handle))
+        find_value(info).readers.push_back({&node, -1});
+    for (const auto* info : outputs_of(api_, node.handle)) {
+        value& written = find_value(info);
+        if (info != nullptr) written.producer = &node;
+        node.outputs.push_back(&written);
     }
 }
 
-value& model_graph::find_value(const OrtValueInfo* theirs) {
-    const auto [found, is_new] = values_.try_emplace(theirs, no_value);
-    value& made = found->second;
-    if (!is_new || theirs == nullptr) return made;
-    made.with = &with_;
-    made.theirs = theirs;
-    made.name = name_of(with_, theirs);
-    read_type(with_, made);
-    check(with_.ValueInfo_IsConstantInitializer(theirs, &made.is_constant));
-    return made;
+value& model_graph::find_value(const OrtValueInfo* handle) {
+    const auto [entry, is_new] = values_.try_emplace(handle, no_value);
+    value& value = entry->second;
+    if (!is_new || handle == nullptr) return value;
+    value.api = &api_;
+    value.handle = handle;
+    value.name = name_of(api_, handle);
+    read_type(api_, value);
+    check(api_.ValueInfo_IsConstantInitializer(handle, &value.is_constant));
+    return value;
 }
 
-node_names names_of(const runtime& with, const OrtNode* theirs) {
-    node_names found;
-    for (const auto* each : inputs_of(with, theirs)) found.inputs.push_back(name_of(with, each));
-    for (const auto* each : outputs_of(with, theirs)) found.outputs.push_back(name_of(with, each));
-    return found;
+node_names names_of(const runtime& api, const OrtNode* handle) {
+    node_names names;
+    for (const auto* input : inputs_of(api, handle)) names.inputs.push_back(name_of(api, input));
+    for (const auto* output : outputs_of(api, handle))
+        names.outputs.push_back(name_of(api, output));
+    return names;
 }
 
 } // namespace maskwise::ort

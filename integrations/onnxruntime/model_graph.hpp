@@ -9,42 +9,41 @@
 #include <utility>
 #include <vector>
 
-// A graph of ONNX Runtime's, as the claims read it.
+// A read-only view of a graph of ONNX Runtime, for claims.
 namespace maskwise::ort {
 
-inline constexpr const char* own_domain = "com.microsoft";
+inline constexpr const char* microsoft_domain = "com.microsoft";
 
 struct node;
 
-// Who reads a value: a node and its input, -1 for a graph inside the node.
+// A reader of a value. `input` is -1 if a graph inside the node reads it.
 struct reader {
-    const node* by;
+    const struct node* node;
     std::int64_t input;
 };
 
-// An input that is left out and an output that is not used have no name, and nothing is known of
-// them.
+// A value of a graph. An omitted input or output is a value with a null handle and no name.
 struct value {
-    const runtime* with = nullptr;
-    const OrtValueInfo* theirs = nullptr;
+    const runtime* api = nullptr;
+    const OrtValueInfo* handle = nullptr;
     std::string_view name;
     data_type type{};
-    // -1 where unknown; nullopt where not even the rank is known, or it is more than max_rank.
+    // -1: unknown extent; nullopt: unknown rank, or above max_rank.
     std::optional<dims> extents;
     bool has_too_many_dims = false; // more than max_rank
     bool is_constant = false;
-    bool is_output = false; // of its graph
-    // Of inputs of the graph, initializers and outer values one that is not theirs and has no type.
-    const node* maker = nullptr;
+    bool is_output = false; // of the graph
+    // A node without handle and type for graph inputs, initializers and outer values.
+    const node* producer = nullptr;
     std::vector<reader> readers;
 
-    bool is_given() const { return theirs != nullptr; }
-    // The node that alone reads it, once; else one without a type.
+    bool is_given() const { return handle != nullptr; }
+    // The only reader; a node without a type if there is none or several.
     const node& only_reader() const;
-    bool is_one_element() const; // known to be
-    // A constant +0 of at most one dimension: it leaves the shape of what it is combined with.
+    bool is_one_element() const;
+    // A constant +0 of rank 0 or 1, which does not change the shape of what it is combined with.
     bool is_zero() const;
-    // The number that a constant f32 of one element is.
+    // The value of a one-element f32 constant.
     std::optional<float> number() const;
 
 private:
@@ -55,61 +54,61 @@ using operator_names = std::initializer_list<std::string_view>;
 class model_graph;
 
 struct node {
-    const runtime* with = nullptr;
-    const OrtNode* theirs = nullptr;
-    // Of ONNX's operators and those that ONNX Runtime has itself; empty for a function of the
-    // model's with the name of one.
+    const runtime* api = nullptr;
+    const OrtNode* handle = nullptr;
+    // The operator's name in ONNX, or in com.microsoft if claims look for it; else empty.
     std::string_view type;
     std::string_view name;
-    std::string_view provider; // empty where no provider has the node
+    std::string_view provider; // empty if no provider claimed the node
     int since_version = 0;
-    bool is_own = false; // of ONNX Runtime's own domain
+    bool is_microsoft = false; // of the domain com.microsoft
     std::vector<const value*> inputs, outputs;
 
-    bool is(std::string_view of) const { return type == of; }
+    bool is(std::string_view operator_type) const { return type == operator_type; }
     bool is_one_of(operator_names names) const;
     const value& input(std::size_t index) const;
     const value& result() const; // the first output
-    // What makes an input.
-    const node& producer(std::size_t index) const { return *input(index).maker; }
-    // Whether the result and all inputs are there.
+    // The producer of an input.
+    const node& producer(std::size_t index) const { return *input(index).producer; }
+    // Whether the result and all inputs are present.
     bool is_complete() const;
     // Whether an input or an output is known to have more than max_rank dimensions.
     bool has_too_many_dims() const;
 
-    // Those inside.
+    // Graphs inside the node, as of an If.
     std::vector<model_graph> graphs() const;
-    // The numbers of an attribute; nothing where it is not given.
+    // The numbers of an attribute; nullopt if it is unset.
     template <class Number>
-    std::optional<std::vector<Number>> attribute(const char* of, OrtOpAttrType kind) const;
-    std::int64_t integer(const char* of, std::int64_t otherwise) const;
-    // Names and numbers of all attributes that are one integer.
+    std::optional<std::vector<Number>> attribute(const char* attribute_name,
+                                                 OrtOpAttrType kind) const;
+    std::int64_t integer(const char* attribute_name, std::int64_t fallback) const;
+    // All integer attributes, with names.
     std::vector<std::pair<std::string_view, std::int64_t>> integers() const;
     int version() const { return since_version; }
-    float number(const char* of, float otherwise) const;
+    float number(const char* attribute_name, float fallback) const;
 };
 
 class model_graph {
 public:
-    // Lives no longer than what ONNX Runtime handed over.
-    model_graph(const runtime& with, const OrtGraph* theirs);
+    // Must not outlive `handle`.
+    model_graph(const runtime& api, const OrtGraph* handle);
     model_graph(model_graph&&) = default;
 
     const std::vector<node>& nodes() const { return nodes_; }
 
 private:
-    void read_values(node& of);
-    value& find_value(const OrtValueInfo* theirs);
+    void read_values(node& node);
+    value& find_value(const OrtValueInfo* handle);
 
-    const runtime& with_;
+    const runtime& api_;
     std::vector<node> nodes_; // in topological order
     std::map<const OrtValueInfo*, value> values_;
 };
 
-// Of a node's inputs and outputs.
+// The names of a node's inputs and outputs.
 struct node_names {
     std::vector<std::string_view> inputs, outputs;
 };
-node_names names_of(const runtime& with, const OrtNode* theirs);
+node_names names_of(const runtime& api, const OrtNode* handle);
 
 } // namespace maskwise::ort

@@ -11,118 +11,120 @@
 namespace maskwise::ort {
 namespace {
 
-std::string reason_to_refuse_alone(const node& where, rounding& rounds) {
-    const node* const one[] = {&where};
-    return !where.is_complete()        ? "no result"
-           : !rounds.is_exact_for(one) ? rounds_otherwise
-                                       : reason_to_refuse(where);
+std::string reason_to_refuse_alone(const node& where, rounding& exactness) {
+    const node* const nodes[] = {&where};
+    return !where.is_complete()             ? "no result"
+           : !exactness.is_exact_for(nodes) ? rounds_differently
+                                            : reason_to_refuse(where);
 }
 
 } // namespace
 
-provider::provider(const runtime& with, OrtKernelRegistry* kernels, session_settings settings)
-    : OrtEp{}, with_(with), kernels_(kernels), settings_(std::move(settings)),
+provider::provider(const runtime& api, OrtKernelRegistry* kernels, session_settings settings)
+    : OrtEp{}, api_(api), kernels_(kernels), settings_(std::move(settings)),
       session_(std::make_shared<session_facts>()) {
     session_->threads = settings_.threads;
     ort_version_supported = api_version;
     GetName = [](const OrtEp*) noexcept { return provider_name; };
-    GetCapability = [](OrtEp* own, const OrtGraph* graph, OrtEpGraphSupportInfo* support) noexcept {
-        provider& self = *static_cast<provider*>(own);
-        return guarded(self.with_,
-                       [&] { self.claim_nodes(model_graph(self.with_, graph), support); });
+    GetCapability = [](OrtEp* base, const OrtGraph* graph,
+                       OrtEpGraphSupportInfo* support) noexcept {
+        provider& self = *static_cast<provider*>(base);
+        return guarded(self.api_,
+                       [&] { self.claim_nodes(model_graph(self.api_, graph), support); });
     };
-    GetKernelRegistry = [](OrtEp* own, const OrtKernelRegistry** found) noexcept {
-        *found = static_cast<provider*>(own)->kernels_;
+    GetKernelRegistry = [](OrtEp* base, const OrtKernelRegistry** result) noexcept {
+        *result = static_cast<provider*>(base)->kernels_;
         return static_cast<OrtStatus*>(nullptr);
     };
-    Compile = [](OrtEp* own, const OrtGraph**, const OrtNode** nodes, std::size_t count,
-                 OrtNodeComputeInfo** made, OrtNode**) noexcept {
-        const provider& self = *static_cast<provider*>(own);
-        return guarded(self.with_, [&] {
-            for (std::size_t i = 0; i < count; ++i) made[i] = self.compile_fused(nodes[i]);
+    Compile = [](OrtEp* base, const OrtGraph**, const OrtNode** nodes, std::size_t count,
+                 OrtNodeComputeInfo** result, OrtNode**) noexcept {
+        const provider& self = *static_cast<provider*>(base);
+        return guarded(self.api_, [&] {
+            for (std::size_t i = 0; i < count; ++i) result[i] = self.compile_fused(nodes[i]);
         });
     };
-    ReleaseNodeComputeInfos = [](OrtEp*, OrtNodeComputeInfo** made, std::size_t count) noexcept {
-        for (std::size_t i = 0; i < count; ++i) release_fused_kernel(made[i]);
+    ReleaseNodeComputeInfos = [](OrtEp*, OrtNodeComputeInfo** result, std::size_t count) noexcept {
+        for (std::size_t i = 0; i < count; ++i) release_fused_kernel(result[i]);
     };
 }
 
-// ONNX Runtime asks for each graph, those of If, Loop and Scan too, and again after changes of its
-// own: then the nodes have their provider.
+// ONNX Runtime calls this for each graph, also inside If, Loop and Scan, and again after it changed
+// a graph. In later calls claimed nodes have their provider.
 void provider::claim_nodes(const model_graph& graph, OrtEpGraphSupportInfo* support) {
     if (!settings_.is_enabled) return;
-    // Then only those are kept that were claimed before.
+    // If broken, only earlier claims are repeated.
     const bool is_broken = !settings_.has_stable_optimizers && breaks_transpose_fusion(graph);
-    rounding rounds;
+    rounding exactness;
     std::set<const node*> seen;
     if (settings_.reason_against_fusions.empty() && !is_broken)
-        seen = claim_fusions(graph, support, rounds);
-    for (const node& each : graph.nodes()) {
-        const bool is_ours = each.provider == provider_name, is_free = each.provider.empty();
-        const bool has_kernel = each.is("Where") || is_attention(each);
-        if (seen.contains(&each) || !(has_kernel || each.is("Softmax"))) continue;
+        seen = claim_fusions(graph, support, exactness);
+    for (const node& node : graph.nodes()) {
+        const bool is_ours = node.provider == provider_name, is_free = node.provider.empty();
+        const bool has_kernel = node.is("Where") || is_attention(node);
+        if (seen.contains(&node) || !(has_kernel || node.is("Softmax"))) continue;
         if (has_kernel && is_ours)
-            check(with_.EpGraphSupportInfo_AddSingleNode(support, each.theirs));
+            check(api_.EpGraphSupportInfo_AddSingleNode(support, node.handle));
         else if (is_free && is_broken)
-            report(each.name, describe(each), ends_transpose_fusion);
+            report(node.name, describe(node), ends_transpose_fusion);
         else if (is_free)
-            claim_node(each, support, rounds);
+            claim_node(node, support, exactness);
     }
 }
 
-void provider::claim_node(const node& each, OrtEpGraphSupportInfo* support,
-                          rounding& rounds) const {
-    if (each.is("Softmax"))
-        report(each.name, describe(each),
+void provider::claim_node(const node& node, OrtEpGraphSupportInfo* support,
+                          rounding& exactness) const {
+    if (node.is("Softmax"))
+        report(node.name, describe(node),
                settings_.reason_against_fusions.empty()
                    ? "not along the last dimension, or not in f32 or f16"
                    : settings_.reason_against_fusions);
-    else if (wants(each, support, rounds))
-        check(with_.EpGraphSupportInfo_AddSingleNode(support, each.theirs));
+    else if (should_claim(node, support, exactness))
+        check(api_.EpGraphSupportInfo_AddSingleNode(support, node.handle));
 }
 
 std::set<const node*> provider::claim_fusions(const model_graph& graph,
-                                              OrtEpGraphSupportInfo* support, rounding& rounds) {
+                                              OrtEpGraphSupportInfo* support, rounding& exactness) {
     std::set<const node*> seen;
-    for (found_fusion& found : find_fusions(graph, rounds)) {
-        report(found.form.name, found.text(), found.reason_against);
-        std::ranges::copy_if(found.nodes, std::inserter(seen, seen.end()),
-                             [](const node* each) { return each->is("Softmax"); });
-        if (!found.reason_against.empty()) continue;
-        std::vector<const OrtNode*> theirs;
-        for (const node* const each : found.nodes) theirs.push_back(each->theirs);
-        check(with_.EpGraphSupportInfo_AddNodesToFuse(support, theirs.data(), theirs.size(),
-                                                      nullptr));
-        seen.insert(found.nodes.begin(), found.nodes.end());
-        fusions_.insert_or_assign(found.form.output, std::move(found.form));
+    for (fusion_match& match : find_fusions(graph, exactness)) {
+        report(match.fused.name, match.text(), match.reason_against);
+        std::ranges::copy_if(match.nodes, std::inserter(seen, seen.end()),
+                             [](const node* candidate) { return candidate->is("Softmax"); });
+        if (!match.reason_against.empty()) continue;
+        std::vector<const OrtNode*> handles;
+        for (const node* const node : match.nodes) handles.push_back(node->handle);
+        check(api_.EpGraphSupportInfo_AddNodesToFuse(support, handles.data(), handles.size(),
+                                                     nullptr));
+        seen.insert(match.nodes.begin(), match.nodes.end());
+        fusions_.insert_or_assign(match.fused.output, std::move(match.fused));
     }
     return seen;
 }
 
-bool provider::wants(const node& each, OrtEpGraphSupportInfo* support, rounding& rounds) const {
+bool provider::should_claim(const node& node, OrtEpGraphSupportInfo* support,
+                            rounding& exactness) const {
     const OrtKernelDef* kernel = nullptr;
-    check(with_.EpGraphSupportInfo_LookUpKernel(support, each.theirs, &kernel));
-    const std::string why = kernel == nullptr  ? is_attention(each)
+    check(api_.EpGraphSupportInfo_LookUpKernel(support, node.handle, &kernel));
+    const std::string why = kernel == nullptr  ? is_attention(node)
                                                      ? "no kernel for its kind, version and types"
                                                      : "no kernel for its types"
-                            : each.is("Where") ? reason_to_refuse_alone(each, rounds)
-                                               : reason_to_refuse_attention(each, rounds);
-    report(each.name, describe(each), why);
+                            : node.is("Where") ? reason_to_refuse_alone(node, exactness)
+                                               : reason_to_refuse_attention(node, exactness);
+    report(node.name, describe(node), why);
     return why.empty();
 }
 
-void provider::report(std::string_view name, const std::string& what,
+void provider::report(std::string_view name, const std::string& subject,
                       const std::string& why) const {
-    if (settings_.is_verbose) print_decision(name, what, why);
+    if (settings_.is_verbose) print_decision(name, subject, why);
 }
 
-// ONNX Runtime compiles the claims of a graph before it asks for those of the next, so that
-// graphs may use one name for two values.
+// Two graphs may use one name for different values: ONNX Runtime compiles the claims of a graph
+// before it asks about the next.
 OrtNodeComputeInfo* provider::compile_fused(const OrtNode* node) const {
-    const auto names = names_of(with_, node);
-    const auto found = fusions_.find(names.outputs.at(0));
-    if (found == fusions_.end()) throw error("a fused node that Maskwise did not claim");
-    return make_fused_kernel(with_, names.inputs, found->second, session_);
+    const auto names = names_of(api_, node);
+    const auto entry = fusions_.find(names.outputs.at(0));
+    if (entry == fusions_.end()) throw error("a fused node that Maskwise did not claim");
+    return make_fused_kernel(api_, names.inputs, entry->second, session_);
 }
 
 } // namespace maskwise::ort

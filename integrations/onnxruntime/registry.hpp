@@ -5,32 +5,32 @@
 #include <limits>
 #include <span>
 
-// The kernels of single nodes.
+// Registers the kernels of single nodes.
 namespace maskwise::ort {
 
 inline constexpr const char* provider_name = "MaskwiseExecutionProvider";
 inline constexpr int newest_version = std::numeric_limits<int>::max();
 
-// Of all operators here; `with` outlives it.
-owned<OrtKernelRegistry> make_kernel_registry(const runtime& with);
+// The kernels of all operators; `api` must outlive the registry.
+owned<OrtKernelRegistry> make_kernel_registry(const runtime& api);
 
-struct kernel_form {
+struct kernel_signature {
     const char* type;
     const char* domain;
     int first, last; // versions
 };
 
-// `name` is the definition's for the types of one or more operands.
-void constrain_type(const runtime& with, OrtKernelDefBuilder* builder, const char* name,
+// `name` is a type constraint of the operator's definition.
+void constrain_type(const runtime& api, OrtKernelDefBuilder* builder, const char* name,
                     std::span<const data_type> types);
 
-// `create` is given the address of `with`.
-void add_kernel(const runtime& with, OrtKernelRegistry* to, const kernel_form& form,
+// `create` gets the address of `api` as its state.
+void add_kernel(const runtime& api, OrtKernelRegistry* registry, const kernel_signature& signature,
                 void (*configure)(const runtime&, OrtKernelDefBuilder*),
                 OrtKernelCreateFunc create);
 
-// Kernels for any shapes and any number of threads at once; `with` outlives them.
-void add_where_kernels(const runtime& with, OrtKernelRegistry* to);
-void add_attention_kernels(const runtime& with, OrtKernelRegistry* to);
+// Kernels for any shapes; thread-safe. `api` must outlive them.
+void add_where_kernels(const runtime& api, OrtKernelRegistry* registry);
+void add_attention_kernels(const runtime& api, OrtKernelRegistry* registry);
 
 } // namespace maskwise::ort

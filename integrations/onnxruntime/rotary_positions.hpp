@@ -7,44 +7,45 @@
 
 namespace maskwise::ort {
 
-// Elements of queries and keys are rotated in pairs, by angles that say where a row stands. The
-// first 2 * pairs elements of each row are: neighbours with each other, or else each of the first
-// half with its counterpart in the second.
+// Rotary embedding: pairs of elements of a row are rotated by angles that depend on the row's
+// position. Only the first 2 * pairs elements of each row are rotated. Pairs are adjacent if
+// `interleaved`; else each element of the first half pairs with its counterpart in the second half.
 struct rotary_positions {
     const float *cosines = nullptr, *sines = nullptr; // dense {positions, pairs}
     std::int64_t pairs = 0;
-    bool neighbours = false;
-    // Of each row, dense {sequences, rows}; where null, of the first row of each sequence.
-    const std::int64_t* each = nullptr;
-    std::vector<std::int64_t> first = {};
-    std::int64_t rows = 0; // of a sequence
+    bool interleaved = false;
+    // Positions of all rows, dense {sequences, rows}. If null, `first_positions` has the position
+    // of the first row per sequence.
+    const std::int64_t* row_positions = nullptr;
+    std::vector<std::int64_t> first_positions = {};
+    std::int64_t rows = 0; // per sequence
 
     std::int64_t position(std::int64_t sequence, std::int64_t row) const {
-        return each != nullptr ? each[sequence * rows + row]
-                               : first[static_cast<std::size_t>(sequence)] + row;
+        return row_positions != nullptr ? row_positions[sequence * rows + row]
+                                        : first_positions[static_cast<std::size_t>(sequence)] + row;
     }
 };
 
-// Of a call of GroupQueryAttention.
+// The arguments of a call of GroupQueryAttention.
 struct rotary_call {
-    const attention_inputs& in;
+    const attention_inputs& inputs;
     dims queries;                               // {sequences, heads, rows, depth}
-    std::int64_t longest = 0;                   // of the sequences, in keys
+    std::int64_t longest = 0;                   // longest sequence, in keys
     bool begins = false;                        // a prompt without a past
-    const std::vector<std::int64_t>& positions; // of the first row of each sequence
-    bool neighbours = false;
+    const std::vector<std::int64_t>& positions; // of the first row, per sequence
+    bool interleaved = false;
 };
 
-// Throws shape_error or argument_error, with the shape or number, for what does not fit: then
-// something outside the inputs would be read.
-rotary_positions read_rotary_positions(const rotary_call& of);
+// Throws shape_error or argument_error, with the shape or number, if a row would be read past the
+// end of an input.
+rotary_positions read_rotary_positions(const rotary_call& call);
 
-// Writes one row of so many elements somewhere else.
-void rotate_row(const rotary_positions& by, std::int64_t position, const float* from, float* to,
-                std::int64_t depth);
+// Rotates one row of `depth` elements from `source` to `target`, which must not overlap.
+void rotate_row(const rotary_positions& rotary, std::int64_t position, const float* source,
+                float* target, std::int64_t depth);
 
-// {sequences, heads, rows, depth} of f32 as dense {sequences, rows, heads, depth}.
-void rotate(const rotary_positions& by, const tensor_desc& of, const void* from, float* to,
-            const parallel_loop& loop);
+// Rotates f32 {sequences, heads, rows, depth} into dense {sequences, rows, heads, depth}.
+void rotate(const rotary_positions& rotary, const tensor_desc& queries, const void* source,
+            float* target, const parallel_loop& loop);
 
 } // namespace maskwise::ort

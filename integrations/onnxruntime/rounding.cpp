@@ -6,97 +6,99 @@
 namespace maskwise::ort {
 namespace {
 
-// Operators that move elements, of which ONNX Runtime has kernels in f16 (seen in 1.24 to 1.32).
-bool moves(const node& of) {
-    return of.is_one_of({"Concat", "Flatten", "Gather", "GatherElements", "GatherND", "Reshape",
-                         "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"});
+// Operators that move elements and have f16 kernels in ONNX Runtime (1.24 to 1.32).
+bool moves(const node& node) {
+    return node.is_one_of({"Concat", "Flatten", "Gather", "GatherElements", "GatherND", "Reshape",
+                           "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"});
 }
 
-// The same, but ONNX Runtime may take them out.
-bool copies(const node& of) {
-    return of.is_one_of({"Expand", "Identity", "ScatterElements", "ScatterND"});
+// Operators that move elements and that ONNX Runtime may remove.
+bool copies(const node& node) {
+    return node.is_one_of({"Expand", "Identity", "ScatterElements", "ScatterND"});
 }
 
-// Products are sums of weights, in which a small one counts little. The others read what f16 holds.
+// A small weight counts little in a product. If, Loop and Scan get the value as f16 anyway.
 bool may_read_weights(const reader& read) {
-    const bool is_added = read.by->is("Gemm") && read.input == 2;
-    return !is_added && read.by->is_one_of({"Gemm", "If", "Loop", "MatMul", "Scan"});
+    const bool is_added = read.node->is("Gemm") && read.input == 2;
+    return !is_added && read.node->is_one_of({"Gemm", "If", "Loop", "MatMul", "Scan"});
 }
 
-// Where 0 is another thing than a small number.
+// Operators for which 0 differs much from a small number.
 bool inverts(const reader& read) {
-    const bool is_divisor = read.by->is("Div") && read.input == 1;
-    return is_divisor || read.by->is_one_of({"Log", "Reciprocal"});
+    const bool is_divisor = read.node->is("Div") && read.input == 1;
+    return is_divisor || read.node->is_one_of({"Log", "Reciprocal"});
 }
 
-bool is_f16(const value& of) {
-    return of.type == data_type::f16;
+bool is_f16(const value& value) {
+    return value.type == data_type::f16;
 }
 
-// One mover between operators of f32 runs in f32, two in a row do not.
+// A single mover between f32 operators runs in f32; two in a row run in f16.
 bool moves_in_f16(const node& mover) {
-    const auto is_moved = [](const value* in) { return is_f16(*in) && moves(*in->maker); };
+    const auto is_moved = [](const value* in) { return is_f16(*in) && moves(*in->producer); };
     const auto stays = [](const value* out) {
         return out->is_output || std::ranges::any_of(out->readers, [](const reader& read) {
-                   return moves(*read.by);
+                   return moves(*read.node);
                });
     };
     return moves(mover) && (std::ranges::any_of(mover.inputs, is_moved) ||
                             std::ranges::any_of(mover.outputs, stays));
 }
 
-// Without those that move or copy. Those that cast are among them, and those behind them. Each
-// operator is looked at once: in a chain of Concat(x, x) the ways double with every one.
-std::vector<reader> readers_behind_moves(const value& of) {
-    std::vector<const value*> moved{&of};
+// The readers of a value, past operators that move or copy it. A cast is a reader itself, and its
+// readers count, too. Visits each operator once: in a chain of Concat(x, x) the paths double with
+// each operator.
+std::vector<reader> readers_past_moves(const value& value) {
+    std::vector<const struct value*> moved{&value};
     std::set<const node*> movers_seen;
-    std::vector<reader> found;
+    std::vector<reader> readers;
     for (std::size_t i = 0; i < moved.size(); ++i) {
         for (const reader& read : moved[i]->readers) {
-            const bool is_passed_on = moves(*read.by) || copies(*read.by);
-            if (!is_passed_on) found.push_back(read);
-            if ((is_passed_on || read.by->is("Cast")) && movers_seen.insert(read.by).second)
-                moved.insert(moved.end(), read.by->outputs.begin(), read.by->outputs.end());
+            const bool is_passed_on = moves(*read.node) || copies(*read.node);
+            if (!is_passed_on) readers.push_back(read);
+            if ((is_passed_on || read.node->is("Cast")) && movers_seen.insert(read.node).second)
+                moved.insert(moved.end(), read.node->outputs.begin(), read.node->outputs.end());
         }
     }
-    return found;
+    return readers;
 }
 
 } // namespace
 
-bool rounding::is_exact(const value& of, int most_steps) {
-    // an input, a constant, or from an outer graph
-    if (!is_f16(of) || of.maker->theirs == nullptr) return true;
-    const auto known = known_.find(of.maker);
+bool rounding::is_exact(const value& value, int max_depth) {
+    // an input, a constant, or a value of an outer graph
+    if (!is_f16(value) || value.producer->handle == nullptr) return true;
+    const auto known = known_.find(value.producer);
     if (known != known_.end()) return known->second;
-    return known_[of.maker] = most_steps > 0 && is_made_exact(*of.maker, most_steps - 1);
+    return known_[value.producer] =
+               max_depth > 0 && is_produced_exactly(*value.producer, max_depth - 1);
 }
 
-bool rounding::is_made_exact(const node& maker, int most_steps) {
-    // What these make was never anything but f16.
-    if (maker.is_one_of({"ConstantOfShape", "If", "Loop", "Scan"})) return true;
-    if (!maker.is("Where") && !copies(maker) && !moves(maker)) return false;
-    return moves_in_f16(maker) || std::ranges::all_of(maker.inputs, [&](const value* input) {
-               return is_exact(*input, most_steps);
+bool rounding::is_produced_exactly(const node& producer, int max_depth) {
+    // Their results are f16 in ONNX Runtime, too.
+    if (producer.is_one_of({"ConstantOfShape", "If", "Loop", "Scan"})) return true;
+    if (!producer.is("Where") && !copies(producer) && !moves(producer)) return false;
+    return moves_in_f16(producer) || std::ranges::all_of(producer.inputs, [&](const value* input) {
+               return is_exact(*input, max_depth);
            });
 }
 
 bool rounding::is_exact_for(std::span<const node* const> nodes) {
-    constexpr int most_steps = 64;
+    constexpr int max_depth = 64;
     return std::ranges::all_of(nodes, [&](const node* each) {
         return std::ranges::all_of(each->inputs, [&](const value* input) {
-            return std::ranges::find(nodes, input->maker) != nodes.end() ||
-                   is_exact(*input, most_steps);
+            return std::ranges::find(nodes, input->producer) != nodes.end() ||
+                   is_exact(*input, max_depth);
         });
     });
 }
 
 bool needs_small_weights(const value& weights) {
-    return is_f16(weights) && !std::ranges::all_of(readers_behind_moves(weights), may_read_weights);
+    return is_f16(weights) && !std::ranges::all_of(readers_past_moves(weights), may_read_weights);
 }
 
-bool divides(const value& by) {
-    return is_f16(by) && std::ranges::any_of(readers_behind_moves(by), inverts);
+bool is_inverted(const value& value) {
+    return is_f16(value) && std::ranges::any_of(readers_past_moves(value), inverts);
 }
 
 } // namespace maskwise::ort

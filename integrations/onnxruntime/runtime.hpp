@@ -10,20 +10,20 @@
 
 namespace maskwise::ort {
 
-// The functions of one ONNX Runtime. A process may have two, so each factory has its own.
+// The functions of one ONNX Runtime. A process may have several, so each factory has its own table.
 struct runtime {
 #define MAIN(slot, name, result, parameters) result(*name) parameters noexcept;
 #define EP MAIN
 #include "functions.inc"
-    int minor = 0; // 32 of ONNX Runtime 1.32
+    int minor = 0; // 32 for ONNX Runtime 1.32
 };
 
-// Released by the function of ONNX Runtime that it comes with.
+// Owns an object of ONNX Runtime, with its release function.
 template <class Object>
 using owned = std::unique_ptr<Object, void (*)(Object*) noexcept>;
 
 // `version` is "1.32.0".
-runtime read_runtime(const OrtApi* api, std::string_view version);
+runtime read_runtime(const OrtApi* main_table, std::string_view version);
 
 inline constexpr std::pair<ONNXTensorElementDataType, data_type> element_types[] = {
 #define MASKWISE_ORT_none(name, number)
@@ -37,14 +37,14 @@ inline constexpr std::pair<ONNXTensorElementDataType, data_type> element_types[]
 #undef MASKWISE_ORT_none
 };
 
-// undef for a type that is not in the list.
+// undef for any other type.
 inline data_type type_of(ONNXTensorElementDataType element) {
-    for (const auto& [theirs, ours] : element_types)
-        if (theirs == element) return ours;
+    for (const auto& [ort_type, type] : element_types)
+        if (ort_type == element) return type;
     return data_type::undef;
 }
 
-// A function of ONNX Runtime that failed; the status goes back to it as it is.
+// Thrown if a function of ONNX Runtime failed. The status is returned to it unchanged.
 struct failed_call {
     OrtStatus* status;
 };
@@ -53,17 +53,17 @@ inline void check(OrtStatus* status) {
     if (status != nullptr) throw failed_call{status};
 }
 
-// The status of what is being handled, with its text. To be called in a handler.
-OrtStatus* status_of_exception(const runtime& with) noexcept;
+// The status for the current exception. Call it in a handler only.
+OrtStatus* status_of_exception(const runtime& api) noexcept;
 
-// The body's exceptions as a status: none may reach ONNX Runtime.
+// Runs `body` and converts its exceptions to a status: none may reach ONNX Runtime.
 template <class Body>
-OrtStatus* guarded(const runtime& with, const Body& body) noexcept {
+OrtStatus* guarded(const runtime& api, const Body& body) noexcept {
     try {
         body();
         return nullptr;
     } catch (...) {
-        return status_of_exception(with);
+        return status_of_exception(api);
     }
 }
 

@@ -1,5 +1,5 @@
-// In place of src/exec's oneTBB: the library has no threads but those that ONNX Runtime lends it by
-// a loop, and needs no libtbb.
+// Replaces oneTBB of src/exec. The library uses only the threads that ONNX Runtime lends it in a
+// call, and needs no libtbb.
 #include "exec/parallel.hpp"
 
 namespace maskwise {

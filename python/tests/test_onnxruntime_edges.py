@@ -91,7 +91,7 @@ def test_rows_that_nobody_reads(zeros: bool, capfd: Any) -> None:
     nodes = chain(["mul", "keep"], "x", "w", zeros=zeros)
     model = rows_model([op("Neg", "x", "o")], [value("o", F32, None)], nodes)
     session_of(model, is_claimed=False, maskwise_verbose="1")
-    text = f"maskwise,refuse,softmax,rows f32 {len(nodes)} nodes,nobody reads its result"
+    text = f"maskwise,refuse,softmax,rows f32 {len(nodes)} nodes,its result is unused"
     assert text in capfd.readouterr().err.splitlines()
     assert_alike(model, ROW_FEEDS)
 
