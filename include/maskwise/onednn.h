@@ -1,4 +1,4 @@
-/* What the plugin exports besides oneDNN's own functions. C11 and C++; needs no oneDNN header. */
+/* Functions that the plugin exports besides oneDNN's own. C11 and C++; needs no oneDNN header. */
 #pragma once
 
 #ifdef __cplusplus
@@ -7,9 +7,9 @@ extern "C" {
 
 struct dnnl_graph_compiled_partition;
 
-/* 1 where Maskwise executes this compiled partition, 0 where oneDNN does or the handle is null. For
- * tests and tools; a program that must also run without the plugin looks it up by dlsym. The handle
- * stays the caller's. Any thread. */
+/* Returns 1 if Maskwise executes this compiled partition, 0 if oneDNN does or the handle is null.
+ * For tests and tools. A program that must also run without the plugin finds it by dlsym. The
+ * caller keeps ownership of the handle. Thread-safe. */
 int maskwise_onednn_owns(const struct dnnl_graph_compiled_partition* compiled_partition);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-// Maskwise: attention, Softmax of masked scores and Select-1 of OpenVINO models by Maskwise.
+// Maskwise runs attention, Softmax of masked scores and Select-1 of OpenVINO models.
 //
 //   auto compiled = core.compile_model(maskwise::openvino::accelerate(model), "CPU");
 //
@@ -13,22 +13,22 @@ namespace maskwise::openvino {
 inline namespace v1 {
 
 struct accelerate_options {
-    bool force = false; // take all that Maskwise can run, not only where it is faster
-    // In attention and Softmax by Maskwise, a row without an unmasked key is zeros, as in PyTorch.
-    // OpenVINO makes NaN of it. Takes every attention and Softmax that Maskwise can run.
+    bool force = false; // take everything that Maskwise can run, even if it is not faster
+    // Outputs zeros for a row without an unmasked key, as PyTorch does; OpenVINO outputs NaN. Takes
+    // every attention and Softmax that Maskwise can run.
     bool zero_masked_rows = false;
-    // INFERENCE_PRECISION_HINT of compile_model, which the operations of a compiled model are not
-    // told. With bf16, attention of f32 is computed in bf16. With dynamic it is computed in the
-    // types of the model, and on CPUs with AVX512_BF16, where the plugin's own choice is bf16, only
-    // what is causal is taken of f32.
+    // The INFERENCE_PRECISION_HINT of compile_model, which operations of a compiled model cannot
+    // read. bf16: f32 attention is computed in bf16. dynamic: attention is computed in the types of
+    // the model. On CPUs with AVX512_BF16 the plugin then uses bf16, so only causal f32 attention
+    // is taken.
     ov::element::Type_t precision = ov::element::Type_t::dynamic;
 };
 
-// A copy of the model in which Maskwise runs attention, Softmax of masked scores and Select, also
-// in the bodies of If, Loop and TensorIterator. The copy has operations of Maskwise's, and shares
-// its constants with `model`, which is not changed. Friendly names, names of tensors and runtime
-// info are kept. By default it takes what is faster than the CPU plugin's own; MASKWISE_VERBOSE=1
-// prints a line for each.
+// Returns a copy of the model with Maskwise's operations for attention, Softmax of masked scores
+// and Select, also in the bodies of If, Loop and TensorIterator. `model` is unchanged; the copy
+// shares its constants. Friendly names, tensor names and runtime info are copied. By default a node
+// is replaced if Maskwise is faster than the CPU plugin. MASKWISE_VERBOSE=1 prints a line per
+// candidate.
 __attribute__((visibility("default"))) std::shared_ptr<ov::Model>
 accelerate(const std::shared_ptr<const ov::Model>& model, accelerate_options options = {});
 

@@ -1,5 +1,5 @@
-/* The version of these headers, for the preprocessor; C and C++. version() in maskwise.hpp is that
- * of the library that is loaded. The build reads the project's version from these lines. */
+/* The version of these headers, for the preprocessor; C and C++. version() in maskwise.hpp returns
+ * the version of the loaded library. The build reads the project's version from these lines. */
 #pragma once
 
 #define MASKWISE_VERSION_MAJOR 0
