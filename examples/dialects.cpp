@@ -1,5 +1,5 @@
-// One operator by its three definitions, through Maskwise's own C++ API: oneDNN's Select,
-// OpenVINO's Select-1, ONNX's Where-16.
+// Three definitions of Select through Maskwise's C++ API: oneDNN's Select, OpenVINO's Select-1 and
+// ONNX's Where-16.
 #include <maskwise/maskwise.hpp>
 
 #include <cstdint>
@@ -17,7 +17,7 @@ void print(const char* name, const std::vector<T>& values) {
     std::cout << '\n';
 }
 
-// A mask of columns and one value for what is masked: both are broadcast to {2,4}.
+// A mask per column, and one fill value: both broadcast to {2,4}.
 void onednn() {
     const plan select =
         compile(dialect::onednn_select,
@@ -29,7 +29,7 @@ void onednn() {
     print("oneDNN Select", dst);
 }
 
-// The example of its specification.
+// The example of the operator's specification.
 void openvino() {
     const tensor_desc values{i32, {3, 2}};
     const plan select = compile(dialect::openvino_select_1,
@@ -41,7 +41,7 @@ void openvino() {
     print("OpenVINO Select-1", dst);
 }
 
-// The condition expands the result, X is read backwards without a copy, elements are strings.
+// The condition enlarges the result. X is read backwards without a copy. Elements are strings.
 void onnx() {
     constexpr std::int64_t step = sizeof(std::string);
     const plan where = compile(
@@ -54,7 +54,7 @@ void onnx() {
     print("ONNX Where-16", dst);
 }
 
-// A refusal says what is wrong.
+// The text of an error names the problem.
 void refusal() {
     try {
         compile(dialect::openvino_select_1,

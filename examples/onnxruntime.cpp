@@ -1,5 +1,5 @@
-// Runs the Where nodes of a model by Maskwise, in ONNX Runtime 1.24 or newer:
-// onnxruntime <prefix>/lib/libmaskwise_onnxruntime.so model.onnx
+// Runs a model in ONNX Runtime 1.24 or newer, with Maskwise as an execution provider.
+// usage: onnxruntime <prefix>/lib/libmaskwise_onnxruntime.so model.onnx
 #include <onnxruntime_cxx_api.h>
 
 #include <iostream>
@@ -10,7 +10,7 @@ int main(int, char** arguments) {
     Ort::Env env;
     env.RegisterExecutionProviderLibrary(provider, arguments[1]);
     Ort::SessionOptions options;
-    options.AddConfigEntry("maskwise.verbose", "1"); // a line for each Where
+    options.AddConfigEntry("maskwise.verbose", "1"); // prints a line per candidate node
     for (const Ort::ConstEpDevice& device : env.GetEpDevices())
         if (device.EpName() == std::string_view(provider))
             options.AppendExecutionProvider_V2(env, {device}, Ort::KeyValuePairs{});

@@ -1,4 +1,5 @@
-// Runs attention and the Selects of a model by Maskwise, in OpenVINO: openvino model.xml
+// Runs a model in OpenVINO, with Maskwise's attention and Selects.
+// usage: openvino model.xml
 #include <maskwise/openvino.hpp>
 #include <openvino/openvino.hpp>
 
@@ -12,7 +13,7 @@ int main(int count, char** arguments) {
     ov::Core core;
     const auto model = core.read_model(arguments[1]);
     ov::CompiledModel compiled = core.compile_model(maskwise::openvino::accelerate(model),
-                                                    "CPU"); // MASKWISE_VERBOSE=1 tells
+                                                    "CPU"); // MASKWISE_VERBOSE=1 prints decisions
     compiled.create_infer_request().infer();
     for (const auto& node : compiled.get_runtime_model()->get_ordered_ops())
         std::cout << node->get_friendly_name() << ": "
