@@ -101,11 +101,11 @@ namespace {
 // Four sums, since a product takes longer than the time from one to the next. Tiles are zeros.
 std::int64_t run_tiles(std::int64_t steps) {
     const attention_kernels& kernels = kernel_table_for(isa::amx).attention;
-    kernels.enter();
+    kernels.begin_products();
     for (std::int64_t i = 0; i < steps; ++i)
         asm volatile("tdpbf16ps %tmm6, %tmm4, %tmm0\n\ttdpbf16ps %tmm7, %tmm4, %tmm1\n\t"
                      "tdpbf16ps %tmm6, %tmm5, %tmm2\n\ttdpbf16ps %tmm7, %tmm5, %tmm3");
-    kernels.leave();
+    kernels.end_products();
     return steps * 4 * 16 * 16 * 32;
 }
 #endif

@@ -44,13 +44,13 @@ tile_mask see_conds(const std::uint8_t* first, std::int64_t rows, std::int64_t k
     return seen.state(layout.kind == mask_kind::true_masks);
 }
 
-row_type type_of(mask_kind bias) {
-    if (bias == mask_kind::bias_f32) return row_type::f32;
-    return bias == mask_kind::bias_bf16 ? row_type::bf16 : row_type::f16;
+elem_type type_of(mask_kind bias) {
+    if (bias == mask_kind::bias_f32) return elem_type::f32;
+    return bias == mask_kind::bias_bf16 ? elem_type::bf16 : elem_type::f16;
 }
 
-tile_mask state_of(const number_range& seen, row_type type) {
-    const float masks_from = type == row_type::f16 ? -65504.0F : -1e30F;
+tile_mask state_of(const number_range& seen, elem_type type) {
+    const float masks_from = type == elem_type::f16 ? -65504.0F : -1e30F;
     if (seen.has_nan) return tile_mask::mixed;
     if (seen.least == 0 && seen.largest == 0) return tile_mask::kept;
     return seen.largest <= masks_from ? tile_mask::masked : tile_mask::mixed;
@@ -65,7 +65,7 @@ tile_mask see_bias(const strided_matrix& tile, std::int64_t rows, std::int64_t k
     strided_matrix next = tile;
     for (std::int64_t r = 0; r < rows; r += some_rows, next.first += some_rows * tile.row_bytes) {
         if (state == tile_mask::mixed && !layout.bounds_mixed) break;
-        kernels.see_rows(next, std::min(some_rows, rows - r), keys, seen);
+        kernels.update_range(next, std::min(some_rows, rows - r), keys, seen);
         state = state_of(seen, tile.type);
     }
     highest = seen.has_nan ? std::numeric_limits<float>::quiet_NaN() : seen.largest;

@@ -18,7 +18,7 @@ void tile_worker::keep_scores(const key_tile& keys) {
     const strided_matrix key = operands_.keys_of(keys);
     operands_.for_each_panel([&](const panel_rows& panel) {
         const panel_scores made = operands_.multiply(panel, keys, key, scores_of(panel, keys));
-        if (made.keys != 0) kernels_.finish(made, state_of(panel, own_state()).maximum);
+        if (made.keys != 0) kernels_.apply_mask(made, state_of(panel, own_state()).maximum);
     });
 }
 
@@ -27,8 +27,8 @@ void tile_worker::fill_scores(const key_tile& keys) {
     if (keys.needs_bias) return keep_scores(keys);
     operands_.for_each_panel([&](const panel_rows& panel) {
         std::fill_n(scores_of(panel, keys), keys.keys * plan_.panel, numbers_.fill);
-        kernels_.finish(operands_.scores_of(panel, keys, scores_of(panel, keys)),
-                        state_of(panel, own_state()).maximum);
+        kernels_.apply_mask(operands_.scores_of(panel, keys, scores_of(panel, keys)),
+                            state_of(panel, own_state()).maximum);
     });
 }
 

@@ -19,12 +19,12 @@ class product_scope {
 public:
     explicit product_scope(const tile_plan& plan)
         : kernels_(*plan.products), enters_(plan.multiplies_by_tiles()) {
-        if (enters_) kernels_.enter();
+        if (enters_) kernels_.begin_products();
     }
     product_scope(const product_scope&) = delete;
     product_scope& operator=(const product_scope&) = delete;
     ~product_scope() {
-        if (enters_) kernels_.leave();
+        if (enters_) kernels_.end_products();
     }
 
 private:

@@ -22,7 +22,7 @@ strided_matrix transposed(strided_matrix matrix) {
 
 // A pair of bf16 moves like one f32.
 strided_matrix as_pairs(strided_matrix matrix) {
-    matrix.type = row_type::f32;
+    matrix.type = elem_type::f32;
     matrix.column_bytes = float_bytes;
     return matrix;
 }
@@ -149,7 +149,7 @@ strided_matrix tile_operands::matrix(const head_operand& operand, const void* ba
 strided_matrix tile_operands::floats(const strided_matrix& rows, std::int64_t count,
                                      std::int64_t columns, std::int64_t to) const {
     kernels_.load_rows(rows, count, columns, part(to));
-    return {bytes_at(part(to)), row_type::f32, columns * float_bytes, float_bytes};
+    return {bytes_at(part(to)), elem_type::f32, columns * float_bytes, float_bytes};
 }
 
 // f32, or pairs of bf16, which lie there already unless keys are turned.
@@ -215,7 +215,7 @@ panel_scores tile_operands::scores_of(const panel_rows& panel, const key_tile& k
     panel_scores made;
     made.scores = scores;
     const key_span kept = kept_keys(panel, keys);
-    const std::int64_t step = plan_.keys_together();
+    const std::int64_t step = plan_.key_alignment();
     made.first_key = kept.first / step * step;
     made.keys = kept.is_empty() ? 0 : kept.last - made.first_key;
     made.queries = panel.queries;

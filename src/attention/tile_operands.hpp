@@ -49,7 +49,7 @@ struct panel_rows {
 struct value_sums {
     float* values;
     const float* factor = nullptr;
-    bool goes_on = false; // without a factor
+    bool accumulates = false; // without a factor
 };
 
 // What a worker reads of the client's memory, one row tile at a time, and brings into scratch

@@ -57,7 +57,7 @@ head_operand make_operand(const tensor_desc& operand, const dims& outer, std::in
     const bool is_empty = element_count(operand.extents) == 0;
     const dims strides =
         is_empty ? dims::filled(shape.rank(), 0) : broadcast_strides(operand, shape);
-    made.type = row_type_of(operand.type);
+    made.type = elem_type_of(operand.type);
     made.row_bytes = strides[outer.rank()];
     made.column_bytes = strides[outer.rank() + 1];
     made.outer_bytes = without_last(strides, 2);
@@ -77,21 +77,23 @@ head_operand make_operand_without(int dimensions, tensor_desc operand, const dim
 }
 
 bool is_dense_bf16(const head_operand& operand) {
-    return operand.type == row_type::bf16 && operand.column_bytes == bytes_of(row_type::bf16);
+    return operand.type == elem_type::bf16 && operand.column_bytes == bytes_of(elem_type::bf16);
 }
 
 // Queries and keys hold their pairs already; those of values, and of keys that lie turned, are made
 // a tile at a time. Of few queries, weights stay f32.
 bool can_take_pairs(const tile_plan& plan) {
     const attention_kernels& products = *plan.products;
-    const bool is_beyond_isa = plan.kernels->base == isa::avx512 && products.enter == nullptr;
+    const bool is_beyond_isa =
+        plan.kernels->base == isa::avx512 && products.begin_products == nullptr;
     const bool has_kernel = products.multiply_key_pairs != nullptr &&
                             (!is_beyond_isa || gains_by_bf16_products(native_cpu()));
     if (!has_kernel || plan.depth % 2 != 0 || !is_dense_bf16(plan.query)) return false;
     if (products.multiply_value_pairs == nullptr) return is_dense_bf16(plan.key);
-    if (plan.by_operators() && plan.weights_type != row_type::bf16) return false;
+    if (plan.by_operators() && plan.weights_type != elem_type::bf16) return false;
     return is_dense_bf16(plan.value) &&
-           (is_dense_bf16(plan.key) || (plan.key_is_transposed && plan.key.type == row_type::bf16));
+           (is_dense_bf16(plan.key) ||
+            (plan.key_is_transposed && plan.key.type == elem_type::bf16));
 }
 
 void bind_operands(tile_plan& plan) {
@@ -101,7 +103,7 @@ void bind_operands(tile_plan& plan) {
     plan.key = make_operand(desc.key, outer, plan.keys, plan.depth);
     plan.value = make_operand(desc.value, outer, plan.keys, plan.columns);
     plan.cond = make_operand(desc.cond, outer, plan.rows, plan.keys);
-    plan.cond.type = row_type::u8; // bytes
+    plan.cond.type = elem_type::u8; // bytes
     plan.bias = make_operand(desc.bias, outer, plan.rows, plan.keys);
     plan.dst = make_operand(desc.dst, outer, plan.rows, plan.columns);
     plan.statistics = make_operand_without(1, desc.statistics, outer, plan.rows);
@@ -117,7 +119,7 @@ void bind_operands(tile_plan& plan) {
 // Whether products take the operand as it lies, its elements that many bytes apart.
 bool is_taken(const tile_plan& plan, const head_operand& operand, std::int64_t step_bytes) {
     return step_bytes == bytes_of(operand.type) &&
-           (operand.type == row_type::f32 || plan.products->takes_any_type);
+           (operand.type == elem_type::f32 || plan.products->takes_any_type);
 }
 
 // Whether panels of few queries are faster than a wide one that is not full. f32 on AVX-512 gains
@@ -126,18 +128,19 @@ bool is_taken(const tile_plan& plan, const head_operand& operand, std::int64_t s
 bool takes_few(const tile_plan& plan) {
     constexpr std::int64_t many_bytes = 1 << 20; // speed
     const kernel_table& table = *plan.kernels;
-    if (table.attention_of_few.panel == nullptr) return false;
+    if (table.attention_panel_of_4.panel == nullptr) return false;
     const std::int64_t panel = table.attention.panel();
     if (plan.rows <= panel * 3 / 8) return true; // speed
-    const bool is_wide_f32 = table.base == isa::avx512 && plan.query.type == row_type::f32;
+    const bool is_wide_f32 = table.base == isa::avx512 && plan.query.type == elem_type::f32;
     if (!is_wide_f32 || plan.rows > panel * 5 / 8) return false; // speed
     return plan.rows > panel / 2 ||
-           plan.keys * (plan.depth + plan.columns) * bytes_of(row_type::f32) >= many_bytes;
+           plan.keys * (plan.depth + plan.columns) * bytes_of(elem_type::f32) >= many_bytes;
 }
 
 void choose_products(tile_plan& plan) {
     const kernel_table& table = *plan.kernels;
-    const attention_kernels& few = plan.rows == 1 ? table.attention_of_one : table.attention_of_few;
+    const attention_kernels& few =
+        plan.rows == 1 ? table.attention_panel_of_1 : table.attention_panel_of_4;
     plan.products = takes_few(plan) ? &few : &table.attention;
     plan.in_pairs = can_take_pairs(plan);
     plan.weights_in_pairs = plan.in_pairs && plan.products->multiply_value_pairs != nullptr;
@@ -220,11 +223,11 @@ mask_layout lay_out_mask(const tile_plan& plan, const head_operand& operand, mas
 void lay_out_masks(tile_plan& plan) {
     plan.mask = lay_out_mask(plan, plan.cond,
                              plan.desc.cond_masks ? mask_kind::true_masks : mask_kind::true_keeps);
-    const row_type type = plan.bias.type;
+    const elem_type type = plan.bias.type;
     plan.bias_mask = lay_out_mask(plan, plan.bias,
-                                  type == row_type::f32    ? mask_kind::bias_f32
-                                  : type == row_type::bf16 ? mask_kind::bias_bf16
-                                                           : mask_kind::bias_f16);
+                                  type == elem_type::f32    ? mask_kind::bias_f32
+                                  : type == elem_type::bf16 ? mask_kind::bias_bf16
+                                                            : mask_kind::bias_f16);
     // One row tile would take as long for the norms as for the scores.
     plan.bounds_scores =
         plan.bias.column_count != 0 && !plan.by_operators() && plan.row_tiles() > 1;
@@ -301,7 +304,7 @@ std::shared_ptr<const tile_plan> make_tile_plan(const attention_desc& desc,
     plan->depth = keys[keys.rank() - 1];
     require_countable(*plan);
     plan->heads = element_count(plan->outer);
-    plan->weights_type = row_type_of(desc.weights_type);
+    plan->weights_type = elem_type_of(desc.weights_type);
     plan->numbers = {*plan->desc.scale, desc.soft_cap, steps_of(*plan->desc.scale, desc.soft_cap),
                      desc.fill};
     if (desc.causal == causal_boundary::top_left) plan->numbers.causal_offset = 0;
@@ -325,7 +328,7 @@ std::shared_ptr<const tile_plan> make_tile_plan(const attention_desc& desc, isa 
 float number_at(const tile_plan& plan, data_type type, const void* at) {
     float numbers[row_block_elems];
     auto* const first = static_cast<std::byte*>(const_cast<void*>(at));
-    plan.kernels->attention.load_rows({first, row_type_of(type), 0, 0}, 1, 1, numbers);
+    plan.kernels->attention.load_rows({first, elem_type_of(type), 0, 0}, 1, 1, numbers);
     return numbers[0];
 }
 

@@ -19,7 +19,7 @@ namespace maskwise {
 // An operand as a head of dst meets it: a matrix, and where that begins. Broadcast dimensions have
 // a stride of 0.
 struct head_operand {
-    row_type type = row_type::f32;
+    elem_type type = elem_type::f32;
     std::int64_t row_bytes = 0, column_bytes = 0;
     dims outer_bytes;              // of each dimension of tile_plan::outer
     std::int64_t shared_by = 1;    // heads of query for each of its own
@@ -68,7 +68,7 @@ struct tile_plan {
     // Products of bf16, two at once: of keys and queries, which are not scaled then, and of values
     // and weights.
     bool in_pairs = false, weights_in_pairs = false;
-    row_type weights_type = row_type::f32;
+    elem_type weights_type = elem_type::f32;
     // Norms of queries and keys bound the scores, so that tiles of a low bias may be skipped.
     bool bounds_scores = false;
     mask_layout mask, bias_mask; // of cond and of bias
@@ -82,15 +82,15 @@ struct tile_plan {
     // Elements of a query and a key that a product takes one by one.
     std::int64_t depth_steps() const { return in_pairs ? depth / 2 : depth; }
     // A tile's keys may begin at a multiple of this, and sums stay those of all of its keys.
-    std::int64_t keys_together() const { return weights_in_pairs ? 2 : products->keys_together; }
+    std::int64_t key_alignment() const { return weights_in_pairs ? 2 : products->key_alignment; }
     // With many keys a query, memory takes longer than products: it is asked for ahead.
     bool waits_for_keys() const { return keys >= 4 * rows; } // speed
     bool has_float_values() const {
-        return value.type == row_type::f32 && value.column_bytes == bytes_of(row_type::f32);
+        return value.type == elem_type::f32 && value.column_bytes == bytes_of(elem_type::f32);
     }
     std::int64_t panel_query_floats() const { return panel * padded_elems(depth_steps()); }
     // Threads must prepare for the products, and the system may refuse them.
-    bool multiplies_by_tiles() const { return in_pairs && products->enter != nullptr; }
+    bool multiplies_by_tiles() const { return in_pairs && products->begin_products != nullptr; }
     bool by_operators() const { return desc.order == attention_order::operators; }
     // Floats of a panel_state for all rows of a tile.
     std::int64_t state_floats() const { return tile_rows * (2 + columns); }

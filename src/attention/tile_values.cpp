@@ -43,7 +43,7 @@ void tile_operands::add_run(const key_tile& keys, const panel_scores& weights,
               .c = to.values,
               .factor = to.factor,
               .queries = weights.queries,
-              .goes_on = to.goes_on,
+              .accumulates = to.accumulates,
               .type = value.type,
               .ahead_bytes = ahead_bytes_of(value)});
     if (cuts_first) write_half(keys, run.first - 1, value, true);
@@ -81,16 +81,16 @@ void tile_operands::add_documents(const panel_rows& panel, const key_tile& keys,
         queries, keys.first, keys.keys,
         [&](std::int64_t first, std::int64_t last, std::uint64_t kept) {
             if (kept == 0) return;
-            if (to.goes_on) std::copy_n(to.values, plan_.panel * plan_.columns, sums);
+            if (to.accumulates) std::copy_n(to.values, plan_.panel * plan_.columns, sums);
             panel_scores own = weights;
             own.queries = last;
-            for (bool goes_on = to.goes_on; kept != 0; goes_on = true) {
+            for (bool accumulates = to.accumulates; kept != 0; accumulates = true) {
                 const std::int64_t from = std::countr_zero(kept);
                 const std::int64_t end = from + std::countr_one(kept >> from);
-                add_run(keys, own, value, {from, end}, {sums, nullptr, goes_on});
+                add_run(keys, own, value, {from, end}, {sums, nullptr, accumulates});
                 kept = end == 64 ? 0 : kept >> end << end;
             }
-            kernels_.join_sums(to.values, sums, to.factor, first, last, plan_.columns);
+            kernels_.accumulate_sums(to.values, sums, to.factor, first, last, plan_.columns);
         });
 }
 

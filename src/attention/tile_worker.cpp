@@ -46,7 +46,7 @@ void tile_worker::run_key_tile(const key_tile& keys, float* state) {
         const panel_scores made = operands_.multiply(panel, keys, key, scores);
         if (made.keys == 0) return;
         const panel_state own = state_of(panel, state);
-        kernels_.weigh(made, own, factor);
+        kernels_.softmax_update(made, own, factor);
         operands_.add_values(panel, keys, made, value, {own.values, factor});
     });
 }

@@ -70,13 +70,13 @@ private:
     }
 
     // The frequent types here: calling a kernel for each row would cost more than a short row does.
-    float element_at(const std::byte* at, row_type type) const {
-        if (type == row_type::f16) {
+    float element_at(const std::byte* at, elem_type type) const {
+        if (type == elem_type::f16) {
             float value[row_block_elems];
             plan_.kernels->run({{type, at}, nullptr, 0, 0, 1}, value);
             return value[0];
         }
-        if (type == row_type::f32) {
+        if (type == elem_type::f32) {
             float value;
             std::memcpy(&value, at, sizeof(value));
             return value;
@@ -104,8 +104,8 @@ private:
             move = move_of(number);
             return side;
         }
-        side.value = element_at(side.at, operand.type);
-        side.at = nullptr;
+        side.value = element_at(side.data, operand.type);
+        side.data = nullptr;
         may_move_ = may_move_ && move_of(number) == 0;
         return side;
     }
@@ -170,7 +170,7 @@ private:
         for (std::size_t i = 0; i < action_count_; ++i) {
             row_action& action = actions_[i];
             const row_move& move = moves_[i];
-            if (action.side.at != nullptr) action.side.at += move.side;
+            if (action.side.data != nullptr) action.side.data += move.side;
             if (action.cond != nullptr) action.cond += move.cond;
         }
         ranges_[0].last = columns();
@@ -258,7 +258,7 @@ private:
     const std::byte* scores_ahead() const {
         const bool is_alone = plan_.outer.empty() || !may_move_;                      // ahead
         if (is_alone || !plan_.streams || ranges_[0].from == nullptr) return nullptr; // ahead
-        if (plan_.scores.type != row_type::f32) return nullptr;                       // ahead
+        if (plan_.scores.type != elem_type::f32) return nullptr;                      // ahead
         constexpr std::int64_t ahead_bytes = 16
                                              << 10; // twice as fast as one row of 4 KB; L1 holds it
         const std::int64_t rows = std::max<std::int64_t>(1, ahead_bytes / (4 * plan_.columns));

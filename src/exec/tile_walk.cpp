@@ -42,7 +42,7 @@ void repeat(std::byte* buffer, std::int64_t pattern_bytes, std::int64_t repeats)
 }
 
 void ask_for(const lines_ahead& lines) {
-    for (const std::int32_t line : lines.offsets) __builtin_prefetch(lines.from + line, 0, 2);
+    for (const std::int32_t line : lines.offsets) __builtin_prefetch(lines.base + line, 0, 2);
 }
 
 // The buffers of one thread for the operands that are packed.

@@ -15,13 +15,13 @@ struct row_form {
     op_kind kind;
     row_operator op;
     std::size_t inputs;
-    row_operator turned; // if the row is the second input; `replace` if there is none
+    row_operator reversed_operands; // if the row is the second input; `replace` if there is none
     bool has_constants;
 };
 
 constexpr row_form row_forms[] = {
-#define MASKWISE_ROW_BINARY(name, turned, ...)                                                     \
-    {op_kind::name, row_operator::name, 2, row_operator::turned, false},
+#define MASKWISE_ROW_BINARY(name, reversed_operands, ...)                                                     \
+    {op_kind::name, row_operator::name, 2, row_operator::reversed_operands, false},
 #define MASKWISE_ROW_UNARY(name, onednn, onnx, first, ...)                                         \
     {op_kind::name, row_operator::name, 1, row_operator::name, std::string_view(#first) != "none"},
 #include "kernel/rows/operators.inc"
@@ -160,7 +160,7 @@ std::optional<row_step> chain_finder::make_step(const op& user, std::size_t row)
     const row_form* form = find_form(user.kind);
     if (form == nullptr || (form->has_constants && !user.constants)) return std::nullopt;
     if (form->inputs == 1) return row_change{form->op, user.constants.value_or(row_constants{})};
-    const row_operator op = row == 0 ? form->op : form->turned;
+    const row_operator op = row == 0 ? form->op : form->reversed_operands;
     const logical_tensor& side = user.inputs[1 - row];
     if (!broadcasts(user) || op == row_operator::replace || !policy_.may_be_operand(side.id))
         return std::nullopt;

@@ -42,8 +42,8 @@ using select_kernel = kernel_entry<select_key, select_fn>;
 using pick_kernel = kernel_entry<pick_key, pick_fn>;
 using pack_kernel = kernel_entry<pack_key, pack_fn>;
 
-// The kernels of one instruction set, in the order of kernel_list.inc. All but products of bf16 are
-// those of `base`.
+// The kernels of one instruction set, in the order of kernel_list.inc. Only bf16 products differ
+// from those of `base`.
 struct kernel_table {
     isa target, base;
     std::span<const select_kernel> selects;
@@ -51,19 +51,19 @@ struct kernel_table {
     std::span<const pack_kernel> packs;
     row_kernels rows;
     attention_kernels attention;
-    // Of four queries a panel, and of one; without functions where there are no vectors.
-    attention_kernels attention_of_few, attention_of_one;
+    // For panels of four queries and of one. Scalar tables have null functions here.
+    attention_kernels attention_panel_of_4, attention_panel_of_1;
 };
 
-// One table for each instruction set compiled in. Running a kernel needs a CPU that supports it.
-// Exported by the library of the kernels.
+// One table per instruction set compiled in. The caller runs only kernels that the CPU supports.
 __attribute__((visibility("default"))) std::span<const kernel_table* const> kernel_tables();
 
-// The table of exactly that instruction set. Throws argument_error if there is none. Running AMX's
-// products also needs may_use_tiles().
+// The table of exactly this instruction set. Throws argument_error if there is none. AMX products
+// also need may_use_tiles().
 const kernel_table& kernel_table_for(isa target);
 
-// "select_x32_uuz_stream": bits of an element, classes of cond, src_0, src_1 (u, z), stores.
+// "select_x32_uuz_stream": bits of an element; classes of cond, src_0 and src_1 (u: unit, z: zero);
+// stores.
 std::string to_string(const select_key& key);
 // "pick_x128_u": bits of an element, class of cond.
 std::string to_string(const pick_key& key);
@@ -71,8 +71,8 @@ std::string to_string(const pick_key& key);
 std::string to_string(const pack_key& key);
 std::string_view to_string(access_kind kind);
 
-// The entry of a table's list; every key of the list is in every table. Throws argument_error
-// else.
+// The entry with this key. Throws argument_error for a key outside kernel_list.inc; every table has
+// all of its keys.
 template <class Entry>
 const Entry& find_kernel(std::span<const Entry> entries, const decltype(Entry::key)& key) {
     for (const Entry& entry : entries)
@@ -80,7 +80,7 @@ const Entry& find_kernel(std::span<const Entry> entries, const decltype(Entry::k
     throw argument_error("no kernel " + to_string(key));
 }
 
-// Makes streamed stores visible before whatever this thread publishes next.
+// Orders streamed stores before later stores of this thread.
 void finish_streaming();
 
 } // namespace maskwise

@@ -1,6 +1,6 @@
-// Compiles the kernels once for each instruction set of this architecture and makes one table of
-// each. The target is chosen from these tables by base/cpu.hpp, not by Highway's own dispatch:
-// Highway's choice is one for the whole process and not Maskwise's to change.
+// Compiles the kernels once per instruction set of this architecture, and defines a table for each.
+// base/cpu.hpp chooses a table. Highway's own dispatch is not used, because its choice is global to
+// the process.
 
 #include "kernel/kernel_table.hpp"
 #include "kernel/targets.hpp"
@@ -58,8 +58,9 @@ constexpr pack_kernel packs[] = {
 #undef MASKWISE_PACK_KERNEL
 };
 
-constexpr kernel_table table{this_target,    this_target, selects,          picks,           packs,
-                             row_operations, attention,   attention_of_few, attention_of_one};
+constexpr kernel_table table{
+    this_target,          this_target,         selects, picks, packs, row_operations, attention,
+    attention_panel_of_4, attention_panel_of_1};
 
 #if HWY_TARGET == HWY_AVX3
 constexpr kernel_table amx_table{isa::amx,
@@ -69,8 +70,8 @@ constexpr kernel_table amx_table{isa::amx,
                                  packs,
                                  row_operations,
                                  attention_by_tiles<amx_tiles>(attention),
-                                 attention_of_few,
-                                 attention_of_one};
+                                 attention_panel_of_4,
+                                 attention_panel_of_1};
 #endif
 
 #if MASKWISE_HAS_BF16_TABLE
@@ -81,8 +82,8 @@ constexpr kernel_table bf16_table{isa::neon_bf16,
                                   packs,
                                   row_operations,
                                   attention_by_quads(),
-                                  attention_of_few_by_pairs,
-                                  attention_of_one_by_pairs};
+                                  attention_panel_of_4_by_pairs,
+                                  attention_panel_of_1_by_pairs};
 #endif
 
 } // namespace HWY_NAMESPACE

@@ -1,4 +1,4 @@
-// What the kernels of one Highway target share.
+// Definitions shared by all kernels of one Highway target.
 
 #if defined(MASKWISE_KERNEL_TARGET_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_TARGET_INL
@@ -21,14 +21,14 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Products of bf16 on ARM, in tables of their own. Of clang see base/cpu.cpp.
+// bf16 products on ARM have a separate table. base/cpu.cpp says why clang has none.
 #undef MASKWISE_HAS_BF16_TABLE
 #define MASKWISE_HAS_BF16_TABLE (HWY_TARGET == HWY_NEON && !HWY_COMPILER_CLANG)
 
 #undef MASKWISE_LAMBDA_ATTR
 #define MASKWISE_LAMBDA_ATTR HWY_ATTR __attribute__((always_inline))
 
-// Elements of 16 bytes travel as two lanes of 8.
+// An element of 16 bytes occupies two lanes of 8.
 template <std::size_t Width>
 using lane_of = std::conditional_t<
     Width == 1, std::uint8_t,

@@ -99,7 +99,7 @@ void lay_out_transpose(operand_access& access, const levels& from, const transpo
     access.layout.block_offsets = offsets_of(from, t.blocks);
     access.layout.block_places = places_of(from, t.blocks, width);
     access.layout.items = static_cast<std::int64_t>(access.layout.offsets.size());
-    access.layout.most_items = items_at_once(access.layout.offsets, native_caches());
+    access.layout.max_items = items_at_once(access.layout.offsets, native_caches());
     access.layout.groups = product(from, t.groups);
     access.layout.blocks = static_cast<std::int64_t>(access.layout.block_offsets.size());
     access.layout.group_bytes = width;

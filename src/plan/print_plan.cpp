@@ -14,8 +14,8 @@ std::string access_text(const operand_access& access) {
     const std::int64_t width = std::max<std::int64_t>(1, access.layout.item_bytes);
     std::string text = access.columns == column_class::unit ? "unit" : "zero";
     if (access.kind != access_kind::direct) text = to_string(access.kind);
-    if (access.kind == access_kind::transpose && access.layout.most_items < widest_block / width)
-        append(text, ':', access.layout.most_items);
+    if (access.kind == access_kind::transpose && access.layout.max_items < max_block_items / width)
+        append(text, ':', access.layout.max_items);
     return access.lines.empty() ? text : text + "+ahead";
 }
 

@@ -24,7 +24,7 @@ void require_type(data_type type, role as, const char* name) {
 row_operand make_operand(const tensor_desc& desc, const dims& shape, role as, const char* name) {
     require_type(desc.type, as, name);
     row_operand operand;
-    operand.type = row_type_of(desc.type);
+    operand.type = elem_type_of(desc.type);
     operand.width_bytes = static_cast<std::int64_t>(width_bytes(desc.type));
     const dims strides = broadcast_strides(desc, shape);
     const std::int64_t column_bytes = strides[shape.rank() - 1];
@@ -166,7 +166,7 @@ bool pays_to_stream(const row_plan& plan, std::int64_t stream_from_bytes) {
 
 constexpr const char* operator_names[] = {
 #define MASKWISE_ROW_BINARY(name, ...) #name,
-#define MASKWISE_ROW_TURNED(name) #name,
+#define MASKWISE_ROW_REVERSED(name) #name,
 #define MASKWISE_ROW_SELECT(name) #name,
 #define MASKWISE_ROW_UNARY(name, ...) #name,
 #define MASKWISE_ROW_ROUNDING(name) #name,
@@ -184,7 +184,7 @@ struct step_name {
 std::string end_of(const row_plan& plan) {
     std::string text = plan.soft_max ? " soft_max" : "";
     if (plan.statistics) text += " statistics";
-    if (plan.result.type == row_type::i8 || plan.result.type == row_type::u8) text += " quantize";
+    if (plan.result.type == elem_type::i8 || plan.result.type == elem_type::u8) text += " quantize";
     return text;
 }
 

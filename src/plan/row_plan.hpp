@@ -14,11 +14,11 @@
 namespace maskwise {
 
 // The row kernel's word for a type that rows may have; for any other f32.
-constexpr row_type row_type_of(data_type type) {
-    if (type == data_type::bf16) return row_type::bf16;
-    if (type == data_type::f16) return row_type::f16;
-    if (type == data_type::i8) return row_type::i8;
-    return type == data_type::u8 ? row_type::u8 : row_type::f32;
+constexpr elem_type elem_type_of(data_type type) {
+    if (type == data_type::bf16) return elem_type::bf16;
+    if (type == data_type::f16) return elem_type::f16;
+    if (type == data_type::i8) return elem_type::i8;
+    return type == data_type::u8 ? elem_type::u8 : elem_type::f32;
 }
 
 // The steps that each row of scores goes through, in order: the chain around a Select. `side`,
@@ -71,7 +71,7 @@ bool is_causal(const std::vector<row_step>& steps);
 
 // An operand as the walk over rows meets it.
 struct row_operand {
-    row_type type = row_type::f32; // a cond has none
+    elem_type type = elem_type::f32; // a cond has none
     std::int64_t width_bytes = 4;
     bool is_scalar = false; // one element a row
     dims strides_bytes;     // of the dimensions before the last

@@ -32,7 +32,7 @@ bool pays(const levels& from, const transposition& t, std::int64_t width) {
 // Whether lines of the first items meet in a set of L1 that has fewer ways.
 bool crowd(std::span<const std::int32_t> offsets, const cache_facts& caches) {
     const std::int64_t sets = caches.l1_bytes / (line_bytes * caches.l1_ways);
-    std::array<std::int64_t, widest_block> lines;
+    std::array<std::int64_t, max_block_items> lines;
     std::size_t count = 0;
     for (const std::int32_t offset : offsets) {
         const std::int64_t line = offset / line_bytes;
@@ -49,7 +49,7 @@ bool crowd(std::span<const std::int32_t> offsets, const cache_facts& caches) {
 
 std::int64_t items_at_once(std::span<const std::int32_t> offsets, const cache_facts& caches) {
     constexpr std::size_t least = 4;
-    std::size_t items = widest_block;
+    std::size_t items = max_block_items;
     while (items > least && crowd(offsets.first(std::min(items, offsets.size())), caches))
         items /= 2;
     return static_cast<std::int64_t>(items);

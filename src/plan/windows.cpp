@@ -66,7 +66,7 @@ byte_windows choose_windows(std::span<const std::int32_t> offsets, std::int64_t 
         places.push_back(places_of(offsets, item_bytes, first));
         const auto windows = static_cast<std::int64_t>(cover(places.back()).size());
         found.count = std::max(found.count, windows);
-        // At most 16 moves a register, for items of one byte: count stays within most_windows.
+        // At most 16 moves a register, for items of one byte: count stays within max_windows.
         if (2 * registers * found.count > moves) return {};
     }
     for (const byte_places& each : places) {

@@ -56,7 +56,7 @@ struct product_case {
     std::int64_t rows, steps, queries, panel;
     bf16_matrix a, b; // b: pairs of each query
     guarded_buffer c, factor;
-    bool goes_on, has_factor;
+    bool accumulates, has_factor;
 
     product_case(generator& random, std::int64_t lanes)
         : rows(draw(random, 0, 70)), steps(draw(random, 0, 40)), queries(draw(random, 1, lanes)),
@@ -64,7 +64,7 @@ struct product_case {
           b(random, steps, 2 * lanes, 0),
           c(static_cast<std::size_t>(rows * panel) * sizeof(float), guarded_buffer::edge::back),
           factor(static_cast<std::size_t>(panel) * sizeof(float), guarded_buffer::edge::back),
-          goes_on(one_in(random, 3)), has_factor(!goes_on && one_in(random, 2)) {
+          accumulates(one_in(random, 3)), has_factor(!accumulates && one_in(random, 2)) {
         for (std::int64_t i = 0; i < rows * panel; ++i) put(c, i, draw(random, -99, 99));
         for (std::int64_t q = 0; q < panel; ++q) put(factor, q, 1 << draw(random, 0, 4));
     }
@@ -79,13 +79,13 @@ struct product_case {
                 reinterpret_cast<float*>(c.data()),
                 has_factor ? reinterpret_cast<const float*>(factor.data()) : nullptr,
                 queries,
-                goes_on};
+                accumulates};
     }
 
     float sum(std::int64_t row, std::int64_t query) const { return get(c, row * panel + query); }
     // Of the sums before the product: what theirs begins with, and what becomes of it in the end.
     float first_sum(std::int64_t row, std::int64_t query) const {
-        return goes_on ? sum(row, query) : 0;
+        return accumulates ? sum(row, query) : 0;
     }
     float with_factor(float added, std::int64_t row, std::int64_t query) const {
         return has_factor ? sum(row, query) * get(factor, query) + added : added;
@@ -99,7 +99,8 @@ struct product_case {
     std::string text(std::int64_t row, std::int64_t query) const {
         return "row " + std::to_string(row) + ", query " + std::to_string(query) + " of " +
                std::to_string(rows) + 'x' + std::to_string(steps) + 'x' + std::to_string(queries) +
-               ", goes on " + std::to_string(goes_on) + ", factor " + std::to_string(has_factor);
+               ", goes on " + std::to_string(accumulates) + ", factor " +
+               std::to_string(has_factor);
     }
 
 private:

@@ -25,7 +25,7 @@ struct pack_job : pack_layout {
         groups = one_in(random, 3) ? draw(random, 1, 4) : draw(random, 1, 40);
         // Elements of a byte are transposed by 32 items at once.
         if (transposes && one_in(random, 4)) items = draw(random, 1, 100);
-        if (one_in(random, 2)) most_items = std::int64_t{4} << draw(random, 0, 3);
+        if (one_in(random, 2)) max_items = std::int64_t{4} << draw(random, 0, 3);
         blocks = draw(random, 1, 3);
         const std::int64_t taken = key.kind == access_kind::splat ? unit : item_bytes;
         const bool dense = one_in(random, 3);
@@ -87,7 +87,7 @@ struct pack_job : pack_layout {
         for (std::int64_t at = 0; at < bytes; at += window_bytes)
             windows.count =
                 std::max(windows.count, add_register(std::min(at, bytes - window_bytes)));
-        if (windows.count > most_windows) {
+        if (windows.count > max_windows) {
             windows.count = 0;
             return;
         }

@@ -31,7 +31,7 @@ struct weighed_panel {
         given.keys = keys;
         given.queries = panel;
         given.in_pairs = true;
-        kernels.weigh(given, {maximum.data(), sum.data(), nullptr}, factor.data());
+        kernels.softmax_update(given, {maximum.data(), sum.data(), nullptr}, factor.data());
     }
     float weight(std::int64_t key, std::int64_t query) const {
         const auto pair =

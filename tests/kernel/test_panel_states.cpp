@@ -43,7 +43,7 @@ void expect_joined_and_stored(const attention_kernels& kernels, std::int64_t col
     const std::vector<float> factors(static_cast<std::size_t>(panel), 0.5F);
     std::vector<float> work(static_cast<std::size_t>(panel * columns + row_block_elems));
     kernels.store_panel(into.state().values, factors.data(), panel, columns,
-                        {dst.data(), row_type::f32, 4 * columns, 4}, work.data());
+                        {dst.data(), elem_type::f32, 4 * columns, 4}, work.data());
     expect_all(dst, 2);
 }
 
@@ -55,7 +55,7 @@ void for_each_panel_kernels(Visit visit) {
         if (std::ranges::count(supported, table->target) == 0) continue;
         SCOPED_TRACE(to_string(table->target));
         for (const attention_kernels* kernels :
-             {&table->attention, &table->attention_of_few, &table->attention_of_one})
+             {&table->attention, &table->attention_panel_of_4, &table->attention_panel_of_1})
             if (kernels->panel != nullptr) {
                 ASSERT_NO_FATAL_FAILURE(visit(*kernels));
             }
@@ -85,8 +85,8 @@ void expect_joined_sums(const attention_kernels& kernels, std::int64_t first, st
     const auto values = floats_of(sums.values);
     for (std::int64_t i = 0; i < std::ssize(values); ++i)
         if (is_own(i)) values[static_cast<std::size_t>(i)] = 3;
-    kernels.join_sums(into.state().values, sums.state().values,
-                      has_factor ? factor.data() : nullptr, first, last, columns);
+    kernels.accumulate_sums(into.state().values, sums.state().values,
+                            has_factor ? factor.data() : nullptr, first, last, columns);
     for (std::int64_t i = 0; i < std::ssize(values); ++i) {
         const float own = 3 + (has_factor ? static_cast<float>(query_of(i)) : 0);
         ASSERT_EQ(floats_of(into.values)[static_cast<std::size_t>(i)], is_own(i) ? own : 1) << i;

@@ -120,9 +120,9 @@ void expect_product(const attention_kernels& kernels, generator& random) {
     what.for_each_sum([&](std::int64_t row, std::int64_t query) {
         wanted.push_back(expected(what, row, query));
     });
-    kernels.enter();
+    kernels.begin_products();
     kernels.multiply_key_pairs(what.product());
-    kernels.leave();
+    kernels.end_products();
     std::size_t i = 0;
     what.for_each_sum([&](std::int64_t row, std::int64_t query) {
         ASSERT_PRED2(is_same, what.sum(row, query), wanted[i++]) << what.text(row, query);
@@ -173,7 +173,7 @@ TEST(pairs_of_rows, are_where_load_pairs_says) {
             const guarded_buffer to(static_cast<std::size_t>((rows + 1) / 2 * columns * 4),
                                     guarded_buffer::edge::back);
             const strided_matrix made = table->attention.load_pairs(
-                {from.memory.data(), row_type::bf16, from.row_bytes, 2}, rows, columns, i % 2 == 0,
+                {from.memory.data(), elem_type::bf16, from.row_bytes, 2}, rows, columns, i % 2 == 0,
                 reinterpret_cast<float*>(to.data()));
             for (std::int64_t r = 0; r < (rows + 1) / 2 * 2; ++r)
                 for (std::int64_t c = 0; c < columns; ++c) {

@@ -7,10 +7,10 @@
 #define MASKWISE_KERNEL_ATTENTION_ATTENTION_INL
 #endif
 
-#include "kernel/attention/few-inl.hpp"
+#include "kernel/attention/bf16_quads-inl.hpp"
+#include "kernel/attention/narrow_panel-inl.hpp"
 #include "kernel/attention/panel-inl.hpp"
 #include "kernel/attention/product-inl.hpp"
-#include "kernel/attention/quads-inl.hpp"
 #include "kernel/attention/tiles-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -20,7 +20,7 @@ namespace HWY_NAMESPACE {
 #if HWY_TARGET == HWY_AVX3
 constexpr auto* multiply_pairs = multiply<bf16_pair_product>;
 #else
-constexpr void (*multiply_pairs)(const panel_product&) = nullptr; // of a table of their own
+constexpr void (*multiply_pairs)(const panel_product&) = nullptr; // the bf16 table has its own
 #endif
 
 constexpr attention_kernels attention{.panel = wide_panel::queries,
@@ -28,46 +28,50 @@ constexpr attention_kernels attention{.panel = wide_panel::queries,
                                       .multiply_values = multiply<f32_product>,
                                       .multiply_key_pairs = multiply_pairs,
                                       .multiply_value_pairs = multiply_pairs,
-                                      .weigh = panel_weigh<wide_panel>,
-                                      .finish = panel_finish<wide_panel>,
+                                      .softmax_update = panel_softmax_update<wide_panel>,
+                                      .apply_mask = panel_apply_mask<wide_panel>,
                                       .exponentiate = panel_exponentiate<wide_panel>,
                                       .normalize = panel_normalize<wide_panel>,
                                       .merge = panel_merge,
-                                      .join_sums = panel_join_sums,
+                                      .accumulate_sums = panel_accumulate_sums,
                                       .load_rows = rows_as_f32,
                                       .load_pairs = rows_as_pairs,
                                       .load_queries = panel_load<wide_panel>,
                                       .load_panel = panel_load<wide_panel>,
                                       .load_conds = panel_load_conds<wide_panel>,
-                                      .see_rows = see_rows,
+                                      .update_range = update_range,
                                       .largest_norm = largest_norm,
                                       .add_rows = panel_add_rows,
                                       .store_panel = panel_store};
 
-// Of four queries a panel, and of one; with products of bf16, where the table has them.
+// Panels of four queries and of one, with bf16 products if the instruction set has them.
 #if HWY_TARGET == HWY_SCALAR
-constexpr attention_kernels attention_of_few{}, attention_of_one{};
+constexpr attention_kernels attention_panel_of_4{}, attention_panel_of_1{};
 #elif HWY_TARGET == HWY_AVX3
-constexpr attention_kernels attention_of_few =
-    attention_by_few<few_panel<4>>(attention, multiply_rows<bf16_pair_product, row_type::f32>);
-constexpr attention_kernels attention_of_one = attention_by_few<few_panel<1>>(
-    attention, multiply_rows_by_one<bf16_pair_product, row_type::f32>);
+constexpr attention_kernels attention_panel_of_4 = attention_by_narrow_panel<narrow_panel<4>>(
+    attention, multiply_rows<bf16_pair_product, elem_type::f32>);
+constexpr attention_kernels attention_panel_of_1 = attention_by_narrow_panel<narrow_panel<1>>(
+    attention, multiply_rows_by_one<bf16_pair_product, elem_type::f32>);
 #else
-constexpr attention_kernels attention_of_few = attention_by_few<few_panel<4>>(attention, nullptr);
-constexpr attention_kernels attention_of_one = attention_by_few<few_panel<1>>(attention, nullptr);
+constexpr attention_kernels attention_panel_of_4 =
+    attention_by_narrow_panel<narrow_panel<4>>(attention, nullptr);
+constexpr attention_kernels attention_panel_of_1 =
+    attention_by_narrow_panel<narrow_panel<1>>(attention, nullptr);
 #endif
 
 #if MASKWISE_HAS_BF16_TABLE
 
 constexpr attention_kernels attention_by_quads() {
-    attention_kernels made = attention;
-    made.multiply_key_pairs = made.multiply_value_pairs = multiply_by_quads;
-    return made;
+    attention_kernels kernels = attention;
+    kernels.multiply_key_pairs = kernels.multiply_value_pairs = multiply_by_quads;
+    return kernels;
 }
-constexpr attention_kernels attention_of_few_by_pairs =
-    attention_by_few<few_panel<4>>(attention, multiply_rows<bf16_pair_product, row_type::f32>);
-constexpr attention_kernels attention_of_one_by_pairs = attention_by_few<few_panel<1>>(
-    attention, multiply_rows_by_one<bf16_pair_product, row_type::f32>);
+constexpr attention_kernels attention_panel_of_4_by_pairs =
+    attention_by_narrow_panel<narrow_panel<4>>(attention,
+                                               multiply_rows<bf16_pair_product, elem_type::f32>);
+constexpr attention_kernels attention_panel_of_1_by_pairs =
+    attention_by_narrow_panel<narrow_panel<1>>(
+        attention, multiply_rows_by_one<bf16_pair_product, elem_type::f32>);
 
 #endif
 

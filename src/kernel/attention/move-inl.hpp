@@ -1,4 +1,4 @@
-// Matrices of the client's to panels of attention and back, for one Highway target.
+// Moves matrices between client memory and panels, for one Highway target.
 
 #if defined(MASKWISE_KERNEL_ATTENTION_MOVE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_ATTENTION_MOVE_INL
@@ -15,178 +15,176 @@ HWY_BEFORE_NAMESPACE();
 namespace maskwise {
 namespace HWY_NAMESPACE {
 
-// Element c of row r becomes element r of row c.
 template <std::size_t Width>
-HWY_ATTR HWY_INLINE void transpose_singly(const std::byte* from, std::int64_t from_bytes,
+HWY_ATTR HWY_INLINE void transpose_singly(const std::byte* src, std::int64_t src_bytes,
                                           std::int64_t row_count, std::int64_t columns,
-                                          std::byte* to, std::int64_t to_bytes) {
+                                          std::byte* dst, std::int64_t dst_bytes) {
     constexpr std::int64_t width = Width;
     for (std::int64_t c = 0; c < columns; ++c)
         for (std::int64_t r = 0; r < row_count; ++r)
-            std::memcpy(to + c * to_bytes + r * width, from + r * from_bytes + c * width, Width);
+            std::memcpy(dst + c * dst_bytes + r * width, src + r * src_bytes + c * width, Width);
 }
 
-// In squares of N; what is left on the right and below is moved element by element.
+// Transposes in squares of n; the rest on the right and below one element at a time.
 template <std::size_t Width>
-HWY_ATTR HWY_INLINE void transpose_matrix(const std::byte* from, std::int64_t from_bytes,
+HWY_ATTR HWY_INLINE void transpose_matrix(const std::byte* src, std::int64_t src_bytes,
                                           std::int64_t row_count, std::int64_t columns,
-                                          std::byte* to, std::int64_t to_bytes) {
+                                          std::byte* dst, std::int64_t dst_bytes) {
     std::int64_t whole_rows = 0, whole_columns = 0;
     constexpr std::int64_t width = Width;
 #if HWY_TARGET != HWY_SCALAR
     constexpr std::size_t side = 16 / Width;
     constexpr std::int64_t n = side;
     constexpr std::int64_t most_bytes = std::numeric_limits<std::int32_t>::max() / n;
-    if (std::max(std::abs(from_bytes), std::abs(to_bytes)) > most_bytes)
-        return transpose_singly<Width>(from, from_bytes, row_count, columns, to, to_bytes);
+    if (std::max(std::abs(src_bytes), std::abs(dst_bytes)) > most_bytes)
+        return transpose_singly<Width>(src, src_bytes, row_count, columns, dst, dst_bytes);
     std::int32_t offsets[side], places[side];
     for (std::int64_t i = 0; i < n; ++i) {
-        offsets[i] = static_cast<std::int32_t>(i * from_bytes);
-        places[i] = static_cast<std::int32_t>(i * to_bytes);
+        offsets[i] = static_cast<std::int32_t>(i * src_bytes);
+        places[i] = static_cast<std::int32_t>(i * dst_bytes);
     }
     whole_rows = row_count / n * n;
     whole_columns = columns / n * n;
     const auto move = [&](std::int64_t r, std::int64_t c) HWY_ATTR {
-        square_block<Width, side, 1>::move(from + r * from_bytes + c * width, offsets,
-                                           to + c * to_bytes + r * width, places);
+        square_block<Width, side, 1>::move(src + r * src_bytes + c * width, offsets,
+                                           dst + c * dst_bytes + r * width, places);
     };
-    // Along the rows that lie further apart: those of many heads may all meet in one set of a
-    // cache, which holds a few of them only.
-    if (std::abs(to_bytes) > std::abs(from_bytes))
+    // Walks along the side with the larger stride first: with many heads its rows may all map to
+    // one cache set, which holds only a few.
+    if (std::abs(dst_bytes) > std::abs(src_bytes))
         for (std::int64_t c = 0; c < whole_columns; c += n)
             for (std::int64_t r = 0; r < whole_rows; r += n) move(r, c);
     else
         for (std::int64_t r = 0; r < whole_rows; r += n)
             for (std::int64_t c = 0; c < whole_columns; c += n) move(r, c);
 #endif
-    transpose_singly<Width>(from + whole_columns * width, from_bytes, whole_rows,
-                            columns - whole_columns, to + whole_columns * to_bytes, to_bytes);
-    transpose_singly<Width>(from + whole_rows * from_bytes, from_bytes, row_count - whole_rows,
-                            columns, to + whole_rows * width, to_bytes);
+    transpose_singly<Width>(src + whole_columns * width, src_bytes, whole_rows,
+                            columns - whole_columns, dst + whole_columns * dst_bytes, dst_bytes);
+    transpose_singly<Width>(src + whole_rows * src_bytes, src_bytes, row_count - whole_rows,
+                            columns, dst + whole_rows * width, dst_bytes);
 }
 
-// The first of a vector's elements; the rest of it is 0.
-template <row_type Type>
-HWY_ATTR HWY_INLINE row_v load_part(const std::byte* from, std::int64_t elems) {
-    std::byte near[row_block_elems * sizeof(float)] = {};
-    std::memcpy(near, from, static_cast<std::size_t>(elems * bytes_of(Type)));
-    return load_elements<Type>(near);
+// Loads the first `elems` elements of a vector; the others are 0.
+template <elem_type Type>
+HWY_ATTR HWY_INLINE vec_f32 load_part(const std::byte* src, std::int64_t elems) {
+    std::byte buffer[row_block_elems * sizeof(float)] = {};
+    std::memcpy(buffer, src, static_cast<std::size_t>(elems * bytes_of(Type)));
+    return load_elements<Type>(buffer);
 }
 
-// A vector of floats, or the first of one.
-HWY_ATTR HWY_INLINE row_v load_floats(const float* from, std::int64_t count) {
-    if (count >= row_lanes()) return hn::LoadU(row_d(), from);
-    return load_part<row_type::f32>(reinterpret_cast<const std::byte*>(from), count);
+// Loads or stores a vector, or its first `count` elements.
+HWY_ATTR HWY_INLINE vec_f32 load_floats(const float* src, std::int64_t count) {
+    if (count >= f32_lanes()) return hn::LoadU(f32_tag(), src);
+    return load_part<elem_type::f32>(reinterpret_cast<const std::byte*>(src), count);
 }
-HWY_ATTR HWY_INLINE void store_floats(row_v values, std::int64_t count, float* to) {
-    if (count >= row_lanes()) return hn::StoreU(values, row_d(), to);
+HWY_ATTR HWY_INLINE void store_floats(vec_f32 values, std::int64_t count, float* dst) {
+    if (count >= f32_lanes()) return hn::StoreU(values, f32_tag(), dst);
     float all[row_block_elems];
-    hn::StoreU(values, row_d(), all);
-    std::memcpy(to, all, static_cast<std::size_t>(count) * sizeof(float));
+    hn::StoreU(values, f32_tag(), all);
+    std::memcpy(dst, all, static_cast<std::size_t>(count) * sizeof(float));
 }
 
-// Brings lines near that will be read soon; any address.
-HWY_INLINE void ask_for_row(const std::byte* first, std::int64_t bytes) {
+// Prefetches the lines of a row. Any address is safe.
+HWY_INLINE void prefetch_row(const std::byte* first, std::int64_t bytes) {
     constexpr std::int64_t line_bytes = 64;
-    for (std::int64_t at = 0; at < bytes; at += line_bytes) __builtin_prefetch(first + at);
+    for (std::int64_t i = 0; i < bytes; i += line_bytes) __builtin_prefetch(first + i);
 }
 
-// Side by side in memory. Less than a vector goes through memory of its own.
-template <row_type Type>
-HWY_ATTR HWY_INLINE void load_dense_row(const std::byte* from, std::int64_t elems, float* to) {
-    const row_d d;
+// Loads contiguous elements. The tail is read exactly.
+template <elem_type Type>
+HWY_ATTR HWY_INLINE void load_dense_row(const std::byte* src, std::int64_t elems, float* dst) {
+    const f32_tag d;
     constexpr std::int64_t width = bytes_of(Type);
-    const std::int64_t lanes = row_lanes();
+    const std::int64_t lanes = f32_lanes();
     std::int64_t i = 0;
     for (; i + lanes <= elems; i += lanes)
-        hn::StoreU(load_elements<Type>(from + i * width), d, to + i);
-    if (i < elems) store_floats(load_part<Type>(from + i * width, elems - i), elems - i, to + i);
+        hn::StoreU(load_elements<Type>(src + i * width), d, dst + i);
+    if (i < elems) store_floats(load_part<Type>(src + i * width, elems - i), elems - i, dst + i);
 }
 
-template <row_type Type>
-HWY_ATTR HWY_INLINE void load_row(const std::byte* from, std::int64_t column_bytes,
-                                  std::int64_t elems, float* to) {
+template <elem_type Type>
+HWY_ATTR HWY_INLINE void load_row(const std::byte* src, std::int64_t column_bytes,
+                                  std::int64_t elems, float* dst) {
     constexpr std::int64_t width = bytes_of(Type);
-    if (column_bytes == width) return load_dense_row<Type>(from, elems, to);
-    std::byte near[row_block_elems * sizeof(float)];
+    if (column_bytes == width) return load_dense_row<Type>(src, elems, dst);
+    std::byte buffer[row_block_elems * sizeof(float)];
     for (std::int64_t first = 0; first < elems; first += row_block_elems) {
         const std::int64_t count = std::min(row_block_elems, elems - first);
         for (std::int64_t i = 0; i < count; ++i)
-            std::memcpy(near + i * width, from + (first + i) * column_bytes,
+            std::memcpy(buffer + i * width, src + (first + i) * column_bytes,
                         static_cast<std::size_t>(width));
-        load_dense_row<Type>(near, count, to + first);
+        load_dense_row<Type>(buffer, count, dst + first);
     }
 }
 
-HWY_ATTR inline void rows_as_f32(const strided_matrix& from, std::int64_t row_count,
-                                 std::int64_t columns, float* to) {
-    const std::byte* at = from.first;
-    const std::int64_t bytes = row_count > 1 ? columns * bytes_of(from.type) : 0;
-    for (std::int64_t r = 0; r < row_count; ++r, at += from.row_bytes, to += columns) {
-        ask_for_row(at + row_count * from.row_bytes, bytes); // of the tile behind this one
-        if (from.type == row_type::f32)
-            load_row<row_type::f32>(at, from.column_bytes, columns, to);
-        else if (from.type == row_type::bf16)
-            load_row<row_type::bf16>(at, from.column_bytes, columns, to);
+HWY_ATTR inline void rows_as_f32(const strided_matrix& src, std::int64_t row_count,
+                                 std::int64_t columns, float* dst) {
+    const std::byte* row = src.first;
+    const std::int64_t bytes = row_count > 1 ? columns * bytes_of(src.type) : 0;
+    for (std::int64_t r = 0; r < row_count; ++r, row += src.row_bytes, dst += columns) {
+        prefetch_row(row + row_count * src.row_bytes, bytes); // of the next tile
+        if (src.type == elem_type::f32)
+            load_row<elem_type::f32>(row, src.column_bytes, columns, dst);
+        else if (src.type == elem_type::bf16)
+            load_row<elem_type::bf16>(row, src.column_bytes, columns, dst);
         else
-            load_row<row_type::f16>(at, from.column_bytes, columns, to);
+            load_row<elem_type::f16>(row, src.column_bytes, columns, dst);
     }
 }
 
-// Row r and the one below it, element by element; the last row may be alone. Stands for any type of
-// 16 bits, and any alignment.
-HWY_ATTR inline strided_matrix rows_as_pairs(const strided_matrix& from, std::int64_t row_count,
-                                             std::int64_t columns, bool asks_ahead, float* to) {
-    const std::int64_t pair_bytes = bytes_of(row_type::f32);
-    const strided_matrix made{reinterpret_cast<std::byte*>(to), row_type::f32, columns * pair_bytes,
-                              pair_bytes};
-    const hn::RebindToUnsigned<row_d> du;
-    const hn::Rebind<std::uint16_t, row_d> d16;
-    const std::int64_t lanes = row_lanes();
-    for (std::int64_t r = 0; r < row_count; r += 2, to += columns) {
-        const auto* even = reinterpret_cast<const std::uint16_t*>(from.first + r * from.row_bytes);
+// Interleaves rows r and r + 1; a last row may be single. For any 16-bit type and alignment.
+HWY_ATTR inline strided_matrix rows_as_pairs(const strided_matrix& src, std::int64_t row_count,
+                                             std::int64_t columns, bool prefetches, float* dst) {
+    const std::int64_t pair_bytes = bytes_of(elem_type::f32);
+    const strided_matrix pairs{reinterpret_cast<std::byte*>(dst), elem_type::f32,
+                               columns * pair_bytes, pair_bytes};
+    const hn::RebindToUnsigned<f32_tag> du;
+    const hn::Rebind<std::uint16_t, f32_tag> d16;
+    const std::int64_t lanes = f32_lanes();
+    for (std::int64_t r = 0; r < row_count; r += 2, dst += columns) {
+        const auto* even = reinterpret_cast<const std::uint16_t*>(src.first + r * src.row_bytes);
         const bool is_last = r + 1 == row_count;
-        const auto* odd = reinterpret_cast<const std::uint16_t*>(
-            from.first + (is_last ? r : r + 1) * from.row_bytes);
+        const auto* odd = reinterpret_cast<const std::uint16_t*>(src.first + (is_last ? r : r + 1) *
+                                                                                 src.row_bytes);
         std::int64_t c = 0;
-        if (asks_ahead) { // the same rows of the tile behind this one
-            const std::int64_t bytes = columns * bytes_of(row_type::bf16);
-            const std::byte* const next = from.first + (r + row_count) * from.row_bytes;
-            ask_for_row(next, bytes);
-            ask_for_row(next + from.row_bytes, bytes);
+        if (prefetches) { // the same rows of the next tile
+            const std::int64_t bytes = columns * bytes_of(elem_type::bf16);
+            const std::byte* const next = src.first + (r + row_count) * src.row_bytes;
+            prefetch_row(next, bytes);
+            prefetch_row(next + src.row_bytes, bytes);
         }
         for (; c + lanes <= columns; c += lanes) {
             const auto low = hn::PromoteTo(du, hn::LoadU(d16, even + c));
             auto high = hn::ShiftLeft<16>(hn::PromoteTo(du, hn::LoadU(d16, odd + c)));
             if (is_last) high = hn::Zero(du);
-            hn::StoreU(hn::BitCast(row_d(), hn::Or(low, high)), row_d(), to + c);
+            hn::StoreU(hn::BitCast(f32_tag(), hn::Or(low, high)), f32_tag(), dst + c);
         }
         for (; c < columns; ++c) {
             std::uint16_t both[2] = {};
             std::memcpy(&both[0], even + c, sizeof both[0]);
             if (!is_last) std::memcpy(&both[1], odd + c, sizeof both[1]);
-            std::memcpy(to + c, both, sizeof both);
+            std::memcpy(dst + c, both, sizeof both);
         }
     }
-    return made;
+    return pairs;
 }
 
-// The same, pairs of a column side by side.
-HWY_ATTR inline strided_matrix rows_as_turned_pairs(const strided_matrix& from,
-                                                    std::int64_t row_count, std::int64_t columns,
-                                                    bool, float* to) {
-    const std::int64_t pair_bytes = bytes_of(row_type::f32);
+// The same, with the pairs of a column contiguous.
+HWY_ATTR inline strided_matrix rows_as_transposed_pairs(const strided_matrix& src,
+                                                        std::int64_t row_count,
+                                                        std::int64_t columns, bool, float* dst) {
+    const std::int64_t pair_bytes = bytes_of(elem_type::f32);
     const std::int64_t column_bytes = (row_count + 1) / 2 * pair_bytes;
-    auto* const first = reinterpret_cast<std::byte*>(to);
+    auto* const first = reinterpret_cast<std::byte*>(dst);
     if (row_count % 2 != 0)
         for (std::int64_t c = 1; c <= columns; ++c)
             std::memset(first + c * column_bytes - pair_bytes / 2, 0, sizeof(std::uint16_t));
-    transpose_matrix<2>(from.first, from.row_bytes, row_count, columns, first, column_bytes);
-    return {first, row_type::f32, pair_bytes, column_bytes};
+    transpose_matrix<2>(src.first, src.row_bytes, row_count, columns, first, column_bytes);
+    return {first, elem_type::f32, pair_bytes, column_bytes};
 }
 
 constexpr bool is_dense_f32(const strided_matrix& matrix) {
-    return matrix.type == row_type::f32 && matrix.column_bytes == bytes_of(row_type::f32);
+    return matrix.type == elem_type::f32 && matrix.column_bytes == bytes_of(elem_type::f32);
 }
 
 HWY_ATTR HWY_INLINE void multiply_all(float* values, std::int64_t count, float factor) {
@@ -194,83 +192,83 @@ HWY_ATTR HWY_INLINE void multiply_all(float* values, std::int64_t count, float f
 }
 
 template <class Panel>
-HWY_ATTR void panel_load(const strided_matrix& from, std::int64_t queries, std::int64_t columns,
-                         float factor, float* to, float* work) {
+HWY_ATTR void panel_load(const strided_matrix& src, std::int64_t queries, std::int64_t columns,
+                         float factor, float* dst, float* scratch) {
     const std::int64_t panel = Panel::queries();
-    const std::int64_t float_bytes = bytes_of(row_type::f32);
+    const std::int64_t float_bytes = bytes_of(elem_type::f32);
     if (queries < panel)
-        std::memset(to, 0, static_cast<std::size_t>(columns * panel) * sizeof(float));
-    auto* const bytes = reinterpret_cast<std::byte*>(to);
-    if (is_dense_f32(from)) {
-        transpose_matrix<4>(from.first, from.row_bytes, queries, columns, bytes,
-                            panel * float_bytes);
+        std::memset(dst, 0, static_cast<std::size_t>(columns * panel) * sizeof(float));
+    auto* const bytes = reinterpret_cast<std::byte*>(dst);
+    if (is_dense_f32(src)) {
+        transpose_matrix<4>(src.first, src.row_bytes, queries, columns, bytes, panel * float_bytes);
     } else {
-        rows_as_f32(from, queries, columns, work);
-        transpose_matrix<4>(reinterpret_cast<const std::byte*>(work), columns * float_bytes,
+        rows_as_f32(src, queries, columns, scratch);
+        transpose_matrix<4>(reinterpret_cast<const std::byte*>(scratch), columns * float_bytes,
                             queries, columns, bytes, panel * float_bytes);
     }
-    if (factor != 1) multiply_all(to, columns * panel, factor);
+    if (factor != 1) multiply_all(dst, columns * panel, factor);
 }
 
 template <class Panel>
-HWY_ATTR void panel_load_conds(const strided_matrix& from, std::int64_t queries, std::int64_t keys,
-                               std::byte* to) {
+HWY_ATTR void panel_load_conds(const strided_matrix& src, std::int64_t queries, std::int64_t keys,
+                               std::byte* dst) {
     const std::int64_t panel = Panel::queries();
-    if (queries < panel) std::memset(to, 0, static_cast<std::size_t>(keys * panel));
-    if (from.column_bytes == 1)
-        return transpose_matrix<1>(from.first, from.row_bytes, queries, keys, to, panel);
+    if (queries < panel) std::memset(dst, 0, static_cast<std::size_t>(keys * panel));
+    if (src.column_bytes == 1)
+        return transpose_matrix<1>(src.first, src.row_bytes, queries, keys, dst, panel);
     for (std::int64_t q = 0; q < queries; ++q)
         for (std::int64_t key = 0; key < keys; ++key)
-            to[key * panel + q] = from.first[q * from.row_bytes + key * from.column_bytes];
+            dst[key * panel + q] = src.first[q * src.row_bytes + key * src.column_bytes];
 }
 
-// see(vector) of a row's elements as f32. Lanes behind the last element hold `rest`, or where there
-// is none an element of the row.
-template <class See>
-HWY_ATTR HWY_INLINE void see_row(const strided_matrix& from, std::int64_t row, std::int64_t columns,
-                                 const float* rest, const See& see) {
-    const row_d d;
-    const std::int64_t lanes = row_lanes();
-    strided_matrix part = from;
-    part.first += row * from.row_bytes;
+// Calls visit(vector) with a row's elements as f32. Lanes past the last element hold `*padding`, or
+// if that is null an element of the row.
+template <class Visit>
+HWY_ATTR HWY_INLINE void visit_row(const strided_matrix& src, std::int64_t row,
+                                   std::int64_t columns, const float* padding, const Visit& visit) {
+    const f32_tag d;
+    const std::int64_t lanes = f32_lanes();
+    strided_matrix part = src;
+    part.first += row * src.row_bytes;
     std::int64_t first = 0;
-    if (is_dense_f32(from))
+    if (is_dense_f32(src))
         for (; first + lanes <= columns; first += lanes)
-            see(load_elements<row_type::f32>(part.first + first * bytes_of(row_type::f32)));
-    part.first += first * from.column_bytes;
+            visit(load_elements<elem_type::f32>(part.first + first * bytes_of(elem_type::f32)));
+    part.first += first * src.column_bytes;
     float values[row_block_elems];
     for (; first < columns; first += row_block_elems) {
         const std::int64_t count = std::min(row_block_elems, columns - first);
         rows_as_f32(part, 1, count, values);
-        std::fill(values + count, values + row_block_elems, rest == nullptr ? values[0] : *rest);
-        for (std::int64_t i = 0; i < count; i += lanes) see(hn::LoadU(d, values + i));
-        part.first += row_block_elems * from.column_bytes;
+        std::fill(values + count, values + row_block_elems,
+                  padding == nullptr ? values[0] : *padding);
+        for (std::int64_t i = 0; i < count; i += lanes) visit(hn::LoadU(d, values + i));
+        part.first += row_block_elems * src.column_bytes;
     }
 }
 
-HWY_ATTR inline void see_rows(const strided_matrix& from, std::int64_t row_count,
-                              std::int64_t columns, number_range& seen) {
-    const row_d d;
-    auto least = hn::Set(d, seen.least), largest = hn::Set(d, seen.largest), nan = hn::Zero(d);
+HWY_ATTR inline void update_range(const strided_matrix& src, std::int64_t row_count,
+                                  std::int64_t columns, number_range& range) {
+    const f32_tag d;
+    auto least = hn::Set(d, range.least), largest = hn::Set(d, range.largest), nan = hn::Zero(d);
     for (std::int64_t r = 0; r < row_count; ++r)
-        see_row(from, r, columns, nullptr, [&](row_v value) HWY_ATTR {
+        visit_row(src, r, columns, nullptr, [&](vec_f32 value) HWY_ATTR {
             least = hn::Min(least, value);
             largest = hn::Max(largest, value);
             nan = hn::IfThenElse(hn::IsNaN(value), value, nan);
         });
-    seen = {hn::GetLane(hn::MinOfLanes(d, least)), hn::GetLane(hn::MaxOfLanes(d, largest)),
-            seen.has_nan || !hn::AllFalse(d, hn::IsNaN(nan))};
+    range = {hn::GetLane(hn::MinOfLanes(d, least)), hn::GetLane(hn::MaxOfLanes(d, largest)),
+             range.has_nan || !hn::AllFalse(d, hn::IsNaN(nan))};
 }
 
-HWY_ATTR inline float largest_norm(const strided_matrix& from, std::int64_t row_count,
+HWY_ATTR inline float largest_norm(const strided_matrix& src, std::int64_t row_count,
                                    std::int64_t columns) {
-    const row_d d;
+    const f32_tag d;
     constexpr float zero = 0;
     float largest = 0;
     for (std::int64_t r = 0; r < row_count; ++r) {
         auto sum = hn::Zero(d);
-        see_row(from, r, columns, &zero,
-                [&](row_v value) HWY_ATTR { sum = hn::MulAdd(value, value, sum); });
+        visit_row(src, r, columns, &zero,
+                  [&](vec_f32 value) HWY_ATTR { sum = hn::MulAdd(value, value, sum); });
         const float square = hn::GetLane(hn::SumOfLanes(d, sum));
         if (square != square) return square;
         largest = std::max(largest, square);
@@ -280,57 +278,57 @@ HWY_ATTR inline float largest_norm(const strided_matrix& from, std::int64_t row_
 
 HWY_ATTR inline void panel_add_rows(const std::byte* row, std::int64_t row_bytes,
                                     std::int64_t count, std::int64_t columns, float* sums) {
-    const row_d d;
-    const std::int64_t lanes = row_lanes();
+    const f32_tag d;
+    const std::int64_t lanes = f32_lanes();
     for (std::int64_t r = 0; r < count; ++r, row += row_bytes) {
         std::int64_t c = 0;
         for (; c + lanes <= columns; c += lanes) {
-            const auto more = load_elements<row_type::f32>(row + c * bytes_of(row_type::f32));
+            const auto more = load_elements<elem_type::f32>(row + c * bytes_of(elem_type::f32));
             hn::StoreU(hn::Add(hn::LoadU(d, sums + c), more), d, sums + c);
         }
         for (; c < columns; ++c) {
             float value;
-            std::memcpy(&value, row + c * bytes_of(row_type::f32), sizeof value);
+            std::memcpy(&value, row + c * bytes_of(elem_type::f32), sizeof value);
             sums[c] += value;
         }
     }
 }
 
-// A row of f32 to elements that may stand apart.
-HWY_ATTR inline void store_row(const float* row, std::int64_t columns, const strided_matrix& to,
-                               std::byte* at) {
-    const std::int64_t width = bytes_of(to.type);
-    const row_encoding as_is{to.type, 1, 0, false};
-    if (to.column_bytes == width) return store_any(row, as_is, at, columns, 1);
-    std::byte near[row_block_elems * sizeof(float)];
+// Stores a row of f32 to elements with any stride.
+HWY_ATTR inline void store_row(const float* row, std::int64_t columns, const strided_matrix& dst,
+                               std::byte* row_dst) {
+    const std::int64_t width = bytes_of(dst.type);
+    const row_encoding encoding{dst.type, 1, 0, false};
+    if (dst.column_bytes == width) return store_any(row, encoding, row_dst, columns, 1);
+    std::byte buffer[row_block_elems * sizeof(float)];
     for (std::int64_t first = 0; first < columns; first += row_block_elems) {
         const std::int64_t count = std::min(row_block_elems, columns - first);
-        store_any(row + first, as_is, near, count, 1);
+        store_any(row + first, encoding, buffer, count, 1);
         for (std::int64_t i = 0; i < count; ++i)
-            std::memcpy(at + (first + i) * to.column_bytes, near + i * width,
+            std::memcpy(row_dst + (first + i) * dst.column_bytes, buffer + i * width,
                         static_cast<std::size_t>(width));
     }
 }
 
 HWY_ATTR inline void panel_store(float* values, const float* factors, std::int64_t queries,
-                                 std::int64_t columns, const strided_matrix& to, float* work) {
-    const row_d d;
-    const std::int64_t float_bytes = bytes_of(row_type::f32), panel = 2 * row_lanes();
-    for (std::int64_t lane = 0; lane < panel; lane += row_lanes()) {
+                                 std::int64_t columns, const strided_matrix& dst, float* scratch) {
+    const f32_tag d;
+    const std::int64_t float_bytes = bytes_of(elem_type::f32), panel = 2 * f32_lanes();
+    for (std::int64_t lane = 0; lane < panel; lane += f32_lanes()) {
         const auto factor = hn::LoadU(d, factors + lane), zero = hn::Zero(d);
-        for (float* at = values + lane; at < values + columns * panel; at += panel)
+        for (float* value = values + lane; value < values + columns * panel; value += panel)
             hn::StoreU(
-                hn::IfThenElse(hn::Eq(factor, zero), zero, hn::Mul(hn::LoadU(d, at), factor)), d,
-                at);
+                hn::IfThenElse(hn::Eq(factor, zero), zero, hn::Mul(hn::LoadU(d, value), factor)), d,
+                value);
     }
     const auto* const bytes = reinterpret_cast<const std::byte*>(values);
-    if (is_dense_f32(to))
-        return transpose_matrix<4>(bytes, panel * float_bytes, columns, queries, to.first,
-                                   to.row_bytes);
+    if (is_dense_f32(dst))
+        return transpose_matrix<4>(bytes, panel * float_bytes, columns, queries, dst.first,
+                                   dst.row_bytes);
     transpose_matrix<4>(bytes, panel * float_bytes, columns, queries,
-                        reinterpret_cast<std::byte*>(work), columns * float_bytes);
+                        reinterpret_cast<std::byte*>(scratch), columns * float_bytes);
     for (std::int64_t q = 0; q < queries; ++q)
-        store_row(work + q * columns, columns, to, to.first + q * to.row_bytes);
+        store_row(scratch + q * columns, columns, dst, dst.first + q * dst.row_bytes);
 }
 
 } // namespace HWY_NAMESPACE

@@ -1,5 +1,5 @@
-// Products of a panel, for one Highway target. The two kinds of products share their loops:
-// `Product::add` is what an element of a adds.
+// Products of a panel, for one Highway target. f32 and bf16 pairs share the loops; `Product::add`
+// accumulates an element of a.
 
 #if defined(MASKWISE_KERNEL_ATTENTION_PRODUCT_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_ATTENTION_PRODUCT_INL
@@ -15,7 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace maskwise {
 namespace HWY_NAMESPACE {
 
-// Both kinds of products have this one attribute: functions of several kinds cannot differ in it.
+// The attribute of both kinds: templates cannot vary it by argument.
 #undef MASKWISE_PRODUCT_ATTR
 #if HWY_TARGET == HWY_AVX3
 #define MASKWISE_PRODUCT_ATTR __attribute__((target(HWY_TARGET_STR ",avx512bf16")))
@@ -24,17 +24,17 @@ namespace HWY_NAMESPACE {
 #endif
 
 struct f32_product {
-    static HWY_ATTR HWY_INLINE void add(row_v a, row_v b, row_v& sum) {
+    static HWY_ATTR HWY_INLINE void add(vec_f32 a, vec_f32 b, vec_f32& sum) {
         sum = hn::MulAdd(a, b, sum);
     }
 };
 
 #if HWY_TARGET == HWY_AVX3 || MASKWISE_HAS_BF16_TABLE
 
-// An element is two of bf16. On ARM by assembly: GCC's functions belong to an architecture of their
-// own, which is not that of Highway's where -mcpu names a newer one.
+// An element is two of bf16. ARM uses assembly: GCC's intrinsics fix an architecture, which differs
+// from Highway's if -mcpu names a newer one.
 struct bf16_pair_product {
-    static MASKWISE_PRODUCT_ATTR HWY_INLINE void add(row_v a, row_v b, row_v& sum) {
+    static MASKWISE_PRODUCT_ATTR HWY_INLINE void add(vec_f32 a, vec_f32 b, vec_f32& sum) {
 #if HWY_TARGET == HWY_AVX3
         sum.raw = _mm512_dpbf16_ps(sum.raw, reinterpret_cast<__m512bh>(b.raw),
                                    reinterpret_cast<__m512bh>(a.raw));
@@ -48,11 +48,11 @@ struct bf16_pair_product {
 
 #endif
 
-// A block of a product is twelve rows of a where there are 32 registers: two vectors for each, two
-// of b, and one of a. With 16 registers it is six.
+// Rows of a per block. With 32 registers 12: two sums each, two vectors of b and one of a. With 16
+// registers 6.
 constexpr std::int64_t block_rows = HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM ? 12 : 6; // speed
 
-// Rows of a that are read together: one address and a distance for each three of them.
+// Addresses of the rows of a block: one base per three rows, plus a stride.
 template <int Rows>
 struct block_addresses {
     static constexpr int count = (Rows + 2) / 3;
@@ -67,7 +67,7 @@ struct block_addresses {
 #pragma GCC unroll 4
         for (int i = 0; i < count; ++i) threes[i] += bytes;
     }
-    HWY_INLINE float at(int row) const {
+    HWY_INLINE float load(int row) const {
         float value;
         std::memcpy(&value, threes[row / 3] + row % 3 * row_bytes, sizeof value);
         return value;
@@ -75,13 +75,13 @@ struct block_addresses {
 };
 
 template <int Vectors>
-MASKWISE_PRODUCT_ATTR HWY_INLINE void store_product(const row_v (&sums)[2], const float* factor,
+MASKWISE_PRODUCT_ATTR HWY_INLINE void store_product(const vec_f32 (&sums)[2], const float* factor,
                                                     float* c) {
-    const row_d d;
-    const std::int64_t lanes = row_lanes();
+    const f32_tag d;
+    const std::int64_t lanes = f32_lanes();
 #pragma GCC unroll 2
     for (int v = 0; v < Vectors; ++v) {
-        row_v sum = sums[v];
+        vec_f32 sum = sums[v];
         if (factor != nullptr)
             sum = hn::MulAdd(hn::LoadU(d, c + v * lanes), hn::LoadU(d, factor + v * lanes), sum);
         hn::StoreU(sum, d, c + v * lanes);
@@ -90,16 +90,16 @@ MASKWISE_PRODUCT_ATTR HWY_INLINE void store_product(const row_v (&sums)[2], cons
 
 template <class Product, int Rows, int Vectors>
 MASKWISE_PRODUCT_ATTR void multiply_block(const panel_product& product, std::int64_t first) {
-    const row_d d;
-    const std::int64_t lanes = row_lanes(), step_bytes = product.step_bytes;
+    const f32_tag d;
+    const std::int64_t lanes = f32_lanes(), step_bytes = product.step_bytes;
     block_addresses<Rows> a(product.a + first * product.row_bytes, product.row_bytes);
     const float* b = product.b;
     const std::int64_t panel = 2 * lanes;
     float* const c = product.c + first * panel;
-    row_v sums[std::size_t{Rows}][2];
+    vec_f32 sums[std::size_t{Rows}][2];
 #pragma GCC unroll 16
     for (int row = 0; row < Rows; ++row) sums[row][0] = sums[row][1] = hn::Zero(d);
-    if (product.goes_on) {
+    if (product.accumulates) {
 #pragma GCC unroll 16
         for (int row = 0; row < Rows; ++row) {
             sums[row][0] = hn::LoadU(d, c + row * panel);
@@ -111,7 +111,7 @@ MASKWISE_PRODUCT_ATTR void multiply_block(const panel_product& product, std::int
         const auto b_1 = Vectors == 2 ? hn::LoadU(d, b + lanes) : b_0;
 #pragma GCC unroll 16
         for (int row = 0; row < Rows; ++row) {
-            const auto all = hn::Set(d, a.at(row));
+            const auto all = hn::Set(d, a.load(row));
             Product::add(all, b_0, sums[row][0]);
             if constexpr (Vectors == 2) Product::add(all, b_1, sums[row][1]);
         }
@@ -123,7 +123,7 @@ MASKWISE_PRODUCT_ATTR void multiply_block(const panel_product& product, std::int
         store_product<Vectors>(sums[row], product.factor, c + row * panel);
 }
 
-// What is left behind whole blocks: fewer rows.
+// Multiplies the rows past the last whole block.
 template <class Product, int Rows, int Vectors>
 MASKWISE_PRODUCT_ATTR HWY_INLINE void multiply_rest(const panel_product& product,
                                                     std::int64_t first) {
@@ -134,46 +134,46 @@ MASKWISE_PRODUCT_ATTR HWY_INLINE void multiply_rest(const panel_product& product
     }
 }
 
-// Asks for the tile behind: with some rows of `a` for as large a part of that.
-MASKWISE_PRODUCT_ATTR HWY_INLINE void ask_ahead_of(const panel_product& product, std::int64_t first,
-                                                   std::int64_t last) {
+// Prefetches the part of the next tile that corresponds to rows [first, last).
+MASKWISE_PRODUCT_ATTR HWY_INLINE void prefetch_next_tile(const panel_product& product,
+                                                         std::int64_t first, std::int64_t last) {
     if (product.ahead_bytes == 0) return;
-    constexpr std::int64_t width = bytes_of(row_type::f32);
+    constexpr std::int64_t width = bytes_of(elem_type::f32);
     const bool has_rows = product.step_bytes == width;
     const std::int64_t rows = has_rows ? product.rows : product.steps;
     const std::int64_t row_bytes = has_rows ? product.row_bytes : product.step_bytes;
     const std::int64_t bytes = width * (has_rows ? product.steps : product.rows);
     const std::byte* const next = product.a + product.ahead_bytes;
     for (std::int64_t r = rows * first / product.rows; r < rows * last / product.rows; ++r)
-        ask_for_row(next + r * row_bytes, bytes);
+        prefetch_row(next + r * row_bytes, bytes);
 }
 
 template <class Product, int Rows, int Vectors>
 MASKWISE_PRODUCT_ATTR HWY_INLINE void multiply_next(const panel_product& product,
                                                     std::int64_t& first) {
-    ask_ahead_of(product, first, first + Rows);
+    prefetch_next_tile(product, first, first + Rows);
     multiply_block<Product, Rows, Vectors>(product, first);
     first += Rows;
 }
 
-// A tile's 64 rows end with two blocks of eight, not with one of four: it has too few sums to hide
-// what a step takes.
+// 64 rows end with two blocks of eight instead of 12 and 4: a block of four has too few sums to
+// hide the latency of a step.
 template <class Product, int Vectors>
 MASKWISE_PRODUCT_ATTR HWY_INLINE void multiply_by(const panel_product& product) {
-    constexpr std::int64_t some = block_rows * 2 / 3;
+    constexpr std::int64_t medium_rows = block_rows * 2 / 3;
     std::int64_t first = 0;
     for (std::int64_t left = product.rows; left >= block_rows; left = product.rows - first)
-        if (left > block_rows && left <= 2 * some)
-            multiply_next<Product, some, Vectors>(product, first);
+        if (left > block_rows && left <= 2 * medium_rows)
+            multiply_next<Product, medium_rows, Vectors>(product, first);
         else
             multiply_next<Product, block_rows, Vectors>(product, first);
-    if (first < product.rows) ask_ahead_of(product, first, product.rows);
+    if (first < product.rows) prefetch_next_tile(product, first, product.rows);
     multiply_rest<Product, block_rows - 1, Vectors>(product, first);
 }
 
 template <class Product>
 MASKWISE_PRODUCT_ATTR void multiply(const panel_product& product) {
-    if (product.queries <= row_lanes())
+    if (product.queries <= f32_lanes())
         multiply_by<Product, 1>(product);
     else
         multiply_by<Product, 2>(product);

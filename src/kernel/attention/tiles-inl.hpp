@@ -1,6 +1,6 @@
-// Products of attention by tiles (AMX) for one Highway target: queries are the columns of a tile,
-// as they are the lanes of a vector elsewhere, so keys are read as they lie and no other kernel of
-// attention knows of tiles. `Tiles` are the instructions; tests have them in C++, too.
+// Products by AMX tiles, for one Highway target. Queries are the columns of a tile, as elsewhere
+// the lanes of a vector. So keys need no repacking, and other kernels do not depend on tiles.
+// `Tiles` has the instructions; tests emulate them in C++.
 
 #if defined(MASKWISE_KERNEL_ATTENTION_TILES_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_ATTENTION_TILES_INL
@@ -18,8 +18,8 @@ namespace HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_AVX3
 
-// By assembly: both compilers' functions take numbers of tiles from macros only, and would be one
-// more instruction set of the functions around them.
+// Assembly, because the compilers' intrinsics take tile numbers from macros only, and would require
+// their instruction set of all callers.
 struct amx_tiles {
     static void configure() {
         struct alignas(64) configuration {
@@ -38,17 +38,17 @@ struct amx_tiles {
         asm volatile("tilezero %%tmm%c0" : : "i"(Tile));
     }
     template <int Tile>
-    HWY_INLINE static void load(const void* from, std::int64_t row_bytes) {
+    HWY_INLINE static void load(const void* src, std::int64_t row_bytes) {
         asm volatile("tileloadd (%0,%1,1), %%tmm%c2"
                      :
-                     : "r"(from), "r"(row_bytes), "i"(Tile)
+                     : "r"(src), "r"(row_bytes), "i"(Tile)
                      : "memory");
     }
     template <int Tile>
-    HWY_INLINE static void store(void* to, std::int64_t row_bytes) {
+    HWY_INLINE static void store(void* dst, std::int64_t row_bytes) {
         asm volatile("tilestored %%tmm%c2, (%0,%1,1)"
                      :
-                     : "r"(to), "r"(row_bytes), "i"(Tile)
+                     : "r"(dst), "r"(row_bytes), "i"(Tile)
                      : "memory");
     }
     template <int Sum, int A, int B>
@@ -59,41 +59,40 @@ struct amx_tiles {
 
 #endif
 
-// A tile has a vector of queries.
-constexpr auto tile_columns = static_cast<std::int64_t>(hn::MaxLanes(row_d()));
-constexpr std::int64_t tile_panel_bytes = 2 * tile_columns * bytes_of(row_type::f32);
+constexpr auto tile_columns = static_cast<std::int64_t>(hn::MaxLanes(f32_tag()));
+constexpr std::int64_t tile_panel_bytes = 2 * tile_columns * bytes_of(elem_type::f32);
 
-// Room for a tile of which memory holds a part.
-struct alignas(64) near_tile {
-    float at[tile_rows * tile_pairs];
+// A buffer for a partial tile.
+struct alignas(64) tile_buffer {
+    float elements[tile_rows * tile_pairs];
 };
 
-// Where a tile's rows begin.
-struct tile_rows_at {
+// The rows of a tile in memory.
+struct tile_source {
     const void* first;
     std::int64_t row_bytes;
 };
 
-// A part of a tile, padded with zeros: a product with what follows in memory could be NaN. Out of
-// line, so that the loop over whole tiles keeps its addresses in registers.
-HWY_ATTR HWY_NOINLINE inline tile_rows_at padded_tile(tile_rows_at from, std::int64_t row_count,
-                                                      std::int64_t elems, near_tile& near) {
-    near = {};
-    const auto bytes = static_cast<std::size_t>(elems * bytes_of(row_type::f32));
+// Copies a partial tile and pads it with zeros, because a product with arbitrary memory could be
+// NaN. Not inlined, so that the loop over whole tiles keeps its addresses in registers.
+HWY_ATTR HWY_NOINLINE inline tile_source padded_tile(tile_source src, std::int64_t row_count,
+                                                     std::int64_t elems, tile_buffer& buffer) {
+    buffer = {};
+    const auto bytes = static_cast<std::size_t>(elems * bytes_of(elem_type::f32));
     for (std::int64_t r = 0; r < row_count; ++r)
-        std::memcpy(near.at + r * tile_pairs,
-                    static_cast<const std::byte*>(from.first) + r * from.row_bytes, bytes);
-    return {near.at, tile_pairs * bytes_of(row_type::f32)};
+        std::memcpy(buffer.elements + r * tile_pairs,
+                    static_cast<const std::byte*>(src.first) + r * src.row_bytes, bytes);
+    return {buffer.elements, tile_pairs * bytes_of(elem_type::f32)};
 }
 
-// A product in tiles of 16 rows, for as many vectors of queries as the panel has. Tiles 0 and 1
-// hold the sums of every second block of 16 rows, 2 and 3 those of the others: a block is stored
-// while the next one is multiplied.
+// A product in tiles of 16 rows, for one or two vectors of queries. Tiles 0 and 1 hold the sums of
+// even blocks of 16 rows, tiles 2 and 3 those of odd blocks, so a block is stored while the next
+// one is multiplied.
 template <int Vectors, class Tiles>
 struct tile_product {
     const panel_product product;
     Tiles tiles = {};
-    near_tile near; // not initialised
+    tile_buffer buffer; // not initialized
 
     explicit tile_product(const panel_product& whole) : product(whole) {}
 
@@ -105,16 +104,16 @@ struct tile_product {
     }
 
     template <int Tile>
-    HWY_ATTR HWY_INLINE void load(tile_rows_at from, std::int64_t row_count, std::int64_t elems,
+    HWY_ATTR HWY_INLINE void load(tile_source src, std::int64_t row_count, std::int64_t elems,
                                   std::int64_t whole_elems) {
         if (row_count != tile_rows || elems != whole_elems)
-            from = padded_tile(from, row_count, elems, near);
-        tiles.template load<Tile>(from.first, from.row_bytes);
+            src = padded_tile(src, row_count, elems, buffer);
+        tiles.template load<Tile>(src.first, src.row_bytes);
     }
 
     template <int Tile>
     HWY_ATTR HWY_INLINE void begin_sums(std::int64_t first, int vector) {
-        if (!product.goes_on) return tiles.template zero<Tile>();
+        if (!product.accumulates) return tiles.template zero<Tile>();
         load<Tile>({sums_of(first, vector), tile_panel_bytes}, rows_from(first), tile_columns,
                    tile_columns);
     }
@@ -124,9 +123,9 @@ struct tile_product {
         float* const c = sums_of(first, vector);
         const std::int64_t row_count = rows_from(first);
         if (row_count == tile_rows) return tiles.template store<Tile>(c, tile_panel_bytes);
-        tiles.template store<Tile>(near.at, tile_pairs * bytes_of(row_type::f32));
+        tiles.template store<Tile>(buffer.elements, tile_pairs * bytes_of(elem_type::f32));
         for (std::int64_t r = 0; r < row_count; ++r)
-            hn::StoreU(hn::LoadU(row_d(), near.at + r * tile_pairs), row_d(),
+            hn::StoreU(hn::LoadU(f32_tag(), buffer.elements + r * tile_pairs), f32_tag(),
                        c + r * 2 * tile_columns);
     }
 
@@ -136,20 +135,20 @@ struct tile_product {
         const std::int64_t row_count = rows_from(first);
         begin_sums<sum>(first, 0);
         if constexpr (Vectors == 2) begin_sums<sum + 1>(first, 1);
-        const std::byte* from = product.a + first * product.row_bytes;
-        const float* with = product.b;
+        const std::byte* src = product.a + first * product.row_bytes;
+        const float* b_rows = product.b;
         for (std::int64_t left = product.steps; left > 0; left -= tile_pairs) {
             const std::int64_t pairs = std::min(tile_pairs, left);
-            load<a>({from, product.row_bytes}, row_count, pairs, tile_pairs);
-            load<b>({with, tile_panel_bytes}, pairs, tile_columns, tile_columns);
+            load<a>({src, product.row_bytes}, row_count, pairs, tile_pairs);
+            load<b>({b_rows, tile_panel_bytes}, pairs, tile_columns, tile_columns);
             tiles.template add_products<sum, a, b>();
             if constexpr (Vectors == 2) {
-                load<b + 1>({with + tile_columns, tile_panel_bytes}, pairs, tile_columns,
+                load<b + 1>({b_rows + tile_columns, tile_panel_bytes}, pairs, tile_columns,
                             tile_columns);
                 tiles.template add_products<sum + 1, a, b + 1>();
             }
-            from += tile_pairs * bytes_of(row_type::f32);
-            with += tile_pairs * 2 * tile_columns;
+            src += tile_pairs * bytes_of(elem_type::f32);
+            b_rows += tile_pairs * 2 * tile_columns;
         }
     }
 
@@ -171,9 +170,9 @@ struct tile_product {
     }
 };
 
-// c times the factor of each query; as it is where every factor is 1.
+// Multiplies c by the factor per query; skips vectors whose factors are all 1.
 HWY_ATTR inline void scale_sums(const panel_product& product) {
-    const row_d d;
+    const f32_tag d;
     for (std::int64_t lane = 0; lane < product.queries; lane += tile_columns) {
         const auto factor = hn::LoadU(d, product.factor + lane);
         if (hn::AllTrue(d, hn::Eq(factor, hn::Set(d, 1.0F)))) continue;
@@ -183,14 +182,14 @@ HWY_ATTR inline void scale_sums(const panel_product& product) {
     }
 }
 
-// Steps of a lie side by side, as rows_as_turned_pairs leaves them. Sums with a factor are scaled
-// in place and go on in tiles.
+// Steps of a must be contiguous, as rows_as_transposed_pairs writes them. With a factor, c is
+// scaled in place first, and the tiles accumulate.
 template <class Tiles>
 HWY_ATTR void multiply_by_tiles(const panel_product& whole) {
     panel_product product = whole;
     if (product.factor != nullptr) {
         scale_sums(product);
-        product.goes_on = true;
+        product.accumulates = true;
     }
     if (product.queries <= tile_columns)
         tile_product<1, Tiles>(product).run();
@@ -198,15 +197,15 @@ HWY_ATTR void multiply_by_tiles(const panel_product& whole) {
         tile_product<2, Tiles>(product).run();
 }
 
-// The kernels of `wide`, with products of bf16 by tiles.
+// The kernels of `wide`, with bf16 products by tiles.
 template <class Tiles>
 constexpr attention_kernels attention_by_tiles(const attention_kernels& wide) {
-    attention_kernels made = wide;
-    made.multiply_key_pairs = made.multiply_value_pairs = multiply_by_tiles<Tiles>;
-    made.load_pairs = rows_as_turned_pairs;
-    made.enter = Tiles::configure;
-    made.leave = Tiles::release;
-    return made;
+    attention_kernels kernels = wide;
+    kernels.multiply_key_pairs = kernels.multiply_value_pairs = multiply_by_tiles<Tiles>;
+    kernels.load_pairs = rows_as_transposed_pairs;
+    kernels.begin_products = Tiles::configure;
+    kernels.end_products = Tiles::release;
+    return kernels;
 }
 
 } // namespace HWY_NAMESPACE

@@ -1,4 +1,4 @@
-// The steps of a row on four vectors at once, for one Highway target.
+// Applies a step to four vectors at once, for one Highway target.
 
 #if defined(MASKWISE_KERNEL_ROWS_STEPS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_ROWS_STEPS_INL
@@ -15,13 +15,13 @@ HWY_BEFORE_NAMESPACE();
 namespace maskwise {
 namespace HWY_NAMESPACE {
 
-// exp(x) for x up to 0, to 1.4 units in the last place near 0: 2^(n + f) with n whole, 2^n times a
-// polynomial of f (least largest relative error on [-0.5, 0.5], 1 at 0). Adding 1.5 * 2^23 + 127
-// rounds to an integer and leaves n, with the exponent's offset, in the lowest bits. Multiplied by
-// whatever its bits give there, NaN stays NaN.
-HWY_ATTR HWY_INLINE row_v exp_below_one(row_v x) {
-    const row_d d;
-    const hn::RebindToSigned<row_d> di;
+// exp(x) for x <= 0, to 1.4 ulp near 0. With x * log2(e) = n + f, n whole, the result is 2^n times
+// a polynomial of f. The polynomial is minimax in relative error on [-0.5, 0.5], and 1 at 0. Adding
+// 1.5 * 2^23 + 127 rounds to an integer and leaves n, with the exponent's bias, in the lowest bits.
+// NaN gives a NaN polynomial, so the result is NaN.
+HWY_ATTR HWY_INLINE vec_f32 exp_below_one(vec_f32 x) {
+    const f32_tag d;
+    const hn::RebindToSigned<f32_tag> di;
     const auto log2_e = hn::Set(d, 1.44269504F), magic = hn::Set(d, 12582912.0F + 127.0F);
     const auto shifted = hn::MulAdd(x, log2_e, magic);
     const auto f = hn::MulSub(x, log2_e, hn::Sub(shifted, magic));
@@ -35,7 +35,7 @@ HWY_ATTR HWY_INLINE row_v exp_below_one(row_v x) {
 }
 
 template <row_operator Operator>
-HWY_ATTR HWY_INLINE row_v combined(row_v row, row_v side) {
+HWY_ATTR HWY_INLINE vec_f32 apply_binary(vec_f32 row, vec_f32 side) {
     if constexpr (Operator == row_operator::add) return hn::Add(row, side);
     if constexpr (Operator == row_operator::subtract) return hn::Sub(row, side);
     if constexpr (Operator == row_operator::multiply) return hn::Mul(row, side);
@@ -49,105 +49,108 @@ HWY_ATTR HWY_INLINE row_v combined(row_v row, row_v side) {
     if constexpr (Operator == row_operator::replace) return side;
 }
 
-// A block: few enough vectors for 16 registers, enough to hide what the choice of an operator
-// costs.
-using row_block = row_v[4];
+// A block fits 16 registers, and is large enough to hide the cost of dispatching on the operator.
+using row_block = vec_f32[4];
 
-// Four calls, not a loop: numbers of vectors are constants before anything else is optimised.
-template <class Each>
-HWY_ATTR HWY_INLINE void for_each_vector(const Each& each) {
-    each(0);
-    each(1);
-    each(2);
-    each(3);
+// Unrolled by hand, so that vector indexes are constants before any optimization.
+template <class Apply>
+HWY_ATTR HWY_INLINE void for_each_vector(const Apply& apply) {
+    apply(0);
+    apply(1);
+    apply(2);
+    apply(3);
 }
 
-// The columns of a block's four vectors: that of the first, and how far behind it each is:
-// constants inside a row, so that addresses are one register and a number. At the end of a row they
-// overlap: nothing behind it is read, and making an element twice does no harm.
+// Columns of a block's four vectors: the first column, and the offset of each vector from it.
+// Inside a row the offsets are constants, so an address is a register plus a constant. At the end
+// of a row vectors overlap, so nothing past the end is read. Computing an element twice is
+// harmless.
 struct row_columns {
     std::int64_t first;
-    std::int64_t from[4];
+    std::int64_t offsets[4];
 };
 
 HWY_ATTR HWY_INLINE row_columns columns_from(std::int64_t first) {
-    constexpr std::int64_t lanes = row_lanes();
+    constexpr std::int64_t lanes = f32_lanes();
     return {first, {0, lanes, 2 * lanes, 3 * lanes}};
 }
 
-// Where a block at the end of a row lies in memory. The buffer has room behind the row, so there
-// vectors stand side by side: one that overlaps another would be read back from two stores at once,
-// which waits until both have left the core. Vectors from number `short_from` on are moved to the
-// front by `moved` elements.
+// The last block of a row. In client memory its vectors overlap. In the buffer they are contiguous,
+// because a load that spans two recent stores would stall. So the vectors from `first_short` are
+// rotated left by `shift` elements.
 struct row_end {
-    row_columns from;
-    std::int64_t short_from, moved;
+    row_columns columns;
+    std::int64_t first_short, shift;
 };
 
 HWY_ATTR HWY_INLINE row_end end_of_row(std::int64_t first, std::int64_t elems) {
-    const std::int64_t lanes = row_lanes(), last = (elems - 1) / lanes, rest = elems - lanes;
-    const auto load = [&](std::int64_t i) { return i < last ? i * lanes : rest; };
-    return {{first, {load(0), load(1), load(2), load(3)}}, last, last * lanes - rest};
+    const std::int64_t lanes = f32_lanes(), last = (elems - 1) / lanes, rest = elems - lanes;
+    const auto offset = [&](std::int64_t i) { return i < last ? i * lanes : rest; };
+    return {{first, {offset(0), offset(1), offset(2), offset(3)}}, last, last * lanes - rest};
 }
 
-template <row_type Type>
-HWY_ATTR HWY_INLINE void load_block(const std::byte* from, const row_columns& at, row_block& made) {
+template <elem_type Type>
+HWY_ATTR HWY_INLINE void load_block(const std::byte* src, const row_columns& columns,
+                                    row_block& block) {
     constexpr std::int64_t width = bytes_of(Type);
-    from += at.first * width;
+    src += columns.first * width;
     for_each_vector([&](int i) MASKWISE_LAMBDA_ATTR {
-        made[i] = load_elements<Type>(from + at.from[i] * width);
+        block[i] = load_elements<Type>(src + columns.offsets[i] * width);
     });
 }
 
-HWY_ATTR HWY_INLINE void load_any(const row_side& from, const row_columns& at, row_block& made) {
-    if (from.at == nullptr)
-        made[0] = made[1] = made[2] = made[3] = hn::Set(row_d(), from.value);
-    else if (from.type == row_type::f32)
-        load_block<row_type::f32>(from.at, at, made);
-    else if (from.type == row_type::bf16)
-        load_block<row_type::bf16>(from.at, at, made);
+HWY_ATTR HWY_INLINE void load_side(const row_side& side, const row_columns& columns,
+                                   row_block& block) {
+    if (side.data == nullptr)
+        block[0] = block[1] = block[2] = block[3] = hn::Set(f32_tag(), side.value);
+    else if (side.type == elem_type::f32)
+        load_block<elem_type::f32>(side.data, columns, block);
+    else if (side.type == elem_type::bf16)
+        load_block<elem_type::bf16>(side.data, columns, block);
     else
-        load_block<row_type::f16>(from.at, at, made);
+        load_block<elem_type::f16>(side.data, columns, block);
 }
 
 template <row_operator Operator>
 HWY_ATTR HWY_INLINE void combine_block(row_block& block, const row_block& side) {
-    for_each_vector([&](int i)
-                        MASKWISE_LAMBDA_ATTR { block[i] = combined<Operator>(block[i], side[i]); });
+    for_each_vector(
+        [&](int i) MASKWISE_LAMBDA_ATTR { block[i] = apply_binary<Operator>(block[i], side[i]); });
 }
 
-HWY_ATTR HWY_INLINE row_v selected(const std::byte* cond, row_v if_true, row_v if_false) {
-    const hn::RebindToUnsigned<row_d> du;
-    const hn::Rebind<std::uint8_t, row_d> d8;
+HWY_ATTR HWY_INLINE vec_f32 select_by_bytes(const std::byte* cond, vec_f32 if_true,
+                                            vec_f32 if_false) {
+    const hn::RebindToUnsigned<f32_tag> du;
+    const hn::Rebind<std::uint8_t, f32_tag> d8;
     const auto bytes = hn::PromoteTo(du, hn::LoadU(d8, as_bytes(cond)));
-    const auto is_false = hn::RebindMask(row_d(), hn::Eq(bytes, hn::Zero(du)));
+    const auto is_false = hn::RebindMask(f32_tag(), hn::Eq(bytes, hn::Zero(du)));
     return hn::IfThenElse(is_false, if_false, if_true);
 }
 
-HWY_ATTR HWY_INLINE void select_block(const std::byte* cond, const row_columns& at,
+HWY_ATTR HWY_INLINE void select_block(const std::byte* cond, const row_columns& columns,
                                       row_block& block, const row_block& side) {
-    cond += at.first;
+    cond += columns.first;
     for_each_vector([&](int i) MASKWISE_LAMBDA_ATTR {
-        block[i] = selected(cond + at.from[i], block[i], side[i]);
+        block[i] = select_by_bytes(cond + columns.offsets[i], block[i], side[i]);
     });
 }
 
-HWY_ATTR HWY_INLINE row_v rounded_to_f16(row_v row) {
+HWY_ATTR HWY_INLINE vec_f32 rounded_to_f16(vec_f32 row) {
     if constexpr (has_f16_conversion)
-        return hn::PromoteTo(row_d(), hn::DemoteTo(hn::Rebind<hwy::float16_t, row_d>(), row));
+        return hn::PromoteTo(f32_tag(), hn::DemoteTo(hn::Rebind<hwy::float16_t, f32_tag>(), row));
     else
         return from_f16_bits(f16_bits(row));
 }
 
 template <row_operator Operator>
-HWY_ATTR HWY_INLINE row_v changed(row_v row, const row_constants& constants = {}) {
-    const row_d d;
+HWY_ATTR HWY_INLINE vec_f32 apply_unary(vec_f32 row, const row_constants& constants = {}) {
+    const f32_tag d;
     const auto first = hn::Set(d, constants[0]), second = hn::Set(d, constants[1]);
     if constexpr (Operator == row_operator::tanh) return hn::Tanh(d, row);
     if constexpr (Operator == row_operator::leaky_relu)
         return hn::IfThenElse(hn::Gt(row, hn::Zero(d)), row, hn::Mul(first, row));
     if constexpr (Operator == row_operator::clamp)
-        return combined<row_operator::minimum>(combined<row_operator::maximum>(row, first), second);
+        return apply_binary<row_operator::minimum>(apply_binary<row_operator::maximum>(row, first),
+                                                   second);
     if constexpr (Operator == row_operator::round_bf16)
         return hn::BitCast(d, hn::ShiftLeft<16>(bf16_bits(row)));
     if constexpr (Operator == row_operator::round_f16) return rounded_to_f16(row);
@@ -156,7 +159,7 @@ HWY_ATTR HWY_INLINE row_v changed(row_v row, const row_constants& constants = {}
 template <row_operator Operator>
 HWY_ATTR HWY_INLINE void change_block(const row_constants& constants, row_block& block) {
     for_each_vector(
-        [&](int i) MASKWISE_LAMBDA_ATTR { block[i] = changed<Operator>(block[i], constants); });
+        [&](int i) MASKWISE_LAMBDA_ATTR { block[i] = apply_unary<Operator>(block[i], constants); });
 }
 
 HWY_ATTR HWY_INLINE void unary_block(const row_action& action, row_block& block) {
@@ -171,27 +174,28 @@ HWY_ATTR HWY_INLINE void unary_block(const row_action& action, row_block& block)
     }
 }
 
-HWY_ATTR HWY_INLINE void act(const row_action& action, const row_columns& at, row_block& block) {
+HWY_ATTR HWY_INLINE void apply_step(const row_action& action, const row_columns& columns,
+                                    row_block& block) {
     if (!has_side(action.op)) return unary_block(action, block);
     row_block side;
-    load_any(action.side, at, side);
+    load_side(action.side, columns, side);
     switch (action.op) {
-#define MASKWISE_ROW_TURNED(name)                                                                  \
+#define MASKWISE_ROW_REVERSED(name)                                                                \
     case row_operator::name:                                                                       \
         return combine_block<row_operator::name>(block, side);
-#define MASKWISE_ROW_BINARY(name, ...) MASKWISE_ROW_TURNED(name)
+#define MASKWISE_ROW_BINARY(name, ...) MASKWISE_ROW_REVERSED(name)
 #include "kernel/rows/operators.inc"
     default:
         break;
     }
     if (action.op == row_operator::select_masked) {
         for_each_vector([&](int i) MASKWISE_LAMBDA_ATTR {
-            const row_v kept = block[i];
+            const vec_f32 row = block[i];
             block[i] = side[i];
-            side[i] = kept;
+            side[i] = row;
         });
     }
-    select_block(action.cond, at, block, side);
+    select_block(action.cond, columns, block, side);
 }
 
 } // namespace HWY_NAMESPACE

@@ -7,21 +7,21 @@
 
 namespace maskwise {
 
-// What a kernel may rely on and must keep. A kernel is called with one tile, a matrix of
-// rows x columns elements; everything it needs is in the tile, so it takes no lock, owns no memory
-// and may run on any number of threads at once.
+// The contract of Select kernels. A kernel gets one tile, a matrix of rows x columns elements, and
+// needs nothing else: it takes no lock, owns no memory and may run on any number of threads at
+// once.
 
-// How an operand moves along the columns: one element each, or the same element for the whole row.
+// How an operand advances along the columns. unit: one element per column. zero: one element per
+// row.
 enum class column_class : std::uint8_t { unit, zero };
 
-// plain: ordinary stores. stream: stores past the caches, except for the parts of a row that do not
-// fill a cache line; the caller issues finish_streaming() before anybody else may read dst.
+// plain: ordinary stores. stream: stores bypass the caches, except at row ends that do not fill a
+// cache line. The caller must call finish_streaming() before another thread reads dst.
 enum class store_policy : std::uint8_t { plain, stream };
 
-// dst[r][c] = cond[r][c] != 0 ? src_0[r][c] : src_1[r][c].
-// Strides between rows are in bytes and may be 0. Elements are bits: any alignment, any content.
-// dst may be src_0 or src_1 where their row strides agree. A kernel reads cond, the source elements
-// that cond selects and others of the same rows, and nothing else; it writes dst's elements only.
+// dst[r][c] = cond[r][c] != 0 ? src_0[r][c] : src_1[r][c]. Row strides are in bytes and may be 0.
+// Elements are opaque bits at any alignment. dst may be src_0 or src_1 if their row strides are
+// equal. A kernel reads only elements of the tile, and writes only those of dst.
 struct select_tile {
     const std::byte* cond;
     const std::byte* src_0;
@@ -36,39 +36,38 @@ struct select_tile {
 };
 using select_fn = void (*)(const select_tile&);
 
-// The same where both sources are scattered, and only what cond selects is read: element c of a row
-// lies offsets[2 * c] behind the row's first one in src_1, offsets[2 * c + 1] in src_0.
+// The same for two scattered sources; only selected elements are read. Element c of a row is
+// offsets[2 * c] bytes after the row's first element in src_1, and offsets[2 * c + 1] in src_0.
 using pick_fn = void (*)(const select_tile&, const std::int32_t* offsets);
 
-// How runs of a few bytes fill registers of 16: register r is put together from `count` windows,
-// the 16 bytes at offsets[r * count + w], of which the 16 numbers at shuffles[(r * count + w) * 16]
-// pick bytes, 0x80 none. The last register ends with the run of registers.
+// Fills registers of 16 bytes from runs of a few bytes. Register r combines `count` windows. Window
+// w is the 16 bytes at offsets[r * count + w]. The 16 numbers at shuffles[(r * count + w) * 16]
+// pick bytes of it; 0x80 picks none. The last register overlaps the one before it if 16 does not
+// divide the group.
 struct byte_windows {
-    std::int64_t count = 0; // 0: moving the runs one by one is faster
+    std::int64_t count = 0; // 0: copying the runs one by one is faster
     std::vector<std::int32_t> offsets;
     std::vector<std::uint8_t> shuffles;
 };
 
-// Rows of single bytes that registers of 32 bytes transpose at once; of wider elements fewer.
-inline constexpr std::int64_t widest_block = 32;
+// Rows of single bytes that registers of 32 bytes transpose at once. Wider elements have fewer.
+inline constexpr std::int64_t max_block_items = 32;
 
-// How a scattered operand lies in a dense buffer: `groups` times `items` items. Item i of group g
-// lies at strided + g * group_bytes + offsets[i]; in the buffer items are one behind the other and
-// groups buffer_group_bytes apart.
-//   gather:    an item is `item_bytes` bytes, copied into the buffer. Where the tile allows it, a
-//              kernel may put a group's part of the buffer together from windows instead, and so
-//              read bytes between items, too.
-//   scatter:   the same, from the buffer.
-//   step:      as gather, an item is one element, and each lies offsets[1] behind the one before it
-//              (before it where that is negative). Other offsets are not read.
+// Maps a scattered operand to a dense buffer, as `groups` groups of `items` items. Item i of group
+// g is at strided + g * group_bytes + offsets[i]. In the buffer, items are contiguous and groups
+// are buffer_group_bytes apart.
+//   gather:    copies items of `item_bytes` bytes to the buffer. With may_use_windows a kernel may
+//              fill a group from windows, and so read bytes between items.
+//   scatter:   copies items from the buffer.
+//   step:      a gather of elements that are offsets[1] apart, which may be negative. Other offsets
+//              are not read.
 //   splat:     an item is one element, repeated until it fills `item_bytes` in the buffer. May
-//              write up to pack_slack_bytes behind the last item.
-//   transpose: an item is one element, and groups lie one element apart (group_bytes is the width).
-//              In the buffer group g begins at group_places[g]; buffer_group_bytes is 0 where these
-//              are not evenly apart. Where groups are one behind the other it may write up to
-//              pack_slack_bytes behind the last one.
-// All of that `blocks` times: block b lies block_offsets[b] further on, and in the buffer
-// groups * buffer_group_bytes, for transpose block_places[b], further on.
+//              write up to pack_slack_bytes past the last item.
+//   transpose: an item is one element, and group_bytes is its width. In the buffer group g begins
+//              at group_places[g]. buffer_group_bytes is 0 if the places are not evenly spaced. If
+//              groups are contiguous, it may write up to pack_slack_bytes past the last one.
+// This repeats `blocks` times. Block b is offset by block_offsets[b]. In the buffer it is offset by
+// b * groups * buffer_group_bytes, or for transpose by block_places[b].
 struct pack_layout {
     std::int64_t items = 1;
     std::int64_t groups = 1;
@@ -80,35 +79,33 @@ struct pack_layout {
     std::vector<std::int32_t> block_offsets;
     std::vector<std::int32_t> group_places;
     std::vector<std::int32_t> block_places;
-    std::int64_t most_items =
-        widest_block;        // transpose: so many may be read at once, their lines stay in L1
-    bool even_items = false; // transpose: each item is as far from the one before it as the second
-    byte_windows windows;    // gather
+    std::int64_t max_items = max_block_items; // transpose: cache lines of more items would leave L1
+    bool even_items = false;                  // transpose: items are evenly spaced
+    byte_windows windows;                     // gather
 };
 
-// Cache lines to ask for: each offset is of a byte in one. They may lie anywhere.
+// Cache lines to prefetch, each by the offset of one of its bytes from `base`. Any address is safe.
 struct lines_ahead {
-    const std::byte* from = nullptr;
+    const std::byte* base = nullptr;
     std::span<const std::int32_t> offsets;
 };
 
 struct pack_tile {
-    std::byte* strided; // only read, except by scatter
-    std::byte* buffer;  // only written, except by scatter
+    std::byte* strided; // read only, except by scatter
+    std::byte* buffer;  // written only, except by scatter
     const pack_layout& layout;
     bool may_use_windows;
-    // Asked for on the way, some after each group or block of registers: all at once would hold up
-    // what this tile loads.
+    // Prefetched in small portions during the tile: all at once would delay the tile's own loads.
     lines_ahead ahead;
 };
 using pack_fn = void (*)(const pack_tile&);
 
-// How an operand reaches the select kernel. direct: it is read (or written) where it lies. repeat:
-// a pattern that lies in one piece is copied. The others are packed by the kernel of that name.
+// How an operand reaches the select kernel. direct: in place. repeat: a contiguous pattern is
+// copied repeatedly. Other kinds are packed by the kernel of that name.
 enum class access_kind : std::uint8_t { direct, repeat, gather, scatter, step, splat, transpose };
 
 inline constexpr std::int64_t pack_slack_bytes = 64;
 inline constexpr std::int64_t window_bytes = 16;
-inline constexpr std::int64_t most_windows = 8;
+inline constexpr std::int64_t max_windows = 8;
 
 } // namespace maskwise

@@ -1,9 +1,8 @@
-// The packing kernels for one Highway target, but step and transpose, which have files of their
-// own.
+// The kernels gather, scatter and splat for one Highway target.
 //
-// gather, scatter and splat are loads and stores at precomputed offsets: two loads and a store for
-// an item, so about an item a cycle whatever its size up to 32 bytes; where windows of 16 bytes
-// hold several items each, gather takes about a cycle for a window.
+// They load and store at precomputed offsets: two loads and a store per item, so about one item per
+// cycle up to 32 bytes. If windows of 16 bytes hold several items each, gather takes about a cycle
+// per window.
 
 #if defined(MASKWISE_KERNEL_SELECT_PACK_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_SELECT_PACK_INL
@@ -21,47 +20,46 @@ HWY_BEFORE_NAMESPACE();
 namespace maskwise {
 namespace HWY_NAMESPACE {
 
-// Copies exactly `bytes` bytes in moves of Unit bytes, of which the last two overlap. Unit <=
+// Copies exactly `bytes` bytes in moves of Unit bytes; the last two may overlap. Requires Unit <=
 // bytes.
 template <std::size_t Unit>
-HWY_ATTR HWY_INLINE void copy_run(std::byte* to, const std::byte* from, std::size_t bytes) {
-    for (; bytes > 2 * Unit; bytes -= Unit, to += Unit, from += Unit) std::memcpy(to, from, Unit);
+HWY_ATTR HWY_INLINE void copy_run(std::byte* dst, const std::byte* src, std::size_t bytes) {
+    for (; bytes > 2 * Unit; bytes -= Unit, dst += Unit, src += Unit) std::memcpy(dst, src, Unit);
     std::byte first[Unit], last[Unit];
-    std::memcpy(first, from, Unit);
-    std::memcpy(last, from + bytes - Unit, Unit);
-    std::memcpy(to, first, Unit);
-    std::memcpy(to + bytes - Unit, last, Unit);
+    std::memcpy(first, src, Unit);
+    std::memcpy(last, src + bytes - Unit, Unit);
+    std::memcpy(dst, first, Unit);
+    std::memcpy(dst + bytes - Unit, last, Unit);
 }
 
-// Not 64 bytes: each of them would cross from one cache line to the next (Zen 4: 1.2 to 1.4 times
-// as long).
+// Not 64 bytes, because each move would cross a cache line (1.2 to 1.4 times as long on Zen 4).
 constexpr std::size_t longest_move = HWY_MIN(32, HWY_MAX(16, HWY_MAX_BYTES));
 
 template <std::size_t Unit, bool Exact>
-HWY_ATTR HWY_INLINE void copy_item(std::byte* to, const std::byte* from, std::size_t bytes) {
+HWY_ATTR HWY_INLINE void copy_item(std::byte* dst, const std::byte* src, std::size_t bytes) {
     if constexpr (Exact)
-        std::memcpy(to, from, Unit);
+        std::memcpy(dst, src, Unit);
     else if (Unit == 16 && bytes >= longest_move)
-        copy_run<longest_move>(to, from, bytes);
+        copy_run<longest_move>(dst, src, bytes);
     else
-        copy_run<Unit>(to, from, bytes);
+        copy_run<Unit>(dst, src, bytes);
 }
 
-// Asks for the tile's lines ahead, spread evenly over so many steps. Into L2: where pieces are a
-// power of two apart, few of them fit in L1 together.
-class ask_ahead {
+// Prefetches the tile's `ahead` lines, spread evenly over `steps` steps. Targets L2, because lines
+// a power of two apart evict each other in L1.
+class prefetcher {
 public:
-    HWY_ATTR HWY_INLINE ask_ahead(const pack_tile& tile, std::int64_t steps)
-        : from_(tile.ahead.from), next_(tile.ahead.offsets.data()),
+    HWY_ATTR HWY_INLINE prefetcher(const pack_tile& tile, std::int64_t steps)
+        : base_(tile.ahead.base), next_(tile.ahead.offsets.data()),
           end_(next_ + tile.ahead.offsets.size()), each_((end_ - next_ + steps - 1) / steps) {}
 
     HWY_ATTR HWY_INLINE void step() {
         const std::int32_t* const last = end_ - next_ > each_ ? next_ + each_ : end_;
-        for (; next_ < last; ++next_) __builtin_prefetch(from_ + *next_, 0, 2);
+        for (; next_ < last; ++next_) __builtin_prefetch(base_ + *next_, 0, 2);
     }
 
 private:
-    const std::byte* from_;
+    const std::byte* base_;
     const std::int32_t* next_;
     const std::int32_t* end_;
     std::int64_t each_;
@@ -70,12 +68,12 @@ private:
 template <class Move>
 HWY_ATTR HWY_INLINE void for_each_group(const pack_tile& tile, const Move& move) {
     std::byte* buffer = tile.buffer;
-    // Copies: what `move` writes may, to the compiler, be the layout.
+    // Local copies: for the compiler, a store by `move` may change the layout.
     const auto [blocks, groups] = std::pair(tile.layout.blocks, tile.layout.groups);
     const std::int64_t group_bytes = tile.layout.group_bytes;
     const std::int64_t buffer_group_bytes = tile.layout.buffer_group_bytes;
     const std::int32_t* const block_offsets = tile.layout.block_offsets.data();
-    ask_ahead ahead(tile, blocks * groups);
+    prefetcher ahead(tile, blocks * groups);
     for (std::int64_t b = 0; b < blocks; ++b) {
         std::byte* strided = tile.strided + block_offsets[b];
         for (std::int64_t g = 0; g < groups; ++g) {
@@ -108,7 +106,7 @@ HWY_ATTR HWY_INLINE void move_items(const pack_tile& tile) {
 
 template <std::int64_t Windows>
 HWY_ATTR void gather_windows(const pack_tile& tile) {
-    if constexpr (Windows < most_windows)
+    if constexpr (Windows < max_windows)
         if (tile.layout.windows.count > Windows) return gather_windows<Windows + 1>(tile);
     const hn::FixedTag<std::uint8_t, window_bytes> d;
     for_each_group(tile, [&](const std::byte* strided, std::byte* buffer) HWY_ATTR {
@@ -119,11 +117,11 @@ HWY_ATTR void gather_windows(const pack_tile& tile) {
                                            hn::LoadU(d, shuffles + w * window_bytes));
         };
         const std::int64_t last = tile.layout.buffer_group_bytes - window_bytes;
-        for (std::int64_t at = 0; at < last + window_bytes; at += window_bytes) {
+        for (std::int64_t i = 0; i < last + window_bytes; i += window_bytes) {
             auto all = picked(0);
 #pragma GCC unroll 8
             for (std::int64_t w = 1; w < Windows; ++w) all = hn::Or(all, picked(w));
-            hn::StoreU(all, d, reinterpret_cast<std::uint8_t*>(buffer + HWY_MIN(at, last)));
+            hn::StoreU(all, d, reinterpret_cast<std::uint8_t*>(buffer + HWY_MIN(i, last)));
             offsets += Windows;
             shuffles += Windows * window_bytes;
         }
@@ -151,16 +149,16 @@ HWY_ATTR void scatter_kernel(const pack_tile& tile) {
         move_items<Unit, false, true>(tile);
 }
 
-// Writes `bytes` bytes of the element at `from`, and up to Step - 1 more.
+// Repeats the element at `src` for `bytes` bytes, and writes up to Step - 1 more.
 template <std::size_t Width, std::size_t Step>
-HWY_ATTR HWY_INLINE void splat_item(std::byte* to, const std::byte* from, std::size_t bytes) {
+HWY_ATTR HWY_INLINE void splat_item(std::byte* dst, const std::byte* src, std::size_t bytes) {
     std::byte pattern[Step];
-    for (std::size_t at = 0; at < Step; at += Width) std::memcpy(pattern + at, from, Width);
-    for (std::size_t at = 0; at < bytes; at += Step) std::memcpy(to + at, pattern, Step);
+    for (std::size_t i = 0; i < Step; i += Width) std::memcpy(pattern + i, src, Width);
+    for (std::size_t i = 0; i < bytes; i += Step) std::memcpy(dst + i, pattern, Step);
 }
 
-// Each item overwrites what the one before it wrote too far. Short items take short steps: a store
-// that overlaps the ones before it by much is a store too many.
+// Each item overwrites the excess of the one before it. Short items use short stores, to overlap
+// less.
 template <std::size_t Width>
 HWY_ATTR void splat_kernel(const pack_tile& tile) {
     constexpr std::size_t longest = HWY_MAX(16, HWY_MAX_BYTES);

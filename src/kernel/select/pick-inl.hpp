@@ -1,7 +1,8 @@
-// The kernel that takes each element from its side, for one Highway target.
+// The pick kernel for one Highway target: loads only the selected element of two scattered sources.
 //
-// Four loads and a store for an element and no branch, so the same time whatever the mask. Packing
-// both sides first is two loads and two stores for each, and reads the cache lines of both.
+// It takes four loads, a store and no branch per element, so the time does not depend on the mask.
+// Packing both sources first takes two loads and two stores for each, and reads the cache lines of
+// both.
 
 #if defined(MASKWISE_KERNEL_SELECT_PICK_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_SELECT_PICK_INL
@@ -19,7 +20,7 @@ namespace HWY_NAMESPACE {
 
 template <std::size_t Width, column_class Cond>
 HWY_ATTR void pick_tile_kernel(const select_tile& tile, const std::int32_t* offsets) {
-    // To the compiler each store to dst may change the tile.
+    // Local copies: for the compiler, a store to dst may change the tile.
     const std::int64_t rows = tile.rows, columns = tile.columns;
     for (std::int64_t r = 0; r < rows; ++r) {
         const std::byte* const cond = tile.cond + r * tile.cond_row_bytes;
@@ -27,8 +28,8 @@ HWY_ATTR void pick_tile_kernel(const select_tile& tile, const std::int32_t* offs
                                           tile.src_0 + r * tile.src_0_row_bytes};
         std::byte* const dst = tile.dst + r * tile.dst_row_bytes;
         for (std::int64_t c = 0; c < columns; ++c) {
-            const std::byte* const own = Cond == column_class::unit ? cond + c : cond;
-            const std::size_t side = element_is_true(own) ? 1 : 0;
+            const std::byte* const element_cond = Cond == column_class::unit ? cond + c : cond;
+            const std::size_t side = element_is_true(element_cond) ? 1 : 0;
             std::memcpy(dst + c * static_cast<std::int64_t>(Width),
                         sides[side] + offsets[2 * c + static_cast<std::int64_t>(side)], Width);
         }

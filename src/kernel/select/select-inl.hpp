@@ -1,9 +1,9 @@
 // The Select kernels for one Highway target.
 //
-// Cost model of the inner loop, AVX-512 on Zen 5 for 64 elements of 4 bytes: the block test is one
-// load of 64 cond bytes and two mask tests; then four times a widening load of 16 cond bytes, a
-// test, two loads of 64 bytes (one folded into the blend) and a store. About 10 cycles for 832
-// bytes, so memory beyond L1 is the bound, and the block test is free next to it.
+// Cost of the inner loop, AVX-512 on Zen 5, for 64 elements of 4 bytes. The block test takes one
+// load of 64 cond bytes and two mask tests. Then each of four vectors takes a widening load of 16
+// cond bytes, a test, two loads of 64 bytes (one folded into the blend) and a store. That is about
+// 10 cycles for 832 bytes, so memory beyond L1 is the bottleneck and hides the block test.
 
 #if defined(MASKWISE_KERNEL_SELECT_SELECT_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_SELECT_SELECT_INL
@@ -22,17 +22,16 @@ namespace HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
-// One vector of elements from column i on.
 template <std::size_t Width, store_policy Store, class S>
 HWY_ATTR HWY_INLINE void copy_vector(S src, std::byte* dst, std::size_t i) {
     const typename vectors<Width>::tag d;
     store_vector<Store>(src.load(d, i), d, dst + i * Width);
 }
 
-// The elements from column i to `end`, no others. Without masks: before AVX-512 masked loads may
-// touch a page that is not there, and masked stores at row ends took twice the time of transposed
-// tiles with AVX-512 (Zen 4). The last vector overlaps the one before it: Select of an element that
-// is already selected changes nothing, even in place.
+// Copies exactly the elements [i, end). The last vector overlaps the one before it; selecting twice
+// is harmless, even in place. Masks are not used: before AVX-512 a masked load may touch an
+// unmapped page, and with AVX-512 masked stores at row ends doubled the time of transposed tiles
+// (Zen 4).
 template <std::size_t Width, std::size_t Bytes = HWY_MAX(Width, HWY_MAX_BYTES), class S>
 HWY_ATTR HWY_INLINE void copy_exactly(S src, std::byte* dst, std::size_t i, std::size_t end) {
     const hn::FixedTag<lane_of<Width>, Bytes / sizeof(lane_of<Width>)> d;
@@ -47,7 +46,7 @@ HWY_ATTR HWY_INLINE void copy_exactly(S src, std::byte* dst, std::size_t i, std:
     }
 }
 
-// The end of a row of n elements behind its whole vectors.
+// Copies the tail [i, n) of a row after its whole vectors.
 template <std::size_t Width, class S>
 HWY_ATTR HWY_INLINE void copy_tail(S src, std::byte* dst, std::size_t i, std::size_t n) {
     const std::size_t vector = vectors<Width>::elements();
@@ -82,8 +81,8 @@ HWY_ATTR HWY_INLINE block_mask classify(const std::byte* cond, std::size_t block
     return block_mask::mixed;
 }
 
-// Elements of a byte: the masks of a block stay in registers from its test to the blends. Loading
-// cond twice made it slower by a quarter.
+// For elements of one byte. The masks of a block stay in registers from the test to the blends;
+// loading cond twice took a quarter longer.
 template <store_policy Store, class S0, class S1>
 HWY_ATTR HWY_INLINE void select_block_of_bytes(const std::byte* cond, S0 src_0, S1 src_1,
                                                std::byte* dst, std::size_t i) {
@@ -99,9 +98,9 @@ HWY_ATTR HWY_INLINE void select_block_of_bytes(const std::byte* cond, S0 src_0, 
         if (src_0.row != dst) copy_block<1, Store>(src_0, dst, i, 4 * vector);
     } else {
         const auto select = [=](auto mask, std::size_t k) HWY_ATTR {
-            const std::size_t at = i + k * vector;
-            store_vector<Store>(hn::IfThenElse(mask, src_1.load(d, at), src_0.load(d, at)), d,
-                                dst + at);
+            const std::size_t first = i + k * vector;
+            store_vector<Store>(hn::IfThenElse(mask, src_1.load(d, first), src_0.load(d, first)), d,
+                                dst + first);
         };
         select(m0, 0);
         select(m1, 1);
@@ -110,25 +109,26 @@ HWY_ATTR HWY_INLINE void select_block_of_bytes(const std::byte* cond, S0 src_0, 
     }
 }
 
-// Where a vector holds one or two elements.
+// A vector holds one or two elements.
 template <std::size_t Width>
-constexpr bool few_a_vector = HWY_MAX_BYTES <= 2 * Width;
+constexpr bool has_wide_elements = HWY_MAX_BYTES <= 2 * Width;
 
-// There widening cond for each vector costs more than moving the elements: 16 cond bytes are tested
-// at once, and each vector takes its own from the front of what is left of them.
+// Widening cond for each such vector would cost more than moving the elements. So 16 cond bytes are
+// tested at once, and shifted by one vector at a time.
 template <std::size_t Width, store_policy Store, class S0, class S1>
-HWY_ATTR HWY_INLINE void select_few_a_vector(const std::byte* cond, S0 src_0, S1 src_1,
-                                             std::byte* dst, std::size_t i, std::size_t block) {
+HWY_ATTR HWY_INLINE void select_wide_elements(const std::byte* cond, S0 src_0, S1 src_1,
+                                              std::byte* dst, std::size_t i, std::size_t block) {
     constexpr std::size_t step = HWY_MAX_BYTES / Width;
     const typename vectors<Width>::tag d;
     const typename vectors<Width>::byte_tag d8;
-    constexpr int shift = Width == 8 ? 3 : 4; // from a byte's place to its element's
-    const auto own = hn::ShiftRight<shift>(hn::Iota(d8, 0));
+    constexpr int shift = Width == 8 ? 3 : 4; // from byte to element index
+    const auto element_of_byte = hn::ShiftRight<shift>(hn::Iota(d8, 0));
     for (std::size_t j = i; j < i + block;) {
         const auto cond_bytes = hn::LoadDup128(d8, as_bytes(cond + j));
         auto left = hn::VecFromMask(d8, hn::Eq(cond_bytes, hn::Zero(d8)));
         for (const std::size_t end = j + 16; j < end; j += step) {
-            const auto is_false = hn::MaskFromVec(hn::BitCast(d, hn::TableLookupBytes(left, own)));
+            const auto is_false =
+                hn::MaskFromVec(hn::BitCast(d, hn::TableLookupBytes(left, element_of_byte)));
             store_vector<Store>(hn::IfThenElse(is_false, src_1.load(d, j), src_0.load(d, j)), d,
                                 dst + j * Width);
             left = hn::ShiftRightBytes<step>(d8, left);
@@ -136,8 +136,8 @@ HWY_ATTR HWY_INLINE void select_few_a_vector(const std::byte* cond, S0 src_0, S1
     }
 }
 
-// A block whose cond bytes agree reads one side only, and writes nothing where that side is dst
-// itself. The two branches of a random mask are never taken, so they are predicted.
+// If all cond bytes of a block agree, only one source is read, and nothing is written if it is dst.
+// With a random mask neither branch is taken, so both are predicted.
 template <std::size_t Width, store_policy Store, class S0, class S1>
 HWY_ATTR HWY_INLINE void select_block(const std::byte* cond, S0 src_0, S1 src_1, std::byte* dst,
                                       std::size_t i, std::size_t block) {
@@ -151,15 +151,15 @@ HWY_ATTR HWY_INLINE void select_block(const std::byte* cond, S0 src_0, S1 src_1,
         if (src_0.row != dst) copy_block<Width, Store>(src_0, dst, i, block);
         return;
     case block_mask::mixed:
-        if constexpr (few_a_vector<Width>)
-            return select_few_a_vector<Width, Store>(cond, src_0, src_1, dst, i, block);
+        if constexpr (has_wide_elements<Width>)
+            return select_wide_elements<Width, Store>(cond, src_0, src_1, dst, i, block);
         copy_block<Width, Store>(selection<Width, S0, S1>{cond, src_0, src_1}, dst, i, block);
     }
 }
 
-// Asks for the cache lines of a row to come that is copied from the other side than this one: no
-// prefetcher of the hardware foresees that (row copies of 4 KB: 0.3 of the limit without, 0.45
-// with). Where the side stays the same it does, and asking costs a tenth of the speed.
+// Prefetches a later row if it is copied from another source than this row, which hardware does not
+// predict (row copies of 4 KB: 0.45 of the limit, 0.3 without). Hardware prefetches rows of the
+// same source; doing it here again would cost a tenth of the speed.
 template <std::size_t Width, column_class C0, column_class C1>
 class read_ahead {
 public:
@@ -167,34 +167,34 @@ public:
         const auto n = static_cast<std::size_t>(tile.columns);
         const auto ahead = static_cast<std::int64_t>(HWY_MAX(1, distance_bytes / (Width * n)));
         if (row + ahead >= tile.rows) return;
-        const bool now = element_is_true(tile.cond + row * tile.cond_row_bytes);
-        const bool then = element_is_true(tile.cond + (row + ahead) * tile.cond_row_bytes);
-        if (now == then || (then ? C0 : C1) != column_class::unit) return; // ahead
-        from_ = then ? tile.src_0 + (row + ahead) * tile.src_0_row_bytes
-                     : tile.src_1 + (row + ahead) * tile.src_1_row_bytes;
+        const bool cond_now = element_is_true(tile.cond + row * tile.cond_row_bytes);
+        const bool cond_then = element_is_true(tile.cond + (row + ahead) * tile.cond_row_bytes);
+        if (cond_now == cond_then || (cond_then ? C0 : C1) != column_class::unit) return;
+        ahead_row_ = cond_then ? tile.src_0 + (row + ahead) * tile.src_0_row_bytes
+                               : tile.src_1 + (row + ahead) * tile.src_1_row_bytes;
     }
 
-    // While the block at column i of this row is copied, the same block of that row.
+    // Prefetches the block at column i of the later row.
     HWY_ATTR HWY_INLINE void operator()(std::size_t i, std::size_t block) const {
-        if (from_ == nullptr) return;
-        for (std::size_t at = 0; at < block * Width; at += 64)
-            hwy::Prefetch(from_ + i * Width + at);
+        if (ahead_row_ == nullptr) return;
+        for (std::size_t byte = 0; byte < block * Width; byte += 64)
+            hwy::Prefetch(ahead_row_ + i * Width + byte);
     }
 
 private:
     static constexpr std::size_t distance_bytes = 4096;
-    const std::byte* from_ = nullptr;
+    const std::byte* ahead_row_ = nullptr;
 };
 
-// Elements of a cache line, or of a vector where that is longer.
+// Elements per cache line, or per vector if that is longer.
 template <std::size_t Width>
 HWY_ATTR HWY_INLINE std::size_t line_elements() {
     return HWY_MAX(std::size_t{64} / Width, vectors<Width>::elements());
 }
 
-// Elements before the first cache line of the row, or `n` where no whole line follows or elements
-// straddle lines. Only they are written then: one store into a line that is streamed, too, fetches
-// it first (AVX2, rows of 512 bytes that end 16 bytes behind a line: 6 ns an element instead of 1).
+// Elements before the first cache line of the row; `n` if no whole line follows or elements
+// straddle lines. A line must be streamed as a whole, because an ordinary store to it fetches it
+// first (AVX2, rows of 512 bytes that end 16 bytes past a line: 6 ns per element instead of 1).
 template <std::size_t Width>
 HWY_ATTR HWY_INLINE std::size_t elements_to_line(const std::byte* dst, std::size_t n) {
     const std::size_t bytes = (0 - reinterpret_cast<std::uintptr_t>(dst)) % 64;
@@ -258,10 +258,10 @@ struct read_ahead {
 template <std::size_t Width, store_policy Store, class S0, class S1>
 void select_row(const std::byte* cond, S0 src_0, S1 src_1, std::byte* dst, std::size_t n) {
     for (std::size_t i = 0; i < n; ++i) {
-        std::byte taken[2][Width];
-        std::memcpy(taken[0], src_1.element(i), Width);
-        std::memcpy(taken[1], src_0.element(i), Width);
-        std::memcpy(dst + i * Width, taken[element_is_true(cond + i) ? 1 : 0], Width);
+        std::byte sides[2][Width];
+        std::memcpy(sides[0], src_1.element(i), Width);
+        std::memcpy(sides[1], src_0.element(i), Width);
+        std::memcpy(dst + i * Width, sides[element_is_true(cond + i) ? 1 : 0], Width);
     }
 }
 
@@ -278,8 +278,8 @@ HWY_ATTR void select_tile_kernel(const select_tile& tile) {
     const auto n = static_cast<std::size_t>(tile.columns);
     for (std::int64_t r = 0; r < tile.rows; ++r) {
         const std::byte* cond = tile.cond + r * tile.cond_row_bytes;
-        const source<Width, C0> src_0{tile.src_0 + r * tile.src_0_row_bytes};
-        const source<Width, C1> src_1{tile.src_1 + r * tile.src_1_row_bytes};
+        const select_source<Width, C0> src_0{tile.src_0 + r * tile.src_0_row_bytes};
+        const select_source<Width, C1> src_1{tile.src_1 + r * tile.src_1_row_bytes};
         std::byte* dst = tile.dst + r * tile.dst_row_bytes;
         if constexpr (C == column_class::unit) {
             select_row<Width, Store>(cond, src_0, src_1, dst, n);

@@ -1,5 +1,5 @@
-// What the Select kernels load and store, for one Highway target: sources, cond, a selection of
-// both.
+// Loads and stores of the Select kernels for one Highway target: sources, cond, and their
+// selection.
 
 #if defined(MASKWISE_KERNEL_SELECT_SOURCES_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_SELECT_SOURCES_INL
@@ -17,8 +17,8 @@ HWY_BEFORE_NAMESPACE();
 namespace maskwise {
 namespace HWY_NAMESPACE {
 
-// Keeps a load apart from the blend it feeds. Folded into one masked load it would wait for the
-// mask, so for cond's cache line, before it asks for its own: 0.6 of the speed where measured.
+// Keeps a load separate from the blend that uses it. A masked load would wait for the mask, so for
+// cond's cache line, before it requests its own (measured: 0.6 of the speed).
 template <class V>
 HWY_ATTR HWY_INLINE V load_now(V v) {
 #if HWY_TARGET == HWY_AVX3
@@ -30,7 +30,7 @@ HWY_ATTR HWY_INLINE V load_now(V v) {
 template <std::size_t Width>
 constexpr std::size_t lanes_per_element = Width > 8 ? 2 : 1;
 
-// Reads a source that has one element per column.
+// A source with one element per column.
 template <std::size_t Width>
 struct unit_source {
     using lane = lane_of<Width>;
@@ -43,16 +43,16 @@ struct unit_source {
     HWY_ATTR HWY_INLINE const std::byte* element(std::size_t i) const { return row + i * Width; }
 };
 
-// Reads a source that has one element per row: once, since the compiler must assume that stores to
-// dst change it.
+// A source with one element per row. Loads it once, because for the compiler stores to dst may
+// change it.
 template <std::size_t Width>
 struct zero_source {
     using lane = lane_of<Width>;
     const std::byte* row;
     lane value[Width > 8 ? 2 : 1];
 
-    explicit HWY_ATTR HWY_INLINE zero_source(const std::byte* at) : row(at) {
-        std::memcpy(value, at, Width);
+    explicit HWY_ATTR HWY_INLINE zero_source(const std::byte* element) : row(element) {
+        std::memcpy(value, element, Width);
     }
     template <class D>
     HWY_ATTR HWY_INLINE hn::VFromD<D> load(D d, std::size_t) const {
@@ -67,12 +67,12 @@ struct zero_source {
 };
 
 template <std::size_t Width, column_class Class>
-using source =
+using select_source =
     std::conditional_t<Class == column_class::unit, unit_source<Width>, zero_source<Width>>;
 
 #if HWY_TARGET != HWY_SCALAR
 
-// AVX-512 keeps masks in registers of their own, which are slower to combine and test.
+// False for AVX-512, whose mask registers are slower to combine and test.
 constexpr bool masks_are_vectors = HWY_MAX_BYTES <= 32;
 
 template <std::size_t Width>
@@ -83,16 +83,16 @@ struct vectors {
     static HWY_ATTR HWY_INLINE std::size_t elements() {
         return hn::Lanes(tag()) / lanes_per_element<Width>;
     }
-    // So many elements have their cond bytes tested together: at least four vectors of elements and
-    // one vector of cond bytes.
+    // The number of elements whose cond bytes are tested together: at least four vectors of
+    // elements and one vector of cond bytes.
     static HWY_ATTR HWY_INLINE std::size_t block() {
         if constexpr (Width == 1 && masks_are_vectors) return 4 * hn::Lanes(byte_tag());
-        constexpr std::size_t least = Width < 4 ? 256 / Width : 64;
-        return HWY_MAX(least, hn::Lanes(byte_tag()));
+        constexpr std::size_t min_elements = Width < 4 ? 256 / Width : 64;
+        return HWY_MAX(min_elements, hn::Lanes(byte_tag()));
     }
 };
 
-// Widens cond bytes to lanes of T; the value is only compared with zero.
+// Widens cond bytes to lanes of T. The result is only compared with zero.
 template <class D, class V8>
 HWY_ATTR HWY_INLINE hn::VFromD<D> widen(D d, V8 v) {
     using T = hn::TFromD<D>;
@@ -105,7 +105,7 @@ HWY_ATTR HWY_INLINE hn::VFromD<D> widen(D d, V8 v) {
     }
 }
 
-// One lane per lane of D from the cond bytes at `cond`. An element of 16 bytes has two lanes.
+// One lane of D per cond byte; two for elements of 16 bytes.
 template <std::size_t Width, class D>
 HWY_ATTR HWY_INLINE hn::VFromD<D> load_cond(D d, const std::byte* cond) {
     const hn::Rebind<std::uint8_t, D> d8;
@@ -119,15 +119,15 @@ HWY_ATTR HWY_INLINE hn::VFromD<D> load_cond(D d, const std::byte* cond) {
 }
 
 template <store_policy Store, class D>
-HWY_ATTR HWY_INLINE void store_vector(hn::VFromD<D> v, D d, std::byte* to) {
-    auto* lanes = reinterpret_cast<hn::TFromD<D>*>(to);
+HWY_ATTR HWY_INLINE void store_vector(hn::VFromD<D> v, D d, std::byte* dst) {
+    auto* lanes = reinterpret_cast<hn::TFromD<D>*>(dst);
     if constexpr (Store == store_policy::stream)
         hn::Stream(v, d, lanes);
     else
         hn::StoreU(v, d, lanes);
 }
 
-// Reads what cond selects, so that a selection is copied as a source is.
+// Loads the selected elements, with the interface of a source.
 template <std::size_t Width, class S0, class S1>
 struct selection {
     const std::byte* cond;

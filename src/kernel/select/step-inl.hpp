@@ -1,7 +1,7 @@
-// The kernel that packs elements at one distance from each other, for one Highway target.
+// The step kernel for one Highway target: packs evenly spaced elements.
 //
-// Reversed elements, and every second to fourth in either direction, are whole loads and one to
-// three shuffles for a vector. At other distances it is a load and a store for an element.
+// Reversed elements, and every second to fourth in either direction, take whole loads and one to
+// three shuffles per vector. Other distances take a load and a store per element.
 
 #if defined(MASKWISE_KERNEL_SELECT_STEP_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_SELECT_STEP_INL
@@ -16,18 +16,18 @@ HWY_BEFORE_NAMESPACE();
 namespace maskwise {
 namespace HWY_NAMESPACE {
 
-// Four at a time, so that one address serves them all.
+// Four at a time, to compute one address for all.
 template <std::size_t Width>
-HWY_ATTR HWY_INLINE void step_elements(const std::byte* from, std::byte* to, std::int64_t count,
+HWY_ATTR HWY_INLINE void step_elements(const std::byte* src, std::byte* dst, std::int64_t count,
                                        std::int64_t step) {
     std::int64_t i = 0;
-    for (; i + 4 <= count; i += 4, from += 4 * step, to += 4 * Width) {
-        std::memcpy(to, from, Width);
-        std::memcpy(to + Width, from + step, Width);
-        std::memcpy(to + 2 * Width, from + 2 * step, Width);
-        std::memcpy(to + 3 * Width, from + 3 * step, Width);
+    for (; i + 4 <= count; i += 4, src += 4 * step, dst += 4 * Width) {
+        std::memcpy(dst, src, Width);
+        std::memcpy(dst + Width, src + step, Width);
+        std::memcpy(dst + 2 * Width, src + 2 * step, Width);
+        std::memcpy(dst + 3 * Width, src + 3 * step, Width);
     }
-    for (; i < count; ++i, from += step, to += Width) std::memcpy(to, from, Width);
+    for (; i < count; ++i, src += step, dst += Width) std::memcpy(dst, src, Width);
 }
 
 #if HWY_TARGET != HWY_SCALAR
@@ -43,16 +43,16 @@ HWY_ATTR HWY_INLINE hn::VFromD<D> reversed(D d, hn::VFromD<D> v) {
     }
 }
 
-// One vector of every second element, from the first of them or from the second on.
+// Every second element of two vectors, starting at the first or at the second.
 template <bool FromFirst, class D>
 HWY_ATTR HWY_INLINE hn::VFromD<D> every_second(D d, hn::VFromD<D> lower, hn::VFromD<D> upper) {
     return FromFirst ? hn::ConcatEven(d, upper, lower) : hn::ConcatOdd(d, upper, lower);
 }
 
-// One vector from Distance vectors of memory: of each Distance elements the first, or the last.
+// One vector from Distance vectors of memory: the first, or the last, of each Distance elements.
 template <int Distance, bool First, class D>
-HWY_ATTR HWY_INLINE hn::VFromD<D> load_one_of(D d, const hn::TFromD<D>* from) {
-    const auto load = [&](std::size_t k) HWY_ATTR { return hn::LoadU(d, from + k * hn::Lanes(d)); };
+HWY_ATTR HWY_INLINE hn::VFromD<D> load_one_of(D d, const hn::TFromD<D>* src) {
+    const auto load = [&](std::size_t k) HWY_ATTR { return hn::LoadU(d, src + k * hn::Lanes(d)); };
     if constexpr (Distance == 1) {
         return load(0);
     } else if constexpr (Distance == 2) {
@@ -62,88 +62,89 @@ HWY_ATTR HWY_INLINE hn::VFromD<D> load_one_of(D d, const hn::TFromD<D>* from) {
                                    every_second<First>(d, load(2), load(3)));
     } else {
         hn::VFromD<D> first, second, last;
-        hn::LoadInterleaved3(d, from, first, second, last);
+        hn::LoadInterleaved3(d, src, first, second, last);
         return First ? first : last;
     }
 }
 
-// Elements Distance apart, forwards or backwards, more than a vector of them. A vector's loads
-// reach up to Distance - 1 elements beyond its own; they lie towards element 0, which is therefore
-// moved alone. The last vector overlaps the one before it.
+// Packs elements that are Distance apart, forwards or backwards; `count` must exceed a vector. The
+// loads of a vector reach up to Distance - 1 elements past its own, towards element 0. So element 0
+// is moved alone. The last vector overlaps the one before it.
 template <int Distance, bool Backward, class D>
-HWY_ATTR HWY_INLINE void step_vectors(D d, const hn::TFromD<D>* from, hn::TFromD<D>* to,
+HWY_ATTR HWY_INLINE void step_vectors(D d, const hn::TFromD<D>* src, hn::TFromD<D>* dst,
                                       std::int64_t count) {
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-    std::memcpy(to, from, sizeof(*to));
+    std::memcpy(dst, src, sizeof(*dst));
     for (std::int64_t next = 1; next < count; next += lanes) {
         const std::int64_t i = HWY_MIN(next, count - lanes);
         if constexpr (Backward) {
-            const auto* const lowest = from - (i + lanes - 1) * Distance;
-            hn::StoreU(reversed(d, load_one_of<Distance, true>(d, lowest)), d, to + i);
+            const auto* const lowest = src - (i + lanes - 1) * Distance;
+            hn::StoreU(reversed(d, load_one_of<Distance, true>(d, lowest)), d, dst + i);
         } else {
-            const auto* const lowest = from + (i - 1) * Distance + 1;
-            hn::StoreU(load_one_of<Distance, false>(d, lowest), d, to + i);
+            const auto* const lowest = src + (i - 1) * Distance + 1;
+            hn::StoreU(load_one_of<Distance, false>(d, lowest), d, dst + i);
         }
     }
 }
 
-// False where there is no vector code for the distance.
+// Returns false if there is no vector code for the distance.
 template <class D>
-HWY_ATTR HWY_INLINE bool step_by_vectors(D d, const std::byte* raw_from, std::byte* raw_to,
+HWY_ATTR HWY_INLINE bool step_by_vectors(D d, const std::byte* raw_src, std::byte* raw_dst,
                                          std::int64_t count, std::int64_t distance) {
     using lane = hn::TFromD<D>;
-    const auto* const from = reinterpret_cast<const lane*>(raw_from);
-    auto* const to = reinterpret_cast<lane*>(raw_to);
+    const auto* const src = reinterpret_cast<const lane*>(raw_src);
+    auto* const dst = reinterpret_cast<lane*>(raw_dst);
     switch (distance) {
     case -1:
-        return step_vectors<1, true>(d, from, to, count), true;
+        return step_vectors<1, true>(d, src, dst, count), true;
     case 2:
-        return step_vectors<2, false>(d, from, to, count), true;
+        return step_vectors<2, false>(d, src, dst, count), true;
     case -2:
-        return step_vectors<2, true>(d, from, to, count), true;
+        return step_vectors<2, true>(d, src, dst, count), true;
     case 3:
-        return step_vectors<3, false>(d, from, to, count), true;
+        return step_vectors<3, false>(d, src, dst, count), true;
     case -3:
-        return step_vectors<3, true>(d, from, to, count), true;
+        return step_vectors<3, true>(d, src, dst, count), true;
     case 4:
-        return step_vectors<4, false>(d, from, to, count), true;
+        return step_vectors<4, false>(d, src, dst, count), true;
     case -4:
-        return step_vectors<4, true>(d, from, to, count), true;
+        return step_vectors<4, true>(d, src, dst, count), true;
     default:
         return false;
     }
 }
 
-// Elements of 16 bytes, backwards; at least a vector of them. What does not fill one overlaps.
+// Reverses elements of 16 bytes; `count` must fill a vector. The last vector may overlap the one
+// before it.
 template <class D>
-HWY_ATTR HWY_INLINE void reverse_blocks(D d, const std::byte* from, std::byte* to,
+HWY_ATTR HWY_INLINE void reverse_blocks(D d, const std::byte* src, std::byte* dst,
                                         std::int64_t count) {
     using lane = hn::TFromD<D>;
     const auto blocks = static_cast<std::int64_t>(hn::Lanes(d) * sizeof(lane) / 16);
     for (std::int64_t next = 0; next < count; next += blocks) {
         const std::int64_t i = HWY_MIN(next, count - blocks);
-        const auto* const lowest = reinterpret_cast<const lane*>(from - (i + blocks - 1) * 16);
+        const auto* const lowest = reinterpret_cast<const lane*>(src - (i + blocks - 1) * 16);
         hn::StoreU(hn::ReverseBlocks(d, hn::LoadU(d, lowest)), d,
-                   reinterpret_cast<lane*>(to + i * 16));
+                   reinterpret_cast<lane*>(dst + i * 16));
     }
 }
 
-// False where there is no vector code for the distance, or are too few elements for it.
+// Returns false if there is no vector code for the distance, or too few elements.
 template <std::size_t Width>
-HWY_ATTR HWY_INLINE bool step_fast(const std::byte* from, std::byte* to, std::int64_t count,
+HWY_ATTR HWY_INLINE bool step_fast(const std::byte* src, std::byte* dst, std::int64_t count,
                                    std::int64_t step) {
     constexpr auto width = static_cast<std::int64_t>(Width);
     const hn::ScalableTag<lane_of<Width>> whole;
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(whole));
     if constexpr (Width == 16) {
         if (step != -width || 2 * count < lanes) return false;
-        return reverse_blocks(whole, from, to, count), true;
+        return reverse_blocks(whole, src, dst, count), true;
     } else {
         const hn::CappedTag<lane_of<Width>, 16 / Width> shortest;
         if (step % width != 0) return false;
-        if (count > lanes) return step_by_vectors(whole, from, to, count, step / width);
+        if (count > lanes) return step_by_vectors(whole, src, dst, count, step / width);
         return count > static_cast<std::int64_t>(hn::Lanes(shortest)) &&
-               step_by_vectors(shortest, from, to, count, step / width);
+               step_by_vectors(shortest, src, dst, count, step / width);
     }
 }
 

@@ -1,12 +1,11 @@
-// Products of bf16 for ARM by BFMMLA: two rows of a, two pairs of each, by those of two queries. It
-// rounds as BFDOT does for one pair and then the other, so rows behind whole blocks are left to
-// that.
+// bf16 products for ARM by BFMMLA: two pairs of two rows of a, by two pairs of two queries. It
+// rounds as two BFDOT in sequence, so BFDOT can compute the rows past whole blocks.
 
-#if defined(MASKWISE_KERNEL_ATTENTION_QUADS_INL) == defined(HWY_TARGET_TOGGLE)
-#ifdef MASKWISE_KERNEL_ATTENTION_QUADS_INL
-#undef MASKWISE_KERNEL_ATTENTION_QUADS_INL
+#if defined(MASKWISE_KERNEL_ATTENTION_BF16_QUADS_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef MASKWISE_KERNEL_ATTENTION_BF16_QUADS_INL
+#undef MASKWISE_KERNEL_ATTENTION_BF16_QUADS_INL
 #else
-#define MASKWISE_KERNEL_ATTENTION_QUADS_INL
+#define MASKWISE_KERNEL_ATTENTION_BF16_QUADS_INL
 #endif
 
 #include "kernel/attention/product-inl.hpp"
@@ -18,59 +17,59 @@ namespace HWY_NAMESPACE {
 #if MASKWISE_HAS_BF16_TABLE
 
 #define MASKWISE_ZIP(operation, lane, a, b)                                                        \
-    row_v(vreinterpretq_f32_##lane(v##operation##q_##lane(vreinterpretq_##lane##_f32((a).raw),     \
-                                                          vreinterpretq_##lane##_f32((b).raw))))
+    vec_f32(vreinterpretq_f32_##lane(v##operation##q_##lane(vreinterpretq_##lane##_f32((a).raw),   \
+                                                            vreinterpretq_##lane##_f32((b).raw))))
 
-HWY_ATTR HWY_INLINE void add_quads(row_v a, row_v b, row_v& sum) {
+HWY_ATTR HWY_INLINE void add_quads(vec_f32 a, vec_f32 b, vec_f32& sum) {
     asm(".arch_extension bf16\n\tbfmmla %0.4s, %1.8h, %2.8h"
         : "+w"(sum.raw)
         : "w"(a.raw), "w"(b.raw));
 }
 
-// Two pairs that are adjacent in memory.
-HWY_ATTR HWY_INLINE row_v load_two(const std::byte* from) {
-    return row_v(vcombine_f32(vld1_f32(reinterpret_cast<const float*>(from)), vdup_n_f32(0)));
+HWY_ATTR HWY_INLINE vec_f32 load_two(const std::byte* src) {
+    return vec_f32(vcombine_f32(vld1_f32(reinterpret_cast<const float*>(src)), vdup_n_f32(0)));
 }
 
-// Of two rows two pairs each: those of a row lie side by side, or else those of a step.
+// Loads two pairs of each of two rows. With ByRows the pairs of a row are contiguous, else those of
+// a step.
 template <bool ByRows>
-HWY_ATTR HWY_INLINE row_v load_quad(const std::byte* from, std::int64_t second_bytes) {
-    const row_v first = load_two(from), second = load_two(from + second_bytes);
+HWY_ATTR HWY_INLINE vec_f32 load_quad(const std::byte* src, std::int64_t second_bytes) {
+    const vec_f32 first = load_two(src), second = load_two(src + second_bytes);
     if constexpr (ByRows) return MASKWISE_ZIP(zip1, u64, first, second);
     return MASKWISE_ZIP(zip1, u32, first, second);
 }
 
-// Sums of two rows by a vector of queries: each vector holds two queries of both rows.
-HWY_ATTR HWY_INLINE void load_quad_sums(const float* c, row_v* low_high) {
-    const auto row_0 = hn::LoadU(row_d(), c), row_1 = hn::LoadU(row_d(), c + 2 * row_lanes());
+// Loads sums of two rows and a vector of queries; each result holds two queries of both rows.
+HWY_ATTR HWY_INLINE void load_quad_sums(const float* c, vec_f32* low_high) {
+    const auto row_0 = hn::LoadU(f32_tag(), c), row_1 = hn::LoadU(f32_tag(), c + 2 * f32_lanes());
     low_high[0] = MASKWISE_ZIP(zip1, u64, row_0, row_1);
     low_high[1] = MASKWISE_ZIP(zip2, u64, row_0, row_1);
 }
 
-HWY_ATTR HWY_INLINE void store_quad_sums(const row_v* low_high, const float* factor, float* c) {
-    const row_v row_0[2] = {MASKWISE_ZIP(uzp1, u64, low_high[0], low_high[1])};
-    const row_v row_1[2] = {MASKWISE_ZIP(uzp2, u64, low_high[0], low_high[1])};
+HWY_ATTR HWY_INLINE void store_quad_sums(const vec_f32* low_high, const float* factor, float* c) {
+    const vec_f32 row_0[2] = {MASKWISE_ZIP(uzp1, u64, low_high[0], low_high[1])};
+    const vec_f32 row_1[2] = {MASKWISE_ZIP(uzp2, u64, low_high[0], low_high[1])};
     store_product<1>(row_0, factor, c);
-    store_product<1>(row_1, factor, c + 2 * row_lanes());
+    store_product<1>(row_1, factor, c + 2 * f32_lanes());
 }
 
 constexpr std::int64_t quad_rows = 8;
 
 template <bool ByRows>
 HWY_ATTR void multiply_quads(const panel_product& product, std::int64_t first) {
-    const row_d d;
-    const std::int64_t lanes = row_lanes(), panel = 2 * lanes;
+    const f32_tag d;
+    const std::int64_t lanes = f32_lanes(), panel = 2 * lanes;
     const std::int64_t second_bytes = ByRows ? product.row_bytes : product.step_bytes;
     const std::byte* a = product.a + first * product.row_bytes;
     const float* b = product.b;
     float* const c = product.c + first * panel;
     constexpr int twos = quad_rows / 2;
-    row_v sums[std::size_t{twos}][4];
+    vec_f32 sums[std::size_t{twos}][4];
 #pragma GCC unroll 4
     for (int i = 0; i < twos; ++i)
 #pragma GCC unroll 4
         for (int q = 0; q < 4; ++q) sums[i][q] = hn::Zero(d);
-    if (product.goes_on) {
+    if (product.accumulates) {
 #pragma GCC unroll 4
         for (int i = 0; i < twos; ++i) {
             load_quad_sums(c + 2 * i * panel, sums[i]);
@@ -80,7 +79,7 @@ HWY_ATTR void multiply_quads(const panel_product& product, std::int64_t first) {
     for (std::int64_t k = product.steps; k > 1; k -= 2) {
         const auto even_0 = hn::LoadU(d, b), even_1 = hn::LoadU(d, b + lanes);
         const auto odd_0 = hn::LoadU(d, b + panel), odd_1 = hn::LoadU(d, b + panel + lanes);
-        const row_v queries[] = {
+        const vec_f32 queries[] = {
             MASKWISE_ZIP(zip1, u32, even_0, odd_0), MASKWISE_ZIP(zip2, u32, even_0, odd_0),
             MASKWISE_ZIP(zip1, u32, even_1, odd_1), MASKWISE_ZIP(zip2, u32, even_1, odd_1)};
 #pragma GCC unroll 4
@@ -102,12 +101,12 @@ HWY_ATTR void multiply_quads(const panel_product& product, std::int64_t first) {
 }
 #undef MASKWISE_ZIP
 
-// Whole blocks by quads, then their last step where it is alone, then rows behind them.
+// Multiplies whole blocks by quads, then their odd last step, then the remaining rows.
 HWY_ATTR inline void multiply_by_quads(const panel_product& product) {
     const std::int64_t whole = product.rows / quad_rows * quad_rows;
-    if (product.queries <= row_lanes() || product.steps < 2)
+    if (product.queries <= f32_lanes() || product.steps < 2)
         return multiply<bf16_pair_product>(product);
-    const bool by_rows = product.step_bytes == bytes_of(row_type::f32);
+    const bool by_rows = product.step_bytes == bytes_of(elem_type::f32);
     for (std::int64_t first = 0; first < whole; first += quad_rows)
         if (by_rows)
             multiply_quads<true>(product, first);
@@ -116,16 +115,16 @@ HWY_ATTR inline void multiply_by_quads(const panel_product& product) {
     panel_product rest = product;
     if (product.steps % 2 != 0) {
         rest.a += (product.steps - 1) * product.step_bytes;
-        rest.b += (product.steps - 1) * 2 * row_lanes();
+        rest.b += (product.steps - 1) * 2 * f32_lanes();
         rest.rows = whole;
         rest.steps = 1;
         rest.factor = nullptr;
-        rest.goes_on = true;
+        rest.accumulates = true;
         multiply_by<bf16_pair_product, 2>(rest);
     }
     rest = product;
     rest.a += whole * product.row_bytes;
-    rest.c += whole * 2 * row_lanes();
+    rest.c += whole * 2 * f32_lanes();
     rest.rows -= whole;
     multiply_by<bf16_pair_product, 2>(rest);
 }
@@ -135,4 +134,4 @@ HWY_ATTR inline void multiply_by_quads(const panel_product& product) {
 } // namespace HWY_NAMESPACE
 } // namespace maskwise
 HWY_AFTER_NAMESPACE();
-#endif // MASKWISE_KERNEL_ATTENTION_QUADS_INL
+#endif // MASKWISE_KERNEL_ATTENTION_BF16_QUADS_INL

@@ -1,11 +1,11 @@
-// Vectors in blocks of four floats, for one Highway target: a panel of four queries has their
-// numbers side by side.
+// Vectors as blocks of four floats, for one Highway target: one block holds a number of each query
+// of a panel of four.
 
-#if defined(MASKWISE_KERNEL_ATTENTION_FOURS_INL) == defined(HWY_TARGET_TOGGLE)
-#ifdef MASKWISE_KERNEL_ATTENTION_FOURS_INL
-#undef MASKWISE_KERNEL_ATTENTION_FOURS_INL
+#if defined(MASKWISE_KERNEL_ATTENTION_F32X4_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef MASKWISE_KERNEL_ATTENTION_F32X4_INL
+#undef MASKWISE_KERNEL_ATTENTION_F32X4_INL
 #else
-#define MASKWISE_KERNEL_ATTENTION_FOURS_INL
+#define MASKWISE_KERNEL_ATTENTION_F32X4_INL
 #endif
 
 #include "kernel/rows/elements-inl.hpp"
@@ -16,24 +16,25 @@ namespace HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
-using four_d = hn::FixedTag<float, 4>;
-using four_v = hn::VFromD<four_d>;
+using f32x4_tag = hn::FixedTag<float, 4>;
+using f32x4 = hn::VFromD<f32x4_tag>;
 
-// What `join` makes of a vector's blocks.
-template <class V, class Join>
-HWY_ATTR HWY_INLINE four_v joined_blocks(V value, const Join& join) {
+// Reduces a vector's blocks to one by `combine`.
+template <class V, class Combine>
+HWY_ATTR HWY_INLINE f32x4 reduce_blocks(V value, const Combine& combine) {
     using whole = hn::DFromV<V>;
     const hn::Half<whole> half;
     if constexpr (hn::MaxLanes(whole()) == 4)
         return value;
     else
-        return joined_blocks(join(hn::LowerHalf(half, value), hn::UpperHalf(half, value)), join);
+        return reduce_blocks(combine(hn::LowerHalf(half, value), hn::UpperHalf(half, value)),
+                             combine);
 }
 
-// The sum of the lanes of each. Each block of four by four is transposed, then all are added.
-HWY_ATTR HWY_INLINE four_v sums_of_four(const row_v (&v)[4]) {
-    const row_d d;
-    const hn::RepartitionToWide<hn::RebindToUnsigned<row_d>> pairs;
+// The sum of the lanes of each vector: transposes each block of four by four, then adds all.
+HWY_ATTR HWY_INLINE f32x4 sum_lanes(const vec_f32 (&v)[4]) {
+    const f32_tag d;
+    const hn::RepartitionToWide<hn::RebindToUnsigned<f32_tag>> pairs;
     const auto lower_01 = hn::BitCast(pairs, hn::InterleaveLower(d, v[0], v[1]));
     const auto upper_01 = hn::BitCast(pairs, hn::InterleaveUpper(d, v[0], v[1]));
     const auto lower_23 = hn::BitCast(pairs, hn::InterleaveLower(d, v[2], v[3]));
@@ -42,7 +43,7 @@ HWY_ATTR HWY_INLINE four_v sums_of_four(const row_v (&v)[4]) {
     const auto second = hn::BitCast(d, hn::InterleaveUpper(pairs, lower_01, lower_23));
     const auto third = hn::BitCast(d, hn::InterleaveLower(pairs, upper_01, upper_23));
     const auto fourth = hn::BitCast(d, hn::InterleaveUpper(pairs, upper_01, upper_23));
-    return joined_blocks(hn::Add(hn::Add(first, second), hn::Add(third, fourth)),
+    return reduce_blocks(hn::Add(hn::Add(first, second), hn::Add(third, fourth)),
                          [](auto x, auto y) HWY_ATTR { return hn::Add(x, y); });
 }
 
@@ -51,4 +52,4 @@ HWY_ATTR HWY_INLINE four_v sums_of_four(const row_v (&v)[4]) {
 } // namespace HWY_NAMESPACE
 } // namespace maskwise
 HWY_AFTER_NAMESPACE();
-#endif // MASKWISE_KERNEL_ATTENTION_FOURS_INL
+#endif // MASKWISE_KERNEL_ATTENTION_F32X4_INL
