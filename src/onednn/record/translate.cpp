@@ -30,7 +30,7 @@ struct known_operator {
 };
 #define F(name, number)                                                                            \
     { number, graph::op_kind::name }
-#define MASKWISE_ROW_BINARY(name, turned, onednn, onnx) {onednn, graph::op_kind::name},
+#define MASKWISE_ROW_BINARY(name, reversed_operands, onednn, onnx) {onednn, graph::op_kind::name},
 #define MASKWISE_ROW_UNARY(name, onednn, onnx, first, second)                                      \
     {onednn, graph::op_kind::name, abi::attr_##first, abi::attr_##second},
 constexpr known_operator operators[] = {
