@@ -5,10 +5,10 @@
     maskwise.where(mask, x, 0.0, out=y)             # into an array that is there
     z = maskwise.attention(q, k, v, mask)           # torch's scaled_dot_product_attention
 
-`explain` says how a call would run, `select` is the operator by the strict rules of oneDNN,
-OpenVINO or ONNX. The doors to other libraries are `maskwise.torch`, `maskwise.transformers`,
-`maskwise.flash_attn`, `maskwise.onnxruntime`, `maskwise.openvino` and `maskwise.onednn`;
-`python -m maskwise` tells which are open here, and what to type.
+`explain` and `explain_attention` say how a call would run. `select` is the operator by the strict
+rules of oneDNN, OpenVINO or ONNX. The integrations with other libraries are `maskwise.torch`,
+`maskwise.transformers`, `maskwise.flash_attn`, `maskwise.onnxruntime`, `maskwise.openvino` and
+`maskwise.onednn`; `python -m maskwise` tells which work here, and what to type.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _broken = ""  # why the package cannot be loaded: only the doctor gets past that
 try:
     for needed in ("numpy", "maskwise._core"):  # in this order, so that errors name the culprit
         import_module(needed)
-    from maskwise._attention import attention, packed_attention
+    from maskwise._attention import attention, explain_attention, packed_attention
     from maskwise._core import explain, instruction_set, version, where
     from maskwise._select import select
 except ImportError as failure:
@@ -35,6 +35,7 @@ __all__ = [
     "Mask",
     "attention",
     "explain",
+    "explain_attention",
     "instruction_set",
     "packed_attention",
     "select",

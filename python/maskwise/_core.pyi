@@ -3,6 +3,8 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from maskwise._call import AttentionCall
+
 dialects: dict[str, int]
 
 @overload
@@ -14,42 +16,34 @@ def where(
 @overload
 def where(condition: Any, x: Any, y: Any, /, *, out: Any = None) -> Any: ...
 def numpy_where(condition: Any, x: Any, y: Any, /) -> Any: ...
-@overload
 def explain(condition: Any, x: Any, y: Any, /) -> str: ...
-@overload
-def explain(
-    query: Any,
-    key: Any,
-    value: Any,
-    attn_mask: Any = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-    *,
-    soft_cap: float | None = None,
-    window: tuple[int, int] | None = None,
-    sinks: Any = None,
-) -> str: ...
 def select(
     cond: NDArray[Any], src_0: NDArray[Any], src_1: NDArray[Any], broadcasts: bool, dialect: int, /
 ) -> NDArray[Any]: ...
 def attention(
+    call: AttentionCall,
     q: NDArray[Any],
     k: NDArray[Any],
     v: NDArray[Any],
     mask: NDArray[Any] | None,
+    sinks: NDArray[Any] | None,
+    out: NDArray[Any] | None,
     rules: Rules | None,
     maps: Maps | None,
-    is_causal: bool,
-    scale: float | None,
-    soft_cap: float,
-    enable_gqa: bool,
-    sinks: NDArray[Any] | None,
-    returns_statistics: bool,
     torch_empty: Any,
-    explains: bool,
+    /,
+) -> tuple[Any, ...]: ...
+def explain_attention(
+    call: AttentionCall,
+    q: NDArray[Any],
+    k: NDArray[Any],
+    v: NDArray[Any],
+    mask: NDArray[Any] | None,
+    sinks: NDArray[Any] | None,
     out: NDArray[Any] | None,
+    rules: Rules | None,
+    maps: Maps | None,
+    torch_empty: Any,
     /,
 ) -> tuple[Any, ...]: ...
 

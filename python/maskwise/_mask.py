@@ -294,6 +294,12 @@ class Mask:
         made._array, made._maps = dense._array, dense._maps
         return made
 
+    def _beside(self, array: Any, maps: _core.Maps | None = None) -> Mask:
+        """The rules with an array, or a tensor, that is not copied; without maps it may change."""
+        made = self._without_array()
+        made._array, made._maps = array, maps
+        return made
+
     def _without_array(self) -> Mask:
         made = Mask()
         made._rules = self._rules

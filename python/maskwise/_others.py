@@ -67,6 +67,11 @@ def unlisted(value: Any) -> Any:
     return array.astype(np.float32) if array.dtype == np.float64 else array
 
 
+def plain_or_none(value: Any) -> Any:
+    """An exact array; None stays."""
+    return None if value is None else np.asarray(plain(unlisted(value)))
+
+
 def maker(operands: tuple[Any, ...]) -> Callable[[NDArray[Any]], Any]:
     """What makes an object of the first foreign operand's library over the result's memory."""
     first = next((operand for operand in operands if is_foreign(operand)), None)
@@ -128,16 +133,15 @@ def in_kind(
     call: Callable[..., Any],
     operands: tuple[Any, ...],
     out: Any,
-    kind: Callable[[Any], Any] = lambda plain: plain,
+    convert: Callable[[Any], Any] = plain,
 ) -> Any:
-    """The result of a call that takes plain operands, of a kind, and out: out, or as the operands
-    are. Of several results out is the first.
+    """The result of a call that takes converted operands and out: out, or as the operands are. Of
+    several results out is the first.
     """
     into = writable(out) if is_foreign(out) else out
     if into is not None and not isinstance(into, np.ndarray):
         raise TypeError(f"out must be a numpy.ndarray, not {type(out).__name__}")
-    plain_ones = [kind(plain(operand)) for operand in operands]
-    made = call(*plain_ones, out=into)
+    made = call(*map(convert, operands), out=into)
     if is_tensor(out):
         import_module("maskwise._torch_tensors").mark_written(out)
     if isinstance(made, np.ndarray):

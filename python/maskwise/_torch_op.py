@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import itertools
 from contextlib import nullcontext
-from functools import cmp_to_key
-from typing import Any
+from functools import cmp_to_key, lru_cache
+from typing import Any, NamedTuple
 
 from maskwise import _torch_version  # noqa: F401  # before what an older torch lacks
 
@@ -18,32 +19,57 @@ from torch.autograd import forward_ad
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import dropout, scaled_dot_product_attention
 
-from maskwise import Mask, _attention, _others
-from maskwise._torch_tensors import as_tensor, is_symbol, is_traced, refuse_traced
-
-Settings = tuple[Any, ...]  # what the operator takes behind v
-SCHEMA = (
-    "(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, bool is_causal=False, "
-    "float? scale=None, bool enable_gqa=False, float? soft_cap=None, int[]? window=None, "
-    "Tensor? sinks=None, Tensor? key_mask=None, Tensor? offset=None, Tensor? document_ids=None) "
-    "-> Tensor"
+from maskwise import _others
+from maskwise._call import (
+    OPERATOR_FIELDS,
+    AttentionCall,
+    checked,
+    has_rules,
+    window_mask,
+    with_arrays,
 )
-ARGUMENTS = 13  # of SCHEMA
+from maskwise._mask import Mask
+from maskwise._native import run_native
+from maskwise._torch_tensors import as_tensor, is_followed, is_symbol, is_traced, refuse_traced
+
+TYPES = {  # torch's names for annotations
+    "Array": "Tensor",
+    "ArrayOrNone": "Tensor?",
+    "bool": "bool",
+    "float | None": "float?",
+    "Window | None": "int[]?",
+}
+# Operands that are mapped and have gradients, and their dimensions after those that broadcast.
+TENSORS = {"query": 2, "key": 2, "value": 2, "attn_mask": 2, "sinks": 0}
 
 
-def result_shape(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, grouped: bool
-) -> tuple[int, ...]:
-    own = 3 if grouped and q.ndim > 2 else 2  # dimensions that do not broadcast
-    leading = torch.broadcast_shapes(*(one.shape[:-own] for one in (q, k, v)))
-    return (*leading, *q.shape[-own:-1], v.shape[-1])
+def _schema() -> str:
+    arguments = []
+    for name in OPERATOR_FIELDS:
+        default = AttentionCall._field_defaults
+        kind = TYPES[AttentionCall.__annotations__[name].__forward_arg__]
+        arguments.append(f"{kind} {name}" + (f"={default[name]}" if name in default else ""))
+    return f"({', '.join(arguments)}) -> Tensor"
 
 
-def empty_result(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, grouped: bool) -> torch.Tensor:
-    """Of maskwise.attention: dimensions before the columns in the order in which they lie in q."""
+def own_dimensions(call: AttentionCall) -> int:
+    """Dimensions of query, key and value that do not broadcast."""
+    return 3 if call.enable_gqa and call.query.ndim > 2 else 2
+
+
+def result_shape(call: AttentionCall) -> tuple[int, ...]:
+    count = own_dimensions(call)
+    leading = torch.broadcast_shapes(*(one.shape[:-count] for one in call[:3]))
+    return (*leading, *call.query.shape[-count:-1], call.value.shape[-1])
+
+
+def empty_result(call: AttentionCall) -> torch.Tensor:
+    """Of maskwise.attention: dimensions before the columns in the order in which they lie in
+    query.
+    """
     from torch.fx.experimental.symbolic_shapes import guard_or_false  # there where torch traces
 
-    shape = result_shape(q, k, v, grouped)
+    q, shape = call.query, result_shape(call)
     last = len(shape) - 1
     steps = (*(0,) * (last + 1 - q.ndim), *q.stride())
 
@@ -59,82 +85,83 @@ def empty_result(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, grouped: boo
     return torch.empty_permuted(shape, order, dtype=q.dtype, device=q.device)
 
 
-@torch.library.custom_op("maskwise::attention", mutates_args=(), schema=SCHEMA, device_types="cpu")
-def attention(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attn_mask: torch.Tensor | None = None,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-    soft_cap: float | None = None,
-    window: list[int] | None = None,
-    sinks: torch.Tensor | None = None,
-    key_mask: torch.Tensor | None = None,
-    offset: torch.Tensor | None = None,
-    document_ids: torch.Tensor | None = None,
-) -> torch.Tensor:
-    """key_mask: boolean (batch, keys), False for padding, as keys past its end are. offset: how
-    many keys come before the first row's own. document_ids: (batch, length), a row keeps the keys
-    with its id.
-    """
+@torch.library.custom_op(
+    "maskwise::attention", mutates_args=(), schema=_schema(), device_types="cpu"
+)
+def attention(*operands: Any) -> torch.Tensor:
+    """The operator. AttentionCall has its arguments."""
     if forward_ad._current_level >= 0:
         raise NotImplementedError("torch.ops.maskwise.attention has no forward-mode derivatives")
-    tensors = (query, key, value, attn_mask, sinks)
-    detached: Any = (None if one is None else one.detach() for one in tensors)
-    q, k, v, mask, sinks = detached
-    bounds = None if window is None else (window[0], window[1])
-    options = (scale, enable_gqa, soft_cap, bounds, sinks, None)
-    if key_mask is None and offset is None and document_ids is None:
-        return _attention._attend(q, k, v, mask, is_causal, *options, follows=False)
-    rules = _rules_of(is_causal, offset, document_ids)
-    rules, mask = _with_padding(rules, mask, key_mask, k.shape[-2])
-    settings = (False, *_attention.scale_and_cap(scale, soft_cap), enable_gqa)
-    return _attention.attend(q, k, v, rules, mask, settings, sinks, window=bounds, follows=False)
+    call = with_arrays(AttentionCall(*operands), _detached)
+    if call.key_mask is None and call.offset is None and call.document_ids is None:
+        return run_native(checked(call))
+    window = None if call.window is None else tuple(call.window)
+    offset = None if call.offset is None else int(call.offset)
+    small = map(_Elements.of, (call.document_ids, call.key_mask))
+    mask = _mask_of(call.is_causal, window, offset, *small, call.key.shape[-2])
+    if call.attn_mask is not None:
+        mask = _with_array(mask, call.attn_mask)
+    return run_native(checked(call._replace(attn_mask=mask, is_causal=False, window=None)))
 
 
 @attention.register_fake
-def _(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attn_mask: torch.Tensor | None = None,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-    *others: Any,
-) -> torch.Tensor:
-    return empty_result(query, key, value, enable_gqa)
+def _(*operands: Any) -> torch.Tensor:
+    return empty_result(AttentionCall(*operands))
 
 
-def _rules_of(
-    is_causal: bool, offset: torch.Tensor | None, document_ids: torch.Tensor | None
+def _detached(tensor: torch.Tensor | None) -> torch.Tensor | None:
+    return None if tensor is None else tensor.detach()
+
+
+class _Elements(NamedTuple):
+    """A small tensor by its value. The layers of a model share what is computed for it."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    elements: bytes
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor | None) -> _Elements | None:
+        if tensor is None:
+            return None
+        array = tensor.numpy()
+        return cls(array.shape, array.dtype.str, array.tobytes())
+
+    def array(self) -> Any:
+        return np.frombuffer(self.elements, self.dtype).reshape(self.shape)
+
+
+@lru_cache(maxsize=16)
+def _mask_of(
+    is_causal: bool,
+    window: tuple[int, int] | None,
+    offset: int | None,
+    document_ids: _Elements | None,
+    key_mask: _Elements | None,
+    keys: int,
 ) -> Mask:
-    offsets = () if offset is None else (int(offset),)
-    rules = Mask._of(causal=is_causal, offsets=offsets if any(offsets) else ())
-    if document_ids is None or bool((document_ids == document_ids[:, :1]).all()):
-        return rules
-    return rules & Mask.documents(document_ids.numpy())
+    mask = Mask._of(causal=is_causal, offsets=(offset,) if offset else ())
+    if window is not None:
+        mask &= window_mask(window)
+    ids = None if document_ids is None else document_ids.array()
+    if ids is not None and (ids != ids[:, :1]).any():
+        mask &= Mask.documents(ids)
+    return mask if key_mask is None else mask & padding_rules(key_mask.array(), keys)
 
 
-def _with_padding(
-    rules: Mask, array: torch.Tensor | None, key_mask: torch.Tensor | None, keys: int
-) -> tuple[Mask, torch.Tensor | None]:
-    """A key mask of one run a sequence is a rule; one with gaps joins the array."""
-    padding = padding_rules(key_mask, keys)
-    if padding._array is None:
-        return rules & padding, array
-    return rules, _restricted(array, torch.from_numpy(padding._array.copy()))
+def _with_array(mask: Mask, array: torch.Tensor) -> Mask:
+    """Padding with gaps is an array, too, and joins the other."""
+    gaps = None if mask._array is None else torch.from_numpy(mask._array.copy())
+    return mask._beside(_restricted(array, gaps))
 
 
-def padding_rules(mask: torch.Tensor | None, keys: int, first_key: int = 0) -> Mask:
+def padding_rules(mask: Any, keys: int, first_key: int = 0) -> Mask:
     """Of a boolean (batch, keys seen so far): a run of keys, or the mask as an array."""
     if mask is None:
         return Mask()
     kept = np.zeros((mask.shape[0], keys), bool)
-    own = mask.numpy()[:, first_key : first_key + keys]
-    kept[:, : own.shape[1]] = own
+    known = np.asarray(mask)[:, first_key : first_key + keys]
+    kept[:, : known.shape[1]] = known
     if kept.all():
         return Mask()
     counts, starts = kept.sum(axis=1), kept.argmax(axis=1)
@@ -173,31 +200,17 @@ def _kept_keys(key_mask: torch.Tensor, keys: int) -> torch.Tensor:
     return torch.nn.functional.pad(key_mask, (0, max(0, keys - key_mask.shape[1])))[:, :keys]
 
 
-def plainly(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    mask: torch.Tensor | None = None,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-    soft_cap: float | None = None,
-    window: Any = None,
-    sinks: torch.Tensor | None = None,
-    key_mask: torch.Tensor | None = None,
-    offset: torch.Tensor | None = None,
-    document_ids: torch.Tensor | None = None,
-    dropout_p: float = 0.0,
-) -> torch.Tensor:
+def reference(call: AttentionCall, dropout_p: float = 0.0) -> torch.Tensor:
     """In torch's operators, which have gradients: SDPA, and what it lacks step by step."""
-    own = 3 if enable_gqa and q.ndim > 2 else 2
-    leading = result_shape(q, k, v, enable_gqa)[:-own]
-    q, k, v = (one.expand(*leading, *one.shape[-own:]) for one in (q, k, v))
-    mask = _restricted(mask, kept_places(q, k, is_causal, window, offset))
-    if key_mask is not None:
-        mask = _restricted(mask, _kept_keys(key_mask, k.shape[-2])[:, None, None])
-    if document_ids is not None:
-        mask = _restricted(mask, document_ids[:, None, :, None] == document_ids[:, None, None])
+    count, leading = own_dimensions(call), result_shape(call)[: -own_dimensions(call)]
+    q, k, v = (one.expand(*leading, *one.shape[-count:]) for one in call[:3])
+    kept = kept_places(q, k, call.is_causal, call.window, call.offset)
+    mask = _restricted(call.attn_mask, kept)
+    if call.key_mask is not None:
+        mask = _restricted(mask, _kept_keys(call.key_mask, k.shape[-2])[:, None, None])
+    if (ids := call.document_ids) is not None:
+        mask = _restricted(mask, ids[:, None, :, None] == ids[:, None, None])
+    scale, enable_gqa, soft_cap, sinks = call.scale, call.enable_gqa, call.soft_cap, call.sinks
     if not soft_cap and sinks is None and (mask is None or mask.dtype in (torch.bool, q.dtype)):
         return scaled_dot_product_attention(
             q, k, v, mask, dropout_p, scale=scale, enable_gqa=enable_gqa
@@ -220,30 +233,34 @@ def plainly(
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-    q, k, v, mask, *settings, sinks, key_mask, offset, document_ids = inputs
-    ctx.settings = settings
-    ctx.save_for_backward(q, k, v, mask, sinks, key_mask, offset, document_ids)
+    is_tensor = [torch.is_tensor(one) for one in inputs]
+    ctx.is_tensor = is_tensor
+    ctx.options = [None if is_one else one for one, is_one in zip(inputs, is_tensor, strict=True)]
+    ctx.save_for_backward(*itertools.compress(inputs, is_tensor))
 
 
 def _backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
     """Recomputes: statistics would serve torch's kernel only without sinks and soft caps."""
-    of_inputs = (*ctx.needs_input_grad, *(False,) * ARGUMENTS)  # without those left out at the end
-    wanted = (*of_inputs[:4], of_inputs[9])
-    *operands, key_mask, offset, document_ids = ctx.saved_tensors
+    saved = iter(ctx.saved_tensors)
+    operands = [
+        next(saved) if is_one else one
+        for one, is_one in zip(ctx.options, ctx.is_tensor, strict=True)
+    ]
+    needs = (*ctx.needs_input_grad, *(False,) * len(OPERATOR_FIELDS))  # the last may be left out
+    wanted = [
+        name in TENSORS and wants for name, wants in zip(OPERATOR_FIELDS, needs, strict=False)
+    ]
     once_more = torch.is_grad_enabled()  # gradients of gradients, which SDPA's kernel lacks
     if not once_more:
         operands = [
-            one if one is None else one.detach().requires_grad_(wants)
+            one.detach().requires_grad_(wants) if torch.is_tensor(one) else one
             for one, wants in zip(operands, wanted, strict=True)
         ]
     with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH) if once_more else nullcontext():
-        rules = (key_mask, offset, document_ids)
-        arguments: list[Any] = [*operands[:4], *ctx.settings, operands[4], *rules]
-        out = plainly(*arguments)
-        sought = [one for one, wants in zip(operands, wanted, strict=True) if wants]
-        made = iter(torch.autograd.grad(out, sought, gradient, create_graph=once_more))
-    first = [next(made) if wants else None for wants in wanted]
-    return (*first[:4], *(None,) * len(ctx.settings), first[4], None, None, None)
+        out = reference(AttentionCall(*operands))
+        sources = list(itertools.compress(operands, wanted))
+        gradients = iter(torch.autograd.grad(out, sources, gradient, create_graph=once_more))
+    return tuple(next(gradients) if wants else None for wants in wanted)
 
 
 attention.register_autograd(_backward, setup_context=_keep)
@@ -267,88 +284,88 @@ def _(*operands: Any) -> Any:
 
 
 @attention.register_vmap
-def _(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[torch.Tensor, int]:
+def _(info: Any, in_dims: tuple[Any, ...], *operands: Any) -> tuple[torch.Tensor, int]:
     """What is mapped comes first, before as many dimensions as the operand with most has."""
-    operands = (*args, *(None,) * (ARGUMENTS - len(args)))
-    q, k, v, mask, *settings, sinks = operands[:10]
-    if any(one is not None for one in operands[10:]):
+    call = AttentionCall(*operands)
+    if any(one is not None for one in (call.key_mask, call.offset, call.document_ids)):
         raise NotImplementedError(
             "torch.ops.maskwise.attention: vmap takes no key_mask, offset and document_ids"
         )
-    dims = (*in_dims, *(None,) * (ARGUMENTS - len(in_dims)))
-    pairs = ((q, dims[0]), (k, dims[1]), (v, dims[2]), (mask, dims[3]), (sinks, dims[9]))
-    behind = (2, 2, 2, 2, 0)  # dimensions behind the leading ones
-    ranks = [
-        0 if one is None else one.ndim - (at is not None) - least
-        for (one, at), least in zip(pairs, behind, strict=True)
-    ]
+    mapped = dict.fromkeys(OPERATOR_FIELDS) | dict(zip(OPERATOR_FIELDS, in_dims, strict=False))
+    tensors = {name: getattr(call, name) for name in TENSORS}
+    ranks = {  # of the dimensions that broadcast
+        name: 0 if one is None else one.ndim - (mapped[name] is not None) - TENSORS[name]
+        for name, one in tensors.items()
+    }
+    most = max(ranks.values())
 
-    def moved(one: Any, at: int | None, rank: int) -> Any:
-        if one is None or at is None:
+    def moved(name: str, one: Any) -> Any:
+        if one is None or mapped[name] is None:
             return one
-        first = one.movedim(at, 0)
-        return first.reshape(first.shape[0], *(1,) * (max(ranks) - rank), *first.shape[1:])
+        first = one.movedim(mapped[name], 0)
+        return first.reshape(first.shape[0], *(1,) * (most - ranks[name]), *first.shape[1:])
 
-    q, k, v, mask, sinks = (moved(*pair, rank) for pair, rank in zip(pairs, ranks, strict=True))
-    if all(at is None for at in dims[:3]):
-        q = q.expand(info.batch_size, *(1,) * (max(ranks) - ranks[0]), *q.shape)
-    return torch.ops.maskwise.attention(q, k, v, mask, *settings, sinks), 0
+    call = call._replace(**{name: moved(name, one) for name, one in tensors.items()})
+    if all(mapped[name] is None for name in ("query", "key", "value")):
+        ones = (1,) * (most - ranks["query"])
+        call = call._replace(query=call.query.expand(info.batch_size, *ones, *call.query.shape))
+    return call_operator(call), 0
 
 
-def attend(
-    q: Any,
-    k: Any,
-    v: Any,
-    rules: Mask | None,
-    array: Any,
-    settings: Settings,
-    sinks: Any,
-    out: Any,
-    *,
-    window: Any,
-    is_packed: bool,
-    **asked: bool,
-) -> Any:
+def call_operator(call: AttentionCall) -> torch.Tensor:
+    return torch.ops.maskwise.attention(*call[: len(OPERATOR_FIELDS)])
+
+
+def run_as_torch_op(call: AttentionCall) -> Any:
     """maskwise.attention of tensors that torch follows."""
-    asks_more = out is not None or any(asked.values())
-    options = {"window": window, "is_packed": is_packed, **asked}
-    if torch.compiler.is_dynamo_compiling() and (rules is not None or asks_more):
-        return _between_graphs(q, k, v, rules, array, settings, sinks, out, options)
-    q, k, v, array, sinks = (_as_tensor(one) for one in (q, k, v, array, sinks))
+    asks_more = call.out is not None or call.return_statistics or call.explains
+    if torch.compiler.is_dynamo_compiling() and (has_rules(call.attn_mask) or asks_more):
+        return _between_graphs(call)
+    call = with_arrays(call, _as_tensor)
     if torch.is_autocast_enabled("cpu") and not torch.compiler.is_compiling():
-        q, k, v, array, sinks = map(_autocast, (q, k, v, array, sinks))
         with torch.autocast("cpu", enabled=False):
-            return _attention.attend(q, k, v, rules, array, settings, sinks, out, **options)
-    if asked["explains"]:  # no tensor comes of it
-        given = (q, k, v, rules, array, settings, sinks, out)
-        return _attention.attend(*given, follows=False, **options)
+            return _run_again(with_arrays(call, _autocast))
+    if call.explains:  # no tensor comes of it
+        return run_native(call)
     if asks_more:
         raise BufferError(
             "tensors that torch follows, as with gradients: without out and statistics"
         )
-    is_causal, scale, soft_cap, grouped = settings
-    if is_packed:
-        q, k, v = (one.swapaxes(0, 1) for one in (q, k, v))
-    if rules is not None:
-        if is_traced() or any(map(is_symbol, (q, k, v))):
-            refuse_traced(q, k, v)
-        leading = () if is_packed else result_shape(q, k, v, grouped)[:-2]
-        rules = rules & Mask.causal() if is_causal else rules
-        rules = rules if window is None else rules & _attention.window_mask(window)
-        array = _written(rules, array, (q.shape[-2], k.shape[-2]), leading)
-        is_causal, window = False, None
-    if window is not None and not torch.compiler.is_compiling():
-        window = _attention.window_mask(window)._rules.window  # raises what is wrong
-    bounds = None if window is None else list(window)
-    made = _call(q, k, v, array, is_causal, scale, grouped, soft_cap or None, bounds, sinks)
-    return made.swapaxes(0, 1) if is_packed else made
+    if call.is_packed:
+        q, k, v = (one.swapaxes(0, 1) for one in call[:3])
+        call = call._replace(query=q, key=k, value=v)
+    if has_rules(call.attn_mask):
+        call = _without_rules(call)
+    if call.window is not None:
+        bounds: Any = call.window
+        if not torch.compiler.is_compiling():
+            bounds = window_mask(bounds)._rules.window  # raises what is wrong
+        call = call._replace(window=list(bounds))
+    result = _call_or_compute(call)
+    return result.swapaxes(0, 1) if call.is_packed else result
 
 
-def _call(*given: Any) -> Any:
-    has_tangents = forward_ad._current_level >= 0
-    with sdpa_kernel(SDPBackend.MATH) if has_tangents else nullcontext():
-        call = plainly if has_tangents else torch.ops.maskwise.attention
-        return call(*given)
+def _without_rules(call: AttentionCall) -> AttentionCall:
+    """The rules as an array, which the operator takes."""
+    if is_traced() or any(map(is_symbol, call[:3])):
+        refuse_traced(*call[:3])
+    leading = () if call.is_packed else result_shape(call)[:-2]
+    rules: Any = call.attn_mask
+    rules = rules if call.window is None else rules & window_mask(call.window)
+    mask = _written(rules, (call.query.shape[-2], call.key.shape[-2]), leading)
+    return call._replace(attn_mask=mask, window=None)
+
+
+def _call_or_compute(call: AttentionCall) -> torch.Tensor:
+    """The operator has no tangents."""
+    if forward_ad._current_level < 0:
+        return call_operator(call)
+    with sdpa_kernel(SDPBackend.MATH):
+        return reference(call)
+
+
+def _run_again(call: AttentionCall) -> Any:
+    return run_as_torch_op(call) if is_followed(call) else run_native(call)
 
 
 def _as_tensor(value: Any) -> Any:
@@ -360,15 +377,14 @@ def _as_tensor(value: Any) -> Any:
 @torch.compiler.disable(
     reason="no graph holds a maskwise.Mask, out or statistics: give is_causal, window or an array"
 )
-def _between_graphs(*operands: Any) -> Any:
+def _between_graphs(call: AttentionCall) -> Any:
     """A compiled model calls it as it is."""
-    *given, options = operands
-    return _attention.attend(*given, **options)
+    return _run_again(call)
 
 
-def _written(rules: Mask, array: Any, extents: tuple[int, int], leading: tuple[int, ...]) -> Any:
-    """Rules as an array, which the operator takes. Sequences are the first leading dimension."""
-    array = _as_tensor(array if rules._array is None else rules._array)
+def _written(rules: Mask, extents: tuple[int, int], leading: tuple[int, ...]) -> Any:
+    """Rules as an array. Sequences are the first leading dimension."""
+    array = _as_tensor(rules._array)
     sequences = leading[0] if leading else 1
     kept = rules._without_array().to_dense(*extents, sequences)
     outer = (sequences, *(1,) * (len(leading) - 1)) if leading else ()

@@ -19,6 +19,7 @@ from torch.autograd import forward_ad
 
 from maskwise import _core
 from maskwise._bfloat16 import BITS, is_bfloat16
+from maskwise._call import AttentionCall, mask_array
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -59,15 +60,15 @@ def want_gradients(tensors: Iterable[torch.Tensor]) -> bool:
     return torch.is_grad_enabled() and any(one.requires_grad for one in tensors)
 
 
-def is_followed(operands: Iterable[Any]) -> bool:
+def is_followed(call: AttentionCall) -> bool:
     """Whether torch follows what becomes of a tensor, by a gradient, a tangent, vmap, a mode or a
     graph, or a tensor is more than its memory.
     """
-    given = list(operands)
-    tensors = [one for one in given if isinstance(one, torch.Tensor)]
+    operands = (call.query, call.key, call.value, mask_array(call), call.sinks)
+    tensors = [one for one in operands if isinstance(one, torch.Tensor)]
     return (
         torch.compiler.is_compiling()
-        or any(map(is_symbol, given))
+        or any(map(is_symbol, operands))
         or is_in_mode()
         or torch.is_autocast_enabled("cpu")
         or want_gradients(tensors)
@@ -104,6 +105,16 @@ def as_array(value: Any) -> Any:
         return value
     dtype = _numpy_dtype(value.dtype)
     return _core.view_at(value.data_ptr(), value.shape, value.stride(), dtype, value)
+
+
+def as_arrays(operands: Iterable[Any]) -> list[Any] | None:
+    """The same memory of each, None of None; or None if one is not readable."""
+    arrays = []
+    for one in operands:
+        if one is not None and not is_readable(one):
+            return None
+        arrays.append(None if one is None else as_array(one))
+    return arrays
 
 
 @cache

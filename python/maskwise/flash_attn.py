@@ -21,7 +21,8 @@ from typing import Any
 import torch
 
 from maskwise import Mask, _torch_version  # noqa: F401
-from maskwise._attention import attend, packed_attention, require_sides, scale_and_cap
+from maskwise._attention import packed_call, run
+from maskwise._call import AttentionCall, checked, require_sides, with_arrays
 from maskwise._torch_tensors import want_gradients
 
 __all__ = ["flash_attn_func", "flash_attn_varlen_func", "flash_attn_with_kvcache"]
@@ -47,33 +48,29 @@ def _rules(causal: bool, window_size: tuple[int, int], **position: Any) -> Mask:
     return made if tuple(window_size) == (-1, -1) else made & Mask.window(*window_size)
 
 
-def _attend(
-    tensors: tuple[torch.Tensor, ...],
-    rules: Mask,
-    settings: Any,
-    s_aux: Any,
-    is_empty: torch.Tensor | None,
-) -> Any:
-    """(batch, rows, heads, depth); where the rows without keys are given, logarithms of the rows'
-    sums, (batch, heads, rows), too.
+def _attend(call: AttentionCall, is_empty: torch.Tensor | None) -> Any:
+    """Of (batch, rows, heads, depth); where the rows without keys are given, logarithms of the
+    rows' sums, (batch, heads, rows), too.
     """
-
-    def call(q: Any, k: Any, v: Any, sinks: Any, *, with_sums: bool) -> Any:
-        return attend(q, k, v, rules, None, settings, sinks, returns_statistics=with_sums)
-
-    operands = (*(one.transpose(1, 2) for one in tensors), s_aux)
+    q, k, v = (one.transpose(1, 2) for one in call[:3])
+    call = checked(call._replace(query=q, key=k, value=v, enable_gqa=True))
     if is_empty is None:
-        return call(*operands, with_sums=False).transpose(1, 2)
-    made, sums = _result_and_sums(call, operands)
-    return made.transpose(1, 2), _sums_of_parts(sums, is_empty, s_aux)
+        return run(call).transpose(1, 2)
+    result, sums = _result_and_sums(call)
+    return result.transpose(1, 2), _sums_of_parts(sums, is_empty, call.sinks)
 
 
-def _result_and_sums(call: Any, operands: tuple[Any, ...]) -> tuple[Any, Any]:
+def _result_and_sums(call: AttentionCall) -> tuple[Any, Any]:
     """In flash_attn, too, sums have no gradient: with gradients, a second call computes them."""
+    with_sums = call._replace(return_statistics=True)
+    operands = (call.query, call.key, call.value, call.sinks)
     if not want_gradients(one for one in operands if torch.is_tensor(one)):
-        return call(*operands, with_sums=True)
-    plain = (one.detach() if torch.is_tensor(one) else one for one in operands)
-    return call(*operands, with_sums=False), call(*plain, with_sums=True)[1]
+        return run(with_sums)
+    return run(call), run(with_arrays(with_sums, _detached))[1]
+
+
+def _detached(value: Any) -> Any:
+    return value.detach() if torch.is_tensor(value) else value
 
 
 def _sums_of_parts(sums: torch.Tensor, is_empty: Any, s_aux: Any) -> torch.Tensor:
@@ -115,12 +112,13 @@ def flash_attn_func(
     """The result, or with return_attn_probs (result, logarithms of the rows' sums, None)."""
     _refuse("flash_attn_func", dropout_p=dropout_p, alibi_slopes=alibi_slopes)
     rules = _rules(causal, window_size, from_end=True)
-    settings = (False, *scale_and_cap(softmax_scale, softcap), True)
+    options: dict[str, Any] = {"scale": softmax_scale, "soft_cap": softcap, "sinks": s_aux}
+    call = AttentionCall(q, k, v, rules, **options)
     if not return_attn_probs:
-        return _attend((q, k, v), rules, settings, s_aux, None)
+        return _attend(call, None)
     rows, keys = q.shape[1], k.shape[1]
     is_empty = _empty_rows(_range(rows) + keys - rows, keys, causal, window_size)
-    return (*_attend((q, k, v), rules, settings, s_aux, is_empty), None)
+    return (*_attend(call, is_empty), None)
 
 
 def flash_attn_varlen_func(
@@ -155,22 +153,14 @@ def flash_attn_varlen_func(
         places = _range(k.shape[1]) < counts[:, None]
         k, v = (one[places] for one in (k, v))
 
-    def call(q: Any, k: Any, v: Any, sinks: Any, with_sums: bool) -> Any:
-        return packed_attention(
-            *(q, k, v, cu_seqlens_q, cu_seqlens_k),
-            is_causal=bool(causal),
-            scale=softmax_scale,
-            soft_cap=softcap,
-            window=(window_size[0], window_size[1]),
-            sinks=sinks,
-            return_statistics=with_sums,
-        )
-
+    window = (window_size[0], window_size[1])
+    options = {"scale": softmax_scale, "soft_cap": softcap, "window": window, "sinks": s_aux}
+    call = packed_call((q, k, v), cu_seqlens_q, cu_seqlens_k, bool(causal), **options)
     if not return_attn_probs:
-        return call(q, k, v, s_aux, False)
-    made, sums = _result_and_sums(call, (q, k, v, s_aux))
+        return run(call)
+    result, sums = _result_and_sums(call)
     is_empty = _empty_packed_rows(len(q), cu_seqlens_q, cu_seqlens_k, causal, window_size)
-    return made, _sums_of_parts(sums, is_empty, s_aux), None
+    return result, _sums_of_parts(sums, is_empty, s_aux), None
 
 
 def _empty_packed_rows(
@@ -304,8 +294,10 @@ def flash_attn_with_kvcache(
         new = [(k_cache, places, k), (v_cache, places, v)]
     with _appended(new):
         caches = [_read(one, lengths, block_table, cache_batch_idx) for one in (k_cache, v_cache)]
-        options = (softmax_scale, causal, window_size, softcap, cache_leftpad, s_aux)
-        return _attend_lengths(q, caches, lengths, options, return_softmax_lse)
+        options: dict[str, Any] = {"scale": softmax_scale, "soft_cap": softcap, "sinks": s_aux}
+        call = AttentionCall(q, caches[0], caches[1], **options)
+        position = (lengths, cache_leftpad, causal, window_size)
+        return _attend_lengths(call, *position, return_softmax_lse)
 
 
 def _held(cache_seqlens: Any, batch: int) -> torch.Tensor:
@@ -323,15 +315,16 @@ def _read(cache: torch.Tensor, lengths: torch.Tensor, table: Any, index: Any) ->
 
 
 def _attend_lengths(
-    q: torch.Tensor,
-    caches: list[torch.Tensor],
+    call: AttentionCall,
     lengths: torch.Tensor,
-    options: Any,
+    leftpad: torch.Tensor | None,
+    causal: bool,
+    window: tuple[int, int],
     with_sums: bool,
 ) -> Any:
     """Of keys padded on the right."""
-    scale, causal, window, softcap, leftpad, s_aux = options
-    offsets = lengths - q.shape[1]
+    rows = call.query.shape[1]
+    offsets = lengths - rows
     rules = _rules(causal, window, offsets=tuple(offsets.tolist()))
     rules &= Mask.lengths(lengths) if len(lengths) else Mask()
     if leftpad is not None:
@@ -339,7 +332,6 @@ def _attend_lengths(
     is_empty = None
     if with_sums:
         first = 0 if leftpad is None else _integers(leftpad).reshape(-1, 1)
-        at = offsets[:, None] + _range(q.shape[1])
-        is_empty = _empty_rows(at, lengths[:, None], causal, window, first)[:, None]
-    settings = (False, *scale_and_cap(scale, softcap), True)
-    return _attend((q, *caches), rules, settings, s_aux, is_empty)
+        positions = offsets[:, None] + _range(rows)
+        is_empty = _empty_rows(positions, lengths[:, None], causal, window, first)[:, None]
+    return _attend(call._replace(attn_mask=rules), is_empty)

@@ -30,7 +30,9 @@ import torch
 from torch.nn.attention import SDPBackend
 
 from maskwise import _torch_op  # noqa: F401  # torch.ops.maskwise.attention
-from maskwise._attention import attend, packed_attention
+from maskwise._attention import packed_attention
+from maskwise._call import AttentionCall
+from maskwise._native import run_native
 from maskwise._torch_tensors import DTYPES, holds_elements, is_in_mode, is_plain, want_gradients
 
 if TYPE_CHECKING:
@@ -115,20 +117,17 @@ def _scaled_dot_product_attention(
     choice = torch._fused_sdp_choice(
         *tensors, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
     )
-    q, k, v = (one.detach() if one.requires_grad else one for one in tensors)
-    mask = attn_mask.detach() if attn_mask is not None else None
-    settings = (is_causal, scale, 0.0, enable_gqa)
-    made = attend(q, k, v, None, mask, settings)
-    return _laid_out(made, q, choice == SDPBackend.MATH.value)
+    call = AttentionCall(*tensors, attn_mask, is_causal, scale, enable_gqa)
+    return _laid_out(run_native(call), query, choice == SDPBackend.MATH.value)
 
 
-def _laid_out(made: torch.Tensor, q: torch.Tensor, is_plain: bool) -> torch.Tensor:
+def _laid_out(result: torch.Tensor, q: torch.Tensor, is_plain: bool) -> torch.Tensor:
     """As torch's result: its plain operators make a contiguous one, its fused kernel one as query,
     in which repeated dimensions have another place than in Maskwise's.
     """
     if is_plain:
-        return made.contiguous()
-    return torch.empty_like(q).copy_(made) if 0 in q.stride() else made
+        return result.contiguous()
+    return torch.empty_like(q).copy_(result) if 0 in q.stride() else result
 
 
 def _flash_attention_forward(

@@ -47,8 +47,9 @@ from transformers.utils import logging  # noqa: E402
 
 from maskwise import Mask  # noqa: E402
 from maskwise import torch as door  # noqa: E402
-from maskwise._attention import attend  # noqa: E402
-from maskwise._torch_op import plainly  # noqa: E402
+from maskwise._attention import run  # noqa: E402
+from maskwise._call import AttentionCall  # noqa: E402
+from maskwise._torch_op import call_operator, reference  # noqa: E402
 from maskwise._torch_tensors import DTYPES, as_tensor, want_gradients  # noqa: E402
 from maskwise._transformers_flash import flash_mask, packed_ends, padded_mask, traced_documents  # noqa: E402
 from maskwise._transformers_mask import GraphRules, LazyMask, is_traced, mask  # noqa: E402
@@ -155,37 +156,38 @@ def flash_attention(
 def _attention(
     module: Any,
     tensors: tuple[torch.Tensor, ...],
-    given: torch.Tensor | None,
+    mask: torch.Tensor | None,
     dropout: float,
     scaling: float | None,
     causal: bool,
     packed: Packed | None,
     others: dict[str, Any],
 ) -> tuple[torch.Tensor, None]:
-    """causal counts where no mask is given."""
+    """causal counts where there is no mask."""
     if others.get("output_attentions"):
         log.warning_once("attn_implementation='maskwise' returns no attention weights: use 'eager'")
     if _is_maskwises_in_graph(tensors, dropout):
-        return _in_graph(tensors, given, scaling, causal, packed, others), None
+        return _in_graph(tensors, mask, scaling, causal, packed, others), None
     if not _is_maskwises(tensors, dropout):
-        made = _by_torch(module, tensors, given, dropout, scaling, causal, packed, others)
-        return made, None
-    query, key, value = tensors
-    rules = _rules_of_call(query, key, given, causal)
-    array = given if rules is None else None
-    if packed is not None:
-        rules, array = rules_and_array(packed, given, rules)
-    array = array.dense() if isinstance(array, LazyMask) else array
-    if array is not None:  # before transformers 5 it may have keys of a cache that is not used
-        array = array[..., : key.shape[2]]
+        out = _by_torch(module, tensors, mask, dropout, scaling, causal, packed, others)
+        return out, None
+    q, k, v = tensors
+    rules = _mask_of_call(tensors, mask, causal, packed)
+    array: Any = rules._array
     if (bias := others.get("position_bias")) is not None:
-        rules, array = _with_bias(rules, array, bias.detach())
-    elif array is not None and array.dtype != torch.bool:
-        array = array.to(query.dtype)
-    settings = (False, scaling, float(others.get("softcap") or 0), True)
-    sinks = _sinks(others.get("s_aux"), query.dtype)
-    out = attend(query, key, value, rules, array, settings, sinks)
+        rules = _with_bias(rules, bias.detach())
+    elif torch.is_tensor(array) and array.dtype != torch.bool:
+        rules = rules._beside(array.to(q.dtype))
+    options = {"scale": scaling, "enable_gqa": True, **_options(others, q)}
+    out = run(AttentionCall(q, k, v, rules, **options))
     return out.transpose(1, 2).contiguous(), None
+
+
+def _options(others: dict[str, Any], query: torch.Tensor) -> dict[str, Any]:
+    """A layer's arguments under attention's names."""
+    sinks = others.get("s_aux")
+    sinks = None if sinks is None else sinks.detach().reshape(-1).to(query.dtype)
+    return {"soft_cap": float(others.get("softcap") or 0) or None, "sinks": sinks}
 
 
 def _in_graph(
@@ -209,10 +211,8 @@ def _in_graph(
         array = _joined(array, bias)
     if array is not None:
         rules = rules.beside_array()
-    cap, sinks = float(others.get("softcap") or 0), _sinks(others.get("s_aux"), q.dtype)
-    settings = (rules.is_causal, scaling, True, cap or None, rules.window, sinks)
-    out = torch.ops.maskwise.attention(q, k, v, array, *settings, *rules[2:])
-    return out.transpose(1, 2).contiguous()
+    options = {"scale": scaling, "enable_gqa": True, **_options(others, q), **rules._asdict()}
+    return call_operator(AttentionCall(q, k, v, array, **options)).transpose(1, 2).contiguous()
 
 
 def _with_documents(
@@ -222,13 +222,12 @@ def _with_documents(
     return mask if packed is None else packed.joined(mask, q.shape[2], k.shape[2])
 
 
-def _with_bias(
-    rules: Mask | None, array: torch.Tensor | None, bias: torch.Tensor
-) -> tuple[Mask | None, torch.Tensor]:
+def _with_bias(mask: Mask, bias: torch.Tensor) -> Mask:
     """What is added to the scores, where the mask is an array, too."""
-    if rules is not None and rules._array is not None:
-        array, rules = as_tensor(rules._array.copy()), rules._without_array()
-    return rules, _joined(array, bias)
+    array = mask._array
+    if array is not None and not torch.is_tensor(array):
+        array = as_tensor(array.copy())
+    return mask._beside(_joined(array, bias))
 
 
 def _joined(mask: torch.Tensor | None, bias: torch.Tensor) -> torch.Tensor:
@@ -239,8 +238,22 @@ def _joined(mask: torch.Tensor | None, bias: torch.Tensor) -> torch.Tensor:
     return mask.to(bias.dtype) + bias
 
 
-def _sinks(sinks: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor | None:
-    return None if sinks is None else sinks.detach().reshape(-1).to(dtype)
+def _mask_of_call(
+    tensors: tuple[torch.Tensor, ...],
+    mask: torch.Tensor | None,
+    causal: bool,
+    packed: Packed | None,
+) -> Mask:
+    query, key, _ = tensors
+    rules = _rules_of_call(query, key, mask, causal)
+    array = mask if rules is None else None
+    if packed is not None:
+        rules, array = rules_and_array(packed, mask, rules)
+    if array is None:
+        return rules or Mask()
+    array = array.dense() if isinstance(array, LazyMask) else array
+    # Before transformers 5 it may have keys of a cache that is not used.
+    return (rules or Mask())._beside(array[..., : key.shape[2]])
 
 
 def _rules_of_call(
@@ -273,13 +286,14 @@ def _by_torch(
     cap, sinks, bias = (others.get(name) for name in ("softcap", "s_aux", "position_bias"))
     if not cap and sinks is None and bias is None:
         options = {name: value for name, value in others.items() if name not in NOT_SDPAS}
-        made, _ = sdpa_attention_forward(module, q, k, v, mask, dropout, scaling, causal, **options)
-        return made
+        out, _ = sdpa_attention_forward(module, q, k, v, mask, dropout, scaling, causal, **options)
+        return out
     if bias is not None:
         mask = _joined(mask, bias)
-    grouped = q.shape[1] != k.shape[1]
-    made = plainly(q, k, v, mask, causal, scaling, grouped, cap, None, sinks, dropout_p=dropout)
-    return made.transpose(1, 2).contiguous()
+    options = {"scale": scaling, "enable_gqa": q.shape[1] != k.shape[1]}
+    options |= {"soft_cap": cap, "sinks": sinks}
+    out = reference(AttentionCall(q, k, v, mask, causal, **options), dropout)
+    return out.transpose(1, 2).contiguous()
 
 
 def register() -> None:

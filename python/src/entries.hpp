@@ -27,22 +27,20 @@ plan plan_of(const request& of);
 nb::object select(nb::handle cond, nb::handle src_0, nb::handle src_1, bool broadcasts,
                   int dialect_number);
 
-// attention(). All arrays are exact NumPy arrays; out may be of a subclass. mask and out may be
-// none.
+// A maskwise._call.AttentionCall for the core. Arrays are exact NumPy arrays; out may be of a
+// subclass. mask, sinks and out may be none.
 struct attention_call {
-    nb::handle q, k, v, mask;
+    nb::handle q, k, v, mask, sinks, out;
     const mask_rules* rules = nullptr; // null: none
     const mask_maps* maps = nullptr;   // null: mask may have changed
+    // None, or torch's: computes on its threads, where there are, and makes results: called with
+    // extents, strides in elements and the name of a dtype, it returns a tensor.
+    nb::handle torch_empty;
     bool is_causal = false;
     std::optional<double> scale;
     double soft_cap = 0;
     bool enable_gqa = false;
-    nb::handle sinks; // may be none
     bool returns_statistics = false;
-    // None, or torch's: computes on its threads, where there are, and makes results: called with
-    // extents, strides in elements and the name of a dtype, it returns a tensor.
-    nb::handle torch_empty;
-    nb::handle out;
 };
 
 // Returns out, or a new array, and statistics, or none. Throws nb::python_error (TypeError,

@@ -52,16 +52,11 @@ TypeError
 )";
 
 constexpr const char* explain_doc =
-    R"(explain(*operands, **keywords)
+    R"(explain(condition, x, y, /)
 --
 
-explain(condition, x, y): how where would run, as lines of text: by Maskwise or by numpy.where, why,
-and the plan. Moves no element. Raises what where raises for these arguments.
-
-explain(query, key, value, attn_mask, ...): which tiles of scores attention would compute: how many
-are kept as a whole, in part, or skipped, and what that saves. Reads the mask. The arguments are
-attention's, without out and return_statistics; give attn_mask, None too, or a keyword: three
-operands alone are where's.
+How where would run, as lines of text: by Maskwise or by numpy.where, why, and the plan. Moves no
+element. Raises what where raises for these arguments. explain_attention is for attention.
 )";
 
 constexpr const char* instruction_set_doc =
@@ -154,21 +149,11 @@ PyObject* enter_where(PyObject*, PyObject* const* arguments, Py_ssize_t count, P
                         count == 1 ? ", 3 with out" : "", count);
 }
 
-PyObject* explain_attention(PyObject* const* arguments, Py_ssize_t count, PyObject* keywords) {
-    return guarded([&] {
-        const nb::object explain = nb::module_::import_("maskwise._attention").attr("explain");
-        return own(PyObject_Vectorcall(explain.ptr(), arguments, static_cast<std::size_t>(count),
-                                       keywords));
-    });
-}
-
-PyObject* enter_explain(PyObject*, PyObject* const* arguments, Py_ssize_t count,
-                        PyObject* keywords) {
-    if (count > 3 || keywords != nullptr) return explain_attention(arguments, count, keywords);
+PyObject* enter_explain(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
     if (count != 3)
         return PyErr_Format(PyExc_TypeError,
-                            "explain() takes the 3 positional arguments of where(), or query, key, "
-                            "value and attn_mask of attention() with its others, got %zd",
+                            "explain() takes the 3 positional arguments of where(), got %zd; "
+                            "explain_attention() takes attention's",
                             count);
     return guarded([&] { return nb::cast(explain(arguments[0], arguments[1], arguments[2])); });
 }
@@ -185,9 +170,36 @@ PyCFunction entry(Function* function) {
 // What users call, by Python's own rules of calls: a binding layer's errors speak of its C++.
 PyMethodDef methods[] = {
     {"where", entry(enter_where), METH_FASTCALL | METH_KEYWORDS, where_doc},
-    {"explain", entry(enter_explain), METH_FASTCALL | METH_KEYWORDS, explain_doc},
+    {"explain", entry(enter_explain), METH_FASTCALL, explain_doc},
     {"instruction_set", enter_instruction_set, METH_NOARGS, instruction_set_doc},
 };
+
+// `call` is a maskwise._call.AttentionCall; its arrays come separately, as NumPy's.
+template <nb::tuple (*function)(const attention_call&)>
+void def_attention(nb::module_& module, const char* name) {
+    const auto read = [](nb::handle call, nb::handle q, nb::handle k, nb::handle v, nb::handle mask,
+                         nb::handle sinks, nb::handle out, const mask_rules* rules,
+                         const mask_maps* maps, nb::handle torch_empty) {
+        using number = std::optional<double>;
+        return function(
+            {.q = q,
+             .k = k,
+             .v = v,
+             .mask = mask,
+             .sinks = sinks,
+             .out = out,
+             .rules = rules,
+             .maps = maps,
+             .torch_empty = torch_empty,
+             .is_causal = MASKWISE_ATTRIBUTE(bool, call, "is_causal"),
+             .scale = MASKWISE_ATTRIBUTE(number, call, "scale"),
+             .soft_cap = MASKWISE_ATTRIBUTE(number, call, "soft_cap").value_or(0),
+             .enable_gqa = MASKWISE_ATTRIBUTE(bool, call, "enable_gqa"),
+             .returns_statistics = MASKWISE_ATTRIBUTE(bool, call, "return_statistics")});
+    };
+    module.def(name, read, "call"_a, "q"_a, "k"_a, "v"_a, "mask"_a.none(), "sinks"_a.none(),
+               "out"_a.none(), "rules"_a.none(), "maps"_a.none(), "torch_empty"_a.none());
+}
 
 void* import_numpy() {
     import_array1(nullptr);
@@ -213,21 +225,8 @@ NB_MODULE(_core, module) {
     for (const auto& [name, form] : named_dialects) dialects[name] = static_cast<int>(form);
     module.attr("dialects") = dialects;
     module.def("select", &select);
-    module.def(
-        "attention",
-        [](nb::handle q, nb::handle k, nb::handle v, nb::handle mask, const mask_rules* rules,
-           const mask_maps* maps, bool is_causal, std::optional<double> scale, double soft_cap,
-           bool enable_gqa, nb::handle sinks, bool returns_statistics, nb::handle torch_empty,
-           bool explains, nb::handle out) {
-            const attention_call call{q,           k,          v,         mask,
-                                      rules,       maps,       is_causal, scale,
-                                      soft_cap,    enable_gqa, sinks,     returns_statistics,
-                                      torch_empty, out};
-            return explains ? explain_attention(call) : attention(call);
-        },
-        "q"_a, "k"_a, "v"_a, "mask"_a.none(), "rules"_a.none(), "maps"_a.none(), "is_causal"_a,
-        "scale"_a.none(), "soft_cap"_a, "enable_gqa"_a, "sinks"_a.none(), "returns_statistics"_a,
-        "torch_empty"_a.none(), "explains"_a, "out"_a.none());
+    def_attention<attention>(module, "attention");
+    def_attention<explain_attention>(module, "explain_attention");
     add_mask(module);
     module.def("output_of_where", [](nb::handle condition, nb::handle x, nb::handle y) {
         return allocate_output(make_request(condition, x, y));

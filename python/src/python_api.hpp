@@ -60,6 +60,15 @@ nb::handle imported(Tag, const char* module, const char* name) {
     return value.load();
 }
 
+// An attribute by a name that is made once.
+template <typename Value, typename Tag>
+Value attribute(Tag, nb::handle object, const char* name) {
+    static PyObject* const interned = PyUnicode_InternFromString(name);
+    return nb::cast<Value>(own(PyObject_GetAttr(object.ptr(), interned)));
+}
+#define MASKWISE_ATTRIBUTE(type, object, name)                                                     \
+    ::maskwise::python::attribute<type>([] {}, object, name)
+
 inline nb::str type_name_of(nb::handle object) {
     return nb::str(nb::handle(object.type()).attr("__name__"));
 }

@@ -33,6 +33,7 @@ import maskwise.torch
 import maskwise.transformers as door
 import torch
 import transformers
+from maskwise._call import AttentionCall
 from small_models import (
     CONFIG_MAPPING,
     LENGTH,
@@ -152,17 +153,17 @@ class Count:
 @contextmanager
 def counted() -> Iterator[Count]:
     """The attentions that Maskwise runs."""
-    count, attend = Count(), door.attend
+    count, run = Count(), door.run
 
-    def counting(*given: Any, **options: Any) -> Any:
+    def counting(call: AttentionCall) -> Any:
         count.attentions += 1
-        return attend(*given, **options)
+        return run(call)
 
-    door.attend = counting
+    door.run = counting
     try:
         yield count
     finally:
-        door.attend = attend
+        door.run = run
 
 
 @contextmanager

@@ -104,12 +104,13 @@ def test_precision_of_accelerate(error: type[Exception], precision: Any) -> None
 
 def test_numbers_of_arguments() -> None:
     call: Any = maskwise.explain
-    expected = r"\Aexplain\(\) takes the 3 positional arguments of where\(\), or query, key, "
-    for operands in ([], [MASK]):
-        with pytest.raises(TypeError, match=expected + rf".*, got {len(operands)}\Z"):
+    for operands in ([], [MASK], [MASK, X, X, None]):
+        expected = rf"\Aexplain\(\) takes the 3 positional .* of where\(\), got {len(operands)}; "
+        with pytest.raises(TypeError, match=expected):
             call(*operands)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'x'"):
+    with pytest.raises(TypeError, match=r"explain\(\) takes no keyword arguments"):
         call(MASK, x=X, y=X)
+    call = maskwise.explain_attention
     with pytest.raises(TypeError, match="query has dtype bool, expected float32"):
         call(MASK, X, X, attn_mask=None)
     with pytest.raises(TypeError, match="query has dtype bool, expected float32"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from maskwise._call import AttentionCall
 
 try:
     import every_model
@@ -49,12 +50,12 @@ def test_a_type(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_wrong_attention_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maskwise.torch, "LEAST_PRODUCTS", 0)
-    attend = every_model.door.attend
+    run = every_model.door.run
 
-    def without_rules(q: object, k: object, v: object, rules: object, *rest: object) -> object:
-        return attend(q, k, v, maskwise.Mask(), *rest)
+    def without_rules(call: AttentionCall) -> object:
+        return run(call._replace(attn_mask=maskwise.Mask()))
 
-    monkeypatch.setattr(every_model.door, "attend", without_rules)
+    monkeypatch.setattr(every_model.door, "run", without_rules)
     verdict = every_model.examine("llama")
     assert any("differs" in one for one in verdict.faults)
     assert any("a masked word changes" in one for one in verdict.faults)

@@ -204,22 +204,26 @@ def test_few_queries_share_keys() -> None:
 
 def test_explain_counts_tiles() -> None:
     q, k, v = random_operands((1, 256, 8), (1, 256, 8), (1, 256, 8))
-    text = maskwise.explain(q, k, v, Mask.causal() & Mask.window(64, 0))
+    text = maskwise.explain_attention(q, k, v, Mask.causal() & Mask.window(64, 0))
     assert text.startswith("16 tiles of scores: 0 kept as a whole, 7 in part, 9 skipped\n"), text
     assert "43.8% of the tiles are computed: 2.3 times less work" in text
-    assert maskwise.explain(q, k, v, None, is_causal=True).startswith("16 tiles of scores: 6 kept")
+    assert maskwise.explain_attention(q, k, v, None, is_causal=True).startswith(
+        "16 tiles of scores: 6 kept"
+    )
     given = {"query": q, "key": k, "value": v, "dropout_p": 0.0}
     for text in (
-        maskwise.explain(q, k, v, None, 0.0, True, 0.5, True),
-        maskwise.explain(q, k, v, is_causal=True),
-        maskwise.explain(**given, is_causal=True),
+        maskwise.explain_attention(q, k, v, None, 0.0, True, 0.5, True),
+        maskwise.explain_attention(q, k, v, is_causal=True),
+        maskwise.explain_attention(**given, is_causal=True),
     ):
         assert text.startswith("16 tiles of scores: 6 kept"), text
     with pytest.raises(ValueError, match=r"dropout_p is 0\.5, expected 0"):
-        maskwise.explain(q, k, v, None, 0.5)
+        maskwise.explain_attention(q, k, v, None, 0.5)
     masked = np.full((256, 256), np.finfo("f").min)
     masked[:, :10] = 0
-    assert "4 in part, 0 skipped, 12 masked by a finite" in maskwise.explain(q, k, v, masked)
+    assert "4 in part, 0 skipped, 12 masked by a finite" in maskwise.explain_attention(
+        q, k, v, masked
+    )
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import Any
 
 import maskwise
 import pytest
+from maskwise._call import AttentionCall
 from torch_tensors import draw, three
 
 try:
@@ -34,13 +35,13 @@ def fixture_every_size(monkeypatch: pytest.MonkeyPatch) -> None:
 def fixture_taken(monkeypatch: pytest.MonkeyPatch, every_size: None) -> Iterator[list[int]]:
     """The calls that Maskwise took."""
     calls: list[int] = []
-    inner = door.attend
+    run = door.run_native
 
-    def attend(*arguments: Any, **options: Any) -> Any:
+    def counted(call: AttentionCall) -> Any:
         calls.append(1)
-        return inner(*arguments, **options)
+        return run(call)
 
-    monkeypatch.setattr(door, "attend", attend)
+    monkeypatch.setattr(door, "run_native", counted)
     with door.installed():
         yield calls
 
@@ -347,6 +348,7 @@ from torch.nn.functional import scaled_dot_product_attention as sdpa
 assert sys.argv == [__file__, "--word"], sys.argv
 assert __name__ == "__main__"
 import maskwise.torch
+from maskwise._call import AttentionCall
 print(torch.ops.aten.scaled_dot_product_attention.default.has_kernel_for_dispatch_key(
     torch._C.DispatchKey.CPU))
 sys.exit(3)

@@ -7,6 +7,7 @@ from typing import Any
 import maskwise
 import pytest
 from maskwise import Mask
+from maskwise._call import AttentionCall
 from torch_tensors import draw, three
 
 try:
@@ -36,7 +37,7 @@ def test_operator(options: tuple[Any, ...]) -> None:
     named["sinks"].requires_grad_()
     given = (q, k, v, *(named.get(one, one) if isinstance(one, str) else one for one in options))
     torch.library.opcheck(operator, given)
-    wanted = maskwise._torch_op.plainly(*given)
+    wanted = maskwise._torch_op.reference(AttentionCall(*given))
     torch.testing.assert_close(operator(*given), wanted, atol=2e-5, rtol=2e-5)
 
 
@@ -228,7 +229,7 @@ def test_all_of_attention_under_autocast() -> None:
     out = torch.empty_like(low[0])
     with torch.autocast("cpu", dtype=torch.bfloat16):
         got = maskwise.attention(q, k, v, mask, sinks=sinks, return_statistics=True, out=out)
-        assert "bf16" in maskwise.explain(q, k, v, mask)
+        assert "bf16" in maskwise.explain_attention(q, k, v, mask)
     assert got[0] is out
     for one, other in zip(got, wanted, strict=True):
         assert torch.equal(one, other)
@@ -236,8 +237,8 @@ def test_all_of_attention_under_autocast() -> None:
 
 def test_explain_of_tensors_that_want_gradients() -> None:
     q, k, v = (one.requires_grad_() for one in three(2, 2, 70, 4))
-    wanted = maskwise.explain(q.detach(), k.detach(), v.detach(), Mask.causal())
-    assert maskwise.explain(q, k, v, Mask.causal()) == wanted
+    wanted = maskwise.explain_attention(q.detach(), k.detach(), v.detach(), Mask.causal())
+    assert maskwise.explain_attention(q, k, v, Mask.causal()) == wanted
 
 
 class Traced(torch.nn.Module if "torch" in globals() else object):  # type: ignore[misc]
@@ -336,3 +337,24 @@ def test_a_causal_bias_of_another_size_is_refused() -> None:
     bias = pytest.importorskip("torch.nn.attention.bias").causal_lower_right(5, 6)
     with pytest.raises(ValueError, match="of \\(5, 6\\) rows and keys"):
         maskwise.attention(draw(9, 4), draw(11, 4), draw(11, 4), bias)
+
+
+def test_layers_share_the_rules_of_a_mask(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The layers of a model give the same key mask: its rules are computed once."""
+    computed: list[Any] = []
+    padding_rules = maskwise._torch_op.padding_rules
+
+    def counted(*arguments: Any) -> Any:
+        computed.append(arguments)
+        return padding_rules(*arguments)
+
+    monkeypatch.setattr(maskwise._torch_op, "padding_rules", counted)
+    maskwise._torch_op._mask_of.cache_clear()
+    q, k, v = three(2, 2, 9, 4)
+    for length in (5, 7):
+        key_mask = torch.arange(9) < torch.tensor([[length], [9]])
+        kept = key_mask[:, None, None]
+        for _ in range(3):
+            result = operator(q, k, v, key_mask=key_mask.clone())
+            torch.testing.assert_close(result, maskwise.attention(q, k, v, kept))
+    assert len(computed) == 2

@@ -1,0 +1,123 @@
+"""One call of attention. It travels as one object from every entry to the core."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from maskwise import _arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from maskwise._mask import Mask
+
+ArrayOrNone = Any
+Array = Any  # a NumPy array or what numpy.asarray takes, a tensor, an array that speaks DLPack
+Window = tuple[int, int] | list[int]
+LEAST_CAP = 1e-30  # score / soft_cap overflows float32 with a smaller one
+
+
+class AttentionCall(NamedTuple):
+    """The arguments of attention by name.
+
+    Up to document_ids the fields are the arguments of torch.ops.maskwise.attention, in its order:
+    their annotations make its schema.
+    """
+
+    query: Array
+    key: Array
+    value: Array
+    attn_mask: ArrayOrNone = None  # or a Mask, except in the operator
+    is_causal: bool = False
+    scale: float | None = None
+    enable_gqa: bool = False
+    soft_cap: float | None = None  # 0: none
+    window: Window | None = None
+    sinks: ArrayOrNone = None
+    key_mask: ArrayOrNone = None  # boolean (batch, keys); keys past its end are padding, too
+    offset: ArrayOrNone = None  # keys before the first row's own
+    document_ids: ArrayOrNone = None  # (batch, length): a row keeps the keys with its id
+    # Not arguments of the operator:
+    out: Any = None
+    return_statistics: bool = False
+    is_packed: bool = False  # query, key, value and out are (rows, heads, depth)
+    explains: bool = False  # counts tiles and computes nothing
+
+
+OPERATOR_FIELDS = AttentionCall._fields[: AttentionCall._fields.index("document_ids") + 1]
+
+
+def has_rules(mask: Any) -> bool:
+    """Whether it is a Mask. Its module is imported only by programs that use one."""
+    return hasattr(type(mask), "_rules")
+
+
+def mask_array(call: AttentionCall) -> Any:
+    """The array of the mask, of a Mask, too."""
+    return call.attn_mask._array if has_rules(call.attn_mask) else call.attn_mask
+
+
+def with_arrays(call: AttentionCall, convert: Callable[[Any], Any]) -> AttentionCall:
+    """Converts query, key, value, sinks and the mask's array, which may be None."""
+    mask = call.attn_mask
+    if has_rules(mask):
+        mask = mask if mask._array is None else mask._beside(convert(mask._array), mask._maps)
+    else:
+        mask = convert(mask)
+    query, key, value, sinks = map(convert, (call.query, call.key, call.value, call.sinks))
+    return call._replace(query=query, key=key, value=value, attn_mask=mask, sinks=sinks)
+
+
+def checked(call: AttentionCall) -> AttentionCall:
+    """The call with its options in their types. Raises TypeError and ValueError for wrong ones."""
+    changes: dict[str, Any] = {}
+    for name, value in (
+        ("is_causal", call.is_causal),
+        ("enable_gqa", call.enable_gqa),
+        ("return_statistics", call.return_statistics),
+    ):
+        if type(value) is not bool:
+            changes[name] = _arguments.flag(name, value)
+    if call.scale is not None and type(call.scale) is not float:
+        changes["scale"] = _arguments.number("scale", call.scale)
+    if call.soft_cap is not None:
+        changes["soft_cap"] = _checked_cap(call.soft_cap)
+    if call.window is not None:
+        require_sides("window", call.window)
+    if call.attn_mask is not None and type(call.attn_mask).__name__ == "CausalBias":
+        changes["attn_mask"] = _mask_of_bias(call)
+    if changes:
+        call = call._replace(**changes)
+    if call.is_causal and has_rules(call.attn_mask):
+        raise ValueError("a Mask and is_causal=True exclude each other: use Mask.causal() & mask")
+    return call
+
+
+def _checked_cap(soft_cap: Any) -> float:
+    cap = _arguments.number("soft_cap", soft_cap)
+    if 0 < abs(cap) < LEAST_CAP:
+        raise ValueError(f"soft_cap is {cap}, expected 0 for none, or {LEAST_CAP} and more")
+    return cap
+
+
+def require_sides(name: str, window: Any) -> None:
+    if not (isinstance(window, (tuple, list)) and len(window) == 2):
+        raise TypeError(f"{name} is {_arguments.shown(window)}, expected (left, right)")
+
+
+def _mask_of_bias(call: AttentionCall) -> Mask:
+    """A CausalBias of torch as rules."""
+    from maskwise._mask import Mask
+
+    bias = call.attn_mask
+    shape = (call.query.shape[-2], call.key.shape[-2])
+    shape_of_bias = (bias.seq_len_q, bias.seq_len_kv)
+    if shape != shape_of_bias:
+        raise ValueError(f"a causal bias of {shape_of_bias} rows and keys, these are {shape}")
+    return Mask.causal(from_end=bias.variant.name == "LOWER_RIGHT")
+
+
+def window_mask(window: Window) -> Mask:
+    from maskwise._mask import Mask
+
+    return Mask.window(*window)

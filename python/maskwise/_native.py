@@ -1,0 +1,81 @@
+"""Runs a call of attention in the core."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maskwise import _core
+from maskwise._call import AttentionCall, has_rules, window_mask
+
+NONE_OR_ARRAY = {np.ndarray, type(None)}
+
+
+def has_tensors(call: AttentionCall) -> bool:
+    """Whether query, key or value is torch's."""
+    tensors = call[:3]
+    if set(map(type, tensors)) == {np.ndarray}:
+        return False
+    return any(hasattr(one, "__torch_function__") for one in tensors)
+
+
+def run_native(call: AttentionCall) -> Any:
+    """The result, with the rows' statistics if asked for, or an explanation's numbers.
+
+    Gradients of tensors are not followed.
+    """
+    mask, rules, maps = call.attn_mask, None, None
+    if call.window is not None:
+        window = window_mask(call.window)
+        mask = mask & window if has_rules(mask) else window._beside(mask)
+    if has_rules(mask):
+        mask, rules, maps = mask._array, mask._rules.native, mask._maps
+    sinks = call.sinks
+    if type(sinks) in (list, tuple):
+        sinks = np.asarray(sinks, np.float32)
+    torch_empty = None
+
+    def compute(q: Any, k: Any, v: Any, mask: Any, sinks: Any, *, out: Any) -> Any:
+        if call.is_packed:
+            return _in_packed_layout(call, (q, k, v, mask, sinks), out, (rules, maps, torch_empty))
+        return _results(call, (q, k, v, mask, sinks, out), (rules, maps, torch_empty))
+
+    out, operands = call.out, (call.query, call.key, call.value, mask, sinks)
+    if set(map(type, operands)) <= NONE_OR_ARRAY and (out is None or isinstance(out, np.ndarray)):
+        return compute(*operands, out=out)
+    if has_tensors(call):
+        from maskwise import _torch_tensors
+
+        torch_empty = _torch_tensors.empty
+        operands = _torch_tensors.detached(operands)
+        arrays = None if out is not None else _torch_tensors.as_arrays(operands)
+        if arrays is not None:
+            return compute(*arrays, out=None)
+    from maskwise import _others
+
+    return _others.in_kind(compute, operands, out, _others.plain_or_none)
+
+
+def _results(call: AttentionCall, arrays: tuple[Any, ...], others: tuple[Any, ...]) -> Any:
+    if call.explains:
+        return _core.explain_attention(call, *arrays, *others)
+    result, statistics = _core.attention(call, *arrays, *others)
+    return (result, statistics) if call.return_statistics else result
+
+
+def _in_packed_layout(
+    call: AttentionCall, operands: tuple[Any, ...], out: Any, others: tuple[Any, ...]
+) -> Any:
+    """The core computes with heads first."""
+    for name, array in zip(("query", "key", "value"), operands, strict=False):
+        if array.ndim != 3:
+            raise ValueError(f"{name} has shape {array.shape}, expected 3 dimensions")
+    q, k, v = (one.swapaxes(0, 1) for one in operands[:3])
+    heads_first = None if out is None else out.swapaxes(0, 1)
+    results = _results(call, (q, k, v, *operands[3:], heads_first), others)
+    if call.explains:
+        return results
+    result, *statistics = results if call.return_statistics else (results,)
+    result = result.swapaxes(0, 1) if out is None else out
+    return (result, *statistics) if statistics else result
