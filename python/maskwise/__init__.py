@@ -18,7 +18,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-_broken = ""  # why the package cannot be loaded: only the doctor gets past that, to tell
+_broken = ""  # why the package cannot be loaded; `python -m maskwise` tells it
 try:
     for needed in ("numpy", "maskwise._core"):  # in this order, so that errors name the culprit
         import_module(needed)

@@ -1,4 +1,4 @@
-"""The doctor: whether this installation works, which doors are open here, and what to type.
+"""Checks this installation, tries each integration, and says what to type.
 
 `python -m maskwise run program.py ...` runs a program with Maskwise as torch's attention.
 """
@@ -12,13 +12,12 @@ from importlib import import_module
 from pathlib import Path
 
 import maskwise
-from maskwise import _doctor
+from maskwise import _self_check
 
 
 def run(program: str, arguments: list[str]) -> None:
     """As `python program arguments` would, with maskwise.torch.install()."""
-    door = import_module("maskwise.torch")
-    door.install()
+    import_module("maskwise.torch").install()
     sys.argv = [program, *arguments]
     sys.path[0] = str(Path(program).resolve().parent)
     runpy.run_path(program, run_name="__main__")
@@ -48,7 +47,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m maskwise", description=__doc__)
     parser.parse_args()
     try:
-        return _doctor.examine()
+        return _self_check.examine()
     except ValueError as failure:  # of MASKWISE_MAX_ISA
         parser.error(str(failure))
 

@@ -28,8 +28,7 @@ def attention(
     sinks: Any = None,
     return_statistics: bool = False,
 ) -> Any:
-    """softmax(query @ key^T * scale, masked) @ value: torch's scaled_dot_product_attention, with
-    its arguments; what the mask throws away is not computed.
+    """torch's scaled_dot_product_attention. Tiles that the mask masks are not computed.
 
     Parameters
     ----------

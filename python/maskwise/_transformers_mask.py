@@ -14,9 +14,9 @@ import torch
 from transformers import masking_utils
 
 from maskwise import Mask
-from maskwise import torch as door
 from maskwise._torch_op import padding_rules
 from maskwise._torch_tensors import is_in_mode, is_plain
+from maskwise.torch import is_small
 
 READS_FUNCTIONS = torch.__version__ >= (2, 15)
 
@@ -279,4 +279,4 @@ def mask(
 def _is_small(rows: int, keys: int, config: Any, dtype: torch.dtype) -> bool:
     """By what is known before there are queries: about as attention() has it."""
     width = getattr(config, "hidden_size", None)
-    return door.is_small(rows * (width if isinstance(width, int) else 1024), keys, dtype)
+    return is_small(rows * (width if isinstance(width, int) else 1024), keys, dtype)

@@ -46,7 +46,6 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward  # n
 from transformers.utils import logging  # noqa: E402
 
 from maskwise import Mask  # noqa: E402
-from maskwise import torch as door  # noqa: E402
 from maskwise._attention import run  # noqa: E402
 from maskwise._call import AttentionCall  # noqa: E402
 from maskwise._torch_op import call_operator, reference  # noqa: E402
@@ -60,6 +59,7 @@ from maskwise._transformers_support import (  # noqa: E402
     check_models,
     serve_paged_caches,
 )
+from maskwise.torch import is_small  # noqa: E402
 
 # What sdpa_attention_forward does not know, or warns of.
 NOT_SDPAS = ("output_attentions", "softcap", "s_aux", "position_bias")
@@ -72,7 +72,7 @@ def _is_maskwises(tensors: tuple[torch.Tensor, ...], dropout: float) -> bool:
     return (
         not is_traced(*tensors)  # before sizes, which would become guards
         and dropout == 0
-        and not door.is_small(q.numel(), k.shape[2], q.dtype)
+        and not is_small(q.numel(), k.shape[2], q.dtype)
         and _can_be_maskwises(tensors)
     )
 
@@ -85,7 +85,7 @@ def _is_maskwises_in_graph(tensors: tuple[torch.Tensor, ...], dropout: float) ->
         and not torch.onnx.is_in_onnx_export()
         and dropout == 0
         and _can_be_maskwises(tensors)
-        and not statically_known_true(door.is_small(q.numel(), k.shape[2], q.dtype))
+        and not statically_known_true(is_small(q.numel(), k.shape[2], q.dtype))
     )
 
 

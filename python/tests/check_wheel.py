@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Installs the wheel into a fresh environment, and has the doctor look at it.
+"""Installs the wheel into a fresh environment, and runs its self-check.
 
 With --build the wheel holds what that build folder has compiled: seconds, in `scripts/test`.
 With --install each wheel of a folder goes into an environment of each Python that is found, with
@@ -50,7 +50,7 @@ def examine(python: Path) -> None:
     place = f"{python.parents[1]}/lib/"
     for line in ("same as NumPy  yes", f"libmaskwise    {place}", f"LD_PRELOAD={place}"):
         if line not in said:
-            sys.exit(f"the doctor does not say '{line}'")
+            sys.exit(f"the self-check does not say '{line}'")
     provider = run(python, "-c", "import maskwise.onnxruntime as o; print(o.library())")
     if not provider.startswith(place):
         sys.exit(f"the provider of ONNX Runtime is not the wheel's: {provider}")
@@ -78,7 +78,7 @@ def install_beside_torch(wheel: Path, environment: Path) -> None:
     run(python, *INSTALL, wheel)
     said = run(python, "-m", "maskwise")
     if "PyTorch        open" not in said or "all fine" not in said:
-        sys.exit(f"the doctor does not say that all is fine:\n{said}")
+        sys.exit(f"the self-check does not say that all is fine:\n{said}")
     missing = "import importlib.util as i; assert not i.find_spec('ml_dtypes')"
     print(run(python, "-c", missing + CALLS).strip())
 
@@ -107,7 +107,7 @@ def check_sources(folder: Path) -> None:
     examine(python)
 
 
-# One call of each door, as a user would write it, for what is installed.
+# One call of each integration, as a user would write it, for what is installed.
 CALLS = """
 import importlib.util as installed, numpy as np, maskwise
 q = np.ones((1, 2, 64, 64), np.float32)
@@ -140,7 +140,7 @@ if installed.find_spec("torch"):
         torch.ops.maskwise.attention(t, t, t, None, True)
         flash_attn_func(t, t, t, causal=True)
         assert maskwise.where(t > 0, t, 0.5).dtype == kind
-print("doors:", *(d for d in ("onnxruntime", "openvino", "torch") if installed.find_spec(d)))
+print("integrations:", *(d for d in ("onnxruntime", "openvino", "torch") if installed.find_spec(d)))
 """
 PYTHONS = [*(f"python3.{minor}" for minor in range(11, 16)), "python3.14t"]
 HOSTS = ["onnx", "onnxruntime", "openvino"]
@@ -166,8 +166,8 @@ def check_wheels(wheels: Path, folder: Path) -> None:
                 subprocess.run(
                     [python, *PIP, "install", "--quiet", host], capture_output=True, check=False
                 )
-            doctor = run(python, "-m", "maskwise")
-            assert "same as NumPy  yes" in doctor, doctor
+            report = run(python, "-m", "maskwise")
+            assert "same as NumPy  yes" in report, report
             print(f"{wheel.name}: {name}: {run(python, '-c', CALLS).splitlines()[-1]}", flush=True)
             shutil.rmtree(environment)
 

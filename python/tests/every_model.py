@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import maskwise.torch
-import maskwise.transformers as door
+import maskwise.transformers as maskwise_transformers
 import torch
 import transformers
 from maskwise._call import AttentionCall
@@ -46,7 +46,7 @@ from small_models import (
 )
 from transformers import PreTrainedModel, modeling_utils
 
-STOCK = {door.NAME: "sdpa", door.FLASH_NAME: "flash_attention_2"}
+STOCK = {maskwise_transformers.NAME: "sdpa", maskwise_transformers.FLASH_NAME: "flash_attention_2"}
 OWN_REFUSAL = "has attention of its own"
 MOST_BYTES = 8 * 2**30
 TOLERANCE = 2e-4  # of the largest value
@@ -153,17 +153,17 @@ class Count:
 @contextmanager
 def counted() -> Iterator[Count]:
     """The attentions that Maskwise runs."""
-    count, run = Count(), door.run
+    count, run = Count(), maskwise_transformers.run
 
     def counting(call: AttentionCall) -> Any:
         count.attentions += 1
         return run(call)
 
-    door.run = counting
+    maskwise_transformers.run = counting
     try:
         yield count
     finally:
-        door.run = run
+        maskwise_transformers.run = run
 
 
 @contextmanager

@@ -191,7 +191,7 @@ def test_usage_of_every_module(module: str) -> None:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_doctors_in_a_wrong_environment(module: str, tmp_path: Path) -> None:
+def test_reports_in_a_wrong_environment(module: str, tmp_path: Path) -> None:
     onnx.save(MODEL, tmp_path / "model.onnx")
     model = [] if module == "maskwise" else [str(tmp_path / "model.onnx")]
     status, _, error = run(module, *model, MASKWISE_MAX_ISA="avx99")

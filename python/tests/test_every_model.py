@@ -50,12 +50,12 @@ def test_a_type(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_wrong_attention_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maskwise.torch, "LEAST_PRODUCTS", 0)
-    run = every_model.door.run
+    run = every_model.maskwise_transformers.run
 
     def without_rules(call: AttentionCall) -> object:
         return run(call._replace(attn_mask=maskwise.Mask()))
 
-    monkeypatch.setattr(every_model.door, "run", without_rules)
+    monkeypatch.setattr(every_model.maskwise_transformers, "run", without_rules)
     verdict = every_model.examine("llama")
     assert any("differs" in one for one in verdict.faults)
     assert any("a masked word changes" in one for one in verdict.faults)

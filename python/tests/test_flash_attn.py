@@ -11,7 +11,7 @@ import pytest
 from torch_tensors import draw, three
 
 try:
-    import maskwise.torch as door
+    import maskwise.torch as maskwise_torch
     import torch
     from maskwise import flash_attn
 except ModuleNotFoundError:
@@ -330,7 +330,7 @@ def test_varlen_attn() -> None:
     bounds = torch.tensor([0, 8, 20], dtype=torch.int32)
     names = inspect.signature(varlen.varlen_attn).parameters
     causal = {"window_size": (-1, 0)} if "window_size" in names else {"is_causal": True}
-    with door.installed():
+    with maskwise_torch.installed():
         got = varlen.varlen_attn(q, k, v, bounds, bounds, 12, 12, **causal)
     parts = [slice(0, 8), slice(8, 20)]
     wanted = [

@@ -14,7 +14,7 @@ from maskwise import Mask
 from torch_tensors import draw
 
 try:
-    import maskwise.torch as door
+    import maskwise.torch as maskwise_torch
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.nn.functional import scaled_dot_product_attention as sdpa
@@ -30,8 +30,12 @@ SIZES = {"small": (20, 24), "large": (70, 75)}
 def test_the_sizes_are_on_both_sides() -> None:
     for dtype in TOLERANCE:
         small, large = (2 * 4 * rows * DEPTH * keys for rows, keys in SIZES.values())
-        assert door.is_small(small // keys_of("small"), keys_of("small"), getattr(torch, dtype))
-        assert not door.is_small(large // keys_of("large"), keys_of("large"), getattr(torch, dtype))
+        assert maskwise_torch.is_small(
+            small // keys_of("small"), keys_of("small"), getattr(torch, dtype)
+        )
+        assert not maskwise_torch.is_small(
+            large // keys_of("large"), keys_of("large"), getattr(torch, dtype)
+        )
 
 
 def keys_of(size: str) -> int:
@@ -165,7 +169,7 @@ def test_every_argument_under_install(size: str, dtype: str, wants: bool) -> Non
         q, k, v = tensors(size, dtype, key_heads)
         options = {"is_causal": causal, "scale": scale, "enable_gqa": key_heads < 4}
         wanted = answer([q, k, v], mask, options, wants)
-        with door.installed():
+        with maskwise_torch.installed():
             got = answer([q, k, v], mask, options, wants)
         if isinstance(wanted, type):
             assert got is wanted, (name, options)
@@ -194,6 +198,6 @@ def test_dropout_is_torchs_of_every_size() -> None:
         with sdpa_kernel(SDPBackend.MATH):
             torch.manual_seed(0)
             wanted = sdpa(q, k, v, dropout_p=0.5)
-            with door.installed():
+            with maskwise_torch.installed():
                 torch.manual_seed(0)
                 assert torch.equal(sdpa(q, k, v, dropout_p=0.5), wanted)

@@ -16,7 +16,7 @@ from maskwise._call import AttentionCall
 from torch_tensors import draw, three
 
 try:
-    import maskwise.torch as door
+    import maskwise.torch as maskwise_torch
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.nn.functional import scaled_dot_product_attention as sdpa
@@ -28,21 +28,21 @@ TOLERANCE = {"float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2}
 
 @pytest.fixture(name="every_size")
 def fixture_every_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "LEAST_PRODUCTS", 0)
+    monkeypatch.setattr(maskwise_torch, "LEAST_PRODUCTS", 0)
 
 
 @pytest.fixture(name="taken")
 def fixture_taken(monkeypatch: pytest.MonkeyPatch, every_size: None) -> Iterator[list[int]]:
     """The calls that Maskwise took."""
     calls: list[int] = []
-    run = door.run_native
+    run = maskwise_torch.run_native
 
     def counted(call: AttentionCall) -> Any:
         calls.append(1)
         return run(call)
 
-    monkeypatch.setattr(door, "run_native", counted)
-    with door.installed():
+    monkeypatch.setattr(maskwise_torch, "run_native", counted)
+    with maskwise_torch.installed():
         yield calls
 
 
@@ -60,7 +60,7 @@ def test_exported_at_a_short_length_and_run_at_a_long_one(strict: bool) -> None:
         (draw(2, 4, 16, 32), draw(2, 4, 24, 32)),
         (draw(2, 4, 512, 32), draw(2, 4, 640, 32)),
     )
-    with door.installed():
+    with maskwise_torch.installed():
         exported = torch.export.export(
             Plain(), short, dynamic_shapes=(length, keys), strict=strict
         ).module()
@@ -72,7 +72,7 @@ def test_one_graph_for_all_lengths() -> None:
     testing = pytest.importorskip("torch._dynamo.testing")
     torch._dynamo.reset()
     counter = testing.CompileCounter()
-    with door.installed(), torch.no_grad():
+    with maskwise_torch.installed(), torch.no_grad():
         call = torch.compile(Plain(), backend=counter, dynamic=True)
         for words in (8, 9, 64, 300, 700):
             call(draw(2, 4, words, 32), draw(2, 4, words + 1, 32))
@@ -85,7 +85,7 @@ def test_sizes_that_data_decide() -> None:
             kept = x[x.sum(dim=(-1, -2, -3)) != 0]
             return sdpa(kept, kept, kept)
 
-    with door.installed():
+    with maskwise_torch.installed():
         exported = torch.export.export(Picked(), (draw(4, 4, 256, 32),), strict=False).module()
     x = draw(4, 4, 256, 32)
     x[1] = 0
@@ -109,7 +109,7 @@ def test_own_samples_are_equal(dtype: str, every_size: None) -> None:
         wanted = [
             sdpa(one.input, *one.args, **each) for one, each in zip(given, options, strict=True)
         ]
-        with door.installed():
+        with maskwise_torch.installed():
             got = [
                 sdpa(one.input, *one.args, **each) for one, each in zip(given, options, strict=True)
             ]
@@ -129,9 +129,9 @@ def test_gradients_are_torchs(taken: list[int]) -> None:
             return torch.autograd.grad(out, inputs, torch.ones_like(out), allow_unused=True)
 
         got = gradients()
-        door.uninstall()
+        maskwise_torch.uninstall()
         wanted = gradients()
-        door.install()
+        maskwise_torch.install()
         for one, other in zip(got, wanted, strict=True):
             assert torch.equal(one, other)
     assert not taken
@@ -209,7 +209,7 @@ def test_results_are_laid_out_as_torchs(taken: list[int]) -> None:
     cases = list(itertools.product(queries, keys, values))
     got = [sdpa(*operands) for operands in cases]
     assert len(taken) == len(cases)
-    door.uninstall()
+    maskwise_torch.uninstall()
     for operands, one in zip(cases, got, strict=True):
         wanted = sdpa(*operands)
         assert one.stride() == wanted.stride(), [each.stride() for each in operands]
@@ -226,8 +226,8 @@ def test_what_no_allowed_kernel_takes_is_refused(every_size: None) -> None:
                 pytest.raises(RuntimeError, match="No available kernel"),
             ):
                 sdpa(*operands)
-            door.install()
-        door.uninstall()
+            maskwise_torch.install()
+        maskwise_torch.uninstall()
 
 
 def test_other_layouts_are_refused_in_torchs_words(every_size: None) -> None:
@@ -242,7 +242,7 @@ def test_other_layouts_are_refused_in_torchs_words(every_size: None) -> None:
         ):
             with pytest.raises((RuntimeError, NotImplementedError)) as stock:
                 sdpa(*operands)
-            with door.installed(), pytest.raises(stock.type) as ours:
+            with maskwise_torch.installed(), pytest.raises(stock.type) as ours:
                 sdpa(*operands)
             assert str(ours.value).split("\n")[0] == str(stock.value).split("\n")[0]
 
@@ -286,9 +286,9 @@ def test_what_is_left(taken: list[int]) -> None:
     compiled = torch.compile(lambda q: sdpa(q, k, v), backend="aot_eager")
     compiled(q)
     counted = operations(q, k, v)
-    door.uninstall()
+    maskwise_torch.uninstall()
     assert counted == operations(q, k, v)  # of torch 2.10 none
-    door.install()
+    maskwise_torch.install()
     for wrong in ((q[..., :8], k, v), (q, k, v.bfloat16())):
         with pytest.raises(RuntimeError):
             sdpa(*wrong)
@@ -329,16 +329,16 @@ def test_modes(taken: list[int]) -> None:
 def test_installing_twice_and_back() -> None:
     q, k, v = three(2, 4, 128, 64)
     before = sdpa(q, k, v)
-    door.install()
-    door.install()
-    with door.installed():
+    maskwise_torch.install()
+    maskwise_torch.install()
+    with maskwise_torch.installed():
         torch.testing.assert_close(sdpa(q, k, v), before, atol=2e-5, rtol=2e-5)
-    assert door._libraries
-    door.uninstall()
-    door.uninstall()
+    assert maskwise_torch._libraries
+    maskwise_torch.uninstall()
+    maskwise_torch.uninstall()
     assert torch.equal(sdpa(q, k, v), before)
     key = torch._C.DispatchKey.CPU
-    assert not door._sdpa.has_kernel_for_dispatch_key(key)
+    assert not maskwise_torch._sdpa.has_kernel_for_dispatch_key(key)
 
 
 PROGRAM = """

@@ -161,9 +161,9 @@ sys.modules["ml_dtypes"] = None
 import conftest  # where torch is
 import torch
 import maskwise
-from maskwise import _doctor, _doors
-_doors.enter_torch()
-assert _doctor.attends()
+from maskwise import _self_check, _integrations
+_integrations.check_torch()
+assert _self_check.attends()
 x = torch.rand(2, 3, 20, 16).bfloat16()
 bias = torch.rand(20, 20).bfloat16()
 for mask in (bias, maskwise.Mask.dense(bias), maskwise.Mask.causal()):

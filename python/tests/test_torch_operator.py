@@ -11,7 +11,7 @@ from maskwise._call import AttentionCall
 from torch_tensors import draw, three
 
 try:
-    import maskwise.torch as door
+    import maskwise.torch as maskwise_torch
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.nn.functional import scaled_dot_product_attention as sdpa
@@ -143,7 +143,7 @@ def test_tensors_that_are_more_than_their_memory() -> None:
     empty = v.clone()
     empty.untyped_storage().resize_(0)
     is_zero = not sdpa(q, k, zeros).any()  # torch 2.8 reads what lies there
-    with door.installed():
+    with maskwise_torch.installed():
         assert not is_zero or not sdpa(q, k, zeros).any()
         with pytest.raises(RuntimeError):
             sdpa(q, k, empty)
@@ -270,7 +270,7 @@ REFUSED: list[Any] = [
 def test_torch_traces_the_operator_or_nothing(mode: str) -> None:
     """Never the result of one input as a constant."""
     x, other = draw(2, 4, 200, 32), draw(2, 4, 200, 32, seed=1)
-    with door.installed(), getattr(torch, mode)():
+    with maskwise_torch.installed(), getattr(torch, mode)():
         for call in TRACED:
             traced = torch.jit.trace(Traced(call), x)
             for one in (traced, torch.jit.freeze(traced.eval())):

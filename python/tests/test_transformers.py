@@ -12,7 +12,7 @@ from maskwise._call import AttentionCall
 
 try:
     import maskwise.torch
-    import maskwise.transformers as door
+    import maskwise.transformers as maskwise_transformers
     import torch
     import transformers
     from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, masking_utils
@@ -120,13 +120,13 @@ def every_size(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) 
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The masks of the attentions that Maskwise has run."""
     seen: list[Any] = []
-    run = door.run
+    run = maskwise_transformers.run
 
     def counted(call: AttentionCall) -> Any:
         seen.append(call.attn_mask)
         return run(call)
 
-    monkeypatch.setattr(door, "run", counted)
+    monkeypatch.setattr(maskwise_transformers, "run", counted)
     return seen
 
 
@@ -234,7 +234,9 @@ def test_a_lost_mask_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     from transformers import AttentionMaskInterface
 
     model = model_of("llama")
-    monkeypatch.setitem(AttentionMaskInterface._global_mapping, door.NAME, lambda **_: None)
+    monkeypatch.setitem(
+        AttentionMaskInterface._global_mapping, maskwise_transformers.NAME, lambda **_: None
+    )
     with pytest.raises(AssertionError):
         assert_close(
             outputs(model, input_ids=words(), attention_mask=padded("left")), padded("left")
@@ -323,7 +325,7 @@ def test_mask_functions(seed: int, offsets: tuple[int, int]) -> None:
         ]
     for function in functions:
         given = mask_arguments(rows, keys, q_offset, kv_offset, function, padding)
-        made = door.mask(**given)
+        made = maskwise_transformers.mask(**given)
         dense = masking_utils.sdpa_mask(**given, allow_is_causal_skip=False)
         expected = np.broadcast_to(dense.numpy(), made.shape)
         rules = made.rules.to_dense(rows, keys, 2)
@@ -342,13 +344,15 @@ def test_a_mask_that_was_written_to_is_read_again() -> None:
                 lambda mask: mask.__setitem__((slice(None), slice(None), slice(3, 6), 2), False),
                 lambda mask: mask[:, :, 5:8].fill_(False),
             ):
-                mask = door.mask(**mask_arguments(9, 9))
+                mask = maskwise_transformers.mask(**mask_arguments(9, 9))
                 edit(mask)
-                own, _ = door.attention(module, q, k, v, mask)
+                own, _ = maskwise_transformers.attention(module, q, k, v, mask)
                 plain = torch.nn.functional.scaled_dot_product_attention(q, k, v, mask.dense())
                 torch.testing.assert_close(own, plain.transpose(1, 2), atol=1e-5, rtol=0)
             with pytest.raises((ValueError, RuntimeError)):
-                door.attention(module, q, k, v, door.mask(**mask_arguments(9, 8)))
+                maskwise_transformers.attention(
+                    module, q, k, v, maskwise_transformers.mask(**mask_arguments(9, 8))
+                )
 
 
 @pytest.mark.parametrize("causal", [True, False])
@@ -358,9 +362,9 @@ def test_plain_operators_know_what_sdpa_lacks(causal: bool) -> None:
     module = torch.nn.Module()
     given = {"softcap": 3.0, "s_aux": torch.randn(4), "position_bias": torch.randn(1, 4, 9, 9)}
     with torch.no_grad():
-        own, _ = door.attention(module, q, k, v, None, is_causal=causal, **given)
+        own, _ = maskwise_transformers.attention(module, q, k, v, None, is_causal=causal, **given)
     q.requires_grad_()
-    plain, _ = door.attention(module, q, k, v, None, is_causal=causal, **given)
+    plain, _ = maskwise_transformers.attention(module, q, k, v, None, is_causal=causal, **given)
     assert plain.requires_grad
     torch.testing.assert_close(own, plain.detach(), atol=1e-5, rtol=0)
 

@@ -13,7 +13,7 @@ import pytest
 try:
     import every_model
     import maskwise.torch
-    import maskwise.transformers as door
+    import maskwise.transformers as maskwise_transformers
     import torch
     from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, PreTrainedModel
     from transformers.utils import logging
@@ -139,11 +139,11 @@ def test_every_argument(
     name: str, way: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     ran: list[Any] = []
-    run = door.run
-    monkeypatch.setattr(door, "run", lambda call: ran.append(call) or run(call))
+    run = maskwise_transformers.run
+    monkeypatch.setattr(maskwise_transformers, "run", lambda call: ran.append(call) or run(call))
     if way != "small":
         monkeypatch.setattr(maskwise.torch, "LEAST_PRODUCTS", 0)
-    call = getattr(door, FUNCTIONS[name])
+    call = getattr(maskwise_transformers, FUNCTIONS[name])
     rows = 40
     made = cases(rows) if name == "maskwise" else flash_cases(rows)
     for case, (others, kept) in made.items():
@@ -176,7 +176,7 @@ def test_dropout_is_torchs_and_leaves_documents_apart(name: str) -> None:
     made = []
     for value in (v, other):
         torch.manual_seed(1)
-        call = getattr(door, FUNCTIONS[name])
+        call = getattr(maskwise_transformers, FUNCTIONS[name])
         made.append(call(layer(), q, k, value, None, dropout=0.3, **packed)[0])
     torch.testing.assert_close(made[0][:, 20:], made[1][:, 20:], atol=0, rtol=0)
     assert not torch.equal(made[0][:, :20], made[1][:, :20])
@@ -186,7 +186,11 @@ def test_dropout_is_torchs_and_leaves_documents_apart(name: str) -> None:
 def test_documents_of_different_rows_and_keys(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last row meets the last key of its document."""
     monkeypatch.setattr(maskwise.torch, "LEAST_PRODUCTS", 2**40 if way == "small" else 0)
-    call = compiled(door.flash_attention) if way == "compiled" else door.flash_attention
+    call = (
+        compiled(maskwise_transformers.flash_attention)
+        if way == "compiled"
+        else maskwise_transformers.flash_attention
+    )
     q, k, v = tensors(10, 30)
     ends = torch.tensor([0, 4, 10]), torch.tensor([0, 13, 30])
     others = dict(zip(("cu_seq_lens_q", "cu_seq_lens_k"), ends, strict=True))
@@ -202,7 +206,7 @@ def test_documents_of_different_rows_and_keys(way: str, monkeypatch: pytest.Monk
 def test_documents_are_of_one_sequence() -> None:
     cu = torch.tensor([0, 10])
     with pytest.raises(ValueError, match="one sequence, these are 2 sequences"):
-        door.attention(layer(), *tensors(10, batch=2), None, cu_seq_lens_q=cu)
+        maskwise_transformers.attention(layer(), *tensors(10, batch=2), None, cu_seq_lens_q=cu)
 
 
 SIZES = {

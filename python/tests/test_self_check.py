@@ -1,4 +1,4 @@
-"""The doctor: in an installation that works, and in those that do not."""
+"""The self-check: in an installation that works, and in those that do not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import maskwise
 import pytest
 from arrays import run_python
-from maskwise import _doctor, _doors
+from maskwise import _integrations, _self_check
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = Path(maskwise.__file__).parent
@@ -36,8 +36,8 @@ def fake(folder: Path, module: str, text: str) -> None:
     (folder / f"{module}.py").write_text(text)
 
 
-def doctor(folder: Path | None = None, *arguments: str, **variables: str) -> Done:
-    """Of what lies in the folder, if given."""
+def self_check(folder: Path | None = None, *arguments: str, **variables: str) -> Done:
+    """Of the package in the folder, if there is one."""
     path = {} if folder is None else {"PYTHONPATH": f"{folder}:{PACKAGE.parent}"}
     ran = run_python("-m", "maskwise", *arguments, **path, **variables)
     assert "Traceback" not in ran.stderr + ran.stdout, ran.stderr
@@ -45,14 +45,14 @@ def doctor(folder: Path | None = None, *arguments: str, **variables: str) -> Don
 
 
 def test_a_good_installation() -> None:
-    ran = doctor(MASKWISE_MAX_ISA="scalar")
+    ran = self_check(MASKWISE_MAX_ISA="scalar")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     for line in (
         "kernels        scalar",
         "MASKWISE_MAX_ISA=scalar",
         "same as NumPy  yes",
         "attention ok   yes",
-        "NumPy          open    2",
+        "NumPy          works   2",
         "maskwise.where(mask, x, y)",
         "LD_PRELOAD=",
         "libtbb.so.12",
@@ -70,17 +70,19 @@ def test_a_good_installation() -> None:
         ("transformers", "transformers", 'attn_implementation="maskwise"'),
     ],
 )
-def test_an_open_door(module: str, name: str, use: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_integration_that_works(
+    module: str, name: str, use: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     version = pytest.importorskip(module).__version__.partition("-")[0].partition("+")[0]
-    (door,) = (door for door in _doors.DOORS if door.name == name)
-    assert _doors.examine(door)
+    (integration,) = (one for one in _integrations.INTEGRATIONS if one.name == name)
+    assert _integrations.examine(integration)
     first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith(f"{name:<14} open    {version}, ") and use in second
+    assert first.startswith(f"{name:<14} works   {version}, ") and use in second
 
 
 @pytest.mark.parametrize(
     ("function", "said"),
-    [("dnnl_version", "open    3.13.2, tested"), ("", "open    for programs that bring it")],
+    [("dnnl_version", "works   3.13.2, tested"), ("", "works   for programs that bring it")],
 )
 def test_onednn(
     function: str,
@@ -97,7 +99,7 @@ def test_onednn(
         source.write_text(f"int *{function}(void) {{ static int v[] = {{3, 13, 2}}; return v; }}")
         subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    assert _doors.examine(_doors.DOORS[-1])
+    assert _integrations.examine(_integrations.INTEGRATIONS[-1])
     assert capsys.readouterr().out.startswith(f"oneDNN         {said}\n")
 
 
@@ -139,18 +141,18 @@ def test_a_package_that_cannot_be_loaded(
     take_apart: Callable[[Path], None], lines: list[str], tmp_path: Path
 ) -> None:
     take_apart(copied(tmp_path))
-    ran = doctor(tmp_path)
+    ran = self_check(tmp_path)
     assert ran.returncode == 1
     for line in [*lines, f"in             {tmp_path}", "numpy          2", "verdict        BROKEN"]:
         assert line in ran.stdout, ran.stdout
     assert "libmaskwise_onednn.so, libmaskwise_onnxruntime.so" in ran.stdout
     (tmp_path / "program.py").write_text("")
-    ran = doctor(tmp_path, "run", str(tmp_path / "program.py"))
+    ran = self_check(tmp_path, "run", str(tmp_path / "program.py"))
     assert ran.returncode == 1
     assert ran.stderr.startswith("python -m maskwise run: maskwise cannot be loaded: ")
 
 
-def test_who_imports_a_broken_package_is_sent_to_the_doctor(tmp_path: Path) -> None:
+def test_who_imports_a_broken_package_is_sent_to_the_self_check(tmp_path: Path) -> None:
     rename(copied(tmp_path))
     path = {"PYTHONPATH": str(tmp_path)}
     words = "ImportError: maskwise cannot be loaded: No module named 'maskwise._core' (`python -m"
@@ -161,7 +163,7 @@ def test_who_imports_a_broken_package_is_sent_to_the_doctor(tmp_path: Path) -> N
 
 def test_a_broken_numpy(tmp_path: Path) -> None:
     fake(tmp_path, "numpy", "raise ImportError('\\n\\nlibopenblas.so: no such file\\nand more')")
-    ran = doctor(tmp_path)
+    ran = self_check(tmp_path)
     assert ran.returncode == 1
     for name in ("maskwise", "numpy"):
         assert f"{name:<14} CANNOT BE LOADED: libopenblas.so: no such file\n" in ran.stdout
@@ -174,7 +176,7 @@ def test_no_numpy() -> None:
     assert "numpy          NOT INSTALLED: pip install numpy\n" in ran.stdout
 
 
-CLOSED = [
+FAILING = [
     ("transformers", "raise ImportError('libfoo.so: no such file')", "libfoo.so: no such file"),
     ("torch", "1 / 0", "ZeroDivisionError: division by zero"),
     (
@@ -191,19 +193,23 @@ CLOSED = [
 ]
 
 
-@pytest.mark.parametrize(("module", "content", "reason"), CLOSED)
-def test_a_door_that_does_not_open(module: str, content: str, reason: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("module", "content", "reason"), FAILING)
+def test_an_integration_that_fails(module: str, content: str, reason: str, tmp_path: Path) -> None:
     fake(tmp_path, module, content)
-    (name,) = (door.name for door in _doors.DOORS if door.module == module)
-    ran = doctor(tmp_path)
+    (name,) = (
+        integration.name
+        for integration in _integrations.INTEGRATIONS
+        if integration.module == module
+    )
+    ran = self_check(tmp_path)
     assert ran.returncode == 1
-    assert f"{name:<14} CLOSED  {reason}" in ran.stdout, ran.stdout
+    assert f"{name:<14} FAILS   {reason}" in ran.stdout, ran.stdout
     assert f"verdict        NOT FINE: {name}" in ran.stdout
 
 
 def test_an_import_that_ends_the_process(tmp_path: Path) -> None:
     fake(tmp_path, "torch", "import os\nos.abort()\n")
-    ran = doctor(tmp_path)
+    ran = self_check(tmp_path)
     assert ran.returncode != 0
     assert ran.stdout.endswith("\nPyTorch        "), ran.stdout
 
@@ -220,9 +226,9 @@ def test_another_openvino(
 
     monkeypatch.setattr(factory, "add_extension", refuse)
     monkeypatch.setattr(openvino, "__version__", "2031.2.0-1-releases/2031/2")
-    assert _doctor.examine() == 1
+    assert _self_check.examine() == 1
     out = capsys.readouterr().out
-    assert f"OpenVINO       CLOSED  2031.2.0: {reason}" in out
+    assert f"OpenVINO       FAILS   2031.2.0: {reason}" in out
     assert "verdict        NOT FINE: OpenVINO\n" in out
 
 
@@ -232,20 +238,20 @@ def test_an_untested_version(
     import numpy as np
 
     monkeypatch.setattr(np, "__version__", "9.8.7+local")
-    assert _doctor.examine() == 0
-    assert "NumPy          open    9.8.7, not tested (2.4.6)\n" in capsys.readouterr().out
+    assert _self_check.examine() == 0
+    assert "NumPy          works   9.8.7, not tested (2.4.6)\n" in capsys.readouterr().out
 
 
 def test_missing_libraries(tmp_path: Path) -> None:
     copied(tmp_path / "a", without=("libmaskwise_onednn.so", "libmaskwise_onnxruntime.so"))
-    ran = doctor(tmp_path / "a")
+    ran = self_check(tmp_path / "a")
     assert ran.returncode == 1
-    assert "oneDNN         CLOSED  the plugin is not in this installation: no " in ran.stdout
+    assert "oneDNN         FAILS   the plugin is not in this installation: no " in ran.stdout
     junk = copied(tmp_path / "b", without=("libmaskwise_onednn.so",)) / "lib/libmaskwise_onednn.so"
     junk.write_text("no library")
-    ran = doctor(tmp_path / "b")
+    ran = self_check(tmp_path / "b")
     assert ran.returncode == 1
-    assert f"oneDNN         CLOSED  ERROR: ld.so: object '{junk}' from LD_PRELOAD" in ran.stdout
+    assert f"oneDNN         FAILS   ERROR: ld.so: object '{junk}' from LD_PRELOAD" in ran.stdout
     assert "verdict        NOT FINE: oneDNN" in ran.stdout
 
 
@@ -255,45 +261,40 @@ def test_missing_libraries(tmp_path: Path) -> None:
 def test_wrong_results(
     name: str, row: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(_doors, "DOORS", ())
+    monkeypatch.setattr(_integrations, "INTEGRATIONS", ())
     right = getattr(maskwise, name)
     monkeypatch.setattr(maskwise, name, lambda *given: right(*given) * 1.01)
-    assert _doctor.examine() == 1
+    assert _self_check.examine() == 1
     assert f"{row:<14} NO\n" in capsys.readouterr().out
 
     def refuse(*given: Any) -> None:
         raise RuntimeError("out of luck")
 
     monkeypatch.setattr(maskwise, name, refuse)
-    assert _doctor.examine() == 1
+    assert _self_check.examine() == 1
     out = capsys.readouterr().out
     assert f"{row:<14} NO: out of luck\n" in out and f"NOT FINE: {row}\n" in out
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-@pytest.mark.parametrize("what", ["attend", "where", "flash"])
+@pytest.mark.parametrize("function", ["run_native", "where", "flash_attn_func"])
 def test_torch_is_tried_in_every_type(
-    what: str, dtype: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    function: str, dtype: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("torch")
-    from maskwise import flash_attn
+    modules = {"run_native": "maskwise.torch", "where": "maskwise"}
+    module = import_module(modules.get(function, "maskwise.flash_attn"))
+    right = getattr(module, function)
 
-    place, name = {
-        "attend": (import_module("maskwise.torch"), "attend"),
-        "where": (maskwise, "where"),
-        "flash": (flash_attn, "flash_attn_func"),
-    }[what]
-    right = getattr(place, name)
+    def wrong(*arguments: Any, **options: Any) -> Any:
+        result = right(*arguments, **options)
+        return result * 1.5 if str(result.dtype) == f"torch.{dtype}" else result
 
-    def wrong(*given: Any, **options: Any) -> Any:
-        made = right(*given, **options)
-        return made * 1.5 if str(made.dtype) == f"torch.{dtype}" else made
-
-    monkeypatch.setattr(place, name, wrong)
-    (door,) = (door for door in _doors.DOORS if door.module == "torch")
-    assert not _doors.examine(door)
+    monkeypatch.setattr(module, function, wrong)
+    (integration,) = (one for one in _integrations.INTEGRATIONS if one.module == "torch")
+    assert not _integrations.examine(integration)
     out = capsys.readouterr().out
-    assert "PyTorch        CLOSED" in out and f"in {dtype} differs from torch's" in out
+    assert "PyTorch        FAILS" in out and f"in {dtype} differs from torch's" in out
 
 
 @pytest.mark.parametrize("module", ["maskwise.torch", "maskwise.flash_attn", "maskwise._torch_op"])
@@ -307,6 +308,10 @@ def test_an_older_torch_is_refused_at_import(module: str, tmp_path: Path) -> Non
 def test_the_versions_that_it_calls_tested() -> None:
     files = ("python", "onnxruntime-1.24", "openvino", "torch", "exporters")
     pins = "\n".join((ROOT / f"scripts/{name}.txt").read_text() for name in files).splitlines()
-    for door in _doors.DOORS:
-        pinned = {one.partition("==")[2] for one in pins if one.startswith(f"{door.module}==")}
-        assert pinned == set(door.tested) or door.module == _doors.ONEDNN, door
+    for integration in _integrations.INTEGRATIONS:
+        pinned = {
+            one.partition("==")[2] for one in pins if one.startswith(f"{integration.module}==")
+        }
+        assert pinned == set(integration.tested) or integration.module == _integrations.ONEDNN, (
+            integration
+        )

@@ -1,4 +1,4 @@
-"""The doctor: what this installation is made of, whether it works, and which doors are open."""
+"""The self-check: the parts of this installation, whether it works, and each integration."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import maskwise
-from maskwise import _doors
+from maskwise import _integrations
 
 PACKAGE = Path(maskwise.__file__).parent
 
@@ -25,8 +25,8 @@ def loaded(name: str) -> str:
     """Files with such a name that this process has mapped."""
     lines = Path("/proc/self/maps").read_text().splitlines()
     files = {line.split(maxsplit=5)[5] for line in lines if len(line.split(maxsplit=5)) == 6}
-    found = sorted(file for file in files if Path(file).name.startswith(name))
-    return ", ".join(found) or "not loaded"
+    matching = sorted(file for file in files if Path(file).name.startswith(name))
+    return ", ".join(matching) or "not loaded"
 
 
 def selects() -> bool:
@@ -58,8 +58,8 @@ def attends() -> bool:
             weights = np.exp(q.astype("f") @ k.astype("f").swapaxes(1, 2) / 8) * kept
             expected = weights / weights.sum(axis=2, keepdims=True) @ v.astype("f")
             for mask in (maskwise.Mask.causal(), kept, np.where(kept, dtype(0), dtype(-np.inf))):
-                made = maskwise.attention(q, k, v, mask)
-                if not np.allclose(made.astype("f"), expected, rtol=0, atol=most):
+                result = maskwise.attention(q, k, v, mask)
+                if not np.allclose(result.astype("f"), expected, rtol=0, atol=most):
                     return False
     return True
 
@@ -68,16 +68,16 @@ def check(name: str, is_right: Callable[[], bool]) -> bool:
     try:
         right, why = is_right(), ""
     except Exception as failure:
-        right, why = False, f": {_doors.reason_of(failure)}"
+        right, why = False, f": {_integrations.reason_of(failure)}"
     row(name, f"{'yes' if right else 'NO'}{why}")
     return right
 
 
 def numpy_version() -> str:
     try:
-        return _doors.version_of("numpy") or "NOT INSTALLED: pip install numpy"
+        return _integrations.version_of("numpy") or "NOT INSTALLED: pip install numpy"
     except Exception as failure:
-        return f"CANNOT BE LOADED: {_doors.reason_of(failure)}"
+        return f"CANNOT BE LOADED: {_integrations.reason_of(failure)}"
 
 
 def examine_parts() -> int:
@@ -114,7 +114,11 @@ def examine() -> int:
         if not check(name, is_right)
     ]
     print()
-    faults += [door.name for door in _doors.DOORS if not _doors.examine(door)]
+    faults += [
+        integration.name
+        for integration in _integrations.INTEGRATIONS
+        if not _integrations.examine(integration)
+    ]
     print()
     row("verdict", f"NOT FINE: {', '.join(faults)}" if faults else "all fine")
     return 1 if faults else 0
