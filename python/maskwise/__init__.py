@@ -57,8 +57,8 @@ def __getattr__(name: str) -> Any:
     return Mask
 
 
-def _library(name: str, what: str) -> str:
+def _library(name: str, kind: str) -> str:
     library = os.path.join(os.path.dirname(__file__), "lib", name)  # noqa: PTH118, PTH120
     if not os.path.exists(library):  # noqa: PTH110
-        raise FileNotFoundError(f"the {what} is not in this installation: no {library}")
+        raise FileNotFoundError(f"the {kind} is not in this installation: no {library}")
     return library

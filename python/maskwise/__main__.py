@@ -27,13 +27,13 @@ def start(words: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m maskwise run", description=run.__doc__)
     parser.add_argument("program")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
-    given = parser.parse_args(words)
-    if not Path(given.program).is_file():
-        parser.error(f"no such file: {given.program}")
+    options = parser.parse_args(words)
+    if not Path(options.program).is_file():
+        parser.error(f"no such file: {options.program}")
     if maskwise._broken:
         parser.exit(1, f"{parser.prog}: maskwise cannot be loaded: {maskwise._broken}\n")
     try:
-        run(given.program, given.arguments)
+        run(options.program, options.arguments)
     except ModuleNotFoundError as missing:
         if missing.name != "torch":
             raise

@@ -188,9 +188,9 @@ class Mask:
 
     @classmethod
     def _of(cls, **rules: Any) -> Mask:
-        made = cls()
-        made._rules = _Rules(**rules)
-        return made
+        mask = cls()
+        mask._rules = _Rules(**rules)
+        return mask
 
     @classmethod
     def causal(cls, offset: Any = None, *, from_end: bool = False) -> Mask:
@@ -267,16 +267,16 @@ class Mask:
         """A copy of an array as attention's mask takes it; the first attention looks at it."""
         from maskwise import _others
 
-        made = cls()
-        given = np.asarray(_others.plain(_others.unlisted(array)))
-        is_added = given.dtype.kind == "f" or is_bfloat16(given)
-        if isinstance(array, np.ma.MaskedArray) or not (is_added or given.dtype == np.bool_):
-            kind = f"{type(array).__name__} of {given.dtype}"
+        mask = cls()
+        values = np.asarray(_others.plain(_others.unlisted(array)))
+        is_added = values.dtype.kind == "f" or is_bfloat16(values)
+        if isinstance(array, np.ma.MaskedArray) or not (is_added or values.dtype == np.bool_):
+            kind = f"{type(array).__name__} of {values.dtype}"
             cast = ".bool()" if _others.is_tensor(array) else ".astype(bool)"
             expected = f"booleans: {cast}; or floats that are added"
             raise TypeError(f"a dense mask is {kind}, expected {expected}")
-        made._array, made._maps = _repeated(_once(given).copy(), given.shape), _core.Maps()
-        return made
+        mask._array, mask._maps = _repeated(_once(values).copy(), values.shape), _core.Maps()
+        return mask
 
     def __reduce__(self) -> Any:
         values = tuple(getattr(self._rules, one.name) for one in fields(_Rules))
@@ -288,22 +288,22 @@ class Mask:
             return NotImplemented
         if self._array is not None and other._array is not None:
             raise ValueError("two dense masks do not combine: combine the arrays")
-        made = Mask()
-        made._rules = self._rules & other._rules
+        mask = Mask()
+        mask._rules = self._rules & other._rules
         dense = self if self._array is not None else other
-        made._array, made._maps = dense._array, dense._maps
-        return made
+        mask._array, mask._maps = dense._array, dense._maps
+        return mask
 
     def _beside(self, array: Any, maps: _core.Maps | None = None) -> Mask:
         """The rules with an array, or a tensor, that is not copied; without maps it may change."""
-        made = self._without_array()
-        made._array, made._maps = array, maps
-        return made
+        mask = self._without_array()
+        mask._array, mask._maps = array, maps
+        return mask
 
     def _without_array(self) -> Mask:
-        made = Mask()
-        made._rules = self._rules
-        return made
+        mask = Mask()
+        mask._rules = self._rules
+        return mask
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         """Of a Mask NumPy would make an object, which is true."""
@@ -387,6 +387,6 @@ def _repeated(once: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
 
 
 def _restored(rules: tuple[Any, ...], once: NDArray[Any] | None, shape: tuple[int, ...]) -> Mask:
-    made = Mask() if once is None else Mask.dense(_repeated(once, shape))
-    made._rules = _Rules(*rules)
-    return made
+    mask = Mask() if once is None else Mask.dense(_repeated(once, shape))
+    mask._rules = _Rules(*rules)
+    return mask

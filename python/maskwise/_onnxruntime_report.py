@@ -32,7 +32,7 @@ def ports_of(session: Any) -> list[_report.Port]:
         (
             one.name,
             NAMES.get(one.type, one.type.removeprefix("tensor(").removesuffix(")")),
-            [f"{one.name}[{at}]" if dim is None else dim for at, dim in enumerate(one.shape)],
+            [f"{one.name}[{axis}]" if dim is None else dim for axis, dim in enumerate(one.shape)],
         )
         for one in session.get_inputs()
     ]
@@ -50,28 +50,28 @@ def print_claims(session: Any) -> None:
     )
 
 
-def made_session(given: argparse.Namespace) -> Any:
-    options = options_of(given.threads)
+def open_session(settings: argparse.Namespace) -> Any:
+    options = options_of(settings.threads)
     options.add_session_config_entry("maskwise.verbose", "1")
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     try:
-        return maskwise.onnxruntime.session(given.model, options)
+        return maskwise.onnxruntime.session(settings.model, options)
     except (OSError, ValueError) as failure:
         PARSER.error(str(failure))
     except Exception as failure:  # its classes are private
         reason = _report.first_line(failure)
-        PARSER.exit(1, f"{PARSER.prog}: ONNX Runtime refuses {given.model}: {reason}\n")
+        PARSER.exit(1, f"{PARSER.prog}: ONNX Runtime refuses {settings.model}: {reason}\n")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    given = _report.parsed(PARSER, arguments)
-    with_it = made_session(given)
+    options = _report.parsed(PARSER, arguments)
+    with_it = open_session(options)
     ports = ports_of(with_it)
-    extents = _report.open_extents(PARSER, ports, dict(given.dim))
+    extents = _report.open_extents(PARSER, ports, dict(options.dim))
     print_claims(with_it)
     try:
         without = ort.InferenceSession(
-            given.model, options_of(given.threads), providers=["CPUExecutionProvider"]
+            options.model, options_of(options.threads), providers=["CPUExecutionProvider"]
         )
     except ort.capi.onnxruntime_pybind11_state.NotImplemented as failure:
         print(f"ONNX Runtime alone does not run it: {_report.first_line(failure)}")
@@ -79,7 +79,7 @@ def main(arguments: list[str] | None = None) -> int:
     inputs = _report.draw_inputs(ports, extents)
     runs = (lambda: with_it.run(None, inputs), lambda: without.run(None, inputs))
     try:
-        agrees = _report.print_runs("ONNX Runtime", *runs, given.turns)
+        agrees = _report.print_runs("ONNX Runtime", *runs, options.turns)
     except Exception as failure:  # its classes are private
         print(f"the made-up inputs do not fit, --dim may help: {_report.first_line(failure)}")
         return 1

@@ -25,8 +25,8 @@ def ports_of(model: ov.Model) -> list[_report.Port]:
             name_of(one),
             "object" if element == ov.Type.string else element.to_dtype().name,
             [
-                dim.get_length() if dim.is_static else f"{name_of(one)}[{at}]"
-                for at, dim in enumerate(one.get_partial_shape())
+                dim.get_length() if dim.is_static else f"{name_of(one)}[{axis}]"
+                for axis, dim in enumerate(one.get_partial_shape())
             ],
         )
         for one in model.inputs
@@ -61,10 +61,10 @@ def read(core: ov.Core, path: str) -> ov.Model:
         refuse(f"OpenVINO refuses {path}", failure)
 
 
-def refuse(what: str, failure: Exception) -> NoReturn:
+def refuse(subject: str, failure: Exception) -> NoReturn:
     """OpenVINO puts files and lines of its source before the reason."""
     lines = [line for line in str(failure).splitlines() if line and not line.startswith("Exc")]
-    PARSER.exit(1, f"{PARSER.prog}: {what}: {(lines or [type(failure).__name__])[0]}\n")
+    PARSER.exit(1, f"{PARSER.prog}: {subject}: {(lines or [type(failure).__name__])[0]}\n")
 
 
 def run_of(compiled: ov.CompiledModel, inputs: dict[str, Any]) -> _report.Run:
@@ -86,12 +86,12 @@ def print_runs(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    given = _report.parsed(PARSER, arguments)
+    options = _report.parsed(PARSER, arguments)
     os.environ.setdefault("MASKWISE_VERBOSE", "1")  # looked at when the library is loaded
     core = ov.Core()
-    model = read(core, given.model)
+    model = read(core, options.model)
     ports = ports_of(model)
-    extents = _report.open_extents(PARSER, ports, dict(given.dim))
+    extents = _report.open_extents(PARSER, ports, dict(options.dim))
     inputs = _report.draw_inputs(ports, extents)
     try:
         model.reshape({name: list(array.shape) for name, array in inputs.items()})
@@ -104,7 +104,7 @@ def main(arguments: list[str] | None = None) -> int:
         print("nothing of this model is Maskwise's, so it runs as before")
         return 0
     try:
-        agrees = print_runs(core, [accelerated, model], inputs, given.threads, given.turns)
+        agrees = print_runs(core, [accelerated, model], inputs, options.threads, options.turns)
     except RuntimeError as failure:
         refuse("the made-up inputs do not fit, --dim may help", failure)
     return 0 if agrees else 1

@@ -141,18 +141,22 @@ def in_kind(
     into = writable(out) if is_foreign(out) else out
     if into is not None and not isinstance(into, np.ndarray):
         raise TypeError(f"out must be a numpy.ndarray, not {type(out).__name__}")
-    made = call(*map(convert, operands), out=into)
+    result = call(*map(convert, operands), out=into)
     if is_tensor(out):
         import_module("maskwise._torch_tensors").mark_written(out)
-    if isinstance(made, np.ndarray):
-        return maker(operands)(made) if out is None else out
-    if not isinstance(made, tuple):
-        return made
+    if isinstance(result, np.ndarray):
+        return maker(operands)(result) if out is None else out
+    if not isinstance(result, tuple):
+        return result
     make = maker(operands)
     first = (
-        out if out is not None else make(made[0]) if isinstance(made[0], np.ndarray) else made[0]
+        out
+        if out is not None
+        else make(result[0])
+        if isinstance(result[0], np.ndarray)
+        else result[0]
     )
-    return (first, *(make(one) if isinstance(one, np.ndarray) else one for one in made[1:]))
+    return (first, *(make(one) if isinstance(one, np.ndarray) else one for one in result[1:]))
 
 
 def where_blocks(condition: Any, x: Any, y: Any, out: Any) -> Any:

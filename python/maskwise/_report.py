@@ -60,36 +60,38 @@ def make_parser(module: str, description: str | None) -> argparse.ArgumentParser
 
 
 def parsed(parser: argparse.ArgumentParser, arguments: list[str] | None) -> argparse.Namespace:
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
         maskwise.instruction_set()
     except ValueError as failure:  # of MASKWISE_MAX_ISA
         parser.error(str(failure))
-    return given
+    return options
 
 
 def first_line(failure: BaseException) -> str:
     return (str(failure).splitlines() or [type(failure).__name__])[0]
 
 
-def open_extents(parser: argparse.ArgumentParser, ports: list[Port], given: Extents) -> Extents:
+def open_extents(parser: argparse.ArgumentParser, ports: list[Port], options: Extents) -> Extents:
     """Given or assumed; ends the process where the model has no dimension of a given name."""
-    found: Extents = {}
+    assumed: Extents = {}
     for _, _, dims in ports:
-        for at, dim in enumerate(dims):
+        for axis, dim in enumerate(dims):
             if isinstance(dim, str):
-                found.setdefault(dim, BATCH if at == 0 and len(dims) > 1 else LONG)
-    for name in given.keys() - found.keys():
-        has = f"it has {', '.join(sorted(found))}" if found else "its extents are all given"
+                assumed.setdefault(dim, BATCH if axis == 0 and len(dims) > 1 else LONG)
+    for name in options.keys() - assumed.keys():
+        has = f"it has {', '.join(sorted(assumed))}" if assumed else "its extents are all given"
         parser.error(f"argument --dim: the model has no dimension {name!r}, {has}")
     lines = {
-        "given extents": [f"{name}={extent}" for name, extent in given.items()],
-        "assumed extents": [f"{name}={at}" for name, at in found.items() if name not in given],
+        "given extents": [f"{name}={extent}" for name, extent in options.items()],
+        "assumed extents": [
+            f"{name}={axis}" for name, axis in assumed.items() if name not in options
+        ],
     }
     for name, shown in lines.items():
         if shown:
             print(f"{name:<20}  {', '.join(shown)}")
-    return {**found, **given}
+    return {**assumed, **options}
 
 
 def draw_inputs(ports: list[Port], extents: Extents) -> dict[str, Any]:

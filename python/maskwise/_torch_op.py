@@ -75,7 +75,7 @@ def empty_result(call: AttentionCall) -> torch.Tensor:
 
     def compare(one: int, other: int) -> int:
         """What is repeated comes first; strides that nobody knows yet stay in their order."""
-        repeated = [guard_or_false(steps[at] == 0) for at in (one, other)]
+        repeated = [guard_or_false(steps[axis] == 0) for axis in (one, other)]
         if any(repeated):
             return int(repeated[1]) - int(repeated[0])
         more, less = steps[one] > steps[other], steps[one] < steps[other]
@@ -276,11 +276,11 @@ def _autocast(one: Any) -> Any:
 
 @torch.library.impl("maskwise::attention", "AutocastCPU")
 def _(*operands: Any) -> Any:
-    given = map(_autocast, operands)
+    cast = map(_autocast, operands)
     with torch._C._ExcludeDispatchKeyGuard(
         torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)
     ):
-        return torch.ops.maskwise.attention(*given)
+        return torch.ops.maskwise.attention(*cast)
 
 
 @attention.register_vmap

@@ -15,23 +15,23 @@ from maskwise._torch_op import padding_rules
 from maskwise._transformers_mask import LazyMask, is_traced, mask, variables
 
 
-def flash_mask(**given: Any) -> torch.Tensor | None:
+def flash_mask(**arguments: Any) -> torch.Tensor | None:
     """mask()'s, except in continuous batching, where keys are in a paged cache that layers know."""
-    documents = _documents_of(given["mask_function"])
-    if documents is not None and documents.shape[-1] != given["kv_length"]:
+    documents = _documents_of(arguments["mask_function"])
+    if documents is not None and documents.shape[-1] != arguments["kv_length"]:
         return None
-    return mask(**{**given, "allow_is_causal_skip": False})
+    return mask(**{**arguments, "allow_is_causal_skip": False})
 
 
 def _documents_of(function: Any) -> torch.Tensor | None:
     """The document of each row, of the library's mask functions."""
     if getattr(function, "__module__", "") != masking_utils.__name__:
         return None
-    name, given = function.__qualname__.partition(".<locals>")[0], variables(function)
+    name, arguments = function.__qualname__.partition(".<locals>")[0], variables(function)
     if name == "and_masks":
-        found = map(_documents_of, given["mask_functions"])
-        return next((one for one in found if one is not None), None)
-    return given.get("packed_sequence_mask")
+        documents = map(_documents_of, arguments["mask_functions"])
+        return next((one for one in documents if one is not None), None)
+    return arguments.get("packed_sequence_mask")
 
 
 def padded_mask(

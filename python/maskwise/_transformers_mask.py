@@ -32,9 +32,9 @@ class LazyMask(torch.Tensor):
     def __new__(
         cls: Any, shape: tuple[int, ...], rules: Mask, written: torch.Tensor | None = None
     ) -> LazyMask:
-        made = torch.Tensor._make_wrapper_subclass(cls, shape, dtype=torch.bool, device="cpu")
-        made.rules, made.written, made.is_lent = rules, written, False
-        return made
+        result = torch.Tensor._make_wrapper_subclass(cls, shape, dtype=torch.bool, device="cpu")
+        result.rules, result.written, result.is_lent = rules, written, False
+        return result
 
     def __init__(self, shape: tuple[int, ...], rules: Mask, written: Any = None) -> None:
         """All is done in __new__, as torch wants it."""
@@ -69,15 +69,15 @@ class LazyMask(torch.Tensor):
         def plain(value: Any) -> Any:
             return value.dense() if isinstance(value, LazyMask) else value
 
-        given = (args, kwargs or {})
-        args, kwargs = torch.utils._pytree.tree_map(plain, given)
-        made = func(*args, **kwargs)
-        masks = [one for one in _leaves(given) if isinstance(one, LazyMask) and not one.is_lent]
+        arguments = (args, kwargs or {})
+        args, kwargs = torch.utils._pytree.tree_map(plain, arguments)
+        result = func(*args, **kwargs)
+        masks = [one for one in _leaves(arguments) if isinstance(one, LazyMask) and not one.is_lent]
         owners = {_memory(plain(one)): one for one in masks}
-        for one in _leaves(made) if owners else []:
+        for one in _leaves(result) if owners else []:
             if torch.is_tensor(one) and _memory(one) in owners:
                 owners[_memory(one)].is_lent = True
-        return made
+        return result
 
 
 def _leaves(tree: Any) -> list[Any]:
@@ -105,8 +105,8 @@ class _Place:
         self.rows, self.keys = rows, keys
         self.starts: tuple[int, ...] = ()  # where padding ends
 
-    def rules(self, **given: Any) -> Mask:
-        return Mask._of(offsets=(self.offset,), **given)
+    def rules(self, **arguments: Any) -> Mask:
+        return Mask._of(offsets=(self.offset,), **arguments)
 
 
 def variables(function: Any) -> dict[str, Any]:
@@ -115,56 +115,61 @@ def variables(function: Any) -> dict[str, Any]:
     return {name: cell.cell_contents for name, cell in zip(names, cells, strict=True)}
 
 
-def _rules_of(function: Any, at: _Place) -> Mask:
+def _rules_of(function: Any, place: _Place) -> Mask:
     """Of a mask function of transformers.masking_utils."""
     if getattr(function, "__module__", "") != masking_utils.__name__:
         raise _Unknown
     name = function.__qualname__.partition(".<locals>")[0]
-    given = variables(function)
+    arguments = variables(function)
     match name:
         case "causal_mask_function":
-            return at.rules(causal=True)
+            return place.rules(causal=True)
         case "bidirectional_mask_function":
             return Mask()
         case "and_masks":
-            return reduce(and_, (_rules_of(one, at) for one in given["mask_functions"]))
+            return reduce(and_, (_rules_of(one, place) for one in arguments["mask_functions"]))
         case "sliding_window_overlay":
-            return at.rules(window=(int(given["sliding_window"]) - 1, -1))
+            return place.rules(window=(int(arguments["sliding_window"]) - 1, -1))
         case "sliding_window_bidirectional_overlay":
-            return at.rules(window=(int(given["sliding_window"]),) * 2)
+            return place.rules(window=(int(arguments["sliding_window"]),) * 2)
         case "chunked_overlay":
-            return _chunks(int(given["chunk_size"]), given["left_padding"], at)
+            return _chunks(int(arguments["chunk_size"]), arguments["left_padding"], place)
         case "packed_sequence_mask_function":
-            return _documents(given["packed_sequence_mask"], at)
+            return _documents(arguments["packed_sequence_mask"], place)
         case "remap_positions_for_packed_sequence":
-            return _remapped(given["mask_function"], at)
+            return _remapped(arguments["mask_function"], place)
     raise _Unknown
 
 
-def _chunks(size: int, left_padding: torch.Tensor, at: _Place) -> Mask:
+def _chunks(size: int, left_padding: torch.Tensor, place: _Place) -> Mask:
     """Rules count chunks from a sequence's first key, which is where its padding ends."""
-    if at.is_traced:
+    if place.is_traced:
         raise _Unknown
-    starts = left_padding.reshape(-1).numpy().astype(np.int64) - at.first_key
-    if (starts != (at.starts or 0)).any():
+    starts = left_padding.reshape(-1).numpy().astype(np.int64) - place.first_key
+    if (starts != (place.starts or 0)).any():
         raise _Unknown
-    return at.rules(chunks=(size, 0))
+    return place.rules(chunks=(size, 0))
 
 
-def _documents(ids: torch.Tensor, at: _Place) -> Mask:
-    if at.is_traced and at.document_ids is None:
-        at.document_ids = ids
+def _documents(ids: torch.Tensor, place: _Place) -> Mask:
+    if place.is_traced and place.document_ids is None:
+        place.document_ids = ids
         return Mask()
-    if at.is_traced or at.offset != 0 or ids.shape[-1] != at.rows or at.rows != at.keys:
+    if (
+        place.is_traced
+        or place.offset != 0
+        or ids.shape[-1] != place.rows
+        or place.rows != place.keys
+    ):
         raise _Unknown
     return Mask.documents(ids.numpy())
 
 
-def _remapped(function: Any, at: _Place) -> Mask:
+def _remapped(function: Any, place: _Place) -> Mask:
     """Within a document positions rise by one, so distances are those of the rows and keys."""
-    at.is_remapped = True
-    rules = _rules_of(function, at)
-    if rules._rules.chunks is not None or at.offset != 0:
+    place.is_remapped = True
+    rules = _rules_of(function, place)
+    if rules._rules.chunks is not None or place.offset != 0:
         raise _Unknown
     return rules
 
@@ -243,7 +248,7 @@ def mask(
 
     Before 5.3 it gives `cache_position`, the rows' positions, for q_length and q_offset.
     """
-    given = {
+    arguments = {
         "batch_size": batch_size,
         "kv_length": kv_length,
         "kv_offset": kv_offset,
@@ -253,7 +258,7 @@ def mask(
     }
     positions = others.get("cache_position")
     if positions is None:
-        given.update(q_length=q_length, q_offset=q_offset)
+        arguments.update(q_length=q_length, q_offset=q_offset)
     rows = q_length if positions is None else positions.shape[0]
 
     device = positions.device if positions is not None else others.get("device", "cpu")
@@ -261,18 +266,18 @@ def mask(
     is_torchs = torch.device(device).type != "cpu" or is_traced(attention_mask, positions)
     first_row = q_offset if positions is None else positions[0]
     if is_torchs or _is_small(batch_size * rows, kv_length, *facts):  # tracing before sizes
-        written = masking_utils.sdpa_mask(**given)
+        written = masking_utils.sdpa_mask(**arguments)
         return _with_rules(written, mask_function, attention_mask, first_row, kv_offset)
     first_row = int(first_row)
-    at = _Place(first_row, int(kv_offset), rows, kv_length)
+    place = _Place(first_row, int(kv_offset), rows, kv_length)
     shape = (batch_size, 1, rows, kv_length)
     try:
-        padding = padding_rules(attention_mask, kv_length, at.first_key)
-        at.starts = padding._rules.starts
-        return LazyMask(shape, _rules_of(mask_function, at) & padding)
+        padding = padding_rules(attention_mask, kv_length, place.first_key)
+        place.starts = padding._rules.starts
+        return LazyMask(shape, _rules_of(mask_function, place) & padding)
     except (_Unknown, ValueError):
-        given.update(allow_is_causal_skip=False, allow_is_bidirectional_skip=False)
-        written = masking_utils.sdpa_mask(**given)
+        arguments.update(allow_is_causal_skip=False, allow_is_bidirectional_skip=False)
+        written = masking_utils.sdpa_mask(**arguments)
         return LazyMask(shape, Mask.dense(written), written)
 
 

@@ -25,10 +25,10 @@ class Packed:
     window: int | None = None  # keys on each side, the row's own included
 
     def rules(self) -> Mask:
-        made = Mask.packed(self.rows, self.keys)
-        made = made & Mask.causal() if self.causal else made
+        mask = Mask.packed(self.rows, self.keys)
+        mask = mask & Mask.causal() if self.causal else mask
         side = None if self.window is None else self.window - 1
-        return made if side is None else made & Mask.window(side, side)
+        return mask if side is None else mask & Mask.window(side, side)
 
     def dense(self, rows: int, keys: int) -> torch.Tensor:
         """The same in torch's operators, which can be traced: (rows, keys)."""
@@ -77,12 +77,12 @@ def rules_and_array(
     packed: Packed, mask: torch.Tensor | None, rules: Mask | None
 ) -> tuple[Mask, torch.Tensor | None]:
     """`rules`: those that `mask` is. Where both do not make rules, an array says what is left."""
-    own = packed.rules()
+    packed_rules = packed.rules()
     if rules is None or mask is None:
-        return own, mask
-    if rules._rules.documents == own._rules.documents:
+        return packed_rules, mask
+    if rules._rules.documents == packed_rules._rules.documents:
         return rules, None
     are_alike = torch.equal(packed.rows, packed.keys)
     if rules._array is not None or not are_alike or rules._rules.documents:
-        return own, mask
-    return own & rules, None
+        return packed_rules, mask
+    return packed_rules & rules, None

@@ -36,16 +36,18 @@ def _range(count: int) -> torch.Tensor:
     return torch.arange(count, device="cpu")
 
 
-def _refuse(function: str, **given: Any) -> None:
+def _refuse(function: str, **options: Any) -> None:
     nothing = (None, 0, 0.0)
-    if asked := [name for name, one in given.items() if torch.is_tensor(one) or one not in nothing]:
+    if asked := [
+        name for name, one in options.items() if torch.is_tensor(one) or one not in nothing
+    ]:
         raise NotImplementedError(f"maskwise's {function} has no {' and no '.join(asked)}")
 
 
 def _rules(causal: bool, window_size: tuple[int, int], **position: Any) -> Mask:
     require_sides("window_size", window_size)
-    made = Mask._of(causal=bool(causal), **position)
-    return made if tuple(window_size) == (-1, -1) else made & Mask.window(*window_size)
+    mask = Mask._of(causal=bool(causal), **position)
+    return mask if tuple(window_size) == (-1, -1) else mask & Mask.window(*window_size)
 
 
 def _attend(call: AttentionCall, is_empty: torch.Tensor | None) -> Any:
@@ -169,9 +171,11 @@ def _empty_packed_rows(
     """Rows behind the last sequence are empty, too."""
     rows, keys = (_integers(one).long().diff() for one in (cu_seqlens_q, cu_seqlens_k))
     first = _integers(cu_seqlens_q).long()[:-1]
-    at = _range(int(rows.sum())) + (keys - rows - first).repeat_interleave(rows)
+    positions = _range(int(rows.sum())) + (keys - rows - first).repeat_interleave(rows)
     is_empty = torch.ones(count, dtype=torch.bool, device="cpu")
-    is_empty[: len(at)] = _empty_rows(at, keys.repeat_interleave(rows), causal, window)
+    is_empty[: len(positions)] = _empty_rows(
+        positions, keys.repeat_interleave(rows), causal, window
+    )
     return is_empty
 
 

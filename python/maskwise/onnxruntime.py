@@ -106,12 +106,12 @@ def session(
         An ONNX Runtime older than 1.24; and what InferenceSession raises.
     """
     for name in ("providers", "provider_options", "enable_fallback"):
-        if (given := kwargs.pop(name, None)) is not None and (
-            not isinstance(given, (list, tuple, int)) or given
+        if (value := kwargs.pop(name, None)) is not None and (
+            not isinstance(value, (list, tuple, int)) or value
         ):
             raise ValueError(
                 f"{name}: Maskwise comes first and the CPU behind it, "
-                f"given {_arguments.shown(given)}"
+                f"given {_arguments.shown(value)}"
             )
     content = _content_of(model)
     if sess_options is not None:
@@ -128,9 +128,9 @@ def session(
     except Exception as failure:  # its classes are private
         if "protobuf" not in str(failure).lower():
             raise
-        given = f"{len(content)} bytes" if isinstance(content, bytes) else content
+        value = f"{len(content)} bytes" if isinstance(content, bytes) else content
         reason = str(failure).rpartition(":")[2].strip()
-        raise ValueError(f"model is {given}, no ONNX model: {reason}") from None
+        raise ValueError(f"model is {value}, no ONNX model: {reason}") from None
 
 
 def _content_of(model: Any) -> str | bytes:
