@@ -77,7 +77,7 @@ def install_beside_torch(wheel: Path, environment: Path) -> None:
     python = fresh_environment(environment, packages)
     run(python, *INSTALL, wheel)
     said = run(python, "-m", "maskwise")
-    if "PyTorch        open" not in said or "all fine" not in said:
+    if "PyTorch        works" not in said or "all fine" not in said:
         sys.exit(f"the self-check does not say that all is fine:\n{said}")
     missing = "import importlib.util as i; assert not i.find_spec('ml_dtypes')"
     print(run(python, "-c", missing + CALLS).strip())

@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = ROOT / "integrations/onnxruntime"
+TYPES = ROOT / "src/tensor/data_types.inc"
 REAL = ROOT / ".deps/onnxruntime-headers/usr/include/onnxruntime"
 
 pytestmark = pytest.mark.skipif(
@@ -17,8 +18,9 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def compile_with(ours: Path) -> subprocess.CompletedProcess[str]:
-    command = ["c++", "-std=c++20", "-fsyntax-only", f"-I{ours}", f"-isystem{REAL}"]
+def compile_with(ours: Path, src: Path = ROOT / "src") -> subprocess.CompletedProcess[str]:
+    folders = [f"-I{ours}", f"-I{src}", f"-isystem{REAL}"]
+    command = ["c++", "-std=c++20", "-fsyntax-only", *folders]
     return subprocess.run(
         [*command, str(ROOT / "tests/onnxruntime/abi.cpp")],
         capture_output=True,
@@ -38,7 +40,7 @@ def test_every_function_and_structure() -> None:
         ("functions.inc", "MAIN(91, ", "MAIN(92, ", "KernelContext_GetOutput is elsewhere"),
         ("functions.inc", "EP(3, ", "EP(2, ", "AddSingleNode is elsewhere"),
         ("functions.inc", "std::size_t batches", "int batches", "ParallelFor is another"),
-        ("abi.hpp", "F(bf16, 16, ", "F(bf16, 15, ", "BFLOAT16"),
+        ("tensor/data_types.inc", "2, 16, BFLOAT16", "2, 15, BFLOAT16", "BFLOAT16"),
         ("abi.hpp", "std::uint32_t flags;", "", "flags"),
         ("abi.hpp", "CreateAllocator, ReleaseAllocator", "CreateAllocator", "CreateDataTransfer"),
     ],
@@ -46,9 +48,11 @@ def test_every_function_and_structure() -> None:
 def test_it_sees_what_is_wrong(file: str, text: str, wrong: str, said: str, tmp_path: Path) -> None:
     for name in ("functions.inc", "abi.hpp"):
         shutil.copy(OURS / name, tmp_path)
+    (tmp_path / "tensor").mkdir()
+    shutil.copy(TYPES, tmp_path / "tensor")
     source = (tmp_path / file).read_text()
     assert source.count(text) == 1
     (tmp_path / file).write_text(source.replace(text, wrong))
-    ran = compile_with(tmp_path)
+    ran = compile_with(tmp_path, tmp_path)
     assert ran.returncode != 0
     assert said in ran.stderr
