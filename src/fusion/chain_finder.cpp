@@ -20,7 +20,7 @@ struct row_form {
 };
 
 constexpr row_form row_forms[] = {
-#define MASKWISE_ROW_BINARY(name, reversed_operands, ...)                                                     \
+#define MASKWISE_ROW_BINARY(name, reversed_operands, ...)                                          \
     {op_kind::name, row_operator::name, 2, row_operator::reversed_operands, false},
 #define MASKWISE_ROW_UNARY(name, onednn, onnx, first, ...)                                         \
     {op_kind::name, row_operator::name, 1, row_operator::name, std::string_view(#first) != "none"},

@@ -64,7 +64,8 @@ bool is_named(const mapping& entry, const char* name) {
 std::string state_in(const std::string& bytes) {
     const auto begin = bytes.find(state_marker);
     if (begin == std::string::npos) return "";
-    return bytes.substr(begin + std::strlen(state_marker)).c_str();
+    const auto text = begin + std::strlen(state_marker);
+    return bytes.substr(text, bytes.find('\0', text) - text);
 }
 
 void print_file(const char* name, const std::vector<mapping>& mappings, const char* prefix) {

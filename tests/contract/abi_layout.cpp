@@ -100,7 +100,8 @@ CHECK_VALUE(abi::type_u8, dnnl_u8);
 CHECK_VALUE(abi::type_boolean, dnnl_boolean);
 #if DNNL_VERSION_MAJOR * 100 + DNNL_VERSION_MINOR >= 307 // has all of the list
 #define MASKWISE_ROW_UNARY(name, onednn, ...) CHECK_VALUE(onednn, dnnl_graph_op_##name);
-#define MASKWISE_ROW_BINARY(name, reversed_operands, onednn, ...) CHECK_VALUE(onednn, dnnl_graph_op_##name);
+#define MASKWISE_ROW_BINARY(name, reversed_operands, onednn, ...)                                  \
+    CHECK_VALUE(onednn, dnnl_graph_op_##name);
 #include "kernel/rows/operators.inc"
 CHECK_VALUE(abi::op_kind_greater_equal, dnnl_graph_op_greater_equal);
 #endif
