@@ -62,9 +62,9 @@ bool is_named(const mapping& entry, const char* name) {
 
 // The text that the plugin keeps in its data; empty if this mapping does not hold it.
 std::string state_in(const std::string& bytes) {
-    const auto begin = bytes.find(state_marker);
+    const auto begin = bytes.find(MASKWISE_STATE_MARKER);
     if (begin == std::string::npos) return "";
-    const auto text = begin + std::strlen(state_marker);
+    const auto text = begin + std::strlen(MASKWISE_STATE_MARKER);
     return bytes.substr(text, bytes.find('\0', text) - text);
 }
 

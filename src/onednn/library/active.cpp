@@ -76,11 +76,11 @@ const char* reason_against(const real_library& library) {
 
 // Read by maskwise-info in the memory of this process.
 char state[1024] =
-    "maskwise state: not asked yet: no call of the Graph API came through the plugin";
+    MASKWISE_STATE_MARKER "not asked yet: no call of the Graph API came through the plugin";
 
 void keep_state(const char* why_inactive) {
     const bool is_active = why_inactive == nullptr;
-    std::snprintf(state, sizeof state, "%s%s%s%s%s", state_marker,
+    std::snprintf(state, sizeof state, MASKWISE_STATE_MARKER "%s%s%s%s",
                   is_active ? "active" : "inactive: ", is_active ? "" : why_inactive,
                   real().found() ? ", oneDNN " : "",
                   real().found() ? to_string(real().version).c_str() : "");

@@ -60,11 +60,12 @@ void* replacement_of(void* handle, const char* name, const void* address) {
 // A library in front that wraps dlsym may ask for the next one by libc's version, which passes the
 // plugin over. If no other wrapper follows, only such a library can ask.
 void* own_wrapper(const void* handle, const char* name) {
-    if (handle != RTLD_NEXT || name == nullptr ||
-        reinterpret_cast<void*>(next_dlsym()) != of_libc("dlsym"))
-        return nullptr;
-    if (std::strcmp(name, "dlsym") == 0) return reinterpret_cast<void*>(&maskwise_dlsym);
-    return std::strcmp(name, "dlvsym") == 0 ? reinterpret_cast<void*>(&maskwise_dlvsym) : nullptr;
+    if (handle != RTLD_NEXT || name == nullptr) return nullptr;
+    const bool is_dlsym = std::strcmp(name, "dlsym") == 0;
+    if (!is_dlsym && std::strcmp(name, "dlvsym") != 0) return nullptr;
+    if (reinterpret_cast<void*>(next_dlsym()) != of_libc("dlsym")) return nullptr;
+    return is_dlsym ? reinterpret_cast<void*>(&maskwise_dlsym)
+                    : reinterpret_cast<void*>(&maskwise_dlvsym);
 }
 
 bool is_by_handle(const void* handle, const char* name) {
@@ -92,61 +93,57 @@ extern "C" MASKWISE_HIDDEN void* maskwise_versioned_replacement(void* handle, co
     return replacement_of(handle, name, next(handle, name, version));
 }
 
+// Keeps the arguments and the stack as the caller left them.
 #ifdef __aarch64__
-#define MASKWISE_JUMP(name, replacement, next)                                                     \
+#define MASKWISE_REPLACE_OR_JUMP(replacement, next)                                                \
+    "stp x29, x30, [sp, #-48]!\n"                                                                  \
+    ".cfi_def_cfa_offset 48\n"                                                                     \
+    ".cfi_offset 29, -48\n"                                                                        \
+    ".cfi_offset 30, -40\n"                                                                        \
+    "mov x29, sp\n"                                                                                \
+    "stp x0, x1, [sp, #16]\n"                                                                      \
+    "str x2, [sp, #32]\n"                                                                          \
+    "bl " replacement "\n"                                                                         \
+    "mov x16, x0\n"                                                                                \
+    "ldp x0, x1, [sp, #16]\n"                                                                      \
+    "ldr x2, [sp, #32]\n"                                                                          \
+    "ldp x29, x30, [sp], #48\n"                                                                    \
+    ".cfi_restore 29\n"                                                                            \
+    ".cfi_restore 30\n"                                                                            \
+    ".cfi_def_cfa_offset 0\n"                                                                      \
+    "cbnz x16, 1f\n"                                                                               \
+    "adrp x16, " next "\n"                                                                         \
+    "ldr x16, [x16, #:lo12:" next "]\n"                                                            \
+    "br x16\n"                                                                                     \
+    "1: mov x0, x16\n"                                                                             \
+    "ret\n"
+#else
+#define MASKWISE_REPLACE_OR_JUMP(replacement, next)                                                \
+    "push %rdi\n"                                                                                  \
+    ".cfi_adjust_cfa_offset 8\n"                                                                   \
+    "push %rsi\n"                                                                                  \
+    ".cfi_adjust_cfa_offset 8\n"                                                                   \
+    "push %rdx\n"                                                                                  \
+    ".cfi_adjust_cfa_offset 8\n"                                                                   \
+    "call " replacement "\n"                                                                       \
+    "pop %rdx\n"                                                                                   \
+    ".cfi_adjust_cfa_offset -8\n"                                                                  \
+    "pop %rsi\n"                                                                                   \
+    ".cfi_adjust_cfa_offset -8\n"                                                                  \
+    "pop %rdi\n"                                                                                   \
+    ".cfi_adjust_cfa_offset -8\n"                                                                  \
+    "test %rax, %rax\n"                                                                            \
+    "jnz 1f\n"                                                                                     \
+    "jmp *" next "(%rip)\n"                                                                        \
+    "1: ret\n"
+#endif
+#define MASKWISE_DEFINE(name, replacement, next)                                                   \
     __asm__(".text\n"                                                                              \
             ".globl " name "\n.hidden maskwise_" name "\n.globl maskwise_" name "\n"               \
             ".type " name ", %function\n" name ":\nmaskwise_" name ":\n"                           \
-            ".cfi_startproc\n"                                                                     \
-            "stp x29, x30, [sp, #-48]!\n"                                                          \
-            ".cfi_def_cfa_offset 48\n"                                                             \
-            ".cfi_offset 29, -48\n"                                                                \
-            ".cfi_offset 30, -40\n"                                                                \
-            "mov x29, sp\n"                                                                        \
-            "stp x0, x1, [sp, #16]\n"                                                              \
-            "str x2, [sp, #32]\n"                                                                  \
-            "bl " replacement "\n"                                                                 \
-            "mov x16, x0\n"                                                                        \
-            "ldp x0, x1, [sp, #16]\n"                                                              \
-            "ldr x2, [sp, #32]\n"                                                                  \
-            "ldp x29, x30, [sp], #48\n"                                                            \
-            ".cfi_restore 29\n"                                                                    \
-            ".cfi_restore 30\n"                                                                    \
-            ".cfi_def_cfa_offset 0\n"                                                              \
-            "cbnz x16, 1f\n"                                                                       \
-            "adrp x16, " next "\n"                                                                 \
-            "ldr x16, [x16, #:lo12:" next "]\n"                                                    \
-            "br x16\n"                                                                             \
-            "1: mov x0, x16\n"                                                                     \
-            "ret\n"                                                                                \
-            ".cfi_endproc\n"                                                                       \
-            ".size " name ", .-" name "\n")
-#else
-#define MASKWISE_JUMP(name, replacement, next)                                                     \
-    __asm__(".text\n"                                                                              \
-            ".globl " name "\n.hidden maskwise_" name "\n.globl maskwise_" name "\n"               \
-            ".type " name ", @function\n" name ":\nmaskwise_" name ":\n"                           \
-            ".cfi_startproc\n"                                                                     \
-            "push %rdi\n"                                                                          \
-            ".cfi_adjust_cfa_offset 8\n"                                                           \
-            "push %rsi\n"                                                                          \
-            ".cfi_adjust_cfa_offset 8\n"                                                           \
-            "push %rdx\n"                                                                          \
-            ".cfi_adjust_cfa_offset 8\n"                                                           \
-            "call " replacement "\n"                                                               \
-            "pop %rdx\n"                                                                           \
-            ".cfi_adjust_cfa_offset -8\n"                                                          \
-            "pop %rsi\n"                                                                           \
-            ".cfi_adjust_cfa_offset -8\n"                                                          \
-            "pop %rdi\n"                                                                           \
-            ".cfi_adjust_cfa_offset -8\n"                                                          \
-            "test %rax, %rax\n"                                                                    \
-            "jnz 1f\n"                                                                             \
-            "jmp *" next "(%rip)\n"                                                                \
-            "1: ret\n"                                                                             \
-            ".cfi_endproc\n"                                                                       \
-            ".size " name ", .-" name "\n")
-#endif
+            ".cfi_startproc\n" MASKWISE_REPLACE_OR_JUMP(replacement, next) ".cfi_endproc\n"        \
+                                                                           ".size " name           \
+                                                                           ", .-" name "\n")
 
-MASKWISE_JUMP("dlsym", "maskwise_replacement", "maskwise_next_dlsym");
-MASKWISE_JUMP("dlvsym", "maskwise_versioned_replacement", "maskwise_next_dlvsym");
+MASKWISE_DEFINE("dlsym", "maskwise_replacement", "maskwise_next_dlsym");
+MASKWISE_DEFINE("dlvsym", "maskwise_versioned_replacement", "maskwise_next_dlvsym");

@@ -4,28 +4,8 @@
 
 #include <cstdio>
 #include <dlfcn.h>
-#include <link.h>
 
 namespace maskwise::onednn {
-namespace {
-
-struct onednn_search {
-    ElfW(Addr) plugin_base;
-    const char* file = nullptr;
-};
-
-// The loader holds its lock during the search: nothing here may lock it again or allocate.
-int stop_at_definer(dl_phdr_info* object, std::size_t, void* argument) {
-    onednn_search& search = *static_cast<onednn_search*>(argument);
-    if (object->dlpi_name == nullptr || object->dlpi_name[0] == '\0') return 0;
-    if (object->dlpi_addr == search.plugin_base || symbol_in(*object, probe_name) == nullptr)
-        return 0;
-    search.file = object->dlpi_name;
-    return 1;
-}
-
-} // namespace
-
 void* first_by_soname(void* (*function)(const char* soname)) {
     if (void* answer = function("libdnnl.so.3")) return answer;
     constexpr int newest_minor = 30;
@@ -38,11 +18,21 @@ void* first_by_soname(void* (*function)(const char* soname)) {
 }
 
 const char* find_loaded_onednn() noexcept {
-    Dl_info plugin{};
-    dladdr(reinterpret_cast<const void*>(&first_by_soname), &plugin);
-    onednn_search search{reinterpret_cast<ElfW(Addr)>(plugin.dli_fbase)};
-    dl_iterate_phdr(stop_at_definer, &search);
-    return search.file;
+    const void* const own_base = base_of(reinterpret_cast<const void*>(&first_by_soname));
+    const char* file = nullptr;
+    visit_loaded([&](const dl_phdr_info& object) {
+        const bool is_named = object.dlpi_name != nullptr && object.dlpi_name[0] != '\0';
+        const bool is_own = reinterpret_cast<const void*>(object.dlpi_addr) == own_base;
+        if (!is_named || is_own || symbol_in(object, probe_name) == nullptr) return false;
+        file = object.dlpi_name;
+        return true;
+    });
+    return file;
+}
+
+const void* base_of(const void* address) noexcept {
+    Dl_info info{};
+    return dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
 }
 
 const char* file_of(const void* address) noexcept {

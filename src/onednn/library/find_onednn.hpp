@@ -21,6 +21,9 @@ const char* find_loaded_onednn() noexcept;
 // The file of the loaded object that holds the address, or null. The text is the loader's.
 const char* file_of(const void* address) noexcept;
 
+// The lowest address of the loaded object that holds this one; null if there is none.
+const void* base_of(const void* address) noexcept;
+
 // "3.13.2"
 std::string to_string(const abi::version& version);
 

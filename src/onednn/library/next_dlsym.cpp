@@ -23,6 +23,15 @@ void* next_of(const char* name) noexcept {
     return next != nullptr ? next : of_libc(name);
 }
 
+template <class Function>
+Function cached(std::atomic<Function>& cache, const char* name) noexcept {
+    Function next = cache.load(std::memory_order_acquire);
+    if (next != nullptr) return next;
+    next = reinterpret_cast<Function>(next_of(name));
+    cache.store(next, std::memory_order_release);
+    return next;
+}
+
 } // namespace
 
 void* of_libc(const char* name) noexcept {
@@ -31,19 +40,11 @@ void* of_libc(const char* name) noexcept {
 }
 
 dlsym_function next_dlsym() noexcept {
-    dlsym_function next = maskwise_next_dlsym.load(std::memory_order_acquire);
-    if (next != nullptr) return next;
-    next = reinterpret_cast<dlsym_function>(next_of("dlsym"));
-    maskwise_next_dlsym.store(next, std::memory_order_release);
-    return next;
+    return cached(maskwise_next_dlsym, "dlsym");
 }
 
 dlvsym_function next_dlvsym() noexcept {
-    dlvsym_function next = maskwise_next_dlvsym.load(std::memory_order_acquire);
-    if (next != nullptr) return next;
-    next = reinterpret_cast<dlvsym_function>(next_of("dlvsym"));
-    maskwise_next_dlvsym.store(next, std::memory_order_release);
-    return next;
+    return cached(maskwise_next_dlvsym, "dlvsym");
 }
 
 } // namespace maskwise::onednn

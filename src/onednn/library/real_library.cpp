@@ -114,11 +114,6 @@ real_library load() noexcept {
 
 } // namespace
 
-const void* base_of(const void* address) noexcept {
-    Dl_info info{};
-    return dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
-}
-
 // By a hidden symbol: the address of an exported one may resolve to another library.
 bool is_this_plugin(const void* address) {
     return base_of(address) == base_of(reinterpret_cast<const void*>(&real));

@@ -63,9 +63,6 @@ bool is_cpu_engine(abi::engine engine);
 // Whether the real library is newer than the newest whose functions this plugin knows.
 bool real_is_newer_than_known();
 
-// The lowest address of the loaded object that holds this one; null if there is none.
-const void* base_of(const void* address) noexcept;
-
 // Whether the address is in this shared object, not in another copy of the plugin or in oneDNN.
 bool is_this_plugin(const void* address);
 

@@ -40,7 +40,7 @@ std::uint32_t hash_of(const char* name) {
     return hash;
 }
 
-const ElfW(Sym) * find_symbol(const symbol_tables& tables, const char* name) {
+const ElfW(Sym) * entry_of(const symbol_tables& tables, const char* name) {
     if (tables.symbols == nullptr || tables.names == nullptr || tables.hashes == nullptr)
         return nullptr;
     const std::uint32_t bucket_count = tables.hashes[0], first = tables.hashes[1];
@@ -60,47 +60,38 @@ const ElfW(Sym) * find_symbol(const symbol_tables& tables, const char* name) {
     }
 }
 
-struct search {
-    const char* name;
-    const void* base;
-    const char* file;
-    void* address = nullptr;
-};
-
 bool is_of_file(const dl_phdr_info& object, const char* file) {
     if (object.dlpi_name == nullptr) return false;
     const char* const slash = std::strrchr(object.dlpi_name, '/');
     return std::strcmp(slash != nullptr ? slash + 1 : object.dlpi_name, file) == 0;
 }
 
-// The loader is locked meanwhile.
-int visit(dl_phdr_info* object, std::size_t, void* argument) {
-    search& wanted = *static_cast<search*>(argument);
-    const bool is_wanted = wanted.file != nullptr
-                               ? is_of_file(*object, wanted.file)
-                               : reinterpret_cast<const void*>(object->dlpi_addr) == wanted.base;
-    if (is_wanted) wanted.address = symbol_in(*object, wanted.name);
-    return is_wanted ? 1 : 0;
-}
-
 } // namespace
 
 void* symbol_in(const dl_phdr_info& object, const char* name) noexcept {
-    const ElfW(Sym)* const symbol = find_symbol(tables_of(object), name);
+    const ElfW(Sym)* const symbol = entry_of(tables_of(object), name);
     if (symbol == nullptr) return nullptr;
     return reinterpret_cast<void*>(object.dlpi_addr + symbol->st_value);
 }
 
 void* symbol_at(const void* base, const char* name) noexcept {
-    search wanted{name, base, nullptr};
-    dl_iterate_phdr(visit, &wanted);
-    return wanted.address;
+    void* address = nullptr;
+    visit_loaded([&](const dl_phdr_info& object) {
+        if (reinterpret_cast<const void*>(object.dlpi_addr) != base) return false;
+        address = symbol_in(object, name);
+        return true;
+    });
+    return address;
 }
 
 void* symbol_of_file(const char* file, const char* name) noexcept {
-    search wanted{name, nullptr, file};
-    dl_iterate_phdr(visit, &wanted);
-    return wanted.address;
+    void* address = nullptr;
+    visit_loaded([&](const dl_phdr_info& object) {
+        if (!is_of_file(object, file)) return false;
+        address = symbol_in(object, name);
+        return true;
+    });
+    return address;
 }
 
 } // namespace maskwise::onednn

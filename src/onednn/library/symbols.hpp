@@ -1,14 +1,26 @@
 #pragma once
 
+#include <cstddef>
 #include <link.h>
 
 namespace maskwise::onednn {
+
+// Calls visit(const dl_phdr_info&) for each loaded object until it returns true. The loader holds
+// its lock meanwhile: nothing in visit may lock it again or allocate.
+template <class Visit>
+void visit_loaded(Visit visit) {
+    dl_iterate_phdr(
+        [](dl_phdr_info* object, std::size_t, void* argument) {
+            return (*static_cast<Visit*>(argument))(*object) ? 1 : 0;
+        },
+        &visit);
+}
 
 // The address of the symbol that a loaded object defines under this name, whatever its version;
 // null if it defines none. Reads the object's own tables: takes no lock and allocates nothing.
 void* symbol_in(const dl_phdr_info& object, const char* name) noexcept;
 
-// The same for the object that is loaded from `base`, its lowest address.
+// The same for the loaded object of this load address (dlpi_addr).
 void* symbol_at(const void* base, const char* name) noexcept;
 
 // The same for the first loaded object whose file has this name, without folders.

@@ -1,6 +1,6 @@
 /* Makes client.c a program that links no oneDNN: it opens the file CLIENT_OPENS and looks each
-   function up by the handle. CLIENT_MODE: a letter for each of local (default), global, deepbind,
-   namespace (dlmopen) and versioned (dlvsym). */
+   function up by the handle. CLIENT_MODE: a letter for each of local (default), global, deepbind
+   and namespace (dlmopen). */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,8 +27,7 @@ static void* opened(void) {
 }
 
 static void* looked_up(const char* name) {
-    void* const address = has_mode('v') ? dlvsym(opened(), name, "NONE") : dlsym(opened(), name);
-    return address != NULL ? address : dlsym(opened(), name);
+    return dlsym(opened(), name);
 }
 
 #define LOOKED_UP(name) ((__typeof__(&name))looked_up(#name))

@@ -1,5 +1,5 @@
 /* Libraries that stand for a oneDNN: one of before the Graph API, one of a major version that is
-   not out yet, one under another file name. */
+   not out yet, one under another file name, one whose symbols have a version. */
 
 typedef struct {
     int major, minor, patch;
@@ -8,7 +8,7 @@ typedef struct {
 } version_t;
 
 const version_t* dnnl_version(void) {
-    static const version_t version = {OTHER_MAJOR, 1, 0, "none", 1, 0};
+    static const version_t version = {OTHER_MAJOR, OTHER_MINOR, 0, "none", 1, 0};
     return &version;
 }
 

@@ -53,14 +53,19 @@ class LookedUp(LaneCase):
         self.assertEqual(words(done)["select maskwise"], "0")
 
     def test_modes(self) -> None:
-        for mode in ("", "g", "d", "v", "gv"):
+        for mode in ("", "g", "d"):
             with self.subTest(mode):
                 self.assert_taken(self.opens(SETTING.plugin, CLIENT_MODE=mode))
 
     def test_another_namespace_is_left_alone(self) -> None:
         if "lib" in SETTING.before_preload:
             self.skipTest("a sanitizer has no second namespace")
-        self.assertNotIn("maskwise,load", self.opens(SETTING.plugin, CLIENT_MODE="n").stderr)
+        alone = self.opens(CLIENT_MODE="n")
+        if not words(alone):
+            self.skipTest("this oneDNN does not run in a second namespace")
+        done = self.opens(SETTING.plugin, CLIENT_MODE="n")
+        self.assertEqual(words(done), words(alone), done.stderr)
+        self.assertNotIn("maskwise,load", done.stderr)
 
     def test_disabled(self) -> None:
         self.assert_left(self.opens(SETTING.plugin, MASKWISE_DISABLE="1"))

@@ -189,6 +189,15 @@ class WithoutOnednn(Case):
         done = self.load_late(SETTING.folder / "other_name" / "libonednn_cpu_so.so.3")
         self.assertRegex(done.stderr, r"\Amaskwise,idle,\S+/libonednn_cpu_so\.so\.3 is in ")
 
+    def test_functions_with_a_version_are_looked_up(self) -> None:
+        library = SETTING.folder / "versioned" / "libdnnl.so.3"
+        program = [str(SETTING.binaries / "lookup"), str(library)]
+        alone = {name: str(library) for name in ("dlsym", "dlvsym", "other")}
+        self.assertEqual(words(run(program)), {**alone, "unknown": "none"})
+        done = words(run(program, {"LD_PRELOAD": preload(SETTING.plugin)}))
+        plugin = {name: SETTING.plugin for name in ("dlsym", "dlvsym")}
+        self.assertEqual(done, {**plugin, "unknown": "none", "other": str(library)})
+
     def test_no_library_begins_again_when_the_process_ends(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             said = {"LD_DEBUG": "files", "LD_DEBUG_OUTPUT": f"{folder}/said"}
