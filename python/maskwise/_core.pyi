@@ -33,19 +33,7 @@ def attention(
     torch_empty: Any,
     /,
 ) -> tuple[Any, ...]: ...
-def explain_attention(
-    call: AttentionCall,
-    q: NDArray[Any],
-    k: NDArray[Any],
-    v: NDArray[Any],
-    mask: NDArray[Any] | None,
-    sinks: NDArray[Any] | None,
-    out: NDArray[Any] | None,
-    rules: Rules | None,
-    maps: Maps | None,
-    torch_empty: Any,
-    /,
-) -> tuple[Any, ...]: ...
+explain_attention = attention
 
 class Rules:
     def __init__(

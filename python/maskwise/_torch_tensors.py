@@ -64,7 +64,8 @@ def is_followed(call: AttentionCall) -> bool:
     """Whether torch follows what becomes of a tensor, by a gradient, a tangent, vmap, a mode or a
     graph, or a tensor is more than its memory.
     """
-    operands = (call.query, call.key, call.value, mask_array(call), call.sinks)
+    optional = [one for one in (mask_array(call), call.sinks) if one is not None]
+    operands = [call.query, call.key, call.value, *optional]
     tensors = [one for one in operands if isinstance(one, torch.Tensor)]
     return (
         torch.compiler.is_compiling()
