@@ -75,8 +75,8 @@ struct attention_desc {
     causal_boundary causal = causal_boundary::none;
     std::optional<float> scale = {}; // nullopt: 1 / sqrt(depth)
     float soft_cap = 0;
-    // The result of a row whose scores are all -infinity, as of a fully masked one: zeros, or NaN
-    // as SoftMax defines it. Without keys it is always zeros.
+    // If all scores of a row are -infinity, for example because all are masked, the row becomes
+    // zeros; if false, NaN, as SoftMax defines it. A row without keys always becomes zeros.
     bool inf_as_zero = true;
     // A row that would be NaN becomes zeros; its statistics stay NaN. Implies inf_as_zero.
     bool nan_as_zero = false;

@@ -180,8 +180,8 @@ MASKWISE_API std::string to_string(const dims& values);
 
 // The layout of an operand in memory; owns no data. Strides are in bytes, one per extent; empty
 // means row-major without gaps. Inputs may have any strides: 0 repeats an element, and a negative
-// stride walks backwards from element {0,...,0}, whose address execute gets. Elements need not be
-// aligned, except strings. Elements of dst must not overlap.
+// stride walks backwards. execute takes the address of element {0,...,0}. Only strings need
+// alignment. Elements of dst must not overlap.
 struct tensor_desc {
     data_type type = data_type::undef;
     dims extents;

@@ -22,7 +22,7 @@ std::string reason_against_integers(const node& node) {
 
 std::string reason_against_numbers(const attention_operator& op,
                                    const attention_settings& settings) {
-    // whose kernel fails with a scale of 0 or less
+    // The kernel of ONNX's Attention fails if the scale is 0 or less.
     const bool is_onnx = op.kind == attention_kind::onnx;
     if (settings.scale && (!std::isfinite(*settings.scale) || (is_onnx && *settings.scale <= 0)))
         return with_number("scale", *settings.scale);

@@ -21,7 +21,8 @@ struct attention_work {
     attention_desc desc; // operands are {batch, heads, rows, depth}
     attention_operands operands;
     mask_rules rules;
-    // ORT >= 1.28: a row whose every valid key has bias <= lowest() is output as zeros.
+    // ONNX Runtime 1.28 and newer output zeros for a row if each of its valid keys has a bias of
+    // lowest() or less.
     bool lowest_bias_masks = false;
     // The last row attends to all keys, also those after its position.
     bool last_row_unmasked = false;
