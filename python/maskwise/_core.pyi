@@ -33,6 +33,7 @@ def attention(
     torch_empty: Any,
     /,
 ) -> tuple[Any, ...]: ...
+
 explain_attention = attention
 
 class Rules:
