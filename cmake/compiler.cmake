@@ -32,6 +32,7 @@ add_library(maskwise_compiler INTERFACE)
 target_compile_options(maskwise_compiler INTERFACE
     -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Werror)
 if(MASKWISE_SANITIZE)
+    set(MASKWISE_UNSANITIZED -fno-sanitize=all)
     target_compile_options(maskwise_compiler INTERFACE
         -fsanitize=${MASKWISE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
     # Enumerations of the C ABI travel as int: a call through a pointer of oneDNN's type is meant.

@@ -54,15 +54,15 @@ void* replacement_of(void* handle, const char* name, const void* address) {
         report_other_copy(address);
         return nullptr;
     }
-    return symbol_at(base_of(reinterpret_cast<const void*>(&real)), name);
+    return symbol_beside(reinterpret_cast<const void*>(&real), name);
 }
 
 // A library in front that wraps dlsym may ask for the next one by libc's version, which passes the
 // plugin over. If no other wrapper follows, only such a library can ask.
 void* own_wrapper(const void* handle, const char* name) {
     if (handle != RTLD_NEXT || name == nullptr) return nullptr;
-    const bool is_dlsym = std::strcmp(name, "dlsym") == 0;
-    if (!is_dlsym && std::strcmp(name, "dlvsym") != 0) return nullptr;
+    const bool is_dlsym = is_same(name, "dlsym");
+    if (!is_dlsym && !is_same(name, "dlvsym")) return nullptr;
     if (reinterpret_cast<void*>(next_dlsym()) != of_libc("dlsym")) return nullptr;
     return is_dlsym ? reinterpret_cast<void*>(&maskwise_dlsym)
                     : reinterpret_cast<void*>(&maskwise_dlvsym);

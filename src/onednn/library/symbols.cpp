@@ -1,7 +1,7 @@
 #include "onednn/library/symbols.hpp"
 
 #include <cstdint>
-#include <cstring>
+#include <dlfcn.h>
 #include <span>
 
 namespace maskwise::onednn {
@@ -14,19 +14,14 @@ struct symbol_tables {
 };
 
 // The loader has relocated most entries; those of the kernel's object are still offsets.
-const void* address_of(const dl_phdr_info& object, ElfW(Addr) value) {
-    return reinterpret_cast<const void*>(value < object.dlpi_addr ? object.dlpi_addr + value
-                                                                  : value);
+const void* address_of(ElfW(Addr) base, ElfW(Addr) value) {
+    return reinterpret_cast<const void*>(value < base ? base + value : value);
 }
 
-symbol_tables tables_of(const dl_phdr_info& object) {
+symbol_tables tables_of(ElfW(Addr) base, const ElfW(Dyn) * entry) {
     symbol_tables tables;
-    const ElfW(Dyn)* entry = nullptr;
-    for (const ElfW(Phdr) & header : std::span(object.dlpi_phdr, object.dlpi_phnum))
-        if (header.p_type == PT_DYNAMIC)
-            entry = reinterpret_cast<const ElfW(Dyn)*>(object.dlpi_addr + header.p_vaddr);
     for (; entry != nullptr && entry->d_tag != DT_NULL; ++entry) {
-        const void* const address = address_of(object, entry->d_un.d_ptr);
+        const void* const address = address_of(base, entry->d_un.d_ptr);
         if (entry->d_tag == DT_SYMTAB) tables.symbols = static_cast<const ElfW(Sym)*>(address);
         if (entry->d_tag == DT_STRTAB) tables.names = static_cast<const char*>(address);
         if (entry->d_tag == DT_GNU_HASH) tables.hashes = static_cast<const std::uint32_t*>(address);
@@ -54,44 +49,59 @@ const ElfW(Sym) * entry_of(const symbol_tables& tables, const char* name) {
     for (;; ++i) {
         const std::uint32_t entry = chains[i - first]; // its lowest bit ends the chain
         const ElfW(Sym)& symbol = tables.symbols[i];
-        if ((entry | 1U) == (hash | 1U) && std::strcmp(tables.names + symbol.st_name, name) == 0)
+        if ((entry | 1U) == (hash | 1U) && is_same(tables.names + symbol.st_name, name))
             return &symbol;
         if ((entry & 1U) != 0) return nullptr;
     }
 }
 
-bool is_of_file(const dl_phdr_info& object, const char* file) {
-    if (object.dlpi_name == nullptr) return false;
-    const char* const slash = std::strrchr(object.dlpi_name, '/');
-    return std::strcmp(slash != nullptr ? slash + 1 : object.dlpi_name, file) == 0;
+void* symbol_in(ElfW(Addr) base, const ElfW(Dyn) * dynamic, const char* name) {
+    const ElfW(Sym)* const symbol = entry_of(tables_of(base, dynamic), name);
+    return symbol == nullptr ? nullptr : reinterpret_cast<void*>(base + symbol->st_value);
+}
+
+const link_map* object_of(const void* address) {
+    Dl_info info{};
+    void* object = nullptr;
+    return dladdr1(address, &info, &object, RTLD_DL_LINKMAP) != 0
+               ? static_cast<const link_map*>(object)
+               : nullptr;
+}
+
+bool is_of_file(const char* path, const char* file) {
+    const char* last = path;
+    for (; *path != '\0'; ++path)
+        if (*path == '/') last = path + 1;
+    return is_same(last, file);
 }
 
 } // namespace
 
-void* symbol_in(const dl_phdr_info& object, const char* name) noexcept {
-    const ElfW(Sym)* const symbol = entry_of(tables_of(object), name);
-    if (symbol == nullptr) return nullptr;
-    return reinterpret_cast<void*>(object.dlpi_addr + symbol->st_value);
+bool is_same(const char* text, const char* other) noexcept {
+    for (; *text == *other; ++text, ++other)
+        if (*text == '\0') return true;
+    return false;
 }
 
-void* symbol_at(const void* base, const char* name) noexcept {
-    void* address = nullptr;
-    visit_loaded([&](const dl_phdr_info& object) {
-        if (reinterpret_cast<const void*>(object.dlpi_addr) != base) return false;
-        address = symbol_in(object, name);
-        return true;
-    });
-    return address;
+void* symbol_in(const dl_phdr_info& object, const char* name) noexcept {
+    for (const ElfW(Phdr) & header : std::span(object.dlpi_phdr, object.dlpi_phnum)) {
+        if (header.p_type != PT_DYNAMIC) continue;
+        const ElfW(Addr) dynamic = object.dlpi_addr + header.p_vaddr;
+        return symbol_in(object.dlpi_addr, reinterpret_cast<const ElfW(Dyn)*>(dynamic), name);
+    }
+    return nullptr;
+}
+
+void* symbol_beside(const void* address, const char* name) noexcept {
+    const link_map* const object = object_of(address);
+    return object == nullptr ? nullptr : symbol_in(object->l_addr, object->l_ld, name);
 }
 
 void* symbol_of_file(const char* file, const char* name) noexcept {
-    void* address = nullptr;
-    visit_loaded([&](const dl_phdr_info& object) {
-        if (!is_of_file(object, file)) return false;
-        address = symbol_in(object, name);
-        return true;
-    });
-    return address;
+    const link_map* object = object_of(reinterpret_cast<const void*>(&symbol_beside));
+    while (object != nullptr && object->l_prev != nullptr) object = object->l_prev;
+    while (object != nullptr && !is_of_file(object->l_name, file)) object = object->l_next;
+    return object == nullptr ? nullptr : symbol_in(object->l_addr, object->l_ld, name);
 }
 
 } // namespace maskwise::onednn

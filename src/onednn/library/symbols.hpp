@@ -17,13 +17,18 @@ void visit_loaded(Visit visit) {
 }
 
 // The address of the symbol that a loaded object defines under this name, whatever its version;
-// null if it defines none. Reads the object's own tables: takes no lock and allocates nothing.
+// null if it defines none. Reads the object's own tables: takes no lock, allocates nothing, calls
+// nothing.
 void* symbol_in(const dl_phdr_info& object, const char* name) noexcept;
 
-// The same for the loaded object of this load address (dlpi_addr).
-void* symbol_at(const void* base, const char* name) noexcept;
+// The same for the object that holds this address.
+void* symbol_beside(const void* address, const char* name) noexcept;
 
-// The same for the first loaded object whose file has this name, without folders.
+// The same for the first object in the plugin's namespace whose file has this name, without
+// folders. A sanitizer's runtime calls dlsym before its own strcmp and dl_iterate_phdr work: this
+// calls dladdr1 and nothing else.
 void* symbol_of_file(const char* file, const char* name) noexcept;
+
+bool is_same(const char* text, const char* other) noexcept;
 
 } // namespace maskwise::onednn

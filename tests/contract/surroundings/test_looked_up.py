@@ -34,8 +34,11 @@ class LookedUp(LaneCase):
 
     def opens(self, *libraries: str, **variables: str) -> Done:
         """Right results, in any case."""
+        return self.run_built_with("", *libraries, **variables)
+
+    def run_built_with(self, suffix: str, *libraries: str, **variables: str) -> Done:
         file = {"CLIENT_OPENS": str(in_prefix("libdnnl.so")), "MASKWISE_VERBOSE": "1"}
-        program = f"client_opens-{SETTING.lane}"
+        program = f"client_opens{suffix}-{SETTING.lane}"
         return in_lane(program, libraries=libraries, variables={**file, **variables})
 
     def assert_taken(self, done: Done) -> None:
@@ -92,9 +95,30 @@ class LookedUp(LaneCase):
                     if name == "wrapper":
                         self.assertRegex(done.stderr, r"wrapper: [1-9]\d* lookups")
 
+    def test_programs_with_a_sanitizer(self) -> None:
+        """Its runtime looks functions up before its own strcmp and dl_iterate_phdr work."""
+        if SETTING.before_preload:
+            self.skipTest("the plugin has a sanitizer itself")
+        for sanitizer in ("address", "thread"):
+            with self.subTest(sanitizer):
+                self.assert_taken(self.run_built_with(f"_{sanitizer}", SETTING.plugin))
+
 
 class Info(LaneCase):
-    """maskwise-info of a running process."""
+    """maskwise-info alone, of a program and of a running process."""
+
+    def test_info(self) -> None:
+        text = in_lane("maskwise-info", libraries=(SETTING.plugin,)).stdout
+        self.assertIn(f"in front: {SETTING.plugin}", text)
+        self.assertRegex(text, rf"libdnnl +{SETTING.prefix}/.*\(oneDNN {version()}\)")
+        self.assertRegex(text, r"libtbb +/")
+        self.assertRegex(text, r"kernels +(avx512|avx2|sse4|scalar)")
+        self.assertIn("not in front", in_lane("maskwise-info").stdout)
+
+    def test_info_of_a_program(self) -> None:
+        done = in_lane("maskwise-info", str(SETTING.binaries / f"client_linked-{SETTING.lane}"))
+        for name in ("libmaskwise_onednn", "libdnnl"):
+            self.assertRegex(done.stdout, rf"{name}\.so +named")
 
     def state_of(self, *libraries: str, **variables: str) -> str:
         """By maskwise-info of a client that waits after its work."""

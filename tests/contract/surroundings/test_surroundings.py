@@ -462,19 +462,6 @@ class Diagnostics(LaneCase):
         if graph:  # not every build of oneDNN writes dumps
             self.assertIn("Select", kinds)
 
-    def test_info(self) -> None:
-        text = in_lane("maskwise-info", libraries=(SETTING.plugin,)).stdout
-        self.assertIn(f"in front: {SETTING.plugin}", text)
-        self.assertRegex(text, rf"libdnnl +{SETTING.prefix}/.*\(oneDNN {version()}\)")
-        self.assertRegex(text, r"libtbb +/")
-        self.assertRegex(text, r"kernels +(avx512|avx2|sse4|scalar)")
-        self.assertIn("not in front", in_lane("maskwise-info").stdout)
-
-    def test_info_of_a_program(self) -> None:
-        done = in_lane("maskwise-info", str(SETTING.binaries / f"client_linked-{SETTING.lane}"))
-        for name in ("libmaskwise_onednn", "libdnnl"):
-            self.assertRegex(done.stdout, rf"{name}\.so +named")
-
 
 def load_tests(
     _: unittest.TestLoader, suites: unittest.TestSuite, __: str | None
