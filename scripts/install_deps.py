@@ -349,6 +349,7 @@ def main() -> int:
     parser.add_argument("lanes", nargs="*", help="lanes to install (default: all)")
     parser.add_argument("--peers", action="store_true", help="what scripts/bench compares with")
     parser.add_argument("--torch", action="store_true", help="PyTorch, another such peer")
+    parser.add_argument("--servers", action="store_true", help="attention of servers, on PyTorch")
     parser.add_argument("--exporters", action="store_true", help="what exports models, on PyTorch")
     parser.add_argument("--python", action="store_true", help="what the Python package needs")
     parser.add_argument("--wheels", action="store_true", help="what scripts/wheels needs")
@@ -358,8 +359,10 @@ def main() -> int:
         install_all(arguments.lanes)
         if arguments.peers:
             install_named("peers", "peers", build_environment)
-        if arguments.torch or arguments.exporters:
+        if arguments.torch or arguments.exporters or arguments.servers:
             install_named("PyTorch", "torch", build_environment)
+        if arguments.servers:
+            install_named("attention of servers", "servers", build_on_torch)
         if arguments.exporters:
             install_named("exporters", "exporters", build_on_torch)
         if arguments.python:

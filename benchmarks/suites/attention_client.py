@@ -21,7 +21,7 @@ WARM_MS = 10.0  # as the peers are (peers/serve.py)
 
 SERVER = ROOT / "benchmarks/peers/serve.py"
 # The environment of each peer; its module is benchmarks/peers/mask_<name>.py.
-ENVIRONMENTS = {"engine": ".deps/python", "torch": ".deps/torch"}
+ENVIRONMENTS = {"engine": ".deps/python", "torch": ".deps/torch", "server": ".deps/servers"}
 PACKAGE = ROOT / "build/release/python"  # of the engine
 
 

