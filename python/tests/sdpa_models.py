@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import definition
 import numpy as np
 import openvino as ov
 from arrays import Array
@@ -170,19 +171,13 @@ def attention_of(made: Attention, arrays: list[Array]) -> Array:
         array.astype(float).transpose(0, 2, 1, 3) if name in made.turned else array.astype(float)
         for name, array in zip("qkv", arrays, strict=False)
     )
-    scores = q @ k.swapaxes(-1, -2) * (made.depth**-0.5 if made.scale is None else made.scale)
-    if made.cap is not None and not made.whole:
-        scores = np.tanh(scores / made.cap) * made.cap
+    mask: dict[str, Any] = {}
     if made.causal:
-        scores = np.where(np.tri(made.rows, made.keys, dtype=bool), scores, -np.inf)
-    elif made.mask == "bool":
-        scores = np.where(arrays[3], scores, -np.inf)
-    elif made.mask == "bias":
-        scores = scores + arrays[3].astype(float)
-    with np.errstate(invalid="ignore"):
-        weights = np.exp(scores - scores.max(-1, keepdims=True))
-        weights /= weights.sum(-1, keepdims=True)
-    if made.zeroes_nan and not made.whole:
-        weights = np.nan_to_num(weights)
-    result = weights @ v
+        mask = {"kept": np.tri(made.rows, made.keys, dtype=bool)}
+    elif made.mask in ("bool", "bias"):
+        mask = {"kept" if made.mask == "bool" else "bias": arrays[3]}
+    cap = None if made.whole else made.cap
+    result, sums = definition.attention(q, k, v, scale=made.scale, soft_cap=cap, **mask)
+    if made.whole or not made.zeroes_nan:
+        result = np.where(np.isneginf(sums)[..., None], np.nan, result)
     return result.transpose(0, 2, 1, 3) if "o" in made.turned else result

@@ -6,6 +6,7 @@ import threading
 import time
 from typing import Any
 
+import definition
 import maskwise
 import numpy as np
 import pytest
@@ -21,10 +22,6 @@ LAYOUTS = ("dense", "misaligned", "permuted", "repeated", "stepped")
 Shape = tuple[int, ...]
 
 
-def repeated_heads(operand: Array, heads: int) -> Array:
-    return np.repeat(operand, heads // operand.shape[-3], axis=-3)
-
-
 def reference(
     q: Array,
     k: Array,
@@ -35,22 +32,9 @@ def reference(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Array:
-    q, k, v = (operand.astype("d") for operand in (q, k, v))
-    mask = attn_mask
-    if enable_gqa:
-        k, v = repeated_heads(k, q.shape[-3]), repeated_heads(v, q.shape[-3])
-    if scale is None:
-        scale = 1 / np.sqrt(max(1, q.shape[-1]))
-    scores = q @ k.swapaxes(-1, -2) * scale
-    if is_causal:
-        mask = np.tri(*scores.shape[-2:], dtype=bool)
-    if mask is not None:
-        is_kept = mask.dtype == np.bool_
-        scores = np.where(mask, scores, -np.inf) if is_kept else scores + mask.astype("d")
-    top = scores.max(axis=-1, keepdims=True, initial=-np.inf)
-    weights = np.exp(scores - np.where(top == -np.inf, 0, top))
-    total = weights.sum(axis=-1, keepdims=True)
-    return weights / np.where(total == 0, 1, total) @ v
+    mask = np.tri(q.shape[-2], k.shape[-2], dtype=bool) if is_causal else attn_mask
+    kind = "kept" if mask is None or mask.dtype == np.bool_ else "bias"
+    return np.asarray(definition.attention(q, k, v, scale=scale, **{kind: mask})[0])
 
 
 def assert_close(got: Any, expected: Array, v: Array) -> None:

@@ -6,6 +6,7 @@ import inspect
 import itertools
 from typing import Any
 
+import definition
 import maskwise
 import pytest
 from torch_tensors import draw, three
@@ -19,14 +20,10 @@ except ModuleNotFoundError:
 
 
 def by_definition(q: Any, k: Any, v: Any, kept: Any, cap: float = 0, sinks: Any = None) -> Any:
-    """Of one sequence, (rows, heads, depth)."""
-    k, v = (one.repeat_interleave(q.shape[1] // one.shape[1], dim=1) for one in (k, v))
-    scores = torch.einsum("rhd,khd->hrk", q, k) / q.shape[-1] ** 0.5
-    scores = cap * torch.tanh(scores / cap) if cap else scores
-    weights = torch.where(kept, scores, -torch.inf).exp()
-    total = weights.sum(-1, keepdim=True)
-    total = total if sinks is None else total + sinks.exp()[:, None, None]
-    return torch.einsum("hrk,khd->rhd", (weights / total).nan_to_num(), v)
+    """Results and sums of one sequence, (rows, heads, depth) and (heads, rows)."""
+    heads_first = (one.transpose(0, 1) for one in (q, k, v))
+    result, sums = definition.attention(*heads_first, kept=kept, soft_cap=cap, sinks=sinks)
+    return result.transpose(0, 1).float(), sums.float()
 
 
 def kept_places(rows: int, keys: int, causal: bool, window: tuple[int, int]) -> Any:
@@ -52,7 +49,7 @@ def test_flash_attn(rows: int, keys: int, causal: bool, window: tuple[int, int])
     q, k, v = draw(2, rows, 4, 16), draw(2, keys, 2, 16, seed=1), draw(2, keys, 2, 16, seed=2)
     sinks, kept = draw(4, seed=3), kept_places(rows, keys, causal, window)
     options = {"causal": causal, "window_size": window, "softcap": 5.0, "s_aux": sinks}
-    wanted = torch.stack([by_definition(q[i], k[i], v[i], kept, 5.0, sinks) for i in range(2)])
+    wanted = torch.stack([by_definition(q[i], k[i], v[i], kept, 5.0, sinks)[0] for i in range(2)])
     got, sums, none = flash_attn.flash_attn_func(q, k, v, **options, return_attn_probs=True)
     torch.testing.assert_close(got, wanted, atol=2e-5, rtol=2e-5)
     assert sums.shape == (2, 4, rows) and none is None
@@ -89,21 +86,10 @@ def test_flash_attn_with_kvcache(paged: bool) -> None:
     for i in range(2):
         keys = int(lengths[i]) + rows
         kept = kept_places(rows, keys, True, (9, 0))
-        wanted = by_definition(q[i], whole[0][i, :keys], whole[1][i, :keys], kept)
+        wanted, _ = by_definition(q[i], whole[0][i, :keys], whole[1][i, :keys], kept)
         torch.testing.assert_close(got[i], wanted, atol=2e-5, rtol=2e-5)
     with pytest.raises(ValueError, match="room for 32"):
         flash_attn.flash_attn_with_kvcache(q, k, v, new_k, new_v, **options | {"cache_seqlens": 30})
-
-
-def sums_by_definition(q: Any, k: Any, kept: Any, sinks: Any = None) -> Any:
-    """(heads, rows) of one sequence: logarithms of the rows' sums, in float64."""
-    k = k.repeat_interleave(q.shape[1] // k.shape[1], dim=1)
-    scores = torch.einsum("rhd,khd->hrk", q.double(), k.double()) / q.shape[-1] ** 0.5
-    scores = torch.where(kept, scores, -torch.inf)
-    if sinks is not None:
-        column = sinks.double()[:, None, None].expand(*scores.shape[:-1], 1)
-        scores = torch.cat([scores, column], -1)
-    return scores.logsumexp(-1)
 
 
 @pytest.mark.parametrize("zeros", [False, True])
@@ -120,7 +106,7 @@ def test_sums(
     q, v = (q * 0, v * 0) if zeros else (q, v)
     options = {"causal": causal, "window_size": window, "s_aux": sinks}
     kept = kept_places(rows, keys, causal, window)
-    wanted = torch.stack([sums_by_definition(q[i], k[i], kept, sinks) for i in range(2)]).float()
+    wanted = torch.stack([by_definition(q[i], k[i], v[i], kept, sinks=sinks)[1] for i in range(2)])
     _, sums, _ = flash_attn.flash_attn_func(q, k, v, **options, return_attn_probs=True)
     torch.testing.assert_close(sums, wanted, atol=2e-5, rtol=2e-5)
     bounds = [torch.tensor([0, 0, n, n, 2 * n]) for n in (rows, keys)]
@@ -146,7 +132,7 @@ def test_sums_with_kvcache(causal: bool, window: tuple[int, int]) -> None:
     )
     for i, (keys, start) in enumerate(zip(lengths, starts, strict=True)):
         kept = kept_places(rows, keys, causal, window) & (torch.arange(keys) >= start)
-        wanted = sums_by_definition(q[i], k[i, :keys], kept).float()
+        _, wanted = by_definition(q[i], k[i, :keys], v[i, :keys], kept)
         torch.testing.assert_close(sums[i], wanted, atol=2e-5, rtol=2e-5)
 
 
@@ -334,7 +320,7 @@ def test_varlen_attn() -> None:
         got = varlen.varlen_attn(q, k, v, bounds, bounds, 12, 12, **causal)
     parts = [slice(0, 8), slice(8, 20)]
     wanted = [
-        by_definition(q[at], k[at], v[at], kept_places(len(q[at]), len(q[at]), True, (-1, -1)))
+        by_definition(q[at], k[at], v[at], kept_places(len(q[at]), len(q[at]), True, (-1, -1)))[0]
         for at in parts
     ]
     torch.testing.assert_close(got, torch.cat(wanted), atol=2e-5, rtol=2e-5)

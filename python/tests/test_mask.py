@@ -9,6 +9,7 @@ from itertools import permutations
 from operator import and_
 from typing import Any
 
+import definition
 import maskwise
 import numpy as np
 import pytest
@@ -156,16 +157,6 @@ def test_rows_of_a_document_may_lie_apart() -> None:
     assert kept_keys(mask, 1, 6, 6) == [0, 1]
 
 
-def reference_with(
-    q: Array, k: Array, v: Array, sinks: Array, cap: float, kept: Array
-) -> tuple[Array, Array]:
-    scores = np.einsum("hle,hse->hls", q.astype("d"), k) / np.sqrt(q.shape[-1])
-    scores = np.where(kept, cap * np.tanh(scores / cap), -np.inf)
-    weights = np.exp(scores)
-    total = weights.sum(-1) + np.exp(sinks.astype("d"))[:, None]
-    return (weights / total[..., None]) @ v, np.log(total)
-
-
 def test_sinks_soft_cap_window_and_statistics_together() -> None:
     q, k, v = random_operands((3, 100, 16), (3, 100, 16), (3, 100, 8))
     sinks = np.array([-1, 0.5, 2], "f")
@@ -175,7 +166,7 @@ def test_sinks_soft_cap_window_and_statistics_together() -> None:
         got, statistics = maskwise.attention(
             q, k, v, mask, sinks=sinks, soft_cap=3, window=(9, 0), return_statistics=True
         )
-        expected, logarithms = reference_with(q, k, v, sinks, 3, kept)
+        expected, logarithms = definition.attention(q, k, v, kept=kept, soft_cap=3, sinks=sinks)
         np.testing.assert_allclose(got, expected, atol=3e-6)
         np.testing.assert_allclose(statistics, logarithms, atol=3e-6)
     got = maskwise.attention(q, k, v, is_causal=True, sinks=sinks, soft_cap=3, window=(9, 0))

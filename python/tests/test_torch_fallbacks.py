@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
+import definition
 import maskwise
 import pytest
 from maskwise import Mask
@@ -71,31 +72,20 @@ def by_definition(
     sinks: Any = None,
     **_: Any,
 ) -> Any:
-    """In float64."""
-    q, k, v = (one.double() for one in tensors)
-    k, v = (one.repeat_interleave(q.shape[1] // one.shape[1], dim=1) for one in (k, v))
-    scores = q @ k.mT * (q.shape[-1] ** -0.5 if scale is None else scale)
-    scores = soft_cap * torch.tanh(scores / soft_cap) if soft_cap else scores
-    row, key = torch.arange(q.shape[2])[:, None], torch.arange(k.shape[2])
+    row, key = torch.arange(tensors[0].shape[2])[:, None], torch.arange(tensors[1].shape[2])
     left, right = window or (-1, -1)
     kept = (key <= row) if is_causal else torch.ones(len(row), len(key), dtype=torch.bool)
     kept = kept & (key >= row - left) if left >= 0 else kept
     kept = kept & (key <= row + right) if right >= 0 else kept
+    bias = None
     if isinstance(mask, Mask):
         kept = torch.from_numpy(mask.to_dense(len(row), len(key), 2))[:, None]
     elif mask is not None and mask.dtype == torch.bool:
         kept = kept & mask
-    elif mask is not None:
-        scores = scores + mask.double()
-    scores = scores.masked_fill(~kept, -torch.inf)
-    scores = scores.masked_fill(scores == -torch.inf, -1e300)
-    most = scores.detach().amax(-1, keepdim=True).clamp(min=-1e299)
-    sink = None if sinks is None else sinks.double()[:, None, None]
-    most = most if sink is None else torch.maximum(most, sink)
-    weights = (scores - most).exp()
-    total = weights.sum(-1, keepdim=True)
-    total = total if sink is None else total + (sink - most).exp()
-    return weights / total.clamp(min=1e-300) @ v
+    else:
+        bias = mask
+    options = {"bias": bias, "scale": scale, "soft_cap": soft_cap, "sinks": sinks}
+    return definition.attention(*tensors, kept=kept, **options)[0]
 
 
 def cases(size: str, dtype: str) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
+import definition
 import pytest
 
 try:
@@ -35,20 +36,12 @@ def tensors(rows: int, keys: int | None = None, batch: int = 1) -> list[Any]:
     return [randn(batch, *size, DEPTH, seed=seed) for seed, size in enumerate(sizes)]
 
 
-def expected(given: list[Any], kept: Any, others: dict[str, Any]) -> Any:
-    """In float64, by definition. kept: boolean, broadcast to (batch, heads, rows, keys)."""
-    q, k, v = (one.double() for one in given)
-    k, v = (one.repeat_interleave(q.shape[1] // one.shape[1], 1) for one in (k, v))
-    scores = q @ k.transpose(2, 3) * others.get("scaling", DEPTH**-0.5)
-    if cap := others.get("softcap"):
-        scores = cap * torch.tanh(scores / cap)
-    if (bias := others.get("position_bias")) is not None:
-        scores = scores + bias.double()
-    weights = scores.masked_fill(~kept, -torch.inf).exp()
-    sums = weights.sum(-1, keepdim=True)
-    if (sinks := others.get("s_aux")) is not None:
-        sums = sums + sinks.double().exp()[:, None, None]
-    return (weights / sums).nan_to_num(0) @ v
+def expected(operands: list[Any], kept: Any, others: dict[str, Any]) -> Any:
+    """kept: boolean, broadcast to (batch, heads, rows, keys)."""
+    scale, cap = others.get("scaling", DEPTH**-0.5), others.get("softcap")
+    bias, sinks = others.get("position_bias"), others.get("s_aux")
+    options = {"bias": bias, "scale": scale, "soft_cap": cap, "sinks": sinks}
+    return definition.attention(*operands, kept=kept, **options)[0]
 
 
 def same_documents(ends: list[int]) -> Any:
