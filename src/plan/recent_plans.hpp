@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <deque>
 #include <mutex>
@@ -29,13 +30,14 @@ private:
 
     std::optional<Plan> find_cached(const Key& key) {
         const std::lock_guard lock(mutex_);
-        for (const auto& [cached_key, plan] : plans_)
-            if (cached_key == key) return plan;
-        return std::nullopt;
+        const auto cached = std::ranges::find(plans_, key, &std::pair<Key, Plan>::first);
+        if (cached == plans_.end()) return std::nullopt;
+        std::rotate(plans_.begin(), cached, cached + 1);
+        return plans_.front().second;
     }
 
     std::mutex mutex_;
-    std::deque<std::pair<Key, Plan>> plans_; // the newest first
+    std::deque<std::pair<Key, Plan>> plans_; // the last used first
 };
 
 } // namespace maskwise
