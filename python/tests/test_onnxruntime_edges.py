@@ -235,7 +235,7 @@ def test_a_number_with_more_dimensions_than_the_result() -> None:
     session = session_of(reshaped(nodes, feeds, constants, "half", 17), is_claimed=False)
     half = constants["half"].reshape(1)
     session.run(None, {**feeds, "whole": half, "shape": np.ones(4, np.int64)})
-    with pytest.raises(Exception, match=r"\{1,1,1,1,1\}, by the model one element of at most 4"):
+    with pytest.raises(Exception, match=r"\{1,1,1,1,1\}, but the model says one element of at most 4"):
         session.run(None, {**feeds, "whole": half, "shape": np.ones(5, np.int64)})
 
 

@@ -16,7 +16,7 @@ bool is_transpose(const op* op) {
     return op != nullptr && op->kind == op_kind::static_transpose;
 }
 
-std::vector<int> as_it_is(std::size_t rank) {
+std::vector<int> identity_order(std::size_t rank) {
     std::vector<int> order(rank);
     std::iota(order.begin(), order.end(), 0);
     return order;
@@ -30,105 +30,106 @@ public:
     std::optional<attention_chain> find();
 
 private:
-    const op* own_maker(std::size_t value) const;
-    bool follow_input(const logical_tensor& input, bool is_turned, bool may_scale,
-                      matrix_input& found);
-    bool take_factor(const op& maker, matrix_input& found);
+    const op* exclusive_maker(std::size_t value) const;
+    bool follow_input(const logical_tensor& input, bool is_transposed, bool may_scale,
+                      matrix_input& operand);
+    bool take_factor(const op& maker, matrix_input& operand);
     void follow_result();
 
     const row_chain& chain_;
     const match_policy& policy_;
-    attention_chain found_;
+    attention_chain attention_;
 };
 
-// The operator that makes a value which the attention alone reads.
-const op* attention_finder::own_maker(std::size_t value) const {
+// The operator that produces the value, if only the attention reads it; else null.
+const op* attention_finder::exclusive_maker(std::size_t value) const {
     const op* const maker = policy_.maker(value);
-    const bool is_own = maker != nullptr && policy_.only_reader(value) != nullptr;
-    return is_own && policy_.may_take(*maker) ? maker : nullptr;
+    const bool is_exclusive = maker != nullptr && policy_.only_reader(value) != nullptr;
+    return is_exclusive && policy_.may_take(*maker) ? maker : nullptr;
 }
 
-// A number that multiplies or divides the matrix, and leaves its rank.
-bool attention_finder::take_factor(const op& maker, matrix_input& found) {
+// Takes an operator that multiplies or divides the matrix by one number and keeps its rank.
+bool attention_finder::take_factor(const op& maker, matrix_input& operand) {
     const bool divides = maker.kind == op_kind::divide;
-    if (found_.numbers.size() == max_numbers || (!divides && maker.kind != op_kind::multiply))
+    if (attention_.numbers.size() == max_numbers || (!divides && maker.kind != op_kind::multiply))
         return false;
     const std::size_t number = is_one_element(maker.inputs[1]) ? 1 : 0;
     const logical_tensor &side = maker.inputs[number], &matrix = maker.inputs[1 - number];
     if (!is_one_element(side) || (divides && number == 0) || !matrix.rank_known ||
         side.extents.rank() > matrix.extents.rank() || is_one_element(matrix))
         return false;
-    found_.factors.push_back({divides ? row_operator::divide : row_operator::multiply,
-                              chain_.operands.size() + found_.numbers.size()});
-    found_.numbers.push_back(side);
-    found.tensor = matrix;
+    attention_.factors.push_back({divides ? row_operator::divide : row_operator::multiply,
+                                  chain_.operands.size() + attention_.numbers.size()});
+    attention_.numbers.push_back(side);
+    operand.tensor = matrix;
     return true;
 }
 
-// From a MatMul's input up through what becomes strides or a factor.
-bool attention_finder::follow_input(const logical_tensor& input, bool is_turned, bool may_scale,
-                                    matrix_input& found) {
+// Follows a MatMul's input upwards through transposes, which become strides, and through factors.
+bool attention_finder::follow_input(const logical_tensor& input, bool is_transposed, bool may_scale,
+                                    matrix_input& operand) {
     const int rank = input.extents.rank();
     if (!input.rank_known || rank < 2) return false;
-    found = {input, as_it_is(static_cast<std::size_t>(rank))};
-    if (is_turned) std::swap(found.order.end()[-1], found.order.end()[-2]);
+    operand = {input, identity_order(static_cast<std::size_t>(rank))};
+    if (is_transposed) std::swap(operand.order.end()[-1], operand.order.end()[-2]);
     for (;;) {
-        const op* const maker = policy_.maker(found.tensor.id);
+        const op* const maker = policy_.maker(operand.tensor.id);
         if (is_transpose(maker) && !is_order(maker->order)) return false;
-        if (maker == nullptr || own_maker(found.tensor.id) == nullptr) return true;
-        if (is_transpose(maker) && maker->order.size() == found.order.size()) {
-            for (int& d : found.order)
+        if (maker == nullptr || exclusive_maker(operand.tensor.id) == nullptr) return true;
+        if (is_transpose(maker) && maker->order.size() == operand.order.size()) {
+            for (int& d : operand.order)
                 d = static_cast<int>(maker->order[static_cast<std::size_t>(d)]);
-            found.tensor = maker->inputs[0];
-        } else if (!may_scale || !take_factor(*maker, found)) {
+            operand.tensor = maker->inputs[0];
+        } else if (!may_scale || !take_factor(*maker, operand)) {
             return true;
         }
-        found_.op_ids.push_back(maker->id);
+        attention_.op_ids.push_back(maker->id);
     }
 }
 
-// Down through the operators that move the result.
+// Follows the result downwards through operators that transpose or reorder it.
 void attention_finder::follow_result() {
     for (;;) {
-        const op* const user = policy_.only_reader(found_.dst);
+        const op* const user = policy_.only_reader(attention_.dst);
         if (user == nullptr || !policy_.may_take(*user)) return;
         if (is_transpose(user)) {
-            if (user->order.size() != found_.order.size() || !is_order(user->order)) return;
-            found_.order = joined(found_.order, user->order);
+            if (user->order.size() != attention_.order.size() || !is_order(user->order)) return;
+            attention_.order = joined(attention_.order, user->order);
         } else if (user->kind != op_kind::reorder) {
             return;
         }
-        found_.op_ids.push_back(user->id);
-        found_.dst = user->outputs[0].id;
+        attention_.op_ids.push_back(user->id);
+        attention_.dst = user->outputs[0].id;
     }
 }
 
 std::optional<attention_chain> attention_finder::find() {
-    const op* const scores = own_maker(chain_.scores);
+    const op* const scores = exclusive_maker(chain_.scores);
     const op* const product = policy_.only_reader(chain_.result);
     if (!chain_.soft_max || chain_.quantize || !is_product(scores) || !is_product(product) ||
         !policy_.may_take(*product) || scores->outputs[0].type != data_type::f32 ||
         product->transpose_a || product->inputs[0].id != chain_.result)
         return std::nullopt;
-    found_.op_ids = chain_.op_ids;
-    found_.op_ids.insert(found_.op_ids.end(), {scores->id, product->id});
-    found_.weights_type = product->inputs[0].type;
-    found_.dst = product->outputs[0].id;
+    attention_.op_ids = chain_.op_ids;
+    attention_.op_ids.insert(attention_.op_ids.end(), {scores->id, product->id});
+    attention_.weights_type = product->inputs[0].type;
+    attention_.dst = product->outputs[0].id;
     const bool scales = policy_.may_scale_scores();
-    if (!follow_input(scores->inputs[0], scores->transpose_a, scales, found_.query) ||
-        !follow_input(scores->inputs[1], !scores->transpose_b, scales, found_.key) ||
-        !follow_input(product->inputs[1], product->transpose_b, false, found_.value))
+    if (!follow_input(scores->inputs[0], scores->transpose_a, scales, attention_.query) ||
+        !follow_input(scores->inputs[1], !scores->transpose_b, scales, attention_.key) ||
+        !follow_input(product->inputs[1], product->transpose_b, false, attention_.value))
         return std::nullopt;
-    found_.order = as_it_is(
-        std::max({found_.query.order.size(), found_.key.order.size(), found_.value.order.size()}));
+    attention_.order =
+        identity_order(std::max({attention_.query.order.size(), attention_.key.order.size(),
+                                 attention_.value.order.size()}));
     follow_result();
-    return std::move(found_);
+    return std::move(attention_);
 }
 
 } // namespace
 
 bool is_order(const std::vector<std::int64_t>& order) {
-    return std::ranges::is_permutation(order, as_it_is(order.size()));
+    return std::ranges::is_permutation(order, identity_order(order.size()));
 }
 
 std::optional<std::vector<int>> order_for(int rank, const std::vector<int>& order) {
@@ -137,7 +138,7 @@ std::optional<std::vector<int>> order_for(int rank, const std::vector<int>& orde
     for (int d = 0; d + 2 < known; ++d)
         if (order[static_cast<std::size_t>(d)] != d) return std::nullopt;
     if (rank < 2) return std::nullopt;
-    std::vector<int> moved = as_it_is(static_cast<std::size_t>(rank));
+    std::vector<int> moved = identity_order(static_cast<std::size_t>(rank));
     for (int d = 1; d <= 2; ++d) moved.end()[-d] = order.end()[-d] - known + rank;
     return moved;
 }
@@ -156,13 +157,13 @@ std::optional<attention_chain> find_attention(const row_chain& chain, const matc
 std::optional<attention_chain> find_attention(const std::vector<op>& partition,
                                               const std::vector<std::size_t>& output_ids,
                                               const row_chain& chain) {
-    auto found = find_attention(chain, partition_policy(partition, output_ids));
+    auto attention = find_attention(chain, partition_policy(partition, output_ids));
     const auto leaves = [&](std::size_t id) {
-        return id == found->dst || (chain.statistics && id == chain.statistics->id);
+        return id == attention->dst || (chain.statistics && id == chain.statistics->id);
     };
-    const bool is_whole = found && found->op_ids.size() == partition.size() &&
+    const bool is_whole = attention && attention->op_ids.size() == partition.size() &&
                           std::ranges::all_of(output_ids, leaves);
-    return is_whole ? std::move(found) : std::nullopt;
+    return is_whole ? std::move(attention) : std::nullopt;
 }
 
 } // namespace maskwise::fusion

@@ -35,7 +35,7 @@ public:
 
     void take(const row_causal_select& step) { take_fill(step.side); }
 
-    attention_form made() && { return std::move(form_); }
+    attention_form form() && { return std::move(form_); }
 
 private:
     static void require(bool holds, const char* reason_against) {
@@ -67,8 +67,8 @@ score_factor factor_of(const row_combine& step, std::span<const float> operands)
     return {operands[step.side], step.op == row_operator::divide};
 }
 
-float scaled(float value, std::span<const row_combine> by, std::span<const float> operands) {
-    for (const row_combine& step : by) {
+float scaled(float value, std::span<const row_combine> factors, std::span<const float> operands) {
+    for (const row_combine& step : factors) {
         const auto [number, divides] = factor_of(step, operands);
         value = divides ? value / number : value * number;
     }
@@ -94,11 +94,11 @@ attention_form make_attention_form(const row_chain& chain,
     form_maker maker(is_number);
     for (const auto& step : chain.steps)
         std::visit([&](const auto& kind) { maker.take(kind); }, step);
-    return std::move(maker).made();
+    return std::move(maker).form();
 }
 
-// soft_cap * tanh(score / soft_cap): the scale holds the cap that the division takes out again.
-// Where the two leave f32's range, only the steps hold.
+// soft_cap * tanh(score / soft_cap): numbers.scale includes the factor soft_cap, which the division
+// removes. If both overflow f32, only `steps` are valid.
 attention_numbers attention_numbers_of(const attention_form& form,
                                        std::span<const float> operands) {
     attention_numbers numbers;

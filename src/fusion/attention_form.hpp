@@ -12,25 +12,25 @@
 
 namespace maskwise::fusion {
 
-// A chain's steps as attention computes them. Numbers stand for the chain's operands. Factors are
-// multiplications and divisions by one element, known at execution.
+// A chain's steps in the terms of attention. Indices are of the chain's operands. A factor
+// multiplies or divides by one element, which is known at execution.
 struct attention_form {
-    std::vector<row_combine> scale;   // before a Tanh
-    std::vector<row_combine> cap;     // after it
-    std::vector<row_combine> on_fill; // after the Select
+    std::vector<row_combine> scale;   // factors before a Tanh
+    std::vector<row_combine> cap;     // factors after the Tanh
+    std::vector<row_combine> on_fill; // factors after the Select
     bool has_tanh = false;
     bool cond_masks = false, bias_on_fill = false;
     std::optional<std::size_t> cond, bias;
     std::optional<std::size_t> fill; // one element; none without a Select
 };
 
-// The steps in the order that attention has: factors, Tanh, factors, bias, Select, factors, bias.
-// `is_number` tells of an operand whether it is one number. Throws argument_error for other
-// steps.
+// Steps must have this order: factors, Tanh, factors, bias, Select, factors, bias. `is_number` says
+// whether an operand is one number. Throws argument_error for other steps.
 attention_form make_attention_form(const row_chain& chain,
                                    const std::function<bool(std::size_t)>& is_number);
 
-// The numbers of an execution but its causal offset, of the operands' first elements.
+// The numbers of an execution, without its causal offset. `operands` are the first element of each
+// operand.
 attention_numbers attention_numbers_of(const attention_form& form, std::span<const float> operands);
 
 } // namespace maskwise::fusion

@@ -9,13 +9,13 @@
 
 namespace maskwise::fusion {
 
-// What runs as one: rows around a mask, or attention with these rows between its products.
+// Operators that run as one: rows around a mask, or attention with these rows between its products.
 struct block {
     row_chain rows;
     std::optional<attention_chain> attention;
 
-    // The tensors that enter: query, key and value, or the scores; the rows' operands; the numbers
-    // that scale query and key; terms of the causal offset.
+    // Ids of the inputs: query, key and value, or the scores; then the rows' operands, the numbers
+    // that scale query and key, and the terms of the causal offset.
     std::vector<std::size_t> inputs() const;
     std::size_t result() const { return attention ? attention->dst : rows.result; }
     const std::vector<std::size_t>& op_ids() const {

@@ -7,7 +7,8 @@ void require(bool holds, const char* reason_against) {
     if (!holds) throw no_chain{reason_against};
 }
 
-// The last two extents agree and are known: an index counts the scores' own rows and columns.
+// Whether the last two extents are known and equal, so that an index counts the scores' rows and
+// columns.
 bool has_matrix_of(const logical_tensor& a, const logical_tensor& b) {
     const int rank_a = a.extents.rank(), rank_b = b.extents.rank();
     if (!a.shape_known() || !b.shape_known() || rank_a < 2 || rank_b < 2) return false;
@@ -26,20 +27,21 @@ bool may_be_one_element(const logical_tensor& tensor) {
            (extents.rank() == 1 && (extents[0] == 1 || extents[0] == unknown_extent));
 }
 
-// From the comparison up to the row's GenIndex, through the operators that move the index.
+// Follows the row index from the comparison up to its GenIndex. The additions and subtractions on
+// the way become terms of the offset.
 void take_offset(std::size_t row_index, const logical_tensor& scores, const match_policy& policy,
                  row_chain& chain) {
     for (;;) {
         const op* maker = policy.maker(row_index);
         require(maker != nullptr && policy.only_reader(row_index) != nullptr,
-                "the mask's row index comes from outside, or is used there");
+                "the mask's row index is an input, or has other readers");
         chain.op_ids.push_back(maker->id);
         if (maker->kind == op_kind::gen_index)
             return require(is_index(*maker, 2, scores), "the mask's first index is not the row's");
         const bool is_subtracted = maker->kind == op_kind::subtract;
         require((is_subtracted || maker->kind == op_kind::add) &&
                     may_be_one_element(maker->inputs[1]),
-                "the mask's row index is made by other operators");
+                "the mask's row index is computed by other operators");
         require(chain.causal_offset.size() < max_offset_terms,
                 "the mask's row index is moved by too many numbers");
         chain.causal_offset.push_back({maker->inputs[1], is_subtracted});
@@ -53,7 +55,7 @@ void take_causal_mask(const op& select, const match_policy& policy, row_chain& c
     const std::size_t cond = select.inputs[0].id;
     const op& compare = *policy.maker(cond);
     require(compare.kind == op_kind::greater_equal && policy.only_reader(cond) == &select,
-            "the mask is made by operators other than GenIndex and GreaterEqual");
+            "the mask is computed by operators other than GenIndex and GreaterEqual");
     const logical_tensor& scores = select.inputs[1];
     const std::size_t row_index = compare.inputs[0].id, column_index = compare.inputs[1].id;
     const op* column = policy.maker(column_index);

@@ -10,7 +10,7 @@
 namespace maskwise::fusion {
 namespace {
 
-// An element-wise operator that a row may pass on its way, before the Select and after it.
+// An element-wise operator of a row, before or after the Select.
 struct row_form {
     op_kind kind;
     row_operator op;
@@ -28,16 +28,16 @@ constexpr row_form row_forms[] = {
 };
 
 const row_form* find_form(op_kind kind) {
-    const auto* const found = std::ranges::find(row_forms, kind, &row_form::kind);
-    return found == std::end(row_forms) ? nullptr : found;
+    const auto* const form = std::ranges::find(row_forms, kind, &row_form::kind);
+    return form == std::end(row_forms) ? nullptr : form;
 }
 
-// Of its inputs the row may be any from the first of these to the last.
+// The row may be any of the inputs [first, last].
 struct row_inputs {
     std::size_t first, last;
 };
 
-// Nothing where a row cannot pass the operator.
+// nullopt if the operator cannot be part of a row.
 std::optional<row_inputs> row_inputs_of(const op& op) {
     const row_form* form = find_form(op.kind);
     const bool is_select = op.kind == op_kind::select;
@@ -47,7 +47,7 @@ std::optional<row_inputs> row_inputs_of(const op& op) {
     return row_inputs{is_select ? 1U : 0U, inputs - 1};
 }
 
-// A value between two operators has the type that the graph gives it. Select moves values.
+// The rounding to the type of the operator's result. Select moves values, so it does not round.
 std::optional<row_step> rounding_of(const op& maker) {
     const data_type type = maker.outputs[0].type;
     if (maker.kind == op_kind::select) return std::nullopt;
@@ -56,7 +56,7 @@ std::optional<row_step> rounding_of(const op& maker) {
     return std::nullopt;
 }
 
-// A chain broadcasts as numpy does; `none` is left to oneDNN, which compares the shapes.
+// Chains broadcast as NumPy does. `none` is left to oneDNN, which compares the shapes.
 bool broadcasts(const op& op) {
     return !op.auto_broadcast || *op.auto_broadcast == "numpy";
 }
@@ -68,7 +68,7 @@ public:
     row_chain find(const op& start) {
         start.kind == op_kind::select ? take_select(start) : begin_with_soft_max(start);
         if (!policy_.may_begin_with(chain_.scores))
-            throw no_chain{"the scores are used outside the chain, too"};
+            throw no_chain{"the scores have readers outside the chain"};
         grow_down();
         grow_up();
         return std::move(chain_);
@@ -80,7 +80,7 @@ private:
         return chain_.operands.size() - 1;
     }
 
-    // An operator may take a step, one that rounds, and an operand; a SoftMax is to find room, too.
+    // An operator may add a step, a rounding step and an operand. One step is left for a SoftMax.
     bool is_full() const { return chain_.steps.size() + 3 > max_row_actions || !has_room(1); }
     bool has_room(std::size_t operands) const {
         return chain_.operands.size() + operands <= max_row_operands;
@@ -107,7 +107,7 @@ private:
 
 void chain_finder::take_select(const op& select) {
     const auto row = policy_.row_of(select, 1, 2);
-    if (!row) throw no_chain{"not exactly one source of the Select is made in the partition"};
+    if (!row) throw no_chain{"not exactly one source of the Select is computed in the partition"};
     if (!broadcasts(select)) throw no_chain{"the Select does not broadcast"};
     const bool is_causal = take_mask(select, *row == 1);
     chain_.steps.push_back(is_causal ? row_causal_select{add_operand(select.inputs[2])}
@@ -124,13 +124,13 @@ void chain_finder::begin_with_soft_max(const op& soft_max) {
     chain_.result = soft_max.outputs[0].id;
 }
 
-// False, and the chain unchanged, if cond is an operand like any other.
+// Returns false and leaves the chain unchanged if cond is an ordinary operand.
 bool chain_finder::take_mask(const op& select, bool keeps_row) {
     const std::size_t cond = select.inputs[0].id;
     if (policy_.maker(cond) == nullptr) return false;
     try {
         if (!keeps_row)
-            throw no_chain{"a mask made in the partition keeps the scores where it is false"};
+            throw no_chain{"a mask computed in the partition keeps the scores where it is false"};
         take_causal_mask(select, policy_, chain_);
         return true;
     } catch (const no_chain&) {
@@ -153,7 +153,7 @@ bool chain_finder::may_take_select(const op& select, std::size_t row) const {
            policy_.may_be_operand(select.inputs[3 - row].id);
 }
 
-// The operator as a step of the row, which is this input of it.
+// The operator as a step. Input number `row` of it is the row.
 std::optional<row_step> chain_finder::make_step(const op& user, std::size_t row) {
     if (user.kind == op_kind::select)
         return may_take_select(user, row) ? std::optional(make_select(user, row)) : std::nullopt;
@@ -199,7 +199,7 @@ void chain_finder::grow_down() {
     }
 }
 
-// After SoftMax only the type may change: TypeCast, and Quantize with one scale for all.
+// After SoftMax, only the type may change: TypeCast, or Quantize with one scale for all elements.
 bool chain_finder::take_below(const op& user) {
     if (chain_.soft_max && !policy_.may_follow_soft_max(user.inputs[0].type)) return false;
     if (user.kind == op_kind::type_cast) return take_cast(user);
@@ -221,7 +221,7 @@ bool chain_finder::take_quantize(const op& user) {
     return true;
 }
 
-// Statistics without a user are not made.
+// Statistics without a user are not computed.
 bool chain_finder::take_soft_max(const op& user) {
     if (!works_along(user, 1)) return false;
     const std::string mode = user.mode.value_or("none");

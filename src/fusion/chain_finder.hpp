@@ -5,8 +5,7 @@
 
 namespace maskwise::fusion {
 
-// The longest chain of rows that the policy allows around a Select, or around a SoftMax without
-// one. Throws no_chain.
+// The longest chain that the policy allows around `start`, a Select or a SoftMax. Throws no_chain.
 row_chain find_chain(const op& start, const match_policy& policy);
 
 } // namespace maskwise::fusion

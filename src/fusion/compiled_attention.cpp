@@ -23,13 +23,13 @@ static_assert(max_row_actions + max_numbers <= max_score_factors); // of scores,
 }
 
 std::vector<int> order_of(const dims& shape, const std::vector<int>& order) {
-    auto own = order_for(shape.rank(), order);
-    if (!own) require_rank(shape, static_cast<int>(order.size()));
-    return *std::move(own);
+    auto result = order_for(shape.rank(), order);
+    if (!result) require_rank(shape, static_cast<int>(order.size()));
+    return *std::move(result);
 }
 
-tensor_desc matrix_of(const tensor_desc& input, const matrix_input& from) {
-    const auto order = order_of(input.extents, from.order);
+tensor_desc matrix_of(const tensor_desc& input, const matrix_input& source) {
+    const auto order = order_of(input.extents, source.order);
     const tensor_desc whole = with_strides(input);
     tensor_desc matrix{input.type, {}, {}};
     for (const int d : order) {
@@ -39,13 +39,14 @@ tensor_desc matrix_of(const tensor_desc& input, const matrix_input& from) {
     return matrix;
 }
 
-// Repeats dimensions of extent 1, and those that are missing, as far as `to` has more.
-void expand(tensor_desc& matrix, const dims& to) {
-    const int missing = to.rank() - matrix.extents.rank();
-    dims strides = dims::filled(to.rank(), 0);
+// Broadcasts the matrix to the extents `target`.
+void expand(tensor_desc& matrix, const dims& target) {
+    const int missing = target.rank() - matrix.extents.rank();
+    dims strides = dims::filled(target.rank(), 0);
     for (int d = 0; d < matrix.extents.rank(); ++d)
-        if (matrix.extents[d] == to[missing + d]) strides[missing + d] = matrix.strides_bytes[d];
-    matrix.extents = to;
+        if (matrix.extents[d] == target[missing + d])
+            strides[missing + d] = matrix.strides_bytes[d];
+    matrix.extents = target;
     matrix.strides_bytes = strides;
 }
 
@@ -87,15 +88,15 @@ tensor_desc complete(const tensor_desc& output, const dims& extents) {
 
 void require_rank(const dims& shape, int rank) {
     if (shape.rank() != rank)
-        throw shape_error(to_string(shape) + ", by the model of " + std::to_string(rank) +
+        throw shape_error(to_string(shape) + ", but the model says " + std::to_string(rank) +
                           " dimensions");
 }
 
-compiled_attention::compiled_attention(const block& of, std::span<const tensor_desc> inputs,
+compiled_attention::compiled_attention(const block& matched, std::span<const tensor_desc> inputs,
                                        const block_outputs& outputs)
-    : offset_terms_(of.rows.causal_offset) {
-    const row_chain& chain = of.rows;
-    const attention_chain& attention = *of.attention;
+    : offset_terms_(matched.rows.causal_offset) {
+    const row_chain& chain = matched.rows;
+    const attention_chain& attention = *matched.attention;
     const auto operands = inputs.subspan(3, chain.operands.size() + attention.numbers.size());
     form_ = make_attention_form(chain, [&](std::size_t i) { return is_one_number(operands[i]); });
     form_.scale.insert(form_.scale.end(), attention.factors.begin(), attention.factors.end());
@@ -119,15 +120,16 @@ compiled_attention::compiled_attention(const block& of, std::span<const tensor_d
     plan_ = make_tile_plan(desc, active_isa());
 }
 
-// A cond or a bias may have more heads, rows and keys than the product of query and key.
+// Sets cond and bias, and broadcasts query and key to the scores' shape: a cond or a bias may have
+// more heads, rows and keys than the product of query and key.
 void compiled_attention::describe_scores(attention_desc& desc, const row_chain& chain,
                                          std::span<const tensor_desc> operands) const {
     tensor_desc &query = desc.query, &key = desc.key;
     dims scores = with_matrix(join_outer(query, key), from_end(query, 2), from_end(key, 2));
-    const auto take = [&](const std::optional<std::size_t>& operand, tensor_desc& to) {
+    const auto take = [&](const std::optional<std::size_t>& operand, tensor_desc& target) {
         if (!operand) return;
-        to = operands[*operand];
-        scores = broadcast(scores, to.extents);
+        target = operands[*operand];
+        scores = broadcast(scores, target.extents);
     };
     take(form_.cond, desc.cond);
     take(form_.bias, desc.bias);
@@ -137,7 +139,7 @@ void compiled_attention::describe_scores(attention_desc& desc, const row_chain& 
     expand(key, with_matrix(without_last(key.extents, 2), scores[rank - 1], from_end(key, 1)));
 }
 
-// Extents of the tensor that leaves: the result, moved.
+// The extents of dst: those of the result, transposed.
 void compiled_attention::describe_result(const attention_desc& desc,
                                          const attention_chain& attention) {
     const dims result = with_matrix(join_outer(desc.query, desc.value), from_end(desc.query, 2),
@@ -146,14 +148,15 @@ void compiled_attention::describe_result(const attention_desc& desc,
     for (const int d : dst_order_) dst_.push_back(result[d]);
 }
 
-// Every operand but cond and bias. With more dimensions it would give the result more, too.
+// Every operand except cond and bias must be one number. Its rank is at most dst's, or it would
+// raise the rank of the result.
 void compiled_attention::take_numbers(std::span<const tensor_desc> operands) {
     for (std::size_t i = 0; i < operands.size(); ++i) {
         const bool is_number = i != form_.cond && i != form_.bias;
         number_types_.push_back(is_number ? operands[i].type : data_type::undef);
         if (is_number && (!is_one_number(operands[i]) || operands[i].extents.rank() > dst_.rank()))
             throw shape_error(to_string(operands[i].extents) +
-                              ", by the model one element of at most " +
+                              ", but the model says one element of at most " +
                               std::to_string(dst_.rank()) + " dimensions");
     }
 }
@@ -176,21 +179,21 @@ void compiled_attention::describe_outputs(attention_desc& desc,
         desc.dst.strides_bytes[dst_order_[d]] = dst.strides_bytes[static_cast<int>(d)];
     }
     if (outputs.statistics.type == data_type::undef) return;
-    const tensor_desc given = complete(outputs.statistics, statistics());
-    desc.statistics = {given.type, without_last(given.extents, 1),
-                       without_last(given.strides_bytes, 1)};
+    const tensor_desc completed = complete(outputs.statistics, statistics());
+    desc.statistics = {completed.type, without_last(completed.extents, 1),
+                       without_last(completed.strides_bytes, 1)};
 }
 
-compiled_attention::call compiled_attention::bind(const block_addresses& given) const {
-    const auto inputs = given.inputs;
+compiled_attention::call compiled_attention::bind(const block_addresses& addresses) const {
+    const auto inputs = addresses.inputs;
     const auto operands = inputs.subspan(3, number_types_.size());
     const auto address = [&](const std::optional<std::size_t>& operand) {
         return operand ? operands[*operand] : nullptr;
     };
-    const attention_operands at{inputs[0],           inputs[1],           inputs[2],
-                                address(form_.cond), address(form_.bias), given.dst,
-                                given.statistics};
-    require_addresses(plan_->desc, at);
+    const attention_operands pointers{inputs[0],           inputs[1],           inputs[2],
+                                      address(form_.cond), address(form_.bias), addresses.dst,
+                                      addresses.statistics};
+    require_addresses(plan_->desc, pointers);
     std::array<float, max_row_operands + max_numbers> values{};
     for (std::size_t i = 0; i < operands.size(); ++i) {
         if (number_types_[i] == data_type::undef) continue;
@@ -201,15 +204,15 @@ compiled_attention::call compiled_attention::bind(const block_addresses& given) 
     attention_numbers numbers = attention_numbers_of(form_, values);
     if (plan_->numbers.causal_offset)
         numbers.causal_offset = offset_of(offset_terms_, inputs.subspan(3 + operands.size()));
-    return {at, numbers};
+    return {pointers, numbers};
 }
 
-void compiled_attention::run(const block_addresses& at, const parallel_loop* loop,
+void compiled_attention::run(const block_addresses& addresses, const parallel_loop* loop,
                              block_scratch* memory) const {
-    const call now = bind(at);
+    const call bound = bind(addresses);
     const parallel_loop alone = calling_thread();
     if (loop != nullptr && products_of(*plan_) < host_parallel_from_products) loop = &alone;
-    run_attention(*plan_, now.at, now.numbers, loop, memory);
+    run_attention(*plan_, bound.operands, bound.numbers, loop, memory);
 }
 
 } // namespace maskwise::fusion

@@ -2,10 +2,10 @@
 
 namespace maskwise::fusion {
 
-void append(operand_shapes& to, const tensor_desc& desc) {
-    to.push_back(desc.extents.rank());
-    to.insert(to.end(), desc.extents.begin(), desc.extents.end());
-    to.insert(to.end(), desc.strides_bytes.begin(), desc.strides_bytes.end());
+void append(operand_shapes& shapes, const tensor_desc& desc) {
+    shapes.push_back(desc.extents.rank());
+    shapes.insert(shapes.end(), desc.extents.begin(), desc.extents.end());
+    shapes.insert(shapes.end(), desc.strides_bytes.begin(), desc.strides_bytes.end());
 }
 
 } // namespace maskwise::fusion

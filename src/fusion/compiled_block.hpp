@@ -12,16 +12,16 @@
 
 namespace maskwise::fusion {
 
-// Scratch memory of blocks that mostly run one after another.
+// Scratch shared by blocks that mostly run one after another.
 class block_scratch : public scratch_pool<scratch_memory> {
 public:
     block_scratch() : scratch_pool(most_cached) {}
 };
 
-// Outputs without strides are dense, of the extents that follow.
+// Outputs without strides are dense, with the inferred extents.
 struct block_outputs {
     tensor_desc dst;
-    tensor_desc statistics = {}; // where the block has them
+    tensor_desc statistics = {}; // only if the block has them
     attention_order order = attention_order::tiles;
 };
 
@@ -31,7 +31,7 @@ struct block_addresses {
     void* statistics = nullptr;
 };
 
-// A block for inputs of certain shapes. Any number of threads may run it at once.
+// A block, compiled for the shapes of its inputs. Any number of threads may run it at once.
 class compiled_block {
 public:
     virtual ~compiled_block() = default;
@@ -39,30 +39,29 @@ public:
     // Extents of the outputs.
     virtual const dims& dst() const = 0;
     virtual dims statistics() const = 0;
-    // The threads are the loop's, or oneTBB's where it is null; attention without a pool keeps
-    // memory of its own. Throws argument_error where an address of a tensor with elements is
-    // null, bad_alloc, and what the loop throws.
-    virtual void run(const block_addresses& at, const parallel_loop* loop = nullptr,
+    // The threads are the loop's, or oneTBB's if `loop` is null. Without `memory`, attention uses
+    // its plan's scratch. Throws argument_error if a tensor with elements has a null address,
+    // bad_alloc, and what the loop throws.
+    virtual void run(const block_addresses& addresses, const parallel_loop* loop = nullptr,
                      block_scratch* memory = nullptr) const = 0;
-    // For verbose lines: its plan.
+    // The plan, for verbose lines.
     virtual std::string describe() const = 0;
-    // Null where rows are all of it.
+    // Null for a block without attention.
     virtual const tile_plan* attention() const { return nullptr; }
 };
 
-inline std::string to_string(const compiled_block& of) {
-    return of.describe();
+inline std::string to_string(const compiled_block& compiled) {
+    return compiled.describe();
 }
 
-// `inputs` are described in the order of block::inputs(), dense where without strides. Throws
-// shape_error where shapes do not fit each other, and argument_error for steps and types that
-// cannot be run.
-std::shared_ptr<const compiled_block> compile(const block& of, std::span<const tensor_desc> inputs,
-                                              const block_outputs& outputs);
+// `inputs` are in the order of block::inputs(), and dense if without strides. Throws shape_error if
+// shapes do not match, and argument_error for unsupported steps and types.
+std::shared_ptr<const compiled_block>
+compile(const block& matched, std::span<const tensor_desc> inputs, const block_outputs& outputs);
 
-// All that differs between the calls of a block: what is known of each operand but its type.
+// Ranks, extents and strides of all operands: everything that can differ between calls of a block.
 using operand_shapes = std::vector<std::int64_t>;
-void append(operand_shapes& to, const tensor_desc& desc);
+void append(operand_shapes& shapes, const tensor_desc& desc);
 
 using recent_blocks = recent_plans<operand_shapes, std::shared_ptr<const compiled_block>>;
 

@@ -8,7 +8,7 @@
 namespace maskwise::fusion {
 namespace {
 
-// The operators of `missing` that make the value, in topological order.
+// Moves the operators of `missing` that the value depends on to `ordered`, in topological order.
 void add_makers(std::size_t value, const graph_index& values, std::set<std::size_t>& missing,
                 std::vector<op>& ordered) {
     const op* maker = values.maker(value);
@@ -17,18 +17,19 @@ void add_makers(std::size_t value, const graph_index& values, std::set<std::size
     ordered.push_back(*maker);
 }
 
-// No value but the chain's results is used by others: GenIndex counts here, since among single
-// operators it needs the tensor that it takes its shape from.
+// Whether only the chain's results have readers outside the chain. GenIndex counts as a reader of
+// the tensor that gives its shape.
 bool is_closed(const merged_chain& merged, const graph_index& values) {
     const row_chain& chain = merged.chain;
-    const std::set<std::size_t> own(chain.op_ids.begin(), chain.op_ids.end());
+    const std::set<std::size_t> members(chain.op_ids.begin(), chain.op_ids.end());
     const auto is_result = [&](std::size_t value) {
         return value == chain.result || (chain.statistics && value == chain.statistics->id);
     };
     const auto is_inner = [&](const logical_tensor& value) {
         const auto users = values.users(value.id);
-        return !users.empty() &&
-               std::ranges::all_of(users, [&](const op* user) { return own.contains(user->id); });
+        return !users.empty() && std::ranges::all_of(users, [&](const op* user) {
+            return members.contains(user->id);
+        });
     };
     return std::ranges::all_of(merged.ops, [&](const op& op) {
         return std::ranges::all_of(op.outputs, [&](const logical_tensor& value) {
@@ -39,11 +40,11 @@ bool is_closed(const merged_chain& merged, const graph_index& values) {
 
 std::optional<merged_chain> find_merged(const op& select, const match_policy& policy) {
     try {
-        merged_chain found{find_chain(select, policy), {}};
-        if (!found.chain.soft_max) return std::nullopt;
-        std::set<std::size_t> members(found.chain.op_ids.begin(), found.chain.op_ids.end());
-        add_makers(found.chain.result, policy.values(), members, found.ops);
-        if (is_closed(found, policy.values())) return found;
+        merged_chain merged{find_chain(select, policy), {}};
+        if (!merged.chain.soft_max) return std::nullopt;
+        std::set<std::size_t> members(merged.chain.op_ids.begin(), merged.chain.op_ids.end());
+        add_makers(merged.chain.result, policy.values(), members, merged.ops);
+        if (is_closed(merged, policy.values())) return merged;
     } catch (const no_chain&) { // the operators stay apart
     }
     return std::nullopt;
@@ -71,17 +72,17 @@ std::optional<row_chain> find_row_chain(const std::vector<op>& ops,
 std::vector<merged_chain> find_row_chains(std::span<const op> graph,
                                           const op_filter& stands_alone) {
     graph_policy policy(graph, stands_alone);
-    std::vector<merged_chain> found;
+    std::vector<merged_chain> chains;
     for (const op& op : graph) {
         if (op.kind != op_kind::select || !policy.may_take(op) ||
             !computes_in_f32(op.outputs[0].type))
             continue;
         if (auto merged = find_merged(op, policy)) {
             policy.mark_taken(merged->chain.op_ids);
-            found.push_back(std::move(*merged));
+            chains.push_back(std::move(*merged));
         }
     }
-    return found;
+    return chains;
 }
 
 } // namespace maskwise::fusion

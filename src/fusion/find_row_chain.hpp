@@ -10,23 +10,22 @@
 
 namespace maskwise::fusion {
 
-// Finds the chain in a partition given by its operators in topological order and the ids of its
-// output ports. Nothing is returned, and `reason` says why, where the partition has no such chain
-// or comes only near one: two Selects, a value used twice, SoftMax along another axis, a mask made
-// of other operators.
+// Finds the chain of a partition. `ops` are in topological order; `output_ids` are its output
+// ports. Returns nullopt and sets `reason` if the partition is not such a chain: two Selects, a
+// value used twice, SoftMax along another axis, a mask computed by other operators.
 std::optional<row_chain> find_row_chain(const std::vector<op>& ops,
                                         const std::vector<std::size_t>& output_ids,
                                         std::string& reason);
 
-// A chain of operators that are partitions of their own so far.
+// A chain of operators that are single partitions so far.
 struct merged_chain {
     row_chain chain;
-    std::vector<op> ops; // in topological order; the last makes the result
+    std::vector<op> ops; // in topological order; the last produces the result
 };
 
-// The chains of a Select and a SoftMax in a graph. Each operator is in one chain at most;
-// `stands_alone` tells by id which operators may be taken. Shapes must be known where they decide
-// which input is the row. Linear in the size of the graph.
+// The chains with a Select and a SoftMax in a graph. Each operator is in at most one chain.
+// `stands_alone` says by id which operators may be taken. If an operator has two possible rows,
+// their shapes must be known. Linear in the size of the graph.
 std::vector<merged_chain> find_row_chains(std::span<const op> graph, const op_filter& stands_alone);
 
 } // namespace maskwise::fusion

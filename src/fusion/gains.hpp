@@ -8,8 +8,8 @@
 
 namespace maskwise::fusion {
 
-// From `least` to `most` of its unit Maskwise is faster than the host's own kernels; outside the
-// operators stay the host's.
+// Maskwise is faster than the host's kernels from `least` to `most` of `unit`. Outside this range
+// the host keeps its operators.
 struct gain {
     const char *host, *kind, *unit;
     std::int64_t least, most;
@@ -21,8 +21,8 @@ struct gain {
     }
 };
 
-// Every bound of size at which a host decides. Bounds that are no number stand where the host asks:
-// onednn/partition/gains.cpp, and block_claims.cpp and claims.cpp of the integrations.
+// Every size at which a host's decision changes. Conditions other than sizes are in
+// onednn/partition/gains.cpp, and in block_claims.cpp and claims.cpp of the integrations.
 namespace gains {
 
 inline constexpr std::int64_t no_bound = std::numeric_limits<std::int64_t>::max();

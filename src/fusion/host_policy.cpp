@@ -11,7 +11,7 @@
 namespace maskwise::fusion {
 namespace {
 
-// The result has the MatMuls' rank.
+// Whether no mask has a higher rank than the MatMuls.
 bool masks_fit(const row_chain& chain, const attention_chain& attention) {
     return std::ranges::all_of(chain.operands, [&](const logical_tensor& operand) {
         return operand.rank_known &&
@@ -19,7 +19,7 @@ bool masks_fit(const row_chain& chain, const attention_chain& attention) {
     });
 }
 
-// Throws argument_error where the kernels of attention cannot do what the chain does.
+// Throws argument_error if the attention kernels do not support the chain.
 void require_form(const row_chain& chain) {
     const auto is_number = [&](std::size_t i) {
         return is_one_element(chain.operands[i]) && computes_in_f32(chain.operands[i].type);
@@ -30,18 +30,18 @@ void require_form(const row_chain& chain) {
 } // namespace
 
 bool host_policy::comes_from_product(std::size_t value, int depth) const {
-    const op* const made_by = maker(value);
-    if (made_by == nullptr || depth == 0) return false;
-    if (made_by->kind == op_kind::mat_mul) return true;
-    if (made_by->kind == op_kind::soft_max || made_by->kind == op_kind::static_transpose)
+    const op* const producer = maker(value);
+    if (producer == nullptr || depth == 0) return false;
+    if (producer->kind == op_kind::mat_mul) return true;
+    if (producer->kind == op_kind::soft_max || producer->kind == op_kind::static_transpose)
         return false;
-    return std::ranges::any_of(made_by->inputs, [&](const logical_tensor& input) {
+    return std::ranges::any_of(producer->inputs, [&](const logical_tensor& input) {
         return comes_from_product(input.id, depth - 1);
     });
 }
 
-// Scores are not one number, and rather no constant, the result of a MatMul or another operator,
-// and the larger shape.
+// Scores are never one number. The row is the input that is more likely the scores: not a constant,
+// the result of a MatMul, the result of any operator, the larger shape, in this order.
 std::optional<std::size_t> host_policy::row_of(const op& user, std::size_t a, std::size_t b) const {
     if (a == b) return a;
     const auto badness = [&](std::size_t i) {
@@ -60,14 +60,15 @@ std::optional<std::size_t> host_policy::row_of(const op& user, std::size_t a, st
 }
 
 block find_block(const op& soft_max, const match_policy& policy) {
-    block found{find_chain(soft_max, policy), {}};
+    block matched{find_chain(soft_max, policy), {}};
     try {
-        require_form(found.rows);
-        found.attention = find_attention(found.rows, policy);
-        if (found.attention && !masks_fit(found.rows, *found.attention)) found.attention.reset();
+        require_form(matched.rows);
+        matched.attention = find_attention(matched.rows, policy);
+        if (matched.attention && !masks_fit(matched.rows, *matched.attention))
+            matched.attention.reset();
     } catch (const error&) { // rows
     }
-    return found;
+    return matched;
 }
 
 } // namespace maskwise::fusion

@@ -12,10 +12,10 @@ namespace maskwise::fusion {
 
 // Matching policy for hosts that replace a chain by one node: every inner value has exactly one
 // consumer and is not a graph output. The kernels broadcast, so any input of an operator may be the
-// row; it is the one that looks like scores.
+// row: it is the one that is most likely the scores.
 class host_policy : public match_policy {
 public:
-    // Operators of what is claimed are no longer free for the next.
+    // Later blocks may not take these operators.
     void mark_taken(std::span<const std::size_t> op_ids) {
         taken_.insert(op_ids.begin(), op_ids.end());
     }
@@ -34,8 +34,8 @@ private:
     std::set<std::size_t> taken_;
 };
 
-// What is around a SoftMax along the last dimension: attention where its kernels can do what the
-// chain does, else rows. Throws no_chain where there are not even rows.
+// The block around a SoftMax along the last dimension: attention if its kernels support the chain,
+// else rows. Throws no_chain if there are no rows either.
 block find_block(const op& soft_max, const match_policy& policy);
 
 } // namespace maskwise::fusion

@@ -11,7 +11,7 @@
 
 namespace maskwise::fusion {
 
-// Thrown while a chain is searched, caught by find_row_chain and find_row_chains.
+// Thrown during the search for a chain, with the reason why there is none.
 struct no_chain {
     std::string reason;
 };
@@ -24,26 +24,26 @@ public:
 
     const graph_index& values() const { return values_; }
     const op* maker(std::size_t value) const { return values_.maker(value); }
-    // The value's only consumer; null if there are several, or the value leaves.
+    // The value's only consumer; null if it has several or is an output.
     const op* only_reader(std::size_t value) const {
         return leaves(value) ? nullptr : values_.only_reader(value);
     }
 
     virtual bool may_take(const op&) const { return true; }
-    // Whether the value is needed outside, apart from its readers here.
+    // Whether the value is an output.
     virtual bool leaves(std::size_t value) const = 0;
-    // Which of two inputs is the row; nothing if both may be.
+    // Which of two inputs is the row; nullopt if that is ambiguous.
     virtual std::optional<std::size_t> row_of(const op& user, std::size_t a,
                                               std::size_t b) const = 0;
     virtual bool may_begin_with(std::size_t) const { return true; }
     virtual bool may_be_operand(std::size_t) const { return true; }
-    // Whether a TypeCast may be the first operator: a part that ends in one rounds otherwise.
+    // Whether a TypeCast may be the first operator. A oneDNN part that ends in a TypeCast would
+    // round differently.
     virtual bool may_begin_with_cast() const { return false; }
-    // Whether an operator may take SoftMax's result of that type, to which the chain does not
-    // round.
+    // Whether an operator may follow a SoftMax whose result has this type, although the chain does
+    // not round to it.
     virtual bool may_follow_soft_max(data_type type) const = 0;
-    // Whether numbers that scale query and key may scale the scores instead, which rounds
-    // otherwise.
+    // Whether numbers that scale query and key may scale the scores instead, with other rounding.
     virtual bool may_scale_scores() const { return false; }
 
 protected:
@@ -53,8 +53,8 @@ private:
     graph_index values_;
 };
 
-// Inside one partition of oneDNN's the row is the input made there, and operands come from outside.
-// Rows are run in place, so nothing else reads the first value.
+// In a oneDNN partition, the row is the input that the partition computes, and operands are inputs
+// of the partition. Rows run in place, so nothing else may read the first value.
 class partition_policy : public match_policy {
 public:
     partition_policy(std::span<const op> partition, const std::vector<std::size_t>& output_ids)
@@ -70,15 +70,15 @@ private:
     const std::vector<std::size_t>& output_ids_;
 };
 
-// Among operators that are partitions by themselves, everything may come from outside. The row is
-// the input with the result's shape. If both have it, the row is the one that an operator of the
-// graph makes, or else the first. A value between two operators has its tensor's type.
+// Among single-operator partitions, any value may be an input. The row is the input with the
+// result's shape. If both have it, the row is the input that an operator of the graph computes,
+// else the first. A value between two operators has its tensor's type.
 class graph_policy : public match_policy {
 public:
     graph_policy(std::span<const op> graph, const op_filter& stands_alone)
         : match_policy(graph_index(graph, stands_alone)), stands_alone_(stands_alone) {}
 
-    // Each operator is in one chain at most.
+    // Later chains may not take these operators.
     void mark_taken(std::span<const std::size_t> op_ids) {
         taken_.insert(op_ids.begin(), op_ids.end());
     }
@@ -86,7 +86,7 @@ public:
     bool may_take(const op& op) const override {
         return !taken_.contains(op.id) && stands_alone_(op.id);
     }
-    // A value without a user leaves a graph.
+    // A value without a user is an output of the graph.
     bool leaves(std::size_t value) const override { return values().users(value).empty(); }
     std::optional<std::size_t> row_of(const op& user, std::size_t a, std::size_t b) const override;
     bool may_begin_with_cast() const override { return true; }

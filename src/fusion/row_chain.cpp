@@ -15,13 +15,13 @@ void require_offset_term(const tensor_desc& term) {
                              ", not by one i32");
 }
 
-std::int64_t offset_of(std::span<const offset_term> terms, std::span<const void* const> at) {
+std::int64_t offset_of(std::span<const offset_term> terms, std::span<const void* const> addresses) {
     std::int64_t sum = 0;
     for (std::size_t i = 0; i < terms.size(); ++i) {
-        if (at[i] == nullptr)
+        if (addresses[i] == nullptr)
             throw argument_error("tensor " + std::to_string(terms[i].tensor.id) + " has no memory");
         std::int32_t value = 0;
-        std::memcpy(&value, at[i], sizeof(value));
+        std::memcpy(&value, addresses[i], sizeof(value));
         sum += terms[i].is_subtracted ? -std::int64_t{value} : value;
     }
     return sum;

@@ -10,7 +10,7 @@
 
 namespace maskwise::fusion {
 
-// A term of a causal mask's offset: S_kv and S_q of a bottom-right mask, known at execution.
+// A term of a causal mask's offset, known at execution: S_kv or S_q of a bottom-right mask.
 struct offset_term {
     logical_tensor tensor;
     bool is_subtracted = false;
@@ -18,25 +18,25 @@ struct offset_term {
 
 inline constexpr std::size_t max_offset_terms = 8;
 
-// Throws argument_error where a term is not one i32.
+// Throws argument_error if the term is not one i32.
 void require_offset_term(const tensor_desc& term);
 
-// The sum of the terms at these addresses. Throws argument_error where one is null.
-std::int64_t offset_of(std::span<const offset_term> terms, std::span<const void* const> at);
+// The sum of the terms at these addresses. Throws argument_error if one is null.
+std::int64_t offset_of(std::span<const offset_term> terms, std::span<const void* const> addresses);
 
-// The chain of row operations around a Select: everything from the value that enters (the scores)
-// to the one that leaves. Values between are used by the chain alone.
+// The chain of row operations around a Select, from the scores to the result. Only the chain reads
+// the values between them.
 struct row_chain {
     std::size_t scores = 0; // tensor ids
     std::size_t result = 0;
     std::vector<logical_tensor> operands;
-    std::vector<row_step> steps; // operands by their places in `operands`
+    std::vector<row_step> steps; // with indices into `operands`
     std::optional<row_soft_max> soft_max;
-    std::optional<int> rank; // of the scores, if SoftMax's axis is the last one of that rank only
+    std::optional<int> rank; // of the scores, if SoftMax's axis is last only for that rank
     std::optional<row_quantize> quantize;
-    std::vector<offset_term> causal_offset;   // of a causal Select; the sum counts
+    std::vector<offset_term> causal_offset;   // of a causal Select; the offset is their sum
     std::optional<logical_tensor> statistics; // of a SoftMax in training, if used
-    std::vector<std::size_t> op_ids;          // of every operator the chain stands for
+    std::vector<std::size_t> op_ids;          // of every operator in the chain
 
     std::size_t length() const { return steps.size() + (soft_max ? 1 : 0); }
 };

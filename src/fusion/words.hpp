@@ -2,7 +2,7 @@
 
 #include "graph/graph_index.hpp"
 
-// A graph's words, which a fusion is told in.
+// The names of src/graph that the fusion code uses.
 namespace maskwise::fusion {
 
 using graph::graph_index;
