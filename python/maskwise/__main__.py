@@ -1,6 +1,6 @@
 """Checks this installation, tries each integration, and says what to type.
 
-`python -m maskwise run program.py ...` runs a program with Maskwise as torch's attention.
+`python -m maskwise run program.py ...` runs a program with maskwise.torch.install().
 """
 
 from __future__ import annotations

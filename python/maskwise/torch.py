@@ -1,8 +1,8 @@
-"""torch's attention on CPUs by Maskwise, for every caller in the process.
+"""torch's attention, where and masked_fill on CPUs by Maskwise, for every caller in the process.
 
     import maskwise.torch
 
-    maskwise.torch.install()         # torch.nn.functional.scaled_dot_product_attention
+    maskwise.torch.install()         # scaled_dot_product_attention, where, masked_fill
     maskwise.torch.uninstall()       # as it was
     with maskwise.torch.installed():
         ...
@@ -10,8 +10,9 @@
     torch.ops.maskwise.attention(query, key, value, attn_mask, ...)    # as an operator
 
 install() takes calls of float32, bfloat16 and float16 with neither gradients nor dropout, large
-enough to gain, and gives torch.nn.attention.varlen.varlen_attn a CPU kernel. All others stay
-torch's, as do compiled models. `python -m maskwise run program.py` installs for a program.
+enough to gain, and gives torch.nn.attention.varlen.varlen_attn a CPU kernel. It takes where and
+masked_fill of every type but boolean from 4096 elements. All others stay torch's, as do compiled
+models. `python -m maskwise run program.py` installs for a program.
 """
 
 # torch need not be there where the package is checked.
@@ -19,6 +20,7 @@ torch's, as do compiled models. `python -m maskwise run program.py` installs for
 
 from __future__ import annotations
 
+import warnings
 from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -28,8 +30,12 @@ from maskwise import _torch_version  # noqa: F401  # before what an older torch 
 # isort: split
 import torch
 from torch.nn.attention import SDPBackend
+from torch.utils._python_dispatch import _disable_current_modes
 
-from maskwise import _torch_op  # noqa: F401  # torch.ops.maskwise.attention
+from maskwise import (
+    _core,
+    _torch_op,  # noqa: F401  # torch.ops.maskwise.attention
+)
 from maskwise._attention import packed_attention
 from maskwise._call import AttentionCall
 from maskwise._native import run_native
@@ -168,6 +174,29 @@ def _flash_attention_forward(
     return out, sums, query.new_zeros(2, dtype=torch.uint64), unused, unused
 
 
+def _selects() -> tuple[torch.Tensor, ...]:
+    """Results of the kernels, of enough elements that Maskwise takes the calls."""
+    one = torch.arange(8192.0, device="cpu").view(64, 128)
+    mask = one.view(128, 64).T[:, :1] > 4000
+    return torch.where(mask, one, -one), one.masked_fill(mask, 2.5)
+
+
+def _install_selects() -> None:
+    """torch chooses its kernels in their first calls. The kernels read private data of torch's, so
+    their results are compared with torch's.
+    """
+    with _disable_current_modes(), torch.inference_mode():
+        wanted = _selects()
+        is_installed = _core.install_torch_selects()
+        is_right = is_installed and all(map(torch.equal, _selects(), wanted))
+    if not is_right:
+        _core.uninstall_torch_selects()
+        version = torch.__version__
+        warnings.warn(
+            f"maskwise cannot take where and masked_fill of torch {version}", stacklevel=3
+        )
+
+
 def install() -> None:
     """Once, or again without effect. Other threads may compute meanwhile."""
     with _lock:
@@ -177,6 +206,7 @@ def install() -> None:
         for key in ("CPU", "AutogradCPU"):
             library.impl("scaled_dot_product_attention", _scaled_dot_product_attention, key)
         library.impl("_flash_attention_forward", _flash_attention_forward, "CPU")
+        _install_selects()
         _libraries.append(library)
         _sdpa._dispatch_cache.clear()
 
@@ -184,6 +214,7 @@ def install() -> None:
 def uninstall() -> None:
     """Torch as it was; without install() nothing."""
     with _lock:
+        _core.uninstall_torch_selects()
         while _libraries:
             _libraries.pop()._destroy()
         _sdpa._dispatch_cache.clear()

@@ -2,6 +2,7 @@
 #define MASKWISE_DEFINES_NUMPY_API
 #include "entries.hpp"
 #include "output.hpp"
+#include "torch_select.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -235,6 +236,10 @@ NB_MODULE(_core, module) {
     module.def("view", &view_of);
     module.def("view_at", &view_at);
     module.def("exported", &exported);
+    module.def("install_torch_selects", &install_torch_selects);
+    module.def("uninstall_torch_selects", &uninstall_torch_selects);
+    module.def("count_torch_selects", &count_torch_selects);
+    module.def("bound_torch_selects", &bound_torch_selects);
     module.def("version", [] { return std::string(version()); });
 }
 

@@ -2,7 +2,7 @@
 // 2.10 (torch/csrc/stable/c/shim.h).
 #include "torch_threads.hpp"
 
-#include <dlfcn.h>
+#include "torch_library.hpp"
 
 #include <stdexcept>
 
@@ -17,17 +17,12 @@ struct torch_functions {
     std::int32_t (*get_num_threads)(std::uint32_t* count) = nullptr;
 };
 
-template <class Function>
-void find(void* library, const char* name, Function& function) {
-    function = reinterpret_cast<Function>(dlsym(library, name));
-}
-
 torch_functions find_functions() {
     torch_functions found;
-    void* const library = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_NOW);
+    void* const library = torch_library();
     if (library == nullptr) return found;
-    find(library, "torch_parallel_for", found.parallel_for);
-    find(library, "torch_get_num_threads", found.get_num_threads);
+    find_symbol(library, "torch_parallel_for", found.parallel_for);
+    find_symbol(library, "torch_get_num_threads", found.get_num_threads);
     return found;
 }
 

@@ -1,0 +1,19 @@
+// Functions of the torch that this process has loaded, by the names that it exports.
+#pragma once
+
+#include <dlfcn.h>
+
+namespace maskwise::python {
+
+// Null if no torch is loaded.
+inline void* torch_library() {
+    return dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_NOW);
+}
+
+// Null if the library has no such name.
+template <class Pointer>
+void find_symbol(void* library, const char* name, Pointer& pointer) {
+    pointer = reinterpret_cast<Pointer>(dlsym(library, name));
+}
+
+} // namespace maskwise::python

@@ -1,0 +1,20 @@
+// Reads a number of torch's, c10::Scalar.
+#pragma once
+
+#include <maskwise/maskwise.hpp>
+
+#include <array>
+#include <cstddef>
+#include <optional>
+
+namespace maskwise::python {
+
+struct torch_scalar; // c10::Scalar
+
+using torch_element = std::array<std::byte, 16>; // of any type, the rest is 0
+
+// The element that torch would convert the number to. None if torch might refuse it, or round it in
+// another way.
+std::optional<torch_element> element_of(const torch_scalar& number, data_type type);
+
+} // namespace maskwise::python

@@ -1,0 +1,162 @@
+#include "torch_select.hpp"
+
+#include "torch_iterator.hpp"
+#include "torch_library.hpp"
+#include "torch_scalar.hpp"
+#include "torch_threads.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <string_view>
+
+namespace maskwise::python {
+namespace {
+
+// Below, torch is as fast.
+std::atomic<std::int64_t> least_elements{4096};
+std::atomic<std::int64_t> selects{0};
+
+// at::native::DispatchStub: its first member is the kernel that torch chose.
+template <class Kernel>
+class dispatch_stub {
+public:
+    explicit dispatch_stub(const char* symbol) : symbol_(symbol) {}
+
+    // Whether torch has chosen its kernel.
+    bool find() {
+        if (torch_ != nullptr) return true;
+        find_symbol(torch_library(), symbol_, place_);
+        if (place_ == nullptr) return false;
+        Kernel chosen = place_->load();
+        if (!is_torchs(chosen)) return false;
+        torch_ = chosen;
+        return true;
+    }
+    void exchange(Kernel before, Kernel after) { place_->compare_exchange_strong(before, after); }
+    Kernel torch() const { return torch_; }
+
+private:
+    static bool is_torchs(Kernel kernel) {
+        Dl_info info;
+        return kernel != nullptr && dladdr(reinterpret_cast<void*>(kernel), &info) != 0 &&
+               std::string_view(info.dli_fname).find("libtorch_cpu") != std::string_view::npos;
+    }
+
+    const char* symbol_;
+    std::atomic<Kernel>* place_ = nullptr;
+    Kernel torch_ = nullptr;
+};
+
+using where_kernel = void (*)(torch_iterator&);
+using fill_kernel = void (*)(torch_iterator&, const torch_scalar&);
+
+dispatch_stub<where_kernel> where_stub("_ZN2at6native12where_kernelE");
+dispatch_stub<fill_kernel> fill_stub("_ZN2at6native16masked_fill_stubE");
+
+struct byte_range {
+    const std::byte* first;
+    const std::byte* last;
+};
+
+byte_range bytes_of(const iterator_operands& all, std::size_t operand, data_type type) {
+    byte_range range{all.addresses[operand], all.addresses[operand]};
+    for (int dim = 0; dim < all.extents.rank(); ++dim) {
+        const auto reach = (all.extents[dim] - 1) * all.strides_bytes[operand][dim];
+        (reach < 0 ? range.first : range.last) += reach;
+    }
+    range.last += width_bytes(type);
+    return range;
+}
+
+// An overlap that torch allows, because it cannot tell, has a result by the order of its loops.
+bool is_apart(const iterator_operands& all, std::size_t operand, data_type type) {
+    if (type == all.type && all.addresses[operand] == all.addresses[0] &&
+        all.strides_bytes[operand] == all.strides_bytes[0])
+        return true;
+    const byte_range dst = bytes_of(all, 0, all.type);
+    const byte_range src = bytes_of(all, operand, type);
+    return dst.last <= src.first || src.last <= dst.first;
+}
+
+// False if the layout is none of Maskwise's; nothing is written then.
+bool select(const select_desc& desc, const select_inputs& inputs, void* dst) {
+    std::optional<plan> select;
+    try {
+        select = compile(dialect::onnx_where_16, desc);
+    } catch (const error&) {
+        return false;
+    }
+    if (const auto loop = torch_loop())
+        select->execute(inputs, dst, *loop);
+    else
+        select->execute(inputs, dst);
+    selects.fetch_add(1, std::memory_order_relaxed);
+    return true;
+}
+
+bool run_where(torch_iterator& iterator) {
+    const auto all = read_operands(iterator, 4);
+    if (!all) return false;
+    const data_type types[] = {all->type, data_type::boolean, all->type, all->type};
+    for (std::size_t i = 1; i < 4; ++i)
+        if (!is_apart(*all, i, types[i])) return false;
+    return select(
+        {.cond = all->desc(1, types[1]),
+         .src_0 = all->desc(2, types[2]),
+         .src_1 = all->desc(3, types[3]),
+         .dst = all->desc(0, types[0])},
+        {.cond = all->addresses[1], .src_0 = all->addresses[2], .src_1 = all->addresses[3]},
+        all->addresses[0]);
+}
+
+bool run_fill(torch_iterator& iterator, const torch_scalar& number) {
+    const auto all = read_operands(iterator, 2);
+    if (!all || !is_apart(*all, 1, data_type::boolean)) return false;
+    const auto value = element_of(number, all->type);
+    if (!value) return false;
+    return select({.cond = all->desc(1, data_type::boolean),
+                   .src_0 = {all->type, {}},
+                   .src_1 = all->desc(0, all->type),
+                   .dst = all->desc(0, all->type)},
+                  {.cond = all->addresses[1], .src_0 = value->data(), .src_1 = all->addresses[0]},
+                  all->addresses[0]);
+}
+
+bool is_large(const torch_iterator& iterator) {
+    return element_count(iterator) >= least_elements.load(std::memory_order_relaxed);
+}
+
+void where(torch_iterator& iterator) {
+    if (!is_large(iterator) || !run_where(iterator)) where_stub.torch()(iterator);
+}
+
+void fill(torch_iterator& iterator, const torch_scalar& number) {
+    if (!is_large(iterator) || !run_fill(iterator, number)) fill_stub.torch()(iterator, number);
+}
+
+} // namespace
+
+bool install_torch_selects() {
+    if (torch_library() == nullptr || !can_read_iterators() || !where_stub.find() ||
+        !fill_stub.find())
+        return false;
+    where_stub.exchange(where_stub.torch(), where);
+    fill_stub.exchange(fill_stub.torch(), fill);
+    return true;
+}
+
+void uninstall_torch_selects() {
+    if (where_stub.torch() == nullptr || fill_stub.torch() == nullptr) return;
+    where_stub.exchange(where, where_stub.torch());
+    fill_stub.exchange(fill, fill_stub.torch());
+}
+
+std::int64_t count_torch_selects() {
+    return selects.load();
+}
+
+std::int64_t bound_torch_selects(std::int64_t bound) {
+    return least_elements.exchange(bound);
+}
+
+} // namespace maskwise::python
