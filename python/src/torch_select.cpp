@@ -5,7 +5,8 @@
 #include "torch_scalar.hpp"
 #include "torch_threads.hpp"
 
-#include <algorithm>
+#include <sys/mman.h>
+
 #include <atomic>
 #include <string_view>
 
@@ -78,6 +79,29 @@ bool is_apart(const iterator_operands& all, std::size_t operand, data_type type)
     return dst.last <= src.first || src.last <= dst.first;
 }
 
+// New memory is mapped where it is first written, which takes several times as long as the Select,
+// and a third of that in huge pages. NumPy advises them from this size on; torch does not.
+constexpr std::ptrdiff_t huge_pages_from_bytes = 4 << 20;
+constexpr std::uintptr_t huge_page_bytes = 2 << 20;
+
+bool is_mapped(std::byte* page) {
+    unsigned char is_resident = 1;
+    return mincore(page, 1, &is_resident) != 0 || (is_resident & 1) != 0;
+}
+
+void advise_huge_pages(byte_range dst) {
+    if (dst.last - dst.first < huge_pages_from_bytes) return;
+    const auto round_down = [](std::uintptr_t address) {
+        return address / huge_page_bytes * huge_page_bytes;
+    };
+    auto* const first = reinterpret_cast<std::byte*>(
+        round_down(reinterpret_cast<std::uintptr_t>(dst.first) + huge_page_bytes - 1));
+    auto* const last =
+        reinterpret_cast<std::byte*>(round_down(reinterpret_cast<std::uintptr_t>(dst.last)));
+    if (is_mapped(first) || is_mapped(last - huge_page_bytes)) return;
+    madvise(first, static_cast<std::size_t>(last - first), MADV_HUGEPAGE); // may be refused
+}
+
 // False if the layout is none of Maskwise's; nothing is written then.
 bool select(const select_desc& desc, const select_inputs& inputs, void* dst) {
     std::optional<plan> select;
@@ -100,6 +124,7 @@ bool run_where(torch_iterator& iterator) {
     const data_type types[] = {all->type, data_type::boolean, all->type, all->type};
     for (std::size_t i = 1; i < 4; ++i)
         if (!is_apart(*all, i, types[i])) return false;
+    advise_huge_pages(bytes_of(*all, 0, all->type));
     return select(
         {.cond = all->desc(1, types[1]),
          .src_0 = all->desc(2, types[2]),
