@@ -9,7 +9,7 @@ import unittest
 from pathlib import Path
 from typing import ClassVar
 
-from client_process import ADD, SELECT, SETUP, SUBTRACT, case, main, needs_plugin, run
+from client_process import ADD, INPUTS, SELECT, SETUP, SUBTRACT, case, main, needs_plugin, run
 
 
 class CommandLine(unittest.TestCase):
@@ -24,7 +24,8 @@ class CommandLine(unittest.TestCase):
                 ["--case=nowhere.json"],
                 ["--batch=nowhere"],
                 [f"--case={broken}"],
-                ["--in-shapes=7:2x3", ADD],
+                ["--op-attrs=7:mode:none", ADD],
+                ["--in-shapes=0:2*ab+1*", ADD],
                 ["--threads=1000000", ADD],
                 [ADD, "--mode=P"],
                 ["--report=/no/such/folder/x.json", ADD],
@@ -33,6 +34,26 @@ class CommandLine(unittest.TestCase):
                     outcome = run(*arguments)
                     self.assertEqual(outcome.status, 2, outcome)
                     self.assertRegex(outcome.err, r"\Amaskwise-bench: [^\n]+\n\Z")
+
+    def test_a_batch_as_onednn_keeps_them(self) -> None:
+        """Files named from two folders up, a graph without attributes, a layout without a shape, a
+        tensor that the graph lacks, and an option that nobody can read."""
+        with tempfile.TemporaryDirectory() as folder:
+            graph = json.loads((INPUTS / "op/add.json").read_text())
+            del graph["graph"][0]["attrs"]
+            cases, batch = Path(folder) / "op/f32", Path(folder) / "op/harness_f32"
+            cases.mkdir(parents=True)
+            (cases / "add.json").write_text(json.dumps(graph))
+            batch.write_text(
+                "--reset --in-shapes=0:*abdc+9:2x3 --case=op/f32/add.json\n"
+                "--reset --in-shapes=0:2*abc:3 --case=op/f32/add.json\n"
+                "--reset --case=op/f32/add.json"
+            )
+            outcome = run(f"--batch={batch}")
+        self.assertEqual(outcome.status, 0, outcome)
+        self.assertEqual(outcome.counts, (3, 2, 1, 0), outcome)
+        self.assertIn("--in-shapes: ignored: no tensor 9\n", outcome.err)
+        self.assertRegex(outcome.out, r"1:SKIPPED \(\S+add.json: 'abc:3' is not a number\)")
 
     def test_help_has_an_example_for_every_flag(self) -> None:
         outcome = run("--help")

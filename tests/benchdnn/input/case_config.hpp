@@ -10,6 +10,7 @@ namespace maskwise::bench {
 // string or the value written here.
 struct case_config {
     std::string file;
+    bool is_of_batch = false;
 
     bool correctness = true;
     bool performance = false;

@@ -60,7 +60,8 @@ op read_op(const json& entry) {
     o.kind = entry.at("kind").get<std::string>();
     if (!find_op_kind(o.kind))
         throw input_error("op " + std::to_string(o.id) + ": unknown kind '" + o.kind + "'");
-    for (const auto& [key, value] : entry.at("attrs").items()) {
+    const json attributes = entry.value("attrs", json::object());
+    for (const auto& [key, value] : attributes.items()) {
         // A dump made after partitioning says where each operator went: no attribute of its own.
         if (key == "partition_id" || key == "backend") continue;
         if (!find_attr(key))

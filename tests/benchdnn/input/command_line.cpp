@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 #include <string_view>
+#include <utility>
 
 namespace maskwise::bench {
 namespace {
@@ -17,15 +18,13 @@ namespace {
 namespace fs = std::filesystem;
 
 // Every combination of the list options, in the nesting order of oneDNN's driver.
-void expand_case(const flag_state& state, const std::string& file, std::vector<case_config>& out) {
+void expand_case(const flag_state& state, case_config c, std::vector<case_config>& out) {
     const auto each = [](const std::vector<std::string>& values, std::string& field, auto&& next) {
         for (const std::string& value : values) {
             field = value;
             next();
         }
     };
-    case_config c = state.fixed;
-    c.file = file;
     // clang-format off
     each(state.in_shapes, c.in_shapes, [&] {
     each(state.op_attrs, c.op_attrs, [&] {
@@ -49,8 +48,9 @@ std::string shortest(const fs::path& path) {
     return relative.empty() || relative.starts_with("..") ? full : relative;
 }
 
-// Where case and batch files are looked for: as given, beside the files found before, then in
-// the project's benchdnn_inputs/ next to the build (or install) tree of the executable.
+// Where case and batch files are looked for: as given, beside the files found before and in the
+// folders above them (oneDNN's batches name files from two folders up), then in the project's
+// benchdnn_inputs/ next to the build (or install) tree of the executable.
 class search_path {
 public:
     explicit search_path(const fs::path& program) {
@@ -68,6 +68,7 @@ public:
         if (name.empty()) throw input_error(std::string("--") + what + " needs a file");
         std::vector<fs::path> candidates{name};
         for (const fs::path& dir : dirs_) candidates.push_back(dir / name);
+        for (const fs::path& dir : dirs_) candidates.push_back(dir / ".." / name);
         for (const fs::path& path : candidates) {
             if (!fs::is_regular_file(path)) continue;
             const fs::path dir = path.parent_path();
@@ -90,7 +91,10 @@ public:
         if (token == "--graph") return; // the driver's name on oneDNN's own command line
         const auto [name, value] = split_flag(token);
         if (name == "case") {
-            expand_case(state_, search_.find(value, "case"), result_.cases);
+            case_config c = state_.fixed;
+            c.file = search_.find(value, "case");
+            c.is_of_batch = depth_ > 0;
+            expand_case(state_, std::move(c), result_.cases);
             without_case_.clear();
         } else if (name == "batch") {
             take_batch(search_.find(value, "batch"));

@@ -57,7 +57,7 @@ shape_text parse_shape(const std::string& text) {
         return result;
     }
     const std::size_t star = text.find('*');
-    result.shape = parse_dims(text.substr(0, star));
+    if (star != 0) result.shape = parse_dims(text.substr(0, star));
     if (star == std::string::npos) return result;
     const std::string layout = text.substr(star + 1);
     if (is_tag(layout))

@@ -56,8 +56,7 @@ public:
             test::cpu_stream(); // a runtime that starts with it installs its handlers now
             note_test(repro_line(config));
         }
-        const case_result result = line_.run.isolate ? isolated_.run(asked) : here_.run(asked);
-        report_.take(config, result);
+        report_.take(config, run_or_skip(asked));
         asked_library_ = asked_library_ || !asked.list_only;
     }
 
@@ -67,6 +66,19 @@ public:
     }
 
 private:
+    // A case of a batch that cannot be read is listed with the reason, and the batch goes on.
+    case_result run_or_skip(const case_config& config) {
+        try {
+            return line_.run.isolate ? isolated_.run(config) : here_.run(config);
+        } catch (const input_error& error) {
+            if (!config.is_of_batch) throw;
+            case_result unread;
+            unread.state = verdict::skipped;
+            unread.reason = error.what();
+            return unread;
+        }
+    }
+
     const command_line& line_;
     reporter report_;
     runner here_;

@@ -1,5 +1,6 @@
 #include "process/worker.hpp"
 
+#include "model/graph.hpp"
 #include "process/own_command.hpp"
 #include "report/result_json.hpp"
 
@@ -13,7 +14,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <stdexcept>
 #include <system_error>
 
 namespace maskwise::bench {
@@ -93,7 +93,7 @@ case_result worker::run(const case_config& config) {
     }
     const json answer = json::parse(line);
     if (answer.contains("input_error"))
-        throw std::runtime_error(answer["input_error"].get<std::string>());
+        throw input_error(answer["input_error"].get<std::string>());
     library_ = answer.value("library", library_);
     return result_from_json(answer.at("result"));
 }
