@@ -92,8 +92,7 @@ case_result worker::run(const case_config& config) {
         return died;
     }
     const json answer = json::parse(line);
-    if (answer.contains("input_error"))
-        throw input_error(answer["input_error"].get<std::string>());
+    if (answer.contains("input_error")) throw input_error(answer["input_error"].get<std::string>());
     library_ = answer.value("library", library_);
     return result_from_json(answer.at("result"));
 }
