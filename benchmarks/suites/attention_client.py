@@ -44,8 +44,12 @@ class Client(Worker):
         return self.log.read_bytes()[self.log_before :].decode(errors="replace")
 
     def run(self, file: Path, mode: str) -> dict[str, Any]:
-        flags = [f"--mode={mode}", "--fix-times-per-prb=1", "--expected-n-partitions=0"]
-        answer = self.answer_of("run " + json.dumps([*flags, f"--case={file}"]), ANSWER)
+        return self.run_flags(mode, ["--expected-n-partitions=0", f"--case={file}"])
+
+    def run_flags(self, mode: str, flags: list[str]) -> dict[str, Any]:
+        """One call is measured."""
+        before = [f"--mode={mode}", "--fix-times-per-prb=1"]
+        answer = self.answer_of("run " + json.dumps([*before, *flags]), ANSWER)
         if "input_error" in answer:
             raise RuntimeError(answer["input_error"])
         return {**answer["result"], "library": answer.get("library", "")}

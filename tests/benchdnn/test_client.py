@@ -245,6 +245,7 @@ class Results(unittest.TestCase):
         self.assertEqual(add["perf"]["samples"], 3)
         self.assertEqual(add["perf"]["bytes"], 3 * 4 * 2 * 8 * 24 * 40)
         self.assertLessEqual(add["perf"]["min_ms"], add["perf"]["median_ms"])
+        self.assertGreater(add["perf"]["first_ms"], 0)
         self.assertEqual(select["selects"][0]["shapes"], [[2, 3, 4, 5]] * 4)
 
     def test_performance_lines_follow_the_template(self) -> None:

@@ -302,10 +302,11 @@ void runner::measure(const case_config& config, case_result& result) {
     timed_ = std::make_unique<execution>(*program_, inputs_, edge::front, config.in_place);
     inputs_.clear();
     calls_ = calls_of(*timed_);
-    warm_up(calls_);
+    const double first_ms = warm_up(calls_);
     result.perf = summarize(
         take_samples(calls_, config.fix_times_per_prb, config.max_ms_per_prb, cold_cache_),
         timed_->bytes());
+    result.perf->first_ms = first_ms;
 }
 
 std::vector<double> runner::time_again(int samples, double max_ms) {

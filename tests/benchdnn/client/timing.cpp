@@ -66,9 +66,11 @@ measurement summarize(std::vector<double> samples, std::size_t bytes) {
     return m;
 }
 
-void warm_up(const timed_calls& work) {
+double warm_up(const timed_calls& work) {
     constexpr double slow_call_ms = 100;
-    if (time_calls(work, 1) < slow_call_ms) time_calls(work, 1);
+    const double first_ms = time_calls(work, 1);
+    if (first_ms < slow_call_ms) time_calls(work, 1);
+    return first_ms;
 }
 
 std::vector<double> take_samples(const timed_calls& work, int samples, double max_ms,

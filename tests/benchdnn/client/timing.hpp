@@ -22,8 +22,8 @@ void drop_from_caches(std::span<const std::byte> bytes);
 measurement summarize(std::vector<double> samples, std::size_t bytes);
 
 // The second call is the first one without page faults and sleeping threads; where a call is slow
-// anyway, they do not show.
-void warm_up(const timed_calls& work);
+// anyway, they do not show. Returns the milliseconds of the first.
+double warm_up(const timed_calls& work);
 
 // Runs until `samples` are taken, or, with 0, until the median is stable; never longer than
 // `max_ms`. A sample is the mean of as many calls as fill 20 microseconds, so that the clock does

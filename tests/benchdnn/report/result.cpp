@@ -21,7 +21,8 @@ verdict find_verdict(const std::string& word) {
 
 } // namespace
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(measurement, min_ms, median_ms, mean_ms, max_ms, samples, bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(measurement, first_ms, min_ms, median_ms, mean_ms, max_ms,
+                                   samples, bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(partition_summary, op_ids, supported, owner)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(select_summary, dtype, shapes, strides)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(case_result, reason, wrong_tensors, errors, total,

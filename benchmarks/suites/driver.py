@@ -1,0 +1,253 @@
+"""Measures the driver's cases with oneDNN alone and with the plugin in front, in turns: those of
+benchdnn_inputs/, and, where MASKWISE_ONEDNN_SOURCE is a clone or a build of oneDNN, those of its
+own batches whose graphs hold an operator around which Maskwise claims something.
+
+Started by scripts/bench driver, which has everything installed and built.
+"""
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from attention_client import NEWEST_LANE, Client
+from attention_tables import ms_text
+from machine import machine_facts
+from table import keep, shown
+from worker import ROOT, Died, lane_command
+
+RESULTS = ROOT / "build/bench"
+LEAST = 0.97  # times as fast as oneDNN alone
+TURNS = 5
+PAIRS = 5  # of fresh processes, for a case below the least
+SAMPLES = 40
+OPERATORS = {"Select", "GenIndex", "SoftMax", "GreaterEqual"}
+OWN_BATCHES = ("perf", "select_models", "merge_perf", "mha_all")
+BATCHES = (
+    *(f"op/harness_{kind}_all" for kind in ("f32", "bf16", "f16")),
+    *(f"pattern/harness_{kind}_all" for kind in ("f32", "bf16", "f16", "int8", "f8")),
+    "complex_fusion/harness_mha_all",
+)
+REPLACED = ("--mode=", "--fix-times-per-prb=", "--max-ms-per-prb=", "--owner=")
+SIDES = ("onednn", "maskwise")
+HEAD = ["batch", "cases", "by Maskwise", "least", "median of Maskwise's", "most"]
+HEAD += ["compile, alone / with", "first calls", "peak memory"]
+
+
+@dataclass
+class Case:
+    batch: str
+    flags: list[str]
+    state: str = ""  # why it has no ratio
+    is_claimed: bool = False
+    pairs: list[float] = field(default_factory=list)  # of processes: oneDNN's time over Maskwise's
+    compile_ms: dict[str, float] = field(default_factory=dict)
+    first_ms: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        *options, file = self.flags
+        return " ".join([Path(file).stem, *(option.removeprefix("--") for option in options)])
+
+    @property
+    def ratio(self) -> float | None:
+        """From process to process oneDNN's own time of a small graph differs twofold."""
+        return statistics.median(self.pairs) if self.pairs else None
+
+    def is_slower(self) -> bool:
+        return self.ratio is not None and self.ratio < LEAST
+
+
+def source_inputs() -> Path | None:
+    """oneDNN's case files, of a clone or of a build that names its source."""
+    given = os.environ.get("MASKWISE_ONEDNN_SOURCE")
+    if not given:
+        return None
+    cache = Path(given) / "CMakeCache.txt"
+    home = (
+        re.search(r"^CMAKE_HOME_DIRECTORY\S*=(.+)$", cache.read_text(), re.M)
+        if cache.exists()
+        else None
+    )
+    inputs = Path(home[1] if home else given) / "tests/benchdnn/inputs/graph"
+    if not inputs.is_dir():
+        raise SystemExit(f"MASKWISE_ONEDNN_SOURCE: no folder {inputs}")
+    return inputs
+
+
+def holds_operators(file: Path) -> bool:
+    return any(op["kind"] in OPERATORS for op in json.loads(file.read_text())["graph"])
+
+
+def list_cases(build: Path, lane: str, batch: str, name: str) -> list[Case]:
+    """Options multiplied out, each case once."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "tests.json"
+        command = lane_command("onednn", build, lane, "maskwise-bench")
+        command += [f"--report={report}", "--list", f"--batch={batch}"]
+        subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
+        tests: list[dict[str, Any]] = json.loads(report.read_text())["tests"]
+    texts = {}
+    for test in tests:
+        flags = [flag for flag in test["repro"] if not flag.startswith(REPLACED)]
+        expects = any(flag.startswith("--expect=") for flag in flags)
+        file = ROOT / flags[-1].removeprefix("--case=")
+        if test["state"] == "LISTED" and not expects and holds_operators(file):
+            texts[" ".join(flags)] = flags
+    return [Case(name, flags) for flags in texts.values()]
+
+
+def peak_bytes(client: Client) -> int:
+    if client.process is None:
+        return 0
+    status = Path(f"/proc/{client.process.pid}/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) << 10  # type: ignore[index]
+
+
+class Suite:
+    """Two processes that measure the cases of a batch."""
+
+    def __init__(self, build: Path, lane: str, seconds: float) -> None:
+        self.clients = {name: Client(name, build, lane) for name in SIDES}
+        self.turn_ms = 1e3 * seconds / (2 * TURNS)
+        self.peaks = dict.fromkeys(SIDES, 0)
+        self.library = ""
+
+    def measure(self, case: Case) -> None:
+        try:
+            self.measure_pair(case, SIDES)
+            for again in range(PAIRS - 1):
+                if not case.is_slower():
+                    break
+                self.close()  # fresh processes, the other one first
+                self.measure_pair(case, SIDES[:: -1 if again % 2 == 0 else 1])
+        except Died as error:
+            case.state = f"died: {error}"
+
+    def measure_pair(self, case: Case, sides: tuple[str, ...]) -> None:
+        results = {name: self.load(name, case) for name in sides}
+        if without := [name for name in SIDES if "perf" not in results[name]]:
+            states = " and ".join(f"{name} {results[name]['state'].lower()}" for name in without)
+            case.state = states
+            return
+        owners = [part["owner"] for part in results["maskwise"]["partitions"]]
+        case.is_claimed = "maskwise" in owners
+        for name in SIDES:
+            case.compile_ms.setdefault(name, results[name]["compile_ms"])
+            case.first_ms.setdefault(name, results[name]["perf"]["first_ms"])
+        case.pairs.append(statistics.median(self.ratios(sides, results)))
+
+    def load(self, name: str, case: Case) -> dict[str, Any]:
+        before = ["--max-ms-per-prb=1", "--expected-n-partitions=0"]
+        result = self.clients[name].run_flags("P", [*before, *case.flags])
+        self.library = self.library or result["library"].partition(", Maskwise")[0]
+        return result
+
+    def ratios(self, sides: tuple[str, ...], results: dict[str, Any]) -> Iterator[float]:
+        """Turn by turn, every other one backwards; a slow case has fewer turns."""
+        slowest = max(results[name]["perf"]["median_ms"] for name in SIDES)
+        turns = max(1, min(TURNS, int(3 * TURNS * self.turn_ms / slowest)))
+        for turn in range(turns):
+            taken = {}
+            for name in sides[:: 1 if turn % 2 == 0 else -1]:
+                taken[name] = min(self.clients[name].samples(SAMPLES, self.turn_ms))
+            yield taken["onednn"] / taken["maskwise"]
+
+    def close(self) -> None:
+        for name, client in self.clients.items():
+            self.peaks[name] = max(self.peaks[name], peak_bytes(client))
+            client.close()
+
+
+def times(value: float) -> str:
+    return f"{value:.3g}" if value < 10 else f"{value:.0f}"
+
+
+def batch_row(name: str, cases: list[Case], peaks: dict[str, int]) -> list[str]:
+    ratios = [case.ratio for case in cases if case.ratio is not None]
+    claimed = [case.ratio for case in cases if case.ratio is not None and case.is_claimed]
+    row = [name, str(len(ratios)), str(len(claimed))]
+    row.append(f"{min(ratios):.2f}" if ratios else "-")
+    row += [times(f(claimed)) if claimed else "-" for f in (statistics.median, max)]
+    for field_name in ("compile_ms", "first_ms"):
+        spent = [getattr(case, field_name) for case in cases if case.pairs]
+        row.append(" / ".join(ms_text(sum(each[side] for each in spent)) for side in SIDES))
+    return [*row, " / ".join(f"{peaks[side] / 1e6:.0f} MB" for side in SIDES)]
+
+
+def every_batch(build: Path, lane: str) -> Iterator[tuple[str, list[Case]]]:
+    for name in OWN_BATCHES:
+        yield name, list_cases(build, lane, name, name)
+    if inputs := source_inputs():
+        for batch in BATCHES:
+            name = f"oneDNN's {batch}"
+            yield name, list_cases(build, lane, str(inputs / batch), name)
+    else:
+        print("oneDNN's own batches need MASKWISE_ONEDNN_SOURCE", file=sys.stderr)
+
+
+def measured_rows(
+    arguments: argparse.Namespace, every: list[Case], suites: list[Suite]
+) -> Iterator[list[str]]:
+    for name, cases in every_batch(arguments.build, arguments.lane):
+        wanted = [case for case in cases if arguments.only in f"{name} {case.name}"]
+        if not wanted:
+            continue
+        suite = Suite(arguments.build, arguments.lane, arguments.seconds)
+        suites.append(suite)
+        for case in wanted:
+            suite.measure(case)
+        suite.close()
+        every += wanted
+        yield batch_row(name, wanted, suite.peaks)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="scripts/bench driver", description=__doc__)
+    parser.add_argument("--lane", default=NEWEST_LANE)
+    parser.add_argument(
+        "--seconds", type=float, default=0.3, help="of measuring a case, at most (0.3)"
+    )
+    parser.add_argument("--only", default="", help="cases whose name holds this (nothing is kept)")
+    parser.add_argument("--no-targets", action="store_true", help="a slower case is no failure")
+    parser.add_argument("--build", type=Path, required=True, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    begin = time.monotonic()
+    print("\n".join(f"{name}: {value}" for name, value in machine_facts().items()))
+    every: list[Case] = []
+    suites: list[Suite] = []
+    rows = shown(HEAD, measured_rows(arguments, every, suites))
+    (RESULTS / "driver-cases.json").write_text(
+        json.dumps([asdict(case) for case in every], indent=0)
+    )
+    if rows and not arguments.only:
+        keep(RESULTS, "driver", suites[0].library, HEAD, rows)
+    lost = [case for case in every if "maskwise" in case.state and "onednn" not in case.state]
+    slower = sorted((case for case in every if case.is_slower()), key=lambda case: case.ratio or 0)
+    for case in lost:
+        print(f"lost: {case.batch}: {case.name}: {case.state}")
+    for case in slower:
+        print(
+            f"slower: {case.ratio:.2f} ({', '.join(f'{ratio:.2f}' for ratio in case.pairs)}) "
+            f"{case.batch}: {case.name}"
+        )
+    unmeasured = sum(case.ratio is None for case in every)
+    print(
+        f"{len(every)} cases, {unmeasured} that oneDNN alone or this CPU cannot run, "
+        f"{len(slower)} below {LEAST}, {time.monotonic() - begin:.0f} s"
+    )
+    return 1 if not rows or lost or (slower and not arguments.no_targets) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

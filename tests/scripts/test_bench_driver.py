@@ -1,0 +1,78 @@
+"""The driver suite measures a slower case again with fresh processes, and names what is lost."""
+
+from pathlib import Path
+from typing import Any
+
+import driver
+import pytest
+
+PASSED = {"state": "PASSED", "library": "oneDNN, Maskwise 1", "compile_ms": 1.0}
+ASKED = {
+    **PASSED,
+    "perf": {"first_ms": 2.0, "median_ms": 1.0},
+    "partitions": [{"owner": "maskwise"}],
+}
+
+
+class Planted:
+    """A client whose processes take these times, one after the other."""
+
+    process = None
+
+    def __init__(self, times: list[float], result: dict[str, Any]) -> None:
+        self.times, self.result, self.closed = times, result, 0
+
+    def run_flags(self, mode: str, flags: list[str]) -> dict[str, Any]:
+        return self.result
+
+    def samples(self, count: int, most_ms: float) -> list[float]:
+        return [9.0, self.times[min(self.closed, len(self.times) - 1)]]
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def measured(times: list[float], maskwise: dict[str, Any] = ASKED) -> driver.Case:
+    suite = driver.Suite(Path(), "3.13", 0.1)
+    clients: Any = {"onednn": Planted([1.0], ASKED), "maskwise": Planted(times, maskwise)}
+    suite.clients = clients
+    case = driver.Case("batch", ["--dt=f16", "--case=op/select.json"])
+    suite.measure(case)
+    return case
+
+
+def test_a_slower_case_is_measured_with_fresh_processes_until_it_is_not() -> None:
+    case = measured([2.0, 1.0, 0.5, 0.1])
+    assert case.pairs == [0.5, 1.0, 2.0]
+    assert not case.is_slower()
+    assert case.is_claimed
+
+
+def test_a_case_that_stays_slower_is_told() -> None:
+    case = measured([1.25])
+    assert case.pairs == [0.8] * driver.PAIRS
+    assert case.is_slower()
+
+
+def test_a_case_that_only_fails_with_the_plugin_has_no_ratio() -> None:
+    case = measured([1.0], {**PASSED, "state": "UNIMPLEMENTED"})
+    assert (case.ratio, case.state) == (None, "maskwise unimplemented")
+
+
+def test_the_row_of_a_batch_has_the_least_ratio_and_both_sums() -> None:
+    row = driver.batch_row(
+        "b", [measured([0.5]), measured([0.25])], {"onednn": 10**6, "maskwise": 2}
+    )
+    assert row == ["b", "2", "2", "2.00", "3", "4", "2 ms / 2 ms", "4 ms / 4 ms", "1 MB / 0 MB"]
+
+
+def test_a_build_names_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs = tmp_path / "source/tests/benchdnn/inputs/graph"
+    inputs.mkdir(parents=True)
+    (tmp_path / "CMakeCache.txt").write_text(f"CMAKE_HOME_DIRECTORY:INTERNAL={tmp_path}/source\n")
+    for given in (tmp_path, tmp_path / "source"):
+        monkeypatch.setenv("MASKWISE_ONEDNN_SOURCE", str(given))
+        assert driver.source_inputs() == inputs
+    monkeypatch.setenv("MASKWISE_ONEDNN_SOURCE", str(inputs))
+    with pytest.raises(SystemExit):
+        driver.source_inputs()
