@@ -1,36 +1,50 @@
-"""Select by Maskwise and by torch, in turns, in one process."""
+"""torch.where and masked_fill without and with maskwise.torch.install(), in turns."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
-import maskwise
+import maskwise.torch
 import torch
-from table import keep, shown, time_text, times_text
-from turns import FOLDER, in_turns, medians
+from maskwise import _core
+from table import keep, shown, time_text
+from turns import FOLDER, in_turns, medians, ratio_of
 
-HEAD = ["case", "torch.where", "with `out=`", "`maskwise.where`", "with `out=`", "times faster"]
+HEAD = ["16x16x256x256, f32", "torch", "with Maskwise", "times faster"]
+NEVER = 2**62  # elements
+
+
+def calls() -> Iterator[tuple[str, Callable[[], Any]]]:
+    torch.manual_seed(1)
+    x, y = torch.randn(2, 16, 16, 256, 256)
+    out, filled = torch.empty_like(x), x.clone()
+    kept = torch.rand(16, 16, 256, 256) < 0.5
+    masks = {
+        "as large": kept,
+        "256x256": kept[0, 0].clone(),
+        "16x1x1x256": kept[:, :1, :1].clone(),
+    }
+    for name, mask in masks.items():
+        yield f"where, mask {name}", lambda mask=mask: torch.where(mask, x, y)
+        yield f"where, mask {name}, `out=`", lambda mask=mask: torch.where(mask, x, y, out=out)
+        yield f"masked_fill, mask {name}", lambda mask=mask: x.masked_fill(mask, -1.0)
+        yield f"masked_fill_, mask {name}", lambda mask=mask: filled.masked_fill_(mask, -1.0)
 
 
 def rows() -> Iterator[list[str]]:
-    torch.manual_seed(1)
-    x, y = torch.randn(2, 16, 16, 256, 256)
-    out = torch.empty_like(x)
-    for name, mask, other in (
-        ("16x16x256x256, all the same shape", torch.rand(16, 16, 256, 256) < 0.5, y),
-        ("mask 256x256 onto 16x16x256x256", torch.rand(256, 256) < 0.5, y),
-        ("mask 256x256, a scalar", torch.rand(256, 256) < 0.5, torch.tensor(0.0)),
-    ):
-        if not torch.equal(maskwise.where(mask, x, other), torch.where(mask, x, other)):
+    for name, call in calls():
+
+        def bounded(least_elements: int, call: Callable[[], Any] = call) -> Any:
+            _core.bound_torch_selects(least_elements)
+            return call()
+
+        wanted = bounded(NEVER).clone()
+        if not torch.equal(bounded(0), wanted):
             raise SystemExit(f"{name}: the answers differ")
-        forms = [
-            lambda mask=mask, other=other: torch.where(mask, x, other),
-            lambda mask=mask, other=other: torch.where(mask, x, other, out=out),
-            lambda mask=mask, other=other: maskwise.where(mask, x, other),
-            lambda mask=mask, other=other: maskwise.where(mask, x, other, out=out),
-        ]
-        taken = medians(in_turns(forms))
-        yield [name, *map(time_text, taken), times_text(taken[1], taken[3])]
+        turns = in_turns([lambda run=bounded: run(NEVER), lambda run=bounded: run(0)])
+        yield [name, *map(time_text, medians(turns)), f"{ratio_of(turns):.2f}"]
 
 
 if __name__ == "__main__":
-    table = shown(HEAD, rows())
+    with maskwise.torch.installed():
+        table = shown(HEAD, rows())
     keep(FOLDER, "select_torch", f"PyTorch {torch.__version__}", HEAD, table)
